@@ -1,0 +1,31 @@
+"""Margin optimal classification trees: readable trees of SVM splits with a certificate of optimality."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import Any
+
+__version__ = "0.1.0"
+
+_HOMES = {
+    "MargotClassifier": "margotree.estimators",
+    "HFSMargotClassifier": "margotree.estimators",
+    "SFSMargotClassifier": "margotree.estimators",
+    "LocalSVMTreeClassifier": "margotree.estimators",
+    "Certificate": "margotree.solution",
+    "Tree": "margotree.tree",
+    "load": "margotree.tree",
+}
+
+__all__ = ["__version__", *sorted(_HOMES)]
+
+
+def __getattr__(name: str) -> Any:
+    # Estimators pull in scikit-learn and numba; a plain import stays fast without them.
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(_HOMES[name]), name)
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

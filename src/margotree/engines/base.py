@@ -1,0 +1,104 @@
+"""What every engine is: it says what it can take, searches, and has its answer audited before it leaves."""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+
+from margotree.engines.watch import Watch
+from margotree.problem import Problem, Splits, evaluate
+from margotree.solution import Certificate, Solution, Stopped, verify
+
+
+class EngineError(RuntimeError):
+    """An engine cannot do what it was asked to; the message says what would help."""
+
+
+class NotInstalled(EngineError):
+    """The engine's solver is missing on this machine."""
+
+
+class Refused(EngineError):
+    """The engine does not solve this kind of problem."""
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Answer:
+    """What a search hands back before it is audited; see :class:`~margotree.solution.Certificate` for the words."""
+
+    splits: Splits
+    stopped: Stopped
+    bound: float = -math.inf
+    nodes: int = 0
+    f0: float = math.nan
+    f1: float = math.nan
+    restriction: str = ""
+    warnings: tuple[str, ...] = ()
+
+
+class Engine(ABC):
+    """One way to train a tree.
+
+    Subclasses give :attr:`name`, :attr:`models`, :meth:`version` and :meth:`search`; those that wrap a solver also
+    override :meth:`missing`.  Users call :meth:`solve`.
+    """
+
+    name: str
+    #: The models this engine takes: any of "margot", "hfs", "sfs".
+    models: frozenset[str] = frozenset()
+    #: Whether it can return a lower bound.
+    proves: bool = True
+
+    def missing(self) -> str | None:
+        """None if the engine can run here, else what to install.  Must not import the solver."""
+        return None
+
+    @abstractmethod
+    def version(self) -> str:
+        """Version of the engine or of the solver behind it."""
+
+    def refuses(self, problem: Problem) -> str | None:
+        """None if the engine takes this problem, else the reason."""
+        if problem.model not in self.models:
+            return f"{self.name} does not solve {problem.model} problems"
+        return None
+
+    @abstractmethod
+    def search(self, problem: Problem, watch: Watch, start: Splits | None) -> Answer:
+        """Do the work within ``watch``'s limits, from a feasible start if one is given."""
+
+    def solve(self, problem: Problem, watch: Watch | None = None, start: Splits | None = None) -> Solution:
+        """Search, audit the answer with the plain value function, and write its certificate."""
+        if (need := self.missing()) is not None:
+            raise NotInstalled(f"engine {self.name!r} is not installed: {need}")
+        if (reason := self.refuses(problem)) is not None:
+            raise Refused(reason)
+        watch = watch or Watch()
+        began = watch.elapsed
+        answer = self.search(problem, watch, start)
+        solution = Solution(
+            splits=answer.splits, certificate=self._certificate(problem, watch, start, answer, watch.elapsed - began)
+        )
+        verify(problem, solution)
+        return solution
+
+    def _certificate(
+        self, problem: Problem, watch: Watch, start: Splits | None, answer: Answer, seconds: float
+    ) -> Certificate:
+        objective = evaluate(problem, answer.splits).objective
+        return Certificate(
+            objective=objective,
+            bound=answer.bound,
+            stopped=answer.stopped,
+            gap_target=watch.limits.gap,
+            engine=self.name,
+            engine_version=self.version(),
+            search_seconds=seconds,
+            nodes=answer.nodes,
+            start_objective=math.nan if start is None else evaluate(problem, start).objective,
+            f0=answer.f0,
+            f1=answer.f1,
+            restriction=answer.restriction,
+            warnings=answer.warnings,
+        )

@@ -1,0 +1,91 @@
+"""The engines by name, and the one function through which everybody trains a tree."""
+
+from __future__ import annotations
+
+import math
+from importlib import import_module
+
+from margotree.engines.base import Engine, Refused
+from margotree.engines.watch import Limits, Listener, Watch, ctrl_c
+from margotree.problem import Problem, Splits
+from margotree.solution import Solution
+
+#: Where each engine lives; imported only when it is asked for.
+_HOMES = {
+    "local_svm": "margotree.engines.local_svm:LocalSVM",
+    "scip": "margotree.engines.mip.scip:Scip",
+    "highs": "margotree.engines.mip.highs:Highs",
+    "gurobi": "margotree.engines.mip.gurobi:Gurobi",
+    "cplex": "margotree.engines.mip.cplex:Cplex",
+    "copt": "margotree.engines.mip.copt:Copt",
+}
+
+#: What ``engine="auto"`` tries, in this order: the first that takes the problem.
+_AUTO = ("scip",)
+
+#: The start heuristic's share of the time limit, and its most in seconds (the paper gives it 30 of 600).
+_START_SHARE, _START_MOST = 0.25, 30.0
+
+
+def engine_names() -> tuple[str, ...]:
+    return tuple(_HOMES)
+
+
+def get_engine(name: str) -> Engine:
+    """The engine of this name; ValueError with the known names otherwise."""
+    if name not in _HOMES:
+        raise ValueError(f"unknown engine {name!r}; there are: auto, {', '.join(_HOMES)}")
+    module, cls = _HOMES[name].split(":")
+    engine: Engine = getattr(import_module(module), cls)()
+    return engine
+
+
+def choose_engine(problem: Problem, name: str = "auto") -> Engine:
+    """Resolve ``"auto"`` and check that the engine takes the problem; a refusal names the engines that would."""
+    if name == "auto":
+        return next(e for e in map(get_engine, _AUTO) if e.refuses(problem) is None)
+    engine = get_engine(name)
+    if (reason := engine.refuses(problem)) is not None:
+        raise Refused(f"{reason}; engines that do: {', '.join(accepting(problem))}")
+    return engine
+
+
+def accepting(problem: Problem) -> list[str]:
+    """Names of the engines that take this problem, installed or not, provers first."""
+    engines = [get_engine(name) for name in _HOMES]
+    taking = [e for e in engines if e.refuses(problem) is None]
+    return [e.name for e in sorted(taking, key=lambda e: not e.proves)]
+
+
+def solve(
+    problem: Problem,
+    *,
+    engine: str = "auto",
+    limits: Limits | None = None,
+    start: Splits | str | None = "local_svm",
+    listener: Listener | None = None,
+) -> Solution:
+    """Train a tree: the start heuristic, then the engine, under one clock and with Ctrl-C returning the incumbent.
+
+    ``start`` is the name of a heuristic engine, a feasible tree, or None.
+    """
+    chosen = choose_engine(problem, engine)
+    watch = Watch(limits, listener)
+    with ctrl_c(watch):
+        if not isinstance(start, str) or start == chosen.name:
+            return chosen.solve(problem, watch, None if isinstance(start, str) else start)
+        share = min(_START_MOST, _START_SHARE * watch.limits.time)
+        first = get_engine(start).solve(problem, watch.part(share))
+        solution = chosen.solve(problem, watch, first.splits)
+    return _with_start(solution, first)
+
+
+def _with_start(solution: Solution, first: Solution) -> Solution:
+    certificate = solution.certificate.with_(
+        start_seconds=first.certificate.search_seconds,
+        start_objective=first.certificate.objective,
+        warnings=first.certificate.warnings + solution.certificate.warnings,
+    )
+    if math.isinf(certificate.bound) and math.isfinite(first.certificate.bound):
+        certificate = certificate.with_(bound=first.certificate.bound)
+    return Solution(splits=solution.splits, certificate=certificate)

@@ -1,0 +1,168 @@
+"""The frozen statement of one training problem; engines read it and nothing else."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from margotree.problem import topology
+
+FloatArray = NDArray[np.float64]
+
+#: Deepest tree anybody may ask for: 1023 splits are no longer a tree to read.
+MAX_DEPTH = 10
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Problem:
+    """A margin optimal tree to be trained.
+
+    Minimise over the splits ``(w_t, b_t)`` of a complete tree of the given depth
+
+        sum_t  1/2 |w_t|^2 + C_t sum_{i reaches t} weight_i max(0, 1 - y_i h_t(x_i))
+               [+ alpha_t max(0, |supp w_t| - B_t)]
+
+    where ``h_t(x) = w_t.x + b_t``; at upper nodes a sample goes right if ``h_t(x) >= 0``, left if
+    ``h_t(x) <= -eps``, and may not lie between.  With ``budget`` alone the support of ``w_t`` is limited to
+    ``B_t`` features (HFS); with ``budget`` and ``alpha`` every feature above the budget costs ``alpha_t`` (SFS).
+
+    Build one with :meth:`Problem.make`, which checks and freezes what it is given.
+    """
+
+    X: FloatArray
+    y: FloatArray
+    weight: FloatArray
+    depth: int
+    C: FloatArray
+    eps: float = 1e-3
+    budget: NDArray[np.int64] | None = None
+    alpha: FloatArray | None = None
+    max_weight: float | None = None
+
+    @classmethod
+    def make(
+        cls,
+        X: ArrayLike,
+        y: ArrayLike,
+        *,
+        depth: int,
+        C: Any = 1.0,
+        weight: ArrayLike | None = None,
+        eps: float = 1e-3,
+        budget: Any = None,
+        alpha: Any = None,
+        max_weight: float | None = None,
+    ) -> Problem:
+        """A checked problem; ``C``, ``budget`` and ``alpha`` are a number, one a level, or one a node."""
+        X = _frozen(np.array(X, dtype=np.float64, order="C", ndmin=2))
+        y = _frozen(np.array(y, dtype=np.float64).ravel())
+        w = np.ones(len(y)) if weight is None else np.array(weight, dtype=np.float64).ravel()
+        _check_samples(X, y, w)
+        depth = check_depth(depth)
+        problem = cls(
+            X=X,
+            y=y,
+            weight=_frozen(w),
+            depth=depth,
+            C=_frozen(per_node("C", C, depth, low=0.0, low_open=True)),
+            eps=_positive("eps", eps),
+            budget=_budget(budget, depth, X.shape[1]),
+            alpha=None if alpha is None else _frozen(per_node("alpha", alpha, depth, low=0.0)),
+            max_weight=None if max_weight is None else _positive("max_weight", max_weight),
+        )
+        if alpha is not None and budget is None:
+            raise ValueError("alpha prices features above the budget, but no budget is given")
+        return problem
+
+    @property
+    def n_samples(self) -> int:
+        return self.X.shape[0]
+
+    @property
+    def n_features(self) -> int:
+        return self.X.shape[1]
+
+    @property
+    def n_nodes(self) -> int:
+        return topology.n_nodes(self.depth)
+
+    @property
+    def model(self) -> str:
+        """``"margot"``, ``"hfs"`` (hard budgets) or ``"sfs"`` (priced budgets)."""
+        if self.budget is None:
+            return "margot"
+        return "hfs" if self.alpha is None else "sfs"
+
+
+def check_depth(depth: Any) -> int:
+    if isinstance(depth, bool) or not isinstance(depth, (int, np.integer)) or not 1 <= depth <= MAX_DEPTH:
+        raise ValueError(f"depth must be a whole number from 1 to {MAX_DEPTH}, got {depth!r}")
+    return int(depth)
+
+
+def per_node(
+    name: str, value: Any, depth: int, *, low: float, low_open: bool = False, high: float = np.inf
+) -> FloatArray:
+    """Spread a number, one number a level, or one a node over all branch nodes.
+
+    For depth 1 the three coincide; for depth 2 and more the lengths ``depth`` and ``2**depth - 1`` differ.
+    """
+    try:
+        given = np.atleast_1d(np.array(value, dtype=np.float64))
+    except (TypeError, ValueError):
+        raise ValueError(f"{name} must be a number or a list of numbers, got {value!r}") from None
+    nodes = topology.n_nodes(depth)
+    if given.ndim != 1 or given.size not in {1, depth, nodes}:
+        raise ValueError(
+            f"{name} must be one number, {depth} numbers (one a level) or {nodes} (one a node) "
+            f"for depth {depth}, got {given.size}"
+        )
+    too_low = given <= low if low_open else given < low
+    if not np.all(np.isfinite(given)) or np.any(too_low) or np.any(given > high):
+        sign = ">" if low_open else ">="
+        limit = "" if np.isinf(high) else f" and <= {high:g}"
+        raise ValueError(f"{name} must be finite and {sign} {low:g}{limit}, got {value!r}")
+    if given.size == 1:
+        return np.full(nodes, given[0])
+    if given.size == depth and given.size != nodes:
+        return np.array([given[topology.level(t)] for t in range(nodes)])
+    return given.copy()
+
+
+def _budget(budget: Any, depth: int, n_features: int) -> NDArray[np.int64] | None:
+    if budget is None:
+        return None
+    B = per_node("budget", budget, depth, low=1, high=n_features)
+    if np.any(B != np.round(B)):
+        raise ValueError(f"budget must be whole numbers of features, got {budget!r}")
+    frozen = B.astype(np.int64)
+    frozen.setflags(write=False)
+    return frozen
+
+
+def _check_samples(X: FloatArray, y: FloatArray, weight: FloatArray) -> None:
+    if X.ndim != 2 or 0 in X.shape:
+        raise ValueError(f"X must hold at least one sample and one feature, got shape {X.shape}")
+    if not (len(X) == len(y) == len(weight)):
+        raise ValueError(f"X, y and weight must be of one length, got {len(X)}, {len(y)} and {len(weight)}")
+    if not (np.all(np.isfinite(X)) and np.all(np.isfinite(weight))):
+        raise ValueError("X and weight must not contain NaN or infinity")
+    if not np.all(np.abs(y) == 1.0):
+        raise ValueError("y must hold -1 and +1 only")
+    if np.any(weight < 0):
+        raise ValueError("weight must not be negative")
+
+
+def _positive(name: str, value: Any) -> float:
+    number = float(value)
+    if not (np.isfinite(number) and number > 0):
+        raise ValueError(f"{name} must be a positive finite number, got {value!r}")
+    return number
+
+
+def _frozen(a: FloatArray) -> FloatArray:
+    a.setflags(write=False)
+    return a

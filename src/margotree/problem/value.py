@@ -1,0 +1,120 @@
+"""The single source of truth: what a given tree is worth, and whether it is allowed.
+
+Written in the slowest and plainest way on purpose.  Every engine's answer is passed through
+:func:`evaluate` before anybody sees it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from margotree.problem import topology
+from margotree.problem.problem import FloatArray, Problem
+
+#: Rounding allowed on ``h``, relative to ``1 + |b| + |w|_1``.  A sample with ``h >= -tie`` lies on the right.
+TIE = 1e-9
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Splits:
+    """The hyperplanes of a tree: row ``t`` of ``w`` and entry ``t`` of ``b`` belong to branch node ``t``."""
+
+    w: FloatArray
+    b: FloatArray
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "w", _own(self.w, 2))
+        object.__setattr__(self, "b", _own(self.b, 1))
+        if len(self.w) != len(self.b):
+            raise ValueError(f"{len(self.w)} weight rows but {len(self.b)} offsets")
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Evaluation:
+    """What :func:`evaluate` found.
+
+    ``band`` is how deep the worst sample lies inside the forbidden band of an upper node it reaches,
+    ``over_budget`` the largest excess of features (HFS), ``over_weight`` the largest excess of ``|w_tj|`` over
+    ``max_weight``; all are 0 for an allowed tree.  ``node[i]`` is the last-level node that sample ``i`` reaches.
+    """
+
+    objective: float
+    node_values: FloatArray
+    node: NDArray[np.int64]
+    band: float
+    over_budget: int
+    over_weight: float
+
+    @property
+    def feasible(self) -> bool:
+        return self.band == 0.0 and self.over_budget == 0 and self.over_weight == 0.0
+
+
+def tie(w: FloatArray, b: float, eps: float = np.inf) -> float:
+    """The rounding allowed on ``h`` at a node: :data:`TIE`, scaled by the node, at most a quarter of ``eps``."""
+    return float(min(TIE * (1.0 + abs(b) + np.sum(np.abs(w))), eps / 4))
+
+
+def evaluate(problem: Problem, splits: Splits) -> Evaluation:
+    """Value and feasibility of a tree, recomputed from its hyperplanes alone."""
+    if splits.w.shape != (problem.n_nodes, problem.n_features):
+        raise ValueError(
+            f"a tree of depth {problem.depth} on {problem.n_features} features needs weights of shape "
+            f"{(problem.n_nodes, problem.n_features)}, got {splits.w.shape}"
+        )
+    at = np.zeros(problem.n_samples, dtype=np.int64)
+    values = np.zeros(problem.n_nodes)
+    band = 0.0
+    for t in range(problem.n_nodes):
+        reached = np.flatnonzero(at == t)
+        h = problem.X[reached] @ splits.w[t] + splits.b[t]
+        values[t] = _node_value(problem, t, splits.w[t], h, reached)
+        if t in topology.upper(problem.depth):
+            slack = tie(splits.w[t], splits.b[t], problem.eps)
+            right = h >= -slack
+            inside = ~right & (h > slack - problem.eps)
+            if np.any(inside):
+                band = max(band, float(np.max(np.minimum(-h[inside], h[inside] + problem.eps))))
+            at[reached] = np.where(right, topology.right(t), topology.left(t))
+    return Evaluation(
+        objective=float(np.sum(values)),
+        node_values=values,
+        node=at,
+        band=band,
+        over_budget=_over_budget(problem, splits),
+        over_weight=_over_weight(problem, splits),
+    )
+
+
+def _node_value(problem: Problem, t: int, w: FloatArray, h: FloatArray, reached: NDArray[np.int64]) -> float:
+    hinge = np.maximum(0.0, 1.0 - problem.y[reached] * h)
+    value = 0.5 * float(w @ w) + problem.C[t] * float(problem.weight[reached] @ hinge)
+    if problem.model == "sfs":
+        assert problem.budget is not None and problem.alpha is not None
+        value += problem.alpha[t] * max(0, np.count_nonzero(w) - problem.budget[t])
+    return value
+
+
+def _over_budget(problem: Problem, splits: Splits) -> int:
+    if problem.model != "hfs":
+        return 0
+    assert problem.budget is not None
+    return int(max(0, np.max(np.count_nonzero(splits.w, axis=1) - problem.budget)))
+
+
+def _over_weight(problem: Problem, splits: Splits) -> float:
+    if problem.max_weight is None:
+        return 0.0
+    excess = float(np.max(np.abs(splits.w))) - problem.max_weight
+    return excess if excess > TIE * problem.max_weight else 0.0
+
+
+def _own(a: FloatArray, ndim: int) -> FloatArray:
+    own = np.array(a, dtype=np.float64, order="C")
+    if own.ndim != ndim:
+        raise ValueError(f"expected {ndim} dimensions, got shape {own.shape}")
+    own.setflags(write=False)
+    return own

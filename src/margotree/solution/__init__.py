@@ -1,0 +1,6 @@
+"""Answers and what is proved of them."""
+
+from margotree.solution.certificate import Certificate, Proved, Stopped, relative_gap
+from margotree.solution.solution import Solution, VerificationError, verify
+
+__all__ = ["Certificate", "Proved", "Solution", "Stopped", "VerificationError", "relative_gap", "verify"]

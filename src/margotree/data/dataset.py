@@ -1,0 +1,112 @@
+"""What a data set is once it has been read: frozen, checked, and able to say where it came from."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+FloatArray = NDArray[np.float64]
+
+
+class DataError(RuntimeError):
+    """A data set is missing, or is not what its name says; the message tells what to do about it."""
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Dataset:
+    """A two-class data set, unscaled, rows in the order in which they were read.
+
+    ``y`` holds two labels as the source spells them, ``y_sign`` the same as -1 and +1.  ``strata`` are the labels
+    before they were made two (heart disease: 0 to 4); the paper's split is stratified on them.  ``checksum`` is the
+    SHA-256 of the bytes that were read, ``fingerprint`` that of the numbers alone, so that the same table from two
+    sources has one fingerprint.  ``as_in_paper`` tells whether table and order of rows are as the authors
+    distribute them: only then is a split theirs.
+    """
+
+    name: str
+    X: FloatArray
+    y: NDArray[Any]
+    y_sign: FloatArray
+    strata: NDArray[Any]
+    feature_names: tuple[str, ...]
+    class_names: tuple[str, str]
+    source: str
+    checksum: str
+    as_in_paper: bool = False
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "X", frozen(self.X, np.float64))
+        object.__setattr__(self, "y", frozen(self.y))
+        object.__setattr__(self, "y_sign", frozen(self.y_sign, np.float64))
+        object.__setattr__(self, "strata", frozen(self.strata))
+        lengths = {len(self.X), len(self.y), len(self.y_sign), len(self.strata)}
+        if len(lengths) != 1:
+            raise ValueError(f"X, y, y_sign and strata must be of one length, got {sorted(lengths)}")
+        if len(self.feature_names) != self.X.shape[1]:
+            raise ValueError(f"{len(self.feature_names)} feature names for {self.X.shape[1]} columns")
+
+    @property
+    def n_samples(self) -> int:
+        return self.X.shape[0]
+
+    @property
+    def n_features(self) -> int:
+        return self.X.shape[1]
+
+    @property
+    def fingerprint(self) -> str:
+        return fingerprint(self.X, self.strata)
+
+    def class_counts(self) -> dict[str, int]:
+        """Samples of the negative and of the positive class, by class name."""
+        return {
+            self.class_names[0]: int(np.sum(self.y_sign < 0)),
+            self.class_names[1]: int(np.sum(self.y_sign > 0)),
+        }
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class TrainTest:
+    """A data set split and scaled; a test value may fall outside [0, 1].
+
+    ``y_train`` and ``y_test`` are -1 and +1.  ``train`` and ``test`` are row numbers of the data set, and a scaled
+    feature is ``(x - low) / span``.
+    """
+
+    name: str
+    X_train: FloatArray
+    y_train: FloatArray
+    X_test: FloatArray
+    y_test: FloatArray
+    train: NDArray[np.int64]
+    test: NDArray[np.int64]
+    strata_train: NDArray[Any]
+    low: FloatArray
+    span: FloatArray
+    feature_names: tuple[str, ...]
+    class_names: tuple[str, str]
+    checksum: str
+    as_in_paper: bool
+
+    def __post_init__(self) -> None:
+        for field in ("X_train", "y_train", "X_test", "y_test", "train", "test", "strata_train", "low", "span"):
+            object.__setattr__(self, field, frozen(getattr(self, field)))
+
+
+def frozen(a: Any, dtype: Any = None) -> NDArray[Any]:
+    """An own, contiguous, read-only copy."""
+    own = np.array(a, dtype=dtype, order="C")
+    own.setflags(write=False)
+    return own
+
+
+def fingerprint(X: FloatArray, strata: NDArray[Any]) -> str:
+    """SHA-256 of a table's numbers and labels, whatever its file looked like."""
+    digest = hashlib.sha256(str(X.shape).encode())
+    digest.update((np.asarray(X, dtype="<f8") + 0.0).tobytes())  # + 0.0 makes -0 and 0 the same number
+    digest.update("\n".join(map(str, strata.tolist())).encode())
+    return digest.hexdigest()

@@ -1,0 +1,57 @@
+"""From a routing to the best tree that routes so."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from margotree.engines.node import solve_node
+from margotree.problem import Problem, Splits, evaluate, topology
+
+#: Inner margins tried in turn, so that rounding cannot push a sample over the hyperplane it must stay behind.
+_INNER = (0.0, 1e-8, 1e-6)
+
+
+def polish(problem: Problem, node: NDArray[np.int64], support: NDArray[np.bool_] | None = None) -> Splits | None:
+    """The best tree under a fixed routing, or None if no tree routes so.
+
+    ``node[i]`` is the last-level node that sample ``i`` must reach; ``support`` allows only some features a node.
+    """
+    for inner in _INNER:
+        splits = _solve_all(problem, node, support, inner)
+        if splits is None:
+            return None
+        found = evaluate(problem, splits)
+        if found.feasible and np.array_equal(found.node, node):
+            return splits
+    return None
+
+
+def _solve_all(
+    problem: Problem, node: NDArray[np.int64], support: NDArray[np.bool_] | None, inner: float
+) -> Splits | None:
+    w = np.zeros((problem.n_nodes, problem.n_features))
+    b = np.ones(problem.n_nodes)
+    for t in range(problem.n_nodes):
+        below = topology.last_below(t, problem.depth)
+        rows = np.flatnonzero((node >= below.start) & (node < below.stop))
+        columns = np.arange(problem.n_features) if support is None else np.flatnonzero(support[t])
+        found = solve_node(
+            problem.X[np.ix_(rows, columns)],
+            problem.y[rows],
+            problem.C[t] * problem.weight[rows],
+            side=_sides(problem, t, node[rows]),
+            eps=problem.eps,
+            inner=inner,
+            max_weight=problem.max_weight,
+        )
+        if not found.feasible:
+            return None
+        w[t, columns], b[t] = found.w, found.b
+    return Splits(w=w, b=b)
+
+
+def _sides(problem: Problem, t: int, node: NDArray[np.int64]) -> NDArray[np.int8] | None:
+    if t not in topology.upper(problem.depth):
+        return None
+    return np.where(node >= topology.last_right(t, problem.depth).start, 1, -1).astype(np.int8)

@@ -1,0 +1,1 @@
+"""The paper's formulations as sparse matrices, and one adapter a MIP solver."""

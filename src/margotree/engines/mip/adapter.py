@@ -1,0 +1,143 @@
+"""What every solver adapter is, and how a long solver call is run so that the clock and Ctrl-C still work."""
+
+from __future__ import annotations
+
+import math
+import threading
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from importlib.util import find_spec
+
+from margotree.engines.base import EngineError, NotInstalled, Refused
+from margotree.engines.mip.model import FloatArray, MipModel, MipResult
+from margotree.engines.watch import Watch
+from margotree.solution import Stopped, relative_gap
+
+#: Seconds between two looks at the clock while a solver runs, and between two lines of progress without news.
+_LOOK, _QUIET = 0.02, 1.0
+
+#: Values from here on are a solver's way to say infinity.
+HUGE = 1e20
+
+
+class Adapter(ABC):
+    """One solver behind the neutral description: build, set options, run, translate back."""
+
+    #: The engine's name, the package to import and how to get it.
+    name: str
+    package: str
+    install: str
+    #: The kinds of model it takes, see :attr:`MipModel.kind`.
+    kinds: frozenset[str] = frozenset({"MILP"})
+
+    def missing(self) -> str | None:
+        """None if the solver is installed, else what to do.  Imports nothing."""
+        return None if find_spec(self.package) is not None else self.install
+
+    @abstractmethod
+    def version(self) -> str:
+        """The solver's version."""
+
+    def run(
+        self,
+        mip: MipModel,
+        *,
+        watch: Watch,
+        gap: float = 1e-4,
+        threads: int = 1,
+        start: FloatArray | None = None,
+        seed: int = 0,
+    ) -> MipResult:
+        """Solve within ``watch``'s limits; ``start`` is offered to the solver as a first solution."""
+        if (need := self.missing()) is not None:
+            raise NotInstalled(f"engine {self.name!r} is not installed: {need}")
+        if mip.kind not in self.kinds:
+            raise Refused(f"{self.name} does not solve {mip.kind} models, only {' and '.join(sorted(self.kinds))}")
+        if (reason := watch.must_stop()) is not None:
+            return MipResult(x=None, stopped=reason)
+        return self._run(mip, watch, gap, threads, start, seed)
+
+    @abstractmethod
+    def _run(
+        self, mip: MipModel, watch: Watch, gap: float, threads: int, start: FloatArray | None, seed: int
+    ) -> MipResult:
+        """As :meth:`run`, once it is clear that the solver is there and takes the model."""
+
+    def too_large(self, mip: MipModel, limits: str) -> EngineError:
+        """What to say when a licence does not cover the model."""
+        return EngineError(
+            f"{self.name}'s licence on this machine does not cover this model of {mip.n_variables} variables and "
+            f"{mip.n_rows} rows ({limits}); use a full licence, fewer samples, or an engine without a limit: scip"
+        )
+
+
+class Progress:
+    """What a running solver last said; written by its thread, read by the one that waits."""
+
+    def __init__(self, phase: str) -> None:
+        self.phase = phase
+        self.incumbent, self.bound, self.nodes, self.open_nodes = math.inf, -math.inf, 0, 0
+        self.f0 = self.f1 = math.nan
+        self._told: tuple[float, float] = (math.nan, math.nan)
+        self._told_at = -math.inf
+
+    def note(self, *, incumbent: float = math.inf, bound: float = -math.inf, nodes: int = 0, open_nodes: int = 0) -> None:
+        """Take over what the solver says; solutions found while ``nodes <= 1`` belong to the root."""
+        if abs(incumbent) < HUGE and incumbent < self.incumbent:
+            self.incumbent = float(incumbent)
+            self.f0 = self.incumbent if math.isnan(self.f0) else self.f0
+        if nodes <= 1:
+            self.f1 = self.incumbent if math.isfinite(self.incumbent) else math.nan
+        if abs(bound) < HUGE:
+            self.bound = max(self.bound, float(bound))
+        self.nodes, self.open_nodes = max(self.nodes, int(nodes)), int(open_nodes)
+
+    def reached(self, gap: float) -> bool:
+        return relative_gap(self.incumbent, self.bound) <= gap
+
+    def tell(self, watch: Watch) -> None:
+        """Pass news on to the watch's listener, and a sign of life now and then."""
+        news = (self.incumbent, self.bound)
+        if news == self._told and watch.elapsed - self._told_at < _QUIET:
+            return
+        self._told, self._told_at = news, watch.elapsed
+        watch.report(
+            self.phase, incumbent=news[0], bound=news[1], nodes=self.nodes, open_nodes=self.open_nodes
+        )
+
+
+def run_watched(solve: Callable[[], None], stop: Callable[[], None], watch: Watch, progress: Progress) -> None:
+    """Run a solver call in a thread of its own while this one keeps the clock.
+
+    The calling thread stays free to handle Ctrl-C; when the watch says so, it asks the solver to ``stop`` (again and
+    again, since a solver may not listen in every phase) and waits until it has.
+    """
+    failure: list[BaseException] = []
+
+    def work() -> None:
+        try:
+            solve()
+        except BaseException as error:
+            failure.append(error)
+
+    thread = threading.Thread(target=work, name=f"margotree-{progress.phase}", daemon=True)
+    thread.start()
+    try:
+        while thread.is_alive():
+            thread.join(_LOOK)
+            progress.tell(watch)
+            if watch.must_stop(progress.nodes) is not None:
+                stop()
+    finally:
+        while thread.is_alive():
+            stop()
+            thread.join(_LOOK)
+    if failure:
+        raise failure[0]
+
+
+def why_stopped(watch: Watch, otherwise: Stopped) -> Stopped:
+    """A stop that this side asked for is told by the watch, any other by the solver's status."""
+    if watch.interrupted:
+        return Stopped.INTERRUPTED
+    return Stopped.TIME if watch.remaining <= 0.0 and otherwise is not Stopped.SOLVED else otherwise

@@ -1,0 +1,139 @@
+"""A MIP solver as an engine: formulate, run the adapter, polish whatever comes back, report an honest bound."""
+
+from __future__ import annotations
+
+import math
+from typing import Literal
+
+import numpy as np
+
+from margotree.engines.base import Answer, Engine
+from margotree.engines.mip.adapter import Adapter
+from margotree.engines.mip.constants import Constants, derived_constants, paper_constants
+from margotree.engines.mip.formulation import Formulation, formulate
+from margotree.engines.mip.model import FloatArray, MipResult
+from margotree.engines.mip.normal import binding, normalise
+from margotree.engines.polish import polish
+from margotree.engines.watch import Watch
+from margotree.problem import Problem, Splits, evaluate
+from margotree.solution import Stopped
+
+BigM = Literal["derived", "paper"]
+
+#: Share of a solver's bound given up for its tolerances (about 1e-6 on rows, 1e-7 on reduced costs).
+SAFETY = 2e-6
+
+
+class MipEngine(Engine):
+    """The paper's formulation on one solver.
+
+    ``big_m="paper"`` takes the paper's constants, whose proof then holds only under them; the default derives constants
+    that cut off no optimum.  ``label_cuts`` adds the inequality that a sample routed against its label pays.
+    """
+
+    adapter: Adapter
+
+    def __init__(self, *, big_m: BigM = "derived", label_cuts: bool = True) -> None:
+        if big_m not in ("derived", "paper"):
+            raise ValueError(f'big_m must be "derived" or "paper", got {big_m!r}')
+        self.big_m = big_m
+        self.label_cuts = label_cuts
+
+    def missing(self) -> str | None:
+        return self.adapter.missing()
+
+    def version(self) -> str:
+        return self.adapter.version()
+
+    def search(self, problem: Problem, watch: Watch, start: Splits | None) -> Answer:
+        first = _first_tree(problem, start)
+        constants = self.constants(problem, evaluate(problem, first).objective)
+        if (reason := watch.must_stop()) is not None:
+            return Answer(splits=first, stopped=reason, bound=constants.floor, restriction=constants.restriction)
+        form = formulate(problem, constants, label_cuts=self.label_cuts)
+        point = None if start is None else form.point(normalise(problem, first))
+        limits = watch.limits
+        result = self.adapter.run(
+            form.mip,
+            watch=watch,
+            gap=max(0.0, limits.gap - 2 * SAFETY),
+            threads=limits.n_jobs,
+            start=point,
+            seed=limits.seed,
+        )
+        return _answer(form, result, first)
+
+    def constants(self, problem: Problem, upper: float) -> Constants:
+        """The constants of the model, given the value of a known tree."""
+        return paper_constants(problem) if self.big_m == "paper" else derived_constants(problem, upper)
+
+
+def _first_tree(problem: Problem, start: Splits | None) -> Splits:
+    """A tree to fall back on: the start with its nodes re-solved, or one that sends everybody the same way."""
+    tree = _one_way(problem) if start is None else start
+    support = None if problem.budget is None else tree.w != 0
+    return _better(problem, tree, polish(problem, evaluate(problem, tree).node, support))
+
+
+def _one_way(problem: Problem) -> Splits:
+    """``w = 0`` and ``b`` the label of the heavier class at every node: always allowed."""
+    sign = 1.0 if problem.weight @ problem.y >= 0 else -1.0
+    b = np.full(problem.n_nodes, sign * max(1.0, problem.eps))
+    return Splits(w=np.zeros((problem.n_nodes, problem.n_features)), b=b)
+
+
+def _better(problem: Problem, tree: Splits, other: Splits | None) -> Splits:
+    if other is None:
+        return tree
+    found = evaluate(problem, other)
+    return other if found.feasible and found.objective < evaluate(problem, tree).objective else tree
+
+
+def _polished(form: Formulation, result: MipResult) -> Splits | None:
+    """The exact tree behind the solver's best point, or behind the first of its other points that is one."""
+    points: list[FloatArray] = [] if result.x is None else [result.x, *result.others]
+    trees = (polish(form.problem, form.node(x), form.support(x)) for x in points)
+    return next((tree for tree in trees if tree is not None), None)
+
+
+def _answer(form: Formulation, result: MipResult, first: Splits) -> Answer:
+    """The better of the polished answer and the tree to fall back on, with what is known about it."""
+    tree = _polished(form, result)
+    best = _better(form.problem, first, tree)
+    stopped, bound, warnings = _bound(form, result, evaluate(form.problem, best).objective)
+    if result.x is not None and tree is None:
+        warnings.append("no tree routes the samples as the solver's answer does (its tolerances do); kept the start")
+    warnings += _constants_warnings(form, best)
+    return Answer(
+        splits=best,
+        stopped=stopped,
+        bound=bound,
+        nodes=result.nodes,
+        f0=result.f0,
+        f1=result.f1,
+        restriction=form.constants.restriction,
+        warnings=tuple(warnings),
+    )
+
+
+def _bound(form: Formulation, result: MipResult, objective: float) -> tuple[Stopped, float, list[str]]:
+    """The solver's bound, less its tolerances, never below what is known without it."""
+    floor = form.constants.floor
+    if not math.isfinite(result.bound):
+        return result.stopped, floor, []
+    bound = max(floor, result.bound - SAFETY * max(1.0, abs(result.bound)))
+    if bound <= objective + SAFETY * max(1.0, abs(objective)):
+        return result.stopped, min(bound, objective), []
+    if form.constants.restriction:
+        return result.stopped, objective, ["the tree lies outside the constants and below the bound under them"]
+    doubt = f"the solver's bound {bound:.10g} contradicts a tree of value {objective:.10g} and was dropped"
+    return Stopped.STALLED, floor, [doubt]
+
+
+def _constants_warnings(form: Formulation, tree: Splits) -> list[str]:
+    names = binding(form.problem, form.constants, tree)
+    if not names:
+        return []
+    if form.constants.restriction:
+        return [f"the tree touches or exceeds {', '.join(names)}: without these constants a better one may exist"]
+    return [f"the tree lies at the derived constants {', '.join(names)}, which cut off no optimum"]

@@ -1,0 +1,138 @@
+"""The paper's MARGOT, HFS-MARGOT and SFS-MARGOT as a mixed-integer model, any depth, and the ways there and back.
+
+Variables (nodes ``t``, samples ``i``, features ``j``): ``w`` (t, j), ``b`` (t), ``xi`` (t, i), ``z`` (i, last-level
+node) and, with budgets, ``s`` (t, j) and for SFS ``u`` (t).  ``z_i`` says at which last-level node sample ``i`` ends;
+sums of it over the last-level nodes below ``t``, or below one of its branches, say whether the sample passes there.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from margotree.engines.mip.constants import Constants
+from margotree.engines.mip.model import Draft, FloatArray, IndexArray, MipModel
+from margotree.problem import Problem, Splits, evaluate, topology
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Formulation:
+    """A problem in MIP form; reads points of the model as trees and writes trees as points."""
+
+    problem: Problem
+    constants: Constants
+    mip: MipModel
+
+    def node(self, x: FloatArray) -> IndexArray:
+        """The last-level node of every sample, by the binaries."""
+        z = self.mip.part(x, "z")
+        return topology.last(self.problem.depth)[0] + np.argmax(z, axis=1).astype(np.int64)
+
+    def support(self, x: FloatArray) -> NDArray[np.bool_] | None:
+        """The features every node may use, by the binaries; None without budgets."""
+        return None if self.problem.budget is None else self.mip.part(x, "s") > 0.5
+
+    def splits(self, x: FloatArray) -> Splits:
+        """The hyperplanes as the solver left them; they may route samples near ``h = 0`` another way than ``z``."""
+        return Splits(w=self.mip.part(x, "w"), b=self.mip.part(x, "b"))
+
+    def point(self, splits: Splits) -> FloatArray:
+        """The point of the model that a tree stands for; feasible if the tree is allowed and the constants admit it."""
+        problem, blocks = self.problem, self.mip.blocks
+        node = evaluate(problem, splits).node
+        x = np.zeros(self.mip.n_variables)
+        x[blocks["w"]], x[blocks["b"]] = splits.w, splits.b
+        h = problem.X @ splits.w.T + splits.b
+        passes = np.array([np.isin(node, topology.last_below(t, problem.depth)) for t in range(problem.n_nodes)])
+        x[blocks["xi"]] = passes * np.maximum(0.0, 1.0 - problem.y * h.T)
+        x[blocks["z"]] = node[:, None] == np.array(topology.last(problem.depth))
+        if problem.budget is not None:
+            used = splits.w != 0
+            x[blocks["s"]] = used
+            if problem.alpha is not None:
+                x[blocks["u"]] = np.maximum(0, used.sum(axis=1) - problem.budget)
+        return x
+
+
+def formulate(problem: Problem, constants: Constants, *, label_cuts: bool) -> Formulation:
+    """The model of a problem with the given constants.
+
+    ``label_cuts`` adds, at every upper node, that a sample routed against its label pays: ``xi >= 1`` for class -1
+    on the right (``h >= 0``), ``xi >= 1 + eps`` for class +1 on the left (``h <= -eps``).
+    """
+    draft = Draft()
+    _variables(draft, problem, constants)
+    draft.rows([(draft.blocks["z"], 1.0)], lower=1.0, upper=1.0)
+    for t in range(problem.n_nodes):
+        _margin_rows(draft, problem, constants, t)
+    for t in topology.upper(problem.depth):
+        _routing_rows(draft, problem, constants, t)
+        if label_cuts:
+            _label_rows(draft, problem, t)
+    if problem.budget is not None:
+        _budget_rows(draft, problem, constants)
+    return Formulation(problem=problem, constants=constants, mip=draft.finish())
+
+
+def _variables(draft: Draft, problem: Problem, constants: Constants) -> None:
+    nodes, samples, n = problem.n_nodes, problem.n_samples, problem.n_features
+    draft.block("w", (nodes, n), lower=constants.w_low, upper=constants.w_high, quadratic=1.0)
+    draft.block("b", nodes, lower=constants.b_low, upper=constants.b_high)
+    cost = problem.C[:, None] * problem.weight
+    draft.block("xi", (nodes, samples), lower=0.0, upper=constants.xi_high, linear=cost)
+    draft.block("z", (samples, len(topology.last(problem.depth))), lower=0.0, upper=1.0, integer=True)
+    if problem.budget is not None:
+        draft.block("s", (nodes, n), lower=0.0, upper=1.0, integer=True)
+    if problem.alpha is not None:
+        draft.block("u", nodes, lower=0.0, upper=float(n), linear=problem.alpha)
+
+
+def _ends_below(draft: Draft, problem: Problem, nodes: range) -> IndexArray:
+    """The binaries, sample by sample, that say whether a sample ends at one of these last-level nodes."""
+    first = topology.last(problem.depth)[0]
+    return draft.blocks["z"][:, nodes.start - first : nodes.stop - first]
+
+
+def _margin_rows(draft: Draft, problem: Problem, constants: Constants, t: int) -> None:
+    """``y h + xi - M_xi sum z >= 1 - M_xi``: the soft margin, for samples that pass ``t``."""
+    w, b, xi = (draft.blocks[name][t] for name in ("w", "b", "xi"))
+    here = _ends_below(draft, problem, topology.last_below(t, problem.depth))
+    y, M = problem.y[:, None], constants.M_xi[t][:, None]
+    if t == 0:
+        M = np.zeros_like(M)  # everybody passes the root
+    draft.rows([(w, y * problem.X), (b, y), (xi[:, None], 1.0), (here, -M)], lower=1.0 - M[:, 0])
+
+
+def _routing_rows(draft: Draft, problem: Problem, constants: Constants, t: int) -> None:
+    """``h >= -M (1 - sum z right)`` and ``h + eps <= M (1 - sum z left)`` at an upper node."""
+    w, b = draft.blocks["w"][t], draft.blocks["b"][t]
+    go_right = _ends_below(draft, problem, topology.last_right(t, problem.depth))
+    go_left = _ends_below(draft, problem, topology.last_left(t, problem.depth))
+    M_right, M_left = constants.M_right[t][:, None], constants.M_left[t][:, None]
+    draft.rows([(w, problem.X), (b, 1.0), (go_right, -M_right)], lower=-M_right[:, 0])
+    draft.rows([(w, problem.X), (b, 1.0), (go_left, M_left)], upper=M_left[:, 0] - problem.eps)
+
+
+def _label_rows(draft: Draft, problem: Problem, t: int) -> None:
+    xi = draft.blocks["xi"][t]
+    for side, wrong, price in (
+        (-1, topology.last_right(t, problem.depth), 1.0),
+        (+1, topology.last_left(t, problem.depth), 1.0 + problem.eps),
+    ):
+        of = problem.y == side
+        if np.any(of):
+            draft.rows([(xi[of, None], 1.0), (_ends_below(draft, problem, wrong)[of], -price)], lower=0.0)
+
+
+def _budget_rows(draft: Draft, problem: Problem, constants: Constants) -> None:
+    """``w`` is 0 where ``s`` is, and the budgets: hard, or with ``u`` counting what is above them."""
+    w, s = draft.blocks["w"].ravel(), draft.blocks["s"].ravel()
+    high, low = np.maximum(constants.w_high, 0.0).ravel(), np.minimum(constants.w_low, 0.0).ravel()
+    draft.rows([(w[:, None], 1.0), (s[:, None], -high[:, None])], upper=0.0)
+    draft.rows([(w[:, None], 1.0), (s[:, None], -low[:, None])], lower=0.0)
+    counts = [(draft.blocks["s"], 1.0)]
+    if problem.alpha is not None:
+        counts.append((draft.blocks["u"][:, None], -1.0))
+    draft.rows(counts, upper=problem.budget)

@@ -1,0 +1,205 @@
+"""SCIP through PySCIPOpt: the open default for the paper's MIQP."""
+
+from __future__ import annotations
+
+import math
+from contextlib import suppress
+from typing import Any
+
+import numpy as np
+
+from margotree.engines.mip.adapter import HUGE, Adapter, Progress, run_watched, why_stopped
+from margotree.engines.mip.engine import MipEngine
+from margotree.engines.mip.model import FloatArray, MipModel, MipResult
+from margotree.engines.watch import Watch
+from margotree.solution import Stopped
+
+_STATUS = {
+    "optimal": Stopped.SOLVED,
+    "gaplimit": Stopped.SOLVED,
+    "timelimit": Stopped.TIME,
+    "nodelimit": Stopped.NODES,
+    "totalnodelimit": Stopped.NODES,
+    "memlimit": Stopped.MEMORY,
+    "userinterrupt": Stopped.INTERRUPTED,
+}
+
+#: Rows built between two looks at the clock, and solutions kept besides the best.
+_BATCH, _KEPT = 256, 10
+
+
+class ScipAdapter(Adapter):
+    name = "scip"
+    package = "pyscipopt"
+    install = "pip install pyscipopt"
+    kinds = frozenset({"MILP", "MIQP", "MIQCP"})
+
+    def version(self) -> str:
+        import pyscipopt
+
+        model = pyscipopt.Model()
+        return f"{model.getMajorVersion()}.{model.getMinorVersion()}.{model.getTechVersion()}"
+
+    def _run(
+        self, mip: MipModel, watch: Watch, gap: float, threads: int, start: FloatArray | None, seed: int
+    ) -> MipResult:
+        built = _build(mip, watch)
+        if built is None:
+            return MipResult(x=None, stopped=watch.must_stop() or Stopped.TIME)
+        model, variables = built
+        _set_options(model, watch, gap, seed)
+        if start is not None:
+            _offer(model, mip, variables, start)
+        progress = Progress(self.name)
+        _listen(model, progress)
+        run_watched(model.optimizeNogil, lambda: _interrupt(model), watch, progress)
+        return _translate(model, variables, watch, progress)
+
+
+class Scip(MipEngine):
+    """The paper's formulation on SCIP."""
+
+    name = "scip"
+    models = frozenset({"margot", "hfs", "sfs"})
+    adapter = ScipAdapter()
+
+
+def _build(mip: MipModel, watch: Watch) -> tuple[Any, list[Any]] | None:
+    """The model in SCIP's own objects; None if the time ran out on the way."""
+    import pyscipopt
+
+    model = pyscipopt.Model()
+    model.hideOutput()
+    low, high = _finite(mip.lower), _finite(mip.upper)
+    kinds = ["I" if whole else "C" for whole in mip.integer]
+    for j in np.flatnonzero(mip.integer & (mip.lower == 0.0) & (mip.upper == 1.0)):
+        kinds[j] = "B"
+    variables = [
+        model.addVar(f"x{j}", vtype=kinds[j], lb=low[j], ub=high[j], obj=float(mip.linear[j]))
+        for j in range(mip.n_variables)
+    ]
+    terms = [pyscipopt.scip.Term(v) for v in variables]
+    for k in range(len(mip.row_lower)):
+        if k % _BATCH == 0 and watch.must_stop() is not None:
+            return None
+        a, b = mip.rows.indptr[k : k + 2]
+        row = {terms[j]: v for j, v in zip(mip.rows.indices[a:b], mip.rows.data[a:b].tolist(), strict=True)}
+        model.addCons(_between(row, mip.row_lower[k], mip.row_upper[k]))
+    _add_squares(model, mip, variables)
+    return model, variables
+
+
+def _add_squares(model: Any, mip: MipModel, variables: list[Any]) -> None:
+    """The quadratic objective through epigraph variables ``q_j >= 1/2 quadratic_j x_j^2``, and the quadratic rows.
+
+    SCIP takes no quadratic objective.  One epigraph variable a square instead of one for the sum: SCIP cuts it off
+    with tangents, and tangents to single squares add up to far better ones (measured in docs/mip.md).
+    """
+    from pyscipopt.scip import Expr, ExprCons, Term
+
+    for j in np.flatnonzero(mip.quadratic):
+        q = model.addVar(f"q{j}", lb=0.0, ub=None, obj=1.0)
+        square = {Term(variables[j], variables[j]): 0.5 * float(mip.quadratic[j]), Term(q): -1.0}
+        model.addCons(ExprCons(Expr(square), rhs=0.0))
+    for k, upper in enumerate(mip.ball_upper):
+        row = {}
+        for j, v in _entries(mip.ball_squares, k):
+            row[Term(variables[j], variables[j])] = 0.5 * v
+        for j, v in _entries(mip.ball_linear, k):
+            row[Term(variables[j])] = v
+        model.addCons(ExprCons(Expr(row), rhs=float(upper)))
+
+
+def _entries(matrix: Any, k: int) -> list[tuple[int, float]]:
+    a, b = matrix.indptr[k : k + 2]
+    return list(zip(matrix.indices[a:b].tolist(), matrix.data[a:b].tolist(), strict=True))
+
+
+def _between(row: dict[Any, float], lower: float, upper: float) -> Any:
+    from pyscipopt.scip import Expr, ExprCons
+
+    sides = {}
+    if lower > -HUGE:
+        sides["lhs"] = float(lower)
+    if upper < HUGE:
+        sides["rhs"] = float(upper)
+    return ExprCons(Expr(row), **sides)
+
+
+def _finite(bound: FloatArray) -> list[float | None]:
+    return [float(v) if abs(v) < HUGE else None for v in bound]
+
+
+def _set_options(model: Any, watch: Watch, gap: float, seed: int) -> None:
+    # the watch handles Ctrl-C; SCIP's handler would take the signal away from it
+    model.setParam("misc/catchctrlc", False)
+    model.setParam("randomization/randomseedshift", seed % 2**31)
+    # SCIP measures the gap against the smaller of both bounds, so its gap is never below the certificate's
+    model.setParam("limits/gap", gap)
+    if math.isfinite(watch.remaining):
+        model.setParam("limits/time", watch.remaining)
+    if math.isfinite(watch.limits.nodes):
+        model.setParam("limits/totalnodes", int(watch.limits.nodes))
+    if math.isfinite(watch.limits.memory):
+        model.setParam("limits/memory", watch.limits.memory / 2**20)
+
+
+def _offer(model: Any, mip: MipModel, variables: list[Any], start: FloatArray) -> None:
+    solution = model.createSol()
+    for v, value in zip(variables, start.tolist(), strict=True):
+        model.setSolVal(solution, v, value)
+    squares = np.flatnonzero(mip.quadratic)
+    epigraph = model.getVars()[mip.n_variables :]
+    for q, j in zip(epigraph, squares, strict=True):
+        model.setSolVal(solution, q, 0.5 * float(mip.quadratic[j]) * float(start[j]) ** 2)
+    model.addSol(solution)
+
+
+def _listen(model: Any, progress: Progress) -> None:
+    """Have SCIP write its bounds into ``progress`` whenever it finds a tree or finishes a node."""
+    from pyscipopt import SCIP_EVENTTYPE, Eventhdlr
+
+    events = SCIP_EVENTTYPE.BESTSOLFOUND | SCIP_EVENTTYPE.NODESOLVED | SCIP_EVENTTYPE.LPSOLVED
+
+    class Listener(Eventhdlr):  # type: ignore[misc]
+        def eventinit(self) -> None:
+            self.model.catchEvent(events, self)
+
+        def eventexec(self, event: Any) -> None:
+            m = self.model
+            progress.note(
+                incumbent=m.getPrimalbound(), bound=m.getDualbound(), nodes=m.getNTotalNodes(), open_nodes=m.getNNodesLeft()
+            )
+
+    model.includeEventhdlr(Listener(), "margotree", "passes progress on")
+
+
+def _interrupt(model: Any) -> None:
+    """Ask SCIP to stop; before presolving it does not listen yet, and afterwards there is nothing to stop."""
+    from pyscipopt import SCIP_STAGE
+
+    if SCIP_STAGE.PRESOLVING <= model.getStage() <= SCIP_STAGE.SOLVED:
+        with suppress(Exception):  # the stage may have moved on meanwhile; the caller asks again
+            model.interruptSolve()
+
+
+def _translate(model: Any, variables: list[Any], watch: Watch, progress: Progress) -> MipResult:
+    points = []
+    for solution in model.getSols()[: 1 + _KEPT]:
+        points.append(np.array([model.getSolVal(solution, v) for v in variables]))
+    stopped = why_stopped(watch, _STATUS.get(model.getStatus(), Stopped.STALLED))
+    progress.note(
+        incumbent=model.getPrimalbound() if points else math.inf,
+        bound=model.getDualbound(),
+        nodes=model.getNTotalNodes(),
+    )
+    return MipResult(
+        x=points[0] if points else None,
+        objective=progress.incumbent,
+        bound=progress.bound,
+        stopped=stopped,
+        nodes=progress.nodes,
+        f0=progress.f0,
+        f1=progress.f1,
+        others=tuple(points[1:]),
+    )

@@ -1,0 +1,10 @@
+"""scikit-learn classifiers; a fit states the problem, hands it to an engine and keeps the tree."""
+
+from margotree.estimators.margot import (
+    HFSMargotClassifier,
+    LocalSVMTreeClassifier,
+    MargotClassifier,
+    SFSMargotClassifier,
+)
+
+__all__ = ["HFSMargotClassifier", "LocalSVMTreeClassifier", "MargotClassifier", "SFSMargotClassifier"]

@@ -157,7 +157,10 @@ def _check_samples(X: FloatArray, y: FloatArray, weight: FloatArray) -> None:
 
 
 def _positive(name: str, value: Any) -> float:
-    number = float(value)
+    try:
+        number = float(value)
+    except (TypeError, ValueError):
+        number = np.nan
     if not (np.isfinite(number) and number > 0):
         raise ValueError(f"{name} must be a positive finite number, got {value!r}")
     return number

@@ -30,6 +30,9 @@ class Splits:
         object.__setattr__(self, "b", _own(self.b, 1))
         if len(self.w) != len(self.b):
             raise ValueError(f"{len(self.w)} weight rows but {len(self.b)} offsets")
+        # NaN compares as "not worse" everywhere below, so it must not get in.
+        if not (np.all(np.isfinite(self.w)) and np.all(np.isfinite(self.b))):
+            raise ValueError("weights and offsets of a tree must be finite numbers")
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

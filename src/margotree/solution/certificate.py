@@ -30,7 +30,7 @@ class Proved(StrEnum):
 
 
 def relative_gap(objective: float, bound: float) -> float:
-    """How far the objective may be from the optimum, as a share of the objective; 1.0 means nothing is known."""
+    """How far the objective may be from the optimum, as a share of the objective; infinite if nothing is known."""
     if (math.isinf(bound) and bound < 0) or not math.isfinite(objective):
         return math.inf
     difference = max(0.0, objective - bound)

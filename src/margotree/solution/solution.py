@@ -30,7 +30,7 @@ def verify(problem: Problem, solution: Solution) -> Evaluation:
     if not found.feasible:
         raise VerificationError(_why_infeasible(found))
     tolerance = VALUE_TOL * max(1.0, abs(found.objective))
-    if abs(found.objective - certificate.objective) > tolerance:
+    if not abs(found.objective - certificate.objective) <= tolerance:
         raise VerificationError(
             f"the certificate claims the value {certificate.objective!r}, the tree has {found.objective!r}"
         )

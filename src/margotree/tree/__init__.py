@@ -1,0 +1,9 @@
+"""The fitted model: predicts, explains and keeps itself; needs nothing but NumPy."""
+
+from margotree.tree.file import TreeFileError
+from margotree.tree.scaling import Scaling
+from margotree.tree.tree import SELECTED, Split, Step, Tree
+
+load = Tree.load
+
+__all__ = ["SELECTED", "Scaling", "Split", "Step", "Tree", "TreeFileError", "load"]

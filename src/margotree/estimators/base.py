@@ -1,0 +1,172 @@
+"""What the estimators share: reading data, stating the problem, handing out the tree."""
+
+from __future__ import annotations
+
+import math
+from os import PathLike
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import csr_matrix
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from margotree.engines import Limits, solve
+from margotree.estimators.parameters import check_parameters, threads
+from margotree.estimators.samples import FloatArray, Samples, distinct, read_samples
+from margotree.estimators.start import read_start
+from margotree.problem import Evaluation, Problem
+from margotree.progress import Progress
+from margotree.solution import Certificate, Solution, verify
+from margotree.tree import Scaling, Tree
+
+
+class MarginTreeClassifier(ClassifierMixin, BaseEstimator):
+    """Common ground of the margin tree classifiers; use one of its subclasses."""
+
+    tree_: Tree
+    certificate_: Certificate
+    classes_: NDArray[Any]
+
+    # -- training -----------------------------------------------------------------------------------------------
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> MarginTreeClassifier:
+        """Train the tree.
+
+        ``X`` is an array or DataFrame of numbers, ``y`` holds any two labels, ``sample_weight`` says how much each
+        sample counts (0 is as good as absent).  Ctrl-C ends the search: the fit then returns with the best tree so
+        far, and ``certificate_.stopped`` says ``"interrupted"``.
+        """
+        check_parameters(type(self).__name__, self.get_params(deep=False))
+        samples, scaling, problem = self._state(X, y, sample_weight, reset=True)
+        start = read_start(self._start(), problem, scaling, samples.classes)
+        with Progress(getattr(self, "verbose", 0)) as listener:
+            solution = solve(problem, engine=self._engine(), limits=self._limits(), start=start, listener=listener)
+        self.tree_ = self._grow(solution, samples, scaling, problem)
+        self.certificate_ = solution.certificate
+        self.classes_ = samples.classes
+        return self
+
+    def verify(self, X: Any, y: Any, sample_weight: Any = None) -> Evaluation:
+        """State the training problem again from its data and recompute the tree's value and feasibility.
+
+        Raises :class:`~margotree.solution.VerificationError` if the certificate's claims do not hold on these data.
+        """
+        check_is_fitted(self)
+        _, _, problem = self._state(X, y, sample_weight, reset=False)
+        return verify(problem, Solution(splits=self.tree_.splits, certificate=self.certificate_))
+
+    def _state(self, X: Any, y: Any, sample_weight: Any, *, reset: bool) -> tuple[Samples, Scaling, Problem]:
+        X, y = validate_data(self, X, y, reset=reset, dtype=np.float64)
+        samples = read_samples(type(self).__name__, X, y, sample_weight, getattr(self, "class_weight", None))
+        minmax = getattr(self, "scale", None) == "minmax"
+        scaling = Scaling.minmax(samples.X) if minmax else Scaling.identity(samples.X.shape[1])
+        signs = np.where(samples.y == 1, 1.0, -1.0)
+        scaled, signs, weight = distinct(
+            scaling.apply(samples.X), signs, samples.weight * samples.class_weight[samples.y]
+        )
+        return samples, scaling, Problem.make(scaled, signs, weight=weight, **self._terms())
+
+    def _terms(self) -> dict[str, Any]:
+        """The parameters that state the problem."""
+        names = ("depth", "C", "eps", "budget", "alpha", "max_weight")
+        return {name: value for name, value in self.get_params(deep=False).items() if name in names}
+
+    def _engine(self) -> str:
+        return str(getattr(self, "engine", "auto"))
+
+    def _start(self) -> Any:
+        return getattr(self, "start", None)
+
+    def _limits(self) -> Limits:
+        settings = self.get_params(deep=False)
+        limit = settings["time_limit"]
+        return Limits(
+            time=math.inf if limit is None else float(limit),
+            gap=float(settings.get("gap", Limits.gap)),
+            n_jobs=threads(settings["n_jobs"]),
+            seed=int(check_random_state(settings["random_state"]).randint(2**31 - 1)),
+        )
+
+    def _grow(self, solution: Solution, samples: Samples, scaling: Scaling, problem: Problem) -> Tree:
+        names = getattr(self, "feature_names_in_", None)
+        tree = Tree(
+            splits=solution.splits,
+            scaling=scaling,
+            classes=samples.classes,
+            feature_names=None if names is None else tuple(names),
+            eps=problem.eps,
+            certificate=solution.certificate,
+            terms=_plain_terms(problem, samples),
+        )
+        return tree.counted(samples.X, samples.y, samples.weight)
+
+    # -- using --------------------------------------------------------------------------------------------------
+
+    def predict(self, X: Any) -> NDArray[Any]:
+        """The label of each sample."""
+        return self._tree().predict(self._checked(X))
+
+    def decision_function(self, X: Any) -> FloatArray:
+        """How far each sample lies from the last hyperplane on its way, 1 being the margin; see :class:`Tree`.
+
+        Positive means ``classes_[1]``.  A sample on the hyperplane, up to rounding, counts as positive.
+        """
+        return self._tree().decision_function(self._checked(X))
+
+    def predict_proba(self, X: Any) -> FloatArray:
+        """Class shares among the training samples of each sample's leaf, by weight (``class_weight`` left aside).
+
+        A leaf without training samples gives the shares of the nearest node above that has some.
+        """
+        return self._tree().predict_proba(self._checked(X))
+
+    def apply(self, X: Any) -> NDArray[np.int64]:
+        """The number of the leaf each sample ends in."""
+        return self._tree().apply(self._checked(X))
+
+    def decision_path(self, X: Any) -> csr_matrix:
+        """Sparse indicator of the nodes and leaves each sample passes, one row a sample."""
+        return csr_matrix(self._tree().decision_path(self._checked(X)))
+
+    @property
+    def selected_features_(self) -> NDArray[np.int64]:
+        """Indices of the features some split uses: ``|w| >= 5e-4`` in scaled units; ``tree_.selected()`` tells
+        which split uses which."""
+        return np.flatnonzero(self._tree().selected().any(axis=0))
+
+    def export_text(self, *, digits: int | None = None, units: str = "user", width: int = 100) -> str:
+        """The rules in words, in the features' own names and units."""
+        return self._tree().export_text(digits=digits, units=units, width=width)
+
+    def save(self, path: str | PathLike[str]) -> None:
+        """Write the tree as JSON; :func:`margotree.load` reads it back as a :class:`~margotree.tree.Tree`."""
+        self._tree().save(path)
+
+    def _tree(self) -> Tree:
+        check_is_fitted(self)
+        return self.tree_
+
+    def _checked(self, X: Any) -> FloatArray:
+        checked: FloatArray = validate_data(self, X, reset=False, dtype=np.float64)
+        return checked
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.classifier_tags.multi_class = False
+        return tags
+
+
+def _plain_terms(problem: Problem, samples: Samples) -> dict[str, Any]:
+    """The terms of the problem as JSON values, for whoever wants to state it again."""
+    return {
+        "model": problem.model,
+        "C": problem.C.tolist(),
+        "eps": problem.eps,
+        "budget": None if problem.budget is None else problem.budget.tolist(),
+        "alpha": None if problem.alpha is None else problem.alpha.tolist(),
+        "max_weight": problem.max_weight,
+        "class_weight": samples.class_weight.tolist(),
+    }

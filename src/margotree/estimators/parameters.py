@@ -1,0 +1,75 @@
+"""What the estimators' own parameters may be, as data; those of the problem are checked by the problem itself."""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from numbers import Integral, Real
+from typing import Any
+
+import numpy as np
+
+from margotree.problem import Splits
+from margotree.tree import Tree
+
+
+@dataclass(frozen=True)
+class Rule:
+    """A parameter's condition and the words for it."""
+
+    holds: Callable[[Any], bool]
+    words: str
+
+
+def _number(value: Any, low: float, high: float = math.inf) -> bool:
+    return isinstance(value, Real) and not isinstance(value, (bool, np.bool_)) and low <= float(value) <= high
+
+
+def _whole(value: Any) -> bool:
+    return isinstance(value, Integral) and not isinstance(value, (bool, np.bool_))
+
+
+def _a_start(value: Any) -> bool:
+    return value is None or value == "local_svm" or isinstance(value, (Tree, Splits)) or hasattr(value, "fit")
+
+
+def _a_seed(value: Any) -> bool:
+    if isinstance(value, (np.random.RandomState, np.random.Generator)):
+        return not isinstance(value, np.random.Generator)
+    return value is None or (_whole(value) and 0 <= value < 2**32)
+
+
+CONSTRAINTS: Mapping[str, Rule] = {
+    "scale": Rule(lambda v: v is None or (isinstance(v, str) and v == "minmax"), "'minmax' or None"),
+    "engine": Rule(lambda v: isinstance(v, str), "the name of an engine, such as 'auto'"),
+    "time_limit": Rule(
+        lambda v: v is None or (_number(v, 0.0) and v > 0), "a positive number of seconds, or None for no limit"
+    ),
+    "gap": Rule(lambda v: _number(v, 0.0, 1.0), "a number in the range [0, 1]"),
+    "start": Rule(_a_start, "'local_svm', None, a fitted estimator, a Tree or Splits"),
+    "n_jobs": Rule(lambda v: v is None or (_whole(v) and v != 0), "a whole number but 0 (-1: all cores), or None"),
+    "random_state": Rule(_a_seed, "an int in the range [0, 4294967295], a numpy RandomState or None"),
+    "class_weight": Rule(
+        lambda v: v is None or isinstance(v, Mapping) or (isinstance(v, str) and v == "balanced"),
+        "'balanced', a dict from labels to weights, or None",
+    ),
+    "verbose": Rule(lambda v: _number(v, 0.0) or isinstance(v, bool), "0, 1 or 2"),
+}
+
+
+def check_parameters(owner: str, parameters: Mapping[str, Any]) -> None:
+    """ValueError in scikit-learn's words for the first parameter that breaks its rule."""
+    for name, value in parameters.items():
+        rule = CONSTRAINTS.get(name)
+        if rule is not None and not rule.holds(value):
+            raise ValueError(f"The {name!r} parameter of {owner} must be {rule.words}. Got {value!r} instead.")
+
+
+def threads(n_jobs: int | None) -> int:
+    """How many threads ``n_jobs`` asks for; negative numbers count back from all cores."""
+    if n_jobs is None:
+        return 1
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else (os.cpu_count() or 1)
+    return int(n_jobs) if n_jobs > 0 else max(1, cores + 1 + int(n_jobs))

@@ -1,0 +1,103 @@
+"""From what the user passes to what a problem takes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from numbers import Real
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.utils import check_array
+from sklearn.utils.class_weight import compute_class_weight
+from sklearn.utils.multiclass import check_classification_targets, type_of_target
+from sklearn.utils.validation import check_consistent_length
+
+FloatArray = NDArray[np.float64]
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Samples:
+    """The samples that count (weight above 0): ``y`` holds positions in ``classes``.
+
+    ``weight`` is the user's own; ``class_weight[k]`` multiplies it for class ``k`` in the training problem.
+    """
+
+    X: FloatArray
+    y: NDArray[np.int64]
+    weight: FloatArray
+    classes: NDArray[Any]
+    class_weight: FloatArray
+
+
+def read_samples(
+    owner: str, X: FloatArray, y: NDArray[Any], sample_weight: Any, class_weight: Mapping[Any, float] | str | None
+) -> Samples:
+    """Check targets and weights, drop what weighs nothing, number the two classes."""
+    check_classification_targets(y)
+    weight = _weights(sample_weight, X)
+    X, y, weight = X[weight > 0], y[weight > 0], weight[weight > 0]
+    classes, codes = np.unique(y, return_inverse=True)
+    _check_two(owner, classes, y)
+    share = _class_weights(class_weight, classes, codes, weight)
+    return Samples(X=X, y=codes.astype(np.int64), weight=weight, classes=classes, class_weight=share)
+
+
+def distinct(X: FloatArray, y: FloatArray, weight: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """The samples sorted, equal ones (same ``x`` and ``y``) merged into one that carries their weight.
+
+    The problem stays the same and gets smaller, and the answer no longer depends on the order of the samples or on
+    whether one was repeated or given a weight.
+    """
+    order = np.lexsort((y, *X.T[::-1]))
+    X, y, weight = X[order], y[order], weight[order]
+    new = np.ones(len(y), dtype=bool)
+    new[1:] = np.any(X[1:] != X[:-1], axis=1) | (y[1:] != y[:-1])
+    first = np.flatnonzero(new)
+    return X[first], y[first], np.add.reduceat(weight, first)
+
+
+def _check_two(owner: str, classes: NDArray[Any], y: NDArray[Any]) -> None:
+    if len(classes) > 2:
+        raise ValueError(
+            f"Only binary classification is supported. The type of the target is {type_of_target(y)}. "
+            f"Combine {owner} with sklearn.multiclass.OneVsRestClassifier for more than two classes."
+        )
+    if len(classes) < 2:
+        raise ValueError(
+            f"{owner} needs samples of two classes, but the samples given (with a weight above 0) are of one class "
+            f"only: {classes.tolist()[0]!r}"
+        )
+
+
+def _weights(sample_weight: Any, X: FloatArray) -> FloatArray:
+    if sample_weight is None:
+        return np.ones(len(X))
+    if isinstance(sample_weight, Real):
+        sample_weight = np.full(len(X), sample_weight)
+    weight = check_array(sample_weight, ensure_2d=False, dtype=np.float64, copy=True, input_name="sample_weight")
+    if weight.ndim != 1:
+        raise ValueError(f"Sample weights must be 1D array or scalar, got {weight.ndim}D array.")
+    check_consistent_length(X, weight)
+    if np.any(weight < 0):
+        raise ValueError("Negative values in data passed to `sample_weight`.")
+    if not np.any(weight > 0):
+        raise ValueError("Sample weights must contain at least one non-zero number.")
+    return weight
+
+
+def _class_weights(
+    class_weight: Mapping[Any, float] | str | None,
+    classes: NDArray[Any],
+    codes: NDArray[np.int64],
+    weight: FloatArray,
+) -> FloatArray:
+    if isinstance(class_weight, str):
+        # scikit-learn's "balanced" counts samples; counting their weight keeps repeating and weighting alike.
+        return weight.sum() / (len(classes) * np.bincount(codes, weights=weight))
+    given = None if class_weight is None else dict(class_weight)
+    found = np.asarray(compute_class_weight(given, classes=classes, y=classes[codes]), dtype=np.float64)
+    if not (np.all(np.isfinite(found)) and np.all(found > 0)):
+        raise ValueError(f"class_weight must give every class a positive finite weight, got {class_weight!r}")
+    return found

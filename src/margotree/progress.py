@@ -1,0 +1,74 @@
+"""What a long fit shows while it runs: one line that updates on a terminal, a line now and then in a pipe."""
+
+from __future__ import annotations
+
+import math
+import sys
+import threading
+import time
+from collections.abc import Callable
+from types import TracebackType
+from typing import TYPE_CHECKING, TextIO
+
+if TYPE_CHECKING:
+    from margotree.engines import Event
+
+#: Seconds between two lines: on a terminal, where a line replaces the one before, and in a pipe.
+_TERMINAL, _PIPE = 0.1, 5.0
+
+
+class Progress:
+    """Listens to an engine and writes what it hears; use it as a context manager around the fit.
+
+    ``verbose`` 0 writes nothing, 1 a line that is kept up to date, 2 every event on a line of its own.
+    """
+
+    def __init__(
+        self, verbose: int = 1, stream: TextIO | None = None, clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        self.verbose = int(verbose)
+        self.stream = stream if stream is not None else sys.stderr
+        self.live = self.verbose == 1 and self.stream.isatty()
+        self._every = 0.0 if self.verbose > 1 else _TERMINAL if self.live else _PIPE
+        self._clock = clock
+        self._shown_at = -math.inf
+        self._unshown: Event | None = None
+        self._lock = threading.Lock()
+
+    def __call__(self, event: Event) -> None:
+        with self._lock:
+            self._unshown = event
+            if self._clock() - self._shown_at >= self._every:
+                self._show()
+
+    def __enter__(self) -> Callable[[Event], None] | None:
+        return self if self.verbose > 0 else None
+
+    def __exit__(self, kind: type[BaseException] | None, error: object, trace: TracebackType | None) -> None:
+        with self._lock:
+            if self._unshown is not None:
+                self._show()
+            if self.live and self._shown_at > -math.inf:
+                self.stream.write("\n")
+                self.stream.flush()
+
+    def _show(self) -> None:
+        assert self._unshown is not None
+        line = format_event(self._unshown)
+        # Carriage return first and erase-to-end last: the cursor rests behind the text.
+        self.stream.write(f"\r{line}\x1b[K" if self.live else f"{line}\n")
+        self.stream.flush()
+        self._shown_at, self._unshown = self._clock(), None
+
+
+def format_event(event: Event) -> str:
+    """One line: who works, for how long, the best tree so far, the bound, the gap, the search nodes."""
+    incumbent = f"{event.incumbent:.6g}" if math.isfinite(event.incumbent) else "none yet"
+    bound = f"{event.bound:.6g}" if math.isfinite(event.bound) else "none yet"
+    gap = f"{100 * event.gap:.3g} %" if math.isfinite(event.gap) else "unknown"
+    parts = [f"{event.phase} {event.elapsed:.1f} s", f"incumbent {incumbent}", f"bound {bound}", f"gap {gap}"]
+    if event.nodes:
+        parts.append(f"nodes {event.nodes}" + (f" ({event.open_nodes} open)" if event.open_nodes else ""))
+    if event.message:
+        parts.append(event.message)
+    return ", ".join(parts)

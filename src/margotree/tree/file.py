@@ -1,0 +1,168 @@
+"""Trees as files: plain JSON with a name, a version and a checksum; reading one never runs anything."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import secrets
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from os import PathLike
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from margotree.problem import Splits
+from margotree.solution import Certificate
+from margotree.tree import labels
+from margotree.tree.scaling import Scaling
+
+if TYPE_CHECKING:
+    from margotree.tree.tree import Tree
+
+FORMAT, VERSION = "margotree.tree", 1
+
+_REQUIRED = frozenset({"w", "b", "offset", "scale", "eps", "classes", "leaf_class", "counts", "feature_names"})
+_OPTIONAL = frozenset({"certificate", "terms"})
+
+
+class TreeFileError(ValueError):
+    """A file does not hold a tree, or not the one that was saved; the message says which."""
+
+
+# -- tree <-> plain values ----------------------------------------------------------------------------------------
+
+
+def to_record(tree: Tree) -> dict[str, Any]:
+    """The tree as JSON values under its format name; floats keep every bit."""
+    body = {
+        "w": tree.splits.w.tolist(),
+        "b": tree.splits.b.tolist(),
+        "offset": tree.scaling.offset.tolist(),
+        "scale": tree.scaling.scale.tolist(),
+        "eps": float(tree.eps),
+        "classes": labels.to_plain(tree.classes),
+        "leaf_class": tree.leaf_class.tolist(),
+        "counts": tree.counts.tolist(),
+        "feature_names": None if tree.feature_names is None else list(tree.feature_names),
+        "certificate": None if tree.certificate is None else tree.certificate.to_dict(),
+        "terms": dict(tree.terms),
+    }
+    return {"format": FORMAT, "version": VERSION, "checksum": _checksum(body), "tree": body}
+
+
+def from_record(record: Any) -> dict[str, Any]:
+    """What :class:`~margotree.tree.Tree` is made from; TreeFileError says why a record is none."""
+    body = _checked_body(record)
+    try:
+        names, certificate = body["feature_names"], body.get("certificate")
+        return {
+            "splits": Splits(w=_numbers(body["w"], 2), b=_numbers(body["b"], 1)),
+            "scaling": Scaling(offset=_numbers(body["offset"], 1), scale=_numbers(body["scale"], 1)),
+            "eps": float(body["eps"]),
+            "classes": labels.from_plain(body["classes"]),
+            "leaf_class": _numbers(body["leaf_class"], 1).astype(np.int64),
+            "counts": _numbers(body["counts"], 2),
+            "feature_names": None if names is None else tuple(map(_word, names)),
+            "certificate": None if certificate is None else Certificate.from_dict(certificate),
+            "terms": body.get("terms") or {},
+        }
+    except (TypeError, ValueError, KeyError, AttributeError, OverflowError) as error:
+        raise TreeFileError(f"the tree in it makes no sense: {error}") from error
+
+
+def _checked_body(record: Any) -> dict[str, Any]:
+    if not isinstance(record, dict) or record.get("format") != FORMAT:
+        raise TreeFileError(f"this is JSON, but not a margotree tree (no \"format\": \"{FORMAT}\")")
+    if record.get("version") != VERSION:
+        raise TreeFileError(
+            f"tree file version {record.get('version')!r}; this margotree reads version {VERSION}: "
+            "update margotree, or save the tree again with this one"
+        )
+    body = record.get("tree")
+    if not isinstance(body, dict) or not set(body) >= _REQUIRED or not set(body) <= _REQUIRED | _OPTIONAL:
+        raise TreeFileError("the tree in it is incomplete or has entries that do not belong there")
+    if record.get("checksum") != _checksum(body):
+        raise TreeFileError("the checksum does not match: the tree was changed after it was saved")
+    return body
+
+
+def _checksum(body: dict[str, Any]) -> str:
+    try:
+        canonical = json.dumps(body, sort_keys=True, separators=(",", ":"), allow_nan=False)
+    except ValueError as error:
+        raise TreeFileError(f"a tree file cannot hold this: {error}") from None
+    return "sha256:" + hashlib.sha256(canonical.encode()).hexdigest()
+
+
+def _numbers(value: Any, ndim: int) -> np.ndarray:
+    array = np.array(value)
+    if array.dtype.kind not in "iuf" or array.ndim != ndim:
+        raise ValueError(f"expected numbers in {ndim} dimension(s)")
+    return array.astype(np.float64)
+
+
+def _word(value: Any) -> str:
+    if not isinstance(value, str):
+        raise ValueError(f"a feature name must be a string, got {value!r}")
+    return value
+
+
+# -- plain values <-> disk ----------------------------------------------------------------------------------------
+
+
+def write(path: str | PathLike[str], record: dict[str, Any]) -> None:
+    """Write beside the target, then move over it: a full disk or a kill leaves the old file as it was."""
+    target = os.path.realpath(path)
+    draft = f"{target}.{secrets.token_hex(4)}.part"
+    try:
+        with open(draft, "x", encoding="utf-8") as stream:
+            json.dump(record, stream, indent=1, allow_nan=False)
+            stream.write("\n")
+            stream.flush()
+            os.fsync(stream.fileno())
+        if os.path.exists(target):
+            shutil.copymode(target, draft)
+        os.replace(draft, target)
+    except BaseException:
+        with suppress(FileNotFoundError):
+            os.unlink(draft)
+        raise
+
+
+def read(path: str | PathLike[str]) -> Any:
+    """The JSON values in a file; TreeFileError if there are none."""
+    try:
+        with open(path, encoding="utf-8-sig") as stream:
+            content = stream.read()
+    except UnicodeDecodeError:
+        raise TreeFileError("this is not a text file, so not a saved tree") from None
+    try:
+        return json.loads(content, parse_constant=_no_constant)
+    except json.JSONDecodeError as error:
+        if _cut_short(content.strip(), error.pos):
+            raise TreeFileError("the file is cut short: it ends in the middle of the tree") from None
+        raise TreeFileError(f"this is not JSON, so not a saved tree: {error}") from None
+    except (ValueError, RecursionError) as error:
+        raise TreeFileError(f"this is no saved tree: {error}") from None
+
+
+@contextmanager
+def blaming(path: str | PathLike[str]) -> Iterator[None]:
+    """Put the file's name in front of whatever is wrong with it."""
+    try:
+        yield
+    except TreeFileError as error:
+        raise TreeFileError(f"{os.fspath(path)}: {error}") from error.__cause__
+    except ValueError as error:
+        raise TreeFileError(f"{os.fspath(path)}: the tree in it makes no sense: {error}") from error
+
+
+def _cut_short(content: str, stumbled_at: int) -> bool:
+    return content.startswith("{") and (not content.endswith("}") or stumbled_at >= len(content))
+
+
+def _no_constant(name: str) -> float:
+    raise ValueError(f"{name} is no number a tree can hold")

@@ -1,0 +1,71 @@
+"""How a tree's own units relate to the user's."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+FloatArray = NDArray[np.float64]
+
+#: A column whose values differ by no more than this many units in the last place is called constant.
+_NOISE = 8 * np.finfo(np.float64).eps
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Scaling:
+    """A shift and a positive stretch per feature: ``scaled = (x - offset) / scale``.
+
+    ``offset`` and ``offset + scale`` are the smallest and largest training value under :meth:`minmax`, so that the
+    training samples fill [0, 1]; a value of a new sample may fall outside.
+    """
+
+    offset: FloatArray
+    scale: FloatArray
+
+    def __post_init__(self) -> None:
+        for name in ("offset", "scale"):
+            own = np.array(getattr(self, name), dtype=np.float64)
+            own.setflags(write=False)
+            object.__setattr__(self, name, own)
+        if self.offset.ndim != 1 or self.offset.shape != self.scale.shape:
+            raise ValueError(f"one offset and one scale a feature, got {self.offset.shape} and {self.scale.shape}")
+        if not (np.all(np.isfinite(self.offset)) and np.all(np.isfinite(self.scale)) and np.all(self.scale > 0)):
+            raise ValueError("offsets must be finite, scales finite and positive")
+
+    @classmethod
+    def identity(cls, n_features: int) -> Scaling:
+        """The user's units as they are."""
+        return cls(offset=np.zeros(n_features), scale=np.ones(n_features))
+
+    @classmethod
+    def minmax(cls, X: FloatArray) -> Scaling:
+        """Each column onto [0, 1]; a constant column (up to rounding) is only shifted, to 0."""
+        low, high = np.min(X, axis=0), np.max(X, axis=0)
+        with np.errstate(over="ignore"):
+            span = high - low
+        if not np.all(np.isfinite(span)):
+            raise ValueError(
+                f"the values of feature {int(np.argmax(~np.isfinite(span)))} lie further apart than the largest "
+                "float; divide that column by a constant first"
+            )
+        noise = np.maximum(_NOISE * np.maximum(np.abs(low), np.abs(high)), np.finfo(np.float64).tiny)
+        return cls(offset=low, scale=np.where(span > noise, span, 1.0))
+
+    def apply(self, X: FloatArray) -> FloatArray:
+        """User's units to scaled units."""
+        # Adding 0.0 turns -0.0 into 0.0, so that equal samples have equal bytes.
+        return np.ascontiguousarray((X - self.offset) / self.scale + 0.0)
+
+    def to_user(self, w: FloatArray, b: float) -> tuple[FloatArray, float]:
+        """The weights and the constant term of the same hyperplane in the user's units."""
+        weights = w / self.scale
+        return weights, float(b - weights @ self.offset)
+
+    def from_user(self, weights: FloatArray, constant: float) -> tuple[FloatArray, float]:
+        """Inverse of :meth:`to_user`, up to rounding."""
+        return weights * self.scale, float(constant + weights @ self.offset)
+
+    def same_as(self, other: Scaling) -> bool:
+        return np.array_equal(self.offset, other.offset) and np.array_equal(self.scale, other.scale)

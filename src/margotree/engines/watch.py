@@ -103,7 +103,9 @@ def ctrl_c(watch: Watch) -> Iterator[Watch]:
         watch.interrupt()
         signal.signal(signal.SIGINT, before)
 
-    before = signal.signal(signal.SIGINT, ask_to_stop)
+    # Known before ours is in place, so that a Ctrl-C in between finds it.
+    before = signal.getsignal(signal.SIGINT) or signal.default_int_handler
+    signal.signal(signal.SIGINT, ask_to_stop)
     try:
         yield watch
     finally:

@@ -113,9 +113,10 @@ class Certificate:
             certificate = cls(**kwargs)
         except TypeError as error:
             raise ValueError(f"not a certificate: {error}") from None
-        claimed = record.get("proved", str(certificate.proved))
-        if claimed != str(certificate.proved):
-            raise ValueError(f"the certificate claims {claimed!r} but its numbers show {certificate.proved!s}")
+        derived = certificate.to_dict()
+        for name in ("proved", "gap"):
+            if record.get(name, derived[name]) != derived[name]:
+                raise ValueError(f"the certificate claims {name} {record[name]!r}, its numbers say {derived[name]!r}")
         return certificate
 
     def to_json(self) -> str:

@@ -67,7 +67,7 @@ def from_record(record: Any) -> dict[str, Any]:
             "counts": _numbers(body["counts"], 2),
             "feature_names": None if names is None else tuple(map(_word, names)),
             "certificate": None if certificate is None else Certificate.from_dict(certificate),
-            "terms": body.get("terms") or {},
+            "terms": dict(body.get("terms") or {}),
         }
     except (TypeError, ValueError, KeyError, AttributeError, OverflowError) as error:
         raise TreeFileError(f"the tree in it makes no sense: {error}") from error

@@ -1,0 +1,71 @@
+import io
+
+from margotree.engines import Event
+from margotree.progress import Progress, format_event
+
+
+class Terminal(io.StringIO):
+    def isatty(self):
+        return True
+
+
+def event(elapsed=1.0, **facts):
+    return Event(phase="search", elapsed=elapsed, **({"incumbent": 20.0, "bound": 19.0, "nodes": 42} | facts))
+
+
+def watch(stream, times, verbose=1):
+    """Events at the given seconds."""
+    now = [0.0]
+    with Progress(verbose, stream, clock=lambda: now[0]) as listener:
+        for t in times:
+            now[0] = t
+            if listener is not None:
+                listener(event(t))
+    return stream.getvalue()
+
+
+def test_a_line_tells_incumbent_bound_gap_time_and_nodes():
+    line = format_event(event(12.34, open_nodes=5, message="restart"))
+    assert line == "search 12.3 s, incumbent 20, bound 19, gap 5 %, nodes 42 (5 open), restart"
+
+
+def test_what_is_not_known_is_said_to_be_unknown():
+    line = format_event(Event(phase="start", elapsed=0.0))
+    assert line == "start 0.0 s, incumbent none yet, bound none yet, gap unknown"
+
+
+def test_quiet_means_quiet():
+    assert watch(Terminal(), range(100), verbose=0) == ""
+
+
+def test_a_terminal_gets_one_line_that_updates():
+    shown = watch(Terminal(), [0.0, 0.01, 0.02, 0.5, 0.51])
+    lines = shown.split("\r")
+    assert lines[0] == "" and [x.split(" s,")[0] for x in lines[1:]] == ["search 0.0", "search 0.5", "search 0.5"]
+    assert shown.count("\n") == 1 and shown.endswith("\n")
+
+
+def test_a_pipe_gets_a_plain_line_now_and_then_and_the_last_word():
+    shown = watch(io.StringIO(), [0.0, 1.0, 2.0, 5.1, 7.0])
+    assert "\r" not in shown and "\x1b" not in shown
+    assert [line.split(" s,")[0] for line in shown.splitlines()] == ["search 0.0", "search 5.1", "search 7.0"]
+
+
+def test_verbose_two_shows_every_event():
+    assert len(watch(Terminal(), [0.0, 0.01, 0.02], verbose=2).splitlines()) == 3
+
+
+def test_an_error_ends_the_line_before_it_shows():
+    stream = Terminal()
+    try:
+        with Progress(1, stream) as listener:
+            assert listener is not None
+            listener(event())
+            raise RuntimeError("boom")
+    except RuntimeError:
+        pass
+    assert stream.getvalue().endswith("\n")
+
+
+def test_nothing_heard_nothing_written():
+    assert watch(Terminal(), []) == ""

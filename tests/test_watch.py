@@ -1,0 +1,80 @@
+import math
+import os
+import signal
+import threading
+import time
+
+import pytest
+
+from margotree.engines import Event, Limits, Watch
+from margotree.engines.watch import ctrl_c
+from margotree.solution import Stopped
+
+
+def test_nothing_stops_a_watch_without_limits():
+    watch = Watch()
+    assert watch.must_stop(10**9) is None
+    assert watch.remaining == math.inf
+
+
+def test_each_limit_gives_its_reason():
+    assert Watch(Limits(time=0.0)).must_stop() is Stopped.TIME
+    assert Watch(Limits(nodes=5)).must_stop(5) is Stopped.NODES
+    assert Watch(Limits(nodes=5)).must_stop(4) is None
+
+
+def test_an_interruption_comes_before_any_limit():
+    watch = Watch(Limits(time=0.0, nodes=0))
+    watch.interrupt()
+    assert watch.must_stop(1) is Stopped.INTERRUPTED
+
+
+def test_a_part_has_its_own_clock_and_the_whole_ones_interruption():
+    whole = Watch(Limits(time=100.0, gap=0.5, seed=7))
+    part = whole.part(10.0)
+    assert part.limits.time == 10.0 and part.limits.gap == 0.5 and part.limits.seed == 7
+    assert whole.part(1e6).limits.time <= 100.0
+    part.interrupt()
+    assert whole.interrupted
+
+
+def test_reports_reach_the_listener_and_none_is_needed():
+    heard = []
+    Watch(listener=heard.append).report("search", incumbent=2.0, bound=1.0, nodes=3)
+    Watch().report("search")
+    (event,) = heard
+    assert isinstance(event, Event) and event.phase == "search" and event.nodes == 3
+    assert event.gap == pytest.approx(0.5) and event.elapsed >= 0
+
+
+def press_ctrl_c():
+    os.kill(os.getpid(), signal.SIGINT)
+    time.sleep(0.01)
+
+
+def test_the_first_ctrl_c_asks_the_second_insists():
+    with ctrl_c(Watch()) as watch:
+        press_ctrl_c()
+        assert watch.interrupted
+        with pytest.raises(KeyboardInterrupt):
+            press_ctrl_c()
+
+
+def test_the_handler_is_put_back():
+    before = signal.getsignal(signal.SIGINT)
+    with ctrl_c(Watch()):
+        assert signal.getsignal(signal.SIGINT) is not before
+    assert signal.getsignal(signal.SIGINT) is before
+
+
+def test_other_threads_may_fit_too():
+    seen = []
+
+    def work():
+        with ctrl_c(Watch()) as watch:
+            seen.append(watch.must_stop())
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    thread.join()
+    assert seen == [None]

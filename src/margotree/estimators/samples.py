@@ -35,7 +35,7 @@ def read_samples(
     owner: str, X: FloatArray, y: NDArray[Any], sample_weight: Any, class_weight: Mapping[Any, float] | str | None
 ) -> Samples:
     """Check targets and weights, drop what weighs nothing, number the two classes."""
-    check_classification_targets(y)
+    y = _targets(y)
     weight = _weights(sample_weight, X)
     X, y, weight = X[weight > 0], y[weight > 0], weight[weight > 0]
     classes, codes = np.unique(y, return_inverse=True)
@@ -56,6 +56,17 @@ def distinct(X: FloatArray, y: FloatArray, weight: FloatArray) -> tuple[FloatArr
     new[1:] = np.any(X[1:] != X[:-1], axis=1) | (y[1:] != y[:-1])
     first = np.flatnonzero(new)
     return X[first], y[first], np.add.reduceat(weight, first)
+
+
+def _targets(y: NDArray[Any]) -> NDArray[Any]:
+    """Labels NumPy can sort.  Two different numbers are labels even if they are not whole; more are a measurement."""
+    if y.dtype.kind == "O" and not all(isinstance(v, str) for v in y):
+        y = np.array(y.tolist())
+        if y.dtype.kind not in "biuf":
+            raise ValueError("Unknown label type: y mixes types; make its labels all strings or all numbers")
+    if y.dtype.kind != "f" or len(np.unique(y)) > 2:
+        check_classification_targets(y)
+    return y
 
 
 def _check_two(owner: str, classes: NDArray[Any], y: NDArray[Any]) -> None:

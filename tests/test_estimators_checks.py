@@ -1,0 +1,22 @@
+"""scikit-learn's own checks: none may fail, and none is expected to."""
+
+import warnings
+
+import pytest
+from sklearn.exceptions import SkipTestWarning
+from sklearn.utils.estimator_checks import check_estimator
+
+from margotree import HFSMargotClassifier, LocalSVMTreeClassifier, MargotClassifier, SFSMargotClassifier
+
+
+@pytest.mark.parametrize(
+    "estimator", [MargotClassifier(), HFSMargotClassifier(), SFSMargotClassifier(), LocalSVMTreeClassifier()], ids=repr
+)
+def test_scikit_learn_is_content(estimator):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", SkipTestWarning)
+        results = check_estimator(estimator, on_fail=None)
+    assert len(results) > 50
+    assert {r["check_name"]: r["exception"] for r in results if r["status"] not in {"passed", "skipped"}} == {}
+    # Array-API input is checked only where SCIPY_ARRAY_API was set before SciPy was imported.
+    assert {r["check_name"] for r in results if r["status"] == "skipped"} <= {"check_array_api_input"}

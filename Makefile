@@ -1,9 +1,10 @@
+# Needs make and Python 3.11 or later; everything else goes into .venv.
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: demo test lint bench clean
+.PHONY: demo test lint clean
 
 demo: $(STAMP)
 	$(BIN)/python examples/demo.py
@@ -18,10 +19,10 @@ lint: $(STAMP)
 	$(BIN)/mypy
 
 $(STAMP): pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit("margotree needs Python 3.11 or later, try: make PYTHON=python3.12" if sys.version_info < (3, 11) else 0)'
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --upgrade pip
-	$(BIN)/python -m pip install --quiet --editable ".[dev]"
-	touch $(STAMP)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable ".[dev]"
+	@touch $(STAMP)
 
 clean:
 	rm -rf $(VENV) build dist

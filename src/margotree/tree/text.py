@@ -16,6 +16,9 @@ if TYPE_CHECKING:
 #: How far rounding the printed numbers may move ``h`` of any sample in the training range, in margins.
 _BLUR = 0.01
 
+#: Weights that a solver leaves where it means 0, relative to the offset.
+_NOISE = 1e-9
+
 _BAR = "|   "
 
 #: Keeps a term on one line while wrapping; turned into a plain space at the end.
@@ -27,9 +30,9 @@ def export_text(tree: Tree, *, digits: int | None = None, units: str = "user", w
 
     The samples that meet a rule go into the first block below it, the others into the block after ``else``.
     Only selected features (:data:`~margotree.tree.SELECTED`) are shown, the heaviest first; how many smaller ones
-    were left out is said.  A node that never splits (``w = 0``) is shown as what lies behind it.  Numbers get as many
-    ``digits`` as needed to place every sample in the training range right to a hundredth of the margin, or the
-    number asked for; :meth:`~margotree.tree.Tree.save` keeps all of them.
+    were left out is said.  A node that never splits (``w = 0``, up to rounding) is shown as what lies behind it.
+    Numbers get as many ``digits`` as it takes to place every sample of the training range to a hundredth of the
+    margin, or the number asked for; :meth:`~margotree.tree.Tree.save` keeps all of them.
     """
     return "\n".join(_lines(tree, 0, digits, units, width))
 
@@ -52,9 +55,17 @@ def _lines(tree: Tree, v: int, digits: int | None, units: str, width: int) -> li
 
 def _first_real(tree: Tree, v: int) -> int:
     """The first node or leaf at or below ``v`` at which something is decided."""
-    while v < tree.n_nodes and not tree.splits.w[v].any():
+    while v < tree.n_nodes and _never_splits(tree, v):
         v = topology.right(v) if tree.splits.b[v] >= 0 else topology.left(v)
     return v
+
+
+def _never_splits(tree: Tree, t: int) -> bool:
+    """No weight at all, or only rounding noise that parted no training samples."""
+    if not tree.splits.w[t].any():
+        return True
+    noise = np.abs(tree.splits.w[t]).max() <= _NOISE * (1 + abs(tree.splits.b[t]))
+    return bool(noise and not (tree.counts[topology.left(t)].any() and tree.counts[topology.right(t)].any()))
 
 
 def _leaf(tree: Tree, v: int) -> str:
@@ -108,9 +119,9 @@ def _sum(tree: Tree, split: Split, order: np.ndarray, digits: int | None, larges
     weights = split.weights[order]
     digits = digits or _enough(np.append(weights, split.threshold), np.append(largest[order], 1.0))
     terms = [f"{_number(abs(w), digits)} * {tree.features[j]}" for j, w in zip(order, weights, strict=True)]
-    signs = ["-" if w < 0 else "+" for w in weights]
-    glued = [f"{sign} {term}".replace(" ", _GLUE) for sign, term in zip(signs, terms, strict=True)]
-    return " ".join([glued[0].removeprefix("+" + _GLUE), *glued[1:], f">={_GLUE}{_number(split.threshold, digits)}"])
+    signs = ["-" if weights[0] < 0 else "", *("- " if w < 0 else "+ " for w in weights[1:])]
+    parts = [sign + term for sign, term in zip(signs, terms, strict=True)]
+    return " ".join(part.replace(" ", _GLUE) for part in [*parts, f">= {_number(split.threshold, digits)}"])
 
 
 def _enough(numbers: FloatArray, size: FloatArray) -> int:

@@ -1,0 +1,21 @@
+"""A readable tree for breast cancer biopsies, with a certificate of how good it is.
+
+Thirty measurements of cell nuclei, 569 biopsies, two diagnoses; the table comes with scikit-learn.
+"""
+
+from sklearn.datasets import load_breast_cancer
+from sklearn.model_selection import train_test_split
+
+from margotree import HFSMargotClassifier
+
+X, target = load_breast_cancer(return_X_y=True, as_frame=True)
+y = target.map({0: "malignant", 1: "benign"})
+X_train, X_test, y_train, y_test = train_test_split(X, y, test_size=0.2, random_state=0, stratify=y)
+
+tree = HFSMargotClassifier(depth=2, C=100, budget=2, time_limit=30, verbose=1).fit(X_train, y_train)
+
+print("\nThe tree: a sample that meets the rule goes into the first block, any other into the block after 'else'.\n")
+print(tree.export_text())
+print("\nIts certificate\n")
+print(tree.certificate_)
+print(f"\nright on {tree.score(X_train, y_train):.1%} of the training samples, {tree.score(X_test, y_test):.1%} of new ones")

@@ -18,4 +18,5 @@ print("\nThe tree: a sample that meets the rule goes into the first block, any o
 print(tree.export_text())
 print("\nIts certificate\n")
 print(tree.certificate_)
-print(f"\nright on {tree.score(X_train, y_train):.1%} of the training samples, {tree.score(X_test, y_test):.1%} of new ones")
+train, test = tree.score(X_train, y_train), tree.score(X_test, y_test)
+print(f"\nright on {train:.1%} of the training samples and on {test:.1%} of new ones")

@@ -54,6 +54,10 @@ class Engine(ABC):
         """None if the engine can run here, else what to install.  Must not import the solver."""
         return None
 
+    def must_be_installed(self) -> None:
+        if (need := self.missing()) is not None:
+            raise NotInstalled(f"engine {self.name!r} is not installed: {need}")
+
     @abstractmethod
     def version(self) -> str:
         """Version of the engine or of the solver behind it."""
@@ -70,8 +74,7 @@ class Engine(ABC):
 
     def solve(self, problem: Problem, watch: Watch | None = None, start: Splits | None = None) -> Solution:
         """Search, audit the answer with the plain value function, and write its certificate."""
-        if (need := self.missing()) is not None:
-            raise NotInstalled(f"engine {self.name!r} is not installed: {need}")
+        self.must_be_installed()
         if (reason := self.refuses(problem)) is not None:
             raise Refused(reason)
         watch = watch or Watch()

@@ -41,12 +41,15 @@ def get_engine(name: str) -> Engine:
 
 
 def choose_engine(problem: Problem, name: str = "auto") -> Engine:
-    """Resolve ``"auto"`` and check that the engine takes the problem; a refusal names the engines that would."""
+    """Resolve ``"auto"`` and check that the engine is here and takes the problem; a refusal names those that would."""
     if name == "auto":
-        return next(e for e in map(get_engine, _AUTO) if e.refuses(problem) is None)
+        taking = [e for e in map(get_engine, _AUTO) if e.refuses(problem) is None]
+        return next((e for e in taking if e.missing() is None), taking[0])
     engine = get_engine(name)
     if (reason := engine.refuses(problem)) is not None:
         raise Refused(f"{reason}; engines that do: {', '.join(accepting(problem))}")
+    # Asked before the start heuristic runs, so that nobody waits for this answer.
+    engine.must_be_installed()
     return engine
 
 

@@ -121,7 +121,7 @@ ENTRIES = (
         targets=("outcome", "class"),
         ids=("study", "run"),
         uci=252,
-        openml=(40994, 1467),
+        openml=(40994,),
     ),
     Entry(
         name="Heart Disease C.",

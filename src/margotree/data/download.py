@@ -16,6 +16,9 @@ from margotree.data.read import build, parse
 #: Seconds to wait for a server, so that a machine without network says so soon.
 TIMEOUT = 20.0
 
+#: More bytes than any of the sets has; an answer that long is something else.
+_MOST_BYTES = 10_000_000
+
 _UCI = "https://archive.ics.uci.edu/static/public/{id}/data.csv"
 _LIBSVM = "https://www.csie.ntu.edu.tw/~cjlin/libsvmtools/datasets/binary/{stem}_scale"
 
@@ -73,7 +76,7 @@ def _from_libsvm(entry: Entry) -> Dataset:
 def _read(url: str) -> bytes:
     request = urllib.request.Request(url, headers={"User-Agent": "margotree"})
     with urllib.request.urlopen(request, timeout=TIMEOUT) as answer:
-        raw: bytes = answer.read()
+        raw: bytes = answer.read(_MOST_BYTES)
     return raw
 
 

@@ -21,7 +21,7 @@ def load(name: str, *, allow_download: bool = True) -> Dataset:
     entry = find(name)
     for folder in (data_folder(), cache_folder()):
         if folder is not None and (file := folder / entry.file_name).is_file():
-            return parse(entry, file.read_bytes(), str(file))
+            return parse(entry, _bytes(file), str(file))
     if entry.shipped:
         return _shipped(entry)
     tried = ["downloading was not allowed"]
@@ -53,6 +53,13 @@ def cache_folder() -> Path:
         return Path(given).expanduser()
     base = os.environ.get("XDG_CACHE_HOME", "").strip()
     return (Path(base) if base else Path.home() / ".cache") / "margotree"
+
+
+def _bytes(file: Path) -> bytes:
+    try:
+        return file.read_bytes()
+    except OSError as error:
+        raise DataError(f"cannot read {file}: {error.strerror}") from None
 
 
 def _shipped(entry: Entry) -> Dataset:

@@ -28,8 +28,11 @@ def parse(entry: Entry, raw: bytes, source: str) -> Dataset:
     The label stands in the last column, or under one of the entry's target names if there is a header; a leading
     column too many is an id.
     """
-    text = raw.decode("utf-8-sig", errors="replace")
-    rows = [[cell.strip() for cell in row] for row in csv.reader(io.StringIO(text)) if row]
+    text = io.StringIO(raw.decode("utf-8-sig", errors="replace"), newline="")
+    try:
+        rows = [[cell.strip() for cell in row] for row in csv.reader(text) if row]
+    except csv.Error as error:
+        raise DataError(f"{source} is no CSV table: {error}") from None
     if not rows:
         raise DataError(f"{source} is empty; expected the table of {entry.name}")
     features, labels = _features_and_labels(entry, rows, source)

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import dataclasses
+import hashlib
+import io
+import json
 import os
 import subprocess
 import sys
@@ -308,6 +311,56 @@ def test_openml_is_asked_next_and_its_codes_decoded(nowhere: Path, monkeypatch: 
     monkeypatch.setattr("sklearn.datasets.fetch_openml", fetch_openml)
     data = load("Tic-Tac-Toe")
     assert asked[0]["data_id"] == 50 and asked[0]["as_frame"] is False
+    np.testing.assert_array_equal(data.X, X)
+    assert [str(label) for label in data.strata] == labels
+
+
+def test_scikit_learns_own_reader_of_openml_is_understood(nowhere: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The real fetch_openml on a made-up server: nominal, missing and labelled cells arrive as they should."""
+    from sklearn.datasets import _openml
+
+    if not hasattr(_openml, "urlopen"):
+        pytest.skip("scikit-learn opens addresses in another way")
+    entry = find("Breast Cancer W.")
+    X, labels = made_up(entry)
+    X[:, 0] = np.arange(len(X)) % 10 + 1
+    columns = [f"V{j}" for j in range(9)]
+    arff = ["@RELATION r", f"@ATTRIBUTE V0 {{{','.join(str(k) for k in range(10, 0, -1))}}}"]
+    arff += [f"@ATTRIBUTE {c} REAL" for c in columns[1:]] + ["@ATTRIBUTE Class {benign,malignant}", "@DATA"]
+    words = {"2": "benign", "4": "malignant"}
+    for x, label in zip(X.tolist(), labels, strict=True):
+        arff.append(",".join([str(int(x[0])), *map(repr, x[1:]), words[label]]))
+    arff.append("3,?,1,1,1,1,1,1,1,benign")
+    text = "\n".join(arff).encode()
+    flags = {"is_ignore": "false", "is_row_identifier": "false", "data_type": "numeric", "is_target": "false"}
+    flags["number_of_missing_values"] = "0"
+    features = [{"name": c, "index": str(j), **flags} for j, c in enumerate(columns)]
+    features[0] |= {"data_type": "nominal"}
+    features.append({"name": "Class", "index": "9", **flags, "data_type": "nominal", "is_target": "true"})
+    described = {
+        "status": "active",
+        "format": "ARFF",
+        "url": "https://server.invalid/file",
+        "name": "r",
+        "version": "1",
+    }
+    described |= {"description": "", "md5_checksum": hashlib.md5(text).hexdigest(), "file_id": "1"}
+    quality = {"name": "NumberOfInstances", "value": str(len(X) + 1)}
+    answers = {
+        "file": text,
+        "features": json.dumps({"data_features": {"feature": features}}).encode(),
+        "qualities": json.dumps({"data_qualities": {"quality": [quality]}}).encode(),
+        "data": json.dumps({"data_set_description": described}).encode(),
+    }
+
+    def urlopen(request: object, *args: object, **kwargs: object) -> io.BytesIO:
+        answer = io.BytesIO(answers[next(word for word in answers if word in request.full_url)])
+        answer.info = lambda: {}
+        return answer
+
+    monkeypatch.setattr("sklearn.datasets.fetch_openml", _openml.fetch_openml)
+    monkeypatch.setattr(_openml, "urlopen", urlopen)
+    data = download._from_openml(entry, 15)
     np.testing.assert_array_equal(data.X, X)
     assert [str(label) for label in data.strata] == labels
 

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import hashlib
 import http.client
-import urllib.error
+import socket
 import urllib.request
+import warnings
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from margotree.data.catalogue import Entry
@@ -31,7 +33,7 @@ def fetch(entry: Entry) -> tuple[Dataset | None, list[str]]:
             return get(), failures
         except DataError as error:
             failures.append(str(error))
-        except (OSError, http.client.HTTPException, ValueError) as error:
+        except (OSError, http.client.HTTPException, ValueError, LookupError) as error:
             failures.append(f"{source}: {_reason(error)}")
     return None, failures
 
@@ -53,7 +55,8 @@ def _from_openml(entry: Entry, number: int) -> Dataset:
     """OpenML through scikit-learn, in the form that needs no pandas: numbers, and categories as their codes."""
     from sklearn.datasets import fetch_openml
 
-    bunch = fetch_openml(data_id=number, as_frame=False, parser="liac-arff", cache=False, n_retries=1)
+    with _quietly():
+        bunch = fetch_openml(data_id=number, as_frame=False, parser="liac-arff", cache=False)
     categories: dict[str, list[str]] = bunch.get("categories") or {}
     keep = [j for j, name in enumerate(bunch.feature_names) if name.lower() not in entry.ids]
     rows = [[_text(row[j], categories.get(bunch.feature_names[j])) for j in keep] for row in bunch.data.tolist()]
@@ -71,6 +74,19 @@ def _from_libsvm(entry: Entry) -> Dataset:
         rows.append([cells.get(str(j), "0") for j in range(1, entry.n_features + 1)])
         labels.append(label.lstrip("+"))
     return build(entry, rows, labels, source="LIBSVM", checksum=hashlib.sha256(raw).hexdigest())
+
+
+@contextmanager
+def _quietly() -> Iterator[None]:
+    """Our time limit for a library that sets none, and no word about retries: the error line tells what failed."""
+    before = socket.getdefaulttimeout()
+    socket.setdefaulttimeout(TIMEOUT)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            yield
+    finally:
+        socket.setdefaulttimeout(before)
 
 
 def _read(url: str) -> bytes:

@@ -3,6 +3,7 @@
 import gc
 import pickle
 import weakref
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -48,8 +49,25 @@ def test_the_certificate_stands_up_to_its_data(estimator):
     found = estimator.verify(X, y)
     assert found.objective == pytest.approx(estimator.certificate_.objective)
     assert estimator.tree_.certificate is estimator.certificate_
+    estimator.set_params(C=1e-3, depth=5)  # the claim is about the terms of the fit
+    estimator.verify(X, y)
     with pytest.raises(VerificationError):
         estimator.verify(X[: len(X) // 2], y[: len(X) // 2])
+
+
+def test_a_saved_tree_can_be_held_against_its_data(estimator, tmp_path):
+    weight = np.random.default_rng(5).integers(0, 3, len(X))
+    estimator.set_params(class_weight="balanced").fit(X, y, sample_weight=weight).save(tmp_path / "tree.json")
+    tree = margotree.load(tmp_path / "tree.json")
+    assert tree.verify(X, y, weight).objective == pytest.approx(estimator.certificate_.objective)
+    with pytest.raises(VerificationError):
+        tree.verify(X, y)
+    with pytest.raises(ValueError, match="y also holds"):
+        tree.verify(X, np.full(len(X), "neither"))
+    with pytest.raises(ValueError, match="of one length"):
+        tree.verify(X, y[:-1])
+    with pytest.raises(ValueError, match="nothing to verify"):
+        replace(tree, certificate=None).verify(X, y)
 
 
 def test_training_together_solves_what_one_line_cannot():

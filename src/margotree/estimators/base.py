@@ -19,7 +19,7 @@ from margotree.estimators.samples import FloatArray, Samples, distinct, read_sam
 from margotree.estimators.start import read_start
 from margotree.problem import Evaluation, Problem
 from margotree.progress import Progress
-from margotree.solution import Certificate, Solution, verify
+from margotree.solution import Certificate, Solution
 from margotree.tree import Scaling, Tree
 
 
@@ -40,7 +40,10 @@ class MarginTreeClassifier(ClassifierMixin, BaseEstimator):
         far, and ``certificate_.stopped`` says ``"interrupted"``.
         """
         check_parameters(type(self).__name__, self.get_params(deep=False))
-        samples, scaling, problem = self._state(X, y, sample_weight, reset=True)
+        X, y = validate_data(self, X, y, dtype=np.float64)
+        samples = read_samples(type(self).__name__, X, y, sample_weight, getattr(self, "class_weight", None))
+        scaling = self._scaling(samples)
+        problem = self._problem(samples, scaling)
         start = read_start(self._start(), problem, scaling, samples.classes)
         with Progress(getattr(self, "verbose", 0)) as listener:
             solution = solve(problem, engine=self._engine(), limits=self._limits(), start=start, listener=listener)
@@ -49,25 +52,15 @@ class MarginTreeClassifier(ClassifierMixin, BaseEstimator):
         self.classes_ = samples.classes
         return self
 
-    def verify(self, X: Any, y: Any, sample_weight: Any = None) -> Evaluation:
-        """State the training problem again from its data and recompute the tree's value and feasibility.
-
-        Raises :class:`~margotree.solution.VerificationError` if the certificate's claims do not hold on these data.
-        """
-        check_is_fitted(self)
-        _, _, problem = self._state(X, y, sample_weight, reset=False)
-        return verify(problem, Solution(splits=self.tree_.splits, certificate=self.certificate_))
-
-    def _state(self, X: Any, y: Any, sample_weight: Any, *, reset: bool) -> tuple[Samples, Scaling, Problem]:
-        X, y = validate_data(self, X, y, reset=reset, dtype=np.float64)
-        samples = read_samples(type(self).__name__, X, y, sample_weight, getattr(self, "class_weight", None))
+    def _scaling(self, samples: Samples) -> Scaling:
         minmax = getattr(self, "scale", None) == "minmax"
-        scaling = Scaling.minmax(samples.X) if minmax else Scaling.identity(samples.X.shape[1])
+        return Scaling.minmax(samples.X) if minmax else Scaling.identity(samples.X.shape[1])
+
+    def _problem(self, samples: Samples, scaling: Scaling) -> Problem:
         signs = np.where(samples.y == 1, 1.0, -1.0)
-        scaled, signs, weight = distinct(
-            scaling.apply(samples.X), signs, samples.weight * samples.class_weight[samples.y]
-        )
-        return samples, scaling, Problem.make(scaled, signs, weight=weight, **self._terms())
+        weight = samples.weight * samples.class_weight[samples.y]
+        X, signs, weight = distinct(scaling.apply(samples.X), signs, weight)
+        return Problem.make(X, signs, weight=weight, **self._terms())
 
     def _terms(self) -> dict[str, Any]:
         """The parameters that state the problem."""
@@ -140,6 +133,13 @@ class MarginTreeClassifier(ClassifierMixin, BaseEstimator):
     def export_text(self, *, digits: int | None = None, units: str = "user", width: int = 100) -> str:
         """The rules in words, in the features' own names and units."""
         return self._tree().export_text(digits=digits, units=units, width=width)
+
+    def verify(self, X: Any, y: Any, sample_weight: Any = None) -> Evaluation:
+        """Recompute value and feasibility of the tree on its training data.
+
+        Raises :class:`~margotree.solution.VerificationError` if what the certificate claims does not hold on them.
+        """
+        return self._tree().verify(self._checked(X), y, sample_weight)
 
     def save(self, path: str | PathLike[str]) -> None:
         """Write the tree as JSON; :func:`margotree.load` reads it back as a :class:`~margotree.tree.Tree`."""

@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from margotree.problem import Splits, check_depth, tie, topology
+from margotree.problem import Evaluation, Splits, check_depth, tie, topology
 from margotree.solution import Certificate
-from margotree.tree import file, labels, text
+from margotree.tree import audit, file, labels, text
 from margotree.tree.scaling import FloatArray, Scaling
 
 #: A feature counts as selected by a node from this weight on (in scaled units), as in the paper.
@@ -152,7 +152,7 @@ class Tree:
 
     def path(self, x: ArrayLike) -> list[Step]:
         """The way of one sample, node by node."""
-        row = self._read(np.atleast_2d(np.asarray(x, dtype=np.float64)))
+        row = self.scaled(np.atleast_2d(np.asarray(x, dtype=np.float64)))
         if len(row) != 1:
             raise ValueError(f"path explains one sample at a time, got {len(row)}")
         steps, t = [], 0
@@ -175,9 +175,28 @@ class Tree:
             w, b = self.scaling.to_user(w, b)
         return Split(node=t, weights=w, threshold=-b)
 
+    def scaled(self, X: ArrayLike) -> FloatArray:
+        """Samples in the units of ``splits``, checked; columns of a data frame are found by name."""
+        if self.feature_names is not None and hasattr(X, "columns"):
+            X = self._columns(X)
+        given = np.asarray(X, dtype=np.float64)
+        if given.ndim != 2 or given.shape[1] != self.n_features:
+            raise ValueError(f"X must have one row a sample and {self.n_features} columns, got shape {given.shape}")
+        if not np.all(np.isfinite(given)):
+            raise ValueError("X contains NaN or infinity; every feature of a sample must be known to classify it")
+        return self.scaling.apply(given)
+
     def selected(self, threshold: float = SELECTED) -> NDArray[np.bool_]:
         """Entry (t, j) tells whether node ``t`` uses feature ``j``: ``|w_tj| >= threshold`` in scaled units."""
         return np.abs(self.splits.w) >= threshold
+
+    def verify(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Evaluation:
+        """Recompute value and feasibility on the training data.
+
+        Raises :class:`~margotree.solution.VerificationError` if what the certificate claims does not hold on them.
+        The bound rests on the engine and is checked only for not contradicting the value.
+        """
+        return audit.verify_tree(self, X, y, sample_weight)
 
     def export_text(self, *, digits: int | None = None, units: str = "user", width: int = 100) -> str:
         """The rules in words; see :func:`margotree.tree.text.export_text`."""
@@ -215,23 +234,13 @@ class Tree:
 
     def _route(self, X: ArrayLike) -> tuple[NDArray[np.int64], FloatArray]:
         """The leaf of each sample, and ``h`` at the last-level node above it."""
-        scaled = self._read(X)
+        scaled = self.scaled(X)
         at, h = np.zeros(len(scaled), dtype=np.int64), np.zeros(len(scaled))
         for t in range(self.n_nodes):
             reached = np.flatnonzero(at == t)
             h[reached], right = self._side(scaled[reached], t)
             at[reached] = np.where(right, topology.right(t), topology.left(t))
         return at, h
-
-    def _read(self, X: ArrayLike) -> FloatArray:
-        if self.feature_names is not None and hasattr(X, "columns"):
-            X = self._columns(X)
-        given = np.asarray(X, dtype=np.float64)
-        if given.ndim != 2 or given.shape[1] != self.n_features:
-            raise ValueError(f"X must have one row a sample and {self.n_features} columns, got shape {given.shape}")
-        if not np.all(np.isfinite(given)):
-            raise ValueError("X contains NaN or infinity; every feature of a sample must be known to classify it")
-        return self.scaling.apply(given)
 
     def _columns(self, X: Any) -> Any:
         missing = [name for name in self.features if name not in set(map(str, X.columns))]

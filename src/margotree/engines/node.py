@@ -107,7 +107,6 @@ def _to_convergence(state: NodeState, cutoff: float) -> int:
             return outcome
         pivot.refresh(state)
         pivot.correct(state)
-        pivot.refresh(state)
         if outcome == pivot.CUT:
             return outcome
         if pivot.primal_value(state) - state.num[VALUE] <= _GAP * (1.0 + abs(state.num[VALUE])):

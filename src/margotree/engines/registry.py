@@ -13,6 +13,7 @@ from margotree.solution import Solution
 #: Where each engine lives; imported only when it is asked for.
 _HOMES = {
     "local_svm": "margotree.engines.local_svm:LocalSVM",
+    "bnb": "margotree.engines.bnb.engine:BranchAndBound",
     "scip": "margotree.engines.mip.scip:Scip",
     "highs": "margotree.engines.mip.highs:Highs",
     "gurobi": "margotree.engines.mip.gurobi:Gurobi",
@@ -21,7 +22,7 @@ _HOMES = {
 }
 
 #: What ``engine="auto"`` tries, in this order: the first that takes the problem.
-_AUTO = ("scip",)
+_AUTO = ("bnb", "scip")
 
 #: The start heuristic's share of the time limit, and its most in seconds (the paper gives it 30 of 600).
 _START_SHARE, _START_MOST = 0.25, 30.0

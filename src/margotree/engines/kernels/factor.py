@@ -2,7 +2,7 @@
 
 The matrix is ``H = X_F X_F' + rho c_F c_F'``: the Gram matrix of the points with their bias coordinate, positive
 definite as long as the free points are affinely independent.  The ``rho`` term drops out of every direction that
-keeps ``sum c mu`` fixed, so it changes conditioning and nothing else.
+keeps ``sum c mu`` fixed, so it changes conditioning and nothing else.  ``v = L^-1 c_F`` is kept along with ``L``.
 """
 
 from __future__ import annotations
@@ -24,13 +24,35 @@ def gram(state: NodeState, i: int, j: int) -> float:
 
 
 @njit(cache=True, nogil=True)
+def gram_column(state: NodeState, e: int, out: F8) -> None:
+    """``out`` <- Gram entries of item ``e`` with all free items."""
+    X, c, free = state.X, state.c, state.free
+    n = X.shape[1]
+    for p in range(state.cnt[N_FREE]):
+        f = free[p]
+        s0 = s1 = 0.0
+        k = n - n % 2
+        for j in range(0, k, 2):
+            s0 += X[f, j] * X[e, j]
+            s1 += X[f, j + 1] * X[e, j + 1]
+        if k < n:
+            s0 += X[f, k] * X[e, k]
+        out[p] = s0 + s1 + RHO * c[f] * c[e]
+
+
+@njit(cache=True, nogil=True)
 def solve_lower(L: F8, rhs: F8, k: int) -> None:
     """``rhs <- L^-1 rhs`` for the leading k rows."""
     for r in range(k):
-        s = rhs[r]
-        for q in range(r):
-            s -= L[r, q] * rhs[q]
-        rhs[r] = s / L[r, r]
+        s0 = rhs[r]
+        s1 = 0.0
+        even = r - r % 2
+        for q in range(0, even, 2):
+            s0 -= L[r, q] * rhs[q]
+            s1 -= L[r, q + 1] * rhs[q + 1]
+        if even < r:
+            s0 -= L[r, even] * rhs[even]
+        rhs[r] = (s0 + s1) / L[r, r]
 
 
 @njit(cache=True, nogil=True)
@@ -47,17 +69,21 @@ def solve_upper(L: F8, rhs: F8, k: int) -> None:
 def append(state: NodeState, i: int, z: F8, pivot2: float) -> None:
     """Put item ``i`` last among the free ones; ``z`` is ``L^-1`` of its Gram column, ``pivot2`` its squared pivot."""
     k = state.cnt[N_FREE]
+    root = math.sqrt(pivot2)
+    s = state.c[i]
     for q in range(k):
         state.L[k, q] = z[q]
-    state.L[k, k] = math.sqrt(pivot2)
+        s -= z[q] * state.v[q]
+    state.L[k, k] = root
+    state.v[k] = s / root
     state.free[k] = i
     state.cnt[N_FREE] = k + 1
 
 
 @njit(cache=True, nogil=True)
 def drop(state: NodeState, p: int) -> None:
-    """Take the p-th free item out; rotations restore the triangle."""
-    L = state.L
+    """Take the p-th free item out; rotations of the columns restore the triangle."""
+    L, v = state.L, state.v
     k = state.cnt[N_FREE]
     for r in range(p, k - 1):
         state.free[r] = state.free[r + 1]
@@ -71,8 +97,12 @@ def drop(state: NodeState, p: int) -> None:
         sn = b / rad
         L[r, r] = rad
         for q in range(r + 1, k - 1):
-            u = L[q, r]
-            v = L[q, r + 1]
-            L[q, r] = cs * u + sn * v
-            L[q, r + 1] = cs * v - sn * u
+            left = L[q, r]
+            right = L[q, r + 1]
+            L[q, r] = cs * left + sn * right
+            L[q, r + 1] = cs * right - sn * left
+        left = v[r]
+        right = v[r + 1]
+        v[r] = cs * left + sn * right
+        v[r + 1] = cs * right - sn * left
     state.cnt[N_FREE] = k - 1

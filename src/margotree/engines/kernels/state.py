@@ -14,6 +14,8 @@ WRONG  must go against its label (o = side)     nu = -C where g > delta;  -C..in
 ====== ======================================== ==========================================================
 
 ``delta`` is 0 for a sample sent right and ``eps`` for one sent left.  A WRONG item with C = 0 is a plain hard row.
+
+The margins ``h`` are kept for all samples, members or not: the search reads them to see where a sample is headed.
 """
 
 from __future__ import annotations
@@ -30,28 +32,32 @@ I1 = NDArray[np.int8]
 
 # Kinds of items.
 SOFT, RIGHT, WRONG = 0, 1, 2
-# Where an item stands on its staircase.  A PENDING item has a multiplier inside a riser but is not yet solved for.
-LOW, AT_MARGIN, MID, AT_HARD, PENDING_HARD, PENDING_MARGIN = 0, 1, 2, 3, 4, 5
+# Where an item stands on its staircase.  A PENDING item has a multiplier inside a riser but is not yet solved for;
+# an OUT one takes no part.
+LOW, AT_MARGIN, MID, AT_HARD, PENDING_HARD, PENDING_MARGIN, OUT = 0, 1, 2, 3, 4, 5, 6
 # Entries of ``num`` and ``cnt``.
 B, VALUE = 0, 1
 N_ITEMS, N_FREE, PIVOTS = 0, 1, 2
 
 
 class NodeState(NamedTuple):
-    """Arrays of one node problem; item arrays are indexed by sample, ``items`` lists those that take part."""
+    """Arrays of one node problem, indexed by sample."""
 
     X: F8  # samples, one a row
+    XT: F8  # the same, one a column
     c: F8  # coefficient of b: 1 for samples, 0 for bounds on weights
     cost: F8  # C_t times the sample's weight
-    items: I4
     kind: I1
     status: I1
     o: F8
     delta: F8
     nu: F8
     h: F8
+    lo: F8  # h must be at least this where the item stands now
+    hi: F8  # and at most this
     free: I4  # items whose margin is pinned, in the order of the factor
     L: F8  # Cholesky factor of X_F X_F' + rho c_F c_F'
+    v: F8  # L^-1 c_F
     w: F8
     num: F8  # b, dual value
     cnt: NDArray[np.int64]  # items, free items, pivots so far
@@ -63,17 +69,20 @@ def new_state(X: F8, c: F8, cost: F8) -> NodeState:
     cap = n + 2
     return NodeState(
         X=X,
+        XT=np.ascontiguousarray(X.T),
         c=c,
         cost=cost,
-        items=np.zeros(m, np.int32),
         kind=np.zeros(m, np.int8),
-        status=np.zeros(m, np.int8),
+        status=np.full(m, OUT, np.int8),
         o=np.zeros(m),
         delta=np.zeros(m),
         nu=np.zeros(m),
         h=np.zeros(m),
+        lo=np.full(m, -np.inf),
+        hi=np.full(m, np.inf),
         free=np.zeros(cap, np.int32),
         L=np.zeros((cap, cap)),
+        v=np.zeros(cap),
         w=np.zeros(n),
         num=np.zeros(2),
         cnt=np.zeros(3, np.int64),
@@ -82,7 +91,7 @@ def new_state(X: F8, c: F8, cost: F8) -> NodeState:
 
 @njit(cache=True, nogil=True)
 def dot(a: F8, b: F8) -> float:
-    """Inner product with four running sums, which the compiler turns into vector code without reordering ours."""
+    """Inner product with four running sums, so that additions overlap without the compiler reordering ours."""
     n = a.size
     s0 = s1 = s2 = s3 = 0.0
     k = n - n % 4
@@ -99,18 +108,17 @@ def dot(a: F8, b: F8) -> float:
 @njit(cache=True, nogil=True)
 def copy_state(source: NodeState, target: NodeState) -> None:
     """Make ``target`` equal to ``source``; both must belong to the same samples."""
-    k = source.cnt[N_ITEMS]
     nf = source.cnt[N_FREE]
-    target.items[:k] = source.items[:k]
-    for p in range(k):
-        i = source.items[p]
-        target.kind[i] = source.kind[i]
-        target.status[i] = source.status[i]
-        target.o[i] = source.o[i]
-        target.delta[i] = source.delta[i]
-        target.nu[i] = source.nu[i]
-        target.h[i] = source.h[i]
+    target.kind[:] = source.kind
+    target.status[:] = source.status
+    target.o[:] = source.o
+    target.delta[:] = source.delta
+    target.nu[:] = source.nu
+    target.h[:] = source.h
+    target.lo[:] = source.lo
+    target.hi[:] = source.hi
     target.free[:nf] = source.free[:nf]
+    target.v[:nf] = source.v[:nf]
     for r in range(nf):
         for s in range(r + 1):
             target.L[r, s] = source.L[r, s]
@@ -120,22 +128,51 @@ def copy_state(source: NodeState, target: NodeState) -> None:
 
 
 @njit(cache=True, nogil=True)
-def add_item(state: NodeState, i: int, y: float) -> None:
-    """Let sample ``i`` take part as a SOFT item with multiplier 0 (the dual value does not change)."""
-    state.items[state.cnt[N_ITEMS]] = i
-    state.cnt[N_ITEMS] += 1
-    state.kind[i] = SOFT
-    state.status[i] = LOW
-    state.o[i] = y
-    state.delta[i] = 0.0
-    state.nu[i] = 0.0
-    state.h[i] = dot(state.X[i], state.w) + state.c[i] * state.num[B]
+def clear(state: NodeState) -> None:
+    """Take all items out: w = 0, b = 0."""
+    state.status[:] = OUT
+    state.nu[:] = 0.0
+    state.h[:] = 0.0
+    state.lo[:] = -np.inf
+    state.hi[:] = np.inf
+    state.w[:] = 0.0
+    state.num[:] = 0.0
+    state.cnt[N_ITEMS] = 0
+    state.cnt[N_FREE] = 0
 
 
 @njit(cache=True, nogil=True)
-def low_end(state: NodeState, i: int) -> float:
-    """Multiplier on the lowest step of an item's staircase."""
-    return -state.cost[i] if state.kind[i] == WRONG else 0.0
+def stand(state: NodeState, i: int, status: int) -> None:
+    """Put item ``i`` on a step or riser: its multiplier snaps to a step's value, and the range for ``h`` follows."""
+    state.status[i] = status
+    low, high = -np.inf, np.inf  # of g
+    if status == LOW:
+        wrong = state.kind[i] == WRONG
+        state.nu[i] = -state.cost[i] if wrong else 0.0
+        low = state.delta[i] if wrong else 1.0
+    elif status == MID:
+        state.nu[i] = state.cost[i]
+        high = 1.0
+        if state.kind[i] == RIGHT:
+            low = state.delta[i]
+    elif status == PENDING_HARD:
+        low = high = state.delta[i]
+    elif status == PENDING_MARGIN:
+        low = high = 1.0
+    if state.o[i] > 0:
+        state.lo[i], state.hi[i] = low, high
+    else:
+        state.lo[i], state.hi[i] = -high, -low
+
+
+@njit(cache=True, nogil=True)
+def add_item(state: NodeState, i: int, y: float) -> None:
+    """Let sample ``i`` take part as a SOFT item with multiplier 0 (the dual value does not change)."""
+    state.cnt[N_ITEMS] += 1
+    state.kind[i] = SOFT
+    state.o[i] = y
+    state.delta[i] = 0.0
+    stand(state, i, LOW)
 
 
 @njit(cache=True, nogil=True)

@@ -1,0 +1,120 @@
+"""Working memory of one worker: a slot for every tree node and a few to try things in.
+
+Slots hold :class:`~margotree.engines.kernels.state.NodeState` arrays one after another, so that one compiled function
+serves trees of any depth.  ``slot[t]`` says where tree node ``t`` lives now; the rest are spares.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+from margotree.engines.kernels.state import F8, I1, I4, OUT, NodeState
+
+#: Spare slots: three for the candidate under test, three for the best so far, two for handing over.
+SPARES = 8
+
+
+class Pool(NamedTuple):
+    X: F8
+    XT: F8
+    y: F8
+    c: F8
+    norm2: F8  # |x_i|^2
+    cost: F8  # cost[t, i] = C_t * weight_i
+    kind: I1
+    status: I1
+    o: F8
+    delta: F8
+    nu: F8
+    h: F8
+    lo: F8
+    hi: F8
+    free: I4
+    L: F8
+    v: F8
+    w: F8
+    num: F8
+    cnt: NDArray[np.int64]
+    work: F8
+    slot: NDArray[np.int64]
+    spare: NDArray[np.int64]
+    place: NDArray[np.int16]  # deepest tree node known to contain each sample
+    score: F8  # scratch, one a sample
+    eps: float
+
+
+def new_pool(X: F8, y: F8, cost: F8, eps: float) -> Pool:
+    """Memory for samples ``X`` and the tree nodes that ``cost`` has rows for; nothing is in it yet."""
+    (m, n), T = X.shape, cost.shape[0]
+    S, cap = T + SPARES, n + 2
+    return Pool(
+        X=X,
+        XT=np.ascontiguousarray(X.T),
+        y=y,
+        c=np.ones(m),
+        norm2=np.maximum(np.einsum("ij,ij->i", X, X), 1e-12),
+        cost=cost,
+        kind=np.zeros((S, m), np.int8),
+        status=np.full((S, m), OUT, np.int8),
+        o=np.zeros((S, m)),
+        delta=np.zeros((S, m)),
+        nu=np.zeros((S, m)),
+        h=np.zeros((S, m)),
+        lo=np.full((S, m), -np.inf),
+        hi=np.full((S, m), np.inf),
+        free=np.zeros((S, cap), np.int32),
+        L=np.zeros((S, cap, cap)),
+        v=np.zeros((S, cap)),
+        w=np.zeros((S, n)),
+        num=np.zeros((S, 2)),
+        cnt=np.zeros((S, 3), np.int64),
+        work=np.zeros((6, cap)),
+        slot=np.arange(T),
+        spare=np.arange(T, S),
+        place=np.zeros(m, np.int16),
+        score=np.zeros(m),
+        eps=eps,
+    )
+
+
+@njit(cache=True, nogil=True)
+def at(pool: Pool, s: int, t: int) -> NodeState:
+    """The state in slot ``s``, read as one of tree node ``t``."""
+    return NodeState(
+        pool.X,
+        pool.XT,
+        pool.c,
+        pool.cost[t],
+        pool.kind[s],
+        pool.status[s],
+        pool.o[s],
+        pool.delta[s],
+        pool.nu[s],
+        pool.h[s],
+        pool.lo[s],
+        pool.hi[s],
+        pool.free[s],
+        pool.L[s],
+        pool.v[s],
+        pool.w[s],
+        pool.num[s],
+        pool.cnt[s],
+    )
+
+
+@njit(cache=True, nogil=True)
+def node(pool: Pool, t: int) -> NodeState:
+    """The current state of tree node ``t``."""
+    return at(pool, pool.slot[t], t)
+
+
+@njit(cache=True, nogil=True)
+def swap_in(pool: Pool, t: int, k: int) -> None:
+    """Make the k-th spare the current state of tree node ``t``; the old one becomes that spare."""
+    s = pool.slot[t]
+    pool.slot[t] = pool.spare[k]
+    pool.spare[k] = s

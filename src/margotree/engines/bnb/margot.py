@@ -1,0 +1,135 @@
+"""The MARGOT side of the search: records are partial routings, bounds are sums of node duals."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from margotree.engines.bnb.kernels import plunge as kernel
+from margotree.engines.bnb.kernels.pool import Pool, new_pool
+from margotree.engines.bnb.kernels.record import COLD, sizes
+from margotree.engines.bnb.search import Dive, Record
+from margotree.engines.kernels.state import B
+from margotree.engines.polish import polish
+from margotree.problem import Problem, Splits, evaluate
+from margotree.problem.problem import FloatArray
+
+#: A settled node's tree must come out at its bound up to this share, or the node stays on the books.
+_SETTLED_TOL = 1e-6
+
+
+@dataclass(frozen=True, kw_only=True)
+class Tactics:
+    """What the dive does; the defaults are the measured best (docs/engine.md)."""
+
+    candidates: int = 12
+    flip_pivots: int = 30
+    steps: int = 200
+
+
+class MargotBrancher:
+    """Makes records and workers for one problem without budgets."""
+
+    def __init__(self, problem: Problem, tactics: Tactics | None = None) -> None:
+        self.problem = problem
+        self.tactics = tactics or Tactics()
+        self.centre = problem.X.mean(axis=0)
+        self.X = np.ascontiguousarray(problem.X - self.centre)
+        self.cost = np.outer(problem.C, problem.weight)
+
+    def root(self) -> Record:
+        m, n = self.X.shape
+        codes = np.full(sizes(m, n, self.problem.depth)[0], COLD, np.uint8)
+        codes[: 2 * m] = 0
+        return Record(bound=0.0, data=(codes, np.zeros(2 * self.problem.n_nodes)))
+
+    def worker(self) -> MargotWorker:
+        return MargotWorker(self)
+
+    def new_pool(self) -> Pool:
+        return new_pool(self.X, np.array(self.problem.y), self.cost, self.problem.eps)
+
+
+class MargotWorker:
+    """One thread's memory and its dives."""
+
+    def __init__(self, brancher: MargotBrancher) -> None:
+        self.brancher = brancher
+        self.problem = brancher.problem
+        self.pool = brancher.new_pool()
+        m, n = brancher.X.shape
+        n_codes, n_floats = sizes(m, n, self.problem.depth)
+        tactics = brancher.tactics
+        self.options = np.array([tactics.candidates, tactics.flip_pivots])
+        room = max(2, min(tactics.steps + 1, int(1e8 / (n_codes + 8 * n_floats))))
+        self.in_floats = np.zeros(n_floats)
+        self.codes = np.zeros((room, n_codes), np.uint8)
+        self.floats = np.zeros((room, n_floats))
+        self.used = np.zeros(room, np.int64)
+        self.bounds = np.zeros(room)
+
+    def stop(self) -> None:
+        self.pool.work[1, 1] = 1.0
+
+    def dive(self, record: Record, shared: FloatArray) -> Dive:
+        codes, floats = record.data
+        self.in_floats[: len(floats)] = floats
+        counters = np.zeros(4, np.int64)
+        end, bound = kernel.plunge(
+            self.pool, codes, self.in_floats, record.bound, shared, self.brancher.tactics.steps, self.options,
+            self.codes, self.floats, self.used, self.bounds, counters,
+        )  # fmt: skip
+        left = [self._record(p) for p in range(counters[kernel.EMITTED])]
+        trees: list[Splits] = []
+        unresolved = math.inf
+        if end == kernel.SETTLED:
+            tree = self._settled_tree()
+            trees = [] if tree is None else [tree]
+            if tree is None or self._value(tree) > bound + _SETTLED_TOL * (1.0 + abs(bound)):
+                unresolved = bound
+        return Dive(left=left, steps=int(counters[kernel.STEPS]), trees=trees, unresolved=unresolved)
+
+    def _record(self, p: int) -> Record:
+        data = (self.codes[p].copy(), self.floats[p, : self.used[p]].copy())
+        return Record(bound=float(self.bounds[p]), data=data)
+
+    def _settled_tree(self) -> Splits | None:
+        """The tree of the hyperplanes at hand; where rounding would send a sample astray, solved again exactly."""
+        node = np.zeros(self.problem.n_samples, np.int64)
+        kernel.route(self.pool, node)
+        w = self.pool.w[self.pool.slot]
+        splits = Splits(w=w, b=self.pool.num[self.pool.slot, B] - w @ self.brancher.centre)
+        found = evaluate(self.problem, splits)
+        if found.feasible and np.array_equal(found.node, node):
+            return splits
+        return polish(self.problem, node)
+
+    def _value(self, tree: Splits) -> float:
+        return evaluate(self.problem, tree).objective
+
+
+def merge_duplicates(problem: Problem) -> tuple[Problem, NDArray[np.int64]]:
+    """The same problem with equal samples of equal label made one of summed weight; also who stands for whom."""
+    keys = np.column_stack([problem.X, problem.y])
+    _, first, inverse = np.unique(keys, axis=0, return_index=True, return_inverse=True)
+    order = np.argsort(first)
+    rank = np.empty_like(order)
+    rank[order] = np.arange(len(order))
+    stands_for = rank[inverse.ravel()]
+    first = first[order]
+    weight = np.bincount(stands_for, weights=problem.weight)
+    merged = Problem.make(
+        problem.X[first],
+        problem.y[first],
+        depth=problem.depth,
+        C=problem.C,
+        weight=weight,
+        eps=problem.eps,
+        budget=problem.budget,
+        alpha=problem.alpha,
+        max_weight=problem.max_weight,
+    )
+    return merged, stands_for

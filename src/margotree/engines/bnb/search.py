@@ -1,0 +1,200 @@
+"""Best-first search over records, by as many threads as there are cores.
+
+Nothing here knows which model is being solved.  A *brancher* makes the first record and the workers; a worker turns a
+record into the records below it, without holding the GIL.  The calling thread supervises: it keeps the clock, reports
+progress and hears Ctrl-C, which a thread inside compiled code could not.
+"""
+
+from __future__ import annotations
+
+import heapq
+import math
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from margotree.engines.watch import Watch
+from margotree.problem import Splits
+from margotree.problem.problem import FloatArray
+from margotree.solution import Stopped
+
+CUTOFF, STOP = 0, 1
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Record:
+    """A search node at rest: a valid bound on everything below it, and what a worker needs to go on."""
+
+    bound: float
+    data: tuple[NDArray[np.generic], ...]
+
+    @property
+    def nbytes(self) -> int:
+        return sum(a.nbytes for a in self.data) + 200
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Dive:
+    """What came of one record: records left over, steps done, trees found, and the lowest bound given up on."""
+
+    left: list[Record]
+    steps: int
+    trees: list[Splits] = field(default_factory=list)
+    unresolved: float = math.inf
+
+
+class Worker(Protocol):
+    def dive(self, record: Record, shared: FloatArray) -> Dive: ...
+
+    def stop(self) -> None: ...
+
+
+class Brancher(Protocol):
+    def root(self) -> Record: ...
+
+    def worker(self) -> Worker: ...
+
+
+class Search:
+    """One run: the queue, the incumbent and the bookkeeping that several threads share under one lock."""
+
+    def __init__(self, brancher: Brancher, value: Callable[[Splits], float], watch: Watch, incumbent: Splits) -> None:
+        self.brancher, self.value, self.watch = brancher, value, watch
+        self.best, self.incumbent = value(incumbent), incumbent
+        self.shared = np.array([self._cutoff(), 0.0])
+        self.steps = 0
+        self.memory = 0
+        self.unresolved = math.inf
+        self.f1 = math.nan
+        self.reason: Stopped | None = None
+        self.failure: BaseException | None = None
+        self._queue: list[tuple[float, int, Record]] = []
+        self._in_flight: dict[int, float] = {}
+        self._pushed = 0
+        self._turn = threading.Condition()
+
+    def run(self) -> Stopped:
+        """Search until the gap is closed or a limit is reached; the answer is in the attributes."""
+        self._push([self.brancher.root()])
+        workers = [self.brancher.worker() for _ in range(max(1, self.watch.limits.n_jobs))]
+        threads = [threading.Thread(target=self._work, args=(k, w), daemon=True) for k, w in enumerate(workers)]
+        for thread in threads:
+            thread.start()
+        self._supervise(threads, workers)
+        if self.failure is not None:
+            raise self.failure
+        return self.reason or Stopped.SOLVED
+
+    @property
+    def bound(self) -> float:
+        """A lower bound on the optimum: the least of what is open, in flight, or given up on, and the cut-off."""
+        with self._turn:
+            return self._bound()
+
+    @property
+    def open_nodes(self) -> int:
+        return len(self._queue)
+
+    def _bound(self) -> float:
+        queued = self._queue[0][0] if self._queue else math.inf
+        flying = min(self._in_flight.values(), default=math.inf)
+        return min(queued, flying, self.unresolved, float(self.shared[CUTOFF]))
+
+    def _cutoff(self) -> float:
+        # A shade inside the target, so that closing everything at the cut-off meets it in spite of rounding.
+        return self.best - 0.999 * self.watch.limits.gap * abs(self.best) - 1e-12
+
+    def _supervise(self, threads: list[threading.Thread], workers: list[Worker]) -> None:
+        next_report = 0.0
+        while any(t.is_alive() for t in threads):
+            threads[0].join(0.02) if threads[0].is_alive() else threads[-1].join(0.02)
+            reason = self.watch.must_stop(self.steps)
+            if reason is not None and self.reason is None:
+                self._stop(reason)
+            if self.reason is not None or self.failure is not None:
+                for worker in workers:
+                    worker.stop()
+            if self.watch.elapsed >= next_report:
+                self._report()
+                next_report = self.watch.elapsed + 0.5
+
+    def _stop(self, reason: Stopped) -> None:
+        with self._turn:
+            self.reason = self.reason or reason
+            self.shared[STOP] = 1.0
+            self._turn.notify_all()
+
+    def _report(self) -> None:
+        self.watch.report(
+            "search", incumbent=self.best, bound=self.bound, nodes=self.steps, open_nodes=self.open_nodes
+        )
+
+    def _work(self, k: int, worker: Worker) -> None:
+        try:
+            while (record := self._take(k)) is not None:
+                dive = worker.dive(record, self.shared)
+                self._absorb(k, record, dive)
+        except BaseException as failure:  # handed to the supervising thread, which raises it
+            self.failure = failure
+            self._stop(Stopped.STALLED)
+
+    def _take(self, k: int) -> Record | None:
+        with self._turn:
+            while True:
+                if self.shared[STOP]:
+                    return None
+                if self._queue:
+                    record = self._pop()
+                    if record.bound < self.shared[CUTOFF]:
+                        self._in_flight[k] = record.bound
+                        return record
+                    continue
+                if not self._in_flight:
+                    self._turn.notify_all()
+                    return None
+                self._turn.wait()
+
+    def _pop(self) -> Record:
+        # Short of memory, the records with the highest bounds go first: they close soonest.
+        if self.memory > self.watch.limits.memory:
+            position = max(range(len(self._queue)), key=lambda p: self._queue[p][0])
+            _, _, record = self._queue[position]
+            self._queue[position] = self._queue[-1]
+            self._queue.pop()
+            heapq.heapify(self._queue)
+        else:
+            _, _, record = heapq.heappop(self._queue)
+        self.memory -= record.nbytes
+        return record
+
+    def _absorb(self, k: int, record: Record, dive: Dive) -> None:
+        values = [(self.value(tree), tree) for tree in dive.trees]
+        with self._turn:
+            self.steps += dive.steps
+            self.unresolved = min(self.unresolved, dive.unresolved)
+            for value, tree in values:
+                self._offer(value, tree)
+            self._push(dive.left)
+            del self._in_flight[k]
+            if math.isnan(self.f1):
+                self.f1 = self.best
+            if self.memory > 1.2 * self.watch.limits.memory:
+                self.reason = self.reason or Stopped.MEMORY
+                self.shared[STOP] = 1.0
+            self._turn.notify_all()
+
+    def _offer(self, value: float, tree: Splits) -> None:
+        if value < self.best:
+            self.best, self.incumbent = value, tree
+            self.shared[CUTOFF] = self._cutoff()
+
+    def _push(self, records: list[Record]) -> None:
+        for record in records:
+            if record.bound < self.shared[CUTOFF]:
+                self._pushed += 1
+                heapq.heappush(self._queue, (record.bound, self._pushed, record))
+                self.memory += record.nbytes

@@ -4,25 +4,30 @@ import signal
 import subprocess
 import sys
 
+import pytest
+
 LONG_FIT = """
+import sys
 import numpy as np
 from margotree import MargotClassifier
 rng = np.random.default_rng(0)
 X, y = rng.normal(size=(400, 6)), rng.integers(0, 2, 400)
-fitted = MargotClassifier(depth=3, C=100.0, time_limit=300, verbose=2).fit(X, y)
+start = sys.argv[1] or None
+fitted = MargotClassifier(depth=3, C=100.0, time_limit=300, start=start, verbose=2).fit(X, y)
 fitted.verify(X, y)
 print(fitted.certificate_.stopped, fitted.certificate_.proved, fitted.predict(X).shape, sep="|")
 """
 
 
-def test_ctrl_c_returns_the_best_tree_so_far():
+@pytest.mark.parametrize(("start", "lines"), [("local_svm", 1), ("local_svm", 10), ("", 1)])
+def test_ctrl_c_returns_the_best_tree_so_far(start, lines):
     process = subprocess.Popen(
-        [sys.executable, "-c", LONG_FIT], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        [sys.executable, "-c", LONG_FIT, start], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     )
     try:
         assert process.stderr is not None
-        first_words = process.stderr.readline()
-        assert "incumbent" in first_words
+        for _ in range(lines):
+            assert "incumbent" in process.stderr.readline()
         process.send_signal(signal.SIGINT)
         out, err = process.communicate(timeout=120)
     finally:

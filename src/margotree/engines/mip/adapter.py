@@ -5,19 +5,32 @@ from __future__ import annotations
 import math
 import threading
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from importlib.util import find_spec
 
 from margotree.engines.base import EngineError, NotInstalled, Refused
 from margotree.engines.mip.model import FloatArray, MipModel, MipResult
 from margotree.engines.watch import Watch
-from margotree.solution import Stopped, relative_gap
+from margotree.solution import Stopped
 
 #: Seconds between two looks at the clock while a solver runs, and between two lines of progress without news.
 _LOOK, _QUIET = 0.02, 1.0
 
 #: Values from here on are a solver's way to say infinity.
 HUGE = 1e20
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Job:
+    """A model, its objective scaled, with all that :meth:`Adapter.run` was told about it."""
+
+    mip: MipModel
+    watch: Watch
+    gap: float
+    threads: int
+    start: FloatArray | None
+    seed: int
 
 
 class Adapter(ABC):
@@ -55,12 +68,11 @@ class Adapter(ABC):
             raise Refused(f"{self.name} does not solve {mip.kind} models, only {' and '.join(sorted(self.kinds))}")
         if (reason := watch.must_stop()) is not None:
             return MipResult(x=None, stopped=reason)
-        return self._run(mip, watch, gap, threads, start, seed)
+        job = Job(mip=mip.scaled(), watch=watch, gap=gap, threads=max(1, threads), start=start, seed=seed % 2**31)
+        return self._run(job, Progress(self.name, mip.scale))
 
     @abstractmethod
-    def _run(
-        self, mip: MipModel, watch: Watch, gap: float, threads: int, start: FloatArray | None, seed: int
-    ) -> MipResult:
+    def _run(self, job: Job, progress: Progress) -> MipResult:
         """As :meth:`run`, once it is clear that the solver is there and takes the model."""
 
     def too_large(self, mip: MipModel, limits: str) -> EngineError:
@@ -72,28 +84,40 @@ class Adapter(ABC):
 
 
 class Progress:
-    """What a running solver last said; written by its thread, read by the one that waits."""
+    """What a running solver last said, in the model's own units; written by its thread, read by the one that waits."""
 
-    def __init__(self, phase: str) -> None:
-        self.phase = phase
+    def __init__(self, phase: str, scale: float = 1.0) -> None:
+        self.phase, self.scale = phase, scale
         self.incumbent, self.bound, self.nodes, self.open_nodes = math.inf, -math.inf, 0, 0
         self.f0 = self.f1 = math.nan
         self._told: tuple[float, float] = (math.nan, math.nan)
         self._told_at = -math.inf
 
-    def note(self, *, incumbent: float = math.inf, bound: float = -math.inf, nodes: int = 0, open_nodes: int = 0) -> None:
+    def note(
+        self, *, incumbent: float = math.inf, bound: float = -math.inf, nodes: int = 0, open_nodes: int = 0
+    ) -> None:
         """Take over what the solver says; solutions found while ``nodes <= 1`` belong to the root."""
-        if abs(incumbent) < HUGE and incumbent < self.incumbent:
-            self.incumbent = float(incumbent)
+        if abs(incumbent) < HUGE and incumbent / self.scale < self.incumbent:
+            self.incumbent = float(incumbent) / self.scale
             self.f0 = self.incumbent if math.isnan(self.f0) else self.f0
         if nodes <= 1:
             self.f1 = self.incumbent if math.isfinite(self.incumbent) else math.nan
         if abs(bound) < HUGE:
-            self.bound = max(self.bound, float(bound))
+            self.bound = max(self.bound, float(bound) / self.scale)
         self.nodes, self.open_nodes = max(self.nodes, int(nodes)), int(open_nodes)
 
-    def reached(self, gap: float) -> bool:
-        return relative_gap(self.incumbent, self.bound) <= gap
+    def result(self, points: Sequence[FloatArray], stopped: Stopped) -> MipResult:
+        """What the solver found, best point first."""
+        return MipResult(
+            x=points[0] if points else None,
+            objective=self.incumbent if points else math.inf,
+            bound=self.bound,
+            stopped=stopped,
+            nodes=self.nodes,
+            f0=self.f0,
+            f1=self.f1,
+            others=tuple(points[1:]),
+        )
 
     def tell(self, watch: Watch) -> None:
         """Pass news on to the watch's listener, and a sign of life now and then."""
@@ -101,9 +125,7 @@ class Progress:
         if news == self._told and watch.elapsed - self._told_at < _QUIET:
             return
         self._told, self._told_at = news, watch.elapsed
-        watch.report(
-            self.phase, incumbent=news[0], bound=news[1], nodes=self.nodes, open_nodes=self.open_nodes
-        )
+        watch.report(self.phase, incumbent=news[0], bound=news[1], nodes=self.nodes, open_nodes=self.open_nodes)
 
 
 def run_watched(solve: Callable[[], None], stop: Callable[[], None], watch: Watch, progress: Progress) -> None:

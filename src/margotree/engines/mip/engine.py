@@ -16,12 +16,15 @@ from margotree.engines.mip.normal import binding, normalise
 from margotree.engines.polish import polish
 from margotree.engines.watch import Watch
 from margotree.problem import Problem, Splits, evaluate
-from margotree.solution import Stopped
+from margotree.solution import Stopped, relative_gap
 
 BigM = Literal["derived", "paper"]
 
 #: Share of a solver's bound given up for its tolerances (about 1e-6 on rows, 1e-7 on reduced costs).
 SAFETY = 2e-6
+
+#: The same for what the tolerances let through in absolute terms, as a share of the size the objective is scaled by.
+_ABSOLUTE = 1e-9
 
 
 class MipEngine(Engine):
@@ -47,10 +50,11 @@ class MipEngine(Engine):
 
     def search(self, problem: Problem, watch: Watch, start: Splits | None) -> Answer:
         first = _first_tree(problem, start)
-        constants = self.constants(problem, evaluate(problem, first).objective)
+        value = evaluate(problem, first).objective
+        constants = self.constants(problem, value)
         if (reason := watch.must_stop()) is not None:
             return Answer(splits=first, stopped=reason, bound=constants.floor, restriction=constants.restriction)
-        form = formulate(problem, constants, label_cuts=self.label_cuts)
+        form = formulate(problem, constants, label_cuts=self.label_cuts, size=value)
         point = None if start is None else form.point(normalise(problem, first))
         limits = watch.limits
         result = self.adapter.run(
@@ -61,7 +65,7 @@ class MipEngine(Engine):
             start=point,
             seed=limits.seed,
         )
-        return _answer(form, result, first)
+        return _answer(form, result, first, limits.gap)
 
     def constants(self, problem: Problem, upper: float) -> Constants:
         """The constants of the model, given the value of a known tree."""
@@ -96,13 +100,17 @@ def _polished(form: Formulation, result: MipResult) -> Splits | None:
     return next((tree for tree in trees if tree is not None), None)
 
 
-def _answer(form: Formulation, result: MipResult, first: Splits) -> Answer:
+def _answer(form: Formulation, result: MipResult, first: Splits, gap: float) -> Answer:
     """The better of the polished answer and the tree to fall back on, with what is known about it."""
     tree = _polished(form, result)
     best = _better(form.problem, first, tree)
-    stopped, bound, warnings = _bound(form, result, evaluate(form.problem, best).objective)
+    objective = evaluate(form.problem, best).objective
+    stopped, bound, warnings = _bound(form, result, objective)
     if result.x is not None and tree is None:
         warnings.append("no tree routes the samples as the solver's answer does (its tolerances do); kept the start")
+    if stopped is Stopped.SOLVED and relative_gap(objective, bound) > max(gap, 10 * SAFETY):
+        stopped = Stopped.STALLED
+        warnings.append(f"the solver calls it solved at {result.objective:.6g}; its tolerances leave this gap")
     warnings += _constants_warnings(form, best)
     return Answer(
         splits=best,
@@ -121,8 +129,9 @@ def _bound(form: Formulation, result: MipResult, objective: float) -> tuple[Stop
     floor = form.constants.floor
     if not math.isfinite(result.bound):
         return result.stopped, floor, []
-    bound = max(floor, result.bound - SAFETY * max(1.0, abs(result.bound)))
-    if bound <= objective + SAFETY * max(1.0, abs(objective)):
+    slack = SAFETY * max(objective, abs(result.bound)) + _ABSOLUTE * form.mip.size
+    bound = max(floor, result.bound - slack)
+    if bound <= objective + slack:
         return result.stopped, min(bound, objective), []
     if form.constants.restriction:
         return result.stopped, objective, ["the tree lies outside the constants and below the bound under them"]

@@ -56,8 +56,13 @@ class Formulation:
         return x
 
 
-def formulate(problem: Problem, constants: Constants, *, label_cuts: bool) -> Formulation:
-    """The model of a problem with the given constants.
+#: A solver's tolerance times the largest big-M is how far a sample can sneak over the routing band: at most this
+#: share of the band, as far as solvers go.
+_SNEAK, _FINEST, _USUAL = 0.01, 1e-9, 1e-6
+
+
+def formulate(problem: Problem, constants: Constants, *, label_cuts: bool, size: float = 1.0) -> Formulation:
+    """The model of a problem with the given constants; ``size`` is the value of a known tree.
 
     ``label_cuts`` adds, at every upper node, that a sample routed against its label pays: ``xi >= 1`` for class -1
     on the right (``h >= 0``), ``xi >= 1 + eps`` for class +1 on the left (``h <= -eps``).
@@ -73,7 +78,14 @@ def formulate(problem: Problem, constants: Constants, *, label_cuts: bool) -> Fo
             _label_rows(draft, problem, t)
     if problem.budget is not None:
         _budget_rows(draft, problem, constants)
-    return Formulation(problem=problem, constants=constants, mip=draft.finish())
+    mip = draft.finish(tolerance=_tolerance(problem, constants), size=size)
+    return Formulation(problem=problem, constants=constants, mip=mip)
+
+
+def _tolerance(problem: Problem, constants: Constants) -> float:
+    upper = len(topology.upper(problem.depth))
+    largest = max([1.0, *constants.M_right[:upper].ravel(), *constants.M_left[:upper].ravel()])
+    return float(np.clip(_SNEAK * problem.eps / largest, _FINEST, _USUAL))
 
 
 def _variables(draft: Draft, problem: Problem, constants: Constants) -> None:
@@ -128,6 +140,7 @@ def _label_rows(draft: Draft, problem: Problem, t: int) -> None:
 
 def _budget_rows(draft: Draft, problem: Problem, constants: Constants) -> None:
     """``w`` is 0 where ``s`` is, and the budgets: hard, or with ``u`` counting what is above them."""
+    assert problem.budget is not None
     w, s = draft.blocks["w"].ravel(), draft.blocks["s"].ravel()
     high, low = np.maximum(constants.w_high, 0.0).ravel(), np.minimum(constants.w_low, 0.0).ravel()
     draft.rows([(w[:, None], 1.0), (s[:, None], -high[:, None])], upper=0.0)

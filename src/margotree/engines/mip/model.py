@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -18,6 +18,9 @@ from margotree.solution import Stopped
 
 FloatArray = NDArray[np.float64]
 IndexArray = NDArray[np.int64]
+
+#: Objectives smaller than LARGE are scaled up to it, those smaller than TINY as if they were that.
+LARGE, TINY = 1e3, 1e-9
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -29,6 +32,9 @@ class MipModel:
 
     The last family (empty for MARGOT) holds convex quadratic rows such as ``1/2 |w|^2 <= delta``; ``quadratic`` and
     ``ball_squares`` are not negative.  ``blocks`` gives the indices of each named block in its own shape.
+
+    Two hints to the solvers' arithmetic: ``tolerance`` is how far from whole a whole variable, and how far outside a
+    row a point, may be; ``size`` is what the objective is about (see :meth:`scale`).
     """
 
     blocks: Mapping[str, IndexArray]
@@ -43,6 +49,8 @@ class MipModel:
     ball_squares: sparse.csr_matrix
     ball_linear: sparse.csr_matrix
     ball_upper: FloatArray
+    tolerance: float = 1e-6
+    size: float = 1.0
 
     @property
     def n_variables(self) -> int:
@@ -60,9 +68,27 @@ class MipModel:
             return "MIQCP"
         return "MIQP" if np.any(self.quadratic) else "MILP"
 
+    @property
+    def scale(self) -> float:
+        """What to multiply the objective with so that the solvers' absolute tolerances are small beside it."""
+        return max(1.0, LARGE / max(self.size, TINY))
+
+    def scaled(self) -> MipModel:
+        """The same model with its objective multiplied by :attr:`scale`."""
+        return replace(self, linear=self.scale * self.linear, quadratic=self.scale * self.quadratic)
+
     def part(self, x: FloatArray, block: str) -> FloatArray:
         """The values of a block, in its shape."""
         return x[self.blocks[block]]
+
+    def one_sided(self) -> tuple[sparse.csr_matrix, NDArray[np.str_], FloatArray]:
+        """The linear rows with one side each: matrix, senses ("<", ">", "=") and right-hand sides."""
+        equal = self.row_lower == self.row_upper
+        below = ~equal & np.isfinite(self.row_upper)
+        above = ~equal & np.isfinite(self.row_lower)
+        matrix = sparse.vstack([self.rows[equal], self.rows[below], self.rows[above]], format="csr")
+        senses = np.repeat(["=", "<", ">"], [equal.sum(), below.sum(), above.sum()])
+        return matrix, senses, np.concatenate([self.row_lower[equal], self.row_upper[below], self.row_lower[above]])
 
     def value(self, x: FloatArray) -> float:
         return float(self.linear @ x + 0.5 * (self.quadratic @ x**2))
@@ -161,7 +187,7 @@ class Draft:
         parts = np.array([c for c, _ in linear], dtype=np.int64), np.array([v for _, v in linear], dtype=np.float64)
         self._balls.append((columns, np.full(columns.size, float(scale)), *parts, float(upper)))
 
-    def finish(self) -> MipModel:
+    def finish(self, *, tolerance: float = 1e-6, size: float = 1.0) -> MipModel:
         column = {key: np.concatenate(parts) for key, parts in self._columns.items()}
         if np.any(column["quadratic"] < 0):
             raise ValueError("the quadratic objective must be convex: no negative entry")
@@ -181,6 +207,8 @@ class Draft:
             ball_squares=_stack([(c, v) for c, v, _, _, _ in self._balls], self._size),
             ball_linear=_stack([(c, v) for _, _, c, v, _ in self._balls], self._size),
             ball_upper=np.array([upper for *_, upper in self._balls], dtype=np.float64),
+            tolerance=tolerance,
+            size=size,
         )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import NDArray
 
 from margotree.engines.mip.constants import Constants
 from margotree.engines.mip.model import FloatArray, IndexArray
@@ -64,16 +65,13 @@ def binding(problem: Problem, constants: Constants, splits: Splits) -> list[str]
     strained = {
         "M_xi": ~passes & (1.0 - problem.y * h >= _BINDS * constants.M_xi),
         "M_H": upper
-        & (
-            (~right & (-h >= _BINDS * constants.M_right))
-            | (~left & (h + problem.eps >= _BINDS * constants.M_left))
-        ),
+        & ((~right & (-h >= _BINDS * constants.M_right)) | (~left & (h + problem.eps >= _BINDS * constants.M_left))),
         "M_w": _at_bound(problem, splits.w, constants.w_high) | _at_bound(problem, -splits.w, -constants.w_low),
     }
     return [name for name, where in strained.items() if np.any(where)]
 
 
-def _at_bound(problem: Problem, w: FloatArray, high: FloatArray) -> FloatArray:
+def _at_bound(problem: Problem, w: FloatArray, high: FloatArray) -> NDArray[np.bool_]:
     """Where a positive weight sits at a bound that is the form's own, not the problem's ``max_weight``."""
     asked_for = np.inf if problem.max_weight is None else problem.max_weight
     return (w > 0) & (w >= _BINDS * high) & (high < _BINDS * asked_for)

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from margotree.engines.mip.adapter import HUGE, Adapter, Progress, run_watched, why_stopped
+from margotree.engines.mip.adapter import HUGE, Adapter, Job, Progress, run_watched, why_stopped
 from margotree.engines.mip.engine import MipEngine
 from margotree.engines.mip.model import FloatArray, MipModel, MipResult
 from margotree.engines.watch import Watch
@@ -40,20 +40,17 @@ class ScipAdapter(Adapter):
         model = pyscipopt.Model()
         return f"{model.getMajorVersion()}.{model.getMinorVersion()}.{model.getTechVersion()}"
 
-    def _run(
-        self, mip: MipModel, watch: Watch, gap: float, threads: int, start: FloatArray | None, seed: int
-    ) -> MipResult:
-        built = _build(mip, watch)
+    def _run(self, job: Job, progress: Progress) -> MipResult:
+        built = _build(job.mip, job.watch)
         if built is None:
-            return MipResult(x=None, stopped=watch.must_stop() or Stopped.TIME)
+            return MipResult(x=None, stopped=job.watch.must_stop() or Stopped.TIME)
         model, variables = built
-        _set_options(model, watch, gap, seed)
-        if start is not None:
-            _offer(model, mip, variables, start)
-        progress = Progress(self.name)
+        _set_options(model, job)
+        if job.start is not None:
+            _offer(model, job.mip, variables, job.start)
         _listen(model, progress)
-        run_watched(model.optimizeNogil, lambda: _interrupt(model), watch, progress)
-        return _translate(model, variables, watch, progress)
+        run_watched(model.optimizeNogil, lambda: _interrupt(model), job.watch, progress)
+        return _translate(model, variables, job.watch, progress)
 
 
 class Scip(MipEngine):
@@ -70,20 +67,18 @@ def _build(mip: MipModel, watch: Watch) -> tuple[Any, list[Any]] | None:
 
     model = pyscipopt.Model()
     model.hideOutput()
-    low, high = _finite(mip.lower), _finite(mip.upper)
+    low, high, cost = _finite(mip.lower), _finite(mip.upper), mip.linear.tolist()
     kinds = ["I" if whole else "C" for whole in mip.integer]
     for j in np.flatnonzero(mip.integer & (mip.lower == 0.0) & (mip.upper == 1.0)):
         kinds[j] = "B"
     variables = [
-        model.addVar(f"x{j}", vtype=kinds[j], lb=low[j], ub=high[j], obj=float(mip.linear[j]))
-        for j in range(mip.n_variables)
+        model.addVar(f"x{j}", vtype=kinds[j], lb=low[j], ub=high[j], obj=cost[j]) for j in range(mip.n_variables)
     ]
     terms = [pyscipopt.scip.Term(v) for v in variables]
     for k in range(len(mip.row_lower)):
         if k % _BATCH == 0 and watch.must_stop() is not None:
             return None
-        a, b = mip.rows.indptr[k : k + 2]
-        row = {terms[j]: v for j, v in zip(mip.rows.indices[a:b], mip.rows.data[a:b].tolist(), strict=True)}
+        row = {terms[i]: v for i, v in _entries(mip.rows, k)}
         model.addCons(_between(row, mip.row_lower[k], mip.row_upper[k]))
     _add_squares(model, mip, variables)
     return model, variables
@@ -93,7 +88,7 @@ def _add_squares(model: Any, mip: MipModel, variables: list[Any]) -> None:
     """The quadratic objective through epigraph variables ``q_j >= 1/2 quadratic_j x_j^2``, and the quadratic rows.
 
     SCIP takes no quadratic objective.  One epigraph variable a square instead of one for the sum: SCIP cuts it off
-    with tangents, and tangents to single squares add up to far better ones (measured in docs/mip.md).
+    with tangents, and tangents to single squares add up to better ones (measured in docs/mip.md).
     """
     from pyscipopt.scip import Expr, ExprCons, Term
 
@@ -102,11 +97,8 @@ def _add_squares(model: Any, mip: MipModel, variables: list[Any]) -> None:
         square = {Term(variables[j], variables[j]): 0.5 * float(mip.quadratic[j]), Term(q): -1.0}
         model.addCons(ExprCons(Expr(square), rhs=0.0))
     for k, upper in enumerate(mip.ball_upper):
-        row = {}
-        for j, v in _entries(mip.ball_squares, k):
-            row[Term(variables[j], variables[j])] = 0.5 * v
-        for j, v in _entries(mip.ball_linear, k):
-            row[Term(variables[j])] = v
+        row = {Term(variables[i], variables[i]): 0.5 * v for i, v in _entries(mip.ball_squares, k)}
+        row |= {Term(variables[i]): v for i, v in _entries(mip.ball_linear, k)}
         model.addCons(ExprCons(Expr(row), rhs=float(upper)))
 
 
@@ -130,18 +122,23 @@ def _finite(bound: FloatArray) -> list[float | None]:
     return [float(v) if abs(v) < HUGE else None for v in bound]
 
 
-def _set_options(model: Any, watch: Watch, gap: float, seed: int) -> None:
+def _set_options(model: Any, job: Job) -> None:
+    model.setParam("numerics/feastol", job.mip.tolerance)
     # the watch handles Ctrl-C; SCIP's handler would take the signal away from it
     model.setParam("misc/catchctrlc", False)
-    model.setParam("randomization/randomseedshift", seed % 2**31)
+    # the NLP relaxation only feeds heuristics, and the Ipopt in some ARM wheels dies of illegal instructions
+    model.setParam("nlp/disable", True)
+    model.setParam("randomization/randomseedshift", job.seed)
     # SCIP measures the gap against the smaller of both bounds, so its gap is never below the certificate's
-    model.setParam("limits/gap", gap)
-    if math.isfinite(watch.remaining):
-        model.setParam("limits/time", watch.remaining)
-    if math.isfinite(watch.limits.nodes):
-        model.setParam("limits/totalnodes", int(watch.limits.nodes))
-    if math.isfinite(watch.limits.memory):
-        model.setParam("limits/memory", watch.limits.memory / 2**20)
+    model.setParam("limits/gap", job.gap)
+    # on these big-M rows it takes most of the root's time and its cuts do not move the bound (docs/mip.md)
+    model.setParam("separating/aggregation/freq", -1)
+    if math.isfinite(job.watch.remaining):
+        model.setParam("limits/time", job.watch.remaining)
+    if math.isfinite(job.watch.limits.nodes):
+        model.setParam("limits/totalnodes", int(job.watch.limits.nodes))
+    if math.isfinite(job.watch.limits.memory):
+        model.setParam("limits/memory", job.watch.limits.memory / 2**20)
 
 
 def _offer(model: Any, mip: MipModel, variables: list[Any], start: FloatArray) -> None:
@@ -157,18 +154,22 @@ def _offer(model: Any, mip: MipModel, variables: list[Any], start: FloatArray) -
 
 def _listen(model: Any, progress: Progress) -> None:
     """Have SCIP write its bounds into ``progress`` whenever it finds a tree or finishes a node."""
-    from pyscipopt import SCIP_EVENTTYPE, Eventhdlr
+    from pyscipopt import SCIP_EVENTTYPE, SCIP_STAGE, Eventhdlr
 
     events = SCIP_EVENTTYPE.BESTSOLFOUND | SCIP_EVENTTYPE.NODESOLVED | SCIP_EVENTTYPE.LPSOLVED
 
-    class Listener(Eventhdlr):  # type: ignore[misc]
+    class Listener(Eventhdlr):
         def eventinit(self) -> None:
             self.model.catchEvent(events, self)
 
         def eventexec(self, event: Any) -> None:
             m = self.model
+            left = m.getNNodesLeft() if m.getStage() == SCIP_STAGE.SOLVING else 0
             progress.note(
-                incumbent=m.getPrimalbound(), bound=m.getDualbound(), nodes=m.getNTotalNodes(), open_nodes=m.getNNodesLeft()
+                incumbent=m.getPrimalbound(),
+                bound=m.getDualbound(),
+                nodes=m.getNTotalNodes(),
+                open_nodes=left,
             )
 
     model.includeEventhdlr(Listener(), "margotree", "passes progress on")
@@ -193,13 +194,4 @@ def _translate(model: Any, variables: list[Any], watch: Watch, progress: Progres
         bound=model.getDualbound(),
         nodes=model.getNTotalNodes(),
     )
-    return MipResult(
-        x=points[0] if points else None,
-        objective=progress.incumbent,
-        bound=progress.bound,
-        stopped=stopped,
-        nodes=progress.nodes,
-        f0=progress.f0,
-        f1=progress.f1,
-        others=tuple(points[1:]),
-    )
+    return progress.result(points, stopped)

@@ -1,0 +1,120 @@
+"""HiGHS through highspy: linear objectives only, for the rivals' MILP models."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from margotree.engines.mip.adapter import Adapter, Job, Progress, run_watched, why_stopped
+from margotree.engines.mip.engine import MipEngine
+from margotree.engines.mip.model import FloatArray, MipModel, MipResult
+from margotree.engines.watch import Watch
+from margotree.problem import Problem
+from margotree.solution import Stopped
+
+_STATUS = {
+    "kOptimal": Stopped.SOLVED,
+    "kTimeLimit": Stopped.TIME,
+    "kSolutionLimit": Stopped.NODES,
+    "kMemoryLimit": Stopped.MEMORY,
+    "kInterrupt": Stopped.INTERRUPTED,
+}
+
+
+class HighsAdapter(Adapter):
+    name = "highs"
+    package = "highspy"
+    install = "pip install highspy"
+    kinds = frozenset({"MILP"})
+
+    def version(self) -> str:
+        import highspy
+
+        return str(highspy.Highs().version())
+
+    def _run(self, job: Job, progress: Progress) -> MipResult:
+        solver = _build(job.mip)
+        _set_options(solver, job)
+        if job.start is not None:
+            _offer(solver, job.start)
+        _listen(solver, progress)
+        run_watched(solver.run, solver.cancelSolve, job.watch, progress)
+        return _translate(solver, job.watch, progress)
+
+
+class Highs(MipEngine):
+    """HiGHS as an engine for trees: it refuses them all, since it takes whole variables or squares but not both."""
+
+    name = "highs"
+    models = frozenset()
+    adapter = HighsAdapter()
+
+    def refuses(self, problem: Problem) -> str | None:
+        return f"highs does not solve {problem.model} problems: they are MIQP, and it takes MILP only"
+
+
+def _build(mip: MipModel) -> Any:
+    import highspy
+
+    lp = highspy.HighsLp()
+    lp.num_col_, lp.num_row_ = mip.n_variables, len(mip.row_lower)
+    lp.col_cost_, lp.col_lower_, lp.col_upper_ = mip.linear, mip.lower, mip.upper
+    lp.row_lower_, lp.row_upper_ = mip.row_lower, mip.row_upper
+    lp.a_matrix_.format_ = highspy.MatrixFormat.kRowwise
+    lp.a_matrix_.start_, lp.a_matrix_.index_, lp.a_matrix_.value_ = mip.rows.indptr, mip.rows.indices, mip.rows.data
+    whole, real = highspy.HighsVarType.kInteger, highspy.HighsVarType.kContinuous
+    lp.integrality_ = [whole if is_whole else real for is_whole in mip.integer]
+    solver = highspy.Highs()
+    solver.setOptionValue("output_flag", False)
+    solver.passModel(lp)
+    return solver
+
+
+def _set_options(solver: Any, job: Job) -> None:
+    solver.setOptionValue("mip_feasibility_tolerance", job.mip.tolerance)
+    solver.setOptionValue("mip_rel_gap", job.gap)
+    solver.setOptionValue("threads", job.threads)
+    solver.setOptionValue("random_seed", job.seed)
+    if math.isfinite(job.watch.remaining):
+        solver.setOptionValue("time_limit", job.watch.remaining)
+    if math.isfinite(job.watch.limits.nodes):
+        solver.setOptionValue("mip_max_nodes", int(job.watch.limits.nodes))
+
+
+def _offer(solver: Any, start: FloatArray) -> None:
+    import highspy
+
+    solution = highspy.HighsSolution()
+    solution.col_value = start.tolist()
+    solver.setSolution(solution)
+
+
+def _listen(solver: Any, progress: Progress) -> None:
+    """Have HiGHS write its bounds into ``progress``, and look for a request to stop, while it searches."""
+
+    def heard(event: Any) -> None:
+        data = event.data_out
+        progress.note(incumbent=data.mip_primal_bound, bound=data.mip_dual_bound, nodes=data.mip_node_count)
+
+    solver.HandleUserInterrupt = True
+    solver.cbMipImprovingSolution += heard
+    solver.cbMipInterrupt += heard
+
+
+def _translate(solver: Any, watch: Watch, progress: Progress) -> MipResult:
+    import highspy
+
+    info = solver.getInfo()
+    found = info.primal_solution_status == highspy.SolutionStatus.kSolutionStatusFeasible
+    is_mip = any(t == highspy.HighsVarType.kInteger for t in solver.getLp().integrality_)
+    stopped = why_stopped(watch, _STATUS.get(solver.getModelStatus().name, Stopped.STALLED))
+    bound = info.mip_dual_bound if is_mip else info.objective_function_value
+    progress.note(
+        incumbent=info.objective_function_value if found else math.inf,
+        bound=bound if is_mip or stopped is Stopped.SOLVED else -math.inf,
+        nodes=max(0, info.mip_node_count),
+    )
+    points = [np.array(solver.getSolution().col_value)] if found else []
+    return progress.result(points, stopped)

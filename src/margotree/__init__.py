@@ -13,7 +13,9 @@ _HOMES = {
     "SFSMargotClassifier": "margotree.estimators",
     "LocalSVMTreeClassifier": "margotree.estimators",
     "Certificate": "margotree.solution",
+    "VerificationError": "margotree.solution",
     "Tree": "margotree.tree",
+    "TreeFileError": "margotree.tree",
     "load": "margotree.tree",
 }
 

@@ -1,0 +1,114 @@
+"""The paper's greedy heuristic: every node is trained by itself on the samples that reach it, from the root down."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from margotree.engines.band import leave_band, right_of
+from margotree.engines.base import Answer, Engine
+from margotree.engines.node import solve_node
+from margotree.engines.subset import best_subset
+from margotree.engines.watch import Watch
+from margotree.problem import Problem, Splits, topology
+from margotree.problem.problem import FloatArray
+from margotree.solution import Stopped
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class NodeFit:
+    """The hyperplane of one node, and how far from the node problem's optimum it may be."""
+
+    w: FloatArray
+    b: float
+    gap: float = 0.0
+
+
+class LocalSVM(Engine):
+    """Greedy top-down training; its tree is feasible, and nothing is proved about it.
+
+    Without budgets a node is an SVM, with budgets a best-subset SVM, each solved exactly within its share of the time
+    limit; a node that was cut short is named in the certificate.  A sample that falls into the routing band of an upper
+    node is moved out of it in the cheapest way found; where none does, the tree is that of the paper's algorithm.
+    """
+
+    name = "local_svm"
+    models = frozenset({"margot", "hfs", "sfs"})
+    proves = False
+
+    def version(self) -> str:
+        from margotree import __version__
+
+        return __version__
+
+    def search(self, problem: Problem, watch: Watch, start: Splits | None) -> Answer:
+        """Train the nodes level by level; a start is of no use to a greedy method and is ignored."""
+        w = np.zeros((problem.n_nodes, problem.n_features))
+        b = np.ones(problem.n_nodes)
+        at = np.zeros(problem.n_samples, dtype=np.int64)
+        warnings = []
+        for t in range(problem.n_nodes):
+            rows = np.flatnonzero(at == t)
+            fit = fit_node(problem, t, rows, watch.part(_share(problem, t, at, watch.remaining)))
+            w[t], b[t] = fit.w, fit.b
+            if fit.gap > 0:
+                warnings.append(_cut_short(t, fit.gap))
+            if t in topology.upper(problem.depth):
+                goes_right = right_of(problem, w[t], b[t], rows)
+                at[rows] = np.where(goes_right, topology.right(t), topology.left(t))
+            watch.report("local_svm", nodes=t + 1, open_nodes=problem.n_nodes - t - 1)
+        stopped = Stopped.INTERRUPTED if watch.interrupted else Stopped.HEURISTIC
+        return Answer(splits=Splits(w=w, b=b), stopped=stopped, nodes=problem.n_nodes, warnings=tuple(warnings))
+
+
+def fit_node(problem: Problem, t: int, rows: NDArray[np.int64], watch: Watch) -> NodeFit:
+    """Train node ``t`` on the samples ``rows`` alone; at upper nodes none of them is left in the routing band."""
+    counted = rows[problem.weight[rows] > 0]
+    labels = np.unique(problem.y[counted])
+    if len(labels) < 2:
+        sign = float(labels[0]) if len(labels) else 1.0
+        return NodeFit(w=np.zeros(problem.n_features), b=sign)
+    fit = _fit_support(problem, t, counted, watch) if problem.budget is not None else _fit_plain(problem, t, counted)
+    if t not in topology.upper(problem.depth):
+        return fit
+    w, b = leave_band(problem, t, rows, fit.w, fit.b)
+    return NodeFit(w=w, b=b, gap=fit.gap)
+
+
+def _fit_plain(problem: Problem, t: int, rows: NDArray[np.int64]) -> NodeFit:
+    cost = problem.C[t] * problem.weight[rows]
+    found = solve_node(problem.X[rows], problem.y[rows], cost, max_weight=problem.max_weight)
+    return NodeFit(w=found.w, b=found.b)
+
+
+def _fit_support(problem: Problem, t: int, rows: NDArray[np.int64], watch: Watch) -> NodeFit:
+    assert problem.budget is not None
+    found = best_subset(
+        problem.X[rows],
+        problem.y[rows],
+        problem.C[t] * problem.weight[rows],
+        budget=int(problem.budget[t]),
+        alpha=None if problem.alpha is None else float(problem.alpha[t]),
+        max_weight=problem.max_weight,
+        stop=lambda: watch.must_stop() is not None,
+    )
+    return NodeFit(w=found.w, b=found.b, gap=0.0 if found.exact else found.gap)
+
+
+def _share(problem: Problem, t: int, at: NDArray[np.int64], remaining: float) -> float:
+    """A node's part of the remaining time: by samples, as every level below will see each sample once more."""
+    if math.isinf(remaining):
+        return remaining
+    here, this_level = int(np.count_nonzero(at == t)), int(np.count_nonzero(at >= t))
+    levels_below = problem.depth - 1 - topology.level(t)
+    return remaining * here / max(1, this_level + levels_below * problem.n_samples)
+
+
+def _cut_short(t: int, gap: float) -> str:
+    left = "no bound" if math.isinf(gap) else f"a gap of {100 * gap:.3g} %"
+    return (
+        f"local_svm: the best-subset problem of node {t} was cut short by its share of the time limit, with {left} left"
+    )

@@ -1,0 +1,160 @@
+"""Branch and bound on features: what must be used, what may be, what never is."""
+
+from __future__ import annotations
+
+import heapq
+import itertools
+import math
+
+import numpy as np
+from numpy.typing import NDArray
+
+from margotree.engines.subset.branching import PseudoCosts
+from margotree.engines.subset.point import I1, MAY, MUST, NEVER, copy_point, new_point
+from margotree.engines.subset.relaxation import Relaxed, first_price, relax
+from margotree.engines.subset.supports import Supports, improve, try_nested
+from margotree.engines.subset.task import Task
+
+#: Prices tried at the root and below.
+_ROOT_ROUNDS, _ROUNDS = 40, 3
+#: So few supports are enumerated at once, more if the bound is weak and the features few.
+_FEW, _MANY, _WEAK, _SMALL = 100, 3000, 0.8, 3
+#: With a priced budget all subsets of so many undecided features are enumerated.
+_FEW_PRICED = 3
+
+
+class Search:
+    """Best-first search; ``bound`` is valid whenever it ends, ``supports`` holds the incumbent."""
+
+    def __init__(self, task: Task, supports: Supports) -> None:
+        self.task = task
+        self.supports = supports
+        self.costs = PseudoCosts(task.n_features)
+        self.nodes = 0
+        self.bound = -math.inf
+        self.finished = False
+        self._order = itertools.count()
+        self._queue: list[tuple[float, int, Relaxed]] = []
+
+    def run(self) -> None:
+        """Search until everything is decided or time is up."""
+        task, supports = self.task, self.supports
+        supports.value(np.flatnonzero(task.kind == MUST))
+        if task.stop():
+            return
+        root = self._root()
+        if root.bound < supports.target:
+            try_nested(supports, root.point.w, root.point)
+            improve(supports)
+        self._push(root)
+        while self._queue and not task.stop():
+            bound, _, node = heapq.heappop(self._queue)
+            if bound >= supports.target:
+                self._queue.clear()
+                break
+            self.nodes += 1
+            for child in self._expand(node):
+                self._push(child)
+            if task.stop():
+                # Some of the children may be missing: the node itself stands for them.
+                self._queue.append((bound, next(self._order), node))
+        open_bounds = [bound for bound, _, _ in self._queue]
+        self.bound = min([supports.target, supports.proved, *open_bounds])
+        self.finished = not open_bounds and supports.finished
+
+    def _root(self) -> Relaxed:
+        task = self.task
+        point = new_point(len(task.rows.y), task.n_features)
+        return relax(task, task.kind.copy(), point, first_price(task), self.supports.target, _ROOT_ROUNDS)
+
+    def _push(self, node: Relaxed) -> None:
+        if node.bound < self.supports.target:
+            heapq.heappush(self._queue, (node.bound, next(self._order), node))
+
+    def _expand(self, node: Relaxed) -> list[Relaxed]:
+        kind = fix(self.task, node, self.supports.target)
+        may, must = np.flatnonzero(kind == MAY), np.flatnonzero(kind == MUST)
+        if self._enumerated(node, must, may):
+            return []
+        self._round(node, kind, must, may)
+        if node.bound >= self.supports.target:
+            return []
+        return self._branch(node, kind, may)
+
+    def _enumerated(self, node: Relaxed, must: NDArray[np.int64], may: NDArray[np.int64]) -> bool:
+        """Settle a node by trying its supports, where they are few; False if they are not."""
+        left = self.task.budget - len(must)
+        if self.task.hard:
+            if left < 0:
+                return True
+            # A larger support is never worse: only full ones count.
+            sizes = [min(left, len(may))]
+            weak = node.bound < _WEAK * self.supports.best and sizes[0] <= _SMALL
+            if math.comb(len(may), sizes[0]) > (_MANY if weak else _FEW):
+                return False
+        else:
+            sizes = list(range(len(may) + 1))
+            if len(may) > _FEW_PRICED:
+                return False
+        self._enumerate(node, must, may, sizes)
+        return True
+
+    def _enumerate(self, node: Relaxed, must: NDArray[np.int64], may: NDArray[np.int64], sizes: list[int]) -> None:
+        base = float(self.task.rows.p @ node.point.a) - float(np.sum(node.values[must]))
+        choices = [c for size in sizes for c in itertools.combinations(may.tolist(), size)]
+        hopes = [base - sum(node.values[j] for j in c) + self.task.price(len(must) + len(c)) for c in choices]
+        for k in np.argsort(hopes, kind="stable"):
+            if hopes[k] < self.supports.target:
+                if self.task.stop():
+                    return
+                self.supports.value([*must, *choices[k]], node.point)
+
+    def _round(self, node: Relaxed, kind: I1, must: NDArray[np.int64], may: NDArray[np.int64]) -> None:
+        """Try the support that the relaxation leans to."""
+        if self.task.hard:
+            ranked = may[np.lexsort((-node.values[may], -node.share[may]))]
+            self.supports.value([*must, *ranked[: self.task.budget - len(must)]], node.point)
+        else:
+            self.supports.value(np.flatnonzero((kind == MUST) | ((kind == MAY) & (node.share > 0.5))), node.point)
+
+    def _branch(self, node: Relaxed, kind: I1, may: NDArray[np.int64]) -> list[Relaxed]:
+        ready: dict[int, list[Relaxed]] = {}
+
+        def gains(j: int) -> tuple[float, float]:
+            ready[j] = [self._child(node, kind, j, decided) for decided in (MUST, NEVER)]
+            up, down = (min(child.bound, self.supports.target) - node.bound for child in ready[j])
+            return up, down
+
+        j = self.costs.choose(may, node.share, gains)
+        return ready.get(j) or [self._child(node, kind, j, decided) for decided in (MUST, NEVER)]
+
+    def _child(self, node: Relaxed, kind: I1, j: int, decided: int) -> Relaxed:
+        below = kind.copy()
+        below[j] = decided
+        target = self.supports.target
+        child = relax(self.task, below, copy_point(node.point), node.lam, target, _ROUNDS)
+        gain = max(0.0, min(child.bound, target) - node.bound)
+        self.costs.learn(j, decided == MUST, node.share[j], gain)
+        if child.bound >= node.bound:
+            return child
+        return Relaxed(**{**child.__dict__, "bound": node.bound})
+
+
+def fix(task: Task, node: Relaxed, target: float) -> I1:
+    """Decide the features whose other choice would lift the node's bound to the target."""
+    kind = node.kind.copy()
+    may = kind == MAY
+    slack = target - node.bound
+    left = task.left(kind)
+    ranked = np.sort(node.values[may])[::-1]
+    # The price of the last free place, and of the first place beyond the budget.
+    last = first = task.alpha
+    if left > 0:
+        last = min(task.alpha, ranked[left - 1]) if left <= len(ranked) else 0.0
+        first = min(task.alpha, ranked[left]) if left < len(ranked) else 0.0
+    with np.errstate(invalid="ignore"):
+        needed = may & (node.values >= last) & (node.values - first > slack)
+        useless = may & (node.values <= first) & (last - node.values > slack)
+    kind[needed] = MUST
+    kind[useless & ~needed] = NEVER
+    return kind

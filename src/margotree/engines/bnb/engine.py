@@ -7,10 +7,14 @@ import math
 import numpy as np
 
 from margotree.engines.base import Answer, Engine
+from margotree.engines.bnb.improve import improve
 from margotree.engines.bnb.margot import MargotBrancher, Tactics, merge_duplicates
 from margotree.engines.bnb.search import Search
 from margotree.engines.watch import Watch
 from margotree.problem import Problem, Splits, evaluate
+
+#: Share of the time that better incumbents may take before the search begins.
+_IMPROVE_SHARE = 0.1
 
 
 class BranchAndBound(Engine):
@@ -35,7 +39,10 @@ class BranchAndBound(Engine):
     def search(self, problem: Problem, watch: Watch, start: Splits | None) -> Answer:
         merged, _ = merge_duplicates(problem)
         first = start if start is not None else trivial_tree(problem)
-        search = Search(MargotBrancher(merged, self.tactics), lambda tree: allowed_value(merged, tree), watch, first)
+        brancher = MargotBrancher(merged, self.tactics)
+        if self.tactics.improve:
+            first = improve(brancher, _starts(problem, start), watch.part(_IMPROVE_SHARE * watch.remaining))
+        search = Search(brancher, lambda tree: allowed_value(merged, tree), watch, first)
         stopped = search.run()
         return Answer(
             splits=search.incumbent,
@@ -45,6 +52,10 @@ class BranchAndBound(Engine):
             f0=allowed_value(merged, first),
             f1=search.f1,
         )
+
+
+def _starts(problem: Problem, start: Splits | None) -> list[Splits]:
+    return [trivial_tree(problem)] if start is None else [start, trivial_tree(problem)]
 
 
 def trivial_tree(problem: Problem) -> Splits:

@@ -25,9 +25,11 @@ _SETTLED_TOL = 1e-6
 class Tactics:
     """What the dive does; the defaults are the measured best (docs/engine.md)."""
 
-    candidates: int = 12
-    flip_pivots: int = 30
+    candidates: int = 32
+    patience: int = 8
+    flip_pivots: int = 60
     steps: int = 200
+    improve: bool = True
 
 
 class MargotBrancher:
@@ -41,9 +43,14 @@ class MargotBrancher:
         self.cost = np.outer(problem.C, problem.weight)
 
     def root(self) -> Record:
+        return self.record(np.zeros(len(self.X), np.int64))
+
+    def record(self, place: NDArray[np.int64]) -> Record:
+        """The search node in which sample ``i`` is known to reach tree node ``place[i]``, to be solved from cold."""
         m, n = self.X.shape
         codes = np.full(sizes(m, n, self.problem.depth)[0], COLD, np.uint8)
-        codes[: 2 * m] = 0
+        codes[0 : 2 * m : 2] = place & 255
+        codes[1 : 2 * m : 2] = place >> 8
         return Record(bound=0.0, data=(codes, np.zeros(2 * self.problem.n_nodes)))
 
     def worker(self) -> MargotWorker:
@@ -63,7 +70,7 @@ class MargotWorker:
         m, n = brancher.X.shape
         n_codes, n_floats = sizes(m, n, self.problem.depth)
         tactics = brancher.tactics
-        self.options = np.array([tactics.candidates, tactics.flip_pivots])
+        self.options = np.array([tactics.candidates, tactics.patience, tactics.flip_pivots])
         room = max(2, min(tactics.steps + 1, int(1e8 / (n_codes + 8 * n_floats))))
         self.in_floats = np.zeros(n_floats)
         self.codes = np.zeros((room, n_codes), np.uint8)

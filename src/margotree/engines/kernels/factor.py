@@ -9,8 +9,7 @@ from __future__ import annotations
 
 import math
 
-from numba import njit
-
+from margotree.engines.kernels.jit import inner
 from margotree.engines.kernels.state import F8, N_FREE, NodeState, dot
 
 RHO = 1.0
@@ -18,12 +17,12 @@ RHO = 1.0
 DEPENDENT = 1e-11
 
 
-@njit(cache=True, nogil=True)
+@inner()
 def gram(state: NodeState, i: int, j: int) -> float:
     return dot(state.X[i], state.X[j]) + RHO * state.c[i] * state.c[j]
 
 
-@njit(cache=True, nogil=True)
+@inner()
 def gram_column(state: NodeState, e: int, out: F8) -> None:
     """``out`` <- Gram entries of item ``e`` with all free items."""
     X, c, free = state.X, state.c, state.free
@@ -40,7 +39,7 @@ def gram_column(state: NodeState, e: int, out: F8) -> None:
         out[p] = s0 + s1 + RHO * c[f] * c[e]
 
 
-@njit(cache=True, nogil=True)
+@inner()
 def solve_lower(L: F8, rhs: F8, k: int) -> None:
     """``rhs <- L^-1 rhs`` for the leading k rows."""
     for r in range(k):
@@ -55,7 +54,7 @@ def solve_lower(L: F8, rhs: F8, k: int) -> None:
         rhs[r] = (s0 + s1) / L[r, r]
 
 
-@njit(cache=True, nogil=True)
+@inner()
 def solve_upper(L: F8, rhs: F8, k: int) -> None:
     """``rhs <- L^-T rhs`` for the leading k rows."""
     for r in range(k - 1, -1, -1):
@@ -65,7 +64,7 @@ def solve_upper(L: F8, rhs: F8, k: int) -> None:
             rhs[q] -= L[r, q] * s
 
 
-@njit(cache=True, nogil=True)
+@inner()
 def append(state: NodeState, i: int, z: F8, pivot2: float) -> None:
     """Put item ``i`` last among the free ones; ``z`` is ``L^-1`` of its Gram column, ``pivot2`` its squared pivot."""
     k = state.cnt[N_FREE]
@@ -80,7 +79,7 @@ def append(state: NodeState, i: int, z: F8, pivot2: float) -> None:
     state.cnt[N_FREE] = k + 1
 
 
-@njit(cache=True, nogil=True)
+@inner()
 def drop(state: NodeState, p: int) -> None:
     """Take the p-th free item out; rotations of the columns restore the triangle."""
     L, v = state.L, state.v

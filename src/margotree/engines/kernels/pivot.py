@@ -10,9 +10,9 @@ parent's point is a feasible start for its children.
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
 from margotree.engines.kernels import factor
+from margotree.engines.kernels.jit import inner, kernel
 from margotree.engines.kernels.state import (
     AT_HARD,
     AT_MARGIN,
@@ -40,7 +40,7 @@ OPTIMAL, CUT, STALLED, INFEASIBLE = 0, 1, 2, 3
 _FITS, _SETTLED, _BLOCKED, _UNBOUNDED = 0, 1, 2, 3
 
 
-@njit(cache=True, nogil=True)
+@inner()
 def room(state: NodeState, i: int, hard: bool, up: bool) -> float:
     """How far the multiplier of an item on a riser may still move up or down."""
     if up:
@@ -50,13 +50,13 @@ def room(state: NodeState, i: int, hard: bool, up: bool) -> float:
     return state.nu[i] + (state.cost[i] if state.kind[i] == WRONG else -state.cost[i])
 
 
-@njit(cache=True, nogil=True)
+@inner()
 def settle(state: NodeState, i: int, hard: bool, up: bool) -> None:
     """Put an item that ran out of room on the step it reached."""
     stand(state, i, MID if up or (hard and state.kind[i] == RIGHT) else LOW)
 
 
-@njit(cache=True, nogil=True)
+@inner()
 def enters_at_hard(state: NodeState, e: int, sign: float) -> bool:
     """Whether a violating item is heading for its hard corner rather than its margin."""
     st = state.status[e]
@@ -65,7 +65,7 @@ def enters_at_hard(state: NodeState, e: int, sign: float) -> bool:
     return st == MID and sign > 0
 
 
-@njit(cache=True, nogil=True)
+@inner()
 def direction(state: NodeState, e: int, s: float, work: F8) -> tuple[float, float, bool]:
     """Where to move: item ``e`` by ``s``, free items so that their margins stay (work[2]), w by work[4].
 
@@ -101,7 +101,7 @@ def direction(state: NodeState, e: int, s: float, work: F8) -> tuple[float, floa
     return beta, pivot2, True
 
 
-@njit(cache=True, nogil=True)
+@inner()
 def longest_step(state: NodeState, e: int, hard: bool, sign: float, y: F8) -> tuple[float, int]:
     """Ratio test: how far until a multiplier runs out of room, and the free item that does (-1 for ``e`` itself)."""
     block = -1
@@ -125,7 +125,7 @@ def longest_step(state: NodeState, e: int, hard: bool, sign: float, y: F8) -> tu
     return step, block
 
 
-@njit(cache=True, nogil=True)
+@inner()
 def take_step(state: NodeState, e: int, sign: float, step: float, beta: float, r: float, bend: float, work: F8) -> None:
     """Move all multipliers, w, b and the dual value along the direction in ``work``."""
     y, dw = work[2], work[4]
@@ -142,14 +142,15 @@ def take_step(state: NodeState, e: int, sign: float, step: float, beta: float, r
     state.num[VALUE] += step * (r - 0.5 * step * bend)
 
 
-@njit(cache=True, nogil=True)
+@inner()
 def enter(state: NodeState, e: int, cutoff: float, work: F8) -> int:
     """Drive item ``e`` to where it fits, dropping free items that block.
 
     ``work`` holds six vectors; on return row 0 is the total change of w, and work[1, 0] that of b.
     """
     n = state.w.size
-    work[0, :n] = 0.0
+    for j in range(n):
+        work[0, j] = 0.0
     work[1, 0] = 0.0
     o = state.o[e]
     g = o * state.h[e]
@@ -199,7 +200,7 @@ def enter(state: NodeState, e: int, cutoff: float, work: F8) -> int:
     return CUT if state.num[VALUE] >= cutoff else OPTIMAL
 
 
-@njit(cache=True, nogil=True)
+@inner()
 def advance(state: NodeState, dw: F8, db: float) -> None:
     """Move all margins by the last change of (w, b)."""
     h, XT, c = state.h, state.XT, state.c
@@ -213,7 +214,7 @@ def advance(state: NodeState, dw: F8, db: float) -> None:
                 h[i] += a * XT[j, i]
 
 
-@njit(cache=True, nogil=True)
+@inner()
 def worst_item(state: NodeState, tol: float) -> int:
     """The item that violates its step most, or -1 if none does by more than ``tol``; PENDING ones always count."""
     h, lo, hi = state.h, state.lo, state.hi
@@ -231,7 +232,7 @@ def worst_item(state: NodeState, tol: float) -> int:
     return who
 
 
-@njit(cache=True, nogil=True)
+@kernel()
 def run(state: NodeState, cutoff: float, max_pivots: int, tol: float, work: F8) -> int:
     """Pivot until no item violates by more than ``tol``, the dual value passes ``cutoff``, or pivots run out.
 
@@ -253,7 +254,7 @@ def run(state: NodeState, cutoff: float, max_pivots: int, tol: float, work: F8) 
             return outcome
 
 
-@njit(cache=True, nogil=True)
+@kernel()
 def harden(state: NodeState, i: int, side: float, delta: float) -> None:
     """Require ``side * h_i >= delta`` of a SOFT item; the dual value jumps at once if that is against its label."""
     if state.o[i] == side:
@@ -275,7 +276,7 @@ def harden(state: NodeState, i: int, side: float, delta: float) -> None:
     stand(state, i, LOW if state.nu[i] == -state.cost[i] else PENDING_HARD)
 
 
-@njit(cache=True, nogil=True)
+@kernel()
 def refresh(state: NodeState) -> None:
     """Recompute w, the factor, all margins and the dual value from the multipliers, and repair ``sum c mu = 0``."""
     m = state.h.size
@@ -284,7 +285,8 @@ def refresh(state: NodeState) -> None:
         if state.status[i] != OUT:
             balance += state.c[i] * state.o[i] * state.nu[i]
     _rebalance(state, balance)
-    state.w[:] = 0.0
+    for j in range(state.w.size):
+        state.w[j] = 0.0
     value = 0.0
     for i in range(m):
         if state.status[i] == OUT:
@@ -295,12 +297,13 @@ def refresh(state: NodeState) -> None:
             for j in range(state.w.size):
                 state.w[j] += mu * state.X[i, j]
     state.num[VALUE] = value - 0.5 * dot(state.w, state.w)
-    state.h[:] = 0.0
+    for i in range(m):
+        state.h[i] = 0.0
     advance(state, state.w, state.num[B])
     refactor(state)
 
 
-@njit(cache=True, nogil=True)
+@inner()
 def _rebalance(state: NodeState, balance: float) -> None:
     """Take a rounding residual of ``sum c mu`` from the free item with most room."""
     if balance == 0.0:
@@ -320,7 +323,7 @@ def _rebalance(state: NodeState, balance: float) -> None:
         state.nu[best] -= state.o[best] * balance
 
 
-@njit(cache=True, nogil=True)
+@inner()
 def refactor(state: NodeState) -> None:
     """Build the factor anew from the free items; dependent ones become PENDING."""
     k = state.cnt[N_FREE]
@@ -341,7 +344,7 @@ def refactor(state: NodeState) -> None:
             stand(state, i, PENDING_HARD if state.status[i] == AT_HARD else PENDING_MARGIN)
 
 
-@njit(cache=True, nogil=True)
+@kernel()
 def correct(state: NodeState) -> None:
     """One Newton correction of the free items' margins, as far as their multipliers have room; then `refresh`."""
     k = state.cnt[N_FREE]
@@ -375,7 +378,7 @@ def correct(state: NodeState) -> None:
     refresh(state)
 
 
-@njit(cache=True, nogil=True)
+@kernel()
 def primal_value(state: NodeState) -> float:
     """Value of (w, b) with the soft losses only; hard rows are not checked here."""
     total = 0.5 * dot(state.w, state.w)

@@ -8,7 +8,6 @@ that value.
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from margotree.engines.bnb.kernels.pool import Pool, at, node, swap_in
@@ -24,20 +23,26 @@ from margotree.engines.bnb.kernels.probe import (
     try_side,
 )
 from margotree.engines.bnb.kernels.record import load, save
+from margotree.engines.kernels.jit import inner, kernel
 from margotree.engines.kernels.pivot import INFEASIBLE, harden, run
 from margotree.engines.kernels.state import F8, VALUE, add_item, copy_state
 
 # How a dive ends.
 EXHAUSTED, SETTLED, PAUSED, TROUBLE = 0, 1, 2, 3
 # Spares: candidate's (child it is headed for, its node flipped, the other child), the best candidate's, and one more.
-SAME, FLIP, OTHER, BEST, HAND = 0, 1, 2, 3, 6
+# NumPy integers: plain ones would be compiled in, one version of every function a value.
+SAME, FLIP, OTHER, BEST, HAND = (np.int64(k) for k in (0, 1, 2, 3, 6))
 # Entries of the counters.
 STEPS, EMITTED, FIXED, SOLVES = 0, 1, 2, 3
 # A gain of nothing still ranks by the other side's gain.
 FLOOR = 1e-6
+# Pivots that are as good as no limit.
+MANY = np.int64(100000)
+# Weight of the newest observation in a running mean.
+LEARN = 0.25
 
 
-@njit(cache=True, nogil=True)
+@inner()
 def relax(pool: Pool, cutoff: float) -> float:
     """Solve all node problems of the current search node; returns the bound (infinite if a routing is impossible)."""
     total = total_value(pool)
@@ -46,13 +51,13 @@ def relax(pool: Pool, cutoff: float) -> float:
             return total
         state = node(pool, t)
         before = state.num[VALUE]
-        if run(state, before + cutoff - total, 100000, TOL, pool.work) == INFEASIBLE:
+        if run(state, before + cutoff - total, MANY, TOL, pool.work) == INFEASIBLE:
             return np.inf
         total += state.num[VALUE] - before
     return total
 
 
-@njit(cache=True, nogil=True)
+@inner()
 def choose(pool: Pool, cand: NDArray[np.int64]) -> int:
     """Rank the waiting samples by estimated damage on both sides; fills ``cand`` and returns how many were found."""
     last = pool.slot.size // 2
@@ -67,7 +72,10 @@ def choose(pool: Pool, cand: NDArray[np.int64]) -> int:
             same += NOMINAL * pool.cost[t, i]
         if same <= TOL * pool.cost[t, i]:
             continue
-        pool.score[i] = same * (FLOOR * pool.cost[t, i] + flip_estimate(pool, t, i))
+        flip = flip_estimate(pool, t, i) + FLOOR * pool.cost[t, i]
+        pool.guess[0, i] = same
+        pool.guess[1, i] = flip
+        pool.score[i] = same * pool.worth[0, i] * flip * pool.worth[1, i]
         # Keep the list sorted, best first.
         p = min(found, cand.size)
         if p == cand.size and pool.score[cand[p - 1]] >= pool.score[i]:
@@ -83,7 +91,7 @@ def choose(pool: Pool, cand: NDArray[np.int64]) -> int:
     return found
 
 
-@njit(cache=True, nogil=True)
+@inner()
 def send(pool: Pool, i: int) -> None:
     """Place sample ``i`` where its node's hyperplane sends it; the child is not solved again here."""
     t = pool.place[i]
@@ -94,29 +102,90 @@ def send(pool: Pool, i: int) -> None:
     pool.place[i] = child
 
 
-@njit(cache=True, nogil=True)
-def probe(pool: Pool, i: int, total: float, cutoff: float, flip_pivots: int) -> tuple[float, float]:
-    """Bounds after sending sample ``i`` where it is headed, and after sending it the other way."""
+@inner()
+def probe_same(pool: Pool, i: int, total: float, cutoff: float, flip_pivots: int) -> float:
+    """Bound after sending sample ``i`` where it is headed."""
     t = pool.place[i]
     child = headed(pool, t, i)
-    side = 1.0 if child == 2 * t + 2 else -1.0
-    slack = cutoff - total
     base = node(pool, child).num[VALUE]
-    same = total + try_member(pool, child, i, SAME, base + slack, 1000) - base
-    if in_band(pool.h[pool.slot[t], i], pool.eps):
+    same = total + try_member(pool, child, i, SAME, base + cutoff - total, MANY) - base
+    if same < cutoff and in_band(pool.h[pool.slot[t], i], pool.eps):
+        side = 1.0 if child == 2 * t + 2 else -1.0
         base = node(pool, t).num[VALUE]
         same += try_side(pool, t, i, side, HAND, base + cutoff - same, flip_pivots) - base
+    return same
+
+
+@inner()
+def probe_flip(pool: Pool, i: int, total: float, cutoff: float, flip_pivots: int) -> float:
+    """Bound after sending sample ``i`` the other way."""
+    t = pool.place[i]
+    child = headed(pool, t, i)
+    side = -1.0 if child == 2 * t + 2 else 1.0
     other = 4 * t + 3 - child
     base = node(pool, other).num[VALUE]
-    gain = try_member(pool, other, i, OTHER, base + slack, 1000) - base
-    base = node(pool, t).num[VALUE]
-    flip = total + gain
+    flip = total + try_member(pool, other, i, OTHER, base + cutoff - total, MANY) - base
     if flip < cutoff:
-        flip += try_side(pool, t, i, -side, FLIP, base + cutoff - flip, flip_pivots) - base
-    return same, flip
+        base = node(pool, t).num[VALUE]
+        flip += try_side(pool, t, i, side, FLIP, base + cutoff - flip, flip_pivots) - base
+    return flip
 
 
-@njit(cache=True, nogil=True)
+@inner()
+def learn(pool: Pool, way: int, i: int, gain: float) -> None:
+    """Remember what share of an estimate came true."""
+    share = min(1.0, gain / max(pool.guess[way, i], 1e-300))
+    pool.worth[way, i] += LEARN * (max(share, 1e-3) - pool.worth[way, i])
+
+
+@inner()
+def pick(
+    pool: Pool,
+    cand: NDArray[np.int64],
+    found: int,
+    total: float,
+    cutoff: float,
+    options: NDArray[np.int64],
+    counters: NDArray[np.int64],
+) -> tuple[int, float, float, float]:
+    """Solve both sides of the candidates in turn until none has been better for a while.
+
+    Returns the best candidate, the bounds on its two sides, and the best bound on the node itself that was seen:
+    whatever a sample does, it pays the lesser of its two sides.  A candidate with a closed side ends the search.
+    """
+    patience, flip_pivots = options[1], options[2]
+    slack = cutoff - total
+    tiny = FLOOR * slack
+    best, best_score, best_same, best_flip, floor = -1, -1.0, 0.0, 0.0, total
+    idle = 0
+    for p in range(found):
+        i = cand[p]
+        same = probe_same(pool, i, total, cutoff, flip_pivots)
+        learn(pool, 0, i, same - total)
+        counters[SOLVES] += 1
+        gain = min(max(same - total, tiny), slack)
+        if gain * slack <= best_score:
+            idle += 1
+            if idle >= patience:
+                break
+            continue
+        flip = probe_flip(pool, i, total, cutoff, flip_pivots)
+        learn(pool, 1, i, flip - total)
+        counters[SOLVES] += 1
+        floor = max(floor, min(same, flip))
+        score = gain * min(max(flip - total, tiny), slack)
+        forced = same >= cutoff or flip >= cutoff
+        idle += 1
+        if forced or score > best_score:
+            keep_best(pool)
+            best, best_score, best_same, best_flip = i, score, same, flip
+            idle = 0
+        if forced or idle >= patience:
+            break
+    return best, best_same, best_flip, floor
+
+
+@inner()
 def keep_best(pool: Pool) -> None:
     """Put the tried candidate's three states aside as the best so far."""
     for k in range(3):
@@ -125,7 +194,7 @@ def keep_best(pool: Pool) -> None:
         pool.spare[BEST + k] = s
 
 
-@njit(cache=True, nogil=True)
+@inner()
 def go_same(pool: Pool, i: int) -> None:
     """Send ``i`` where it is headed, with the child's state from the best candidate's spare."""
     t = pool.place[i]
@@ -136,7 +205,7 @@ def go_same(pool: Pool, i: int) -> None:
     pool.place[i] = child
 
 
-@njit(cache=True, nogil=True)
+@inner()
 def go_flip(pool: Pool, i: int) -> None:
     """Send ``i`` the other way, with both states from the best candidate's spares."""
     t = pool.place[i]
@@ -146,7 +215,7 @@ def go_flip(pool: Pool, i: int) -> None:
     pool.place[i] = child
 
 
-@njit(cache=True, nogil=True)
+@inner()
 def emit(pool: Pool, i: int, same: bool, codes: NDArray[np.uint8], floats: F8) -> int:
     """Write the child of the current node that is not followed, and restore the pool."""
     t = pool.place[i]
@@ -170,7 +239,7 @@ def emit(pool: Pool, i: int, same: bool, codes: NDArray[np.uint8], floats: F8) -
     return used
 
 
-@njit(cache=True, nogil=True)
+@kernel()
 def route(pool: Pool, out: NDArray[np.int64]) -> None:
     """The last-level node that each sample reaches if it goes on where it is headed."""
     T = pool.slot.size
@@ -181,7 +250,7 @@ def route(pool: Pool, out: NDArray[np.int64]) -> None:
         out[i] = t
 
 
-@njit(cache=True, nogil=True)
+@kernel()
 def plunge(
     pool: Pool,
     codes: NDArray[np.uint8],
@@ -199,64 +268,41 @@ def plunge(
     """Dive from a record.  ``shared`` is the cut-off and a flag that asks to stop,
     both read anew at every step.  Returns how it ended and the bound
     of the node it ended at; children put aside are in the ``out`` arrays, a PAUSED node is the last of them."""
-    n_cand, flip_pivots = options[0], options[1]
-    cand = np.empty(n_cand, np.int64)
+    cand = np.empty(options[0], np.int64)
     load(pool, codes, floats)
-    total = max(floor, relax(pool, shared[0]))
     emitted = 0
     while True:
         cutoff = shared[0]
-        if total >= cutoff:
-            return EXHAUSTED, total
+        # Gains add up on the sum of the node values; the floor, a bound by other means, only closes nodes.
+        total = relax(pool, cutoff)
+        floor = max(floor, total)
+        if floor >= cutoff:
+            return EXHAUSTED, floor
         if counters[STEPS] >= max_steps or emitted >= out_bound.size - 1 or shared[1] != 0.0:
             out_used[emitted] = save(pool, out_codes[emitted], out_floats[emitted])
-            out_bound[emitted] = total
+            out_bound[emitted] = floor
             counters[EMITTED] = emitted + 1
-            return PAUSED, total
+            return PAUSED, floor
         counters[STEPS] += 1
         found = choose(pool, cand)
         if found == 0:
             counters[EMITTED] = emitted
             return SETTLED, total
-        best, best_score, best_same, best_flip = -1, -1.0, 0.0, 0.0
-        forced = False
-        for p in range(found):
-            i = cand[p]
-            same, flip = probe(pool, i, total, cutoff, flip_pivots)
-            counters[SOLVES] += 1
-            forced = same >= cutoff or flip >= cutoff
-            score = max(same - total, FLOOR * cutoff) * max(flip - total, FLOOR * cutoff)
-            if forced or score > best_score:
-                keep_best(pool)
-                best, best_score, best_same, best_flip = i, score, same, flip
-            if forced:
-                break
-        i = best
-        in_the_band = in_band(pool.h[pool.slot[pool.place[i]], i], pool.eps)
-        if forced:
+        i, same, flip, seen = pick(pool, cand, found, total, cutoff, options, counters)
+        floor = max(floor, seen)
+        if same >= cutoff and flip >= cutoff:
+            counters[EMITTED] = emitted
+            return EXHAUSTED, floor
+        follow_same = same <= flip
+        if max(same, flip) >= cutoff:
             counters[FIXED] += 1
-            if best_same >= cutoff and best_flip >= cutoff:
-                counters[EMITTED] = emitted
-                return EXHAUSTED, min(best_same, best_flip)
-            if best_same >= cutoff:
-                go_flip(pool, i)
-                total = max(total, best_flip)
-            else:
-                go_same(pool, i)
-                total = max(total, best_same)
         else:
-            follow_same = best_same <= best_flip
             out_used[emitted] = emit(pool, i, not follow_same, out_codes[emitted], out_floats[emitted])
-            out_bound[emitted] = max(total, best_flip if follow_same else best_same)
+            out_bound[emitted] = max(floor, flip, same)
             emitted += 1
             counters[EMITTED] = emitted
-            if follow_same:
-                go_same(pool, i)
-                total = max(total, best_same)
-            else:
-                go_flip(pool, i)
-                total = max(total, best_flip)
-        # The followed child may have unfinished pivots.
-        total = max(total, relax(pool, cutoff))
-        if in_the_band and total < cutoff:
-            total = max(total, relax(pool, cutoff))
+        if follow_same:
+            go_same(pool, i)
+        else:
+            go_flip(pool, i)
+        floor = max(floor, min(same, flip))

@@ -9,9 +9,9 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
+from margotree.engines.kernels.jit import inner
 from margotree.engines.kernels.state import F8, I1, I4, OUT, NodeState
 
 #: Spare slots: three for the candidate under test, three for the best so far, two for handing over.
@@ -42,8 +42,10 @@ class Pool(NamedTuple):
     work: F8
     slot: NDArray[np.int64]
     spare: NDArray[np.int64]
-    place: NDArray[np.int16]  # deepest tree node known to contain each sample
-    score: F8  # scratch, one a sample
+    place: NDArray[np.int64]  # deepest tree node known to contain each sample
+    score: F8  # scratch: how promising each waiting sample looks
+    guess: F8  # scratch: estimated damage on the side it is headed for, and on the other
+    worth: F8  # learnt a sample: how much of the two estimates came true, as running means
     eps: float
 
 
@@ -75,13 +77,15 @@ def new_pool(X: F8, y: F8, cost: F8, eps: float) -> Pool:
         work=np.zeros((6, cap)),
         slot=np.arange(T),
         spare=np.arange(T, S),
-        place=np.zeros(m, np.int16),
+        place=np.zeros(m, np.int64),
         score=np.zeros(m),
+        guess=np.zeros((2, m)),
+        worth=np.full((2, m), 0.5),
         eps=eps,
     )
 
 
-@njit(cache=True, nogil=True)
+@inner()
 def at(pool: Pool, s: int, t: int) -> NodeState:
     """The state in slot ``s``, read as one of tree node ``t``."""
     return NodeState(
@@ -106,13 +110,13 @@ def at(pool: Pool, s: int, t: int) -> NodeState:
     )
 
 
-@njit(cache=True, nogil=True)
+@inner()
 def node(pool: Pool, t: int) -> NodeState:
     """The current state of tree node ``t``."""
     return at(pool, pool.slot[t], t)
 
 
-@njit(cache=True, nogil=True)
+@inner()
 def swap_in(pool: Pool, t: int, k: int) -> None:
     """Make the k-th spare the current state of tree node ``t``; the old one becomes that spare."""
     s = pool.slot[t]

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
 from margotree.engines.bnb.kernels.pool import Pool, at, node
+from margotree.engines.kernels.jit import inner
 from margotree.engines.kernels.pivot import INFEASIBLE, harden, run
 from margotree.engines.kernels.state import N_ITEMS, VALUE, add_item, copy_state
 
@@ -15,18 +15,18 @@ TOL = 1e-7
 NOMINAL = 1e-2
 
 
-@njit(cache=True, nogil=True)
+@inner()
 def headed(pool: Pool, t: int, i: int) -> int:
     """The child of ``t`` that the current hyperplane sends sample ``i`` to."""
     return 2 * t + 2 if pool.h[pool.slot[t], i] >= -TOL else 2 * t + 1
 
 
-@njit(cache=True, nogil=True)
+@inner()
 def in_band(h: float, eps: float) -> bool:
     return h < -TOL and h > -eps + TOL
 
 
-@njit(cache=True, nogil=True)
+@inner()
 def path_cost(pool: Pool, t: int, i: int) -> float:
     """What sample ``i`` would pay at ``t`` and below it under the current hyperplanes."""
     total = 0.0
@@ -43,7 +43,7 @@ def path_cost(pool: Pool, t: int, i: int) -> float:
     return total
 
 
-@njit(cache=True, nogil=True)
+@inner()
 def flip_estimate(pool: Pool, t: int, i: int) -> float:
     """Rough cost of forcing sample ``i`` to the side of ``t`` that the hyperplane does not send it to."""
     state = node(pool, t)
@@ -56,7 +56,7 @@ def flip_estimate(pool: Pool, t: int, i: int) -> float:
     return jump + 0.5 * h * h / pool.norm2[i] + path_cost(pool, other, i)
 
 
-@njit(cache=True, nogil=True)
+@inner()
 def try_member(pool: Pool, t: int, i: int, k: int, cutoff: float, pivots: int) -> float:
     """Value of tree node ``t`` with sample ``i`` added, left in the k-th spare."""
     state = at(pool, pool.spare[k], t)
@@ -65,7 +65,7 @@ def try_member(pool: Pool, t: int, i: int, k: int, cutoff: float, pivots: int) -
     return finish(pool, t, k, cutoff, pivots)
 
 
-@njit(cache=True, nogil=True)
+@inner()
 def try_side(pool: Pool, t: int, i: int, side: float, k: int, cutoff: float, pivots: int) -> float:
     """Value of tree node ``t`` with its member ``i`` sent to ``side``, left in the k-th spare."""
     state = at(pool, pool.spare[k], t)
@@ -74,7 +74,7 @@ def try_side(pool: Pool, t: int, i: int, side: float, k: int, cutoff: float, piv
     return finish(pool, t, k, cutoff, pivots)
 
 
-@njit(cache=True, nogil=True)
+@inner()
 def finish(pool: Pool, t: int, k: int, cutoff: float, pivots: int) -> float:
     """Pivot in a spare until solved, past the cut-off or out of pivots; an impossible routing is worth infinity."""
     state = at(pool, pool.spare[k], t)
@@ -87,7 +87,7 @@ def finish(pool: Pool, t: int, k: int, cutoff: float, pivots: int) -> float:
     return max(before, state.num[VALUE])
 
 
-@njit(cache=True, nogil=True)
+@inner()
 def total_value(pool: Pool) -> float:
     total = 0.0
     for t in range(pool.slot.size):

@@ -7,10 +7,10 @@ place, and the multipliers of the few items that stand on a riser.
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from margotree.engines.bnb.kernels.pool import Pool, node
+from margotree.engines.kernels.jit import inner, kernel
 from margotree.engines.kernels.pivot import harden, refresh
 from margotree.engines.kernels.state import (
     AT_HARD,
@@ -42,7 +42,7 @@ def sizes(m: int, n: int, depth: int) -> tuple[int, int]:
     return m * (2 + depth), nodes * (n + 4 + _WAITING)
 
 
-@njit(cache=True, nogil=True)
+@inner()
 def level_of(t: int) -> int:
     k = 0
     while t > 0:
@@ -51,7 +51,7 @@ def level_of(t: int) -> int:
     return k
 
 
-@njit(cache=True, nogil=True)
+@kernel()
 def save(pool: Pool, codes: Bytes, floats: F8) -> int:
     """Write the pool's search node; returns how many floats were used."""
     m = pool.y.size
@@ -85,7 +85,7 @@ def save(pool: Pool, codes: Bytes, floats: F8) -> int:
     return used
 
 
-@njit(cache=True, nogil=True)
+@inner()
 def in_subtree(place: int, t: int) -> bool:
     """Whether tree node ``place`` is ``t`` or below it."""
     while place > t:
@@ -93,7 +93,7 @@ def in_subtree(place: int, t: int) -> bool:
     return place == t
 
 
-@njit(cache=True, nogil=True)
+@inner()
 def step_below(place: int, t: int) -> float:
     """Side taken at ``t`` on the way to ``place``: -1 left, +1 right, 0 if ``place`` is ``t`` itself."""
     if place == t:
@@ -103,7 +103,7 @@ def step_below(place: int, t: int) -> float:
     return 1.0 if place == 2 * t + 2 else -1.0
 
 
-@njit(cache=True, nogil=True)
+@inner()
 def fill(pool: Pool, t: int) -> NodeState:
     """Empty tree node ``t`` and give it its items and hard rows as ``place`` tells, with all multipliers 0."""
     state = node(pool, t)
@@ -117,12 +117,12 @@ def fill(pool: Pool, t: int) -> NodeState:
     return state
 
 
-@njit(cache=True, nogil=True)
+@kernel()
 def load(pool: Pool, codes: Bytes, floats: F8) -> None:
     """Read a search node back and rebuild everything that was derived."""
     m = pool.y.size
     for i in range(m):
-        pool.place[i] = codes[2 * i] | (np.int16(codes[2 * i + 1]) << 8)
+        pool.place[i] = np.int64(codes[2 * i]) | (np.int64(codes[2 * i + 1]) << 8)
     used = 0
     for t in range(pool.slot.size):
         state = fill(pool, t)

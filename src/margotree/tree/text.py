@@ -77,7 +77,8 @@ def _samples(tree: Tree, v: int) -> str:
     if not counts.any():
         return "no training samples"
     parts = ", ".join(f"{_count(c)} {label}" for c, label in zip(counts, tree.classes, strict=True))
-    return f"{_count(counts.sum())} samples: {parts}"
+    total = _count(counts.sum())
+    return f"{total} sample{'' if total == '1' else 's'}: {parts}"
 
 
 def _count(c: float) -> str:

@@ -1,7 +1,7 @@
 """The engines that train trees."""
 
 from margotree.engines.base import Answer, Engine, EngineError, NotInstalled, Refused
-from margotree.engines.registry import accepting, choose_engine, engine_names, get_engine, solve
+from margotree.engines.registry import accepting, choose_engine, engine_names, get_engine, solve, train
 from margotree.engines.watch import Event, Limits, Watch
 
 __all__ = [
@@ -18,4 +18,5 @@ __all__ = [
     "engine_names",
     "get_engine",
     "solve",
+    "train",
 ]

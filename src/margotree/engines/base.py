@@ -5,9 +5,10 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
+from typing import Generic, TypeVar
 
 from margotree.engines.watch import Watch
-from margotree.problem import Problem, Splits, evaluate
+from margotree.problem import Splits, TrainingProblem
 from margotree.solution import Certificate, Solution, Stopped, verify
 
 
@@ -37,15 +38,18 @@ class Answer:
     warnings: tuple[str, ...] = ()
 
 
-class Engine(ABC):
-    """One way to train a tree.
+P = TypeVar("P", bound=TrainingProblem)
+
+
+class Engine(ABC, Generic[P]):
+    """One way to train a tree, for one kind of problem.
 
     Subclasses give :attr:`name`, :attr:`models`, :meth:`version` and :meth:`search`; those that wrap a solver also
     override :meth:`missing`.  Users call :meth:`solve`.
     """
 
     name: str
-    #: The models this engine takes: any of "margot", "hfs", "sfs".
+    #: The models this engine takes, such as "margot", "hfs", "sfs".
     models: frozenset[str] = frozenset()
     #: Whether it can return a lower bound.
     proves: bool = True
@@ -62,17 +66,17 @@ class Engine(ABC):
     def version(self) -> str:
         """Version of the engine or of the solver behind it."""
 
-    def refuses(self, problem: Problem) -> str | None:
+    def refuses(self, problem: P) -> str | None:
         """None if the engine takes this problem, else the reason."""
         if problem.model not in self.models:
             return f"{self.name} does not solve {problem.model} problems"
         return None
 
     @abstractmethod
-    def search(self, problem: Problem, watch: Watch, start: Splits | None) -> Answer:
+    def search(self, problem: P, watch: Watch, start: Splits | None) -> Answer:
         """Do the work within ``watch``'s limits, from a feasible start if one is given."""
 
-    def solve(self, problem: Problem, watch: Watch | None = None, start: Splits | None = None) -> Solution:
+    def solve(self, problem: P, watch: Watch | None = None, start: Splits | None = None) -> Solution:
         """Search, audit the answer with the plain value function, and write its certificate."""
         self.must_be_installed()
         if (reason := self.refuses(problem)) is not None:
@@ -87,9 +91,9 @@ class Engine(ABC):
         return solution
 
     def _certificate(
-        self, problem: Problem, watch: Watch, start: Splits | None, answer: Answer, seconds: float
+        self, problem: P, watch: Watch, start: Splits | None, answer: Answer, seconds: float
     ) -> Certificate:
-        objective = evaluate(problem, answer.splits).objective
+        objective = problem.evaluate(answer.splits).objective
         return Certificate(
             objective=objective,
             bound=answer.bound,
@@ -99,7 +103,7 @@ class Engine(ABC):
             engine_version=self.version(),
             search_seconds=seconds,
             nodes=answer.nodes,
-            start_objective=math.nan if start is None else evaluate(problem, start).objective,
+            start_objective=math.nan if start is None else problem.evaluate(start).objective,
             f0=answer.f0,
             f1=answer.f1,
             restriction=answer.restriction,

@@ -7,7 +7,7 @@ from importlib import import_module
 
 from margotree.engines.base import Engine, Refused
 from margotree.engines.watch import Limits, Listener, Watch, ctrl_c
-from margotree.problem import Problem, Splits
+from margotree.problem import Problem, Splits, TrainingProblem
 from margotree.solution import Solution
 
 #: Where each engine lives; imported only when it is asked for.
@@ -74,13 +74,26 @@ def solve(
     ``start`` is the name of a heuristic engine, a feasible tree, or None.
     """
     chosen = choose_engine(problem, engine)
+    first = None if start == chosen.name else get_engine(start) if isinstance(start, str) else start
+    return train(problem, chosen, limits=limits, start=first, listener=listener)
+
+
+def train(
+    problem: TrainingProblem,
+    engine: Engine,
+    *,
+    limits: Limits | None = None,
+    start: Engine | Splits | None = None,
+    listener: Listener | None = None,
+) -> Solution:
+    """Any problem on a given engine, started from nothing, from a tree or from what another engine finds first."""
     watch = Watch(limits, listener)
     with ctrl_c(watch):
-        if not isinstance(start, str) or start == chosen.name:
-            return chosen.solve(problem, watch, None if isinstance(start, str) else start)
+        if not isinstance(start, Engine):
+            return engine.solve(problem, watch, start)
         share = min(_START_MOST, _START_SHARE * watch.limits.time)
-        first = get_engine(start).solve(problem, watch.part(share))
-        solution = chosen.solve(problem, watch, first.splits)
+        first = start.solve(problem, watch.part(share))
+        solution = engine.solve(problem, watch, first.splits)
     return _with_start(solution, first)
 
 

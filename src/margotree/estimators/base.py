@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
 from os import PathLike
 from typing import Any
 
@@ -14,39 +16,52 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from margotree.engines import Limits, solve
-from margotree.estimators.parameters import check_parameters, threads
+from margotree.engines.watch import Listener
+from margotree.estimators.parameters import CONSTRAINTS, Rule, check_parameters, threads
 from margotree.estimators.samples import FloatArray, Samples, distinct, read_samples
 from margotree.estimators.start import read_start
-from margotree.problem import Evaluation, Problem
+from margotree.problem import Finding, Problem, Splits, TrainingProblem
 from margotree.progress import Progress
 from margotree.solution import Certificate, Solution
 from margotree.tree import Scaling, Tree
 
 
-class MarginTreeClassifier(ClassifierMixin, BaseEstimator):
-    """Common ground of the margin tree classifiers; use one of its subclasses."""
+class TreeClassifier(ClassifierMixin, BaseEstimator, ABC):
+    """Common ground of all the tree classifiers; use one of its subclasses.
+
+    A subclass says how to state its problem (:meth:`_problem`), how to read a start (:meth:`_first`), who solves it
+    (:meth:`_solve`) and what a saved tree needs to state the problem again (:meth:`_plain_terms`).
+    """
 
     tree_: Tree
     certificate_: Certificate
     classes_: NDArray[Any]
+    #: Whether more than two classes are welcome.
+    _multi_class = False
+    #: What the parameters may be.
+    _rules: Mapping[str, Rule] = CONSTRAINTS
 
     # -- training -----------------------------------------------------------------------------------------------
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> MarginTreeClassifier:
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> TreeClassifier:
         """Train the tree.
 
-        ``X`` is an array or DataFrame of numbers, ``y`` holds any two labels, ``sample_weight`` says how much each
+        ``X`` is an array or DataFrame of numbers, ``y`` holds any two labels (or more, where the model takes them:
+        OCT-1 and OCT-H do), ``sample_weight`` says how much each
         sample counts (0 is as good as absent).  Ctrl-C ends the search: the fit then returns with the best tree so
         far, and ``certificate_.stopped`` says ``"interrupted"``.
         """
-        check_parameters(type(self).__name__, self.get_params(deep=False))
+        owner = type(self).__name__
+        check_parameters(owner, self.get_params(deep=False), self._rules)
         X, y = validate_data(self, X, y, dtype=np.float64)
-        samples = read_samples(type(self).__name__, X, y, sample_weight, getattr(self, "class_weight", None))
+        samples = read_samples(
+            owner, X, y, sample_weight, getattr(self, "class_weight", None), multi_class=self._multi_class
+        )
         scaling = self._scaling(samples)
         problem = self._problem(samples, scaling)
-        start = read_start(self._start(), problem, scaling, samples.classes)
+        start = self._first(problem, scaling, samples)
         with Progress(getattr(self, "verbose", 0)) as listener:
-            solution = solve(problem, engine=self._engine(), limits=self._limits(), start=start, listener=listener)
+            solution = self._solve(problem, start, listener)
         self.tree_ = self._grow(solution, samples, scaling, problem)
         self.certificate_ = solution.certificate
         self.classes_ = samples.classes
@@ -56,22 +71,28 @@ class MarginTreeClassifier(ClassifierMixin, BaseEstimator):
         minmax = getattr(self, "scale", None) == "minmax"
         return Scaling.minmax(samples.X) if minmax else Scaling.identity(samples.X.shape[1])
 
-    def _problem(self, samples: Samples, scaling: Scaling) -> Problem:
-        signs = np.where(samples.y == 1, 1.0, -1.0)
-        weight = samples.weight * samples.class_weight[samples.y]
-        X, signs, weight = distinct(scaling.apply(samples.X), signs, weight)
-        return Problem.make(X, signs, weight=weight, **self._terms())
+    @abstractmethod
+    def _problem(self, samples: Samples, scaling: Scaling) -> Any:
+        """The training problem, in scaled units."""
 
-    def _terms(self) -> dict[str, Any]:
-        """The parameters that state the problem."""
-        names = ("depth", "C", "eps", "budget", "alpha", "max_weight")
-        return {name: value for name, value in self.get_params(deep=False).items() if name in names}
+    @abstractmethod
+    def _first(self, problem: Any, scaling: Scaling, samples: Samples) -> Splits | str | None:
+        """The first tree: the name of a heuristic, nothing, or splits that are allowed in ``problem``."""
+
+    @abstractmethod
+    def _solve(self, problem: Any, start: Splits | str | None, listener: Listener | None) -> Solution:
+        """The best tree an engine finds."""
+
+    @abstractmethod
+    def _plain_terms(self, problem: Any, samples: Samples) -> dict[str, Any]:
+        """The terms of the problem as JSON values, for whoever wants to state it again."""
+
+    def _leaf_class(self, problem: Any, splits: Splits) -> NDArray[np.int64]:
+        """The class of every leaf; empty where it follows from the side alone."""
+        return np.zeros(0, dtype=np.int64)
 
     def _engine(self) -> str:
         return str(getattr(self, "engine", "auto"))
-
-    def _start(self) -> Any:
-        return getattr(self, "start", None)
 
     def _limits(self) -> Limits:
         settings = self.get_params(deep=False)
@@ -83,16 +104,17 @@ class MarginTreeClassifier(ClassifierMixin, BaseEstimator):
             seed=int(check_random_state(settings["random_state"]).randint(2**31 - 1)),
         )
 
-    def _grow(self, solution: Solution, samples: Samples, scaling: Scaling, problem: Problem) -> Tree:
+    def _grow(self, solution: Solution, samples: Samples, scaling: Scaling, problem: TrainingProblem) -> Tree:
         names = getattr(self, "feature_names_in_", None)
         tree = Tree(
             splits=solution.splits,
             scaling=scaling,
             classes=samples.classes,
+            leaf_class=self._leaf_class(problem, solution.splits),
             feature_names=None if names is None else tuple(names),
             eps=problem.eps,
             certificate=solution.certificate,
-            terms=_plain_terms(problem, samples),
+            terms=self._plain_terms(problem, samples),
         )
         return tree.counted(samples.X, samples.y, samples.weight)
 
@@ -101,13 +123,6 @@ class MarginTreeClassifier(ClassifierMixin, BaseEstimator):
     def predict(self, X: Any) -> NDArray[Any]:
         """The label of each sample."""
         return self._tree().predict(self._checked(X))
-
-    def decision_function(self, X: Any) -> FloatArray:
-        """How far each sample lies from the last hyperplane on its way, 1 being the margin; see :class:`Tree`.
-
-        Positive means ``classes_[1]``.  A sample on the hyperplane, up to rounding, counts as positive.
-        """
-        return self._tree().decision_function(self._checked(X))
 
     def predict_proba(self, X: Any) -> FloatArray:
         """Class shares among the training samples of each sample's leaf, by weight (``class_weight`` left aside).
@@ -134,7 +149,7 @@ class MarginTreeClassifier(ClassifierMixin, BaseEstimator):
         """The rules in words, in the features' own names and units."""
         return self._tree().export_text(digits=digits, units=units, width=width)
 
-    def verify(self, X: Any, y: Any, sample_weight: Any = None) -> Evaluation:
+    def verify(self, X: Any, y: Any, sample_weight: Any = None) -> Finding:
         """Recompute value and feasibility of the tree on its training data.
 
         Raises :class:`~margotree.solution.VerificationError` if what the certificate claims does not hold on them.
@@ -155,18 +170,52 @@ class MarginTreeClassifier(ClassifierMixin, BaseEstimator):
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        tags.classifier_tags.multi_class = False
+        tags.classifier_tags.multi_class = self._multi_class
         return tags
 
 
-def _plain_terms(problem: Problem, samples: Samples) -> dict[str, Any]:
-    """The terms of the problem as JSON values, for whoever wants to state it again."""
-    return {
-        "model": problem.model,
-        "C": problem.C.tolist(),
-        "eps": problem.eps,
-        "budget": None if problem.budget is None else problem.budget.tolist(),
-        "alpha": None if problem.alpha is None else problem.alpha.tolist(),
-        "max_weight": problem.max_weight,
-        "class_weight": samples.class_weight.tolist(),
-    }
+class MarginTreeClassifier(TreeClassifier):
+    """Common ground of the margin tree classifiers; use one of its subclasses."""
+
+    def decision_function(self, X: Any) -> FloatArray:
+        """How far each sample lies from the last hyperplane on its way, 1 being the margin; see :class:`Tree`.
+
+        Positive means ``classes_[1]``.  A sample on the hyperplane, up to rounding, counts as positive.
+        """
+        return self._tree().decision_function(self._checked(X))
+
+    def _problem(self, samples: Samples, scaling: Scaling) -> Problem:
+        return Problem.make(**signed_samples(samples, scaling), **self._terms())
+
+    def _terms(self) -> dict[str, Any]:
+        """The parameters that state the problem."""
+        names = ("depth", "C", "eps", "budget", "alpha", "max_weight")
+        return {name: value for name, value in self.get_params(deep=False).items() if name in names}
+
+    def _start(self) -> Any:
+        return getattr(self, "start", None)
+
+    def _first(self, problem: Problem, scaling: Scaling, samples: Samples) -> Splits | str | None:
+        return read_start(self._start(), problem, scaling, samples.classes)
+
+    def _solve(self, problem: Problem, start: Splits | str | None, listener: Listener | None) -> Solution:
+        return solve(problem, engine=self._engine(), limits=self._limits(), start=start, listener=listener)
+
+    def _plain_terms(self, problem: Problem, samples: Samples) -> dict[str, Any]:
+        return {
+            "model": problem.model,
+            "C": problem.C.tolist(),
+            "eps": problem.eps,
+            "budget": None if problem.budget is None else problem.budget.tolist(),
+            "alpha": None if problem.alpha is None else problem.alpha.tolist(),
+            "max_weight": problem.max_weight,
+            "class_weight": samples.class_weight.tolist(),
+        }
+
+
+def signed_samples(samples: Samples, scaling: Scaling) -> dict[str, Any]:
+    """The samples of two classes as a margin problem takes them: scaled, labelled -1 and +1, equal ones merged."""
+    signs = np.where(samples.y == 1, 1.0, -1.0)
+    weight = samples.weight * samples.class_weight[samples.y]
+    X, y, weight = distinct(scaling.apply(samples.X), signs, weight)
+    return {"X": X, "y": y, "weight": weight}

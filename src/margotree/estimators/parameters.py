@@ -31,8 +31,15 @@ def _whole(value: Any) -> bool:
     return isinstance(value, Integral) and not isinstance(value, (bool, np.bool_))
 
 
-def _a_start(value: Any) -> bool:
-    return value is None or value == "local_svm" or isinstance(value, (Tree, Splits)) or hasattr(value, "fit")
+def start_rule(heuristic: str) -> Rule:
+    """What ``start`` may be for a classifier whose own first tree comes from this heuristic."""
+
+    def holds(value: Any) -> bool:
+        if isinstance(value, str):
+            return value == heuristic
+        return value is None or isinstance(value, (Tree, Splits)) or hasattr(value, "fit")
+
+    return Rule(holds, f"{heuristic!r}, None, a fitted estimator, a Tree or Splits")
 
 
 def _a_seed(value: Any) -> bool:
@@ -48,7 +55,7 @@ CONSTRAINTS: Mapping[str, Rule] = {
         lambda v: v is None or (_number(v, 0.0) and v > 0), "a positive number of seconds, or None for no limit"
     ),
     "gap": Rule(lambda v: _number(v, 0.0, 1.0), "a number in the range [0, 1]"),
-    "start": Rule(_a_start, "'local_svm', None, a fitted estimator, a Tree or Splits"),
+    "start": start_rule("local_svm"),
     "n_jobs": Rule(lambda v: v is None or (_whole(v) and v != 0), "a whole number but 0 (-1: all cores), or None"),
     "random_state": Rule(_a_seed, "an int in the range [0, 4294967295], a numpy RandomState or None"),
     "class_weight": Rule(
@@ -59,10 +66,10 @@ CONSTRAINTS: Mapping[str, Rule] = {
 }
 
 
-def check_parameters(owner: str, parameters: Mapping[str, Any]) -> None:
+def check_parameters(owner: str, parameters: Mapping[str, Any], rules: Mapping[str, Rule] = CONSTRAINTS) -> None:
     """ValueError in scikit-learn's words for the first parameter that breaks its rule."""
     for name, value in parameters.items():
-        rule = CONSTRAINTS.get(name)
+        rule = rules.get(name)
         if rule is not None and not rule.holds(value):
             raise ValueError(f"The {name!r} parameter of {owner} must be {rule.words}. Got {value!r} instead.")
 

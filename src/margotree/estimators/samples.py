@@ -32,14 +32,20 @@ class Samples:
 
 
 def read_samples(
-    owner: str, X: FloatArray, y: NDArray[Any], sample_weight: Any, class_weight: Mapping[Any, float] | str | None
+    owner: str,
+    X: FloatArray,
+    y: NDArray[Any],
+    sample_weight: Any,
+    class_weight: Mapping[Any, float] | str | None,
+    *,
+    multi_class: bool = False,
 ) -> Samples:
-    """Check targets and weights, drop what weighs nothing, number the two classes."""
+    """Check targets and weights, drop what weighs nothing, number the classes: two, or more if ``multi_class``."""
     y = _targets(y)
     weight = _weights(sample_weight, X)
     X, y, weight = X[weight > 0], y[weight > 0], weight[weight > 0]
     classes, codes = np.unique(y, return_inverse=True)
-    _check_two(owner, classes, y)
+    _check_number(owner, classes, y, multi_class)
     share = _class_weights(class_weight, classes, codes, weight)
     return Samples(X=X, y=codes.astype(np.int64), weight=weight, classes=classes, class_weight=share)
 
@@ -69,8 +75,8 @@ def _targets(y: NDArray[Any]) -> NDArray[Any]:
     return y
 
 
-def _check_two(owner: str, classes: NDArray[Any], y: NDArray[Any]) -> None:
-    if len(classes) > 2:
+def _check_number(owner: str, classes: NDArray[Any], y: NDArray[Any], multi_class: bool) -> None:
+    if len(classes) > 2 and not multi_class:
         raise ValueError(
             f"Only binary classification is supported. The type of the target is {type_of_target(y)}. "
             f"Combine {owner} with sklearn.multiclass.OneVsRestClassifier for more than two classes."

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from margotree.problem import Problem, Splits, evaluate
+from margotree.problem import Problem, Splits, TrainingProblem
 from margotree.tree import Scaling, Tree
 
 
@@ -14,17 +14,23 @@ def read_start(start: Any, problem: Problem, scaling: Scaling, classes: np.ndarr
     """``start`` as an engine takes it: a name, nothing, or splits that are allowed in ``problem``."""
     if start is None or isinstance(start, str):
         return start
+    splits = given_splits(start, problem, scaling, classes)
+    if not problem.evaluate(splits).feasible:
+        raise ValueError(
+            "start is not an allowed tree on these data: a sample lies inside the band of width eps beside an upper "
+            "split, or a node uses more features or larger weights than allowed; pass start='local_svm' instead"
+        )
+    return splits
+
+
+def given_splits(start: Any, problem: TrainingProblem, scaling: Scaling, classes: np.ndarray) -> Splits:
+    """The splits of a tree the user hands in, brought to the units of ``problem``; they must fit it in shape."""
     splits = start if isinstance(start, Splits) else _rescaled(_its_tree(start), scaling, classes)
     wanted = (problem.n_nodes, problem.n_features)
     if splits.w.shape != wanted:
         raise ValueError(
             f"start has {splits.w.shape[0]} nodes on {splits.w.shape[1]} features, but a tree of depth "
-            f"{problem.depth} on these data has {wanted[0]} on {wanted[1]}; pass start='local_svm' instead"
-        )
-    if not evaluate(problem, splits).feasible:
-        raise ValueError(
-            "start is not an allowed tree on these data: a sample lies inside the band of width eps beside an upper "
-            "split, or a node uses more features or larger weights than allowed; pass start='local_svm' instead"
+            f"{problem.depth} on these data has {wanted[0]} on {wanted[1]}; leave start at its default instead"
         )
     return splits
 

@@ -1,6 +1,18 @@
 """What is to be solved, and what a given tree is worth."""
 
+from margotree.problem.kinds import Finding, TrainingProblem
 from margotree.problem.problem import MAX_DEPTH, Problem, check_depth, per_node
 from margotree.problem.value import Evaluation, Splits, evaluate, tie
 
-__all__ = ["MAX_DEPTH", "Evaluation", "Problem", "Splits", "check_depth", "evaluate", "per_node", "tie"]
+__all__ = [
+    "MAX_DEPTH",
+    "Evaluation",
+    "Finding",
+    "Problem",
+    "Splits",
+    "TrainingProblem",
+    "check_depth",
+    "evaluate",
+    "per_node",
+    "tie",
+]

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from margotree.problem import topology
+
+if TYPE_CHECKING:
+    from margotree.problem.value import Evaluation, Splits
 
 FloatArray = NDArray[np.float64]
 
@@ -95,6 +98,12 @@ class Problem:
         if self.budget is None:
             return "margot"
         return "hfs" if self.alpha is None else "sfs"
+
+    def evaluate(self, splits: Splits) -> Evaluation:
+        """Value and feasibility of a tree by the plain function :func:`margotree.problem.evaluate`."""
+        from margotree.problem.value import evaluate  # it needs this class first
+
+        return evaluate(self, splits)
 
 
 def check_depth(depth: Any) -> int:

@@ -53,7 +53,19 @@ class Evaluation:
 
     @property
     def feasible(self) -> bool:
-        return self.band == 0.0 and self.over_budget == 0 and self.over_weight == 0.0
+        return not self.complaints
+
+    @property
+    def complaints(self) -> list[str]:
+        """Why the tree is not allowed; empty if it is."""
+        reasons = []
+        if self.band:
+            reasons.append(f"a training sample lies {self.band:.3g} deep inside the routing band of an upper node")
+        if self.over_budget:
+            reasons.append(f"a node uses {self.over_budget} features more than its budget")
+        if self.over_weight:
+            reasons.append(f"a weight exceeds max_weight by {self.over_weight:.3g}")
+        return reasons
 
 
 def tie(w: FloatArray, b: float, eps: float = np.inf) -> float:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from margotree.problem import Evaluation, Problem, Splits, evaluate
+from margotree.problem import Finding, Splits, TrainingProblem
 from margotree.solution.certificate import Certificate
 
 #: Relative agreement demanded between a claimed and a recomputed objective.
@@ -23,12 +23,12 @@ class Solution:
     certificate: Certificate
 
 
-def verify(problem: Problem, solution: Solution) -> Evaluation:
+def verify(problem: TrainingProblem, solution: Solution) -> Finding:
     """Recompute everything that can be recomputed and raise :class:`VerificationError` if a claim does not hold."""
-    found = evaluate(problem, solution.splits)
+    found = problem.evaluate(solution.splits)
     certificate = solution.certificate
     if not found.feasible:
-        raise VerificationError(_why_infeasible(found))
+        raise VerificationError("not an allowed tree: " + "; ".join(found.complaints))
     tolerance = VALUE_TOL * max(1.0, abs(found.objective))
     if not abs(found.objective - certificate.objective) <= tolerance:
         raise VerificationError(
@@ -39,14 +39,3 @@ def verify(problem: Problem, solution: Solution) -> Evaluation:
             f"the claimed bound {certificate.bound!r} lies above the tree's own value {found.objective!r}"
         )
     return found
-
-
-def _why_infeasible(found: Evaluation) -> str:
-    reasons = []
-    if found.band:
-        reasons.append(f"a training sample lies {found.band:.3g} deep inside the routing band of an upper node")
-    if found.over_budget:
-        reasons.append(f"a node uses {found.over_budget} features more than its budget")
-    if found.over_weight:
-        reasons.append(f"a weight exceeds max_weight by {found.over_weight:.3g}")
-    return "not an allowed tree: " + "; ".join(reasons)

@@ -2,43 +2,56 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from margotree.problem import Evaluation, Problem
+from margotree.problem import Finding, Problem, TrainingProblem
 from margotree.solution import Solution, verify
 
 if TYPE_CHECKING:
     from margotree.tree.tree import Tree
 
-#: Models whose problem can be stated again from a tree's terms.
-_MODELS = frozenset({"margot", "hfs", "sfs"})
+_MARGIN = frozenset({"margot", "hfs", "sfs"})
+
+#: Modules of the rivals that can state a problem of theirs again; imported only when such a tree is verified.
+_RIVALS = {
+    "oct_1": "margotree.baselines.oct.problem",
+    "oct_h": "margotree.baselines.oct.problem",
+    "mm_svm_oct": "margotree.baselines.mmsvm.problem",
+}
 
 
-def verify_tree(tree: Tree, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Evaluation:
+def verify_tree(tree: Tree, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Finding:
     """State the training problem again and recompute what the tree's certificate claims."""
-    if tree.certificate is None or tree.terms.get("model") not in _MODELS:
-        raise ValueError("this tree carries no certificate of a margin tree problem, so there is nothing to verify")
-    return verify(_restate(tree, X, y, sample_weight), Solution(splits=tree.splits, certificate=tree.certificate))
+    if tree.certificate is None or tree.terms.get("model") not in _MARGIN | set(_RIVALS):
+        raise ValueError("this tree carries no certificate of a problem known here, so there is nothing to verify")
+    problem = _restate(tree, X, y, sample_weight)
+    return verify(problem, Solution(splits=tree.splits, certificate=tree.certificate))
 
 
-def _restate(tree: Tree, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None) -> Problem:
+def _restate(tree: Tree, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None) -> TrainingProblem:
     code, scaled = _codes(tree, y), tree.scaled(X)
     weight = np.ones(len(code)) if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
     if not len(code) == len(scaled) == len(weight):
         raise ValueError(f"X, y and weights must be of one length, got {len(scaled)}, {len(code)} and {len(weight)}")
     counts = weight > 0
-    terms: dict[str, Any] = {k: tree.terms.get(k) for k in ("C", "budget", "alpha", "max_weight")}
-    return Problem.make(
-        scaled[counts],
-        np.where(code[counts] == 1, 1.0, -1.0),
-        depth=tree.depth,
-        eps=tree.eps,
-        weight=(weight * np.asarray(tree.terms.get("class_weight") or [1.0, 1.0])[code])[counts],
-        **terms,
-    )
+    model = str(tree.terms["model"])
+    restate = _margin if model in _MARGIN else import_module(_RIVALS[model]).restate
+    problem: TrainingProblem = restate(tree.terms, tree.depth, scaled[counts], code[counts], weight[counts])
+    return problem
+
+
+def _margin(
+    terms: Mapping[str, Any], depth: int, X: NDArray[np.float64], code: NDArray[np.int64], weight: NDArray[np.float64]
+) -> Problem:
+    price = np.asarray(terms.get("class_weight") or [1.0, 1.0])
+    named: dict[str, Any] = {k: terms.get(k) for k in ("C", "budget", "alpha", "max_weight")}
+    signs = np.where(code == 1, 1.0, -1.0)
+    return Problem.make(X, signs, depth=depth, eps=terms["eps"], weight=weight * price[code], **named)
 
 
 def _codes(tree: Tree, y: ArrayLike) -> NDArray[np.int64]:

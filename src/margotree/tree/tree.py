@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from margotree.problem import Evaluation, Splits, check_depth, tie, topology
+from margotree.problem import Finding, Splits, check_depth, tie, topology
 from margotree.solution import Certificate
 from margotree.tree import audit, file, labels, text
 from margotree.tree.scaling import FloatArray, Scaling
@@ -190,7 +190,7 @@ class Tree:
         """Entry (t, j) tells whether node ``t`` uses feature ``j``: ``|w_tj| >= threshold`` in scaled units."""
         return np.abs(self.splits.w) >= threshold
 
-    def verify(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Evaluation:
+    def verify(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Finding:
         """Recompute value and feasibility on the training data.
 
         Raises :class:`~margotree.solution.VerificationError` if what the certificate claims does not hold on them.

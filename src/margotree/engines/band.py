@@ -49,7 +49,8 @@ def leave_band(problem: Problem, t: int, rows: NDArray[np.int64], w: FloatArray,
     if not len(caught):
         return w, b
     planes = [_shifted(problem, t, rows, w, b)]
-    for sides in _ways(problem, rows, w, b, caught):
+    # Without features there is nothing but the offset to move.
+    for sides in _ways(problem, rows, w, b, caught) if np.any(w) else []:
         plane = _placed(problem, t, rows, w, sides)
         if plane is not None:
             planes.append(plane)

@@ -69,9 +69,11 @@ def fit_node(problem: Problem, t: int, rows: NDArray[np.int64], watch: Watch) ->
     counted = rows[problem.weight[rows] > 0]
     labels = np.unique(problem.y[counted])
     if len(labels) < 2:
-        sign = float(labels[0]) if len(labels) else 1.0
-        return NodeFit(w=np.zeros(problem.n_features), b=sign)
-    fit = _fit_support(problem, t, counted, watch) if problem.budget is not None else _fit_plain(problem, t, counted)
+        fit = NodeFit(w=np.zeros(problem.n_features), b=float(labels[0]) if len(labels) else 1.0)
+    elif problem.budget is None:
+        fit = _fit_plain(problem, t, counted)
+    else:
+        fit = _fit_support(problem, t, counted, watch)
     if t not in topology.upper(problem.depth):
         return fit
     w, b = leave_band(problem, t, rows, fit.w, fit.b)

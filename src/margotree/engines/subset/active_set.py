@@ -23,9 +23,9 @@ from margotree.engines.subset.basis import (
     add_column,
     add_row,
     clear,
-    multipliers,
     remove_column,
     remove_row,
+    solve_triangle,
 )
 from margotree.engines.subset.compiled import inner
 from margotree.engines.subset.pieces import dual_value, feature_limit, kink_at, next_piece, place_features
@@ -77,7 +77,7 @@ def run(
     outcome = STALLED
     if _open_basis(rows, point, basis):
         outcome = _climb(rows, point, basis, kind, lam, limit, cutoff, tol, max_pivots)
-    _fill_weights(rows, point, basis, limit)
+    _fill_weights(point, basis, limit)
     refresh(rows, point)
     point.num[VALUE] = dual_value(point, kind, lam, limit)
     return outcome
@@ -121,15 +121,13 @@ def _climb(
                 return CUT
             if went == 0:
                 continue
-        _fill_weights(rows, point, basis, limit)
+        _fill_weights(point, basis, limit)
         if basis.n[N_FREE] + 2 > basis.free.size:
             return STALLED
         if not any_free:
             moved = _free_worst_pair(rows, point, basis, tol)
         else:
-            moved = _release_kink(rows, point, basis, r, limit, tol * (1.0 + r)) or _free_worst_row(
-                rows, point, basis, tol
-            )
+            moved = _release_kink(point, basis, r, limit, tol * (1.0 + r)) or _free_worst_row(rows, point, basis, tol)
         if not moved:
             return OPTIMAL
     return STALLED
@@ -147,15 +145,21 @@ def _tolerance(point: Point, finest: float) -> float:
 @inner
 def _step(rows: Rows, point: Point, basis: Basis, kind: I1, r: float, limit: float, tol: float) -> int:
     """Go to the best point of the working set, or to where something blocks: 1 done, 0 blocked, -1 unbounded."""
-    lacks = basis.work[1]
-    d = basis.work[2]
-    flat = basis.work[3]
-    _lacks(rows, point, basis, limit, lacks)
-    damped = _direction(rows, point, basis, lacks, tol, d, flat)
-    if damped and _rises_for_ever(rows, point, basis, kind, r, limit):
+    first = basis.n[N_COLUMNS]
+    k = basis.n[N_FREE] - first
+    if k <= 0:
+        return 1
+    rise = _turned_lacks(point, basis, limit)[first:]
+    L = _curvature(point, basis)
+    _factor(L)
+    u = rise.copy()
+    _solve(L, u)
+    damped = _RIDGE * _largest(u) > tol
+    if damped and _rises_for_ever(rows, point, basis, kind, r, limit, rise, L, u):
         return -1
-    dg = _change(rows, point, basis, d)
-    t = max(1.0, _best_step(point, basis, lacks, d, dg)) if damped else 1.0
+    d = _multiplier_change(basis, u)
+    dg = _feature_change(point, basis, u, d)
+    t = max(1.0, _best_step(point, rise, u, dg)) if damped else 1.0
     t, blocking_row = _row_limit(rows, point, basis, d, t)
     t, blocking_feature = feature_limit(point, kind, dg, r, limit, t)
     if t == np.inf:
@@ -164,7 +168,7 @@ def _step(rows: Rows, point: Point, basis: Basis, kind: I1, r: float, limit: flo
     if blocking_feature >= 0:
         j = blocking_feature
         outwards = point.g[j] * dg[j] > 0.0
-        _move_feature(rows, point, basis, j, next_piece(point, j, kind, r, limit, outwards))
+        _move_feature(point, basis, j, next_piece(point, j, kind, r, limit, outwards))
         return 0
     if blocking_row >= 0:
         i = basis.free[blocking_row]
@@ -177,94 +181,25 @@ def _step(rows: Rows, point: Point, basis: Basis, kind: I1, r: float, limit: flo
 
 
 @inner
-def _rises_for_ever(rows: Rows, point: Point, basis: Basis, kind: I1, r: float, limit: float) -> bool:
-    """Whether nothing stops the dual along the flat part of the step: then the hard rows contradict each other."""
-    lacks = basis.work[1]
-    flat = basis.work[3]
-    dg = _change(rows, point, basis, flat)
-    t = _best_step(point, basis, lacks, flat, dg)
-    t, _ = _row_limit(rows, point, basis, flat, t)
-    t, _ = feature_limit(point, kind, dg, r, limit, t)
-    return bool(t == np.inf)
-
-
-@inner
-def _change(rows: Rows, point: Point, basis: Basis, d: FloatArray) -> FloatArray:
-    """Change of ``g`` along ``d``; what is only rounding noise must not block and is taken for 0."""
-    dg = np.zeros(point.g.size)
-    largest = 0.0
-    for s in range(basis.n[N_FREE]):
-        largest = max(largest, abs(d[s]))
-        for j in range(dg.size):
-            dg[j] += rows.A[basis.free[s], j] * d[s]
-    for j in range(dg.size):
-        if point.feature[j] == KINK or abs(dg[j]) <= _NOISE * largest:
-            dg[j] = 0.0
-    return dg
-
-
-@inner
-def _lacks(rows: Rows, point: Point, basis: Basis, limit: float, out: FloatArray) -> None:
-    """What every free row lacks to its margin before ``b`` and the kink features count."""
+def _turned_lacks(point: Point, basis: Basis, limit: float) -> FloatArray:
+    """What the free rows lack to their margins before ``b`` and the kink features count, turned by Q."""
     f = basis.n[N_FREE]
-    for s in range(f):
-        out[s] = rows.p[basis.free[s]]
+    T = basis.T
+    out = T[:f, T.shape[1] - 2].copy()
     for j in range(point.g.size):
         at = point.feature[j]
         if at in (QUAD, LIMIT):
             w = point.g[j] if at == QUAD else point.sign[j] * limit
-            for s in range(f):
-                out[s] -= w * rows.A[basis.free[s], j]
+            for k in range(f):
+                out[k] -= w * T[k, j]
+    return out
 
 
 @inner
-def _direction(
-    rows: Rows, point: Point, basis: Basis, lacks: FloatArray, tol: float, d: FloatArray, flat: FloatArray
-) -> bool:
-    """Step ``d`` of the free multipliers to the best point that keeps the working set.
-
-    The ridge damps it where that point is not unique, or does not exist because the dual rises without end.  If so, the
-    answer is True and ``flat`` is what of the step lies in flat directions, scaled.
-    """
-    f = basis.n[N_FREE]
-    c = basis.n[N_COLUMNS]
-    k = f - c
-    d[:f] = 0.0
-    flat[:f] = 0.0
-    if k <= 0:
-        return False
-    Z = np.empty((f, k))
-    u = np.zeros(k)
-    for q in range(f):
-        for r in range(k):
-            Z[q, r] = basis.Qt[c + r, q]
-            u[r] += Z[q, r] * lacks[q]
-    M = _curvature(rows, point, basis, Z)
-    _factor(M)
-    _solve(M, u)
-    _combine(Z, u, d)
-    size = _largest(u)
-    if _RIDGE * size <= tol:
-        return False
-    # A second solve leaves nothing but the flat directions.
-    for r in range(k):
-        u[r] *= _RIDGE / size
-    _solve(M, u)
-    _combine(Z, u, flat)
-    return True
-
-
-@inner
-def _combine(Z: FloatArray, u: FloatArray, out: FloatArray) -> None:
-    for q in range(Z.shape[0]):
-        for r in range(Z.shape[1]):
-            out[q] += u[r] * Z[q, r]
-
-
-@inner
-def _curvature(rows: Rows, point: Point, basis: Basis, Z: FloatArray) -> FloatArray:
+def _curvature(point: Point, basis: Basis) -> FloatArray:
     """Second derivative of the dual over the steps ``d = Z u``, with the ridge; its lower triangle."""
-    f, k = Z.shape
+    first = basis.n[N_COLUMNS]
+    k = basis.n[N_FREE] - first
     M = np.zeros((k, k))
     v = np.empty(k)
     for r in range(k):
@@ -272,11 +207,8 @@ def _curvature(rows: Rows, point: Point, basis: Basis, Z: FloatArray) -> FloatAr
     for j in range(point.g.size):
         if point.feature[j] != QUAD:
             continue
-        v[:] = 0.0
-        for q in range(f):
-            share = rows.A[basis.free[q], j]
-            for r in range(k):
-                v[r] += share * Z[q, r]
+        for r in range(k):
+            v[r] = basis.T[first + r, j]
         for r in range(k):
             for q in range(r + 1):
                 M[r, q] += v[r] * v[q]
@@ -317,11 +249,38 @@ def _largest(x: FloatArray) -> float:
 
 
 @inner
-def _best_step(point: Point, basis: Basis, lacks: FloatArray, d: FloatArray, dg: FloatArray) -> float:
-    """How far to go along ``d`` until the dual stops rising."""
+def _multiplier_change(basis: Basis, u: FloatArray) -> FloatArray:
+    """``d = Z u``."""
+    f = basis.n[N_FREE]
+    first = basis.n[N_COLUMNS]
+    d = np.zeros(f)
+    for r in range(u.size):
+        for q in range(f):
+            d[q] += u[r] * basis.Qt[first + r, q]
+    return d
+
+
+@inner
+def _feature_change(point: Point, basis: Basis, u: FloatArray, d: FloatArray) -> FloatArray:
+    """Change of ``g`` along ``d``; what is only rounding noise must not block and is taken for 0."""
+    first = basis.n[N_COLUMNS]
+    dg = np.zeros(point.g.size)
+    for r in range(u.size):
+        for j in range(dg.size):
+            dg[j] += u[r] * basis.T[first + r, j]
+    noise = _NOISE * _largest(d)
+    for j in range(dg.size):
+        if point.feature[j] == KINK or abs(dg[j]) <= noise:
+            dg[j] = 0.0
+    return dg
+
+
+@inner
+def _best_step(point: Point, rise: FloatArray, u: FloatArray, dg: FloatArray) -> float:
+    """How far to go along ``u`` until the dual stops rising."""
     slope = 0.0
-    for s in range(basis.n[N_FREE]):
-        slope += lacks[s] * d[s]
+    for r in range(u.size):
+        slope += rise[r] * u[r]
     if slope <= 0.0:
         return 0.0
     curvature = 0.0
@@ -329,6 +288,30 @@ def _best_step(point: Point, basis: Basis, lacks: FloatArray, d: FloatArray, dg:
         if point.feature[j] == QUAD:
             curvature += dg[j] * dg[j]
     return slope / curvature if 0.5 * slope * slope < point.num[REACH] * curvature else np.inf
+
+
+@inner
+def _rises_for_ever(
+    rows: Rows,
+    point: Point,
+    basis: Basis,
+    kind: I1,
+    r: float,
+    limit: float,
+    rise: FloatArray,
+    L: FloatArray,
+    u: FloatArray,
+) -> bool:
+    """Whether nothing stops the dual along the flat part of a step: then the hard rows contradict each other."""
+    # A second solve leaves nothing but the flat directions.
+    flat = u * (_RIDGE / _largest(u))
+    _solve(L, flat)
+    d = _multiplier_change(basis, flat)
+    dg = _feature_change(point, basis, flat, d)
+    t = _best_step(point, rise, flat, dg)
+    t, _ = _row_limit(rows, point, basis, d, t)
+    t, _ = feature_limit(point, kind, dg, r, limit, t)
+    return bool(t == np.inf)
 
 
 @inner
@@ -365,24 +348,22 @@ def _take_step(rows: Rows, point: Point, basis: Basis, d: FloatArray, dg: FloatA
 
 
 @inner
-def _move_feature(rows: Rows, point: Point, basis: Basis, j: int, to: int) -> None:
+def _move_feature(point: Point, basis: Basis, j: int, to: int) -> None:
     """Put a feature on another piece and keep the working set in step."""
     if point.feature[j] == KINK:
         remove_column(basis, j)
-    if to == KINK and not add_column(rows, basis, j):
+    if to == KINK and not add_column(basis, j):
         return
     point.feature[j] = to
     point.sign[j] = 1.0 if point.g[j] > 0 else -1.0
 
 
 @inner
-def _fill_weights(rows: Rows, point: Point, basis: Basis, limit: float) -> None:
+def _fill_weights(point: Point, basis: Basis, limit: float) -> None:
     """Weights and ``b`` that belong to the present working set."""
     if basis.n[N_FREE] > 0:
-        lacks = basis.work[1]
-        found = basis.work[3]
-        _lacks(rows, point, basis, limit, lacks)
-        multipliers(basis, lacks, found)
+        found = _turned_lacks(point, basis, limit)
+        solve_triangle(basis, found)
         point.num[B] = found[0]
         for k in range(1, basis.n[N_COLUMNS]):
             point.w[basis.column[k]] = found[k]
@@ -397,7 +378,7 @@ def _fill_weights(rows: Rows, point: Point, basis: Basis, limit: float) -> None:
 
 
 @inner
-def _release_kink(rows: Rows, point: Point, basis: Basis, r: float, limit: float, tol: float) -> bool:
+def _release_kink(point: Point, basis: Basis, r: float, limit: float, tol: float) -> bool:
     """Let the kink feature go whose weight lies furthest outside the range of a kink; False if all fit."""
     most = tol
     who = -1
@@ -416,7 +397,7 @@ def _release_kink(rows: Rows, point: Point, basis: Basis, r: float, limit: float
     to = INSIDE
     if up:
         to = QUAD if r <= limit else LIMIT
-    _move_feature(rows, point, basis, int(who), to)
+    _move_feature(point, basis, int(who), to)
     return True
 
 
@@ -498,6 +479,6 @@ def _open_basis(rows: Rows, point: Point, basis: Basis) -> bool:
                 return False
             add_row(rows, basis, i)
     for j in range(point.g.size):
-        if point.feature[j] == KINK and not add_column(rows, basis, j):
+        if point.feature[j] == KINK and not add_column(basis, j):
             point.feature[j] = INSIDE
     return True

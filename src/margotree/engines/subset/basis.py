@@ -1,8 +1,9 @@
-"""The working set of the active-set method, factored so that steps keep what must be kept.
+"""The working set of the active-set method, turned so that steps keep what must be kept.
 
 A step ``d`` of the free multipliers must leave ``y.a`` and the kinks alone: ``W'd = 0`` where the columns of ``W`` are
-``y_F`` and ``A_F,j`` for the features on their kink.  The factorisation ``W = Q [R; 0]`` with orthogonal ``Q = [Y Z]``
-gives all such steps as ``d = Z u``, and the multipliers of the constraints (``b`` and the kink weights) from ``R``.
+``y_F`` and ``A_F,j`` for the features on their kink.  With an orthogonal ``Q = [Y Z]`` that turns ``W`` into a triangle
+over zeros, all such steps are ``d = Z u``.  What the method needs of the free rows is kept turned by ``Q`` as well:
+``T = Q' [A_F, p_F, y_F]`` gives the curvature along ``Z``, the change of ``g``, and, in its upper part, the triangle.
 Rows and columns come and go by plane rotations.
 """
 
@@ -20,38 +21,36 @@ from margotree.problem.problem import FloatArray
 
 I8 = NDArray[np.int64]
 
+# Entries of ``n``.
 N_FREE, N_COLUMNS = 0, 1
 #: Columns whose part outside the others is smaller than this share of them count as dependent.
 _DEPENDENT = 1e-9
 
 
 class Basis(NamedTuple):
-    """``free`` lists the free rows and ``column`` the kink features; column 0 belongs to ``b``."""
+    """``free`` lists the free rows, ``column`` the columns of T that are held fixed: that of ``y``, then kinks."""
 
     free: I8
     column: I8
     Qt: FloatArray  # row k is column k of Q
-    R: FloatArray
-    work: FloatArray  # scratch vectors
-    n: I8  # how many free rows and columns there are
+    T: FloatArray  # one column a feature, then p, then y
+    n: I8  # how many free rows and fixed columns there are
 
 
-def new_basis(n_free: int, n_columns: int) -> Basis:
-    """Room for this many free rows and kink features."""
-    n_columns = n_columns + 1
+def new_basis(n_free: int, n_features: int) -> Basis:
+    """Room for this many free rows."""
     return Basis(
         np.zeros(n_free, np.int64),
-        np.zeros(n_columns, np.int64),
+        np.zeros(n_features + 1, np.int64),
         np.zeros((n_free, n_free)),
-        np.zeros((n_free, n_columns)),
-        np.zeros((4, max(n_free, n_columns))),
+        np.zeros((n_free, n_features + 2)),
         np.zeros(2, np.int64),
     )
 
 
 @inner
-def _rotate(M: FloatArray, p: int, q: int, c: float, s: float, first: int, last: int) -> None:
-    for k in range(first, last):
+def _rotate(M: FloatArray, p: int, q: int, c: float, s: float, length: int) -> None:
+    for k in range(length):
         u = M[p, k]
         v = M[q, k]
         M[p, k] = c * u + s * v
@@ -59,42 +58,43 @@ def _rotate(M: FloatArray, p: int, q: int, c: float, s: float, first: int, last:
 
 
 @inner
-def _mix(basis: Basis, p: int, q: int, c: float, s: float) -> None:
-    """Rotate columns p and q of Q, and the same rows of R, from column ``p`` of R on."""
-    _rotate(basis.Qt, p, q, c, s, 0, basis.n[N_FREE])
-    _rotate(basis.R, p, q, c, s, min(p, q), basis.n[N_COLUMNS])
+def _turn(basis: Basis, p: int, q: int, to_p: float, to_zero: float) -> None:
+    """Rotate rows p and q such that a column with these two entries there has nothing left in row q."""
+    if to_zero == 0.0:
+        return
+    radius = math.hypot(to_p, to_zero)
+    _rotate(basis.Qt, p, q, to_p / radius, to_zero / radius, basis.n[N_FREE])
+    _rotate(basis.T, p, q, to_p / radius, to_zero / radius, basis.T.shape[1])
 
 
 @inner
 def clear(basis: Basis) -> None:
-    basis.n[:] = 0
+    """No free row and nothing fixed but ``y``, which is ready for the first row."""
+    basis.n[N_FREE] = 0
+    basis.n[N_COLUMNS] = 1
+    basis.column[0] = basis.T.shape[1] - 1
 
 
 @inner
 def add_row(rows: Rows, basis: Basis, i: int) -> None:
     """Free row ``i``."""
     f = basis.n[N_FREE]
-    Qt = basis.Qt
-    R = basis.R
-    basis.free[f] = i
+    T = basis.T
+    width = T.shape[1]
     for k in range(f):
-        Qt[k, f] = 0.0
-        Qt[f, k] = 0.0
-    Qt[f, f] = 1.0
-    if f == 0:
-        basis.n[N_COLUMNS] = 1
-        R[0, 0] = rows.y[i]
-        basis.n[N_FREE] = 1
-        return
-    columns = basis.n[N_COLUMNS]
-    R[f, 0] = rows.y[i]
-    for k in range(1, columns):
-        R[f, k] = rows.A[i, basis.column[k]]
+        basis.Qt[k, f] = 0.0
+        basis.Qt[f, k] = 0.0
+    basis.Qt[f, f] = 1.0
+    for j in range(width - 2):
+        T[f, j] = rows.A[i, j]
+    T[f, width - 2] = rows.p[i]
+    T[f, width - 1] = rows.y[i]
+    basis.free[f] = i
     basis.n[N_FREE] = f + 1
-    for k in range(columns):
-        radius = math.hypot(R[k, k], R[f, k])
-        if R[f, k] != 0.0:
-            _mix(basis, k, f, R[k, k] / radius, R[f, k] / radius)
+    if f > 0:
+        for k in range(basis.n[N_COLUMNS]):
+            j = basis.column[k]
+            _turn(basis, k, f, T[k, j], T[f, j])
 
 
 @inner
@@ -103,21 +103,10 @@ def remove_row(basis: Basis, p: int) -> None:
     last = basis.n[N_FREE] - 1
     columns = basis.n[N_COLUMNS]
     Qt = basis.Qt
-    if last == 0:
-        clear(basis)
-        return
-    for k in range(columns):
-        basis.R[last, k] = 0.0
-    # Turn Q until row p of it is the last unit vector; the columns of Z first, so that R keeps its triangle.
+    # Turn until column p of Qt is the last unit vector: the rows of Z first, then upwards, which keeps the triangle.
     for step in range(last):
         k = columns + step if columns + step < last else last - 1 - step
-        radius = math.hypot(Qt[last, p], Qt[k, p])
-        if Qt[k, p] != 0.0:
-            c = Qt[last, p] / radius
-            s = Qt[k, p] / radius
-            _rotate(Qt, last, k, c, s, 0, last + 1)
-            if k < columns:
-                _rotate(basis.R, last, k, c, s, k, columns)
+        _turn(basis, last, k, Qt[last, p], Qt[k, p])
     basis.free[p] = basis.free[last]
     for k in range(last):
         Qt[k, p] = Qt[k, last]
@@ -125,31 +114,21 @@ def remove_row(basis: Basis, p: int) -> None:
 
 
 @inner
-def add_column(rows: Rows, basis: Basis, j: int) -> bool:
+def add_column(basis: Basis, j: int) -> bool:
     """Hold feature ``j`` on its kink; False, and nothing done, if the free rows cannot tell it from the others."""
     f = basis.n[N_FREE]
     c = basis.n[N_COLUMNS]
-    Qt = basis.Qt
-    turned = basis.work[0]
+    T = basis.T
     size = 0.0
     tail = 0.0
     for k in range(f):
-        s = 0.0
-        for q in range(f):
-            s += Qt[k, q] * rows.A[basis.free[q], j]
-        turned[k] = s
-        size += s * s
+        size += T[k, j] * T[k, j]
         if k >= c:
-            tail += s * s
+            tail += T[k, j] * T[k, j]
     if c >= f or tail <= _DEPENDENT * _DEPENDENT * size:
         return False
     for k in range(f - 1, c, -1):
-        radius = math.hypot(turned[k - 1], turned[k])
-        if turned[k] != 0.0:
-            _rotate(Qt, k - 1, k, turned[k - 1] / radius, turned[k] / radius, 0, f)
-            turned[k - 1] = radius
-    for k in range(c + 1):
-        basis.R[k, c] = turned[k]
+        _turn(basis, k - 1, k, T[k - 1, j], T[k, j])
     basis.column[c] = j
     basis.n[N_COLUMNS] = c + 1
     return True
@@ -159,33 +138,23 @@ def add_column(rows: Rows, basis: Basis, j: int) -> bool:
 def remove_column(basis: Basis, j: int) -> None:
     """Let feature ``j`` leave its kink."""
     c = basis.n[N_COLUMNS] - 1
-    R = basis.R
     at = 1
     while basis.column[at] != j:
         at += 1
     for k in range(at, c):
         basis.column[k] = basis.column[k + 1]
-        for r in range(k + 2):
-            R[r, k] = R[r, k + 1]
     basis.n[N_COLUMNS] = c
     for k in range(at, c):
-        radius = math.hypot(R[k, k], R[k + 1, k])
-        if R[k + 1, k] != 0.0:
-            _mix(basis, k, k + 1, R[k, k] / radius, R[k + 1, k] / radius)
+        j = basis.column[k]
+        _turn(basis, k, k + 1, basis.T[k, j], basis.T[k + 1, j])
 
 
 @inner
-def multipliers(basis: Basis, target: FloatArray, out: FloatArray) -> None:
-    """The ``out`` (first ``b``, then kink weights) with ``W out`` nearest to ``target``, one entry a free row."""
-    f = basis.n[N_FREE]
+def solve_triangle(basis: Basis, x: FloatArray) -> None:
+    """From turned right-hand sides to the multipliers of the fixed columns: first ``b``, then the kink weights."""
     c = basis.n[N_COLUMNS]
-    for k in range(c):
-        s = 0.0
-        for q in range(f):
-            s += basis.Qt[k, q] * target[q]
-        out[k] = s
     for k in range(c - 1, -1, -1):
-        s = out[k]
+        s = x[k]
         for q in range(k + 1, c):
-            s -= basis.R[k, q] * out[q]
-        out[k] = s / basis.R[k, k]
+            s -= basis.T[k, basis.column[q]] * x[q]
+        x[k] = s / basis.T[k, basis.column[k]]

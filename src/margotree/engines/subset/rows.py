@@ -24,11 +24,17 @@ class Rows(NamedTuple):
     cost: FloatArray
 
 
+def centre(X: FloatArray) -> FloatArray:
+    """What is subtracted from every sample; 0 if there is none."""
+    middle: FloatArray = np.sum(X, axis=0) / max(1, len(X))
+    return middle
+
+
 def make_rows(
     X: FloatArray, y: FloatArray, cost: FloatArray, side: NDArray[np.int8], corners: tuple[float, float]
 ) -> Rows:
     """Rows of a node problem, equal ones merged; ``corners``: how far right or left a sample with a side must lie."""
-    centred = X - X.mean(axis=0)
+    centred = X - centre(X)
     placed = np.flatnonzero(side)
     turn = side[placed].astype(np.float64)
     rows = _rows(

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from margotree.engines.subset.point import I1, MAY, MUST, NEVER
-from margotree.engines.subset.rows import make_rows
+from margotree.engines.subset.rows import centre, make_rows
 from margotree.engines.subset.search import Search
 from margotree.engines.subset.supports import Supports
 from margotree.engines.subset.task import Task
@@ -119,7 +119,7 @@ def _solution(search: Search, X: FloatArray, y: FloatArray, cost: FloatArray) ->
             nodes=search.nodes,
         )
     w, b = supports.hyperplane()
-    b -= float(w @ X.mean(axis=0))
+    b = b - float(w @ centre(X)) if len(y) else 1.0
     hinge = np.maximum(0.0, 1.0 - y * (X @ w + b))
     value = 0.5 * float(w @ w) + float(cost @ hinge) + search.task.price(len(supports.support))
     return SubsetSolution(

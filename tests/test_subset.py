@@ -1,0 +1,282 @@
+"""The best-subset SVM against brute force over all supports, and the laws its bounds obey."""
+
+from __future__ import annotations
+
+import itertools
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from margotree.engines.node import solve_node
+from margotree.engines.subset import best_subset
+from margotree.engines.subset.active_set import OPTIMAL
+from margotree.engines.subset.bounds import feature_values, subset_bound
+from margotree.engines.subset.point import KINK, MAY, MUST, NEVER, VALUE, B, new_point
+from margotree.engines.subset.rows import Grouping, make_rows
+from margotree.engines.subset.search import fix
+from margotree.engines.subset.supports import primal_value
+from margotree.engines.subset.task import Task, climb
+from oracles import node_value
+
+EPS = 1e-3
+
+
+def brute_force(X, y, cost, *, budget, alpha=None, side=None, max_weight=None, must=(), never=(), svm=None):
+    """Every support in turn; an empty support is one constant column."""
+    svm = svm or (lambda *a, **k: solve_node(*a, eps=EPS, **k).value)
+    n, best = X.shape[1], math.inf
+    for size in range(n + 1 if alpha is not None else budget + 1):
+        price = 0.0 if alpha is None else alpha * max(0, size - budget)
+        for support in itertools.combinations(range(n), size):
+            if set(must) <= set(support) and not set(never) & set(support):
+                columns = np.ascontiguousarray(X[:, support]) if size else np.zeros((len(y), 1))
+                best = min(best, svm(columns, y, cost, side=side, max_weight=max_weight) + price)
+    return best
+
+
+def random_problem(seed, n_max=6, m_max=24):
+    """Continuous, binary or rounded features, some constant, some rows repeated; labels with and without a pattern."""
+    rng = np.random.default_rng(seed)
+    m, n = int(rng.integers(2, m_max)), int(rng.integers(1, n_max + 1))
+    X = [rng.random((m, n)), rng.integers(0, 2, (m, n)).astype(float), np.round(rng.random((m, n)), 1)][seed % 3]
+    if rng.random() < 0.2:
+        X[:, rng.integers(n)] = 0.5
+    if rng.random() < 0.3:
+        X[m // 2 :] = X[: m - m // 2]
+    slope = rng.normal(size=n)
+    y = np.where(X @ slope + 0.2 * rng.normal(size=m) > np.median(X @ slope), 1.0, -1.0)
+    C = 10.0 ** rng.integers(-5, 6)
+    cost = C * (rng.integers(0, 4, m) if rng.random() < 0.4 else np.ones(m))
+    asked = {"budget": int(rng.integers(1, n + 1))}
+    if rng.random() < 0.5:
+        asked["alpha"] = float(C * 10 ** rng.uniform(-2, 1.5))
+    if rng.random() < 0.4:
+        side = np.zeros(m, int)
+        side[rng.choice(m, min(3, m), replace=False)] = rng.choice([-1, 1], min(3, m))
+        asked["side"] = side
+    if rng.random() < 0.3:
+        asked["max_weight"] = float(10 ** rng.uniform(-1, 1.5))
+    return rng, X, y, cost, asked
+
+
+def close(a, b, rel=1e-7):
+    return abs(a - b) <= rel * max(abs(a), abs(b)) + 1e-9 or a == b
+
+
+def assert_allowed(X, found, *, budget, alpha=None, side=None, max_weight=None, **_):
+    h = X @ found.w + found.b
+    slack = 1e-9 * (1 + abs(found.b) + np.sum(np.abs(found.w)))
+    if side is not None:
+        assert np.all(h[side > 0] >= -slack) and np.all(h[side < 0] <= slack - EPS)
+    if max_weight is not None:
+        assert np.max(np.abs(found.w)) <= max_weight * (1 + 1e-9)
+    if alpha is None:
+        assert np.count_nonzero(found.w) <= budget
+
+
+@pytest.mark.parametrize("block", range(12))
+def test_agrees_with_brute_force(block):
+    for seed in range(30 * block, 30 * block + 30):
+        rng, X, y, cost, asked = random_problem(seed)
+        n = X.shape[1]
+        if rng.random() < 0.2:
+            asked["must"] = [int(rng.integers(n))]
+        if rng.random() < 0.2:
+            asked["never"] = [j for j in [int(rng.integers(n))] if j not in asked.get("must", ())]
+        best = brute_force(X, y, cost, **asked)
+        found = best_subset(X, y, cost, **asked)
+        assert found.exact, seed
+        assert close(found.value, best), (seed, found.value, best)
+        assert found.bound <= best + 1e-9 * max(1.0, abs(best)) or math.isinf(best), seed
+        assert found.feasible == math.isfinite(best), seed
+        if found.feasible:
+            assert_allowed(X, found, **asked)
+
+
+@pytest.mark.parametrize("budget", [1, 2, 3])
+@pytest.mark.parametrize("alpha", [None, 0.05, 0.5, 5.0])
+@pytest.mark.parametrize("routed", [False, True])
+def test_agrees_with_an_independent_svm(budget, alpha, routed):
+    rng = np.random.default_rng(7 * budget)
+    X = rng.random((14, 4))
+    y = np.where(X[:, 0] - X[:, 2] + 0.3 * rng.normal(size=14) > 0, 1.0, -1.0)
+    cost = 3.0 * rng.integers(1, 4, 14).astype(float)
+    side = None
+    if routed:
+        side = np.zeros(14, int)
+        side[[0, 5, 9]] = np.where(X[[0, 5, 9], 1] > np.median(X[:, 1]), 1, -1)
+    best = brute_force(X, y, cost, budget=budget, alpha=alpha, side=side, svm=node_value)
+    found = best_subset(X, y, cost, budget=budget, alpha=alpha, side=side)
+    assert close(found.value, best, 1e-6) and found.exact
+
+
+def test_every_dual_point_on_the_way_bounds_the_optimum():
+    """Weak duality at every pivot, for the priced and the hard budget, from the point alone."""
+    for seed in range(60):
+        _, X, y, cost, asked = random_problem(seed)
+        asked.pop("max_weight", None)
+        side = np.asarray(asked.get("side", np.zeros(len(y))), np.int8)
+        best = {alpha: brute_force(X, y, cost, **{**asked, "alpha": alpha}) for alpha in (None, asked.get("alpha"))}
+        rows = make_rows(X, y, cost, side, (0.0, EPS))
+        kind = np.full(X.shape[1], MAY, np.int8)
+        task = Task(rows=rows, kind=kind, budget=1, alpha=math.inf, limit=math.inf, stop=lambda: True)
+        for lam in (1e-3, 0.3, 30.0):
+            point = new_point(len(rows.y), X.shape[1])
+            for cutoff in np.geomspace(1e-6, 1e6, 13):
+                climb(task, rows, point, kind, lam, cutoff)
+                values = feature_values(point.g, math.inf)
+                for alpha, value in best.items():
+                    price = math.inf if alpha is None else alpha
+                    bound = subset_bound(rows, point.a, values, kind, asked["budget"], price)
+                    assert bound <= value + 1e-9 * max(1.0, abs(value)), (seed, lam, cutoff, alpha)
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.integers(0, 10**6), st.floats(0.05, 0.95), st.sampled_from([None, 0.5, 20.0]))
+def test_a_cutoff_only_hides_what_lies_above_it(seed, share, alpha):
+    rng = np.random.default_rng(seed)
+    X = np.round(rng.random((15, 4)), 2)
+    y = np.where(rng.random(15) < 0.5, 1.0, -1.0)
+    cost = np.full(15, 10.0)
+    full = best_subset(X, y, cost, budget=2, alpha=alpha)
+    above = best_subset(X, y, cost, budget=2, alpha=alpha, cutoff=full.value / share + 1.0)
+    below = best_subset(X, y, cost, budget=2, alpha=alpha, cutoff=share * full.value)
+    assert close(above.value, full.value)
+    assert not below.feasible and below.exact
+    assert share * full.value * (1 - 1e-8) <= below.bound <= full.value + 1e-9 or full.value == 0.0
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.integers(0, 10**6), st.booleans())
+def test_more_freedom_never_costs_and_more_samples_never_pay(seed, priced):
+    rng = np.random.default_rng(seed)
+    X, y = rng.random((20, 5)), np.where(rng.random(20) < 0.5, 1.0, -1.0)
+    cost, alpha = np.full(20, 5.0), 2.0 if priced else None
+
+    def value(rows, **more):
+        return best_subset(X[rows], y[rows], cost[rows], alpha=alpha, **{"budget": 2, **more}).value
+
+    everybody = np.arange(20)
+    here = value(everybody)
+    slack = 1e-7 * (1 + here)
+    assert value(everybody, budget=3) <= here + slack
+    assert value(everybody, never=[1]) >= here - slack
+    assert value(everybody, must=[1]) >= here - slack
+    assert value(everybody, max_weight=1.0) >= here - slack
+    assert value(everybody[:12]) <= here + slack
+
+
+def test_weights_count_like_copies():
+    rng = np.random.default_rng(3)
+    X, y = rng.random((12, 4)), np.where(rng.random(12) < 0.5, 1.0, -1.0)
+    times = rng.integers(0, 4, 12)
+    weighted = best_subset(X, y, 2.0 * times, budget=2)
+    copied = best_subset(np.repeat(X, times, axis=0), np.repeat(y, times), np.full(times.sum(), 2.0), budget=2)
+    assert close(weighted.value, copied.value)
+
+
+def test_a_feature_that_must_be_used_is_paid_for():
+    X, y = np.array([[0.0, 0.0], [1.0, 0.0]]), np.array([-1.0, 1.0])
+    free = best_subset(X, y, np.ones(2), budget=1, alpha=0.5)
+    forced = best_subset(X, y, np.ones(2), budget=1, alpha=0.5, must=[0, 1])
+    assert close(forced.value, free.value + 0.5)
+
+
+def test_time_runs_out_but_the_bound_holds():
+    rng = np.random.default_rng(0)
+    X = rng.random((120, 25))
+    y = np.where(X[:, :6].sum(axis=1) + rng.normal(size=120) > 3, 1.0, -1.0)
+    asked = {"budget": 1, "alpha": 5.0}
+    full = best_subset(X, y, np.full(120, 10.0), **asked)
+    assert full.exact and full.nodes > 3
+    looks = itertools.count()
+    cut = best_subset(X, y, np.full(120, 10.0), **asked, stop=lambda: next(looks) > 60)
+    assert not cut.exact and cut.feasible
+    assert cut.bound <= full.value * (1 + 1e-9) and cut.value >= full.value * (1 - 1e-9)
+    at_once = best_subset(X, y, np.full(120, 10.0), **asked, time_limit=0.0)
+    assert at_once.feasible and not at_once.exact and at_once.bound <= full.value
+
+
+def test_no_samples_one_class_and_contradictions():
+    nothing = best_subset(np.zeros((0, 3)), np.zeros(0), np.zeros(0), budget=1)
+    assert nothing.value == 0.0 and nothing.feasible and not np.any(nothing.w)
+    X = np.random.default_rng(1).random((5, 3))
+    for sign in (-1.0, 1.0):
+        one = best_subset(X, np.full(5, sign), np.ones(5), budget=1, alpha=1.0)
+        assert one.value == 0.0 and not np.any(one.w) and one.b * sign >= 1.0
+    same = np.ones((4, 2))
+    split = best_subset(same, np.array([1.0, -1.0, 1.0, -1.0]), np.ones(4), budget=1, side=[1, -1, 0, 0])
+    assert split.value == math.inf and not split.feasible and split.exact and split.bound == math.inf
+
+
+def test_wrong_wishes_are_refused():
+    X, y = np.eye(3), np.array([1.0, -1.0, 1.0])
+    with pytest.raises(ValueError, match="budget is 1"):
+        best_subset(X, y, np.ones(3), budget=1, must=[0, 1])
+    with pytest.raises(ValueError, match="never"):
+        best_subset(X, y, np.ones(3), budget=2, must=[0], never=[0])
+
+
+def test_relaxation_meets_its_own_primal():
+    """The active-set method ends with equal primal and dual values of the relaxation, with or without weight limits."""
+    for seed in range(40):
+        _, X, y, cost, _ = random_problem(seed)
+        rows = make_rows(X, y, cost, np.zeros(len(y), np.int8), (0.0, EPS))
+        for lam, limit in itertools.product((0.01, 1.0, 50.0), (math.inf, 0.7)):
+            kind = np.full(X.shape[1], MAY, np.int8)
+            kind[0] = MUST
+            task = Task(rows=rows, kind=kind, budget=1, alpha=math.inf, limit=limit, stop=lambda: False)
+            point = new_point(len(rows.y), X.shape[1])
+            assert climb(task, rows, point, kind, lam, math.inf, 1e-12) == OPTIMAL
+            loss = primal_value(rows, point.w, point.num[B]) - 0.5 * point.w @ point.w
+            size = np.abs(point.w)
+            share = np.where(kind == MUST, 1.0, np.clip(np.maximum(size / math.sqrt(2 * lam), size / limit), 0.0, 1.0))
+            used = share > 0
+            price = lam * np.sum(share[kind == MAY])
+            primal = loss + price + np.sum(0.5 * point.w[used] ** 2 / share[used])
+            assert close(primal, point.num[VALUE], 1e-8), (seed, lam, limit)
+            assert np.all(share[point.feature == KINK] <= 1.0)
+
+
+def test_merging_equal_rows_changes_nothing():
+    rng = np.random.default_rng(5)
+    X, y = rng.integers(0, 2, (60, 5)).astype(float), np.where(rng.random(60) < 0.5, 1.0, -1.0)
+    rows = make_rows(X, y, np.full(60, 2.0), np.zeros(60, np.int8), (0.0, EPS))
+    merged = Grouping(rows).on(np.array([1, 3]))
+    assert len(merged.y) <= 8 < len(rows.y) <= 60
+    assert np.sum(merged.cost) == np.sum(rows.cost) == 120.0
+    w, b = np.array([0.3, -1.2]), 0.4
+    wide = np.zeros(5)
+    wide[[1, 3]] = w
+    assert close(primal_value(merged, w, b), primal_value(rows, wide, b))
+
+
+def test_fixing_keeps_the_best_support():
+    """A feature is only decided by a dual point if the other choice reaches the target: check against brute force."""
+    for seed in range(80):
+        _, X, y, cost, asked = random_problem(seed)
+        asked = {k: v for k, v in asked.items() if k in {"budget", "alpha"}}
+        best = brute_force(X, y, cost, **asked)
+        target = 1.05 * best + 1e-6
+        node, task = _bounded(X, y, cost, **asked)
+        if node.bound >= target:
+            continue
+        kind = fix(task, node, target)
+        for j in np.flatnonzero(kind != MAY):
+            other = {"never": [j]} if kind[j] == MUST else {"must": [j]}
+            assert brute_force(X, y, cost, **asked, **other) >= target * (1 - 1e-9), (seed, j)
+        assert set(np.unique(kind)) <= {NEVER, MUST, MAY}
+
+
+def _bounded(X, y, cost, *, budget, alpha=None):
+    from margotree.engines.subset.relaxation import first_price, relax
+
+    rows = make_rows(X, y, cost, np.zeros(len(y), np.int8), (0.0, EPS))
+    kind = np.full(X.shape[1], MAY, np.int8)
+    price = math.inf if alpha is None else alpha
+    task = Task(rows=rows, kind=kind, budget=budget, alpha=price, limit=math.inf, stop=lambda: False)
+    point = new_point(len(rows.y), X.shape[1])
+    return relax(task, kind, point, first_price(task), math.inf, 20), task

@@ -152,9 +152,9 @@ def best_value(problem: Problem) -> float:
             return at_node(key, S, None)
         sides = [frozenset(c) for size in range(len(S) + 1) for c in combinations(sorted(S), size)]
         below = {right: best(topology.left(t), S - right) + best(topology.right(t), right) for right in sides}
-        least = math.inf
+        least, unrouted = math.inf, at_node(key, S, None)
         for right in sorted(sides, key=below.__getitem__):
-            if below[right] >= least:  # the node itself only adds to it
+            if below[right] + unrouted >= least:  # routing rows only make the node dearer
                 break
             least = min(least, below[right] + at_node(key, S, right))
         return least

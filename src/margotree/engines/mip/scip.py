@@ -123,7 +123,10 @@ def _finite(bound: FloatArray) -> list[float | None]:
 
 
 def _set_options(model: Any, job: Job) -> None:
-    model.setParam("numerics/feastol", job.mip.tolerance)
+    # its LP solver goes down to 1e-10 and complains on stderr beyond; in trouble SCIP asks for a thousandth of this
+    tolerance = max(job.mip.tolerance, 1e-7)
+    model.setParam("numerics/feastol", tolerance)
+    model.setParam("constraints/nonlinear/tightenlpfeastol", tolerance > 1e-7)
     # the watch handles Ctrl-C; SCIP's handler would take the signal away from it
     model.setParam("misc/catchctrlc", False)
     # the NLP relaxation only feeds heuristics, and the Ipopt in some ARM wheels dies of illegal instructions

@@ -80,7 +80,7 @@ def convex_qp(P: np.ndarray, q: np.ndarray, G: np.ndarray, g: np.ndarray) -> flo
         correction, target = np.zeros(len(s)), 0.0
         for phase in ("predict", "correct"):
             complement = s * lam + correction - target
-            move = np.linalg.solve(K, -np.concatenate([dual_residual, primal_residual + complement / lam]))
+            move = _solve(K, -np.concatenate([dual_residual, primal_residual + complement / lam]))
             dx, dlam = move[: len(q)], move[len(q) :]
             ds = -(complement + s * dlam) / lam
             step = _to_the_wall(s, ds), _to_the_wall(lam, dlam)
@@ -91,6 +91,13 @@ def convex_qp(P: np.ndarray, q: np.ndarray, G: np.ndarray, g: np.ndarray) -> flo
         length = 0.995 * min(step)
         x, s, lam = x + length * dx, s + length * ds, lam + length * dlam
     raise AssertionError(f"the oracle did not converge: gap {s @ lam}, residual {worst}")
+
+
+def _solve(K: np.ndarray, rhs: np.ndarray) -> np.ndarray:
+    try:
+        return np.linalg.solve(K, rhs)
+    except np.linalg.LinAlgError:  # degenerate at the last step: any solution is good enough there
+        return np.linalg.lstsq(K, rhs, rcond=None)[0]
 
 
 def _to_the_wall(v: np.ndarray, dv: np.ndarray) -> float:

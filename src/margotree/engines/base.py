@@ -66,6 +66,9 @@ class Engine(ABC, Generic[P]):
     def version(self) -> str:
         """Version of the engine or of the solver behind it."""
 
+    def prepare(self, problem: TrainingProblem) -> None:
+        """Whatever must not count against the time limit, such as compiling for this kind of problem."""
+
     def refuses(self, problem: P) -> str | None:
         """None if the engine takes this problem, else the reason."""
         if problem.model not in self.models:

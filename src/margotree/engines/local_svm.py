@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import cache
 
 import numpy as np
 from numpy.typing import NDArray
 
 from margotree.engines.band import leave_band, right_of
 from margotree.engines.base import Answer, Engine
+from margotree.engines.kernels.jit import compiling
 from margotree.engines.node import solve_node
 from margotree.engines.subset import best_subset
+from margotree.engines.tiny import tiny_problem
 from margotree.engines.watch import Watch
-from margotree.problem import Problem, Splits, topology
+from margotree.problem import Problem, Splits, TrainingProblem, topology
 from margotree.problem.problem import FloatArray
 from margotree.solution import Stopped
 
@@ -44,6 +47,9 @@ class LocalSVM(Engine):
 
         return __version__
 
+    def prepare(self, problem: TrainingProblem) -> None:
+        _compile(getattr(problem, "model", "margot"))
+
     def search(self, problem: Problem, watch: Watch, start: Splits | None) -> Answer:
         """Train the nodes level by level; a start is of no use to a greedy method and is ignored."""
         w = np.zeros((problem.n_nodes, problem.n_features))
@@ -62,6 +68,13 @@ class LocalSVM(Engine):
             watch.report("local_svm", nodes=t + 1, open_nodes=problem.n_nodes - t - 1)
         stopped = Stopped.INTERRUPTED if watch.interrupted else Stopped.HEURISTIC
         return Answer(splits=Splits(w=w, b=b), stopped=stopped, nodes=problem.n_nodes, warnings=tuple(warnings))
+
+
+@cache
+def _compile(model: str) -> None:
+    """Train a tiny tree, so that everything is compiled or loaded from the cache."""
+    with compiling():
+        LocalSVM().search(tiny_problem(model), Watch(), None)
 
 
 def fit_node(problem: Problem, t: int, rows: NDArray[np.int64], watch: Watch) -> NodeFit:

@@ -87,6 +87,9 @@ def train(
     listener: Listener | None = None,
 ) -> Solution:
     """Any problem on a given engine, started from nothing, from a tree or from what another engine finds first."""
+    for one in (engine, start):
+        if isinstance(one, Engine):
+            one.prepare(problem)
     watch = Watch(limits, listener)
     with ctrl_c(watch):
         if not isinstance(start, Engine):

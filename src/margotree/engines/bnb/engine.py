@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from functools import cache
 
 import numpy as np
 
@@ -10,8 +11,10 @@ from margotree.engines.base import Answer, Engine
 from margotree.engines.bnb.improve import improve
 from margotree.engines.bnb.margot import MargotBrancher, Tactics, merge_duplicates
 from margotree.engines.bnb.search import Search
+from margotree.engines.kernels.jit import compiling
+from margotree.engines.tiny import tiny_problem
 from margotree.engines.watch import Watch
-from margotree.problem import Problem, Splits, evaluate
+from margotree.problem import Problem, Splits, TrainingProblem, evaluate
 
 #: Share of the time that better incumbents may take before the search begins.
 _IMPROVE_SHARE = 0.1
@@ -36,6 +39,9 @@ class BranchAndBound(Engine):
             return "bnb does not bound weights (max_weight)"
         return super().refuses(problem)
 
+    def prepare(self, problem: TrainingProblem) -> None:
+        _compile()
+
     def search(self, problem: Problem, watch: Watch, start: Splits | None) -> Answer:
         merged, _ = merge_duplicates(problem)
         first = start if start is not None else trivial_tree(problem)
@@ -52,6 +58,13 @@ class BranchAndBound(Engine):
             f0=allowed_value(merged, first),
             f1=search.f1,
         )
+
+
+@cache
+def _compile() -> None:
+    """Solve a tiny problem, so that everything is compiled or loaded from the cache."""
+    with compiling():
+        BranchAndBound().search(tiny_problem("margot"), Watch(), None)
 
 
 def _starts(problem: Problem, start: Splits | None) -> list[Splits]:

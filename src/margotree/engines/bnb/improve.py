@@ -26,10 +26,11 @@ _SHUFFLES = 6
 def improve(brancher: MargotBrancher, starts: list[Splits], watch: Watch) -> Splits:
     """The best tree found around several starts before the neighbourhoods are used up or the watch runs out."""
     worker, rng = brancher.worker(), np.random.default_rng(watch.limits.seed)
+    shuffles = _SHUFFLES if brancher.problem.depth > 1 else 0  # a stump has nobody to let go
     value = {id(tree): evaluate(brancher.problem, tree).objective for tree in starts}
     best = min(starts, key=lambda tree: value[id(tree)])
     for k, tree in enumerate(sorted(starts, key=lambda tree: value[id(tree)])):
-        found = _climb(brancher, worker, tree, watch, rng, _SHUFFLES if k == 0 else 0)
+        found = _climb(brancher, worker, tree, watch, rng, shuffles if k == 0 else 0)
         best = min(best, found, key=lambda tree: evaluate(brancher.problem, tree).objective)
     return best
 
@@ -90,7 +91,7 @@ def _let_go(
         at[members[better]] = t
         promise[members[better]] = gain[better]
     if noise:
-        promise += noise * np.std(promise[np.isfinite(promise)]) * rng.standard_normal(len(promise))
+        promise += noise * np.std(promise) * rng.standard_normal(len(promise))
     chosen = np.argsort(-promise, kind="stable")[:size]
     place[chosen] = at[chosen]
     return place

@@ -81,12 +81,13 @@ class MargotWorker:
     def stop(self) -> None:
         self.pool.work[1, 1] = 1.0
 
-    def dive(self, record: Record, shared: FloatArray) -> Dive:
+    def dive(self, record: Record, shared: FloatArray, most: float = math.inf) -> Dive:
         codes, floats = record.data
+        steps = int(min(most, self.brancher.tactics.steps))
         self.in_floats[: len(floats)] = floats
         counters = np.zeros(4, np.int64)
         end, bound = kernel.plunge(
-            self.pool, codes, self.in_floats, record.bound, shared, self.brancher.tactics.steps, self.options,
+            self.pool, codes, self.in_floats, record.bound, shared, steps, self.options,
             self.codes, self.floats, self.used, self.bounds, counters,
         )  # fmt: skip
         left = [self._record(p) for p in range(counters[kernel.EMITTED])]

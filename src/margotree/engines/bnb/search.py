@@ -48,7 +48,7 @@ class Dive:
 
 
 class Worker(Protocol):
-    def dive(self, record: Record, shared: FloatArray) -> Dive: ...
+    def dive(self, record: Record, shared: FloatArray, most: float = ...) -> Dive: ...
 
     def stop(self) -> None: ...
 
@@ -73,6 +73,7 @@ class Search:
         self.reason: Stopped | None = None
         self.failure: BaseException | None = None
         self._queue: list[tuple[float, int, Record]] = []
+        self._stack: list[Record] = []
         self._in_flight: dict[int, float] = {}
         self._pushed = 0
         self._turn = threading.Condition()
@@ -97,12 +98,13 @@ class Search:
 
     @property
     def open_nodes(self) -> int:
-        return len(self._queue)
+        return len(self._queue) + len(self._stack)
 
     def _bound(self) -> float:
         queued = self._queue[0][0] if self._queue else math.inf
+        stacked = min((r.bound for r in self._stack), default=math.inf)
         flying = min(self._in_flight.values(), default=math.inf)
-        return min(queued, flying, self.unresolved, float(self.shared[CUTOFF]))
+        return min(queued, stacked, flying, self.unresolved, float(self.shared[CUTOFF]))
 
     def _cutoff(self) -> float:
         # A shade inside the target, so that closing everything at the cut-off meets it in spite of rounding.
@@ -112,7 +114,7 @@ class Search:
         next_report = 0.0
         while any(t.is_alive() for t in threads):
             threads[0].join(0.02) if threads[0].is_alive() else threads[-1].join(0.02)
-            reason = self.watch.must_stop(self.steps)
+            reason = self.watch.must_stop()
             if reason is not None and self.reason is None:
                 self._stop(reason)
             if self.reason is not None or self.failure is not None:
@@ -124,9 +126,7 @@ class Search:
 
     def _stop(self, reason: Stopped) -> None:
         with self._turn:
-            self.reason = self.reason or reason
-            self.shared[STOP] = 1.0
-            self._turn.notify_all()
+            self._halt(reason)
 
     def _report(self) -> None:
         self.watch.report(
@@ -136,7 +136,7 @@ class Search:
     def _work(self, k: int, worker: Worker) -> None:
         try:
             while (record := self._take(k)) is not None:
-                dive = worker.dive(record, self.shared)
+                dive = worker.dive(record, self.shared, self.watch.limits.nodes - self.steps)
                 self._absorb(k, record, dive)
         except BaseException as failure:  # handed to the supervising thread, which raises it
             self.failure = failure
@@ -145,9 +145,11 @@ class Search:
     def _take(self, k: int) -> Record | None:
         with self._turn:
             while True:
+                if self.steps >= self.watch.limits.nodes and (self._queue or self._stack):
+                    self._halt(Stopped.NODES)
                 if self.shared[STOP]:
                     return None
-                if self._queue:
+                if self._queue or self._stack:
                     record = self._pop()
                     if record.bound < self.shared[CUTOFF]:
                         self._in_flight[k] = record.bound
@@ -159,17 +161,14 @@ class Search:
                 self._turn.wait()
 
     def _pop(self) -> Record:
-        # Short of memory, the records with the highest bounds go first: they close soonest.
-        if self.memory > self.watch.limits.memory:
-            position = max(range(len(self._queue)), key=lambda p: self._queue[p][0])
-            _, _, record = self._queue[position]
-            self._queue[position] = self._queue[-1]
-            self._queue.pop()
-            heapq.heapify(self._queue)
-        else:
-            _, _, record = heapq.heappop(self._queue)
+        record = self._stack.pop() if self._stack else heapq.heappop(self._queue)[2]
         self.memory -= record.nbytes
         return record
+
+    def _halt(self, reason: Stopped) -> None:
+        self.reason = self.reason or reason
+        self.shared[STOP] = 1.0
+        self._turn.notify_all()
 
     def _absorb(self, k: int, record: Record, dive: Dive) -> None:
         values = [(self.value(tree), tree) for tree in dive.trees]
@@ -182,9 +181,8 @@ class Search:
             del self._in_flight[k]
             if math.isnan(self.f1):
                 self.f1 = self.best
-            if self.memory > 1.2 * self.watch.limits.memory:
-                self.reason = self.reason or Stopped.MEMORY
-                self.shared[STOP] = 1.0
+            if self.memory > 1.5 * self.watch.limits.memory:
+                self._halt(Stopped.MEMORY)
             self._turn.notify_all()
 
     def _offer(self, value: float, tree: Splits) -> None:
@@ -193,8 +191,12 @@ class Search:
             self.shared[CUTOFF] = self._cutoff()
 
     def _push(self, records: list[Record]) -> None:
-        for record in records:
-            if record.bound < self.shared[CUTOFF]:
+        worth_keeping = [r for r in records if r.bound < self.shared[CUTOFF]]
+        if self.memory > self.watch.limits.memory:
+            # Short of memory, go deep: the highest bounds first, they close soonest.
+            self._stack += sorted(worth_keeping, key=lambda r: r.bound)
+        else:
+            for record in worth_keeping:
                 self._pushed += 1
                 heapq.heappush(self._queue, (record.bound, self._pushed, record))
-                self.memory += record.nbytes
+        self.memory += sum(r.nbytes for r in worth_keeping)

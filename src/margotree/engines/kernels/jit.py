@@ -2,11 +2,36 @@
 
 from __future__ import annotations
 
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import partial
+from typing import Any
 
 from numba import njit
 
 #: For functions that Python calls.
-kernel = partial(njit, cache=True, nogil=True, error_model="numpy")
+kernel: Any = partial(njit, cache=True, nogil=True, error_model="numpy")
 #: For functions that only kernels call: without the wrapper that unpacks Python arguments, which takes long to compile.
-inner = partial(kernel, no_cpython_wrapper=True, no_cfunc_wrapper=True)
+#: The cached entry point contains them.  Python must not call them.
+inner: Any = partial(njit, nogil=True, error_model="numpy", no_cpython_wrapper=True, no_cfunc_wrapper=True)
+
+#: Seconds after which loading from the cache can no longer be what takes so long.
+_PATIENCE = 4.0
+
+
+@contextmanager
+def compiling() -> Iterator[None]:
+    """Around a first call of kernels: if it takes long, say on stderr what is going on."""
+    notice = threading.Timer(_PATIENCE, _say)
+    notice.daemon = True
+    notice.start()
+    try:
+        yield
+    finally:
+        notice.cancel()
+
+
+def _say() -> None:
+    print("margotree: compiling its kernels, once per installation; this takes about a minute", file=sys.stderr)

@@ -42,6 +42,8 @@ class Adapter(ABC):
     install: str
     #: The kinds of model it takes, see :attr:`MipModel.kind`.
     kinds: frozenset[str] = frozenset({"MILP"})
+    #: What its node counter shows while it works on the root.
+    at_root: int = 0
 
     def missing(self) -> str | None:
         """None if the solver is installed, else what to do.  Imports nothing."""
@@ -69,7 +71,10 @@ class Adapter(ABC):
         if (reason := watch.must_stop()) is not None:
             return MipResult(x=None, stopped=reason)
         job = Job(mip=mip.scaled(), watch=watch, gap=gap, threads=max(1, threads), start=start, seed=seed % 2**31)
-        return self._run(job, Progress(self.name, mip.scale))
+        result = self._run(job, Progress(self.name, mip.scale, self.at_root))
+        if result.stopped is Stopped.INTERRUPTED:
+            watch.interrupt()  # some solvers take Ctrl-C before Python sees it; pass it on
+        return result
 
     @abstractmethod
     def _run(self, job: Job, progress: Progress) -> MipResult:
@@ -86,8 +91,8 @@ class Adapter(ABC):
 class Progress:
     """What a running solver last said, in the model's own units; written by its thread, read by the one that waits."""
 
-    def __init__(self, phase: str, scale: float = 1.0) -> None:
-        self.phase, self.scale = phase, scale
+    def __init__(self, phase: str, scale: float = 1.0, at_root: int = 0) -> None:
+        self.phase, self.scale, self.at_root = phase, scale, at_root
         self.incumbent, self.bound, self.nodes, self.open_nodes = math.inf, -math.inf, 0, 0
         self.f0 = self.f1 = math.nan
         self._told: tuple[float, float] = (math.nan, math.nan)
@@ -96,11 +101,11 @@ class Progress:
     def note(
         self, *, incumbent: float = math.inf, bound: float = -math.inf, nodes: int = 0, open_nodes: int = 0
     ) -> None:
-        """Take over what the solver says; solutions found while ``nodes <= 1`` belong to the root."""
+        """Take over what the solver says; what it finds while it counts no node but the root belongs to the root."""
         if abs(incumbent) < HUGE and incumbent / self.scale < self.incumbent:
             self.incumbent = float(incumbent) / self.scale
             self.f0 = self.incumbent if math.isnan(self.f0) else self.f0
-        if nodes <= 1:
+        if nodes <= self.at_root:
             self.f1 = self.incumbent if math.isfinite(self.incumbent) else math.nan
         if abs(bound) < HUGE:
             self.bound = max(self.bound, float(bound) / self.scale)

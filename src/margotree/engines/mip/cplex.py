@@ -140,8 +140,6 @@ def _translate(model: Any, mip: MipModel, watch: Watch, progress: Progress) -> M
     answer, is_mip = model.solution, bool(np.any(mip.integer))
     found = answer.is_primal_feasible()
     stopped = why_stopped(watch, _STATUS.get(answer.get_status(), Stopped.STALLED))
-    if stopped is Stopped.INTERRUPTED:
-        watch.interrupt()  # CPLEX takes Ctrl-C before Python sees it; pass it on
     value = answer.get_objective_value() if found else math.inf
     best = answer.MIP.get_best_objective() if is_mip else (value if stopped is Stopped.SOLVED else -math.inf)
     progress.note(incumbent=value, bound=best, nodes=answer.progress.get_num_nodes_processed())

@@ -105,12 +105,12 @@ def _answer(form: Formulation, result: MipResult, first: Splits, gap: float) -> 
     tree = _polished(form, result)
     best = _better(form.problem, first, tree)
     objective = evaluate(form.problem, best).objective
-    stopped, bound, warnings = _bound(form, result, objective)
+    constants = form.constants
+    stopped, bound, warnings = honest_bound(
+        result, objective, floor=constants.floor, size=form.mip.size, restriction=constants.restriction, gap=gap
+    )
     if result.x is not None and tree is None:
         warnings.append("no tree routes the samples as the solver's answer does (its tolerances do); kept the start")
-    if stopped is Stopped.SOLVED and relative_gap(objective, bound) > max(gap, 10 * SAFETY):
-        stopped = Stopped.STALLED
-        warnings.append(f"the solver calls it solved at {result.objective:.6g}; its tolerances leave this gap")
     warnings += _constants_warnings(form, best)
     return Answer(
         splits=best,
@@ -119,21 +119,36 @@ def _answer(form: Formulation, result: MipResult, first: Splits, gap: float) -> 
         nodes=result.nodes,
         f0=result.f0,
         f1=result.f1,
-        restriction=form.constants.restriction,
+        restriction=constants.restriction,
         warnings=tuple(warnings),
     )
 
 
-def _bound(form: Formulation, result: MipResult, objective: float) -> tuple[Stopped, float, list[str]]:
-    """The solver's bound, less its tolerances, never below what is known without it."""
-    floor = form.constants.floor
+def honest_bound(
+    result: MipResult, objective: float, *, floor: float, size: float, restriction: str = "", gap: float
+) -> tuple[Stopped, float, list[str]]:
+    """Why a solver stopped, its bound less its tolerances, and warnings, for a tree of value ``objective``.
+
+    The bound is never below ``floor``, which is known without the solver; ``size`` is the model's hint at what the
+    objective is about.  A solver that calls it solved while the tree misses ``gap`` has stalled.
+    """
+    stopped, bound, warnings = _bound(result, objective, floor, size, restriction)
+    if stopped is Stopped.SOLVED and relative_gap(objective, bound) > max(gap, 10 * SAFETY):
+        stopped = Stopped.STALLED
+        warnings.append(f"the solver calls it solved at {result.objective:.6g}; its tolerances leave this gap")
+    return stopped, bound, warnings
+
+
+def _bound(
+    result: MipResult, objective: float, floor: float, size: float, restriction: str
+) -> tuple[Stopped, float, list[str]]:
     if not math.isfinite(result.bound):
         return result.stopped, floor, []
-    slack = SAFETY * max(objective, abs(result.bound)) + _ABSOLUTE * form.mip.size
+    slack = SAFETY * max(objective, abs(result.bound)) + _ABSOLUTE * size
     bound = max(floor, result.bound - slack)
     if bound <= objective + slack:
         return result.stopped, min(bound, objective), []
-    if form.constants.restriction:
+    if restriction:
         return result.stopped, objective, ["the tree lies outside the constants and below the bound under them"]
     doubt = f"the solver's bound {bound:.10g} contradicts a tree of value {objective:.10g} and was dropped"
     return Stopped.STALLED, floor, [doubt]

@@ -33,6 +33,7 @@ class ScipAdapter(Adapter):
     package = "pyscipopt"
     install = "pip install pyscipopt"
     kinds = frozenset({"MILP", "MIQP", "MIQCP"})
+    at_root = 1
 
     def version(self) -> str:
         import pyscipopt

@@ -70,7 +70,7 @@ def choose(pool: Pool, cand: NDArray[np.int64]) -> int:
         same = path_cost(pool, headed(pool, t, i), i)
         if in_band(pool.h[pool.slot[t], i], pool.eps):
             same += NOMINAL * pool.cost[t, i]
-        if same <= TOL * pool.cost[t, i]:
+        if same == 0.0:
             continue
         flip = flip_estimate(pool, t, i) + FLOOR * pool.cost[t, i]
         pool.guess[0, i] = same

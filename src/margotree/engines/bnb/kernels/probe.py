@@ -36,7 +36,9 @@ def path_cost(pool: Pool, t: int, i: int) -> float:
         h = pool.h[s, i]
         if pool.cnt[s, N_ITEMS] == 0:
             return total + NOMINAL * pool.cost[t, i]
-        total += pool.cost[t, i] * max(0.0, 1.0 - pool.y[i] * h)
+        hinge = 1.0 - pool.y[i] * h
+        if hinge > TOL:
+            total += pool.cost[t, i] * hinge
         if 2 * t + 1 < T and in_band(h, pool.eps):
             total += NOMINAL * pool.cost[t, i]
         t = 2 * t + 2 if h >= -TOL else 2 * t + 1

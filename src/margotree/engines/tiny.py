@@ -1,0 +1,15 @@
+"""A problem of a few points, solved to have everything compiled before a clock starts."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from margotree.problem import Problem
+
+_TERMS: dict[str, dict[str, Any]] = {"margot": {}, "hfs": {"budget": 1}, "sfs": {"budget": 1, "alpha": 0.1}}
+
+
+def tiny_problem(model: str) -> Problem:
+    """Five points that no single split gets right."""
+    X = [[0.0, 0.0], [0.0, 1.0], [1.0, 0.0], [1.0, 1.0], [0.4, 0.6]]
+    return Problem.make(X, [1.0, -1.0, -1.0, 1.0, 1.0], depth=2, C=1.0, **_TERMS[model])

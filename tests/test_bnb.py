@@ -1,0 +1,184 @@
+"""The exact engine against brute force, and the laws of its search."""
+
+import itertools
+import signal
+import threading
+import time
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from margotree.engines import Limits, Watch, solve
+from margotree.engines.bnb.engine import BranchAndBound, trivial_tree
+from margotree.engines.bnb.kernels.record import load
+from margotree.engines.bnb.margot import MargotBrancher, Tactics, merge_duplicates
+from margotree.engines.bnb.search import Search
+from margotree.problem import Problem, evaluate
+from margotree.solution import Proved, Stopped, verify
+from oracles import best_value
+
+TIGHT = Limits(gap=1e-7)
+
+
+def random_problem(seed, m, n=2, depth=2, *, grid=None):
+    """Small and nasty: weights, C over six decades, and on a grid many equal points with either label."""
+    rng = np.random.default_rng(seed)
+    grid = seed % 3 == 0 if grid is None else grid
+    X = rng.integers(0, 3, (m, n)) / 2.0 if grid else rng.random((m, n))
+    y = rng.choice([-1.0, 1.0], m)
+    weight = rng.choice([1.0, 1.0, 2.0, 0.5], m)
+    C = 10.0 ** rng.integers(-3, 4, depth)
+    return Problem.make(X, y, depth=depth, C=C, weight=weight)
+
+
+def bnb(problem, limits=TIGHT, tactics=None, start=None):
+    solution = BranchAndBound(tactics).solve(problem, Watch(limits), start)
+    verify(problem, solution)
+    return solution
+
+
+@pytest.mark.parametrize(("depth", "m"), [(1, 10), (2, 7), (3, 5)])
+@pytest.mark.parametrize("seed", range(12))
+def test_agrees_with_brute_force(seed, depth, m):
+    problem = random_problem(100 * depth + seed, m, depth=depth)
+    best = best_value(problem)
+    certificate = bnb(problem).certificate
+    assert certificate.proved is Proved.OPTIMAL
+    assert certificate.objective == pytest.approx(best, rel=1e-6, abs=1e-6)
+    assert certificate.bound <= best * (1 + 1e-7) + 1e-9
+
+
+@pytest.mark.parametrize("block", range(20))
+def test_no_bound_above_the_optimum(block):
+    """2,000 random instances, each stopped after 0 to 3 steps: whatever is claimed then must lie below brute force."""
+    for seed in range(100 * block, 100 * block + 100):
+        problem = random_problem(seed, 3 + seed % 3, n=1 + seed % 2, depth=1 + (seed // 7) % 2)
+        best = best_value(problem)
+        tactics = Tactics(steps=1, improve=False)
+        early = bnb(problem, Limits(gap=1e-7, nodes=seed % 4), tactics).certificate
+        assert early.bound <= best + 1e-6 * (1 + best)
+        final = bnb(problem, TIGHT, tactics).certificate
+        assert final.bound <= best + 1e-6 * (1 + best)
+        assert final.objective == pytest.approx(best, rel=1e-6, abs=1e-6)
+
+
+@given(seed=st.integers(0, 10**6), depth=st.integers(2, 3))
+@settings(max_examples=40, deadline=None)
+def test_a_bound_never_drops_from_parent_to_child(seed, depth):
+    problem, _ = merge_duplicates(random_problem(seed, 25, n=3, depth=depth))
+    brancher = MargotBrancher(problem, Tactics(steps=1))
+    worker = brancher.worker()
+    shared = np.array([evaluate(problem, trivial_tree(problem)).objective, 0.0])
+    records = [brancher.root()]
+    for _ in range(30):
+        if not records:
+            break
+        parent = records.pop()
+        for child in worker.dive(parent, shared).left:
+            assert child.bound >= parent.bound
+            # Solved anew from its record, the child is worth at least what it was put aside with.
+            load(worker.pool, child.data[0], np.concatenate([child.data[1], np.zeros(99)]))
+            records.append(child)
+
+
+@given(seed=st.integers(0, 10**6))
+@settings(max_examples=15, deadline=None)
+def test_order_of_samples_does_not_matter(seed):
+    problem = random_problem(seed, 12)
+    order = np.random.default_rng(seed).permutation(12)
+    shuffled = Problem.make(
+        problem.X[order], problem.y[order], depth=2, C=problem.C, weight=problem.weight[order]
+    )
+    one, two = bnb(problem).certificate.objective, bnb(shuffled).certificate.objective
+    assert one == pytest.approx(two, rel=1e-5, abs=1e-7)
+
+
+@given(seed=st.integers(0, 10**6))
+@settings(max_examples=15, deadline=None)
+def test_equal_samples_are_one_heavier_sample(seed):
+    problem = random_problem(seed, 14, grid=True)
+    merged, stands_for = merge_duplicates(problem)
+    assert merged.n_samples <= problem.n_samples
+    np.testing.assert_array_equal(merged.X[stands_for], problem.X)
+    np.testing.assert_array_equal(merged.y[stands_for], problem.y)
+    tree = bnb(problem).splits
+    assert evaluate(merged, tree).objective == pytest.approx(evaluate(problem, tree).objective, rel=1e-9)
+
+
+def hard_problem(m=150, n=6, seed=1, C=(0.3, 1.0)):
+    """No structure at all: far from solved within a few seconds."""
+    rng = np.random.default_rng(seed)
+    return Problem.make(rng.random((m, n)), rng.choice([-1.0, 1.0], m), depth=2, C=C)
+
+
+def test_one_thread_is_reproducible_to_the_bit():
+    problem = hard_problem(m=40)
+    one, two = (bnb(problem, Limits(nodes=400)) for _ in range(2))
+    assert one.certificate.nodes == two.certificate.nodes
+    assert one.certificate.bound == two.certificate.bound
+    np.testing.assert_array_equal(one.splits.w, two.splits.w)
+
+
+def test_two_threads_find_the_same_value():
+    problem = random_problem(3, 14, n=3)
+    one, two = bnb(problem), bnb(problem, Limits(gap=1e-7, n_jobs=2))
+    assert two.certificate.proved is Proved.OPTIMAL
+    assert one.certificate.objective == pytest.approx(two.certificate.objective, rel=1e-6)
+
+
+def test_node_limit_holds_and_claims_nothing():
+    certificate = bnb(hard_problem(), Limits(nodes=50), Tactics(steps=10)).certificate
+    assert certificate.stopped is Stopped.NODES
+    assert certificate.proved is Proved.WITHIN_GAP
+    assert certificate.nodes == 50
+    assert 0 < certificate.bound < certificate.objective
+
+
+def test_time_limit_holds():
+    bnb(random_problem(0, 5))  # compiled before the clock starts
+    began = time.perf_counter()
+    certificate = bnb(hard_problem(), Limits(time=1.0)).certificate
+    assert time.perf_counter() - began < 4.0
+    assert certificate.stopped is Stopped.TIME
+    assert certificate.proved is not Proved.OPTIMAL
+
+
+def test_memory_limit_holds_and_the_search_goes_on():
+    """Above the limit the search goes deep instead of wide, and its bound stays valid."""
+    problem = hard_problem(m=40)
+    free = bnb(problem, Limits(nodes=3000))
+    watch = Watch(Limits(nodes=3000, memory=1e5))
+    search = Search(MargotBrancher(problem), lambda t: evaluate(problem, t).objective, watch, free.splits)
+    stopped = search.run()
+    assert stopped is Stopped.NODES
+    assert 1e4 < search.memory < 1.5e5
+    assert 0 < search.bound <= free.certificate.objective
+
+
+def test_interruption_returns_the_incumbent():
+    problem = hard_problem()
+    bnb(random_problem(0, 5))
+    timer = threading.Timer(0.7, signal.raise_signal, (signal.SIGINT,))
+    timer.start()
+    solution = solve(problem, engine="bnb", limits=Limits(time=60), start=None)
+    timer.join()
+    assert solution.certificate.stopped is Stopped.INTERRUPTED
+    assert evaluate(problem, solution.splits).feasible
+
+
+def test_progress_tells_incumbent_bound_and_nodes():
+    events = []
+    solve(hard_problem(), engine="bnb", limits=Limits(time=2), start=None, listener=events.append)
+    last = [e for e in events if e.phase == "search"][-1]
+    assert last.incumbent < np.inf and last.bound > 0 and last.nodes > 0 and last.open_nodes > 0
+    bounds = [e.bound for e in events if e.phase == "search"]
+    assert all(b >= a - 1e-9 for a, b in itertools.pairwise(bounds))
+
+
+def test_a_start_is_never_made_worse():
+    problem = hard_problem(m=60)
+    start = trivial_tree(problem)
+    solution = bnb(problem, Limits(nodes=1), Tactics(improve=False), start)
+    assert solution.certificate.objective <= evaluate(problem, start).objective

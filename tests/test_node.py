@@ -1,0 +1,151 @@
+"""The node kernel against its slow twin, and the laws it must keep."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from margotree.engines.kernels import pivot
+from margotree.engines.kernels.state import VALUE, NodeState, add_item, new_state
+from margotree.engines.node import solve_node
+from oracles import node_value
+
+EPS = 1e-3
+
+
+def instance(seed, m=None, n=None, grid=False):
+    rng = np.random.default_rng(seed)
+    m = m or int(rng.integers(2, 14))
+    n = n or int(rng.integers(1, 5))
+    X = rng.integers(0, 3, (m, n)) / 2.0 if grid else rng.random((m, n))
+    y = rng.choice([-1.0, 1.0], m)
+    cost = 10.0 ** rng.integers(-5, 6) * rng.choice([0.5, 1.0, 2.0], m)
+    side = rng.choice([-1, 0, 0, 1], m).astype(np.int8)
+    return X, y, cost, side
+
+
+@pytest.mark.parametrize("grid", [False, True])
+@pytest.mark.parametrize("seed", range(60))
+def test_value_equals_the_slow_twin(seed, grid):
+    X, y, cost, side = instance(seed, grid=grid)
+    slow = node_value(X, y, cost, side, eps=EPS)
+    found = solve_node(X, y, cost, side=side, eps=EPS)
+    assert found.feasible == np.isfinite(slow)
+    if found.feasible:
+        assert found.value == pytest.approx(slow, rel=1e-6, abs=1e-7)
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_weight_limit_equals_the_slow_twin(seed):
+    X, y, cost, _ = instance(seed)
+    limit = [0.3, 1.0, 5.0][seed % 3]
+    found = solve_node(X, y, cost, max_weight=limit)
+    assert np.max(np.abs(found.w)) <= limit * (1 + 1e-9)
+    assert found.value == pytest.approx(node_value(X, y, cost, max_weight=limit), rel=1e-6, abs=1e-7)
+
+
+@given(seed=st.integers(0, 10**6), grid=st.booleans())
+@settings(max_examples=150, deadline=None)
+def test_value_and_bound_meet_and_rows_hold(seed, grid):
+    X, y, cost, side = instance(seed, m=30, n=4, grid=grid)
+    side[5:] = 0
+    found = solve_node(X, y, cost, side=side, eps=EPS)
+    if not found.feasible:
+        return
+    h = X @ found.w + found.b
+    slack = 1e-9 * (1 + abs(found.b) + np.sum(np.abs(found.w)))
+    assert np.all(h[side > 0] >= -slack)
+    assert np.all(h[side < 0] <= slack - EPS)
+    recomputed = 0.5 * found.w @ found.w + cost @ np.maximum(0, 1 - y * h)
+    assert found.value == pytest.approx(recomputed, rel=1e-12)
+    assert found.bound <= found.value
+    assert found.value - found.bound <= 1e-8 * (1 + found.value)
+
+
+@given(seed=st.integers(0, 10**6))
+@settings(max_examples=60, deadline=None)
+def test_weak_duality_at_every_pivot(seed):
+    """Stopped anywhere, the dual value is below the value of every hyperplane, and it never falls."""
+    X, y, cost, _ = instance(seed, m=25, n=3)
+    rng = np.random.default_rng(seed)
+    state = new_state(X - X.mean(axis=0), np.ones(25), cost)
+    for i in range(25):
+        add_item(state, i, y[i])
+    work = np.zeros((6, state.free.size))
+    best = solve_node(X, y, cost).value
+    before = 0.0
+    for _ in range(200):
+        outcome = pivot.run(state, np.inf, 1, 1e-7, work)
+        assert state.num[VALUE] >= before - 1e-9 * (1 + abs(before))
+        assert state.num[VALUE] <= best * (1 + 1e-9) + 1e-9
+        before = state.num[VALUE]
+        if outcome == pivot.OPTIMAL:
+            break
+    assert before == pytest.approx(best, rel=1e-6, abs=1e-7)
+    for _ in range(5):
+        w, b = rng.normal(size=3), rng.normal()
+        assert before <= 0.5 * w @ w + cost @ np.maximum(0, 1 - y * (X @ w + b)) + 1e-9
+
+
+@given(seed=st.integers(0, 10**6), wrong=st.booleans())
+@settings(max_examples=80, deadline=None)
+def test_a_hard_row_never_lowers_the_value(seed, wrong):
+    """Warm from the solved parent: the jump at once, and after pivoting the same value as from cold."""
+    X, y, cost, _ = instance(seed, m=20, n=3)
+    state = new_state(X - X.mean(axis=0), np.ones(20), cost)
+    for i in range(20):
+        add_item(state, i, y[i])
+    work = np.zeros((6, state.free.size))
+    pivot.run(state, np.inf, 10**6, 1e-9, work)
+    parent = state.num[VALUE]
+    i = seed % 20
+    side = -y[i] if wrong else y[i]
+    child = NodeState(*(array.copy() for array in state))
+    pivot.harden(child, i, side, 0.0 if side > 0 else EPS)
+    assert child.num[VALUE] >= parent - 1e-12
+    pivot.run(child, np.inf, 10**6, 1e-9, work)
+    sides = np.zeros(20, np.int8)
+    sides[i] = side
+    assert child.num[VALUE] == pytest.approx(solve_node(X, y, cost, side=sides, eps=EPS).value, rel=1e-6, abs=1e-7)
+    assert child.num[VALUE] >= parent - 1e-9 * (1 + parent)
+
+
+def test_refresh_changes_nothing_at_an_optimum():
+    X, y, cost, _ = instance(5, m=40, n=4)
+    state = new_state(X - X.mean(axis=0), np.ones(40), cost)
+    for i in range(40):
+        add_item(state, i, y[i])
+    pivot.run(state, np.inf, 10**6, 1e-9, np.zeros((6, state.free.size)))
+    w, value = state.w.copy(), state.num[VALUE]
+    pivot.refresh(state)
+    np.testing.assert_allclose(state.w, w, rtol=1e-8, atol=1e-10)
+    assert state.num[VALUE] == pytest.approx(value, rel=1e-10)
+    assert state.num[VALUE] == pytest.approx(pivot.primal_value(state), rel=1e-7)
+
+
+def test_equal_points_with_opposite_labels_pay_two_each_pair():
+    X = np.zeros((6, 2))
+    y = np.array([1.0, -1, 1, -1, 1, -1])
+    found = solve_node(X, y, np.full(6, 3.0))
+    assert found.value == pytest.approx(3.0 * 6)
+    np.testing.assert_array_equal(found.w, 0)
+
+
+def test_points_that_cannot_be_separated_are_infeasible():
+    X = np.array([[0.0], [1.0], [0.5]])
+    found = solve_node(X, np.array([1.0, 1, -1]), np.ones(3), side=[1, 1, -1])
+    assert not found.feasible
+    assert found.value == np.inf
+
+
+def test_one_class_costs_nothing_and_stays_on_its_side():
+    found = solve_node(np.random.default_rng(0).random((5, 3)), -np.ones(5), np.ones(5))
+    assert found.value == 0.0 and found.b == -1.0 and not found.w.any()
+
+
+def test_a_cutoff_stops_with_a_bound_at_least_as_high():
+    X, y, cost, _ = instance(3, m=40, n=4)
+    full = solve_node(X, y, cost).value
+    cut = solve_node(X, y, cost, cutoff=full / 2)
+    assert full / 2 <= cut.bound <= full * (1 + 1e-9)
+    assert not cut.feasible

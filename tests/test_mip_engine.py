@@ -151,7 +151,7 @@ def test_rival_solvers_find_the_same_value(name, model):
 
 def refusal(engine, problem):
     try:
-        engine.solve(problem, Watch(Limits(time=1.0)))
+        engine.solve(problem, Watch(Limits(time=20.0)))
     except EngineError as error:
         return str(error)
     return None

@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 import math
+from functools import cache
 from typing import Literal
 
 import numpy as np
 
 from margotree.engines.base import Answer, Engine
+from margotree.engines.kernels.jit import compiling
 from margotree.engines.mip.adapter import Adapter
 from margotree.engines.mip.constants import Constants, derived_constants, paper_constants
 from margotree.engines.mip.formulation import Formulation, formulate
 from margotree.engines.mip.model import FloatArray, MipResult
 from margotree.engines.mip.normal import binding, normalise
 from margotree.engines.polish import polish
+from margotree.engines.tiny import tiny_problem
 from margotree.engines.watch import Watch
-from margotree.problem import Problem, Splits, evaluate
+from margotree.problem import Problem, Splits, TrainingProblem, evaluate
 from margotree.solution import Stopped, relative_gap
 
 BigM = Literal["derived", "paper"]
@@ -48,6 +51,9 @@ class MipEngine(Engine):
     def version(self) -> str:
         return self.adapter.version()
 
+    def prepare(self, problem: TrainingProblem) -> None:
+        _compile()
+
     def search(self, problem: Problem, watch: Watch, start: Splits | None) -> Answer:
         first = _first_tree(problem, start)
         value = evaluate(problem, first).objective
@@ -70,6 +76,14 @@ class MipEngine(Engine):
     def constants(self, problem: Problem, upper: float) -> Constants:
         """The constants of the model, given the value of a known tree."""
         return paper_constants(problem) if self.big_m == "paper" else derived_constants(problem, upper)
+
+
+@cache
+def _compile() -> None:
+    """Have the node kernels, which give the constants and the polish, ready before a clock starts."""
+    tiny = tiny_problem("margot")
+    with compiling():
+        derived_constants(tiny, evaluate(tiny, _first_tree(tiny, None)).objective)
 
 
 def _first_tree(problem: Problem, start: Splits | None) -> Splits:

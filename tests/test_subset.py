@@ -185,6 +185,23 @@ def test_a_feature_that_must_be_used_is_paid_for():
     assert close(forced.value, free.value + 0.5)
 
 
+def test_a_price_of_nothing_is_no_budget():
+    rng = np.random.default_rng(4)
+    X, y = rng.random((20, 4)), np.where(rng.random(20) < 0.5, 1.0, -1.0)
+    assert close(best_subset(X, y, np.ones(20), budget=1, alpha=0.0).value, solve_node(X, y, np.ones(20)).value)
+
+
+def test_a_full_memory_ends_the_search_with_a_valid_bound(monkeypatch):
+    rng = np.random.default_rng(0)
+    X = rng.random((120, 25))
+    y = np.where(X[:, :6].sum(axis=1) + rng.normal(size=120) > 3, 1.0, -1.0)
+    full = best_subset(X, y, np.full(120, 10.0), budget=1, alpha=5.0)
+    monkeypatch.setattr("margotree.engines.subset.search._MEMORY", 10_000)
+    cut = best_subset(X, y, np.full(120, 10.0), budget=1, alpha=5.0)
+    assert full.exact and not cut.exact
+    assert cut.bound <= full.value * (1 + 1e-9) <= cut.value * (1 + 2e-9)
+
+
 def test_time_runs_out_but_the_bound_holds():
     rng = np.random.default_rng(0)
     X = rng.random((120, 25))

@@ -35,11 +35,14 @@ class PseudoCosts:
             return int(may[np.argmax(share[may])])
         split = may[distance > 1e-9]
         expected = self._expected(split, share[split])
-        best, best_score = int(split[0]), -1.0
-        for k in np.argsort(-expected, kind="stable")[:_CANDIDATES]:
-            j, score = int(split[k]), float(expected[k])
-            if np.min(self._count[:, j]) < _TRUSTED:
-                score = float(_score(*gains(j)))
+        ranked = np.argsort(-expected, kind="stable")[:_CANDIDATES]
+        trusted = np.min(self._count[:, split[ranked]], axis=0) >= _TRUSTED
+        if np.all(trusted):
+            return int(split[ranked[0]])
+        best, best_score = -1, -1.0
+        for k, known in zip(ranked, trusted, strict=True):
+            j = int(split[k])
+            score = float(expected[k]) if known else float(_score(*gains(j)))
             if score > best_score:
                 best, best_score = j, score
         return best

@@ -43,7 +43,7 @@ def relax(task: Task, kind: I1, point: Point, lam: float, target: float, rounds:
         lam, rounds = task.alpha, 1
     for turn in range(rounds):
         lam = min(lam, task.alpha)
-        outcome = climb(task, task.rows, point, kind, lam, target + lam * left)
+        outcome = climb(task, task.rows, point, kind, lam, target + (lam * left if left else 0.0))
         values = feature_values(point.g, task.limit)
         share = _shares(point, kind, lam, task.limit)
         bound = max(bound, subset_bound(task.rows, point.a, values, kind, task.budget, task.alpha))

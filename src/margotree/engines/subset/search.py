@@ -19,6 +19,8 @@ from margotree.engines.subset.task import Task
 _ROOT_ROUNDS, _ROUNDS = 40, 3
 #: So few supports are enumerated at once, more if the bound is weak and the features few.
 _FEW, _MANY, _WEAK, _SMALL = 100, 3000, 0.8, 3
+#: Bytes that the open nodes may take.
+_MEMORY = 1e9
 #: With a priced budget all subsets of so many undecided features are enumerated.
 _FEW_PRICED = 3
 
@@ -47,7 +49,7 @@ class Search:
             try_nested(supports, root.point.w, root.point)
             improve(supports)
         self._push(root)
-        while self._queue and not task.stop():
+        while self._queue and not task.stop() and not self._full():
             bound, _, node = heapq.heappop(self._queue)
             if bound >= supports.target:
                 self._queue.clear()
@@ -122,7 +124,7 @@ class Search:
 
         def gains(j: int) -> tuple[float, float]:
             ready[j] = [self._child(node, kind, j, decided) for decided in (MUST, NEVER)]
-            up, down = (min(child.bound, self.supports.target) - node.bound for child in ready[j])
+            up, down = (self._gain(child, node) for child in ready[j])
             return up, down
 
         j = self.costs.choose(may, node.share, gains)
@@ -131,13 +133,21 @@ class Search:
     def _child(self, node: Relaxed, kind: I1, j: int, decided: int) -> Relaxed:
         below = kind.copy()
         below[j] = decided
-        target = self.supports.target
-        child = relax(self.task, below, copy_point(node.point), node.lam, target, _ROUNDS)
-        gain = max(0.0, min(child.bound, target) - node.bound)
-        self.costs.learn(j, decided == MUST, node.share[j], gain)
+        child = relax(self.task, below, copy_point(node.point), node.lam, self.supports.target, _ROUNDS)
+        self.costs.learn(j, decided == MUST, node.share[j], self._gain(child, node))
         if child.bound >= node.bound:
             return child
         return Relaxed(**{**child.__dict__, "bound": node.bound})
+
+    def _gain(self, child: Relaxed, node: Relaxed) -> float:
+        """How much a child lifts its parent's bound; what goes beyond the target does not count."""
+        target = self.supports.target
+        most = target if math.isfinite(target) else 2.0 * abs(node.bound) + 1.0
+        return max(0.0, min(child.bound, most) - node.bound)
+
+    def _full(self) -> bool:
+        """Whether the open nodes take more memory than they may."""
+        return len(self._queue) * (16 * len(self.task.rows.y) + 64 * self.task.n_features + 2000) > _MEMORY
 
 
 def fix(task: Task, node: Relaxed, target: float) -> I1:

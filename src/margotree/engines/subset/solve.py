@@ -70,9 +70,12 @@ def best_subset(
     With ``alpha`` every feature above the budget costs that much instead of being forbidden.  ``side``, ``eps``,
     ``inner`` and ``max_weight`` are as in :func:`~margotree.engines.node.solve_node`.  Features in ``must`` count as
     used whatever their weight, those in ``never`` are not allowed.  Only values below ``cutoff`` are looked for.
-    The search ends when the relative gap is closed, when ``time_limit`` seconds are over, or when ``stop()`` is true.
+    The search ends when the relative gap is closed, when ``time_limit`` seconds are over, when ``stop()`` is true, or
+    when its open nodes take more memory than is reasonable; only in the first case the solution is exact.
     """
     kind = _kinds(X.shape[1], must, never)
+    if alpha == 0:
+        budget, alpha = X.shape[1], None
     if alpha is None and len(must) > budget:
         raise ValueError(f"{len(must)} features must be used, but the budget is {budget}")
     sides = np.zeros(len(y), np.int8) if side is None else np.asarray(side, np.int8)

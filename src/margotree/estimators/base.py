@@ -6,7 +6,7 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from os import PathLike
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -39,7 +39,7 @@ class TreeClassifier(ClassifierMixin, BaseEstimator, ABC):
     #: Whether more than two classes are welcome.
     _multi_class = False
     #: What the parameters may be.
-    _rules: Mapping[str, Rule] = CONSTRAINTS
+    _rules: ClassVar[Mapping[str, Rule]] = CONSTRAINTS
 
     # -- training -----------------------------------------------------------------------------------------------
 

@@ -61,7 +61,7 @@ def best_gini(problem: OctProblem, rows: IndexArray) -> tuple[int, int] | None:
         np.add.at(loss, points.level[rows, j], points.loss[rows])
         np.add.at(count, points.level[rows, j], points.count[rows])
         left, size = np.cumsum(loss, axis=0)[:-1], np.cumsum(count)[:-1]
-        allowed = (size >= problem.min_leaf) & (count.sum() - size >= problem.min_leaf)
+        allowed = (size >= problem.enough) & (count.sum() - size >= problem.enough)
         allowed &= (size > 0) & (size < count.sum())
         impurity = np.where(allowed, _impurity(left) + _impurity(loss.sum(axis=0) - left), np.inf)
         if n > 1 and impurity.min() < least:

@@ -34,7 +34,7 @@ class Enumeration:
     def __init__(self, problem: OctProblem, ceiling: float) -> None:
         self.points = problem.points
         self.depth = problem.depth
-        self.min_leaf = problem.min_leaf
+        self.min_leaf = problem.enough
         self.price = problem.alpha * problem.baseline
         self.slack = SLACK * problem.baseline
         self.live = np.array([ceiling, 0.0])

@@ -15,14 +15,28 @@ work.  The limit makes ``best`` jump from one threshold to the next, which is wh
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
+
+from margotree.engines.kernels.jit import inner, kernel
 
 FloatArray = NDArray[np.float64]
 IndexArray = NDArray[np.int64]
 
 
-@njit(cache=True, nogil=True)
+@inner
+def sort(rows: IndexArray, level: IndexArray, j: int, order: IndexArray, place: IndexArray) -> None:
+    """The rows by their level of feature ``j``, into ``order``; ``place`` has room for one more than the levels."""
+    place[:] = 0
+    for u in rows:
+        place[level[u, j] + 1] += 1
+    for v in range(1, len(place)):
+        place[v] += place[v - 1]
+    for u in rows:
+        order[place[level[u, j]]] = u
+        place[level[u, j]] += 1
+
+
+@kernel
 def stump(
     rows: IndexArray,
     level: IndexArray,
@@ -74,7 +88,7 @@ def stump(
     return best, free
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def pair(
     rows: IndexArray,
     level: IndexArray,
@@ -134,16 +148,3 @@ def pair(
         if stop[0]:
             return best, 0.0
     return best, bound
-
-
-@njit(cache=True, nogil=True)
-def sort(rows: IndexArray, level: IndexArray, j: int, order: IndexArray, place: IndexArray) -> None:
-    """The rows by their level of feature ``j``, into ``order``; ``place`` has room for one more than the levels."""
-    place[:] = 0
-    for u in rows:
-        place[level[u, j] + 1] += 1
-    for v in range(1, len(place)):
-        place[v] += place[v - 1]
-    for u in rows:
-        order[place[level[u, j]]] = u
-        place[level[u, j]] += 1

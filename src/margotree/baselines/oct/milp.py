@@ -126,11 +126,11 @@ def _leaf_rows(draft: Draft, problem: OctProblem) -> None:
     z, leaf, c, loss, d = (blocks[name] for name in ("z", "l", "c", "loss", "d"))
     draft.rows([(z, 1.0)], lower=1.0, upper=1.0)
     draft.rows([(z.reshape(-1, 1), 1.0), (np.tile(leaf, len(z))[:, None], -1.0)], upper=0.0)
-    draft.rows([(z.T, points.count), (leaf[:, None], -problem.min_leaf)], lower=0.0)
+    draft.rows([(z.T, points.count), (leaf[:, None], -problem.enough)], lower=0.0)
     draft.rows([(c.T, 1.0), (leaf[:, None], -1.0)], lower=0.0, upper=0.0)
     for k in range(problem.n_classes):
         # The most that a leaf of another class than k can hold of them: everything else.
-        others = points.loss.sum(axis=1) - points.loss[:, k]
+        others = points.count - points.loss[:, k]
         draft.rows([(loss[:, None], 1.0), (z.T, -others), (c[k][:, None], -others.sum())], lower=-others.sum())
     for t in range(problem.n_nodes):
         if t:

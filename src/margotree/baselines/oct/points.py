@@ -19,7 +19,7 @@ SAME = 1e-12
 class Points:
     """The different samples: any tree sends equal samples the same way, whatever their labels.
 
-    ``loss[u, k]`` is the weight of class ``k`` at point ``u``, ``count[u]`` what the point adds to a leaf's size,
+    ``loss[u, k]`` is the weight of class ``k`` at point ``u``, ``count[u]`` that of all classes,
     ``level[u, j]`` the rank of its value of feature ``j`` and ``n_levels[j]`` how many values that feature has.
     ``of[i]`` is the point of sample ``i``.
     """
@@ -34,19 +34,18 @@ class Points:
     @property
     def irreducible(self) -> float:
         """Weight that every tree gets wrong: equal samples with different labels."""
-        return float(np.sum(self.loss.sum(axis=1) - self.loss.max(axis=1)))
+        return float(np.sum(self.count - self.loss.max(axis=1)))
 
 
-def merge(X: FloatArray, y: IndexArray, n_classes: int, weight: FloatArray, count: FloatArray) -> Points:
+def merge(X: FloatArray, y: IndexArray, n_classes: int, weight: FloatArray) -> Points:
     """The points of these samples; ``y`` holds class numbers."""
     level = np.column_stack([ladder(column)[0] for column in X.T])
     _, first, of = np.unique(level, axis=0, return_index=True, return_inverse=True)
     of = of.ravel()
-    loss, size = np.zeros((len(first), n_classes)), np.zeros(len(first))
+    loss = np.zeros((len(first), n_classes))
     np.add.at(loss, (of, y), weight)
-    np.add.at(size, of, count)
     level = level[first]
-    return Points(X=X[first], loss=loss, count=size, level=level, n_levels=level.max(axis=0) + 1, of=of)
+    return Points(X=X[first], loss=loss, count=loss.sum(axis=1), level=level, n_levels=level.max(axis=0) + 1, of=of)
 
 
 def ladder(column: FloatArray) -> tuple[IndexArray, float]:

@@ -27,7 +27,7 @@ class OctProblem:
         (weight of the misclassified samples) / (the same for the best tree without splits)
         + alpha * (number of splits; OCT-H: number of features used, summed over the splits)
 
-    where every leaf that holds samples holds at least ``min_leaf`` of them (by ``count``) and predicts its heaviest
+    where every leaf that holds samples holds at least ``min_leaf`` of them (by ``weight``) and predicts its heaviest
     class.  A branch node with ``w = 0`` does not split.  Splits are in margin units: every sample that reaches a split
     has ``|w.x + b| >= 1``, right where it is positive.  What limits them is their steepness:
 
@@ -43,7 +43,6 @@ class OctProblem:
     y: IndexArray
     n_classes: int
     weight: FloatArray
-    count: FloatArray
     depth: int
     alpha: float
     min_leaf: float
@@ -62,30 +61,27 @@ class OctProblem:
         mu: float | None = None,
         n_classes: int | None = None,
         weight: ArrayLike | None = None,
-        count: ArrayLike | None = None,
     ) -> OctProblem:
         """A checked problem; ``y`` holds class numbers 0, 1, ..."""
         X = np.array(X, dtype=np.float64, order="C", ndmin=2)
         codes = np.array(y).ravel()
         weight = np.ones(len(codes)) if weight is None else np.array(weight, dtype=np.float64).ravel()
-        count = np.ones(len(codes)) if count is None else np.array(count, dtype=np.float64).ravel()
-        _check_samples(X, codes, weight, count)
+        _check_samples(X, codes, weight)
         codes = codes.astype(np.int64)
         classes = int(codes.max()) + 1 if n_classes is None else int(n_classes)
         if len(np.unique(codes)) < 2 or codes.max() >= classes:
             raise ValueError(f"y must hold at least two of the classes 0 to {classes - 1}")
         gap = np.array([ladder(column)[1] for column in X.T])
-        for array in (X, codes, weight, count, gap):
+        for array in (X, codes, weight, gap):
             array.setflags(write=False)
         return cls(
             X=X,
             y=codes,
             n_classes=classes,
             weight=weight,
-            count=count,
             depth=check_depth(depth),
             alpha=_number("alpha", alpha, least=0.0),
-            min_leaf=_leaf_size(min_leaf, count),
+            min_leaf=_leaf_size(min_leaf, weight),
             mu=None if mu is None else _number("mu", mu, above=0.0),
             gap=gap,
         )
@@ -111,6 +107,11 @@ class OctProblem:
         """Half the band beside a split that no training sample lies in, in the units of ``h``."""
         return 1.0
 
+    @property
+    def enough(self) -> float:
+        """``min_leaf``, less what rounding may take from a sum of weights; for engines to compare with."""
+        return self.min_leaf * (1.0 - 1e-9)
+
     @cached_property
     def baseline(self) -> float:
         """Weight misclassified by the heaviest class alone."""
@@ -119,7 +120,7 @@ class OctProblem:
 
     @cached_property
     def points(self) -> Points:
-        return merge(self.X, self.y, self.n_classes, self.weight, self.count)
+        return merge(self.X, self.y, self.n_classes, self.weight)
 
     def price(self, w: FloatArray) -> float:
         """What one split costs: alpha, times its features where they are counted."""
@@ -152,27 +153,26 @@ def restate(terms: Mapping[str, Any], depth: int, X: FloatArray, code: IndexArra
         mu=terms["mu"],
         n_classes=len(price),
         weight=weight * price[code],
-        count=weight,
     )
 
 
-def _check_samples(X: FloatArray, y: NDArray[Any], weight: FloatArray, count: FloatArray) -> None:
+def _check_samples(X: FloatArray, y: NDArray[Any], weight: FloatArray) -> None:
     if X.ndim != 2 or 0 in X.shape:
         raise ValueError(f"X must hold at least one sample and one feature, got shape {X.shape}")
-    if not len(X) == len(y) == len(weight) == len(count):
-        raise ValueError(f"X, y, weight and count differ in length: {len(X)}, {len(y)}, {len(weight)}, {len(count)}")
-    if not all(np.all(np.isfinite(a)) for a in (X, weight, count)):
-        raise ValueError("X, weight and count must not contain NaN or infinity")
+    if not len(X) == len(y) == len(weight):
+        raise ValueError(f"X, y and weight must be of one length, got {len(X)}, {len(y)} and {len(weight)}")
+    if not (np.all(np.isfinite(X)) and np.all(np.isfinite(weight))):
+        raise ValueError("X and weight must not contain NaN or infinity")
     if y.dtype.kind not in "iu" or np.any(y < 0):
         raise ValueError("y must hold class numbers: 0, 1, ...")
-    if np.any(weight <= 0) or np.any(count <= 0):
-        raise ValueError("weight and count must be positive")
+    if np.any(weight <= 0):
+        raise ValueError("weight must be positive")
 
 
-def _leaf_size(value: Any, count: FloatArray) -> float:
+def _leaf_size(value: Any, weight: FloatArray) -> float:
     size = _number("min_leaf", value, least=0.0)
-    if size > count.sum():
-        raise ValueError(f"a leaf cannot hold min_leaf = {size:g} samples, there are {count.sum():g} in all")
+    if size > weight.sum():
+        raise ValueError(f"a leaf cannot hold min_leaf = {size:g} samples, there are {weight.sum():g} in all")
     return size
 
 

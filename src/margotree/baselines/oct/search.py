@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import cache
+
 import numpy as np
 
 from margotree.baselines.oct.cart import cart
@@ -10,8 +12,9 @@ from margotree.baselines.oct.points import IndexArray
 from margotree.baselines.oct.problem import OctProblem
 from margotree.baselines.oct.shape import build, settle
 from margotree.engines import Answer, Engine, Watch
+from margotree.engines.kernels.jit import compiling
 from margotree.engines.mip.adapter import Progress, run_watched
-from margotree.problem import Splits, topology
+from margotree.problem import Splits, TrainingProblem, topology
 from margotree.solution import Stopped
 
 
@@ -29,6 +32,9 @@ class Search(Engine[OctProblem]):
         from margotree import __version__
 
         return __version__
+
+    def prepare(self, problem: TrainingProblem) -> None:
+        _compile()
 
     def search(self, problem: OctProblem, watch: Watch, start: Splits | None) -> Answer:
         first = _first(problem, start)
@@ -61,6 +67,13 @@ class _Live(Progress):
         cost, subsets = self._work.live
         self.note(incumbent=float(cost) / self._baseline, bound=0.0, nodes=int(subsets))
         super().tell(watch)
+
+
+@cache
+def _compile() -> None:
+    with compiling():
+        tiny = OctProblem.make([[0.0], [1.0], [2.0], [3.0]], [0, 1, 0, 1], depth=3)
+        Enumeration(tiny, 2.0).run()
 
 
 def _first(problem: OctProblem, start: Splits | None) -> Splits:

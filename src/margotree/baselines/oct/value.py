@@ -72,7 +72,7 @@ def evaluate(problem: OctProblem, splits: Splits) -> OctEvaluation:
     close = steep = price = 0.0
     for v in range(2 * problem.n_nodes + 1):
         here = np.flatnonzero(at == v)
-        size[v] = problem.count[here].sum()
+        size[v] = problem.weight[here].sum()
         for k in range(problem.n_classes):
             reached[v, k] = problem.weight[here[problem.y[here] == k]].sum()
         if v >= problem.n_nodes:

@@ -1,0 +1,39 @@
+"""What the rivals' estimators share beyond what all tree classifiers do."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from typing import Any
+
+from margotree.baselines.registry import solve
+from margotree.engines.watch import Listener
+from margotree.estimators.base import TreeClassifier
+from margotree.estimators.samples import Samples
+from margotree.estimators.start import given_splits
+from margotree.problem import Splits
+from margotree.solution import Solution
+from margotree.tree import Scaling
+
+
+class RivalClassifier(TreeClassifier):
+    """Common ground of OCT-1, OCT-H and MM-SVM-OCT; use one of them."""
+
+    start: Any
+
+    @abstractmethod
+    def _adopt(self, problem: Any, splits: Splits) -> Splits | None:
+        """A tree from elsewhere as an allowed one of this problem, None if it cannot be."""
+
+    def _first(self, problem: Any, scaling: Scaling, samples: Samples) -> Splits | str | None:
+        if self.start is None or isinstance(self.start, str):
+            return self.start
+        adopted = self._adopt(problem, given_splits(self.start, problem, scaling, samples.classes))
+        if adopted is None:
+            raise ValueError(
+                f"start routes these data in a way that {type(self).__name__} does not allow (leaves too small, splits "
+                "too close to samples or by too many features); leave start at its default instead"
+            )
+        return adopted
+
+    def _solve(self, problem: Any, start: Splits | str | None, listener: Listener | None) -> Solution:
+        return solve(problem, engine=self._engine(), limits=self._limits(), start=start, listener=listener)

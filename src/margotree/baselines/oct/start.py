@@ -1,0 +1,32 @@
+"""The first tree of OCT-H: the best univariate one, which is a tree of OCT-H too."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from margotree.baselines.oct.problem import OctProblem
+from margotree.baselines.oct.search import Search
+from margotree.baselines.oct.shape import settle
+from margotree.engines import Answer, Engine, Watch
+from margotree.problem import Splits, TrainingProblem
+from margotree.solution import Stopped
+
+
+class Univariate(Engine[OctProblem]):
+    """CART, then OCT-1 of the same depth, leaf size and alpha, as the source starts OCT-H."""
+
+    name = "oct_1"
+    models = frozenset({"oct_h"})
+    proves = False
+
+    def version(self) -> str:
+        return Search().version()
+
+    def prepare(self, problem: TrainingProblem) -> None:
+        Search().prepare(problem)
+
+    def search(self, problem: OctProblem, watch: Watch, start: Splits | None) -> Answer:
+        found = Search().search(replace(problem, mu=None), watch, start)
+        tree = settle(problem, found.splits)
+        assert tree is not None, "every univariate tree is allowed in OCT-H"
+        return Answer(splits=tree, stopped=Stopped.HEURISTIC, nodes=found.nodes)

@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: demo test lint clean
+.PHONY: demo test lint bench clean
 
 demo: $(STAMP)
 	$(BIN)/python examples/demo.py
@@ -12,7 +12,10 @@ demo: $(STAMP)
 test: $(STAMP)
 	$(BIN)/ruff check .
 	$(BIN)/mypy
-	$(BIN)/python -m pytest -n 2 --dist loadfile
+	$(BIN)/python -m pytest -n 2 --dist worksteal
+
+bench: $(STAMP)
+	$(BIN)/python benchmarks/engine.py
 
 lint: $(STAMP)
 	$(BIN)/ruff check .

@@ -1,0 +1,166 @@
+"""How fast the engines certify the paper's fits: ``make bench``, or ``python benchmarks/engine.py --help``.
+
+Every row is one fit: a case (data, depth, C) on one engine, in a process of its own so that peak memory is its own.
+Rows are written to a JSON-lines file as they come; a run that was stopped goes on where it was.  Every engine gets the
+same machine, threads, time limit, gap and start; times of different machines are not to be compared, ratios within one
+table are.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import platform
+import resource
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+TEN = (
+    "breast_cancer_diagnostic", "breast_cancer_wisconsin", "climate_model", "cleveland", "ionosphere",
+    "parkinsons", "sonar", "spectf", "tic_tac_toe", "wholesale",
+)  # fmt: skip
+
+Case = dict[str, Any]
+
+
+def cases(suite: str) -> Iterator[Case]:
+    """The fits of one suite: which data, what depth, which C a level."""
+    if suite == "tuned":
+        yield from ({"data": name, "depth": 2, "C": "tuned"} for name in TEN)
+    elif suite == "fixed":
+        yield from ({"data": name, "depth": 2, "C": [100.0, 1000.0]} for name in TEN)
+    elif suite == "depth3":
+        yield from ({"data": name, "depth": 3, "C": "tuned"} for name in TEN)
+    elif suite == "planes":
+        yield {"data": "4-partitions", "depth": 2, "C": [1.0, 1e4]}
+        yield {"data": "6-partitions", "depth": 3, "C": [1.0, 1.0, 1e4]}
+        yield {"data": "fourclass", "depth": 4, "C": [1.0, 1.0, 1.0, 1e4]}
+    else:
+        raise SystemExit(f"unknown suite {suite!r}; there are: tuned, fixed, depth3, planes")
+
+
+def problem_of(case: Case) -> Any:
+    from margotree.data import load, make_partitions, paper_hyperparameters, paper_split
+    from margotree.problem import Problem
+
+    if case["data"].endswith("-partitions"):
+        made = make_partitions(int(case["data"][0]), random_state=0).dataset
+        return Problem.make(made.X, made.y_sign, depth=case["depth"], C=case["C"])
+    dataset = load(case["data"])
+    split = paper_split(dataset)
+    terms = {"C": case["C"]}
+    if case["C"] == "tuned":
+        terms = paper_hyperparameters("margot", case["data"], depth=case["depth"])
+    return Problem.make(split.X_train, split.y_train, depth=case["depth"], **terms)
+
+
+def run_one(case: Case) -> dict[str, Any]:
+    """Fit one case in this process and describe what came out."""
+    from margotree.engines import Limits, solve
+    from margotree.engines.base import EngineError
+
+    problem = problem_of(case)
+    limits = Limits(time=case["time_limit"], gap=1e-4, n_jobs=case["threads"])
+    try:
+        certificate = solve(problem, engine=case["engine"], limits=limits).certificate
+    except EngineError as error:
+        return {**case, "refused": str(error)}
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    return {**case, **certificate.to_dict(), "seconds": certificate.seconds, "peak_mb": round(peak, 1)}
+
+
+def key(row: dict[str, Any]) -> str:
+    return json.dumps([row[k] for k in ("data", "depth", "C", "engine", "time_limit", "threads")])
+
+
+def read_rows(path: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
+
+
+def run_all(args: argparse.Namespace) -> None:
+    done = {key(row) for row in read_rows(args.out)}
+    args.out.parent.mkdir(parents=True, exist_ok=True)
+    for suite in args.suites:
+        for case in cases(suite):
+            for engine in args.engines:
+                full = {**case, "suite": suite, "engine": engine, "time_limit": args.time_limit, "threads": args.threads}
+                if (args.only and case["data"] not in args.only) or key(full) in done:
+                    continue
+                row = in_own_process(full)
+                with args.out.open("a") as out:
+                    out.write(json.dumps(row) + "\n")
+                print(line_of(row), flush=True)
+
+
+def in_own_process(case: Case) -> dict[str, Any]:
+    """A crash or a memory spike of one fit is a row, not the end of the run."""
+    command = [sys.executable, __file__, "--one", json.dumps(case)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if done.returncode:
+        return {**case, "refused": f"failed: {done.stderr.strip().splitlines()[-1:]}"}
+    row: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
+    return row
+
+
+COLUMNS = ("suite", "data", "depth", "engine", "objective", "bound", "gap %", "stopped", "seconds", "nodes", "MB", "x bnb")
+
+
+def line_of(row: dict[str, Any], base: float | None = None) -> str:
+    lead = [row["suite"], row["data"], str(row["depth"]), row["engine"]]
+    if "refused" in row:
+        return "| " + " | ".join([*lead, row["refused"][:60], *[""] * 7]) + " |"
+    ratio = "" if not base or row["engine"] == "bnb" else f"{row['seconds'] / base:.1f}"
+    values = [
+        f"{row['objective']:.6g}", f"{float(row['bound']):.6g}", f"{100 * float(row['gap']):.2f}", row["stopped"],
+        f"{row['seconds']:.1f}", str(row["nodes"]), f"{row['peak_mb']:.0f}", ratio,
+    ]  # fmt: skip
+    return "| " + " | ".join(lead + values) + " |"
+
+
+def table(rows: list[dict[str, Any]]) -> str:
+    """All rows in Markdown; the last column is the time as a multiple of our engine's on the same fit."""
+    ours = {(r["suite"], r["data"]): r["seconds"] for r in rows if r["engine"] == "bnb" and "seconds" in r}
+    lines = ["| " + " | ".join(COLUMNS) + " |", "|" + " --- |" * len(COLUMNS)]
+    return "\n".join(lines + [line_of(r, ours.get((r["suite"], r["data"]))) for r in rows])
+
+
+def versions() -> str:
+    from importlib.metadata import PackageNotFoundError, version
+
+    found = []
+    for name in ("margotree", "numpy", "numba", "pyscipopt", "highspy", "gurobipy", "cplex", "coptpy"):
+        try:
+            found.append(f"{name} {version(name)}")
+        except PackageNotFoundError:
+            continue
+    return f"{platform.machine()}, {os.cpu_count()} cores, Python {platform.python_version()}, " + ", ".join(found)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--suites", nargs="+", default=["tuned", "fixed", "planes", "depth3"])
+    parser.add_argument("--engines", nargs="+", default=["bnb", "scip", "gurobi", "cplex", "copt"])
+    parser.add_argument("--only", nargs="+", help="data sets to run; all if left out")
+    parser.add_argument("--time-limit", type=float, default=600.0)
+    parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--out", type=Path, default=Path("results/engine.jsonl"))
+    parser.add_argument("--table", action="store_true", help="print the table of what is in the file, and run nothing")
+    parser.add_argument("--one", help=argparse.SUPPRESS)
+    args = parser.parse_args()
+    if args.one:
+        print(json.dumps(run_one(json.loads(args.one))))
+        return
+    if not args.table:
+        began = time.perf_counter()
+        run_all(args)
+        print(f"done in {time.perf_counter() - began:.0f} s", file=sys.stderr)
+    print(f"\n{versions()}\n\n{table(read_rows(args.out))}")
+
+
+if __name__ == "__main__":
+    main()

@@ -123,7 +123,5 @@ def _share(problem: Problem, t: int, at: NDArray[np.int64], remaining: float) ->
 
 
 def _cut_short(t: int, gap: float) -> str:
-    left = "no bound" if math.isinf(gap) else f"a gap of {100 * gap:.3g} %"
-    return (
-        f"local_svm: the best-subset problem of node {t} was cut short by its share of the time limit, with {left} left"
-    )
+    left = "before it had a bound" if math.isinf(gap) else f"with a gap of {100 * gap:.3g} % left"
+    return f"local_svm: the best-subset problem of node {t} was cut short by its share of the time limit, {left}"

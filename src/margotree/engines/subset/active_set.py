@@ -14,8 +14,8 @@ or at the limit ``M``.  With all features "must" this is an ordinary SVM.
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
+from margotree.engines.kernels.jit import inner, kernel
 from margotree.engines.subset.basis import (
     N_COLUMNS,
     N_FREE,
@@ -27,7 +27,6 @@ from margotree.engines.subset.basis import (
     remove_row,
     solve_triangle,
 )
-from margotree.engines.subset.compiled import inner
 from margotree.engines.subset.pieces import dual_value, feature_limit, kink_at, next_piece, place_features
 from margotree.engines.subset.point import (
     FREE,
@@ -58,7 +57,7 @@ _RIDGE = 1e-10
 _NOISE = 1e-12
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def run(
     rows: Rows,
     point: Point,

@@ -15,7 +15,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from margotree.engines.subset.compiled import inner
+from margotree.engines.kernels.jit import inner
 from margotree.engines.subset.rows import Rows
 from margotree.problem.problem import FloatArray
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from margotree.engines.subset.compiled import inner
+from margotree.engines.kernels.jit import inner
 from margotree.engines.subset.point import I1, INSIDE, KINK, LIMIT, LINEAR, MAY, MUST, NEVER, OUT, QUAD, Point
 from margotree.problem.problem import FloatArray
 

@@ -121,8 +121,8 @@ def _solution(search: Search, X: FloatArray, y: FloatArray, cost: FloatArray) ->
             exact=search.finished,
             nodes=search.nodes,
         )
-    w, b = supports.hyperplane()
-    b = b - float(w @ centre(X)) if len(y) else 1.0
+    w = supports.w
+    b = supports.b - float(w @ centre(X)) if len(y) else 1.0
     hinge = np.maximum(0.0, 1.0 - y * (X @ w + b))
     value = 0.5 * float(w @ w) + float(cost @ hinge) + search.task.price(len(supports.support))
     return SubsetSolution(

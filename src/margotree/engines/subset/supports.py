@@ -28,6 +28,9 @@ class Supports:
         self.gap = gap
         self.best = cutoff
         self.support: Support | None = None
+        #: Hyperplane of the best support, for centred features.
+        self.w = np.zeros(task.n_features)
+        self.b = 1.0
         self.seen: dict[Support, float] = {}
         #: Lower bound on all supports whose SVM was solved, and whether each solution was finished.
         self.proved = math.inf
@@ -64,7 +67,13 @@ class Supports:
             return math.inf
         if value + price < self.best:
             self.best, self.support = value + price, support
+            self.w, self.b = self._on_all_features(support, point.w), float(point.num[B])
         return value + price
+
+    def _on_all_features(self, support: Support, weights: FloatArray) -> FloatArray:
+        w = np.zeros(self.task.n_features)
+        w[list(support)] = weights
+        return w
 
     def _start(self, support: Support, warm: Point | None) -> tuple[Rows, Point]:
         rows = self.task.groups.on(np.array(support, dtype=np.int64))
@@ -73,15 +82,6 @@ class Supports:
             point.a[:] = warm.a
             point.row[:] = warm.row
         return rows, point
-
-    def hyperplane(self) -> tuple[FloatArray, float]:
-        """Weights on all features, and ``b`` for centred features, of the incumbent."""
-        assert self.support is not None
-        rows, point = self._start(self.support, None)
-        solve_support(self.task, rows, point, math.inf)
-        w = np.zeros(self.task.n_features)
-        w[list(self.support)] = point.w
-        return w, float(point.num[B])
 
 
 def solve_support(task: Task, rows: Rows, point: Point, cutoff: float) -> tuple[int, float]:
@@ -110,6 +110,8 @@ def try_nested(supports: Supports, w: FloatArray, warm: Point, patience: int = 4
     supports.value(must, warm)
     misses = 0
     for k in range(1, min(most, len(ranked)) + 1):
+        if task.stop():
+            return
         before = supports.best
         supports.value(must + ranked[:k], warm)
         misses = 0 if supports.best < before else misses + 1

@@ -85,10 +85,11 @@ def read_rows(path: Path) -> list[dict[str, Any]]:
 def run_all(args: argparse.Namespace) -> None:
     done = {key(row) for row in read_rows(args.out)}
     args.out.parent.mkdir(parents=True, exist_ok=True)
+    terms = {"time_limit": args.time_limit, "threads": args.threads}
     for suite in args.suites:
         for case in cases(suite):
             for engine in args.engines:
-                full = {**case, "suite": suite, "engine": engine, "time_limit": args.time_limit, "threads": args.threads}
+                full = {**case, "suite": suite, "engine": engine, **terms}
                 if (args.only and case["data"] not in args.only) or key(full) in done:
                     continue
                 row = in_own_process(full)
@@ -107,7 +108,9 @@ def in_own_process(case: Case) -> dict[str, Any]:
     return row
 
 
-COLUMNS = ("suite", "data", "depth", "engine", "objective", "bound", "gap %", "stopped", "seconds", "nodes", "MB", "x bnb")
+COLUMNS = (
+    "suite", "data", "depth", "engine", "objective", "bound", "gap %", "stopped", "seconds", "nodes", "MB", "x bnb",
+)  # fmt: skip
 
 
 def line_of(row: dict[str, Any], base: float | None = None) -> str:

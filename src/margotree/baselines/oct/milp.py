@@ -10,6 +10,7 @@ also its usual one and no solver tolerance can reach over it.  OCT-H takes the v
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -17,6 +18,7 @@ from numpy.typing import NDArray
 
 from margotree.baselines.oct.points import IndexArray
 from margotree.baselines.oct.problem import OctProblem
+from margotree.baselines.oct.shape import realise, settle
 from margotree.engines.mip.model import Draft, MipModel
 from margotree.problem import Splits, topology
 from margotree.problem.problem import FloatArray
@@ -47,6 +49,15 @@ class OctModel:
             return None
         a = np.where(self.support(x), self.mip.part(x, "a"), 0.0)
         return Splits(w=a, b=0.5 * self.mip.part(x, "m") - self.mip.part(x, "b"))
+
+    def trees(self, x: FloatArray) -> Iterator[Splits]:
+        """The allowed tree behind a point: samples where it says or, if that cannot be, where its splits do."""
+        tree = realise(self.problem, self.leaf(x), self.support(x))
+        rough = self.splits(x) if tree is None else None
+        if rough is not None:
+            tree = settle(self.problem, rough)
+        if tree is not None:
+            yield tree
 
     def point(self, splits: Splits) -> FloatArray:
         """The point of the model that an allowed tree (as :func:`~margotree.baselines.oct.shape.settle` leaves it)

@@ -110,7 +110,7 @@ class _Reach:
 
 def derived_constants(problem: Problem, upper: float) -> Constants:
     """Constants that some optimal tree obeys, from the data and the value ``upper`` of a known tree."""
-    far = _farthest(problem.X)
+    far = farthest(problem.X)
     reaches, floor = _reaches(problem, upper, float(np.max(far)))
     h_low, h_high = np.empty((2, problem.n_nodes, problem.n_samples))
     b_low, b_high = np.empty((2, problem.n_nodes))
@@ -184,7 +184,7 @@ def _intersect(balls: list[tuple[FloatArray, float]], box: FloatArray) -> _Reach
     return _Reach(center=center, radius=radius * (1.0 + _SLACK) + _SLACK, low=low - slack, high=high + slack)
 
 
-def _farthest(X: FloatArray) -> FloatArray:
+def farthest(X: FloatArray) -> FloatArray:
     """Distance of every sample to the sample farthest from it (or more, when there are very many samples)."""
     if len(X) > _PAIRWISE:
         corner = np.maximum(X - X.min(axis=0), X.max(axis=0) - X)

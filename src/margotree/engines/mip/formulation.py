@@ -68,66 +68,73 @@ def formulate(problem: Problem, constants: Constants, *, label_cuts: bool, size:
     on the right (``h >= 0``), ``xi >= 1 + eps`` for class +1 on the left (``h <= -eps``).
     """
     draft = Draft()
-    _variables(draft, problem, constants)
-    draft.rows([(draft.blocks["z"], 1.0)], lower=1.0, upper=1.0)
+    tree_variables(draft, problem, constants)
+    if problem.budget is not None:
+        _budget_variables(draft, problem)
     for t in range(problem.n_nodes):
-        _margin_rows(draft, problem, constants, t)
+        margin_rows(draft, problem, constants, t)
     for t in topology.upper(problem.depth):
-        _routing_rows(draft, problem, constants, t)
+        routing_rows(draft, problem, constants, t)
         if label_cuts:
-            _label_rows(draft, problem, t)
+            label_rows(draft, problem, t)
     if problem.budget is not None:
         _budget_rows(draft, problem, constants)
-    mip = draft.finish(tolerance=_tolerance(problem, constants), size=size)
+    mip = draft.finish(tolerance=tolerance(problem, constants), size=size)
     return Formulation(problem=problem, constants=constants, mip=mip)
 
 
-def _tolerance(problem: Problem, constants: Constants) -> float:
+def tolerance(problem: Problem, constants: Constants) -> float:
+    """The solver's tolerance at which no sample sneaks over a routing band."""
     upper = len(topology.upper(problem.depth))
     largest = max([1.0, *constants.M_right[:upper].ravel(), *constants.M_left[:upper].ravel()])
     return float(np.clip(_SNEAK * problem.eps / largest, _FINEST, _USUAL))
 
 
-def _variables(draft: Draft, problem: Problem, constants: Constants) -> None:
+def tree_variables(draft: Draft, problem: Problem, constants: Constants, *, squares: float = 1.0) -> None:
+    """Hyperplanes, slacks and leaves of a margin tree; ``squares`` is what ``1/2 |w|^2`` costs at every node."""
     nodes, samples, n = problem.n_nodes, problem.n_samples, problem.n_features
-    draft.block("w", (nodes, n), lower=constants.w_low, upper=constants.w_high, quadratic=1.0)
+    draft.block("w", (nodes, n), lower=constants.w_low, upper=constants.w_high, quadratic=squares)
     draft.block("b", nodes, lower=constants.b_low, upper=constants.b_high)
     cost = problem.C[:, None] * problem.weight
     draft.block("xi", (nodes, samples), lower=0.0, upper=constants.xi_high, linear=cost)
-    draft.block("z", (samples, len(topology.last(problem.depth))), lower=0.0, upper=1.0, integer=True)
-    if problem.budget is not None:
-        draft.block("s", (nodes, n), lower=0.0, upper=1.0, integer=True)
+    z = draft.block("z", (samples, len(topology.last(problem.depth))), lower=0.0, upper=1.0, integer=True)
+    draft.rows([(z, 1.0)], lower=1.0, upper=1.0)
+
+
+def _budget_variables(draft: Draft, problem: Problem) -> None:
+    draft.block("s", (problem.n_nodes, problem.n_features), lower=0.0, upper=1.0, integer=True)
     if problem.alpha is not None:
-        draft.block("u", nodes, lower=0.0, upper=float(n), linear=problem.alpha)
+        draft.block("u", problem.n_nodes, lower=0.0, upper=float(problem.n_features), linear=problem.alpha)
 
 
-def _ends_below(draft: Draft, problem: Problem, nodes: range) -> IndexArray:
+def ends_below(draft: Draft, problem: Problem, nodes: range) -> IndexArray:
     """The binaries, sample by sample, that say whether a sample ends at one of these last-level nodes."""
     first = topology.last(problem.depth)[0]
     return draft.blocks["z"][:, nodes.start - first : nodes.stop - first]
 
 
-def _margin_rows(draft: Draft, problem: Problem, constants: Constants, t: int) -> None:
+def margin_rows(draft: Draft, problem: Problem, constants: Constants, t: int) -> None:
     """``y h + xi - M_xi sum z >= 1 - M_xi``: the soft margin, for samples that pass ``t``."""
     w, b, xi = (draft.blocks[name][t] for name in ("w", "b", "xi"))
-    here = _ends_below(draft, problem, topology.last_below(t, problem.depth))
+    here = ends_below(draft, problem, topology.last_below(t, problem.depth))
     y, M = problem.y[:, None], constants.M_xi[t][:, None]
     if t == 0:
         M = np.zeros_like(M)  # everybody passes the root
     draft.rows([(w, y * problem.X), (b, y), (xi[:, None], 1.0), (here, -M)], lower=1.0 - M[:, 0])
 
 
-def _routing_rows(draft: Draft, problem: Problem, constants: Constants, t: int) -> None:
+def routing_rows(draft: Draft, problem: Problem, constants: Constants, t: int) -> None:
     """``h >= -M (1 - sum z right)`` and ``h + eps <= M (1 - sum z left)`` at an upper node."""
     w, b = draft.blocks["w"][t], draft.blocks["b"][t]
-    go_right = _ends_below(draft, problem, topology.last_right(t, problem.depth))
-    go_left = _ends_below(draft, problem, topology.last_left(t, problem.depth))
+    go_right = ends_below(draft, problem, topology.last_right(t, problem.depth))
+    go_left = ends_below(draft, problem, topology.last_left(t, problem.depth))
     M_right, M_left = constants.M_right[t][:, None], constants.M_left[t][:, None]
     draft.rows([(w, problem.X), (b, 1.0), (go_right, -M_right)], lower=-M_right[:, 0])
     draft.rows([(w, problem.X), (b, 1.0), (go_left, M_left)], upper=M_left[:, 0] - problem.eps)
 
 
-def _label_rows(draft: Draft, problem: Problem, t: int) -> None:
+def label_rows(draft: Draft, problem: Problem, t: int) -> None:
+    """``xi >= 1``, or ``1 + eps``, for samples that go against their label at an upper node."""
     xi = draft.blocks["xi"][t]
     for side, wrong, price in (
         (-1, topology.last_right(t, problem.depth), 1.0),
@@ -135,7 +142,7 @@ def _label_rows(draft: Draft, problem: Problem, t: int) -> None:
     ):
         of = problem.y == side
         if np.any(of):
-            draft.rows([(xi[of, None], 1.0), (_ends_below(draft, problem, wrong)[of], -price)], lower=0.0)
+            draft.rows([(xi[of, None], 1.0), (ends_below(draft, problem, wrong)[of], -price)], lower=0.0)
 
 
 def _budget_rows(draft: Draft, problem: Problem, constants: Constants) -> None:

@@ -1,0 +1,90 @@
+"""A MIP solver as an engine for a rival's model: formulate, run the adapter, clean up, report an honest bound."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Iterator
+from typing import Protocol
+
+from margotree.engines import Answer, Engine, Watch
+from margotree.engines.base import P
+from margotree.engines.mip.adapter import Adapter
+from margotree.engines.mip.engine import SAFETY, honest_bound
+from margotree.engines.mip.model import FloatArray, MipModel, MipResult
+from margotree.problem import Splits
+
+
+class Form(Protocol):
+    """A problem in MIP form, with the ways there and back."""
+
+    @property
+    def mip(self) -> MipModel: ...
+
+    def point(self, splits: Splits) -> FloatArray:
+        """The point of the model that an allowed tree stands for."""
+        ...
+
+    def trees(self, x: FloatArray) -> Iterator[Splits]:
+        """The allowed trees behind a point that the solver found; none if its tolerances made it up."""
+        ...
+
+
+class RivalMip(Engine[P]):
+    """One solver for one rival; subclasses say how to begin, what is known without a solver, and the form."""
+
+    def __init__(self, adapter: Adapter) -> None:
+        self.adapter = adapter
+        self.name = adapter.name
+
+    def missing(self) -> str | None:
+        return self.adapter.missing()
+
+    def version(self) -> str:
+        return self.adapter.version()
+
+    @abstractmethod
+    def first(self, problem: P, start: Splits | None) -> Splits:
+        """An allowed tree to fall back on: the start, or the simplest one."""
+
+    @abstractmethod
+    def floor(self, problem: P) -> float:
+        """A lower bound that needs no solver."""
+
+    @abstractmethod
+    def form(self, problem: P, value: float) -> Form:
+        """The model, given the value of a known tree."""
+
+    def search(self, problem: P, watch: Watch, start: Splits | None) -> Answer:
+        first, floor = self.first(problem, start), self.floor(problem)
+        value = problem.evaluate(first).objective
+        if (reason := watch.must_stop()) is not None:
+            return Answer(splits=first, stopped=reason, bound=min(floor, value))
+        form, limits = self.form(problem, value), watch.limits
+        result = self.adapter.run(
+            form.mip,
+            watch=watch,
+            gap=max(0.0, limits.gap - 2 * SAFETY),
+            threads=limits.n_jobs,
+            start=form.point(first),
+            seed=limits.seed,
+        )
+        return _answer(problem, form, result, first, min(floor, value), limits.gap)
+
+
+def _answer(problem: P, form: Form, result: MipResult, first: Splits, floor: float, gap: float) -> Answer:
+    points = [] if result.x is None else [result.x, *result.others]
+    trees = [tree for x in points for tree in form.trees(x)]
+    best = min([first, *trees], key=lambda tree: problem.evaluate(tree).objective)
+    objective = problem.evaluate(best).objective
+    stopped, bound, warnings = honest_bound(result, objective, floor=floor, size=form.mip.size, gap=gap)
+    if points and not trees:
+        warnings.append("no tree routes the samples as the solver's answer does (its tolerances do); kept the start")
+    return Answer(
+        splits=best,
+        stopped=stopped,
+        bound=bound,
+        nodes=result.nodes,
+        f0=result.f0,
+        f1=result.f1,
+        warnings=tuple(warnings),
+    )

@@ -1,0 +1,29 @@
+"""MM-SVM-OCT on a MIP solver that takes second-order cones."""
+
+from __future__ import annotations
+
+from margotree.baselines.mip import RivalMip
+from margotree.baselines.mmsvm.miqcp import MmSvmModel, formulate
+from margotree.baselines.mmsvm.problem import MmSvmProblem
+from margotree.baselines.mmsvm.start import adopt, one_way
+from margotree.engines.node import solve_node
+from margotree.problem import Splits
+
+
+class MmSvmMip(RivalMip[MmSvmProblem]):
+    """The source's model on one solver."""
+
+    models = frozenset({"mm_svm_oct"})
+
+    def first(self, problem: MmSvmProblem, start: Splits | None) -> Splits:
+        return one_way(problem) if start is None else adopt(problem, start)
+
+    def floor(self, problem: MmSvmProblem) -> float:
+        """Everybody pays at the root, whose own ``1/2 |w|^2`` bounds ``delta`` from below: an SVM."""
+        if problem.c2 is not None:
+            return 0.0
+        margin = problem.margin
+        return max(0.0, float(solve_node(margin.X, margin.y, problem.c1 * margin.weight).bound))
+
+    def form(self, problem: MmSvmProblem, value: float) -> MmSvmModel:
+        return formulate(problem, value)

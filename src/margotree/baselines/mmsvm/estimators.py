@@ -1,0 +1,101 @@
+"""MM-SVM-OCT as a scikit-learn classifier."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from margotree.baselines.base import RivalClassifier
+from margotree.baselines.mmsvm.problem import MmSvmProblem
+from margotree.baselines.mmsvm.start import adopt
+from margotree.estimators.base import FloatArray, signed_samples
+from margotree.estimators.samples import Samples
+from margotree.problem import Splits
+from margotree.tree import Scaling
+
+
+class MMSVMOCTClassifier(RivalClassifier):
+    """A tree of SVM splits that widens the narrowest of its margins (MM-SVM-OCT of Blanco, Japon and Puerto).
+
+    It minimises ``max over nodes of 1/2 |w|^2 + c1 * (hinge losses of the samples at every node they reach) + c3 *
+    (number of splits)``; a sample goes right where ``w.x + b >= 0``, and the side of the last node it passes is its
+    class.
+
+    Parameters
+    ----------
+    depth : int, default 2
+        Nodes on the way from the root to a label, 1 to 10.
+    c1 : float, default 1.0
+        Price of a margin violation.
+    c3 : float, default 0.01
+        Price of a split.
+    c2 : float or None, default None
+        Price of relabelling a sample at a node; None allows none, as in the MARGOT paper.
+    eps : float, default 1e-3
+        Width of the band beside each upper split that no training sample may lie in.
+    scale : "minmax" or None, default "minmax"
+        Train on features brought to [0, 1]; splits are shown in the units of ``X`` all the same.
+    engine : str, default "auto"
+        A solver that takes second-order cones: ``"scip"`` (what ``"auto"`` means), ``"gurobi"``, ``"cplex"`` or
+        ``"copt"``.
+    start : "local_svm", None, fitted estimator, Tree or Splits, default "local_svm"
+        The first tree.
+
+    The other parameters and the attributes are those of :class:`~margotree.MargotClassifier`.
+    """
+
+    def __init__(
+        self,
+        depth: int = 2,
+        c1: float = 1.0,
+        c3: float = 0.01,
+        *,
+        c2: float | None = None,
+        eps: float = 1e-3,
+        scale: str | None = "minmax",
+        class_weight: Any = None,
+        engine: str = "auto",
+        time_limit: float | None = 60,
+        gap: float = 1e-4,
+        start: Any = "local_svm",
+        n_jobs: int | None = None,
+        random_state: Any = 0,
+        verbose: int = 0,
+    ) -> None:
+        self.depth = depth
+        self.c1 = c1
+        self.c3 = c3
+        self.c2 = c2
+        self.eps = eps
+        self.scale = scale
+        self.class_weight = class_weight
+        self.engine = engine
+        self.time_limit = time_limit
+        self.gap = gap
+        self.start = start
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+        self.verbose = verbose
+
+    def decision_function(self, X: Any) -> FloatArray:
+        """How far each sample lies from the last hyperplane on its way, 1 being the margin; see :class:`Tree`.
+
+        Positive means ``classes_[1]``.  A sample on the hyperplane, up to rounding, counts as positive.
+        """
+        return self._tree().decision_function(self._checked(X))
+
+    def _problem(self, samples: Samples, scaling: Scaling) -> MmSvmProblem:
+        terms = {name: getattr(self, name) for name in ("depth", "c1", "c2", "c3", "eps")}
+        return MmSvmProblem.make(**signed_samples(samples, scaling), **terms)
+
+    def _adopt(self, problem: MmSvmProblem, splits: Splits) -> Splits | None:
+        return adopt(problem, splits)
+
+    def _plain_terms(self, problem: MmSvmProblem, samples: Samples) -> dict[str, Any]:
+        return {
+            "model": problem.model,
+            "c1": problem.c1,
+            "c2": problem.c2,
+            "c3": problem.c3,
+            "eps": problem.eps,
+            "class_weight": samples.class_weight.tolist(),
+        }

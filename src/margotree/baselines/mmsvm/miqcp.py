@@ -1,0 +1,138 @@
+"""MM-SVM-OCT as a mixed-integer second-order cone model, and the ways there and back.
+
+The tree part (``w``, ``b``, ``xi``, ``z``) is that of MARGOT's formulation; ``delta`` bounds every ``1/2 |w_t|^2``,
+``d`` (t) says that a node splits and, where relabelling is allowed, ``r`` (t, i) that sample ``i`` pays as the other
+class at node ``t``.
+
+Constants: let ``U`` be the value of a known tree.  In an optimal tree ``1/2 |w_t|^2 <= delta <= U - c3`` at every node,
+as soon as one splits.  Offsets can be chosen as MARGOT's constants choose them (:mod:`margotree.engines.mip.constants`:
+moving an offset changes only what samples pay), so ``-max(1, eps) - r far_i <= h_t(x_i) <= 1 + r far_i`` where ``r``
+bounds ``|w_t|`` and ``far_i`` is the distance from sample ``i`` to the sample farthest from it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from margotree.baselines.mmsvm.polish import polish
+from margotree.baselines.mmsvm.problem import MmSvmProblem
+from margotree.engines.mip import formulation
+from margotree.engines.mip.constants import Constants, farthest
+from margotree.engines.mip.model import Draft, FloatArray, MipModel
+from margotree.engines.mip.normal import normalise
+from margotree.problem import Splits, topology
+
+#: Slack on U, relative and absolute, so that rounding cannot make a valid constant invalid.
+_SLACK = 1e-6
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class MmSvmModel:
+    """A problem in MIP form; reads points of the model as trees and writes trees as points."""
+
+    problem: MmSvmProblem
+    mip: MipModel
+
+    def trees(self, x: FloatArray) -> Iterator[Splits]:
+        """The exact tree behind a point, if there is one."""
+        z = self.mip.part(x, "z")
+        node = topology.last(self.problem.depth)[0] + np.argmax(z, axis=1).astype(np.int64)
+        relabelled = self.mip.part(x, "r") > 0.5 if self.problem.c2 is not None else None
+        tree = polish(self.problem, node, self.mip.part(x, "d") > 0.5, relabelled)
+        if tree is not None:
+            yield tree
+
+    def point(self, splits: Splits) -> FloatArray:
+        """The point of the model that an allowed tree stands for."""
+        problem, blocks = self.problem, self.mip.blocks
+        if problem.c2 is None:
+            splits = normalise(problem.margin, splits)
+        found = problem.evaluate(splits)
+        x = np.zeros(self.mip.n_variables)
+        x[blocks["w"]], x[blocks["b"]] = splits.w, splits.b
+        sign = np.where(found.relabelled, -problem.margin.y, problem.margin.y)
+        slack = np.maximum(0.0, 1.0 - sign * (problem.margin.X @ splits.w.T + splits.b).T)
+        for t in range(problem.n_nodes):
+            x[blocks["xi"][t]] = np.isin(found.node, topology.last_below(t, problem.depth)) * slack[t]
+        x[blocks["z"]] = found.node[:, None] == np.array(topology.last(problem.depth))
+        x[blocks["d"]] = splits.w.any(axis=1)
+        x[blocks["delta"]] = found.delta
+        if problem.c2 is not None:
+            x[blocks["r"]] = found.relabelled
+        return x
+
+
+def formulate(problem: MmSvmProblem, value: float) -> MmSvmModel:
+    """The model of a problem, given the value of a known tree."""
+    draft, margin = Draft(), problem.margin
+    limits = _constants(problem, value)
+    formulation.tree_variables(draft, margin, limits, squares=0.0)
+    _split_rows(draft, problem, limits, value)
+    if problem.c2 is not None:
+        draft.block(
+            "r", (problem.n_nodes, problem.n_samples), lower=0.0, upper=1.0, integer=True, linear=_fees(problem)
+        )
+    for t in range(problem.n_nodes):
+        if problem.c2 is None:
+            formulation.margin_rows(draft, margin, limits, t)
+        else:
+            _relabelling_rows(draft, problem, limits, t)
+    for t in topology.upper(problem.depth):
+        formulation.routing_rows(draft, margin, limits, t)
+        if problem.c2 is None:
+            formulation.label_rows(draft, margin, t)
+    mip = draft.finish(tolerance=formulation.tolerance(margin, limits), size=value)
+    return MmSvmModel(problem=problem, mip=mip)
+
+
+def _constants(problem: MmSvmProblem, value: float) -> Constants:
+    margin, nodes = problem.margin, problem.n_nodes
+    longest = math.sqrt(2.0 * max(0.0, value - problem.c3) * (1.0 + _SLACK)) + _SLACK
+    swing = longest * farthest(margin.X)
+    low = np.tile(-max(1.0, problem.eps) - swing, (nodes, 1))
+    high = np.tile(1.0 + swing, (nodes, 1))
+    tilt = longest * np.linalg.norm(margin.X, axis=1)
+    most = 1.0 + np.maximum(high, -low)
+    return Constants(
+        w_low=np.full((nodes, problem.n_features), -longest),
+        w_high=np.full((nodes, problem.n_features), longest),
+        b_low=np.max(low - tilt, axis=1),
+        b_high=np.min(high + tilt, axis=1),
+        xi_high=most,
+        M_xi=most if problem.c2 is not None else 1.0 + np.where(margin.y > 0, -low, high),
+        M_right=-low,
+        M_left=high + problem.eps,
+    )
+
+
+def _split_rows(draft: Draft, problem: MmSvmProblem, limits: Constants, value: float) -> None:
+    """``1/2 |w_t|^2 <= delta``, ``w_t = 0`` where a node does not split, and no split below such a node."""
+    w = draft.blocks["w"]
+    delta = draft.block("delta", 1, lower=0.0, upper=value * (1.0 + _SLACK) + _SLACK, linear=1.0)
+    d = draft.block("d", problem.n_nodes, lower=0.0, upper=1.0, integer=True, linear=problem.c3)
+    for t in range(problem.n_nodes):
+        draft.ball(w[t], [(int(delta[0]), -1.0)], 0.0)
+        for sign in (1.0, -1.0):
+            draft.rows([(d[[t]], limits.w_high[t][:, None]), (w[t][:, None], sign)], lower=0.0)
+        if t:
+            draft.rows([(d[[t, topology.parent(t)]], [1.0, -1.0])], upper=0.0)
+
+
+def _fees(problem: MmSvmProblem) -> FloatArray:
+    assert problem.c2 is not None
+    return np.tile(problem.c2 * problem.margin.weight, (problem.n_nodes, 1))
+
+
+def _relabelling_rows(draft: Draft, problem: MmSvmProblem, limits: Constants, t: int) -> None:
+    """The soft margin of a sample that passes ``t``: of its own label unless relabelled, else of the other one."""
+    margin = problem.margin
+    w, b, xi, r = (draft.blocks[name][t] for name in ("w", "b", "xi", "r"))
+    here = formulation.ends_below(draft, margin, topology.last_below(t, problem.depth))
+    y, M = margin.y[:, None], limits.M_xi[t][:, None]
+    slack = (xi[:, None], 1.0), (here, -M)
+    draft.rows([(w, y * margin.X), (b, y), *slack, (r[:, None], M)], lower=1.0 - M[:, 0])
+    draft.rows([(w, -y * margin.X), (b, -y), *slack, (r[:, None], -M)], lower=1.0 - 2.0 * M[:, 0])

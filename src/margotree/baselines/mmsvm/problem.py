@@ -1,0 +1,146 @@
+"""The frozen statement of an MM-SVM-OCT problem, and what a given tree is worth in it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from margotree.problem import Problem, Splits, evaluate, topology
+from margotree.problem.problem import FloatArray, _positive
+
+IndexArray = NDArray[np.int64]
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class MmSvmProblem:
+    """A max-margin classification tree in the sense of Blanco, Japon and Puerto, two classes.
+
+    Minimise over the splits of a tree of the given depth, with the routing of :class:`~margotree.problem.Problem`,
+
+        max_t 1/2 |w_t|^2  +  sum_t sum_{i reaches t} weight_i * pay_ti  +  c3 * (number of t with w_t != 0)
+
+    so that the smallest of the margins ``2 / |w_t|`` is as large as possible.  A sample pays
+    ``c1 max(0, 1 - y_i h_t(x_i))`` at every branch node it reaches, split or not; with ``c2`` it may be relabelled
+    there, for ``c2`` and the payment of the other label.
+
+    ``margin`` holds the samples, the depth and the routing band; its ``C`` is ``c1`` at every node.
+    Build one with :meth:`MmSvmProblem.make`.
+    """
+
+    margin: Problem
+    c1: float
+    c2: float | None
+    c3: float
+
+    @classmethod
+    def make(
+        cls,
+        X: ArrayLike,
+        y: ArrayLike,
+        *,
+        depth: int,
+        c1: float = 1.0,
+        c2: float | None = None,
+        c3: float = 0.0,
+        weight: ArrayLike | None = None,
+        eps: float = 1e-3,
+    ) -> MmSvmProblem:
+        """A checked problem; ``y`` holds -1 and +1."""
+        c1 = _positive("c1", c1)
+        return cls(
+            margin=Problem.make(X, y, depth=depth, C=c1, weight=weight, eps=eps),
+            c1=c1,
+            c2=None if c2 is None else _positive("c2", c2),
+            c3=_not_negative("c3", c3),
+        )
+
+    @property
+    def model(self) -> str:
+        return "mm_svm_oct"
+
+    @property
+    def depth(self) -> int:
+        return self.margin.depth
+
+    @property
+    def eps(self) -> float:
+        return self.margin.eps
+
+    @property
+    def n_nodes(self) -> int:
+        return self.margin.n_nodes
+
+    @property
+    def n_samples(self) -> int:
+        return self.margin.n_samples
+
+    @property
+    def n_features(self) -> int:
+        return self.margin.n_features
+
+    def evaluate(self, splits: Splits) -> MmSvmEvaluation:
+        """Value and feasibility of a tree, recomputed from its hyperplanes alone."""
+        route = evaluate(self.margin, splits)
+        pay, relabelled = 0.0, np.zeros((self.n_nodes, self.n_samples), dtype=bool)
+        for t in range(self.n_nodes):
+            here = np.flatnonzero(np.isin(route.node, topology.last_below(t, self.depth)))
+            h = self.margin.X[here] @ splits.w[t] + splits.b[t]
+            as_labelled = self.c1 * np.maximum(0.0, 1.0 - self.margin.y[here] * h)
+            if self.c2 is not None:
+                flipped = self.c2 + self.c1 * np.maximum(0.0, 1.0 + self.margin.y[here] * h)
+                relabelled[t, here] = flipped < as_labelled
+                as_labelled = np.minimum(as_labelled, flipped)
+            pay += float(self.margin.weight[here] @ as_labelled)
+        delta = float(np.max(0.5 * np.sum(splits.w**2, axis=1)))
+        n_splits = int(np.count_nonzero(splits.w.any(axis=1)))
+        return MmSvmEvaluation(
+            objective=delta + pay + self.c3 * n_splits,
+            delta=delta,
+            pay=pay,
+            splits=n_splits,
+            node=route.node,
+            relabelled=relabelled,
+            complaints=route.complaints,
+        )
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class MmSvmEvaluation:
+    """What a tree is worth: ``delta`` is the largest ``1/2 |w|^2``, ``pay`` what the samples pay, ``splits`` how many
+    nodes split, ``node[i]`` the last-level node of sample ``i`` and ``relabelled[t, i]`` whether it pays as the other
+    class at node ``t``."""
+
+    objective: float
+    delta: float
+    pay: float
+    splits: int
+    node: IndexArray
+    relabelled: NDArray[np.bool_]
+    complaints: list[str]
+
+    @property
+    def feasible(self) -> bool:
+        return not self.complaints
+
+
+def restate(terms: Mapping[str, Any], depth: int, X: FloatArray, code: IndexArray, weight: FloatArray) -> MmSvmProblem:
+    """The problem a saved tree was trained on, from its terms and the same samples."""
+    price = np.asarray(terms["class_weight"], dtype=np.float64)
+    return MmSvmProblem.make(
+        X,
+        np.where(code == 1, 1.0, -1.0),
+        depth=depth,
+        c1=terms["c1"],
+        c2=terms["c2"],
+        c3=terms["c3"],
+        weight=weight * price[code],
+        eps=terms["eps"],
+    )
+
+
+def _not_negative(name: str, value: Any) -> float:
+    return 0.0 if isinstance(value, (int, float)) and value == 0 else _positive(name, value)

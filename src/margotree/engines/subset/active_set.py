@@ -149,12 +149,12 @@ def _step(rows: Rows, point: Point, basis: Basis, kind: I1, r: float, limit: flo
     if k <= 0:
         return 1
     rise = _turned_lacks(point, basis, limit)[first:]
-    L = _curvature(point, basis)
-    _factor(L)
+    U = _curvature(point, basis)
+    _factor(U)
     u = rise.copy()
-    _solve(L, u)
+    _solve(U, u)
     damped = _RIDGE * _largest(u) > tol
-    if damped and _rises_for_ever(rows, point, basis, kind, r, limit, rise, L, u):
+    if damped and _rises_for_ever(rows, point, basis, kind, r, limit, rise, U, u):
         return -1
     d = _multiplier_change(basis, u)
     dg = _feature_change(point, basis, u, d)
@@ -196,7 +196,7 @@ def _turned_lacks(point: Point, basis: Basis, limit: float) -> FloatArray:
 
 @inner
 def _curvature(point: Point, basis: Basis) -> FloatArray:
-    """Second derivative of the dual over the steps ``d = Z u``, with the ridge; its lower triangle."""
+    """Second derivative of the dual over the steps ``d = Z u``, with the ridge; its upper triangle."""
     first = basis.n[N_COLUMNS]
     k = basis.n[N_FREE] - first
     M = np.zeros((k, k))
@@ -209,34 +209,40 @@ def _curvature(point: Point, basis: Basis) -> FloatArray:
         for r in range(k):
             v[r] = basis.T[first + r, j]
         for r in range(k):
-            for q in range(r + 1):
-                M[r, q] += v[r] * v[q]
+            row = M[r]
+            for q in range(r, k):
+                row[q] += v[r] * v[q]
     return M
 
 
 @inner
 def _factor(M: FloatArray) -> None:
-    """Cholesky factor in place of the lower triangle."""
-    for r in range(M.shape[0]):
-        for q in range(r + 1):
-            s = M[r, q]
-            for h in range(q):
-                s -= M[r, h] * M[q, h]
-            M[r, q] = s / M[q, q] if q < r else np.sqrt(max(s, 0.5 * _RIDGE))
+    """Replace the upper triangle by U with ``U'U = M``; row by row, so that inner loops run along memory."""
+    k = M.shape[0]
+    for c in range(k):
+        top = M[c]
+        pivot = np.sqrt(max(top[c], 0.5 * _RIDGE))
+        for q in range(c, k):
+            top[q] /= pivot
+        top[c] = pivot
+        for r in range(c + 1, k):
+            row = M[r]
+            for q in range(r, k):
+                row[q] -= top[r] * top[q]
 
 
 @inner
-def _solve(L: FloatArray, x: FloatArray) -> None:
-    """``x <- (L L')^-1 x``."""
+def _solve(U: FloatArray, x: FloatArray) -> None:
+    """``x <- (U'U)^-1 x``."""
     k = x.size
     for r in range(k):
-        for q in range(r):
-            x[r] -= L[r, q] * x[q]
-        x[r] /= L[r, r]
+        x[r] /= U[r, r]
+        for q in range(r + 1, k):
+            x[q] -= U[r, q] * x[r]
     for r in range(k - 1, -1, -1):
-        x[r] /= L[r, r]
-        for q in range(r):
-            x[q] -= L[r, q] * x[r]
+        for q in range(r + 1, k):
+            x[r] -= U[r, q] * x[q]
+        x[r] /= U[r, r]
 
 
 @inner
@@ -298,13 +304,13 @@ def _rises_for_ever(
     r: float,
     limit: float,
     rise: FloatArray,
-    L: FloatArray,
+    U: FloatArray,
     u: FloatArray,
 ) -> bool:
     """Whether nothing stops the dual along the flat part of a step: then the hard rows contradict each other."""
     # A second solve leaves nothing but the flat directions.
     flat = u * (_RIDGE / _largest(u))
-    _solve(L, flat)
+    _solve(U, flat)
     d = _multiplier_change(basis, flat)
     dg = _feature_change(point, basis, flat, d)
     t = _best_step(point, rise, flat, dg)

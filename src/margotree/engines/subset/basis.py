@@ -4,7 +4,7 @@ A step ``d`` of the free multipliers must leave ``y.a`` and the kinks alone: ``W
 ``y_F`` and ``A_F,j`` for the features on their kink.  With an orthogonal ``Q = [Y Z]`` that turns ``W`` into a triangle
 over zeros, all such steps are ``d = Z u``.  What the method needs of the free rows is kept turned by ``Q`` as well:
 ``T = Q' [A_F, p_F, y_F]`` gives the curvature along ``Z``, the change of ``g``, and, in its upper part, the triangle.
-Rows and columns come and go by plane rotations.
+Rows and columns come and go by rotations and reflections.
 """
 
 from __future__ import annotations
@@ -68,6 +68,37 @@ def _turn(basis: Basis, p: int, q: int, to_p: float, to_zero: float) -> None:
 
 
 @inner
+def _gather(basis: Basis, v: FloatArray, first: int, target: int) -> None:
+    """Reflect the rows from ``first`` on such that a column with entries ``v`` there has all its length in one row."""
+    size = 0.0
+    for k in range(v.size):
+        size += v[k] * v[k]
+    at = target - first
+    if size == v[at] * v[at]:
+        return
+    length = math.sqrt(size)
+    v[at] += length if v[at] > 0.0 else -length
+    scale = 1.0 / (length * abs(v[at]))
+    _reflect(basis.T, v, first, scale, basis.T.shape[1])
+    _reflect(basis.Qt, v, first, scale, basis.n[N_FREE])
+
+
+@inner
+def _reflect(M: FloatArray, v: FloatArray, first: int, scale: float, width: int) -> None:
+    """``M <- (1 - scale v v') M`` on the rows from ``first`` on."""
+    s = np.zeros(width)
+    for k in range(v.size):
+        row = M[first + k]
+        for q in range(width):
+            s[q] += v[k] * row[q]
+    for k in range(v.size):
+        row = M[first + k]
+        share = scale * v[k]
+        for q in range(width):
+            row[q] -= share * s[q]
+
+
+@inner
 def clear(basis: Basis) -> None:
     """No free row and nothing fixed but ``y``, which is ready for the first row."""
     basis.n[N_FREE] = 0
@@ -104,8 +135,9 @@ def remove_row(basis: Basis, p: int) -> None:
     columns = basis.n[N_COLUMNS]
     Qt = basis.Qt
     # Turn until column p of Qt is the last unit vector: the rows of Z first, then upwards, which keeps the triangle.
-    for step in range(last):
-        k = columns + step if columns + step < last else last - 1 - step
+    if columns < last:
+        _gather(basis, Qt[columns : last + 1, p].copy(), columns, last)
+    for k in range(min(columns, last) - 1, -1, -1):
         _turn(basis, last, k, Qt[last, p], Qt[k, p])
     basis.free[p] = basis.free[last]
     for k in range(last):
@@ -127,8 +159,7 @@ def add_column(basis: Basis, j: int) -> bool:
             tail += T[k, j] * T[k, j]
     if c >= f or tail <= _DEPENDENT * _DEPENDENT * size:
         return False
-    for k in range(f - 1, c, -1):
-        _turn(basis, k - 1, k, T[k - 1, j], T[k, j])
+    _gather(basis, T[c:f, j].copy(), c, c)
     basis.column[c] = j
     basis.n[N_COLUMNS] = c + 1
     return True

@@ -149,3 +149,14 @@ def test_a_cutoff_stops_with_a_bound_at_least_as_high():
     cut = solve_node(X, y, cost, cutoff=full / 2)
     assert full / 2 <= cut.bound <= full * (1 + 1e-9)
     assert not cut.feasible
+
+
+def test_out_of_time_it_returns_what_it_has_with_a_valid_bound():
+    rng = np.random.default_rng(0)
+    X, y = rng.random((400, 5)), rng.choice([-1.0, 1.0], 400)
+    cost = np.full(400, 10.0)
+    full = solve_node(X, y, cost)
+    early = solve_node(X, y, cost, time_limit=0.0)
+    assert early.feasible
+    assert early.bound <= full.value * (1 + 1e-9)
+    assert full.value <= early.value * (1 + 1e-9) <= 2 * min(np.sum(cost[y > 0]), np.sum(cost[y < 0])) * (1 + 1e-9)

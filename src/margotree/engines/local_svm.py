@@ -18,7 +18,12 @@ from margotree.engines.tiny import tiny_problem
 from margotree.engines.watch import Watch
 from margotree.problem import Problem, Splits, TrainingProblem, topology
 from margotree.problem.problem import FloatArray
-from margotree.solution import Stopped
+from margotree.solution import Stopped, relative_gap
+
+#: A plain node gets this many seconds at least: enough for any of a few hundred samples.
+_LEAST = 0.2
+#: Relative gap below which a plain node counts as solved.
+_EXACT = 1e-6
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -84,7 +89,7 @@ def fit_node(problem: Problem, t: int, rows: NDArray[np.int64], watch: Watch) ->
     if len(labels) < 2:
         fit = NodeFit(w=np.zeros(problem.n_features), b=float(labels[0]) if len(labels) else 1.0)
     elif problem.budget is None:
-        fit = _fit_plain(problem, t, counted)
+        fit = _fit_plain(problem, t, counted, watch)
     else:
         fit = _fit_support(problem, t, counted, watch)
     if t not in topology.upper(problem.depth):
@@ -93,10 +98,12 @@ def fit_node(problem: Problem, t: int, rows: NDArray[np.int64], watch: Watch) ->
     return NodeFit(w=w, b=b, gap=fit.gap)
 
 
-def _fit_plain(problem: Problem, t: int, rows: NDArray[np.int64]) -> NodeFit:
+def _fit_plain(problem: Problem, t: int, rows: NDArray[np.int64], watch: Watch) -> NodeFit:
     cost = problem.C[t] * problem.weight[rows]
-    found = solve_node(problem.X[rows], problem.y[rows], cost, max_weight=problem.max_weight)
-    return NodeFit(w=found.w, b=found.b)
+    limit = max(watch.remaining, _LEAST)
+    found = solve_node(problem.X[rows], problem.y[rows], cost, max_weight=problem.max_weight, time_limit=limit)
+    gap = relative_gap(found.value, found.bound)
+    return NodeFit(w=found.w, b=found.b, gap=gap if gap > _EXACT else 0.0)
 
 
 def _fit_support(problem: Problem, t: int, rows: NDArray[np.int64], watch: Watch) -> NodeFit:
@@ -124,4 +131,4 @@ def _share(problem: Problem, t: int, at: NDArray[np.int64], remaining: float) ->
 
 def _cut_short(t: int, gap: float) -> str:
     left = "before it had a bound" if math.isinf(gap) else f"with a gap of {100 * gap:.3g} % left"
-    return f"local_svm: the best-subset problem of node {t} was cut short by its share of the time limit, {left}"
+    return f"local_svm: the problem of node {t} was cut short by its share of the time limit, {left}"

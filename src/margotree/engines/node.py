@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from margotree.engines.kernels import pivot
+from margotree.engines.kernels.jit import raising
 from margotree.engines.kernels.state import VALUE, B, NodeState, add_item, new_state
 from margotree.problem.problem import FloatArray
 
@@ -37,12 +38,14 @@ def solve_node(
     inner: float = 0.0,
     max_weight: float | None = None,
     cutoff: float = math.inf,
+    time_limit: float = math.inf,
 ) -> NodeSolution:
     """Solve ``min 1/2 |w|^2 + sum_i cost_i max(0, 1 - y_i h_i)`` to about nine digits.
 
     ``side`` adds hard rows: ``h_i >= 0`` where it is +1, ``h_i <= -eps`` where it is -1, both tightened by ``inner``.
     ``max_weight`` bounds every ``|w_j|``.  The work stops as soon as the bound passes ``cutoff``; the solution then is
-    not feasible and only its bound counts.
+    not feasible and only its bound counts.  It also stops after ``time_limit`` seconds: without rows the hyperplane at
+    hand (or none, if that is cheaper) is returned with the bound reached, with rows it counts as not feasible.
     """
     sides = np.zeros(len(y), np.int8) if side is None else np.asarray(side, np.int8)
     if one_sided := _one_class(X, y, sides):
@@ -50,7 +53,7 @@ def solve_node(
     centre = X.mean(axis=0)
     state = _cold_start(X - centre, y, cost, sides, (inner, eps + inner), max_weight)
     out_of_reach = 1e13 + 1e6 * float(np.sum(cost))
-    outcome = _to_convergence(state, min(cutoff, out_of_reach))
+    outcome = _to_convergence(state, min(cutoff, out_of_reach), time_limit)
     bound = float(state.num[VALUE])
     if outcome == pivot.INFEASIBLE or bound >= out_of_reach:
         return NodeSolution(w=np.zeros(X.shape[1]), b=1.0, value=math.inf, bound=math.inf, feasible=False)
@@ -58,7 +61,17 @@ def solve_node(
     b = float(state.num[B] - w @ centre)
     hinge = np.maximum(0.0, 1.0 - y * (X @ w + b))
     value = 0.5 * float(w @ w) + float(cost @ hinge)
-    return NodeSolution(w=w, b=b, value=value, bound=min(bound, value), feasible=outcome == pivot.OPTIMAL)
+    found = NodeSolution(w=w, b=b, value=value, bound=min(bound, value), feasible=outcome == pivot.OPTIMAL)
+    return _or_no_split(found, y, cost) if outcome == pivot.STALLED and not np.any(sides) else found
+
+
+def _or_no_split(found: NodeSolution, y: FloatArray, cost: FloatArray) -> NodeSolution:
+    """A hyperplane that was cut short, or the constant one if that is cheaper."""
+    sign = 1.0 if cost @ y >= 0 else -1.0
+    value = 2.0 * float(np.sum(cost[y != sign]))
+    if value < found.value:
+        return replace(found, w=np.zeros_like(found.w), b=sign, value=value, feasible=True)
+    return replace(found, feasible=True)
 
 
 def _one_class(X: FloatArray, y: FloatArray, sides: NDArray[np.int8]) -> NodeSolution | None:
@@ -96,10 +109,15 @@ def _cold_start(
     return state
 
 
-def _to_convergence(state: NodeState, cutoff: float) -> int:
-    """Pivot, recompute from the multipliers, correct, until primal and dual values agree."""
+def _to_convergence(state: NodeState, cutoff: float, time_limit: float = math.inf) -> int:
+    """Pivot, recompute from the multipliers, correct, until primal and dual values agree or time is up."""
     work = np.zeros((6, state.free.size))
     budget = 200 * (int(state.cnt[0]) + state.free.size) + 1000
+    with raising(work[1, 1:2], time_limit):
+        return _pivot_all(state, cutoff, budget, work)
+
+
+def _pivot_all(state: NodeState, cutoff: float, budget: int, work: FloatArray) -> int:
     outcome = pivot.STALLED
     for tol in _TOLERANCES:
         outcome = pivot.run(state, cutoff, budget, tol, work)
@@ -107,7 +125,7 @@ def _to_convergence(state: NodeState, cutoff: float) -> int:
             return outcome
         pivot.refresh(state)
         pivot.correct(state)
-        if outcome == pivot.CUT:
+        if outcome == pivot.CUT or work[1, 1]:
             return outcome
         if pivot.primal_value(state) - state.num[VALUE] <= _GAP * (1.0 + abs(state.num[VALUE])):
             return pivot.OPTIMAL

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from margotree.engines.bnb.margot import MargotBrancher
 from margotree.engines.bnb.search import CUTOFF, Worker
+from margotree.engines.kernels.jit import raising
 from margotree.engines.watch import Watch
 from margotree.problem import Problem, Splits, evaluate, topology
 from margotree.problem.problem import FloatArray
@@ -29,9 +30,10 @@ def improve(brancher: MargotBrancher, starts: list[Splits], watch: Watch) -> Spl
     shuffles = _SHUFFLES if brancher.problem.depth > 1 else 0  # a stump has nobody to let go
     value = {id(tree): evaluate(brancher.problem, tree).objective for tree in starts}
     best = min(starts, key=lambda tree: value[id(tree)])
-    for k, tree in enumerate(sorted(starts, key=lambda tree: value[id(tree)])):
-        found = _climb(brancher, worker, tree, watch, rng, shuffles if k == 0 else 0)
-        best = min(best, found, key=lambda tree: evaluate(brancher.problem, tree).objective)
+    with raising(worker.pool.work[1, 1:2], watch.remaining):
+        for k, tree in enumerate(sorted(starts, key=lambda tree: value[id(tree)])):
+            found = _climb(brancher, worker, tree, watch, rng, shuffles if k == 0 else 0)
+            best = min(best, found, key=lambda tree: evaluate(brancher.problem, tree).objective)
     return best
 
 
@@ -44,7 +46,7 @@ def _climb(
     while k < len(tries) and watch.must_stop() is None:
         size, noise = tries[k]
         place = _let_go(brancher.problem, best, size, noise, rng)
-        found = _search_around(brancher, worker, place, value)
+        found = _search_around(brancher, worker, place, value, watch)
         k += 1
         if found is not None:
             best, value = found, evaluate(brancher.problem, found).objective
@@ -54,13 +56,13 @@ def _climb(
 
 
 def _search_around(
-    brancher: MargotBrancher, worker: Worker, place: NDArray[np.int64], value: float
+    brancher: MargotBrancher, worker: Worker, place: NDArray[np.int64], value: float, watch: Watch
 ) -> Splits | None:
     """The first tree better than ``value`` among those that keep the held samples where they are."""
     shared = np.array([value * (1.0 - 1e-9), 0.0])
     stack = [brancher.record(place)]
     steps = 0
-    while stack and steps < _STEPS:
+    while stack and steps < _STEPS and watch.must_stop() is None:
         stack.sort(key=lambda r: -r.bound)
         dive = worker.dive(stack.pop(), shared)
         steps += dive.steps

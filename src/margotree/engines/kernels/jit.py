@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import sys
 import threading
 from collections.abc import Iterator
@@ -31,6 +32,21 @@ def compiling() -> Iterator[None]:
         yield
     finally:
         notice.cancel()
+
+
+@contextmanager
+def raising(flag: Any, seconds: float) -> Iterator[None]:
+    """Set ``flag[0]`` to 1 after so many seconds, unless the block is left before: how a clock reaches a kernel."""
+    if seconds == math.inf:
+        yield
+        return
+    timer = threading.Timer(max(0.0, seconds), flag.__setitem__, (0, 1.0))
+    timer.daemon = True
+    timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()
 
 
 def _say() -> None:

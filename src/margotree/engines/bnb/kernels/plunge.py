@@ -278,7 +278,8 @@ def plunge(
         floor = max(floor, total)
         if floor >= cutoff:
             return EXHAUSTED, floor
-        if counters[STEPS] >= max_steps or emitted >= out_bound.size - 1 or shared[1] != 0.0:
+        asked_to_stop = shared[1] != 0.0 or pool.work[1, 1] != 0.0
+        if counters[STEPS] >= max_steps or emitted >= out_bound.size - 1 or asked_to_stop:
             out_used[emitted] = save(pool, out_codes[emitted], out_floats[emitted])
             out_bound[emitted] = floor
             counters[EMITTED] = emitted + 1

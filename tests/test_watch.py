@@ -52,6 +52,15 @@ def press_ctrl_c():
     time.sleep(0.01)
 
 
+@pytest.fixture
+def at_a_terminal():
+    """SIGINT as Python sets it up at a terminal; a shell's background jobs start with it ignored."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.usefixtures("at_a_terminal")
 def test_the_first_ctrl_c_asks_the_second_insists():
     with ctrl_c(Watch()) as watch:
         press_ctrl_c()

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from margotree.problem import Finding, Problem, TrainingProblem
-from margotree.solution import Solution, verify
+from margotree.solution import Solution, VerificationError, verify
 
 if TYPE_CHECKING:
     from margotree.tree.tree import Tree
@@ -30,7 +30,11 @@ def verify_tree(tree: Tree, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike
     if tree.certificate is None or tree.terms.get("model") not in _MARGIN | set(_RIVALS):
         raise ValueError("this tree carries no certificate of a problem known here, so there is nothing to verify")
     problem = _restate(tree, X, y, sample_weight)
-    return verify(problem, Solution(splits=tree.splits, certificate=tree.certificate))
+    found = verify(problem, Solution(splits=tree.splits, certificate=tree.certificate))
+    # Where leaves bear labels of their own, the value was computed with the best ones: the tree must have those.
+    if not np.array_equal(getattr(found, "label", tree.leaf_class), tree.leaf_class):
+        raise VerificationError("a leaf predicts another class than the heaviest of the samples in it")
+    return found
 
 
 def _restate(tree: Tree, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None) -> TrainingProblem:

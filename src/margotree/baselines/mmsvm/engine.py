@@ -16,7 +16,9 @@ class MmSvmMip(RivalMip[MmSvmProblem]):
     models = frozenset({"mm_svm_oct"})
 
     def first(self, problem: MmSvmProblem, start: Splits | None) -> Splits:
-        return one_way(problem) if start is None else adopt(problem, start)
+        if start is None:
+            return one_way(problem)
+        return start if problem.evaluate(start).feasible else adopt(problem, start)
 
     def floor(self, problem: MmSvmProblem) -> float:
         """Everybody pays at the root, whose own ``1/2 |w|^2`` bounds ``delta`` from below: an SVM."""

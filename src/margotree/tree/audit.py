@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from margotree.problem import Finding, Problem, TrainingProblem
 from margotree.solution import Solution, VerificationError, verify
+from margotree.tree.labels import positions
 
 if TYPE_CHECKING:
     from margotree.tree.tree import Tree
@@ -38,7 +39,7 @@ def verify_tree(tree: Tree, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike
 
 
 def _restate(tree: Tree, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None) -> TrainingProblem:
-    code, scaled = _codes(tree, y), tree.scaled(X)
+    code, scaled = positions(tree.classes, y), tree.scaled(X)
     weight = np.ones(len(code)) if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
     if not len(code) == len(scaled) == len(weight):
         raise ValueError(f"X, y and weights must be of one length, got {len(scaled)}, {len(code)} and {len(weight)}")
@@ -56,13 +57,3 @@ def _margin(
     named: dict[str, Any] = {k: terms.get(k) for k in ("C", "budget", "alpha", "max_weight")}
     signs = np.where(code == 1, 1.0, -1.0)
     return Problem.make(X, signs, depth=depth, eps=terms["eps"], weight=weight * price[code], **named)
-
-
-def _codes(tree: Tree, y: ArrayLike) -> NDArray[np.int64]:
-    """Positions in ``classes``."""
-    position = {label: k for k, label in enumerate(tree.classes.tolist())}
-    labels = np.asarray(y).ravel().tolist()
-    strange = set(labels) - set(position)
-    if strange:
-        raise ValueError(f"the tree tells {tree.classes.tolist()} apart, but y also holds {sorted(map(str, strange))}")
-    return np.array([position[label] for label in labels], dtype=np.int64)

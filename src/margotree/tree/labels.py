@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 #: Kinds of NumPy arrays whose items JSON holds exactly (up to 8 bytes a number): bool, int, unsigned, float, str.
 _KINDS = "biufU"
@@ -41,6 +41,16 @@ def from_plain(record: dict[str, Any]) -> NDArray[Any]:
     if labels.tolist() != values:
         raise ValueError(f"class labels {values!r} do not fit dtype {name!r}")
     return labels
+
+
+def positions(classes: NDArray[Any], y: ArrayLike) -> NDArray[np.int64]:
+    """Where each label of ``y`` stands in ``classes``; ValueError names the labels that do not."""
+    position = {label: k for k, label in enumerate(classes.tolist())}
+    given = np.asarray(y).ravel().tolist()
+    strange = set(given) - set(position)
+    if strange:
+        raise ValueError(f"the tree tells {classes.tolist()} apart, but y also holds {sorted(map(str, strange))}")
+    return np.array([position[label] for label in given], dtype=np.int64)
 
 
 def _common(values: list[Any]) -> np.dtype[Any]:

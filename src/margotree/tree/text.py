@@ -3,21 +3,21 @@
 from __future__ import annotations
 
 import textwrap
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from margotree.problem import topology
+from margotree.tree.outline import first_real
 from margotree.tree.scaling import FloatArray
 
 if TYPE_CHECKING:
-    from margotree.tree.tree import Split, Tree
+    from margotree.tree.tree import Tree
 
 #: How far rounding the printed numbers may move ``h`` of any sample in the training range, in margins.
 _BLUR = 0.01
-
-#: Weights that a solver leaves where it means 0, relative to the offset.
-_NOISE = 1e-9
 
 _BAR = "|   "
 
@@ -38,7 +38,7 @@ def export_text(tree: Tree, *, digits: int | None = None, units: str = "user", w
 
 
 def _lines(tree: Tree, v: int, digits: int | None, units: str, width: int) -> list[str]:
-    v = _first_real(tree, v)
+    v = first_real(tree, v)
     if v >= tree.n_nodes:
         return [_leaf(tree, v)]
     inner = width - len(_BAR)
@@ -53,21 +53,6 @@ def _lines(tree: Tree, v: int, digits: int | None, units: str, width: int) -> li
     ]
 
 
-def _first_real(tree: Tree, v: int) -> int:
-    """The first node or leaf at or below ``v`` at which something is decided."""
-    while v < tree.n_nodes and _never_splits(tree, v):
-        v = topology.right(v) if tree.splits.b[v] >= 0 else topology.left(v)
-    return v
-
-
-def _never_splits(tree: Tree, t: int) -> bool:
-    """No weight at all, or only rounding noise that parted no training samples."""
-    if not tree.splits.w[t].any():
-        return True
-    noise = np.abs(tree.splits.w[t]).max() <= _NOISE * (1 + abs(tree.splits.b[t]))
-    return bool(noise and not (tree.counts[topology.left(t)].any() and tree.counts[topology.right(t)].any()))
-
-
 def _leaf(tree: Tree, v: int) -> str:
     return f"=> {tree.classes[tree.leaf_class[v - tree.n_nodes]]}   ({_samples(tree, v)})"
 
@@ -76,29 +61,86 @@ def _samples(tree: Tree, v: int) -> str:
     counts = tree.counts[v]
     if not counts.any():
         return "no training samples"
-    parts = ", ".join(f"{_count(c)} {label}" for c, label in zip(counts, tree.classes, strict=True))
-    total = _count(counts.sum())
+    parts = ", ".join(f"{count_text(c)} {label}" for c, label in zip(counts, tree.classes, strict=True))
+    total = count_text(counts.sum())
     return f"{total} sample{'' if total == '1' else 's'}: {parts}"
 
 
-def _count(c: float) -> str:
+def count_text(c: float) -> str:
+    """A number of samples; weighted ones may show a fraction."""
     return f"{c:.0f}" if abs(c - round(c)) < 1e-9 * max(1.0, c) else f"{c:.2f}"
 
 
 def _rule(tree: Tree, t: int, digits: int | None, units: str, width: int) -> list[str]:
+    rule = rule_of(tree, t, digits=digits, units=units)
+    lines = textwrap.wrap(
+        "if " + rule.condition(tree.features), width, subsequent_indent="   ", break_long_words=False,
+        break_on_hyphens=False,
+    )  # fmt: skip
+    lines = [line.replace(_GLUE, " ") for line in lines]
+    left_out = f"   (of negligible weight and left out: {rule.left_out} of the features)"
+    return lines + ([left_out] if rule.left_out else [])
+
+
+@dataclass(frozen=True, kw_only=True)
+class Rule:
+    """A node's rule with its numbers as they are printed: the weighted sum of ``features`` is ``>= threshold``.
+
+    ``features`` are positions, the heaviest (in scaled units) first, ``weights`` their signed numbers.  A rule of one
+    feature has ``weights`` 1 or -1, so that its threshold is the feature's own limit.  ``left_out`` counts the features
+    of negligible weight.
+    """
+
+    features: tuple[int, ...]
+    weights: tuple[str, ...]
+    threshold: str
+    left_out: int
+
+    def condition(self, names: Sequence[str]) -> str:
+        """The rule as text; no-break spaces keep a term together."""
+        if len(self.features) == 1:
+            below = self.weights[0].startswith("-")
+            # -x >= -5 reads x <= 5.
+            limit = _negated(self.threshold) if below else self.threshold
+            return f"{names[self.features[0]]} {'<=' if below else '>='} {limit}"
+        terms = [f"{w.removeprefix('-')} * {names[j]}" for j, w in zip(self.features, self.weights, strict=True)]
+        minus = [w.startswith("-") for w in self.weights]
+        signs = ["-" if minus[0] else "", *("- " if m else "+ " for m in minus[1:])]
+        parts = [sign + term for sign, term in zip(signs, terms, strict=True)]
+        return " ".join(part.replace(" ", _GLUE) for part in [*parts, f">= {self.threshold}"])
+
+
+def rule_of(tree: Tree, t: int, *, digits: int | None = None, units: str = "user") -> Rule:
+    """Node ``t``'s rule with as many digits as it takes (see :func:`export_text`), or as asked for."""
     shown = tree.selected()[t]
     if not shown.any():
         shown = tree.splits.w[t] != 0
-    split = tree.split(t, units=units)
-    largest = _largest(tree, units)
     order = np.flatnonzero(shown)[np.argsort(-np.abs(tree.splits.w[t][shown]), kind="stable")]
-    condition = _single(tree, split, order[0], digits) if len(order) == 1 else _sum(tree, split, order, digits, largest)
-    lines = textwrap.wrap(
-        "if " + condition, width, subsequent_indent="   ", break_long_words=False, break_on_hyphens=False
+    split = tree.split(t, units=units)
+    weights, threshold = split.weights[order], split.threshold
+    signs: tuple[str, ...]
+    if len(order) == 1:
+        # One feature against a limit: easier to read than its product with a weight.
+        limit = threshold / abs(weights[0])
+        printed = [_number(limit, digits or _enough(np.array([limit]), np.abs(weights)))]
+        signs = ("1",) if weights[0] > 0 else ("-1",)
+    else:
+        largest = np.append(_largest(tree, units)[order], 1.0)
+        digits = digits or _enough(np.append(weights, threshold), largest)
+        printed = [_number(x, digits) for x in (*weights, threshold)]
+        signs = tuple(printed[:-1])
+    return Rule(
+        features=tuple(int(j) for j in order),
+        weights=signs,
+        threshold=printed[-1],
+        left_out=int(np.count_nonzero(tree.splits.w[t])) - len(order),
     )
-    lines = [line.replace(_GLUE, " ") for line in lines]
-    left_out = int(np.count_nonzero(tree.splits.w[t])) - len(order)
-    return lines + ([f"   (of negligible weight and left out: {left_out} of the features)"] if left_out else [])
+
+
+def _negated(number: str) -> str:
+    if number.startswith("-"):
+        return number[1:]
+    return number if float(number) == 0 else "-" + number
 
 
 def _largest(tree: Tree, units: str) -> FloatArray:
@@ -106,23 +148,6 @@ def _largest(tree: Tree, units: str) -> FloatArray:
     if units == "scaled":
         return np.ones(tree.n_features)
     return np.maximum(np.abs(tree.scaling.offset), np.abs(tree.scaling.offset + tree.scaling.scale))
-
-
-def _single(tree: Tree, split: Split, j: int, digits: int | None) -> str:
-    """One feature against a limit: easier to read than its product with a weight."""
-    weight = split.weights[j]
-    limit = split.threshold / weight
-    digits = digits or _enough(np.array([limit]), np.array([abs(weight)]))
-    return f"{tree.features[j]} {'>=' if weight > 0 else '<='} {_number(limit, digits)}"
-
-
-def _sum(tree: Tree, split: Split, order: np.ndarray, digits: int | None, largest: FloatArray) -> str:
-    weights = split.weights[order]
-    digits = digits or _enough(np.append(weights, split.threshold), np.append(largest[order], 1.0))
-    terms = [f"{_number(abs(w), digits)} * {tree.features[j]}" for j, w in zip(order, weights, strict=True)]
-    signs = ["-" if weights[0] < 0 else "", *("- " if w < 0 else "+ " for w in weights[1:])]
-    parts = [sign + term for sign, term in zip(signs, terms, strict=True)]
-    return " ".join(part.replace(" ", _GLUE) for part in [*parts, f">= {_number(split.threshold, digits)}"])
 
 
 def _enough(numbers: FloatArray, size: FloatArray) -> int:
@@ -135,6 +160,7 @@ def _enough(numbers: FloatArray, size: FloatArray) -> int:
 
 
 def _number(x: float, digits: int) -> str:
+    x += 0.0  # no "-0"
     if x != 0 and not 1e-5 <= abs(x) < 1e9:
         return f"{x:.{digits - 1}e}"
     return np.format_float_positional(x, precision=digits, unique=False, fractional=False, trim="-")

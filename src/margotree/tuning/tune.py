@@ -1,0 +1,54 @@
+"""The paper's tuning of one model in one call."""
+
+from __future__ import annotations
+
+from os import PathLike
+from typing import Any
+
+import numpy as np
+
+from margotree.tuning.grids import paper_grid
+from margotree.tuning.models import make_model
+from margotree.tuning.rules import RULES, paper_folds
+from margotree.tuning.search import TreeSearchCV
+
+
+def tune(
+    X: Any,
+    y: Any,
+    model: str = "margot",
+    *,
+    depth: int = 2,
+    grid: Any = None,
+    rule: str = "accuracy",
+    folds: Any = 4,
+    n_jobs: int | None = 1,
+    time_limit: float | None = None,
+    fit_time_limit: float | None = 10.0,
+    resume: str | PathLike[str] | None = None,
+    name: str = "",
+    verbose: int = 0,
+    **params: Any,
+) -> TreeSearchCV:
+    """Choose the hyperparameters of a model by cross-validation, as the paper did, and train it with them.
+
+    ``model`` is one of :func:`~margotree.tuning.model_names`; ``rule`` is ``"accuracy"`` (the best mean validation
+    accuracy) or ``"features"`` (the fewest features within 2.5 % of it).  ``time_limit`` is for the whole search,
+    ``fit_time_limit`` for every fit of it.  With ``resume`` fits are kept in that file and not repeated.  ``params``
+    go to the model.  Returns the fitted search: ``best_estimator_``, ``best_params_``, ``cv_results_``.
+    """
+    if rule not in RULES:
+        raise ValueError(f"rule is one of {', '.join(RULES)}, got {rule!r}")
+    estimator = make_model(model, depth=depth, time_limit=fit_time_limit, **params)
+    search = TreeSearchCV(
+        estimator,
+        grid if grid is not None else paper_grid(model, depth, most_features=np.shape(X)[1]),
+        refit=RULES[rule],
+        cv=paper_folds(folds) if isinstance(folds, int) else folds,
+        n_jobs=n_jobs,
+        time_limit=time_limit,
+        resume=resume,
+        name=name,
+        verbose=verbose,
+    )
+    return search.fit(X, y)

@@ -149,6 +149,10 @@ class TreeClassifier(ClassifierMixin, BaseEstimator, ABC):
         """The rules in words, in the features' own names and units."""
         return self._tree().export_text(digits=digits, units=units, width=width)
 
+    def plot(self, X: Any = None, y: Any = None, ax: Any = None, **options: Any) -> Any:
+        """A picture of the tree on matplotlib axes, which are returned; see :func:`margotree.pictures.plot_tree`."""
+        return self._tree().plot(None if X is None else self._checked(X), y, ax, **options)
+
     def verify(self, X: Any, y: Any, sample_weight: Any = None) -> Finding:
         """Recompute value and feasibility of the tree on its training data.
 

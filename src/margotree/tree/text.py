@@ -96,13 +96,20 @@ class Rule:
     threshold: str
     left_out: int
 
+    @property
+    def flipped(self) -> bool:
+        """Whether a rule of one feature is an upper limit: ``-x >= -5`` reads ``x <= 5``."""
+        return self.weights[0].startswith("-")
+
+    @property
+    def limit(self) -> str:
+        """The limit of a rule of one feature."""
+        return _negated(self.threshold) if self.flipped else self.threshold
+
     def condition(self, names: Sequence[str]) -> str:
         """The rule as text; no-break spaces keep a term together."""
         if len(self.features) == 1:
-            below = self.weights[0].startswith("-")
-            # -x >= -5 reads x <= 5.
-            limit = _negated(self.threshold) if below else self.threshold
-            return f"{names[self.features[0]]} {'<=' if below else '>='} {limit}"
+            return f"{names[self.features[0]]} {'<=' if self.flipped else '>='} {self.limit}"
         terms = [f"{w.removeprefix('-')} * {names[j]}" for j, w in zip(self.features, self.weights, strict=True)]
         minus = [w.startswith("-") for w in self.weights]
         signs = ["-" if minus[0] else "", *("- " if m else "+ " for m in minus[1:])]

@@ -202,6 +202,12 @@ class Tree:
         """The rules in words; see :func:`margotree.tree.text.export_text`."""
         return text.export_text(self, digits=digits, units=units, width=width)
 
+    def plot(self, X: ArrayLike | None = None, y: ArrayLike | None = None, ax: Any = None, **options: Any) -> Any:
+        """A picture of the tree on matplotlib axes, which are returned; see :func:`margotree.pictures.plot_tree`."""
+        from margotree.pictures import plot_tree  # pictures know the tree, and need matplotlib
+
+        return plot_tree(self, X, y, ax, **options)
+
     # -- keeping ------------------------------------------------------------------------------------------------
 
     def to_dict(self) -> dict[str, Any]:

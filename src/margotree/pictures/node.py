@@ -1,0 +1,128 @@
+"""One split seen along its hyperplane: how its samples lie about it, whatever the number of features."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from margotree.pictures.canvas import INK, PAPER, QUIET, TEXT, axes, its_tree, plain_axes
+from margotree.pictures.palette import class_colour, class_marker, tint
+from margotree.pictures.words import one_line
+from margotree.problem import topology
+from margotree.tree import Tree
+from margotree.tree.outline import first_real, outline
+from margotree.tree.reach import Reach
+from margotree.tree.scaling import FloatArray
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+
+def plot_node(
+    tree: Any, X: ArrayLike, y: ArrayLike, node: int, ax: Axes | None = None, *, legend: bool = True
+) -> Axes:
+    """Draw the samples that reach ``node``: across, ``h`` (0 is the hyperplane, -1 and 1 its margins); upwards, the
+    direction along the hyperplane in which they spread most.
+
+    Both axes show straight projections of the samples in scaled units.  The band is the margin, rings mark support
+    vectors.  With one feature nothing is left to spread along: the samples are then stacked.
+    """
+    tree = its_tree(tree)
+    if not 0 <= node < tree.n_nodes:
+        raise ValueError(f"the branch nodes of this tree are 0 to {tree.n_nodes - 1}, got {node}")
+    if node not in outline(tree).children:
+        raise ValueError(f"node {node} does not split, or no sample can reach it: there is no hyperplane to show")
+    reach = Reach.of(tree, X, y)
+    ax = axes(ax, 7.0, 4.6)
+    h, rows = reach.h(node), reach.at(node)
+    across = spread(reach.scaled[rows], tree.splits.w[node])
+    _sides(ax, tree, node, h)
+    _points(ax, reach, node, h, across.position)
+    ax.set_xlabel(f"h at node {node}  (0: hyperplane, \N{PLUS-MINUS SIGN}1: margin)")
+    ax.set_ylabel(_along(tree, across), parse_math=False)
+    ax.set_title(f"{len(rows)} samples reach node {node}", loc="right", size=TEXT, color=QUIET)
+    plain_axes(ax)
+    if legend:
+        ax.legend(loc="lower left", bbox_to_anchor=(0, 1), ncols=4, frameon=False, fontsize=TEXT, handletextpad=0.3)
+    return ax
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Spread:
+    """Samples along a hyperplane: ``direction`` is a unit vector at right angles to ``w`` (0 where there is none) and
+    ``share`` the part of the variance along the hyperplane that it shows."""
+
+    position: FloatArray
+    direction: FloatArray
+    share: float
+
+
+def spread(scaled: FloatArray, w: FloatArray) -> Spread:
+    """The direction along the hyperplane of ``w`` in which the samples vary most."""
+    normal = w / np.linalg.norm(w)
+    if len(scaled) < 2:
+        return Spread(position=np.zeros(len(scaled)), direction=np.zeros(len(w)), share=0.0)
+    centred = scaled - scaled.mean(axis=0)
+    flat = centred - np.outer(centred @ normal, normal)
+    _, size, directions = np.linalg.svd(flat, full_matrices=False)
+    if size[0] <= 1e-9 * max(1.0, float(np.abs(centred).max())):
+        return Spread(position=_stacked(centred @ normal), direction=np.zeros(len(w)), share=0.0)
+    # The sign is free: let the heaviest feature point upwards, so that pictures do not flip.
+    first = directions[0] * np.sign(directions[0][np.argmax(np.abs(directions[0]))])
+    return Spread(position=flat @ first, direction=first, share=float(size[0] ** 2 / np.sum(size**2)))
+
+
+def _stacked(values: FloatArray) -> FloatArray:
+    """Heights that keep samples of nearly equal value apart."""
+    bins = np.digitize(values, np.linspace(values.min(), values.max(), 60))
+    height = np.zeros(len(values))
+    for k in np.unique(bins):
+        here = np.flatnonzero(bins == k)
+        height[here] = np.arange(len(here))
+    return height
+
+
+def _along(tree: Tree, across: Spread) -> str:
+    if not across.direction.any():
+        return "samples, stacked"
+    heavy = np.argsort(-np.abs(across.direction))[:2]
+    names = [one_line(tree.features[j]) for j in heavy if abs(across.direction[j]) > 0.2]
+    short = [name if len(name) <= 24 else name[:15] + "\N{HORIZONTAL ELLIPSIS}" + name[-8:] for name in names]
+    mostly = f"\nmostly {' and '.join(short)}" if names else ""
+    return f"along the hyperplane ({100 * across.share:.0f} % of the spread){mostly}"
+
+
+def _sides(ax: Axes, tree: Tree, node: int, h: FloatArray) -> None:
+    low = -1.15 * max(1.6, float(-h.min(initial=0.0)))
+    high = 1.15 * max(1.6, float(h.max(initial=0.0)))
+    for start, end, child in ((low, 0.0, topology.left(node)), (0.0, high, topology.right(node))):
+        ax.axvspan(start, end, facecolor=_side_colour(tree, child), zorder=0)
+    ax.axvspan(-1, 1, facecolor="#8a949c", alpha=0.18, zorder=0.5, linewidth=0)
+    ax.axvline(0, color=INK, linewidth=1.6, zorder=2)
+    for margin in (-1, 1):
+        ax.axvline(margin, color=INK, linewidth=0.9, linestyle="--", zorder=2, alpha=0.7)
+    ax.set_xlim(low, high)
+
+
+def _side_colour(tree: Tree, child: int) -> str:
+    """The colour of the label where a side is decided, none where it goes on."""
+    shape = outline(tree)
+    codes = {int(tree.leaf_class[v - tree.n_nodes]) for v in shape.below(first_real(tree, child))}
+    return tint(class_colour(codes.pop()), 0.14) if len(codes) == 1 else PAPER
+
+
+def _points(ax: Axes, reach: Reach, node: int, h: FloatArray, position: FloatArray) -> None:
+    code, ringed = reach.code[reach.at(node)], reach.support(node)
+    for k, label in enumerate(reach.tree.classes):
+        here = code == k
+        ax.scatter(
+            h[here], position[here], s=24, marker=class_marker(k), color=class_colour(k), edgecolor=PAPER,
+            linewidth=0.5, zorder=3, label=one_line(label).replace("$", r"\$"),
+        )  # fmt: skip
+    ax.scatter(
+        h[ringed], position[ringed], s=80, marker="o", facecolor="none", edgecolor=INK, linewidth=0.9, zorder=4,
+        label="support vectors",
+    )  # fmt: skip

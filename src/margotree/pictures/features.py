@@ -18,6 +18,10 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 _CELL, _NAMES = 0.22, 2.6
+_SIGNED_WORDS = "+ speaks for yes (right), \N{MINUS SIGN} for no (left); the darker, the heavier"
+
+#: Light weights would vanish beside heavy ones: colours follow this power of them.
+_LIFT = 0.5
 
 
 def plot_features(
@@ -76,7 +80,7 @@ def _splits_grid(tree: Tree, threshold: float) -> Grid:
     use = np.where(tree.selected(threshold), tree.splits.w, 0.0)[nodes]
     return Grid(
         heads=[f"[{t}]" for t in nodes], features=tree.features, use=use.reshape(-1, tree.n_features),
-        most=float(np.abs(use).max(initial=0.0)), words="colour: weight in scaled units", signed=True,
+        most=float(np.abs(use).max(initial=0.0)), words=_SIGNED_WORDS, signed=True,
     )  # fmt: skip
 
 
@@ -127,23 +131,24 @@ def _cells(ax: Axes, grid: Grid, shown: list[int]) -> None:
 
     values = grid.use[:, shown].T
     scale = grid.most or 1.0
+    shade = np.sign(values) * (np.abs(values) / scale) ** (_LIFT if grid.signed else 1.0)
     ax.imshow(
-        np.where(values == 0, np.nan, values), aspect="auto", vmin=-scale if grid.signed else -0.35 * scale, vmax=scale,
+        np.where(values == 0, np.nan, shade), aspect="auto", vmin=-1 if grid.signed else -0.35, vmax=1,
         cmap=colormaps["PuOr_r" if grid.signed else "Blues"],
     )  # fmt: skip
-    if not grid.signed:
-        _numbers(ax, values, scale)
+    _numbers(ax, values, np.abs(shade), grid.signed)
     ax.set_xticks(np.arange(-0.5, values.shape[1]), minor=True)
     ax.set_yticks(np.arange(-0.5, values.shape[0]), minor=True)
     ax.grid(which="minor", color=LINE, linewidth=0.5)
     ax.tick_params(which="both", length=0)
 
 
-def _numbers(ax: Axes, values: FloatArray, scale: float) -> None:
+def _numbers(ax: Axes, values: FloatArray, shade: FloatArray, signed: bool) -> None:
     for (row, column), value in np.ndenumerate(values):
         if value:
-            colour = "white" if value > 0.6 * scale else INK
-            ax.text(column, row, f"{value:.0f}", ha="center", va="center", size=TEXT - 2, color=colour)
+            words = ("+" if value > 0 else "\N{MINUS SIGN}") if signed else f"{value:.0f}"
+            colour = "white" if shade[row, column] > 0.6 else INK
+            ax.text(column, row, words, ha="center", va="center", size=TEXT - 2, color=colour)
 
 
 def _labels(ax: Axes, names: list[str], heads: list[str]) -> None:

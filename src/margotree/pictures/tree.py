@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from margotree.pictures.canvas import INK, LINE, PAPER, QUIET, its_tree
-from margotree.pictures.cards import Card, LeafCard, cards
+from margotree.pictures.cards import Bar, Card, LeafCard, cards
 from margotree.pictures.layout import Box, place
 from margotree.pictures.palette import class_colour, tint
 from margotree.pictures.pen import Pen
@@ -25,6 +25,9 @@ if TYPE_CHECKING:
 _PAD, _ROW, _GAP, _DROP, _EDGE = 0.1, 0.19, 0.16, 0.5, 0.2
 _TITLE, _TEXT, _SMALL = 8.5, 7.5, 7.0
 _BAR = "#52616b"
+
+#: Length of the longest bar of a card, in inches: at least, at most.
+_LEAST_BAR, _MOST_BAR = 0.24, 0.55
 
 #: Width of a card and of a leaf by the number of levels: few levels leave room for long names.
 _WIDTHS = {0: (3.2, 1.7), 1: (3.4, 1.7), 2: (3.0, 1.42), 3: (2.7, 1.27)}
@@ -64,7 +67,7 @@ def plot_tree(
     counts = tree.counts if X is None or y is None else Reach.of(tree, X, y).counts()
     most = _most(max_features, levels)
     shown = cards(tree, shape, counts, most, units)
-    sizes = {v: _size(card, levels) for v, card in shown.items()}
+    sizes = {v: _size(card, levels, shape.levels(v)) for v, card in shown.items()}
     boxes, width, height = place(shape, sizes, gap=_GAP, drop=_DROP)
     return _draw(tree, shape, shown, boxes, (width, height), ax, title, caption)
 
@@ -77,8 +80,10 @@ def _most(asked: int | None, levels: int) -> int:
     return int(asked)
 
 
-def _size(card: Card | LeafCard, levels: int) -> tuple[float, float]:
+def _size(card: Card | LeafCard, levels: int, below: int) -> tuple[float, float]:
     wide, narrow = _WIDTHS.get(levels, _NARROW)
+    # Higher up there is room to spare.
+    wide = max(wide, _WIDTHS[2][0]) if below > 1 else wide
     if isinstance(card, LeafCard):
         return narrow, 2 * _PAD + 3 * _ROW
     rows = len(card.bars) + (card.more > 0)
@@ -91,7 +96,7 @@ def _draw(
 ) -> Axes:  # fmt: skip
     width = max(size[0], 3.4) + 2 * _EDGE
     head = _legend_lines(tree, width - 2 * _EDGE)
-    foot = wrapped(_caption(shown), _SMALL, width - 2 * _EDGE) if caption else []
+    foot = wrapped(_caption(tree, shown), _SMALL, width - 2 * _EDGE) if caption else []
     above = _EDGE + 0.22 * len(head) + (0.3 if title else 0) + 0.1
     below = _EDGE + (0.16 * len(foot) + 0.12 if foot else 0)
     height = size[1] + above + below
@@ -115,12 +120,19 @@ def _draw(
     return pen.ax
 
 
-def _caption(shown: dict[int, Card | LeafCard]) -> str:
+def _caption(tree: Tree, shown: dict[int, Card | LeafCard]) -> str:
     splits = [card for card in shown.values() if isinstance(card, Card)]
     if not splits:
-        return "No node splits: every sample gets the same label."
-    bars = "Bars: weight of a feature on its training range; to the right speaks for yes, to the left for no."
-    return bars + (" Width of a branch: its share of the samples." if any(c.counts.any() for c in splits) else "")
+        parts = ["No node splits: every sample gets the same label."]
+    else:
+        parts = ["Bars: weight of a feature on its training range; to the right speaks for yes, to the left for no."]
+    if any(card.counts.any() for card in splits):
+        parts.append("Width of a branch: its share of the samples.")
+    if tree.certificate is not None:
+        gap = tree.certificate.gap
+        known = f" (gap {100 * gap:.3g} %)" if np.isfinite(gap) else ""
+        parts.append(f"Proved: {tree.certificate.proved}{known}.")
+    return " ".join(parts)
 
 
 # -- head -----------------------------------------------------------------------------------------------------------
@@ -180,8 +192,9 @@ def _card(pen: Pen, card: Card, box: Box) -> None:
     y -= 0.8 * _ROW
     _share_bar(pen, card.counts, left, right, y)
     y -= 0.95 * _ROW
+    columns = _columns(card, right - left)
     for bar in card.bars:
-        _weight(pen, bar.name, bar.length, bar.number, left, right, y)
+        _weight(pen, bar, columns, left, right, y)
         y -= _ROW
     if card.more:
         pen.text(left, y, f"+ {card.more} more", size=_SMALL, room=right - left, colour=QUIET)
@@ -191,17 +204,24 @@ def _card(pen: Pen, card: Card, box: Box) -> None:
     pen.text(left, y, card.rule, size=_TEXT, room=right - left - 0.02, bold=True)
 
 
-def _weight(pen: Pen, name: str, length: float, number: str, left: float, right: float, y: float) -> None:
-    """Name, bar, number in three columns."""
-    width = right - left
-    numbers = 0.5 if number else 0.0
-    reach = 0.15 * width
-    zero = right - numbers - reach - 0.03
-    pen.text(left, y, name, size=_TEXT, room=zero - reach - left - 0.05)
-    pen.box(min(zero, zero + reach * length), y - 0.045, abs(reach * length), 0.09, fill=_BAR)
+def _columns(card: Card, width: float) -> tuple[float, float]:
+    """Room for a bar to one side and for numbers; names get what they need as long as bars can be told."""
+    numbers = max(width_of(bar.number, _SMALL) for bar in card.bars) if card.bars[0].number else 0.0
+    gaps = 0.08 + (0.06 if numbers else 0.0)
+    needed = max(width_of(bar.name, _TEXT) for bar in card.bars)
+    names = min(needed, width - numbers - gaps - 2 * _LEAST_BAR)
+    return min(_MOST_BAR, (width - names - numbers - gaps) / 2), numbers
+
+
+def _weight(pen: Pen, bar: Bar, columns: tuple[float, float], left: float, right: float, y: float) -> None:
+    """Name, bar and number side by side."""
+    reach, numbers = columns
+    zero = right - numbers - (0.06 if numbers else 0.0) - reach
+    pen.text(left, y, bar.name, size=_TEXT, room=zero - reach - left - 0.07)
+    pen.box(min(zero, zero + reach * bar.length), y - 0.045, abs(reach * bar.length), 0.09, fill=_BAR)
     pen.line([zero, zero], [y - 0.09, y + 0.09], colour="#8a949c", width=0.6)
-    if number:
-        pen.text(right, y, number, size=_SMALL, room=numbers, align="right")
+    if bar.number:
+        pen.text(right, y, bar.number, size=_SMALL, room=numbers + 0.01, align="right")
 
 
 def _leaf(pen: Pen, leaf: LeafCard, box: Box) -> None:

@@ -69,3 +69,16 @@ def test_an_error_ends_the_line_before_it_shows():
 
 def test_nothing_heard_nothing_written():
     assert watch(Terminal(), []) == ""
+
+
+def test_silence_shows_the_clock(monkeypatch):
+    import time
+
+    monkeypatch.setattr("margotree.progress._SILENCE", 0.02)
+    stream = Terminal()
+    with Progress(1, stream) as listener:
+        time.sleep(0.2)
+        listener(event(3.0))
+        time.sleep(0.2)
+    seconds = [float(line.split()[1]) for line in stream.getvalue().split("\r")[1:]]
+    assert "beginning 0.0 s" in stream.getvalue() and seconds[-1] > 3.05

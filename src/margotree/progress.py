@@ -7,6 +7,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from types import TracebackType
 from typing import TYPE_CHECKING, TextIO
 
@@ -15,12 +16,15 @@ if TYPE_CHECKING:
 
 #: Seconds between two lines: on a terminal, where a line replaces the one before, and in a pipe.
 _TERMINAL, _PIPE = 0.1, 5.0
+#: Seconds of silence after which the clock is shown to be running.
+_SILENCE = 1.0
 
 
 class Progress:
     """Listens to an engine and writes what it hears; use it as a context manager around the fit.
 
-    ``verbose`` 0 writes nothing, 1 a line that is kept up to date, 2 every event on a line of its own.
+    ``verbose`` 0 writes nothing, 1 a line that is kept up to date, 2 every event on a line of its own.  While the
+    engine is silent the clock goes on, so that nobody takes a long step for a dead one.
     """
 
     def __init__(
@@ -33,24 +37,49 @@ class Progress:
         self._clock = clock
         self._shown_at = -math.inf
         self._unshown: Event | None = None
+        self._last: Event | None = None
+        self._heard_at = math.inf
         self._lock = threading.Lock()
+        self._over = threading.Event()
 
     def __call__(self, event: Event) -> None:
         with self._lock:
-            self._unshown = event
-            if self._clock() - self._shown_at >= self._every:
+            first, self._unshown, self._last = self._last is None, event, event
+            self._heard_at = self._clock()
+            if first or self._clock() - self._shown_at >= self._every:
                 self._show()
 
     def __enter__(self) -> Callable[[Event], None] | None:
+        if self.verbose == 1:
+            self._heard_at = self._clock()
+            threading.Thread(target=self._beat, daemon=True).start()
         return self if self.verbose > 0 else None
 
     def __exit__(self, kind: type[BaseException] | None, error: object, trace: TracebackType | None) -> None:
+        self._over.set()
         with self._lock:
             if self._unshown is not None:
                 self._show()
             if self.live and self._shown_at > -math.inf:
                 self.stream.write("\n")
                 self.stream.flush()
+
+    def _beat(self) -> None:
+        while not self._over.wait(_SILENCE / 2):
+            with self._lock:
+                silent = self._clock() - self._heard_at
+                due = self._clock() - self._shown_at >= max(self._every, _SILENCE / 2)
+                if silent >= _SILENCE and due and not self._over.is_set():
+                    self._unshown = self._later(silent)
+                    self._show()
+
+    def _later(self, silent: float) -> Event:
+        """What was heard last, as many seconds older."""
+        if self._last is None:
+            from margotree.engines import Event
+
+            return Event(phase="beginning", elapsed=silent)
+        return replace(self._last, elapsed=self._last.elapsed + silent)
 
     def _show(self) -> None:
         assert self._unshown is not None

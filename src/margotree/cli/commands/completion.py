@@ -1,0 +1,24 @@
+"""Print a script that completes commands and options in your shell.
+
+bash: margotree completion bash >> ~/.bashrc; zsh: save as _margotree on your fpath; fish: save as
+~/.config/fish/completions/margotree.fish.
+"""
+
+from __future__ import annotations
+
+import argparse
+
+from margotree.cli import exits
+
+HELP = "print completions for bash, zsh or fish"
+
+
+def add(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("shell", choices=("bash", "zsh", "fish"))
+
+
+def run(args: argparse.Namespace) -> int:
+    from margotree.cli.completion import script
+
+    print(script(args.shell), end="")
+    return exits.OK

@@ -1,0 +1,138 @@
+"""Train a tree on a CSV or Parquet file and save it with its certificate.
+
+Columns of words become 0/1 features; how is remembered in the saved tree, so that predict and verify read files the
+same way. Ctrl-C ends the search and keeps the best tree so far.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+from typing import TYPE_CHECKING, Any
+
+from margotree.cli import console, exits, keep, models, options
+from margotree.cli.exits import CommandError
+
+if TYPE_CHECKING:
+    from margotree.table import Encoding, Samples
+    from margotree.tree import Tree
+
+HELP = "train a tree on a table and save it"
+
+
+def add(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("data", help="CSV (.csv, .csv.gz, - for standard input) or Parquet file")
+    parser.add_argument("--out", metavar="FILE", help="where to save the tree (the data file's name with .tree.json)")
+    options.add_columns(parser)
+    models.add_model(parser)
+    models.add_search(parser)
+    options.add_reading(parser)
+    options.add_output(parser)
+
+
+def run(args: argparse.Namespace) -> int:
+    out = args.out or _default_out(args.data)
+    keep.must_be_writable(out)
+    console.say(f"reading {args.data}", quiet=args.quiet)
+    encoding, samples, notes = read_training(args)
+    console.notes(notes, quiet=args.quiet)
+    model = models.estimator(args, classes=sorted(set(samples.y.tolist())), verbose=0 if args.quiet else 1)
+    console.say(_what(args, samples), quiet=args.quiet)
+    tree = _train(model, encoding, samples)
+    out = keep.keep_tree(tree, out)
+    _tell(args, tree, samples, notes, out)
+    stopped = tree.certificate.stopped if tree.certificate else ""
+    return exits.INTERRUPTED if stopped == "interrupted" else exits.OK
+
+
+def read_training(args: argparse.Namespace) -> tuple[Encoding, Samples, list[str]]:
+    """The training file as numbers, how it got there, and what the user should know."""
+    from margotree.table import MissingCells, Wishes, learn
+
+    table = options.read(args)
+    console.say(f"read {table.n_rows:,} rows of {len(table.names)} columns", quiet=args.quiet)
+    wishes = Wishes(
+        target=_target(args), drop=args.drop, categorical=args.categorical, weight=args.weight,
+        positive=args.positive, missing=args.missing, max_categories=args.max_categories,
+    )  # fmt: skip
+    encoding, found = learn(table, wishes)
+    try:
+        samples = encoding.training(table)
+    except MissingCells as error:
+        raise MissingCells(
+            f"{error}; say --missing drop to leave such rows out, --missing median to put in the column's median (or "
+            "commonest word), or --drop COL to do without a column"
+        ) from None
+    notes = [*table.notes, *found]
+    if left_out := table.n_rows - len(samples.rows):
+        notes.append(f"{left_out} of {table.n_rows} rows have missing cells: left out")
+    _check_classes(args, samples)
+    return encoding, samples, notes
+
+
+def _target(args: argparse.Namespace) -> str:
+    """Without a header a bare number will do."""
+    return f"column {args.target}" if args.no_header and args.target.isdigit() else str(args.target)
+
+
+def _check_classes(args: argparse.Namespace, samples: Samples) -> None:
+    from collections import Counter
+
+    counts = Counter(samples.y.tolist())
+    if not counts:
+        raise CommandError(f"{args.data}: no complete row is left to train on", exits.DATA)
+    shown = ", ".join(f"{label} ({n})" for label, n in counts.most_common(8))
+    if len(counts) < 2:
+        raise CommandError(f"the rows to train on are all of one class: {shown}", exits.DATA)
+    if len(counts) > 2 and args.model not in models.MULTI_CLASS:
+        raise CommandError(
+            f"{args.target!r} has {len(counts)} classes: {shown}; --model {args.model} tells two apart.  Say "
+            "--positive LABEL for one against the rest, or take --model oct1 or octh",
+            exits.DATA,
+        )
+
+
+def _what(args: argparse.Namespace, samples: Samples) -> str:
+    limit = "no time limit" if args.time_limit is None else f"at most {args.time_limit:g} s"
+    size = f"{len(samples.rows):,} rows of {samples.X.shape[1]} features"
+    return f"training {args.model}, depth {args.depth}, on {size}, {limit}"
+
+
+def _train(model: Any, encoding: Encoding, samples: Samples) -> Tree:
+    import dataclasses
+
+    from margotree.cli.saved import with_table
+
+    model.fit(samples.X, samples.y, sample_weight=samples.weight)
+    named: Tree = dataclasses.replace(model.tree_, feature_names=encoding.features)
+    return with_table(named, encoding, samples)
+
+
+def _tell(args: argparse.Namespace, tree: Tree, samples: Samples, notes: list[str], out: str) -> None:
+    assert tree.certificate is not None
+    right = float((tree.predict(samples.X) == samples.y).mean())
+    record = {
+        "tree": out,
+        "certificate": tree.certificate.to_dict(),
+        "training": {"rows": len(samples.rows), "features": tree.n_features, "accuracy": right},
+        "notes": notes,
+    }
+    text = "\n".join(
+        [
+            "",
+            tree.export_text(),
+            "",
+            str(tree.certificate),
+            "",
+            f"right on {right:.1%} of the training rows",
+            f"saved as {out}",
+        ]
+    )
+    console.result(record, text, as_json=args.json)
+
+
+def _default_out(data: str) -> str:
+    name = "data" if data == "-" else os.path.basename(data)
+    for ending in (".gz", ".csv", ".tsv", ".txt", ".parquet", ".pq"):
+        name = name.removesuffix(ending)
+    return f"{name}.tree.json"

@@ -1,0 +1,77 @@
+"""Print a saved tree: its rules in the units of the training file, and its certificate."""
+
+from __future__ import annotations
+
+import argparse
+from typing import TYPE_CHECKING, Any
+
+from margotree.cli import console, exits
+from margotree.cli.saved import ENTRY, load_tree
+
+if TYPE_CHECKING:
+    from margotree.tree import Tree
+
+HELP = "print the rules and the certificate of a saved tree"
+
+
+def add(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("tree", help="the saved tree")
+    parser.add_argument(
+        "--part", choices=("all", "rules", "certificate", "terms"), default="all", help="what to print (all)"
+    )
+    parser.add_argument("--digits", type=int, metavar="N", help="digits of the numbers (as many as it takes)")
+    parser.add_argument(
+        "--units", choices=("user", "scaled"), default="user", help="the file's units, or those of training"
+    )
+    parser.add_argument("--width", type=int, default=100, metavar="N", help="longest line (100)")
+    parser.add_argument("--json", action="store_true", help="print as JSON")
+
+
+def run(args: argparse.Namespace) -> int:
+    tree = load_tree(args.tree)
+    text = "\n\n".join(filter(None, (part(tree, args) for part in _parts(args.part))))
+    console.result(_record(tree, args), text, as_json=args.json)
+    return exits.OK
+
+
+def _parts(part: str) -> list[Any]:
+    parts = {"rules": _rules, "certificate": _certificate, "terms": _terms}
+    return list(parts.values()) if part == "all" else [parts[part]]
+
+
+def _rules(tree: Tree, args: argparse.Namespace) -> str:
+    return tree.export_text(digits=args.digits, units=args.units, width=args.width)
+
+
+def _certificate(tree: Tree, args: argparse.Namespace) -> str:
+    return str(tree.certificate or "no certificate was saved with this tree")
+
+
+def _terms(tree: Tree, args: argparse.Namespace) -> str:
+    said = {name: value for name, value in tree.terms.items() if name != ENTRY and value is not None}
+    terms = ", ".join(f"{name} {value}" for name, value in said.items())
+    table = tree.terms.get(ENTRY)
+    target = f"\ntrained on {table['rows']} rows to tell {table['target']!r}" if table else ""
+    return f"depth {tree.depth}, {terms}{target}"
+
+
+def _record(tree: Tree, args: argparse.Namespace) -> dict[str, Any]:
+    return {
+        "depth": tree.depth,
+        "classes": tree.classes.tolist(),
+        "features": list(tree.features),
+        "splits": [_split(tree, t, args.units) for t in range(tree.n_nodes)],
+        "leaves": [
+            {"leaf": tree.n_nodes + k, "label": tree.classes.tolist()[c]}
+            for k, c in enumerate(tree.leaf_class.tolist())
+        ],
+        "counts": tree.counts.tolist(),
+        "certificate": None if tree.certificate is None else tree.certificate.to_dict(),
+        "terms": dict(tree.terms),
+    }
+
+
+def _split(tree: Tree, t: int, units: str) -> dict[str, Any]:
+    split = tree.split(t, units=units)
+    weights = {name: w for name, w in zip(tree.features, split.weights.tolist(), strict=True) if w}
+    return {"node": t, "weights": weights, "threshold": split.threshold}

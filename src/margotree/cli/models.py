@@ -1,0 +1,143 @@
+"""The models by their short names, and which options each takes."""
+
+from __future__ import annotations
+
+import argparse
+from dataclasses import dataclass
+from typing import Any
+
+from margotree.cli import options
+from margotree.cli.exits import USAGE, CommandError
+
+
+@dataclass(frozen=True)
+class Model:
+    """A classifier of :mod:`margotree`, and the options it takes beyond those that all do."""
+
+    cls: str
+    takes: frozenset[str]
+    words: str
+
+
+_MARGIN = frozenset({"C", "eps", "no_scale", "max_weight"})
+
+MODELS = {
+    "margot": Model("MargotClassifier", _MARGIN | {"engine", "gap"}, "splits use all features"),
+    "hfs": Model("HFSMargotClassifier", _MARGIN | {"engine", "gap", "budget"}, "at most BUDGET features a split"),
+    "sfs": Model(
+        "SFSMargotClassifier", _MARGIN | {"engine", "gap", "budget", "alpha"}, "features beyond BUDGET cost ALPHA"
+    ),
+    "local": Model("LocalSVMTreeClassifier", _MARGIN | {"budget", "alpha"}, "fast heuristic, nothing proved"),
+    "oct1": Model("OCT1Classifier", frozenset({"engine", "gap", "alpha", "min_leaf"}), "one feature a split"),
+    "octh": Model("OCTHClassifier", frozenset({"engine", "gap", "alpha", "min_leaf", "mu", "no_scale"}), "OCT-H"),
+    "mmsvm": Model(
+        "MMSVMOCTClassifier", frozenset({"engine", "gap", "c1", "c2", "c3", "eps", "no_scale"}), "MM-SVM-OCT"
+    ),
+}
+
+#: Models that take more than two classes.
+MULTI_CLASS = frozenset({"oct1", "octh"})
+
+
+def add_model(parser: argparse.ArgumentParser) -> None:
+    """The options that say what to train."""
+    group = parser.add_argument_group("the tree")
+    words = "; ".join(f"{name}: {model.words}" for name, model in MODELS.items())
+    group.add_argument("--model", choices=tuple(MODELS), default="margot", help=f"{words} (margot)")
+    group.add_argument("--depth", type=int, default=2, metavar="N", help="splits from the root to a label (2)")
+    group.add_argument(
+        "--C",
+        type=options.numbers,
+        metavar="X[,X...]",
+        help="price of a margin violation: one number, one a level or one a node (1)",
+    )
+    group.add_argument(
+        "--budget", type=options.whole_numbers, metavar="N[,N...]", help="features a split (hfs, sfs, local)"
+    )
+    group.add_argument(
+        "--alpha",
+        type=options.numbers,
+        metavar="X[,X...]",
+        help="price of a feature beyond the budget (sfs, local), of a split (oct1), of a feature (octh)",
+    )
+    group.add_argument("--class-weight", metavar="W", help="balanced, or LABEL=FACTOR[,LABEL=FACTOR...]")
+    group.add_argument("--eps", type=float, metavar="X", help="width of the empty band beside an upper split (0.001)")
+    group.add_argument("--max-weight", type=float, metavar="X", help="largest |w| in scaled units")
+    group.add_argument(
+        "--min-leaf", type=_leaf_size, metavar="X", help="fewest samples of a leaf, or their share (oct1, octh)"
+    )
+    group.add_argument("--mu", type=float, metavar="X", help="empty band beside a split (octh)")
+    group.add_argument("--c1", type=float, metavar="X", help="price of a margin violation (mmsvm)")
+    group.add_argument("--c2", type=float, metavar="X", help="price of relabelling (mmsvm)")
+    group.add_argument("--c3", type=float, metavar="X", help="price of a split (mmsvm)")
+    group.add_argument(
+        "--no-scale", action="store_true", help="train on the features as they are, not brought to [0, 1]"
+    )
+
+
+def add_search(parser: argparse.ArgumentParser) -> None:
+    """The options that say how hard to try."""
+    group = parser.add_argument_group("the search")
+    group.add_argument(
+        "--time-limit", type=options.seconds, default=60.0, metavar="T", help="seconds, or 5m, 1h, none (60)"
+    )
+    group.add_argument("--gap", type=float, metavar="X", help="stop within this share of the optimum (0.0001)")
+    group.add_argument("--engine", metavar="NAME", help="who solves it (auto); margotree engines lists them")
+    group.add_argument("--jobs", type=int, metavar="N", help="threads, -1 for all cores (1)")
+    group.add_argument("--seed", type=int, default=0, metavar="N", help="seed of whatever is drawn at random (0)")
+
+
+def estimator(args: argparse.Namespace, classes: list[Any], verbose: int) -> Any:
+    """The classifier the options ask for; an option that the model does not take is an error, not a shrug."""
+    import margotree
+
+    model = MODELS[args.model]
+    settings: dict[str, Any] = {
+        "depth": args.depth, "time_limit": args.time_limit, "n_jobs": args.jobs, "random_state": args.seed,
+        "verbose": verbose, "class_weight": _class_weight(args.class_weight, classes),
+    }  # fmt: skip
+    for option, name in _NAMES.items():
+        value = getattr(args, option)
+        if value in (None, False):
+            continue
+        if option not in model.takes:
+            raise CommandError(_not_for(option, args.model), USAGE)
+        settings[name] = None if option == "no_scale" else value
+    return getattr(margotree, model.cls)(**settings)
+
+
+#: Options that not all models take, and the parameters they set.
+_NAMES = {
+    "C": "C", "budget": "budget", "alpha": "alpha", "eps": "eps", "max_weight": "max_weight", "engine": "engine",
+    "gap": "gap", "min_leaf": "min_samples_leaf", "mu": "mu", "c1": "c1", "c2": "c2", "c3": "c3", "no_scale": "scale",
+}  # fmt: skip
+
+
+def _not_for(option: str, model: str) -> str:
+    flag = "--" + option.replace("_", "-")
+    takers = ", ".join(name for name, other in MODELS.items() if option in other.takes)
+    hint = " (its price of a margin violation is --c1)" if (option, model) == ("C", "mmsvm") else ""
+    return f"{flag} means nothing to --model {model}{hint}; models that take it: {takers}"
+
+
+def _class_weight(text: str | None, classes: list[Any]) -> dict[Any, float] | str | None:
+    if text is None or text == "balanced":
+        return text
+    label = {str(c): c for c in classes}
+    try:
+        given = {name.strip(): float(factor) for name, factor in (part.rsplit("=", 1) for part in text.split(","))}
+        return {label[name]: factor for name, factor in given.items()}
+    except (ValueError, KeyError):
+        known = ", ".join(label)
+        raise CommandError(
+            f"--class-weight is balanced or LABEL=FACTOR parted by commas, with the labels {known}; got {text!r}", USAGE
+        ) from None
+
+
+def _leaf_size(text: str) -> int | float:
+    try:
+        return int(text) if text.isdigit() else float(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(
+            f"expected a number of samples or a share such as 0.05, got {text!r}"
+        ) from None

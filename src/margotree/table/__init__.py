@@ -1,0 +1,23 @@
+"""Tables as they come: a file becomes columns of text, and an encoding that can be kept turns those into numbers.
+
+The encoding is learned once, from the training file, and travels in the saved tree, so that a new file is read the same
+way.  NumPy and the standard library are all it needs (Parquet files need pyarrow).
+"""
+
+from margotree.table.encoding import Category, Encoding, Number, Samples
+from margotree.table.learn import Wishes, learn
+from margotree.table.read import read_table
+from margotree.table.table import MissingCells, Table, TableError
+
+__all__ = [
+    "Category",
+    "Encoding",
+    "MissingCells",
+    "Number",
+    "Samples",
+    "Table",
+    "TableError",
+    "Wishes",
+    "learn",
+    "read_table",
+]

@@ -1,0 +1,195 @@
+"""How the columns of a table become features: learned from the training file, kept with the tree, used on new files."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from margotree.table.cells import numbers
+from margotree.table.table import MissingCells, Table, TableError, suggestion
+
+FloatArray = NDArray[np.float64]
+LabelArray = NDArray[np.int64] | NDArray[np.str_]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Number:
+    """A column of numbers; ``fill`` stands in for a missing cell if there is one."""
+
+    name: str
+    fill: float | None = None
+
+    @property
+    def features(self) -> tuple[str, ...]:
+        return (self.name,)
+
+    def encode(self, cells: Sequence[str], table: Table, unknown: str) -> FloatArray:
+        """One feature, NaN where the cell is missing and nothing stands in."""
+        values, bad = numbers(cells, table)
+        if len(bad):
+            raise TableError(
+                f"{table.source}, line {table.lines[bad[0]]}: {cells[bad[0]]!r} under {self.name!r} is no number, "
+                f"but the tree was trained on numbers there{_and_more(len(bad))}"
+            )
+        if self.fill is not None:
+            values[np.isnan(values)] = self.fill
+        return values[:, None]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Category:
+    """A column of words: a 0/1 feature for each of them, or one for the second of two."""
+
+    name: str
+    values: tuple[str, ...]
+    fill: str | None = None
+
+    @property
+    def shown(self) -> tuple[str, ...]:
+        return self.values[1:] if len(self.values) == 2 else self.values
+
+    @property
+    def features(self) -> tuple[str, ...]:
+        return tuple(f"{self.name}={value}" for value in self.shown)
+
+    def encode(self, cells: Sequence[str], table: Table, unknown: str) -> FloatArray:
+        """0/1 features; a word that training did not see is refused, or is none of them if ``unknown="ignore"``."""
+        given = np.array([cell or (self.fill or "") for cell in cells], dtype=np.str_)
+        strange = np.flatnonzero(~np.isin(given, [*self.values, ""]))
+        if len(strange) and unknown != "ignore":
+            known = ", ".join(map(repr, self.values[:8])) + (", ..." if len(self.values) > 8 else "")
+            raise TableError(
+                f"{table.source}, line {table.lines[strange[0]]}: {cells[strange[0]]!r} under {self.name!r} was in no "
+                f"training row, which had {known}{_and_more(len(strange))}; mend the cell, or say --unknown ignore to "
+                "take it as none of them"
+            )
+        coded = (given[:, None] == np.array(self.shown, dtype=np.str_)).astype(np.float64)
+        coded[given == ""] = np.nan
+        return coded
+
+
+Column = Number | Category
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Samples:
+    """The training rows of a table: features, labels, weights (None: all count the same) and where they stood."""
+
+    X: FloatArray
+    y: LabelArray
+    weight: FloatArray | None
+    rows: list[int]
+
+    def fingerprint(self) -> str:
+        """SHA-256 of numbers, labels and weights, by which the same rows are known again."""
+        digest = hashlib.sha256(str(self.X.shape).encode())
+        digest.update((np.asarray(self.X, dtype="<f8") + 0.0).tobytes())
+        digest.update("\n".join(map(str, self.y.tolist())).encode())
+        if self.weight is not None:
+            digest.update(np.asarray(self.weight, dtype="<f8").tobytes())
+        return digest.hexdigest()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Encoding:
+    """Which columns are features, which one is the target, and what happens to missing cells.
+
+    ``missing`` is "error", "drop" (training rows with one are left out) or "median" (the median, or the commonest word,
+    stands in).  ``positive`` names the label that is told apart from all others, if that was asked for; ``whole`` says
+    that labels are whole numbers.
+    """
+
+    columns: tuple[Column, ...]
+    target: str
+    weight: str | None = None
+    positive: str | None = None
+    whole: bool = False
+    missing: str = "error"
+
+    @property
+    def features(self) -> tuple[str, ...]:
+        return tuple(feature for column in self.columns for feature in column.features)
+
+    def apply(self, table: Table, *, unknown: str = "error", missing: str = "error") -> tuple[FloatArray, list[int]]:
+        """The features of each row, and which rows have them all.
+
+        Rows with a missing cell that nothing stands in for are an error, unless ``missing`` is "skip": then they are
+        not among the rows returned.
+        """
+        parts = [c.encode(self._cells(c.name, table), table, unknown) for c in self.columns]
+        X = np.hstack(parts)
+        incomplete = np.flatnonzero(np.isnan(X).any(axis=1))
+        if len(incomplete) and missing != "skip":
+            self._complain(table, parts, int(incomplete[0]), len(incomplete))
+        kept = np.flatnonzero(~np.isnan(X).any(axis=1))
+        return X[kept], kept.tolist()
+
+    def labels(self, table: Table, rows: Sequence[int] | None = None) -> LabelArray:
+        """The labels of the rows, as training spelled them."""
+        cells = self._cells(self.target, table)
+        chosen = cells if rows is None else [cells[i] for i in rows]
+        if self.positive is not None:
+            return np.array([cell if cell == self.positive else f"not {self.positive}" for cell in chosen])
+        if not self.whole:
+            return np.array(chosen, dtype=np.str_)
+        try:
+            return np.array([int(float(cell.replace(",", "."))) for cell in chosen], dtype=np.int64)
+        except (ValueError, OverflowError):
+            raise TableError(
+                f"{table.source}: a label under {self.target!r} is no whole number, as all were in training"
+            ) from None
+
+    def weights(self, table: Table, rows: Sequence[int]) -> FloatArray | None:
+        """How much each row counts, None if all count the same."""
+        if self.weight is None:
+            return None
+        values, bad = numbers(self._cells(self.weight, table), table)
+        values = values[list(rows)]
+        if len(bad) or not np.all(np.isfinite(values)) or np.any(values < 0):
+            raise TableError(
+                f"{table.source}: the weights under {self.weight!r} must be numbers, 0 or more, none missing"
+            )
+        return values
+
+    def training(self, table: Table) -> Samples:
+        """The rows that take part in training, as numbers."""
+        X, rows = self.apply(table, missing="skip" if self.missing == "drop" else "error")
+        cells = self._cells(self.target, table)
+        labelled = [k for k, i in enumerate(rows) if cells[i]]
+        if len(labelled) < len(rows) and self.missing == "error":
+            line = next(table.lines[i] for i in rows if not cells[i])
+            raise MissingCells(
+                f"{table.source}, line {line}: no label under {self.target!r}{_and_more(len(rows) - len(labelled))}"
+            )
+        rows = [rows[k] for k in labelled]
+        return Samples(X=X[labelled], y=self.labels(table, rows), weight=self.weights(table, rows), rows=rows)
+
+    def _cells(self, name: str, table: Table) -> list[str]:
+        if name not in table.names:
+            lacking = [c.name for c in self.columns if c.name not in table.names] or [name]
+            hint = suggestion(lacking[0], table.names)
+            raise TableError(f"{table.source} lacks {_names(lacking)}, which the tree was trained on; {hint}")
+        return table.column(name)
+
+    def _complain(self, table: Table, parts: list[FloatArray], row: int, rows: int) -> None:
+        holes = {c.name: int(np.isnan(p).any(axis=1).sum()) for c, p in zip(self.columns, parts, strict=True)}
+        holes = {name: count for name, count in holes.items() if count}
+        worst = sorted(holes, key=lambda name: -holes[name])
+        counts = ", ".join(f"{name!r} {holes[name]}" for name in worst[:6]) + (", ..." if len(worst) > 6 else "")
+        raise MissingCells(
+            f"{table.source} has missing cells in {rows} of {table.n_rows} rows (first in line {table.lines[row]}; by "
+            f"column: {counts})"
+        )
+
+
+def _names(names: Sequence[str]) -> str:
+    shown = ", ".join(map(repr, names[:6])) + (f" and {len(names) - 6} more" if len(names) > 6 else "")
+    return f"the column{'s' if len(names) > 1 else ''} {shown}"
+
+
+def _and_more(count: int) -> str:
+    return f" (and in {count - 1} more rows)" if count > 1 else ""

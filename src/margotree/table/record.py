@@ -1,0 +1,60 @@
+"""Encodings as plain JSON values, with a version, inside the terms of a saved tree."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from margotree.table.encoding import Category, Column, Encoding, Number
+from margotree.table.table import TableError
+
+VERSION = 1
+
+
+def to_record(encoding: Encoding) -> dict[str, Any]:
+    """JSON values from which :func:`from_record` makes the same encoding."""
+    return {
+        "version": VERSION,
+        "columns": [_column_record(column) for column in encoding.columns],
+        "target": encoding.target,
+        "weight": encoding.weight,
+        "positive": encoding.positive,
+        "whole": encoding.whole,
+        "missing": encoding.missing,
+    }
+
+
+def from_record(record: Mapping[str, Any]) -> Encoding:
+    """Read what :func:`to_record` wrote; entries a later version may add within version 1 are passed over."""
+    if record.get("version") != VERSION:
+        raise TableError(
+            f"the tree file describes its columns in version {record.get('version')!r}, this margotree reads version "
+            f"{VERSION}; update margotree"
+        )
+    try:
+        return Encoding(
+            columns=tuple(_column(entry) for entry in record["columns"]),
+            target=str(record["target"]),
+            weight=record.get("weight"),
+            positive=record.get("positive"),
+            whole=bool(record.get("whole", False)),
+            missing=str(record.get("missing", "error")),
+        )
+    except (KeyError, TypeError, ValueError) as error:
+        raise TableError(f"the tree file's description of its columns makes no sense: {error!r}") from None
+
+
+def _column_record(column: Column) -> dict[str, Any]:
+    if isinstance(column, Number):
+        return {"kind": "number", "name": column.name, "fill": column.fill}
+    return {"kind": "category", "name": column.name, "values": list(column.values), "fill": column.fill}
+
+
+def _column(entry: Mapping[str, Any]) -> Column:
+    if entry["kind"] == "number":
+        fill = entry.get("fill")
+        return Number(name=str(entry["name"]), fill=None if fill is None else float(fill))
+    if entry["kind"] == "category":
+        values = tuple(str(value) for value in entry["values"])
+        return Category(name=str(entry["name"]), values=values, fill=entry.get("fill"))
+    raise ValueError(f"a column of kind {entry['kind']!r}")

@@ -1,0 +1,316 @@
+"""The command line: what it prints, what it writes, and how it ends."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pytest
+
+import margotree
+from margotree.cli import exits, main
+
+ROWS = 60
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """A table with words, numbers and a target, and a tree trained on it."""
+    path = tmp_path_factory.mktemp("cli")
+    rng = np.random.default_rng(0)
+    age, bmi = rng.integers(20, 80, ROWS), rng.uniform(18, 40, ROWS).round(1)
+    sex = rng.choice(["m", "f"], ROWS)
+    ill = age + 2 * bmi + 10 * (sex == "m") + rng.normal(0, 6, ROWS) > 115
+    lines = [f"{a};{b};{s};{'ill' if i else 'well'}" for a, b, s, i in zip(age, bmi, sex, ill, strict=True)]
+    text = "Age in years;BMI;Sex;State\n" + "\n".join(lines).replace(".", ",") + "\n"
+    (path / "people.csv").write_text(text, encoding="utf-8-sig")
+    args = [
+        "fit",
+        path / "people.csv",
+        "--target",
+        "state",
+        "--out",
+        path / "tree.json",
+        "--time-limit",
+        "5",
+        "--quiet",
+    ]
+    assert main(list(map(str, args))) == exits.OK
+    return path
+
+
+@pytest.fixture
+def run(folder, capsys, monkeypatch):
+    """Run a command in the folder; exit code, standard output and standard error."""
+    monkeypatch.chdir(folder)
+
+    def run(*args):
+        capsys.readouterr()
+        code = main(list(map(str, args)))
+        shown = capsys.readouterr()
+        return code, shown.out, shown.err
+
+    return run
+
+
+def test_fit_prints_rules_certificate_and_where_the_tree_is(run):
+    code, out, err = run("fit", "people.csv", "--target", "State", "--model", "local", "--out", "other.json")
+    assert code == exits.OK and err.startswith("reading people.csv\n")
+    assert "Age in years" in out and "proved: feasible, no bound" in out and "saved as other.json" in out
+    assert margotree.load("other.json").feature_names == ("Age in years", "BMI", "Sex=m")
+
+
+def test_fit_equals_the_estimator_and_predict_equals_both(run, folder):
+    import csv
+
+    rows = list(csv.reader((folder / "people.csv").open(encoding="utf-8-sig"), delimiter=";"))[1:]
+    X = np.array([[float(a), float(b.replace(",", ".")), float(s == "m")] for a, b, s, _ in rows])
+    y = np.array([label for *_, label in rows])
+    own = margotree.MargotClassifier(time_limit=5).fit(X, y)
+    tree = margotree.load(folder / "tree.json")
+    assert tree.certificate.objective == pytest.approx(own.certificate_.objective, rel=1e-6)
+
+    code, out, err = run("predict", "tree.json", "people.csv", "--proba")
+    shown = list(csv.DictReader(out.splitlines()))
+    assert code == exits.OK and [row["prediction"] for row in shown] == tree.predict(X).tolist()
+    assert [float(row["decision"]) for row in shown] == tree.decision_function(X).tolist()
+    assert [int(row["leaf"]) for row in shown] == tree.apply(X).tolist()
+    assert [float(row["share of ill"]) for row in shown] == tree.predict_proba(X)[:, 0].tolist()
+    assert f"right on {(tree.predict(X) == y).mean():.1%}" in err
+
+
+def test_predict_reads_columns_in_any_order_and_keeps_rows_in_place(run, folder):
+    (folder / "new.csv").write_text("Sex,remark,BMI,Age in years\nm,x,30.5,70\nf,y,,50\nf,z,20,30\n")
+    code, _, err = run("predict", "tree.json", "new.csv")
+    assert code == exits.DATA and "--missing skip" in err
+    code, _, _ = run("predict", "tree.json", "new.csv", "--missing", "skip", "--out", "new.out.csv")
+    lines = (folder / "new.out.csv").read_text().splitlines()
+    assert code == exits.OK and len(lines) == 4 and lines[2] == ",,"
+    assert lines[1].startswith("ill,") and lines[3].startswith("well,")
+
+
+def test_json_of_every_command_is_json(run):
+    code, out, _ = run("fit", "people.csv", "--target", "State", "--model", "local", "--json", "--out", "x.json")
+    fitted = json.loads(out)
+    assert code == exits.OK and fitted["training"]["rows"] == ROWS and fitted["certificate"]["bound"] == "-inf"
+    shown = json.loads(run("show", "x.json", "--json")[1])
+    assert shown["certificate"] == fitted["certificate"] and len(shown["splits"]) == 3
+    assert json.loads(run("verify", "x.json", "people.csv", "--json")[1])["same_rows_as_in_training"] is True
+    predicted = json.loads(run("predict", "x.json", "people.csv", "--json")[1])
+    assert len(predicted["predictions"]) == ROWS and predicted["accuracy"] == fitted["training"]["accuracy"]
+    engines = json.loads(run("engines", "--json")[1])
+    assert {e["name"] for e in engines["engines"]} >= {"bnb", "scip", "gurobi"} and engines["auto"]["margot"] == "bnb"
+    code, out, err = run("show", "nowhere.json", "--json")
+    assert json.loads(out)["exit_code"] == code == exits.DATA and "nowhere.json" in err
+
+
+def test_show_tells_parts(run):
+    _, everything, _ = run("show", "tree.json")
+    _, rules, _ = run("show", "tree.json", "--part", "rules")
+    _, certificate, _ = run("show", "tree.json", "--part", "certificate")
+    assert rules.strip() in everything and certificate.strip() in everything
+    assert "engine: bnb" in certificate and "trained on 60 rows to tell 'State'" in everything
+
+
+def test_verify_accepts_the_training_file_alone(run, folder):
+    assert run("verify", "tree.json", "people.csv")[0] == exits.OK
+    content = (folder / "people.csv").read_text(encoding="utf-8-sig").splitlines()
+    flipped = content[1][: content[1].rindex(";")] + (";well" if content[1].endswith("ill") else ";ill")
+    (folder / "forged.csv").write_text("\n".join([content[0], flipped, *content[2:]]))
+    code, _, err = run("verify", "tree.json", "forged.csv")
+    assert code == exits.FAILED and "does not hold the 60 rows the tree was trained on" in err
+
+
+@pytest.mark.parametrize("honest_checksum", [False, True])
+def test_verify_catches_a_changed_tree(run, folder, honest_checksum):
+    from margotree.tree.file import _checksum
+
+    record = json.loads((folder / "tree.json").read_text())
+    record["tree"]["certificate"]["objective"] *= 0.99
+    record["tree"]["certificate"]["bound"] *= 0.9
+    record["tree"]["certificate"] = margotree.Certificate(
+        **{
+            k: v
+            for k, v in record["tree"]["certificate"].items()
+            if k in ("objective", "bound", "stopped", "gap_target")
+        },
+        engine="bnb",
+        engine_version="0",
+    ).to_dict()
+    if honest_checksum:
+        record["checksum"] = _checksum(record["tree"])
+    (folder / "changed.json").write_text(json.dumps(record))
+    code, _, err = run("verify", "changed.json", "people.csv")
+    if honest_checksum:
+        assert code == exits.FAILED and "the certificate claims the value" in err
+    else:
+        assert code == exits.DATA and "checksum does not match" in err
+
+
+def test_verify_replays_dropped_rows_and_weights(run, folder):
+    text = (folder / "people.csv").read_text(encoding="utf-8-sig").splitlines()
+    rows = [f"{line};{k % 3 + 1}" for k, line in enumerate(text[1:])] + ["50;;m;ill;1", ";;;;", "50;20;f;;1"]
+    (folder / "holes.csv").write_text("\n".join([text[0] + ";n", *rows]))
+    fit = ("fit", "holes.csv", "--target", "State", "--weight", "n", "--model", "local", "--out", "holes.json")
+    assert run(*fit)[0] == exits.DATA
+    code, _, err = run(*fit, "--missing", "drop", "--class-weight", "balanced")
+    assert code == exits.OK and "2 of 62 rows have missing cells" in err
+    code, out, _ = run("verify", "holes.json", "holes.csv")
+    assert code == exits.OK and "verified on 60 rows" in out
+
+
+@pytest.mark.parametrize(
+    ("args", "code", "words"),
+    [
+        (["fit", "people.csv"], exits.USAGE, "--target"),
+        (["dance"], exits.USAGE, "invalid choice"),
+        (["fit", "people.csv", "--target", "Statte"], exits.DATA, "did you mean 'State'"),
+        (["fit", "nothing.csv", "--target", "y"], exits.DATA, "there is no file nothing.csv"),
+        (
+            ["fit", "people.csv", "--target", "State", "--budget", "2"],
+            exits.USAGE,
+            "models that take it: hfs, sfs, local",
+        ),
+        (["fit", "people.csv", "--target", "State", "--depth", "0"], exits.USAGE, "depth"),
+        (["fit", "people.csv", "--target", "State", "--C", "x"], exits.USAGE, "expected a number"),
+        (["fit", "people.csv", "--target", "State", "--engine", "abacus"], exits.USAGE, "unknown engine 'abacus'"),
+        (["fit", "people.csv", "--target", "State", "--engine", "highs"], exits.ENGINE, "engines that do: bnb"),
+        (["fit", "people.csv", "--target", "State", "--out", "no/where.json"], exits.DATA, "there is no folder"),
+        (
+            ["fit", "people.csv", "--target", "State", "--class-weight", "cold=2"],
+            exits.USAGE,
+            "with the labels ill, well",
+        ),
+        (["fit", "people.csv", "--target", "Age in years"], exits.DATA, "a measurement, not classes"),
+        (["show", "people.csv"], exits.DATA, "not JSON"),
+        (["predict", "tree.json", "tree.json"], exits.DATA, "cells under 1 column names"),
+    ],
+)
+def test_what_goes_wrong_is_said_and_has_its_exit_code(run, args, code, words):
+    found, _, err = run(*args)
+    assert found == code and words in err and "Traceback" not in err
+
+
+def test_three_classes_are_told_apart_or_one_from_the_rest(run, folder):
+    rows = [f"{i},{i % 7},{('red', 'green', 'blue')[i // 10]}" for i in range(30)]
+    (folder / "three.csv").write_text("a,b,colour\n" + "\n".join(rows))
+    fit = ("fit", "three.csv", "--target", "colour", "--out", "three.json", "--time-limit", "5")
+    code, _, err = run(*fit)
+    assert code == exits.DATA and "3 classes" in err and "--positive" in err
+    assert run(*fit, "--positive", "green")[0] == exits.OK
+    assert set(margotree.load("three.json").classes) == {"green", "not green"}
+    assert run("verify", "three.json", "three.csv")[0] == exits.OK
+    assert run(*fit, "--model", "oct1")[0] == exits.OK
+    code, out, _ = run("predict", "three.json", "three.csv")
+    assert code == exits.OK and out.splitlines()[0] == "prediction,leaf"
+
+
+def test_trees_saved_from_python_are_used_too(run, folder):
+    pandas = pytest.importorskip("pandas")
+    frame = pandas.DataFrame({"a": [0.0, 1, 2, 3], "b": [1.0, 0, 1, 0], "y": [0, 0, 1, 1]})
+    frame.to_csv(folder / "small.csv", index=False)
+    margotree.LocalSVMTreeClassifier().fit(frame[["a", "b"]], frame["y"]).save(folder / "small.json")
+    assert run("predict", "small.json", "small.csv")[1].splitlines()[1].startswith("0,")
+    assert "--target" in run("verify", "small.json", "small.csv")[2]
+    assert run("verify", "small.json", "small.csv", "--target", "y")[0] == exits.OK
+    margotree.LocalSVMTreeClassifier().fit(frame[["a", "b"]].to_numpy(), frame["y"]).save(folder / "small.json")
+    assert "without column names" in run("predict", "small.json", "small.csv")[2]
+
+
+def test_a_full_disk_keeps_the_old_file_and_the_new_tree(folder, run, monkeypatch, tmp_path):
+    from margotree.tree import file
+
+    before = (folder / "tree.json").read_bytes()
+    write = file.write
+
+    def full(path, record):
+        if os.path.dirname(os.path.realpath(path)) == str(folder):
+            raise OSError(28, "No space left on device")
+        write(path, record)
+
+    monkeypatch.setattr(file, "write", full)
+    monkeypatch.setattr("tempfile.gettempdir", lambda: str(tmp_path))
+    code, _, err = run("fit", "people.csv", "--target", "State", "--model", "local", "--out", "tree.json")
+    assert code == exits.OK and "No space left" in err and (folder / "tree.json").read_bytes() == before
+    assert margotree.load(next(tmp_path.iterdir())).depth == 2
+
+
+def test_an_unfinished_file_never_takes_the_place_of_a_whole_one(tmp_path):
+    from margotree.cli.keep import write_atomically
+
+    target = tmp_path / "picture.svg"
+    target.write_text("old")
+
+    def die_halfway(draft):
+        with open(draft, "w") as stream:
+            stream.write("ne")
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        write_atomically(str(target), die_halfway)
+    assert target.read_text() == "old" and os.listdir(tmp_path) == ["picture.svg"]
+
+
+@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM])
+def test_an_interrupted_fit_keeps_its_tree(tmp_path, how):
+    rng = np.random.default_rng(1)
+    rows = "\n".join(",".join(f"{v:.3f}" for v in x) + f",{rng.integers(2)}" for x in rng.normal(size=(300, 8)))
+    (tmp_path / "noise.csv").write_text(",".join("abcdefgh") + ",y\n" + rows)
+    command = [
+        sys.executable,
+        "-m",
+        "margotree.cli",
+        "fit",
+        "noise.csv",
+        "--target",
+        "y",
+        "--time-limit",
+        "60",
+        "--json",
+    ]
+    process = subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    assert process.stderr is not None
+    # The search has its handler in place once it reports.
+    for line in process.stderr:
+        if line.startswith(("local_svm", "search")):
+            break
+    time.sleep(0.5)
+    process.send_signal(how)
+    out, err = process.communicate(timeout=30)
+    assert process.returncode == exits.INTERRUPTED, err
+    assert json.loads(out)["certificate"]["stopped"] == "interrupted"
+    assert margotree.load(tmp_path / "noise.tree.json").certificate.stopped == "interrupted"
+
+
+def test_help_needs_nothing_heavy():
+    code = (
+        "import sys; from margotree.cli import main; main(['fit', '--help']); "
+        "sys.exit(any(m in sys.modules for m in ('numpy', 'sklearn', 'numba', 'scipy', 'matplotlib')))"
+    )
+    assert subprocess.run([sys.executable, "-c", code], stdout=subprocess.DEVNULL).returncode == 0
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_completions_know_every_command_and_option(run, shell):
+    from margotree.cli.main import COMMANDS
+
+    code, out, _ = run("completion", shell)
+    assert code == exits.OK and all(name in out for name in COMMANDS)
+    assert "time-limit" in out and "margot hfs sfs" in out
+
+
+def test_the_bash_completion_completes(run, tmp_path):
+    bash = "/bin/bash"
+    if not os.path.exists(bash):
+        pytest.skip("no bash here")
+    (tmp_path / "c.bash").write_text(run("completion", "bash")[1])
+    script = (
+        f"source {tmp_path / 'c.bash'}; "
+        "COMP_WORDS=(margotree fit --model h); COMP_CWORD=3; _margotree; echo ${COMPREPLY[@]};"
+        "COMP_WORDS=(margotree pre); COMP_CWORD=1; _margotree; echo ${COMPREPLY[@]}"
+    )
+    done = subprocess.run([bash, "-c", script], capture_output=True, text=True)
+    assert done.stdout.split() == ["hfs", "predict"] and done.stderr == ""

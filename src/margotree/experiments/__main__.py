@@ -1,0 +1,111 @@
+"""``python -m margotree.experiments``: run, table, figure, list."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from margotree import experiments
+from margotree.data import DataError
+
+#: Endings of the files a table is written to.
+_ENDINGS = {"text": "txt", "csv": "csv", "latex": "tex", "markdown": "md"}
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    asked = _parser().parse_args(argv)
+    try:
+        return int(asked.do(asked))
+    except (DataError, experiments.RowsError, experiments.BackendError, ValueError) as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 2
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="python -m margotree.experiments", description="The paper's tables and figures."
+    )
+    commands = parser.add_subparsers(required=True, metavar="command")
+    _list(commands.add_parser("list", help="names of the tables and figures"))
+    _run(commands.add_parser("run", help="make the fits of some tables"))
+    _table(commands.add_parser("table", help="print tables, ours beside the paper's"))
+    _figure(commands.add_parser("figure", help="draw figures"))
+    return parser
+
+
+def _list(parser: argparse.ArgumentParser) -> None:
+    def do(asked: argparse.Namespace) -> int:
+        print("tables:", *experiments.names())
+        print("figures:", *experiments.figure_names())
+        return 0
+
+    parser.set_defaults(do=do)
+
+
+def _run(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("names", nargs="+", help="tables to run, or all")
+    parser.add_argument("--out", default=experiments.RESULTS, help="file of results (%(default)s)")
+    parser.add_argument("--resume", action="store_true", help="go on with that file")
+    parser.add_argument("--backend", default="threads", choices=experiments.backend_names())
+    parser.add_argument("--scheduler", help="address of the Dask scheduler")
+    parser.add_argument("--n-jobs", type=int, default=1, help="fits side by side (%(default)s)")
+    parser.add_argument("--time-limit", type=float, help="most seconds a fit; the paper's limits if not given")
+    parser.add_argument("--data", nargs="+", metavar="SET", help="only these sets")
+    parser.add_argument("--only", nargs="+", metavar="MODEL", help="only these models")
+    parser.add_argument("--reduced", action="store_true", help="coarse grids in the cross-validations")
+    parser.add_argument("--quiet", action="store_true", help="no line of progress")
+
+    def do(asked: argparse.Namespace) -> int:
+        ran = experiments.run(
+            experiments.names() if asked.names == ["all"] else asked.names,
+            out=asked.out, resume=asked.resume, backend=asked.backend, scheduler=asked.scheduler, n_jobs=asked.n_jobs,
+            time_limit=asked.time_limit, data=asked.data, only=asked.only, progress=0 if asked.quiet else 1,
+            reduced=asked.reduced,
+        )  # fmt: skip
+        for case, reason in ran.failed:
+            print(f"failed: {case}: {reason}", file=sys.stderr)
+        print(ran)
+        return 1 if ran.failed else 0
+
+    parser.set_defaults(do=do)
+
+
+def _table(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("names", nargs="+", help="tables to print, or all")
+    parser.add_argument("--from", dest="store", default=experiments.RESULTS, help="file of results (%(default)s)")
+    parser.add_argument("--format", default="text", choices=[*experiments.FORMATS, "all"])
+    parser.add_argument("--data", nargs="+", metavar="SET", help="only these sets")
+    parser.add_argument("--into", help="write files into this folder instead of printing")
+
+    def do(asked: argparse.Namespace) -> int:
+        for name in experiments.names() if asked.names == ["all"] else asked.names:
+            for form in experiments.FORMATS if asked.format == "all" else [asked.format]:
+                text = experiments.table(name, asked.store, form, asked.data)
+                if asked.into is None:
+                    print(text)
+                else:
+                    Path(asked.into).mkdir(parents=True, exist_ok=True)
+                    (Path(asked.into) / f"{name}.{_ENDINGS[form]}").write_text(text, encoding="utf-8")
+        return 0
+
+    parser.set_defaults(do=do)
+
+
+def _figure(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("names", nargs="+", help="figures to draw, or all")
+    parser.add_argument("--from", dest="store", default=experiments.RESULTS, help="file of results (%(default)s)")
+    parser.add_argument("--into", default="results", help="folder for the pictures (%(default)s)")
+
+    def do(asked: argparse.Namespace) -> int:
+        for name in experiments.figure_names() if asked.names == ["all"] else asked.names:
+            for path in experiments.figure(name, asked.store, asked.into):
+                print(path)
+        return 0
+
+    parser.set_defaults(do=do)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

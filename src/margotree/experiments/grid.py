@@ -1,0 +1,117 @@
+"""A table as data: columns in groups, rows of texts; and four ways to write it."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from itertools import groupby
+
+#: Stands before a number whose tree was not proved optimal.
+UNPROVED = "~"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Column:
+    """``group`` is the heading it shares with its neighbours, ``key`` its name in a CSV file."""
+
+    key: str
+    head: str
+    group: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Grid:
+    """A table ready to be written."""
+
+    title: str
+    columns: Sequence[Column]
+    rows: Sequence[Sequence[str]]
+    notes: Sequence[str] = field(default_factory=tuple)
+
+
+def to_text(grid: Grid) -> str:
+    heads, groups = [c.head for c in grid.columns], [c.group for c in grid.columns]
+    cells = list(zip(heads, *grid.rows, strict=True))
+    widths = [max(map(len, column)) for column in cells]
+    left = [any(cell[:1].isalpha() for cell in column[1:]) for column in cells]
+    lines = [grid.title, "", *([_spans(groups, widths)] if any(groups) else [])]
+    lines += [_line(heads, widths, left), "-" * (sum(widths) + 2 * len(widths) - 2)]
+    lines += [_line(row, widths, left) for row in grid.rows]
+    return "\n".join([*lines, *([""] if grid.notes else []), *grid.notes]) + "\n"
+
+
+def to_csv(grid: Grid) -> str:
+    """Plain numbers: the mark of what is not proved becomes a column of its own."""
+    out = io.StringIO()
+    writer = csv.writer(out, lineterminator="\n")
+    writer.writerow([*(c.key for c in grid.columns), "certified"])
+    for row in grid.rows:
+        marked = any(cell.startswith(UNPROVED) for cell in row)
+        writer.writerow([*("" if c == "-" else c.removeprefix(UNPROVED) for c in row), "no" if marked else "yes"])
+    return out.getvalue()
+
+
+def to_markdown(grid: Grid) -> str:
+    heads = [f"{c.group} {c.head}".strip() for c in grid.columns]
+    marks = ["---"] + ["---:"] * (len(heads) - 1)
+    lines = [f"| {' | '.join(row)} |" for row in ([h.replace("|", "\\|") for h in heads], marks, *grid.rows)]
+    return "\n".join([f"**{grid.title}**", "", *lines, *([""] if grid.notes else []), *grid.notes]) + "\n"
+
+
+def to_latex(grid: Grid) -> str:
+    spans = [(group, len(list(some))) for group, some in groupby(c.group for c in grid.columns)]
+    over = " & ".join(
+        f"\\multicolumn{{{n}}}{{c}}{{{_tex(group)}}}" if group else " & ".join([""] * n) for group, n in spans
+    )
+    lines = [
+        "\\begin{table}[ht]",
+        "\\centering",
+        f"\\begin{{tabular}}{{l{'r' * (len(grid.columns) - 1)}}}",
+        f"{over} \\\\ \\hline\\hline",
+        " & ".join(_tex(c.head) for c in grid.columns) + " \\\\ \\hline",
+        *(" & ".join(map(_tex, row)) + " \\\\" for row in grid.rows),
+        "\\hline",
+        "\\end{tabular}",
+        f"\\caption{{{_tex(' '.join([grid.title + '.', *grid.notes]))}}}",
+        "\\end{table}",
+    ]
+    return "\n".join(lines) + "\n"
+
+
+FORMATS: dict[str, Callable[[Grid], str]] = {
+    "text": to_text,
+    "csv": to_csv,
+    "latex": to_latex,
+    "markdown": to_markdown,
+}
+
+
+def _line(cells: Sequence[str], widths: Sequence[int], left: Sequence[bool]) -> str:
+    """Columns of words to the left, of numbers to the right."""
+    padded = [c.ljust(w) if words else c.rjust(w) for c, w, words in zip(cells, widths, left, strict=True)]
+    return "  ".join(padded).rstrip()
+
+
+def _spans(groups: Sequence[str], widths: Sequence[int]) -> str:
+    """The headings of groups, each over the first of its columns."""
+    parts: list[str] = []
+    for group, some in groupby(range(len(groups)), key=groups.__getitem__):
+        of_group = list(some)
+        room = sum(widths[k] for k in of_group) + 2 * (len(of_group) - 1)
+        parts.append(group[:room].center(room))
+    return "  ".join(parts).rstrip()
+
+
+def _tex(text: str) -> str:
+    for plain, escaped in (
+        ("\\", r"\textbackslash{}"),
+        ("%", r"\%"),
+        ("_", r"\_"),
+        ("&", r"\&"),
+        ("|", r"$|$"),
+        ("~", r"$\sim$"),
+    ):
+        text = text.replace(plain, escaped)
+    return text

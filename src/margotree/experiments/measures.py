@@ -1,0 +1,59 @@
+"""What a table shows of a fit: the number, how it is printed, and what it is called in the paper's tables."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+Row = dict[str, Any]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Measure:
+    """``column`` is the ending of its name in the paper's tables; ``more_is_better`` tells the sign of a gain."""
+
+    column: str
+    title: str
+    of: Callable[[Row], Any]
+    digits: int = 1
+    more_is_better: bool = True
+
+    def text(self, value: Any) -> str:
+        if value is None:
+            return "-"
+        if isinstance(value, (tuple, list)):
+            return " ".join(str(v) for v in value)
+        return f"{value:.{self.digits}f}"
+
+
+def _gap(row: Row) -> float | None:
+    gap = row["gap"]
+    return None if gap is None or not math.isfinite(gap) else 100 * gap
+
+
+def _first(*names: str) -> Callable[[Row], float | None]:
+    """The first of these columns that holds a number (SQLite keeps NaN as nothing)."""
+    return lambda row: next((row[n] for n in names if row[n] is not None and not math.isnan(row[n])), None)
+
+
+def _seconds(row: Row) -> float | None:
+    """Start and search, without compiling."""
+    parts = [row["start_seconds"], row["search_seconds"]]
+    return None if None in parts else sum(parts)
+
+
+MEASURES = {
+    "test_acc": Measure(column="acc", title="ACC", of=lambda row: row["test_acc"]),
+    "test_bacc": Measure(column="bacc", title="BACC", of=lambda row: row["test_bacc"]),
+    "train_acc": Measure(column="acc", title="ACC", of=lambda row: row["train_acc"]),
+    "train_bacc": Measure(column="bacc", title="BACC", of=lambda row: row["train_bacc"]),
+    "time": Measure(column="time", title="Time", of=_seconds, more_is_better=False),
+    "gap": Measure(column="gap", title="Gap", of=_gap, more_is_better=False),
+    "F": Measure(column="F", title="|F|", of=lambda row: row["n_features"], digits=0),
+    "F_t": Measure(column="F_t", title="|F_t|", of=lambda row: tuple(row["features"])),
+    "sumF": Measure(column="sumF", title="sum |F_t|", of=lambda row: sum(row["features"]), digits=0),
+    "f0": Measure(column="f0", title="f0", of=_first("f0", "start_objective"), digits=2),
+    "f1": Measure(column="f1", title="f1", of=_first("f1"), digits=2),
+}

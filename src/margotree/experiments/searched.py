@@ -1,0 +1,80 @@
+"""What our own cross-validations chose, beside the paper's choice, and what the choices are worth on the test part."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from margotree.data import paper_hyperparameters, paper_table
+from margotree.experiments import search
+from margotree.experiments.case import row_identity
+from margotree.experiments.grid import Column, Grid
+from margotree.experiments.specs import SearchSpec
+from margotree.tuning.models import TITLES
+from margotree.tuning.rows import Rows
+
+#: Which of the paper's tables tells the test accuracy of a model's tuned tree, and under which name.
+_PRINTED = {
+    ("margot", "accuracy"): ("test_accuracy", "margot"),
+    ("oct_h", "accuracy"): ("test_accuracy", "oct_h"),
+    ("mm_svm_oct", "accuracy"): ("test_accuracy", "mm_svm_oct"),
+    ("oct_1", "accuracy"): ("test_accuracy_fs", "oct_1"),
+    ("oct_h", "features"): ("test_accuracy_fs", "oct_h_star"),
+    ("hfs", "features"): ("test_accuracy_fs", "hfs_margot_star"),
+    ("sfs", "features"): ("test_accuracy_fs", "sfs_margot_star"),
+}
+
+_COLUMNS = (
+    ("model", "model"), ("dataset", "data set"), ("ours", "chosen: ours"), ("paper", "chosen: paper"),
+    ("cv_acc", "validation ACC"), ("cv_features", "|F|"), ("test_acc_ours", "test ACC: ours"),
+    ("test_acc_paper", "test ACC: paper"), ("test_acc_diff", "diff"), ("test_bacc_ours", "test BACC: ours"),
+    ("test_bacc_paper", "test BACC: paper"), ("test_bacc_diff", "diff"), ("settings", "settings"),
+    ("fit_limit", "s a fit"), ("certified", "certified %"),
+)  # fmt: skip
+
+
+def grid_of(spec: SearchSpec, rows: Rows, data: Sequence[str] | None = None) -> Grid:
+    """One line a model and data set whose search is in the file."""
+    fits = {row_identity(row): row for row in rows.where(kind="fit")}
+    lines = []
+    for model, rule in spec.models:
+        for name in spec.data:
+            if data is not None and name not in data:
+                continue
+            chosen = search.choose(rows, name, model, rule)
+            if chosen is not None:
+                fit = fits.get(search.final_case(spec, name, model, chosen.params).identity())
+                lines.append(_line(model, rule, name, chosen, fit))
+    columns = [Column(key=key, head=head) for key, head in _COLUMNS]
+    notes = ("Folds: 4, stratified, shuffled with seed 0; the paper does not print its own.",)
+    return Grid(title=spec.title, columns=columns, rows=lines, notes=notes)
+
+
+def _line(model: str, rule: str, name: str, chosen: search.Choice, fit: dict[str, Any] | None) -> list[str]:
+    table, column = _PRINTED[model, rule]
+    printed = next(row for row in paper_table(table) if row["dataset"] == name)
+    source = {"hfs_margot_star": "hfs", "sfs_margot_star": "sfs"}.get(column, column)
+    star = "*" if rule == "features" else ""
+    line = [TITLES[model] + star, name, words(chosen.params), words(paper_hyperparameters(source, name))]
+    line += [f"{100 * chosen.accuracy:.1f}", f"{chosen.n_features:.1f}"]
+    for measure in ("acc", "bacc"):
+        line += _three(None if fit is None else fit[f"test_{measure}"], printed[f"{column}_{measure}"])
+    return [*line, str(chosen.settings), f"{chosen.time_limit:g}", f"{100 * chosen.certified:.0f}"]
+
+
+def _three(ours: float | None, theirs: Any) -> list[str]:
+    if ours is None:
+        return ["-", f"{theirs:.1f}", "-"]
+    return [f"{ours:.1f}", f"{theirs:.1f}", f"{ours - theirs:+.1f}"]
+
+
+def words(params: dict[str, Any]) -> str:
+    """Hyperparameters in a few letters: C 0.1, 100; B 1, 2."""
+    short = {"budget": "B"}
+    if set(params) >= {"budget", "alpha"}:
+        params = {n: v for n, v in params.items() if n != "budget"}  # 1 everywhere
+    return "; ".join(f"{short.get(name, name)} {_numbers(value)}" for name, value in sorted(params.items()))
+
+
+def _numbers(value: Any) -> str:
+    return ", ".join(f"{v:g}" for v in value) if isinstance(value, (list, tuple)) else f"{value:g}"

@@ -153,6 +153,10 @@ class TreeClassifier(ClassifierMixin, BaseEstimator, ABC):
         """A picture of the tree on matplotlib axes, which are returned; see :func:`margotree.pictures.plot_tree`."""
         return self._tree().plot(None if X is None else self._checked(X), y, ax, **options)
 
+    def to_html(self, path: str | PathLike[str], X: Any = None, y: Any = None, *, title: str | None = None) -> None:
+        """Write a page on which to explore the tree, one file that needs no network; see :meth:`Tree.to_html`."""
+        self._tree().to_html(path, None if X is None else self._checked(X), y, title=title)
+
     def verify(self, X: Any, y: Any, sample_weight: Any = None) -> Finding:
         """Recompute value and feasibility of the tree on its training data.
 

@@ -208,6 +208,22 @@ class Tree:
 
         return plot_tree(self, X, y, ax, **options)
 
+    def to_html(
+        self,
+        path: str | PathLike[str],
+        X: ArrayLike | None = None,
+        y: ArrayLike | None = None,
+        *,
+        title: str | None = None,
+    ) -> None:
+        """Write a page on which to explore the tree, one file that needs no network.
+
+        See :func:`margotree.page.write_page`; with ``X`` and ``y`` it also shows how samples lie about each split.
+        """
+        from margotree.page import write_page  # the page knows the tree
+
+        write_page(self, path, X, y, title=title)
+
     # -- keeping ------------------------------------------------------------------------------------------------
 
     def to_dict(self) -> dict[str, Any]:

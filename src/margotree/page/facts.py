@@ -1,0 +1,130 @@
+"""What the page of a tree knows, as JSON values: the tree, how to show it, and what was counted on the samples."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from margotree.problem import tie
+from margotree.tree import Tree
+from margotree.tree.outline import outline
+from margotree.tree.reach import Reach
+from margotree.tree.text import rule_of
+
+_MODELS = {
+    "margot": "MARGOT",
+    "hfs": "HFS-MARGOT",
+    "sfs": "SFS-MARGOT",
+    "oct_1": "OCT-1",
+    "oct_h": "OCT-H",
+    "mm_svm_oct": "MM-SVM-OCT",
+}
+
+#: Bars of a histogram, about.
+_BINS = 32
+
+
+def facts_of(tree: Tree, X: ArrayLike | None, y: ArrayLike | None, title: str | None) -> dict[str, Any]:
+    """Everything the page shows; of the samples only counts, histograms and medians, never the samples."""
+    if (X is None) != (y is None):
+        raise ValueError("to show samples give both X and y, or neither for the training samples' counts")
+    reach = None if X is None or y is None else Reach.of(tree, X, y)
+    return {
+        "title": title or _title(tree),
+        "classes": [str(label) for label in tree.classes.tolist()],
+        "leafClass": tree.leaf_class.tolist(),
+        "features": _features(tree, reach),
+        "offset": tree.scaling.offset.tolist(),
+        "scale": tree.scaling.scale.tolist(),
+        "nodes": [_node(tree, t) for t in range(tree.n_nodes)],
+        "outline": _outline(tree),
+        "counts": (tree.counts if reach is None else reach.counts()).tolist(),
+        "counted": "the training samples" if reach is None else f"{len(reach.code)} samples",
+        "samples": None if reach is None else _samples(tree, reach),
+        "certificate": None if tree.certificate is None else _certificate(tree),
+    }
+
+
+def _title(tree: Tree) -> str:
+    model = _MODELS.get(str(tree.terms.get("model")), "Tree")
+    labels = [str(label) for label in tree.classes.tolist()]
+    named = " or ".join(labels) if len(labels) == 2 else f"{len(labels)} classes"
+    return f"{model}: {named}"
+
+
+def _features(tree: Tree, reach: Reach | None) -> list[dict[str, Any]]:
+    offset, scale = tree.scaling.offset, tree.scaling.scale
+    if reach is not None and len(reach.scaled):
+        user = reach.scaled * scale + offset
+        low, start, high = user.min(axis=0), np.median(user, axis=0), user.max(axis=0)
+    elif np.any(offset) or np.any(scale != 1):
+        low, start, high = offset, offset + scale / 2, offset + scale
+    else:
+        # Trained in the user's own units and no samples at hand: nothing is known of the range.
+        return [{"name": name, "start": 0.0, "low": None, "high": None} for name in tree.features]
+    return [
+        {"name": name, "start": _short(start[j], high[j] - low[j]), "low": float(low[j]), "high": float(high[j])}
+        for j, name in enumerate(tree.features)
+    ]
+
+
+def _short(value: float, span: float) -> float:
+    """The value to a thousandth of its range: a start to edit, not a measurement."""
+    if not span > 0:
+        return float(value)
+    return round(float(value), max(0, 3 - math.floor(math.log10(span))))
+
+
+def _node(tree: Tree, t: int) -> dict[str, Any]:
+    w, b = tree.splits.w[t], float(tree.splits.b[t])
+    used = np.flatnonzero(w)
+    return {"at": used.tolist(), "w": w[used].tolist(), "b": b, "tie": tie(w, b, tree.eps)}
+
+
+def _outline(tree: Tree) -> dict[str, Any]:
+    shape = outline(tree)
+    return {
+        "root": shape.root,
+        "children": {str(t): list(pair) for t, pair in shape.children.items()},
+        "rules": {str(t): _rule(tree, t) for t in shape.nodes},
+    }
+
+
+def _rule(tree: Tree, t: int) -> dict[str, Any]:
+    rule = rule_of(tree, t)
+    return {
+        "features": list(rule.features),
+        "weights": list(rule.weights),
+        "threshold": rule.threshold,
+        "leftOut": rule.left_out,
+        "words": rule.condition(tree.features).replace("\N{NO-BREAK SPACE}", " "),
+    }
+
+
+def _samples(tree: Tree, reach: Reach) -> dict[str, Any]:
+    nodes = outline(tree).nodes
+    return {
+        "support": {str(t): int(reach.support(t).sum()) for t in nodes},
+        "within": {str(t): int((np.abs(reach.h(t)) < 1).sum()) for t in nodes},
+        "histogram": {str(t): _histogram(reach, t) for t in nodes if len(reach.at(t))},
+    }
+
+
+def _histogram(reach: Reach, t: int) -> dict[str, Any]:
+    """Counts by class over equal steps of ``h``, with a step that ends exactly at the hyperplane."""
+    h, code = reach.h(t), reach.code[reach.at(t)]
+    low, high = min(-1.5, float(h.min())), max(1.5, float(h.max()))
+    step = (high - low) / _BINS
+    edges = np.arange(math.floor(low / step), math.ceil(high / step) + 1) * step
+    counts = [np.histogram(h[code == k], edges)[0].tolist() for k in range(len(reach.tree.classes))]
+    return {"edges": [float(f"{edge:.6g}") for edge in edges], "counts": counts}
+
+
+def _certificate(tree: Tree) -> dict[str, Any]:
+    assert tree.certificate is not None
+    return {"proved": str(tree.certificate.proved), "words": str(tree.certificate)}
+
+

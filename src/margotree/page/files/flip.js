@@ -1,0 +1,182 @@
+"use strict";
+
+/* The smallest changes that give a sample another label, measured in scaled units: a feature's whole range is 1.
+
+   One feature alone: along that feature the label can change only where some h_t passes 0, so the nearest such place
+   behind which the label differs is the answer.
+
+   All features together: the samples of a leaf fill a polyhedron, one half-space for each split above it.  Its point
+   nearest to the sample is where some of those splits are just met and their multipliers are not negative
+   (Karush, Kuhn, Tucker).  A leaf has few splits above it, so every choice of met splits is tried, the smallest first. */
+
+/** For each free feature the nearest value that changes the label; features that cannot are left out. */
+function singleFlips(values, isFree) {
+  const point = scaled(values);
+  const h = facts.nodes.map((_, t) => distance(t, point));
+  const code = walk((t) => h[t]).code;
+  const crossings = crossingsOf(h);
+  const found = [];
+  for (const [j, places] of crossings) {
+    if (!isFree(j)) continue;
+    places.sort((a, b) => Math.abs(a) - Math.abs(b));
+    const shift = places.find((s) => walk((t) => h[t] + s * weightOf(t, j)).code !== code);
+    if (shift === undefined) continue;
+    const flip = settled(values, new Map([[j, shift]]), code);
+    if (flip) found.push({ feature: j, shift, to: flip.values[j], code: flip.code });
+  }
+  return found.sort((a, b) => Math.abs(a.shift) - Math.abs(b.shift));
+}
+
+/** Feature -> the shifts (in scaled units) that take some h just beyond 0, to either side. */
+function crossingsOf(h) {
+  const places = new Map();
+  facts.nodes.forEach((node, t) => {
+    const beyond = clearance(t);
+    node.at.forEach((j, k) => {
+      if (!places.has(j)) places.set(j, []);
+      places.get(j).push((beyond - h[t]) / node.w[k], (-beyond - h[t]) / node.w[k]);
+    });
+  });
+  return places;
+}
+
+const weights = facts.nodes.map((node) => new Map(node.at.map((j, k) => [j, node.w[k]])));
+
+function weightOf(t, j) {
+  return weights[t].get(j) || 0;
+}
+
+/** The nearest point with another label over the free features, or null if no change of them gets there. */
+function nearestFlip(values, isFree) {
+  const point = scaled(values);
+  const code = route(values).code;
+  let best = null;
+  for (const leaf of otherLeaves(code)) {
+    const rows = halfSpaces(leaf.turns, point, isFree);
+    if (rows === null || (best && bound(rows) >= best.length)) continue;
+    const change = project(rows);
+    if (change && (!best || change.length < best.length)) {
+      const flip = settled(values, change.shift, code);
+      if (flip) best = { length: change.length, values: flip.values, code: flip.code, leaf: leaf.leaf };
+    }
+  }
+  return best;
+}
+
+/** Leaves that bear another label, each with the turns that lead to it. */
+function otherLeaves(code) {
+  const found = [];
+  const visit = (v, turns) => {
+    if (v >= nNodes) {
+      if (facts.leafClass[v - nNodes] !== code) found.push({ leaf: v, turns });
+      return;
+    }
+    const node = facts.nodes[v];
+    const open = node.at.length ? [false, true] : [goesRight(v, node.b)];
+    for (const right of open) visit(childOf(v, right), node.at.length ? [...turns, { t: v, right }] : turns);
+  };
+  visit(0, []);
+  return found;
+}
+
+/** A row a turn, `a . change >= need`; null if a turn the free features cannot change goes the other way. */
+function halfSpaces(turns, point, isFree) {
+  const rows = [];
+  for (const { t, right } of turns) {
+    const side = right ? 1 : -1;
+    const need = clearance(t) - side * distance(t, point);
+    const a = new Map();
+    facts.nodes[t].at.forEach((j, k) => { if (isFree(j)) a.set(j, side * facts.nodes[t].w[k]); });
+    if (a.size) rows.push({ a, need, slack: clearance(t) / 4, size: norm(t, isFree) });
+    else if (goesRight(t, distance(t, point)) !== right) return null;
+  }
+  return rows;
+}
+
+/** No point of the polyhedron is nearer than its farthest half-space. */
+function bound(rows) {
+  return Math.max(0, ...rows.map((row) => row.need / row.size));
+}
+
+/** The shortest change that meets all rows; null if none does. */
+function project(rows) {
+  const gram = rows.map((p) => rows.map((q) => dot(p.a, q.a)));
+  for (const met of subsets(rows.length)) {
+    const lambda = solve(met.map((k) => met.map((l) => gram[k][l])), met.map((k) => rows[k].need));
+    if (lambda === null || lambda.some((l) => l < 0)) continue;
+    const reached = (k) => met.reduce((sum, l, i) => sum + gram[k][l] * lambda[i], 0);
+    if (rows.every((row, k) => met.includes(k) || reached(k) >= row.need - row.slack)) {
+      return combined(rows, met, lambda);
+    }
+  }
+  return null;
+}
+
+function combined(rows, met, lambda) {
+  const shift = new Map();
+  met.forEach((k, i) => rows[k].a.forEach((a, j) => shift.set(j, (shift.get(j) || 0) + lambda[i] * a)));
+  const length = Math.sqrt([...shift.values()].reduce((sum, s) => sum + s * s, 0));
+  return { shift, length };
+}
+
+function dot(p, q) {
+  let sum = 0;
+  p.forEach((value, j) => { if (q.has(j)) sum += value * q.get(j); });
+  return sum;
+}
+
+const knownSubsets = new Map();
+
+/** All sets of the numbers below n but the empty one, small ones first. */
+function subsets(n) {
+  if (!knownSubsets.has(n)) {
+    const all = [];
+    for (let bits = 1; bits < 2 ** n; bits++) all.push([...Array(n).keys()].filter((k) => bits & (1 << k)));
+    knownSubsets.set(n, all.sort((a, b) => a.length - b.length));
+  }
+  return knownSubsets.get(n);
+}
+
+/** Gauss with pivots; null if the rows depend on each other. */
+function solve(matrix, right) {
+  const n = right.length;
+  const rows = matrix.map((row, k) => [...row, right[k]]);
+  const size = Math.max(...matrix.map((row, k) => row[k]));
+  for (let c = 0; c < n; c++) {
+    let pivot = c;
+    for (let r = c + 1; r < n; r++) if (Math.abs(rows[r][c]) > Math.abs(rows[pivot][c])) pivot = r;
+    if (Math.abs(rows[pivot][c]) <= 1e-12 * size) return null;
+    [rows[c], rows[pivot]] = [rows[pivot], rows[c]];
+    for (let r = 0; r < n; r++) {
+      if (r === c) continue;
+      const factor = rows[r][c] / rows[c][c];
+      for (let k = c; k <= n; k++) rows[r][k] -= factor * rows[c][k];
+    }
+  }
+  return rows.map((row, k) => row[n] / row[k]);
+}
+
+/** The shifted sample in the user's units, as short as it can be written while its label is another; null if rounding
+    brings the old label back at every length. */
+function settled(values, shift, code) {
+  for (const digits of [2, 3, 4, 6, 8, null]) {
+    const moved = [...values];
+    shift.forEach((s, j) => { moved[j] = rounded(values[j], s * facts.scale[j], digits); });
+    const now = route(moved).code;
+    if (now !== code) return { values: moved, code: now };
+  }
+  return null;
+}
+
+/** `from + change`, rounded away from `from` at the given digit of the change. */
+function rounded(from, change, digits) {
+  const target = from + change;
+  if (digits === null || change === 0) return target;
+  const place = digits - Math.floor(Math.log10(Math.abs(change)));
+  if (place > 15 || place < -15) return target;
+  const unit = 10 ** Math.abs(place);
+  const steps = place >= 0 ? target * unit : target / unit;
+  const whole = change > 0 ? Math.ceil(steps) : Math.floor(steps);
+  const found = place >= 0 ? whole / unit : whole * unit;
+  return Number.isFinite(found) ? found : target;
+}

@@ -1,0 +1,68 @@
+"use strict";
+
+/* The tree as a function: everything here is arithmetic on the facts and touches no part of the page. */
+
+const facts = JSON.parse(document.getElementById("facts").textContent);
+const nNodes = facts.nodes.length;
+
+/** The user's values in the units the tree was trained in. */
+function scaled(values) {
+  return values.map((x, j) => (x - facts.offset[j]) / facts.scale[j]);
+}
+
+/** h of node t: its sign is the side, its size the distance in margins. */
+function distance(t, point) {
+  const node = facts.nodes[t];
+  let sum = 0;
+  for (let k = 0; k < node.at.length; k++) sum += node.w[k] * point[node.at[k]];
+  return sum + node.b;
+}
+
+/** On the hyperplane, up to rounding, counts as right. */
+function goesRight(t, h) {
+  return h >= -facts.nodes[t].tie;
+}
+
+function childOf(t, right) {
+  return 2 * t + (right ? 2 : 1);
+}
+
+/** Walks down with the h that `at(t)` gives: the steps, the leaf and the position of its class. */
+function walk(at) {
+  const steps = [];
+  let v = 0;
+  while (v < nNodes) {
+    const h = at(v);
+    const right = goesRight(v, h);
+    steps.push({ node: v, h, right });
+    v = childOf(v, right);
+  }
+  return { steps, leaf: v, code: facts.leafClass[v - nNodes] };
+}
+
+function route(values) {
+  const point = scaled(values);
+  return walk((t) => distance(t, point));
+}
+
+/** The decision function of a tree of two classes: positive for the second. */
+function decision(way) {
+  const h = way.steps[way.steps.length - 1].h;
+  const onThePlane = 2.2250738585072014e-308;
+  const tied = h < 0 && way.leaf % 2 === 0;
+  const size = tied ? onThePlane : Math.max(Math.abs(h), onThePlane);
+  return way.code === 1 ? size : -size;
+}
+
+/** Length of the weights of a node over the features that `free` admits. */
+function norm(t, free = () => true) {
+  const node = facts.nodes[t];
+  return Math.sqrt(node.w.reduce((sum, w, k) => sum + (free(node.at[k]) ? w * w : 0), 0));
+}
+
+/** How far beyond a hyperplane a point is put so that rounding cannot put it back. */
+function clearance(t) {
+  const node = facts.nodes[t];
+  const size = 1 + Math.abs(node.b) + node.w.reduce((sum, w) => sum + Math.abs(w), 0);
+  return 4 * node.tie + 1e-7 * size;
+}

@@ -46,6 +46,10 @@ class RivalMip(Engine[P]):
     def first(self, problem: P, start: Splits | None) -> Splits:
         """An allowed tree to fall back on: the start, or the simplest one."""
 
+    def improve(self, problem: P, tree: Splits, watch: Watch) -> Splits:
+        """A better tree to hand to the solver, if there is a quick way to one."""
+        return tree
+
     @abstractmethod
     def floor(self, problem: P) -> float:
         """A lower bound that needs no solver."""
@@ -56,6 +60,8 @@ class RivalMip(Engine[P]):
 
     def search(self, problem: P, watch: Watch, start: Splits | None) -> Answer:
         first, floor = self.first(problem, start), self.floor(problem)
+        if watch.must_stop() is None:
+            first = self.improve(problem, first, watch)
         value = problem.evaluate(first).objective
         if (reason := watch.must_stop()) is not None:
             return Answer(splits=first, stopped=reason, bound=min(floor, value))

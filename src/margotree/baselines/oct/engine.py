@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 from margotree.baselines.mip import RivalMip
+from margotree.baselines.oct.improve import improve
 from margotree.baselines.oct.milp import OctModel, formulate
 from margotree.baselines.oct.problem import OctProblem
 from margotree.baselines.oct.shape import lay_out, settle
+from margotree.engines import Watch
 from margotree.problem import Splits
+
+#: The local search's share of the time left, and its most in seconds.
+_SHARE, _MOST = 0.25, 60.0
 
 
 class OctMip(RivalMip[OctProblem]):
@@ -18,8 +23,18 @@ class OctMip(RivalMip[OctProblem]):
         given = None if start is None else settle(problem, start)
         return lay_out(problem, None) if given is None else given
 
+    def improve(self, problem: OctProblem, tree: Splits, watch: Watch) -> Splits:
+        if problem.mu is None:
+            return tree  # univariate starts are good already, and "search" finds the best
+        part = watch.part(min(_MOST, _SHARE * watch.remaining))
+
+        def tell(value: float) -> None:
+            watch.report(self.name, incumbent=value, bound=problem.floor, message="local search")
+
+        return improve(problem, tree, stop=lambda: part.must_stop() is not None, tell=tell, seed=watch.limits.seed)
+
     def floor(self, problem: OctProblem) -> float:
-        return problem.points.irreducible / problem.baseline
+        return problem.floor
 
     def form(self, problem: OctProblem, value: float) -> OctModel:
         return formulate(problem, size=value)

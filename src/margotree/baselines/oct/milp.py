@@ -4,8 +4,9 @@ Variables (nodes ``t``, leaves ``q``, points ``u``, features ``j``, classes ``k`
 leaves, ``l`` (q) says that a leaf holds points, ``c`` (k, q) is its class, ``loss`` (q) what it gets wrong, ``d`` (t)
 that a node splits, ``a`` (t, j) and ``b`` (t) how: right where ``a.x >= b``.
 
-OCT-1 counts features in steps: ``x`` is the rank of the value, scaled to [0, 1], so the smallest step of a feature is
-also its usual one and no solver tolerance can reach over it.  OCT-H takes the values as they are.
+Splits by one feature count it in steps: ``x`` is the rank of the value, scaled to [0, 1], so the smallest step of a
+feature is also its usual one and no solver tolerance can reach over it.  Splits by several take the values as they are.
+The rows that say how nodes split are in :mod:`margotree.baselines.oct.split_rows`.
 """
 
 from __future__ import annotations
@@ -18,7 +19,8 @@ from numpy.typing import NDArray
 
 from margotree.baselines.oct.points import IndexArray
 from margotree.baselines.oct.problem import OctProblem
-from margotree.baselines.oct.shape import realise, settle
+from margotree.baselines.oct.shape import leaves_below, realise, settle
+from margotree.baselines.oct.split_rows import one_feature, ranks, several_features
 from margotree.engines.mip.model import Draft, MipModel
 from margotree.problem import Splits, topology
 from margotree.problem.problem import FloatArray
@@ -30,7 +32,7 @@ class OctModel:
 
     problem: OctProblem
     mip: MipModel
-    #: The values the model splits by, and the least distance it keeps from them on the left, by feature.
+    #: The ranks that splits by one feature go by, and the least distance they keep from them on the left, by feature.
     values: FloatArray
     step: FloatArray
 
@@ -38,17 +40,34 @@ class OctModel:
         """The leaf of every point, by the binaries."""
         return self.problem.n_nodes + np.argmax(self.mip.part(x, "z"), axis=1).astype(np.int64)
 
+    def single(self, x: FloatArray) -> NDArray[np.bool_]:
+        """The feature of every split by one feature, as a mask."""
+        return self.mip.part(x, "u") > 0.5
+
     def support(self, x: FloatArray) -> NDArray[np.bool_]:
         """The features every node may use, by the binaries."""
-        return self.mip.part(x, "s" if self.problem.mu is not None else "a") > 0.5
+        return self.single(x) if self.problem.mu is None else self.single(x) | (self.mip.part(x, "s") > 0.5)
 
     def splits(self, x: FloatArray) -> Splits | None:
         """OCT-H's hyperplanes as the solver left them, in the middle of their band; they may route points near it
-        another way than ``z``.  None for OCT-1, whose thresholds are ranks."""
+        another way than ``z``.  None for OCT-1, which has no other values than ranks."""
         if self.problem.mu is None:
             return None
-        a = np.where(self.support(x), self.mip.part(x, "a"), 0.0)
-        return Splits(w=a, b=0.5 * self.mip.part(x, "m") - self.mip.part(x, "b"))
+        offset, single = self.mip.part(x, "b"), self.single(x)
+        w = np.where(self.support(x), self.mip.part(x, "a"), 0.0)
+        b = 0.5 * self.problem.mu - offset
+        for t in np.flatnonzero(single.any(axis=1)):
+            w[t], b[t] = self._threshold(int(np.argmax(single[t])), float(offset[t]))
+        return Splits(w=w, b=b)
+
+    def _threshold(self, j: int, rank: float) -> tuple[FloatArray, float]:
+        """The split of feature ``j`` at a rank, in the units of the feature."""
+        right = self.values[:, j] >= rank - 0.5 * self.step[j]
+        w, x = np.zeros(self.problem.n_features), self.problem.points.X[:, j]
+        if right.all() or not right.any():
+            return w, 1.0 if right.all() else -1.0
+        w[j] = 1.0
+        return w, -0.5 * float(x[right].min() + x[~right].max())
 
     def trees(self, x: FloatArray) -> Iterator[Splits]:
         """The allowed tree behind a point: samples where it says or, if that cannot be, where its splits do."""
@@ -74,36 +93,29 @@ class OctModel:
         x[blocks["loss"]] = inside.sum(axis=1) - inside.max(axis=1)
         used = splits.w != 0
         x[blocks["d"]] = used.any(axis=1)
-        if problem.mu is None:
-            self._write_thresholds(x, splits, where)
-        else:
+        x[blocks["u"]] = used & (used.sum(axis=1) == 1)[:, None]
+        self._write_thresholds(x, splits, where)
+        if problem.mu is not None:
             self._write_hyperplanes(x, splits)
         return x
 
     def _write_thresholds(self, x: FloatArray, splits: Splits, where: IndexArray) -> None:
-        """``b`` at the first value on the right of every split."""
+        """``b`` at the first value on the right of every split by one feature."""
         problem, blocks = self.problem, self.mip.blocks
-        x[blocks["a"]] = splits.w != 0
-        for t in np.flatnonzero(splits.w.any(axis=1)):
-            j = int(np.argmax(splits.w[t] != 0))
+        for t, j in np.argwhere(self.single(x)):
             right = np.isin(where, np.array(leaves_below(topology.right(int(t)), problem.depth)) - problem.n_nodes)
             x[blocks["b"][t]] = self.values[right, j].min()
 
     def _write_hyperplanes(self, x: FloatArray, splits: Splits) -> None:
-        """``|a|_1 = 1``, and ``b`` where ``h = 1``."""
-        problem, blocks = self.problem, self.mip.blocks
-        size = np.abs(splits.w).sum(axis=1)
-        split = size > 0
-        scale = np.where(split, 1.0 / np.where(split, size, 1.0), 0.0)
-        used = splits.w != 0
-        x[blocks["a"]] = scale[:, None] * splits.w
-        x[blocks["size"]] = np.abs(x[blocks["a"]])
-        x[blocks["b"]] = scale * (1.0 - splits.b)
-        x[blocks["s"]] = used
-        single = used.sum(axis=1) == 1
-        x[blocks["single"]] = single
-        steps = np.where(used, self.step, 0.0).max(axis=1)
-        x[blocks["m"]] = np.where(single, steps, np.where(split, problem.mu or 0.0, 0.0))
+        """``|a|_1 = 1``, and ``b`` where ``h = 1``, of every split by several features."""
+        blocks = self.mip.blocks
+        for t in np.flatnonzero(np.count_nonzero(splits.w, axis=1) > 1):
+            size = np.abs(splits.w[t]).sum()
+            x[blocks["a"][t]] = splits.w[t] / size
+            x[blocks["size"][t]] = np.abs(splits.w[t]) / size
+            x[blocks["s"][t]] = splits.w[t] != 0
+            x[blocks["b"][t]] = (1.0 - splits.b[t]) / size
+        x[blocks["single"]] = self.single(x).any(axis=1)
 
 
 def formulate(problem: OctProblem, *, size: float = 1.0) -> OctModel:
@@ -111,14 +123,12 @@ def formulate(problem: OctProblem, *, size: float = 1.0) -> OctModel:
     draft = Draft()
     _leaf_variables(draft, problem)
     _leaf_rows(draft, problem)
-    values, step = _univariate(draft, problem) if problem.mu is None else _multivariate(draft, problem)
+    values, step = ranks(problem)
+    if problem.mu is None:
+        one_feature(draft, problem)
+    else:
+        several_features(draft, problem, problem.mu)
     return OctModel(problem=problem, mip=draft.finish(size=size), values=values, step=step)
-
-
-def leaves_below(v: int, depth: int) -> range:
-    """The leaves under a node (itself if it is one)."""
-    down = depth - topology.level(v)
-    return range((v + 1) * 2**down - 1, (v + 2) * 2**down - 1)
 
 
 def _leaf_variables(draft: Draft, problem: OctProblem) -> None:
@@ -149,62 +159,3 @@ def _leaf_rows(draft: Draft, problem: OctProblem) -> None:
         # A node that does not split sends everybody right; the source's strict inequality says the same.
         for q in leaves_below(topology.left(t), problem.depth):
             draft.rows([([leaf[q - problem.n_nodes], d[t]], [1.0, -1.0])], upper=0.0)
-
-
-def _sides(draft: Draft, problem: OctProblem, t: int) -> tuple[IndexArray, IndexArray]:
-    """The binaries of every point that say whether it ends on the left or on the right of a node."""
-    z, first = draft.blocks["z"], problem.n_nodes
-    left, right = (leaves_below(child, problem.depth) for child in (topology.left(t), topology.right(t)))
-    return z[:, left.start - first : left.stop - first], z[:, right.start - first : right.stop - first]
-
-
-def _univariate(draft: Draft, problem: OctProblem) -> tuple[FloatArray, FloatArray]:
-    """OCT-1: one feature a split, ``a.x >= b`` on the right and ``a.(x + step) <= b`` on the left."""
-    points, T, n = problem.points, problem.n_nodes, problem.n_features
-    steps = np.maximum(points.n_levels - 1, 1)
-    values, step = points.level / steps, 1.0 / steps
-    # A feature with one value cannot split.
-    a = draft.block("a", (T, n), lower=0.0, upper=(points.n_levels > 1).astype(float), integer=True)
-    b, d = draft.block("b", T, lower=0.0, upper=1.0), draft.blocks["d"]
-    draft.rows([(a, 1.0), (d[:, None], -1.0)], lower=0.0, upper=0.0)
-    draft.rows([(b[:, None], 1.0), (d[:, None], -1.0)], upper=0.0)
-    far = 1.0 + float(step.max())
-    for t in range(T):
-        left, right = _sides(draft, problem, t)
-        draft.rows([(a[t], values), (b[[t]], -1.0), (right, -1.0)], lower=-1.0)
-        draft.rows([(a[t], values + step), (b[[t]], -1.0), (left, far)], upper=far)
-    return values, step
-
-
-def _multivariate(draft: Draft, problem: OctProblem) -> tuple[FloatArray, FloatArray]:
-    """OCT-H: ``a.x >= b`` on the right and ``a.x + m <= b`` on the left with ``|a|_1 <= 1``.
-
-    The band ``m`` is mu, but for a split by a single feature no more than that feature's smallest step.
-    """
-    assert problem.mu is not None
-    T, n, mu, X = problem.n_nodes, problem.n_features, problem.mu, problem.points.X
-    reach = max(1.0, float(np.abs(X).max()))
-    step = np.minimum(mu, problem.gap)
-    d = draft.blocks["d"]
-    a = draft.block("a", (T, n), lower=-1.0, upper=1.0)
-    size = draft.block("size", (T, n), lower=0.0, upper=1.0)
-    s = draft.block("s", (T, n), lower=0.0, upper=1.0, integer=True, linear=problem.alpha)
-    b = draft.block("b", T, lower=-reach, upper=reach)
-    m = draft.block("m", T, lower=0.0, upper=mu)
-    single = draft.block("single", T, lower=0.0, upper=1.0, integer=True)
-    splits, flat = np.repeat(d, n)[:, None], (a.reshape(-1, 1), size.reshape(-1, 1), s.reshape(-1, 1))
-    draft.rows([(size, 1.0), (d[:, None], -1.0)], upper=0.0)
-    for sign in (1.0, -1.0):
-        draft.rows([(flat[1], 1.0), (flat[0], sign)], lower=0.0)
-        draft.rows([(flat[2], 1.0), (flat[0], sign)], lower=0.0)
-        draft.rows([(d[:, None], reach), (b[:, None], sign)], lower=0.0)
-    draft.rows([(flat[2], 1.0), (splits, -1.0)], upper=0.0)
-    draft.rows([(s, 1.0), (d[:, None], -1.0)], lower=0.0)
-    draft.rows([(s, 1.0), (single[:, None], n - 1.0)], upper=float(n))
-    draft.rows([(m[:, None], 1.0), (d[:, None], -mu), (single[:, None], mu)], lower=0.0)
-    draft.rows([(np.repeat(m, n)[:, None], 1.0), (flat[2], -np.tile(step, T)[:, None])], lower=0.0)
-    for t in range(T):
-        left, right = _sides(draft, problem, t)
-        draft.rows([(a[t], X), (b[[t]], -1.0), (right, -2.0 * reach)], lower=-2.0 * reach)
-        draft.rows([(a[t], X), (b[[t]], -1.0), (m[[t]], 1.0), (left, 2.0 * reach + mu)], upper=2.0 * reach + mu)
-    return X, step

@@ -122,6 +122,11 @@ class OctProblem:
     def points(self) -> Points:
         return merge(self.X, self.y, self.n_classes, self.weight)
 
+    @property
+    def floor(self) -> float:
+        """What every tree is worth at least: equal samples with different labels."""
+        return self.points.irreducible / self.baseline
+
     def price(self, w: FloatArray) -> float:
         """What one split costs: alpha, times its features where they are counted."""
         used = int(np.count_nonzero(w))

@@ -39,7 +39,7 @@ class Search(Engine[OctProblem]):
     def search(self, problem: OctProblem, watch: Watch, start: Splits | None) -> Answer:
         first = _first(problem, start)
         value = problem.evaluate(first).objective
-        floor = problem.points.irreducible / problem.baseline
+        floor = problem.floor
         if (reason := watch.must_stop()) is not None:
             return Answer(splits=first, stopped=reason, bound=floor)
         work = Enumeration(problem, value * problem.baseline)

@@ -57,7 +57,7 @@ def realise(problem: OctProblem, leaf: IndexArray, support: NDArray[np.bool_]) -
     allowed."""
 
     def side(t: int, rows: IndexArray) -> NDArray[np.bool_] | None:
-        return np.isin(leaf[rows], _leaves_right(t, problem.depth))
+        return np.isin(leaf[rows], leaves_below(topology.right(t), problem.depth))
 
     return build(problem, side, support)
 
@@ -96,6 +96,12 @@ def join(
     return Branch(w=w, b=b, left=left, right=right, cost=cost)
 
 
+def leaves_below(v: int, depth: int) -> range:
+    """The leaves under a node (itself if it is one)."""
+    down = depth - topology.level(v)
+    return range((v + 1) * 2**down - 1, (v + 2) * 2**down - 1)
+
+
 def leaf_cost(problem: OctProblem, rows: IndexArray) -> float:
     """The error of these points in one leaf, as a share of the baseline."""
     per_class = problem.points.loss[rows].sum(axis=0)
@@ -121,14 +127,7 @@ def _grow(problem: OctProblem, side: Side, support: NDArray[np.bool_], t: int, r
         raise NotSeparable
     below_left = _grow(problem, side, support, topology.left(t), left)
     below_right = _grow(problem, side, support, topology.right(t), right)
-    if problem.mu is None and np.sum(split[0]) < 0:
-        # OCT-1's own form has right mean the larger values.
+    if np.count_nonzero(split[0]) == 1 and np.sum(split[0]) < 0:
+        # The models have right mean the larger values of a feature.
         return join(problem, (-split[0], -split[1]), rows, below_right, below_left)
     return join(problem, split, rows, below_left, below_right)
-
-
-def _leaves_right(t: int, depth: int) -> range:
-    first = topology.right(t)
-    for _ in range(depth - topology.level(first)):
-        first = topology.left(first)
-    return range(first, first + 2 ** (depth - topology.level(topology.right(t))))

@@ -1,0 +1,91 @@
+"""How nodes split, as rows of the mixed-integer models of OCT-1 and OCT-H.
+
+``u`` (t, j) says that node ``t`` splits by feature ``j`` alone, at rank ``b``; OCT-H's ``s`` (t, j) that ``j`` is one
+of several features of its hyperplane ``a``, and ``single`` (t) which of the two it is.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from margotree.baselines.oct.points import IndexArray
+from margotree.baselines.oct.problem import OctProblem
+from margotree.baselines.oct.shape import leaves_below
+from margotree.engines.mip.model import Draft, Term
+from margotree.problem import topology
+from margotree.problem.problem import FloatArray
+
+
+def ranks(problem: OctProblem) -> tuple[FloatArray, FloatArray]:
+    """The rank of every value of every feature, scaled to [0, 1], and the step from one to the next by feature."""
+    steps = np.maximum(problem.points.n_levels - 1, 1)
+    return problem.points.level / steps, 1.0 / steps
+
+
+def one_feature(draft: Draft, problem: OctProblem) -> None:
+    """OCT-1: ``u.x >= b`` on the right and ``u.(x + step) <= b`` on the left."""
+    values, step = ranks(problem)
+    u, d = _feature_choice(draft, problem, 0.0), draft.blocks["d"]
+    b = draft.block("b", problem.n_nodes, lower=0.0, upper=1.0)
+    draft.rows([(u, 1.0), (d[:, None], -1.0)], lower=0.0, upper=0.0)
+    draft.rows([(b[:, None], 1.0), (d[:, None], -1.0)], upper=0.0)
+    far = 1.0 + float(step.max())
+    for t in range(problem.n_nodes):
+        left, right = _sides(draft, problem, t)
+        draft.rows([(u[t], values), (b[[t]], -1.0), (right, -1.0)], lower=-1.0)
+        draft.rows([(u[t], values + step), (b[[t]], -1.0), (left, far)], upper=far)
+
+
+def several_features(draft: Draft, problem: OctProblem, mu: float) -> None:
+    """OCT-H: as OCT-1, or ``a.x >= b`` on the right and ``a.x + mu <= b`` on the left with ``|a|_1 <= 1``.
+
+    The source has one form for both.  Its band beside a split by one feature would have to be as narrow as that
+    feature's smallest step, which can be less than the solvers' tolerances: they would part points that are equal.
+    """
+    values, step = ranks(problem)
+    X, nodes = problem.points.X, range(problem.n_nodes)
+    reach = max(1.0, float(np.abs(X).max()))
+    u = _feature_choice(draft, problem, problem.alpha)
+    _hyperplane_variables(draft, problem, reach)
+    a, b, single = (draft.blocks[name] for name in ("a", "b", "single"))
+    far = 2.0 * reach + max(mu, float(step.max()))
+    for t in nodes:
+        left, right = _sides(draft, problem, t)
+        draft.rows([(a[t], X), (u[t], values), (b[[t]], -1.0), (right, -2.0 * reach)], lower=-2.0 * reach)
+        terms: list[Term] = [(a[t], X), (u[t], values + step), (single[[t]], -mu), (b[[t]], -1.0), (left, far)]
+        draft.rows(terms, upper=far - mu)
+
+
+def _feature_choice(draft: Draft, problem: OctProblem, price: float) -> IndexArray:
+    # A feature with one value cannot split.
+    able = (problem.points.n_levels > 1).astype(float)
+    return draft.block("u", (problem.n_nodes, problem.n_features), lower=0.0, upper=able, integer=True, linear=price)
+
+
+def _hyperplane_variables(draft: Draft, problem: OctProblem, reach: float) -> None:
+    """A node that splits does so by one feature, or by two and more that are counted in ``s``."""
+    T, n = problem.n_nodes, problem.n_features
+    u, d = draft.blocks["u"], draft.blocks["d"]
+    a = draft.block("a", (T, n), lower=-1.0, upper=1.0)
+    size = draft.block("size", (T, n), lower=0.0, upper=1.0)
+    s = draft.block("s", (T, n), lower=0.0, upper=1.0, integer=True, linear=problem.alpha)
+    b = draft.block("b", T, lower=-reach, upper=reach)
+    single = draft.block("single", T, lower=0.0, upper=1.0, integer=True)
+    draft.rows([(u, 1.0), (single[:, None], -1.0)], lower=0.0, upper=0.0)
+    draft.rows([(single[:, None], 1.0), (d[:, None], -1.0)], upper=0.0)
+    draft.rows([(size, 1.0), (single[:, None], 1.0), (d[:, None], -1.0)], upper=0.0)
+    draft.rows([(s, 1.0), (single[:, None], 2.0), (d[:, None], -2.0)], lower=0.0)
+    flat = {"a": a.reshape(-1, 1), "size": size.reshape(-1, 1), "s": s.reshape(-1, 1)}
+    draft.rows([(flat["s"], 1.0), (flat["size"], -1.0)], lower=0.0)
+    of = np.repeat(np.arange(T), n)[:, None]
+    draft.rows([(flat["s"], 1.0), (single[of], 1.0), (d[of], -1.0)], upper=0.0)
+    for sign in (1.0, -1.0):
+        draft.rows([(flat["size"], 1.0), (flat["a"], sign)], lower=0.0)
+        draft.rows([(d[:, None], reach), (b[:, None], sign)], lower=0.0)
+
+
+def _sides(draft: Draft, problem: OctProblem, t: int) -> tuple[IndexArray, IndexArray]:
+    """The binaries of every point that say whether it ends on the left or on the right of a node."""
+    z, first = draft.blocks["z"], problem.n_nodes
+    left, right = (leaves_below(child, problem.depth) for child in (topology.left(t), topology.right(t)))
+    return z[:, left.start - first : left.stop - first], z[:, right.start - first : right.stop - first]

@@ -1,0 +1,130 @@
+"""The local search of OCT-H before its solver: never worse, allowed, repeatable, and it stops when told."""
+
+import itertools
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from margotree import OCTHClassifier
+from margotree.baselines.oct.engine import OctMip
+from margotree.baselines.oct.improve import improve
+from margotree.baselines.oct.problem import OctProblem
+from margotree.baselines.oct.retrain import PRICES, candidates, moved
+from margotree.baselines.oct.search import Search
+from margotree.baselines.oct.shape import lay_out, settle
+from margotree.baselines.oct.sides import Sides, sides
+from margotree.engines import Limits, Watch
+from margotree.engines.mip.highs import HighsAdapter
+from margotree.problem import Splits
+
+
+def never():
+    return False
+
+
+def some_problem(seed, *, m=40, n=4, classes=2, depth=2, **kwargs):
+    rng = np.random.default_rng(seed)
+    X = rng.random((m, n))
+    y = np.digitize(X @ rng.normal(size=n) + 0.1 * rng.normal(size=m), [0.0, 0.4][: classes - 1])
+    y[:classes] = np.arange(classes)
+    weight = rng.integers(1, 4, m).astype(float) if seed % 2 else None
+    return OctProblem.make(X, y, depth=depth, mu=0.005, weight=weight, n_classes=classes, **kwargs)
+
+
+def best_univariate(problem):
+    tree = settle(problem, Search().solve(replace(problem, mu=None)).splits)
+    assert tree is not None
+    return tree
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_never_worse_than_its_start_and_allowed(seed):
+    problem = some_problem(seed, classes=2 + seed % 2, depth=1 + seed % 3, alpha=0.01 * (seed % 2), min_leaf=3.0)
+    for start in (best_univariate(problem), lay_out(problem, None)):
+        told = []
+        tree = improve(problem, start, stop=never, tell=told.append, seed=seed, kicks=5)
+        found = problem.evaluate(tree)
+        assert found.feasible, found.complaints
+        assert found.objective <= problem.evaluate(start).objective
+        assert told == sorted(told, reverse=True) and found.objective <= told[-1]
+
+
+def test_it_finds_a_hyperplane_where_thresholds_do_not_do():
+    rng = np.random.default_rng(0)
+    X = rng.random((60, 3))
+    X = X[np.abs(X[:, 0] + X[:, 1] - 1.0) > 0.05]
+    problem = OctProblem.make(X, (X[:, 0] + X[:, 1] > 1.0).astype(int), depth=1, alpha=0.01, mu=0.005)
+    start = best_univariate(problem)
+    tree = improve(problem, start, stop=never, kicks=20)
+    assert problem.evaluate(start).error > 0
+    assert problem.evaluate(tree).error == 0 and problem.evaluate(tree).features == 2
+
+
+def test_it_repeats_for_a_seed():
+    problem = some_problem(3, alpha=0.01)
+    start = best_univariate(problem)
+    one, two = (improve(problem, start, stop=never, seed=7, kicks=10) for _ in range(2))
+    assert one.w.tobytes() == two.w.tobytes() and one.b.tobytes() == two.b.tobytes()
+
+
+@pytest.mark.parametrize("asked", [0, 1, 5, 30])
+def test_it_stops_when_told(asked):
+    problem = some_problem(1, m=60, n=6)
+    start, count = best_univariate(problem), itertools.count()
+    tree = improve(problem, start, stop=lambda: next(count) >= asked)
+    # Loops that are under way end one by one; none of them begins anything new.
+    assert next(count) <= asked + 40
+    found = problem.evaluate(tree)
+    assert found.feasible and found.objective <= problem.evaluate(start).objective
+
+
+def test_what_a_side_costs_is_what_the_tree_is_worth():
+    problem = some_problem(5, alpha=0.02, classes=3)
+    tree = best_univariate(problem)
+    found = problem.evaluate(tree)
+    for t in np.flatnonzero(tree.w.any(axis=1)):
+        costs = sides(problem, tree, int(t))
+        others = found.objective * problem.baseline - costs.cost(tree.w[t], float(tree.b[t]))
+        for w, b in candidates(costs, tree.w[t], PRICES, never):
+            changed = Splits(
+                w=np.where(np.arange(3)[:, None] == t, w, tree.w), b=np.where(np.arange(3) == t, b, tree.b)
+            )
+            settled = settle(problem, changed)
+            # Labels may get better once the samples are there, never worse.
+            if settled is not None:
+                worth = problem.evaluate(settled).objective * problem.baseline
+                assert worth <= others + costs.cost(w, b) + 1e-9
+
+
+def test_moving_a_coefficient_never_costs():
+    rng = np.random.default_rng(2)
+    for _ in range(20):
+        left, right = rng.integers(0, 3, (2, 25)).astype(float)
+        costs = Sides(X=rng.random((25, 3)), left=left, right=right, feature=0.5, band=1e-3)
+        w = rng.normal(size=3)
+        before = min(costs.cost(w, -h) for h in costs.X @ w + 1e-9)
+        assert costs.cost(*moved(costs, w / np.abs(w).sum(), never)) <= before
+
+
+def test_the_solver_goes_on_from_it():
+    rng = np.random.default_rng(1)
+    X = rng.random((80, 5))
+    problem = OctProblem.make(X, (X @ [1, -1, 1, 0, 0] > 0.5).astype(int), depth=2, alpha=0.01, mu=0.005, min_leaf=4)
+    start, events = best_univariate(problem), []
+    certificate = OctMip(HighsAdapter()).solve(problem, Watch(Limits(time=4), events.append), start).certificate
+    assert certificate.objective < problem.evaluate(start).objective
+    assert certificate.f0 < problem.evaluate(start).objective  # the solver's own first tree
+    assert any(event.message == "local search" for event in events)
+    assert certificate.bound <= certificate.objective
+
+
+def test_steps_smaller_than_any_tolerance_are_no_way_around_the_error():
+    """A band as narrow as the smallest step would let a solver part points by its tolerances alone."""
+    rng = np.random.default_rng(4)
+    X = np.sort(rng.random((24, 2)), axis=0)
+    X[1::2] = X[::2] + 1e-9
+    X[0], X[-1] = 0.0, 1.0
+    fitted = OCTHClassifier(depth=1, mu=0.3, min_samples_leaf=1, scale=None, time_limit=60).fit(X, np.arange(24) % 2)
+    assert fitted.certificate_.warnings == () and str(fitted.certificate_.proved) == "optimal"
+    fitted.verify(X, np.arange(24) % 2)

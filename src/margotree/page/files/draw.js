@@ -128,7 +128,8 @@ function histogramWords(t, shown) {
     + `${within} lie within the margin.`;
 }
 
-/** Curves from each card to its children, as wide as their share of the samples. */
+/** Curves from each card to its children, as wide as their share of the samples.  Sized in em, so that they shrink with
+    the cards in print. */
 function drawBranches(stage, svg, cards, path) {
   const box = stage.getBoundingClientRect();
   const place = (card) => {
@@ -138,8 +139,11 @@ function drawBranches(stage, svg, cards, path) {
     return { left, right: left + at.width, middle: top + at.height / 2 };
   };
   svg.replaceChildren();
-  svg.setAttribute("width", stage.scrollWidth);
-  svg.setAttribute("height", stage.scrollHeight);
+  const [width, height] = [stage.scrollWidth, stage.scrollHeight];
+  const em = parseFloat(getComputedStyle(stage).fontSize);
+  svg.setAttribute("viewBox", `0 0 ${width} ${height}`);
+  svg.style.width = `${width / em}em`;
+  svg.style.height = `${height / em}em`;
   const lit = [];
   for (const [t, children] of Object.entries(facts.outline.children)) {
     for (const child of children) {

@@ -402,7 +402,6 @@ buildForm();
 choose(facts.outline.root, false);
 update();
 new ResizeObserver(redrawBranches).observe(by("stage"));
-window.addEventListener("beforeprint", redrawBranches);
 
 /* For scripts: the same arithmetic without the page. */
 window.margotree = { facts, route, decision, singleFlips, nearestFlip, fill };

@@ -314,3 +314,39 @@ def test_the_bash_completion_completes(run, tmp_path):
     )
     done = subprocess.run([bash, "-c", script], capture_output=True, text=True)
     assert done.stdout.split() == ["hfs", "predict"] and done.stderr == ""
+
+
+def test_pictures_and_pages_are_written_whole(run, folder):
+    pytest.importorskip("matplotlib")
+    fit = ("fit", "people.csv", "--target", "State", "--out", "p.json", "--log", "p.jsonl", "--time-limit", "5")
+    assert run(*fit)[0] == exits.OK
+    for kind, more in (("tree", ()), ("features", ()), ("node", ("--data", "people.csv", "--node", 0))):
+        code, out, _ = run("plot", "p.json", "--kind", kind, *more, "--out", f"{kind}.svg")
+        assert code == exits.OK and out == f"drawn as {kind}.svg\n" and "</svg>" in (folder / f"{kind}.svg").read_text()
+    assert run("plot", "p.jsonl", "--kind", "progress")[0] == exits.OK
+    assert (folder / "p.png").read_bytes().startswith(b"\x89PNG")
+    assert run("page", "p.json", "--data", "people.csv")[0] == exits.OK
+    assert "</html>" in (folder / "p.html").read_text(encoding="utf-8")
+    code, _, err = run("plot", "p.json", "--kind", "node")
+    assert code == exits.USAGE and "--data" in err
+    code, _, err = run("plot", "p.json", "--kind", "progress")
+    assert code == exits.DATA and "--log" in err
+
+
+def test_tune_saves_the_tree_it_chose(run):
+    tune = ("tune", "people.csv", "--target", "State", "--model", "local", "--folds", 2, "--quiet", "--json")
+    code, out, _ = run(*tune, "--grid", "C=0.1,1,1:10", "--resume", "fits.sqlite", "--out", "t.json")
+    found = json.loads(out)
+    assert code == exits.OK and len(found["settings"]) == 3
+    assert found["validation_accuracy"] == max(line["accuracy"] for line in found["settings"])
+    assert run("verify", "t.json", "people.csv")[0] == exits.OK
+    code, _, err = run(*tune, "--grid", "budgie=1")
+    assert code == exits.USAGE and "a parameter of the model" in err
+
+
+def test_experiments_are_listed_and_missing_results_are_said(run):
+    listed = json.loads(run("experiment", "--json")[1])
+    assert "test_accuracy" in listed["tables"] and "planes" in listed["figures"]
+    code, _, err = run("table", "nothing.sqlite", "test_accuracy")
+    assert code == exits.DATA and "run the experiment first" in err
+    assert run("experiment", "poetry")[0] == exits.USAGE

@@ -81,4 +81,14 @@ def test_silence_shows_the_clock(monkeypatch):
         listener(event(3.0))
         time.sleep(0.2)
     seconds = [float(line.split()[1]) for line in stream.getvalue().split("\r")[1:]]
-    assert "beginning 0.0 s" in stream.getvalue() and seconds[-1] > 3.05
+    assert "preparing 0." in stream.getvalue() and seconds[-1] > 3.05
+
+
+def test_a_recording_hears_quiet_fits_too():
+    from margotree.progress import recording
+
+    with recording() as events:
+        assert watch(Terminal(), [0.0, 0.01], verbose=0) == ""
+    assert [e.elapsed for e in events] == [0.0, 0.01]
+    with Progress(0) as listener:
+        assert listener is None

@@ -6,7 +6,9 @@ import math
 import sys
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import replace
 from types import TracebackType
 from typing import TYPE_CHECKING, TextIO
@@ -18,6 +20,19 @@ if TYPE_CHECKING:
 _TERMINAL, _PIPE = 0.1, 5.0
 #: Seconds of silence after which the clock is shown to be running.
 _SILENCE = 1.0
+
+_RECORD: ContextVar[list[Event] | None] = ContextVar("record", default=None)
+
+
+@contextmanager
+def recording() -> Iterator[list[Event]]:
+    """Keep what the fits inside report, however verbose they are: ``with recording() as events: model.fit(X, y)``."""
+    events: list[Event] = []
+    token = _RECORD.set(events)
+    try:
+        yield events
+    finally:
+        _RECORD.reset(token)
 
 
 class Progress:
@@ -39,11 +54,16 @@ class Progress:
         self._unshown: Event | None = None
         self._last: Event | None = None
         self._heard_at = math.inf
+        self._record = _RECORD.get()
         self._lock = threading.Lock()
         self._over = threading.Event()
 
     def __call__(self, event: Event) -> None:
         with self._lock:
+            if self._record is not None:
+                self._record.append(event)
+            if self.verbose == 0:
+                return
             first, self._unshown, self._last = self._last is None, event, event
             self._heard_at = self._clock()
             if first or self._clock() - self._shown_at >= self._every:
@@ -53,7 +73,7 @@ class Progress:
         if self.verbose == 1:
             self._heard_at = self._clock()
             threading.Thread(target=self._beat, daemon=True).start()
-        return self if self.verbose > 0 else None
+        return self if self.verbose > 0 or self._record is not None else None
 
     def __exit__(self, kind: type[BaseException] | None, error: object, trace: TracebackType | None) -> None:
         self._over.set()
@@ -78,7 +98,7 @@ class Progress:
         if self._last is None:
             from margotree.engines import Event
 
-            return Event(phase="beginning", elapsed=silent)
+            return Event(phase="preparing", elapsed=silent)
         return replace(self._last, elapsed=self._last.elapsed + silent)
 
     def _show(self) -> None:

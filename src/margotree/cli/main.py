@@ -17,7 +17,9 @@ from margotree.cli import exits
 from margotree.cli.exits import CommandError
 
 #: One module a command, in the order of the help.
-COMMANDS = ("fit", "predict", "show", "verify", "engines", "completion")
+COMMANDS = (
+    "fit", "predict", "show", "plot", "page", "verify", "tune", "experiment", "table", "engines", "completion",
+)  # fmt: skip
 
 
 def build_parser() -> argparse.ArgumentParser:

@@ -75,11 +75,15 @@ def add_model(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def add_search(parser: argparse.ArgumentParser) -> None:
+def add_search(parser: argparse.ArgumentParser, time_limit: float = 60.0) -> None:
     """The options that say how hard to try."""
     group = parser.add_argument_group("the search")
     group.add_argument(
-        "--time-limit", type=options.seconds, default=60.0, metavar="T", help="seconds, or 5m, 1h, none (60)"
+        "--time-limit",
+        type=options.seconds,
+        default=time_limit,
+        metavar="T",
+        help=f"seconds in all, or 5m, 1h, none ({time_limit:g})",
     )
     group.add_argument("--gap", type=float, metavar="X", help="stop within this share of the optimum (0.0001)")
     group.add_argument("--engine", metavar="NAME", help="who solves it (auto); margotree engines lists them")

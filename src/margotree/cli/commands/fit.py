@@ -7,11 +7,15 @@ same way. Ctrl-C ends the search and keeps the best tree so far.
 from __future__ import annotations
 
 import argparse
+import dataclasses
+import json
 import os
 from typing import TYPE_CHECKING, Any
 
 from margotree.cli import console, exits, keep, models, options
 from margotree.cli.exits import CommandError
+from margotree.cli.saved import with_table
+from margotree.progress import recording
 
 if TYPE_CHECKING:
     from margotree.table import Encoding, Samples
@@ -23,6 +27,7 @@ HELP = "train a tree on a table and save it"
 def add(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("data", help="CSV (.csv, .csv.gz, - for standard input) or Parquet file")
     parser.add_argument("--out", metavar="FILE", help="where to save the tree (the data file's name with .tree.json)")
+    parser.add_argument("--log", metavar="FILE", help="write what the search reports, a line of JSON each, for plot")
     options.add_columns(parser)
     models.add_model(parser)
     models.add_search(parser)
@@ -31,15 +36,20 @@ def add(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    out = args.out or _default_out(args.data)
-    keep.must_be_writable(out)
+    out = args.out or default_out(args.data)
+    for path in filter(None, (out, args.log)):
+        keep.must_be_writable(path)
     console.say(f"reading {args.data}", quiet=args.quiet)
     encoding, samples, notes = read_training(args)
     console.notes(notes, quiet=args.quiet)
     model = models.estimator(args, classes=sorted(set(samples.y.tolist())), verbose=0 if args.quiet else 1)
     console.say(_what(args, samples), quiet=args.quiet)
-    tree = _train(model, encoding, samples)
+    with recording() as events:
+        model.fit(samples.X, samples.y, sample_weight=samples.weight)
+    tree = with_table(dataclasses.replace(model.tree_, feature_names=encoding.features), encoding, samples)
     out = keep.keep_tree(tree, out)
+    if args.log:
+        keep.write_text(args.log, "".join(json.dumps(_plain(event)) + "\n" for event in events))
     _tell(args, tree, samples, notes, out)
     stopped = tree.certificate.stopped if tree.certificate else ""
     return exits.INTERRUPTED if stopped == "interrupted" else exits.OK
@@ -98,14 +108,10 @@ def _what(args: argparse.Namespace, samples: Samples) -> str:
     return f"training {args.model}, depth {args.depth}, on {size}, {limit}"
 
 
-def _train(model: Any, encoding: Encoding, samples: Samples) -> Tree:
-    import dataclasses
-
-    from margotree.cli.saved import with_table
-
-    model.fit(samples.X, samples.y, sample_weight=samples.weight)
-    named: Tree = dataclasses.replace(model.tree_, feature_names=encoding.features)
-    return with_table(named, encoding, samples)
+def _plain(event: Any) -> dict[str, Any]:
+    """What the search reported, as JSON values; infinities become words."""
+    facts = {"phase": event.phase, "elapsed": event.elapsed, "nodes": event.nodes, "open_nodes": event.open_nodes}
+    return facts | {"incumbent": str(event.incumbent), "bound": str(event.bound), "message": event.message}
 
 
 def _tell(args: argparse.Namespace, tree: Tree, samples: Samples, notes: list[str], out: str) -> None:
@@ -131,7 +137,8 @@ def _tell(args: argparse.Namespace, tree: Tree, samples: Samples, notes: list[st
     console.result(record, text, as_json=args.json)
 
 
-def _default_out(data: str) -> str:
+def default_out(data: str) -> str:
+    """The data file's name with .tree.json, in the folder we are in."""
     name = "data" if data == "-" else os.path.basename(data)
     for ending in (".gz", ".csv", ".tsv", ".txt", ".parquet", ".pq"):
         name = name.removesuffix(ending)

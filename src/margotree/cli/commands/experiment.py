@@ -1,0 +1,54 @@
+"""Run the experiments of the paper; every fit is kept in a file of results the moment it is done.
+
+Names are those of the paper's tables; without one they are listed. The data sets come from the folder MARGOTREE_DATA or
+from the network.
+"""
+
+from __future__ import annotations
+
+import argparse
+
+from margotree.cli import console, exits, options
+from margotree.cli.exits import CommandError
+
+HELP = "run experiments of the paper"
+
+
+def add(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("names", nargs="*", help="tables to run, or all; none lists them")
+    parser.add_argument("--out", metavar="FILE", help="file of results (results/paper.sqlite)")
+    parser.add_argument("--resume", action="store_true", help="go on with that file")
+    parser.add_argument("--set", dest="sets", metavar="SET", action="append", help="only this data set; repeatable")
+    parser.add_argument("--only", metavar="MODEL", action="append", help="only this model; repeatable")
+    parser.add_argument(
+        "--time-limit", type=options.seconds, metavar="T", help="most seconds a fit (the paper's limits)"
+    )
+    parser.add_argument("--reduced", action="store_true", help="coarse grids in the cross-validations")
+    parser.add_argument("--backend", default="threads", metavar="NAME", help="threads, processes or dask (threads)")
+    parser.add_argument("--scheduler", metavar="ADDRESS", help="of the Dask scheduler")
+    parser.add_argument("--jobs", type=int, default=1, metavar="N", help="fits side by side (1)")
+    options.add_output(parser)
+
+
+def run(args: argparse.Namespace) -> int:
+    from margotree import experiments
+
+    if not args.names:
+        known = {"tables": list(experiments.names()), "figures": list(experiments.figure_names())}
+        text = "\n".join(f"{kind}: {', '.join(names)}" for kind, names in known.items())
+        console.result(known, text, as_json=args.json)
+        return exits.OK
+    try:
+        ran = experiments.run(
+            list(experiments.names()) if args.names == ["all"] else args.names,
+            out=args.out or experiments.RESULTS, resume=args.resume, backend=args.backend, scheduler=args.scheduler,
+            n_jobs=args.jobs, time_limit=args.time_limit, data=args.sets, only=args.only,
+            progress=0 if args.quiet else 1, reduced=args.reduced,
+        )  # fmt: skip
+    except (experiments.RowsError, experiments.BackendError) as error:
+        raise CommandError(str(error), exits.DATA) from None
+    for case, reason in ran.failed:
+        console.say(f"failed: {case}: {reason}")
+    failed = [{"case": str(case), "reason": str(reason)} for case, reason in ran.failed]
+    console.result({"made": ran.made, "known": ran.known, "failed": failed}, str(ran), as_json=args.json)
+    return exits.FAILED if ran.failed else exits.OK

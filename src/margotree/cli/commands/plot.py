@@ -1,0 +1,101 @@
+"""Draw a saved tree, its features, one of its splits, or the search that found it.
+
+tree and features need the tree alone; node and plane also need the data (--data). progress draws the log that
+margotree fit --log FILE wrote.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, Any
+
+from margotree.cli import console, exits, keep, options
+from margotree.cli.exits import CommandError
+from margotree.cli.saved import encoding_of, load_tree
+
+if TYPE_CHECKING:
+    from margotree.tree import Tree
+
+HELP = "draw a saved tree, one of its splits, or its search"
+
+KINDS = ("tree", "features", "node", "plane", "progress")
+
+
+def add(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("tree", help="the saved tree (for --kind progress: the log of the fit)")
+    parser.add_argument(
+        "--out", metavar="FILE", help="picture to write: .png, .svg or .pdf (the tree's name with .png)"
+    )
+    parser.add_argument("--kind", choices=KINDS, default="tree", help="what to draw (tree)")
+    parser.add_argument("--data", metavar="FILE", help="samples to show: CSV or Parquet file with the target column")
+    parser.add_argument("--target", metavar="COL", help="the column with the classes, if the tree file does not say")
+    parser.add_argument("--node", type=int, default=0, metavar="N", help="the split to draw with --kind node (0)")
+    parser.add_argument("--dpi", type=int, default=150, metavar="N", help="dots an inch of a PNG (150)")
+    options.add_reading(parser)
+    options.add_output(parser)
+
+
+def run(args: argparse.Namespace) -> int:
+    if find_spec("matplotlib") is None:
+        raise CommandError('drawing needs matplotlib; pip install "margotree[plot]"', exits.FAILED)
+    out = args.out or os.path.splitext(os.path.basename(args.tree))[0] + ".png"
+    keep.must_be_writable(out)
+    import matplotlib
+
+    matplotlib.use("Agg")
+    figure = (_progress(args) if args.kind == "progress" else _of_tree(args)).figure
+    keep.write_atomically(out, lambda draft: figure.savefig(draft, dpi=args.dpi, bbox_inches="tight"))
+    console.result({"picture": out}, f"drawn as {out}", as_json=args.json)
+    return exits.OK
+
+
+def _of_tree(args: argparse.Namespace) -> Any:
+    from margotree import pictures
+
+    tree = load_tree(args.tree)
+    if args.kind == "features":
+        return pictures.plot_features(tree)
+    if args.data is None and args.kind in {"node", "plane"}:
+        raise CommandError(f"--kind {args.kind} shows samples; name a file of them with --data", exits.USAGE)
+    X: Any = None
+    y: Any = None
+    if args.data is not None:
+        X, y = samples_of(args, tree)
+    if args.kind == "node":
+        return pictures.plot_node(tree, X, y, args.node)
+    if args.kind == "plane":
+        return pictures.plot_plane(tree, X, y)
+    return pictures.plot_tree(tree, X, y)
+
+
+def samples_of(args: argparse.Namespace, tree: Tree) -> tuple[Any, Any]:
+    """Features and labels of the rows of ``--data`` that have them all."""
+    import dataclasses
+
+    encoding = encoding_of(tree, args.tree)
+    if args.target:
+        encoding = dataclasses.replace(encoding, target=args.target)
+    if not encoding.target:
+        raise CommandError(f"{args.tree} does not say which column holds the classes; say --target COL", exits.USAGE)
+    table = options.read(args)
+    X, rows = encoding.apply(table, missing="skip")
+    cells = table.column(encoding.target)
+    labelled = [k for k, i in enumerate(rows) if cells[i]]
+    return X[labelled], encoding.labels(table, [rows[k] for k in labelled])
+
+
+def _progress(args: argparse.Namespace) -> Any:
+    import json
+
+    from margotree.pictures import plot_progress
+
+    try:
+        with open(args.tree, encoding="utf-8") as stream:
+            events = [json.loads(line) for line in stream if line.strip()]
+        return plot_progress([{k: float(e[k]) for k in ("elapsed", "incumbent", "bound")} for e in events])
+    except (ValueError, KeyError, TypeError) as error:
+        raise CommandError(
+            f"{args.tree} is no log of a fit (margotree fit --log FILE writes one): {error}", exits.DATA
+        ) from None

@@ -1,0 +1,35 @@
+"""Print tables of the paper from a file of results: ours beside the paper's, with the difference."""
+
+from __future__ import annotations
+
+import argparse
+
+from margotree.cli import exits, keep
+from margotree.cli.exits import CommandError
+
+HELP = "print tables from a file of results, beside the paper's"
+
+
+def add(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("results", help="the file of results that margotree experiment wrote")
+    parser.add_argument("names", nargs="*", help="tables to print (all)")
+    parser.add_argument("--format", choices=("text", "csv", "latex", "markdown"), default="text", help="how (text)")
+    parser.add_argument("--set", dest="sets", metavar="SET", action="append", help="only this data set; repeatable")
+    parser.add_argument("--out", metavar="FILE", help="where to write them (standard output)")
+
+
+def run(args: argparse.Namespace) -> int:
+    from margotree import experiments
+
+    if args.out:
+        keep.must_be_writable(args.out)
+    try:
+        names = args.names or experiments.names()
+        text = "\n\n".join(experiments.table(name, args.results, args.format, args.sets) for name in names)
+    except experiments.RowsError as error:
+        raise CommandError(str(error), exits.DATA) from None
+    if args.out:
+        keep.write_text(args.out, text + "\n")
+    else:
+        print(text)
+    return exits.OK

@@ -1,0 +1,169 @@
+"""Choose hyperparameters by cross-validation, train with them and save the tree.
+
+Without --grid a small grid is tried: one C for all levels, and budgets or prices where the model has them. --paper
+takes the grid of the paper. With --resume FILE every fit is kept there the moment it is done, and not repeated.
+"""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+from typing import TYPE_CHECKING, Any
+
+from margotree.cli import console, exits, keep, models, options
+from margotree.cli.commands.fit import default_out, read_training
+from margotree.cli.exits import CommandError
+from margotree.cli.saved import with_table
+
+if TYPE_CHECKING:
+    from margotree.tree import Tree
+
+HELP = "choose hyperparameters by cross-validation"
+
+_C = [10.0**k for k in range(-3, 4)]
+_SMALL: dict[str, dict[str, list[Any]]] = {
+    "margot": {"C": _C},
+    "hfs": {"C": _C[1:-1], "budget": [1, 2, 3]},
+    "sfs": {"C": _C[1:-1], "budget": [1], "alpha": [1.0, 8.0, 64.0]},
+    "local": {"C": _C},
+    "oct1": {"alpha": [0.0, 0.01, 0.03, 0.1, 0.3]},
+    "octh": {"alpha": [0.0, 0.01, 0.03, 0.1, 0.3]},
+    "mmsvm": {"c1": _C, "c3": [0.01, 1.0]},
+}
+_TUNING_NAMES = {"local": "local_svm", "oct1": "oct_1", "octh": "oct_h", "mmsvm": "mm_svm_oct"}
+_PARAMETERS = {"min_leaf": "min_samples_leaf"}
+
+
+def add(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("data", help="CSV (- for standard input) or Parquet file")
+    parser.add_argument("--out", metavar="FILE", help="where to save the tree (the data file's name with .tree.json)")
+    group = parser.add_argument_group("the choice")
+    group.add_argument("--grid", metavar="NAME=V,V,...", action="append", default=[],
+                       help="values to try, such as C=0.1,1,10 or C=1:10,10:10 (one a level); repeatable")  # fmt: skip
+    group.add_argument("--paper", action="store_true", help="the paper's grid; it has hundreds of settings")
+    group.add_argument("--rule", choices=("accuracy", "features"), default="accuracy",
+                       help="take the most accurate setting, or the one with the fewest features near it")  # fmt: skip
+    group.add_argument("--folds", type=int, default=4, metavar="N", help="folds of the cross-validation (4)")
+    group.add_argument("--fit-time-limit", type=options.seconds, default=10.0, metavar="T", help="most a fit (10)")
+    group.add_argument("--resume", metavar="FILE", help="keep every fit in this file, and go on with it")
+    options.add_columns(parser)
+    models.add_model(parser)
+    models.add_search(parser, time_limit=600.0)
+    options.add_reading(parser)
+    options.add_output(parser)
+
+
+def run(args: argparse.Namespace) -> int:
+    out = args.out or default_out(args.data)
+    keep.must_be_writable(out)
+    console.say(f"reading {args.data}", quiet=args.quiet)
+    encoding, samples, notes = read_training(args)
+    console.notes(notes, quiet=args.quiet)
+    search = _search(args, samples)
+    search.fit(samples.X, samples.y, sample_weight=samples.weight)
+    best = search.best_estimator_
+    tree = with_table(dataclasses.replace(best.tree_, feature_names=encoding.features), encoding, samples)
+    out = keep.keep_tree(tree, out)
+    _tell(args, search, tree, out)
+    return exits.OK
+
+
+def _search(args: argparse.Namespace, samples: Any) -> Any:
+    from margotree.tuning import RULES, TreeSearchCV, paper_folds
+
+    fit = argparse.Namespace(**{**vars(args), "time_limit": args.fit_time_limit, "jobs": None})
+    estimator = models.estimator(fit, classes=sorted(set(samples.y.tolist())), verbose=0)
+    return TreeSearchCV(
+        estimator,
+        _grid(args, estimator, samples.X.shape[1]),
+        refit=RULES[args.rule],
+        cv=paper_folds(args.folds),
+        n_jobs=args.jobs or 1,
+        time_limit=args.time_limit,
+        resume=args.resume,
+        name=args.data,
+        verbose=0 if args.quiet else 1,
+    )
+
+
+def _grid(args: argparse.Namespace, estimator: Any, n_features: int) -> dict[str, list[Any]]:
+    if args.grid:
+        return dict(_asked(text, estimator) for text in args.grid)
+    if args.paper:
+        from margotree.tuning import paper_grid
+
+        most = min(3, n_features)
+        return paper_grid(_TUNING_NAMES.get(args.model, args.model), args.depth, most_features=most)
+    grid = dict(_SMALL[args.model])
+    if "budget" in grid:
+        grid["budget"] = [b for b in grid["budget"] if b <= n_features]
+    return grid
+
+
+def _asked(text: str, estimator: Any) -> tuple[str, list[Any]]:
+    name, _, values = text.partition("=")
+    name = _PARAMETERS.get(name.replace("-", "_"), name.replace("-", "_"))
+    if not values or name not in estimator.get_params():
+        raise CommandError(f"--grid is NAME=V,V,... with a parameter of the model; got {text!r}", exits.USAGE)
+    try:
+        return name, [_value(part) for part in values.split(",")]
+    except ValueError:
+        raise CommandError(
+            f"--grid {text}: values are numbers, or numbers joined by : for one a level", exits.USAGE
+        ) from None
+
+
+def _value(text: str) -> Any:
+    parts = [int(p) if p.lstrip("-").isdigit() else float(p) for p in text.split(":")]
+    return parts[0] if len(parts) == 1 else tuple(parts)
+
+
+def _tell(args: argparse.Namespace, search: Any, tree: Tree, out: str) -> None:
+    found = search.cv_results_
+    lines = [
+        {
+            "params": params,
+            "accuracy": _number(found["mean_test_accuracy"][k]),
+            "sd": _number(found["std_test_accuracy"][k]),
+            "features": _number(found["mean_test_n_features"][k]),
+        }
+        for k, params in enumerate(found["params"])
+    ]
+    record = {
+        "tree": out,
+        "best_params": search.best_params_,
+        "validation_accuracy": _number(found["mean_test_accuracy"][search.best_index_]),
+        "settings": lines,
+        "certificate": None if tree.certificate is None else tree.certificate.to_dict(),
+    }
+    best = ", ".join(f"{name} {value}" for name, value in search.best_params_.items())
+    text = [
+        *_table(lines, search.best_index_),
+        "",
+        f"chosen: {best}",
+        "",
+        tree.export_text(),
+        "",
+        str(tree.certificate),
+        "",
+    ]
+    console.result(record, "\n".join([*text, f"saved as {out}"]), as_json=args.json)
+
+
+def _table(lines: list[dict[str, Any]], best: int, most: int = 30) -> list[str]:
+    """The settings by accuracy, the chosen one marked."""
+    order = sorted(range(len(lines)), key=lambda k: (k != best, -(lines[k]["accuracy"] or 0.0)))
+    shown = ["  accuracy      sd  features  setting"]
+    for k in order[:most]:
+        line = lines[k]
+        setting = ", ".join(f"{name} {value}" for name, value in line["params"].items())
+        if line["accuracy"] is None:
+            shown.append(f"  {'no time left':<24}  {setting}")
+        else:
+            mark = "*" if k == best else " "
+            shown.append(f"{mark} {line['accuracy']:8.1%} {line['sd']:7.1%} {line['features']:9.1f}  {setting}")
+    return shown + ([f"  and {len(lines) - most} more"] if len(lines) > most else [])
+
+
+def _number(value: Any) -> float | None:
+    return float(value) if value == value else None

@@ -1,8 +1,12 @@
-"""Our exact engine: branch and bound on which way a sample goes.  No big-M, no solver, no licence."""
+"""Our exact engine: branch and bound on which way a sample goes and on which features a split uses.
+
+No big-M, no solver, no licence.
+"""
 
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from functools import cache
 
 import numpy as np
@@ -10,7 +14,9 @@ import numpy as np
 from margotree.engines.base import Answer, Engine
 from margotree.engines.bnb.improve import improve
 from margotree.engines.bnb.margot import MargotBrancher, Tactics, merge_duplicates
-from margotree.engines.bnb.search import Search
+from margotree.engines.bnb.menu import count_supports, make_menus
+from margotree.engines.bnb.search import Brancher, Search
+from margotree.engines.bnb.sparse import SparseBrancher, SparseTactics
 from margotree.engines.kernels.jit import compiling
 from margotree.engines.tiny import tiny_problem
 from margotree.engines.watch import Watch
@@ -18,16 +24,19 @@ from margotree.problem import Problem, Splits, TrainingProblem, evaluate
 
 #: Share of the time that better incumbents may take before the search begins.
 _IMPROVE_SHARE = 0.1
+#: So many supports of a node are listed at most.
+_MOST_SUPPORTS = 50_000
 
 
 class BranchAndBound(Engine):
-    """Certified trees by a search over partial routings (docs/engine.md)."""
+    """Certified trees by a search over partial routings and supports (docs/engine.md)."""
 
     name = "bnb"
-    models = frozenset({"margot"})
+    models = frozenset({"margot", "hfs", "sfs"})
 
-    def __init__(self, tactics: Tactics | None = None) -> None:
+    def __init__(self, tactics: Tactics | None = None, sparse: SparseTactics | None = None) -> None:
         self.tactics = tactics or Tactics()
+        self.sparse = sparse or SparseTactics()
 
     def version(self) -> str:
         from margotree import __version__
@@ -37,17 +46,22 @@ class BranchAndBound(Engine):
     def refuses(self, problem: Problem) -> str | None:
         if problem.max_weight is not None:
             return "bnb does not bound weights (max_weight)"
+        if problem.budget is not None and count_supports(problem) > _MOST_SUPPORTS:
+            return f"bnb lists the supports of a node, and here they are more than {_MOST_SUPPORTS}"
         return super().refuses(problem)
 
     def prepare(self, problem: TrainingProblem) -> None:
-        _compile()
+        _compile(getattr(problem, "model", "margot"))
 
     def search(self, problem: Problem, watch: Watch, start: Splits | None) -> Answer:
         merged, _ = merge_duplicates(problem)
+        if merged.budget is not None and not _binding(merged):
+            merged = replace(merged, budget=None, alpha=None)
         first = start if start is not None else trivial_tree(problem)
-        brancher = MargotBrancher(merged, self.tactics)
-        if self.tactics.improve:
-            first = improve(brancher, _starts(problem, start), watch.part(_IMPROVE_SHARE * watch.remaining))
+        if merged.budget is None:
+            first, brancher = self._plain(merged, first, watch)
+        else:
+            first, brancher = self._sparse(merged, first, watch.limits.gap)
         search = Search(brancher, lambda tree: allowed_value(merged, tree), watch, first)
         stopped = search.run()
         return Answer(
@@ -59,16 +73,31 @@ class BranchAndBound(Engine):
             f1=search.f1,
         )
 
+    def _plain(self, problem: Problem, first: Splits, watch: Watch) -> tuple[Splits, Brancher]:
+        brancher = MargotBrancher(problem, self.tactics)
+        if self.tactics.improve:
+            starts = [first, trivial_tree(problem)]
+            first = improve(brancher, starts, watch.part(_IMPROVE_SHARE * watch.remaining))
+        return first, brancher
+
+    def _sparse(self, problem: Problem, first: Splits, gap: float) -> tuple[Splits, Brancher]:
+        first = min(first, trivial_tree(problem), key=lambda tree: allowed_value(problem, tree))
+        menus = make_menus(problem, allowed_value(problem, first))
+        return first, SparseBrancher(problem, menus, self.sparse, gap)
+
+
+def _binding(problem: Problem) -> bool:
+    """Whether any node's budget keeps features out or puts a price on them."""
+    assert problem.budget is not None
+    free = problem.alpha is not None and problem.alpha == 0
+    return bool(np.any((problem.budget < problem.n_features) & ~np.asarray(free)))
+
 
 @cache
-def _compile() -> None:
+def _compile(model: str) -> None:
     """Solve a tiny problem, so that everything is compiled or loaded from the cache."""
     with compiling():
-        BranchAndBound().search(tiny_problem("margot"), Watch(), None)
-
-
-def _starts(problem: Problem, start: Splits | None) -> list[Splits]:
-    return [trivial_tree(problem)] if start is None else [start, trivial_tree(problem)]
+        BranchAndBound().search(tiny_problem(model), Watch(), None)
 
 
 def trivial_tree(problem: Problem) -> Splits:

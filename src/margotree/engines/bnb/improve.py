@@ -74,9 +74,7 @@ def _search_around(
     return None
 
 
-def _let_go(
-    problem: Problem, tree: Splits, size: int, noise: float, rng: np.random.Generator
-) -> NDArray[np.int64]:
+def _let_go(problem: Problem, tree: Splits, size: int, noise: float, rng: np.random.Generator) -> NDArray[np.int64]:
     """Where each sample is held: its last-level node, or the upper node at which it is let go."""
     h = problem.X @ tree.w.T + tree.b
     below = _cost_below(problem, h)

@@ -51,7 +51,7 @@ class MargotBrancher:
         codes = np.full(sizes(m, n, self.problem.depth)[0], COLD, np.uint8)
         codes[0 : 2 * m : 2] = place & 255
         codes[1 : 2 * m : 2] = place >> 8
-        return Record(bound=0.0, data=(codes, np.zeros(2 * self.problem.n_nodes)))
+        return _stored(0.0, codes, np.zeros(2 * self.problem.n_nodes))
 
     def worker(self) -> MargotWorker:
         return MargotWorker(self)
@@ -101,8 +101,7 @@ class MargotWorker:
         return Dive(left=left, steps=int(counters[kernel.STEPS]), trees=trees, unresolved=unresolved)
 
     def _record(self, p: int) -> Record:
-        data = (self.codes[p].copy(), self.floats[p, : self.used[p]].copy())
-        return Record(bound=float(self.bounds[p]), data=data)
+        return _stored(float(self.bounds[p]), self.codes[p].copy(), self.floats[p, : self.used[p]].copy())
 
     def _settled_tree(self) -> Splits | None:
         """The tree of the hyperplanes at hand; where rounding would send a sample astray, solved again exactly."""
@@ -117,6 +116,10 @@ class MargotWorker:
 
     def _value(self, tree: Splits) -> float:
         return evaluate(self.problem, tree).objective
+
+
+def _stored(bound: float, codes: NDArray[np.uint8], floats: FloatArray) -> Record:
+    return Record(bound=bound, data=(codes, floats), size=codes.nbytes + floats.nbytes + 200)
 
 
 def merge_duplicates(problem: Problem) -> tuple[Problem, NDArray[np.int64]]:

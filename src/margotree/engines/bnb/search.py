@@ -12,10 +12,9 @@ import math
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
 from margotree.engines.watch import Watch
 from margotree.problem import Splits
@@ -30,11 +29,8 @@ class Record:
     """A search node at rest: a valid bound on everything below it, and what a worker needs to go on."""
 
     bound: float
-    data: tuple[NDArray[np.generic], ...]
-
-    @property
-    def nbytes(self) -> int:
-        return sum(a.nbytes for a in self.data) + 200
+    data: tuple[Any, ...]
+    size: int  # bytes
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -129,9 +125,7 @@ class Search:
             self._halt(reason)
 
     def _report(self) -> None:
-        self.watch.report(
-            "search", incumbent=self.best, bound=self.bound, nodes=self.steps, open_nodes=self.open_nodes
-        )
+        self.watch.report("search", incumbent=self.best, bound=self.bound, nodes=self.steps, open_nodes=self.open_nodes)
 
     def _work(self, k: int, worker: Worker) -> None:
         try:
@@ -162,7 +156,7 @@ class Search:
 
     def _pop(self) -> Record:
         record = self._stack.pop() if self._stack else heapq.heappop(self._queue)[2]
-        self.memory -= record.nbytes
+        self.memory -= record.size
         return record
 
     def _halt(self, reason: Stopped) -> None:
@@ -199,4 +193,4 @@ class Search:
             for record in worth_keeping:
                 self._pushed += 1
                 heapq.heappush(self._queue, (record.bound, self._pushed, record))
-        self.memory += sum(r.nbytes for r in worth_keeping)
+        self.memory += sum(r.size for r in worth_keeping)

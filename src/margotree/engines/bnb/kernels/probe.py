@@ -95,5 +95,3 @@ def total_value(pool: Pool) -> float:
     for t in range(pool.slot.size):
         total += pool.num[pool.slot[t], VALUE]
     return total
-
-

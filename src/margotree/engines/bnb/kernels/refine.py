@@ -1,0 +1,166 @@
+"""The best support of one tree node: lower bounds for all of them, made true only where that decides something.
+
+A node's value on a support never falls when samples are added, so bounds found higher up in the search stay valid.
+Only the support with the least bound is solved again, until the least one is up to date or too costly.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from margotree.engines.kernels.jit import inner, kernel
+from margotree.engines.kernels.smooth import Small, small_svm
+
+F8 = NDArray[np.float64]
+I8 = NDArray[np.int64]
+
+
+class Table(NamedTuple):
+    """All supports a tree node may use, and the last hyperplane found on each (by one thread)."""
+
+    cols: I8  # (supports, widest), filled up with -1
+    size: I8
+    price: F8  # what the features above the budget cost
+    theta: F8  # (supports, widest + 1): weights, then the offset
+    known: NDArray[np.int8]
+
+
+class Samples(NamedTuple):
+    """The problem's samples: features one a row, and codes of their values for features with few."""
+
+    X: F8
+    y: F8
+    cost: F8  # (tree nodes, samples)
+    code: NDArray[np.int64]
+    levels: I8
+
+
+@kernel()
+def refine(
+    samples: Samples,
+    t: int,
+    members: I8,
+    side: F8,
+    eps: float,
+    table: Table,
+    ids: I8,
+    lb: F8,
+    target: float,
+    tol: float,
+    most: int,
+    work: F8,
+) -> tuple[int, int]:
+    """Raise the least of the bounds ``lb`` of the supports ``ids`` until it is exact to ``tol`` or at least ``target``.
+
+    Returns its position and how many supports were solved; negative if it is not exact, because ``most`` of them were
+    solved, ``work[1, 1]`` asked to stop, or rounding got in the way.
+    """
+    if free_of_charge(samples, members, side):
+        p = least(lb)
+        settle_one_class(samples, table, ids[p], members)
+        return p, 0
+    k = members.size
+    X = np.empty((samples.X.shape[0], k))
+    y = np.empty(k)
+    cost = np.empty(k)
+    for j in range(X.shape[0]):
+        for i in range(k):
+            X[j, i] = samples.X[j, members[i]]
+    for i in range(k):
+        y[i] = samples.y[members[i]]
+        cost[i] = samples.cost[t, members[i]]
+    small = Small(X, y, cost, side, np.empty(k), np.empty(k), np.empty(k), np.empty(k))
+    fresh = np.zeros(ids.size, np.int8)
+    done = 0
+    while True:
+        p = least(lb)
+        if lb[p] >= target or fresh[p] == 1:
+            return p, done
+        if fresh[p] == 2:
+            return p, -done - 1
+        if done >= most or work[1, 1] != 0.0:
+            return p, -done - 1
+        value, sure = on_support(samples, small, members, table, ids[p], eps, target, tol)
+        lb[p] = max(lb[p], value)
+        fresh[p] = 1 if sure else 2
+        done += 1
+
+
+@inner()
+def least(lb: F8) -> int:
+    p = 0
+    for q in range(lb.size):
+        if lb[q] < lb[p]:
+            p = q
+    return p
+
+
+@inner()
+def free_of_charge(samples: Samples, members: I8, side: F8) -> bool:
+    """Whether all members have one label and none must go against it: such a node costs nothing."""
+    for i in range(members.size):
+        if samples.y[members[i]] != samples.y[members[0]] or side[i] == -samples.y[members[0]]:
+            return False
+    return True
+
+
+@inner()
+def settle_one_class(samples: Samples, table: Table, s: int, members: I8) -> None:
+    d = table.size[s]
+    for r in range(d):
+        table.theta[s, r] = 0.0
+    table.theta[s, d] = samples.y[members[0]] if members.size > 0 else 1.0
+    table.known[s] = 1
+
+
+@inner()
+def on_support(
+    samples: Samples, small: Small, members: I8, table: Table, s: int, eps: float, target: float, tol: float
+) -> tuple[float, bool]:
+    """Lower bound of the node on support ``s``, its price included, and whether it is tight."""
+    d = table.size[s]
+    cols = table.cols[s, :d]
+    theta = table.theta[s, : d + 1]
+    warm = table.known[s] == 1
+    table.known[s] = 1
+    goal = target - table.price[s]
+    cells = 6
+    for r in range(d):
+        cells = min(cells * samples.levels[cols[r]], 1 << 40)
+    if 2 * cells > members.size:
+        value, sure = small_svm(small, cols, theta, eps, goal, tol, warm)
+    else:
+        value, sure = small_svm(merged(samples, small, members, cols, cells), cols, theta, eps, goal, tol, warm)
+    return value + table.price[s], sure
+
+
+@inner()
+def merged(samples: Samples, small: Small, members: I8, cols: I8, cells: int) -> Small:
+    """The members with those that agree on ``cols``, label and side made one."""
+    where = np.full(cells, -1, np.int64)
+    y = np.empty(cells)
+    cost = np.empty(cells)
+    side = np.empty(cells)
+    first = np.empty(cells, np.int64)
+    k = 0
+    for i in range(members.size):
+        cell = 0
+        for r in range(cols.size):
+            cell = cell * samples.levels[cols[r]] + samples.code[cols[r], members[i]]
+        cell = (cell * 2 + (1 if small.y[i] > 0 else 0)) * 3 + int(small.side[i]) + 1
+        if where[cell] < 0:
+            where[cell] = k
+            y[k] = small.y[i]
+            side[k] = small.side[i]
+            cost[k] = 0.0
+            first[k] = i
+            k += 1
+        cost[where[cell]] += small.cost[i]
+    X = np.empty((samples.X.shape[0], k))
+    for r in range(cols.size):
+        for q in range(k):
+            X[cols[r], q] = small.X[cols[r], first[q]]
+    return Small(X, y[:k].copy(), cost[:k].copy(), side[:k].copy(), np.empty(k), np.empty(k), np.empty(k), np.empty(k))

@@ -1,0 +1,199 @@
+"""What placing samples says about others, for nodes that live in one or two features.
+
+A sample must go left if the samples known to go right, together with it, could no longer be separated from those known
+to go left: it lies in the shadow that the left ones cast as seen from the right ones.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from margotree.engines.kernels.jit import inner
+
+F8 = NDArray[np.float64]
+I8 = NDArray[np.int64]
+I1 = NDArray[np.int8]
+
+FREE, LEFT, RIGHT = 0, 1, 2
+
+
+@inner()
+def spread(Z: F8, side: I1, narrow: float) -> bool:
+    """Place every sample whose side follows from those placed; False if no hyperplane separates the placed ones.
+
+    ``Z`` holds one or two features, ``side`` is FREE, LEFT or RIGHT.  Sides closer than ``narrow`` count as touching:
+    the weights that separate them would cost too much.
+    """
+    if Z.shape[0] == 1:
+        return spread_line(Z[0], side, narrow)
+    if Z.shape[0] == 2:
+        return spread_plane(Z, side, narrow)
+    return True
+
+
+@inner()
+def spread_line(z: F8, side: I1, narrow: float) -> bool:
+    l0, l1, r0, r1 = np.inf, -np.inf, np.inf, -np.inf
+    for i in range(z.size):
+        if side[i] == LEFT:
+            l0, l1 = min(l0, z[i]), max(l1, z[i])
+        elif side[i] == RIGHT:
+            r0, r1 = min(r0, z[i]), max(r1, z[i])
+    if l0 > l1 and r0 > r1:
+        return True
+    if l0 <= l1 and r0 <= r1:
+        if l1 + narrow <= r0:
+            l0, r1 = -np.inf, np.inf
+        elif r1 + narrow <= l0:
+            r0, l1 = -np.inf, np.inf
+        else:
+            return False
+    for i in range(z.size):
+        if side[i] == FREE:
+            if l0 - narrow < z[i] < l1 + narrow:
+                side[i] = LEFT
+            if r0 - narrow < z[i] < r1 + narrow:
+                if side[i] == LEFT:
+                    return False
+                side[i] = RIGHT
+    return True
+
+
+@inner()
+def hull(Z: F8, side: I1, which: int, out: I8) -> int:
+    """Corners of the convex hull of the samples on one side (gift wrapping: hulls have few corners)."""
+    start = -1
+    for i in range(side.size):
+        if side[i] == which and (
+            start < 0 or Z[0, i] < Z[0, start] or (Z[0, i] == Z[0, start] and Z[1, i] < Z[1, start])
+        ):
+            start = i
+    if start < 0:
+        return 0
+    n = 0
+    at = start
+    while n < out.size:
+        out[n] = at
+        n += 1
+        to = -1
+        for i in range(side.size):
+            if side[i] != which or (Z[0, i] == Z[0, at] and Z[1, i] == Z[1, at]):
+                continue
+            if to < 0:
+                to = i
+                continue
+            ax, ay = Z[0, to] - Z[0, at], Z[1, to] - Z[1, at]
+            bx, by = Z[0, i] - Z[0, at], Z[1, i] - Z[1, at]
+            turn = ax * by - ay * bx
+            if turn < 0.0 or (turn == 0.0 and bx * bx + by * by > ax * ax + ay * ay):
+                to = i
+        if to < 0 or (Z[0, to] == Z[0, start] and Z[1, to] == Z[1, start]):
+            return n
+        at = to
+    return -1
+
+
+@inner()
+def turned(x: float, y: float, rx: float, ry: float) -> float:
+    """Angle of (x, y) against the direction (rx, ry)."""
+    return np.arctan2(rx * y - ry * x, rx * x + ry * y)
+
+
+@inner()
+def spread_plane(Z: F8, side: I1, narrow: float) -> bool:
+    m = side.size
+    left = np.empty(200, np.int64)
+    right = np.empty(200, np.int64)
+    nl = hull(Z, side, LEFT, left)
+    nr = hull(Z, side, RIGHT, right)
+    if nl < 0 or nr < 0 or nl + nr == 0:
+        return True
+    # The cone of all steps from right to left, by its two outermost directions against their mean.
+    rx = ry = 0.0
+    for p in range(nl):
+        rx += Z[0, left[p]] / nl
+        ry += Z[1, left[p]] / nl
+    for p in range(nr):
+        rx -= Z[0, right[p]] / nr
+        ry -= Z[1, right[p]] / nr
+    low = high = 0.0
+    low_size = high_size = np.inf
+    both = nl > 0 and nr > 0
+    if both:
+        if rx == 0.0 and ry == 0.0:
+            return False
+        first = True
+        for p in range(nl):
+            for q in range(nr):
+                dx, dy = Z[0, left[p]] - Z[0, right[q]], Z[1, left[p]] - Z[1, right[q]]
+                size = np.sqrt(dx * dx + dy * dy)
+                if size < narrow:
+                    return False
+                angle = turned(dx, dy, rx, ry)
+                if first or angle < low:
+                    low, low_size = angle, size
+                if first or angle > high:
+                    high, high_size = angle, size
+                first = False
+        if closed(low, high, low_size, high_size, narrow):
+            return False
+    for i in range(m):
+        if side[i] != FREE:
+            continue
+        goes_left = nl > 0 and shadowed(Z, i, left, nl, 1.0, both, rx, ry, low, high, low_size, high_size, narrow)
+        goes_right = nr > 0 and shadowed(Z, i, right, nr, -1.0, both, rx, ry, low, high, low_size, high_size, narrow)
+        if goes_left and goes_right:
+            return False
+        if goes_left:
+            side[i] = LEFT
+        elif goes_right:
+            side[i] = RIGHT
+    return True
+
+
+@inner()
+def closed(low: float, high: float, low_size: float, high_size: float, narrow: float) -> bool:
+    """Whether two directions leave no half-plane open, or one in which the sides come closer than ``narrow``."""
+    deficit = np.pi - (high - low)
+    return bool(deficit <= 0.0 or min(low_size, high_size) * deficit < narrow)
+
+
+@inner()
+def shadowed(
+    Z: F8,
+    i: int,
+    corners: I8,
+    n: int,
+    sign: float,
+    both: bool,
+    rx: float,
+    ry: float,
+    low: float,
+    high: float,
+    low_size: float,
+    high_size: float,
+    narrow: float,
+) -> bool:
+    """Whether sample ``i`` lies in the shadow of the corners."""
+    if not both:
+        # Only one side is placed: look towards its middle.
+        rx = ry = 0.0
+        for p in range(n):
+            rx += sign * (Z[0, corners[p]] - Z[0, i]) / n
+            ry += sign * (Z[1, corners[p]] - Z[1, i]) / n
+        if rx == 0.0 and ry == 0.0:
+            return True
+    first = not both
+    for p in range(n):
+        dx, dy = sign * (Z[0, corners[p]] - Z[0, i]), sign * (Z[1, corners[p]] - Z[1, i])
+        size = np.sqrt(dx * dx + dy * dy)
+        if size < narrow:
+            return True
+        angle = turned(dx, dy, rx, ry)
+        if first or angle < low:
+            low, low_size = angle, size
+        if first or angle > high:
+            high, high_size = angle, size
+        first = False
+    return closed(low, high, low_size, high_size, narrow)

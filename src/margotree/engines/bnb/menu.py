@@ -1,0 +1,65 @@
+"""The supports that a tree node may choose from."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from margotree.problem import Problem
+from margotree.problem.problem import FloatArray
+
+Index = NDArray[np.int64]
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Menu:
+    """Supports of one tree node: columns (filled up with -1), sizes, and what the features above the budget cost."""
+
+    cols: Index
+    size: Index
+    price: FloatArray
+
+
+def make_menus(problem: Problem, limit: float) -> list[Menu]:
+    """For every tree node all supports that can belong to a tree of value below ``limit``."""
+    menus: dict[tuple[int, int, float], Menu] = {}
+    return [menus.setdefault(key, _menu(problem.n_features, *key)) for key in _keys(problem, limit)]
+
+
+def count_supports(problem: Problem, limit: float = math.inf) -> int:
+    """The length of the longest menu."""
+    return max(
+        sum(math.comb(problem.n_features, k) for k in range(low, high + 1)) for low, high, _ in _keys(problem, limit)
+    )
+
+
+def _keys(problem: Problem, limit: float) -> list[tuple[int, int, float]]:
+    """Least and largest size of a support, and the price of a feature, for every tree node.
+
+    Smaller supports need not be looked at: a larger one that costs no more is never worse.
+    """
+    assert problem.budget is not None
+    n = problem.n_features
+    keys = []
+    for t in range(problem.n_nodes):
+        low = high = min(int(problem.budget[t]), n)
+        alpha = 0.0 if problem.alpha is None else float(problem.alpha[t])
+        if problem.alpha is not None and alpha == 0.0:
+            low = high = n
+        elif problem.alpha is not None:
+            high = n if limit / alpha >= n - low else low + int(limit / alpha)
+        keys.append((low, high, alpha))
+    return keys
+
+
+def _menu(n: int, low: int, high: int, alpha: float) -> Menu:
+    rows = [c for k in range(low, high + 1) for c in itertools.combinations(range(n), k)]
+    cols = np.full((len(rows), max(1, high)), -1, np.int64)
+    for r, c in enumerate(rows):
+        cols[r, : len(c)] = c
+    size = np.array([len(c) for c in rows], np.int64)
+    return Menu(cols=cols, size=size, price=np.asarray(alpha * (size - low), np.float64))

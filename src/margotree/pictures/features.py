@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from margotree.pictures.canvas import INK, LINE, QUIET, TEXT, axes, its_tree
-from margotree.pictures.words import fitted, one_line, width_of
+from margotree.pictures.canvas import INK, LINE, QUIET, TEXT, axes, figure_of, its_tree
+from margotree.pictures.words import fitted, one_line, width_of, wrapped
 from margotree.tree import SELECTED, Tree
 from margotree.tree.outline import outline
 from margotree.tree.scaling import FloatArray
@@ -49,7 +49,9 @@ def plot_features(
     ax = axes(ax, *_figure_size(names, heads))
     _cells(ax, grid, shown)
     _labels(ax, names, heads)
-    ax.set_xlabel(_caption(grid, len(shown), len(used)), size=TEXT - 1, color=QUIET, labelpad=8)
+    room = 0.95 * figure_of(ax).get_size_inches()[0]
+    lines = [line for part in _caption(grid, len(shown), len(used)) for line in wrapped(part, TEXT - 1, room)]
+    ax.set_xlabel("\n".join(lines), size=TEXT - 1, color=QUIET, labelpad=8, loc="right")
     return ax
 
 
@@ -160,11 +162,11 @@ def _labels(ax: Axes, names: list[str], heads: list[str]) -> None:
         side.set_color(LINE)
 
 
-def _caption(grid: Grid, shown: int, used: int) -> str:
+def _caption(grid: Grid, shown: int, used: int) -> list[str]:
     unused = len(grid.features) - used
     parts = [grid.words]
     if used > shown:
         parts.append(f"{used - shown} more are used")
     if unused:
         parts.append(f"{unused} of {len(grid.features)} features are not used")
-    return "\n".join(parts)
+    return parts

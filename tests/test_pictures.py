@@ -1,0 +1,412 @@
+import subprocess
+import sys
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from grown import grown
+from margotree import pictures
+from margotree.pictures import canvas, plot_features, plot_node, plot_plane, plot_progress, plot_tree
+from margotree.pictures.geometry import box_polygon, clip, segment
+from margotree.pictures.node import spread
+from margotree.pictures.palette import class_colour, tint
+from margotree.pictures.words import fitted, width_of
+from margotree.problem import Splits, topology
+from margotree.solution import Certificate, Stopped
+from margotree.tree import Tree
+from margotree.tree.outline import outline
+from margotree.tree.reach import Reach
+
+matplotlib = pytest.importorskip("matplotlib")
+matplotlib.use("Agg")
+plt = pytest.importorskip("matplotlib.pyplot")
+
+HOSTILE = ("$a_1$ and $ </script>", "a" * 90, "line\nbreak\tand tab", "%s {x} \\alpha")
+
+
+@pytest.fixture(autouse=True)
+def _figures_are_closed():
+    yield
+    plt.close("all")
+
+
+def words(ax):
+    """The texts of a picture that are seen, with their boxes in pixels."""
+    figure = ax.figure
+    figure.draw_without_rendering()
+    renderer = figure.canvas.get_renderer()
+    beyond = {id(label) for part in figure.axes for label in _beyond(part.xaxis) + _beyond(part.yaxis)}
+    seen = [t for t in figure.findobj(matplotlib.text.Text) if t.get_visible() and t.get_text().strip()]
+    return [(t.get_text(), t.get_window_extent(renderer)) for t in seen if id(t) not in beyond]
+
+
+def _beyond(axis):
+    """Labels of ticks outside the limits: they exist but are not drawn."""
+    low, high = sorted(axis.get_view_interval())
+    ticks = [tick for tick in axis.get_major_ticks() if not low <= tick.get_loc() <= high]
+    return [label for tick in ticks for label in (tick.label1, tick.label2)]
+
+
+def overlaps(boxes, slack=0.5):
+    """Pairs of boxes that share more than a hair."""
+    x0, y0, x1, y1 = np.array([box.extents for _, box in boxes]).T
+    wide = np.minimum.outer(x1, x1) - np.maximum.outer(x0, x0)
+    tall = np.minimum.outer(y1, y1) - np.maximum.outer(y0, y0)
+    return [(boxes[i][0], boxes[j][0]) for i, j in np.argwhere((wide > slack) & (tall > slack)) if i < j]
+
+
+def cut(ax, boxes):
+    width, height = ax.figure.canvas.get_width_height()
+    return [text for text, box in boxes if box.x0 < -1 or box.y0 < -1 or box.x1 > width + 1 or box.y1 > height + 1]
+
+
+def bars_of(ax):
+    """The weight bars of a tree's cards, in pixels."""
+    renderer = ax.figure.canvas.get_renderer()
+    dark = matplotlib.colors.to_rgba("#52616b")
+    patches = [p for p in ax.patches if p.get_facecolor() == dark]
+    return [(f"bar {k}", p.get_window_extent(renderer)) for k, p in enumerate(patches)]
+
+
+# -- the whole tree -------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("depth", [1, 2, 3, 4])
+@pytest.mark.parametrize(("n_features", "used"), [(2, None), (10, 3), (60, None)])
+def test_nothing_overlaps_and_nothing_is_cut(depth, n_features, used):
+    tree, _, _ = grown(depth, n_features, used=used)
+    ax = plot_tree(tree)
+    boxes = words(ax)
+    assert not cut(ax, boxes)
+    assert not overlaps(boxes)
+    bars = bars_of(ax)
+    assert len(bars) >= len(outline(tree).nodes)
+    assert not [pair for pair in overlaps(boxes + bars) if pair[0] not in dict(bars) or pair[1] not in dict(bars)]
+
+
+@pytest.mark.parametrize("dpi", [50, 300])
+def test_it_fits_at_any_resolution_and_into_axes_of_any_size(dpi):
+    tree, X, y = grown(3, 12, used=3)
+    figure, places = plt.subplots(1, 2, figsize=(12, 4), dpi=dpi)
+    for ax in places:
+        plot_tree(tree, X, y, ax)
+    boxes = words(places[0])
+    assert not cut(places[0], boxes)
+    assert not overlaps(boxes)
+    assert figure.get_size_inches().tolist() == [12, 4]
+
+
+def test_hostile_names_many_classes_and_pruned_branches():
+    labels = [f"class with a long label {k}" for k in range(11)]
+    tree, X, y = grown(3, 4, classes=labels, names=HOSTILE, pruned=[1, 6])
+    boxes = words(plot_tree(tree, X, y, title="A title $ that is much longer than the picture is wide " * 4))
+    assert not overlaps(boxes)
+    assert not cut(plt.gca(), boxes)
+    assert any("$a_1$" in text for text, _ in boxes)
+
+
+def test_a_card_shows_counts_weights_and_the_rest():
+    tree, X, y = grown(1, 60)
+    shown = [text for text, _ in words(plot_tree(tree, X, y, max_features=4))]
+    assert "+ 56 more" in shown
+    assert {f"{int(c)}" for c in tree.counts[0]} <= set(shown)
+    assert len(bars_of(plt.gca())) == 4
+    assert any(text.startswith("sum \N{GREATER-THAN OR EQUAL TO}") for text in shown)
+
+
+def test_bars_point_to_the_side_they_speak_for():
+    tree, _, _ = grown(1, 6)
+    ax = plot_tree(tree)
+    ax.figure.canvas.draw()
+    axis = {round(float(line.get_xdata()[0]), 6) for line in ax.lines if len(set(line.get_xdata())) == 1}
+    assert len(axis) == 1
+    zero = axis.pop()
+    dark = matplotlib.colors.to_rgba("#52616b")
+    bars = sorted((p for p in ax.patches if p.get_facecolor() == dark), key=lambda p: -p.get_y())
+    lengths = [p.get_width() if p.get_x() >= zero - 1e-6 else -p.get_width() for p in bars]
+    weights = tree.splits.w[0][np.argsort(-np.abs(tree.splits.w[0]), kind="stable")]
+    np.testing.assert_allclose(np.array(lengths) / abs(lengths[0]), weights / abs(weights[0]), rtol=1e-6)
+
+
+def test_a_split_by_one_feature_shows_its_limit():
+    tree, _, _ = grown(1, 3, used=1)
+    j = int(np.argmax(np.abs(tree.splits.w[0])))
+    name = " ".join(tree.features[j].split())
+    assert any(text.startswith(name) and text[len(name) :].strip()[:1] in "≤≥" for text, _ in words(plot_tree(tree)))
+
+
+def test_counts_are_those_of_the_samples_given():
+    tree, X, y = grown(2, 3)
+    shown = [text for text, _ in words(plot_tree(tree, X[:17], y[:17]))]
+    assert all(str((y[:17] == label).sum()) in shown for label in tree.classes)
+    with pytest.raises(ValueError, match="both X and y"):
+        plot_tree(tree, X)
+
+
+def test_a_tree_that_never_splits_is_one_leaf_and_an_empty_one_has_no_samples():
+    tree, _, _ = grown(2, 3, pruned=[0, 1, 2])
+    assert "No node splits: every sample gets the same label." in [text for text, _ in words(plot_tree(tree))]
+    bare = replace(grown(2, 3)[0], counts=np.zeros((0, 0)))
+    assert [text for text, _ in words(plot_tree(bare))].count("no samples") == 7
+
+
+def test_the_caption_tells_what_is_proved():
+    tree, _, _ = grown(1, 2)
+    proof = Certificate(
+        objective=2.0, bound=1.5, stopped=Stopped.TIME, gap_target=1e-4, engine="bnb", engine_version="1"
+    )
+    caption = " ".join(text for text, _ in words(plot_tree(replace(tree, certificate=proof))))
+    assert "Proved: feasible, within the gap (gap 25 %)." in caption
+
+
+def test_estimators_and_trees_draw_themselves():
+    from margotree import MargotClassifier
+
+    tree, X, y = grown(2, 3)
+    model = MargotClassifier()
+    with pytest.raises(TypeError, match="fit first"):
+        plot_tree(model)
+    model.tree_, model.n_features_in_ = tree, 3
+    for ax in (tree.plot(), tree.plot(X, y), model.plot(), model.plot(X, y, max_features=1), plot_tree(model)):
+        assert "[0]" in [text for text, _ in words(ax)]
+
+
+# -- the plane ------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("depth", [1, 2, 3, 4])
+def test_regions_of_the_plane_are_what_the_tree_predicts(depth):
+    tree, X, y = grown(depth, 2, classes=("a", "b", "c"))
+    ax = plot_plane(tree, X, y)
+    boxes = words(ax)
+    assert not overlaps(boxes)
+    assert not cut(ax, boxes)
+    rng = np.random.default_rng(1)
+    (low_x, high_x), (low_y, high_y) = ax.get_xlim(), ax.get_ylim()
+    points = rng.uniform([low_x, low_y], [high_x, high_y], size=(300, 2))
+    regions = [(p.get_path(), p.get_facecolor()) for p in ax.patches]
+    colours = {label: matplotlib.colors.to_rgba(tint(class_colour(k), 0.17)) for k, label in enumerate(tree.classes)}
+    for point, label in zip(points, tree.predict(points), strict=True):
+        inside = [colour for path, colour in regions if path.contains_point(point)]
+        assert inside == [pytest.approx(colours[label], abs=1e-3)]
+
+
+def test_hyperplanes_of_the_plane_stay_in_the_regions_of_their_nodes():
+    tree, X, y = grown(3, 2)
+    ax = plot_plane(tree, X, y)
+    solid = [line for line in ax.lines if line.get_linestyle() == "-"]
+    assert len(solid) == len(outline(tree).nodes)
+    for line in solid:
+        middle = np.array([[np.mean(line.get_xdata()), np.mean(line.get_ydata())]])
+        nodes = [t for t in range(tree.n_nodes) if tree.decision_path(middle)[0, t]]
+        h = [tree.scaled(middle)[0] @ tree.splits.w[t] + tree.splits.b[t] for t in nodes]
+        assert min(np.abs(h)) < 1e-6
+
+
+def test_margins_of_the_plane_are_where_h_is_one():
+    tree, X, y = grown(1, 2)
+    dashed = [line for line in plot_plane(tree, X, y).lines if line.get_linestyle() == "--"]
+    assert len(dashed) == 2
+    h = [tree.scaled(line.get_xydata()) @ tree.splits.w[0] + tree.splits.b[0] for line in dashed]
+    np.testing.assert_allclose(np.sort(np.concatenate(h)), [-1, -1, 1, 1], atol=1e-9)
+    assert not [line for line in plot_plane(tree, X, y, margins=False).lines if line.get_linestyle() == "--"]
+
+
+def test_rings_mark_support_vectors():
+    tree, X, y = grown(2, 2)
+    reach = Reach.of(tree, X, y)
+    sign = np.where(y == tree.classes[1], 1.0, -1.0)
+    ringed = plot_plane(tree, X, y).collections[-1].get_offsets()
+    assert len(ringed) == np.sum(sign * tree.decision_function(X) <= 1 + 1e-6)
+    everybody = plot_plane(tree, X, y, support="all").collections[-1].get_offsets()
+    assert len(everybody) == len(set(np.concatenate([reach.at(t)[reach.support(t)] for t in range(3)])))
+    assert len(plot_plane(tree, X, y, support=None).collections) == 2
+
+
+def test_a_plane_needs_two_features():
+    tree, X, y = grown(2, 5)
+    with pytest.raises(ValueError, match=r"this tree uses 5 of 5.*plot_node"):
+        plot_plane(tree, X, y)
+    w = np.zeros((1, 5))
+    w[0, [1, 4]] = [3.0, -2.0]
+    flat = Tree(splits=Splits(w=w, b=[0.1]), scaling=tree.scaling, classes=tree.classes, feature_names=tuple("abcde"))
+    assert plot_plane(flat, X, y).get_xlabel() == "b"
+    assert plot_plane(flat, X, y, features=("e", 1)).get_xlabel() == "e"
+    with pytest.raises(ValueError, match="not only"):
+        plot_plane(flat, X, y, features=(0, 1))
+    with pytest.raises(ValueError, match="no feature 'z'"):
+        plot_plane(flat, X, y, features=("z", 1))
+
+
+def test_clipping_parts_a_polygon_without_loss():
+    rng = np.random.default_rng(0)
+    box = box_polygon(np.zeros(2), np.ones(2))
+    for _ in range(50):
+        w, b = rng.normal(size=2), rng.normal() / 3
+        left, right = clip(box, -w, -b), clip(box, w, b)
+        assert _area(left) + _area(right) == pytest.approx(1.0)
+        ends = segment(box, w, b)
+        if ends is not None:
+            np.testing.assert_allclose(ends @ w + b, 0, atol=1e-12)
+
+
+def _area(polygon):
+    if len(polygon) < 3:
+        return 0.0
+    x, y = polygon.T
+    return abs(np.dot(x, np.roll(y, -1)) - np.dot(y, np.roll(x, -1))) / 2
+
+
+# -- one split ------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("depth", [1, 2, 3, 4])
+@pytest.mark.parametrize("n_features", [1, 2, 60])
+def test_a_split_shows_its_samples_at_their_distance(depth, n_features):
+    tree, X, y = grown(depth, n_features)
+    node = topology.n_nodes(depth - 1) if depth > 1 else 0
+    ax = plot_node(tree, X, y, node)
+    reach = Reach.of(tree, X, y)
+    drawn = np.sort(np.concatenate([c.get_offsets()[:, 0] for c in ax.collections[:-1]]))
+    np.testing.assert_allclose(drawn, np.sort(reach.h(node)))
+    assert len(ax.collections[-1].get_offsets()) == reach.support(node).sum()
+    boxes = words(ax)
+    assert not overlaps(boxes)
+    assert not cut(ax, boxes)
+
+
+def test_the_direction_along_a_hyperplane_spreads_most():
+    rng = np.random.default_rng(3)
+    X, w = rng.normal(size=(80, 6)) * [1, 4, 2, 1, 3, 1], rng.normal(size=6)
+    best = spread(X, w)
+    assert abs(best.direction @ w) < 1e-9 and np.linalg.norm(best.direction) == pytest.approx(1)
+    for _ in range(200):
+        other = rng.normal(size=6)
+        other -= (other @ w) / (w @ w) * w
+        assert np.var(X @ other / np.linalg.norm(other)) <= np.var(best.position) + 1e-9
+
+
+def test_a_node_that_does_not_split_has_no_picture():
+    tree, X, y = grown(2, 2, pruned=[1])
+    for node, message in ((1, "does not split"), (9, "0 to 2")):
+        with pytest.raises(ValueError, match=message):
+            plot_node(tree, X, y, node)
+
+
+# -- features and progress ------------------------------------------------------------------------------------------
+
+
+def numbers(ax):
+    grid = {}
+    for text in ax.texts:
+        column, row = text.get_position()
+        grid[round(row), round(column)] = text.get_text()
+    return grid
+
+
+@pytest.mark.parametrize(("depth", "n_features", "used"), [(1, 2, None), (2, 10, 3), (4, 60, None)])
+def test_the_grid_of_one_tree_shows_the_sign_of_every_selected_weight(depth, n_features, used):
+    tree, _, _ = grown(depth, n_features, used=used, names=[f"feature number {j:02d}" for j in range(n_features)])
+    ax = plot_features(tree)
+    rows = [tree.features.index(label.get_text()) for label in ax.get_yticklabels()]
+    nodes = outline(tree).nodes
+    assert sorted(rows) == np.flatnonzero(tree.selected().any(axis=0)).tolist()
+    shown = {(rows[r], nodes[c]): sign for (r, c), sign in numbers(ax).items()}
+    wanted = {
+        (j, t): "+" if tree.splits.w[t, j] > 0 else "\N{MINUS SIGN}"
+        for t in nodes
+        for j in np.flatnonzero(tree.selected()[t])
+    }
+    assert shown == wanted
+    boxes = words(ax)
+    assert not overlaps(boxes)
+    assert not cut(ax, boxes)
+
+
+def test_the_grid_of_trees_and_of_methods_counts():
+    names = [f"f{j}" for j in range(8)]
+    trees = {f"method {k} with a name": grown(2, 8, used=2, seed=k, names=names)[0] for k in range(6)}
+    ax = plot_features(trees)
+    rows = [label.get_text() for label in ax.get_yticklabels()]
+    wanted = {
+        (rows.index(f"f{j}"), c): str(n)
+        for c, tree in enumerate(trees.values())
+        for j, n in enumerate(tree.selected().sum(axis=0))
+        if n
+    }
+    assert numbers(ax) == wanted
+    assert not overlaps(words(ax))
+    ax = plot_features({"all": list(trees.values()), "none": []})
+    rows = [label.get_text() for label in ax.get_yticklabels()]
+    used = np.sum([tree.selected().any(axis=0) for tree in trees.values()], axis=0)
+    assert numbers(ax) == {(rows.index(f"f{j}"), 0): str(n) for j, n in enumerate(used) if n}
+
+
+def test_grids_need_trees_that_are_alike():
+    with pytest.raises(ValueError, match="same features"):
+        plot_features({"a": grown(1, 2)[0], "b": grown(1, 3)[0]})
+    with pytest.raises(ValueError, match="no trees"):
+        plot_features({})
+
+
+def test_progress_shows_the_best_known_at_each_time():
+    from margotree.engines import Event
+
+    events = [
+        Event(phase="start", elapsed=0.5, incumbent=12.0),
+        {"elapsed": 1.0, "incumbent": 14.0, "bound": 5.0},
+        Event(phase="search", elapsed=2.0, incumbent=10.0, bound=4.0),
+        {"elapsed": 3.0, "incumbent": 10.0, "bound": 9.0},
+    ]
+    ax = plot_progress(events)
+    incumbent, bound = ax.lines
+    assert incumbent.get_ydata().tolist() == [12, 12, 10, 10]
+    np.testing.assert_equal(bound.get_ydata(), [np.nan, 5, 5, 9])
+    assert ax.get_title(loc="right") == "gap 10 % after 3 s"
+    assert not overlaps(words(ax))
+    assert plot_progress(events[:1]).get_title(loc="right") == "no bound after 0.5 s"
+    with pytest.raises(ValueError, match="no events"):
+        plot_progress([])
+
+
+def test_two_searches_share_one_picture():
+    first = [{"elapsed": 1, "incumbent": 3, "bound": 1}, {"elapsed": 2, "incumbent": 2, "bound": 2}]
+    ax = plot_progress(first, label="a")
+    plot_progress([{"elapsed": 1, "incumbent": 4, "bound": 1}], ax, label="b", colour="#009E73")
+    assert len(ax.lines) == 4 and ax.get_title(loc="right") == ""
+
+
+# -- text and imports -----------------------------------------------------------------------------------------------
+
+
+def test_text_is_shortened_only_where_it_must_be():
+    assert fitted("age", 8, 1.0) == "age"
+    short = fitted("a very long name of a feature that ends in this", 8, 1.0)
+    assert width_of(short, 8) <= 1.0 and short.startswith("a very") and "\N{HORIZONTAL ELLIPSIS}" in short
+    assert fitted("wide", 8, 0.01) == "\N{HORIZONTAL ELLIPSIS}"
+
+
+def test_colours_of_classes_differ():
+    assert len({class_colour(k) for k in range(16)}) == 16
+
+
+def test_without_matplotlib_the_message_says_what_to_install(monkeypatch):
+    monkeypatch.setattr(canvas, "find_spec", lambda name: None)
+    tree, X, y = grown(2, 2)
+    calls = [
+        lambda: plot_tree(tree),
+        lambda: plot_plane(tree, X, y),
+        lambda: plot_node(tree, X, y, 0),
+        lambda: plot_features(tree),
+        lambda: plot_progress([{"elapsed": 1.0}]),
+    ]
+    assert len(calls) == len(pictures.__all__)
+    for call in calls:
+        with pytest.raises(ImportError, match=r'pip install "margotree\[plot\]"'):
+            call()
+
+
+def test_matplotlib_is_imported_on_first_use():
+    code = "import sys, margotree.pictures, margotree.page; sys.exit('matplotlib' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code]).returncode == 0

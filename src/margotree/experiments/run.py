@@ -59,12 +59,12 @@ def run(
     specs = [find(name) for name in names]
     ran = Ran()
     with _opened(out, resume) as rows, running_on(backend, scheduler):
-        _run_cases(_cases(specs, data, only, time_limit), rows, n_jobs, progress, ran)
+        run_cases(_cases(specs, data, only, time_limit), rows, n_jobs, progress, ran)
         for spec in specs:
             if isinstance(spec, SearchSpec):
                 job = search.Search(rows=rows, n_jobs=n_jobs, progress=progress, time_limit=time_limit, reduced=reduced)
                 chosen = list(search.run(spec, job, data, only))
-                _run_cases(chosen, rows, n_jobs, progress, ran)
+                run_cases(chosen, rows, n_jobs, progress, ran)
     return ran
 
 
@@ -88,7 +88,8 @@ def _cases(
     return list(dict.fromkeys(wanted))
 
 
-def _run_cases(cases: list[Case], rows: Rows, n_jobs: int | None, progress: int, ran: Ran) -> None:
+def run_cases(cases: Sequence[Case], rows: Rows, n_jobs: int | None, progress: int, ran: Ran) -> None:
+    """Make the fits that are not in the file yet, and write every one down as it comes."""
     splits = {name: samples(name) for name in dict.fromkeys(case.data for case in cases)}
     there = rows.keys()
     todo = [case for case in cases if case.key(splits[case.data].checksum) not in there]

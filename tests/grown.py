@@ -10,7 +10,7 @@ import numpy as np
 from margotree.problem import Splits, topology
 from margotree.tree import Scaling, Tree
 
-_WORDS = ("mean", "worst", "radius", "texture", "concave points", "smoothness", "error", "blood pressure", "age", "debt")
+_WORDS = ("mean", "worst", "radius", "texture", "concave points", "smoothness", "error", "blood pressure", "age")
 
 
 def grown(

@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: demo test lint bench clean
+.PHONY: demo test lint bench paper clean
 
 demo: $(STAMP)
 	$(BIN)/python examples/demo.py
@@ -16,6 +16,9 @@ test: $(STAMP)
 
 bench: $(STAMP)
 	$(BIN)/python benchmarks/engine.py
+
+paper: $(STAMP)
+	$(BIN)/python -m margotree.experiments paper
 
 lint: $(STAMP)
 	$(BIN)/ruff check .

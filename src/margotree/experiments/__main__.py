@@ -1,4 +1,4 @@
-"""``python -m margotree.experiments``: run, table, figure, list."""
+"""``python -m margotree.experiments``: run, table, figure, list, paper."""
 
 from __future__ import annotations
 
@@ -9,9 +9,7 @@ from pathlib import Path
 
 from margotree import experiments
 from margotree.data import DataError
-
-#: Endings of the files a table is written to.
-_ENDINGS = {"text": "txt", "csv": "csv", "latex": "tex", "markdown": "md"}
+from margotree.experiments.paper import small_paper, write_tables
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -32,6 +30,7 @@ def _parser() -> argparse.ArgumentParser:
     _run(commands.add_parser("run", help="make the fits of some tables"))
     _table(commands.add_parser("table", help="print tables, ours beside the paper's"))
     _figure(commands.add_parser("figure", help="draw figures"))
+    _paper(commands.add_parser("paper", help="everything in small: a few sets, seconds a fit"))
     return parser
 
 
@@ -64,10 +63,7 @@ def _run(parser: argparse.ArgumentParser) -> None:
             time_limit=asked.time_limit, data=asked.data, only=asked.only, progress=0 if asked.quiet else 1,
             reduced=asked.reduced,
         )  # fmt: skip
-        for case, reason in ran.failed:
-            print(f"failed: {case}: {reason}", file=sys.stderr)
-        print(ran)
-        return 1 if ran.failed else 0
+        return _said(ran)
 
     parser.set_defaults(do=do)
 
@@ -80,14 +76,14 @@ def _table(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--into", help="write files into this folder instead of printing")
 
     def do(asked: argparse.Namespace) -> int:
-        for name in experiments.names() if asked.names == ["all"] else asked.names:
-            for form in experiments.FORMATS if asked.format == "all" else [asked.format]:
-                text = experiments.table(name, asked.store, form, asked.data)
-                if asked.into is None:
-                    print(text)
-                else:
-                    Path(asked.into).mkdir(parents=True, exist_ok=True)
-                    (Path(asked.into) / f"{name}.{_ENDINGS[form]}").write_text(text, encoding="utf-8")
+        wanted = experiments.names() if asked.names == ["all"] else tuple(asked.names)
+        formats = tuple(experiments.FORMATS) if asked.format == "all" else (asked.format,)
+        if asked.into is not None:
+            write_tables(wanted, asked.store, Path(asked.into), formats=formats, data=asked.data)
+            return 0
+        for name in wanted:
+            for form in formats:
+                print(experiments.table(name, asked.store, form, asked.data))
         return 0
 
     parser.set_defaults(do=do)
@@ -105,6 +101,25 @@ def _figure(parser: argparse.ArgumentParser) -> None:
         return 0
 
     parser.set_defaults(do=do)
+
+
+def _paper(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--into", default="results/reduced", help="folder for rows, tables and figures (%(default)s)")
+    parser.add_argument("--n-jobs", type=int, default=2, help="fits side by side (%(default)s)")
+
+    def do(asked: argparse.Namespace) -> int:
+        code = _said(small_paper(asked.into, n_jobs=asked.n_jobs))
+        print(f"tables and figures are in {asked.into}")
+        return code
+
+    parser.set_defaults(do=do)
+
+
+def _said(ran: experiments.Ran) -> int:
+    for case, reason in ran.failed:
+        print(f"failed: {case}: {reason}", file=sys.stderr)
+    print(ran)
+    return 1 if ran.failed else 0
 
 
 if __name__ == "__main__":

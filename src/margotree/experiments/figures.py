@@ -9,6 +9,8 @@ from os import PathLike
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from margotree.data import make_partitions
 from margotree.experiments.measures import MEASURES
 from margotree.experiments.samples import samples
@@ -67,8 +69,14 @@ def _planes(found: Found) -> Iterator[tuple[str, Any]]:
 def _truth(name: str) -> dict[str, Tree]:
     if not name.endswith("-partitions"):
         return {}
-    truth = make_partitions(int(name[0])).truth
-    return {"ground truth": Tree(splits=truth, scaling=Scaling.identity(2), classes=[-1.0, 1.0])}  # type: ignore[arg-type]
+    made = make_partitions(int(name[0]))
+    tree = Tree(
+        splits=made.truth,
+        scaling=Scaling.identity(2),
+        classes=np.array([-1.0, 1.0]),
+        feature_names=made.dataset.feature_names,
+    )
+    return {"ground truth": tree}
 
 
 def _features(found: Found) -> Iterator[tuple[str, Any]]:
@@ -141,7 +149,7 @@ def _accuracy(row: dict[str, Any]) -> str:
 def _panels(n: int, columns: int = 3, size: tuple[float, float] = (3.4, 3.2)) -> tuple[Any, list[Any]]:
     from matplotlib.figure import Figure
 
-    columns = min(columns, n)
+    columns = 2 if n == 4 else min(columns, n)
     lines = -(-n // columns)
     figure = Figure(figsize=(size[0] * columns, size[1] * lines), layout="constrained")
     axes = [figure.add_subplot(lines, columns, k + 1) for k in range(n)]

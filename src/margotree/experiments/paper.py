@@ -1,0 +1,55 @@
+"""The whole paper, made small: every table and figure, on a few sets and with seconds instead of minutes a fit."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from os import PathLike
+from pathlib import Path
+
+from margotree.experiments.figures import figure, figure_names
+from margotree.experiments.grid import FORMATS
+from margotree.experiments.run import Ran, run
+from margotree.experiments.samples import PLANE
+from margotree.experiments.specs import SearchSpec, find, names
+from margotree.experiments.tables import table
+
+#: Sets of the small version; the cross-validations run on the first alone.
+SETS = ("Parkinsons", "Breast Cancer D.", "Wholesale")
+
+#: Seconds a fit, and seconds a fit on a fold.
+FIT, FOLD = 6.0, 2.0
+
+#: Endings of the files a table is written to.
+ENDINGS = {"text": "txt", "csv": "csv", "latex": "tex", "markdown": "md"}
+
+
+def small_paper(folder: str | PathLike[str] = "results/reduced", *, n_jobs: int = 2, progress: int = 1) -> Ran:
+    """Run everything, resuming what is there, and leave ``tables`` and ``figures`` in the folder."""
+    home = Path(folder)
+    file = home / "paper.sqlite"
+    fits = [name for name in names() if not isinstance(find(name), SearchSpec)]
+    searches = [name for name in names() if isinstance(find(name), SearchSpec)]
+    shown = (*SETS, *PLANE)
+    ran = run(fits, out=file, resume=True, n_jobs=n_jobs, time_limit=FIT, data=shown, progress=progress)
+    more = run(
+        searches, out=file, resume=True, n_jobs=n_jobs, time_limit=FOLD, data=SETS[:1], progress=progress, reduced=True
+    )
+    write_tables(names(), file, home / "tables", data=shown)
+    for name in figure_names():
+        figure(name, file, home / "figures")
+    return Ran(made=ran.made + more.made, known=ran.known + more.known, failed=ran.failed + more.failed)
+
+
+def write_tables(
+    wanted: Sequence[str], file: str | PathLike[str], folder: Path, *, formats: Sequence[str] = tuple(FORMATS),
+    data: Sequence[str] | None = None,
+) -> list[Path]:  # fmt: skip
+    """Each table in each format, as a file of its own."""
+    folder.mkdir(parents=True, exist_ok=True)
+    written = []
+    for name in wanted:
+        for form in formats:
+            path = folder / f"{name}.{ENDINGS[form]}"
+            path.write_text(table(name, file, form, data), encoding="utf-8")
+            written.append(path)
+    return written

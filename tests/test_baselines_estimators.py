@@ -19,6 +19,7 @@ from sklearn.exceptions import SkipTestWarning
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
+from sklearn.utils import get_tags
 from sklearn.utils.estimator_checks import check_estimator
 
 import margotree
@@ -79,7 +80,9 @@ class MMSVMOCTRoot(MMSVMOCTClassifier):
 
 @pytest.mark.parametrize("estimator", [OCT1Classifier(), OCTHStart(), MMSVMOCTRoot(depth=1, time_limit=None)], ids=repr)
 def test_scikit_learn_is_content(estimator):
+    """Its checks train on three classes wherever an estimator does not say that it takes two only."""
     assert failures(estimator) == {}
+    assert get_tags(estimator).classifier_tags.multi_class == (not isinstance(estimator, MMSVMOCTClassifier))
 
 
 # -- what is claimed ----------------------------------------------------------------------------------------------
@@ -262,6 +265,14 @@ def test_oct_h_starts_from_oct_1_and_is_never_worse():
         (OCT1Classifier(alpha=-1), "alpha must be a finite number >= 0, got -1"),
         (OCTHClassifier(mu=0), "mu must be a finite number > 0, got 0"),
         (OCT1Classifier(depth=0), "depth must be a whole number from 1 to 10, got 0"),
+        (OCTHClassifier(depth=99), "depth must be a whole number from 1 to 10, got 99"),
+        (MMSVMOCTClassifier(depth=2.5), "depth must be a whole number from 1 to 10, got 2.5"),
+        (OCTHClassifier(alpha=np.nan), "alpha must be a finite number >= 0, got nan"),
+        (OCTHClassifier(mu=np.inf), "mu must be a finite number > 0, got inf"),
+        (MMSVMOCTClassifier(c1=1e400), "c1 must be a positive finite number, got inf"),
+        (MMSVMOCTClassifier(eps=-1), "eps must be a positive finite number, got -1"),
+        (OCT1Classifier(gap=-0.1), "'gap' parameter"),
+        (OCT1Classifier(n_jobs=0), "'n_jobs' parameter"),
         (OCT1Classifier(min_samples_leaf=1.5), "'min_samples_leaf' parameter of OCT1Classifier must be a whole number"),
         (OCT1Classifier(min_samples_leaf=True), "'min_samples_leaf' parameter"),
         (OCT1Classifier(min_samples_leaf=1000), "a leaf cannot hold min_leaf = 1000 samples, there are 12 in all"),
@@ -293,8 +304,20 @@ def test_bad_samples(estimator):
         estimator.fit(X, np.full(len(X), 1))
     with pytest.raises(ValueError, match="NaN"):
         estimator.fit(np.where(X > 100, np.nan, X), y)
+    with pytest.raises(ValueError, match="infinity"):
+        estimator.fit(np.where(X > 100, np.inf, X), y)
     with pytest.raises(ValueError, match="Unknown label type"):
         estimator.fit(X, np.linspace(0, 1, len(X)))
+    with pytest.raises(ValueError, match="inconsistent numbers of samples"):
+        estimator.fit(X, y[:-1])
+    with pytest.raises(ValueError, match="inconsistent numbers of samples"):
+        estimator.fit(X, y, sample_weight=np.ones(11))
+    with pytest.raises(ValueError, match="sample_weight"):
+        estimator.fit(X, y, sample_weight=-np.ones(12))
+    with pytest.raises(ValueError, match="0 sample"):
+        estimator.fit(X[:0], y[:0])
+    with pytest.raises(ValueError, match="X has 2 features, but"):
+        estimator.fit(X, y).predict(X[:, :2])
     if isinstance(estimator, MMSVMOCTClassifier):
         with pytest.raises(ValueError, match="Only binary classification is supported"):
             estimator.fit(X, np.arange(len(X)) % 3)
@@ -373,7 +396,6 @@ def test_four_partitions_are_told_apart():
         assert fitted.score(data.X, data.y) == 1.0
 
 
-@pytest.mark.slow
 def test_turned_partitions_need_hyperplanes():
     points, labels = turned(36)
     assert OCT1Classifier().fit(points, labels).score(points, labels) < 1.0

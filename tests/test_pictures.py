@@ -287,6 +287,16 @@ def test_the_direction_along_a_hyperplane_spreads_most():
         assert np.var(X @ other / np.linalg.norm(other)) <= np.var(best.position) + 1e-9
 
 
+def test_legends_of_many_long_labels_find_room():
+    labels = [f"{k} class with a label that is long, $ and all" for k in range(5)] + ["_hidden", "x" * 200]
+    tree, X, y = grown(3, 2, classes=labels)
+    for ax in (plot_node(tree, X, y, 0), plot_plane(tree, X, y)):
+        boxes = words(ax)
+        assert not overlaps(boxes)
+        assert not cut(ax, boxes)
+        assert len(ax.get_legend().get_texts()) == len(labels) + 1
+
+
 def test_a_node_that_does_not_split_has_no_picture():
     tree, X, y = grown(2, 2, pruned=[1])
     for node, message in ((1, "does not split"), (9, "0 to 2")):
@@ -363,9 +373,14 @@ def test_progress_shows_the_best_known_at_each_time():
     incumbent, bound = ax.lines
     assert incumbent.get_ydata().tolist() == [12, 12, 10, 10]
     np.testing.assert_equal(bound.get_ydata(), [np.nan, 5, 5, 9])
-    assert ax.get_title(loc="right") == "gap 10 % after 3 s"
+    assert ax.get_xlabel() == "seconds (gap 10 % after 3 s)"
     assert not overlaps(words(ax))
-    assert plot_progress(events[:1]).get_title(loc="right") == "no bound after 0.5 s"
+    assert plot_progress(events[:1]).get_xlabel() == "seconds (no bound after 0.5 s)"
+    proof = Certificate(
+        objective=10.0, bound=9.9, stopped=Stopped.SOLVED, gap_target=0.01, engine="bnb", engine_version="1",
+        search_seconds=4.0,
+    )  # fmt: skip
+    assert plot_progress(events, certificate=proof).get_xlabel() == "seconds (gap 1 % after 4 s)"
     with pytest.raises(ValueError, match="no events"):
         plot_progress([])
 
@@ -374,7 +389,7 @@ def test_two_searches_share_one_picture():
     first = [{"elapsed": 1, "incumbent": 3, "bound": 1}, {"elapsed": 2, "incumbent": 2, "bound": 2}]
     ax = plot_progress(first, label="a")
     plot_progress([{"elapsed": 1, "incumbent": 4, "bound": 1}], ax, label="b", colour="#009E73")
-    assert len(ax.lines) == 4 and ax.get_title(loc="right") == ""
+    assert len(ax.lines) == 4 and ax.get_xlabel() == "seconds"
 
 
 # -- text and imports -----------------------------------------------------------------------------------------------

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from margotree.pictures.canvas import INK, PAPER, QUIET, TEXT, axes, its_tree, plain_axes
+from margotree.pictures.canvas import INK, PAPER, axes, its_tree, legend_above, legend_name, plain_axes
 from margotree.pictures.palette import class_colour, class_marker, tint
 from margotree.pictures.words import one_line
 from margotree.problem import topology
@@ -41,12 +41,11 @@ def plot_node(
     across = spread(reach.scaled[rows], tree.splits.w[node])
     _sides(ax, tree, node, h)
     _points(ax, reach, node, h, across.position)
-    ax.set_xlabel(f"h at node {node}  (0: hyperplane, \N{PLUS-MINUS SIGN}1: margin)")
+    ax.set_xlabel(f"h at node {node} of {len(rows)} samples (0: hyperplane, \N{PLUS-MINUS SIGN}1: margin)")
     ax.set_ylabel(_along(tree, across), parse_math=False)
-    ax.set_title(f"{len(rows)} samples reach node {node}", loc="right", size=TEXT, color=QUIET)
     plain_axes(ax)
     if legend:
-        ax.legend(loc="lower left", bbox_to_anchor=(0, 1), ncols=4, frameon=False, fontsize=TEXT, handletextpad=0.3)
+        legend_above(ax)
     return ax
 
 
@@ -91,7 +90,7 @@ def _along(tree: Tree, across: Spread) -> str:
     heavy = np.argsort(-np.abs(across.direction))[:2]
     names = [one_line(tree.features[j]) for j in heavy if abs(across.direction[j]) > 0.2]
     short = [name if len(name) <= 24 else name[:15] + "\N{HORIZONTAL ELLIPSIS}" + name[-8:] for name in names]
-    mostly = f"\nmostly {' and '.join(short)}" if names else ""
+    mostly = "".join(f"\n{word} {name}" for word, name in zip(("mostly", "and"), short, strict=False))
     return f"along the hyperplane ({100 * across.share:.0f} % of the spread){mostly}"
 
 
@@ -120,7 +119,7 @@ def _points(ax: Axes, reach: Reach, node: int, h: FloatArray, position: FloatArr
         here = code == k
         ax.scatter(
             h[here], position[here], s=24, marker=class_marker(k), color=class_colour(k), edgecolor=PAPER,
-            linewidth=0.5, zorder=3, label=one_line(label).replace("$", r"\$"),
+            linewidth=0.5, zorder=3, label=legend_name(label),
         )  # fmt: skip
     ax.scatter(
         h[ringed], position[ringed], s=80, marker="o", facecolor="none", edgecolor=INK, linewidth=0.9, zorder=4,

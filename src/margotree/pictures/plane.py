@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from margotree.pictures.canvas import INK, PAPER, TEXT, axes, its_tree, plain_axes
+from margotree.pictures.canvas import INK, PAPER, axes, its_tree, legend_above, legend_name, plain_axes
 from margotree.pictures.geometry import box_polygon, clip, segment
 from margotree.pictures.palette import class_colour, class_marker, tint
 from margotree.pictures.words import one_line
@@ -61,7 +61,7 @@ def plot_plane(
     ax.set_ylabel(one_line(tree.features[second]), parse_math=False)
     plain_axes(ax)
     if legend:
-        ax.legend(loc="lower left", bbox_to_anchor=(0, 1), ncols=4, frameon=False, fontsize=TEXT, handletextpad=0.3)
+        legend_above(ax)
     return ax
 
 
@@ -130,7 +130,7 @@ def _points(ax: Axes, reach: Reach, points: FloatArray) -> None:
         here = reach.code == k
         ax.scatter(
             points[here, 0], points[here, 1], s=24, marker=class_marker(k), color=class_colour(k), edgecolor=PAPER,
-            linewidth=0.5, zorder=3, label=one_line(label).replace("$", r"\$"),
+            linewidth=0.5, zorder=3, label=legend_name(label),
         )  # fmt: skip
 
 

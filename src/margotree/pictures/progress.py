@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from margotree.pictures.canvas import QUIET, TEXT, axes, plain_axes
+from margotree.pictures.canvas import axes, legend_above, plain_axes
 from margotree.pictures.palette import class_colour
-from margotree.solution import relative_gap
+from margotree.solution import Certificate, relative_gap
 from margotree.tree.scaling import FloatArray
 
 if TYPE_CHECKING:
@@ -18,33 +18,45 @@ if TYPE_CHECKING:
 
 
 def plot_progress(
-    events: Iterable[Any], ax: Axes | None = None, *, label: str | None = None, colour: str | None = None
+    events: Iterable[Any],
+    ax: Axes | None = None,
+    *,
+    certificate: Certificate | None = None,
+    label: str | None = None,
+    colour: str | None = None,
 ) -> Axes:
     """Draw what a search reported: incumbent (above), bound (below) and the gap between them over seconds.
 
     ``events`` are the :class:`~margotree.engines.Event` objects that a listener heard, or mappings with ``elapsed``,
     ``incumbent`` and ``bound``.  The incumbent shown at a time is the best and the bound the highest known by then.
+    A ``certificate`` adds how the search ended, which its last event need not tell.
     With ``label`` (and a ``colour``) several searches can share one ``ax``.
     """
-    time, incumbent, bound = _history(events)
+    time, incumbent, bound = _history([*events, *_ending(certificate)])
     ax = axes(ax, 7.0, 4.0)
     blue, other = (colour or class_colour(0)), (colour or class_colour(1))
     name = f"{label}: " if label else ""
-    ax.step(time, incumbent, where="post", color=blue, linewidth=2, label=f"{name}best tree so far")
+    # The dot at the end shows a value that was known only then.
+    dot: dict[str, Any] = {"where": "post", "linewidth": 2, "marker": "o", "markersize": 4, "markevery": [-1]}
+    ax.step(time, incumbent, color=blue, label=f"{name}best tree so far", **dot)
     if np.isfinite(bound).any():
-        ax.step(time, bound, where="post", color=other, linewidth=2, linestyle=(0, (4, 1.5)), label=f"{name}bound")
+        ax.step(time, bound, color=other, linestyle=(0, (4, 1.5)), label=f"{name}bound", **dot)
         both = np.isfinite(incumbent) & np.isfinite(bound)
         ax.fill_between(time, bound, incumbent, where=both.tolist(), step="post", color=blue, alpha=0.1, linewidth=0)
     gap = relative_gap(_last(incumbent, math.inf), _last(bound, -math.inf))
-    ending = f"gap {100 * gap:.3g} %" if math.isfinite(gap) else "no bound" if not np.isfinite(bound).any() else ""
-    ax.set_xlabel("seconds")
+    ending = f"gap {100 * gap:.3g} %" if math.isfinite(gap) else "no bound"
+    ax.set_xlabel("seconds" if label else f"seconds ({ending} after {time[-1]:.3g} s)")
     ax.set_ylabel("objective")
-    if ax.get_title(loc="right") == "" and label is None:
-        ax.set_title(f"{ending} after {time[-1]:.3g} s", loc="right", size=TEXT, color=QUIET)
     plain_axes(ax)
-    ax.margins(x=0.01)
-    ax.legend(loc="lower left", bbox_to_anchor=(0, 1), ncols=2, frameon=False, fontsize=TEXT)
+    ax.margins(x=0.02)
+    legend_above(ax)
     return ax
+
+
+def _ending(certificate: Certificate | None) -> list[dict[str, float]]:
+    if certificate is None:
+        return []
+    return [{"elapsed": certificate.seconds, "incumbent": certificate.objective, "bound": certificate.bound}]
 
 
 def _history(events: Iterable[Any]) -> tuple[FloatArray, FloatArray, FloatArray]:

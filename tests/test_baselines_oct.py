@@ -217,6 +217,17 @@ def test_scip_and_highs_agree():
     assert values == pytest.approx([brute_force(problem)] * 2)
 
 
+def test_scip_and_highs_agree_on_hyperplanes():
+    """Two classes along a diagonal and a third one at its end: a hyperplane, and a threshold below it."""
+    along, side = np.arange(10) / 9, np.arange(10) % 2
+    y = np.where(np.arange(10) == 0, 2, side)
+    problem = OctProblem.make(np.column_stack([along, 1 - along + 0.3 * side]), y, depth=2, mu=0.02, alpha=0.05)
+    for adapter in (HighsAdapter(), ScipAdapter()):
+        certificate = OctMip(adapter).solve(problem).certificate
+        assert certificate.proved is Proved.OPTIMAL and certificate.objective == pytest.approx(3 * 0.05)
+    assert brute_force(problem) > 0.5  # thresholds alone
+
+
 @pytest.mark.parametrize("alpha", [0.0, 0.1])
 @pytest.mark.parametrize("min_leaf", [0.0, 2.0])
 def test_oct_h_equals_brute_force_at_depth_one(alpha, min_leaf):
@@ -322,6 +333,20 @@ def test_a_tree_is_a_point_of_its_model(seed, mu):
             assert model.mip.value(x) == pytest.approx(problem.evaluate(tree).objective)
             again = list(model.trees(x))
             assert [problem.evaluate(t).objective for t in again] == pytest.approx([model.mip.value(x)])
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_where_a_routing_cannot_be_the_splits_themselves_are_read(seed):
+    problem = some_problem(seed, m=16, n=3, grid=None, mu=0.01)
+    w = np.random.default_rng(seed).normal(size=(3, 3)) * [[1, 1, 0], [0, 1, 0], [1, 0, 0]]
+    tree = settle(problem, Splits(w=w, b=-w.sum(axis=1) / 2))
+    model = formulate(problem)
+    x = model.point(tree)
+    z = model.mip.blocks["z"]
+    x[z], rng = 0.0, np.random.default_rng(seed)
+    x[z[np.arange(len(z)), rng.integers(0, 4, len(z))]] = 1.0  # nobody can route like this
+    found = problem.evaluate(tree)
+    assert [problem.evaluate(t).leaf.tolist() for t in model.trees(x)] == [found.leaf.tolist()]
 
 
 # -- honesty ------------------------------------------------------------------------------------------------------

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from functools import cache
 from os import PathLike
 from typing import Any
 
@@ -129,7 +130,7 @@ def _starts(spec: Spec, found: Found, data: Sequence[str] | None) -> Grid:
 
 def _by_model(spec: Spec, model: str, name: str) -> dict[str, Any]:
     assert spec.reference is not None
-    return next((r for r in paper_table(spec.reference) if (r["model"], r["dataset"]) == (model, name)), {})
+    return next((r for r in _reference(spec.reference) if (r["model"], r["dataset"]) == (model, name)), {})
 
 
 _LAYOUTS: dict[str, Callable[[Spec, Found, Sequence[str] | None], Grid]] = {
@@ -211,8 +212,14 @@ def _cell(spec: Spec, found: Found, name: str, method: Method, measure: Measure)
 def _printed(spec: Spec, name: str, column: str) -> Any:
     if spec.reference is None:
         return None
-    row = next((r for r in paper_table(spec.reference) if r["dataset"] == name), {})
+    row = next((r for r in _reference(spec.reference) if r["dataset"] == name), {})
     return row.get(column)
+
+
+@cache
+def _reference(name: str) -> list[dict[str, Any]]:
+    """A printed table; read once, as every cell asks for it."""
+    return paper_table(name)
 
 
 def _sets(spec: Spec, data: Sequence[str] | None) -> list[str]:

@@ -1,0 +1,316 @@
+"""Specs, rows, the evaluator and the tables; fits on generated sets alone, tables on made rows."""
+
+from __future__ import annotations
+
+import csv
+import io
+import os
+from dataclasses import FrozenInstanceError
+from importlib import import_module
+
+import numpy as np
+import pytest
+
+from margotree import experiments
+from margotree.data import DataError, paper_table
+from margotree.experiments import search
+from margotree.experiments.__main__ import main
+from margotree.experiments.backends import running_on
+from margotree.experiments.case import Case, pairs, row_identity
+from margotree.experiments.evaluate import accuracies, evaluate
+from margotree.experiments.samples import TEN, samples
+from margotree.experiments.specs import SPECS, SearchSpec, Spec, find
+from margotree.experiments.tables import best_rows
+from margotree.experiments.train import train
+from margotree.solution import VerificationError
+from margotree.tuning import Rows
+
+CASE = Case(data="4-partitions", model="local_svm", params=pairs({"C": [1.0, 1e4]}))
+
+# -- specs ------------------------------------------------------------------------------------------------------
+
+
+def test_every_printed_table_has_a_spec_and_the_other_way_round():
+    printed = {"synthetic", "datasets", "warm_start", "hyperparameters", "hyperparameters_fs"}
+    four = ("test_accuracy", "train_accuracy", "time_gap", "features")
+    printed |= {*four, *(f"{kind}_fs" for kind in four)}
+    printed |= {f"fixed_{kind}" for kind in ("test_accuracy", "train_accuracy", "time_gap")}
+    printed |= {"oct1_depths_test", "oct1_depths_train", "depths"}
+    assert set(experiments.names()) == printed
+
+
+def test_specs_are_frozen_and_their_cases_are_what_the_paper_ran():
+    spec = find("fixed_test_accuracy")
+    assert isinstance(spec, Spec)
+    with pytest.raises(FrozenInstanceError):
+        spec.name = "other"
+    cases = list(spec.cases(data=("Sonar",), only=("hfs",)))
+    assert [dict(case.params) for case in cases] == [
+        {"C": (100.0, 1000.0), "budget": (2, 2)},
+        {"C": (0.0001, 10.0), "budget": (1, 2)},
+    ]
+    assert {case.time_limit for case in cases} == {600.0}
+    deep = [case for case in find("oct1_depths_test").cases(data=("Sonar",), only=("oct_1",))]
+    assert [(case.depth, case.time_limit) for case in deep] == [(2, 600.0), (3, 1800.0), (4, 3600.0)]
+
+
+def test_tables_share_their_fits():
+    accuracy, features = (set(find(name).cases()) for name in ("test_accuracy", "features"))
+    assert accuracy == features and len(accuracy) == 30
+
+
+def test_every_measure_of_every_spec_is_a_column_the_paper_prints():
+    from margotree.experiments.measures import MEASURES
+
+    for spec in SPECS:
+        if isinstance(spec, SearchSpec) or spec.reference is None or spec.layout != "plain":
+            continue
+        printed = paper_table(spec.reference)[0]
+        for method in spec.methods:
+            assert {f"{method.column}_{MEASURES[m].column}" for m in spec.measures} <= set(printed), spec.name
+
+
+def test_a_case_is_named_by_what_matters():
+    assert CASE.key("a") == Case(**{**CASE.__dict__}).key("a")
+    assert CASE.key("a") != CASE.key("b") != CASE.within(1.0).key("b")
+    assert CASE.identity() == CASE.within(1.0).identity()
+    assert row_identity(CASE.asked("a")) == CASE.identity()
+
+
+# -- one fit ----------------------------------------------------------------------------------------------------
+
+
+def test_the_evaluator_scores_and_a_row_has_everything():
+    split = samples("4-partitions")
+    row = evaluate(CASE, train(CASE, split.X_train, split.y_train), split)
+    for name in ("objective", "gap", "train_acc", "train_bacc", "features", "tree", "certificate", "versions"):
+        assert row[name] is not None, name
+    assert row["data_checksum"] == split.checksum and row["seed"] == 0 and row["test_acc"] is None
+    assert 50 < row["train_acc"] < 100 and len(row["features"]) == 3
+
+
+def test_the_evaluator_believes_no_certificate():
+    split = samples("4-partitions")
+    trained = train(CASE, split.X_train, split.y_train)
+    other = samples("6-partitions")
+    with pytest.raises(VerificationError):
+        evaluate(CASE, trained, other)
+
+
+def test_accuracies_by_hand():
+    y, predicted = np.array([1, 1, 1, -1]), np.array([1, 1, -1, -1])
+    assert accuracies(y, predicted) == (75.0, pytest.approx(100 * (2 / 3 + 1) / 2))
+    assert accuracies(y[:0], predicted[:0]) == (None, None)
+
+
+# -- a run ------------------------------------------------------------------------------------------------------
+
+
+def run(file, **more):
+    return experiments.run(
+        ["synthetic"], out=file, data=["4-partitions", "6-partitions"], only=["local_svm"], progress=0, **more
+    )
+
+
+def test_a_run_resumes_only_if_asked_to(tmp_path):
+    file = tmp_path / "rows.sqlite"
+    assert str(run(file)) == "2 fits made, 0 were there already, 0 failed"
+    with pytest.raises(experiments.RowsError, match="holds results already"):
+        run(file)
+    assert str(run(file, resume=True)) == "0 fits made, 2 were there already, 0 failed"
+    text = experiments.table("synthetic", file)
+    assert "Local SVM" in text and "86.1" in text
+    assert main(["figure", "planes", "--from", str(file), "--into", str(tmp_path)]) == 0
+    assert (tmp_path / "planes-4-partitions.png").stat().st_size > 10_000
+
+
+def test_a_fit_that_fails_is_told_and_the_others_go_on(tmp_path, monkeypatch):
+    def broken(case, X, y):
+        if case.data == "6-partitions":
+            raise RuntimeError("out of luck")
+        return train(case, X, y)
+
+    monkeypatch.setattr(import_module("margotree.experiments.run"), "train", broken)
+    ran = run(tmp_path / "rows.sqlite")
+    assert ran.made == 1
+    assert ran.failed == [("local_svm on 6-partitions, depth 3, C=(10.0, 100.0, 10000.0)", "RuntimeError: out of luck")]
+
+
+def test_back_ends_say_what_they_need(tmp_path):
+    with pytest.raises(experiments.BackendError, match="there are: threads, processes, dask"):
+        run(tmp_path / "a.sqlite", backend="carrier pigeons")
+    with pytest.raises(experiments.BackendError, match="needs the scheduler's address"), running_on("dask"):
+        pass
+    with pytest.raises(experiments.BackendError, match="goes with backend 'dask' only"), running_on("threads", "tcp://x"):
+        pass
+
+
+def test_without_data_and_network_one_line_says_so(tmp_path, monkeypatch, capsys):
+    monkeypatch.delenv("MARGOTREE_DATA", raising=False)
+    monkeypatch.setenv("MARGOTREE_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setattr("margotree.data.download.fetch", lambda entry: (None, ["UCI 151: no network"]))
+    samples.cache_clear()
+    file = str(tmp_path / "rows.sqlite")
+    try:
+        for command in (
+            ["run", "test_accuracy", "--data", "Sonar", "--out", file],
+            ["run", "hyperparameters", "--data", "Sonar", "--out", file, "--resume"],
+            ["table", "datasets", "--data", "Sonar"],
+            ["paper", "--into", str(tmp_path / "small")],
+        ):
+            assert main(command) == 2
+            said = capsys.readouterr().err.splitlines()
+            assert len(said) == 1 and "is not here: put" in said[0] and "MARGOTREE_DATA" in said[0], said
+        with pytest.raises(DataError):
+            experiments.run(["test_accuracy"], out=tmp_path / "b.sqlite", data=["Sonar"], progress=0)
+    finally:
+        samples.cache_clear()
+    assert main(["table", "test_accuracy", "--from", str(tmp_path / "none.sqlite")]) == 2
+    assert "run the experiment first" in capsys.readouterr().err
+    assert main(["run", "beauty", "--out", file]) == 2
+    assert "unknown experiment 'beauty'" in capsys.readouterr().err
+
+
+# -- tables on made rows ----------------------------------------------------------------------------------------
+
+
+def made_row(case: Case, **more) -> dict:
+    row = case.asked(f"{case.data}{more.get('time_limit')}")
+    base = {
+        "proved": "optimal", "gap": 0.0, "bound": 1.0, "objective": 1.0, "start_seconds": 0.5, "search_seconds": 1.0,
+        "test_acc": 97.37, "test_bacc": 96.9, "train_acc": 99.3, "train_bacc": 99.1, "n_features": 30,
+        "features": [30, 30, 0], "f0": None, "f1": None, "start_objective": 71.33,
+    }  # fmt: skip
+    return {**row, **base, **more}
+
+
+@pytest.fixture
+def made(tmp_path):
+    """A file in which every fit of the paper on Breast Cancer D. is made up."""
+    file = tmp_path / "made.sqlite"
+    with Rows(file) as rows:
+        for spec in SPECS:
+            if isinstance(spec, Spec):
+                for case in spec.cases(data=("Breast Cancer D.",)):
+                    rows.put(made_row(case))
+    return file
+
+
+def lines_of(file, name: str) -> list[dict[str, str]]:
+    return list(csv.DictReader(io.StringIO(experiments.table(name, file, "csv", ["Breast Cancer D."]))))
+
+
+def test_ours_beside_the_paper_s(made):
+    (oct_h, _, margot) = lines_of(made, "test_accuracy")
+    assert (margot["acc_ours"], margot["acc_paper"], margot["acc_diff"]) == ("97.4", "97.4", "+0.0")
+    assert (oct_h["acc_ours"], oct_h["acc_paper"], oct_h["acc_diff"]) == ("97.4", "94.7", "+2.7")
+    assert margot["certified"] == "yes"
+    features = lines_of(made, "features")
+    assert (features[2]["F_t_ours"], features[2]["F_t_diff"]) == ("30 30 0", "same")
+    assert features[0]["F_t_diff"] == "other"
+    (time, *_) = lines_of(made, "time_gap")
+    assert (time["time_ours"], time["time_paper"], time["time_diff"]) == ("1.5", "620.2", "-618.7")
+
+
+def test_what_tuning_gains(made):
+    with Rows(made) as rows:
+        fixed = next(find("fixed_time_gap").cases(data=("Breast Cancer D.",), only=("margot",)))
+        rows.put({**made_row(fixed, test_acc=94.7, search_seconds=3.0, time_limit=601.0), "key": "newer"})
+    line = lines_of(made, "fixed_test_accuracy")[0]
+    assert (line["acc_ours"], line["d_acc_ours"], line["d_acc_paper"]) == ("94.7", "2.7", "2.6")
+    line = lines_of(made, "fixed_time_gap")[0]
+    assert (line["time_ours"], line["d_time_ours"], line["d_time_paper"]) == ("3.5", "2.0", "-3.5")
+
+
+def test_starts(made):
+    line = lines_of(made, "warm_start")[0]
+    assert line["method"] == "MARGOT"
+    assert [line[f"f0_local_svm_{part}"] for part in ("ours", "paper", "diff")] == ["71.33", "71.33", "+0.00"]
+    assert (line["f1_none_ours"], line["f1_none_paper"]) == ("", "73.31")
+
+
+def test_a_proved_row_is_shown_before_a_longer_one():
+    case = next(find("test_accuracy").cases(data=("Sonar",), only=("margot",)))
+    long, proved = made_row(case, proved="feasible", time_limit=900.0), made_row(case, time_limit=60.0)
+    for rows in ([long, proved], [proved, long]):
+        assert best_rows(rows)[case.identity()] is proved
+
+
+def test_every_table_in_every_format(made):
+    for name in experiments.names():
+        if name == "datasets":
+            continue
+        for form in experiments.FORMATS:
+            assert experiments.table(name, made, form, ["Breast Cancer D."]).strip()
+    with pytest.raises(ValueError, match="there are: text, csv, latex, markdown"):
+        experiments.table("features", made, "stone")
+    latex = experiments.table("features", made, "latex", ["Breast Cancer D."])
+    assert latex.count("\\begin{tabular}") == 1 and "$|$F\\_t$|$" in latex
+    widths = {len(line.split(" & ")) for line in latex.splitlines() if line.startswith("MARGOT")}
+    assert widths == {8}
+
+
+def test_what_is_missing_is_a_dash(made):
+    text = experiments.table("test_accuracy", made, "text", ["Sonar"])
+    assert text.splitlines()[-3].split() == ["MARGOT", "Sonar", "-", "73.8", "-", "-", "73.0", "-"]
+
+
+# -- searches ---------------------------------------------------------------------------------------------------
+
+
+def fold_row(k: int, fold: int, C: list[float], accuracy: float, features: float, limit: float = 5.0) -> dict:
+    scores = {"test": {"accuracy": accuracy, "n_features": features}, "train": {}, "seconds": 0.0}
+    return {
+        "key": f"{k}-{fold}-{limit}", "kind": "fold", "data": "Sonar", "model": "hfs", "fold": fold,
+        "time_limit": limit,
+        "params": {"C": C, "budget": [1, 2]}, "scores": scores, "proved": "optimal" if fold else "feasible",
+    }  # fmt: skip
+
+
+def test_the_choice_is_read_back_from_the_rows(tmp_path):
+    with Rows(tmp_path / "rows.sqlite") as rows:
+        assert search.choose(rows, "Sonar", "hfs", "features") is None
+        for fold in range(4):
+            rows.put(fold_row(2, fold, [1.0, 10.0], 0.80, 5))
+            rows.put(fold_row(1, fold, [1.0, 1.0], 0.80, 5))
+            rows.put(fold_row(0, fold, [0.1, 1.0], 0.79, 3))
+            if fold:
+                rows.put(fold_row(3, fold, [10.0, 1.0], 0.99, 1))  # not on all folds
+            rows.put(fold_row(0, fold, [0.1, 1.0], 0.9, 9, limit=600.0))  # fewer settings
+        by_features = search.choose(rows, "Sonar", "hfs", "features")
+        by_accuracy = search.choose(rows, "Sonar", "hfs", "accuracy")
+    assert by_features.params["C"] == [0.1, 1.0] and by_features.settings == 3 and by_features.certified == 0.75
+    assert by_accuracy.params["C"] == [1.0, 1.0]  # the first of equals in the grid, not in the file
+
+
+def test_choices_are_printed_beside_the_paper_s(tmp_path):
+    file = tmp_path / "rows.sqlite"
+    spec = find("hyperparameters_fs")
+    case = search.final_case(spec, "Sonar", "hfs", {"C": [0.1, 1.0], "budget": [1, 2]})
+    with Rows(file) as rows:
+        for fold in range(4):
+            rows.put(fold_row(0, fold, [0.1, 1.0], 0.79, 3))
+        rows.put(made_row(case, test_acc=71.43, test_bacc=70.0))
+    (line,) = csv.DictReader(io.StringIO(experiments.table("hyperparameters_fs", file, "csv")))
+    assert (line["ours"], line["paper"]) == ("C 0.1, 1; B 1, 2", "C 0.0001, 10; B 1, 2")
+    assert (line["test_acc_ours"], line["test_acc_paper"], line["test_acc_diff"]) == ("71.4", "71.4", "+0.0")
+
+
+def test_reduced_grids_are_parts_of_the_paper_s():
+    for model in ("margot", "hfs", "sfs", "oct_1", "mm_svm_oct"):
+        full, few = search.grid(model, 30), search.grid(model, 30, reduced=True)
+        assert all(few[name] and set(few[name]) <= set(full[name]) for name in full)
+        assert np.prod([len(v) for v in few.values()]) <= 12
+
+
+@pytest.mark.paper
+@pytest.mark.skipif(not os.environ.get("MARGOTREE_DATA"), reason="MARGOTREE_DATA is not set")
+def test_margot_scores_on_the_test_part_what_the_paper_prints(tmp_path):
+    """Those of the ten that are certified within seconds; the others take minutes together."""
+    quick = ["Breast Cancer D.", "Breast Cancer W.", "Climate Model", "Sonar", "Tic-Tac-Toe"]
+    file = tmp_path / "rows.sqlite"
+    experiments.run(["test_accuracy"], out=file, data=quick, only=["margot"], time_limit=60, progress=0)
+    table = csv.DictReader(io.StringIO(experiments.table("test_accuracy", file, "csv", quick)))
+    ours = [line for line in table if line["method"] == "MARGOT" and line["dataset"] in TEN]
+    assert [line["certified"] for line in ours] == ["yes"] * len(quick)
+    assert {(line["acc_diff"], line["bacc_diff"]) for line in ours} == {("+0.0", "+0.0")}

@@ -23,7 +23,7 @@ MAX_DEPTH = 10
 class Problem:
     """A margin optimal tree to be trained.
 
-    Minimise over the splits ``(w_t, b_t)`` of a complete tree of the given depth
+    Minimise over the splits ``(w_t, b_t)`` of a complete tree of the given depth::
 
         sum_t  1/2 |w_t|^2 + C_t sum_{i reaches t} weight_i max(0, 1 - y_i h_t(x_i))
                [+ alpha_t max(0, |supp w_t| - B_t)]

@@ -20,6 +20,8 @@ class MMSVMOCTClassifier(RivalClassifier):
     (number of splits)``; a sample goes right where ``w.x + b >= 0``, and the side of the last node it passes is its
     class.
 
+    The parameters that are not listed and the attributes are those of :class:`~margotree.MargotClassifier`.
+
     Parameters
     ----------
     depth : int, default 2
@@ -39,8 +41,6 @@ class MMSVMOCTClassifier(RivalClassifier):
         ``"copt"``.
     start : "local_svm", None, fitted estimator, Tree or Splits, default "local_svm"
         The first tree.
-
-    The other parameters and the attributes are those of :class:`~margotree.MargotClassifier`.
     """
 
     def __init__(

@@ -147,6 +147,9 @@ class OCTHClassifier(_OctClassifier):
     splits)``; every leaf holds at least ``min_samples_leaf`` samples.  Of the hyperplanes that part the samples in the
     same way it takes the one farthest from them.
 
+    The parameters that are not listed and the attributes are those of :class:`OCT1Classifier`; ``alpha`` is per
+    feature.
+
     Parameters
     ----------
     mu : float, default 0.005
@@ -158,8 +161,6 @@ class OCTHClassifier(_OctClassifier):
         The MILP solver: ``"highs"`` (what ``"auto"`` means), ``"scip"``, ``"gurobi"``, ``"cplex"`` or ``"copt"``.
     start : "oct_1", None, fitted estimator, Tree or Splits, default "oct_1"
         The first tree: CART, then OCT-1, as in the source.
-
-    The other parameters and the attributes are those of :class:`OCT1Classifier`; ``alpha`` is per feature.
     """
 
     _rules: ClassVar[Mapping[str, Rule]] = {**_RULES, "start": start_rule("oct_1")}

@@ -1,0 +1,28 @@
+"""
+Why splits are trained together
+===============================
+
+Four regions, two classes. Trained one split after the other (left), the root is the best single line, and that spoils
+everything below it. Trained together (right), the root is a line that is useless alone and right for its children.
+"""
+
+import matplotlib.pyplot as plt
+
+from margotree import LocalSVMTreeClassifier, MargotClassifier
+from margotree.data import make_partitions
+from margotree.pictures import plot_plane
+
+points = make_partitions(4, random_state=0).dataset
+X, y = points.X, points.y
+
+greedy = LocalSVMTreeClassifier(depth=2, C=[1, 1e4]).fit(X, y)
+together = MargotClassifier(depth=2, C=[1, 1e4], time_limit=10).fit(X, y)
+
+figure, axes = plt.subplots(1, 2, figsize=(10, 4.6))
+for ax, tree, name in zip(axes, (greedy, together), ("one after the other", "together"), strict=True):
+    plot_plane(tree.tree_, X, y, ax, legend=False)
+    ax.set_title(f"{name}: {tree.score(X, y):.0%} right")
+figure.tight_layout()
+
+# %%
+print(together.certificate_)

@@ -1,0 +1,23 @@
+"""
+Why this sample? A data frame and one of its rows
+=================================================
+
+Columns are found by name. The path of a sample tells the side it takes at every split and how far from the hyperplane
+it is, 1 being the margin; the picture shows where the others lie about the last split it passes.
+"""
+
+from sklearn.datasets import load_breast_cancer
+
+from margotree import HFSMargotClassifier
+from margotree.pictures import plot_node
+
+X, y = load_breast_cancer(return_X_y=True, as_frame=True)
+y = y.map({0: "malignant", 1: "benign"})
+tree = HFSMargotClassifier(depth=2, C=10, budget=2, time_limit=3).fit(X, y).tree_
+
+patient = X.iloc[[73]]
+print(f"predicted {tree.predict(patient)[0]}, diagnosed {y.iloc[73]}")
+for step in tree.path(patient.iloc[0]):
+    print(f"node {step.node}: {abs(step.h):.2f} margins to the {'right' if step.right else 'left'}")
+
+plot_node(tree, X, y, 0)

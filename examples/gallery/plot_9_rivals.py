@@ -1,0 +1,31 @@
+"""
+The rivals on one picture
+=========================
+
+Four regions whose borders are no single feature's. Splits by one feature each (OCT-1) need a staircase; splits by
+hyperplanes with margins (MARGOT) say it in three lines.
+"""
+
+import matplotlib.pyplot as plt
+import numpy as np
+
+from margotree import MargotClassifier, OCT1Classifier
+from margotree.data import make_partitions
+from margotree.pictures import plot_plane
+
+points = make_partitions(4, random_state=0).dataset
+turn = np.array([[0.8, -0.6], [0.6, 0.8]])
+X, y = points.X @ turn, points.y
+models = {
+    "OCT-1, depth 2": OCT1Classifier(depth=2, min_samples_leaf=1, time_limit=4),
+    "OCT-1, depth 3": OCT1Classifier(depth=3, min_samples_leaf=1, time_limit=4),
+    "MARGOT, depth 2": MargotClassifier(depth=2, C=[1, 1e4], time_limit=4),
+}
+
+figure, axes = plt.subplots(1, 3, figsize=(12, 4.2))
+for ax, (name, model) in zip(axes, models.items(), strict=True):
+    model.fit(X, y)
+    plot_plane(model.tree_, X, y, ax, legend=False, support=None, margins=name.startswith("MARGOT"))
+    ax.set_title(f"{name}: {model.score(X, y):.0%} right")
+    print(f"{name}: {model.certificate_.proved}")
+figure.tight_layout()

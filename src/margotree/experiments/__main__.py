@@ -51,6 +51,7 @@ def _run(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--scheduler", help="address of the Dask scheduler")
     parser.add_argument("--n-jobs", type=int, default=1, help="fits side by side (%(default)s)")
     parser.add_argument("--time-limit", type=float, help="most seconds a fit; the paper's limits if not given")
+    parser.add_argument("--fold-time-limit", type=float, help="most seconds a fit on a fold; --time-limit if not given")
     parser.add_argument("--data", nargs="+", metavar="SET", help="only these sets")
     parser.add_argument("--only", nargs="+", metavar="MODEL", help="only these models")
     parser.add_argument("--reduced", action="store_true", help="coarse grids in the cross-validations")
@@ -61,7 +62,7 @@ def _run(parser: argparse.ArgumentParser) -> None:
             experiments.names() if asked.names == ["all"] else asked.names,
             out=asked.out, resume=asked.resume, backend=asked.backend, scheduler=asked.scheduler, n_jobs=asked.n_jobs,
             time_limit=asked.time_limit, data=asked.data, only=asked.only, progress=0 if asked.quiet else 1,
-            reduced=asked.reduced,
+            fold_time_limit=asked.fold_time_limit, reduced=asked.reduced,
         )  # fmt: skip
         return _said(ran)
 

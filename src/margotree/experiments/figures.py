@@ -106,12 +106,16 @@ def _depths(found: Found) -> Iterator[tuple[str, Any]]:
     figure, axes = _panels(2, columns=2, size=(5.2, 3.6))
     for ax, (measure, title) in zip(axes, (("test_acc", "test ACC (%)"), ("gap", "gap (%)")), strict=True):
         values = [[v for v in map(MEASURES[measure].of, rows) if v is not None] for rows in boxes.values()]
-        ax.boxplot(values, widths=0.6, medianprops={"color": "black"})
+        drawn = ax.boxplot(values, widths=0.6, medianprops={"color": "black"}, patch_artist=True)
+        for box, label in zip(drawn["boxes"], boxes, strict=True):
+            box.set_facecolor("#a6cbe3" if label.startswith("MARGOT") else "#e6e6e6")
         ax.set_xticks(range(1, len(boxes) + 1), [t.replace(", ", "\n") for t in boxes], fontsize=8)
         ax.set_title(title, fontsize=10)
     fewest, most = min(map(len, boxes.values())), max(map(len, boxes.values()))
     sets = f"{most}" if fewest == most else f"{fewest} to {most}"
-    figure.text(0.01, 0.005, f"{sets} data sets a box; limits as in the file of results", fontsize=7, color="gray")
+    limits = sorted({row["time_limit"] for rows in boxes.values() for row in rows})
+    words = f"{limits[0]:g}" if len(limits) == 1 else f"{limits[0]:g} to {limits[-1]:g}"
+    figure.supxlabel(f"{sets} data sets a box, limit {words} s a fit", fontsize=7, color="gray")
     yield "depths", figure
 
 
@@ -121,10 +125,12 @@ def _tree_pictures(found: Found) -> Iterator[tuple[str, Any]]:
 
     for name in _DRAWN:
         split = None
-        for method, row, tree in _trees(found, SECOND, name):
+        for method, _, tree in _trees(found, SECOND, name):
             split = split or samples(name)
-            own_units = replace(tree, scaling=Scaling(offset=split.low, scale=split.span))
-            ax = plot_tree(own_units, title=f"{method.title} on {name}, test ACC {row['test_acc']:.1f} %")
+            own_units = replace(
+                tree, scaling=Scaling(offset=split.low, scale=split.span), classes=np.array(split.class_names)
+            )
+            ax = plot_tree(own_units, title=f"{method.title}, {name}")
             yield f"tree-{_stem(name)}-{method.column}", ax.figure
 
 

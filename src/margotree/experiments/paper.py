@@ -32,8 +32,9 @@ def small_paper(folder: str | PathLike[str] = "results/reduced", *, n_jobs: int 
     shown = (*SETS, *PLANE)
     ran = run(fits, out=file, resume=True, n_jobs=n_jobs, time_limit=FIT, data=shown, progress=progress)
     more = run(
-        searches, out=file, resume=True, n_jobs=n_jobs, time_limit=FOLD, data=SETS[:1], progress=progress, reduced=True
-    )
+        searches, out=file, resume=True, n_jobs=n_jobs, time_limit=FIT, fold_time_limit=FOLD, data=SETS[:1],
+        progress=progress, reduced=True,
+    )  # fmt: skip
     write_tables(names(), file, home / "tables", data=shown)
     for name in figure_names():
         figure(name, file, home / "figures")

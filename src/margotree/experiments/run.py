@@ -47,13 +47,15 @@ def run(
     data: Sequence[str] | None = None,
     only: Sequence[str] | None = None,
     progress: int = 1,
+    fold_time_limit: float | None = None,
     reduced: bool = False,
 ) -> Ran:
     """Run the fits of the named experiments and keep them in the file ``out``.
 
     ``resume`` goes on with a file that is there; without it such a file is an error, so that nothing is mixed by
-    accident.  ``time_limit`` caps the seconds of a fit, ``data`` names the sets and ``only`` the models to take,
-    ``reduced`` shrinks the grids of the cross-validations.  Fits that fail are told in the answer and tried again
+    accident.  ``time_limit`` caps the seconds of a fit, ``fold_time_limit`` those of a fit on a fold (the former if not
+    given), ``data`` names the sets and ``only`` the models to take, ``reduced`` shrinks the grids of the
+    cross-validations.  Fits that fail are told in the answer and tried again
     by the next run.
     """
     specs = [find(name) for name in names]
@@ -62,8 +64,9 @@ def run(
         run_cases(_cases(specs, data, only, time_limit), rows, n_jobs, progress, ran)
         for spec in specs:
             if isinstance(spec, SearchSpec):
-                job = search.Search(rows=rows, n_jobs=n_jobs, progress=progress, time_limit=time_limit, reduced=reduced)
-                chosen = list(search.run(spec, job, data, only))
+                fold = time_limit if fold_time_limit is None else fold_time_limit
+                job = search.Search(rows=rows, n_jobs=n_jobs, progress=progress, time_limit=fold, reduced=reduced)
+                chosen = [case.within(time_limit) for case in search.run(spec, job, data, only)]
                 run_cases(chosen, rows, n_jobs, progress, ran)
     return ran
 

@@ -20,7 +20,7 @@ _FOLDS = 4
 
 @dataclass(frozen=True, kw_only=True)
 class Search:
-    """How to search: where rows go, how many fits side by side, seconds a fit at most, on a reduced grid or not."""
+    """How to search: where rows go, how many fits side by side, seconds a fit on a fold, on a reduced grid or not."""
 
     rows: Rows
     n_jobs: int | None = 1
@@ -39,7 +39,7 @@ def run(
                 _search(spec, how, name, model)
                 chosen = choose(how.rows, name, model, rule)
                 assert chosen is not None
-                yield final_case(spec, name, model, chosen.params).within(how.time_limit)
+                yield final_case(spec, name, model, chosen.params)
 
 
 def _search(spec: SearchSpec, how: Search, name: str, model: str) -> None:

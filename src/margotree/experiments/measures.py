@@ -54,6 +54,7 @@ MEASURES = {
     "F": Measure(column="F", title="|F|", of=lambda row: row["n_features"], digits=0),
     "F_t": Measure(column="F_t", title="|F_t|", of=lambda row: tuple(row["features"])),
     "sumF": Measure(column="sumF", title="sum |F_t|", of=lambda row: sum(row["features"]), digits=0),
-    "f0": Measure(column="f0", title="f0", of=_first("f0", "start_objective"), digits=2),
+    # A start that is handed in is the first incumbent, whatever the engine makes of it afterwards.
+    "f0": Measure(column="f0", title="f0", of=_first("start_objective", "f0"), digits=2),
     "f1": Measure(column="f1", title="f1", of=_first("f1"), digits=2),
 }

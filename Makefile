@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: demo test lint bench paper clean
+.PHONY: docs pictures demo test lint bench paper clean
 
 demo: $(STAMP)
 	$(BIN)/python examples/demo.py
@@ -20,6 +20,13 @@ bench: $(STAMP)
 paper: $(STAMP)
 	$(BIN)/python -m margotree.experiments paper
 
+docs: $(VENV)/.docs
+	$(BIN)/python -m sphinx -W --keep-going -q -b html docs docs/_build/html
+	@echo "open docs/_build/html/index.html"
+
+pictures: $(STAMP)
+	$(BIN)/python docs/make_pictures.py
+
 lint: $(STAMP)
 	$(BIN)/ruff check .
 	$(BIN)/mypy
@@ -31,5 +38,9 @@ $(STAMP): pyproject.toml
 	$(BIN)/python -m margotree.engines.warm
 	@touch $(STAMP)
 
+$(VENV)/.docs: $(STAMP)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable ".[docs]"
+	@touch $@
+
 clean:
-	rm -rf $(VENV) build dist
+	rm -rf $(VENV) build dist docs/_build docs/_generated docs/gallery

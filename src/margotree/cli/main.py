@@ -18,7 +18,8 @@ from margotree.cli.exits import CommandError
 
 #: One module a command, in the order of the help.
 COMMANDS = (
-    "fit", "predict", "show", "plot", "page", "verify", "tune", "experiment", "table", "engines", "completion",
+    "fit", "predict", "show", "plot", "page", "verify",
+    "tune", "experiment", "table", "report", "engines", "completion",
 )  # fmt: skip
 
 

@@ -1,0 +1,33 @@
+"""Write a page about a file of results: tables beside the paper's, figures, certificates, machine and versions."""
+
+from __future__ import annotations
+
+import argparse
+import os
+
+from margotree.cli import console, exits, keep, options
+from margotree.cli.exits import CommandError
+
+HELP = "write a page about a file of results"
+
+
+def add(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("results", help="the file of results that margotree experiment wrote")
+    parser.add_argument("--out", metavar="FILE", help="page to write (the name of the results with .html)")
+    parser.add_argument("--no-figures", action="store_true", help="tables and certificates only")
+    options.add_output(parser)
+
+
+def run(args: argparse.Namespace) -> int:
+    out = args.out or os.path.splitext(os.path.basename(args.results))[0] + ".html"
+    keep.must_be_writable(out)
+    console.say(f"reading {args.results}", quiet=args.quiet)
+    from margotree.experiments import RowsError
+    from margotree.report import write_report
+
+    try:
+        write_report(args.results, out, figures=not args.no_figures)
+    except RowsError as error:
+        raise CommandError(str(error), exits.DATA) from None
+    console.result({"page": out}, f"written as {out}", as_json=args.json)
+    return exits.OK

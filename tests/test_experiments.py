@@ -292,7 +292,7 @@ def test_choices_are_printed_beside_the_paper_s(tmp_path):
             rows.put(fold_row(0, fold, [0.1, 1.0], 0.79, 3))
         rows.put(made_row(case, test_acc=71.43, test_bacc=70.0))
     (line,) = csv.DictReader(io.StringIO(experiments.table("hyperparameters_fs", file, "csv")))
-    assert (line["ours"], line["paper"]) == ("C 0.1, 1; B 1, 2", "C 0.0001, 10; B 1, 2")
+    assert (line["chosen_ours"], line["chosen_paper"]) == ("C 0.1, 1; B 1, 2", "C 0.0001, 10; B 1, 2")
     assert (line["test_acc_ours"], line["test_acc_paper"], line["test_acc_diff"]) == ("71.4", "71.4", "+0.0")
 
 

@@ -29,6 +29,8 @@ class Grid:
     columns: Sequence[Column]
     rows: Sequence[Sequence[str]]
     notes: Sequence[str] = field(default_factory=tuple)
+    marks: bool = True
+    """Whether numbers that are not proved are marked."""
 
 
 def to_text(grid: Grid) -> str:
@@ -46,10 +48,11 @@ def to_csv(grid: Grid) -> str:
     """Plain numbers: the mark of what is not proved becomes a column of its own."""
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
-    writer.writerow([*(c.key for c in grid.columns), "certified"])
+    writer.writerow([*(c.key for c in grid.columns), *(["certified"] if grid.marks else [])])
     for row in grid.rows:
+        plain = ["" if cell == "-" else cell.removeprefix(UNPROVED) for cell in row]
         marked = any(cell.startswith(UNPROVED) for cell in row)
-        writer.writerow([*("" if c == "-" else c.removeprefix(UNPROVED) for c in row), "no" if marked else "yes"])
+        writer.writerow([*plain, *(["no" if marked else "yes"] if grid.marks else [])])
     return out.getvalue()
 
 

@@ -79,6 +79,18 @@ class Choice:
     time_limit: float
     certified: float
     """Share of the fits that were proved optimal."""
+    means: dict[str, float]
+    """Mean validation accuracy of every setting, by :func:`spelled`."""
+
+    def accuracy_of(self, params: dict[str, Any]) -> float | None:
+        """What another setting had on the same folds; None if it was not tried."""
+        return self.means.get(spelled(params))
+
+
+def spelled(params: dict[str, Any]) -> str:
+    """A setting as a word; budgets of 1 everywhere are the same as one budget of 1."""
+    plain = {n: v for n, v in params.items() if n != "budget" or set(np.atleast_1d(v).tolist()) != {1}}
+    return json.dumps({n: np.atleast_1d(v).astype(float).tolist() for n, v in plain.items()}, sort_keys=True)
 
 
 def choose(rows: Rows, data: str, model: str, rule: str) -> Choice | None:
@@ -114,6 +126,9 @@ def _choice(limit: float, rows: list[dict[str, Any]], rule: str) -> Choice | Non
         settings=len(whole),
         time_limit=limit,
         certified=float(np.mean(proved)),
+        means={
+            spelled(next(iter(f.values()))["params"]): float(m) for f, m in zip(whole, means["accuracy"], strict=True)
+        },
     )
 
 

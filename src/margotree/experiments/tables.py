@@ -155,7 +155,13 @@ def _datasets(spec: Spec, data: Sequence[str] | None) -> Grid:
         for key, value in ours.items():
             line += Cell(whole, value, _printed(spec, name, key)).texts()
         lines.append(line)
-    return Grid(title=spec.title, columns=columns, rows=lines, notes=("Each cell: ours, the paper's, the difference.",))
+    return Grid(
+        title=spec.title,
+        columns=columns,
+        rows=lines,
+        notes=("Each cell: ours, the paper's, the difference.",),
+        marks=False,
+    )
 
 
 # -- cells ------------------------------------------------------------------------------------------------------

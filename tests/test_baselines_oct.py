@@ -14,6 +14,7 @@ from scipy.optimize import linprog
 
 from margotree.baselines.oct.cart import cart
 from margotree.baselines.oct.engine import OctMip
+from margotree.baselines.oct.floor import floor
 from margotree.baselines.oct.milp import formulate
 from margotree.baselines.oct.points import ladder
 from margotree.baselines.oct.problem import OctProblem
@@ -414,6 +415,24 @@ def test_the_floor_is_what_no_tree_gets_right():
         certificate = engine.solve(replace(problem, mu=0.1) if engine.name == "oct_1" else problem, stopped).certificate
         assert certificate.bound in (pytest.approx(0.5), -math.inf)
     assert Search().solve(problem).certificate.objective == pytest.approx(0.5)
+
+
+@pytest.mark.parametrize("alpha", [0.0, 0.02, 0.2, 0.6])
+@pytest.mark.parametrize("seed", range(4))
+def test_the_floor_of_oct_h_is_below_every_tree(seed, alpha):
+    problem = some_problem(seed, m=7, depth=1, grid=None, mu=0.05, alpha=alpha, min_leaf=1)
+    assert problem.floor <= floor(problem, Watch()) <= brute_force_hyperplane(problem) + 1e-9
+
+
+def test_what_the_floor_proves_needs_no_solver():
+    """Where a second feature cannot pay for itself, and where there is nothing left to get wrong."""
+    dear = some_problem(3, m=30, n=3, grid=None, mu=0.01, alpha=0.5, min_leaf=1)
+    solution = OctMip(Liar(bound=0.0)).solve(dear, start=cart(dear))
+    assert solution.certificate.proved is Proved.OPTIMAL
+    assert solution.certificate.objective == pytest.approx(brute_force(dear))
+    X = np.random.default_rng(0).random((30, 2))
+    easy = OctProblem.make(X, (X[:, 0] > 0.5).astype(int), depth=2, mu=0.01)
+    assert OctMip(Liar(bound=0.0)).solve(easy, start=cart(easy)).certificate.proved is Proved.OPTIMAL
 
 
 # -- who solves what ----------------------------------------------------------------------------------------------

@@ -12,6 +12,7 @@ from margotree.engines.mip.adapter import Adapter
 from margotree.engines.mip.engine import SAFETY, honest_bound
 from margotree.engines.mip.model import FloatArray, MipModel, MipResult
 from margotree.problem import Splits
+from margotree.solution import Stopped, relative_gap
 
 
 class Form(Protocol):
@@ -51,7 +52,7 @@ class RivalMip(Engine[P]):
         return tree
 
     @abstractmethod
-    def floor(self, problem: P) -> float:
+    def floor(self, problem: P, watch: Watch) -> float:
         """A lower bound that needs no solver."""
 
     @abstractmethod
@@ -59,12 +60,14 @@ class RivalMip(Engine[P]):
         """The model, given the value of a known tree."""
 
     def search(self, problem: P, watch: Watch, start: Splits | None) -> Answer:
-        first, floor = self.first(problem, start), self.floor(problem)
+        first, floor = self.first(problem, start), self.floor(problem, watch)
         if watch.must_stop() is None:
             first = self.improve(problem, first, watch)
         value = problem.evaluate(first).objective
         if (reason := watch.must_stop()) is not None:
             return Answer(splits=first, stopped=reason, bound=min(floor, value))
+        if relative_gap(value, floor) <= watch.limits.gap:
+            return Answer(splits=first, stopped=Stopped.SOLVED, bound=min(floor, value), f0=value)
         form, limits = self.form(problem, value), watch.limits
         result = self.adapter.run(
             form.mip,

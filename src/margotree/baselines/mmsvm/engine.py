@@ -6,6 +6,7 @@ from margotree.baselines.mip import RivalMip
 from margotree.baselines.mmsvm.miqcp import MmSvmModel, formulate
 from margotree.baselines.mmsvm.problem import MmSvmProblem
 from margotree.baselines.mmsvm.start import adopt, one_way
+from margotree.engines import Watch
 from margotree.engines.node import solve_node
 from margotree.problem import Splits
 
@@ -20,7 +21,7 @@ class MmSvmMip(RivalMip[MmSvmProblem]):
             return one_way(problem)
         return start if problem.evaluate(start).feasible else adopt(problem, start)
 
-    def floor(self, problem: MmSvmProblem) -> float:
+    def floor(self, problem: MmSvmProblem, watch: Watch) -> float:
         """Everybody pays at the root, whose own ``1/2 |w|^2`` bounds ``delta`` from below: an SVM."""
         if problem.c2 is not None:
             return 0.0

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from margotree.baselines.mip import RivalMip
+from margotree.baselines.oct.floor import floor
 from margotree.baselines.oct.improve import improve
 from margotree.baselines.oct.milp import OctModel, formulate
 from margotree.baselines.oct.problem import OctProblem
+from margotree.baselines.oct.search import Search
 from margotree.baselines.oct.shape import lay_out, settle
 from margotree.engines import Watch
-from margotree.problem import Splits
+from margotree.problem import Splits, TrainingProblem
 
 #: The local search's share of the time left, and its most in seconds.
 _SHARE, _MOST = 0.25, 60.0
@@ -33,8 +35,12 @@ class OctMip(RivalMip[OctProblem]):
 
         return improve(problem, tree, stop=lambda: part.must_stop() is not None, tell=tell, seed=watch.limits.seed)
 
-    def floor(self, problem: OctProblem) -> float:
-        return problem.floor
+    def prepare(self, problem: TrainingProblem) -> None:
+        if problem.model == "oct_h":
+            Search().prepare(problem)  # for the floor
+
+    def floor(self, problem: OctProblem, watch: Watch) -> float:
+        return floor(problem, watch)
 
     def form(self, problem: OctProblem, value: float) -> OctModel:
         return formulate(problem, size=value)

@@ -174,7 +174,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--time-limit", type=float, default=600.0, help="seconds a fit")
     parser.add_argument("--out", default="results/baselines.jsonl", help="where rows go, and are found again")
     parser.add_argument("--least-cpu", type=float, default=0.0, help="redo cut-short fits that had less of a core")
-    parser.add_argument("--max-load", type=float, default=math.inf, help="begin a fit only while the load is below this")
+    parser.add_argument("--max-load", type=float, default=math.inf, help="begin a fit only below this load")
     parser.add_argument(
         "--table", nargs="?", const="-", help="only the table of what is there: print, or put into a file"
     )

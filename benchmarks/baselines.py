@@ -123,7 +123,8 @@ def _ours(row: dict[str, Any] | None) -> list[str]:
         return ["not run", *[""] * 5]
     accuracy = [f"{row[name]:.1f}" for name in ("train_acc", "test_acc", "test_bacc")]
     cpu = f" ({row['cpu_seconds']:.0f})" if "cpu_seconds" in row else ""
-    return [*accuracy, f"{row['seconds']:.1f}{cpu}", f"{100 * float(row['gap']):.1f}", ", ".join(map(str, row["F_t"]))]
+    seconds = f"{row['seconds']:.{1 if row['seconds'] >= 1 else 2}f}"
+    return [*accuracy, f"{seconds}{cpu}", f"{100 * float(row['gap']):.1f}", ", ".join(map(str, row["F_t"]))]
 
 
 def _papers(job: str, data: str) -> list[str]:

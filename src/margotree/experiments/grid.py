@@ -37,7 +37,7 @@ def to_text(grid: Grid) -> str:
     heads, groups = [c.head for c in grid.columns], [c.group for c in grid.columns]
     cells = list(zip(heads, *grid.rows, strict=True))
     widths = [max(map(len, column)) for column in cells]
-    left = [any(cell[:1].isalpha() for cell in column[1:]) for column in cells]
+    left = _of_words(grid)
     lines = [grid.title, "", *([_spans(groups, widths)] if any(groups) else [])]
     lines += [_line(heads, widths, left), "-" * (sum(widths) + 2 * len(widths) - 2)]
     lines += [_line(row, widths, left) for row in grid.rows]
@@ -58,7 +58,7 @@ def to_csv(grid: Grid) -> str:
 
 def to_markdown(grid: Grid) -> str:
     heads = [f"{c.group} {c.head}".strip() for c in grid.columns]
-    marks = ["---"] + ["---:"] * (len(heads) - 1)
+    marks = ["---" if words else "---:" for words in _of_words(grid)]
     lines = [f"| {' | '.join(row)} |" for row in ([h.replace("|", "\\|") for h in heads], marks, *grid.rows)]
     return "\n".join([f"**{grid.title}**", "", *lines, *([""] if grid.notes else []), *grid.notes]) + "\n"
 
@@ -71,7 +71,7 @@ def to_latex(grid: Grid) -> str:
     lines = [
         "\\begin{table}[ht]",
         "\\centering",
-        f"\\begin{{tabular}}{{l{'r' * (len(grid.columns) - 1)}}}",
+        f"\\begin{{tabular}}{{{''.join('l' if words else 'r' for words in _of_words(grid))}}}",
         f"{over} \\\\ \\hline\\hline",
         " & ".join(_tex(c.head) for c in grid.columns) + " \\\\ \\hline",
         *(" & ".join(map(_tex, row)) + " \\\\" for row in grid.rows),
@@ -89,6 +89,11 @@ FORMATS: dict[str, Callable[[Grid], str]] = {
     "latex": to_latex,
     "markdown": to_markdown,
 }
+
+
+def _of_words(grid: Grid) -> list[bool]:
+    """Which columns hold words rather than numbers."""
+    return [any(row[k][:1].isalpha() for row in grid.rows) for k in range(len(grid.columns))]
 
 
 def _line(cells: Sequence[str], widths: Sequence[int], left: Sequence[bool]) -> str:

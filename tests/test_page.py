@@ -405,6 +405,14 @@ def test_hostile_names_are_text_in_the_browser(show):
     assert sorted(labels) == sorted(HOSTILE)
 
 
+def test_a_tree_in_the_users_own_units_speaks_of_no_others(show):
+    tree, X, y = grown(1, 2)
+    scaled = show(tree, X, y).find_element("tag name", "main").text
+    assert "scaled units" in scaled
+    plain = Tree(splits=tree.splits, scaling=Scaling.identity(2), classes=tree.classes)
+    assert "scaled" not in show(plain, X, y).find_element("tag name", "main").text
+
+
 def test_a_tree_that_never_splits_is_a_page_too(show):
     tree, X, y = grown(2, 3, pruned=[0, 1, 2])
     page = show(tree, X, y)

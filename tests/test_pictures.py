@@ -224,6 +224,14 @@ def test_rings_mark_support_vectors():
     assert len(plot_plane(tree, X, y, support=None).collections) == 2
 
 
+def test_support_vectors_of_models_whose_margin_knows_no_class_lie_within_it():
+    tree, X, y = grown(2, 3, terms={"model": "oct_h"})
+    reach = Reach.of(tree, X, y)
+    for t in range(3):
+        assert reach.support(t).tolist() == (np.abs(reach.h(t)) <= 1 + 1e-6).tolist()
+        assert 0 < reach.support(t).sum() < len(reach.at(t))
+
+
 def test_a_plane_needs_two_features():
     tree, X, y = grown(2, 5)
     with pytest.raises(ValueError, match=r"this tree uses 5 of 5.*plot_node"):

@@ -39,6 +39,7 @@ def facts_of(tree: Tree, X: ArrayLike | None, y: ArrayLike | None, title: str | 
         "features": _features(tree, reach),
         "offset": tree.scaling.offset.tolist(),
         "scale": tree.scaling.scale.tolist(),
+        "scaled": not tree.scaling.is_identity,
         "nodes": [_node(tree, t) for t in range(tree.n_nodes)],
         "outline": _outline(tree),
         "counts": (tree.counts if reach is None else reach.counts()).tolist(),
@@ -60,7 +61,7 @@ def _features(tree: Tree, reach: Reach | None) -> list[dict[str, Any]]:
     if reach is not None and len(reach.scaled):
         user = reach.scaled * scale + offset
         low, start, high = user.min(axis=0), np.median(user, axis=0), user.max(axis=0)
-    elif np.any(offset) or np.any(scale != 1):
+    elif not tree.scaling.is_identity:
         low, start, high = offset, offset + scale / 2, offset + scale
     else:
         # Trained in the user's own units and no samples at hand: nothing is known of the range.

@@ -125,7 +125,8 @@ def _caption(tree: Tree, shown: dict[int, Card | LeafCard]) -> str:
     if not splits:
         parts = ["No node splits: every sample gets the same label."]
     else:
-        parts = ["Bars: weight of a feature on its training range; to the right speaks for yes, to the left for no."]
+        of = "weight of a feature" if tree.scaling.is_identity else "weight of a feature on its training range"
+        parts = [f"Bars: {of}; to the right speaks for yes, to the left for no."]
     if any(card.counts.any() for card in splits):
         parts.append("Width of a branch: its share of the samples.")
     if tree.certificate is not None:

@@ -53,6 +53,11 @@ class Scaling:
         noise = np.maximum(_NOISE * np.maximum(np.abs(low), np.abs(high)), np.finfo(np.float64).tiny)
         return cls(offset=low, scale=np.where(span > noise, span, 1.0))
 
+    @property
+    def is_identity(self) -> bool:
+        """Whether the tree's own units are the user's."""
+        return not np.any(self.offset) and bool(np.all(self.scale == 1))
+
     def apply(self, X: FloatArray) -> FloatArray:
         """User's units to scaled units."""
         # Adding 0.0 turns -0.0 into 0.0, so that equal samples have equal bytes.

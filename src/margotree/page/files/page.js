@@ -9,6 +9,7 @@ const items = new Map();
 const cards = new Map();
 const inputs = new Map();
 const locks = new Map();
+const unitWords = facts.scaled ? "scaled units (the range of a feature in training is 1)" : "the units of the data";
 const state = { chosen: facts.outline.root, way: null };
 
 // -- the tree ---------------------------------------------------------------------------------------------------------
@@ -171,8 +172,8 @@ function formula(t) {
 function marginWords(t) {
   const size = norm(t);
   const node = facts.nodes[t];
-  const first = `The margin reaches ${short(1 / size, 3)} to either side of the hyperplane in scaled units (a feature's range in training is 1)`;
-  const single = node.at.length === 1
+  const first = `The margin reaches ${short(1 / size, 3)} to either side of the hyperplane, in ${unitWords}`;
+  const single = node.at.length === 1 && facts.scaled
     ? `, which is ${short(Math.abs(facts.scale[node.at[0]] / node.w[0]), 3)} of ${facts.features[node.at[0]].name}` : "";
   const data = facts.samples
     ? ` ${facts.samples.within[t]} of the samples lie within it, ${facts.samples.support[t]} are support vectors.` : "";
@@ -182,7 +183,7 @@ function marginWords(t) {
 /** Weights in both units; with a sample on its way here also its values and what they add to h. */
 function weightTable(t, withSample) {
   const node = facts.nodes[t];
-  const heads = ["feature", "weight", "scaled", ""].concat(withSample ? ["sample", "adds to h"] : []);
+  const heads = ["feature", "weight", ...(facts.scaled ? ["scaled"] : []), "", ...(withSample ? ["sample", "adds to h"] : [])];
   const order = node.at.map((j, k) => ({ j, w: node.w[k] })).sort((p, q) => Math.abs(q.w) - Math.abs(p.w));
   const most = Math.abs(order[0].w);
   const values = withSample ? readSample().values : null;
@@ -190,9 +191,9 @@ function weightTable(t, withSample) {
     const cells = [
       element("th", { scope: "row", text: facts.features[j].name }),
       element("td", { text: short(w / facts.scale[j]) }),
-      element("td", { text: short(w, 3) }),
+      facts.scaled ? element("td", { text: short(w, 3) }) : null,
       element("td", { class: "bars", "aria-hidden": "true" }, weightBar(w / most)),
-    ];
+    ].filter((cell) => cell !== null);
     if (withSample) {
       const part = (w * (values[j] - facts.offset[j])) / facts.scale[j];
       cells.push(element("td", { text: exact(values[j]) }), element("td", { text: signed(part) }));
@@ -200,9 +201,8 @@ function weightTable(t, withSample) {
     return element("tr", {}, ...cells);
   });
   if (withSample) {
-    const constant = element("tr", {}, element("th", { scope: "row", text: "constant" }), element("td"), element("td"), element("td"),
-      element("td"), element("td", { text: signed(node.b) }));
-    rows.push(constant);
+    const empty = heads.slice(2).map(() => element("td"));
+    rows.push(element("tr", {}, element("th", { scope: "row", text: "constant" }), ...empty, element("td", { text: signed(node.b) })));
   }
   return element("div", { class: "scroll tall", tabindex: "0", role: "region", "aria-labelledby": "weights-title" },
     element("table", {}, element("thead", {}, headRow(heads)), element("tbody", {}, ...rows)));
@@ -249,7 +249,7 @@ function field(j, lockable) {
   const input = element("input", { type: "number", step: "any", id: `x${j}`, value: feature.start, required: "" });
   inputs.set(j, input);
   const range = feature.low === null ? null
-    : element("small", { id: `range${j}`, class: "quiet", text: `${short(feature.low, 3)} to ${short(feature.high, 3)}` });
+    : element("small", { id: `range${j}`, class: "quiet", text: rangeWords(feature) });
   if (range) input.setAttribute("aria-describedby", range.id);
   const made = element("div", { class: "field" }, element("label", { for: input.id, text: feature.name }), input);
   const foot = element("span", { class: "foot" }, range);
@@ -260,6 +260,13 @@ function field(j, lockable) {
   }
   made.append(foot);
   return made;
+}
+
+/** Both ends with as many digits as it takes to tell them apart. */
+function rangeWords({ low, high }) {
+  const size = Math.max(Math.abs(low), Math.abs(high)) / (high - low);
+  const digits = Number.isFinite(size) ? Math.min(12, 3 + Math.max(0, Math.ceil(Math.log10(size)))) : 6;
+  return `${short(low, digits)} to ${short(high, digits)}`;
 }
 
 function fill(values) {
@@ -325,7 +332,7 @@ function showWay() {
       element("td", { text: signed(step.h, 4) }),
       element("td", { text: short(Math.abs(step.h) / norm(step.node), 3) }),
       element("td", { text: step.right ? "yes" : "no" })));
-  const foot = element("caption", { text: "h: 0 is the hyperplane, 1 the margin. Distance to the hyperplane in scaled units." });
+  const foot = element("caption", { text: `h: 0 is the hyperplane, 1 the margin. Distances are in ${unitWords}.` });
   by("way").replaceChildren(foot, element("thead", {}, headRow(heads)), element("tbody", {}, ...rows));
 }
 
@@ -335,8 +342,8 @@ function showFlips(values) {
   by("flip").replaceChildren(
     element("h4", { text: "One feature alone" }), ...singleWords(values, singles),
     element("h4", { text: "All features together" }), ...nearestWords(values, nearest),
-    element("p", { class: "quiet", text: "Sizes are in scaled units, in which the range of a feature in training is 1; "
-      + "together they add up as a straight-line distance. Values shown lie just beyond the point where the label changes." }));
+    element("p", { class: "quiet", text: `Sizes are in ${unitWords}; together they add up as a straight-line distance. `
+      + "Values shown lie just beyond the point where the label changes." }));
 }
 
 function singleWords(values, flips) {

@@ -1,7 +1,8 @@
-"""Draws the picture of the first page (``make pictures``): the tree of examples/demo.py."""
+"""Draws the picture of the first page (``make pictures``): the tree of examples/demo.py, after 60 s or as given."""
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
 import matplotlib
@@ -17,7 +18,8 @@ X, target = load_breast_cancer(return_X_y=True, as_frame=True)
 y = target.map({0: "malignant", 1: "benign"})
 X_train, _, y_train, _ = train_test_split(X, y, test_size=0.2, random_state=0, stratify=y)
 
-tree = HFSMargotClassifier(depth=2, C=10, budget=2, time_limit=60, n_jobs=2, verbose=1).fit(X_train, y_train)
+seconds = float(sys.argv[1]) if sys.argv[1:] else 60
+tree = HFSMargotClassifier(depth=2, C=100, budget=2, time_limit=seconds).fit(X_train, y_train)
 axes = tree.tree_.plot()
 out = Path(__file__).parent / "images" / "tree.png"
 axes.figure.savefig(out, dpi=110, bbox_inches="tight")

@@ -1,6 +1,6 @@
 """How fast the engines certify the paper's fits: ``make bench``, or ``python benchmarks/engine.py --help``.
 
-Every row is one fit: a case (data, depth, C) on one engine, in a process of its own so that peak memory is its own.
+Every row is one fit: a case (model, data, depth, hyperparameters) on one engine, in a process of its own so that peak memory is its own.
 Rows are written to a JSON-lines file as they come; a run that was stopped goes on where it was.  Every engine gets the
 same machine, threads, time limit, gap and start; times of different machines are not to be compared, ratios within one
 table are.
@@ -25,12 +25,17 @@ TEN = (
     "parkinsons", "sonar", "spectf", "tic_tac_toe", "wholesale",
 )  # fmt: skip
 
+SUITES = ("tuned", "fixed", "planes", "depth3", "hfs-tuned", "sfs-tuned", "hfs-fixed", "sfs-fixed")
+
 Case = dict[str, Any]
 
 
 def cases(suite: str) -> Iterator[Case]:
-    """The fits of one suite: which data, what depth, which C a level."""
-    if suite == "tuned":
+    """The fits of one suite: which data, what depth, which hyperparameters."""
+    model, _, kind = suite.partition("-")
+    if model in ("hfs", "sfs") and kind in ("tuned", "fixed"):
+        yield from ({"data": name, "depth": 2, "C": f"{model} {kind}"} for name in TEN)
+    elif suite == "tuned":
         yield from ({"data": name, "depth": 2, "C": "tuned"} for name in TEN)
     elif suite == "fixed":
         yield from ({"data": name, "depth": 2, "C": [100.0, 1000.0]} for name in TEN)
@@ -44,7 +49,7 @@ def cases(suite: str) -> Iterator[Case]:
         yield {"data": "6-partitions", "depth": 3, "C": [1.0, 1.0, 1e4]}
         yield {"data": "fourclass", "depth": 4, "C": [1.0, 10.0, 100.0, 1e4]}
     else:
-        raise SystemExit(f"unknown suite {suite!r}; there are: tuned, fixed, depth3, planes")
+        raise SystemExit(f"unknown suite {suite!r}; there are: {', '.join(SUITES)}")
 
 
 def problem_of(case: Case) -> Any:
@@ -57,8 +62,9 @@ def problem_of(case: Case) -> Any:
     dataset = load(case["data"])
     split = paper_split(dataset)
     terms = {"C": case["C"]}
-    if case["C"] == "tuned":
-        terms = paper_hyperparameters("margot", case["data"], depth=case["depth"])
+    if isinstance(case["C"], str):
+        model, kind = ("margot " + case["C"]).split()[-2:]
+        terms = paper_hyperparameters(model, case["data"], depth=case["depth"], fixed=kind == "fixed")
     return Problem.make(split.X_train, split.y_train, depth=case["depth"], **terms)
 
 
@@ -155,7 +161,7 @@ def versions() -> str:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--suites", nargs="+", default=["tuned", "fixed", "planes", "depth3"])
+    parser.add_argument("--suites", nargs="+", default=list(SUITES))
     parser.add_argument("--engines", nargs="+", default=["bnb", "scip", "gurobi", "cplex", "copt"])
     parser.add_argument("--only", nargs="+", help="data sets to run; all if left out")
     parser.add_argument("--time-limit", type=float, default=600.0)

@@ -11,7 +11,7 @@ import itertools
 import numpy as np
 from numpy.typing import NDArray
 
-from margotree.engines.node import solve_node
+from margotree.engines.node import LARGE, solve_node
 from margotree.problem import Problem, tie
 from margotree.problem.problem import FloatArray
 
@@ -43,14 +43,16 @@ def leave_band(problem: Problem, t: int, rows: NDArray[np.int64], w: FloatArray,
     """A hyperplane on the same features with no sample of ``rows`` in its band; the given one if it has none.
 
     The samples in the band are placed left or right by hard rows and the node is solved again, in several ways; the
-    cheapest is taken.  Shifting ``b`` alone always works and is the last resort.
+    cheapest is taken.  Shifting ``b`` alone always works and is the last resort, and the only one for many samples.
     """
     caught = np.flatnonzero(in_band(problem, w, b, rows))
     if not len(caught):
         return w, b
     planes = [_shifted(problem, t, rows, w, b)]
-    # Without features there is nothing but the offset to move.
-    for sides in _ways(problem, rows, w, b, caught) if np.any(w) else []:
+    if len(rows) > LARGE:
+        planes += [(np.zeros_like(w), 1.0), (np.zeros_like(w), -1.0)]
+    # Without features there is nothing but the offset to move; among many samples a turned hyperplane catches others.
+    for sides in _ways(problem, rows, w, b, caught) if np.any(w) and len(rows) <= LARGE else []:
         plane = _placed(problem, t, rows, w, sides)
         if plane is not None:
             planes.append(plane)

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from margotree.engines.band import leave_band, right_of
 from margotree.engines.base import Answer, Engine
 from margotree.engines.kernels.jit import compiling
-from margotree.engines.node import solve_node
+from margotree.engines.node import solve_large, solve_node
 from margotree.engines.subset import best_subset
 from margotree.engines.tiny import tiny_problem
 from margotree.engines.watch import Watch
@@ -79,7 +79,9 @@ class LocalSVM(Engine):
 def _compile(model: str) -> None:
     """Train a tiny tree, so that everything is compiled or loaded from the cache."""
     with compiling():
-        LocalSVM().search(tiny_problem(model), Watch(), None)
+        tiny = tiny_problem(model)
+        LocalSVM().search(tiny, Watch(), None)
+        solve_large(tiny.X, tiny.y, tiny.weight)
 
 
 def fit_node(problem: Problem, t: int, rows: NDArray[np.int64], watch: Watch) -> NodeFit:

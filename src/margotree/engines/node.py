@@ -8,13 +8,15 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from margotree.engines.kernels import pivot
+from margotree.engines.kernels import pivot, smooth
 from margotree.engines.kernels.jit import raising
 from margotree.engines.kernels.state import VALUE, B, NodeState, add_item, new_state
 from margotree.problem.problem import FloatArray
 
 _TOLERANCES = (1e-7, 1e-9, 1e-11)
 _GAP = 1e-10
+#: Beyond so many samples Newton's method takes over, to this accuracy.
+LARGE, _LARGE_GAP = 2000, 1e-7
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -50,6 +52,8 @@ def solve_node(
     sides = np.zeros(len(y), np.int8) if side is None else np.asarray(side, np.int8)
     if one_sided := _one_class(X, y, sides):
         return one_sided
+    if len(y) > LARGE and max_weight is None and not np.any(sides):
+        return solve_large(X, y, cost, time_limit)
     centre = X.mean(axis=0)
     state = _cold_start(X - centre, y, cost, sides, (inner, eps + inner), max_weight)
     out_of_reach = 1e13 + 1e6 * float(np.sum(cost))
@@ -63,6 +67,20 @@ def solve_node(
     value = 0.5 * float(w @ w) + float(cost @ hinge)
     found = NodeSolution(w=w, b=b, value=value, bound=min(bound, value), feasible=outcome == pivot.OPTIMAL)
     return _or_no_split(found, y, cost) if outcome == pivot.STALLED and not np.any(sides) else found
+
+
+def solve_large(X: FloatArray, y: FloatArray, cost: FloatArray, time_limit: float = math.inf) -> NodeSolution:
+    """The same without hard rows, for many samples: Newton's method passes over them a few dozen times in all, where
+    pivots would pass over them once for each."""
+    centre = X.mean(axis=0)
+    theta, flag = np.zeros(X.shape[1] + 1), np.zeros(1)
+    with raising(flag, time_limit):
+        bound, _ = smooth.solve_plain(np.ascontiguousarray((X - centre).T), y, cost, theta, _LARGE_GAP, flag)
+    w = theta[:-1]
+    b = float(theta[-1] - w @ centre)
+    value = 0.5 * float(w @ w) + float(cost @ np.maximum(0.0, 1.0 - y * (X @ w + b)))
+    found = NodeSolution(w=w, b=b, value=value, bound=min(bound, value), feasible=True)
+    return _or_no_split(found, y, cost)
 
 
 def _or_no_split(found: NodeSolution, y: FloatArray, cost: FloatArray) -> NodeSolution:

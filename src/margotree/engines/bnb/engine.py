@@ -14,10 +14,11 @@ import numpy as np
 from margotree.engines.base import Answer, Engine
 from margotree.engines.bnb.improve import improve
 from margotree.engines.bnb.margot import MargotBrancher, Tactics, merge_duplicates
-from margotree.engines.bnb.menu import count_supports, make_menus
+from margotree.engines.bnb.menu import count_supports
 from margotree.engines.bnb.search import Brancher, Search
 from margotree.engines.bnb.sparse import SparseBrancher, SparseTactics
 from margotree.engines.kernels.jit import compiling
+from margotree.engines.node import LARGE, solve_large
 from margotree.engines.tiny import tiny_problem
 from margotree.engines.watch import Watch
 from margotree.problem import Problem, Splits, TrainingProblem, evaluate
@@ -46,7 +47,7 @@ class BranchAndBound(Engine):
     def refuses(self, problem: Problem) -> str | None:
         if problem.max_weight is not None:
             return "bnb does not bound weights (max_weight)"
-        if problem.budget is not None and count_supports(problem) > _MOST_SUPPORTS:
+        if problem.model == "hfs" and count_supports(problem) > _MOST_SUPPORTS:
             return f"bnb lists the supports of a node, and here they are more than {_MOST_SUPPORTS}"
         return super().refuses(problem)
 
@@ -74,7 +75,7 @@ class BranchAndBound(Engine):
         )
 
     def _plain(self, problem: Problem, first: Splits, watch: Watch) -> tuple[Splits, Brancher]:
-        brancher = MargotBrancher(problem, self.tactics)
+        brancher = MargotBrancher(problem, self.tactics, least=_least(problem, watch))
         if self.tactics.improve:
             starts = [first, trivial_tree(problem)]
             first = improve(brancher, starts, watch.part(_IMPROVE_SHARE * watch.remaining))
@@ -82,8 +83,14 @@ class BranchAndBound(Engine):
 
     def _sparse(self, problem: Problem, first: Splits, gap: float) -> tuple[Splits, Brancher]:
         first = min(first, trivial_tree(problem), key=lambda tree: allowed_value(problem, tree))
-        menus = make_menus(problem, allowed_value(problem, first))
-        return first, SparseBrancher(problem, menus, self.sparse, gap)
+        return first, SparseBrancher(problem, allowed_value(problem, first), self.sparse, gap)
+
+
+def _least(problem: Problem, watch: Watch) -> float:
+    """A first bound where samples are so many that the search may not get to one: the root split by itself."""
+    if problem.n_samples <= LARGE:
+        return 0.0
+    return solve_large(problem.X, problem.y, problem.C[0] * problem.weight, _IMPROVE_SHARE * watch.remaining).bound
 
 
 def _binding(problem: Problem) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -35,15 +35,16 @@ class Tactics:
 class MargotBrancher:
     """Makes records and workers for one problem without budgets."""
 
-    def __init__(self, problem: Problem, tactics: Tactics | None = None) -> None:
+    def __init__(self, problem: Problem, tactics: Tactics | None = None, least: float = 0.0) -> None:
         self.problem = problem
+        self.least = least  # a bound known beforehand
         self.tactics = tactics or Tactics()
         self.centre = problem.X.mean(axis=0)
         self.X = np.ascontiguousarray(problem.X - self.centre)
         self.cost = np.outer(problem.C, problem.weight)
 
     def root(self) -> Record:
-        return self.record(np.zeros(len(self.X), np.int64))
+        return replace(self.record(np.zeros(len(self.X), np.int64)), bound=self.least)
 
     def record(self, place: NDArray[np.int64]) -> Record:
         """The search node in which sample ``i`` is known to reach tree node ``place[i]``, to be solved from cold."""

@@ -24,17 +24,26 @@ class Menu:
     price: FloatArray
 
 
-def make_menus(problem: Problem, limit: float) -> list[Menu]:
-    """For every tree node all supports that can belong to a tree of value below ``limit``."""
-    menus: dict[tuple[int, int, float], Menu] = {}
-    return [menus.setdefault(key, _menu(problem.n_features, *key)) for key in _keys(problem, limit)]
+def make_menus(problem: Problem, limit: float, most: int) -> list[Menu | None]:
+    """For every tree node all supports that can belong to a tree of value below ``limit``.
+
+    None where features have a price and there are more than ``most``.
+    """
+    menus: dict[tuple[int, int, float], Menu | None] = {}
+    for key in _keys(problem, limit):
+        if key not in menus:
+            long = problem.alpha is not None and _length(problem.n_features, key) > most
+            menus[key] = None if long else _menu(problem.n_features, *key)
+    return [menus[key] for key in _keys(problem, limit)]
 
 
-def count_supports(problem: Problem, limit: float = math.inf) -> int:
+def count_supports(problem: Problem) -> int:
     """The length of the longest menu."""
-    return max(
-        sum(math.comb(problem.n_features, k) for k in range(low, high + 1)) for low, high, _ in _keys(problem, limit)
-    )
+    return max(_length(problem.n_features, key) for key in _keys(problem, math.inf))
+
+
+def _length(n: int, key: tuple[int, int, float]) -> int:
+    return sum(math.comb(n, k) for k in range(key[0], key[1] + 1))
 
 
 def _keys(problem: Problem, limit: float) -> list[tuple[int, int, float]]:

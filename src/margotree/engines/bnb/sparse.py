@@ -14,9 +14,10 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from margotree.engines.bnb.kernels import refine as supports
+from margotree.engines.bnb.fronts import Chooser, Front, Grower, Lister
 from margotree.engines.bnb.kernels import scout
-from margotree.engines.bnb.menu import Menu
+from margotree.engines.bnb.kernels.refine import Samples
+from margotree.engines.bnb.menu import Menu, make_menus
 from margotree.engines.bnb.search import CUTOFF, STOP, Dive, Record
 from margotree.engines.polish import polish
 from margotree.problem import Problem, Splits, evaluate
@@ -28,8 +29,6 @@ Index = NDArray[np.int64]
 _ACCURACY, _OF_GAP = 2e-6, 0.02
 #: A settled node's tree must come out at its bound up to so many times that, or the node stays on the books.
 _SETTLED = 10.0
-#: Supports solved for one tree node at one search node, at most.
-_MOST = np.int64(1_000_000)
 #: Codes are kept for features with at most so many values.
 _LEVELS = 16
 
@@ -40,27 +39,12 @@ class SparseTactics:
 
     candidates: int = 12
     steps: int = 100
-    #: Share of the steps at which the routing at hand is completed to a tree.
+    #: At one in so many steps the routing at hand is completed to a tree.
     complete: int = 10
-
-
-@dataclass(frozen=True, kw_only=True, eq=False)
-class Front:
-    """What is left of a menu: supports by number, lower bounds, and the hyperplane of the least one."""
-
-    ids: Index
-    lb: FloatArray
-    at: int
-    theta: FloatArray
-    exact: bool
-
-    @property
-    def bound(self) -> float:
-        return float(self.lb[self.at])
-
-    @property
-    def support(self) -> int:
-        return int(self.ids[self.at])
+    #: Priced supports are listed up to so many; beyond, they are grown.
+    listed: int = 600
+    #: Candidates solved of a node whose supports are grown, at one search node.
+    grown: int = 40
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -76,38 +60,46 @@ class Partial:
 
 
 class SparseBrancher:
-    """Makes records and workers for one problem with feature budgets."""
+    """Makes records and workers for one problem with feature budgets; ``limit`` is the value of a known tree."""
 
     def __init__(
-        self, problem: Problem, menus: list[Menu], tactics: SparseTactics | None = None, gap: float = 1e-4
+        self,
+        problem: Problem,
+        limit: float = math.inf,
+        tactics: SparseTactics | None = None,
+        gap: float = 1e-4,
     ) -> None:
         self.problem = problem
-        self.tol = min(_ACCURACY, max(_OF_GAP * gap, 1e-11))
         self.tactics = tactics or SparseTactics()
-        self.menus = menus
-        self.centre = problem.X.mean(axis=0)
-        X = problem.X - self.centre
+        self.tol = min(_ACCURACY, max(_OF_GAP * gap, 1e-11))
+        self.menus = make_menus(problem, limit, self.tactics.listed)
         code, levels = _codes(problem.X)
-        self.samples = supports.Samples(
-            np.ascontiguousarray(X.T), np.array(problem.y), np.outer(problem.C, problem.weight), code, levels
+        self.samples = Samples(
+            np.ascontiguousarray((problem.X - problem.X.mean(axis=0)).T),
+            np.array(problem.y),
+            np.outer(problem.C, problem.weight),
+            code,
+            levels,
         )
         self.last = problem.n_nodes // 2
 
     def root(self) -> Record:
-        fronts = tuple(
-            Front(
-                ids=np.arange(len(menu.size)),
-                lb=menu.price.copy(),
-                at=int(np.argmin(menu.price)),
-                theta=np.zeros(menu.cols.shape[1] + 1),
-                exact=False,
-            )
-            for menu in self.menus
-        )
+        fronts = tuple(chooser.front() for chooser in self.choosers(np.zeros((2, 2))))
         return pack(Partial(place=np.zeros(self.problem.n_samples, np.int64), fronts=fronts), 0.0)
 
     def worker(self) -> SparseWorker:
         return SparseWorker(self)
+
+    def choosers(self, work: FloatArray) -> list[Chooser]:
+        """One for every tree node, for one thread."""
+        return [self._chooser(t, menu, work) for t, menu in enumerate(self.menus)]
+
+    def _chooser(self, t: int, menu: Menu | None, work: FloatArray) -> Chooser:
+        if menu is not None:
+            return Lister(self.samples, t, menu, self.problem.eps, self.tol, work)
+        assert self.problem.budget is not None and self.problem.alpha is not None
+        budget, alpha = int(self.problem.budget[t]), float(self.problem.alpha[t])
+        return Grower(self.samples, t, budget, alpha, self.problem.eps, self.tol, self.tactics.grown, work)
 
 
 def pack(partial: Partial, bound: float, parent: Partial | None = None) -> Record:
@@ -118,8 +110,8 @@ def pack(partial: Partial, bound: float, parent: Partial | None = None) -> Recor
     for mine, theirs in zip(partial.fronts, shared, strict=True):
         if theirs is None or mine.lb is not theirs.lb:
             size += mine.lb.nbytes
-        if theirs is None or mine.ids is not theirs.ids:
-            size += mine.ids.nbytes
+        if theirs is None or mine.items is not theirs.items:
+            size += mine.items.nbytes
     return Record(bound=bound, data=data, size=size)
 
 
@@ -147,17 +139,9 @@ class SparseWorker:
         self.problem = brancher.problem
         self.samples = brancher.samples
         self.eps = self.problem.eps
-        widest = max(menu.cols.shape[1] for menu in brancher.menus)
-        self.tables = [
-            supports.Table(
-                menu.cols,
-                menu.size,
-                menu.price,
-                np.zeros((len(menu.size), menu.cols.shape[1] + 1)),
-                np.zeros(len(menu.size), np.int8),
-            )
-            for menu in brancher.menus
-        ]
+        self.work = np.zeros((2, 2))
+        self.choosers = brancher.choosers(self.work)
+        widest = self.problem.n_features
         T = self.problem.n_nodes
         self.planes = scout.Planes(
             np.zeros((T, widest), np.int64),
@@ -168,7 +152,6 @@ class SparseWorker:
         )
         self.h = np.zeros((T, self.problem.n_samples))
         self.sides = np.zeros((2, self.problem.n_samples), np.int8)
-        self.work = np.zeros((2, 2))
         self.turn = 0
 
     def stop(self) -> None:
@@ -209,31 +192,18 @@ class SparseWorker:
 
     # -- bounds ----------------------------------------------------------------------------------------------------
 
-    def _solve(self, now: Partial, cutoff: float) -> Partial:
-        """Bring the least support of every tree node up to date, or stop once the bound passes the cut-off."""
+    def _solve(self, now: Partial, cutoff: float, thorough: bool = False) -> Partial:
+        """Bring the least candidate of every tree node up to date, or stop once the bound passes the cut-off."""
         fronts = list(now.fronts)
-        for t in range(len(fronts)):
+        for t, chooser in enumerate(self.choosers):
             total = sum(front.bound for front in fronts)
             if total >= cutoff:
                 break
             if not fronts[t].exact:
-                fronts[t] = self._refine(fronts[t], t, now.place, cutoff - total + fronts[t].bound)
+                members, side = self._members(now.place, t)
+                target = cutoff - total + fronts[t].bound
+                fronts[t] = chooser.refine(fronts[t], members, side, target, thorough)
         return replace(now, fronts=tuple(fronts))
-
-    def _refine(self, front: Front, t: int, place: Index, target: float) -> Front:
-        members, side = self._members(place, t)
-        lb = front.lb.copy()
-        at, done = supports.refine(
-            self.samples, np.int64(t), members, side, self.eps, self.tables[t], front.ids, lb, target,
-            self.brancher.tol, _MOST, self.work,
-        )  # fmt: skip
-        exact = done >= 0 and lb[at] < target
-        theta = self.tables[t].theta[front.ids[at]].copy()
-        keep = lb < target
-        ids = front.ids
-        if np.count_nonzero(keep) < 0.8 * len(lb) and keep[at]:
-            ids, lb, at = ids[keep], lb[keep], int(np.count_nonzero(keep[:at]))
-        return Front(ids=ids, lb=lb, at=int(at), theta=theta, exact=exact)
 
     def _members(self, place: Index, t: int) -> tuple[Index, FloatArray]:
         """The samples known to reach ``t`` and the side each must go to (0: not known)."""
@@ -254,13 +224,12 @@ class SparseWorker:
     def _show(self, now: Partial) -> None:
         """Lay out the hyperplanes at hand for the compiled code."""
         planes = self.planes
-        for t, front in enumerate(now.fronts):
-            table = self.tables[t]
-            d = int(table.size[front.support])
-            planes.size[t] = d
-            planes.cols[t, :d] = table.cols[front.support, :d]
-            planes.theta[t, : d + 1] = front.theta[: d + 1]
-            planes.one[t] = len(front.ids) == 1
+        for t, (front, chooser) in enumerate(zip(now.fronts, self.choosers, strict=True)):
+            columns = chooser.columns(front)
+            planes.size[t] = len(columns)
+            planes.cols[t, : len(columns)] = columns
+            planes.theta[t, : len(columns) + 1] = chooser.coefficients(front)
+            planes.one[t] = len(front.lb) == 1
         planes.arrived[:] = 0
         at = now.place
         while True:
@@ -277,25 +246,38 @@ class SparseWorker:
         """The search nodes below this one; or, where it is settled, the trees it stands for."""
         for t in range(self.brancher.last):
             front = now.fronts[t]
-            if len(front.ids) > 1:
+            if len(front.lb) > 1:
                 return self._peel(now, t, cutoff), None
         narrow = self.eps / math.sqrt(2.0 * max(cutoff, 1e-300)) * 0.999 if math.isfinite(cutoff) else 0.0
-        i, t, _ = scout.scout(
+        i = scout.scout(
             self.samples, self.planes, self.h, now.place, self.eps, cutoff - now.bound, narrow,
-            np.int64(self.brancher.tactics.candidates), self.sides,
+            np.int64(self.brancher.tactics.candidates),
         )  # fmt: skip
-        if i < 0:
-            return [], self._settled(now)
+        if i >= 0:
+            return self._both_sides(now, int(i), narrow, cutoff), None
+        if not all(front.exact for front in now.fronts):
+            better = self._solve(now, cutoff, thorough=True)
+            if better.bound > now.bound or all(front.exact for front in better.fronts):
+                return [better], None
+        return [], self._settled(now)
+
+    def _both_sides(self, now: Partial, i: int, narrow: float, cutoff: float) -> list[Partial]:
+        """The search nodes with sample ``i`` sent left and right, as far as they are possible and open."""
+        possible = scout.sides_after(self.samples, self.planes, now.place, np.int64(i), narrow, self.sides)
+        t = now.place[i]
         children = []
         for way in range(2):
-            place = now.place.copy()
-            sides = self.sides[way]
-            moved = (place == t) & (sides > 0)
-            place[moved] = 2 * t + sides[moved]
-            child = self._placed(now, place, narrow, cutoff)
-            if child is not None:
-                children.append(self._solve(child, cutoff))
-        return children, None
+            if possible[way]:
+                place = now.place.copy()
+                sides = self.sides[way]
+                moved = (place == t) & (sides > 0)
+                place[moved] = 2 * t + sides[moved]
+                child = self._placed(now, place, narrow)
+                if child is not None:
+                    child = self._solve(child, cutoff)
+                    if child.bound < cutoff:
+                        children.append(child)
+        return children
 
     def _peel(self, now: Partial, t: int, cutoff: float) -> list[Partial]:
         """One search node for every support of an upper node that is still in the race."""
@@ -303,14 +285,11 @@ class SparseWorker:
         rest = now.bound - front.bound
         found = []
         for p in np.flatnonzero(rest + front.lb < cutoff):
-            exact = front.exact and p == front.at
-            one = Front(ids=front.ids[p : p + 1], lb=front.lb[p : p + 1], at=0, theta=front.theta, exact=exact)
-            fronts = (*now.fronts[:t], one, *now.fronts[t + 1 :])
-            found.append(replace(now, fronts=fronts))
+            found.append(replace(now, fronts=(*now.fronts[:t], front.one(int(p)), *now.fronts[t + 1 :])))
         found.sort(key=lambda c: c.bound)
         return [self._solve(found[0], cutoff), *found[1:]] if found else []
 
-    def _placed(self, now: Partial, place: Index, narrow: float, cutoff: float) -> Partial | None:
+    def _placed(self, now: Partial, place: Index, narrow: float) -> Partial | None:
         """The search node with more samples placed, and all that follows; None if it is impossible."""
         if not scout.settle_sides(self.samples, self.planes, place, narrow):
             return None
@@ -360,9 +339,8 @@ class SparseWorker:
         """The best tree with this routing on the supports at hand."""
         T = self.problem.n_nodes
         mask = np.zeros((T, self.problem.n_features), bool)
-        for t, front in enumerate(now.fronts):
-            d = int(self.tables[t].size[front.support])
-            mask[t, self.tables[t].cols[front.support, :d]] = True
+        for t, (front, chooser) in enumerate(zip(now.fronts, self.choosers, strict=True)):
+            mask[t, chooser.rounded(front)] = True
         return polish(self.problem, node, mask)
 
     def _complete(self, now: Partial, shared: FloatArray) -> list[Splits]:

@@ -1,10 +1,14 @@
-"""SVMs on few features, by Newton's method on a smoothed hinge loss.
+"""SVMs by Newton's method on a smoothed hinge loss, on few features or with a price on features.
 
 The loss ``max(0, s)`` of ``s = 1 - y h`` is rounded off over a width ``delta`` that shrinks from stage to stage.  At a
 smoothed optimum the slopes of the losses are a feasible point of the exact dual, so every stage gives a valid lower
 bound, and the last one the value to many digits.  The work of a step grows with the samples and not with their number
 of kinks, which is what makes thousands of supports affordable.  Rows that must lie on one side are penalised by an
 uncapped parabola, whose slope is their multiplier.
+
+A feature with a price ``lam > 0`` may be used in part: its ``w^2 / 2`` becomes the perspective relaxation of
+``w^2 / 2 + lam [w != 0]``, which is ``r |w|`` below ``r = sqrt(2 lam)`` and exact above.  The kink at 0 is rounded off
+with the same width.
 """
 
 from __future__ import annotations
@@ -14,7 +18,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from margotree.engines.kernels.jit import inner
+from margotree.engines.kernels.jit import inner, kernel
 
 F8 = NDArray[np.float64]
 
@@ -63,13 +67,18 @@ def margins(small: Small, cols: NDArray[np.int64], theta: F8, eps: float) -> Non
 
 
 @inner()
-def slopes(small: Small, cols: NDArray[np.int64], theta: F8, delta: float, hard: float, grad: F8, H: F8) -> float:
+def slopes(
+    small: Small, cols: NDArray[np.int64], lam: F8, theta: F8, delta: float, hard: float, grad: F8, H: F8
+) -> float:
     """Gradient and Hessian of the smoothed value; returns the largest curvature of a single loss in ``b``."""
     d = cols.size
+    x = np.empty(d)
     for r in range(d + 1):
-        grad[r] = theta[r] if r < d else 0.0
+        grad[r] = pull(theta[r], lam[r], delta) if r < d else 0.0
         for q in range(d + 1):
-            H[r, q] = 1.0 if r == q and r < d else 0.0
+            H[r, q] = 0.0
+        if r < d:
+            H[r, r] = bend(theta[r], lam[r], delta)
     bent = 0.0
     for i in range(small.y.size):
         mu = 0.0
@@ -89,16 +98,58 @@ def slopes(small: Small, cols: NDArray[np.int64], theta: F8, delta: float, hard:
             continue
         grad[d] -= mu
         for r in range(d):
-            grad[r] -= mu * small.X[cols[r], i]
+            x[r] = small.X[cols[r], i]
+            grad[r] -= mu * x[r]
         if kappa > 0.0:
             bent = max(bent, kappa)
             H[d, d] += kappa
             for r in range(d):
-                x = kappa * small.X[cols[r], i]
-                H[d, r] += x
+                z = kappa * x[r]
+                H[d, r] += z
                 for q in range(r + 1):
-                    H[r, q] += x * small.X[cols[q], i]
+                    H[r, q] += z * x[q]
     return bent
+
+
+@inner()
+def pull(w: float, lam: float, delta: float) -> float:
+    """Slope of a feature's smoothed penalty."""
+    if lam == 0.0:
+        return w
+    r = np.sqrt(2.0 * lam)
+    size = abs(w)
+    if size >= r:
+        return w
+    if size >= delta * r:
+        return r if w > 0 else -r
+    return w / delta
+
+
+@inner()
+def bend(w: float, lam: float, delta: float) -> float:
+    """Curvature of a feature's smoothed penalty; a trace of it where the penalty is straight."""
+    if lam == 0.0:
+        return 1.0
+    r = np.sqrt(2.0 * lam)
+    size = abs(w)
+    if size >= r:
+        return 1.0
+    return 1e-6 if size >= delta * r else 1.0 / delta
+
+
+@inner()
+def penalty(w: float, lam: float) -> float:
+    """What a weight costs, with the features it is made of used in part."""
+    if lam == 0.0:
+        return 0.5 * w * w
+    r = np.sqrt(2.0 * lam)
+    return 0.5 * w * w + lam if abs(w) >= r else r * abs(w)
+
+
+@inner()
+def worth(g: float, lam: float) -> float:
+    """What a feature takes from the dual: the penalty's conjugate."""
+    return max(0.0, 0.5 * g * g - lam)
 
 
 @inner()
@@ -127,9 +178,11 @@ def solve_step(H: F8, grad: F8, step: F8) -> None:
 
 
 @inner()
-def slope_along(small: Small, t: float, delta: float, hard: float, w_dw: float, dw_dw: float) -> float:
+def slope_along(small: Small, lam: F8, theta: F8, step: F8, t: float, delta: float, hard: float) -> float:
     """Derivative of the smoothed value along the step, at a share ``t`` of it."""
-    total = w_dw + t * dw_dw
+    total = 0.0
+    for r in range(lam.size):
+        total += step[r] * pull(theta[r] + t * step[r], lam[r], delta)
     for i in range(small.y.size):
         s = small.s[i] + t * small.ds[i]
         if s > 0.0:
@@ -142,7 +195,7 @@ def slope_along(small: Small, t: float, delta: float, hard: float, w_dw: float, 
 
 @inner()
 def line_search(
-    small: Small, cols: NDArray[np.int64], theta: F8, step: F8, delta: float, hard: float, start: float
+    small: Small, cols: NDArray[np.int64], lam: F8, theta: F8, step: F8, delta: float, hard: float, start: float
 ) -> float:
     """How far to go along the step: to where the derivative is a small share of what it was at the ``start``."""
     k = small.y.size
@@ -157,20 +210,15 @@ def line_search(
         dh = small.ds[i]
         small.ds[i] = -small.y[i] * dh
         small.dg[i] = -small.side[i] * dh
-    w_dw = 0.0
-    dw_dw = 0.0
-    for r in range(d):
-        w_dw += theta[r] * step[r]
-        dw_dw += step[r] * step[r]
     good = _LEVEL * abs(start)
     low, f_low = 0.0, start
     high = 1.0
-    f_high = slope_along(small, high, delta, hard, w_dw, dw_dw)
+    f_high = slope_along(small, lam, theta, step, high, delta, hard)
     tries = 0
     while f_high < -good and tries < _SEARCH:
         low, f_low = high, f_high
         high *= 4.0
-        f_high = slope_along(small, high, delta, hard, w_dw, dw_dw)
+        f_high = slope_along(small, lam, theta, step, high, delta, hard)
         tries += 1
     if f_high <= good:
         return high
@@ -180,7 +228,7 @@ def line_search(
         share = f_low / (f_low - f_high)
         share = min(max(share, 0.05), 0.95)
         t = low + share * (high - low)
-        f = slope_along(small, t, delta, hard, w_dw, dw_dw)
+        f = slope_along(small, lam, theta, step, t, delta, hard)
         if abs(f) <= good:
             return t
         if f < 0.0:
@@ -191,7 +239,7 @@ def line_search(
 
 
 @inner()
-def dual_value(small: Small, cols: NDArray[np.int64], delta: float, hard: float, eps: float, w: F8) -> float:
+def dual_value(small: Small, cols: NDArray[np.int64], lam: F8, delta: float, hard: float, eps: float, w: F8) -> float:
     """Exact dual value of the losses' slopes, balanced on one member; -inf if no member can balance them."""
     d = cols.size
     k = small.y.size
@@ -209,9 +257,9 @@ def dual_value(small: Small, cols: NDArray[np.int64], delta: float, hard: float,
             space = nu if small.y[i] * balance > 0.0 else small.cost[i] - nu
             # Prefer members near the margin: moving their multiplier is almost free.
             if space >= abs(balance):
-                worth = 1.0 / (1e-12 + abs(small.s[i] - 0.5 * delta))
-                if worth > room:
-                    room = worth
+                near = 1.0 / (1e-12 + abs(small.s[i] - 0.5 * delta))
+                if near > room:
+                    room = near
                     who = i
         if who < 0:
             return -np.inf
@@ -225,24 +273,24 @@ def dual_value(small: Small, cols: NDArray[np.int64], delta: float, hard: float,
         mu = small.y[i] * nu
         total += nu
         if small.g[i] > 0.0:
-            lam = hard / delta * small.g[i]
-            mu += small.side[i] * lam
+            held = hard / delta * small.g[i]
+            mu += small.side[i] * held
             if small.side[i] < 0:
-                total += lam * eps
+                total += held * eps
         if mu != 0.0:
             for r in range(d):
                 w[r] += mu * small.X[cols[r], i]
-    norm = 0.0
+    taken = 0.0
     for r in range(d):
-        norm += w[r] * w[r]
-    return total - 0.5 * norm - 1e-13 * (total + norm)
+        taken += worth(w[r], lam[r])
+    return total - taken - 1e-13 * (total + taken)
 
 
 @inner()
-def primal_value(small: Small, cols: NDArray[np.int64], theta: F8) -> float:
+def primal_value(small: Small, lam: F8, theta: F8) -> float:
     total = 0.0
-    for r in range(cols.size):
-        total += 0.5 * theta[r] * theta[r]
+    for r in range(lam.size):
+        total += penalty(theta[r], lam[r])
     for i in range(small.y.size):
         if small.s[i] > 0.0:
             total += small.cost[i] * small.s[i]
@@ -251,31 +299,49 @@ def primal_value(small: Small, cols: NDArray[np.int64], theta: F8) -> float:
 
 @inner()
 def small_svm(
-    small: Small, cols: NDArray[np.int64], theta: F8, eps: float, target: float, tol: float, warm: bool
+    small: Small,
+    cols: NDArray[np.int64],
+    lam: F8,
+    theta: F8,
+    eps: float,
+    target: float,
+    tol: float,
+    warm: bool,
+    flag: F8,
 ) -> tuple[float, bool]:
     """Lower bound on the SVM value on features ``cols``, and whether it is within ``tol`` of it or at least ``target``.
 
-    ``theta`` holds the weights and the offset: a first guess where ``warm``, the solution on return.
+    ``lam`` holds the features' prices, 0 for those that are used anyway; ``theta`` the weights and the offset: a first
+    guess where ``warm``, the solution on return.  Another thread may set ``flag[0]`` to stop the work early.
     """
     if warm:
-        bound, done = _stages(small, cols, theta, eps, target, tol, _WARM, _SHRINK)
-        if done:
-            return bound, True
+        bound, done = _stages(small, cols, lam, theta, eps, target, tol, _WARM, _SHRINK, flag)
+        if done or flag[0] != 0.0:
+            return bound, done
     for r in range(theta.size):
         theta[r] = 0.0
-    bound, done = _stages(small, cols, theta, eps, target, tol, _COLD, _SHRINK)
-    if not done:
+    bound, done = _stages(small, cols, lam, theta, eps, target, tol, _COLD, _SHRINK, flag)
+    if not done and flag[0] == 0.0:
         # Rare: from wide to narrow in small steps.
         for r in range(theta.size):
             theta[r] = 0.0
-        again, done = _stages(small, cols, theta, eps, target, tol, 100.0 * _COLD, 0.5)
+        again, done = _stages(small, cols, lam, theta, eps, target, tol, 100.0 * _COLD, 0.5, flag)
         bound = max(bound, again)
     return bound, done
 
 
 @inner()
 def _stages(
-    small: Small, cols: NDArray[np.int64], theta: F8, eps: float, target: float, tol: float, delta: float, shrink: float
+    small: Small,
+    cols: NDArray[np.int64],
+    lam: F8,
+    theta: F8,
+    eps: float,
+    target: float,
+    tol: float,
+    delta: float,
+    shrink: float,
+    flag: F8,
 ) -> tuple[float, bool]:
     """Solve for narrower and narrower widths, from ``delta``."""
     d = cols.size
@@ -294,7 +360,9 @@ def _stages(
     while True:
         margins(small, cols, theta, eps)
         for _ in range(_STEPS):
-            if slopes(small, cols, theta, delta, hard, grad, H) == 0.0:
+            if flag[0] != 0.0:
+                return bound, False
+            if slopes(small, cols, lam, theta, delta, hard, grad, H) == 0.0:
                 H[d, d] = mean / delta
             size = 0.0
             for r in range(d + 1):
@@ -307,49 +375,62 @@ def _stages(
                 start += grad[r] * step[r]
             if start >= 0.0:
                 break
-            t = line_search(small, cols, theta, step, delta, hard, start)
+            t = line_search(small, cols, lam, theta, step, delta, hard, start)
             for r in range(d + 1):
                 theta[r] += t * step[r]
             for i in range(small.y.size):
                 small.s[i] += t * small.ds[i]
                 small.g[i] += t * small.dg[i]
-        bound = max(bound, dual_value(small, cols, delta, hard, eps, w))
+        bound = max(bound, dual_value(small, cols, lam, delta, hard, eps, w))
         if bound >= target:
             return bound, True
         far = 0.0
         for i in range(small.y.size):
             far = max(far, small.g[i])
-        value = primal_value(small, cols, theta)
+        value = primal_value(small, lam, theta)
         if value - bound <= tol * (1e-6 * total + abs(value)) and far <= 1e-9 + 1e-3 * eps:
             return bound, True
         if delta * shrink < _LAST:
             return bound, False
-        follow(small, cols, theta, delta, hard, delta * shrink, step)
+        follow(small, cols, lam, theta, delta, hard, delta * shrink, step)
         delta *= shrink
 
 
 @inner()
-def follow(small: Small, cols: NDArray[np.int64], theta: F8, delta: float, hard: float, to: float, step: F8) -> None:
+def follow(
+    small: Small, cols: NDArray[np.int64], lam: F8, theta: F8, delta: float, hard: float, to: float, step: F8
+) -> None:
     """Move the solution of one width to that of the next: the path between them is straight while no kink is met."""
     d = cols.size
     grad = np.empty(d + 1)
     H = np.empty((d + 1, d + 1))
-    if slopes(small, cols, theta, delta, hard, grad, H) == 0.0:
+    if slopes(small, cols, lam, theta, delta, hard, grad, H) == 0.0:
         return
     for r in range(d + 1):
         grad[r] = 0.0
     for i in range(small.y.size):
         s = small.s[i]
-        pull = 0.0
+        drawn = 0.0
         if s > 0.0 and s < delta:
-            pull = small.cost[i] * s * small.y[i]
+            drawn = small.cost[i] * s * small.y[i]
         if small.g[i] > 0.0:
-            pull += hard * small.g[i] * small.side[i]
-        if pull != 0.0:
-            pull *= (to - delta) / (delta * delta)
-            grad[d] += pull
+            drawn += hard * small.g[i] * small.side[i]
+        if drawn != 0.0:
+            drawn *= (to - delta) / (delta * delta)
+            grad[d] += drawn
             for r in range(d):
-                grad[r] += pull * small.X[cols[r], i]
+                grad[r] += drawn * small.X[cols[r], i]
+    for r in range(d):
+        if lam[r] > 0.0 and abs(theta[r]) < delta * np.sqrt(2.0 * lam[r]):
+            grad[r] -= theta[r] * (to - delta) / (delta * delta)
     solve_step(H, grad, step)
     for r in range(d + 1):
         theta[r] += step[r]
+
+
+@kernel()
+def solve_plain(X: F8, y: F8, cost: F8, theta: F8, tol: float, flag: F8) -> tuple[float, bool]:
+    """The SVM of all samples on all features (one a row of ``X``): lower bound, and whether it is within ``tol``."""
+    k, n = y.size, X.shape[0]
+    small = Small(X, y, cost, np.zeros(k), np.empty(k), np.empty(k), np.empty(k), np.empty(k))
+    return small_svm(small, np.arange(n), np.zeros(n), theta, 0.0, np.inf, tol, False, flag)

@@ -18,6 +18,10 @@ F8 = NDArray[np.float64]
 I8 = NDArray[np.int64]
 
 
+#: How far behind the best support, as a share of the way to the target, others are solved.
+AHEAD = 0.3
+
+
 class Table(NamedTuple):
     """All supports a tree node may use, and the last hyperplane found on each (by one thread)."""
 
@@ -62,6 +66,31 @@ def refine(
         p = least(lb)
         settle_one_class(samples, table, ids[p], members)
         return p, 0
+    small = gather(samples, t, members, side)
+    fresh = np.zeros(ids.size, np.int8)
+    best = target
+    done = 0
+    while True:
+        p = least(lb)
+        if lb[p] >= target or fresh[p] == 1:
+            return p, done
+        if fresh[p] == 2:
+            return p, -done - 1
+        if done >= most or work[1, 1] != 0.0:
+            return p, -done - 1
+        # A support behind the best so far need not be known exactly, only to be well behind it.
+        goal = min(target, best + AHEAD * (target - best))
+        value, sure = on_support(samples, small, members, table, ids[p], eps, goal, tol, work[1, 1:2])
+        lb[p] = max(lb[p], value)
+        fresh[p] = 1 if sure else 2
+        if sure and value < goal:
+            best = min(best, value)
+        done += 1
+
+
+@inner()
+def gather(samples: Samples, t: int, members: I8, side: F8) -> Small:
+    """The members of tree node ``t``, ready to be solved."""
     k = members.size
     X = np.empty((samples.X.shape[0], k))
     y = np.empty(k)
@@ -72,21 +101,7 @@ def refine(
     for i in range(k):
         y[i] = samples.y[members[i]]
         cost[i] = samples.cost[t, members[i]]
-    small = Small(X, y, cost, side, np.empty(k), np.empty(k), np.empty(k), np.empty(k))
-    fresh = np.zeros(ids.size, np.int8)
-    done = 0
-    while True:
-        p = least(lb)
-        if lb[p] >= target or fresh[p] == 1:
-            return p, done
-        if fresh[p] == 2:
-            return p, -done - 1
-        if done >= most or work[1, 1] != 0.0:
-            return p, -done - 1
-        value, sure = on_support(samples, small, members, table, ids[p], eps, target, tol)
-        lb[p] = max(lb[p], value)
-        fresh[p] = 1 if sure else 2
-        done += 1
+    return Small(X, y, cost, side, np.empty(k), np.empty(k), np.empty(k), np.empty(k))
 
 
 @inner()
@@ -118,12 +133,13 @@ def settle_one_class(samples: Samples, table: Table, s: int, members: I8) -> Non
 
 @inner()
 def on_support(
-    samples: Samples, small: Small, members: I8, table: Table, s: int, eps: float, target: float, tol: float
+    samples: Samples, small: Small, members: I8, table: Table, s: int, eps: float, target: float, tol: float, flag: F8
 ) -> tuple[float, bool]:
     """Lower bound of the node on support ``s``, its price included, and whether it is tight."""
     d = table.size[s]
     cols = table.cols[s, :d]
     theta = table.theta[s, : d + 1]
+    lam = np.zeros(d)
     warm = table.known[s] == 1
     table.known[s] = 1
     goal = target - table.price[s]
@@ -131,9 +147,11 @@ def on_support(
     for r in range(d):
         cells = min(cells * samples.levels[cols[r]], 1 << 40)
     if 2 * cells > members.size:
-        value, sure = small_svm(small, cols, theta, eps, goal, tol, warm)
+        value, sure = small_svm(small, cols, lam, theta, eps, goal, tol, warm, flag)
     else:
-        value, sure = small_svm(merged(samples, small, members, cols, cells), cols, theta, eps, goal, tol, warm)
+        value, sure = small_svm(
+            merged(samples, small, members, cols, cells), cols, lam, theta, eps, goal, tol, warm, flag
+        )
     return value + table.price[s], sure
 
 

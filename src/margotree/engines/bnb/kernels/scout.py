@@ -140,17 +140,38 @@ def scout(
     slack: float,
     narrow: float,
     candidates: int,
-    out: I1,
-) -> tuple[int, int, bool]:
-    """Choose the sample to branch on, and write the sides at its node after sending it left and right to ``out``.
-
-    Returns the sample (-1 if everything is settled), its node, and whether it is headed right.
-    """
-    T = planes.size.size
+) -> int:
+    """The sample most worth branching on; -1 if all is settled."""
+    score = single_scores(samples, planes, h, place, eps)
     m = place.size
-    score = np.full(m, -1.0)
     waiting = 0
     for i in range(m):
+        waiting += score[i] >= 0.0
+    if waiting == 0:
+        return -1
+    order = np.argsort(-score)
+    tried = np.zeros(m, np.int8)
+    sides = np.empty((2, m), np.int8)
+    top = place[order[0]]
+    best, most = -1, -1.0
+    for c in range(2 * candidates):
+        # First the best by themselves, then others at the same node, evenly spread: they may imply more.
+        i = order[min(c, m - 1)] if c < candidates else order[(c - candidates) * m // candidates]
+        if tried[i] == 1 or (place[i] != top if c >= candidates else c >= waiting):
+            continue
+        tried[i] = 1
+        gain = pair_score(samples, planes, h, place, i, eps, slack, narrow, sides)
+        if gain > most:
+            best, most = i, gain
+    return best
+
+
+@inner()
+def single_scores(samples: Samples, planes: Planes, h: F8, place: I8, eps: float) -> F8:
+    """How much is at stake at each waiting sample by itself; -1 for those that travel on at no cost."""
+    T = planes.size.size
+    score = np.full(place.size, -1.0)
+    for i in range(place.size):
         t = place[i]
         if t >= T // 2:
             continue
@@ -160,51 +181,40 @@ def scout(
             same += NOMINAL * samples.cost[t, i]
         if same == 0.0:
             continue
-        waiting += 1
         other = path_cost(samples, planes, h, 2 * t + 1 if right else 2 * t + 2, i, eps)
         if right != (samples.y[i] < 0):
             other += samples.cost[t, i]
         score[i] = same * (other + h[t, i] * h[t, i] + FLOOR * samples.cost[t, i])
-    if waiting == 0:
-        return -1, -1, False
-    order = np.argsort(-score)
-    tried = np.zeros(m, np.int8)
-    side = np.empty(m, np.int8)
-    left = np.empty(m, np.int8)
-    right_ = np.empty(m, np.int8)
-    best, best_t, best_score = -1, -1, -1.0
+    return score
+
+
+@kernel()
+def sides_after(samples: Samples, planes: Planes, place: I8, i: int, narrow: float, sides: I1) -> tuple[bool, bool]:
+    """Sides at the node of sample ``i`` after it is sent left (first row) or right; whether each is possible."""
+    t = place[i]
+    sides_at(place, t, sides[0])
+    for j in range(place.size):
+        sides[1, j] = sides[0, j]
+    sides[0, i] = LEFT
+    sides[1, i] = RIGHT
+    if planes.one[t] == 0 or planes.size[t] > 2:
+        return True, True
+    Z = support_rows(samples, planes, t)
+    left = spread(Z, sides[0], narrow)
+    right = spread(Z, sides[1], narrow)
+    return left, right
+
+
+@inner()
+def pair_score(
+    samples: Samples, planes: Planes, h: F8, place: I8, i: int, eps: float, slack: float, narrow: float, sides: I1
+) -> float:
+    """Product of the estimated gains on both sides of sample ``i``, with all that follows from sending it there."""
+    t = place[i]
+    left, right = sides_after(samples, planes, place, i, narrow, sides)
+    before = np.empty(place.size, np.int8)
+    sides_at(place, t, before)
     tiny = FLOOR * slack
-    top = place[order[0]]
-    for c in range(2 * candidates):
-        if c < candidates:
-            if c >= waiting:
-                continue
-            i = order[c]
-        else:
-            # Others at the node of the best one, evenly spread: they may imply more.
-            i = order[(c - candidates) * m // candidates]
-            if place[i] != top:
-                continue
-        if tried[i] == 1:
-            continue
-        tried[i] = 1
-        t = place[i]
-        sides_at(place, t, side)
-        Z = support_rows(samples, planes, t)
-        left[:] = side
-        right_[:] = side
-        left[i] = LEFT
-        right_[i] = RIGHT
-        one = planes.one[t] == 1
-        gain_left = slack
-        if not one or spread(Z, left, narrow):
-            gain_left = promise(samples, planes, h, t, i, side, left, eps)
-        gain_right = slack
-        if not one or spread(Z, right_, narrow):
-            gain_right = promise(samples, planes, h, t, i, side, right_, eps)
-        value = min(max(gain_left, tiny), slack) * min(max(gain_right, tiny), slack)
-        if value > best_score:
-            best, best_t, best_score = i, t, value
-            out[0] = left
-            out[1] = right_
-    return best, best_t, bool(h[best_t, best] >= -TOL * eps)
+    gain_left = promise(samples, planes, h, t, i, before, sides[0], eps) if left else slack
+    gain_right = promise(samples, planes, h, t, i, before, sides[1], eps) if right else slack
+    return min(max(gain_left, tiny), slack) * min(max(gain_right, tiny), slack)

@@ -1,0 +1,216 @@
+"""The best support of one tree node where supports are too many to list: a tree of partly decided ones.
+
+An entry says of every feature whether it must, may or never be used.  Its bound is the perspective relaxation: every
+feature that may be used has its price and can be used in part.  The entry with the least bound is solved for the
+samples at hand; if its relaxation uses a feature in part, it is split there.  Bounds stay valid as samples are added.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from margotree.engines.bnb.kernels.refine import Samples, free_of_charge, gather, least
+from margotree.engines.kernels.jit import inner, kernel
+from margotree.engines.kernels.smooth import Small, small_svm
+
+F8 = NDArray[np.float64]
+I8 = NDArray[np.int64]
+I1 = NDArray[np.int8]
+
+NEVER, MUST, MAY = 0, 1, 2
+# What is known of an entry.
+STALE, EXACT, IN_PART, UNSURE = 0, 1, 2, 3
+#: Shares of a feature closer to 0 or 1 than this are whole.
+WHOLE = 1e-5
+#: While features are still free of charge, cheaper prices may give better bounds.
+DISCOUNTS = 3
+
+
+@kernel()
+def grow(
+    samples: Samples,
+    t: int,
+    members: I8,
+    side: F8,
+    eps: float,
+    kinds: I1,
+    lb: F8,
+    thetas: F8,
+    count: int,
+    budget: int,
+    alpha: float,
+    target: float,
+    tol: float,
+    most: int,
+    work: F8,
+) -> tuple[int, int, bool]:
+    """Raise the least bound among the first ``count`` entries until it is exact or at least ``target``.
+
+    The arrays have room for ``most`` more entries.  Returns the number of entries, the least one, and if it is exact.
+    """
+    if free_of_charge(samples, members, side):
+        return count, settle_one_class(samples, members, kinds, lb, thetas, count, budget, alpha), True
+    small = gather(samples, t, members, side)
+    state = np.zeros(lb.size, np.int8)
+    done = 0
+    while True:
+        p = least(lb[:count])
+        if lb[p] >= target:
+            return count, p, False
+        if state[p] == EXACT or state[p] == UNSURE or done >= most or work[1, 1] != 0.0:
+            return count, p, state[p] == EXACT
+        if state[p] == IN_PART:
+            split(kinds, lb, thetas, p, count, to_split(small, kinds[p], thetas[p], alpha), budget, alpha)
+            state[p] = STALE
+            state[count] = STALE
+            count += 1
+            continue
+        done += 1
+        bound, state[p] = bound_entry(small, kinds[p], thetas[p], eps, budget, alpha, target, tol, work[1, 1:2])
+        lb[p] = max(lb[p], bound)
+
+
+@inner()
+def settle_one_class(
+    samples: Samples, members: I8, kinds: I1, lb: F8, thetas: F8, count: int, budget: int, alpha: float
+) -> int:
+    for p in range(count):
+        lb[p] = max(lb[p], price(kinds[p], budget, alpha))
+    p = least(lb[:count])
+    for j in range(kinds.shape[1]):
+        thetas[p, j] = 0.0
+    thetas[p, kinds.shape[1]] = samples.y[members[0]] if members.size > 0 else 1.0
+    return p
+
+
+@inner()
+def price(kind: I1, budget: int, alpha: float) -> float:
+    """What the features that must be used cost."""
+    must = 0
+    for j in range(kind.size):
+        must += kind[j] == MUST
+    return alpha * max(0, must - budget)
+
+
+@inner()
+def split(kinds: I1, lb: F8, thetas: F8, p: int, q: int, j: int, budget: int, alpha: float) -> None:
+    """Entry ``p`` must use feature ``j`` from now on; the new entry ``q`` never does."""
+    for k in range(kinds.shape[1]):
+        kinds[q, k] = kinds[p, k]
+    for k in range(thetas.shape[1]):
+        thetas[q, k] = thetas[p, k]
+    kinds[p, j] = MUST
+    kinds[q, j] = NEVER
+    thetas[q, j] = 0.0
+    lb[q] = lb[p]
+    lb[p] = max(lb[p], price(kinds[p], budget, alpha))
+
+
+@inner()
+def counted(kind: I1) -> tuple[int, int]:
+    """How many features must, and how many may be used."""
+    must = may = 0
+    for j in range(kind.size):
+        must += kind[j] == MUST
+        may += kind[j] == MAY
+    return must, may
+
+
+@inner()
+def bound_entry(
+    small: Small, kind: I1, theta: F8, eps: float, budget: int, alpha: float, target: float, tol: float, flag: F8
+) -> tuple[float, int]:
+    """Lower bound over all supports of an entry, and the state that this leaves it in."""
+    n = kind.size
+    must, may = counted(kind)
+    d = must + may
+    cols = np.empty(d, np.int64)
+    lam = np.zeros(d)
+    guess = np.zeros(d + 1)
+    d = 0
+    warm = False
+    for j in range(n):
+        if kind[j] != NEVER:
+            cols[d] = j
+            guess[d] = theta[j]
+            warm = warm or theta[j] != 0.0
+            d += 1
+    guess[d] = theta[n]
+    # Features within the budget are free of charge: their price is paid back.
+    left = max(0, budget - must)
+    gratis = may <= left
+    fixed = price(kind, budget, alpha)
+    best = 0.0
+    state = UNSURE
+    cut = 1.0
+    now = guess.copy()
+    for turn in range(DISCOUNTS if left > 0 and not gratis else 1):
+        back = 0.0 if gratis else left * cut * alpha
+        for r in range(d):
+            lam[r] = cut * alpha if kind[cols[r]] == MAY and not gratis else 0.0
+        now[:] = guess
+        value, sure = small_svm(small, cols, lam, now, eps, target - fixed + back, tol, warm, flag)
+        value += fixed - back
+        if turn > 0 and value <= best:
+            break
+        best = value
+        for r in range(d):
+            theta[cols[r]] = now[r]
+        theta[n] = now[d]
+        state = UNSURE
+        if sure:
+            state = EXACT if gratis or (turn == 0 and used_whole(kind, theta, left, alpha)) else IN_PART
+        if best >= target:
+            break
+        cut *= 0.125
+    return best, state
+
+
+@inner()
+def used_whole(kind: I1, theta: F8, left: int, alpha: float) -> bool:
+    """Whether every feature is used in full or not at all, and those within the budget are."""
+    r = np.sqrt(2.0 * alpha)
+    whole = 0
+    for j in range(kind.size):
+        if kind[j] == MAY:
+            share = abs(theta[j]) / r
+            if min(share, 1.0 - share) > WHOLE:
+                return False
+            whole += share > 0.5
+    return whole >= left
+
+
+@inner()
+def to_split(small: Small, kind: I1, theta: F8, alpha: float) -> int:
+    """The feature used most nearly by half, or the most telling one if all are used in full or not at all."""
+    r = np.sqrt(2.0 * alpha)
+    best = -1
+    most = WHOLE
+    for j in range(kind.size):
+        if kind[j] == MAY:
+            share = abs(theta[j]) / r
+            if min(share, 1.0 - share) > most:
+                most = min(share, 1.0 - share)
+                best = j
+    return best if best >= 0 else most_telling(small, kind)
+
+
+@inner()
+def most_telling(small: Small, kind: I1) -> int:
+    """The feature that may be used and varies most with the label."""
+    best = -1
+    most = -1.0
+    for j in range(kind.size):
+        if kind[j] != MAY:
+            continue
+        up = down = 0.0
+        for i in range(small.y.size):
+            if small.y[i] > 0:
+                up += small.cost[i] * small.X[j, i]
+            else:
+                down += small.cost[i] * small.X[j, i]
+        if abs(up - down) > most:
+            most = abs(up - down)
+            best = j
+    return best

@@ -8,6 +8,7 @@ import threading
 import numpy as np
 import pytest
 from joblib import parallel_config
+from joblib.externals.loky.process_executor import TerminatedWorkerError
 from sklearn.base import clone
 from sklearn.datasets import make_classification
 from sklearn.model_selection import GridSearchCV
@@ -250,3 +251,38 @@ def test_the_line_of_progress(capsys):
     lines = capsys.readouterr().err.splitlines()
     assert lines == ["3 of 4 fits, 10 s elapsed, about 10 s left, one", "4 of 4 fits, 1:10 min elapsed, two"]
     assert duration(3727) == "1:02:07 h"
+
+
+def test_jobs_lost_with_their_worker_are_run_again(monkeypatch):
+    """The pool breaks twice, each time after one result; what was under way is not lost and not repeated."""
+    made, broken = [], []
+
+    class Fragile:
+        def __init__(self, **settings):
+            pass
+
+        def __call__(self, tasks):
+            for done, (function, args, _) in enumerate(list(tasks)):
+                if done == 1 and len(broken) < 2:
+                    broken.append(done)
+                    raise TerminatedWorkerError("a worker died")
+                made.append(args[0][1])
+                yield function(*args)
+
+    monkeypatch.setattr("margotree.tuning.chains.Parallel", Fragile)
+    arrived = {}
+    run_chains([["a", "b"], ["c"], ["d"]], lambda job: (job,), str.upper, arrived.__setitem__)
+    assert arrived == {"a": "A", "b": "B", "c": "C", "d": "D"}
+    assert sorted(made) == ["a", "b", "c", "d"] and len(broken) == 2
+
+
+def test_a_pool_that_only_breaks_is_given_up(monkeypatch):
+    def always(**settings):
+        def call(tasks):
+            raise TerminatedWorkerError("a worker died")
+
+        return call
+
+    monkeypatch.setattr("margotree.tuning.chains.Parallel", always)
+    with pytest.raises(TerminatedWorkerError):
+        run_chains([["a"]], lambda job: (job,), str.upper, {}.__setitem__)

@@ -147,7 +147,7 @@ def test_fits_are_kept_and_not_repeated(data, searched, tmp_path, monkeypatch):
         assert {row["start"] for row in rows} == {"local_svm", "neighbour"}
         assert all(row["tree"] and row["certificate"] and row["versions"] and row["data"] == "made" for row in rows)
     fitted = []
-    monkeypatch.setattr("margotree.tuning.search._fit_one", lambda *given: fitted.append(given))
+    monkeypatch.setattr("margotree.tuning.fits._fit_one", lambda *given: fitted.append(given))
     again = make(resume=file, refit=False).fit(*data)
     assert not fitted
     np.testing.assert_array_equal(again.cv_results_["mean_test_accuracy"], searched.cv_results_["mean_test_accuracy"])

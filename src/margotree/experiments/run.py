@@ -12,7 +12,7 @@ from margotree.experiments.backends import running_on
 from margotree.experiments.case import Case
 from margotree.experiments.evaluate import evaluate
 from margotree.experiments.samples import samples
-from margotree.experiments.specs import SearchSpec, Spec, find, names
+from margotree.experiments.specs import SearchSpec, Spec, find
 from margotree.experiments.train import train
 from margotree.solution import VerificationError
 from margotree.tuning.chains import Failure, run_chains
@@ -114,6 +114,3 @@ def run_cases(cases: Sequence[Case], rows: Rows, n_jobs: int | None, progress: i
         tally.add(str(case))
 
     run_chains([[case] for case in todo], arguments, train, arrived, n_jobs=n_jobs)
-
-
-__all__ = ["RESULTS", "Ran", "names", "run"]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from margotree.data import paper_hyperparameters
@@ -103,32 +103,26 @@ FIRST = (OCT_H, MM_SVM_OCT, MARGOT)
 SECOND = (OCT_1, OCT_H_STAR, HFS_STAR, SFS_STAR)
 
 
-def _with(method: Method, **changes: Any) -> Method:
-    from dataclasses import replace
-
-    return replace(method, **changes)
-
-
 def _four_hours() -> tuple[Method, ...]:
     local = Method(column="local_svm", title="Local SVM", model="local_svm", source="margot")
-    return tuple(_with(m, time_limit=14400.0) for m in (local, *FIRST))
+    return tuple(replace(m, time_limit=14400.0) for m in (local, *FIRST))
 
 
 def _starts() -> tuple[Method, ...]:
-    models = (_with(MARGOT), _with(HFS_STAR, title="HFS-MARGOT"), _with(SFS_STAR, title="SFS-MARGOT"))
-    return tuple(_with(m, start=start) for m in models for start in (False, True))
+    models = (MARGOT, replace(HFS_STAR, title="HFS-MARGOT"), replace(SFS_STAR, title="SFS-MARGOT"))
+    return tuple(replace(m, start=start) for m in models for start in (False, True))
 
 
 def _fixed() -> tuple[Method, ...]:
     tuned = (MARGOT, HFS_STAR, SFS_STAR)
     names = (("margot", "MARGOT"), ("hfs_margot", "HFS-MARGOT"), ("sfs_margot", "SFS-MARGOT"))
-    fixed = (_with(m, column=c, title=t, fixed=True) for m, (c, t) in zip(tuned, names, strict=True))
-    return (*fixed, *(_with(m, shown=False) for m in tuned))
+    fixed = (replace(m, column=c, title=t, fixed=True) for m, (c, t) in zip(tuned, names, strict=True))
+    return (*fixed, *(replace(m, shown=False) for m in tuned))
 
 
 def _depths() -> tuple[Method, ...]:
     return tuple(
-        _with(m, column=f"{m.column}_d{d}", title=f"{m.title}, D={d}", depth=d, time_limit=3600.0)
+        replace(m, column=f"{m.column}_d{d}", title=f"{m.title}, D={d}", depth=d, time_limit=3600.0)
         for d in (2, 3, 4)
         for m in (OCT_H, MARGOT)
     )
@@ -136,9 +130,9 @@ def _depths() -> tuple[Method, ...]:
 
 def _univariate() -> tuple[Method, ...]:
     deeper = (
-        _with(OCT_1, column=f"oct_1_d{d}", title=f"OCT-1, D={d}", depth=d, time_limit=_BY_DEPTH[d]) for d in (2, 3, 4)
+        replace(OCT_1, column=f"oct_1_d{d}", title=f"OCT-1, D={d}", depth=d, time_limit=_BY_DEPTH[d]) for d in (2, 3, 4)
     )
-    return (*deeper, _with(HFS_STAR, column="hfs_margot_star_d2", title="HFS-MARGOT*, D=2"))
+    return (*deeper, replace(HFS_STAR, column="hfs_margot_star_d2", title="HFS-MARGOT*, D=2"))
 
 
 def _of(part: str) -> tuple[str, str]:

@@ -10,6 +10,7 @@ from typing import Any
 from margotree.data import paper_table
 from margotree.experiments import searched
 from margotree.experiments.case import row_identity
+from margotree.experiments.cells import Cell, mean, triple
 from margotree.experiments.grid import FORMATS, UNPROVED, Column, Grid
 from margotree.experiments.measures import MEASURES, Measure
 from margotree.experiments.samples import samples
@@ -162,52 +163,6 @@ def _datasets(spec: Spec, data: Sequence[str] | None) -> Grid:
         notes=("Each cell: ours, the paper's, the difference.",),
         marks=False,
     )
-
-
-# -- cells ------------------------------------------------------------------------------------------------------
-
-
-class Cell:
-    """Our number, the paper's, and the difference."""
-
-    def __init__(self, measure: Measure, ours: Any, theirs: Any, *, proved: bool = True) -> None:
-        self.measure, self.ours, self.theirs, self.proved = measure, ours, theirs, proved
-
-    @classmethod
-    def of(cls, measure: Measure, row: dict[str, Any] | None, theirs: Any, *, mark: bool = True) -> Cell:
-        if row is None:
-            return cls(measure, None, theirs)
-        return cls(measure, measure.of(row), theirs, proved=not mark or row["proved"] == "optimal")
-
-    @property
-    def difference(self) -> Any:
-        if isinstance(self.ours, tuple) or None in (self.ours, self.theirs):
-            return None
-        # Of the numbers as printed, so that equal ones differ by nothing.
-        return round(self.ours, self.measure.digits) - round(self.theirs, self.measure.digits)
-
-    def texts(self) -> list[str]:
-        mark = "" if self.proved or self.ours is None else UNPROVED
-        gap = self.difference
-        if isinstance(self.ours, tuple) and self.theirs is not None:
-            said = "same" if tuple(self.ours) == tuple(self.theirs) else "other"
-        else:
-            said = "-" if gap is None else f"{round(gap, self.measure.digits) + 0.0:+.{self.measure.digits}f}"
-        return [mark + self.measure.text(self.ours), self.measure.text(self.theirs), said]
-
-
-def mean(cells: Sequence[Cell]) -> Cell:
-    """The means over the sets for which both numbers are there."""
-    both = [c for c in cells if c.difference is not None]
-    if not both:
-        return Cell(cells[0].measure, None, None)
-    ours, theirs = (sum(values) / len(both) for values in zip(*((c.ours, c.theirs) for c in both), strict=True))
-    return Cell(cells[0].measure, ours, theirs, proved=all(c.proved for c in both))
-
-
-def triple(group: str, key: str) -> list[Column]:
-    """The three columns of a cell."""
-    return [Column(key=f"{key}_{part}", head=part, group=group) for part in ("ours", "paper", "diff")]
 
 
 def _cell(spec: Spec, found: Found, name: str, method: Method, measure: Measure) -> Cell:

@@ -9,11 +9,12 @@ within a time limit for all of them, kept on disk one by one.  Grids, scorers an
 as well.
 """
 
+from margotree.tuning.fits import SearchError
 from margotree.tuning.grids import paper_grid, per_level, tied_budgets
 from margotree.tuning.models import TITLES, make_model, model_name, model_names
 from margotree.tuning.rows import Rows, RowsError
 from margotree.tuning.rules import RULES, FewestFeatures, best_accuracy, n_features_used, paper_folds, scoring
-from margotree.tuning.search import SearchError, TreeSearchCV
+from margotree.tuning.search import TreeSearchCV
 from margotree.tuning.tune import tune
 
 __all__ = [

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from os import PathLike
 from pathlib import Path
 from types import TracebackType
@@ -105,11 +105,6 @@ class Rows:
 
     def keys(self) -> set[str]:
         return {key for (key,) in self._db.execute("SELECT key FROM fits")}
-
-    def get(self, keys: Iterable[str]) -> dict[str, dict[str, Any]]:
-        """The rows of these keys that are there."""
-        wanted = set(keys)
-        return {row["key"]: row for row in self if row["key"] in wanted}
 
     def where(self, **equal: Any) -> list[dict[str, Any]]:
         """The rows with these values, oldest first."""

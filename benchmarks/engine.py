@@ -1,9 +1,9 @@
 """How fast the engines certify the paper's fits: ``make bench``, or ``python benchmarks/engine.py --help``.
 
-Every row is one fit: a case (model, data, depth, hyperparameters) on one engine, in a process of its own so that peak memory is its own.
-Rows are written to a JSON-lines file as they come; a run that was stopped goes on where it was.  Every engine gets the
-same machine, threads, time limit, gap and start; times of different machines are not to be compared, ratios within one
-table are.
+Every row is one fit: a case (model, data, depth, hyperparameters) on one engine, in a process of its own so that peak
+memory is its own.  Rows are written to a JSON-lines file as they come; a run that was stopped goes on where it was.
+Every engine gets the same machine, threads, time limit, gap and start; times of different machines are not to be
+compared, ratios within one table are.
 """
 
 from __future__ import annotations

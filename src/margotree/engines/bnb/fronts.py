@@ -57,6 +57,8 @@ class Chooser(Protocol):
 
     def refine(self, front: Front, members: Index, side: FloatArray, target: float, thorough: bool) -> Front: ...
 
+    def decide(self, front: Front) -> list[Front] | None: ...
+
     def columns(self, front: Front) -> Index: ...
 
     def coefficients(self, front: Front) -> FloatArray: ...
@@ -89,6 +91,9 @@ class Lister:
         theta = self.table.theta[front.items[at]].copy()
         exact = bool(done >= 0 and lb[at] < target)
         return Front(items=front.items, lb=lb, at=int(at), theta=theta, exact=exact).below(target)
+
+    def decide(self, front: Front) -> list[Front] | None:
+        return None
 
     def columns(self, front: Front) -> Index:
         s = int(front.items[front.at])
@@ -144,6 +149,27 @@ class Grower:
             items=kinds[:count].copy(), lb=lb[:count].copy(), at=int(at), theta=thetas[at].copy(), exact=bool(exact)
         )
         return found.below(target)
+
+    def decide(self, front: Front) -> list[Front] | None:
+        """The one candidate split in two at a feature it may use: with it and without; None if nothing is to decide.
+
+        It ends where so few features are left that placed samples imply others.
+        """
+        kind = front.items[front.at]
+        may = np.flatnonzero(kind == growing.MAY)
+        if not len(may) or np.count_nonzero(kind != growing.NEVER) <= 2:
+            return None
+        size = np.abs(front.theta[may])
+        if not np.any(size):
+            size = np.abs(self.samples.X[may] @ (self.samples.cost[self.t] * self.samples.y))
+        j = may[np.argmax(size)]
+        parts = []
+        for what in (growing.MUST, growing.NEVER):
+            items = front.items.copy()
+            items[0, j] = what
+            lb = np.maximum(front.lb, growing.price(items[0], self.budget, self.alpha))
+            parts.append(replace(front, items=items, lb=lb, exact=False))
+        return parts
 
     def columns(self, front: Front) -> Index:
         return np.flatnonzero(front.items[front.at] != growing.NEVER)

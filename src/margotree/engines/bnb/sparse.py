@@ -58,6 +58,9 @@ class Partial:
     def bound(self) -> float:
         return sum(front.bound for front in self.fronts)
 
+    def with_front(self, t: int, front: Front) -> Partial:
+        return replace(self, fronts=(*self.fronts[:t], front, *self.fronts[t + 1 :]))
+
 
 class SparseBrancher:
     """Makes records and workers for one problem with feature budgets; ``limit`` is the value of a known tree."""
@@ -248,6 +251,9 @@ class SparseWorker:
             front = now.fronts[t]
             if len(front.lb) > 1:
                 return self._peel(now, t, cutoff), None
+            decided = self.choosers[t].decide(front)
+            if decided is not None:
+                return [self._solve(now.with_front(t, one), cutoff) for one in decided], None
         narrow = self.eps / math.sqrt(2.0 * max(cutoff, 1e-300)) * 0.999 if math.isfinite(cutoff) else 0.0
         i = scout.scout(
             self.samples, self.planes, self.h, now.place, self.eps, cutoff - now.bound, narrow,
@@ -285,7 +291,7 @@ class SparseWorker:
         rest = now.bound - front.bound
         found = []
         for p in np.flatnonzero(rest + front.lb < cutoff):
-            found.append(replace(now, fronts=(*now.fronts[:t], front.one(int(p)), *now.fronts[t + 1 :])))
+            found.append(now.with_front(t, front.one(int(p))))
         found.sort(key=lambda c: c.bound)
         return [self._solve(found[0], cutoff), *found[1:]] if found else []
 

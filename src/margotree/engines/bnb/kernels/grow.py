@@ -84,7 +84,7 @@ def settle_one_class(
     return p
 
 
-@inner()
+@kernel()
 def price(kind: I1, budget: int, alpha: float) -> float:
     """What the features that must be used cost."""
     must = 0

@@ -1,4 +1,4 @@
-"""What placing samples says about others, for nodes that live in one or two features.
+"""What placing samples says about others, for nodes that live in at most two features.
 
 A sample must go left if the samples known to go right, together with it, could no longer be separated from those known
 to go left: it lies in the shadow that the left ones cast as seen from the right ones.
@@ -22,13 +22,30 @@ FREE, LEFT, RIGHT = 0, 1, 2
 def spread(Z: F8, side: I1, narrow: float) -> bool:
     """Place every sample whose side follows from those placed; False if no hyperplane separates the placed ones.
 
-    ``Z`` holds one or two features, ``side`` is FREE, LEFT or RIGHT.  Sides closer than ``narrow`` count as touching:
+    ``Z`` holds up to two features, ``side`` is FREE, LEFT or RIGHT.  Sides closer than ``narrow`` count as touching:
     the weights that separate them would cost too much.
     """
+    if Z.shape[0] == 0:
+        return spread_point(side)
     if Z.shape[0] == 1:
         return spread_line(Z[0], side, narrow)
     if Z.shape[0] == 2:
         return spread_plane(Z, side, narrow)
+    return True
+
+
+@inner()
+def spread_point(side: I1) -> bool:
+    """Without features all samples go the same way."""
+    way = FREE
+    for i in range(side.size):
+        if side[i] == LEFT or side[i] == RIGHT:
+            if way != FREE and way != side[i]:
+                return False
+            way = side[i]
+    for i in range(side.size):
+        if side[i] == FREE:
+            side[i] = way
     return True
 
 

@@ -1,0 +1,72 @@
+"""Sides implied by placed samples: nobody is placed that could go either way, and nobody obvious is missed."""
+
+import numpy as np
+import pytest
+
+from margotree.engines.bnb.kernels import scout
+from margotree.engines.bnb.kernels.refine import Samples
+from oracles import separable
+
+
+def settle(Z, place, narrow=0.0):
+    """Run the kernel on one upper node whose support is all of Z's rows; returns the places and if they are possible."""
+    d, m = Z.shape
+    samples = Samples(np.ascontiguousarray(Z), np.ones(m), np.ones((3, m)), np.zeros((d, m), np.int64), np.full(d, 99))
+    planes = scout.Planes(
+        np.tile(np.arange(d), (3, 1)), np.full(3, d), np.zeros((3, d + 1)), np.zeros(3, np.int64), np.ones(3, np.int8)
+    )
+    after = place.copy()
+    return scout.settle_sides(samples, planes, after, narrow), after
+
+
+def forced(Z, place, i):
+    """Where sample ``i`` must go, by separability: 1, 2, or 0 if it may choose."""
+    left, right = (Z.T[np.flatnonzero(place == side)] for side in (1, 2))
+    may_left = separable(np.vstack([left, Z.T[i : i + 1]]), right)
+    may_right = separable(left, np.vstack([right, Z.T[i : i + 1]]))
+    return 0 if may_left and may_right else (1 if may_left else 2)
+
+
+@pytest.mark.parametrize("d", [1, 2])
+@pytest.mark.parametrize("seed", range(25))
+def test_agrees_with_separability(seed, d):
+    rng = np.random.default_rng(seed)
+    Z = rng.normal(size=(d, 30))
+    h = rng.normal(size=d) @ Z + 0.2 * rng.normal()
+    place = np.where(rng.random(30) < 0.4, np.where(h >= 0, 2, 1), 0).astype(np.int64)
+    possible, after = settle(Z, place)
+    assert possible
+    for i in np.flatnonzero(place == 0):
+        assert after[i] == forced(Z, place, i)
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_on_a_grid_nobody_free_is_placed(seed):
+    """Points in line are decided by rounding: they may be left waiting, but never sent the wrong way."""
+    rng = np.random.default_rng(seed)
+    Z = rng.integers(0, 4, (2, 30)).astype(float)
+    h = rng.normal(size=2) @ (Z - 1.6)
+    place = np.where(rng.random(30) < 0.4, np.where(h >= 0, 2, 1), 0).astype(np.int64)
+    possible, after = settle(Z, place)
+    assert possible
+    for i in np.flatnonzero((place == 0) & (after > 0)):
+        assert after[i] == forced(Z, place, i)
+
+
+def test_sides_that_cannot_be_separated_are_found():
+    Z = np.array([[0.0, 1.0, 0.0, 1.0], [0.0, 1.0, 1.0, 0.0]])
+    assert not settle(Z, np.array([1, 1, 2, 2]))[0]
+    assert not settle(Z[:1], np.array([1, 2, 2, 1]))[0]
+    assert settle(Z, np.array([1, 2, 2, 2]))[0]
+
+
+def test_sides_too_close_for_the_weights_allowed_count_as_touching():
+    Z = np.array([[0.0, 1e-6, 1.0]])
+    assert settle(Z, np.array([1, 2, 2]))[0]
+    assert not settle(Z, np.array([1, 2, 2]), narrow=1e-3)[0]
+
+
+def test_without_features_all_go_the_same_way():
+    possible, after = settle(np.zeros((0, 4)), np.array([0, 2, 0, 0]))
+    assert possible and np.all(after == 2)
+    assert not settle(np.zeros((0, 4)), np.array([1, 2, 0, 0]))[0]

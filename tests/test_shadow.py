@@ -9,7 +9,7 @@ from oracles import separable
 
 
 def settle(Z, place, narrow=0.0):
-    """Run the kernel on one upper node whose support is all of Z's rows; returns the places and if they are possible."""
+    """Run the kernel on one upper node that uses all of Z's rows; returns whether it is possible, and the places."""
     d, m = Z.shape
     samples = Samples(np.ascontiguousarray(Z), np.ones(m), np.ones((3, m)), np.zeros((d, m), np.int64), np.full(d, 99))
     planes = scout.Planes(

@@ -73,7 +73,7 @@ def test_equal_members_may_be_merged(seed):
 
 
 def test_work_ends_at_the_target():
-    X, y, cost, side, _ = case(7)
+    X, y, cost, _, _ = case(7)
     exact = solve_node(X, y, cost).value
     value, _ = least_value(X, y, cost, np.zeros(len(y)), target=0.5 * exact)
     assert 0.5 * exact <= value <= exact * (1 + 1e-7)

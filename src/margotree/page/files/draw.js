@@ -128,9 +128,9 @@ function histogramWords(t, shown) {
     + `${within} lie within the margin.`;
 }
 
-/** Curves from each card to its children, as wide as their share of the samples.  Sized in em, so that they shrink with
-    the cards in print. */
-function drawBranches(stage, svg, cards, path) {
+/** Curves from each card to its children, as wide as their share of the samples; returns them by child.  Sized in em, so
+    that they shrink with the cards in print. */
+function drawBranches(stage, svg, cards) {
   const box = stage.getBoundingClientRect();
   const place = (card) => {
     const at = card.getBoundingClientRect();
@@ -144,7 +144,7 @@ function drawBranches(stage, svg, cards, path) {
   svg.setAttribute("viewBox", `0 0 ${width} ${height}`);
   svg.style.width = `${width / em}em`;
   svg.style.height = `${height / em}em`;
-  const lit = [];
+  const curves = new Map();
   for (const [t, children] of Object.entries(facts.outline.children)) {
     for (const child of children) {
       const [from, to] = [place(cards.get(Number(t))), place(cards.get(child))];
@@ -152,11 +152,9 @@ function drawBranches(stage, svg, cards, path) {
       const share = total(t) ? total(child) / total(t) : 0.5;
       const d = `M${from.right},${from.middle} c${bend},0 ${bend},${to.middle - from.middle} ${2 * bend},${to.middle - from.middle}`;
       const curve = drawn("path", { d, class: "branch", "stroke-width": 1.5 + 5 * share });
-      if (path.has(child)) {
-        curve.setAttribute("class", "branch on");
-        lit.push(curve);
-      } else svg.append(curve);
+      curves.set(child, curve);
+      svg.append(curve);
     }
   }
-  svg.append(...lit);
+  return curves;
 }

@@ -7,6 +7,7 @@ const rules = facts.outline.rules;
 const children = facts.outline.children;
 const items = new Map();
 const cards = new Map();
+let curves = new Map();
 const inputs = new Map();
 const locks = new Map();
 const unitWords = facts.scaled ? "scaled units (the range of a feature in training is 1)" : "the units of the data";
@@ -109,6 +110,12 @@ function choose(v, focus) {
 }
 
 function redrawBranches() {
+  curves = drawBranches(by("stage"), by("branches"), cards);
+  showPath();
+}
+
+/** Marks the cards and branches on the sample's way. */
+function showPath() {
   const way = state.way;
   const path = new Set(way ? [...way.steps.map((step) => step.node), way.leaf] : []);
   items.forEach((made, v) => {
@@ -117,7 +124,11 @@ function redrawBranches() {
     const step = way && way.steps.find((one) => one.node === v);
     if (h) h.textContent = step ? `h ${signed(step.h)}` : "";
   });
-  drawBranches(by("stage"), by("branches"), cards, path);
+  curves.forEach((curve, v) => {
+    curve.classList.toggle("on", path.has(v));
+    // What is drawn last lies on top.
+    if (path.has(v)) by("branches").append(curve);
+  });
 }
 
 // -- the chosen split -------------------------------------------------------------------------------------------------
@@ -301,7 +312,7 @@ function update() {
   const { values, missing } = readSample();
   inputs.forEach((input, j) => input.setAttribute("aria-invalid", String(missing.includes(j))));
   state.way = missing.length ? null : route(values);
-  redrawBranches();
+  showPath();
   showNode();
   if (missing.length) {
     const names = missing.map((j) => facts.features[j].name).join(", ");

@@ -107,12 +107,16 @@ class Fits:
 
     def _seconds(self) -> float | None:
         """The job's share of the time that is left; None for the estimator's own limit, 0 if it is too late."""
-        if self.search.time_limit is None or "time_limit" not in self.params:
+        if self.search.time_limit is None:
             return None
         remaining = self.search.time_limit - (time.monotonic() - self.began)
+        if remaining <= 0:
+            return 0.0
+        if "time_limit" not in self.params:
+            return None
         own = self.params["time_limit"]
         share = max(_LEAST, remaining * self.lanes / max(1, self.left))
-        return 0.0 if remaining <= 0 else share if own is None else min(share, float(own))
+        return share if own is None else min(share, float(own))
 
     def _start(self, job: tuple[int, int]) -> Tree | None:
         neighbour = self.found.get(self.before.get(job, (-1, -1))) if self.warm else None

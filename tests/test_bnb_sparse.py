@@ -31,12 +31,16 @@ def bnb(problem, limits=TIGHT, tactics=None, start=None):
     return solution
 
 
+#: Supports on a list, and grown from partly decided ones as where they are many.
+LISTED, GROWN = SparseTactics(), SparseTactics(listed=0)
+
+
 @pytest.mark.parametrize(("depth", "m"), [(1, 9), (2, 6), (3, 4)])
 @pytest.mark.parametrize("seed", range(12))
 def test_agrees_with_brute_force(seed, depth, m):
     problem = random_problem(100 * depth + seed, m, depth=depth)
     best = best_value(problem)
-    certificate = bnb(problem).certificate
+    certificate = bnb(problem, tactics=GROWN if seed % 4 == 0 else LISTED).certificate
     assert certificate.proved is Proved.OPTIMAL
     assert certificate.objective == pytest.approx(best, rel=2e-6, abs=1e-6)
     assert certificate.bound <= best * (1 + 1e-7) + 1e-8
@@ -48,9 +52,11 @@ def test_no_bound_above_the_optimum(block):
     for seed in range(50 * block, 50 * block + 50):
         problem = random_problem(seed, 3 + seed % 3, n=1 + seed % 3, depth=1 + (seed // 7) % 2)
         best = best_value(problem)
-        early = bnb(problem, Limits(gap=1e-6, nodes=seed % 4), SparseTactics(steps=1, complete=3)).certificate
+        listed = 0 if seed % 4 == 0 else 600
+        tactics = SparseTactics(steps=1, complete=3, listed=listed)
+        early = bnb(problem, Limits(gap=1e-6, nodes=seed % 4), tactics).certificate
         assert early.bound <= best * (1 + 1e-7) + 1e-8
         assert early.objective >= best * (1 - 1e-7) - 1e-8
-        full = bnb(problem).certificate
+        full = bnb(problem, tactics=SparseTactics(listed=listed)).certificate
         assert full.proved is Proved.OPTIMAL
         assert full.objective == pytest.approx(best, rel=2e-6, abs=1e-6)

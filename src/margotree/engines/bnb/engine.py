@@ -6,7 +6,6 @@ No big-M, no solver, no licence.
 from __future__ import annotations
 
 import math
-from dataclasses import replace
 from functools import cache
 
 import numpy as np
@@ -16,7 +15,7 @@ from margotree.engines.bnb.improve import improve
 from margotree.engines.bnb.margot import MargotBrancher, Tactics, merge_duplicates
 from margotree.engines.bnb.menu import count_supports
 from margotree.engines.bnb.search import Brancher, Search
-from margotree.engines.bnb.sparse import SparseBrancher, SparseTactics
+from margotree.engines.bnb.sparse import SparseBrancher, SparseTactics, sparsified, without_budget
 from margotree.engines.kernels.jit import compiling
 from margotree.engines.node import LARGE, solve_large
 from margotree.engines.tiny import tiny_problem
@@ -25,6 +24,8 @@ from margotree.problem import Problem, Splits, TrainingProblem, evaluate
 
 #: Share of the time that better incumbents may take before the search begins.
 _IMPROVE_SHARE = 0.1
+#: Share of the time, and seconds at most, for the problem without prices.
+_RELAXED_SHARE, _RELAXED_MOST = 0.2, 120.0
 #: So many supports of a node are listed at most.
 _MOST_SUPPORTS = 50_000
 
@@ -57,12 +58,10 @@ class BranchAndBound(Engine):
     def search(self, problem: Problem, watch: Watch, start: Splits | None) -> Answer:
         merged, _ = merge_duplicates(problem)
         if merged.budget is not None and not _binding(merged):
-            merged = replace(merged, budget=None, alpha=None)
+            merged = without_budget(merged)
         first = start if start is not None else trivial_tree(problem)
-        if merged.budget is None:
-            first, brancher = self._plain(merged, first, watch)
-        else:
-            first, brancher = self._sparse(merged, first, watch.limits.gap)
+        ready = self._plain if merged.budget is None else self._sparse
+        first, brancher = ready(merged, first, watch)
         search = Search(brancher, lambda tree: allowed_value(merged, tree), watch, first)
         stopped = search.run()
         return Answer(
@@ -81,9 +80,21 @@ class BranchAndBound(Engine):
             first = improve(brancher, starts, watch.part(_IMPROVE_SHARE * watch.remaining))
         return first, brancher
 
-    def _sparse(self, problem: Problem, first: Splits, gap: float) -> tuple[Splits, Brancher]:
-        first = min(first, trivial_tree(problem), key=lambda tree: allowed_value(problem, tree))
-        return first, SparseBrancher(problem, allowed_value(problem, first), self.sparse, gap)
+    def _sparse(self, problem: Problem, first: Splits, watch: Watch) -> tuple[Splits, Brancher]:
+        trees = [first, trivial_tree(problem)]
+        value = min(allowed_value(problem, tree) for tree in trees)
+        brancher = SparseBrancher(problem, value, self.sparse, watch.limits.gap)
+        if brancher.grown:
+            # Features are many and priced: without prices the problem is quickly bounded, and its tree is a start.
+            part = watch.part(min(_RELAXED_MOST, _RELAXED_SHARE * watch.remaining))
+            relaxed = without_budget(problem)
+            search = Search(
+                self._plain(relaxed, first, part)[1], lambda tree: allowed_value(relaxed, tree), part, first
+            )
+            search.run()
+            brancher.least = max(0.0, search.bound)
+            trees += sparsified(brancher, search.incumbent, value, watch.part(part.limits.time))
+        return min(trees, key=lambda tree: allowed_value(problem, tree)), brancher
 
 
 def _least(problem: Problem, watch: Watch) -> float:

@@ -180,5 +180,6 @@ class Grower:
 
     def rounded(self, front: Front) -> Index:
         kind, w = front.items[front.at], np.abs(front.theta[:-1])
-        whole = (kind == growing.MAY) & (w > 0.5 * np.sqrt(2.0 * self.alpha))
+        # An exact candidate has no weights but those it uses.
+        whole = (kind == growing.MAY) & (w > (0.0 if front.exact else 0.5 * np.sqrt(2.0 * self.alpha)))
         return np.flatnonzero((kind == growing.MUST) | whole)

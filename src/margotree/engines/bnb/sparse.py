@@ -19,7 +19,9 @@ from margotree.engines.bnb.kernels import scout
 from margotree.engines.bnb.kernels.refine import Samples
 from margotree.engines.bnb.menu import Menu, make_menus
 from margotree.engines.bnb.search import CUTOFF, STOP, Dive, Record
+from margotree.engines.kernels.jit import raising
 from margotree.engines.polish import polish
+from margotree.engines.watch import Watch
 from margotree.problem import Problem, Splits, evaluate
 from margotree.problem.problem import FloatArray
 
@@ -85,10 +87,16 @@ class SparseBrancher:
             levels,
         )
         self.last = problem.n_nodes // 2
+        self.least = 0.0  # a bound known beforehand
 
     def root(self) -> Record:
         fronts = tuple(chooser.front() for chooser in self.choosers(np.zeros((2, 2))))
-        return pack(Partial(place=np.zeros(self.problem.n_samples, np.int64), fronts=fronts), 0.0)
+        return pack(Partial(place=np.zeros(self.problem.n_samples, np.int64), fronts=fronts), self.least)
+
+    @property
+    def grown(self) -> bool:
+        """Whether any node has more supports than are listed."""
+        return any(menu is None for menu in self.menus)
 
     def worker(self) -> SparseWorker:
         return SparseWorker(self)
@@ -167,7 +175,7 @@ class SparseWorker:
         left: list[Record] = []
         trees: list[Splits] = []
         steps = 0
-        now = self._solve(now, shared[CUTOFF])
+        now = self.solve(now, shared[CUTOFF])
         while now.bound < shared[CUTOFF]:
             floor = max(floor, now.bound)
             if shared[STOP] or self.work[1, 1] or steps >= min(most, self.brancher.tactics.steps):
@@ -195,7 +203,7 @@ class SparseWorker:
 
     # -- bounds ----------------------------------------------------------------------------------------------------
 
-    def _solve(self, now: Partial, cutoff: float, thorough: bool = False) -> Partial:
+    def solve(self, now: Partial, cutoff: float, thorough: bool = False) -> Partial:
         """Bring the least candidate of every tree node up to date, or stop once the bound passes the cut-off."""
         fronts = list(now.fronts)
         for t, chooser in enumerate(self.choosers):
@@ -253,7 +261,7 @@ class SparseWorker:
                 return self._peel(now, t, cutoff), None
             decided = self.choosers[t].decide(front)
             if decided is not None:
-                return [self._solve(now.with_front(t, one), cutoff) for one in decided], None
+                return [self.solve(now.with_front(t, one), cutoff) for one in decided], None
         narrow = self.eps / math.sqrt(2.0 * max(cutoff, 1e-300)) * 0.999 if math.isfinite(cutoff) else 0.0
         i = scout.scout(
             self.samples, self.planes, self.h, now.place, self.eps, cutoff - now.bound, narrow,
@@ -262,7 +270,7 @@ class SparseWorker:
         if i >= 0:
             return self._both_sides(now, int(i), narrow, cutoff), None
         if not all(front.exact for front in now.fronts):
-            better = self._solve(now, cutoff, thorough=True)
+            better = self.solve(now, cutoff, thorough=True)
             if better.bound > now.bound or all(front.exact for front in better.fronts):
                 return [better], None
         return [], self._settled(now)
@@ -280,7 +288,7 @@ class SparseWorker:
                 place[moved] = 2 * t + sides[moved]
                 child = self._placed(now, place, narrow)
                 if child is not None:
-                    child = self._solve(child, cutoff)
+                    child = self.solve(child, cutoff)
                     if child.bound < cutoff:
                         children.append(child)
         return children
@@ -293,7 +301,7 @@ class SparseWorker:
         for p in np.flatnonzero(rest + front.lb < cutoff):
             found.append(now.with_front(t, front.one(int(p))))
         found.sort(key=lambda c: c.bound)
-        return [self._solve(found[0], cutoff), *found[1:]] if found else []
+        return [self.solve(found[0], cutoff), *found[1:]] if found else []
 
     def _placed(self, now: Partial, place: Index, narrow: float) -> Partial | None:
         """The search node with more samples placed, and all that follows; None if it is impossible."""
@@ -338,10 +346,10 @@ class SparseWorker:
         return at
 
     def _settled(self, now: Partial) -> list[Splits]:
-        tree = self._tree(now, self._route(now))
+        tree = self.tree(now, self._route(now))
         return [] if tree is None else [tree]
 
-    def _tree(self, now: Partial, node: Index) -> Splits | None:
+    def tree(self, now: Partial, node: Index) -> Splits | None:
         """The best tree with this routing on the supports at hand."""
         T = self.problem.n_nodes
         mask = np.zeros((T, self.problem.n_features), bool)
@@ -362,8 +370,23 @@ class SparseWorker:
                 replace(front, exact=False) if t >= self.brancher.last else front for t, front in enumerate(now.fronts)
             ),
         )
-        full = self._solve(full, cutoff)
+        full = self.solve(full, cutoff)
         if full.bound >= cutoff:
             return []
-        tree = self._tree(full, node)
+        tree = self.tree(full, node)
         return [] if tree is None else [tree]
+
+
+def sparsified(brancher: SparseBrancher, tree: Splits, cutoff: float, watch: Watch) -> list[Splits]:
+    """The best tree below ``cutoff`` that routes as the given one and keeps the budgets, if it is found in time."""
+    worker = brancher.worker()
+    now = replace(unpack(brancher.root()), place=evaluate(without_budget(brancher.problem), tree).node)
+    with raising(worker.work[1, 1:2], watch.remaining):
+        now = worker.solve(now, cutoff, thorough=True)
+    tree_found = worker.tree(now, now.place) if now.bound < cutoff else None
+    return [] if tree_found is None else [tree_found]
+
+
+def without_budget(problem: Problem) -> Problem:
+    """The same problem with all features free of charge: its optimum is no larger."""
+    return replace(problem, budget=None, alpha=None)

@@ -21,8 +21,10 @@ I1 = NDArray[np.int8]
 NEVER, MUST, MAY = 0, 1, 2
 # What is known of an entry.
 STALE, EXACT, IN_PART, UNSURE = 0, 1, 2, 3
-#: Shares of a feature closer to 0 or 1 than this are whole.
-WHOLE = 1e-5
+#: Where all shares of features are closer to 0 or 1 than this, the support they round to is tried.
+NEAR = 0.02
+#: The relaxation counts as exact if that support costs no more, up to so many times the accuracy of values.
+SLACK = 5.0
 #: While features are still free of charge, cheaper prices may give better bounds.
 DISCOUNTS = 3
 
@@ -158,24 +160,64 @@ def bound_entry(
         for r in range(d):
             theta[cols[r]] = now[r]
         theta[n] = now[d]
-        state = UNSURE
-        if sure:
-            state = EXACT if gratis or (turn == 0 and used_whole(kind, theta, left, alpha)) else IN_PART
+        state = IN_PART if sure else UNSURE
         if best >= target:
             break
         cut *= 0.125
+    if state == IN_PART and best < target and (gratis or nearly_whole(kind, theta, left, alpha)):
+        most = best + SLACK * tol * (1e-6 * float(np.sum(small.cost)) + abs(best))
+        if rounds_to(small, kind, theta, eps, budget, alpha, most, tol, gratis, flag):
+            state = EXACT
     return best, state
 
 
 @inner()
-def used_whole(kind: I1, theta: F8, left: int, alpha: float) -> bool:
-    """Whether every feature is used in full or not at all, and those within the budget are."""
+def rounds_to(
+    small: Small,
+    kind: I1,
+    theta: F8,
+    eps: float,
+    budget: int,
+    alpha: float,
+    most: float,
+    tol: float,
+    gratis: bool,
+    flag: F8,
+) -> bool:
+    """Whether the support that the shares round to costs at most ``most``; if so ``theta`` becomes its hyperplane."""
+    n = kind.size
+    r = np.sqrt(2.0 * alpha)
+    cols = np.empty(n, np.int64)
+    now = np.zeros(n + 1)
+    d = 0
+    for j in range(n):
+        if kind[j] == MUST or (kind[j] == MAY and (gratis or abs(theta[j]) > 0.5 * r)):
+            cols[d] = j
+            now[d] = theta[j]
+            d += 1
+    now[d] = theta[n]
+    cols = cols[:d].copy()
+    cost = alpha * max(0, d - budget)
+    value, sure = small_svm(small, cols, np.zeros(d), now[: d + 1], eps, most - cost + 1e-300, tol, True, flag)
+    if not sure or value + cost > most:
+        return False
+    for j in range(n):
+        theta[j] = 0.0
+    for q in range(d):
+        theta[cols[q]] = now[q]
+    theta[n] = now[d]
+    return True
+
+
+@inner()
+def nearly_whole(kind: I1, theta: F8, left: int, alpha: float) -> bool:
+    """Whether every feature is used nearly in full or hardly at all, and those within the budget are."""
     r = np.sqrt(2.0 * alpha)
     whole = 0
     for j in range(kind.size):
         if kind[j] == MAY:
             share = abs(theta[j]) / r
-            if min(share, 1.0 - share) > WHOLE:
+            if min(share, 1.0 - share) > NEAR:
                 return False
             whole += share > 0.5
     return whole >= left
@@ -186,7 +228,7 @@ def to_split(small: Small, kind: I1, theta: F8, alpha: float) -> int:
     """The feature used most nearly by half, or the most telling one if all are used in full or not at all."""
     r = np.sqrt(2.0 * alpha)
     best = -1
-    most = WHOLE
+    most = 0.0
     for j in range(kind.size):
         if kind[j] == MAY:
             share = abs(theta[j]) / r

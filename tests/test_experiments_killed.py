@@ -6,9 +6,10 @@ import os
 import signal
 import subprocess
 import sys
-import threading
 import time
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -26,10 +27,20 @@ CASES = [
 #: What differs from run to run by nature.
 TIMES = {"start_seconds", "search_seconds", "seconds", "certificate", "tree", "finished", "versions", "machine"}
 
+#: A run that is in the middle of its fifth fit for as long as it takes to kill it.
 ALONE = """
-import sys
+import sys, time
 sys.path.insert(0, {here!r})
+from importlib import import_module
 from test_experiments_killed import CASES, Ran, Rows, run_cases
+home = import_module("margotree.experiments.run")
+train = home.train
+def slow(case, X, y):
+    trained = train(case, X, y)
+    if case == CASES[4]:
+        time.sleep(600)
+    return trained
+home.train = slow
 with Rows({file!r}) as rows:
     run_cases(CASES, rows, 1, 0, Ran())
 """
@@ -49,7 +60,7 @@ def when_finished(file: Path) -> dict[str, tuple]:
         return {row["key"]: (row["finished"], row["seconds"]) for row in rows}
 
 
-def wait_for_rows(file: Path, n: int, seconds: float = 120.0) -> None:
+def wait_for_rows(file: Path, n: int, seconds: float = 300.0) -> None:
     until = time.monotonic() + seconds
     while time.monotonic() < until:
         if file.exists() and len(when_finished(file)) >= n:
@@ -72,12 +83,12 @@ def test_kill_9_and_resume(undisturbed, tmp_path):
     code = ALONE.format(here=str(Path(__file__).parent), file=str(file))
     victim = subprocess.Popen([sys.executable, "-c", code])
     try:
-        wait_for_rows(file, 3)
+        wait_for_rows(file, 4)
     finally:
         os.kill(victim.pid, signal.SIGKILL)
         victim.wait()
     before = when_finished(file)
-    assert 3 <= len(before) < len(CASES)
+    assert len(before) == 4
     with Rows(file) as rows:
         run_cases(CASES, rows, 1, 0, ran := Ran())
     assert (ran.made, ran.known, ran.failed) == (len(CASES) - len(before), len(before), [])
@@ -86,23 +97,26 @@ def test_kill_9_and_resume(undisturbed, tmp_path):
     assert essence(file) == essence(undisturbed)
 
 
+class Murderous(Rows):
+    """Kills a worker of the cluster as soon as the second row is in."""
+
+    cluster: Any = None
+
+    def put(self, row: Mapping[str, Any]) -> None:
+        super().put(row)
+        if len(self) == 2:
+            worker = next(iter(self.cluster.workers.values()))
+            os.kill(worker.pid, signal.SIGKILL)
+
+
 def test_a_dask_worker_is_killed(undisturbed, tmp_path):
     distributed = pytest.importorskip("distributed", reason="needs margotree[cluster]")
     file = tmp_path / "rows.sqlite"
-    killed = []
-
-    def kill_one() -> None:
-        wait_for_rows(file, 2)
-        worker = next(iter(cluster.workers.values()))
-        os.kill(worker.pid, signal.SIGKILL)
-        killed.append(len(when_finished(file)))
-
     with distributed.LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None) as cluster:
-        killer = threading.Thread(target=kill_one, daemon=True)
-        killer.start()
-        with Rows(file) as rows, running_on("dask", cluster.scheduler_address):
+        before = {worker.pid for worker in cluster.workers.values()}
+        with Murderous(file) as rows, running_on("dask", cluster.scheduler_address):
+            rows.cluster = cluster
             run_cases(CASES, rows, None, 0, ran := Ran())
-        killer.join(10)
-    assert killed and killed[0] < len(CASES)
+        assert before != {worker.pid for worker in cluster.workers.values()}
     assert (ran.made, ran.known, ran.failed) == (len(CASES), 0, [])
     assert essence(file) == essence(undisturbed)

@@ -21,10 +21,12 @@ from margotree.engines.node import LARGE, solve_large
 from margotree.engines.tiny import tiny_problem
 from margotree.engines.watch import Watch
 from margotree.problem import Problem, Splits, TrainingProblem, evaluate
+from margotree.solution import Stopped
 
 #: Share of the time that better incumbents may take before the search begins.
 _IMPROVE_SHARE = 0.1
-#: Share of the time, and seconds at most, for the problem without prices.
+#: Where features have prices, the share of the time for a first try, and then, with seconds at most, without prices.
+_QUICK_SHARE = 0.05
 _RELAXED_SHARE, _RELAXED_MOST = 0.2, 120.0
 #: So many supports of a node are listed at most.
 _MOST_SUPPORTS = 50_000
@@ -59,42 +61,50 @@ class BranchAndBound(Engine):
         merged, _ = merge_duplicates(problem)
         if merged.budget is not None and not _binding(merged):
             merged = without_budget(merged)
-        first = start if start is not None else trivial_tree(problem)
-        ready = self._plain if merged.budget is None else self._sparse
-        first, brancher = ready(merged, first, watch)
-        search = Search(brancher, lambda tree: allowed_value(merged, tree), watch, first)
-        stopped = search.run()
+        trees = [trivial_tree(problem)] if start is None else [start, trivial_tree(problem)]
+        first = min(trees, key=lambda tree: allowed_value(merged, tree))
+        run = self._run_plain if merged.budget is None else self._run_sparse
+        search, first = run(merged, first, watch)
         return Answer(
             splits=search.incumbent,
-            stopped=stopped,
+            stopped=search.reason or Stopped.SOLVED,
             bound=max(0.0, search.bound),
             nodes=search.steps,
             f0=allowed_value(merged, first),
             f1=search.f1,
         )
 
-    def _plain(self, problem: Problem, first: Splits, watch: Watch) -> tuple[Splits, Brancher]:
+    def _run_plain(self, problem: Problem, first: Splits, watch: Watch) -> tuple[Search, Splits]:
+        """Search over routings alone; returns the finished search and the tree it started from."""
         brancher = MargotBrancher(problem, self.tactics, least=_least(problem, watch))
         if self.tactics.improve:
             starts = [first, trivial_tree(problem)]
             first = improve(brancher, starts, watch.part(_IMPROVE_SHARE * watch.remaining))
-        return first, brancher
+        return _searched(problem, brancher, first, watch), first
 
-    def _sparse(self, problem: Problem, first: Splits, watch: Watch) -> tuple[Splits, Brancher]:
-        trees = [first, trivial_tree(problem)]
-        value = min(allowed_value(problem, tree) for tree in trees)
-        brancher = SparseBrancher(problem, value, self.sparse, watch.limits.gap)
-        if brancher.grown:
-            # Features are many and priced: without prices the problem is quickly bounded, and its tree is a start.
-            part = watch.part(min(_RELAXED_MOST, _RELAXED_SHARE * watch.remaining))
-            relaxed = without_budget(problem)
-            search = Search(
-                self._plain(relaxed, first, part)[1], lambda tree: allowed_value(relaxed, tree), part, first
-            )
-            search.run()
-            brancher.least = max(0.0, search.bound)
-            trees += sparsified(brancher, search.incumbent, value, watch.part(part.limits.time))
-        return min(trees, key=lambda tree: allowed_value(problem, tree)), brancher
+    def _run_sparse(self, problem: Problem, first: Splits, watch: Watch) -> tuple[Search, Splits]:
+        """Search over routings and supports; if features have prices and it takes longer, with help from MARGOT."""
+        gap = watch.limits.gap
+        brancher = SparseBrancher(problem, allowed_value(problem, first), self.sparse, gap)
+        if problem.alpha is None:
+            return _searched(problem, brancher, first, watch), first
+        search = _searched(problem, brancher, first, watch.part(_QUICK_SHARE * watch.remaining))
+        if search.reason is not Stopped.TIME or watch.must_stop() is not None:
+            return search, first
+        # Without prices the problem is quickly bounded, and the routing of its tree is a start.
+        part = watch.part(min(_RELAXED_MOST, _RELAXED_SHARE * watch.remaining))
+        relaxed, _ = self._run_plain(without_budget(problem), search.incumbent, part)
+        best = allowed_value(problem, search.incumbent)
+        trees = sparsified(brancher, relaxed.incumbent, best, watch.part(part.limits.time))
+        first = min([search.incumbent, *trees], key=lambda tree: allowed_value(problem, tree))
+        best, least = allowed_value(problem, first), max(search.bound, relaxed.bound, 0.0)
+        return _searched(problem, SparseBrancher(problem, best, self.sparse, gap, least), first, watch), first
+
+
+def _searched(problem: Problem, brancher: Brancher, first: Splits, watch: Watch) -> Search:
+    search = Search(brancher, lambda tree: allowed_value(problem, tree), watch, first)
+    search.run()
+    return search
 
 
 def _least(problem: Problem, watch: Watch) -> float:

@@ -57,7 +57,7 @@ class Chooser(Protocol):
 
     def refine(self, front: Front, members: Index, side: FloatArray, target: float, thorough: bool) -> Front: ...
 
-    def decide(self, front: Front) -> list[Front] | None: ...
+    def decide(self, front: Front, dear: float) -> list[Front] | None: ...
 
     def columns(self, front: Front) -> Index: ...
 
@@ -92,7 +92,7 @@ class Lister:
         exact = bool(done >= 0 and lb[at] < target)
         return Front(items=front.items, lb=lb, at=int(at), theta=theta, exact=exact).below(target)
 
-    def decide(self, front: Front) -> list[Front] | None:
+    def decide(self, front: Front, dear: float) -> list[Front] | None:
         return None
 
     def columns(self, front: Front) -> Index:
@@ -150,14 +150,14 @@ class Grower:
         )
         return found.below(target)
 
-    def decide(self, front: Front) -> list[Front] | None:
+    def decide(self, front: Front, dear: float) -> list[Front] | None:
         """The one candidate split in two at a feature it may use: with it and without; None if nothing is to decide.
 
-        It ends where so few features are left that placed samples imply others.
+        Only if a feature costs at least ``dear``, and until so few are left that placed samples imply others.
         """
         kind = front.items[front.at]
         may = np.flatnonzero(kind == growing.MAY)
-        if not len(may) or np.count_nonzero(kind != growing.NEVER) <= 2:
+        if self.alpha < dear or not len(may) or np.count_nonzero(kind != growing.NEVER) <= 2:
             return None
         size = np.abs(front.theta[may])
         if not np.any(size):

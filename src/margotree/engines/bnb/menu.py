@@ -24,15 +24,15 @@ class Menu:
     price: FloatArray
 
 
-def make_menus(problem: Problem, limit: float, most: int) -> list[Menu | None]:
+def make_menus(problem: Problem, limit: float, most: int, dear: float = 0.0) -> list[Menu | None]:
     """For every tree node all supports that can belong to a tree of value below ``limit``.
 
-    None where features have a price and there are more than ``most``.
+    None where features have a price and there are more than ``most``, or the price is below ``dear``.
     """
     menus: dict[tuple[int, int, float], Menu | None] = {}
     for key in _keys(problem, limit):
         if key not in menus:
-            long = problem.alpha is not None and _length(problem.n_features, key) > most
+            long = problem.alpha is not None and (_length(problem.n_features, key) > most or 0.0 < key[2] < dear)
             menus[key] = None if long else _menu(problem.n_features, *key)
     return [menus[key] for key in _keys(problem, limit)]
 

@@ -43,7 +43,9 @@ class SparseTactics:
     steps: int = 100
     #: At one in so many steps the routing at hand is completed to a tree.
     complete: int = 10
-    #: Priced supports are listed up to so many; beyond, they are grown.
+    #: Features of upper nodes are decided before samples are placed there if one costs this share of a known tree.
+    dear: float = 0.015
+    #: Supports of features so dear are listed up to so many; beyond, they are grown.
     listed: int = 600
     #: Candidates solved of a node whose supports are grown, at one search node.
     grown: int = 40
@@ -73,11 +75,12 @@ class SparseBrancher:
         limit: float = math.inf,
         tactics: SparseTactics | None = None,
         gap: float = 1e-4,
+        least: float = 0.0,
     ) -> None:
         self.problem = problem
         self.tactics = tactics or SparseTactics()
         self.tol = min(_ACCURACY, max(_OF_GAP * gap, 1e-11))
-        self.menus = make_menus(problem, limit, self.tactics.listed)
+        self.menus = make_menus(problem, limit, self.tactics.listed, dear=self.tactics.dear * limit)
         code, levels = _codes(problem.X)
         self.samples = Samples(
             np.ascontiguousarray((problem.X - problem.X.mean(axis=0)).T),
@@ -87,16 +90,12 @@ class SparseBrancher:
             levels,
         )
         self.last = problem.n_nodes // 2
-        self.least = 0.0  # a bound known beforehand
+        self.least = least  # a bound known beforehand
+        self.limit = limit
 
     def root(self) -> Record:
         fronts = tuple(chooser.front() for chooser in self.choosers(np.zeros((2, 2))))
         return pack(Partial(place=np.zeros(self.problem.n_samples, np.int64), fronts=fronts), self.least)
-
-    @property
-    def grown(self) -> bool:
-        """Whether any node has more supports than are listed."""
-        return any(menu is None for menu in self.menus)
 
     def worker(self) -> SparseWorker:
         return SparseWorker(self)
@@ -259,7 +258,7 @@ class SparseWorker:
             front = now.fronts[t]
             if len(front.lb) > 1:
                 return self._peel(now, t, cutoff), None
-            decided = self.choosers[t].decide(front)
+            decided = self.choosers[t].decide(front, self.brancher.tactics.dear * self.brancher.limit)
             if decided is not None:
                 return [self.solve(now.with_front(t, one), cutoff) for one in decided], None
         narrow = self.eps / math.sqrt(2.0 * max(cutoff, 1e-300)) * 0.999 if math.isfinite(cutoff) else 0.0

@@ -66,3 +66,14 @@ def test_the_commands_in_the_documents_are_understood():
                 parser.parse_args(words)
                 seen += 1
     assert seen > 5
+
+
+def test_the_engine_in_the_documents_works():
+    import numpy as np
+
+    text = (ROOT / "docs" / "extending.md").read_text(encoding="utf-8")
+    code = "\n".join(re.findall(r"```python\n(.*?)```", text, flags=re.S)).replace("Limits(time=2)", "Limits(nodes=50)")
+    X = np.random.default_rng(0).random((30, 2))
+    world = {"X": X, "y": np.where(X[:, 0] > X[:, 1], 1.0, -1.0)}
+    exec(code, world)
+    assert world["solution"].certificate.stopped == "node limit" and world["solution"].certificate.engine == "dice"

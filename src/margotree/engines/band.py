@@ -117,13 +117,26 @@ def _solve(
 
 def _shifted(problem: Problem, t: int, rows: NDArray[np.int64], w: FloatArray, b: float) -> Plane:
     """The cheapest shift of ``b`` that empties the band: some sample lands on 0 with a gap of ``eps`` below it."""
-    h = np.unique(problem.X[rows] @ w + b)
-    clear = np.concatenate([[True], np.diff(h) >= problem.eps])
+    h = problem.X[rows] @ w + b
+    levels = np.unique(h)
+    clear = np.concatenate([[True], np.diff(levels) >= problem.eps])
     # Up until the lower end of a gap leaves the band, or down until its upper end does.
-    shifts = np.concatenate([-h[clear], -problem.eps - h[np.append(clear[1:], True)]])
-    planes = [(w, b + float(s)) for s in shifts]
-    allowed = [plane for plane in planes if not np.any(in_band(problem, *plane, rows))]
-    return min(allowed, key=lambda plane: _cost(problem, t, rows, *plane))
+    shifts = np.concatenate([-levels[clear], -problem.eps - levels[np.append(clear[1:], True)]])
+    cost = _hinges(problem.y[rows] * h, problem.y[rows], problem.weight[rows], shifts)
+    planes = ((w, b + float(shifts[k])) for k in np.argsort(cost, kind="stable"))
+    return next(plane for plane in planes if not np.any(in_band(problem, *plane, rows)))
+
+
+def _hinges(margin: FloatArray, y: FloatArray, weight: FloatArray, shifts: FloatArray) -> FloatArray:
+    """What all hinges cost together after each of the shifts of ``b``: sums over sorted margins, not over samples."""
+    total = np.zeros(len(shifts))
+    for sign in (1.0, -1.0):
+        order = np.argsort(margin[y == sign], kind="stable")
+        m, weights = margin[y == sign][order], weight[y == sign][order]
+        mass, moment = np.cumsum(np.append(0.0, weights)), np.cumsum(np.append(0.0, weights * m))
+        count = np.searchsorted(m, 1.0 - sign * shifts)
+        total += mass[count] * (1.0 - sign * shifts) - moment[count]
+    return total
 
 
 def _cost(problem: Problem, t: int, rows: NDArray[np.int64], w: FloatArray, b: float) -> float:

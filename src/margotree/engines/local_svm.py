@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from margotree.engines.band import leave_band, right_of
 from margotree.engines.base import Answer, Engine
 from margotree.engines.kernels.jit import compiling
-from margotree.engines.node import solve_large, solve_node
+from margotree.engines.node import LARGE, solve_large, solve_node
 from margotree.engines.subset import best_subset
 from margotree.engines.tiny import tiny_problem
 from margotree.engines.watch import Watch
@@ -24,6 +24,8 @@ from margotree.solution import Stopped, relative_gap
 _LEAST = 0.2
 #: Relative gap below which a plain node counts as solved.
 _EXACT = 1e-6
+#: Why a node of many samples is not solved to the end.
+_MANY = "has many samples, and its features were chosen by weight"
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -33,14 +35,16 @@ class NodeFit:
     w: FloatArray
     b: float
     gap: float = 0.0
+    why: str = "was cut short by its share of the time limit"
 
 
 class LocalSVM(Engine):
     """Greedy top-down training; its tree is feasible, and nothing is proved about it.
 
     Without budgets a node is an SVM, with budgets a best-subset SVM, each solved exactly within its share of the time
-    limit; a node that was cut short is named in the certificate.  A sample that falls into the routing band of an upper
-    node is moved out of it in the cheapest way found; where none does, the tree is that of the paper's algorithm.
+    limit, or among many samples by choice of the heaviest features; a node that was not solved to the end is named in
+    the certificate.  A sample that falls into the routing band of an upper node is moved out of it in the cheapest way
+    found; where none does, the tree is that of the paper's algorithm.
     """
 
     name = "local_svm"
@@ -66,7 +70,7 @@ class LocalSVM(Engine):
             fit = fit_node(problem, t, rows, watch.part(_share(problem, t, at, watch.remaining)))
             w[t], b[t] = fit.w, fit.b
             if fit.gap > 0:
-                warnings.append(_cut_short(t, fit.gap))
+                warnings.append(_warning(t, fit.gap, fit.why))
             if t in topology.upper(problem.depth):
                 goes_right = right_of(problem, w[t], b[t], rows)
                 at[rows] = np.where(goes_right, topology.right(t), topology.left(t))
@@ -92,6 +96,8 @@ def fit_node(problem: Problem, t: int, rows: NDArray[np.int64], watch: Watch) ->
         fit = NodeFit(w=np.zeros(problem.n_features), b=float(labels[0]) if len(labels) else 1.0)
     elif problem.budget is None:
         fit = _fit_plain(problem, t, counted, watch)
+    elif len(counted) > LARGE and problem.max_weight is None:
+        fit = _fit_large_support(problem, t, counted, watch)
     else:
         fit = _fit_support(problem, t, counted, watch)
     if t not in topology.upper(problem.depth):
@@ -122,6 +128,30 @@ def _fit_support(problem: Problem, t: int, rows: NDArray[np.int64], watch: Watch
     return NodeFit(w=found.w, b=found.b, gap=0.0 if found.exact else found.gap)
 
 
+def _fit_large_support(problem: Problem, t: int, rows: NDArray[np.int64], watch: Watch) -> NodeFit:
+    """Among many samples: the features that weigh most without a budget, as many as pay."""
+    assert problem.budget is not None
+    X, y, cost = problem.X[rows], problem.y[rows], problem.C[t] * problem.weight[rows]
+    alpha = 0.0 if problem.alpha is None else float(problem.alpha[t])
+    plain = solve_large(X, y, cost, max(watch.remaining, _LEAST))
+    ranked = np.argsort(-np.abs(plain.w) * np.std(X, axis=0), kind="stable")
+    least = min(int(problem.budget[t]), problem.n_features)
+    most = least if problem.alpha is None else problem.n_features
+    best, fit = math.inf, NodeFit(w=np.zeros(problem.n_features), b=1.0 if cost @ y >= 0 else -1.0, gap=math.inf)
+    for size in range(least, most + 1):
+        support = np.sort(ranked[:size])
+        found = solve_large(X[:, support], y, cost, max(watch.remaining, _LEAST))
+        value = found.value + alpha * (size - least)
+        if value >= best:
+            break
+        w = np.zeros(problem.n_features)
+        w[support] = found.w
+        best, fit = value, NodeFit(w=w, b=found.b, gap=relative_gap(value, plain.bound), why=_MANY)
+        if watch.must_stop() is not None:
+            break
+    return fit
+
+
 def _share(problem: Problem, t: int, at: NDArray[np.int64], remaining: float) -> float:
     """A node's part of the remaining time: by samples, as every level below will see each sample once more."""
     if math.isinf(remaining):
@@ -131,6 +161,6 @@ def _share(problem: Problem, t: int, at: NDArray[np.int64], remaining: float) ->
     return remaining * here / max(1, this_level + levels_below * problem.n_samples)
 
 
-def _cut_short(t: int, gap: float) -> str:
+def _warning(t: int, gap: float, why: str) -> str:
     left = "before it had a bound" if math.isinf(gap) else f"with a gap of {100 * gap:.3g} % left"
-    return f"local_svm: the problem of node {t} was cut short by its share of the time limit, {left}"
+    return f"local_svm: the problem of node {t} {why}, {left}"

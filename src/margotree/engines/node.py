@@ -75,7 +75,9 @@ def solve_large(X: FloatArray, y: FloatArray, cost: FloatArray, time_limit: floa
     centre = X.mean(axis=0)
     theta, flag = np.zeros(X.shape[1] + 1), np.zeros(1)
     with raising(flag, time_limit):
-        bound, _ = smooth.solve_plain(np.ascontiguousarray((X - centre).T), y, cost, theta, _LARGE_GAP, flag)
+        # Copies, so that frozen arrays do not need kernels of their own.
+        columns = np.ascontiguousarray((X - centre).T)
+        bound, _ = smooth.solve_plain(columns, np.array(y), np.array(cost), theta, _LARGE_GAP, flag)
     w = theta[:-1]
     b = float(theta[-1] - w @ centre)
     value = 0.5 * float(w @ w) + float(cost @ np.maximum(0.0, 1.0 - y * (X @ w + b)))

@@ -127,5 +127,3 @@ def _histogram(reach: Reach, t: int) -> dict[str, Any]:
 def _certificate(tree: Tree) -> dict[str, Any]:
     assert tree.certificate is not None
     return {"proved": str(tree.certificate.proved), "words": str(tree.certificate)}
-
-

@@ -21,9 +21,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 
-def plot_node(
-    tree: Any, X: ArrayLike, y: ArrayLike, node: int, ax: Axes | None = None, *, legend: bool = True
-) -> Axes:
+def plot_node(tree: Any, X: ArrayLike, y: ArrayLike, node: int, ax: Axes | None = None, *, legend: bool = True) -> Axes:
     """Draw the samples that reach ``node``: across, ``h`` (0 is the hyperplane, -1 and 1 its margins); upwards, the
     direction along the hyperplane in which they spread most.
 

@@ -75,7 +75,7 @@ def from_record(record: Any) -> dict[str, Any]:
 
 def _checked_body(record: Any) -> dict[str, Any]:
     if not isinstance(record, dict) or record.get("format") != FORMAT:
-        raise TreeFileError(f"this is JSON, but not a margotree tree (no \"format\": \"{FORMAT}\")")
+        raise TreeFileError(f'this is JSON, but not a margotree tree (no "format": "{FORMAT}")')
     if record.get("version") != VERSION:
         raise TreeFileError(
             f"tree file version {record.get('version')!r}; this margotree reads version {VERSION}: "

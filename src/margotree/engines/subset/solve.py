@@ -44,7 +44,7 @@ class SubsetSolution:
         """Share of the value that could still be saved."""
         if not math.isfinite(self.value) or self.value <= 0:
             return 0.0 if self.exact else math.inf
-        return max(0.0, (self.value - self.bound) / self.value)
+        return max(0.0, (self.value - max(0.0, self.bound)) / self.value)
 
 
 def best_subset(

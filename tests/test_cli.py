@@ -239,7 +239,7 @@ def test_a_full_disk_keeps_the_old_file_and_the_new_tree(folder, run, monkeypatc
 
 
 def test_an_unfinished_file_never_takes_the_place_of_a_whole_one(tmp_path):
-    from margotree.cli.keep import write_atomically
+    from margotree.disk import write_atomically
 
     target = tmp_path / "picture.svg"
     target.write_text("old")

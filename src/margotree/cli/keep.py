@@ -5,10 +5,8 @@ from __future__ import annotations
 import json
 import os
 import secrets
-import shutil
 import sys
 import tempfile
-from collections.abc import Callable
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
@@ -46,31 +44,3 @@ def keep_tree(tree: Tree, path: str) -> str:
     json.dump(tree.to_dict(), sys.stdout)
     print(flush=True)
     raise CommandError("the tree could not be written to a file and was printed instead", DATA)
-
-
-def write_atomically(path: str, fill: Callable[[str], None]) -> None:
-    """Have ``fill`` write a draft, then move it over the target: the old file stays until the new one is whole."""
-    target = os.path.realpath(path)
-    stem, ending = os.path.splitext(target)
-    draft = f"{stem}.{secrets.token_hex(4)}.part{ending}"
-    try:
-        fill(draft)
-        if os.path.exists(target):
-            shutil.copymode(target, draft)
-        os.replace(draft, target)
-    except BaseException:
-        with suppress(FileNotFoundError):
-            os.unlink(draft)
-        raise
-
-
-def write_text(path: str, text: str) -> None:
-    """A text file, complete or not at all."""
-
-    def fill(draft: str) -> None:
-        with open(draft, "x", encoding="utf-8") as stream:
-            stream.write(text)
-            stream.flush()
-            os.fsync(stream.fileno())
-
-    write_atomically(path, fill)

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import os
-import tempfile
 from pathlib import Path
 
 from margotree.data import download
 from margotree.data.catalogue import Entry, find
 from margotree.data.dataset import DataError, Dataset
 from margotree.data.read import parse, write
+from margotree.disk import write_atomically
 
 
 def load(name: str, *, allow_download: bool = True) -> Dataset:
@@ -78,19 +78,12 @@ def _through_cache(entry: Entry, fetched: Dataset) -> Dataset:
     raw = write(fetched, entry)
     file = cache_folder() / entry.file_name
     try:
-        _write_atomically(file, raw)
+        file.parent.mkdir(parents=True, exist_ok=True)
+        write_atomically(file, lambda draft: _fill(draft, raw))
     except OSError as error:
         raise DataError(f"cannot write {file} ({error.strerror}): set MARGOTREE_CACHE to a folder that can") from None
     return parse(entry, raw, f"{file} (from {fetched.source})")
 
 
-def _write_atomically(file: Path, raw: bytes) -> None:
-    file.parent.mkdir(parents=True, exist_ok=True)
-    handle, temporary = tempfile.mkstemp(dir=file.parent, prefix=file.stem, suffix=".part")
-    try:
-        with os.fdopen(handle, "wb") as out:
-            out.write(raw)
-        os.replace(temporary, file)
-    except BaseException:
-        Path(temporary).unlink(missing_ok=True)
-        raise
+def _fill(draft: str, raw: bytes) -> None:
+    Path(draft).write_bytes(raw)

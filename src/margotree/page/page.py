@@ -6,16 +6,14 @@ import base64
 import hashlib
 import html
 import json
-import os
 import re
-import secrets
-from contextlib import suppress
 from importlib.resources import files
 from os import PathLike
 from typing import Any
 
 from numpy.typing import ArrayLike
 
+from margotree.disk import write_text
 from margotree.page.facts import facts_of
 from margotree.pictures.palette import class_colour, tint
 from margotree.tree import Tree
@@ -62,17 +60,7 @@ def write_page(
     the samples lie about each hyperplane and starts from their medians; it then holds counts and medians, but no
     sample.  A file already there is replaced only once the new one is complete.
     """
-    page = render_page(tree, X, y, title=title)
-    target = os.path.realpath(path)
-    draft = f"{target}.{secrets.token_hex(4)}.part"
-    try:
-        with open(draft, "x", encoding="utf-8", newline="\n") as stream:
-            stream.write(page)
-        os.replace(draft, target)
-    except BaseException:
-        with suppress(FileNotFoundError):
-            os.unlink(draft)
-        raise
+    write_text(path, render_page(tree, X, y, title=title))
 
 
 def _file(name: str) -> str:

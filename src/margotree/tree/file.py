@@ -5,15 +5,14 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import secrets
-import shutil
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from os import PathLike
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from margotree.disk import write_text
 from margotree.problem import Splits
 from margotree.solution import Certificate
 from margotree.tree import labels
@@ -115,21 +114,7 @@ def _word(value: Any) -> str:
 
 def write(path: str | PathLike[str], record: dict[str, Any]) -> None:
     """Write beside the target, then move over it: a full disk or a kill leaves the old file as it was."""
-    target = os.path.realpath(path)
-    draft = f"{target}.{secrets.token_hex(4)}.part"
-    try:
-        with open(draft, "x", encoding="utf-8") as stream:
-            json.dump(record, stream, indent=1, allow_nan=False)
-            stream.write("\n")
-            stream.flush()
-            os.fsync(stream.fileno())
-        if os.path.exists(target):
-            shutil.copymode(target, draft)
-        os.replace(draft, target)
-    except BaseException:
-        with suppress(FileNotFoundError):
-            os.unlink(draft)
-        raise
+    write_text(path, json.dumps(record, indent=1, allow_nan=False) + "\n")
 
 
 def read(path: str | PathLike[str]) -> Any:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from margotree.cli import console, exits, keep, models, options
 from margotree.cli.exits import CommandError
 from margotree.cli.saved import with_table
+from margotree.disk import write_text
 from margotree.progress import recording
 
 if TYPE_CHECKING:
@@ -49,7 +50,7 @@ def run(args: argparse.Namespace) -> int:
     tree = with_table(dataclasses.replace(model.tree_, feature_names=encoding.features), encoding, samples)
     out = keep.keep_tree(tree, out)
     if args.log:
-        keep.write_text(args.log, "".join(json.dumps(_plain(event)) + "\n" for event in events))
+        write_text(args.log, "".join(json.dumps(_plain(event)) + "\n" for event in events))
     _tell(args, tree, samples, notes, out)
     stopped = tree.certificate.stopped if tree.certificate else ""
     return exits.INTERRUPTED if stopped == "interrupted" else exits.OK

@@ -8,6 +8,7 @@ import os
 from margotree.cli import console, exits, keep, options
 from margotree.cli.commands.plot import samples_of
 from margotree.cli.saved import load_tree
+from margotree.disk import write_atomically
 
 HELP = "write a page on which to explore a saved tree"
 
@@ -29,6 +30,6 @@ def run(args: argparse.Namespace) -> int:
     keep.must_be_writable(out)
     tree = load_tree(args.tree)
     X, y = (None, None) if args.data is None else samples_of(args, tree)
-    keep.write_atomically(out, lambda draft: tree.to_html(draft, X, y, title=args.title))
+    write_atomically(out, lambda draft: tree.to_html(draft, X, y, title=args.title))
     console.result({"page": out}, f"written as {out}", as_json=args.json)
     return exits.OK

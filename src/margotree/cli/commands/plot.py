@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from margotree.cli import console, exits, keep, options
 from margotree.cli.exits import CommandError
 from margotree.cli.saved import encoding_of, load_tree
+from margotree.disk import write_atomically
 
 if TYPE_CHECKING:
     from margotree.tree import Tree
@@ -46,7 +47,7 @@ def run(args: argparse.Namespace) -> int:
 
     matplotlib.use("Agg")
     figure = (_progress(args) if args.kind == "progress" else _of_tree(args)).figure
-    keep.write_atomically(out, lambda draft: figure.savefig(draft, dpi=args.dpi, bbox_inches="tight"))
+    write_atomically(out, lambda draft: figure.savefig(draft, dpi=args.dpi, bbox_inches="tight"))
     console.result({"picture": out}, f"drawn as {out}", as_json=args.json)
     return exits.OK
 

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from margotree.cli import console, exits, keep, options
 from margotree.cli.saved import encoding_of, load_tree
+from margotree.disk import write_text
 
 if TYPE_CHECKING:
     from margotree.table import Encoding, Table
@@ -116,7 +117,7 @@ def _write(
     writer.writerow(columns)
     writer.writerows([["" if cell is None else cell for cell in line] for line in lines])
     if args.out:
-        keep.write_text(args.out, out.getvalue())
+        write_text(args.out, out.getvalue())
     else:
         sys.stdout.write(out.getvalue())
         sys.stdout.flush()

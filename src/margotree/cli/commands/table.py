@@ -6,6 +6,7 @@ import argparse
 
 from margotree.cli import exits, keep
 from margotree.cli.exits import CommandError
+from margotree.disk import write_text
 
 HELP = "print tables from a file of results, beside the paper's"
 
@@ -29,7 +30,7 @@ def run(args: argparse.Namespace) -> int:
     except experiments.RowsError as error:
         raise CommandError(str(error), exits.DATA) from None
     if args.out:
-        keep.write_text(args.out, text + "\n")
+        write_text(args.out, text + "\n")
     else:
         print(text)
     return exits.OK

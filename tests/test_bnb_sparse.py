@@ -6,7 +6,8 @@ import pytest
 from margotree.engines import Limits, Watch
 from margotree.engines.bnb.engine import BranchAndBound
 from margotree.engines.bnb.sparse import SparseTactics
-from margotree.problem import Problem
+from margotree.engines.polish import without_noise
+from margotree.problem import Problem, Splits
 from margotree.solution import Proved, verify
 from oracles import best_value
 
@@ -60,3 +61,11 @@ def test_no_bound_above_the_optimum(block):
         full = bnb(problem, tactics=SparseTactics(listed=listed)).certificate
         assert full.proved is Proved.OPTIMAL
         assert full.objective == pytest.approx(best, rel=2e-6, abs=1e-6)
+
+
+def test_weights_that_are_only_rounding_are_left_out():
+    problem = random_problem(4, 6)
+    clean = bnb(problem).splits
+    noisy = Splits(w=np.where(clean.w == 0.0, 1e-14, clean.w), b=clean.b)
+    assert np.array_equal(without_noise(problem, noisy).w, clean.w)
+    assert without_noise(problem, clean) is clean

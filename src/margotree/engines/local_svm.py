@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 
 import numpy as np
@@ -13,6 +13,7 @@ from margotree.engines.band import leave_band, right_of
 from margotree.engines.base import Answer, Engine
 from margotree.engines.kernels.jit import compiling
 from margotree.engines.node import LARGE, solve_large, solve_node
+from margotree.engines.polish import without_noise
 from margotree.engines.subset import best_subset
 from margotree.engines.tiny import tiny_problem
 from margotree.engines.watch import Watch
@@ -76,7 +77,8 @@ class LocalSVM(Engine):
                 at[rows] = np.where(goes_right, topology.right(t), topology.left(t))
             watch.report("local_svm", nodes=t + 1, open_nodes=problem.n_nodes - t - 1)
         stopped = Stopped.INTERRUPTED if watch.interrupted else Stopped.HEURISTIC
-        return Answer(splits=Splits(w=w, b=b), stopped=stopped, nodes=problem.n_nodes, warnings=tuple(warnings))
+        splits = without_noise(problem, Splits(w=w, b=b))
+        return Answer(splits=splits, stopped=stopped, nodes=problem.n_nodes, warnings=tuple(warnings))
 
 
 @cache
@@ -103,7 +105,7 @@ def fit_node(problem: Problem, t: int, rows: NDArray[np.int64], watch: Watch) ->
     if t not in topology.upper(problem.depth):
         return fit
     w, b = leave_band(problem, t, rows, fit.w, fit.b)
-    return NodeFit(w=w, b=b, gap=fit.gap)
+    return replace(fit, w=w, b=b)
 
 
 def _fit_plain(problem: Problem, t: int, rows: NDArray[np.int64], watch: Watch) -> NodeFit:

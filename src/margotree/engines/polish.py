@@ -10,6 +10,8 @@ from margotree.problem import Problem, Splits, evaluate, topology
 
 #: Inner margins tried in turn, so that rounding cannot push a sample over the hyperplane it must stay behind.
 _INNER = (0.0, 1e-8, 1e-6)
+#: Weights that move no sample by more than this are rounding.
+_NOISE = 1e-10
 
 
 def polish(problem: Problem, node: NDArray[np.int64], support: NDArray[np.bool_] | None = None) -> Splits | None:
@@ -55,3 +57,15 @@ def _sides(problem: Problem, t: int, node: NDArray[np.int64]) -> NDArray[np.int8
     if t not in topology.upper(problem.depth):
         return None
     return np.where(node >= topology.last_right(t, problem.depth).start, 1, -1).astype(np.int8)
+
+
+def without_noise(problem: Problem, splits: Splits) -> Splits:
+    """The tree without weights that are only rounding, if it is as good without them."""
+    reach = np.max(np.abs(problem.X), axis=0, initial=1.0)
+    w = np.where(np.abs(splits.w) * reach > _NOISE, splits.w, 0.0)
+    if np.array_equal(w, splits.w):
+        return splits
+    clean = Splits(w=w, b=splits.b)
+    before, after = evaluate(problem, splits), evaluate(problem, clean)
+    good = after.feasible and after.objective <= before.objective * (1.0 + 1e-9)
+    return clean if good and np.array_equal(before.node, after.node) else splits

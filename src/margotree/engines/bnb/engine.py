@@ -18,6 +18,7 @@ from margotree.engines.bnb.search import Brancher, Search
 from margotree.engines.bnb.sparse import SparseBrancher, SparseTactics, sparsified, without_budget
 from margotree.engines.kernels.jit import compiling
 from margotree.engines.node import LARGE, solve_large
+from margotree.engines.polish import without_noise
 from margotree.engines.tiny import tiny_problem
 from margotree.engines.watch import Watch
 from margotree.problem import Problem, Splits, TrainingProblem, evaluate
@@ -66,7 +67,7 @@ class BranchAndBound(Engine):
         run = self._run_plain if merged.budget is None else self._run_sparse
         search, first = run(merged, first, watch)
         return Answer(
-            splits=search.incumbent,
+            splits=without_noise(merged, search.incumbent),
             stopped=search.reason or Stopped.SOLVED,
             bound=max(0.0, search.bound),
             nodes=search.steps,

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from margotree.engines.kernels import pivot, smooth
+from margotree.engines.kernels import newton, pivot
 from margotree.engines.kernels.jit import raising
 from margotree.engines.kernels.state import VALUE, B, NodeState, add_item, new_state
 from margotree.problem.problem import FloatArray
@@ -77,7 +77,7 @@ def solve_large(X: FloatArray, y: FloatArray, cost: FloatArray, time_limit: floa
     with raising(flag, time_limit):
         # Copies, so that frozen arrays do not need kernels of their own.
         columns = np.ascontiguousarray((X - centre).T)
-        bound, _ = smooth.solve_plain(columns, np.array(y), np.array(cost), theta, _LARGE_GAP, flag)
+        bound, _ = newton.solve_plain(columns, np.array(y), np.array(cost), theta, _LARGE_GAP, flag)
     w = theta[:-1]
     b = float(theta[-1] - w @ centre)
     value = 0.5 * float(w @ w) + float(cost @ np.maximum(0.0, 1.0 - y * (X @ w + b)))

@@ -26,8 +26,8 @@ from margotree.solution import Stopped
 
 #: Share of the time that better incumbents may take before the search begins.
 _IMPROVE_SHARE = 0.1
-#: Where features have prices, the share of the time for a first try, and then, with seconds at most, without prices.
-_QUICK_SHARE = 0.05
+#: Where features have prices: shares of the time, and seconds at most, for a first try and then without prices.
+_QUICK_SHARE, _QUICK_MOST = 0.05, 30.0
 _RELAXED_SHARE, _RELAXED_MOST = 0.2, 120.0
 #: So many supports of a node are listed at most.
 _MOST_SUPPORTS = 50_000
@@ -89,7 +89,7 @@ class BranchAndBound(Engine):
         brancher = SparseBrancher(problem, allowed_value(problem, first), self.sparse, gap)
         if problem.alpha is None:
             return _searched(problem, brancher, first, watch), first
-        search = _searched(problem, brancher, first, watch.part(_QUICK_SHARE * watch.remaining))
+        search = _searched(problem, brancher, first, watch.part(min(_QUICK_MOST, _QUICK_SHARE * watch.remaining)))
         if search.reason is not Stopped.TIME or watch.must_stop() is not None:
             return search, first
         # Without prices the problem is quickly bounded, and the routing of its tree is a start.

@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 
 from margotree.engines.bnb.kernels.refine import Samples, free_of_charge, gather, least
 from margotree.engines.kernels.jit import inner, kernel
-from margotree.engines.kernels.smooth import Small, small_svm
+from margotree.engines.kernels.newton import small_svm
+from margotree.engines.kernels.smooth import Small
 
 F8 = NDArray[np.float64]
 I8 = NDArray[np.int64]

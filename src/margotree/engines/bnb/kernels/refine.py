@@ -12,7 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from margotree.engines.kernels.jit import inner, kernel
-from margotree.engines.kernels.smooth import Small, small_svm
+from margotree.engines.kernels.newton import small_svm
+from margotree.engines.kernels.smooth import Small
 
 F8 = NDArray[np.float64]
 I8 = NDArray[np.int64]

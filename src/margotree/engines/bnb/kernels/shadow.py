@@ -140,19 +140,14 @@ def spread_plane(Z: F8, side: I1, narrow: float) -> bool:
     if both:
         if rx == 0.0 and ry == 0.0:
             return False
-        first = True
+        low, high = np.inf, -np.inf
         for p in range(nl):
             for q in range(nr):
                 dx, dy = Z[0, left[p]] - Z[0, right[q]], Z[1, left[p]] - Z[1, right[q]]
                 size = np.sqrt(dx * dx + dy * dy)
                 if size < narrow:
                     return False
-                angle = turned(dx, dy, rx, ry)
-                if first or angle < low:
-                    low, low_size = angle, size
-                if first or angle > high:
-                    high, high_size = angle, size
-                first = False
+                low, high, low_size, high_size = widen(turned(dx, dy, rx, ry), size, low, high, low_size, high_size)
         if closed(low, high, low_size, high_size, narrow):
             return False
     for i in range(m):
@@ -167,6 +162,18 @@ def spread_plane(Z: F8, side: I1, narrow: float) -> bool:
         elif goes_right:
             side[i] = RIGHT
     return True
+
+
+@inner()
+def widen(
+    angle: float, size: float, low: float, high: float, low_size: float, high_size: float
+) -> tuple[float, float, float, float]:
+    """The outermost directions, by angle and length, with one more."""
+    if angle < low:
+        low, low_size = angle, size
+    if angle > high:
+        high, high_size = angle, size
+    return low, high, low_size, high_size
 
 
 @inner()
@@ -201,16 +208,11 @@ def shadowed(
             ry += sign * (Z[1, corners[p]] - Z[1, i]) / n
         if rx == 0.0 and ry == 0.0:
             return True
-    first = not both
+        low, high = np.inf, -np.inf
     for p in range(n):
         dx, dy = sign * (Z[0, corners[p]] - Z[0, i]), sign * (Z[1, corners[p]] - Z[1, i])
         size = np.sqrt(dx * dx + dy * dy)
         if size < narrow:
             return True
-        angle = turned(dx, dy, rx, ry)
-        if first or angle < low:
-            low, low_size = angle, size
-        if first or angle > high:
-            high, high_size = angle, size
-        first = False
+        low, high, low_size, high_size = widen(turned(dx, dy, rx, ry), size, low, high, low_size, high_size)
     return closed(low, high, low_size, high_size, narrow)

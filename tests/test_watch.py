@@ -47,6 +47,16 @@ def test_reports_reach_the_listener_and_none_is_needed():
     assert event.gap == pytest.approx(0.5) and event.elapsed >= 0
 
 
+def test_a_part_tells_the_time_of_the_whole():
+    heard = []
+    whole = Watch(Limits(time=100.0), heard.append)
+    time.sleep(0.02)
+    part = whole.part(10.0)
+    part.report("search")
+    part.part(1.0).report("search")
+    assert part.elapsed < heard[0].elapsed <= heard[1].elapsed <= whole.elapsed
+
+
 def press_ctrl_c():
     os.kill(os.getpid(), signal.SIGINT)
     time.sleep(0.01)

@@ -53,6 +53,7 @@ class Watch:
         self.limits = limits or Limits()
         self.listener = listener
         self._began = time.perf_counter()
+        self._before = 0.0  # what the work has taken before this part of it
         self._stop = threading.Event()
 
     @property
@@ -83,13 +84,14 @@ class Watch:
         limits = Limits(
             **{**self.limits.__dict__, "time": min(seconds, self.remaining)},
         )
+        before = self._before + self.elapsed
         watch = Watch(limits, self.listener)
-        watch._stop = self._stop
+        watch._stop, watch._before = self._stop, before
         return watch
 
     def report(self, phase: str, **facts: Any) -> None:
         if self.listener is not None:
-            self.listener(Event(phase=phase, elapsed=self.elapsed, **facts))
+            self.listener(Event(phase=phase, elapsed=self._before + self.elapsed, **facts))
 
 
 @contextmanager

@@ -14,6 +14,7 @@ from margotree.engines.base import Answer, Engine
 from margotree.engines.bnb.improve import improve
 from margotree.engines.bnb.margot import MargotBrancher, Tactics, merge_duplicates
 from margotree.engines.bnb.menu import count_supports
+from margotree.engines.bnb.priced import PricedBrancher
 from margotree.engines.bnb.search import Brancher, Search
 from margotree.engines.bnb.sparse import SparseBrancher, SparseTactics, sparsified, without_budget
 from margotree.engines.kernels.jit import compiling
@@ -26,9 +27,8 @@ from margotree.solution import Stopped
 
 #: Share of the time that better incumbents may take before the search begins.
 _IMPROVE_SHARE = 0.1
-#: Where features have prices: shares of the time, and seconds at most, for a first try and then without prices.
-_QUICK_SHARE, _QUICK_MOST = 0.05, 30.0
-_RELAXED_SHARE, _RELAXED_MOST = 0.2, 120.0
+#: Where features have prices: share of the time, and seconds at most, for a first try of each kind.
+_TRIAL_SHARE, _TRIAL_MOST = 0.05, 30.0
 #: So many supports of a node are listed at most.
 _MOST_SUPPORTS = 50_000
 
@@ -76,36 +76,59 @@ class BranchAndBound(Engine):
         )
 
     def _run_plain(self, problem: Problem, first: Splits, watch: Watch) -> tuple[Search, Splits]:
-        """Search over routings alone; returns the finished search and the tree it started from."""
-        brancher = MargotBrancher(problem, self.tactics, least=_least(problem, watch))
+        """Search over routings first; returns the finished search and the tree it started from."""
+        search, first = self._prepared(problem, first, watch)
+        search.run()
+        return search, first
+
+    def _prepared(self, problem: Problem, first: Splits, watch: Watch) -> tuple[Search, Splits]:
+        """The same before it has begun, with an improved start."""
+        make = MargotBrancher if problem.alpha is None else PricedBrancher
+        brancher = make(problem, self.tactics, least=_least(problem, watch))
         if self.tactics.improve:
             starts = [first, trivial_tree(problem)]
             first = improve(brancher, starts, watch.part(_IMPROVE_SHARE * watch.remaining))
-        return _searched(problem, brancher, first, watch), first
+        return _new_search(problem, brancher, first, watch), first
 
     def _run_sparse(self, problem: Problem, first: Splits, watch: Watch) -> tuple[Search, Splits]:
-        """Search over routings and supports; if features have prices and it takes longer, with help from MARGOT."""
-        gap = watch.limits.gap
-        brancher = SparseBrancher(problem, allowed_value(problem, first), self.sparse, gap)
+        """Search over supports first and then routings; where features have prices, that or the other way round."""
+        brancher = SparseBrancher(problem, allowed_value(problem, first), self.sparse, watch.limits.gap)
+        search = _new_search(problem, brancher, first, watch)
         if problem.alpha is None:
-            return _searched(problem, brancher, first, watch), first
-        search = _searched(problem, brancher, first, watch.part(min(_QUICK_MOST, _QUICK_SHARE * watch.remaining)))
+            search.run()
+            return search, first
+        search.run(_trial(watch))
         if search.reason is not Stopped.TIME or watch.must_stop() is not None:
             return search, first
-        # Without prices the problem is quickly bounded, and the routing of its tree is a start.
-        part = watch.part(min(_RELAXED_MOST, _RELAXED_SHARE * watch.remaining))
-        relaxed, _ = self._run_plain(without_budget(problem), search.incumbent, part)
-        best = allowed_value(problem, search.incumbent)
-        trees = sparsified(brancher, relaxed.incumbent, best, watch.part(part.limits.time))
-        first = min([search.incumbent, *trees], key=lambda tree: allowed_value(problem, tree))
-        best, least = allowed_value(problem, first), max(search.bound, relaxed.bound, 0.0)
-        return _searched(problem, SparseBrancher(problem, best, self.sparse, gap, least), first, watch), first
+        first = self._sparsified(brancher, search, _trial(watch))
+        search.offer(first)
+        other, first = self._prepared(problem, first, watch)
+        other.floor, other.steps = search.bound, search.steps
+        other.run(_trial(watch))
+        if other.reason is not Stopped.TIME or watch.must_stop() is not None:
+            return other, first
+        # Whichever has come further goes on.
+        better, worse = (search, other) if search.bound > other.own_bound else (other, search)
+        better.floor, better.steps = max(search.bound, other.bound), other.steps
+        better.offer(worse.incumbent)
+        better.run(watch)
+        return better, first
+
+    def _sparsified(self, brancher: SparseBrancher, search: Search, watch: Watch) -> Splits:
+        """A start: without prices a tree is quickly found, and its routing made sparse is one with prices."""
+        problem = brancher.problem
+        relaxed, _ = self._run_plain(without_budget(problem), search.incumbent, watch.part(0.5 * watch.remaining))
+        trees = sparsified(brancher, relaxed.incumbent, search.best, watch)
+        return min([search.incumbent, *trees], key=lambda tree: allowed_value(problem, tree))
 
 
-def _searched(problem: Problem, brancher: Brancher, first: Splits, watch: Watch) -> Search:
-    search = Search(brancher, lambda tree: allowed_value(problem, tree), watch, first)
-    search.run()
-    return search
+def _trial(watch: Watch) -> Watch:
+    """The part of the time that a first try may take."""
+    return watch.part(min(_TRIAL_MOST, _TRIAL_SHARE * watch.remaining))
+
+
+def _new_search(problem: Problem, brancher: Brancher, first: Splits, watch: Watch) -> Search:
+    return Search(brancher, lambda tree: allowed_value(problem, tree), watch, first)
 
 
 def _least(problem: Problem, watch: Watch) -> float:

@@ -11,11 +11,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from margotree.engines.bnb.margot import MargotBrancher
+from margotree.engines.bnb.priced import PricedBrancher
 from margotree.engines.bnb.search import CUTOFF, Worker
 from margotree.engines.kernels.jit import raising
 from margotree.engines.watch import Watch
 from margotree.problem import Problem, Splits, evaluate, topology
 from margotree.problem.problem import FloatArray
+
+RoutingBrancher = MargotBrancher | PricedBrancher
 
 #: Sizes of the neighbourhoods, as numbers of samples let go, and the steps spent on each.
 _SIZES = (15, 30, 60, 120)
@@ -24,7 +27,7 @@ _STEPS = 300
 _SHUFFLES = 6
 
 
-def improve(brancher: MargotBrancher, starts: list[Splits], watch: Watch) -> Splits:
+def improve(brancher: RoutingBrancher, starts: list[Splits], watch: Watch) -> Splits:
     """The best tree found around several starts before the neighbourhoods are used up or the watch runs out."""
     worker, rng = brancher.worker(), np.random.default_rng(watch.limits.seed)
     shuffles = _SHUFFLES if brancher.problem.depth > 1 else 0  # a stump has nobody to let go
@@ -38,7 +41,7 @@ def improve(brancher: MargotBrancher, starts: list[Splits], watch: Watch) -> Spl
 
 
 def _climb(
-    brancher: MargotBrancher, worker: Worker, tree: Splits, watch: Watch, rng: np.random.Generator, shuffles: int
+    brancher: RoutingBrancher, worker: Worker, tree: Splits, watch: Watch, rng: np.random.Generator, shuffles: int
 ) -> Splits:
     best, value = tree, evaluate(brancher.problem, tree).objective
     tries = [(size, 0.0) for size in _SIZES] + [(size, 1.0) for size in _SIZES[1:3] for _ in range(shuffles)]
@@ -56,7 +59,7 @@ def _climb(
 
 
 def _search_around(
-    brancher: MargotBrancher, worker: Worker, place: NDArray[np.int64], value: float, watch: Watch
+    brancher: RoutingBrancher, worker: Worker, place: NDArray[np.int64], value: float, watch: Watch
 ) -> Splits | None:
     """The first tree better than ``value`` among those that keep the held samples where they are."""
     shared = np.array([value * (1.0 - 1e-9), 0.0])

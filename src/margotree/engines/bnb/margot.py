@@ -1,4 +1,8 @@
-"""The MARGOT side of the search: records are partial routings, bounds are sums of node duals."""
+"""The side of the search that places samples first: records are partial routings, bounds are sums of node duals.
+
+For MARGOT, and for SFS-MARGOT: there records also say what is decided about features, and a node's dual is that of its
+perspective relaxation.
+"""
 
 from __future__ import annotations
 
@@ -29,36 +33,56 @@ class Tactics:
     patience: int = 8
     flip_pivots: int = 60
     steps: int = 200
+    #: Prices are left out of node problems until what is missing is less than so many times what they are sure to add.
+    prices: int = 1
     improve: bool = True
 
 
 class MargotBrancher:
-    """Makes records and workers for one problem without budgets."""
+    """Makes records and workers for one problem without hard budgets."""
 
-    def __init__(self, problem: Problem, tactics: Tactics | None = None, least: float = 0.0) -> None:
+    def __init__(
+        self, problem: Problem, tactics: Tactics | None = None, least: float = 0.0, *, plain: bool = False
+    ) -> None:
         self.problem = problem
+        self.plain = plain  # prices are left out of node problems
         self.least = least  # a bound known beforehand
         self.tactics = tactics or Tactics()
         self.centre = problem.X.mean(axis=0)
         self.X = np.ascontiguousarray(problem.X - self.centre)
         self.cost = np.outer(problem.C, problem.weight)
+        self.price = _prices(problem)
 
     def root(self) -> Record:
         return replace(self.record(np.zeros(len(self.X), np.int64)), bound=self.least)
 
     def record(self, place: NDArray[np.int64]) -> Record:
         """The search node in which sample ``i`` is known to reach tree node ``place[i]``, to be solved from cold."""
-        m, n = self.X.shape
-        codes = np.full(sizes(m, n, self.problem.depth)[0], COLD, np.uint8)
+        m = len(self.X)
+        codes = np.zeros(self.sizes()[0], np.uint8)
         codes[0 : 2 * m : 2] = place & 255
         codes[1 : 2 * m : 2] = place >> 8
-        return _stored(0.0, codes, np.zeros(2 * self.problem.n_nodes))
+        codes[2 * m : m * (2 + self.problem.depth)] = COLD
+        return stored(0.0, codes, np.zeros(2 * self.problem.n_nodes))
 
     def worker(self) -> MargotWorker:
         return MargotWorker(self)
 
+    def sizes(self) -> tuple[int, int]:
+        """Bytes and floats of a record."""
+        m, n = self.X.shape
+        return sizes(m, n, self.problem.depth, self.price is not None and not self.plain)
+
     def new_pool(self) -> Pool:
-        return new_pool(self.X, np.array(self.problem.y), self.cost, self.problem.eps)
+        return new_pool(self.X, np.array(self.problem.y), self.cost, self.problem.eps, self.price, plain=self.plain)
+
+
+def _prices(problem: Problem) -> FloatArray | None:
+    """What a feature costs at each node and how many come without; nodes whose budget takes in all have no price."""
+    if problem.budget is None or problem.alpha is None:
+        return None
+    binding = problem.budget < problem.n_features
+    return np.column_stack([np.where(binding, problem.alpha, 0.0), np.where(binding, problem.budget, 0)]).astype(float)
 
 
 class MargotWorker:
@@ -68,10 +92,9 @@ class MargotWorker:
         self.brancher = brancher
         self.problem = brancher.problem
         self.pool = brancher.new_pool()
-        m, n = brancher.X.shape
-        n_codes, n_floats = sizes(m, n, self.problem.depth)
+        n_codes, n_floats = brancher.sizes()
         tactics = brancher.tactics
-        self.options = np.array([tactics.candidates, tactics.patience, tactics.flip_pivots])
+        self.options = np.array([tactics.candidates, tactics.patience, tactics.flip_pivots, tactics.prices])
         room = max(2, min(tactics.steps + 1, int(1e8 / (n_codes + 8 * n_floats))))
         self.in_floats = np.zeros(n_floats)
         self.codes = np.zeros((room, n_codes), np.uint8)
@@ -94,15 +117,20 @@ class MargotWorker:
         left = [self._record(p) for p in range(counters[kernel.EMITTED])]
         trees: list[Splits] = []
         unresolved = math.inf
-        if end == kernel.SETTLED:
+        if end == kernel.SETTLED and self.brancher.plain:
+            unresolved = bound
+        elif end == kernel.SETTLED:
             tree = self._settled_tree()
             trees = [] if tree is None else [tree]
             if tree is None or self._value(tree) > bound + _SETTLED_TOL * (1.0 + abs(bound)):
                 unresolved = bound
+        elif end == kernel.PAUSED and self.brancher.price is not None and not self.brancher.plain:
+            tree = self._settled_tree()
+            trees = [] if tree is None else [tree]
         return Dive(left=left, steps=int(counters[kernel.STEPS]), trees=trees, unresolved=unresolved)
 
     def _record(self, p: int) -> Record:
-        return _stored(float(self.bounds[p]), self.codes[p].copy(), self.floats[p, : self.used[p]].copy())
+        return stored(float(self.bounds[p]), self.codes[p].copy(), self.floats[p, : self.used[p]].copy())
 
     def _settled_tree(self) -> Splits | None:
         """The tree of the hyperplanes at hand; where rounding would send a sample astray, solved again exactly."""
@@ -111,15 +139,22 @@ class MargotWorker:
         w = self.pool.w[self.pool.slot]
         splits = Splits(w=w, b=self.pool.num[self.pool.slot, B] - w @ self.brancher.centre)
         found = evaluate(self.problem, splits)
-        if found.feasible and np.array_equal(found.node, node):
+        if found.feasible and np.array_equal(found.node, node) and self.brancher.price is None:
             return splits
-        return polish(self.problem, node)
+        return polish(self.problem, node, self._support())
+
+    def _support(self) -> NDArray[np.bool_] | None:
+        """The features that are used by more than half; all if they have no price."""
+        if self.brancher.price is None:
+            return None
+        w, r = np.abs(self.pool.w[self.pool.slot]), self.pool.r[self.pool.slot]
+        return (w > 0.0) & (w >= 0.5 * r)
 
     def _value(self, tree: Splits) -> float:
         return evaluate(self.problem, tree).objective
 
 
-def _stored(bound: float, codes: NDArray[np.uint8], floats: FloatArray) -> Record:
+def stored(bound: float, codes: NDArray[np.uint8], floats: FloatArray) -> Record:
     return Record(bound=bound, data=(codes, floats), size=codes.nbytes + floats.nbytes + 200)
 
 

@@ -65,6 +65,7 @@ class Search:
         self.steps = 0
         self.memory = 0
         self.unresolved = math.inf
+        self.floor = -math.inf  # a bound known by other means
         self.f1 = math.nan
         self.reason: Stopped | None = None
         self.failure: BaseException | None = None
@@ -72,11 +73,19 @@ class Search:
         self._stack: list[Record] = []
         self._in_flight: dict[int, float] = {}
         self._pushed = 0
+        self._begun = False
         self._turn = threading.Condition()
 
-    def run(self) -> Stopped:
-        """Search until the gap is closed or a limit is reached; the answer is in the attributes."""
-        self._push([self.brancher.root()])
+    def run(self, watch: Watch | None = None) -> Stopped:
+        """Search until the gap is closed or a limit is reached; the answer is in the attributes.
+
+        A search that was stopped goes on where it was, with another watch.
+        """
+        self.watch = watch or self.watch
+        self.reason, self.shared[STOP] = None, 0.0
+        if not self._begun:
+            self._push([self.brancher.root()])
+            self._begun = True
         workers = [self.brancher.worker() for _ in range(max(1, self.watch.limits.n_jobs))]
         threads = [threading.Thread(target=self._work, args=(k, w), daemon=True) for k, w in enumerate(workers)]
         for thread in threads:
@@ -92,11 +101,26 @@ class Search:
         with self._turn:
             return self._bound()
 
+    def offer(self, tree: Splits) -> None:
+        """A tree that was found elsewhere."""
+        value = self.value(tree)
+        with self._turn:
+            self._offer(value, tree)
+
     @property
     def open_nodes(self) -> int:
         return len(self._queue) + len(self._stack)
 
+    @property
+    def own_bound(self) -> float:
+        """The same without what was known beforehand."""
+        with self._turn:
+            return self._own_bound()
+
     def _bound(self) -> float:
+        return min(max(self.floor, self._own_bound()), float(self.shared[CUTOFF]))
+
+    def _own_bound(self) -> float:
         queued = self._queue[0][0] if self._queue else math.inf
         stacked = min((r.bound for r in self._stack), default=math.inf)
         flying = min(self._in_flight.values(), default=math.inf)
@@ -141,7 +165,8 @@ class Search:
             while True:
                 if self.steps >= self.watch.limits.nodes and (self._queue or self._stack):
                     self._halt(Stopped.NODES)
-                if self.shared[STOP]:
+                if self.shared[STOP] or self.floor >= self.shared[CUTOFF]:
+                    self._turn.notify_all()
                     return None
                 if self._queue or self._stack:
                     record = self._pop()

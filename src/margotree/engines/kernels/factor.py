@@ -3,6 +3,7 @@
 The matrix is ``H = X_F X_F' + rho c_F c_F'``: the Gram matrix of the points with their bias coordinate, positive
 definite as long as the free points are affinely independent.  The ``rho`` term drops out of every direction that
 keeps ``sum c mu`` fixed, so it changes conditioning and nothing else.  ``v = L^-1 c_F`` is kept along with ``L``.
+Where features have prices, those that are off take no part in ``X_F``.
 """
 
 from __future__ import annotations
@@ -10,7 +11,16 @@ from __future__ import annotations
 import math
 
 from margotree.engines.kernels.jit import inner
-from margotree.engines.kernels.state import F8, N_FREE, NodeState, dot
+from margotree.engines.kernels.state import (
+    AT_HARD,
+    F8,
+    N_FREE,
+    PENDING_HARD,
+    PENDING_MARGIN,
+    NodeState,
+    dot,
+    stand,
+)
 
 RHO = 1.0
 #: Squared pivots below this share of the diagonal count as linear dependence.
@@ -19,7 +29,23 @@ DEPENDENT = 1e-11
 
 @inner()
 def gram(state: NodeState, i: int, j: int) -> float:
-    return dot(state.X[i], state.X[j]) + RHO * state.c[i] * state.c[j]
+    rest = RHO * state.c[i] * state.c[j]
+    if state.r.size:
+        return masked_dot(state.X[i], state.X[j], state.on) + rest
+    return dot(state.X[i], state.X[j]) + rest
+
+
+@inner()
+def masked_dot(a: F8, b: F8, on: F8) -> float:
+    s0 = s1 = 0.0
+    n = a.size
+    k = n - n % 2
+    for j in range(0, k, 2):
+        s0 += a[j] * b[j] * on[j]
+        s1 += a[j + 1] * b[j + 1] * on[j + 1]
+    if k < n:
+        s0 += a[k] * b[k] * on[k]
+    return s0 + s1
 
 
 @inner()
@@ -27,6 +53,10 @@ def gram_column(state: NodeState, e: int, out: F8) -> None:
     """``out`` <- Gram entries of item ``e`` with all free items."""
     X, c, free = state.X, state.c, state.free
     n = X.shape[1]
+    if state.r.size:
+        for p in range(state.cnt[N_FREE]):
+            out[p] = gram(state, free[p], e)
+        return
     for p in range(state.cnt[N_FREE]):
         f = free[p]
         s0 = s1 = 0.0
@@ -105,3 +135,23 @@ def drop(state: NodeState, p: int) -> None:
         v[r] = cs * left + sn * right
         v[r + 1] = cs * right - sn * left
     state.cnt[N_FREE] = k - 1
+
+
+@inner()
+def rebuild(state: NodeState, z: F8) -> None:
+    """Build the factor anew from the free items; dependent ones become PENDING.  ``z`` is scratch."""
+    k = state.cnt[N_FREE]
+    state.cnt[N_FREE] = 0
+    for p in range(k):
+        i = state.free[p]
+        q = state.cnt[N_FREE]
+        gram_column(state, i, z)
+        solve_lower(state.L, z, q)
+        h_ii = gram(state, i, i)
+        pivot2 = h_ii
+        for r in range(q):
+            pivot2 -= z[r] * z[r]
+        if pivot2 > DEPENDENT * h_ii:
+            append(state, i, z, pivot2)
+        else:
+            stand(state, i, PENDING_HARD if state.status[i] == AT_HARD else PENDING_MARGIN)

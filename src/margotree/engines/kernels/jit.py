@@ -50,4 +50,4 @@ def raising(flag: Any, seconds: float) -> Iterator[None]:
 
 
 def _say() -> None:
-    print("margotree: compiling its kernels, once per installation; this takes about a minute", file=sys.stderr)
+    print("margotree: compiling its kernels, once per installation; this takes a few minutes", file=sys.stderr)

@@ -4,15 +4,25 @@ Every pivot takes the item that violates its staircase most, and moves along the
 at their margins and ``sum c mu = 0``, until the item is satisfied, or its own or a free item's multiplier reaches the
 end of its riser.  Each step raises the dual value, and every point on the way is dual feasible: stopping at any
 moment leaves a valid lower bound.  Nothing is ever removed from the problem on the way down a search tree, so the
-parent's point is a feasible start for its children.
+parent's point is a feasible start for its children.  Where features have prices, `priced` says how an item enters.
 """
 
 from __future__ import annotations
 
 import numpy as np
 
-from margotree.engines.kernels import factor
+from margotree.engines.kernels import factor, priced
 from margotree.engines.kernels.jit import inner, kernel
+from margotree.engines.kernels.riser import (
+    CUT,
+    INFEASIBLE,
+    OPTIMAL,
+    STALLED,
+    enters_at_hard,
+    longest_step,
+    room,
+    settle,
+)
 from margotree.engines.kernels.state import (
     AT_HARD,
     AT_MARGIN,
@@ -34,35 +44,10 @@ from margotree.engines.kernels.state import (
     stand,
 )
 
-# Outcomes of a run.
-OPTIMAL, CUT, STALLED, INFEASIBLE = 0, 1, 2, 3
-# How one step of `enter` ends.
-_FITS, _SETTLED, _BLOCKED, _UNBOUNDED = 0, 1, 2, 3
-
-
-@inner()
-def room(state: NodeState, i: int, hard: bool, up: bool) -> float:
-    """How far the multiplier of an item on a riser may still move up or down."""
-    if up:
-        return np.inf if hard else state.cost[i] - state.nu[i]
-    if not hard:
-        return state.nu[i]
-    return state.nu[i] + (state.cost[i] if state.kind[i] == WRONG else -state.cost[i])
-
-
-@inner()
-def settle(state: NodeState, i: int, hard: bool, up: bool) -> None:
-    """Put an item that ran out of room on the step it reached."""
-    stand(state, i, MID if up or (hard and state.kind[i] == RIGHT) else LOW)
-
-
-@inner()
-def enters_at_hard(state: NodeState, e: int, sign: float) -> bool:
-    """Whether a violating item is heading for its hard corner rather than its margin."""
-    st = state.status[e]
-    if st == PENDING_HARD or state.kind[e] == WRONG:
-        return True
-    return st == MID and sign > 0
+#: With prices: entering items that bring nothing before others have their turn, and before the point is left as it is.
+PATIENCE, GIVE_UP = 20, 400
+#: With prices: a dual value so many times the cut-off is on its way to infinity, and its digits do not matter.
+FAR = 100.0
 
 
 @inner()
@@ -99,30 +84,6 @@ def direction(state: NodeState, e: int, s: float, work: F8) -> tuple[float, floa
         for j in range(n):
             dw[j] += a * X[f, j]
     return beta, pivot2, True
-
-
-@inner()
-def longest_step(state: NodeState, e: int, hard: bool, sign: float, y: F8) -> tuple[float, int]:
-    """Ratio test: how far until a multiplier runs out of room, and the free item that does (-1 for ``e`` itself)."""
-    block = -1
-    step = room(state, e, hard, sign > 0)
-    o, nu, cost, status = state.o, state.nu, state.cost, state.status
-    for p in range(state.cnt[N_FREE]):
-        f = state.free[p]
-        rate = o[f] * y[p]
-        if rate == 0.0:
-            continue
-        if status[f] == AT_HARD:
-            if rate > 0:
-                continue
-            space = nu[f] + cost[f] if state.kind[f] == WRONG else nu[f] - cost[f]
-        else:
-            space = cost[f] - nu[f] if rate > 0 else nu[f]
-        limit = max(space, 0.0) / abs(rate)
-        if limit < step:
-            step = limit
-            block = p
-    return step, block
 
 
 @inner()
@@ -232,12 +193,34 @@ def worst_item(state: NodeState, tol: float) -> int:
     return who
 
 
+@inner()
+def any_item(state: NodeState, tol: float, first: int) -> int:
+    """The next item from ``first`` on that violates its step."""
+    m = state.h.size
+    for k in range(m):
+        i = (first + k) % m
+        if max(state.lo[i] - state.h[i], state.h[i] - state.hi[i]) > tol or state.lo[i] == state.hi[i]:
+            return i
+    return -1
+
+
 @kernel()
 def run(state: NodeState, cutoff: float, max_pivots: int, tol: float, work: F8) -> int:
     """Pivot until no item violates by more than ``tol``, the dual value passes ``cutoff``, or pivots run out.
 
     Another thread may set work[1, 1] to stop it early.
     """
+    if state.r.size == 0:
+        return _run_plain(state, cutoff, max_pivots, tol, work)
+    pivots = state.cnt[PIVOTS]
+    outcome = _run_priced(state, cutoff, max_pivots, tol, work)
+    if state.cnt[PIVOTS] > pivots and state.num[VALUE] < FAR * (1.0 + abs(cutoff)):
+        state.num[VALUE] = priced.add_up(state)
+    return outcome
+
+
+@inner()
+def _run_plain(state: NodeState, cutoff: float, max_pivots: int, tol: float, work: F8) -> int:
     dw = work[0, : state.w.size]
     stop_at = state.cnt[PIVOTS] + max_pivots
     while True:
@@ -251,6 +234,30 @@ def run(state: NodeState, cutoff: float, max_pivots: int, tol: float, work: F8) 
         outcome = enter(state, e, cutoff, work)
         advance(state, dw, work[1, 0])
         if outcome != OPTIMAL:
+            return outcome
+
+
+@inner()
+def _run_priced(state: NodeState, cutoff: float, max_pivots: int, tol: float, work: F8) -> int:
+    """Prices make ties common: when nothing has come of the worst items for a while, others have their turn."""
+    dw = work[0, : state.w.size]
+    stop_at = state.cnt[PIVOTS] + max_pivots
+    idle = 0
+    while True:
+        before = state.num[VALUE]
+        if before >= cutoff:
+            return CUT
+        e = worst_item(state, tol) if idle < PATIENCE else any_item(state, tol, state.cnt[PIVOTS])
+        if e < 0:
+            return OPTIMAL
+        if state.cnt[PIVOTS] >= stop_at or work[1, 1] != 0.0 or idle > GIVE_UP:
+            return STALLED
+        outcome = priced.enter(state, e, cutoff, work)
+        advance(state, dw, work[1, 0])
+        idle = 0 if state.num[VALUE] > before + 1e-12 * abs(before) else idle + 1
+        if outcome == STALLED:
+            idle = max(idle, PATIENCE)
+        elif outcome != OPTIMAL:
             return outcome
 
 
@@ -285,8 +292,9 @@ def refresh(state: NodeState) -> None:
         if state.status[i] != OUT:
             balance += state.c[i] * state.o[i] * state.nu[i]
     _rebalance(state, balance)
-    for j in range(state.w.size):
-        state.w[j] = 0.0
+    u = state.u if state.r.size else state.w
+    for j in range(u.size):
+        u[j] = 0.0
     value = 0.0
     for i in range(m):
         if state.status[i] == OUT:
@@ -294,13 +302,19 @@ def refresh(state: NodeState) -> None:
         mu = state.o[i] * state.nu[i]
         value += dual_term(state, i)
         if mu != 0.0:
-            for j in range(state.w.size):
-                state.w[j] += mu * state.X[i, j]
-    state.num[VALUE] = value - 0.5 * dot(state.w, state.w)
+            for j in range(u.size):
+                u[j] += mu * state.X[i, j]
+    if state.r.size:
+        priced.derive(state)
+        for j in range(u.size):
+            value -= priced.cost_of(state, j)
+    else:
+        value -= 0.5 * dot(u, u)
+    state.num[VALUE] = value
     for i in range(m):
         state.h[i] = 0.0
     advance(state, state.w, state.num[B])
-    refactor(state)
+    factor.rebuild(state, np.empty(state.free.size))
 
 
 @inner()
@@ -321,27 +335,6 @@ def _rebalance(state: NodeState, balance: float) -> None:
             best = i
     if best >= 0 and abs(balance) <= most:
         state.nu[best] -= state.o[best] * balance
-
-
-@inner()
-def refactor(state: NodeState) -> None:
-    """Build the factor anew from the free items; dependent ones become PENDING."""
-    k = state.cnt[N_FREE]
-    state.cnt[N_FREE] = 0
-    z = np.empty(state.free.size)
-    for p in range(k):
-        i = state.free[p]
-        q = state.cnt[N_FREE]
-        factor.gram_column(state, i, z)
-        factor.solve_lower(state.L, z, q)
-        h_ii = factor.gram(state, i, i)
-        pivot2 = h_ii
-        for r in range(q):
-            pivot2 -= z[r] * z[r]
-        if pivot2 > factor.DEPENDENT * h_ii:
-            factor.append(state, i, z, pivot2)
-        else:
-            stand(state, i, PENDING_HARD if state.status[i] == AT_HARD else PENDING_MARGIN)
 
 
 @kernel()

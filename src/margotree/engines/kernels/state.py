@@ -16,6 +16,11 @@ WRONG  must go against its label (o = side)     nu = -C where g > delta;  -C..in
 ``delta`` is 0 for a sample sent right and ``eps`` for one sent left.  A WRONG item with C = 0 is a plain hard row.
 
 The margins ``h`` are kept for all samples, members or not: the search reads them to see where a sample is headed.
+
+Where features have a price ``alpha`` beyond a budget, ``w`` and ``u = sum mu_i x_i`` are no longer the same: with
+``r = sqrt(2 alpha)`` a feature is OFF (``w = 0``) while ``|u| < r``, FULL (``w = u``) beyond, and at a KINK (``w``
+anywhere between) where ``|u| = r``.  ``r = 0`` is a feature that is used whatever it does, ``r = inf`` one that may not
+be used.  Without prices the arrays ``r``, ``u`` and so on are empty.
 """
 
 from __future__ import annotations
@@ -36,9 +41,12 @@ SOFT, RIGHT, WRONG = 0, 1, 2
 # Where an item stands on its staircase.  A PENDING item has a multiplier inside a riser but is not yet solved for;
 # an OUT one takes no part.
 LOW, AT_MARGIN, MID, AT_HARD, PENDING_HARD, PENDING_MARGIN, OUT = 0, 1, 2, 3, 4, 5, 6
-# Entries of ``num`` and ``cnt``.
+# How a priced feature is used.
+OFF, KINK, FULL = 0, 1, 2
+# Entries of ``num``, ``cnt`` and ``price``.
 B, VALUE = 0, 1
-N_ITEMS, N_FREE, PIVOTS = 0, 1, 2
+N_ITEMS, N_FREE, PIVOTS, N_KINKS = 0, 1, 2, 3
+ALPHA, BUDGET = 0, 1
 
 
 class NodeState(NamedTuple):
@@ -61,13 +69,25 @@ class NodeState(NamedTuple):
     v: F8  # L^-1 c_F
     w: F8
     num: F8  # b, dual value
-    cnt: NDArray[np.int64]  # items, free items, pivots so far
+    cnt: NDArray[np.int64]  # items, free items, pivots so far, features at a kink
+    price: F8  # of a feature, and how many come without
+    r: F8  # |u| from which on a feature is used
+    u: F8
+    use: I1
+    on: F8  # 1 for features at a kink or in full use, else 0
+    kinks: I4
+    Z: F8  # scratch: L^-1 of the columns for b and the kinks, made orthogonal
+    R: F8  # scratch: how they were
 
 
-def new_state(X: F8, c: F8, cost: F8) -> NodeState:
-    """An empty node problem over these samples; add items with :func:`add_item`."""
+def new_state(X: F8, c: F8, cost: F8, price: tuple[float, int] | None = None) -> NodeState:
+    """An empty node problem over these samples; add items with :func:`add_item`.
+
+    ``price`` is what a feature costs and how many come without.
+    """
     m, n = X.shape
     cap = n + 2
+    k = 0 if price is None else n
     return NodeState(
         X=X,
         XT=np.ascontiguousarray(X.T),
@@ -86,8 +106,26 @@ def new_state(X: F8, c: F8, cost: F8) -> NodeState:
         v=np.zeros(cap),
         w=np.zeros(n),
         num=np.zeros(2),
-        cnt=np.zeros(3, np.int64),
+        cnt=np.zeros(4, np.int64),
+        price=np.array([0.0, 0.0] if price is None else price, float),
+        r=np.array([threshold(0.0 if price is None else price[0], j) for j in range(k)]),
+        u=np.zeros(k),
+        use=np.zeros(k, np.int8),
+        on=np.zeros(k),
+        kinks=np.zeros(k, np.int32),
+        **scratch(k),
     )
+
+
+@kernel()
+def threshold(alpha: float, j: int) -> float:
+    """The |u| from which on feature ``j`` is used: a hair less than it costs, and never the same, against circles."""
+    return np.sqrt(2.0 * alpha) * (1.0 - 1e-9 * ((j * 0.6180339887498949) % 1.0))
+
+
+def scratch(n: int) -> dict[str, F8]:
+    """Room for directions where ``n`` features have prices; states may share it."""
+    return {"Z": np.zeros((n + 1, n + 2)), "R": np.zeros((n + 4, n + 2))}
 
 
 @inner()
@@ -131,11 +169,17 @@ def copy_state(source: NodeState, target: NodeState) -> None:
         target.num[k] = source.num[k]
     for k in range(source.cnt.size):
         target.cnt[k] = source.cnt[k]
+    for j in range(source.r.size):
+        target.r[j] = source.r[j]
+        target.u[j] = source.u[j]
+        target.use[j] = source.use[j]
+        target.on[j] = source.on[j]
+        target.kinks[j] = source.kinks[j]
 
 
 @inner()
 def clear(state: NodeState) -> None:
-    """Take all items out: w = 0, b = 0."""
+    """Take all items out: w = 0, b = 0, and nothing known of features."""
     for i in range(state.h.size):
         state.status[i] = OUT
         state.nu[i] = 0.0
@@ -148,6 +192,13 @@ def clear(state: NodeState) -> None:
     state.num[VALUE] = 0.0
     state.cnt[N_ITEMS] = 0
     state.cnt[N_FREE] = 0
+    state.cnt[N_KINKS] = 0
+    free = state.price[ALPHA] == 0.0
+    for j in range(state.r.size):
+        state.r[j] = threshold(state.price[ALPHA], j)
+        state.u[j] = 0.0
+        state.use[j] = FULL if free else OFF
+        state.on[j] = 1.0 if free else 0.0
 
 
 @inner()

@@ -1,8 +1,8 @@
 """One dive of the search: branch, follow the more promising child, put the other aside, until nothing is left.
 
-A search node is a partial routing.  Its bound is the sum of the node problems' dual values.  It is *settled* when
-every waiting sample would travel to the bottom at no further cost: then the hyperplanes at hand are a tree of exactly
-that value.
+A search node is a partial routing and, if they have prices, what is decided about features.  Its bound is the sum of
+the node problems' dual values.  It is *settled* when every waiting sample would travel to the bottom at no further
+cost and no feature is used in part: then the hyperplanes at hand are a tree of exactly that value.
 """
 
 from __future__ import annotations
@@ -13,21 +13,29 @@ from numpy.typing import NDArray
 from margotree.engines.bnb.kernels.pool import Pool, at, node, swap_in
 from margotree.engines.bnb.kernels.probe import (
     NOMINAL,
-    TOL,
+    bonus,
     flip_estimate,
     headed,
     in_band,
+    must_first,
     path_cost,
+    pivot_to,
+    share,
+    shortest_free,
     total_value,
+    try_feature,
     try_member,
     try_side,
+    undecided,
+    value,
 )
 from margotree.engines.bnb.kernels.record import load, save
 from margotree.engines.kernels.jit import inner, kernel
-from margotree.engines.kernels.pivot import INFEASIBLE, harden, run
-from margotree.engines.kernels.state import F8, VALUE, add_item, copy_state
+from margotree.engines.kernels.pivot import harden
+from margotree.engines.kernels.riser import INFEASIBLE
+from margotree.engines.kernels.state import ALPHA, F8, KINK, add_item, copy_state
 
-# How a dive ends.
+# How a dive ends.  A pool that leaves prices out settles where prices could make the difference.
 EXHAUSTED, SETTLED, PAUSED, TROUBLE = 0, 1, 2, 3
 # Spares: candidate's (child it is headed for, its node flipped, the other child), the best candidate's, and one more.
 # NumPy integers: plain ones would be compiled in, one version of every function a value.
@@ -50,16 +58,16 @@ def relax(pool: Pool, cutoff: float) -> float:
         if total >= cutoff:
             return total
         state = node(pool, t)
-        before = state.num[VALUE]
-        if run(state, before + cutoff - total, MANY, TOL, pool.work) == INFEASIBLE:
+        before = value(state)
+        if pivot_to(state, before + cutoff - total, MANY, pool.work) == INFEASIBLE:
             return np.inf
-        total += state.num[VALUE] - before
+        total += value(state) - before
     return total
 
 
 @inner()
 def choose(pool: Pool, cand: NDArray[np.int64]) -> int:
-    """Rank the waiting samples by estimated damage on both sides; fills ``cand`` and returns how many were found."""
+    """Rank the candidates by estimated damage on both sides; fills ``cand`` and returns how many were found."""
     last = pool.slot.size // 2
     found = 0
     for i in range(pool.y.size):
@@ -76,18 +84,44 @@ def choose(pool: Pool, cand: NDArray[np.int64]) -> int:
         pool.guess[0, i] = same
         pool.guess[1, i] = flip
         pool.score[i] = same * pool.worth[0, i] * flip * pool.worth[1, i]
-        # Keep the list sorted, best first.
-        p = min(found, cand.size)
-        if p == cand.size and pool.score[cand[p - 1]] >= pool.score[i]:
-            continue
-        if p == cand.size:
-            p -= 1
-        else:
-            found += 1
-        while p > 0 and pool.score[cand[p - 1]] < pool.score[i]:
-            cand[p] = cand[p - 1]
-            p -= 1
-        cand[p] = i
+        found = rank(pool, i, cand, found)
+    if pool.r.shape[1]:
+        found = choose_features(pool, cand, found)
+    return found
+
+
+@inner()
+def choose_features(pool: Pool, cand: NDArray[np.int64], found: int) -> int:
+    """Rank the features that are used in part along with the samples in ``cand``."""
+    m, n = pool.X.shape
+    for t in range(pool.slot.size):
+        state = node(pool, t)
+        shortest = shortest_free(state)
+        for j in range(n):
+            if undecided(state, j, shortest):
+                i = m + n * t + j
+                z = share(state, j) if state.use[j] == KINK else 0.5 * state.u[j] * state.u[j] / state.price[ALPHA]
+                pool.guess[0, i] = state.price[ALPHA] * max(min(z, 1.0 - z), FLOOR)
+                pool.guess[1, i] = state.price[ALPHA] * max(z, 1.0 - z)
+                pool.score[i] = pool.guess[0, i] * pool.worth[0, i] * pool.guess[1, i] * pool.worth[1, i]
+                found = rank(pool, i, cand, found)
+    return found
+
+
+@inner()
+def rank(pool: Pool, i: int, cand: NDArray[np.int64], found: int) -> int:
+    """Put candidate ``i`` where its score belongs, best first, if there is room for it; returns how many there are."""
+    p = min(found, cand.size)
+    if p == cand.size and pool.score[cand[p - 1]] >= pool.score[i]:
+        return found
+    if p == cand.size:
+        p -= 1
+    else:
+        found += 1
+    while p > 0 and pool.score[cand[p - 1]] < pool.score[i]:
+        cand[p] = cand[p - 1]
+        p -= 1
+    cand[p] = i
     return found
 
 
@@ -103,30 +137,48 @@ def send(pool: Pool, i: int) -> None:
 
 
 @inner()
+def feature_of(pool: Pool, i: int) -> tuple[int, int]:
+    """Tree node and feature of a candidate that is not a sample."""
+    k = i - pool.y.size
+    n = pool.X.shape[1]
+    return k // n, k % n
+
+
+@inner()
 def probe_same(pool: Pool, i: int, total: float, cutoff: float, flip_pivots: int) -> float:
-    """Bound after sending sample ``i`` where it is headed."""
+    """Bound after sending sample ``i`` where it is headed; of a feature, after deciding it the way it is headed."""
+    if i >= pool.y.size:
+        t, j = feature_of(pool, i)
+        base = value(node(pool, t))
+        must = must_first(node(pool, t), j)
+        return total + try_feature(pool, t, j, must, SAME, base + cutoff - total, MANY) - base
     t = pool.place[i]
     child = headed(pool, t, i)
-    base = node(pool, child).num[VALUE]
+    base = value(node(pool, child))
     same = total + try_member(pool, child, i, SAME, base + cutoff - total, MANY) - base
     if same < cutoff and in_band(pool.h[pool.slot[t], i], pool.eps):
         side = 1.0 if child == 2 * t + 2 else -1.0
-        base = node(pool, t).num[VALUE]
+        base = value(node(pool, t))
         same += try_side(pool, t, i, side, HAND, base + cutoff - same, flip_pivots) - base
     return same
 
 
 @inner()
 def probe_flip(pool: Pool, i: int, total: float, cutoff: float, flip_pivots: int) -> float:
-    """Bound after sending sample ``i`` the other way."""
+    """Bound after sending sample ``i``, or deciding a feature, the other way."""
+    if i >= pool.y.size:
+        t, j = feature_of(pool, i)
+        base = value(node(pool, t))
+        must = not must_first(node(pool, t), j)
+        return total + try_feature(pool, t, j, must, FLIP, base + cutoff - total, MANY) - base
     t = pool.place[i]
     child = headed(pool, t, i)
     side = -1.0 if child == 2 * t + 2 else 1.0
     other = 4 * t + 3 - child
-    base = node(pool, other).num[VALUE]
+    base = value(node(pool, other))
     flip = total + try_member(pool, other, i, OTHER, base + cutoff - total, MANY) - base
     if flip < cutoff:
-        base = node(pool, t).num[VALUE]
+        base = value(node(pool, t))
         flip += try_side(pool, t, i, side, FLIP, base + cutoff - flip, flip_pivots) - base
     return flip
 
@@ -197,6 +249,9 @@ def keep_best(pool: Pool) -> None:
 @inner()
 def go_same(pool: Pool, i: int) -> None:
     """Send ``i`` where it is headed, with the child's state from the best candidate's spare."""
+    if i >= pool.y.size:
+        swap_in(pool, feature_of(pool, i)[0], BEST + SAME)
+        return
     t = pool.place[i]
     child = headed(pool, t, i)
     side = 1.0 if child == 2 * t + 2 else -1.0
@@ -208,6 +263,9 @@ def go_same(pool: Pool, i: int) -> None:
 @inner()
 def go_flip(pool: Pool, i: int) -> None:
     """Send ``i`` the other way, with both states from the best candidate's spares."""
+    if i >= pool.y.size:
+        swap_in(pool, feature_of(pool, i)[0], BEST + FLIP)
+        return
     t = pool.place[i]
     child = 4 * t + 3 - headed(pool, t, i)
     swap_in(pool, t, BEST + FLIP)
@@ -218,6 +276,13 @@ def go_flip(pool: Pool, i: int) -> None:
 @inner()
 def emit(pool: Pool, i: int, same: bool, codes: NDArray[np.uint8], floats: F8) -> int:
     """Write the child of the current node that is not followed, and restore the pool."""
+    if i >= pool.y.size:
+        t = feature_of(pool, i)[0]
+        k = BEST + (SAME if same else FLIP)
+        swap_in(pool, t, k)
+        used = save(pool, codes, floats)
+        swap_in(pool, t, k)
+        return used
     t = pool.place[i]
     child = headed(pool, t, i)
     if same:
@@ -237,6 +302,15 @@ def emit(pool: Pool, i: int, same: bool, codes: NDArray[np.uint8], floats: F8) -
         swap_in(pool, t, BEST + FLIP)
     pool.place[i] = t
     return used
+
+
+@inner()
+def total_bonus(pool: Pool) -> float:
+    """What prices add to the bound where they are left out of the node problems."""
+    total = 0.0
+    for t in range(pool.slot.size):
+        total += bonus(node(pool, t))
+    return total
 
 
 @kernel()
@@ -286,9 +360,9 @@ def plunge(
             return PAUSED, floor
         counters[STEPS] += 1
         found = choose(pool, cand)
-        if found == 0:
+        if found == 0 or cutoff - total < options[3] * total_bonus(pool):
             counters[EMITTED] = emitted
-            return SETTLED, total
+            return SETTLED, max(floor, total)
         i, same, flip, seen = pick(pool, cand, found, total, cutoff, options, counters)
         floor = max(floor, seen)
         if same >= cutoff and flip >= cutoff:

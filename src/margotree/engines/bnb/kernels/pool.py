@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from margotree.engines.kernels.jit import inner
-from margotree.engines.kernels.state import F8, I1, I4, OUT, NodeState
+from margotree.engines.kernels.state import F8, I1, I4, OUT, NodeState, scratch
 
 #: Spare slots: three for the candidate under test, three for the best so far, two for handing over.
 SPARES = 8
@@ -39,20 +39,33 @@ class Pool(NamedTuple):
     w: F8
     num: F8
     cnt: NDArray[np.int64]
+    price: F8  # price[t] = what a feature costs at node t, and how many come without
+    r: F8
+    u: F8
+    use: I1
+    on: F8
+    kinks: I4
+    Z: F8
+    R: F8
     work: F8
     slot: NDArray[np.int64]
     spare: NDArray[np.int64]
     place: NDArray[np.int64]  # deepest tree node known to contain each sample
-    score: F8  # scratch: how promising each waiting sample looks
-    guess: F8  # scratch: estimated damage on the side it is headed for, and on the other
-    worth: F8  # learnt a sample: how much of the two estimates came true, as running means
+    # A candidate for branching is a sample or, if they have prices, a feature of a tree node: number m + n t + j.
+    score: F8  # scratch: how promising each candidate looks
+    guess: F8  # scratch: estimated damage on the side a sample is headed for, and on the other
+    worth: F8  # learnt a candidate: how much of the two estimates came true, as running means
     eps: float
 
 
-def new_pool(X: F8, y: F8, cost: F8, eps: float) -> Pool:
-    """Memory for samples ``X`` and the tree nodes that ``cost`` has rows for; nothing is in it yet."""
+def new_pool(X: F8, y: F8, cost: F8, eps: float, price: F8 | None = None, *, plain: bool = False) -> Pool:
+    """Memory for samples ``X`` and the tree nodes that ``cost`` has rows for; nothing is in it yet.
+
+    A ``plain`` pool leaves prices out of the node problems and puts into its bounds what it can of them.
+    """
     (m, n), T = X.shape, cost.shape[0]
     S, cap = T + SPARES, n + 2
+    k = 0 if price is None or plain else n
     return Pool(
         X=X,
         XT=np.ascontiguousarray(X.T),
@@ -73,14 +86,21 @@ def new_pool(X: F8, y: F8, cost: F8, eps: float) -> Pool:
         v=np.zeros((S, cap)),
         w=np.zeros((S, n)),
         num=np.zeros((S, 2)),
-        cnt=np.zeros((S, 3), np.int64),
+        cnt=np.zeros((S, 4), np.int64),
+        price=np.zeros((T, 2)) if price is None else price,
+        r=np.zeros((S, k)),
+        u=np.zeros((S, k)),
+        use=np.zeros((S, k), np.int8),
+        on=np.zeros((S, k)),
+        kinks=np.zeros((S, k), np.int32),
+        **scratch(k),
         work=np.zeros((6, cap)),
         slot=np.arange(T),
         spare=np.arange(T, S),
         place=np.zeros(m, np.int64),
-        score=np.zeros(m),
-        guess=np.zeros((2, m)),
-        worth=np.full((2, m), 0.5),
+        score=np.zeros(m + T * k),
+        guess=np.zeros((2, m + T * k)),
+        worth=np.full((2, m + T * k), 0.5),
         eps=eps,
     )
 
@@ -107,6 +127,14 @@ def at(pool: Pool, s: int, t: int) -> NodeState:
         pool.w[s],
         pool.num[s],
         pool.cnt[s],
+        pool.price[t],
+        pool.r[s],
+        pool.u[s],
+        pool.use[s],
+        pool.on[s],
+        pool.kinks[s],
+        pool.Z,
+        pool.R,
     )
 
 

@@ -5,9 +5,11 @@ from __future__ import annotations
 import numpy as np
 
 from margotree.engines.bnb.kernels.pool import Pool, at, node
+from margotree.engines.kernels import priced
 from margotree.engines.kernels.jit import inner
-from margotree.engines.kernels.pivot import INFEASIBLE, harden, run
-from margotree.engines.kernels.state import N_ITEMS, VALUE, add_item, copy_state
+from margotree.engines.kernels.pivot import advance, harden, run
+from margotree.engines.kernels.riser import INFEASIBLE
+from margotree.engines.kernels.state import ALPHA, F8, FULL, KINK, N_ITEMS, VALUE, NodeState, add_item, copy_state
 
 #: Violations below this are rounding.
 TOL = 1e-7
@@ -77,21 +79,98 @@ def try_side(pool: Pool, t: int, i: int, side: float, k: int, cutoff: float, piv
 
 
 @inner()
+def try_feature(pool: Pool, t: int, j: int, must: bool, k: int, cutoff: float, pivots: int) -> float:
+    """Value of tree node ``t`` with feature ``j`` used whatever it does, or not at all, left in the k-th spare."""
+    state = at(pool, pool.spare[k], t)
+    copy_state(node(pool, t), state)
+    priced.decide(state, j, must, pool.work)
+    advance(state, pool.work[0, : state.w.size], pool.work[1, 0])
+    return finish(pool, t, k, cutoff, pivots)
+
+
+@inner()
+def value(state: NodeState) -> float:
+    """The tree node's part of the bound."""
+    return priced.worth(state) if state.r.size else state.num[VALUE] + bonus(state)
+
+
+@inner()
+def bonus(state: NodeState) -> float:
+    """What prices add where they are left out of the node problem."""
+    return priced.bonus(state.w, state.price) if state.price[ALPHA] > 0.0 and state.r.size == 0 else 0.0
+
+
+@inner()
+def pivot_to(state: NodeState, cutoff: float, pivots: int, work: F8) -> int:
+    """Pivot until the tree node is solved, its part of the bound past the cut-off, or pivots run out."""
+    return run(state, cutoff - (priced.offset(state) if state.r.size else 0.0), pivots, TOL, work)
+
+
+@inner()
 def finish(pool: Pool, t: int, k: int, cutoff: float, pivots: int) -> float:
     """Pivot in a spare until solved, past the cut-off or out of pivots; an impossible routing is worth infinity."""
     state = at(pool, pool.spare[k], t)
-    before = node(pool, t).num[VALUE]
-    if state.num[VALUE] >= cutoff:
-        return state.num[VALUE]
-    outcome = run(state, cutoff, pivots, TOL, pool.work)
-    if outcome == INFEASIBLE:
+    before = max(value(node(pool, t)), value(state))
+    if before >= cutoff:
+        return before
+    if pivot_to(state, cutoff, pivots, pool.work) == INFEASIBLE:
         return np.inf
-    return max(before, state.num[VALUE])
+    return max(before, value(state))
 
 
 @inner()
 def total_value(pool: Pool) -> float:
     total = 0.0
     for t in range(pool.slot.size):
-        total += pool.num[pool.slot[t], VALUE]
+        total += value(node(pool, t))
     return total
+
+
+# -- features ----------------------------------------------------------------------------------------------------------
+
+#: Shares of a feature below this, or above one less this, are rounding.
+WHOLE = 1e-6
+
+
+@inner()
+def share(state: NodeState, j: int) -> float:
+    """How much of a feature is used, between 0 and 1, as far as that is not decided."""
+    return abs(state.w[j]) / state.r[j] if state.use[j] == KINK else 0.0
+
+
+@inner()
+def undecided(state: NodeState, j: int, shortest: float) -> bool:
+    """Whether the bound can rise by deciding about feature ``j``.
+
+    Either it is used in part, or not at all although it has a place in the budget: ``|u|`` is at least ``shortest``.
+    """
+    if not 0.0 < state.r[j] < np.inf or state.use[j] == FULL:
+        return False
+    z = share(state, j)
+    return z < 1.0 - WHOLE and (z > WHOLE or abs(state.u[j]) >= shortest)
+
+
+@inner()
+def shortest_free(state: NodeState) -> float:
+    """The least ``|u|`` that has a place in the budget which nobody takes for sure; infinite if there is none."""
+    places = priced.places(state)
+    if places <= 0 or state.price[0] == 0.0:
+        return np.inf
+    least = np.inf
+    ceiling = np.inf
+    for _ in range(places):
+        most = 0.0
+        for j in range(state.r.size):
+            size = abs(state.u[j])
+            if 0.0 < state.r[j] < np.inf and size < ceiling:
+                most = max(most, size)
+        if most <= WHOLE * np.sqrt(2.0 * state.price[0]):
+            break
+        least = ceiling = most
+    return least
+
+
+@inner()
+def must_first(state: NodeState, j: int) -> bool:
+    """Whether a feature is nearer to being used than not: that is the side it is headed for."""
+    return share(state, j) >= 0.5 or state.use[j] != KINK

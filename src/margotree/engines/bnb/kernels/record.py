@@ -1,7 +1,8 @@
 """A search node as a short string of bytes: where each sample is known to be, and the duals to start from.
 
 Only what cannot be derived is kept: the place of every sample, the step each item stands on at every node above its
-place, and the multipliers of the few items that stand on a riser.
+place, and the multipliers of the few items that stand on a riser; where features have prices, what is decided about
+them, and the weights of those at a kink.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from margotree.engines.kernels.state import (
     AT_HARD,
     AT_MARGIN,
     F8,
+    KINK,
     LOW,
     MID,
     N_FREE,
@@ -34,12 +36,15 @@ Bytes = NDArray[np.uint8]
 _WAITING = 16
 #: Written instead of a status where a node has to start cold.
 COLD = 255
+# What is known of a feature with a price: nothing, it is at its kink, it is used whatever it does, it is not used.
+_OPEN, _KINK, _MUST, _NEVER = 0, 1, 2, 3
 
 
-def sizes(m: int, n: int, depth: int) -> tuple[int, int]:
+def sizes(m: int, n: int, depth: int, priced: bool = False) -> tuple[int, int]:
     """Bytes and floats that one record takes at most."""
     nodes = 2**depth - 1
-    return m * (2 + depth), nodes * (n + 4 + _WAITING)
+    k = n if priced else 0
+    return m * (2 + depth) + nodes * k, nodes * (n + 4 + _WAITING + k)
 
 
 @inner()
@@ -82,6 +87,44 @@ def save(pool: Pool, codes: Bytes, floats: F8) -> int:
             for i in range(m):
                 if state.status[i] != OUT:
                     codes[base + i] = COLD
+        used = save_features(state, codes, features_at(pool, t), floats, used, count > room)
+    return used
+
+
+@inner()
+def features_at(pool: Pool, t: int) -> int:
+    """Where the bytes for features of tree node ``t`` begin."""
+    return pool.y.size * (2 + level_of(pool.slot.size)) + t * pool.r.shape[1]
+
+
+@inner()
+def save_features(state: NodeState, codes: Bytes, at: int, floats: F8, used: int, cold: bool) -> int:
+    for j in range(state.r.size):
+        codes[at + j] = _OPEN
+        if state.price[0] == 0.0:
+            continue
+        if state.r[j] == 0.0:
+            codes[at + j] = _MUST
+        elif state.r[j] == np.inf:
+            codes[at + j] = _NEVER
+        elif state.use[j] == KINK and not cold:
+            codes[at + j] = _KINK
+            floats[used] = state.w[j]
+            used += 1
+    return used
+
+
+@inner()
+def load_features(state: NodeState, codes: Bytes, at: int, floats: F8, used: int) -> int:
+    for j in range(state.r.size):
+        if codes[at + j] == _MUST:
+            state.r[j] = 0.0
+        elif codes[at + j] == _NEVER:
+            state.r[j] = np.inf
+        elif codes[at + j] == _KINK:
+            state.use[j] = KINK
+            state.w[j] = floats[used]
+            used += 1
     return used
 
 
@@ -142,4 +185,5 @@ def load(pool: Pool, codes: Bytes, floats: F8) -> None:
                     k += 1
             stand(state, i, code)
         state.cnt[N_FREE] = k
+        used = load_features(state, codes, features_at(pool, t), floats, used)
         refresh(state)

@@ -1,0 +1,227 @@
+"""Prices inside the dual active set, and the search that places samples first: strong duality, twins, brute force."""
+
+import itertools
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numba import njit
+
+from margotree.engines import Limits, Watch
+from margotree.engines.bnb.engine import allowed_value, trivial_tree
+from margotree.engines.bnb.margot import MargotBrancher, Tactics, merge_duplicates
+from margotree.engines.bnb.priced import PricedBrancher
+from margotree.engines.bnb.search import Search
+from margotree.engines.kernels import pivot, priced, riser
+from margotree.engines.kernels.state import VALUE, B, add_item, new_state
+from margotree.problem import Problem
+from oracles import best_value
+
+MANY = 10**6
+
+
+@njit
+def decide(state, j, must, work):
+    priced.decide(state, j, must, work)
+    pivot.advance(state, work[0, : state.w.size], work[1, 0])
+
+
+@njit
+def worth(state):
+    return priced.worth(state)
+
+
+@njit
+def bonus(w, price):
+    return priced.bonus(w, price)
+
+
+class Node:
+    """One random node problem with prices, its state and its value by definition."""
+
+    def __init__(self, seed, budget=1):
+        rng = np.random.default_rng(seed)
+        m, n = rng.integers(3, 45), rng.integers(1, 12)
+        X = rng.integers(0, 3, (m, n)) / 2.0 if seed % 3 == 0 else rng.random((m, n))
+        noise = 0.3 * rng.standard_normal(m)
+        y = rng.choice([-1.0, 1.0], m) if seed % 2 else np.sign((X - 0.5) @ rng.standard_normal(n) + noise + 1e-9)
+        self.rng, self.X, self.y = rng, X - X.mean(axis=0), y
+        self.cost = 10.0 ** rng.integers(-2, 4) * rng.choice([1.0, 2.0, 0.5], m)
+        self.alpha = 10.0 ** rng.uniform(-2, 3)
+        self.state = new_state(self.X, np.ones(m), self.cost, (self.alpha, budget))
+        self.work = np.zeros((6, n + 2))
+        for i in range(m):
+            add_item(self.state, i, y[i])
+
+    def run(self):
+        return pivot.run(self.state, 1e9, MANY, 1e-9, self.work)
+
+    def send(self, share):
+        """Send a share of the samples to either side of a random hyperplane."""
+        h = self.X @ self.rng.standard_normal(self.X.shape[1])
+        soft = np.flatnonzero(self.state.kind == 0)
+        for i in self.rng.permutation(soft)[: int(share * len(h))]:
+            side = 1.0 if h[i] > 0 else -1.0
+            pivot.harden(self.state, i, side, 0.0 if side > 0 else 1e-3)
+
+    def check(self):
+        """Strong duality, as far as huge multipliers of nearly impossible routings let margins tell it."""
+        dual, primal = self.state.num[VALUE], self.primal()
+        mu = self.state.o * self.state.nu
+        slack = 1e-9 * (1 + np.abs(mu).max()) + 1e-7 * (1 + primal)
+        assert primal - 10 * slack <= dual <= primal + 1e-9 * (1 + primal)
+
+    def primal(self):
+        """Perspective of the weights, by definition, plus losses; routing rows checked."""
+        w, r = self.state.w, self.state.r
+        h = self.X @ w + self.state.num[B]
+        np.testing.assert_allclose(h, self.state.h, atol=1e-7 * (1 + np.abs(h).max()))
+        hard = self.state.kind > 0
+        assert np.all((self.state.o * h - self.state.delta)[hard] >= -1e-6 * (1 + np.abs(h).max()))
+        size = np.abs(w)
+        assert np.all(size[np.isinf(r)] == 0.0)
+        r = np.where(np.isinf(r), 0.0, r)
+        perspective = np.where(size < r, r * size, 0.5 * (size**2 + r**2))
+        return perspective[~np.isinf(self.state.r)].sum() + self.cost @ np.maximum(0.0, 1.0 - self.y * h)
+
+
+@pytest.mark.parametrize("block", range(10))
+def test_the_dual_value_is_the_primal_one(block):
+    """400 node problems, with and without routing rows, and with features decided one after another."""
+    solved = decided = 0
+    for seed in range(40 * block, 40 * block + 40):
+        node = Node(seed)
+        for share in (0.0, 0.2, 0.2):
+            node.send(share)
+            outcome = node.run()
+            assert outcome != riser.STALLED
+            if outcome == riser.OPTIMAL:
+                node.check()
+                solved += 1
+        if outcome != riser.OPTIMAL:
+            continue
+        for j in node.rng.permutation(node.X.shape[1]):
+            before = node.state.num[VALUE]
+            must = bool(node.rng.random() < 0.5)
+            decide(node.state, j, must, node.work)
+            outcome = node.run()
+            if outcome != riser.OPTIMAL:
+                assert outcome != riser.STALLED
+                break
+            node.check()
+            value = node.state.num[VALUE]
+            assert value + (node.alpha if must else 0.0) >= before - 1e-6 * (1 + abs(before))
+            decided += 1
+    assert solved > 60 and decided > 60
+
+
+@given(seed=st.integers(0, 10**6), budget=st.integers(0, 4))
+@settings(max_examples=60, deadline=None)
+def test_the_price_is_the_best_between_nothing_and_alpha(seed, budget):
+    node = Node(seed, budget)
+    pivot.run(node.state, 1e9, 5, 1e-9, node.work)
+    u, terms = node.state.u, float(node.state.nu.sum())
+    prices = np.append(np.minimum(0.5 * u**2, node.alpha), [0.0, node.alpha])
+    naive = max(terms - 0.5 * np.maximum(u**2 - 2 * p, 0.0).sum() - p * budget for p in prices)
+    assert worth(node.state) == pytest.approx(naive, rel=1e-6, abs=1e-6)
+    assert worth(node.state) <= naive + 1e-9 * (1 + abs(naive))
+
+
+@given(
+    w=st.lists(st.sampled_from([0.0, 0.5, -0.5, 1.0, 2.0, -3.0]), min_size=1, max_size=7),
+    alpha=st.sampled_from([0.1, 1.0, 2.0]),
+    budget=st.integers(0, 8),
+)
+@settings(deadline=None)
+def test_what_prices_add_to_a_point_found_without_them(w, alpha, budget):
+    paid = sorted((min(0.5 * x * x, alpha) for x in w), reverse=True)
+    assert bonus(np.array(w), np.array([alpha, budget])) == pytest.approx(sum(paid[budget:]), abs=1e-12)
+
+
+def random_problem(seed, m, n, depth):
+    """As nasty as those of the other searches, all with prices; budgets from none to all features."""
+    rng = np.random.default_rng(seed)
+    X = rng.integers(0, 3, (m, n)) / 2.0 if seed % 3 == 0 else rng.random((m, n))
+    return Problem.make(
+        X,
+        rng.choice([-1.0, 1.0], m),
+        depth=depth,
+        C=10.0 ** rng.integers(-3, 4, depth),
+        weight=rng.choice([1.0, 2.0, 0.5], m),
+        budget=rng.integers(1, n + 1, depth),
+        alpha=10.0 ** rng.integers(-2, 3, depth),
+    )
+
+
+def searched(problem, make, limits, steps=200):
+    problem, _ = merge_duplicates(problem)
+    search = new_search(problem, make(problem, Tactics(steps=steps)), limits)
+    search.run()
+    return search
+
+
+def new_search(problem, brancher, limits):
+    return Search(brancher, lambda tree: allowed_value(problem, tree), Watch(limits), trivial_tree(problem))
+
+
+@pytest.mark.parametrize("block", range(10))
+def test_agrees_with_brute_force(block):
+    """500 random instances in one stage and in two, stopped early and solved: bounds stay below, optima are met."""
+    for seed in range(50 * block, 50 * block + 50):
+        problem = random_problem(seed, 3 + seed % 4, 1 + seed % 3, 1 + (seed // 7) % 2)
+        best = best_value(problem)
+        for make in (PricedBrancher, MargotBrancher):
+            early = searched(problem, make, Limits(gap=1e-6, nodes=seed % 4), steps=1)
+            assert early.bound <= best * (1 + 1e-7) + 1e-8
+            full = searched(problem, make, Limits(gap=1e-6))
+            assert full.best == pytest.approx(best, rel=2e-6, abs=1e-6), (seed, make)
+            assert best * (1 - 2e-6) - 1e-6 <= full.bound <= best * (1 + 1e-7) + 1e-8, (seed, make)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_agrees_with_brute_force_at_depth_three(seed):
+    problem = random_problem(seed, 4, 2, 3)
+    for make in (PricedBrancher, MargotBrancher):
+        full = searched(problem, make, Limits(gap=1e-6))
+        assert full.best == pytest.approx(best_value(problem), rel=2e-6, abs=1e-6)
+
+
+def larger_problem(seed, m=24, n=4):
+    rng = np.random.default_rng(seed)
+    X = rng.random((m, n))
+    y = np.where((X[:, 0] - 0.5) * (X[:, 1] - 0.4) + 0.05 * rng.standard_normal(m) > 0, 1.0, -1.0)
+    return Problem.make(X, y, depth=2, C=[1.0, 10.0], budget=[1, 1], alpha=[2.0, 2.0])
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_both_stages_and_threads_agree(seed):
+    """Too large for brute force: one stage, two stages and two threads must come to the same value."""
+    problem = larger_problem(seed)
+    values = [
+        searched(problem, make, Limits(gap=1e-5, n_jobs=jobs, time=60)).best
+        for make, jobs in itertools.product((PricedBrancher, MargotBrancher), (1, 2))
+    ]
+    np.testing.assert_allclose(values, values[0], rtol=3e-5)
+
+
+def test_a_stopped_search_goes_on_where_it_was():
+    problem, _ = merge_duplicates(larger_problem(0))
+    whole = searched(problem, PricedBrancher, Limits())
+    search = new_search(problem, PricedBrancher(problem, Tactics(steps=5)), Limits(nodes=20))
+    search.run()
+    bound, steps = search.bound, search.steps
+    assert 0 < steps <= 20 and bound < search.best
+    search.run(Watch(Limits()))
+    assert search.steps > steps and search.bound >= bound
+    assert search.best == pytest.approx(whole.best, rel=2e-4)
+
+
+def test_a_bound_known_beforehand_ends_the_search():
+    problem, _ = merge_duplicates(larger_problem(1))
+    whole = searched(problem, PricedBrancher, Limits())
+    search = new_search(problem, PricedBrancher(problem), Limits())
+    search.offer(whole.incumbent)
+    search.floor = whole.bound
+    search.run()
+    assert search.steps == 0 and search.bound == pytest.approx(whole.bound)

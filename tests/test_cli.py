@@ -350,3 +350,13 @@ def test_experiments_are_listed_and_missing_results_are_said(run):
     code, _, err = run("table", "nothing.sqlite", "test_accuracy")
     assert code == exits.DATA and "run the experiment first" in err
     assert run("experiment", "poetry")[0] == exits.USAGE
+
+
+def test_limits_of_an_experiment_reach_it(run, monkeypatch):
+    from margotree import experiments
+
+    asked = {}
+    monkeypatch.setattr(experiments, "run", lambda names, **terms: asked.update(terms) or experiments.Ran())
+    code, _, _ = run("experiment", "hyperparameters_fs", "--time-limit", "2m", "--fold-time-limit", "0.5", "--only", "sfs")
+    assert code == exits.OK
+    assert (asked["time_limit"], asked["fold_time_limit"], asked["only"]) == (120.0, 0.5, ["sfs"])

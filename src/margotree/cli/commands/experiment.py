@@ -23,6 +23,12 @@ def add(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--time-limit", type=options.seconds, metavar="T", help="most seconds a fit (the paper's limits)"
     )
+    parser.add_argument(
+        "--fold-time-limit",
+        type=options.seconds,
+        metavar="T",
+        help="most seconds a fit of a cross-validation (--time-limit)",
+    )
     parser.add_argument("--reduced", action="store_true", help="coarse grids in the cross-validations")
     parser.add_argument("--backend", default="threads", metavar="NAME", help="threads, processes or dask (threads)")
     parser.add_argument("--scheduler", metavar="ADDRESS", help="of the Dask scheduler")
@@ -42,8 +48,8 @@ def run(args: argparse.Namespace) -> int:
         ran = experiments.run(
             list(experiments.names()) if args.names == ["all"] else args.names,
             out=args.out or experiments.RESULTS, resume=args.resume, backend=args.backend, scheduler=args.scheduler,
-            n_jobs=args.jobs, time_limit=args.time_limit, data=args.sets, only=args.only,
-            progress=0 if args.quiet else 1, reduced=args.reduced,
+            n_jobs=args.jobs, time_limit=args.time_limit, fold_time_limit=args.fold_time_limit, data=args.sets,
+            only=args.only, progress=0 if args.quiet else 1, reduced=args.reduced,
         )  # fmt: skip
     except (experiments.RowsError, experiments.BackendError) as error:
         raise CommandError(str(error), exits.DATA) from None

@@ -29,6 +29,8 @@ from margotree.solution import Stopped
 _IMPROVE_SHARE = 0.1
 #: Where features have prices: share of the time, and seconds at most, for a first try of each kind.
 _TRIAL_SHARE, _TRIAL_MOST = 0.05, 30.0
+#: And share of the time for a start without them.
+_RELAXED_SHARE = 0.15
 #: So many supports of a node are listed at most.
 _MOST_SUPPORTS = 50_000
 
@@ -100,10 +102,10 @@ class BranchAndBound(Engine):
         search.run(_trial(watch))
         if search.reason is not Stopped.TIME or watch.must_stop() is not None:
             return search, first
-        first = self._sparsified(brancher, search, _trial(watch))
+        first, bound = self._sparsified(brancher, search, watch.part(_RELAXED_SHARE * watch.remaining))
         search.offer(first)
         other, first = self._prepared(problem, first, watch)
-        other.floor, other.steps = search.bound, search.steps
+        other.floor, other.steps = max(search.bound, bound), search.steps
         other.run(_trial(watch))
         if other.reason is not Stopped.TIME or watch.must_stop() is not None:
             return other, first
@@ -114,12 +116,13 @@ class BranchAndBound(Engine):
         better.run(watch)
         return better, first
 
-    def _sparsified(self, brancher: SparseBrancher, search: Search, watch: Watch) -> Splits:
-        """A start: without prices a tree is quickly found, and its routing made sparse is one with prices."""
+    def _sparsified(self, brancher: SparseBrancher, search: Search, watch: Watch) -> tuple[Splits, float]:
+        """Without prices a good tree is soon found: its routing made sparse is a start, and its bound is one."""
         problem = brancher.problem
-        relaxed, _ = self._run_plain(without_budget(problem), search.incumbent, watch.part(0.5 * watch.remaining))
+        relaxed, _ = self._run_plain(without_budget(problem), search.incumbent, watch.part(0.7 * watch.remaining))
         trees = sparsified(brancher, relaxed.incumbent, search.best, watch)
-        return min([search.incumbent, *trees], key=lambda tree: allowed_value(problem, tree))
+        best = min([search.incumbent, *trees], key=lambda tree: allowed_value(problem, tree))
+        return best, relaxed.bound
 
 
 def _trial(watch: Watch) -> Watch:

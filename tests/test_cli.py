@@ -357,6 +357,6 @@ def test_limits_of_an_experiment_reach_it(run, monkeypatch):
 
     asked = {}
     monkeypatch.setattr(experiments, "run", lambda names, **terms: asked.update(terms) or experiments.Ran())
-    code, _, _ = run("experiment", "hyperparameters_fs", "--time-limit", "2m", "--fold-time-limit", "0.5", "--only", "sfs")
-    assert code == exits.OK
+    limits = ("--time-limit", "2m", "--fold-time-limit", "0.5")
+    assert run("experiment", "hyperparameters_fs", *limits, "--only", "sfs")[0] == exits.OK
     assert (asked["time_limit"], asked["fold_time_limit"], asked["only"]) == (120.0, 0.5, ["sfs"])

@@ -12,7 +12,7 @@ from margotree import HFSMargotClassifier, LocalSVMTreeClassifier, MargotClassif
 ESTIMATORS = [
     MargotClassifier(),
     HFSMargotClassifier(time_limit=1),
-    SFSMargotClassifier(time_limit=1),
+    SFSMargotClassifier(time_limit=2),
     LocalSVMTreeClassifier(),
 ]
 

@@ -1,6 +1,9 @@
 """Prices inside the dual active set, and the search that places samples first: strong duality, twins, brute force."""
 
 import itertools
+import subprocess
+import sys
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -9,13 +12,15 @@ from hypothesis import strategies as st
 from numba import njit
 
 from margotree.engines import Limits, Watch
-from margotree.engines.bnb.engine import allowed_value, trivial_tree
+from margotree.engines.bnb import engine
+from margotree.engines.bnb.engine import BranchAndBound, allowed_value, trivial_tree
 from margotree.engines.bnb.margot import MargotBrancher, Tactics, merge_duplicates
 from margotree.engines.bnb.priced import PricedBrancher
 from margotree.engines.bnb.search import Search
-from margotree.engines.kernels import pivot, priced, riser
-from margotree.engines.kernels.state import VALUE, B, add_item, new_state
+from margotree.engines.kernels import factor, features, pivot, priced, riser
+from margotree.engines.kernels.state import N_FREE, VALUE, B, add_item, new_state
 from margotree.problem import Problem
+from margotree.solution import Stopped
 from oracles import best_value
 
 MANY = 10**6
@@ -28,13 +33,23 @@ def decide(state, j, must, work):
 
 
 @njit
+def switch(state, j, scratch):
+    factor.switch(state, j, scratch)
+
+
+@njit
+def rebuild(state, scratch):
+    factor.rebuild(state, scratch)
+
+
+@njit
 def worth(state):
-    return priced.worth(state)
+    return features.worth(state)
 
 
 @njit
 def bonus(w, price):
-    return priced.bonus(w, price)
+    return features.bonus(w, price)
 
 
 class Node:
@@ -116,6 +131,27 @@ def test_the_dual_value_is_the_primal_one(block):
     assert solved > 60 and decided > 60
 
 
+@pytest.mark.parametrize("grid", [False, True])
+@pytest.mark.parametrize("seed", range(20))
+def test_the_factor_follows_features_that_are_switched(seed, grid):
+    """On a grid free items become dependent when features go; they must leave and the rest stay factored."""
+    rng = np.random.default_rng(seed)
+    X = rng.integers(0, 3, (20, 6)) / 2.0 if grid else rng.standard_normal((20, 6))
+    state, scratch = new_state(X, np.ones(20), np.ones(20), (1.0, 1)), np.zeros(8)
+    for i in range(20):
+        add_item(state, i, 1.0)
+    state.on[:], state.cnt[N_FREE], state.free[:4] = 1.0, 4, rng.choice(20, 4, replace=False)
+    rebuild(state, scratch)
+    for j in rng.integers(6, size=40):
+        state.on[j] = 1.0 - state.on[j]
+        switch(state, j, scratch)
+        k = state.cnt[N_FREE]
+        on = X[state.free[:k]] * state.on
+        L = np.tril(state.L[:k, :k])
+        np.testing.assert_allclose(L @ L.T, on @ on.T + factor.RHO, rtol=1e-9, atol=1e-9)
+        np.testing.assert_allclose(L @ state.v[:k], 1.0, rtol=1e-9)
+
+
 @given(seed=st.integers(0, 10**6), budget=st.integers(0, 4))
 @settings(max_examples=60, deadline=None)
 def test_the_price_is_the_best_between_nothing_and_alpha(seed, budget):
@@ -161,17 +197,25 @@ def searched(problem, make, limits, steps=200):
     return search
 
 
+def features_first(problem, tactics):
+    return MargotBrancher(problem, replace(tactics, features_first=True))
+
+
+#: In two stages, in one, and in one that decides features before it places samples.
+WAYS = (PricedBrancher, MargotBrancher, features_first)
+
+
 def new_search(problem, brancher, limits):
     return Search(brancher, lambda tree: allowed_value(problem, tree), Watch(limits), trivial_tree(problem))
 
 
 @pytest.mark.parametrize("block", range(10))
 def test_agrees_with_brute_force(block):
-    """500 random instances in one stage and in two, stopped early and solved: bounds stay below, optima are met."""
+    """500 random instances searched in each way, stopped early and solved: bounds stay below, optima are met."""
     for seed in range(50 * block, 50 * block + 50):
         problem = random_problem(seed, 3 + seed % 4, 1 + seed % 3, 1 + (seed // 7) % 2)
         best = best_value(problem)
-        for make in (PricedBrancher, MargotBrancher):
+        for make in WAYS:
             early = searched(problem, make, Limits(gap=1e-6, nodes=seed % 4), steps=1)
             assert early.bound <= best * (1 + 1e-7) + 1e-8
             full = searched(problem, make, Limits(gap=1e-6))
@@ -182,7 +226,7 @@ def test_agrees_with_brute_force(block):
 @pytest.mark.parametrize("seed", range(4))
 def test_agrees_with_brute_force_at_depth_three(seed):
     problem = random_problem(seed, 4, 2, 3)
-    for make in (PricedBrancher, MargotBrancher):
+    for make in WAYS:
         full = searched(problem, make, Limits(gap=1e-6))
         assert full.best == pytest.approx(best_value(problem), rel=2e-6, abs=1e-6)
 
@@ -195,12 +239,12 @@ def larger_problem(seed, m=24, n=4):
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_both_stages_and_threads_agree(seed):
-    """Too large for brute force: one stage, two stages and two threads must come to the same value."""
+def test_all_ways_and_threads_agree(seed):
+    """Too large for brute force: each way and two threads must come to the same value."""
     problem = larger_problem(seed)
     values = [
         searched(problem, make, Limits(gap=1e-5, n_jobs=jobs, time=60)).best
-        for make, jobs in itertools.product((PricedBrancher, MargotBrancher), (1, 2))
+        for make, jobs in itertools.product(WAYS, (1, 2))
     ]
     np.testing.assert_allclose(values, values[0], rtol=3e-5)
 
@@ -225,3 +269,28 @@ def test_a_bound_known_beforehand_ends_the_search():
     search.floor = whole.bound
     search.run()
     assert search.steps == 0 and search.bound == pytest.approx(whole.bound)
+
+
+@pytest.mark.parametrize("seconds", [0.0, 0.02, 0.3])
+def test_whichever_way_goes_on_finds_the_optimum(seconds, monkeypatch):
+    """However short the trials are, and so whoever wins them, nothing that was found or proved is lost."""
+    monkeypatch.setattr(engine, "_TRIAL_MOST", seconds)
+    problem = larger_problem(2)
+    answer = BranchAndBound().solve(problem, Watch(Limits(gap=1e-5, time=60))).certificate
+    whole = searched(problem, PricedBrancher, Limits(gap=1e-5))
+    assert answer.stopped == Stopped.SOLVED
+    assert answer.objective == pytest.approx(whole.best, rel=3e-5)
+    assert answer.bound <= whole.best * (1 + 1e-9)
+
+
+def test_everything_is_compiled_before_the_clock_starts():
+    """In a process of its own, as others here have compiled all there is."""
+    code = """
+from margotree.engines.bnb.engine import BranchAndBound
+from margotree.engines.bnb.kernels.plunge import plunge
+from margotree.engines.tiny import tiny_problem
+BranchAndBound().prepare(tiny_problem("sfs"))
+print(len(plunge.signatures))
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "1"

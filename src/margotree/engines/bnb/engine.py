@@ -6,13 +6,14 @@ No big-M, no solver, no licence.
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from functools import cache
 
 import numpy as np
 
 from margotree.engines.base import Answer, Engine
-from margotree.engines.bnb.improve import improve
-from margotree.engines.bnb.margot import MargotBrancher, Tactics, merge_duplicates
+from margotree.engines.bnb.improve import RoutingBrancher, improve
+from margotree.engines.bnb.margot import FEATURES_FIRST, MargotBrancher, Tactics, merge_duplicates
 from margotree.engines.bnb.menu import count_supports
 from margotree.engines.bnb.priced import PricedBrancher
 from margotree.engines.bnb.search import Brancher, Search
@@ -27,10 +28,10 @@ from margotree.solution import Stopped
 
 #: Share of the time that better incumbents may take before the search begins.
 _IMPROVE_SHARE = 0.1
-#: Where features have prices: share of the time, and seconds at most, for a first try of each kind.
-_TRIAL_SHARE, _TRIAL_MOST = 0.05, 30.0
-#: And share of the time for a start without them.
-_RELAXED_SHARE = 0.15
+#: Where features have budgets or prices: shares of the time for a first try of supports first, for a start without
+#: either, for a try of each other way; and seconds at least (unless they are a quarter of all) and at most for each.
+_TRIAL_SHARE, _RELAXED_SHARE, _OTHER_SHARE = 0.04, 0.08, 0.06
+_TRIAL_LEAST, _TRIAL_MOST = 0.5, 60.0
 #: So many supports of a node are listed at most.
 _MOST_SUPPORTS = 50_000
 
@@ -58,7 +59,10 @@ class BranchAndBound(Engine):
         return super().refuses(problem)
 
     def prepare(self, problem: TrainingProblem) -> None:
-        _compile(getattr(problem, "model", "margot"))
+        model = getattr(problem, "model", "margot")
+        if model == "sfs":
+            _compile("margot")  # what places samples first, for which a tiny problem has no need
+        _compile(model)
 
     def search(self, problem: Problem, watch: Watch, start: Splits | None) -> Answer:
         merged, _ = merge_duplicates(problem)
@@ -78,46 +82,50 @@ class BranchAndBound(Engine):
         )
 
     def _run_plain(self, problem: Problem, first: Splits, watch: Watch) -> tuple[Search, Splits]:
-        """Search over routings first; returns the finished search and the tree it started from."""
-        search, first = self._prepared(problem, first, watch)
+        """Search over routings; returns the finished search and the tree it started from."""
+        brancher = MargotBrancher(problem, self.tactics)
+        least = _least(problem, watch)
+        first = self._improved(brancher, first, watch)
+        search = _new_search(problem, brancher, first, watch)
+        search.floor = least
         search.run()
         return search, first
 
-    def _prepared(self, problem: Problem, first: Splits, watch: Watch) -> tuple[Search, Splits]:
-        """The same before it has begun, with an improved start."""
-        make = MargotBrancher if problem.alpha is None else PricedBrancher
-        brancher = make(problem, self.tactics, least=_least(problem, watch))
-        if self.tactics.improve:
-            starts = [first, trivial_tree(problem)]
-            first = improve(brancher, starts, watch.part(_IMPROVE_SHARE * watch.remaining))
-        return _new_search(problem, brancher, first, watch), first
+    def _improved(self, brancher: RoutingBrancher, first: Splits, watch: Watch) -> Splits:
+        if not self.tactics.improve:
+            return first
+        starts = [first, trivial_tree(brancher.problem)]
+        return improve(brancher, starts, watch.part(_IMPROVE_SHARE * watch.remaining))
 
     def _run_sparse(self, problem: Problem, first: Splits, watch: Watch) -> tuple[Search, Splits]:
-        """Search over supports first and then routings; where features have prices, that or the other way round."""
+        """Search over supports first and then routings; where features have prices, that or another way."""
         brancher = SparseBrancher(problem, allowed_value(problem, first), self.sparse, watch.limits.gap)
         search = _new_search(problem, brancher, first, watch)
-        if problem.alpha is None:
-            search.run()
-            return search, first
-        search.run(_trial(watch))
-        if search.reason is not Stopped.TIME or watch.must_stop() is not None:
-            return search, first
-        first, bound = self._sparsified(brancher, search, watch.part(_RELAXED_SHARE * watch.remaining))
+        search.run(_trial(watch, _TRIAL_SHARE))
+        if not _is_over(search, watch):
+            first, search.floor = self._sparsified(brancher, search, _trial(watch, _RELAXED_SHARE))
+            search.offer(first)
+            if problem.alpha is not None:
+                search, first = self._furthest(search, watch)
+        if search.reason is Stopped.TIME:
+            search.run(watch)
+        return search, first
+
+    def _furthest(self, search: Search, watch: Watch) -> tuple[Search, Splits]:
+        """Try what else can be done where features have prices; also the tree that the others started from."""
+        problem = search.brancher.problem
+        samples_first = PricedBrancher(problem, self.tactics)
+        features_first = MargotBrancher(problem, replace(self.tactics, **FEATURES_FIRST))
+        first = self._improved(samples_first, search.incumbent, watch)
         search.offer(first)
-        other, first = self._prepared(problem, first, watch)
-        other.floor, other.steps = max(search.bound, bound), search.steps
-        other.run(_trial(watch))
-        if other.reason is not Stopped.TIME or watch.must_stop() is not None:
-            return other, first
-        # Whichever has come further goes on.
-        better, worse = (search, other) if search.bound > other.own_bound else (other, search)
-        better.floor, better.steps = max(search.bound, other.bound), other.steps
-        better.offer(worse.incumbent)
-        better.run(watch)
-        return better, first
+        for other in (samples_first, features_first):
+            search = _further(search, _new_search(problem, other, search.incumbent, watch), watch)
+            if _is_over(search, watch):
+                break
+        return search, first
 
     def _sparsified(self, brancher: SparseBrancher, search: Search, watch: Watch) -> tuple[Splits, float]:
-        """Without prices a good tree is soon found: its routing made sparse is a start, and its bound is one."""
+        """Without budgets a good tree is soon found: its routing made sparse is a start, and its bound is one."""
         problem = brancher.problem
         relaxed, _ = self._run_plain(without_budget(problem), search.incumbent, watch.part(0.7 * watch.remaining))
         trees = sparsified(brancher, relaxed.incumbent, search.best, watch)
@@ -125,9 +133,26 @@ class BranchAndBound(Engine):
         return best, relaxed.bound
 
 
-def _trial(watch: Watch) -> Watch:
-    """The part of the time that a first try may take."""
-    return watch.part(min(_TRIAL_MOST, _TRIAL_SHARE * watch.remaining))
+def _trial(watch: Watch, share: float) -> Watch:
+    """The part of the time that something tried may take."""
+    least = min(_TRIAL_LEAST, 0.25 * watch.remaining)
+    return watch.part(min(_TRIAL_MOST, max(least, share * watch.remaining)))
+
+
+def _is_over(search: Search, watch: Watch) -> bool:
+    """Whether a search ended by more than the end of its trial."""
+    return search.reason is not Stopped.TIME or watch.must_stop() is not None
+
+
+def _further(search: Search, other: Search, watch: Watch) -> Search:
+    """Try another search: the one that solves the problem or has come further, with what both have found."""
+    other.floor, other.steps = search.bound, search.steps
+    other.run(_trial(watch, _OTHER_SHARE))
+    if other.reason is not Stopped.TIME or other.own_bound > search.own_bound:
+        return other
+    search.floor, search.steps = other.bound, other.steps
+    search.offer(other.incumbent)
+    return search
 
 
 def _new_search(problem: Problem, brancher: Brancher, first: Splits, watch: Watch) -> Search:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -35,18 +36,21 @@ class Tactics:
     steps: int = 200
     #: Prices are left out of node problems until what is missing is less than so many times what they are sure to add.
     prices: int = 1
+    #: Features of upper nodes are decided before samples are placed.
+    features_first: bool = False
     improve: bool = True
+
+
+#: Where features are decided first, solving many candidates is not worth its time.
+FEATURES_FIRST: dict[str, Any] = {"features_first": True, "candidates": 8, "patience": 2}
 
 
 class MargotBrancher:
     """Makes records and workers for one problem without hard budgets."""
 
-    def __init__(
-        self, problem: Problem, tactics: Tactics | None = None, least: float = 0.0, *, plain: bool = False
-    ) -> None:
+    def __init__(self, problem: Problem, tactics: Tactics | None = None, *, plain: bool = False) -> None:
         self.problem = problem
         self.plain = plain  # prices are left out of node problems
-        self.least = least  # a bound known beforehand
         self.tactics = tactics or Tactics()
         self.centre = problem.X.mean(axis=0)
         self.X = np.ascontiguousarray(problem.X - self.centre)
@@ -54,7 +58,7 @@ class MargotBrancher:
         self.price = _prices(problem)
 
     def root(self) -> Record:
-        return replace(self.record(np.zeros(len(self.X), np.int64)), bound=self.least)
+        return self.record(np.zeros(len(self.X), np.int64))
 
     def record(self, place: NDArray[np.int64]) -> Record:
         """The search node in which sample ``i`` is known to reach tree node ``place[i]``, to be solved from cold."""
@@ -94,7 +98,9 @@ class MargotWorker:
         self.pool = brancher.new_pool()
         n_codes, n_floats = brancher.sizes()
         tactics = brancher.tactics
-        self.options = np.array([tactics.candidates, tactics.patience, tactics.flip_pivots, tactics.prices])
+        self.options = np.array(
+            [tactics.candidates, tactics.patience, tactics.flip_pivots, tactics.prices, tactics.features_first]
+        )
         room = max(2, min(tactics.steps + 1, int(1e8 / (n_codes + 8 * n_floats))))
         self.in_floats = np.zeros(n_floats)
         self.codes = np.zeros((room, n_codes), np.uint8)
@@ -115,25 +121,29 @@ class MargotWorker:
             self.codes, self.floats, self.used, self.bounds, counters,
         )  # fmt: skip
         left = [self._record(p) for p in range(counters[kernel.EMITTED])]
-        trees: list[Splits] = []
-        unresolved = math.inf
-        if end == kernel.SETTLED and self.brancher.plain:
-            unresolved = bound
-        elif end == kernel.SETTLED:
-            tree = self._settled_tree()
-            trees = [] if tree is None else [tree]
-            if tree is None or self._value(tree) > bound + _SETTLED_TOL * (1.0 + abs(bound)):
-                unresolved = bound
-        elif end == kernel.PAUSED and self.brancher.price is not None and not self.brancher.plain:
-            tree = self._settled_tree()
-            trees = [] if tree is None else [tree]
-        return Dive(left=left, steps=int(counters[kernel.STEPS]), trees=trees, unresolved=unresolved)
+        dive = Dive(left=left, steps=int(counters[kernel.STEPS]))
+        if end == kernel.SETTLED:
+            return self.settled(dive, bound)
+        if end == kernel.PAUSED and self.brancher.price is not None and not self.brancher.plain:
+            return replace(dive, trees=self._trees())
+        return dive
+
+    def settled(self, dive: Dive, bound: float) -> Dive:
+        """The dive with the tree that its last search node stands for; without one its bound stays on the books."""
+        trees = self._trees()
+        proved = any(self._value(tree) <= bound + _SETTLED_TOL * (1.0 + abs(bound)) for tree in trees)
+        return replace(dive, trees=trees, unresolved=math.inf if proved else bound)
+
+    def _trees(self) -> list[Splits]:
+        """The tree of the hyperplanes at hand, if there is one."""
+        tree = self._tree()
+        return [] if tree is None else [tree]
 
     def _record(self, p: int) -> Record:
         return stored(float(self.bounds[p]), self.codes[p].copy(), self.floats[p, : self.used[p]].copy())
 
-    def _settled_tree(self) -> Splits | None:
-        """The tree of the hyperplanes at hand; where rounding would send a sample astray, solved again exactly."""
+    def _tree(self) -> Splits | None:
+        """The same; where rounding would send a sample astray, solved again exactly."""
         node = np.zeros(self.problem.n_samples, np.int64)
         kernel.route(self.pool, node)
         w = self.pool.w[self.pool.slot]

@@ -24,10 +24,10 @@ from margotree.problem.problem import FloatArray
 class PricedBrancher:
     """Makes records and workers for one problem with prices on features."""
 
-    def __init__(self, problem: Problem, tactics: Tactics | None = None, least: float = 0.0) -> None:
+    def __init__(self, problem: Problem, tactics: Tactics | None = None) -> None:
         self.problem = problem
-        self.early = MargotBrancher(problem, tactics, least, plain=True)
-        self.late = MargotBrancher(problem, tactics, least)
+        self.early = MargotBrancher(problem, tactics, plain=True)
+        self.late = MargotBrancher(problem, tactics)
 
     def root(self) -> Record:
         return self.early.root()
@@ -39,33 +39,35 @@ class PricedBrancher:
         return PricedWorker(self)
 
 
+class EarlyWorker(MargotWorker):
+    """The first stage: what settles is handed on."""
+
+    def __init__(self, brancher: PricedBrancher) -> None:
+        super().__init__(brancher.early)
+        self.late_size = brancher.late.sizes()[0]
+
+    def settled(self, dive: Dive, bound: float) -> Dive:
+        """The same search node for the second stage: same multipliers, with free items to be solved anew."""
+        n_codes, n_floats = self.brancher.sizes()
+        codes, floats = np.zeros(self.late_size, np.uint8), np.zeros(n_floats)
+        used = save(self.pool, codes[:n_codes], floats)
+        status = codes[2 * self.problem.n_samples : n_codes]
+        status[status == AT_MARGIN] = PENDING_MARGIN
+        status[status == AT_HARD] = PENDING_HARD
+        return replace(dive, left=[*dive.left, stored(bound, codes, floats[:used])])
+
+
 class PricedWorker:
     """One thread's memory and its dives in either stage."""
 
     def __init__(self, brancher: PricedBrancher) -> None:
-        self.brancher = brancher
-        self.early, self.late = MargotWorker(brancher.early), MargotWorker(brancher.late)
+        self.early, self.late = EarlyWorker(brancher), MargotWorker(brancher.late)
         self.late.pool = self.late.pool._replace(work=self.early.pool.work)  # stopped together
         self.pool = self.early.pool
-        self.late_size = brancher.late.sizes()[0]
 
     def stop(self) -> None:
         self.early.stop()
 
     def dive(self, record: Record, shared: FloatArray, most: float = math.inf) -> Dive:
-        if len(record.data[0]) == self.late_size:
-            return self.late.dive(record, shared, most)
-        dive = self.early.dive(record, shared, most)
-        if dive.unresolved == math.inf:
-            return dive
-        return replace(dive, left=[*dive.left, self._handed(dive.unresolved)], unresolved=math.inf)
-
-    def _handed(self, bound: float) -> Record:
-        """The early stage's search node for the late stage: same multipliers, with free items to be solved anew."""
-        n_codes, n_floats = self.brancher.early.sizes()
-        codes, floats = np.zeros(self.late_size, np.uint8), np.zeros(n_floats)
-        used = save(self.pool, codes[:n_codes], floats)
-        status = codes[2 * self.brancher.problem.n_samples : n_codes]
-        status[status == AT_MARGIN] = PENDING_MARGIN
-        status[status == AT_HARD] = PENDING_HARD
-        return stored(bound, codes, floats[:used])
+        late = len(record.data[0]) == self.early.late_size
+        return (self.late if late else self.early).dive(record, shared, most)

@@ -17,7 +17,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from margotree.engines.watch import Watch
-from margotree.problem import Splits
+from margotree.problem import Problem, Splits
 from margotree.problem.problem import FloatArray
 from margotree.solution import Stopped
 
@@ -50,6 +50,8 @@ class Worker(Protocol):
 
 
 class Brancher(Protocol):
+    problem: Problem
+
     def root(self) -> Record: ...
 
     def worker(self) -> Worker: ...

@@ -70,12 +70,7 @@ class SparseBrancher:
     """Makes records and workers for one problem with feature budgets; ``limit`` is the value of a known tree."""
 
     def __init__(
-        self,
-        problem: Problem,
-        limit: float = math.inf,
-        tactics: SparseTactics | None = None,
-        gap: float = 1e-4,
-        least: float = 0.0,
+        self, problem: Problem, limit: float = math.inf, tactics: SparseTactics | None = None, gap: float = 1e-4
     ) -> None:
         self.problem = problem
         self.tactics = tactics or SparseTactics()
@@ -90,12 +85,11 @@ class SparseBrancher:
             levels,
         )
         self.last = problem.n_nodes // 2
-        self.least = least  # a bound known beforehand
         self.limit = limit
 
     def root(self) -> Record:
         fronts = tuple(chooser.front() for chooser in self.choosers(np.zeros((2, 2))))
-        return pack(Partial(place=np.zeros(self.problem.n_samples, np.int64), fronts=fronts), self.least)
+        return pack(Partial(place=np.zeros(self.problem.n_samples, np.int64), fronts=fronts), 0.0)
 
     def worker(self) -> SparseWorker:
         return SparseWorker(self)

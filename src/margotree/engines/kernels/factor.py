@@ -11,56 +11,49 @@ from __future__ import annotations
 import math
 
 from margotree.engines.kernels.jit import inner
-from margotree.engines.kernels.state import (
-    AT_HARD,
-    F8,
-    N_FREE,
-    PENDING_HARD,
-    PENDING_MARGIN,
-    NodeState,
-    dot,
-    stand,
-)
+from margotree.engines.kernels.state import AT_HARD, F8, N_FREE, NodeState, dot, put_off
 
 RHO = 1.0
 #: Squared pivots below this share of the diagonal count as linear dependence.
 DEPENDENT = 1e-11
+#: What a feature leaves of a factor when it is switched off; below this share the factor is built anew.
+LITTLE = 1e-5
 
 
 @inner()
 def gram(state: NodeState, i: int, j: int) -> float:
     rest = RHO * state.c[i] * state.c[j]
     if state.r.size:
-        return masked_dot(state.X[i], state.X[j], state.on) + rest
+        return masked_dot(state.X, i, j, state.on) + rest
     return dot(state.X[i], state.X[j]) + rest
 
 
 @inner()
-def masked_dot(a: F8, b: F8, on: F8) -> float:
+def masked_dot(X: F8, i: int, k: int, on: F8) -> float:
+    """Inner product of two samples in the features that are on."""
     s0 = s1 = 0.0
-    n = a.size
-    k = n - n % 2
-    for j in range(0, k, 2):
-        s0 += a[j] * b[j] * on[j]
-        s1 += a[j + 1] * b[j + 1] * on[j + 1]
-    if k < n:
-        s0 += a[k] * b[k] * on[k]
+    n = on.size
+    even = n - n % 2
+    for j in range(0, even, 2):
+        s0 += X[i, j] * X[k, j] * on[j]
+        s1 += X[i, j + 1] * X[k, j + 1] * on[j + 1]
+    if even < n:
+        s0 += X[i, even] * X[k, even] * on[even]
     return s0 + s1
 
 
 @inner()
 def gram_column(state: NodeState, e: int, out: F8) -> None:
     """``out`` <- Gram entries of item ``e`` with all free items."""
-    X, c, free = state.X, state.c, state.free
+    X, c, free, on = state.X, state.c, state.free, state.on
     n = X.shape[1]
-    if state.r.size:
-        for p in range(state.cnt[N_FREE]):
-            out[p] = gram(state, free[p], e)
-        return
+    k = n - n % 2
     for p in range(state.cnt[N_FREE]):
         f = free[p]
+        if on.size:
+            out[p] = masked_dot(X, f, e, on) + RHO * c[f] * c[e]
+            continue
         s0 = s1 = 0.0
-        k = n - n % 2
         for j in range(0, k, 2):
             s0 += X[f, j] * X[e, j]
             s1 += X[f, j + 1] * X[e, j + 1]
@@ -138,6 +131,65 @@ def drop(state: NodeState, p: int) -> None:
 
 
 @inner()
+def switch(state: NodeState, j: int, x: F8) -> None:
+    """Follow feature ``j``, which has just been switched on or off: a change of rank one.  ``x`` is scratch."""
+    k = state.cnt[N_FREE]
+    for p in range(k):
+        x[p] = state.X[state.free[p], j]
+    if state.on[j] == 1.0:
+        _raise(state.L, state.v, x, k)
+        return
+    solve_lower(state.L, x, k)
+    left = 1.0
+    for p in range(k):
+        left -= x[p] * x[p]
+    if left > LITTLE:
+        _lower(state.L, state.v, x, k, math.sqrt(left))
+    else:
+        rebuild(state, x)
+
+
+@inner()
+def _raise(L: F8, v: F8, x: F8, k: int) -> None:
+    """``L L' + x x'``: rotations of the columns with ``x`` bring it to nothing."""
+    t = 0.0
+    for r in range(k):
+        rad = math.hypot(L[r, r], x[r])
+        cs = L[r, r] / rad
+        sn = x[r] / rad
+        L[r, r] = rad
+        for q in range(r + 1, k):
+            left = L[q, r]
+            L[q, r] = cs * left + sn * x[q]
+            x[q] = cs * x[q] - sn * left
+        left = v[r]
+        v[r] = cs * left + sn * t
+        t = cs * t - sn * left
+
+
+@inner()
+def _lower(L: F8, v: F8, p: F8, k: int, root: float) -> None:
+    """``L L' - x x'`` with ``p = L^-1 x`` and ``root = sqrt(1 - p.p)``: rotations bring ``x`` out of the columns."""
+    t = 0.0
+    for r in range(k):
+        t -= p[r] * v[r]
+    t /= root
+    for r in range(k - 1, -1, -1):
+        rad = math.hypot(root, p[r])
+        cs = root / rad
+        sn = p[r] / rad
+        root = rad
+        p[r] = 0.0  # from here on: the column that x comes out to
+        for q in range(r, k):
+            left = L[q, r]
+            L[q, r] = cs * left - sn * p[q]
+            p[q] = cs * p[q] + sn * left
+        left = v[r]
+        v[r] = cs * left - sn * t
+        t = cs * t + sn * left
+
+
+@inner()
 def rebuild(state: NodeState, z: F8) -> None:
     """Build the factor anew from the free items; dependent ones become PENDING.  ``z`` is scratch."""
     k = state.cnt[N_FREE]
@@ -154,4 +206,4 @@ def rebuild(state: NodeState, z: F8) -> None:
         if pivot2 > DEPENDENT * h_ii:
             append(state, i, z, pivot2)
         else:
-            stand(state, i, PENDING_HARD if state.status[i] == AT_HARD else PENDING_MARGIN)
+            put_off(state, i, state.status[i] == AT_HARD)

@@ -11,14 +11,16 @@ from __future__ import annotations
 
 import numpy as np
 
-from margotree.engines.kernels import factor, priced
+from margotree.engines.kernels import factor, features, priced
 from margotree.engines.kernels.jit import inner, kernel
 from margotree.engines.kernels.riser import (
     CUT,
     INFEASIBLE,
     OPTIMAL,
     STALLED,
-    enters_at_hard,
+    give_way,
+    heading,
+    join,
     longest_step,
     room,
     settle,
@@ -32,7 +34,6 @@ from margotree.engines.kernels.state import (
     N_FREE,
     OUT,
     PENDING_HARD,
-    PENDING_MARGIN,
     PIVOTS,
     RIGHT,
     VALUE,
@@ -40,7 +41,8 @@ from margotree.engines.kernels.state import (
     B,
     NodeState,
     dot,
-    dual_term,
+    gather,
+    put_off,
     stand,
 )
 
@@ -115,9 +117,7 @@ def enter(state: NodeState, e: int, cutoff: float, work: F8) -> int:
     work[1, 0] = 0.0
     o = state.o[e]
     g = o * state.h[e]
-    sign = 1.0 if max(state.lo[e] - state.h[e], 0.0) * o + min(state.hi[e] - state.h[e], 0.0) * o >= 0.0 else -1.0
-    hard = enters_at_hard(state, e, sign)
-    goal = state.delta[e] if hard else 1.0
+    sign, hard, goal = heading(state, e)
     h_ee = factor.gram(state, e, e)
     while True:
         state.cnt[PIVOTS] += 1
@@ -137,7 +137,7 @@ def enter(state: NodeState, e: int, cutoff: float, work: F8) -> int:
             # A dependent item cannot join the free ones; go on to the block if that costs nothing worth mentioning.
             fits = step == np.inf or bend * step * step > 1e-12 * (1.0 + abs(state.num[VALUE]))
             if fits and state.cnt[N_FREE] >= state.free.size:
-                stand(state, e, PENDING_HARD if hard else PENDING_MARGIN)
+                put_off(state, e, hard)
                 return STALLED
         if fits:
             step = full
@@ -150,14 +150,11 @@ def enter(state: NodeState, e: int, cutoff: float, work: F8) -> int:
         if block < 0:
             settle(state, e, hard, sign > 0)
             return CUT if state.num[VALUE] >= cutoff else OPTIMAL
-        f = state.free[block]
-        settle(state, f, state.status[f] == AT_HARD, state.o[f] * work[2, block] > 0)
-        factor.drop(state, block)
+        give_way(state, block, work[2, block])
         if state.num[VALUE] >= cutoff:
-            stand(state, e, PENDING_HARD if hard else PENDING_MARGIN)
+            put_off(state, e, hard)
             return CUT
-    stand(state, e, AT_HARD if hard else AT_MARGIN)
-    factor.append(state, e, work[5], max(pivot2, factor.DEPENDENT * h_ee))
+    join(state, e, hard, work[5], pivot2, h_ee)
     return CUT if state.num[VALUE] >= cutoff else OPTIMAL
 
 
@@ -215,7 +212,7 @@ def run(state: NodeState, cutoff: float, max_pivots: int, tol: float, work: F8) 
     pivots = state.cnt[PIVOTS]
     outcome = _run_priced(state, cutoff, max_pivots, tol, work)
     if state.cnt[PIVOTS] > pivots and state.num[VALUE] < FAR * (1.0 + abs(cutoff)):
-        state.num[VALUE] = priced.add_up(state)
+        state.num[VALUE] = features.add_up(state)
     return outcome
 
 
@@ -292,25 +289,11 @@ def refresh(state: NodeState) -> None:
         if state.status[i] != OUT:
             balance += state.c[i] * state.o[i] * state.nu[i]
     _rebalance(state, balance)
-    u = state.u if state.r.size else state.w
-    for j in range(u.size):
-        u[j] = 0.0
-    value = 0.0
-    for i in range(m):
-        if state.status[i] == OUT:
-            continue
-        mu = state.o[i] * state.nu[i]
-        value += dual_term(state, i)
-        if mu != 0.0:
-            for j in range(u.size):
-                u[j] += mu * state.X[i, j]
     if state.r.size:
-        priced.derive(state)
-        for j in range(u.size):
-            value -= priced.cost_of(state, j)
+        state.num[VALUE] = features.add_up(state)
+        features.derive(state)
     else:
-        value -= 0.5 * dot(u, u)
-    state.num[VALUE] = value
+        state.num[VALUE] = gather(state, state.w) - 0.5 * dot(state.w, state.w)
     for i in range(m):
         state.h[i] = 0.0
     advance(state, state.w, state.num[B])

@@ -4,8 +4,21 @@ from __future__ import annotations
 
 import numpy as np
 
+from margotree.engines.kernels import factor
 from margotree.engines.kernels.jit import inner
-from margotree.engines.kernels.state import AT_HARD, F8, LOW, MID, N_FREE, PENDING_HARD, RIGHT, WRONG, NodeState, stand
+from margotree.engines.kernels.state import (
+    AT_HARD,
+    AT_MARGIN,
+    F8,
+    LOW,
+    MID,
+    N_FREE,
+    PENDING_HARD,
+    RIGHT,
+    WRONG,
+    NodeState,
+    stand,
+)
 
 # Outcomes of a run of pivots.
 OPTIMAL, CUT, STALLED, INFEASIBLE = 0, 1, 2, 3
@@ -61,3 +74,28 @@ def longest_step(state: NodeState, e: int, hard: bool, sign: float, y: F8) -> tu
             step = limit
             block = p
     return step, block
+
+
+@inner()
+def heading(state: NodeState, e: int) -> tuple[float, bool, float]:
+    """Which way the multiplier of a violating item has to move, whether to its hard corner, and the margin there."""
+    o = state.o[e]
+    off = max(state.lo[e] - state.h[e], 0.0) + min(state.hi[e] - state.h[e], 0.0)
+    sign = 1.0 if o * off >= 0.0 else -1.0
+    hard = enters_at_hard(state, e, sign)
+    return sign, hard, state.delta[e] if hard else 1.0
+
+
+@inner()
+def give_way(state: NodeState, p: int, rate: float) -> None:
+    """The p-th free item has run out of room at this rate of its multiplier: it is free no longer."""
+    f = state.free[p]
+    settle(state, f, state.status[f] == AT_HARD, state.o[f] * rate > 0)
+    factor.drop(state, p)
+
+
+@inner()
+def join(state: NodeState, e: int, hard: bool, column: F8, pivot2: float, h_ee: float) -> None:
+    """Item ``e`` sits at its corner from now on: it is free."""
+    stand(state, e, AT_HARD if hard else AT_MARGIN)
+    factor.append(state, e, column, max(pivot2, factor.DEPENDENT * h_ee))

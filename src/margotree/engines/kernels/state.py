@@ -225,6 +225,12 @@ def stand(state: NodeState, i: int, status: int) -> None:
         state.lo[i], state.hi[i] = -high, -low
 
 
+@inner()
+def put_off(state: NodeState, i: int, hard: bool) -> None:
+    """Leave an item with a multiplier inside a riser to be solved for later."""
+    stand(state, i, PENDING_HARD if hard else PENDING_MARGIN)
+
+
 @kernel()
 def add_item(state: NodeState, i: int, y: float) -> None:
     """Let sample ``i`` take part as a SOFT item with multiplier 0 (the dual value does not change)."""
@@ -245,3 +251,19 @@ def dual_term(state: NodeState, i: int) -> float:
     if nu <= cost:
         return nu
     return cost + state.delta[i] * (nu - cost)
+
+
+@inner()
+def gather(state: NodeState, u: F8) -> float:
+    """``u`` <- sum of mu_i x_i over all items; returns what the items add to the dual value."""
+    for j in range(u.size):
+        u[j] = 0.0
+    total = 0.0
+    for i in range(state.h.size):
+        if state.status[i] != OUT:
+            total += dual_term(state, i)
+            mu = state.o[i] * state.nu[i]
+            if mu != 0.0:
+                for j in range(u.size):
+                    u[j] += mu * state.X[i, j]
+    return total

@@ -10,30 +10,24 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from margotree.engines.bnb.kernels.decisions import damage, decided_gain, feature_of, shortest_free, undecided
+from margotree.engines.bnb.kernels.estimate import FLOOR, estimate
 from margotree.engines.bnb.kernels.pool import Pool, at, node, swap_in
 from margotree.engines.bnb.kernels.probe import (
-    NOMINAL,
     bonus,
-    flip_estimate,
     headed,
     in_band,
-    must_first,
-    path_cost,
     pivot_to,
-    share,
-    shortest_free,
     total_value,
-    try_feature,
     try_member,
     try_side,
-    undecided,
     value,
 )
 from margotree.engines.bnb.kernels.record import load, save
 from margotree.engines.kernels.jit import inner, kernel
 from margotree.engines.kernels.pivot import harden
 from margotree.engines.kernels.riser import INFEASIBLE
-from margotree.engines.kernels.state import ALPHA, F8, KINK, add_item, copy_state
+from margotree.engines.kernels.state import F8, copy_state
 
 # How a dive ends.  A pool that leaves prices out settles where prices could make the difference.
 EXHAUSTED, SETTLED, PAUSED, TROUBLE = 0, 1, 2, 3
@@ -42,8 +36,6 @@ EXHAUSTED, SETTLED, PAUSED, TROUBLE = 0, 1, 2, 3
 SAME, FLIP, OTHER, BEST, HAND = (np.int64(k) for k in (0, 1, 2, 3, 6))
 # Entries of the counters.
 STEPS, EMITTED, FIXED, SOLVES = 0, 1, 2, 3
-# A gain of nothing still ranks by the other side's gain.
-FLOOR = 1e-6
 # Pivots that are as good as no limit.
 MANY = np.int64(100000)
 # Weight of the newest observation in a running mean.
@@ -66,59 +58,61 @@ def relax(pool: Pool, cutoff: float) -> float:
 
 
 @inner()
-def choose(pool: Pool, cand: NDArray[np.int64]) -> int:
-    """Rank the candidates by estimated damage on both sides; fills ``cand`` and returns how many were found."""
-    last = pool.slot.size // 2
+def choose(pool: Pool, cand: NDArray[np.int64], features_first: bool) -> int:
+    """Rank the candidates by estimated damage on both sides; fills ``cand`` and returns how many were found.
+
+    Features and samples have their turn together, or upper nodes' features, samples, and the last level's features.
+    """
+    T, last = pool.slot.size, pool.slot.size // 2
+    priced = pool.r.shape[1] > 0
+    if not features_first:
+        found = choose_samples(pool, cand)
+        return choose_features(pool, cand, found, 0, T) if priced else found
+    found = choose_features(pool, cand, 0, 0, last)
+    if found == 0:
+        found = choose_samples(pool, cand)
+    return found if found else choose_features(pool, cand, 0, last, T)
+
+
+@inner()
+def choose_samples(pool: Pool, cand: NDArray[np.int64]) -> int:
+    """Rank the waiting samples that would pay below their nodes."""
+    estimate(pool)
     found = 0
     for i in range(pool.y.size):
-        t = pool.place[i]
-        pool.score[i] = -1.0
-        if t >= last:
-            continue
-        same = path_cost(pool, headed(pool, t, i), i)
-        if in_band(pool.h[pool.slot[t], i], pool.eps):
-            same += NOMINAL * pool.cost[t, i]
-        if same == 0.0:
-            continue
-        flip = flip_estimate(pool, t, i) + FLOOR * pool.cost[t, i]
-        pool.guess[0, i] = same
-        pool.guess[1, i] = flip
-        pool.score[i] = same * pool.worth[0, i] * flip * pool.worth[1, i]
-        found = rank(pool, i, cand, found)
-    if pool.r.shape[1]:
-        found = choose_features(pool, cand, found)
+        if pool.score[i] >= 0.0:
+            found = rank(pool.score, i, cand, found)
     return found
 
 
 @inner()
-def choose_features(pool: Pool, cand: NDArray[np.int64], found: int) -> int:
-    """Rank the features that are used in part along with the samples in ``cand``."""
+def choose_features(pool: Pool, cand: NDArray[np.int64], found: int, begin: int, end: int) -> int:
+    """Rank the features that these nodes use in part along with the ``found`` candidates there are."""
     m, n = pool.X.shape
-    for t in range(pool.slot.size):
+    for t in range(begin, end):
         state = node(pool, t)
+        use, u, w, r = state.use, state.u, state.w, state.r
         shortest = shortest_free(state)
         for j in range(n):
-            if undecided(state, j, shortest):
+            if undecided(use[j], u[j], w[j], r[j], shortest):
                 i = m + n * t + j
-                z = share(state, j) if state.use[j] == KINK else 0.5 * state.u[j] * state.u[j] / state.price[ALPHA]
-                pool.guess[0, i] = state.price[ALPHA] * max(min(z, 1.0 - z), FLOOR)
-                pool.guess[1, i] = state.price[ALPHA] * max(z, 1.0 - z)
+                pool.guess[0, i], pool.guess[1, i] = damage(state, j)
                 pool.score[i] = pool.guess[0, i] * pool.worth[0, i] * pool.guess[1, i] * pool.worth[1, i]
-                found = rank(pool, i, cand, found)
+                found = rank(pool.score, i, cand, found)
     return found
 
 
 @inner()
-def rank(pool: Pool, i: int, cand: NDArray[np.int64], found: int) -> int:
+def rank(score: F8, i: int, cand: NDArray[np.int64], found: int) -> int:
     """Put candidate ``i`` where its score belongs, best first, if there is room for it; returns how many there are."""
     p = min(found, cand.size)
-    if p == cand.size and pool.score[cand[p - 1]] >= pool.score[i]:
+    if p == cand.size and score[cand[p - 1]] >= score[i]:
         return found
     if p == cand.size:
         p -= 1
     else:
         found += 1
-    while p > 0 and pool.score[cand[p - 1]] < pool.score[i]:
+    while p > 0 and score[cand[p - 1]] < score[i]:
         cand[p] = cand[p - 1]
         p -= 1
     cand[p] = i
@@ -126,32 +120,10 @@ def rank(pool: Pool, i: int, cand: NDArray[np.int64], found: int) -> int:
 
 
 @inner()
-def send(pool: Pool, i: int) -> None:
-    """Place sample ``i`` where its node's hyperplane sends it; the child is not solved again here."""
-    t = pool.place[i]
-    child = headed(pool, t, i)
-    side = 1.0 if child == 2 * t + 2 else -1.0
-    harden(node(pool, t), i, side, 0.0 if side > 0 else pool.eps)
-    add_item(node(pool, child), i, pool.y[i])
-    pool.place[i] = child
-
-
-@inner()
-def feature_of(pool: Pool, i: int) -> tuple[int, int]:
-    """Tree node and feature of a candidate that is not a sample."""
-    k = i - pool.y.size
-    n = pool.X.shape[1]
-    return k // n, k % n
-
-
-@inner()
 def probe_same(pool: Pool, i: int, total: float, cutoff: float, flip_pivots: int) -> float:
     """Bound after sending sample ``i`` where it is headed; of a feature, after deciding it the way it is headed."""
     if i >= pool.y.size:
-        t, j = feature_of(pool, i)
-        base = value(node(pool, t))
-        must = must_first(node(pool, t), j)
-        return total + try_feature(pool, t, j, must, SAME, base + cutoff - total, MANY) - base
+        return total + decided_gain(pool, i, True, SAME, cutoff - total, MANY)
     t = pool.place[i]
     child = headed(pool, t, i)
     base = value(node(pool, child))
@@ -167,10 +139,7 @@ def probe_same(pool: Pool, i: int, total: float, cutoff: float, flip_pivots: int
 def probe_flip(pool: Pool, i: int, total: float, cutoff: float, flip_pivots: int) -> float:
     """Bound after sending sample ``i``, or deciding a feature, the other way."""
     if i >= pool.y.size:
-        t, j = feature_of(pool, i)
-        base = value(node(pool, t))
-        must = not must_first(node(pool, t), j)
-        return total + try_feature(pool, t, j, must, FLIP, base + cutoff - total, MANY) - base
+        return total + decided_gain(pool, i, False, FLIP, cutoff - total, MANY)
     t = pool.place[i]
     child = headed(pool, t, i)
     side = -1.0 if child == 2 * t + 2 else 1.0
@@ -359,7 +328,7 @@ def plunge(
             counters[EMITTED] = emitted + 1
             return PAUSED, floor
         counters[STEPS] += 1
-        found = choose(pool, cand)
+        found = choose(pool, cand, options[4] != 0)
         if found == 0 or cutoff - total < options[3] * total_bonus(pool):
             counters[EMITTED] = emitted
             return SETTLED, max(floor, total)

@@ -1,0 +1,63 @@
+"""Which way to search SFS-MARGOT comes furthest: ``python benchmarks/ways.py --help``.
+
+Each way starts from the same tree (what the engine finds in ``--start`` seconds) and gets the same seconds on one
+thread; what is compared is its own bound, without help from the others.  See docs/engine.md for what the ways are.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+from collections.abc import Callable
+
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+
+from engine import TEN, problem_of
+from margotree.engines import Limits, Watch, solve
+from margotree.engines.bnb.engine import BranchAndBound, allowed_value
+from margotree.engines.bnb.margot import FEATURES_FIRST, MargotBrancher, Tactics, merge_duplicates
+from margotree.engines.bnb.priced import PricedBrancher
+from margotree.engines.bnb.search import Brancher, Search
+from margotree.engines.bnb.sparse import SparseBrancher
+from margotree.problem import Problem, Splits
+from margotree.solution import relative_gap
+
+WAYS: dict[str, Callable[[Problem, float], Brancher]] = {
+    "supports first": SparseBrancher,
+    "samples first": lambda problem, best: PricedBrancher(problem),
+    "samples first, one stage": lambda problem, best: MargotBrancher(problem),
+    "features first": lambda problem, best: MargotBrancher(problem, Tactics(**FEATURES_FIRST)),
+    "features first, more candidates": lambda problem, best: MargotBrancher(problem, Tactics(features_first=True)),
+}
+
+
+def own_bound(problem: Problem, way: str, start: Splits, seconds: float) -> tuple[float, float, int]:
+    """What one way proves by itself, the best tree it has then, and its steps."""
+    brancher = WAYS[way](problem, allowed_value(problem, start))
+    search = Search(brancher, lambda tree: allowed_value(problem, tree), Watch(Limits(time=seconds)), start)
+    search.run()
+    return search.own_bound, search.best, search.steps
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--kind", default="tuned", choices=("tuned", "fixed"))
+    parser.add_argument("--only", nargs="+", default=list(TEN), help="data sets")
+    parser.add_argument("--ways", nargs="+", default=list(WAYS), choices=list(WAYS))
+    parser.add_argument("--start", type=float, default=30.0, help="seconds for the tree that all start from")
+    parser.add_argument("--seconds", type=float, default=30.0, help="seconds for each way")
+    args = parser.parse_args()
+    print("| data | way | best | own bound | gap % | steps |\n|" + " --- |" * 6)
+    for name in args.only:
+        problem = problem_of({"data": name, "depth": 2, "C": f"sfs {args.kind}"})
+        start = solve(problem, engine="bnb", limits=Limits(time=args.start)).splits
+        problem, _ = merge_duplicates(problem)
+        BranchAndBound().prepare(problem)
+        for way in args.ways:
+            bound, best, steps = own_bound(problem, way, start, args.seconds)
+            gap = 100 * relative_gap(best, bound)
+            print(f"| {name} | {way} | {best:.6g} | {bound:.6g} | {gap:.2f} | {steps} |", flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -44,7 +44,7 @@ def rebuild(state, scratch):
 
 @njit
 def worth(state):
-    return features.worth(state)
+    return features.worth(state.num[VALUE], state.u, state.r, state.price)
 
 
 @njit

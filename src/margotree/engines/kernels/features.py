@@ -14,7 +14,6 @@ from margotree.engines.kernels.state import (
     KINK,
     N_KINKS,
     OFF,
-    VALUE,
     NodeState,
     gather,
 )
@@ -23,30 +22,29 @@ from margotree.engines.kernels.state import (
 
 
 @inner()
-def offset(state: NodeState) -> float:
+def offset(r: F8, price: F8) -> float:
     """What features that are used whatever they do pay, less the budget."""
-    return -state.price[ALPHA] * places(state)
+    return -price[ALPHA] * places(r, price)
 
 
 @inner()
-def places(state: NodeState) -> int:
+def places(r: F8, price: F8) -> int:
     """How many of the features that are not decided come without a price."""
-    free = int(state.price[BUDGET])
-    for j in range(state.r.size):
-        free -= state.r[j] == 0.0
+    free = int(price[BUDGET])
+    for j in range(r.size):
+        free -= r[j] == 0.0
     return free
 
 
 @inner()
-def worth(state: NodeState) -> float:
-    """A lower bound on the node: the dual value with the best price a feature between 0 and alpha.
+def worth(value: float, u: F8, r: F8, price: F8) -> float:
+    """A lower bound on the node: the dual ``value`` with the best price a feature between 0 and alpha.
 
     That price is alpha unless fewer features than the budget allows are worth it; then the features with the largest
     ``u`` within the budget pay nothing.
     """
-    free = places(state)
-    value = state.num[VALUE] - state.price[ALPHA] * free
-    return value + relief(state.u, state.r, state.price[ALPHA], free)
+    free = places(r, price)
+    return value - price[ALPHA] * free + relief(u, r, price[ALPHA], free)
 
 
 @inner()

@@ -47,7 +47,7 @@ from margotree.engines.kernels.state import (
 )
 
 #: With prices: entering items that bring nothing before others have their turn, and before the point is left as it is.
-PATIENCE, GIVE_UP = 20, 400
+PATIENCE, GIVE_UP = 20, 80
 #: With prices: a dual value so many times the cut-off is on its way to infinity, and its digits do not matter.
 FAR = 100.0
 

@@ -42,7 +42,7 @@ from margotree.engines.kernels.state import (
 )
 
 #: An entering item that has met so many ends, and so many more a feature, is going round in circles.
-_MOST, _MOST_A_FEATURE = 200, 10
+_MOST, _MOST_A_FEATURE = 60, 4
 
 
 @inner()

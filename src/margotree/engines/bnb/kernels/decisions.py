@@ -37,7 +37,7 @@ def undecided(use: int, u: float, w: float, r: float, shortest: float) -> bool:
 @inner()
 def shortest_free(state: NodeState) -> float:
     """The least ``|u|`` that has a place in the budget which nobody takes for sure; infinite if there is none."""
-    free = places(state)
+    free = places(state.r, state.price)
     if free <= 0 or state.price[ALPHA] == 0.0:
         return np.inf
     least = np.inf

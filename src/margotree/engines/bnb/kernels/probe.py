@@ -53,7 +53,9 @@ def try_side(pool: Pool, t: int, i: int, side: float, k: int, cutoff: float, piv
 @inner()
 def value(state: NodeState) -> float:
     """The tree node's part of the bound."""
-    return features.worth(state) if state.r.size else state.num[VALUE] + bonus(state)
+    if state.r.size:
+        return features.worth(state.num[VALUE], state.u, state.r, state.price)
+    return state.num[VALUE] + bonus(state)
 
 
 @inner()
@@ -65,7 +67,7 @@ def bonus(state: NodeState) -> float:
 @inner()
 def pivot_to(state: NodeState, cutoff: float, pivots: int, work: F8) -> int:
     """Pivot until the tree node is solved, its part of the bound past the cut-off, or pivots run out."""
-    return run(state, cutoff - (features.offset(state) if state.r.size else 0.0), pivots, TOL, work)
+    return run(state, cutoff - (features.offset(state.r, state.price) if state.r.size else 0.0), pivots, TOL, work)
 
 
 @inner()

@@ -283,13 +283,14 @@ def test_whichever_way_goes_on_finds_the_optimum(seconds, monkeypatch):
     assert answer.bound <= whole.best * (1 + 1e-9)
 
 
-def test_everything_is_compiled_before_the_clock_starts():
+@pytest.mark.parametrize("model", ["hfs", "sfs"])
+def test_everything_is_compiled_before_the_clock_starts(model):
     """In a process of its own, as others here have compiled all there is."""
-    code = """
+    code = f"""
 from margotree.engines.bnb.engine import BranchAndBound
 from margotree.engines.bnb.kernels.plunge import plunge
 from margotree.engines.tiny import tiny_problem
-BranchAndBound().prepare(tiny_problem("sfs"))
+BranchAndBound().prepare(tiny_problem("{model}"))
 print(len(plunge.signatures))
 """
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

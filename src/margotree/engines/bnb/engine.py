@@ -59,10 +59,8 @@ class BranchAndBound(Engine):
         return super().refuses(problem)
 
     def prepare(self, problem: TrainingProblem) -> None:
-        model = getattr(problem, "model", "margot")
-        if model == "sfs":
-            _compile("margot")  # what places samples first, for which a tiny problem has no need
-        _compile(model)
+        _compile("margot")  # budgets and prices need its kernels too, but not on a tiny problem
+        _compile(getattr(problem, "model", "margot"))
 
     def search(self, problem: Problem, watch: Watch, start: Splits | None) -> Answer:
         merged, _ = merge_duplicates(problem)

@@ -275,7 +275,7 @@ def test_a_bound_known_beforehand_ends_the_search():
 def test_whichever_way_goes_on_finds_the_optimum(seconds, monkeypatch):
     """However short the trials are, and so whoever wins them, nothing that was found or proved is lost."""
     monkeypatch.setattr(engine, "_TRIAL_MOST", seconds)
-    problem = larger_problem(2)
+    problem = larger_problem(2, m=30)  # too much for the shortest of them
     answer = BranchAndBound().solve(problem, Watch(Limits(gap=1e-5, time=60))).certificate
     whole = searched(problem, PricedBrancher, Limits(gap=1e-5))
     assert answer.stopped == Stopped.SOLVED
@@ -295,3 +295,31 @@ print(len(plunge.signatures))
 """
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "1"
+
+
+class Tried:
+    """Stands in for a search: comes to ``own`` after ten steps, for a reason."""
+
+    def __init__(self, own, reason=Stopped.TIME):
+        self.own_bound, self.reason, self.floor, self.steps = own, reason, 0.0, 0
+        self.incumbent, self.offered = object(), []
+
+    @property
+    def bound(self):
+        return max(self.floor, self.own_bound)
+
+    def run(self, watch):
+        self.steps += 10
+
+    def offer(self, tree):
+        self.offered.append(tree)
+
+
+@pytest.mark.parametrize(("own", "reason", "wins"), [(1.0, "TIME", False), (5.0, "TIME", True), (1.0, "SOLVED", True)])
+def test_the_search_that_goes_on_has_what_both_have_found(own, reason, wins):
+    search, other = Tried(3.0), Tried(own, Stopped[reason])
+    search.floor, search.steps = 4.0, 7
+    chosen = engine._further(search, other, Watch(Limits(time=10)))
+    assert chosen is (other if wins else search)
+    assert chosen.floor == 4.0 and chosen.steps == 17
+    assert chosen.offered == ([] if wins else [other.incumbent])  # the other one starts from the incumbent

@@ -115,9 +115,10 @@ def test_refresh_changes_nothing_at_an_optimum():
     state = new_state(X - X.mean(axis=0), np.ones(40), cost)
     for i in range(40):
         add_item(state, i, y[i])
-    pivot.run(state, np.inf, 10**6, 1e-9, np.zeros((6, state.free.size)))
+    work = np.zeros((6, state.free.size))
+    pivot.run(state, np.inf, 10**6, 1e-9, work)
     w, value = state.w.copy(), state.num[VALUE]
-    pivot.refresh(state)
+    pivot.refresh(state, work)
     np.testing.assert_allclose(state.w, w, rtol=1e-8, atol=1e-10)
     assert state.num[VALUE] == pytest.approx(value, rel=1e-10)
     assert state.num[VALUE] == pytest.approx(pivot.primal_value(state), rel=1e-7)

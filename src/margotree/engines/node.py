@@ -143,8 +143,8 @@ def _pivot_all(state: NodeState, cutoff: float, budget: int, work: FloatArray) -
         outcome = pivot.run(state, cutoff, budget, tol, work)
         if outcome == pivot.INFEASIBLE:
             return outcome
-        pivot.refresh(state)
-        pivot.correct(state)
+        pivot.refresh(state, work)
+        pivot.correct(state, work)
         if outcome == pivot.CUT or work[1, 1]:
             return outcome
         if pivot.primal_value(state) - state.num[VALUE] <= _GAP * (1.0 + abs(state.num[VALUE])):

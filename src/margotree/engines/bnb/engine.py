@@ -30,7 +30,7 @@ from margotree.solution import Stopped
 _IMPROVE_SHARE = 0.1
 #: Where features have budgets or prices: shares of the time for a first try of supports first, for a start without
 #: either, for a try of each other way; and seconds at least (unless they are a quarter of all) and at most for each.
-_TRIAL_SHARE, _RELAXED_SHARE, _OTHER_SHARE = 0.04, 0.08, 0.06
+_TRIAL_SHARE, _RELAXED_SHARE, _OTHER_SHARE = 0.02, 0.04, 0.03
 _TRIAL_LEAST, _TRIAL_MOST = 0.5, 60.0
 #: So many supports of a node are listed at most.
 _MOST_SUPPORTS = 50_000

@@ -98,9 +98,8 @@ class MargotWorker:
         self.pool = brancher.new_pool()
         n_codes, n_floats = brancher.sizes()
         tactics = brancher.tactics
-        self.options = np.array(
-            [tactics.candidates, tactics.patience, tactics.flip_pivots, tactics.prices, tactics.features_first]
-        )
+        self.options = np.array([tactics.patience, tactics.flip_pivots, tactics.prices, tactics.features_first])
+        self.cand = np.zeros(tactics.candidates, np.int64)
         room = max(2, min(tactics.steps + 1, int(1e8 / (n_codes + 8 * n_floats))))
         self.in_floats = np.zeros(n_floats)
         self.codes = np.zeros((room, n_codes), np.uint8)
@@ -117,7 +116,7 @@ class MargotWorker:
         self.in_floats[: len(floats)] = floats
         counters = np.zeros(4, np.int64)
         end, bound = kernel.plunge(
-            self.pool, codes, self.in_floats, record.bound, shared, steps, self.options,
+            self.pool, codes, self.in_floats, record.bound, shared, steps, self.options, self.cand,
             self.codes, self.floats, self.used, self.bounds, counters,
         )  # fmt: skip
         left = [self._record(p) for p in range(counters[kernel.EMITTED])]

@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from margotree.engines.kernels import factor
-from margotree.engines.kernels.jit import inner
+from margotree.engines.kernels.jit import bare
 from margotree.engines.kernels.state import F8, FULL, N_FREE, N_KINKS, NodeState
 
 # Rows of the work array: changes of w so far, of multipliers, of w and u a unit of step, and the item's column.
@@ -20,7 +20,7 @@ _DEPENDENT = 1e-10
 _ROUNDING = 1e-9
 
 
-@inner()
+@bare()
 def _back(state: NodeState, q: int) -> None:
     """From coefficients of the orthogonal columns to those of the columns themselves, in the last row of R."""
     R = state.R
@@ -34,7 +34,7 @@ def _back(state: NodeState, q: int) -> None:
             x[b] -= R[a, b] * x[a]
 
 
-@inner()
+@bare()
 def orthogonal(state: NodeState, e: int, dependent: bool) -> tuple[int, float]:
     """Make the columns of b and the kinks orthogonal, and find out whether the free items can balance item ``e``.
 
@@ -97,7 +97,7 @@ def orthogonal(state: NodeState, e: int, dependent: bool) -> tuple[int, float]:
     return 0, 0.0
 
 
-@inner()
+@bare()
 def direction(state: NodeState, s: float, balanced: bool, work: F8) -> float:
     """Where to move after `orthogonal`: free items so that their margins and all kinks stay while one moves by ``s``.
 
@@ -133,7 +133,7 @@ def direction(state: NodeState, s: float, balanced: bool, work: F8) -> float:
     return x[0]
 
 
-@inner()
+@bare()
 def spread(state: NodeState, work: F8) -> float:
     """What a change of u does to w, kinks apart; returns how much that bends the dual value."""
     dw, du = work[DW], work[DU]

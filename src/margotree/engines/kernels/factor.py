@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 
-from margotree.engines.kernels.jit import inner
+from margotree.engines.kernels.jit import bare
 from margotree.engines.kernels.state import AT_HARD, F8, N_FREE, NodeState, dot, put_off
 
 RHO = 1.0
@@ -20,7 +20,7 @@ DEPENDENT = 1e-11
 LITTLE = 1e-5
 
 
-@inner()
+@bare()
 def gram(state: NodeState, i: int, j: int) -> float:
     rest = RHO * state.c[i] * state.c[j]
     if state.r.size:
@@ -28,7 +28,7 @@ def gram(state: NodeState, i: int, j: int) -> float:
     return dot(state.X[i], state.X[j]) + rest
 
 
-@inner()
+@bare()
 def masked_dot(X: F8, i: int, k: int, on: F8) -> float:
     """Inner product of two samples in the features that are on."""
     s0 = s1 = 0.0
@@ -42,7 +42,7 @@ def masked_dot(X: F8, i: int, k: int, on: F8) -> float:
     return s0 + s1
 
 
-@inner()
+@bare()
 def gram_column(state: NodeState, e: int, out: F8) -> None:
     """``out`` <- Gram entries of item ``e`` with all free items."""
     X, c, free, on = state.X, state.c, state.free, state.on
@@ -62,7 +62,7 @@ def gram_column(state: NodeState, e: int, out: F8) -> None:
         out[p] = s0 + s1 + RHO * c[f] * c[e]
 
 
-@inner()
+@bare()
 def solve_lower(L: F8, rhs: F8, k: int) -> None:
     """``rhs <- L^-1 rhs`` for the leading k rows."""
     for r in range(k):
@@ -77,7 +77,7 @@ def solve_lower(L: F8, rhs: F8, k: int) -> None:
         rhs[r] = (s0 + s1) / L[r, r]
 
 
-@inner()
+@bare()
 def solve_upper(L: F8, rhs: F8, k: int) -> None:
     """``rhs <- L^-T rhs`` for the leading k rows."""
     for r in range(k - 1, -1, -1):
@@ -87,7 +87,7 @@ def solve_upper(L: F8, rhs: F8, k: int) -> None:
             rhs[q] -= L[r, q] * s
 
 
-@inner()
+@bare()
 def append(state: NodeState, i: int, z: F8, pivot2: float) -> None:
     """Put item ``i`` last among the free ones; ``z`` is ``L^-1`` of its Gram column, ``pivot2`` its squared pivot."""
     k = state.cnt[N_FREE]
@@ -102,7 +102,7 @@ def append(state: NodeState, i: int, z: F8, pivot2: float) -> None:
     state.cnt[N_FREE] = k + 1
 
 
-@inner()
+@bare()
 def drop(state: NodeState, p: int) -> None:
     """Take the p-th free item out; rotations of the columns restore the triangle."""
     L, v = state.L, state.v
@@ -130,7 +130,7 @@ def drop(state: NodeState, p: int) -> None:
     state.cnt[N_FREE] = k - 1
 
 
-@inner()
+@bare()
 def switch(state: NodeState, j: int, x: F8) -> None:
     """Follow feature ``j``, which has just been switched on or off: a change of rank one.  ``x`` is scratch."""
     k = state.cnt[N_FREE]
@@ -149,7 +149,7 @@ def switch(state: NodeState, j: int, x: F8) -> None:
         rebuild(state, x)
 
 
-@inner()
+@bare()
 def _raise(L: F8, v: F8, x: F8, k: int) -> None:
     """``L L' + x x'``: rotations of the columns with ``x`` bring it to nothing."""
     t = 0.0
@@ -167,7 +167,7 @@ def _raise(L: F8, v: F8, x: F8, k: int) -> None:
         t = cs * t - sn * left
 
 
-@inner()
+@bare()
 def _lower(L: F8, v: F8, p: F8, k: int, root: float) -> None:
     """``L L' - x x'`` with ``p = L^-1 x`` and ``root = sqrt(1 - p.p)``: rotations bring ``x`` out of the columns."""
     t = 0.0
@@ -189,7 +189,7 @@ def _lower(L: F8, v: F8, p: F8, k: int, root: float) -> None:
         t = cs * t + sn * left
 
 
-@inner()
+@bare()
 def rebuild(state: NodeState, z: F8) -> None:
     """Build the factor anew from the free items; dependent ones become PENDING.  ``z`` is scratch."""
     k = state.cnt[N_FREE]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from margotree.engines.kernels import factor
-from margotree.engines.kernels.jit import inner
+from margotree.engines.kernels.jit import bare
 from margotree.engines.kernels.state import (
     ALPHA,
     BUDGET,
@@ -21,13 +21,13 @@ from margotree.engines.kernels.state import (
 # -- cost --------------------------------------------------------------------------------------------------------------
 
 
-@inner()
+@bare()
 def offset(r: F8, price: F8) -> float:
     """What features that are used whatever they do pay, less the budget."""
     return -price[ALPHA] * places(r, price)
 
 
-@inner()
+@bare()
 def places(r: F8, price: F8) -> int:
     """How many of the features that are not decided come without a price."""
     free = int(price[BUDGET])
@@ -36,7 +36,7 @@ def places(r: F8, price: F8) -> int:
     return free
 
 
-@inner()
+@bare()
 def worth(value: float, u: F8, r: F8, price: F8) -> float:
     """A lower bound on the node: the dual ``value`` with the best price a feature between 0 and alpha.
 
@@ -47,9 +47,12 @@ def worth(value: float, u: F8, r: F8, price: F8) -> float:
     return value - price[ALPHA] * free + relief(u, r, price[ALPHA], free)
 
 
-@inner()
+@bare()
 def relief(u: F8, r: F8, alpha: float, free: int) -> float:
-    """What ``alpha`` is more than ``u^2 / 2``, for the ``free`` largest ``|u|`` of features that are not decided."""
+    """What ``alpha`` is more than ``u^2 / 2``, for the ``free`` largest ``|u|`` of features that are not decided.
+
+    None is if ``r`` is empty.
+    """
     total = 0.0
     ceiling = np.inf
     while free > 0 and alpha > 0.0:
@@ -57,7 +60,7 @@ def relief(u: F8, r: F8, alpha: float, free: int) -> float:
         ties = 0
         for j in range(u.size):
             size = abs(u[j])
-            if 0.0 < r[j] < np.inf and most <= size < ceiling:
+            if (r.size == 0 or 0.0 < r[j] < np.inf) and most <= size < ceiling:
                 ties = ties + 1 if size == most else 1
                 most = size
         if ties == 0:
@@ -68,7 +71,7 @@ def relief(u: F8, r: F8, alpha: float, free: int) -> float:
     return total
 
 
-@inner()
+@bare()
 def bonus(w: F8, price: F8) -> float:
     """What prices add to the dual value of a point that was found without them.
 
@@ -77,16 +80,16 @@ def bonus(w: F8, price: F8) -> float:
     total = -price[ALPHA] * price[BUDGET]
     for j in range(w.size):
         total += min(0.5 * w[j] * w[j], price[ALPHA])
-    return max(0.0, total + relief(w, np.ones(w.size), price[ALPHA], int(price[BUDGET])))
+    return max(0.0, total + relief(w, w[:0], price[ALPHA], int(price[BUDGET])))
 
 
-@inner()
+@bare()
 def cost_of(state: NodeState, j: int) -> float:
     """What feature ``j`` takes from the dual value."""
     return max(0.0, 0.5 * (state.u[j] * state.u[j] - state.r[j] * state.r[j]))
 
 
-@inner()
+@bare()
 def add_up(state: NodeState) -> float:
     """The dual value from scratch: steps add up to it only as well as margins are kept, and multipliers may be huge."""
     total = gather(state, state.u)
@@ -98,7 +101,7 @@ def add_up(state: NodeState) -> float:
 # -- use ---------------------------------------------------------------------------------------------------------------
 
 
-@inner()
+@bare()
 def _to_kink(state: NodeState, j: int) -> None:
     """Put a feature that has come to ``|u| = r`` on the list of kinks."""
     side = 1.0 if state.u[j] > 0.0 else -1.0
@@ -110,7 +113,7 @@ def _to_kink(state: NodeState, j: int) -> None:
     state.cnt[N_KINKS] += 1
 
 
-@inner()
+@bare()
 def from_kink(state: NodeState, j: int, use: int) -> None:
     """Take feature ``j`` off the list of kinks."""
     state.use[j] = use
@@ -123,7 +126,7 @@ def from_kink(state: NodeState, j: int, use: int) -> None:
     state.cnt[N_KINKS] = q
 
 
-@inner()
+@bare()
 def pass_end(state: NodeState, j: int, fuller: bool, scratch: F8) -> None:
     """Feature ``j`` has come to an end of where it was; it goes on at its kink, or from it."""
     before = state.on[j]
@@ -136,7 +139,7 @@ def pass_end(state: NodeState, j: int, fuller: bool, scratch: F8) -> None:
         factor.switch(state, j, scratch)
 
 
-@inner()
+@bare()
 def derive(state: NodeState) -> None:
     """Say of every feature how it is used, from ``u``; those marked as at a kink keep their ``w`` if they are there."""
     state.cnt[N_KINKS] = 0

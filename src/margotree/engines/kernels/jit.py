@@ -11,12 +11,21 @@ from functools import partial
 from typing import Any
 
 from numba import njit
+from numba.core import options
 
 #: For functions that Python calls.
 kernel: Any = partial(njit, cache=True, nogil=True, error_model="numpy")
 #: For functions that only kernels call: without the wrapper that unpacks Python arguments, which takes long to compile.
 #: The cached entry point contains them.  Python must not call them.
 inner: Any = partial(njit, nogil=True, error_model="numpy", no_cpython_wrapper=True, no_cfunc_wrapper=True)
+
+#: Numba's option that leaves out reference counts, if this version has it.
+_UNCOUNTED = {"_nrt": False} if hasattr(getattr(options, "DefaultOptions", None), "_nrt") else {}
+#: The same two for functions that make no arrays.  A state is a tuple of two dozen arrays; counting references to all
+#: of them, one atomic addition each, at every call took half of the search.  They may return views only to each other,
+#: and call only each other.
+bare_kernel: Any = partial(kernel, **_UNCOUNTED)
+bare: Any = partial(inner, **_UNCOUNTED)
 
 #: Seconds after which loading from the cache can no longer be what takes so long.
 _PATIENCE = 4.0

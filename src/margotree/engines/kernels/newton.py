@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from margotree.engines.kernels.jit import inner, kernel
+from margotree.engines.kernels.jit import bare, inner, kernel
 from margotree.engines.kernels.smooth import F8, Small, dual_value, margins, primal_value, slope_along, slopes
 
 #: Widths of the rounding: first when nothing is known, first when warm, last; and the factor from stage to stage.
@@ -22,7 +22,7 @@ _LEVEL = 0.3
 _FLAT = 1e-9
 
 
-@inner()
+@bare()
 def solve_step(H: F8, grad: F8, step: F8) -> None:
     """``step = -H^-1 grad`` by Cholesky factorisation in place; pivots are kept positive."""
     n = grad.size
@@ -47,7 +47,7 @@ def solve_step(H: F8, grad: F8, step: F8) -> None:
         step[r] = t / H[r, r]
 
 
-@inner()
+@bare()
 def line_search(
     small: Small, cols: NDArray[np.int64], lam: F8, theta: F8, step: F8, delta: float, hard: float, start: float
 ) -> float:
@@ -157,7 +157,7 @@ def _stages(
         for _ in range(_STEPS):
             if flag[0] != 0.0:
                 return bound, False
-            if slopes(small, cols, lam, theta, delta, hard, grad, H) == 0.0:
+            if slopes(small, cols, lam, theta, delta, hard, grad, H, step) == 0.0:
                 H[d, d] = mean / delta
             size = 0.0
             for r in range(d + 1):
@@ -199,7 +199,7 @@ def follow(
     d = cols.size
     grad = np.empty(d + 1)
     H = np.empty((d + 1, d + 1))
-    if slopes(small, cols, lam, theta, delta, hard, grad, H) == 0.0:
+    if slopes(small, cols, lam, theta, delta, hard, grad, H, step) == 0.0:
         return
     for r in range(d + 1):
         grad[r] = 0.0

@@ -12,7 +12,7 @@ from __future__ import annotations
 import numpy as np
 
 from margotree.engines.kernels import factor, features, priced
-from margotree.engines.kernels.jit import inner, kernel
+from margotree.engines.kernels.jit import bare, bare_kernel
 from margotree.engines.kernels.riser import (
     CUT,
     INFEASIBLE,
@@ -28,10 +28,12 @@ from margotree.engines.kernels.riser import (
 from margotree.engines.kernels.state import (
     AT_HARD,
     AT_MARGIN,
+    BEHIND,
     F8,
     LOW,
     MID,
     N_FREE,
+    N_ITEMS,
     OUT,
     PENDING_HARD,
     PIVOTS,
@@ -50,9 +52,11 @@ from margotree.engines.kernels.state import (
 PATIENCE, GIVE_UP = 20, 80
 #: With prices: a dual value so many times the cut-off is on its way to infinity, and its digits do not matter.
 FAR = 100.0
+#: Members are few if there are so many times as many samples.
+FEW = 3
 
 
-@inner()
+@bare()
 def direction(state: NodeState, e: int, s: float, work: F8) -> tuple[float, float, bool]:
     """Where to move: item ``e`` by ``s``, free items so that their margins stay (work[2]), w by work[4].
 
@@ -88,7 +92,7 @@ def direction(state: NodeState, e: int, s: float, work: F8) -> tuple[float, floa
     return beta, pivot2, True
 
 
-@inner()
+@bare()
 def take_step(state: NodeState, e: int, sign: float, step: float, beta: float, r: float, bend: float, work: F8) -> None:
     """Move all multipliers, w, b and the dual value along the direction in ``work``."""
     y, dw = work[2], work[4]
@@ -105,7 +109,7 @@ def take_step(state: NodeState, e: int, sign: float, step: float, beta: float, r
     state.num[VALUE] += step * (r - 0.5 * step * bend)
 
 
-@inner()
+@bare()
 def enter(state: NodeState, e: int, cutoff: float, work: F8) -> int:
     """Drive item ``e`` to where it fits, dropping free items that block.
 
@@ -158,7 +162,7 @@ def enter(state: NodeState, e: int, cutoff: float, work: F8) -> int:
     return CUT if state.num[VALUE] >= cutoff else OPTIMAL
 
 
-@inner()
+@bare()
 def advance(state: NodeState, dw: F8, db: float) -> None:
     """Move all margins by the last change of (w, b)."""
     h, XT, c = state.h, state.XT, state.c
@@ -172,7 +176,53 @@ def advance(state: NodeState, dw: F8, db: float) -> None:
                 h[i] += a * XT[j, i]
 
 
-@inner()
+@bare()
+def advance_members(state: NodeState, dw: F8, db: float) -> None:
+    """The same for members alone."""
+    h, X, c, items = state.h, state.X, state.c, state.items
+    for k in range(state.cnt[N_ITEMS]):
+        i = items[k]
+        h[i] += c[i] * db
+    for j in range(dw.size):
+        a = dw[j]
+        if a != 0.0:
+            for k in range(state.cnt[N_ITEMS]):
+                i = items[k]
+                h[i] += a * X[i, j]
+    state.cnt[BEHIND] = 1
+
+
+@bare_kernel()
+def catch_up(state: NodeState) -> None:
+    """Bring the margins of samples that are not members up to date."""
+    if state.cnt[BEHIND]:
+        for i in range(state.h.size):
+            state.h[i] = 0.0
+        advance(state, state.w, state.num[B])
+        state.cnt[BEHIND] = 0
+
+
+@bare()
+def worst_member(state: NodeState, tol: float) -> int:
+    """`worst_item` where members are few."""
+    h, lo, hi, items = state.h, state.lo, state.hi, state.items
+    worst = tol
+    who = -1
+    for k in range(state.cnt[N_ITEMS]):
+        i = items[k]
+        size = max(lo[i] - h[i], h[i] - hi[i])
+        if size > worst:
+            worst = size
+            who = i
+    if who < 0:
+        for k in range(state.cnt[N_ITEMS]):
+            i = items[k]
+            if lo[i] == hi[i]:
+                return i
+    return who
+
+
+@bare()
 def worst_item(state: NodeState, tol: float) -> int:
     """The item that violates its step most, or -1 if none does by more than ``tol``; PENDING ones always count."""
     h, lo, hi = state.h, state.lo, state.hi
@@ -190,7 +240,7 @@ def worst_item(state: NodeState, tol: float) -> int:
     return who
 
 
-@inner()
+@bare()
 def any_item(state: NodeState, tol: float, first: int) -> int:
     """The next item from ``first`` on that violates its step."""
     m = state.h.size
@@ -201,7 +251,7 @@ def any_item(state: NodeState, tol: float, first: int) -> int:
     return -1
 
 
-@kernel()
+@bare_kernel()
 def run(state: NodeState, cutoff: float, max_pivots: int, tol: float, work: F8) -> int:
     """Pivot until no item violates by more than ``tol``, the dual value passes ``cutoff``, or pivots run out.
 
@@ -216,41 +266,52 @@ def run(state: NodeState, cutoff: float, max_pivots: int, tol: float, work: F8) 
     return outcome
 
 
-@inner()
+@bare()
 def _run_plain(state: NodeState, cutoff: float, max_pivots: int, tol: float, work: F8) -> int:
     dw = work[0, : state.w.size]
     stop_at = state.cnt[PIVOTS] + max_pivots
+    few = FEW * state.cnt[N_ITEMS] < state.h.size
     while True:
         if state.num[VALUE] >= cutoff:
             return CUT
-        e = worst_item(state, tol)
+        e = worst_member(state, tol) if few else worst_item(state, tol)
         if e < 0:
             return OPTIMAL
         if state.cnt[PIVOTS] >= stop_at or work[1, 1] != 0.0:
             return STALLED
         outcome = enter(state, e, cutoff, work)
-        advance(state, dw, work[1, 0])
+        if few:
+            advance_members(state, dw, work[1, 0])
+        else:
+            advance(state, dw, work[1, 0])
         if outcome != OPTIMAL:
             return outcome
 
 
-@inner()
+@bare()
 def _run_priced(state: NodeState, cutoff: float, max_pivots: int, tol: float, work: F8) -> int:
     """Prices make ties common: when nothing has come of the worst items for a while, others have their turn."""
     dw = work[0, : state.w.size]
     stop_at = state.cnt[PIVOTS] + max_pivots
     idle = 0
+    few = FEW * state.cnt[N_ITEMS] < state.h.size
     while True:
         before = state.num[VALUE]
         if before >= cutoff:
             return CUT
-        e = worst_item(state, tol) if idle < PATIENCE else any_item(state, tol, state.cnt[PIVOTS])
+        if idle >= PATIENCE:
+            e = any_item(state, tol, state.cnt[PIVOTS])
+        else:
+            e = worst_member(state, tol) if few else worst_item(state, tol)
         if e < 0:
             return OPTIMAL
         if state.cnt[PIVOTS] >= stop_at or work[1, 1] != 0.0 or idle > GIVE_UP:
             return STALLED
         outcome = priced.enter(state, e, cutoff, work)
-        advance(state, dw, work[1, 0])
+        if few:
+            advance_members(state, dw, work[1, 0])
+        else:
+            advance(state, dw, work[1, 0])
         idle = 0 if state.num[VALUE] > before + 1e-12 * abs(before) else idle + 1
         if outcome == STALLED:
             idle = max(idle, PATIENCE)
@@ -258,7 +319,7 @@ def _run_priced(state: NodeState, cutoff: float, max_pivots: int, tol: float, wo
             return outcome
 
 
-@kernel()
+@bare_kernel()
 def harden(state: NodeState, i: int, side: float, delta: float) -> None:
     """Require ``side * h_i >= delta`` of a SOFT item; the dual value jumps at once if that is against its label."""
     if state.o[i] == side:
@@ -280,8 +341,8 @@ def harden(state: NodeState, i: int, side: float, delta: float) -> None:
     stand(state, i, LOW if state.nu[i] == -state.cost[i] else PENDING_HARD)
 
 
-@kernel()
-def refresh(state: NodeState) -> None:
+@bare_kernel()
+def refresh(state: NodeState, work: F8) -> None:
     """Recompute w, the factor, all margins and the dual value from the multipliers, and repair ``sum c mu = 0``."""
     m = state.h.size
     balance = 0.0
@@ -294,13 +355,12 @@ def refresh(state: NodeState) -> None:
         features.derive(state)
     else:
         state.num[VALUE] = gather(state, state.w) - 0.5 * dot(state.w, state.w)
-    for i in range(m):
-        state.h[i] = 0.0
-    advance(state, state.w, state.num[B])
-    factor.rebuild(state, np.empty(state.free.size))
+    state.cnt[BEHIND] = 1
+    catch_up(state)
+    factor.rebuild(state, work[5])
 
 
-@inner()
+@bare()
 def _rebalance(state: NodeState, balance: float) -> None:
     """Take a rounding residual of ``sum c mu`` from the free item with most room."""
     if balance == 0.0:
@@ -320,13 +380,13 @@ def _rebalance(state: NodeState, balance: float) -> None:
         state.nu[best] -= state.o[best] * balance
 
 
-@kernel()
-def correct(state: NodeState) -> None:
+@bare_kernel()
+def correct(state: NodeState, work: F8) -> None:
     """One Newton correction of the free items' margins, as far as their multipliers have room; then `refresh`."""
     k = state.cnt[N_FREE]
     if k == 0:
         return
-    r = np.empty(k)
+    r = work[4]
     for p in range(k):
         i = state.free[p]
         goal = 1.0 if state.status[i] == AT_MARGIN else state.delta[i]
@@ -351,10 +411,10 @@ def correct(state: NodeState) -> None:
         i = state.free[p]
         state.nu[i] += step * state.o[i] * r[p]
     state.num[B] += step * beta
-    refresh(state)
+    refresh(state, work)
 
 
-@kernel()
+@bare_kernel()
 def primal_value(state: NodeState) -> float:
     """Value of (w, b) with the soft losses only; hard rows are not checked here."""
     total = 0.5 * dot(state.w, state.w)

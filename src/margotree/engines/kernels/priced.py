@@ -15,7 +15,7 @@ import numpy as np
 from margotree.engines.kernels import factor
 from margotree.engines.kernels.balance import COLUMN, DU, DW, TOTAL, Y, direction, orthogonal, spread
 from margotree.engines.kernels.features import add_up, from_kink, pass_end
-from margotree.engines.kernels.jit import inner
+from margotree.engines.kernels.jit import bare
 from margotree.engines.kernels.riser import (
     CUT,
     INFEASIBLE,
@@ -45,7 +45,7 @@ from margotree.engines.kernels.state import (
 _MOST, _MOST_A_FEATURE = 60, 4
 
 
-@inner()
+@bare()
 def _kink_room(u: float, w: float, r: float, rate: float) -> float:
     """How far a kink's w may move at this rate, before it is nothing or all."""
     side = 1.0 if u > 0.0 else -1.0
@@ -55,7 +55,7 @@ def _kink_room(u: float, w: float, r: float, rate: float) -> float:
     return max(0.0, size) / abs(rate)
 
 
-@inner()
+@bare()
 def _first_end(state: NodeState, work: F8) -> tuple[float, int]:
     """How far until a feature comes to an end of where it is, and which."""
     dw, du, use, r, u, w = work[DW], work[DU], state.use, state.r, state.u, state.w
@@ -77,7 +77,7 @@ def _first_end(state: NodeState, work: F8) -> tuple[float, int]:
     return step, who
 
 
-@inner()
+@bare()
 def _nearest(state: NodeState, e: int, hard: bool, sign: float, work: F8) -> tuple[float, int, int]:
     """How far until somebody comes to an end: the step, the free item (-1 for ``e`` itself) and the feature, or -1."""
     step, block = longest_step(state, e, hard, sign, work[Y])
@@ -85,7 +85,7 @@ def _nearest(state: NodeState, e: int, hard: bool, sign: float, work: F8) -> tup
     return (end, -1, feature) if end < step else (step, block, -1)
 
 
-@inner()
+@bare()
 def _pass(state: NodeState, block: int, feature: int, work: F8) -> None:
     """Let the feature or the free item that has come to an end go on from there."""
     if feature >= 0:
@@ -94,7 +94,7 @@ def _pass(state: NodeState, block: int, feature: int, work: F8) -> None:
         give_way(state, block, work[Y, block])
 
 
-@inner()
+@bare()
 def _begin(state: NodeState, work: F8) -> None:
     """Nothing has changed yet."""
     for j in range(state.w.size):
@@ -102,7 +102,7 @@ def _begin(state: NodeState, work: F8) -> None:
     work[1, 0] = 0.0
 
 
-@inner()
+@bare()
 def _take_step(state: NodeState, e: int, sign: float, step: float, beta: float, gain: float, work: F8) -> None:
     """Move all multipliers, w, u, b and the dual value along the direction in ``work``."""
     if e >= 0:
@@ -120,7 +120,7 @@ def _take_step(state: NodeState, e: int, sign: float, step: float, beta: float, 
     state.num[VALUE] += gain
 
 
-@inner()
+@bare()
 def _slide(state: NodeState, columns: int, pace: float, goal: float, work: F8) -> tuple[float, bool]:
     """Move b and kinks alone, which costs the dual nothing, until the item has moved by ``goal`` or a kink ends.
 
@@ -152,7 +152,7 @@ def _slide(state: NodeState, columns: int, pace: float, goal: float, work: F8) -
     return goal - turn * step * pace, False
 
 
-@inner()
+@bare()
 def enter(state: NodeState, e: int, cutoff: float, work: F8) -> int:
     """Drive item ``e`` to where it fits, past the ends of free items and features.
 
@@ -217,7 +217,7 @@ def enter(state: NodeState, e: int, cutoff: float, work: F8) -> int:
     return CUT if state.num[VALUE] >= cutoff else OPTIMAL
 
 
-@inner()
+@bare()
 def decide(state: NodeState, j: int, must: bool, work: F8) -> None:
     """Use feature ``j`` whatever it does, or do not use it.
 
@@ -247,7 +247,7 @@ def decide(state: NodeState, j: int, must: bool, work: F8) -> None:
     state.num[VALUE] = add_up(state)
 
 
-@inner()
+@bare()
 def _release(state: NodeState) -> None:
     """Let all free items be solved anew."""
     for p in range(state.cnt[N_FREE]):
@@ -256,7 +256,7 @@ def _release(state: NodeState) -> None:
     state.cnt[N_FREE] = 0
 
 
-@inner()
+@bare()
 def _move_weight(state: NodeState, j: int, must: bool, work: F8) -> None:
     """Move the weight of feature ``j`` towards its ``u`` or nothing, past the ends of free items and other features."""
     for _ in range(_MOST):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from margotree.engines.kernels import factor
-from margotree.engines.kernels.jit import inner
+from margotree.engines.kernels.jit import bare
 from margotree.engines.kernels.state import (
     AT_HARD,
     AT_MARGIN,
@@ -24,7 +24,7 @@ from margotree.engines.kernels.state import (
 OPTIMAL, CUT, STALLED, INFEASIBLE = 0, 1, 2, 3
 
 
-@inner()
+@bare()
 def room(state: NodeState, i: int, hard: bool, up: bool) -> float:
     """How far the multiplier of an item on a riser may still move up or down."""
     if up:
@@ -34,13 +34,13 @@ def room(state: NodeState, i: int, hard: bool, up: bool) -> float:
     return state.nu[i] + (state.cost[i] if state.kind[i] == WRONG else -state.cost[i])
 
 
-@inner()
+@bare()
 def settle(state: NodeState, i: int, hard: bool, up: bool) -> None:
     """Put an item that ran out of room on the step it reached."""
     stand(state, i, MID if up or (hard and state.kind[i] == RIGHT) else LOW)
 
 
-@inner()
+@bare()
 def enters_at_hard(state: NodeState, e: int, sign: float) -> bool:
     """Whether a violating item is heading for its hard corner rather than its margin."""
     st = state.status[e]
@@ -49,7 +49,7 @@ def enters_at_hard(state: NodeState, e: int, sign: float) -> bool:
     return st == MID and sign > 0
 
 
-@inner()
+@bare()
 def longest_step(state: NodeState, e: int, hard: bool, sign: float, y: F8) -> tuple[float, int]:
     """Ratio test: how far until a multiplier runs out of room, and the free item that does (-1 for ``e`` itself).
 
@@ -76,7 +76,7 @@ def longest_step(state: NodeState, e: int, hard: bool, sign: float, y: F8) -> tu
     return step, block
 
 
-@inner()
+@bare()
 def heading(state: NodeState, e: int) -> tuple[float, bool, float]:
     """Which way the multiplier of a violating item has to move, whether to its hard corner, and the margin there."""
     o = state.o[e]
@@ -86,7 +86,7 @@ def heading(state: NodeState, e: int) -> tuple[float, bool, float]:
     return sign, hard, state.delta[e] if hard else 1.0
 
 
-@inner()
+@bare()
 def give_way(state: NodeState, p: int, rate: float) -> None:
     """The p-th free item has run out of room at this rate of its multiplier: it is free no longer."""
     f = state.free[p]
@@ -94,7 +94,7 @@ def give_way(state: NodeState, p: int, rate: float) -> None:
     factor.drop(state, p)
 
 
-@inner()
+@bare()
 def join(state: NodeState, e: int, hard: bool, column: F8, pivot2: float, h_ee: float) -> None:
     """Item ``e`` sits at its corner from now on: it is free."""
     stand(state, e, AT_HARD if hard else AT_MARGIN)

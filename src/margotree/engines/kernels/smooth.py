@@ -16,7 +16,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from margotree.engines.kernels.jit import inner
+from margotree.engines.kernels.jit import bare
 
 F8 = NDArray[np.float64]
 
@@ -34,7 +34,7 @@ class Small(NamedTuple):
     dg: F8
 
 
-@inner()
+@bare()
 def margins(small: Small, cols: NDArray[np.int64], theta: F8, eps: float) -> None:
     """Fill in what every member lacks to its margin and to its side."""
     k = small.y.size
@@ -55,13 +55,15 @@ def margins(small: Small, cols: NDArray[np.int64], theta: F8, eps: float) -> Non
         g[i] = (0.0 if side > 0 else eps) - side * h if side != 0.0 else -1.0
 
 
-@inner()
+@bare()
 def slopes(
-    small: Small, cols: NDArray[np.int64], lam: F8, theta: F8, delta: float, hard: float, grad: F8, H: F8
+    small: Small, cols: NDArray[np.int64], lam: F8, theta: F8, delta: float, hard: float, grad: F8, H: F8, x: F8
 ) -> float:
-    """Gradient and Hessian of the smoothed value; returns the largest curvature of a single loss in ``b``."""
+    """Gradient and Hessian of the smoothed value; returns the largest curvature of a single loss in ``b``.
+
+    ``x`` is scratch.
+    """
     d = cols.size
-    x = np.empty(d)
     for r in range(d + 1):
         grad[r] = pull(theta[r], lam[r], delta) if r < d else 0.0
         for q in range(d + 1):
@@ -100,7 +102,7 @@ def slopes(
     return bent
 
 
-@inner()
+@bare()
 def pull(w: float, lam: float, delta: float) -> float:
     """Slope of a feature's smoothed penalty."""
     if lam == 0.0:
@@ -114,7 +116,7 @@ def pull(w: float, lam: float, delta: float) -> float:
     return w / delta
 
 
-@inner()
+@bare()
 def bend(w: float, lam: float, delta: float) -> float:
     """Curvature of a feature's smoothed penalty; a trace of it where the penalty is straight."""
     if lam == 0.0:
@@ -126,7 +128,7 @@ def bend(w: float, lam: float, delta: float) -> float:
     return 1e-6 if size >= delta * r else 1.0 / delta
 
 
-@inner()
+@bare()
 def penalty(w: float, lam: float) -> float:
     """What a weight costs, with the features it is made of used in part."""
     if lam == 0.0:
@@ -135,13 +137,13 @@ def penalty(w: float, lam: float) -> float:
     return 0.5 * w * w + lam if abs(w) >= r else r * abs(w)
 
 
-@inner()
+@bare()
 def worth(g: float, lam: float) -> float:
     """What a feature takes from the dual: the penalty's conjugate."""
     return max(0.0, 0.5 * g * g - lam)
 
 
-@inner()
+@bare()
 def slope_along(small: Small, lam: F8, theta: F8, step: F8, t: float, delta: float, hard: float) -> float:
     """Derivative of the smoothed value along the step, at a share ``t`` of it."""
     total = 0.0
@@ -157,7 +159,7 @@ def slope_along(small: Small, lam: F8, theta: F8, step: F8, t: float, delta: flo
     return total
 
 
-@inner()
+@bare()
 def dual_value(small: Small, cols: NDArray[np.int64], lam: F8, delta: float, hard: float, eps: float, w: F8) -> float:
     """Exact dual value of the losses' slopes, balanced on one member; -inf if no member can balance them."""
     d = cols.size
@@ -205,7 +207,7 @@ def dual_value(small: Small, cols: NDArray[np.int64], lam: F8, delta: float, har
     return total - taken - 1e-13 * (total + taken)
 
 
-@inner()
+@bare()
 def primal_value(small: Small, lam: F8, theta: F8) -> float:
     total = 0.0
     for r in range(lam.size):

@@ -15,7 +15,8 @@ WRONG  must go against its label (o = side)     nu = -C where g > delta;  -C..in
 
 ``delta`` is 0 for a sample sent right and ``eps`` for one sent left.  A WRONG item with C = 0 is a plain hard row.
 
-The margins ``h`` are kept for all samples, members or not: the search reads them to see where a sample is headed.
+The search reads the margins ``h`` of samples that are not members, too, to see where they are headed.  Where members
+are few, the others' margins are brought up to date only when they are asked for (`pivot.catch_up`).
 
 Where features have a price ``alpha`` beyond a budget, ``w`` and ``u = sum mu_i x_i`` are no longer the same: with
 ``r = sqrt(2 alpha)`` a feature is OFF (``w = 0``) while ``|u| < r``, FULL (``w = u``) beyond, and at a KINK (``w``
@@ -30,7 +31,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from margotree.engines.kernels.jit import inner, kernel
+from margotree.engines.kernels.jit import bare, bare_kernel
 
 F8 = NDArray[np.float64]
 I4 = NDArray[np.int32]
@@ -45,7 +46,7 @@ LOW, AT_MARGIN, MID, AT_HARD, PENDING_HARD, PENDING_MARGIN, OUT = 0, 1, 2, 3, 4,
 OFF, KINK, FULL = 0, 1, 2
 # Entries of ``num``, ``cnt`` and ``price``.
 B, VALUE = 0, 1
-N_ITEMS, N_FREE, PIVOTS, N_KINKS = 0, 1, 2, 3
+N_ITEMS, N_FREE, PIVOTS, N_KINKS, BEHIND = 0, 1, 2, 3, 4
 ALPHA, BUDGET = 0, 1
 
 
@@ -64,12 +65,13 @@ class NodeState(NamedTuple):
     h: F8
     lo: F8  # h must be at least this where the item stands now
     hi: F8  # and at most this
+    items: I4  # the members, in the order they came
     free: I4  # items whose margin is pinned, in the order of the factor
     L: F8  # Cholesky factor of X_F X_F' + rho c_F c_F'
     v: F8  # L^-1 c_F
     w: F8
     num: F8  # b, dual value
-    cnt: NDArray[np.int64]  # items, free items, pivots so far, features at a kink
+    cnt: NDArray[np.int64]  # items, free items, pivots so far, features at a kink, if margins are behind
     price: F8  # of a feature, and how many come without
     r: F8  # |u| from which on a feature is used
     u: F8
@@ -101,12 +103,13 @@ def new_state(X: F8, c: F8, cost: F8, price: tuple[float, int] | None = None) ->
         h=np.zeros(m),
         lo=np.full(m, -np.inf),
         hi=np.full(m, np.inf),
+        items=np.zeros(m, np.int32),
         free=np.zeros(cap, np.int32),
         L=np.zeros((cap, cap)),
         v=np.zeros(cap),
         w=np.zeros(n),
         num=np.zeros(2),
-        cnt=np.zeros(4, np.int64),
+        cnt=np.zeros(5, np.int64),
         price=np.array([0.0, 0.0] if price is None else price, float),
         r=np.array([threshold(0.0 if price is None else price[0], j) for j in range(k)]),
         u=np.zeros(k),
@@ -117,7 +120,7 @@ def new_state(X: F8, c: F8, cost: F8, price: tuple[float, int] | None = None) ->
     )
 
 
-@kernel()
+@bare_kernel()
 def threshold(alpha: float, j: int) -> float:
     """The |u| from which on feature ``j`` is used: a hair less than it costs, and never the same, against circles."""
     return np.sqrt(2.0 * alpha) * (1.0 - 1e-9 * ((j * 0.6180339887498949) % 1.0))
@@ -128,7 +131,7 @@ def scratch(n: int) -> dict[str, F8]:
     return {"Z": np.zeros((n + 1, n + 2)), "R": np.zeros((n + 4, n + 2))}
 
 
-@inner()
+@bare()
 def dot(a: F8, b: F8) -> float:
     """Inner product with four running sums, so that additions overlap without the compiler reordering ours."""
     n = a.size
@@ -144,7 +147,7 @@ def dot(a: F8, b: F8) -> float:
     return (s0 + s1) + (s2 + s3)
 
 
-@inner()
+@bare()
 def copy_state(source: NodeState, target: NodeState) -> None:
     """Make ``target`` equal to ``source``; both must belong to the same samples."""
     # Plain loops: slice assignments do the same but take ten times as long to compile.
@@ -158,6 +161,8 @@ def copy_state(source: NodeState, target: NodeState) -> None:
         target.h[i] = source.h[i]
         target.lo[i] = source.lo[i]
         target.hi[i] = source.hi[i]
+    for k in range(source.cnt[N_ITEMS]):
+        target.items[k] = source.items[k]
     for r in range(nf):
         target.free[r] = source.free[r]
         target.v[r] = source.v[r]
@@ -177,7 +182,7 @@ def copy_state(source: NodeState, target: NodeState) -> None:
         target.kinks[j] = source.kinks[j]
 
 
-@inner()
+@bare()
 def clear(state: NodeState) -> None:
     """Take all items out: w = 0, b = 0, and nothing known of features."""
     for i in range(state.h.size):
@@ -193,6 +198,7 @@ def clear(state: NodeState) -> None:
     state.cnt[N_ITEMS] = 0
     state.cnt[N_FREE] = 0
     state.cnt[N_KINKS] = 0
+    state.cnt[BEHIND] = 0
     free = state.price[ALPHA] == 0.0
     for j in range(state.r.size):
         state.r[j] = threshold(state.price[ALPHA], j)
@@ -201,7 +207,7 @@ def clear(state: NodeState) -> None:
         state.on[j] = 1.0 if free else 0.0
 
 
-@inner()
+@bare()
 def stand(state: NodeState, i: int, status: int) -> None:
     """Put item ``i`` on a step or riser: its multiplier snaps to a step's value, and the range for ``h`` follows."""
     state.status[i] = status
@@ -225,23 +231,25 @@ def stand(state: NodeState, i: int, status: int) -> None:
         state.lo[i], state.hi[i] = -high, -low
 
 
-@inner()
+@bare()
 def put_off(state: NodeState, i: int, hard: bool) -> None:
     """Leave an item with a multiplier inside a riser to be solved for later."""
     stand(state, i, PENDING_HARD if hard else PENDING_MARGIN)
 
 
-@kernel()
+@bare_kernel()
 def add_item(state: NodeState, i: int, y: float) -> None:
     """Let sample ``i`` take part as a SOFT item with multiplier 0 (the dual value does not change)."""
+    state.items[state.cnt[N_ITEMS]] = i
     state.cnt[N_ITEMS] += 1
+    state.h[i] = dot(state.X[i], state.w) + state.c[i] * state.num[B]
     state.kind[i] = SOFT
     state.o[i] = y
     state.delta[i] = 0.0
     stand(state, i, LOW)
 
 
-@inner()
+@bare()
 def dual_term(state: NodeState, i: int) -> float:
     """What item ``i`` adds to the dual value: ``min_h loss_i(h) + mu_i h``."""
     nu = state.nu[i]
@@ -253,7 +261,7 @@ def dual_term(state: NodeState, i: int) -> float:
     return cost + state.delta[i] * (nu - cost)
 
 
-@inner()
+@bare()
 def gather(state: NodeState, u: F8) -> float:
     """``u`` <- sum of mu_i x_i over all items; returns what the items add to the dual value."""
     for j in range(u.size):

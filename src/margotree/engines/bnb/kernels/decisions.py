@@ -7,7 +7,7 @@ import numpy as np
 from margotree.engines.bnb.kernels.pool import Pool, at, node
 from margotree.engines.bnb.kernels.probe import finish, value
 from margotree.engines.kernels.features import places
-from margotree.engines.kernels.jit import inner
+from margotree.engines.kernels.jit import bare
 from margotree.engines.kernels.pivot import advance
 from margotree.engines.kernels.priced import decide
 from margotree.engines.kernels.state import ALPHA, FULL, KINK, NodeState, copy_state
@@ -16,13 +16,13 @@ from margotree.engines.kernels.state import ALPHA, FULL, KINK, NodeState, copy_s
 WHOLE = 1e-6
 
 
-@inner()
+@bare()
 def share(use: int, w: float, r: float) -> float:
     """How much of a feature is used, between 0 and 1, as far as that is not decided."""
     return abs(w) / r if use == KINK else 0.0
 
 
-@inner()
+@bare()
 def undecided(use: int, u: float, w: float, r: float, shortest: float) -> bool:
     """Whether the bound can rise by deciding about a feature.
 
@@ -34,7 +34,7 @@ def undecided(use: int, u: float, w: float, r: float, shortest: float) -> bool:
     return z < 1.0 - WHOLE and (z > WHOLE or abs(u) >= shortest)
 
 
-@inner()
+@bare()
 def shortest_free(state: NodeState) -> float:
     """The least ``|u|`` that has a place in the budget which nobody takes for sure; infinite if there is none."""
     free = places(state.r, state.price)
@@ -54,13 +54,13 @@ def shortest_free(state: NodeState) -> float:
     return least
 
 
-@inner()
+@bare()
 def must_first(state: NodeState, j: int) -> bool:
     """Whether a feature is nearer to being used than not: that is the side it is headed for."""
     return state.use[j] != KINK or share(KINK, state.w[j], state.r[j]) >= 0.5
 
 
-@inner()
+@bare()
 def damage(state: NodeState, j: int) -> tuple[float, float]:
     """Rough costs of deciding feature ``j`` the way it is headed, and the other way."""
     alpha = state.price[ALPHA]
@@ -68,7 +68,7 @@ def damage(state: NodeState, j: int) -> tuple[float, float]:
     return alpha * max(min(z, 1.0 - z), WHOLE), alpha * max(z, 1.0 - z)
 
 
-@inner()
+@bare()
 def feature_of(pool: Pool, i: int) -> tuple[int, int]:
     """Tree node and feature of a candidate that is not a sample."""
     k = i - pool.y.size
@@ -76,7 +76,7 @@ def feature_of(pool: Pool, i: int) -> tuple[int, int]:
     return k // n, k % n
 
 
-@inner()
+@bare()
 def decided_gain(pool: Pool, i: int, same: bool, k: int, slack: float, pivots: int) -> float:
     """What the bound gains from deciding candidate ``i`` the way it is headed or the other; the state is in a spare.
 

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from margotree.engines.bnb.kernels.pool import Pool
 from margotree.engines.bnb.kernels.probe import TOL, below, in_band
-from margotree.engines.kernels.jit import inner
+from margotree.engines.kernels.jit import bare
 from margotree.engines.kernels.state import F8, N_ITEMS
 
 I8 = NDArray[np.int64]
@@ -22,7 +22,7 @@ NOMINAL = 1e-2
 FLOOR = 1e-6
 
 
-@inner()
+@bare()
 def path_cost(h: F8, slot: I8, cnt: I8, cost: F8, y: float, eps: float, t: int, i: int) -> float:
     """What sample ``i`` would pay at ``t`` and below it under the current hyperplanes."""
     total = 0.0
@@ -40,7 +40,7 @@ def path_cost(h: F8, slot: I8, cnt: I8, cost: F8, y: float, eps: float, t: int, 
     return total
 
 
-@inner()
+@bare()
 def estimate(pool: Pool) -> None:
     """Fill in ``pool.guess`` and ``pool.score`` of all samples; those that cost nothing to wait have a score of -1."""
     h, nu, o, slot, cnt, cost, eps = pool.h, pool.nu, pool.o, pool.slot, pool.cnt, pool.cost, pool.eps

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from margotree.engines.bnb.kernels.refine import Samples, free_of_charge, gather, least
-from margotree.engines.kernels.jit import inner, kernel
+from margotree.engines.kernels.jit import bare, bare_kernel, inner, kernel
 from margotree.engines.kernels.newton import small_svm
 from margotree.engines.kernels.smooth import Small
 
@@ -74,7 +74,7 @@ def grow(
         lb[p] = max(lb[p], bound)
 
 
-@inner()
+@bare()
 def settle_one_class(
     samples: Samples, members: I8, kinds: I1, lb: F8, thetas: F8, count: int, budget: int, alpha: float
 ) -> int:
@@ -87,7 +87,7 @@ def settle_one_class(
     return p
 
 
-@kernel()
+@bare_kernel()
 def price(kind: I1, budget: int, alpha: float) -> float:
     """What the features that must be used cost."""
     must = 0
@@ -96,7 +96,7 @@ def price(kind: I1, budget: int, alpha: float) -> float:
     return alpha * max(0, must - budget)
 
 
-@inner()
+@bare()
 def split(kinds: I1, lb: F8, thetas: F8, p: int, q: int, j: int, budget: int, alpha: float) -> None:
     """Entry ``p`` must use feature ``j`` from now on; the new entry ``q`` never does."""
     for k in range(kinds.shape[1]):
@@ -110,7 +110,7 @@ def split(kinds: I1, lb: F8, thetas: F8, p: int, q: int, j: int, budget: int, al
     lb[p] = max(lb[p], price(kinds[p], budget, alpha))
 
 
-@inner()
+@bare()
 def counted(kind: I1) -> tuple[int, int]:
     """How many features must, and how many may be used."""
     must = may = 0
@@ -210,7 +210,7 @@ def rounds_to(
     return True
 
 
-@inner()
+@bare()
 def nearly_whole(kind: I1, theta: F8, left: int, alpha: float) -> bool:
     """Whether every feature is used nearly in full or hardly at all, and those within the budget are."""
     r = np.sqrt(2.0 * alpha)
@@ -224,7 +224,7 @@ def nearly_whole(kind: I1, theta: F8, left: int, alpha: float) -> bool:
     return whole >= left
 
 
-@inner()
+@bare()
 def to_split(small: Small, kind: I1, theta: F8, alpha: float) -> int:
     """The feature used most nearly by half, or the most telling one if all are used in full or not at all."""
     r = np.sqrt(2.0 * alpha)
@@ -239,7 +239,7 @@ def to_split(small: Small, kind: I1, theta: F8, alpha: float) -> int:
     return best if best >= 0 else most_telling(small, kind)
 
 
-@inner()
+@bare()
 def most_telling(small: Small, kind: I1) -> int:
     """The feature that may be used and varies most with the label."""
     best = -1

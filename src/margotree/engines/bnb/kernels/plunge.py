@@ -24,8 +24,8 @@ from margotree.engines.bnb.kernels.probe import (
     value,
 )
 from margotree.engines.bnb.kernels.record import load, save
-from margotree.engines.kernels.jit import inner, kernel
-from margotree.engines.kernels.pivot import harden
+from margotree.engines.kernels.jit import bare, bare_kernel
+from margotree.engines.kernels.pivot import catch_up, harden
 from margotree.engines.kernels.riser import INFEASIBLE
 from margotree.engines.kernels.state import F8, copy_state
 
@@ -42,7 +42,7 @@ MANY = np.int64(100000)
 LEARN = 0.25
 
 
-@inner()
+@bare()
 def relax(pool: Pool, cutoff: float) -> float:
     """Solve all node problems of the current search node; returns the bound (infinite if a routing is impossible)."""
     total = total_value(pool)
@@ -57,7 +57,7 @@ def relax(pool: Pool, cutoff: float) -> float:
     return total
 
 
-@inner()
+@bare()
 def choose(pool: Pool, cand: NDArray[np.int64], features_first: bool) -> int:
     """Rank the candidates by estimated damage on both sides; fills ``cand`` and returns how many were found.
 
@@ -74,9 +74,10 @@ def choose(pool: Pool, cand: NDArray[np.int64], features_first: bool) -> int:
     return found if found else choose_features(pool, cand, 0, last, T)
 
 
-@inner()
+@bare()
 def choose_samples(pool: Pool, cand: NDArray[np.int64]) -> int:
     """Rank the waiting samples that would pay below their nodes."""
+    look(pool)
     estimate(pool)
     found = 0
     for i in range(pool.y.size):
@@ -85,7 +86,7 @@ def choose_samples(pool: Pool, cand: NDArray[np.int64]) -> int:
     return found
 
 
-@inner()
+@bare()
 def choose_features(pool: Pool, cand: NDArray[np.int64], found: int, begin: int, end: int) -> int:
     """Rank the features that these nodes use in part along with the ``found`` candidates there are."""
     m, n = pool.X.shape
@@ -102,7 +103,7 @@ def choose_features(pool: Pool, cand: NDArray[np.int64], found: int, begin: int,
     return found
 
 
-@inner()
+@bare()
 def rank(score: F8, i: int, cand: NDArray[np.int64], found: int) -> int:
     """Put candidate ``i`` where its score belongs, best first, if there is room for it; returns how many there are."""
     p = min(found, cand.size)
@@ -119,47 +120,60 @@ def rank(score: F8, i: int, cand: NDArray[np.int64], found: int) -> int:
     return found
 
 
-@inner()
+@bare()
+def joined(pool: Pool, t: int, i: int, k: int, bound: float, cutoff: float) -> float:
+    """The bound with sample ``i`` a member of tree node ``t``, which is left in the k-th spare."""
+    base = value(node(pool, t))
+    return bound + try_member(pool, t, i, k, base + cutoff - bound, MANY) - base
+
+
+@bare()
+def turned(pool: Pool, t: int, i: int, side: float, k: int, bound: float, cutoff: float, pivots: int) -> float:
+    """The bound with sample ``i`` sent to one side of tree node ``t``, which is left in the k-th spare."""
+    base = value(node(pool, t))
+    return bound + try_side(pool, t, i, side, k, base + cutoff - bound, pivots) - base
+
+
+@bare()
 def probe_same(pool: Pool, i: int, total: float, cutoff: float, flip_pivots: int) -> float:
     """Bound after sending sample ``i`` where it is headed; of a feature, after deciding it the way it is headed."""
     if i >= pool.y.size:
         return total + decided_gain(pool, i, True, SAME, cutoff - total, MANY)
     t = pool.place[i]
     child = headed(pool, t, i)
-    base = value(node(pool, child))
-    same = total + try_member(pool, child, i, SAME, base + cutoff - total, MANY) - base
+    same = joined(pool, child, i, SAME, total, cutoff)
     if same < cutoff and in_band(pool.h[pool.slot[t], i], pool.eps):
-        side = 1.0 if child == 2 * t + 2 else -1.0
-        base = value(node(pool, t))
-        same += try_side(pool, t, i, side, HAND, base + cutoff - same, flip_pivots) - base
+        same = turned(pool, t, i, 1.0 if child == 2 * t + 2 else -1.0, HAND, same, cutoff, flip_pivots)
     return same
 
 
-@inner()
+@bare()
 def probe_flip(pool: Pool, i: int, total: float, cutoff: float, flip_pivots: int) -> float:
-    """Bound after sending sample ``i``, or deciding a feature, the other way."""
+    """Bound after sending sample ``i``, or deciding a feature, the other way.
+
+    The cheaper part first, it may do: where features have prices that is the node itself, else the child.
+    """
     if i >= pool.y.size:
         return total + decided_gain(pool, i, False, FLIP, cutoff - total, MANY)
     t = pool.place[i]
     child = headed(pool, t, i)
     side = -1.0 if child == 2 * t + 2 else 1.0
     other = 4 * t + 3 - child
-    base = value(node(pool, other))
-    flip = total + try_member(pool, other, i, OTHER, base + cutoff - total, MANY) - base
-    if flip < cutoff:
-        base = value(node(pool, t))
-        flip += try_side(pool, t, i, side, FLIP, base + cutoff - flip, flip_pivots) - base
-    return flip
+    if pool.r.shape[1] > 0:
+        flip = turned(pool, t, i, side, FLIP, total, cutoff, flip_pivots)
+        return joined(pool, other, i, OTHER, flip, cutoff) if flip < cutoff else flip
+    flip = joined(pool, other, i, OTHER, total, cutoff)
+    return turned(pool, t, i, side, FLIP, flip, cutoff, flip_pivots) if flip < cutoff else flip
 
 
-@inner()
+@bare()
 def learn(pool: Pool, way: int, i: int, gain: float) -> None:
     """Remember what share of an estimate came true."""
     share = min(1.0, gain / max(pool.guess[way, i], 1e-300))
     pool.worth[way, i] += LEARN * (max(share, 1e-3) - pool.worth[way, i])
 
 
-@inner()
+@bare()
 def pick(
     pool: Pool,
     cand: NDArray[np.int64],
@@ -174,7 +188,7 @@ def pick(
     Returns the best candidate, the bounds on its two sides, and the best bound on the node itself that was seen:
     whatever a sample does, it pays the lesser of its two sides.  A candidate with a closed side ends the search.
     """
-    patience, flip_pivots = options[1], options[2]
+    patience, flip_pivots = options[0], options[1]
     slack = cutoff - total
     tiny = FLOOR * slack
     best, best_score, best_same, best_flip, floor = -1, -1.0, 0.0, 0.0, total
@@ -206,7 +220,7 @@ def pick(
     return best, best_same, best_flip, floor
 
 
-@inner()
+@bare()
 def keep_best(pool: Pool) -> None:
     """Put the tried candidate's three states aside as the best so far."""
     for k in range(3):
@@ -215,7 +229,7 @@ def keep_best(pool: Pool) -> None:
         pool.spare[BEST + k] = s
 
 
-@inner()
+@bare()
 def go_same(pool: Pool, i: int) -> None:
     """Send ``i`` where it is headed, with the child's state from the best candidate's spare."""
     if i >= pool.y.size:
@@ -229,7 +243,7 @@ def go_same(pool: Pool, i: int) -> None:
     pool.place[i] = child
 
 
-@inner()
+@bare()
 def go_flip(pool: Pool, i: int) -> None:
     """Send ``i`` the other way, with both states from the best candidate's spares."""
     if i >= pool.y.size:
@@ -242,7 +256,7 @@ def go_flip(pool: Pool, i: int) -> None:
     pool.place[i] = child
 
 
-@inner()
+@bare()
 def emit(pool: Pool, i: int, same: bool, codes: NDArray[np.uint8], floats: F8) -> int:
     """Write the child of the current node that is not followed, and restore the pool."""
     if i >= pool.y.size:
@@ -273,7 +287,7 @@ def emit(pool: Pool, i: int, same: bool, codes: NDArray[np.uint8], floats: F8) -
     return used
 
 
-@inner()
+@bare()
 def total_bonus(pool: Pool) -> float:
     """What prices add to the bound where they are left out of the node problems."""
     total = 0.0
@@ -282,9 +296,17 @@ def total_bonus(pool: Pool) -> float:
     return total
 
 
-@kernel()
+@bare()
+def look(pool: Pool) -> None:
+    """Bring all samples' margins at all nodes up to date."""
+    for t in range(pool.slot.size):
+        catch_up(node(pool, t))
+
+
+@bare_kernel()
 def route(pool: Pool, out: NDArray[np.int64]) -> None:
     """The last-level node that each sample reaches if it goes on where it is headed."""
+    look(pool)
     T = pool.slot.size
     for i in range(pool.y.size):
         t = pool.place[i]
@@ -293,7 +315,7 @@ def route(pool: Pool, out: NDArray[np.int64]) -> None:
         out[i] = t
 
 
-@kernel()
+@bare_kernel()
 def plunge(
     pool: Pool,
     codes: NDArray[np.uint8],
@@ -302,16 +324,18 @@ def plunge(
     shared: F8,
     max_steps: int,
     options: NDArray[np.int64],
+    cand: NDArray[np.int64],
     out_codes: NDArray[np.uint8],
     out_floats: F8,
     out_used: NDArray[np.int64],
     out_bound: F8,
     counters: NDArray[np.int64],
 ) -> tuple[int, float]:
-    """Dive from a record.  ``shared`` is the cut-off and a flag that asks to stop,
-    both read anew at every step.  Returns how it ended and the bound
-    of the node it ended at; children put aside are in the ``out`` arrays, a PAUSED node is the last of them."""
-    cand = np.empty(options[0], np.int64)
+    """Dive from a record; returns how it ended and the bound of the node it ended at.
+
+    ``shared`` is the cut-off and a flag that asks to stop, both read anew at every step; ``cand`` has room for as many
+    candidates as may be tried.  Children put aside are in the ``out`` arrays, a PAUSED node is the last of them.
+    """
     load(pool, codes, floats)
     emitted = 0
     while True:
@@ -328,8 +352,8 @@ def plunge(
             counters[EMITTED] = emitted + 1
             return PAUSED, floor
         counters[STEPS] += 1
-        found = choose(pool, cand, options[4] != 0)
-        if found == 0 or cutoff - total < options[3] * total_bonus(pool):
+        found = choose(pool, cand, options[3] != 0)
+        if found == 0 or cutoff - total < options[2] * total_bonus(pool):
             counters[EMITTED] = emitted
             return SETTLED, max(floor, total)
         i, same, flip, seen = pick(pool, cand, found, total, cutoff, options, counters)

@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from margotree.engines.kernels.jit import inner
+from margotree.engines.kernels.jit import bare
 from margotree.engines.kernels.state import F8, I1, I4, OUT, NodeState, scratch
 
 #: Spare slots: three for the candidate under test, three for the best so far, two for handing over.
@@ -33,6 +33,7 @@ class Pool(NamedTuple):
     h: F8
     lo: F8
     hi: F8
+    items: I4
     free: I4
     L: F8
     v: F8
@@ -81,12 +82,13 @@ def new_pool(X: F8, y: F8, cost: F8, eps: float, price: F8 | None = None, *, pla
         h=np.zeros((S, m)),
         lo=np.full((S, m), -np.inf),
         hi=np.full((S, m), np.inf),
+        items=np.zeros((S, m), np.int32),
         free=np.zeros((S, cap), np.int32),
         L=np.zeros((S, cap, cap)),
         v=np.zeros((S, cap)),
         w=np.zeros((S, n)),
         num=np.zeros((S, 2)),
-        cnt=np.zeros((S, 4), np.int64),
+        cnt=np.zeros((S, 5), np.int64),
         price=np.zeros((T, 2)) if price is None else price,
         r=np.zeros((S, k)),
         u=np.zeros((S, k)),
@@ -105,7 +107,7 @@ def new_pool(X: F8, y: F8, cost: F8, eps: float, price: F8 | None = None, *, pla
     )
 
 
-@inner()
+@bare()
 def at(pool: Pool, s: int, t: int) -> NodeState:
     """The state in slot ``s``, read as one of tree node ``t``."""
     return NodeState(
@@ -121,6 +123,7 @@ def at(pool: Pool, s: int, t: int) -> NodeState:
         pool.h[s],
         pool.lo[s],
         pool.hi[s],
+        pool.items[s],
         pool.free[s],
         pool.L[s],
         pool.v[s],
@@ -138,13 +141,13 @@ def at(pool: Pool, s: int, t: int) -> NodeState:
     )
 
 
-@inner()
+@bare()
 def node(pool: Pool, t: int) -> NodeState:
     """The current state of tree node ``t``."""
     return at(pool, pool.slot[t], t)
 
 
-@inner()
+@bare()
 def swap_in(pool: Pool, t: int, k: int) -> None:
     """Make the k-th spare the current state of tree node ``t``; the old one becomes that spare."""
     s = pool.slot[t]

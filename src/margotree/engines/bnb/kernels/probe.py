@@ -6,7 +6,7 @@ import numpy as np
 
 from margotree.engines.bnb.kernels.pool import Pool, at, node
 from margotree.engines.kernels import features
-from margotree.engines.kernels.jit import inner
+from margotree.engines.kernels.jit import bare
 from margotree.engines.kernels.pivot import harden, run
 from margotree.engines.kernels.riser import INFEASIBLE
 from margotree.engines.kernels.state import ALPHA, F8, VALUE, NodeState, add_item, copy_state
@@ -15,24 +15,24 @@ from margotree.engines.kernels.state import ALPHA, F8, VALUE, NodeState, add_ite
 TOL = 1e-7
 
 
-@inner()
+@bare()
 def below(t: int, h: float) -> int:
     """The child of ``t`` that a sample with this margin goes to."""
     return 2 * t + 2 if h >= -TOL else 2 * t + 1
 
 
-@inner()
+@bare()
 def headed(pool: Pool, t: int, i: int) -> int:
     """The child of ``t`` that the current hyperplane sends sample ``i`` to."""
     return below(t, pool.h[pool.slot[t], i])
 
 
-@inner()
+@bare()
 def in_band(h: float, eps: float) -> bool:
     return h < -TOL and h > -eps + TOL
 
 
-@inner()
+@bare()
 def try_member(pool: Pool, t: int, i: int, k: int, cutoff: float, pivots: int) -> float:
     """Value of tree node ``t`` with sample ``i`` added, left in the k-th spare."""
     state = at(pool, pool.spare[k], t)
@@ -41,7 +41,7 @@ def try_member(pool: Pool, t: int, i: int, k: int, cutoff: float, pivots: int) -
     return finish(pool, t, k, cutoff, pivots)
 
 
-@inner()
+@bare()
 def try_side(pool: Pool, t: int, i: int, side: float, k: int, cutoff: float, pivots: int) -> float:
     """Value of tree node ``t`` with its member ``i`` sent to ``side``, left in the k-th spare."""
     state = at(pool, pool.spare[k], t)
@@ -50,7 +50,7 @@ def try_side(pool: Pool, t: int, i: int, side: float, k: int, cutoff: float, piv
     return finish(pool, t, k, cutoff, pivots)
 
 
-@inner()
+@bare()
 def value(state: NodeState) -> float:
     """The tree node's part of the bound."""
     if state.r.size:
@@ -58,19 +58,19 @@ def value(state: NodeState) -> float:
     return state.num[VALUE] + bonus(state)
 
 
-@inner()
+@bare()
 def bonus(state: NodeState) -> float:
     """What prices add where they are left out of the node problem."""
     return features.bonus(state.w, state.price) if state.price[ALPHA] > 0.0 and state.r.size == 0 else 0.0
 
 
-@inner()
+@bare()
 def pivot_to(state: NodeState, cutoff: float, pivots: int, work: F8) -> int:
     """Pivot until the tree node is solved, its part of the bound past the cut-off, or pivots run out."""
     return run(state, cutoff - (features.offset(state.r, state.price) if state.r.size else 0.0), pivots, TOL, work)
 
 
-@inner()
+@bare()
 def finish(pool: Pool, t: int, k: int, cutoff: float, pivots: int) -> float:
     """Pivot in a spare until solved, past the cut-off or out of pivots; an impossible routing is worth infinity."""
     state = at(pool, pool.spare[k], t)
@@ -82,7 +82,7 @@ def finish(pool: Pool, t: int, k: int, cutoff: float, pivots: int) -> float:
     return max(before, value(state))
 
 
-@inner()
+@bare()
 def total_value(pool: Pool) -> float:
     total = 0.0
     for t in range(pool.slot.size):

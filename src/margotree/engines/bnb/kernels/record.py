@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from margotree.engines.bnb.kernels.pool import Pool, node
-from margotree.engines.kernels.jit import inner, kernel
+from margotree.engines.kernels.jit import bare, bare_kernel
 from margotree.engines.kernels.pivot import harden, refresh
 from margotree.engines.kernels.state import (
     AT_HARD,
@@ -47,7 +47,7 @@ def sizes(m: int, n: int, depth: int, priced: bool = False) -> tuple[int, int]:
     return m * (2 + depth) + nodes * k, nodes * (n + 4 + _WAITING + k)
 
 
-@inner()
+@bare()
 def level_of(t: int) -> int:
     k = 0
     while t > 0:
@@ -56,7 +56,7 @@ def level_of(t: int) -> int:
     return k
 
 
-@kernel()
+@bare_kernel()
 def save(pool: Pool, codes: Bytes, floats: F8) -> int:
     """Write the pool's search node; returns how many floats were used."""
     m = pool.y.size
@@ -91,13 +91,13 @@ def save(pool: Pool, codes: Bytes, floats: F8) -> int:
     return used
 
 
-@inner()
+@bare()
 def features_at(pool: Pool, t: int) -> int:
     """Where the bytes for features of tree node ``t`` begin."""
     return pool.y.size * (2 + level_of(pool.slot.size)) + t * pool.r.shape[1]
 
 
-@inner()
+@bare()
 def save_features(state: NodeState, codes: Bytes, at: int, floats: F8, used: int, cold: bool) -> int:
     for j in range(state.r.size):
         codes[at + j] = _OPEN
@@ -114,7 +114,7 @@ def save_features(state: NodeState, codes: Bytes, at: int, floats: F8, used: int
     return used
 
 
-@inner()
+@bare()
 def load_features(state: NodeState, codes: Bytes, at: int, floats: F8, used: int) -> int:
     for j in range(state.r.size):
         if codes[at + j] == _MUST:
@@ -128,7 +128,7 @@ def load_features(state: NodeState, codes: Bytes, at: int, floats: F8, used: int
     return used
 
 
-@inner()
+@bare()
 def in_subtree(place: int, t: int) -> bool:
     """Whether tree node ``place`` is ``t`` or below it."""
     while place > t:
@@ -136,7 +136,7 @@ def in_subtree(place: int, t: int) -> bool:
     return place == t
 
 
-@inner()
+@bare()
 def step_below(place: int, t: int) -> float:
     """Side taken at ``t`` on the way to ``place``: -1 left, +1 right, 0 if ``place`` is ``t`` itself."""
     if place == t:
@@ -146,7 +146,7 @@ def step_below(place: int, t: int) -> float:
     return 1.0 if place == 2 * t + 2 else -1.0
 
 
-@inner()
+@bare()
 def fill(pool: Pool, t: int) -> NodeState:
     """Empty tree node ``t`` and give it its items and hard rows as ``place`` tells, with all multipliers 0."""
     state = node(pool, t)
@@ -160,7 +160,7 @@ def fill(pool: Pool, t: int) -> NodeState:
     return state
 
 
-@kernel()
+@bare_kernel()
 def load(pool: Pool, codes: Bytes, floats: F8) -> None:
     """Read a search node back and rebuild everything that was derived."""
     m = pool.y.size
@@ -186,4 +186,4 @@ def load(pool: Pool, codes: Bytes, floats: F8) -> None:
             stand(state, i, code)
         state.cnt[N_FREE] = k
         used = load_features(state, codes, features_at(pool, t), floats, used)
-        refresh(state)
+        refresh(state, pool.work)

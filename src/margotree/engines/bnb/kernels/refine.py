@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from margotree.engines.kernels.jit import inner, kernel
+from margotree.engines.kernels.jit import bare, inner, kernel
 from margotree.engines.kernels.newton import small_svm
 from margotree.engines.kernels.smooth import Small
 
@@ -105,7 +105,7 @@ def gather(samples: Samples, t: int, members: I8, side: F8) -> Small:
     return Small(X, y, cost, side, np.empty(k), np.empty(k), np.empty(k), np.empty(k))
 
 
-@inner()
+@bare()
 def least(lb: F8) -> int:
     p = 0
     for q in range(lb.size):
@@ -114,7 +114,7 @@ def least(lb: F8) -> int:
     return p
 
 
-@inner()
+@bare()
 def free_of_charge(samples: Samples, members: I8, side: F8) -> bool:
     """Whether all members have one label and none must go against it: such a node costs nothing."""
     for i in range(members.size):
@@ -123,7 +123,7 @@ def free_of_charge(samples: Samples, members: I8, side: F8) -> bool:
     return True
 
 
-@inner()
+@bare()
 def settle_one_class(samples: Samples, table: Table, s: int, members: I8) -> None:
     d = table.size[s]
     for r in range(d):

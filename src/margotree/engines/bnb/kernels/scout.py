@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from margotree.engines.bnb.kernels.refine import Samples
 from margotree.engines.bnb.kernels.shadow import FREE, LEFT, RIGHT, spread
-from margotree.engines.kernels.jit import inner, kernel
+from margotree.engines.kernels.jit import bare, bare_kernel, inner, kernel
 
 F8 = NDArray[np.float64]
 I8 = NDArray[np.int64]
@@ -33,7 +33,7 @@ class Planes(NamedTuple):
     one: I1  # 1 where the node's support is settled, so that sides can be implied
 
 
-@kernel()
+@bare_kernel()
 def heights(samples: Samples, planes: Planes, h: F8) -> None:
     """``h[t, i]``: where sample ``i`` lies at node ``t``."""
     for t in range(planes.size.size):
@@ -46,12 +46,12 @@ def heights(samples: Samples, planes: Planes, h: F8) -> None:
                 h[t, i] += planes.theta[t, r] * row[i]
 
 
-@inner()
+@bare()
 def band(h: float, eps: float) -> bool:
     return h < -TOL * eps and h > -eps + TOL * eps
 
 
-@inner()
+@bare()
 def path_cost(samples: Samples, planes: Planes, h: F8, t: int, i: int, eps: float) -> float:
     """What sample ``i`` would pay at ``t`` and below it under the hyperplanes at hand."""
     total = 0.0
@@ -68,7 +68,7 @@ def path_cost(samples: Samples, planes: Planes, h: F8, t: int, i: int, eps: floa
     return total
 
 
-@inner()
+@bare()
 def sides_at(place: I8, t: int, side: I1) -> None:
     """Where each sample stands at node ``t``: -1 for those that are not known to reach it."""
     for i in range(place.size):
@@ -109,7 +109,7 @@ def settle_sides(samples: Samples, planes: Planes, place: I8, narrow: float) -> 
     return True
 
 
-@inner()
+@bare()
 def promise(samples: Samples, planes: Planes, h: F8, t: int, i: int, before: I1, after: I1, eps: float) -> float:
     """Estimated rise of the bound when the samples newly placed in ``after`` go where it says."""
     total = 0.0

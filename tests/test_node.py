@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from margotree.engines.kernels import pivot
-from margotree.engines.kernels.state import VALUE, NodeState, add_item, new_state
+from margotree.engines.kernels.state import BEHIND, VALUE, B, NodeState, add_item, new_state
 from margotree.engines.node import solve_node
 from oracles import node_value
 
@@ -108,6 +108,28 @@ def test_a_hard_row_never_lowers_the_value(seed, wrong):
     sides[i] = side
     assert child.num[VALUE] == pytest.approx(solve_node(X, y, cost, side=sides, eps=EPS).value, rel=1e-6, abs=1e-7)
     assert child.num[VALUE] >= parent - 1e-9 * (1 + parent)
+
+
+@pytest.mark.parametrize("price", [None, (0.5, 1)])
+@pytest.mark.parametrize("seed", range(20))
+def test_few_members_are_solved_as_if_there_were_no_others(seed, price):
+    """Members come one by one, the way the search sends them; the others' margins are right once they are asked for."""
+    X, y, cost, _ = instance(seed, m=80, n=4)
+    X, cost = X - X.mean(axis=0), cost / cost.max()
+    members = np.random.default_rng(seed).permutation(80)[:20]
+    crowd, alone = new_state(X, np.ones(80), cost, price), new_state(X[members], np.ones(20), cost[members], price)
+    work = np.zeros((6, crowd.free.size))
+    behind = 0
+    for k, i in enumerate(members):
+        add_item(crowd, i, y[i])
+        add_item(alone, k, y[i])
+        for state in (crowd, alone):
+            assert pivot.run(state, np.inf, 10**6, 1e-9, work) == pivot.OPTIMAL
+        assert crowd.num[VALUE] == pytest.approx(alone.num[VALUE], rel=1e-7, abs=1e-9)
+        behind += crowd.cnt[BEHIND]
+    pivot.catch_up(crowd)
+    np.testing.assert_allclose(crowd.h, X @ crowd.w + crowd.num[B], atol=1e-9)
+    assert behind == 20 and not crowd.cnt[BEHIND]
 
 
 def test_refresh_changes_nothing_at_an_optimum():

@@ -205,8 +205,9 @@ def features_first(problem, tactics):
 WAYS = (PricedBrancher, MargotBrancher, features_first)
 
 
-def new_search(problem, brancher, limits):
-    return Search(brancher, lambda tree: allowed_value(problem, tree), Watch(limits), trivial_tree(problem))
+def new_search(problem, brancher, limits, **options):
+    value = lambda tree: allowed_value(problem, tree)  # noqa: E731
+    return Search(brancher, value, Watch(limits), trivial_tree(problem), **options)
 
 
 @pytest.mark.parametrize("block", range(10))
@@ -271,6 +272,34 @@ def test_a_bound_known_beforehand_ends_the_search():
     assert search.steps == 0 and search.bound == pytest.approx(whole.bound)
 
 
+@pytest.mark.parametrize("share", [0.5, 0.9, 1.1])
+def test_a_search_with_a_ceiling_proves_that_or_the_optimum(share):
+    problem, _ = merge_duplicates(larger_problem(1))
+    whole = searched(problem, PricedBrancher, Limits())
+    search = new_search(problem, PricedBrancher(problem), Limits(), ceiling=share * whole.best)
+    assert search.run() == Stopped.SOLVED
+    assert search.bound == pytest.approx(min(share * whole.best, whole.bound), rel=2e-4)
+    assert search.bound <= whole.best
+
+
+def test_what_trees_cost_that_pay_for_no_feature_is_a_bound():
+    """100 random instances: what is proved is the least price or, if that is less, the optimum, and never more."""
+    dear = 0
+    for seed in range(100):
+        problem, _ = merge_duplicates(random_problem(seed, 3 + seed % 4, 2 + seed % 2, 1 + seed % 2))
+        if not engine._binding(problem):
+            continue
+        best = best_value(problem)
+        price = problem.alpha[(problem.alpha > 0) & (problem.budget < problem.n_features)].min()
+        search = new_search(problem, MargotBrancher(problem), Limits(nodes=1))
+        search.run()
+        bound = BranchAndBound()._unpaid(search, Watch(Limits(gap=1e-6)))
+        assert bound <= best + 1e-9 * (1 + best)
+        assert bound >= min(price, best) - 1e-5 * (1 + best)
+        dear += price < best
+    assert dear > 10
+
+
 @pytest.mark.parametrize("seconds", [0.0, 0.02, 0.3])
 def test_whichever_way_goes_on_finds_the_optimum(seconds, monkeypatch):
     """However short the trials are, and so whoever wins them, nothing that was found or proved is lost."""
@@ -315,11 +344,20 @@ class Tried:
         self.offered.append(tree)
 
 
-@pytest.mark.parametrize(("own", "reason", "wins"), [(1.0, "TIME", False), (5.0, "TIME", True), (1.0, "SOLVED", True)])
-def test_the_search_that_goes_on_has_what_both_have_found(own, reason, wins):
-    search, other = Tried(3.0), Tried(own, Stopped[reason])
-    search.floor, search.steps = 4.0, 7
-    chosen = engine._further(search, other, Watch(Limits(time=10)))
-    assert chosen is (other if wins else search)
-    assert chosen.floor == 4.0 and chosen.steps == 17
-    assert chosen.offered == ([] if wins else [other.incumbent])  # the other one starts from the incumbent
+@pytest.mark.parametrize(
+    ("own", "wins", "steps"), [((5.0, 1.0, 3.0), 0, 37), ((1.0, 5.0, 3.0), 1, 37), ((1.0, 3.0, 5.0), 2, 37)]
+)
+def test_the_search_that_goes_on_has_what_all_have_found(own, wins, steps):
+    ways = [Tried(bound) for bound in own]
+    ways[0].floor, ways[0].steps = 4.0, 7
+    chosen = engine._furthest(ways, Watch(Limits(time=10)), 0.1)
+    assert chosen is ways[wins]
+    assert chosen.bound == 5.0 and chosen.steps == steps
+    assert ways[1].offered[0] is ways[0].incumbent and ways[2].offered[0] is ways[1].incumbent
+    assert wins == 2 or chosen.offered[-1] is ways[2].incumbent
+
+
+def test_a_search_that_solves_the_problem_is_the_last_one_tried():
+    ways = [Tried(5.0), Tried(1.0, Stopped.SOLVED), Tried(9.0)]
+    assert engine._furthest(ways, Watch(Limits(time=10)), 0.1) is ways[1]
+    assert ways[1].floor == 5.0 and ways[1].steps == 20 and ways[2].steps == 0

@@ -28,9 +28,9 @@ from margotree.solution import Stopped
 
 #: Share of the time that better incumbents may take before the search begins.
 _IMPROVE_SHARE = 0.1
-#: Where features have budgets or prices: shares of the time for a first try of supports first, for a start without
-#: either, for a try of each other way; and seconds at least (unless they are a quarter of all) and at most for each.
-_TRIAL_SHARE, _RELAXED_SHARE, _OTHER_SHARE = 0.02, 0.04, 0.03
+#: Where features have budgets or prices: shares of the time for a quick try and a longer one of each way to search, for
+#: a start without either, and for better incumbents; seconds at least (unless a quarter of all is less) and at most.
+_QUICK_SHARE, _TRIAL_SHARE, _RELAXED_SHARE, _SPARSE_SHARE = 0.005, 0.025, 0.02, 0.02
 _TRIAL_LEAST, _TRIAL_MOST = 0.5, 60.0
 #: So many supports of a node are listed at most.
 _MOST_SUPPORTS = 50_000
@@ -83,7 +83,7 @@ class BranchAndBound(Engine):
         """Search over routings; returns the finished search and the tree it started from."""
         brancher = MargotBrancher(problem, self.tactics)
         least = _least(problem, watch)
-        first = self._improved(brancher, first, watch)
+        first = self._improved(brancher, first, watch.part(_IMPROVE_SHARE * watch.remaining))
         search = _new_search(problem, brancher, first, watch)
         search.floor = least
         search.run()
@@ -92,35 +92,47 @@ class BranchAndBound(Engine):
     def _improved(self, brancher: RoutingBrancher, first: Splits, watch: Watch) -> Splits:
         if not self.tactics.improve:
             return first
-        starts = [first, trivial_tree(brancher.problem)]
-        return improve(brancher, starts, watch.part(_IMPROVE_SHARE * watch.remaining))
+        return improve(brancher, [first, trivial_tree(brancher.problem)], watch)
 
     def _run_sparse(self, problem: Problem, first: Splits, watch: Watch) -> tuple[Search, Splits]:
         """Search over supports first and then routings; where features have prices, that or another way."""
-        brancher = SparseBrancher(problem, allowed_value(problem, first), self.sparse, watch.limits.gap)
-        search = _new_search(problem, brancher, first, watch)
-        search.run(_trial(watch, _TRIAL_SHARE))
+        supports_first = SparseBrancher(problem, allowed_value(problem, first), self.sparse, watch.limits.gap)
+        branchers: list[Brancher] = [supports_first]
+        if problem.alpha is not None:
+            samples_first = PricedBrancher(problem, self.tactics)
+            branchers += [samples_first, MargotBrancher(problem, replace(self.tactics, **FEATURES_FIRST))]
+        ways = [_new_search(problem, brancher, first, watch) for brancher in branchers]
+        search = _furthest(ways, watch, _QUICK_SHARE if len(ways) > 1 else _TRIAL_SHARE)
         if not _is_over(search, watch):
-            first, search.floor = self._sparsified(brancher, search, _trial(watch, _RELAXED_SHARE))
-            search.offer(first)
+            first, floor = self._sparsified(supports_first, search, _trial(watch, _RELAXED_SHARE))
+            search.floor = max(search.floor, floor)
             if problem.alpha is not None:
-                search, first = self._furthest(search, watch)
+                search.floor = max(search.floor, self._unpaid(search, watch))
+            if problem.alpha is not None:
+                first = self._improved(samples_first, first, _trial(watch, _SPARSE_SHARE))
+            search.offer(first)
+            ways = [search, *(way for way in ways if way is not search)]
+            search = _furthest(ways, watch, _TRIAL_SHARE)
         if search.reason is Stopped.TIME:
             search.run(watch)
         return search, first
 
-    def _furthest(self, search: Search, watch: Watch) -> tuple[Search, Splits]:
-        """Try what else can be done where features have prices; also the tree that the others started from."""
+    def _unpaid(self, search: Search, watch: Watch) -> float:
+        """A bound for where node problems hardly see prices: whether any tree costs less than a single price does.
+
+        Such a tree pays for no feature, so its supports are few.
+        """
         problem = search.brancher.problem
-        samples_first = PricedBrancher(problem, self.tactics)
-        features_first = MargotBrancher(problem, replace(self.tactics, **FEATURES_FIRST))
-        first = self._improved(samples_first, search.incumbent, watch)
-        search.offer(first)
-        for other in (samples_first, features_first):
-            search = _further(search, _new_search(problem, other, search.incumbent, watch), watch)
-            if _is_over(search, watch):
-                break
-        return search, first
+        assert problem.alpha is not None and problem.budget is not None
+        prices = problem.alpha[(problem.alpha > 0.0) & (problem.budget < problem.n_features)]
+        least = (1.0 - 1e-9) * float(np.min(prices))
+        if search.bound >= min(least, search.best):
+            return search.bound
+        brancher = SparseBrancher(problem, least, self.sparse, watch.limits.gap)
+        unpaid = _new_search(problem, brancher, search.incumbent, watch, least)
+        unpaid.run(_trial(watch, _RELAXED_SHARE))
+        search.offer(unpaid.incumbent)
+        return unpaid.bound
 
     def _sparsified(self, brancher: SparseBrancher, search: Search, watch: Watch) -> tuple[Splits, float]:
         """Without budgets a good tree is soon found: its routing made sparse is a start, and its bound is one."""
@@ -142,19 +154,29 @@ def _is_over(search: Search, watch: Watch) -> bool:
     return search.reason is not Stopped.TIME or watch.must_stop() is not None
 
 
-def _further(search: Search, other: Search, watch: Watch) -> Search:
-    """Try another search: the one that solves the problem or has come further, with what both have found."""
-    other.floor, other.steps = search.bound, search.steps
-    other.run(_trial(watch, _OTHER_SHARE))
-    if other.reason is not Stopped.TIME or other.own_bound > search.own_bound:
-        return other
-    search.floor, search.steps = other.bound, other.steps
-    search.offer(other.incumbent)
-    return search
+def _furthest(ways: list[Search], watch: Watch, share: float) -> Search:
+    """Try one search after the other: that which solves the problem or has come furthest, with what all have found."""
+    last = ways[0]
+    for search in ways:
+        _pass_on(last, search)
+        search.run(_trial(watch, share))
+        last = search
+        if _is_over(search, watch):
+            return search
+    best = max(ways, key=lambda search: search.own_bound)
+    _pass_on(last, best)
+    return best
 
 
-def _new_search(problem: Problem, brancher: Brancher, first: Splits, watch: Watch) -> Search:
-    return Search(brancher, lambda tree: allowed_value(problem, tree), watch, first)
+def _pass_on(search: Search, to: Search) -> None:
+    """What one search has found, proved and used up goes on to another."""
+    if to is not search:
+        to.floor, to.steps = search.bound, search.steps
+        to.offer(search.incumbent)
+
+
+def _new_search(problem: Problem, brancher: Brancher, first: Splits, watch: Watch, ceiling: float = math.inf) -> Search:
+    return Search(brancher, lambda tree: allowed_value(problem, tree), watch, first, ceiling)
 
 
 def _least(problem: Problem, watch: Watch) -> float:

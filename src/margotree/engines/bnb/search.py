@@ -60,8 +60,16 @@ class Brancher(Protocol):
 class Search:
     """One run: the queue, the incumbent and the bookkeeping that several threads share under one lock."""
 
-    def __init__(self, brancher: Brancher, value: Callable[[Splits], float], watch: Watch, incumbent: Splits) -> None:
+    def __init__(
+        self,
+        brancher: Brancher,
+        value: Callable[[Splits], float],
+        watch: Watch,
+        incumbent: Splits,
+        ceiling: float = math.inf,
+    ) -> None:
         self.brancher, self.value, self.watch = brancher, value, watch
+        self.ceiling = ceiling  # trees of this value or more are of no interest
         self.best, self.incumbent = value(incumbent), incumbent
         self.shared = np.array([self._cutoff(), 0.0])
         self.steps = 0
@@ -130,7 +138,7 @@ class Search:
 
     def _cutoff(self) -> float:
         # A shade inside the target, so that closing everything at the cut-off meets it in spite of rounding.
-        return self.best - 0.999 * self.watch.limits.gap * abs(self.best) - 1e-12
+        return min(self.best - 0.999 * self.watch.limits.gap * abs(self.best) - 1e-12, self.ceiling)
 
     def _supervise(self, threads: list[threading.Thread], workers: list[Worker]) -> None:
         next_report = 0.0

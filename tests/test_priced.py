@@ -277,6 +277,7 @@ def test_a_search_with_a_ceiling_proves_that_or_the_optimum(share):
     problem, _ = merge_duplicates(larger_problem(1))
     whole = searched(problem, PricedBrancher, Limits())
     search = new_search(problem, PricedBrancher(problem), Limits(), ceiling=share * whole.best)
+    assert search.bound == -np.inf  # nothing is proved yet
     assert search.run() == Stopped.SOLVED
     assert search.bound == pytest.approx(min(share * whole.best, whole.bound), rel=2e-4)
     assert search.bound <= whole.best

@@ -23,6 +23,10 @@ from margotree.solution import Stopped
 
 CUTOFF, STOP = 0, 1
 
+#: A record in the queue: bound, a number that no other has, data, size.  A plain tuple of arrays and numbers is nothing
+#: that Python's garbage collector looks at; among a million records that took seconds, in which nobody heard the clock.
+Waiting = tuple[float, int, tuple[Any, ...], int]
+
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Record:
@@ -79,8 +83,8 @@ class Search:
         self.f1 = math.nan
         self.reason: Stopped | None = None
         self.failure: BaseException | None = None
-        self._queue: list[tuple[float, int, Record]] = []
-        self._stack: list[Record] = []
+        self._queue: list[Waiting] = []
+        self._stack: list[Waiting] = []
         self._in_flight: dict[int, float] = {}
         self._pushed = 0
         self._begun = False
@@ -131,8 +135,10 @@ class Search:
         return min(max(self.floor, self._own_bound()), float(self.shared[CUTOFF]))
 
     def _own_bound(self) -> float:
+        if not self._begun:
+            return -math.inf
         queued = self._queue[0][0] if self._queue else math.inf
-        stacked = min((r.bound for r in self._stack), default=math.inf)
+        stacked = min((waiting[0] for waiting in self._stack), default=math.inf)
         flying = min(self._in_flight.values(), default=math.inf)
         return min(queued, stacked, flying, self.unresolved, float(self.shared[CUTOFF]))
 
@@ -190,9 +196,9 @@ class Search:
                 self._turn.wait()
 
     def _pop(self) -> Record:
-        record = self._stack.pop() if self._stack else heapq.heappop(self._queue)[2]
-        self.memory -= record.size
-        return record
+        bound, _, data, size = self._stack.pop() if self._stack else heapq.heappop(self._queue)
+        self.memory -= size
+        return Record(bound=bound, data=data, size=size)
 
     def _halt(self, reason: Stopped) -> None:
         self.reason = self.reason or reason
@@ -220,12 +226,14 @@ class Search:
             self.shared[CUTOFF] = self._cutoff()
 
     def _push(self, records: list[Record]) -> None:
-        worth_keeping = [r for r in records if r.bound < self.shared[CUTOFF]]
+        worth_keeping = [
+            (r.bound, self._pushed + k, r.data, r.size) for k, r in enumerate(records) if r.bound < self.shared[CUTOFF]
+        ]
+        self._pushed += len(records)
         if self.memory > self.watch.limits.memory:
             # Short of memory, go deep: the highest bounds first, they close soonest.
-            self._stack += sorted(worth_keeping, key=lambda r: r.bound)
+            self._stack += sorted(worth_keeping)
         else:
-            for record in worth_keeping:
-                self._pushed += 1
-                heapq.heappush(self._queue, (record.bound, self._pushed, record))
-        self.memory += sum(r.size for r in worth_keeping)
+            for waiting in worth_keeping:
+                heapq.heappush(self._queue, waiting)
+        self.memory += sum(waiting[3] for waiting in worth_keeping)

@@ -107,8 +107,7 @@ class BranchAndBound(Engine):
             first, floor = self._sparsified(supports_first, search, _trial(watch, _RELAXED_SHARE))
             search.floor = max(search.floor, floor)
             if problem.alpha is not None:
-                search.floor = max(search.floor, self._unpaid(search, watch))
-            if problem.alpha is not None:
+                self._aim_below_a_price(search, _trial(watch, _RELAXED_SHARE))
                 first = self._improved(samples_first, first, _trial(watch, _SPARSE_SHARE))
             search.offer(first)
             ways = [search, *(way for way in ways if way is not search)]
@@ -117,8 +116,8 @@ class BranchAndBound(Engine):
             search.run(watch)
         return search, first
 
-    def _unpaid(self, search: Search, watch: Watch) -> float:
-        """A bound for where node problems hardly see prices: whether any tree costs less than a single price does.
+    def _aim_below_a_price(self, search: Search, watch: Watch) -> None:
+        """Raise a bound that is still below every price: see whether any tree costs less than a single one.
 
         Such a tree pays for no feature, so its supports are few.
         """
@@ -126,13 +125,12 @@ class BranchAndBound(Engine):
         assert problem.alpha is not None and problem.budget is not None
         prices = problem.alpha[(problem.alpha > 0.0) & (problem.budget < problem.n_features)]
         least = (1.0 - 1e-9) * float(np.min(prices))
-        if search.bound >= min(least, search.best):
-            return search.bound
-        brancher = SparseBrancher(problem, least, self.sparse, watch.limits.gap)
-        unpaid = _new_search(problem, brancher, search.incumbent, watch, least)
-        unpaid.run(_trial(watch, _RELAXED_SHARE))
-        search.offer(unpaid.incumbent)
-        return unpaid.bound
+        if search.bound < min(least, search.best):
+            brancher = SparseBrancher(problem, least, self.sparse, watch.limits.gap)
+            aimed = _new_search(problem, brancher, search.incumbent, watch, least)
+            _pass_on(search, aimed)
+            aimed.run()
+            _pass_on(aimed, search)
 
     def _sparsified(self, brancher: SparseBrancher, search: Search, watch: Watch) -> tuple[Splits, float]:
         """Without budgets a good tree is soon found: its routing made sparse is a start, and its bound is one."""

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from margotree.engines.kernels import pivot
+from margotree.engines.kernels import margins, pivot
 from margotree.engines.kernels.state import BEHIND, VALUE, B, NodeState, add_item, new_state
 from margotree.engines.node import solve_node
 from oracles import node_value
@@ -127,7 +127,7 @@ def test_few_members_are_solved_as_if_there_were_no_others(seed, price):
             assert pivot.run(state, np.inf, 10**6, 1e-9, work) == pivot.OPTIMAL
         assert crowd.num[VALUE] == pytest.approx(alone.num[VALUE], rel=1e-7, abs=1e-9)
         behind += crowd.cnt[BEHIND]
-    pivot.catch_up(crowd)
+    margins.catch_up(crowd)
     np.testing.assert_allclose(crowd.h, X @ crowd.w + crowd.num[B], atol=1e-9)
     assert behind == 20 and not crowd.cnt[BEHIND]
 

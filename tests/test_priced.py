@@ -1,5 +1,6 @@
 """Prices inside the dual active set, and the search that places samples first: strong duality, twins, brute force."""
 
+import gc
 import itertools
 import subprocess
 import sys
@@ -17,7 +18,7 @@ from margotree.engines.bnb.engine import BranchAndBound, allowed_value, trivial_
 from margotree.engines.bnb.margot import MargotBrancher, Tactics, merge_duplicates
 from margotree.engines.bnb.priced import PricedBrancher
 from margotree.engines.bnb.search import Search
-from margotree.engines.kernels import factor, features, pivot, priced, riser
+from margotree.engines.kernels import factor, features, margins, pivot, priced, riser
 from margotree.engines.kernels.state import N_FREE, VALUE, B, add_item, new_state
 from margotree.problem import Problem
 from margotree.solution import Stopped
@@ -29,7 +30,7 @@ MANY = 10**6
 @njit
 def decide(state, j, must, work):
     priced.decide(state, j, must, work)
-    pivot.advance(state, work[0, : state.w.size], work[1, 0])
+    margins.follow(state, work)
 
 
 @njit
@@ -260,6 +261,17 @@ def test_a_stopped_search_goes_on_where_it_was():
     search.run(Watch(Limits()))
     assert search.steps > steps and search.bound >= bound
     assert search.best == pytest.approx(whole.best, rel=2e-4)
+
+
+def test_waiting_records_are_nothing_for_the_garbage_collector():
+    """It holds up all threads while it looks at what it tracks, and a clock is not heard then."""
+    problem, _ = merge_duplicates(larger_problem(0))
+    search = new_search(problem, MargotBrancher(problem, Tactics(steps=5)), Limits(nodes=50))
+    search.run()
+    for _ in range(3):  # tuples are let go when what is in them has been
+        gc.collect()
+    assert search.open_nodes > 5
+    assert not any(gc.is_tracked(waiting) for waiting in search._queue)
 
 
 def test_a_bound_known_beforehand_ends_the_search():

@@ -110,8 +110,9 @@ class BranchAndBound(Engine):
                 self._aim_below_a_price(search, _trial(watch, _RELAXED_SHARE))
                 first = self._improved(samples_first, first, _trial(watch, _SPARSE_SHARE))
             search.offer(first)
-            ways = [search, *(way for way in ways if way is not search)]
+            ways.sort(key=lambda way: way is not search)
             search = _furthest(ways, watch, _TRIAL_SHARE)
+        ways.clear()  # what the others have open takes memory
         if search.reason is Stopped.TIME:
             search.run(watch)
         return search, first

@@ -13,6 +13,7 @@ import numpy as np
 
 from margotree.engines.kernels import factor, features, priced
 from margotree.engines.kernels.jit import bare, bare_kernel
+from margotree.engines.kernels.margins import any_item, follow, recompute, worst_item
 from margotree.engines.kernels.riser import (
     CUT,
     INFEASIBLE,
@@ -28,12 +29,10 @@ from margotree.engines.kernels.riser import (
 from margotree.engines.kernels.state import (
     AT_HARD,
     AT_MARGIN,
-    BEHIND,
     F8,
     LOW,
     MID,
     N_FREE,
-    N_ITEMS,
     OUT,
     PENDING_HARD,
     PIVOTS,
@@ -52,8 +51,6 @@ from margotree.engines.kernels.state import (
 PATIENCE, GIVE_UP = 20, 80
 #: With prices: a dual value so many times the cut-off is on its way to infinity, and its digits do not matter.
 FAR = 100.0
-#: Members are few if there are so many times as many samples.
-FEW = 3
 
 
 @bare()
@@ -162,95 +159,6 @@ def enter(state: NodeState, e: int, cutoff: float, work: F8) -> int:
     return CUT if state.num[VALUE] >= cutoff else OPTIMAL
 
 
-@bare()
-def advance(state: NodeState, dw: F8, db: float) -> None:
-    """Move all margins by the last change of (w, b)."""
-    h, XT, c = state.h, state.XT, state.c
-    m = h.size
-    for i in range(m):
-        h[i] += c[i] * db
-    for j in range(dw.size):
-        a = dw[j]
-        if a != 0.0:
-            for i in range(m):
-                h[i] += a * XT[j, i]
-
-
-@bare()
-def advance_members(state: NodeState, dw: F8, db: float) -> None:
-    """The same for members alone."""
-    h, X, c, items = state.h, state.X, state.c, state.items
-    for k in range(state.cnt[N_ITEMS]):
-        i = items[k]
-        h[i] += c[i] * db
-    for j in range(dw.size):
-        a = dw[j]
-        if a != 0.0:
-            for k in range(state.cnt[N_ITEMS]):
-                i = items[k]
-                h[i] += a * X[i, j]
-    state.cnt[BEHIND] = 1
-
-
-@bare_kernel()
-def catch_up(state: NodeState) -> None:
-    """Bring the margins of samples that are not members up to date."""
-    if state.cnt[BEHIND]:
-        for i in range(state.h.size):
-            state.h[i] = 0.0
-        advance(state, state.w, state.num[B])
-        state.cnt[BEHIND] = 0
-
-
-@bare()
-def worst_member(state: NodeState, tol: float) -> int:
-    """`worst_item` where members are few."""
-    h, lo, hi, items = state.h, state.lo, state.hi, state.items
-    worst = tol
-    who = -1
-    for k in range(state.cnt[N_ITEMS]):
-        i = items[k]
-        size = max(lo[i] - h[i], h[i] - hi[i])
-        if size > worst:
-            worst = size
-            who = i
-    if who < 0:
-        for k in range(state.cnt[N_ITEMS]):
-            i = items[k]
-            if lo[i] == hi[i]:
-                return i
-    return who
-
-
-@bare()
-def worst_item(state: NodeState, tol: float) -> int:
-    """The item that violates its step most, or -1 if none does by more than ``tol``; PENDING ones always count."""
-    h, lo, hi = state.h, state.lo, state.hi
-    worst = tol
-    who = -1
-    for i in range(h.size):
-        size = max(lo[i] - h[i], h[i] - hi[i])
-        if size > worst:
-            worst = size
-            who = i
-    if who < 0:
-        for i in range(h.size):
-            if lo[i] == hi[i]:
-                return i
-    return who
-
-
-@bare()
-def any_item(state: NodeState, tol: float, first: int) -> int:
-    """The next item from ``first`` on that violates its step."""
-    m = state.h.size
-    for k in range(m):
-        i = (first + k) % m
-        if max(state.lo[i] - state.h[i], state.h[i] - state.hi[i]) > tol or state.lo[i] == state.hi[i]:
-            return i
-    return -1
-
-
 @bare_kernel()
 def run(state: NodeState, cutoff: float, max_pivots: int, tol: float, work: F8) -> int:
     """Pivot until no item violates by more than ``tol``, the dual value passes ``cutoff``, or pivots run out.
@@ -268,22 +176,17 @@ def run(state: NodeState, cutoff: float, max_pivots: int, tol: float, work: F8) 
 
 @bare()
 def _run_plain(state: NodeState, cutoff: float, max_pivots: int, tol: float, work: F8) -> int:
-    dw = work[0, : state.w.size]
     stop_at = state.cnt[PIVOTS] + max_pivots
-    few = FEW * state.cnt[N_ITEMS] < state.h.size
     while True:
         if state.num[VALUE] >= cutoff:
             return CUT
-        e = worst_member(state, tol) if few else worst_item(state, tol)
+        e = worst_item(state, tol)
         if e < 0:
             return OPTIMAL
         if state.cnt[PIVOTS] >= stop_at or work[1, 1] != 0.0:
             return STALLED
         outcome = enter(state, e, cutoff, work)
-        if few:
-            advance_members(state, dw, work[1, 0])
-        else:
-            advance(state, dw, work[1, 0])
+        follow(state, work)
         if outcome != OPTIMAL:
             return outcome
 
@@ -291,27 +194,19 @@ def _run_plain(state: NodeState, cutoff: float, max_pivots: int, tol: float, wor
 @bare()
 def _run_priced(state: NodeState, cutoff: float, max_pivots: int, tol: float, work: F8) -> int:
     """Prices make ties common: when nothing has come of the worst items for a while, others have their turn."""
-    dw = work[0, : state.w.size]
     stop_at = state.cnt[PIVOTS] + max_pivots
     idle = 0
-    few = FEW * state.cnt[N_ITEMS] < state.h.size
     while True:
         before = state.num[VALUE]
         if before >= cutoff:
             return CUT
-        if idle >= PATIENCE:
-            e = any_item(state, tol, state.cnt[PIVOTS])
-        else:
-            e = worst_member(state, tol) if few else worst_item(state, tol)
+        e = worst_item(state, tol) if idle < PATIENCE else any_item(state, tol, state.cnt[PIVOTS])
         if e < 0:
             return OPTIMAL
         if state.cnt[PIVOTS] >= stop_at or work[1, 1] != 0.0 or idle > GIVE_UP:
             return STALLED
         outcome = priced.enter(state, e, cutoff, work)
-        if few:
-            advance_members(state, dw, work[1, 0])
-        else:
-            advance(state, dw, work[1, 0])
+        follow(state, work)
         idle = 0 if state.num[VALUE] > before + 1e-12 * abs(before) else idle + 1
         if outcome == STALLED:
             idle = max(idle, PATIENCE)
@@ -355,8 +250,7 @@ def refresh(state: NodeState, work: F8) -> None:
         features.derive(state)
     else:
         state.num[VALUE] = gather(state, state.w) - 0.5 * dot(state.w, state.w)
-    state.cnt[BEHIND] = 1
-    catch_up(state)
+    recompute(state)
     factor.rebuild(state, work[5])
 
 

@@ -16,7 +16,7 @@ WRONG  must go against its label (o = side)     nu = -C where g > delta;  -C..in
 ``delta`` is 0 for a sample sent right and ``eps`` for one sent left.  A WRONG item with C = 0 is a plain hard row.
 
 The search reads the margins ``h`` of samples that are not members, too, to see where they are headed.  Where members
-are few, the others' margins are brought up to date only when they are asked for (`pivot.catch_up`).
+are few, the others' margins are brought up to date only when they are asked for (`margins`).
 
 Where features have a price ``alpha`` beyond a budget, ``w`` and ``u = sum mu_i x_i`` are no longer the same: with
 ``r = sqrt(2 alpha)`` a feature is OFF (``w = 0``) while ``|u| < r``, FULL (``w = u``) beyond, and at a KINK (``w``

@@ -8,7 +8,7 @@ from margotree.engines.bnb.kernels.pool import Pool, at, node
 from margotree.engines.bnb.kernels.probe import finish, value
 from margotree.engines.kernels.features import places
 from margotree.engines.kernels.jit import bare
-from margotree.engines.kernels.pivot import advance
+from margotree.engines.kernels.margins import follow
 from margotree.engines.kernels.priced import decide
 from margotree.engines.kernels.state import ALPHA, FULL, KINK, NodeState, copy_state
 
@@ -88,5 +88,5 @@ def decided_gain(pool: Pool, i: int, same: bool, k: int, slack: float, pivots: i
     state = at(pool, pool.spare[k], t)
     copy_state(before, state)
     decide(state, j, must_first(before, j) == same, pool.work)
-    advance(state, pool.work[0, : state.w.size], pool.work[1, 0])
+    follow(state, pool.work)
     return finish(pool, t, k, base + slack, pivots) - base

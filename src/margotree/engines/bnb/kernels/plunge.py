@@ -25,7 +25,8 @@ from margotree.engines.bnb.kernels.probe import (
 )
 from margotree.engines.bnb.kernels.record import load, save
 from margotree.engines.kernels.jit import bare, bare_kernel
-from margotree.engines.kernels.pivot import catch_up, harden
+from margotree.engines.kernels.margins import catch_up
+from margotree.engines.kernels.pivot import harden
 from margotree.engines.kernels.riser import INFEASIBLE
 from margotree.engines.kernels.state import F8, copy_state
 

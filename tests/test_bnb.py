@@ -11,10 +11,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from margotree.engines import Limits, Watch, solve
-from margotree.engines.bnb.engine import BranchAndBound, trivial_tree
+from margotree.engines.bnb.engine import BranchAndBound
 from margotree.engines.bnb.kernels.record import load
 from margotree.engines.bnb.margot import MargotBrancher, Tactics, merge_duplicates
 from margotree.engines.bnb.search import Search
+from margotree.engines.trees import trivial_tree
 from margotree.problem import Problem, evaluate
 from margotree.solution import Proved, Stopped, verify
 from oracles import best_value

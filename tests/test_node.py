@@ -68,7 +68,7 @@ def test_weak_duality_at_every_pivot(seed):
     """Stopped anywhere, the dual value is below the value of every hyperplane, and it never falls."""
     X, y, cost, _ = instance(seed, m=25, n=3)
     rng = np.random.default_rng(seed)
-    state = new_state(X - X.mean(axis=0), np.ones(25), cost)
+    state = new_state(X - X.mean(axis=0), np.ones(25), cost, reach=100.0)
     for i in range(25):
         add_item(state, i, y[i])
     work = np.zeros((6, state.free.size))
@@ -92,7 +92,7 @@ def test_weak_duality_at_every_pivot(seed):
 def test_a_hard_row_never_lowers_the_value(seed, wrong):
     """Warm from the solved parent: the jump at once, and after pivoting the same value as from cold."""
     X, y, cost, _ = instance(seed, m=20, n=3)
-    state = new_state(X - X.mean(axis=0), np.ones(20), cost)
+    state = new_state(X - X.mean(axis=0), np.ones(20), cost, reach=100.0)
     for i in range(20):
         add_item(state, i, y[i])
     work = np.zeros((6, state.free.size))
@@ -117,7 +117,8 @@ def test_few_members_are_solved_as_if_there_were_no_others(seed, price):
     X, y, cost, _ = instance(seed, m=80, n=4)
     X, cost = X - X.mean(axis=0), cost / cost.max()
     members = np.random.default_rng(seed).permutation(80)[:20]
-    crowd, alone = new_state(X, np.ones(80), cost, price), new_state(X[members], np.ones(20), cost[members], price)
+    crowd = new_state(X, np.ones(80), cost, price, reach=100.0)
+    alone = new_state(X[members], np.ones(20), cost[members], price, reach=100.0)
     work = np.zeros((6, crowd.free.size))
     behind = 0
     for k, i in enumerate(members):
@@ -134,7 +135,7 @@ def test_few_members_are_solved_as_if_there_were_no_others(seed, price):
 
 def test_refresh_changes_nothing_at_an_optimum():
     X, y, cost, _ = instance(5, m=40, n=4)
-    state = new_state(X - X.mean(axis=0), np.ones(40), cost)
+    state = new_state(X - X.mean(axis=0), np.ones(40), cost, reach=100.0)
     for i in range(40):
         add_item(state, i, y[i])
     work = np.zeros((6, state.free.size))

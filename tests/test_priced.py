@@ -14,12 +14,13 @@ from numba import njit
 
 from margotree.engines import Limits, Watch
 from margotree.engines.bnb import engine
-from margotree.engines.bnb.engine import BranchAndBound, allowed_value, trivial_tree
+from margotree.engines.bnb.engine import BranchAndBound
 from margotree.engines.bnb.margot import MargotBrancher, Tactics, merge_duplicates
 from margotree.engines.bnb.priced import PricedBrancher
 from margotree.engines.bnb.search import Search
 from margotree.engines.kernels import factor, features, margins, pivot, priced, riser
 from margotree.engines.kernels.state import N_FREE, VALUE, B, add_item, new_state
+from margotree.engines.trees import allowed_value, trivial_tree
 from margotree.problem import Problem
 from margotree.solution import Stopped
 from oracles import best_value
@@ -65,13 +66,14 @@ class Node:
         self.rng, self.X, self.y = rng, X - X.mean(axis=0), y
         self.cost = 10.0 ** rng.integers(-2, 4) * rng.choice([1.0, 2.0, 0.5], m)
         self.alpha = 10.0 ** rng.uniform(-2, 3)
-        self.state = new_state(self.X, np.ones(m), self.cost, (self.alpha, budget))
+        self.state = new_state(self.X, np.ones(m), self.cost, (self.alpha, budget), reach=100.0)
         self.work = np.zeros((6, n + 2))
         for i in range(m):
             add_item(self.state, i, y[i])
 
     def run(self):
-        return pivot.run(self.state, 1e9, MANY, 1e-9, self.work)
+        beyond = 1e3 * (1.0 + self.cost.sum() + self.alpha)  # any value of interest
+        return pivot.run(self.state, beyond, MANY, 1e-9, self.work)
 
     def send(self, share):
         """Send a share of the samples to either side of a random hyperplane."""

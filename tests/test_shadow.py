@@ -11,7 +11,8 @@ from oracles import separable
 def settle(Z, place, narrow=0.0):
     """Run the kernel on one upper node that uses all of Z's rows; returns whether it is possible, and the places."""
     d, m = Z.shape
-    samples = Samples(np.ascontiguousarray(Z), np.ones(m), np.ones((3, m)), np.zeros((d, m), np.int64), np.full(d, 99))
+    code, levels = np.zeros((d, m), np.int64), np.full(d, 99)
+    samples = Samples(np.ascontiguousarray(Z), np.ones(m), np.ones((3, m)), code, levels, 1e3)
     planes = scout.Planes(
         np.tile(np.arange(d), (3, 1)), np.full(3, d), np.zeros((3, d + 1)), np.zeros(3, np.int64), np.ones(3, np.int8)
     )

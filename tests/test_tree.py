@@ -69,7 +69,7 @@ def test_all_ways_of_asking_agree(case):
 def test_a_tie_goes_right_at_every_level_and_rounding_does_not_decide():
     splits = Splits(w=[[1.0], [1.0], [1.0]], b=[0.0, 0.0, 0.0])
     tree = Tree(splits=splits, scaling=Scaling.identity(1), classes=[-1, 1])
-    noise = tie(splits.w[0], 0.0) / 2
+    noise = tie(0.0) / 2
     X = [[0.0], [-noise], [noise], [-3 * noise]]
     assert tree.apply(X).tolist() == [6, 6, 6, 3]
     assert tree.predict(X).tolist() == [1, 1, 1, -1]

@@ -27,14 +27,14 @@ Plane = tuple[FloatArray, float]
 
 def right_of(problem: Problem, w: FloatArray, b: float, rows: NDArray[np.int64]) -> NDArray[np.bool_]:
     """Which samples the node sends right: those with ``h >= 0``, up to rounding."""
-    goes_right: NDArray[np.bool_] = problem.X[rows] @ w + b >= -tie(w, b, problem.eps)
+    goes_right: NDArray[np.bool_] = problem.X[rows] @ w + b >= -tie(b, problem.eps)
     return goes_right
 
 
 def in_band(problem: Problem, w: FloatArray, b: float, rows: NDArray[np.int64]) -> NDArray[np.bool_]:
     """Which samples lie in the forbidden band, up to rounding."""
     h = problem.X[rows] @ w + b
-    slack = tie(w, b, problem.eps)
+    slack = tie(b, problem.eps)
     inside: NDArray[np.bool_] = (h < -slack) & (h > slack - problem.eps)
     return inside
 

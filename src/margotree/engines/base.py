@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Generic, TypeVar
 
+from margotree.engines.presolve import standard_scale
 from margotree.engines.watch import Watch
 from margotree.problem import Splits, TrainingProblem
 from margotree.solution import Certificate, Solution, Stopped, verify
@@ -80,13 +81,21 @@ class Engine(ABC, Generic[P]):
         """Do the work within ``watch``'s limits, from a feasible start if one is given."""
 
     def solve(self, problem: P, watch: Watch | None = None, start: Splits | None = None) -> Solution:
-        """Search, audit the answer with the plain value function, and write its certificate."""
+        """Search in standard units, audit the answer with the plain value function, and write its certificate."""
         self.must_be_installed()
         if (reason := self.refuses(problem)) is not None:
             raise Refused(reason)
         watch = watch or Watch()
         began = watch.elapsed
-        answer = self.search(problem, watch, start)
+        scaled, way = standard_scale(problem)
+        answer = self.search(scaled, watch.in_units(way.unit), None if start is None else way.into(start))
+        answer = replace(
+            answer,
+            splits=way.back(answer.splits),
+            bound=answer.bound * way.unit,
+            f0=answer.f0 * way.unit,
+            f1=answer.f1 * way.unit,
+        )
         solution = Solution(
             splits=answer.splits, certificate=self._certificate(problem, watch, start, answer, watch.elapsed - began)
         )

@@ -9,8 +9,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from margotree.engines.kernels import newton, pivot
+from margotree.engines.kernels.certain import offset_reach
 from margotree.engines.kernels.jit import raising
-from margotree.engines.kernels.state import VALUE, B, NodeState, add_item, new_state
+from margotree.engines.kernels.state import REACH, VALUE, B, NodeState, add_item, new_state
 from margotree.problem.problem import FloatArray
 
 _TOLERANCES = (1e-7, 1e-9, 1e-11)
@@ -57,6 +58,9 @@ def solve_node(
     centre = X.mean(axis=0)
     state = _cold_start(X - centre, y, cost, sides, (inner, eps + inner), max_weight)
     out_of_reach = 1e13 + 1e6 * float(np.sum(cost))
+    # With hard rows what the best hyperplane costs is not known yet: first a guess, then its own value.
+    limit = min(cutoff, 1e3 * (1.0 + float(np.sum(cost)))) if np.any(sides) else _without_split(y, cost)
+    state.num[REACH] = offset_reach(X - centre, limit, eps + inner)
     outcome = _to_convergence(state, min(cutoff, out_of_reach), time_limit)
     bound = float(state.num[VALUE])
     if outcome == pivot.INFEASIBLE or bound >= out_of_reach:
@@ -65,6 +69,10 @@ def solve_node(
     b = float(state.num[B] - w @ centre)
     hinge = np.maximum(0.0, 1.0 - y * (X @ w + b))
     value = 0.5 * float(w @ w) + float(cost @ hinge)
+    if value > limit:
+        state.num[REACH] = offset_reach(X - centre, min(cutoff, (1.0 + 1e-6) * value), eps + inner)
+        pivot.refresh(state, _work(state))
+        bound = float(state.num[VALUE])
     found = NodeSolution(w=w, b=b, value=value, bound=min(bound, value), feasible=outcome == pivot.OPTIMAL)
     return _or_no_split(found, y, cost) if outcome == pivot.STALLED and not np.any(sides) else found
 
@@ -77,12 +85,18 @@ def solve_large(X: FloatArray, y: FloatArray, cost: FloatArray, time_limit: floa
     with raising(flag, time_limit):
         # Copies, so that frozen arrays do not need kernels of their own.
         columns = np.ascontiguousarray((X - centre).T)
-        bound, _ = newton.solve_plain(columns, np.array(y), np.array(cost), theta, _LARGE_GAP, flag)
+        reach = offset_reach(columns.T, _without_split(y, cost), 0.0)
+        bound, _ = newton.solve_plain(columns, np.array(y), np.array(cost), theta, _LARGE_GAP, flag, reach)
     w = theta[:-1]
     b = float(theta[-1] - w @ centre)
     value = 0.5 * float(w @ w) + float(cost @ np.maximum(0.0, 1.0 - y * (X @ w + b)))
     found = NodeSolution(w=w, b=b, value=value, bound=min(bound, value), feasible=True)
     return _or_no_split(found, y, cost)
+
+
+def _without_split(y: FloatArray, cost: FloatArray) -> float:
+    """What no hyperplane at all costs: twice the lesser class."""
+    return 2.0 * min(float(np.sum(cost[y > 0])), float(np.sum(cost[y < 0])))
 
 
 def _or_no_split(found: NodeSolution, y: FloatArray, cost: FloatArray) -> NodeSolution:
@@ -131,10 +145,14 @@ def _cold_start(
 
 def _to_convergence(state: NodeState, cutoff: float, time_limit: float = math.inf) -> int:
     """Pivot, recompute from the multipliers, correct, until primal and dual values agree or time is up."""
-    work = np.zeros((6, state.free.size))
+    work = _work(state)
     budget = 200 * (int(state.cnt[0]) + state.free.size) + 1000
     with raising(work[1, 1:2], time_limit):
         return _pivot_all(state, cutoff, budget, work)
+
+
+def _work(state: NodeState) -> FloatArray:
+    return np.zeros((6, state.free.size))
 
 
 def _pivot_all(state: NodeState, cutoff: float, budget: int, work: FloatArray) -> int:
@@ -147,6 +165,6 @@ def _pivot_all(state: NodeState, cutoff: float, budget: int, work: FloatArray) -
         pivot.correct(state, work)
         if outcome == pivot.CUT or work[1, 1]:
             return outcome
-        if pivot.primal_value(state) - state.num[VALUE] <= _GAP * (1.0 + abs(state.num[VALUE])):
+        if pivot.primal_value(state) - state.num[VALUE] <= _GAP * abs(state.num[VALUE]):
             return pivot.OPTIMAL
     return pivot.OPTIMAL if outcome == pivot.OPTIMAL else outcome

@@ -8,7 +8,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from margotree.solution import Stopped, relative_gap
@@ -87,6 +87,19 @@ class Watch:
         before = self._before + self.elapsed
         watch = Watch(limits, self.listener)
         watch._stop, watch._before = self._stop, before
+        return watch
+
+    def in_units(self, unit: float) -> Watch:
+        """The same watch for work whose values are to be multiplied by ``unit`` before anybody hears of them."""
+        listener = self.listener
+        if listener is None or unit == 1.0:
+            return self
+
+        def tell(event: Event) -> None:
+            listener(replace(event, incumbent=event.incumbent * unit, bound=event.bound * unit))
+
+        watch = Watch(self.limits, tell)
+        watch._began, watch._before, watch._stop = self._began, self._before, self._stop
         return watch
 
     def report(self, phase: str, **facts: Any) -> None:

@@ -82,7 +82,7 @@ def _short(value: float, span: float) -> float:
 def _node(tree: Tree, t: int) -> dict[str, Any]:
     w, b = tree.splits.w[t], float(tree.splits.b[t])
     used = np.flatnonzero(w)
-    return {"at": used.tolist(), "w": w[used].tolist(), "b": b, "tie": tie(w, b, tree.eps)}
+    return {"at": used.tolist(), "w": w[used].tolist(), "b": b, "tie": tie(b, tree.eps)}
 
 
 def _outline(tree: Tree) -> dict[str, Any]:

@@ -14,7 +14,8 @@ from numpy.typing import NDArray
 from margotree.problem import topology
 from margotree.problem.problem import FloatArray, Problem
 
-#: Rounding allowed on ``h``, relative to ``1 + |b| + |w|_1``.  A sample with ``h >= -tie`` lies on the right.
+#: Rounding allowed on ``h``, relative to ``1 + |b|``.  A sample with ``h >= -tie`` lies on the right.
+#: Units of the features do not enter: a sample near the hyperplane has ``|w.x|`` near ``|b|``.
 TIE = 1e-9
 
 
@@ -68,9 +69,9 @@ class Evaluation:
         return reasons
 
 
-def tie(w: FloatArray, b: float, eps: float = np.inf) -> float:
+def tie(b: float, eps: float = np.inf) -> float:
     """The rounding allowed on ``h`` at a node: :data:`TIE`, scaled by the node, at most a quarter of ``eps``."""
-    return float(min(TIE * (1.0 + abs(b) + np.sum(np.abs(w))), eps / 4))
+    return float(min(TIE * (1.0 + abs(b)), eps / 4))
 
 
 def evaluate(problem: Problem, splits: Splits) -> Evaluation:
@@ -88,7 +89,7 @@ def evaluate(problem: Problem, splits: Splits) -> Evaluation:
         h = problem.X[reached] @ splits.w[t] + splits.b[t]
         values[t] = _node_value(problem, t, splits.w[t], h, reached)
         if t in topology.upper(problem.depth):
-            slack = tie(splits.w[t], splits.b[t], problem.eps)
+            slack = tie(splits.b[t], problem.eps)
             right = h >= -slack
             inside = ~right & (h > slack - problem.eps)
             if np.any(inside):

@@ -19,6 +19,7 @@ class Stopped(StrEnum):
     INTERRUPTED = "interrupted"
     HEURISTIC = "heuristic finished"
     STALLED = "numerical trouble"
+    PRECISION = "numerical precision reached"
 
 
 class Proved(StrEnum):
@@ -33,10 +34,7 @@ def relative_gap(objective: float, bound: float) -> float:
     """How far the objective may be from the optimum, as a share of the objective; infinite if nothing is known."""
     if (math.isinf(bound) and bound < 0) or not math.isfinite(objective):
         return math.inf
-    difference = max(0.0, objective - bound)
-    if difference <= 1e-9:
-        return 0.0
-    return difference / max(abs(objective), 1e-12)
+    return 0.0 if bound >= objective else (objective - bound) / abs(objective)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -71,9 +69,8 @@ class Certificate:
         object.__setattr__(self, "warnings", tuple(self.warnings))
         if not math.isfinite(self.objective):
             raise ValueError(f"a certificate needs a finite objective, got {self.objective}")
-        if math.isnan(self.bound) or (not self.restriction and self.bound > self.objective + 1e-9):
-            slack = 1e-7 * max(1.0, abs(self.objective))
-            if math.isnan(self.bound) or self.bound > self.objective + slack:
+        if math.isnan(self.bound) or (not self.restriction and self.bound > self.objective):
+            if math.isnan(self.bound) or self.bound > self.objective + 1e-7 * abs(self.objective):
                 raise ValueError(f"bound {self.bound!r} contradicts the objective {self.objective!r}")
             object.__setattr__(self, "bound", self.objective)
 

@@ -29,7 +29,7 @@ def verify(problem: TrainingProblem, solution: Solution) -> Finding:
     certificate = solution.certificate
     if not found.feasible:
         raise VerificationError("not an allowed tree: " + "; ".join(found.complaints))
-    tolerance = VALUE_TOL * max(1.0, abs(found.objective))
+    tolerance = VALUE_TOL * abs(found.objective)
     if not abs(found.objective - certificate.objective) <= tolerance:
         raise VerificationError(
             f"the certificate claims the value {certificate.objective!r}, the tree has {found.objective!r}"

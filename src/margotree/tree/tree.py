@@ -252,7 +252,7 @@ class Tree:
     def _side(self, scaled: FloatArray, t: int) -> tuple[FloatArray, NDArray[np.bool_]]:
         w, b = self.splits.w[t], self.splits.b[t]
         h = scaled @ w + b
-        return h, h >= -tie(w, b, self.eps)
+        return h, h >= -tie(b, self.eps)
 
     def _route(self, X: ArrayLike) -> tuple[NDArray[np.int64], FloatArray]:
         """The leaf of each sample, and ``h`` at the last-level node above it."""

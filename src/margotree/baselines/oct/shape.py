@@ -47,7 +47,7 @@ def settle(problem: OctProblem, splits: Splits) -> Splits | None:
         if not np.any(w):
             return np.full(len(rows), b >= 0)
         # A scale-free tie: the tolerance of the value function speaks of margin units.
-        return problem.points.X[rows] @ w + b >= -min(tie(w, b), 1e-12 * (abs(b) + float(np.abs(w).sum())))
+        return problem.points.X[rows] @ w + b >= -min(tie(b), 1e-12 * (abs(b) + float(np.abs(w).sum())))
 
     return build(problem, side, splits.w != 0)
 

@@ -79,7 +79,7 @@ def evaluate(problem: OctProblem, splits: Splits) -> OctEvaluation:
             continue
         w, b = splits.w[v], float(splits.b[v])
         h = problem.X[here] @ w + b
-        right = h >= -tie(w, b, problem.eps)
+        right = h >= -tie(b, problem.eps)
         at[here] = np.where(right, topology.right(v), topology.left(v))
         if np.any(w):
             price += problem.price(w)

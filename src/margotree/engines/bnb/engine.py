@@ -10,6 +10,7 @@ from dataclasses import replace
 from functools import cache
 
 import numpy as np
+from numpy.typing import NDArray
 
 from margotree.engines.base import Answer, Engine
 from margotree.engines.bnb.improve import RoutingBrancher, improve
@@ -18,13 +19,15 @@ from margotree.engines.bnb.menu import count_supports
 from margotree.engines.bnb.priced import PricedBrancher
 from margotree.engines.bnb.search import Brancher, Search
 from margotree.engines.bnb.sparse import SparseBrancher, SparseTactics, sparsified, without_budget
+from margotree.engines.kernels.certain import MORE, ROUNDOFF
 from margotree.engines.kernels.jit import compiling
 from margotree.engines.node import LARGE, solve_large
 from margotree.engines.polish import without_noise
 from margotree.engines.tiny import tiny_problem
+from margotree.engines.trees import allowed_value, trivial_tree
 from margotree.engines.watch import Watch
-from margotree.problem import Problem, Splits, TrainingProblem, evaluate
-from margotree.solution import Stopped
+from margotree.problem import Problem, Splits, TrainingProblem
+from margotree.solution import Stopped, relative_gap
 
 #: Share of the time that better incumbents may take before the search begins.
 _IMPROVE_SHARE = 0.1
@@ -63,17 +66,19 @@ class BranchAndBound(Engine):
         _compile(getattr(problem, "model", "margot"))
 
     def search(self, problem: Problem, watch: Watch, start: Splits | None) -> Answer:
-        merged, _ = merge_duplicates(problem)
+        merged, stands_for = merge_duplicates(problem)
         if merged.budget is not None and not _binding(merged):
             merged = without_budget(merged)
         trees = [trivial_tree(problem)] if start is None else [start, trivial_tree(problem)]
         first = min(trees, key=lambda tree: allowed_value(merged, tree))
         run = self._run_plain if merged.budget is None else self._run_sparse
         search, first = run(merged, first, watch)
+        bound = max(0.0, search.bound) * (1.0 - _rounding(stands_for))
+        solved = relative_gap(search.best, bound) <= watch.limits.gap
         return Answer(
             splits=without_noise(merged, search.incumbent),
-            stopped=search.reason or Stopped.SOLVED,
-            bound=max(0.0, search.bound),
+            stopped=search.reason or (Stopped.SOLVED if solved else Stopped.PRECISION),
+            bound=bound,
             nodes=search.steps,
             f0=allowed_value(merged, first),
             f1=search.f1,
@@ -81,7 +86,7 @@ class BranchAndBound(Engine):
 
     def _run_plain(self, problem: Problem, first: Splits, watch: Watch) -> tuple[Search, Splits]:
         """Search over routings; returns the finished search and the tree it started from."""
-        brancher = MargotBrancher(problem, self.tactics)
+        brancher = MargotBrancher(problem, self.tactics, limit=allowed_value(problem, first))
         least = _least(problem, watch)
         first = self._improved(brancher, first, watch.part(_IMPROVE_SHARE * watch.remaining))
         search = _new_search(problem, brancher, first, watch)
@@ -99,8 +104,9 @@ class BranchAndBound(Engine):
         supports_first = SparseBrancher(problem, allowed_value(problem, first), self.sparse, watch.limits.gap)
         branchers: list[Brancher] = [supports_first]
         if problem.alpha is not None:
-            samples_first = PricedBrancher(problem, self.tactics)
-            branchers += [samples_first, MargotBrancher(problem, replace(self.tactics, **FEATURES_FIRST))]
+            limit = allowed_value(problem, first)
+            samples_first = PricedBrancher(problem, self.tactics, limit=limit)
+            branchers += [samples_first, MargotBrancher(problem, replace(self.tactics, **FEATURES_FIRST), limit=limit)]
         ways = [_new_search(problem, brancher, first, watch) for brancher in branchers]
         search = _furthest(ways, watch, _QUICK_SHARE if len(ways) > 1 else _TRIAL_SHARE)
         if not _is_over(search, watch):
@@ -140,6 +146,11 @@ class BranchAndBound(Engine):
         trees = sparsified(brancher, relaxed.incumbent, search.best, watch)
         best = min([search.incumbent, *trees], key=lambda tree: allowed_value(problem, tree))
         return best, relaxed.bound
+
+
+def _rounding(stands_for: NDArray[np.int64]) -> float:
+    """What the last operations may add to a bound: weights of equal samples added up, values of nodes likewise."""
+    return ROUNDOFF * (MORE + int(np.max(np.bincount(stands_for))))
 
 
 def _trial(watch: Watch, share: float) -> Watch:
@@ -197,18 +208,3 @@ def _compile(model: str) -> None:
     """Solve a tiny problem, so that everything is compiled or loaded from the cache."""
     with compiling():
         BranchAndBound().search(tiny_problem(model), Watch(), None)
-
-
-def trivial_tree(problem: Problem) -> Splits:
-    """All samples go right and get the label of the heavier class."""
-    w = np.zeros((problem.n_nodes, problem.n_features))
-    b = np.ones(problem.n_nodes)
-    if problem.weight @ problem.y < 0:
-        b[-1] = -1.0
-    return Splits(w=w, b=b)
-
-
-def allowed_value(problem: Problem, tree: Splits) -> float:
-    """Value of a tree, infinite if it is not allowed."""
-    found = evaluate(problem, tree)
-    return found.objective if found.feasible else math.inf

@@ -17,13 +17,12 @@ from margotree.engines.bnb.kernels import plunge as kernel
 from margotree.engines.bnb.kernels.pool import Pool, new_pool
 from margotree.engines.bnb.kernels.record import COLD, sizes
 from margotree.engines.bnb.search import Dive, Record
+from margotree.engines.kernels.certain import offset_reach
 from margotree.engines.kernels.state import B
 from margotree.engines.polish import polish
+from margotree.engines.trees import allowed_value, trivial_tree
 from margotree.problem import Problem, Splits, evaluate
 from margotree.problem.problem import FloatArray
-
-#: A settled node's tree must come out at its bound up to this share, or the node stays on the books.
-_SETTLED_TOL = 1e-6
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -48,12 +47,18 @@ FEATURES_FIRST: dict[str, Any] = {"features_first": True, "candidates": 8, "pati
 class MargotBrancher:
     """Makes records and workers for one problem without hard budgets."""
 
-    def __init__(self, problem: Problem, tactics: Tactics | None = None, *, plain: bool = False) -> None:
+    def __init__(
+        self, problem: Problem, tactics: Tactics | None = None, *, limit: float | None = None, plain: bool = False
+    ) -> None:
+        """``limit`` is the value of a known tree, the trivial one's if not given: only better ones are of interest."""
         self.problem = problem
         self.plain = plain  # prices are left out of node problems
         self.tactics = tactics or Tactics()
         self.centre = problem.X.mean(axis=0)
         self.X = np.ascontiguousarray(problem.X - self.centre)
+        if limit is None:
+            limit = allowed_value(problem, trivial_tree(problem))
+        self.reach = offset_reach(self.X, limit, problem.eps)
         self.cost = np.outer(problem.C, problem.weight)
         self.price = _prices(problem)
 
@@ -78,7 +83,8 @@ class MargotBrancher:
         return sizes(m, n, self.problem.depth, self.price is not None and not self.plain)
 
     def new_pool(self) -> Pool:
-        return new_pool(self.X, np.array(self.problem.y), self.cost, self.problem.eps, self.price, plain=self.plain)
+        y, eps = np.array(self.problem.y), self.problem.eps
+        return new_pool(self.X, y, self.cost, eps, self.price, plain=self.plain, reach=self.reach)
 
 
 def _prices(problem: Problem) -> FloatArray | None:
@@ -128,10 +134,8 @@ class MargotWorker:
         return dive
 
     def settled(self, dive: Dive, bound: float) -> Dive:
-        """The dive with the tree that its last search node stands for; without one its bound stays on the books."""
-        trees = self._trees()
-        proved = any(self._value(tree) <= bound + _SETTLED_TOL * (1.0 + abs(bound)) for tree in trees)
-        return replace(dive, trees=trees, unresolved=math.inf if proved else bound)
+        """The dive with the tree that its last search node stands for; the node's bound is all that is known of it."""
+        return replace(dive, trees=self._trees(), unresolved=bound)
 
     def _trees(self) -> list[Splits]:
         """The tree of the hyperplanes at hand, if there is one."""
@@ -158,9 +162,6 @@ class MargotWorker:
             return None
         w, r = np.abs(self.pool.w[self.pool.slot]), self.pool.r[self.pool.slot]
         return (w > 0.0) & (w >= 0.5 * r)
-
-    def _value(self, tree: Splits) -> float:
-        return evaluate(self.problem, tree).objective
 
 
 def stored(bound: float, codes: NDArray[np.uint8], floats: FloatArray) -> Record:

@@ -24,10 +24,10 @@ from margotree.problem.problem import FloatArray
 class PricedBrancher:
     """Makes records and workers for one problem with prices on features."""
 
-    def __init__(self, problem: Problem, tactics: Tactics | None = None) -> None:
+    def __init__(self, problem: Problem, tactics: Tactics | None = None, *, limit: float | None = None) -> None:
         self.problem = problem
-        self.early = MargotBrancher(problem, tactics, plain=True)
-        self.late = MargotBrancher(problem, tactics)
+        self.early = MargotBrancher(problem, tactics, limit=limit, plain=True)
+        self.late = MargotBrancher(problem, tactics, limit=limit)
 
     def root(self) -> Record:
         return self.early.root()

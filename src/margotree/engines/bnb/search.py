@@ -23,6 +23,9 @@ from margotree.solution import Stopped
 
 CUTOFF, STOP = 0, 1
 
+#: Trees that are better by less than this share are not looked for: double precision could not tell.
+PRECISION = 1e-9
+
 #: A record in the queue: bound, a number that no other has, data, size.  A plain tuple of arrays and numbers is nothing
 #: that Python's garbage collector looks at; among a million records that took seconds, in which nobody heard the clock.
 Waiting = tuple[float, int, tuple[Any, ...], int]
@@ -39,7 +42,7 @@ class Record:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Dive:
-    """What came of one record: records left over, steps done, trees found, and the lowest bound given up on."""
+    """What came of one record: records left over, steps done, trees found, and the bound of what is not gone into."""
 
     left: list[Record]
     steps: int
@@ -144,7 +147,7 @@ class Search:
 
     def _cutoff(self) -> float:
         # A shade inside the target, so that closing everything at the cut-off meets it in spite of rounding.
-        return min(self.best - 0.999 * self.watch.limits.gap * abs(self.best) - 1e-12, self.ceiling)
+        return min(self.best * (1.0 - max(0.999 * self.watch.limits.gap, PRECISION)), self.ceiling)
 
     def _supervise(self, threads: list[threading.Thread], workers: list[Worker]) -> None:
         next_report = 0.0
@@ -209,9 +212,10 @@ class Search:
         values = [(self.value(tree), tree) for tree in dive.trees]
         with self._turn:
             self.steps += dive.steps
-            self.unresolved = min(self.unresolved, dive.unresolved)
             for value, tree in values:
                 self._offer(value, tree)
+            if dive.unresolved < self.shared[CUTOFF]:
+                self.unresolved = min(self.unresolved, dive.unresolved)
             self._push(dive.left)
             del self._in_flight[k]
             if math.isnan(self.f1):

@@ -19,8 +19,10 @@ from margotree.engines.bnb.kernels import scout
 from margotree.engines.bnb.kernels.refine import Samples
 from margotree.engines.bnb.menu import Menu, make_menus
 from margotree.engines.bnb.search import CUTOFF, STOP, Dive, Record
+from margotree.engines.kernels.certain import offset_reach
 from margotree.engines.kernels.jit import raising
 from margotree.engines.polish import polish
+from margotree.engines.trees import allowed_value, trivial_tree
 from margotree.engines.watch import Watch
 from margotree.problem import Problem, Splits, evaluate
 from margotree.problem.problem import FloatArray
@@ -29,8 +31,8 @@ Index = NDArray[np.int64]
 
 #: Node values are exact up to this share, or this share of the gap asked for.
 _ACCURACY, _OF_GAP = 2e-6, 0.02
-#: A settled node's tree must come out at its bound up to so many times that, or the node stays on the books.
-_SETTLED = 10.0
+#: Distances of samples below this share of their largest coordinate are rounding.
+_ROUGH = 1e-12
 #: Codes are kept for features with at most so many values.
 _LEVELS = 16
 
@@ -75,15 +77,19 @@ class SparseBrancher:
         self.problem = problem
         self.tactics = tactics or SparseTactics()
         self.tol = min(_ACCURACY, max(_OF_GAP * gap, 1e-11))
+        reach = limit if math.isfinite(limit) else allowed_value(problem, trivial_tree(problem))
         self.menus = make_menus(problem, limit, self.tactics.listed, dear=self.tactics.dear * limit)
         code, levels = _codes(problem.X)
+        X = np.ascontiguousarray((problem.X - problem.X.mean(axis=0)).T)
         self.samples = Samples(
-            np.ascontiguousarray((problem.X - problem.X.mean(axis=0)).T),
+            X,
             np.array(problem.y),
             np.outer(problem.C, problem.weight),
             code,
             levels,
+            offset_reach(X.T, reach, problem.eps),
         )
+        self.width = float(np.max(np.abs(X)))
         self.last = problem.n_nodes // 2
         self.limit = limit
 
@@ -180,13 +186,7 @@ class SparseWorker:
             cutoff = float(shared[CUTOFF])
             children, settled = self._branch(now, cutoff)
             if settled is not None:
-                value = math.inf
-                for tree in settled:
-                    trees.append(tree)
-                    value = evaluate(self.problem, tree).objective
-                if value > now.bound * (1 + _SETTLED * self.brancher.tol) + 1e-9:
-                    return Dive(left=left, steps=steps, trees=trees, unresolved=floor)
-                break
+                return Dive(left=left, steps=steps, trees=trees + settled, unresolved=floor)
             children = sorted((c for c in children if c.bound < cutoff), key=lambda c: c.bound)
             if not children:
                 break
@@ -255,7 +255,7 @@ class SparseWorker:
             decided = self.choosers[t].decide(front, self.brancher.tactics.dear * self.brancher.limit)
             if decided is not None:
                 return [self.solve(now.with_front(t, one), cutoff) for one in decided], None
-        narrow = self.eps / math.sqrt(2.0 * max(cutoff, 1e-300)) * 0.999 if math.isfinite(cutoff) else 0.0
+        narrow = self._narrow(cutoff)
         i = scout.scout(
             self.samples, self.planes, self.h, now.place, self.eps, cutoff - now.bound, narrow,
             np.int64(self.brancher.tactics.candidates),
@@ -267,6 +267,16 @@ class SparseWorker:
             if better.bound > now.bound or all(front.exact for front in better.fronts):
                 return [better], None
         return [], self._settled(now)
+
+    def _narrow(self, cutoff: float) -> float:
+        """How close samples sent to different sides may be at most: telling closer ones apart takes too much weight.
+
+        0, and nothing is implied by closeness, where that is not well above the rounding of samples.
+        """
+        if not 0.0 < cutoff < math.inf:
+            return 0.0
+        narrow = 0.999 * self.eps / math.sqrt(2.0 * cutoff)
+        return narrow if narrow > _ROUGH * self.brancher.width else 0.0
 
     def _both_sides(self, now: Partial, i: int, narrow: float, cutoff: float) -> list[Partial]:
         """The search nodes with sample ``i`` sent left and right, as far as they are possible and open."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from margotree.engines.kernels import factor
+from margotree.engines.kernels import certain, factor
 from margotree.engines.kernels.jit import bare
 from margotree.engines.kernels.state import (
     ALPHA,
@@ -15,7 +15,7 @@ from margotree.engines.kernels.state import (
     N_KINKS,
     OFF,
     NodeState,
-    gather,
+    dot,
 )
 
 # -- cost --------------------------------------------------------------------------------------------------------------
@@ -91,11 +91,18 @@ def cost_of(state: NodeState, j: int) -> float:
 
 @bare()
 def add_up(state: NodeState) -> float:
-    """The dual value from scratch: steps add up to it only as well as margins are kept, and multipliers may be huge."""
-    total = gather(state, state.u)
+    """The dual value from scratch, with its rounding taken off; u, or w where features have no prices, follow."""
+    if state.r.size == 0:
+        total, gamma, off = certain.recompute(state, state.w)
+        square = dot(state.w, state.w)
+        return total - 0.5 * square - certain.taken_off(square, gamma, off)
+    total, gamma, off = certain.recompute(state, state.u)
+    square = 0.0
     for j in range(state.u.size):
-        total -= cost_of(state, j)
-    return total
+        if state.r[j] < np.inf:
+            total -= cost_of(state, j)
+            square += state.u[j] * state.u[j]
+    return total - certain.taken_off(square, gamma, off) - gamma * state.price[ALPHA] * state.u.size
 
 
 # -- use ---------------------------------------------------------------------------------------------------------------

@@ -2,16 +2,48 @@
 
 from __future__ import annotations
 
+import contextlib
+import hashlib
 import math
 import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 from numba import njit
 from numba.core import options
+
+#: Where kernels live, and what their compiled forms are called.
+_HOME, _COMPILED = Path(__file__).resolve().parents[2], ("*.nbi", "*.nbc")
+
+
+def drop_stale(home: Path) -> bool:
+    """Delete machine code below ``home`` that was compiled from other sources; returns whether there was any reason to.
+
+    Numba looks at the file of an entry point and not at those of the functions compiled into it, so a change in one
+    kernel would leave the old one running.
+    """
+    digest = hashlib.sha256()
+    for path in sorted(home.rglob("*.py")):
+        if b"kernel" in (source := path.read_bytes()):
+            digest.update(source)
+    stamp = home / "__pycache__" / "kernels.sha256"
+    with contextlib.suppress(OSError):
+        if stamp.exists() and stamp.read_text() == digest.hexdigest():
+            return False
+    with contextlib.suppress(OSError):  # a folder that cannot be written has nothing in it that we put there
+        for pattern in _COMPILED:
+            for path in home.rglob(pattern):
+                path.unlink(missing_ok=True)
+        stamp.parent.mkdir(exist_ok=True)
+        stamp.write_text(digest.hexdigest())
+    return True
+
+
+drop_stale(_HOME)
 
 #: For functions that Python calls.
 kernel: Any = partial(njit, cache=True, nogil=True, error_model="numpy")

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from margotree.engines.kernels import factor, features, priced
+from margotree.engines.kernels import certain, factor, features, priced
 from margotree.engines.kernels.jit import bare, bare_kernel
 from margotree.engines.kernels.margins import any_item, follow, recompute, worst_item
 from margotree.engines.kernels.riser import (
@@ -19,9 +19,12 @@ from margotree.engines.kernels.riser import (
     INFEASIBLE,
     OPTIMAL,
     STALLED,
+    STRAIGHT,
+    far_enough,
     give_way,
     heading,
     join,
+    leap,
     longest_step,
     room,
     settle,
@@ -42,15 +45,14 @@ from margotree.engines.kernels.state import (
     B,
     NodeState,
     dot,
-    gather,
     put_off,
     stand,
 )
 
 #: With prices: entering items that bring nothing before others have their turn, and before the point is left as it is.
 PATIENCE, GIVE_UP = 20, 80
-#: With prices: a dual value so many times the cut-off is on its way to infinity, and its digits do not matter.
-FAR = 100.0
+#: So often a dual value that has passed the cut-off only in rounding is driven on.
+AGAIN = 3
 
 
 @bare()
@@ -136,12 +138,15 @@ def enter(state: NodeState, e: int, cutoff: float, work: F8) -> int:
         fits = full <= step
         if fits and (pivot2 <= factor.DEPENDENT * h_ee or state.cnt[N_FREE] >= state.free.size):
             # A dependent item cannot join the free ones; go on to the block if that costs nothing worth mentioning.
-            fits = step == np.inf or bend * step * step > 1e-12 * (1.0 + abs(state.num[VALUE]))
+            fits = step == np.inf or bend * step * step > 1e-12 * (state.cost[e] + abs(state.num[VALUE]))
             if fits and state.cnt[N_FREE] >= state.free.size:
                 put_off(state, e, hard)
                 return STALLED
         if fits:
             step = full
+        far = far_enough(state, r, cutoff)
+        if step > far:
+            return leap(state, e, hard, sign, far, far * bend < STRAIGHT * r, cutoff, work)
         if step == np.inf:
             return INFEASIBLE
         take_step(state, e, sign, step, beta, r, bend, work)
@@ -165,18 +170,23 @@ def run(state: NodeState, cutoff: float, max_pivots: int, tol: float, work: F8) 
 
     Another thread may set work[1, 1] to stop it early.
     """
-    if state.r.size == 0:
-        return _run_plain(state, cutoff, max_pivots, tol, work)
-    pivots = state.cnt[PIVOTS]
-    outcome = _run_priced(state, cutoff, max_pivots, tol, work)
-    if state.cnt[PIVOTS] > pivots and state.num[VALUE] < FAR * (1.0 + abs(cutoff)):
-        state.num[VALUE] = features.add_up(state)
-    return outcome
+    stop_at = state.cnt[PIVOTS] + max_pivots
+    outcome = STALLED
+    for _ in range(AGAIN):
+        before = state.cnt[PIVOTS]
+        if state.r.size == 0:
+            outcome = _run_plain(state, cutoff, stop_at, tol, work)
+        else:
+            outcome = _run_priced(state, cutoff, stop_at, tol, work)
+        if state.cnt[PIVOTS] > before:
+            state.num[VALUE] = features.add_up(state)
+        if outcome != CUT or state.num[VALUE] >= cutoff:
+            return outcome
+    return STALLED
 
 
 @bare()
-def _run_plain(state: NodeState, cutoff: float, max_pivots: int, tol: float, work: F8) -> int:
-    stop_at = state.cnt[PIVOTS] + max_pivots
+def _run_plain(state: NodeState, cutoff: float, stop_at: int, tol: float, work: F8) -> int:
     while True:
         if state.num[VALUE] >= cutoff:
             return CUT
@@ -192,9 +202,8 @@ def _run_plain(state: NodeState, cutoff: float, max_pivots: int, tol: float, wor
 
 
 @bare()
-def _run_priced(state: NodeState, cutoff: float, max_pivots: int, tol: float, work: F8) -> int:
+def _run_priced(state: NodeState, cutoff: float, stop_at: int, tol: float, work: F8) -> int:
     """Prices make ties common: when nothing has come of the worst items for a while, others have their turn."""
-    stop_at = state.cnt[PIVOTS] + max_pivots
     idle = 0
     while True:
         before = state.num[VALUE]
@@ -228,7 +237,7 @@ def harden(state: NodeState, i: int, side: float, delta: float) -> None:
             if state.free[p] == i:
                 factor.drop(state, p)
                 break
-    state.num[VALUE] += (1.0 + delta) * (state.cost[i] - state.nu[i])
+    state.num[VALUE] += (1.0 + delta) * (state.cost[i] - state.nu[i] - certain.ROUNDOFF * state.cost[i])
     state.kind[i] = WRONG
     state.delta[i] = delta
     state.o[i] = side
@@ -245,11 +254,9 @@ def refresh(state: NodeState, work: F8) -> None:
         if state.status[i] != OUT:
             balance += state.c[i] * state.o[i] * state.nu[i]
     _rebalance(state, balance)
+    state.num[VALUE] = features.add_up(state)
     if state.r.size:
-        state.num[VALUE] = features.add_up(state)
         features.derive(state)
-    else:
-        state.num[VALUE] = gather(state, state.w) - 0.5 * dot(state.w, state.w)
     recompute(state)
     factor.rebuild(state, work[5])
 

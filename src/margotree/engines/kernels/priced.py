@@ -21,9 +21,12 @@ from margotree.engines.kernels.riser import (
     INFEASIBLE,
     OPTIMAL,
     STALLED,
+    STRAIGHT,
+    far_enough,
     give_way,
     heading,
     join,
+    leap,
     longest_step,
     settle,
 )
@@ -194,12 +197,15 @@ def enter(state: NodeState, e: int, cutoff: float, work: F8) -> int:
         fits = full <= step
         if fits and (dependent or k >= state.free.size):
             # A dependent item cannot join the free ones; go on if that costs nothing worth mentioning.
-            fits = step == np.inf or bend * step * step > 1e-12 * (1.0 + abs(state.num[VALUE]))
+            fits = step == np.inf or bend * step * step > 1e-12 * (state.cost[e] + abs(state.num[VALUE]))
             if fits and k >= state.free.size:
                 put_off(state, e, hard)
                 return STALLED
         if fits:
             step = full
+        far = far_enough(state, r, cutoff)
+        if step > far:
+            return leap(state, e, hard, sign, far, far * bend < STRAIGHT * r, cutoff, work)
         if step == np.inf:
             return INFEASIBLE
         _take_step(state, e, sign, step, beta, step * (r - 0.5 * step * bend), work)

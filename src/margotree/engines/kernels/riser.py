@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from margotree.engines.kernels import factor
+from margotree.engines.kernels import factor, features
 from margotree.engines.kernels.jit import bare
 from margotree.engines.kernels.state import (
     AT_HARD,
@@ -15,13 +15,19 @@ from margotree.engines.kernels.state import (
     N_FREE,
     PENDING_HARD,
     RIGHT,
+    VALUE,
     WRONG,
     NodeState,
+    put_off,
     stand,
 )
 
 # Outcomes of a run of pivots.
 OPTIMAL, CUT, STALLED, INFEASIBLE = 0, 1, 2, 3
+#: A step need not go on when the dual value has passed the cut-off by this share of what was missing, or of itself.
+PAST, CLEARLY = 0.25, 1e-9
+#: Along a straight direction a violation shrinks by less than this share.
+STRAIGHT = 1e-6
 
 
 @bare()
@@ -74,6 +80,72 @@ def longest_step(state: NodeState, e: int, hard: bool, sign: float, y: F8) -> tu
             step = limit
             block = p
     return step, block
+
+
+@bare()
+def far_enough(state: NodeState, r: float, cutoff: float) -> float:
+    """A step after which the dual value is past the cut-off, if it is not longer than to the top of the parabola.
+
+    Where a routing is impossible steps could go on forever, and multipliers without measure prove nothing.
+    """
+    if cutoff == np.inf:
+        return np.inf
+    return 2.0 * (1.0 + PAST) * (max(cutoff - state.num[VALUE], 0.0) + CLEARLY * abs(cutoff)) / r
+
+
+@bare()
+def sharpen(state: NodeState, e: int, s: float, rates: F8, rhs: F8, du: F8) -> None:
+    """Correct the free items' rates so that moving item ``e`` by ``s`` leaves ``u`` and ``sum c mu`` where they are.
+
+    Where nothing bends that is so but for the digits that the factor has lost.
+    """
+    X, c, free, on = state.X, state.c, state.free, state.on
+    n, k = state.w.size, state.cnt[N_FREE]
+    unbalanced = s * c[e]
+    for j in range(n):
+        du[j] = s * X[e, j]
+    for p in range(k):
+        unbalanced += rates[p] * c[free[p]]
+        for j in range(n):
+            du[j] += rates[p] * X[free[p], j]
+    for p in range(k):
+        rhs[p] = -factor.RHO * c[free[p]] * unbalanced
+        for j in range(n):
+            if on.size == 0 or on[j] == 1.0:
+                rhs[p] -= X[free[p], j] * du[j]
+    factor.solve_lower(state.L, rhs, k)
+    factor.solve_upper(state.L, rhs, k)
+    for p in range(k):
+        rates[p] += rhs[p]
+
+
+@bare()
+def leap(
+    state: NodeState, e: int, hard: bool, sign: float, step: float, straight: bool, cutoff: float, work: F8
+) -> int:
+    """Take a step along the direction in ``work`` that ought to bring the dual value past the cut-off, or none.
+
+    Directions along which nothing bends (``straight``) are known to a few digits only, and multipliers may become huge;
+    so the value is added up anew, and if it is not past the cut-off all is as it was.
+    """
+    rates, saved, before = work[2], work[5], state.nu[e]
+    for _ in range(2 if straight else 0):
+        sharpen(state, e, state.o[e] * sign, rates, work[3], work[4])
+    put_off(state, e, hard)
+    state.nu[e] += sign * step
+    for p in range(state.cnt[N_FREE]):
+        f = state.free[p]
+        saved[p] = state.nu[f]
+        state.nu[f] += state.o[f] * rates[p] * step
+    value = features.add_up(state)
+    past = value >= cutoff
+    if not past:
+        state.nu[e] = before
+        for p in range(state.cnt[N_FREE]):
+            state.nu[state.free[p]] = saved[p]
+        value = features.add_up(state)
+    state.num[VALUE] = value
+    return CUT if past else STALLED
 
 
 @bare()

@@ -16,9 +16,13 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from margotree.engines.kernels.certain import ROUNDOFF
 from margotree.engines.kernels.jit import bare
 
 F8 = NDArray[np.float64]
+
+#: Operations on a value outside its sums: samples centred, costs multiplied, equal samples merged, values added up.
+_MORE = 20_000
 
 
 class Small(NamedTuple):
@@ -32,6 +36,7 @@ class Small(NamedTuple):
     ds: F8  # its change along the step
     g: F8  # side * h, less what is asked for
     dg: F8
+    reach: float  # how large |b| can be in a tree of interest
 
 
 @bare()
@@ -161,7 +166,10 @@ def slope_along(small: Small, lam: F8, theta: F8, step: F8, t: float, delta: flo
 
 @bare()
 def dual_value(small: Small, cols: NDArray[np.int64], lam: F8, delta: float, hard: float, eps: float, w: F8) -> float:
-    """Exact dual value of the losses' slopes, balanced on one member; -inf if no member can balance them."""
+    """Exact dual value of the losses' slopes, balanced on one member; -inf if no member can balance them.
+
+    What rounding may have added at most is taken off, as `certain` does it.
+    """
     d = cols.size
     k = small.y.size
     balance = 0.0
@@ -184,7 +192,7 @@ def dual_value(small: Small, cols: NDArray[np.int64], lam: F8, delta: float, har
                     who = i
         if who < 0:
             return -np.inf
-    total = 0.0
+    total = unbalanced = offsets = size = 0.0
     for r in range(d):
         w[r] = 0.0
     for i in range(k):
@@ -199,12 +207,23 @@ def dual_value(small: Small, cols: NDArray[np.int64], lam: F8, delta: float, har
             if small.side[i] < 0:
                 total += held * eps
         if mu != 0.0:
+            unbalanced += mu
+            offsets += abs(mu)
+            square = 0.0
             for r in range(d):
-                w[r] += mu * small.X[cols[r], i]
-    taken = 0.0
+                x = small.X[cols[r], i]
+                w[r] += mu * x
+                square += x * x
+            size += abs(mu) * np.sqrt(square)
+    taken = square = 0.0
     for r in range(d):
         taken += worth(w[r], lam[r])
-    return total - taken - 1e-13 * (total + taken)
+        square += w[r] * w[r]
+    gamma = ROUNDOFF * (k + d + _MORE)
+    off = gamma * size
+    unbalanced = abs(unbalanced) + gamma * offsets
+    lost = gamma * (total + square) + 2.0 * off * (np.sqrt(square) + off)
+    return total - taken - lost - (unbalanced * small.reach if unbalanced > 0.0 else 0.0)
 
 
 @bare()

@@ -45,7 +45,7 @@ LOW, AT_MARGIN, MID, AT_HARD, PENDING_HARD, PENDING_MARGIN, OUT = 0, 1, 2, 3, 4,
 # How a priced feature is used.
 OFF, KINK, FULL = 0, 1, 2
 # Entries of ``num``, ``cnt`` and ``price``.
-B, VALUE = 0, 1
+B, VALUE, REACH = 0, 1, 2
 N_ITEMS, N_FREE, PIVOTS, N_KINKS, BEHIND = 0, 1, 2, 3, 4
 ALPHA, BUDGET = 0, 1
 
@@ -56,6 +56,7 @@ class NodeState(NamedTuple):
     X: F8  # samples, one a row
     XT: F8  # the same, one a column
     c: F8  # coefficient of b: 1 for samples, 0 for bounds on weights
+    norm: F8  # |x_i|, from above
     cost: F8  # C_t times the sample's weight
     kind: I1
     status: I1
@@ -70,7 +71,7 @@ class NodeState(NamedTuple):
     L: F8  # Cholesky factor of X_F X_F' + rho c_F c_F'
     v: F8  # L^-1 c_F
     w: F8
-    num: F8  # b, dual value
+    num: F8  # b, dual value, how large |b| can be in a tree of interest
     cnt: NDArray[np.int64]  # items, free items, pivots so far, features at a kink, if margins are behind
     price: F8  # of a feature, and how many come without
     r: F8  # |u| from which on a feature is used
@@ -82,10 +83,12 @@ class NodeState(NamedTuple):
     R: F8  # scratch: how they were
 
 
-def new_state(X: F8, c: F8, cost: F8, price: tuple[float, int] | None = None) -> NodeState:
+def new_state(
+    X: F8, c: F8, cost: F8, price: tuple[float, int] | None = None, reach: float = np.inf
+) -> NodeState:
     """An empty node problem over these samples; add items with :func:`add_item`.
 
-    ``price`` is what a feature costs and how many come without.
+    ``price`` is what a feature costs and how many come without, ``reach`` how large ``|b|`` can be.
     """
     m, n = X.shape
     cap = n + 2
@@ -94,6 +97,7 @@ def new_state(X: F8, c: F8, cost: F8, price: tuple[float, int] | None = None) ->
         X=X,
         XT=np.ascontiguousarray(X.T),
         c=c,
+        norm=norms(X),
         cost=cost,
         kind=np.zeros(m, np.int8),
         status=np.full(m, OUT, np.int8),
@@ -108,7 +112,7 @@ def new_state(X: F8, c: F8, cost: F8, price: tuple[float, int] | None = None) ->
         L=np.zeros((cap, cap)),
         v=np.zeros(cap),
         w=np.zeros(n),
-        num=np.zeros(2),
+        num=np.array([0.0, 0.0, reach]),
         cnt=np.zeros(5, np.int64),
         price=np.array([0.0, 0.0] if price is None else price, float),
         r=np.array([threshold(0.0 if price is None else price[0], j) for j in range(k)]),
@@ -118,6 +122,12 @@ def new_state(X: F8, c: F8, cost: F8, price: tuple[float, int] | None = None) ->
         kinks=np.zeros(k, np.int32),
         **scratch(k),
     )
+
+
+def norms(X: F8) -> F8:
+    """Lengths of the samples, from above."""
+    lengths: F8 = np.sqrt(np.einsum("ij,ij->i", X, X)) * (1.0 + 1e-12)
+    return lengths
 
 
 @bare_kernel()
@@ -247,31 +257,3 @@ def add_item(state: NodeState, i: int, y: float) -> None:
     state.o[i] = y
     state.delta[i] = 0.0
     stand(state, i, LOW)
-
-
-@bare()
-def dual_term(state: NodeState, i: int) -> float:
-    """What item ``i`` adds to the dual value: ``min_h loss_i(h) + mu_i h``."""
-    nu = state.nu[i]
-    cost = state.cost[i]
-    if state.kind[i] == WRONG:
-        return cost * (1.0 + state.delta[i]) + state.delta[i] * nu
-    if nu <= cost:
-        return nu
-    return cost + state.delta[i] * (nu - cost)
-
-
-@bare()
-def gather(state: NodeState, u: F8) -> float:
-    """``u`` <- sum of mu_i x_i over all items; returns what the items add to the dual value."""
-    for j in range(u.size):
-        u[j] = 0.0
-    total = 0.0
-    for i in range(state.h.size):
-        if state.status[i] != OUT:
-            total += dual_term(state, i)
-            mu = state.o[i] * state.nu[i]
-            if mu != 0.0:
-                for j in range(u.size):
-                    u[j] += mu * state.X[i, j]
-    return total

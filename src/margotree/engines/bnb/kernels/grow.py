@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from margotree.engines.bnb.kernels.refine import Samples, free_of_charge, gather, least
+from margotree.engines.kernels.certain import ROUNDOFF
 from margotree.engines.kernels.jit import bare, bare_kernel, inner, kernel
 from margotree.engines.kernels.newton import small_svm
 from margotree.engines.kernels.smooth import Small
@@ -154,7 +155,7 @@ def bound_entry(
             lam[r] = cut * alpha if kind[cols[r]] == MAY and not gratis else 0.0
         now[:] = guess
         value, sure = small_svm(small, cols, lam, now, eps, target - fixed + back, tol, warm, flag)
-        value += fixed - back
+        value += fixed - back - 8.0 * ROUNDOFF * (fixed + back)
         if turn > 0 and value <= best:
             break
         best = value

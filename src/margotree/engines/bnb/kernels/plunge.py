@@ -14,6 +14,8 @@ from margotree.engines.bnb.kernels.decisions import damage, decided_gain, featur
 from margotree.engines.bnb.kernels.estimate import FLOOR, estimate
 from margotree.engines.bnb.kernels.pool import Pool, at, node, swap_in
 from margotree.engines.bnb.kernels.probe import (
+    TIGHT,
+    TOL,
     bonus,
     headed,
     in_band,
@@ -26,7 +28,7 @@ from margotree.engines.bnb.kernels.probe import (
 from margotree.engines.bnb.kernels.record import load, save
 from margotree.engines.kernels.jit import bare, bare_kernel
 from margotree.engines.kernels.margins import catch_up
-from margotree.engines.kernels.pivot import harden
+from margotree.engines.kernels.pivot import harden, refresh
 from margotree.engines.kernels.riser import INFEASIBLE
 from margotree.engines.kernels.state import F8, copy_state
 
@@ -44,7 +46,7 @@ LEARN = 0.25
 
 
 @bare()
-def relax(pool: Pool, cutoff: float) -> float:
+def relax(pool: Pool, cutoff: float, tol: float) -> float:
     """Solve all node problems of the current search node; returns the bound (infinite if a routing is impossible)."""
     total = total_value(pool)
     for t in range(pool.slot.size):
@@ -52,10 +54,18 @@ def relax(pool: Pool, cutoff: float) -> float:
             return total
         state = node(pool, t)
         before = value(state)
-        if pivot_to(state, before + cutoff - total, MANY, pool.work) == INFEASIBLE:
+        if pivot_to(state, before + cutoff - total, MANY, tol, pool.work) == INFEASIBLE:
             return np.inf
         total += value(state) - before
     return total
+
+
+@bare()
+def tightened(pool: Pool, total: float, cutoff: float) -> float:
+    """The bound with all node problems solved to more digits."""
+    for t in range(pool.slot.size):
+        refresh(node(pool, t), pool.work)
+    return max(total, relax(pool, cutoff, TIGHT))
 
 
 @bare()
@@ -342,7 +352,7 @@ def plunge(
     while True:
         cutoff = shared[0]
         # Gains add up on the sum of the node values; the floor, a bound by other means, only closes nodes.
-        total = relax(pool, cutoff)
+        total = relax(pool, cutoff, TOL)
         floor = max(floor, total)
         if floor >= cutoff:
             return EXHAUSTED, floor
@@ -356,7 +366,7 @@ def plunge(
         found = choose(pool, cand, options[3] != 0)
         if found == 0 or cutoff - total < options[2] * total_bonus(pool):
             counters[EMITTED] = emitted
-            return SETTLED, max(floor, total)
+            return SETTLED, max(floor, tightened(pool, total, cutoff))
         i, same, flip, seen = pick(pool, cand, found, total, cutoff, options, counters)
         floor = max(floor, seen)
         if same >= cutoff and flip >= cutoff:

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from margotree.engines.kernels.jit import bare
-from margotree.engines.kernels.state import F8, I1, I4, OUT, NodeState, scratch
+from margotree.engines.kernels.state import F8, I1, I4, OUT, NodeState, norms, scratch
 
 #: Spare slots: three for the candidate under test, three for the best so far, two for handing over.
 SPARES = 8
@@ -23,7 +23,8 @@ class Pool(NamedTuple):
     XT: F8
     y: F8
     c: F8
-    norm2: F8  # |x_i|^2
+    norm: F8  # |x_i|, from above
+    norm2: F8  # |x_i|^2, never 0
     cost: F8  # cost[t, i] = C_t * weight_i
     kind: I1
     status: I1
@@ -59,10 +60,13 @@ class Pool(NamedTuple):
     eps: float
 
 
-def new_pool(X: F8, y: F8, cost: F8, eps: float, price: F8 | None = None, *, plain: bool = False) -> Pool:
+def new_pool(
+    X: F8, y: F8, cost: F8, eps: float, price: F8 | None = None, *, plain: bool = False, reach: float = np.inf
+) -> Pool:
     """Memory for samples ``X`` and the tree nodes that ``cost`` has rows for; nothing is in it yet.
 
-    A ``plain`` pool leaves prices out of the node problems and puts into its bounds what it can of them.
+    A ``plain`` pool leaves prices out of the node problems and puts into its bounds what it can of them.  ``reach`` is
+    how large ``|b|`` can be at any node of a tree of interest.
     """
     (m, n), T = X.shape, cost.shape[0]
     S, cap = T + SPARES, n + 2
@@ -72,6 +76,7 @@ def new_pool(X: F8, y: F8, cost: F8, eps: float, price: F8 | None = None, *, pla
         XT=np.ascontiguousarray(X.T),
         y=y,
         c=np.ones(m),
+        norm=norms(X),
         norm2=np.maximum(np.einsum("ij,ij->i", X, X), 1e-12),
         cost=cost,
         kind=np.zeros((S, m), np.int8),
@@ -87,7 +92,7 @@ def new_pool(X: F8, y: F8, cost: F8, eps: float, price: F8 | None = None, *, pla
         L=np.zeros((S, cap, cap)),
         v=np.zeros((S, cap)),
         w=np.zeros((S, n)),
-        num=np.zeros((S, 2)),
+        num=np.tile([0.0, 0.0, reach], (S, 1)),
         cnt=np.zeros((S, 5), np.int64),
         price=np.zeros((T, 2)) if price is None else price,
         r=np.zeros((S, k)),
@@ -114,6 +119,7 @@ def at(pool: Pool, s: int, t: int) -> NodeState:
         pool.X,
         pool.XT,
         pool.c,
+        pool.norm,
         pool.cost[t],
         pool.kind[s],
         pool.status[s],

@@ -11,8 +11,8 @@ from margotree.engines.kernels.pivot import harden, run
 from margotree.engines.kernels.riser import INFEASIBLE
 from margotree.engines.kernels.state import ALPHA, F8, VALUE, NodeState, add_item, copy_state
 
-#: Violations below this are rounding.
-TOL = 1e-7
+#: Violations below this are rounding; where the last digits of a bound count, below that.
+TOL, TIGHT = 1e-7, 1e-11
 
 
 @bare()
@@ -65,9 +65,9 @@ def bonus(state: NodeState) -> float:
 
 
 @bare()
-def pivot_to(state: NodeState, cutoff: float, pivots: int, work: F8) -> int:
-    """Pivot until the tree node is solved, its part of the bound past the cut-off, or pivots run out."""
-    return run(state, cutoff - (features.offset(state.r, state.price) if state.r.size else 0.0), pivots, TOL, work)
+def pivot_to(state: NodeState, cutoff: float, pivots: int, tol: float, work: F8) -> int:
+    """Pivot until the tree node is solved to ``tol``, its part of the bound past the cut-off, or pivots run out."""
+    return run(state, cutoff - (features.offset(state.r, state.price) if state.r.size else 0.0), pivots, tol, work)
 
 
 @bare()
@@ -77,7 +77,7 @@ def finish(pool: Pool, t: int, k: int, cutoff: float, pivots: int) -> float:
     before = max(value(node(pool, t)), value(state))
     if before >= cutoff:
         return before
-    if pivot_to(state, cutoff, pivots, pool.work) == INFEASIBLE:
+    if pivot_to(state, cutoff, pivots, TOL, pool.work) == INFEASIBLE:
         return np.inf
     return max(before, value(state))
 

@@ -41,6 +41,7 @@ class Samples(NamedTuple):
     cost: F8  # (tree nodes, samples)
     code: NDArray[np.int64]
     levels: I8
+    reach: float  # how large |b| can be at any node of a tree of interest
 
 
 @kernel()
@@ -102,7 +103,7 @@ def gather(samples: Samples, t: int, members: I8, side: F8) -> Small:
     for i in range(k):
         y[i] = samples.y[members[i]]
         cost[i] = samples.cost[t, members[i]]
-    return Small(X, y, cost, side, np.empty(k), np.empty(k), np.empty(k), np.empty(k))
+    return Small(X, y, cost, side, np.empty(k), np.empty(k), np.empty(k), np.empty(k), samples.reach)
 
 
 @bare()
@@ -182,4 +183,5 @@ def merged(samples: Samples, small: Small, members: I8, cols: I8, cells: int) ->
     for r in range(cols.size):
         for q in range(k):
             X[cols[r], q] = small.X[cols[r], first[q]]
-    return Small(X, y[:k].copy(), cost[:k].copy(), side[:k].copy(), np.empty(k), np.empty(k), np.empty(k), np.empty(k))
+    y, cost, side = y[:k].copy(), cost[:k].copy(), side[:k].copy()
+    return Small(X, y, cost, side, np.empty(k), np.empty(k), np.empty(k), np.empty(k), samples.reach)

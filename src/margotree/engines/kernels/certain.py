@@ -1,0 +1,74 @@
+"""Dual values with their rounding taken off: what a node problem costs at least, whatever arithmetic did.
+
+A dual value is recomputed from the multipliers, each brought back into its range, and lowered by a bound on the error
+of computing it.  With ``k`` items and unit roundoff ``2^-53`` a sum of products is off by at most ``gamma`` times the
+sum of their sizes, ``gamma`` being about ``k 2^-53``; so ``u = sum mu_i x_i`` is off by at most
+``gamma sum |mu_i| |x_i|``.  What is taken off covers that, the sums of terms, and the offset: ``sum c_i mu_i`` is not 0
+to the last digit, and ``b`` lies within `offset_reach` in some best tree.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from margotree.engines.kernels.jit import bare
+from margotree.engines.kernels.state import F8, N_ITEMS, REACH, RIGHT, WRONG, NodeState
+
+#: Twice the unit roundoff: what it is more pays for the rounding of these very sums.
+ROUNDOFF = 2.3e-16
+#: Operations on a value outside its sums: samples centred, costs multiplied, values of nodes added up.
+MORE = 64
+
+
+def offset_reach(X: F8, limit: float, eps: float) -> float:
+    """A bound on ``|b|`` at the nodes of some best tree of value below ``limit``; samples ``X`` are centred.
+
+    Such a tree has ``1/2 |w|^2 < limit``, so ``|w.x|`` is at most ``R sqrt(2 limit)`` with ``R`` the length of the
+    longest sample.  An offset beyond that by more than 1 (or ``eps``) leaves all samples on one side, outside of margin
+    and band, and may as well be smaller.
+    """
+    longest = math.sqrt(float(np.max(np.einsum("ij,ij->i", X, X), initial=0.0)))
+    return (max(1.0, eps) + longest * math.sqrt(2.0 * max(limit, 0.0))) * (1.0 + 1e-9)
+
+
+@bare()
+def recompute(state: NodeState, u: F8) -> tuple[float, float, float]:
+    """``u`` <- sum of mu_i x_i; returns what items add to the dual value at least, gamma, and how far off u may be."""
+    for j in range(u.size):
+        u[j] = 0.0
+    total = terms = balance = offsets = size = 0.0
+    k = state.cnt[N_ITEMS]
+    for q in range(k):
+        i = state.items[q]
+        nu, cost, delta = state.nu[i], state.cost[i], state.delta[i]
+        if state.kind[i] == WRONG:
+            nu = max(nu, -cost)
+            total += cost * (1.0 + delta) + delta * nu
+            terms += cost * (1.0 + delta) + delta * abs(nu)
+        else:
+            nu = max(nu, 0.0)
+            if nu > cost and state.kind[i] != RIGHT:
+                nu = cost
+            term = nu if nu <= cost else cost + delta * (nu - cost)
+            total += term
+            terms += term
+        if nu == 0.0:
+            continue
+        mu = state.o[i] * nu
+        balance += state.c[i] * mu
+        offsets += state.c[i] * abs(nu)
+        size += state.norm[i] * abs(nu)
+        for j in range(u.size):
+            u[j] += mu * state.X[i, j]
+    gamma = ROUNDOFF * (k + u.size + MORE)
+    unbalanced = abs(balance) + gamma * offsets
+    total -= gamma * terms + (unbalanced * state.num[REACH] if unbalanced > 0.0 else 0.0)
+    return total, gamma, gamma * size
+
+
+@bare()
+def taken_off(square: float, gamma: float, off: float) -> float:
+    """What rounding may have added by way of u: ``square`` is ``|u|^2`` of the features that count."""
+    return gamma * square + 2.0 * off * (np.sqrt(square) + off)

@@ -1,0 +1,73 @@
+"""Every problem at one scale: what engines see does not depend on the user's units.
+
+With all features divided by ``s`` and ``C``, ``alpha`` multiplied by ``s^2``, the weights ``s w`` give the same ``h``
+for every sample and ``s^2`` times the objective.  ``s`` is a power of two, so nothing is rounded either way.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from typing import TypeVar, cast
+
+import numpy as np
+
+from margotree.problem import Problem, Splits, TrainingProblem
+
+P = TypeVar("P", bound=TrainingProblem)
+
+#: Exponents of what is multiplied stay within this, so that nothing overflows or loses digits.
+_MOST = 200
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Scaled:
+    """A problem in standard units, and the way there and back."""
+
+    problem: TrainingProblem
+    scale: float = 1.0
+
+    @property
+    def unit(self) -> float:
+        """What one unit of the scaled objective is worth in the user's."""
+        return 1.0 / (self.scale * self.scale)
+
+    def into(self, splits: Splits) -> Splits:
+        return Splits(w=splits.w * self.scale, b=splits.b)
+
+    def back(self, splits: Splits) -> Splits:
+        return Splits(w=splits.w / self.scale, b=splits.b)
+
+
+def standard_scale(problem: P) -> tuple[P, Scaled]:
+    """The problem with its widest feature between 1 and 2 wide, exactly; rivals' problems stay as they are."""
+    if not isinstance(problem, Problem):
+        return problem, Scaled(problem=problem)
+    scale = _power_of_two(problem)
+    if scale == 1.0:
+        return problem, Scaled(problem=problem)
+    square = scale * scale
+    X = problem.X / scale
+    C = problem.C * square
+    for array in (X, C):
+        array.setflags(write=False)
+    scaled = replace(
+        problem,
+        X=X,
+        C=C,
+        alpha=None if problem.alpha is None else problem.alpha * square,
+        max_weight=None if problem.max_weight is None else problem.max_weight * scale,
+    )
+    return cast(P, scaled), Scaled(problem=scaled, scale=scale)
+
+
+def _power_of_two(problem: Problem) -> float:
+    # Halved first: the width of numbers near the largest there are would be infinite.
+    width = float(np.max(0.5 * np.max(problem.X, axis=0) - 0.5 * np.min(problem.X, axis=0)))
+    if width == 0.0:
+        return 1.0
+    exponent = math.frexp(width)[1]
+    prices = problem.C if problem.alpha is None else np.append(problem.C, problem.alpha[problem.alpha > 0])
+    costs = np.log2(prices)
+    low, high = (-_MOST - float(np.min(costs))) / 2, (_MOST - float(np.max(costs))) / 2
+    return math.ldexp(1.0, int(min(max(exponent, math.ceil(low)), max(math.floor(high), math.ceil(low)))))

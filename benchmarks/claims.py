@@ -68,6 +68,7 @@ def read(path: Path) -> list[Row]:
 
 def work(todo: list[Task], path: Path, jobs: int, known: list[Row]) -> Iterator[Row]:
     """Judge the tasks and write each row as it comes."""
+    path.parent.mkdir(parents=True, exist_ok=True)
     with path.open("w", newline="") as file:  # anew, so that a line cut off does not stay
         writer = csv.DictWriter(file, COLUMNS)
         writer.writeheader()

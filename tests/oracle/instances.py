@@ -173,9 +173,11 @@ def issue_unscaled(rng: np.random.Generator) -> Instance:
 
 
 def issue_tiny(rng: np.random.Generator) -> Instance:
-    """Objectives of 1e-7 to 1e-14: a tiny C, features in [0, 1]."""
+    """Objectives of 1e-6 to 1e-14: a tiny C, features in [0, 1], bands narrow enough that it pays to route."""
     one = base(rng)
-    return replace(one, C=[float(10.0 ** rng.uniform(-14, -7))] * len(one.C), alpha=_tiny(one.alpha))
+    by_level = 10.0 ** (rng.uniform(-14, -7, 1) if rng.random() < 0.5 else rng.uniform(-13, -6, one.depth))
+    C = [float(by_level[min((t + 1).bit_length(), len(by_level)) - 1]) for t in range(len(one.C))]
+    return replace(one, C=C, eps=float(10.0 ** rng.uniform(-6, -3)), alpha=_tiny(one.alpha))
 
 
 def issue_gap(rng: np.random.Generator) -> Instance:

@@ -16,7 +16,7 @@ from oracle import node
 from oracle.instances import GENERATORS, base, issue_example, make
 from oracle.judge import _unearned, examine, judge, problem_of
 from oracle.routings import right_sets
-from oracle.tree import optimum, tree_facts
+from oracle.tree import best_tree, optimum, tree_facts
 from oracles import best_value, separable
 
 
@@ -80,6 +80,17 @@ def test_a_random_tree_is_never_cheaper_and_costs_what_evaluate_says():
         assert (max(facts.band.values()) > 0) == (value.band > 0)
         if value.feasible:
             assert facts.value >= optimum(instance).lower
+
+
+@pytest.mark.parametrize("generator", GENERATORS)
+def test_the_upper_end_is_a_tree(generator):
+    """Sent through its own best tree from scratch, no sample lies in a band, and the value is the one that was said."""
+    for number in range(4):
+        instance = make(generator, number)
+        planes = best_tree(instance)
+        facts = tree_facts(instance, [w for w, _ in planes], [b for _, b in planes])
+        assert set(facts.band.values()) <= {0.0} and not facts.over_budget
+        assert facts.value == pytest.approx(optimum(instance).upper, rel=1e-14, abs=0)
 
 
 def forged(instance, *, factor=1.0, stopped=Stopped.SOLVED, w=None, gap=1e-4, bound=0.0):

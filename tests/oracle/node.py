@@ -54,35 +54,40 @@ class Guess:
     mu: list[float]
 
 
-def bounds(rows: Rows, enough: float = math.inf) -> tuple[float, float]:
-    """``(lower, upper)`` around the optimum; the upper one is ``inf`` if no allowed hyperplane was found.
+#: A hyperplane ``(w, b)`` in the user's units, exactly.
+Plane = tuple[list[Fraction], Fraction]
+
+
+def bounds(rows: Rows, enough: float = math.inf) -> tuple[float, float, Plane | None]:
+    """``(lower, upper, plane)`` around the optimum: the upper end is what the plane costs, ``inf`` if none was found.
 
     A lower end of ``enough`` ends the work: nobody asks then how much dearer the node is.
     """
-    if _one_class(rows):
-        return 0.0, 0.0
+    if (constant := _one_class(rows)) is not None:
+        return 0.0, 0.0, ([Fraction(0)] * len(rows.points[0]), Fraction(constant))
     node = _Node(rows)
-    lower, upper = 0.0, math.inf
+    lower, upper, plane = 0.0, math.inf, None
     for attempt in range(len(_ATTEMPTS)):
         for guess in node.guesses(*node.scale(attempt, lower, upper)):
             lower = max(lower, dyadic.below(node.dual(guess)))
             if lower >= enough:
-                return lower, upper
-            value = node.primal(guess)
-            upper = upper if value is None else min(upper, dyadic.above(value))
+                return lower, upper, plane
+            found = node.primal(guess)
+            if found is not None and dyadic.above(found[0]) < upper:
+                upper, plane = dyadic.above(found[0]), found[1]
             if upper - lower <= NARROW * upper < math.inf:
-                return lower, upper
-    return lower, upper
+                return lower, upper, plane
+    return lower, upper, plane
 
 
-def _one_class(rows: Rows) -> bool:
-    """Whether ``w = 0`` costs nothing: one class that matters, and rows that a constant of its sign obeys."""
+def _one_class(rows: Rows) -> int | None:
+    """The constant ``h`` that costs nothing, if one does: one class that matters, and rows that its sign obeys."""
     for y in (1, -1):
         if all(c == 0 or label == y for c, label in zip(rows.cost, rows.label, strict=True)) and all(
             s * y << rows.kr >= r for s, r in zip(rows.side, rows.least, strict=True)
         ):
-            return True
-    return False
+            return y
+    return None
 
 
 class _Node:
@@ -91,8 +96,8 @@ class _Node:
     def __init__(self, rows: Rows) -> None:
         self.rows = rows
         m, n = len(rows.points), len(rows.points[0])
-        middle = [sorted(p[j] for p in rows.points)[m // 2] for j in range(n)]
-        self.points = [[x - c for x, c in zip(p, middle, strict=True)] for p in rows.points]
+        self.middle = [sorted(p[j] for p in rows.points)[m // 2] for j in range(n)]
+        self.points = [[x - c for x, c in zip(p, self.middle, strict=True)] for p in rows.points]
         largest = max((abs(x) for p in self.points for x in p), default=0)
         #: the solver sees points times 2**(k - shift), at most 1 in size
         self.shift = max(1, largest).bit_length()
@@ -217,8 +222,8 @@ class _Node:
         value = _sum((linear, k + rows.kr), (-sum(v * v for v in w), 2 * (k + self.shift) + 1))
         return dyadic.real(value[0], value[1] + 2 * self.unit)
 
-    def primal(self, guess: Guess) -> Fraction | None:
-        """The value of the hyperplane once it obeys its rows, with its best offset; None if its direction cannot."""
+    def primal(self, guess: Guess) -> tuple[Fraction, Plane] | None:
+        """The hyperplane once it obeys its rows, with its best offset, and its value; None if its direction cannot."""
         rows, kw = self.rows, BITS - dyadic.magnitude(guess.w)
         w = [dyadic.rounded(v, kw) for v in guess.w]
         h = [sum(a * x for a, x in zip(w, p, strict=True)) for p in self.points]
@@ -238,12 +243,14 @@ class _Node:
         least = [r << k - rows.kr for r in rows.least]
         low = max((least[i] - h[i] for i in right), default=None)
         high = min((-least[i] - h[i] for i in left), default=None)
-        loss = self._least_loss(h, k, low, high, dyadic.rounded(guess.b, k))
+        loss, b = self._least_loss(h, k, low, high, dyadic.rounded(guess.b, k))
         value = _sum((sum(v * v for v in w), 2 * kw + 1 + 2 * self.unit), (loss, k + rows.kc))
-        return dyadic.real(*value)
+        plane = [dyadic.real(v, kw + self.unit) for v in w]
+        shift = sum((a * dyadic.real(c, rows.k) for a, c in zip(plane, self.middle, strict=True)), Fraction(0))
+        return dyadic.real(*value), (plane, dyadic.real(b, k) - shift)
 
-    def _least_loss(self, h: list[int], k: int, low: int | None, high: int | None, b: int) -> int:
-        """The hinge losses (over ``2**(k + kc)``) at the best offset from ``low`` to ``high``: at a kink or an end."""
+    def _least_loss(self, h: list[int], k: int, low: int | None, high: int | None, b: int) -> tuple[int, int]:
+        """The hinge losses (over ``2**(k + kc)``) at the best offset, and that: a kink or an end."""
         matter = [(self.rows.cost[i], self.rows.label[i], h[i]) for i in range(len(h)) if self.rows.cost[i]]
         offsets = {b, *((y << k) - v for _, y, v in matter)}
         if low is not None:
@@ -251,7 +258,7 @@ class _Node:
         if high is not None:
             offsets = {min(v, high) for v in offsets}
         one = 1 << k
-        return min(sum(c * max(0, one - y * (v + b)) for c, y, v in matter) for b in offsets)
+        return min((sum(c * max(0, one - y * (v + b)) for c, y, v in matter), b) for b in offsets)
 
 
 def _balance(values: list[int], tops: list[int | None], signs: list[int]) -> bool:

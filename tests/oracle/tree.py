@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cache
@@ -10,8 +11,10 @@ from itertools import combinations
 
 from oracle import dyadic
 from oracle.instances import Instance
-from oracle.node import Rows, bounds
+from oracle.node import Plane, Rows, bounds
 from oracle.routings import right_sets
+
+Number = float | Fraction
 
 
 @dataclass(frozen=True)
@@ -32,6 +35,20 @@ def optimum(instance: Instance, relaxed: dict[int, float] | None = None) -> Inte
     return Interval(*_Oracle(instance, relaxed or {}).best(0, (1 << len(instance.y)) - 1))
 
 
+def best_tree(instance: Instance) -> list[Plane]:
+    """The hyperplanes, in exact numbers, that cost what :func:`optimum` gives as its upper end."""
+    oracle = _Oracle(instance, {})
+    everyone = (1 << len(instance.y)) - 1
+    oracle.best(0, everyone)
+    planes: list[Plane] = []
+    reach = {0: everyone}
+    for t in range(2**instance.depth - 1):
+        right, plane = oracle.chosen(t, reach[t])
+        planes.append(plane)
+        reach |= {2 * t + 1: reach[t] & ~right, 2 * t + 2: right}
+    return planes
+
+
 class _Oracle:
     """``best(t, S)``: the least cost of the subtree at ``t`` if exactly the samples of mask ``S`` reach it."""
 
@@ -44,6 +61,7 @@ class _Oracle:
         self.label = [int(v) for v in instance.y]
         self.weight = [float(v) for v in instance.weight]
         self.upper_nodes = 2 ** (instance.depth - 1) - 1
+        self.choice: dict[tuple[int, int], tuple[int, Plane]] = {}
         self.best = cache(self._best)
         self.node = cache(self._node)
         self.rights = cache(self._rights)
@@ -58,7 +76,10 @@ class _Oracle:
         if len({self.label[i] for i in _members(S) if self.weight[i]}) < 2:
             return 0.0, 0.0  # a constant of the one class that matters costs nothing, here and below
         if t >= self.upper_nodes:
-            return self.node(self.terms(t), S, None)
+            lower, upper, plane = self.node(self.terms(t), S, None)
+            if plane is not None:
+                self.choice[t, S] = (0, plane)
+            return lower, upper
         below = {
             right: _add(self.best(2 * t + 1, S & ~right), self.best(2 * t + 2, right))
             for right in self.all_rights(t, S)
@@ -69,9 +90,19 @@ class _Oracle:
             if _add(below[right], (unrouted, math.inf))[0] >= upper:  # rows only make a node dearer
                 break
             enough = math.nextafter(upper - below[right][0], math.inf)
-            here = _add(below[right], self.node(self.terms(t), S, right, self.relaxed.get(t, 0.0), enough))
+            low, high, plane = self.node(self.terms(t), S, right, self.relaxed.get(t, 0.0), enough)
+            here = _add(below[right], (low, high))
+            if here[1] < upper and plane is not None:
+                self.choice[t, S] = (right, plane)
             lower, upper = min(lower, here[0]), min(upper, here[1])
         return lower, upper
+
+    def chosen(self, t: int, S: int) -> tuple[int, Plane]:
+        """Who goes right at ``t`` in the best tree found, and its hyperplane: a constant where one class is left."""
+        if (t, S) in self.choice:
+            return self.choice[t, S]
+        y = next((self.label[i] for i in _members(S) if self.weight[i]), 1)
+        return (S if y > 0 else 0), ([Fraction(0)] * self.instance.X.shape[1], Fraction(y))
 
     def all_rights(self, t: int, S: int) -> set[int]:
         found: set[int] = set()
@@ -100,23 +131,29 @@ class _Oracle:
         right: int | None,
         relaxed: float = 0.0,
         enough: float = math.inf,
-    ) -> tuple[float, float]:
+    ) -> tuple[float, float, Plane | None]:
         """The least over the supports, prices included; not narrowed any more once it is above ``enough``."""
         C, budget, alpha = terms
-        lower, upper = math.inf, math.inf
+        lower, upper, best = math.inf, math.inf, None
         for support in self.supports(terms):
             if right is not None and right not in self.rights(support, S):
                 continue
             price = 0.0 if alpha is None or budget is None else alpha * (len(support) - budget)
             if price >= upper:
                 continue
-            low, high = _add((price, price), self.solved(C, support, S, right, relaxed, enough))
+            node_low, node_high, plane = self.solved(C, support, S, right, relaxed, enough)
+            low, high = _add((price, price), (node_low, node_high))
+            if high < upper and plane is not None:
+                w = [Fraction(0)] * self.instance.X.shape[1]
+                for j, v in zip(support, plane[0], strict=True):
+                    w[j] = v
+                best = (w, plane[1])
             lower, upper = min(lower, low), min(upper, high)
-        return lower, upper
+        return lower, upper, best
 
     def _solved(
         self, C: float, support: tuple[int, ...], S: int, right: int | None, relaxed: float, enough: float
-    ) -> tuple[float, float]:
+    ) -> tuple[float, float, Plane | None]:
         members = _members(S)
         side = [] if right is None else [1 if right >> i & 1 else -1 for i in members]
         weight = [self.weight[i] for i in members]
@@ -151,14 +188,14 @@ class TreeFacts:
     over_budget: bool
 
 
-def tree_facts(instance: Instance, w: list[list[float]], b: list[float]) -> TreeFacts:
+def tree_facts(instance: Instance, w: Sequence[Sequence[Number]], b: Sequence[Number]) -> TreeFacts:
     """What the hyperplanes are worth; a sample in a band goes to the side it is nearer to."""
     m, n = instance.X.shape
     at, total, blur = [0] * m, Fraction(0), 0.0
     band, fair = {}, {}
     over = False
     for t in range(2**instance.depth - 1):
-        W, B = [Fraction(float(v)) for v in w[t]], Fraction(float(b[t]))
+        W, B = [Fraction(v) for v in w[t]], Fraction(b[t])
         used = sum(1 for v in W if v)
         total += sum((v * v for v in W), Fraction(0)) / 2
         if instance.budget is not None:

@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: docs pictures demo test lint bench paper clean
+.PHONY: docs pictures demo test lint bench claims paper clean
 
 demo: $(STAMP)
 	$(BIN)/python examples/demo.py
@@ -16,6 +16,9 @@ test: $(STAMP)
 
 bench: $(STAMP)
 	$(BIN)/python benchmarks/engine.py
+
+claims: $(STAMP)
+	$(BIN)/python benchmarks/claims.py --jobs 2 --out results/claims.csv
 
 paper: $(STAMP)
 	$(BIN)/python -m margotree.experiments paper

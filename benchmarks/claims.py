@@ -1,0 +1,165 @@
+"""Does every claim of the exact engine hold?  ``python benchmarks/claims.py --help``.
+
+Thousands of small problems of every nasty kind (``tests/oracle/instances.py``), each solved by the engine and by brute
+force over all routings in exact arithmetic (``tests/oracle``; needs ``pip install "margotree[test]"``).  Rows go to a
+CSV file as they come; a run that was stopped goes on where it was.  The table at the end counts, per generator, what
+must never happen; the exit status is 1 if anything did.
+
+    python benchmarks/claims.py --count 10000 --jobs 2
+    python benchmarks/claims.py --only units near_duplicates --count 500
+    python benchmarks/claims.py --show near_duplicates 17     # one instance, all its numbers
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import multiprocessing
+import os
+import sys
+import time
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+for _name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"):  # matrices of ten rows gain nothing from threads
+    os.environ.setdefault(_name, "1")
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tests"))
+
+from oracle.instances import GENERATORS, make  # noqa: E402
+from oracle.judge import FAULTS, judge  # noqa: E402
+
+Task = tuple[str, int]
+Row = dict[str, Any]
+
+COLUMNS = (
+    "generator", "number", "model", "depth", "samples", "features", "gap", "lower", "upper", "objective", "bound",
+    "proved", "stopped", "excess", "faults", "open", "unsure", "note", "engine_seconds", "oracle_seconds",
+)  # fmt: skip
+
+
+def run(task: Task) -> Row:
+    """One instance solved and judged."""
+    generator, number = task
+    instance = make(generator, number)
+    verdict = judge(instance)
+    row = {name: getattr(verdict, name) for name in COLUMNS if hasattr(verdict, name)}
+    row |= {"engine_seconds": f"{verdict.engine_seconds:.4f}", "oracle_seconds": f"{verdict.oracle_seconds:.4f}"}
+    row |= {"faults": " ".join(verdict.faults), "open": int(verdict.open), "unsure": int(verdict.unsure)}
+    m, n = instance.X.shape
+    return row | {
+        "generator": generator, "number": number, "model": instance.model, "depth": instance.depth,
+        "samples": m, "features": n, "gap": instance.limits["gap"],
+    }  # fmt: skip
+
+
+def tasks(names: list[str], count: int) -> list[Task]:
+    """``count`` instances in all, the generators in turn."""
+    return [(names[i % len(names)], i // len(names)) for i in range(count)]
+
+
+def read(path: Path) -> list[Row]:
+    """The rows of an earlier run; a last line that was cut off is left out."""
+    if not path.exists():
+        return []
+    with path.open(newline="") as file:
+        return [row for row in csv.DictReader(file) if row.get("oracle_seconds")]
+
+
+def work(todo: list[Task], path: Path, jobs: int, known: list[Row]) -> Iterator[Row]:
+    """Judge the tasks and write each row as it comes."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with path.open("w", newline="") as file:  # anew, so that a line cut off does not stay
+        writer = csv.DictWriter(file, COLUMNS)
+        writer.writeheader()
+        writer.writerows(known)
+        for row in _rows(todo, jobs):
+            writer.writerow(row)
+            file.flush()
+            yield row
+
+
+def _rows(todo: list[Task], jobs: int) -> Iterable[Row]:
+    if jobs <= 1:
+        yield from map(run, todo)
+        return
+    with multiprocessing.get_context("spawn").Pool(jobs) as pool:
+        yield from pool.imap_unordered(run, todo, chunksize=4)
+
+
+def table(rows: list[Row]) -> str:
+    """Counts per generator, as Markdown."""
+    head = ["generator", "instances", *FAULTS, "worst bound", "not proved", "oracle unsure", "seconds"]
+    lines = ["| " + " | ".join(head) + " |", "| --- |" + " ---: |" * (len(head) - 1)]
+    names = [name for name in GENERATORS if any(r["generator"] == name for r in rows)]
+    for name in [*names, "all"]:
+        group = [r for r in rows if name in ("all", r["generator"])]
+        worst = max((float(r["excess"]) for r in group), default=0.0)
+        seconds = sum(float(r["engine_seconds"]) + float(r["oracle_seconds"]) for r in group)
+        counts = [sum(fault in r["faults"].split() for r in group) for fault in FAULTS]
+        cells = [name, len(group), *counts, f"+{worst:.1e}" if worst else "0"]
+        cells += [sum(int(r["open"]) for r in group), sum(int(r["unsure"]) for r in group), f"{seconds:.0f}"]
+        lines.append("| " + " | ".join(map(str, cells)) + " |")
+    return "\n".join(lines)
+
+
+def worst_cases(rows: list[Row], many: int = 3) -> str:
+    """For every fault the worst instances, by how far the bound is off where that can be said."""
+    lines = []
+    for fault, words in FAULTS.items():
+        found = [r for r in rows if fault in r["faults"].split()]
+        if not found:
+            continue
+        found.sort(key=lambda r: -float(r["excess"]))
+        lines.append(f"{fault}: {words} ({len(found)})")
+        for r in found[:many]:
+            facts = ", ".join(
+                f"{name} {float(r[name]):.10g}" for name in ("objective", "bound", "lower", "upper", "gap")
+            )
+            claim = r["note"] or f"{facts}, {r['proved']}"
+            lines.append(f"    {r['generator']} {r['number']} ({r['model']}, depth {r['depth']}): {claim}")
+    return "\n".join(lines)
+
+
+def show(generator: str, number: int) -> None:
+    """Print one instance and its verdict in full."""
+    instance = make(generator, number)
+    for facts in (instance, judge(instance)):
+        for key, value in vars(facts).items():
+            print(f"{key}: {value.tolist() if hasattr(value, 'tolist') else value}")
+        print()
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--count", type=int, default=10_000, help="instances in all (default 10000)")
+    parser.add_argument(
+        "--only", nargs="+", choices=list(GENERATORS), metavar="GENERATOR", help="these generators only"
+    )
+    parser.add_argument("--jobs", type=int, default=1, help="processes (default 1)")
+    parser.add_argument("--out", type=Path, default=Path("claims.csv"), help="file of rows (default claims.csv)")
+    parser.add_argument("--show", nargs=2, metavar=("GENERATOR", "NUMBER"), help="print one instance and its verdict")
+    given = parser.parse_args()
+    if given.show:
+        if given.show[0] not in GENERATORS:
+            parser.error(f"unknown generator {given.show[0]!r}; there are: {', '.join(GENERATORS)}")
+        show(given.show[0], int(given.show[1]))
+        return 0
+    wanted = tasks(given.only or list(GENERATORS), given.count)
+    known = read(given.out)
+    done = {(r["generator"], int(r["number"])) for r in known}
+    todo, began = [t for t in wanted if t not in done], time.perf_counter()
+    rows: list[Row] = list(known)
+    for i, row in enumerate(work(todo, given.out, given.jobs, known), 1):
+        rows.append(row)
+        if i % 500 == 0 or i == len(todo):
+            bad, speed = sum(bool(r["faults"]) for r in rows), i / (time.perf_counter() - began)
+            print(f"{len(rows)} instances, {bad} with a fault, {speed:.1f} per second", file=sys.stderr, flush=True)
+    asked = set(wanted)
+    rows = [r for r in rows if (r["generator"], int(r["number"])) in asked]
+    print(table(rows), worst_cases(rows), sep="\n\n")
+    return 1 if any(r["faults"] for r in rows) else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

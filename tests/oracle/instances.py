@@ -1,0 +1,214 @@
+"""Small problems of every nasty kind, each a function of its generator's name and a number."""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Instance:
+    """A problem as plain numbers, what is asked of the engine, and a unit in which to state it a second time."""
+
+    X: np.ndarray
+    y: np.ndarray
+    weight: np.ndarray
+    depth: int
+    C: list[float]
+    eps: float = 1e-3
+    budget: list[int] | None = None
+    alpha: list[float] | None = None
+    limits: dict[str, Any] = field(default_factory=dict)
+    #: a power of two: ``X / twin`` with ``C twin^2`` is the same problem with ``twin^2`` times the objective
+    twin: float | None = None
+
+    @property
+    def model(self) -> str:
+        return "margot" if self.budget is None else "hfs" if self.alpha is None else "sfs"
+
+    def in_units(self, s: float) -> Instance:
+        """The same problem for features divided by ``s``, a power of two so that not a bit changes."""
+        alpha = None if self.alpha is None else [a * s * s for a in self.alpha]
+        return replace(self, X=self.X / s, C=[c * s * s for c in self.C], alpha=alpha, twin=None)
+
+
+def base(rng: np.random.Generator, *, m: int | None = None, n: int | None = None, depth: int | None = None) -> Instance:
+    """Features in [0, 1], any model, C over six decades, a gap of 1e-4: what everybody expects to work."""
+    depth = int(rng.choice([1, 2, 2, 2, 3])) if depth is None else depth
+    n = int(rng.choice([1, 2, 2, 3])) if n is None else n
+    most = {1: 10, 2: 8, 3: 5}[depth] - (1 if n == 3 and depth > 1 else 0)
+    m = int(rng.integers(3, most + 1)) if m is None else m
+    y = rng.choice([-1.0, 1.0], m)
+    y[:2] = 1.0, -1.0  # one class alone is no question
+    nodes = 2**depth - 1
+    by_level = 10.0 ** rng.uniform(-2, 4, depth)
+    C = [float(by_level[(t + 1).bit_length() - 1]) for t in range(nodes)]
+    model = rng.choice(["margot", "margot", "hfs", "sfs"]) if n > 1 else "margot"
+    budget = [int(v) for v in rng.integers(1, n, nodes)] if model != "margot" else None
+    alpha = (10.0 ** rng.uniform(-3, 2, nodes)).tolist() if model == "sfs" else None
+    return Instance(
+        X=rng.random((m, n)), y=y, weight=np.ones(m), depth=depth, C=C, budget=budget, alpha=alpha,
+        limits={"gap": 1e-4},
+    )  # fmt: skip
+
+
+def plain(rng: np.random.Generator) -> Instance:
+    return base(rng)
+
+
+def units(rng: np.random.Generator) -> Instance:
+    """Features in units from 1e-12 to 1e12, C as it is."""
+    one = base(rng)
+    s = 10.0 ** rng.uniform(-12, 12)
+    return replace(one, X=one.X * s, twin=2.0 ** round(np.log2(s)))
+
+
+def units_with_C(rng: np.random.Generator) -> Instance:
+    """Units from 1e-12 to 1e12 and C along with them, so that only the numbers change, not the tree."""
+    one = base(rng)
+    return replace(one.in_units(2.0 ** rng.integers(-40, 41)), twin=None)
+
+
+def offsets(rng: np.random.Generator) -> Instance:
+    """Features of spread 1 (or 1000) around 1e6."""
+    one = base(rng)
+    spread = rng.choice([1.0, 1.0, 1e3])
+    return replace(one, X=one.X * spread + rng.choice([-1e6, 1e6, 1e5], one.X.shape[1]))
+
+
+def any_C(rng: np.random.Generator) -> Instance:
+    """C from 1e-12 to 1e10, per level."""
+    one = base(rng)
+    by_level = 10.0 ** rng.uniform(-12, 10, one.depth)
+    return replace(one, C=[float(by_level[(t + 1).bit_length() - 1]) for t in range(len(one.C))])
+
+
+def near_duplicates(rng: np.random.Generator) -> Instance:
+    """Points that nearly coincide, with either label, and C up to 1e8."""
+    one = base(rng)
+    m, n = one.X.shape
+    X = one.X[rng.integers(0, max(1, m // 2), m)] + 10.0 ** rng.uniform(-12, -3) * rng.standard_normal((m, n))
+    return replace(one, X=X, C=(np.array(one.C) * 10.0 ** rng.uniform(0, 4)).tolist())
+
+
+def collinear(rng: np.random.Generator) -> Instance:
+    """Points on a line or on a grid, some of them equal."""
+    one = base(rng)
+    m, n = one.X.shape
+    grid = rng.integers(0, 4, (m, n)).astype(float)
+    line = np.outer(rng.integers(0, 6, m), rng.integers(-2, 3, n)).astype(float)
+    return replace(one, X=(grid if rng.random() < 0.5 else line) * rng.choice([1.0, 0.1, 1 / 3]))
+
+
+def weights(rng: np.random.Generator) -> Instance:
+    """Weights of zero and from 1e-6 to 1e6."""
+    one = base(rng)
+    m = len(one.y)
+    weight = np.where(rng.random(m) < 0.3, 0.0, 10.0 ** (rng.uniform(-6, 6, m) * rng.choice([0.2, 1.0])))
+    return replace(one, weight=weight)
+
+
+def bands(rng: np.random.Generator) -> Instance:
+    """eps from 1e-6 to 0.1."""
+    return replace(base(rng, depth=int(rng.choice([2, 2, 3]))), eps=float(10.0 ** rng.uniform(-6, -1)))
+
+
+def gaps(rng: np.random.Generator) -> Instance:
+    """Gap targets from 0 to 0.1, half of them below 1e-6."""
+    gap = 0.0 if rng.random() < 0.25 else 10.0 ** (rng.uniform(-16, -6) if rng.random() < 0.4 else rng.uniform(-6, -1))
+    return replace(base(rng), limits={"gap": float(gap)})
+
+
+def columns(rng: np.random.Generator) -> Instance:
+    """Columns of very different scale, 1e-6 to 1e6."""
+    one = base(rng, n=int(rng.choice([2, 3])))
+    return replace(one, X=one.X * 10.0 ** rng.uniform(-6, 6, one.X.shape[1]))
+
+
+def limits(rng: np.random.Generator) -> Instance:
+    """Stopped after a few nodes or a few milliseconds."""
+    cut = {"nodes": int(rng.integers(0, 6))} if rng.random() < 0.7 else {"time": float(10.0 ** rng.uniform(-4, -1.5))}
+    return replace(base(rng, depth=int(rng.choice([2, 2, 3]))), limits={"gap": 1e-6, **cut})
+
+
+def threads(rng: np.random.Generator) -> Instance:
+    """Two threads, one of the other kinds underneath."""
+    kind = GENERATORS[str(rng.choice(["plain", "units", "any_C", "near_duplicates", "gaps"]))]
+    one = kind(rng)
+    return replace(one, limits={**one.limits, "n_jobs": 2}, twin=None)
+
+
+def everything(rng: np.random.Generator) -> Instance:
+    """All of it at once."""
+    one = base(rng)
+    m, n = one.X.shape
+    X = one.X
+    if rng.random() < 0.3:
+        X = X[rng.integers(0, max(1, m // 2), m)] + 10.0 ** rng.uniform(-9, -3) * rng.standard_normal((m, n))
+    if rng.random() < 0.3:
+        X = X + 10.0 ** rng.uniform(0, 6)
+    X = X * 10.0 ** rng.uniform(-12, 12) * (10.0 ** rng.uniform(-3, 3, n) if rng.random() < 0.5 else 1.0)
+    by_level = 10.0 ** rng.uniform(-12, 10, one.depth)
+    weight = np.where(rng.random(m) < 0.2, 0.0, 10.0 ** rng.uniform(-2, 2, m)) if rng.random() < 0.5 else one.weight
+    cut = {"nodes": int(rng.integers(0, 20))} if rng.random() < 0.2 else {}
+    return replace(
+        one, X=X, weight=weight, C=[float(by_level[(t + 1).bit_length() - 1]) for t in range(len(one.C))],
+        eps=float(10.0 ** rng.uniform(-6, -1)), limits={"gap": float(10.0 ** rng.uniform(-8, -1)), **cut},
+    )  # fmt: skip
+
+
+def issue_unscaled(rng: np.random.Generator) -> Instance:
+    """Ten points (eight in the plane) with coordinates up to s = 1e-6 to 1e9, C of 1, 10 or 100, depth 2."""
+    n = int(rng.choice([1, 1, 2]))
+    one = base(rng, depth=2, n=n, m=10 if n == 1 else 8)
+    s = 10.0 ** rng.uniform(-6, 9)
+    return replace(
+        one, X=one.X * s, C=[float(rng.choice([1.0, 10.0, 100.0]))] * 3, budget=None, alpha=None,
+        twin=2.0 ** round(np.log2(s)),
+    )  # fmt: skip
+
+
+def issue_tiny(rng: np.random.Generator) -> Instance:
+    """Objectives of 1e-6 to 1e-14: a tiny C, features in [0, 1], bands narrow enough that it pays to route."""
+    one = base(rng)
+    by_level = 10.0 ** (rng.uniform(-14, -7, 1) if rng.random() < 0.5 else rng.uniform(-13, -6, one.depth))
+    C = [float(by_level[min((t + 1).bit_length(), len(by_level)) - 1]) for t in range(len(one.C))]
+    return replace(one, C=C, eps=float(10.0 ** rng.uniform(-6, -3)), alpha=_tiny(one.alpha))
+
+
+def issue_gap(rng: np.random.Generator) -> Instance:
+    """A gap of 1e-6, 1e-7, 1e-8 or 0, below what doubles can always tell."""
+    one = near_duplicates(rng) if rng.random() < 0.5 else base(rng)
+    return replace(one, limits={"gap": float(rng.choice([1e-6, 1e-7, 1e-8, 0.0]))})
+
+
+def _tiny(alpha: list[float] | None) -> list[float] | None:
+    return None if alpha is None else [a * 1e-12 for a in alpha]
+
+
+GENERATORS: dict[str, Callable[[np.random.Generator], Instance]] = {
+    f.__name__: f
+    for f in (
+        plain, units, units_with_C, offsets, any_C, near_duplicates, collinear, weights, bands, gaps, columns, limits,
+        threads, everything, issue_unscaled, issue_tiny, issue_gap,
+    )
+}  # fmt: skip
+
+
+def make(generator: str, number: int) -> Instance:
+    """Instance ``number`` of a generator, always the same one."""
+    return GENERATORS[generator](np.random.default_rng([zlib.crc32(generator.encode()), number]))
+
+
+def issue_example() -> Instance:
+    """Called optimal at 163.40 once, while a tree of 130.12 exists."""
+    x = [26229.59, 7678.12, 38226.73, 69959.71, 8587.46, 77748.95, 54333.87, 71181.61, 57105.38, 32336.03]
+    y = [0, 1, 1, 0, 0, 0, 1, 1, 0, 1]
+    return Instance(
+        X=np.array(x)[:, None], y=2.0 * np.array(y) - 1, weight=np.ones(10), depth=2, C=[10.0] * 3,
+        limits={"gap": 1e-4},
+    )  # fmt: skip

@@ -1,0 +1,152 @@
+"""Hold what the engine claims of an instance against what is known of it."""
+
+from __future__ import annotations
+
+import math
+import time
+from dataclasses import dataclass, field
+
+from margotree.engines import Limits, solve
+from margotree.problem import Problem
+from margotree.solution import Certificate, Proved, Solution, Stopped
+from oracle.instances import Instance
+from oracle.tree import Interval, TreeFacts, optimum, tree_facts
+
+#: What must never happen, and the words for it.
+FAULTS = {
+    "bound": "the bound lies above the optimum",
+    "optimal": "called optimal, but farther from the optimum than the gap allows",
+    "below": "the tree's value lies below the optimum, more than its rounding ties explain",
+    "band": "a sample lies deeper in the band of an upper node than rounding explains, or a budget is exceeded",
+    "value": "the objective is not what the tree is worth in exact arithmetic",
+    "unearned": "called optimal, but its own bound is farther away than the gap allows, or a limit cut it short",
+    "contradiction": "the bound lies above a tree: its own, or that of the same problem in other units",
+    "exception": "the engine raised",
+}
+
+#: Four units in the last place: nobody is blamed for the last bit of a printed number.
+ULPS = 4 * 2.0**-52
+#: A limit for every instance, so that a run ends; none needs a fraction of it.
+PATIENCE = 20.0
+
+
+@dataclass(kw_only=True)
+class Verdict:
+    """What was claimed, what is true, and the faults found, by the names in :data:`FAULTS`."""
+
+    lower: float = math.nan
+    upper: float = math.nan
+    objective: float = math.nan
+    bound: float = math.nan
+    proved: str = ""
+    stopped: str = ""
+    #: how far the bound lies above the optimum, relative to it
+    excess: float = 0.0
+    #: no limit was set and the gap is one that doubles can tell, yet optimality was not proved
+    open: bool = False
+    #: the oracle's own interval is too wide (over 1e-6) for much of a verdict
+    unsure: bool = False
+    faults: list[str] = field(default_factory=list)
+    note: str = ""
+    engine_seconds: float = 0.0
+    oracle_seconds: float = 0.0
+
+
+def problem_of(instance: Instance) -> Problem:
+    """The instance as the package states it."""
+    return Problem.make(
+        instance.X, instance.y, depth=instance.depth, C=instance.C, weight=instance.weight, eps=instance.eps,
+        budget=instance.budget, alpha=instance.alpha,
+    )  # fmt: skip
+
+
+def judge(instance: Instance) -> Verdict:
+    """Solve with the exact engine, then look for faults in what comes out."""
+    began = time.perf_counter()
+    try:
+        solution = _solved(instance)
+        twin = None if instance.twin is None else _solved(instance.in_units(instance.twin))
+    except Exception as error:
+        note = f"{type(error).__name__}: {error}".replace("\n", " ")[:200]
+        fault = "contradiction" if "contradict" in note else "exception"
+        return Verdict(faults=[fault], note=note, engine_seconds=time.perf_counter() - began)
+    took = time.perf_counter() - began
+    verdict = examine(instance, solution, twin)
+    verdict.engine_seconds, verdict.oracle_seconds = took, time.perf_counter() - began - took
+    return verdict
+
+
+def examine(instance: Instance, solution: Solution, twin: Solution | None = None) -> Verdict:
+    """The faults of an answer, and of that for the same problem in the units ``instance.twin`` beside it."""
+    certificate, known = solution.certificate, optimum(instance)
+    facts = tree_facts(instance, solution.splits.w.tolist(), solution.splits.b.tolist())
+    verdict = _filled(instance, certificate, known)
+    verdict.faults += _bound_faults(certificate, known, facts)
+    verdict.faults += _tree_faults(instance, certificate, known, facts)
+    if _unearned(certificate):
+        verdict.faults.append("unearned")
+    pair = twin is not None and _twins_contradict(instance, certificate, twin.certificate, facts)
+    if pair or certificate.bound > certificate.objective * (1 + ULPS):
+        verdict.faults.append("contradiction")
+    return verdict
+
+
+def _solved(instance: Instance) -> Solution:
+    limits = Limits(**{"time": PATIENCE, **instance.limits})
+    return solve(problem_of(instance), engine="bnb", limits=limits)
+
+
+def _filled(instance: Instance, certificate: Certificate, known: Interval) -> Verdict:
+    limited = bool({"time", "nodes"} & set(instance.limits))
+    verdict = Verdict(
+        lower=known.lower,
+        upper=known.upper,
+        objective=certificate.objective,
+        bound=certificate.bound,
+        proved=str(certificate.proved),
+        stopped=str(certificate.stopped),
+        open=not limited and certificate.gap_target >= 1e-6 and certificate.proved is not Proved.OPTIMAL,
+        unsure=known.width > 1e-6,
+    )
+    if certificate.bound > known.upper:
+        verdict.excess = (certificate.bound - known.upper) / known.upper if known.upper else math.inf
+    return verdict
+
+
+def _bound_faults(certificate: Certificate, known: Interval, facts: TreeFacts) -> list[str]:
+    faults = []
+    if certificate.bound > known.upper * (1 + ULPS):
+        faults.append("bound")
+    short = certificate.objective - facts.blur
+    if certificate.proved is Proved.OPTIMAL and short * (1 - certificate.gap_target) > known.upper * (1 + ULPS):
+        faults.append("optimal")
+    return faults
+
+
+def _tree_faults(instance: Instance, certificate: Certificate, known: Interval, facts: TreeFacts) -> list[str]:
+    faults = []
+    if abs(certificate.objective - facts.value) > facts.blur:
+        faults.append("value")
+    if facts.over_budget or any(facts.band[t] > facts.fair[t] for t in facts.band):
+        faults.append("band")
+    generous = certificate.objective + facts.blur
+    # A tie lets a tree be cheaper than any that keeps the band to the last bit; by how much is itself a problem.
+    if generous < known.lower and generous < optimum(instance, facts.band).lower:
+        faults.append("below")
+    return faults
+
+
+def _unearned(certificate: Certificate) -> bool:
+    """Whether the word "optimal" does not follow from the certificate's own numbers."""
+    if certificate.proved is not Proved.OPTIMAL:
+        return False
+    allowed = certificate.objective * (certificate.gap_target * (1 + 1e-9) + ULPS)
+    return certificate.objective - certificate.bound > allowed or certificate.stopped is not Stopped.SOLVED
+
+
+def _twins_contradict(instance: Instance, one: Certificate, two: Certificate, facts: TreeFacts) -> bool:
+    """Whether either bound lies above the other's tree, in the first one's units."""
+    assert instance.twin is not None
+    s2 = instance.twin**2
+    slack = 2 * facts.blur
+    return one.bound > two.objective / s2 + slack or two.bound / s2 > one.objective + slack

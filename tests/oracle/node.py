@@ -1,0 +1,335 @@
+"""One node's problem: an interval that contains its optimum, proved by a hyperplane and by multipliers.
+
+    min  1/2 |w|^2 + sum_i c_i max(0, 1 - y_i (w.x_i + b))   s.t.  s_k (w.x_k + b) >= r_k
+
+Clarabel gives both, in units in which the problem is of ordinary size; an active set step sharpens them.  The
+hyperplane is then made to obey its rows, the multipliers to obey theirs, and both are valued in exact integers.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cache
+
+import clarabel
+import numpy as np
+
+from oracle import dyadic
+
+#: Digits kept of hyperplanes and multipliers before they are valued exactly, in bits.
+BITS = 90
+#: An interval of this relative width is good enough to stop.
+NARROW = 1e-12
+#: What to take for the objective's size, and whether ``h`` is measured by the band; in this order until narrow.
+_ATTEMPTS = (
+    ("guess", False), ("upper", False), ("lower", False), ("band", True), ("upper", True), ("lower", True),
+    ("cost", False), ("mean", False), ("upper", False),
+)  # fmt: skip
+
+
+@dataclass(frozen=True, kw_only=True)
+class Rows:
+    """A node's problem in exact numbers, integers over a power of two: points over ``2**k``, costs over ``2**kc``,
+    the least ``side * h`` of every sample over ``2**kr``; ``side`` is +1 or -1, or empty where nothing is asked."""
+
+    points: tuple[tuple[int, ...], ...]
+    k: int
+    label: tuple[int, ...]
+    cost: tuple[int, ...]
+    kc: int
+    side: tuple[int, ...] = ()
+    least: tuple[int, ...] = ()
+    kr: int = 0
+
+
+@dataclass(frozen=True)
+class Guess:
+    """What a solver thinks: in the node's centred units."""
+
+    w: list[float]
+    b: float
+    lam: list[float]
+    mu: list[float]
+
+
+#: A hyperplane ``(w, b)`` in the user's units, exactly.
+Plane = tuple[list[Fraction], Fraction]
+
+
+def bounds(rows: Rows, enough: float = math.inf) -> tuple[float, float, Plane | None]:
+    """``(lower, upper, plane)`` around the optimum: the upper end is what the plane costs, ``inf`` if none was found.
+
+    A lower end of ``enough`` ends the work: nobody asks then how much dearer the node is.
+    """
+    if (constant := _one_class(rows)) is not None:
+        return 0.0, 0.0, ([Fraction(0)] * len(rows.points[0]), Fraction(constant))
+    node = _Node(rows)
+    lower, upper, plane = 0.0, math.inf, None
+    for attempt in range(len(_ATTEMPTS)):
+        for guess in node.guesses(*node.scale(attempt, lower, upper)):
+            lower = max(lower, dyadic.below(node.dual(guess)))
+            if lower >= enough:
+                return lower, upper, plane
+            found = node.primal(guess)
+            if found is not None and dyadic.above(found[0]) < upper:
+                upper, plane = dyadic.above(found[0]), found[1]
+            if upper - lower <= NARROW * upper < math.inf:
+                return lower, upper, plane
+    return lower, upper, plane
+
+
+def _one_class(rows: Rows) -> int | None:
+    """The constant ``h`` that costs nothing, if one does: one class that matters, and rows that its sign obeys."""
+    for y in (1, -1):
+        if all(c == 0 or label == y for c, label in zip(rows.cost, rows.label, strict=True)) and all(
+            s * y << rows.kr >= r for s, r in zip(rows.side, rows.least, strict=True)
+        ):
+            return y
+    return None
+
+
+class _Node:
+    """The problem centred and brought to ordinary size for the solver, and exact for what is claimed."""
+
+    def __init__(self, rows: Rows) -> None:
+        self.rows = rows
+        m, n = len(rows.points), len(rows.points[0])
+        self.middle = [sorted(p[j] for p in rows.points)[m // 2] for j in range(n)]
+        self.points = [[x - c for x, c in zip(p, self.middle, strict=True)] for p in rows.points]
+        largest = max((abs(x) for p in self.points for x in p), default=0)
+        #: the solver sees points times 2**(k - shift), at most 1 in size
+        self.shift = max(1, largest).bit_length()
+        self.X = np.array([[dyadic.ratio(x, self.shift) for x in p] for p in self.points]).reshape(m, n)
+        #: w of the solver is w of the user times 2**(shift - k); objective and costs go by the square of it
+        self.unit = self.shift - rows.k
+        self.cost = np.array([dyadic.ratio(c, rows.kc - 2 * self.unit) for c in rows.cost])
+        self.y = np.array(rows.label, dtype=float)
+        self.side = np.array(rows.side, dtype=float)
+        self.least = np.array([dyadic.ratio(r, rows.kr) for r in rows.least])
+        self.soft = np.flatnonzero(self.cost)
+
+    def scale(self, attempt: int, lower: float, upper: float) -> tuple[float, float]:
+        """The objective and the ``h`` to take for one at this attempt, by what is known of the problem so far.
+
+        Margins are of size 1, bands of size eps: where C is tiny, only the latter matter at an upper node.
+        """
+        kind, of_band = _ATTEMPTS[attempt]
+        band = float(np.max(self.least, initial=0.0)) or 1.0
+        largest = float(np.max(self.cost, initial=0.0)) or 1.0
+        known = [math.ldexp(v, 2 * self.unit) for v in (upper, lower) if 0 < v < math.inf] or [largest]
+        if kind == "guess":
+            routed = largest <= band * band
+            return (band * band, band) if routed else (min(largest, 4.0), 1.0)
+        size = {"upper": known[0], "lower": known[-1], "band": band * band, "cost": largest,
+                "mean": math.sqrt(largest * known[-1])}[kind]  # fmt: skip
+        return size, band if of_band else 1.0
+
+    def guesses(self, size: float, unit: float) -> list[Guess]:
+        """Hyperplanes and multipliers, solved with ``w`` in units of ``sqrt(size)`` and ``h`` in units of ``unit``."""
+        root, ms = math.sqrt(size), len(self.soft)
+        margin = np.hstack([root / unit * self.X[self.soft], np.ones((ms, 1))]) * self.y[self.soft, None]
+        routing = np.hstack([root / unit * self.X[: len(self.side)], np.ones((len(self.side), 1))]) * self.side[:, None]
+        V, right = np.vstack([margin, routing]), np.concatenate([np.full(ms, 1 / unit), self.least / unit])
+        price = np.minimum(self.cost[self.soft] * (unit / size), 1e9)
+        raw = self._solve(V, right, price)
+        if raw is None:
+            return []
+        w, b, z, s = raw
+        sharp = self._sharpened(V, right, price, z, s)
+        found = [] if sharp is None else [sharp]
+        found.append((w, b, np.concatenate([z[:ms], z[2 * ms :]])))
+        return [self._guess(root * w, unit * b, size / unit * v) for w, b, v in found]
+
+    # ---- the solver
+
+    def _solve(
+        self, V: np.ndarray, right: np.ndarray, price: np.ndarray
+    ) -> tuple[np.ndarray, float, np.ndarray, np.ndarray] | None:
+        """``(w, b)`` of Clarabel, its multipliers and slacks: margins, losses above 0, routing."""
+        n, ms, mh = self.X.shape[1], len(self.soft), len(self.side)
+        right = np.concatenate([right[:ms], np.zeros(ms), right[ms:]])
+        q = np.concatenate([np.zeros(n + 1), price])
+        P, A = _matrices(V, n, ms, mh)
+        try:
+            solver = clarabel.DefaultSolver(P, q, A, -right, [clarabel.NonnegativeConeT(len(right))], _settings())
+            found = solver.solve()
+        except BaseException as error:
+            if type(error).__name__ != "PanicException":
+                raise
+            return None  # its Rust code gave up on these numbers; another size may do
+        x, z, s = np.array(found.x), np.array(found.z), np.array(found.s)
+        if not (np.all(np.isfinite(x)) and np.all(np.isfinite(z)) and len(z) == len(right)):
+            return None
+        return x[:n], float(x[n]), z, s
+
+    def _guess(self, w: np.ndarray, b: float, multipliers: np.ndarray) -> Guess:
+        every, ms = np.zeros(len(self.y)), len(self.soft)
+        every[self.soft] = multipliers[:ms]
+        return Guess(w=w.tolist(), b=float(b), lam=every.tolist(), mu=multipliers[ms:].tolist())
+
+    def _sharpened(
+        self, V: np.ndarray, right: np.ndarray, price: np.ndarray, z: np.ndarray, s: np.ndarray
+    ) -> tuple[np.ndarray, float, np.ndarray] | None:
+        """The equations of the active rows solved directly: all digits where the active set is the right one."""
+        ms, n = len(self.soft), self.X.shape[1]
+        active = z > s
+        at_cost = active[:ms] & ~active[ms : 2 * ms]
+        tight = np.concatenate([active[:ms] & active[ms : 2 * ms], active[2 * ms :]])
+        T = V[tight]
+        K = np.zeros((n + 1 + len(T), n + 1 + len(T)))
+        K[:n, :n] = np.eye(n)
+        K[: n + 1, n + 1 :], K[n + 1 :, : n + 1] = -T.T, T
+        rhs = np.concatenate([V[:ms][at_cost].T @ price[at_cost], right[tight]])
+        try:
+            inverse = np.linalg.pinv(K, rcond=1e-15)
+        except np.linalg.LinAlgError:
+            return None
+        out = np.array(inverse @ rhs, dtype=np.longdouble)
+        for _ in range(2):
+            out = out + inverse @ (rhs - K.astype(np.longdouble) @ out).astype(float)
+        out = out.astype(float)
+        if not np.all(np.isfinite(out)):
+            return None
+        multiplier = np.zeros(len(V))
+        multiplier[tight] = out[n + 1 :]
+        multiplier[:ms][at_cost] = price[at_cost]
+        return out[:n], float(out[n]), multiplier
+
+    # ---- what is claimed
+
+    def dual(self, guess: Guess) -> Fraction:
+        """The dual value of the multipliers, once they lie in their boxes and balance to the last bit."""
+        rows, k = self.rows, BITS - dyadic.magnitude([*guess.lam, *guess.mu])
+        top = [_shifted(c, 2 * self.unit + k - rows.kc) for c in rows.cost]
+        lam = [min(max(0, dyadic.rounded(v, k)), t) for v, t in zip(guess.lam, top, strict=True)]
+        # "at the cost" must mean all of it, whatever a float made of it
+        lam = [t if t - v <= t >> 44 else v for v, t in zip(lam, top, strict=True)]
+        mu = [max(0, dyadic.rounded(v, k)) for v in guess.mu]
+        signs = [*rows.label, *rows.side]
+        values, tops = [*lam, *mu], [*top, *([None] * len(mu))]
+        if not _balance(values, tops, signs):
+            return Fraction(0)
+        lam, mu = values[: len(lam)], values[len(lam) :]
+        both = [*self.points, *self.points]
+        w = [
+            sum(s * v * p[j] for s, v, p in zip(signs, values, both, strict=False) if v)
+            for j in range(len(self.points[0]))
+        ]
+        # in the solver's units: multipliers are integers over 2**k, points over 2**shift
+        linear = (sum(lam) << rows.kr) + sum(r * v for r, v in zip(rows.least, mu, strict=True))
+        value = _sum((linear, k + rows.kr), (-sum(v * v for v in w), 2 * (k + self.shift) + 1))
+        return dyadic.real(value[0], value[1] + 2 * self.unit)
+
+    def primal(self, guess: Guess) -> tuple[Fraction, Plane] | None:
+        """The hyperplane once it obeys its rows, with its best offset, and its value; None if its direction cannot."""
+        rows, kw = self.rows, BITS - dyadic.magnitude(guess.w)
+        w = [dyadic.rounded(v, kw) for v in guess.w]
+        h = [sum(a * x for a, x in zip(w, p, strict=True)) for p in self.points]
+        right = [i for i, s in enumerate(rows.side) if s > 0]
+        left = [i for i, s in enumerate(rows.side) if s < 0]
+        if right and left:
+            room = min(h[i] for i in right) - max(h[i] for i in left)
+            need = max(rows.least[i] for i in right) + max(rows.least[i] for i in left)
+            room, need, _ = _aligned((room, kw + self.shift), (need, rows.kr))
+            if need > max(room, 0):
+                if room <= 0:
+                    return None
+                stretch = -((-need << BITS) // room)
+                w, h, kw = [stretch * v for v in w], [stretch * v for v in h], kw + BITS
+        k = max(kw + self.shift, rows.kr, 0)
+        h = [v << k - kw - self.shift for v in h]
+        least = [r << k - rows.kr for r in rows.least]
+        low = max((least[i] - h[i] for i in right), default=None)
+        high = min((-least[i] - h[i] for i in left), default=None)
+        loss, b = self._least_loss(h, k, low, high, dyadic.rounded(guess.b, k))
+        value = _sum((sum(v * v for v in w), 2 * kw + 1 + 2 * self.unit), (loss, k + rows.kc))
+        plane = [dyadic.real(v, kw + self.unit) for v in w]
+        shift = sum((a * dyadic.real(c, rows.k) for a, c in zip(plane, self.middle, strict=True)), Fraction(0))
+        return dyadic.real(*value), (plane, dyadic.real(b, k) - shift)
+
+    def _least_loss(self, h: list[int], k: int, low: int | None, high: int | None, b: int) -> tuple[int, int]:
+        """The hinge losses (over ``2**(k + kc)``) at the best offset, and that: a kink or an end."""
+        matter = [(self.rows.cost[i], self.rows.label[i], h[i]) for i in range(len(h)) if self.rows.cost[i]]
+        offsets = {b, *((y << k) - v for _, y, v in matter)}
+        if low is not None:
+            offsets = {max(v, low) for v in offsets}
+        if high is not None:
+            offsets = {min(v, high) for v in offsets}
+        one = 1 << k
+        return min((sum(c * max(0, one - y * (v + b)) for c, y, v in matter), b) for b in offsets)
+
+
+def _balance(values: list[int], tops: list[int | None], signs: list[int]) -> bool:
+    """Make ``sum sign * value`` vanish within the boxes, moving first what lies farthest from its ends."""
+    rest = sum(s * v for s, v in zip(signs, values, strict=True))
+
+    def room(i: int) -> int:
+        top = tops[i]
+        return values[i] if top is None else min(values[i], top - values[i])
+
+    if rest == 0:
+        return True
+    for i in sorted(range(len(values)), key=room, reverse=True):
+        wanted = values[i] - signs[i] * rest
+        top = tops[i]
+        moved = max(0, wanted) if top is None else min(max(0, wanted), top)
+        rest += signs[i] * (moved - values[i])
+        values[i] = moved
+        if rest == 0:
+            return True
+    return False
+
+
+def _shifted(value: int, k: int) -> int:
+    """``value * 2**k``, rounded down."""
+    return value << k if k >= 0 else value >> -k
+
+
+def _aligned(one: tuple[int, int], two: tuple[int, int]) -> tuple[int, int, int]:
+    """Two numbers, each an integer over a power of two, over a common one."""
+    k = max(one[1], two[1])
+    return one[0] << k - one[1], two[0] << k - two[1], k
+
+
+def _sum(one: tuple[int, int], two: tuple[int, int]) -> tuple[int, int]:
+    first, second, k = _aligned(one, two)
+    return first + second, k
+
+
+class Columns:
+    """A sparse matrix by columns with just what Clarabel reads of SciPy's, whose checks take longer than a solve."""
+
+    has_sorted_indices = has_canonical_format = True
+
+    def __init__(self, data: np.ndarray, indices: np.ndarray, indptr: np.ndarray, shape: tuple[int, int]) -> None:
+        self.data, self.indices, self.indptr, self.shape, self.nnz = data, indices, indptr, shape, len(data)
+
+
+def _matrices(V: np.ndarray, n: int, ms: int, mh: int) -> tuple[Columns, Columns]:
+    """Objective and rows in the variables ``(w, b, xi)``: margins, ``xi >= 0``, routing; ``V`` is dense in (w, b)."""
+    P, indices, ends = _pattern(n, ms, mh)
+    data = np.full(len(indices), -1.0)
+    data[: V.size] = -V.T.ravel()
+    return P, Columns(data, indices, ends, (2 * ms + mh, n + 1 + ms))
+
+
+@cache
+def _pattern(n: int, ms: int, mh: int) -> tuple[Columns, np.ndarray, np.ndarray]:
+    rows_of_V = np.concatenate([np.arange(ms), 2 * ms + np.arange(mh)])
+    pairs = np.stack([np.arange(ms), ms + np.arange(ms)], axis=1).ravel()
+    indices = np.concatenate([np.tile(rows_of_V, n + 1), pairs])
+    ends = np.concatenate([(ms + mh) * np.arange(n + 2), (ms + mh) * (n + 1) + 2 * np.arange(1, ms + 1)])
+    size = n + 1 + ms
+    return Columns(np.ones(n), np.arange(n), np.minimum(np.arange(size + 1), n), (size, size)), indices, ends
+
+
+@cache
+def _settings() -> clarabel.DefaultSettings:
+    settings = clarabel.DefaultSettings()
+    settings.verbose = False
+    settings.tol_gap_abs = settings.tol_gap_rel = settings.tol_feas = 1e-13
+    settings.max_iter = 100
+    settings.max_threads = 1
+    return settings

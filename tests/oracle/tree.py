@@ -1,0 +1,234 @@
+"""The optimum of a whole tree, over all routings and supports; and what a given tree is exactly worth."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cache
+from itertools import combinations
+
+from oracle import dyadic
+from oracle.instances import Instance
+from oracle.node import Plane, Rows, bounds
+from oracle.routings import right_sets
+
+Number = float | Fraction
+
+
+@dataclass(frozen=True)
+class Interval:
+    """Two numbers with the optimum between them."""
+
+    lower: float
+    upper: float
+
+    @property
+    def width(self) -> float:
+        """Relative to the upper end; 0 if both vanish."""
+        return (self.upper - self.lower) / self.upper if self.upper else 0.0
+
+
+def optimum(instance: Instance, relaxed: dict[int, float] | None = None) -> Interval:
+    """An interval around the least objective; ``relaxed[t]`` narrows node ``t``'s band by so much at either end."""
+    return Interval(*_Oracle(instance, relaxed or {}).best(0, (1 << len(instance.y)) - 1))
+
+
+def best_tree(instance: Instance) -> list[Plane]:
+    """The hyperplanes, in exact numbers, that cost what :func:`optimum` gives as its upper end."""
+    oracle = _Oracle(instance, {})
+    everyone = (1 << len(instance.y)) - 1
+    oracle.best(0, everyone)
+    planes: list[Plane] = []
+    reach = {0: everyone}
+    for t in range(2**instance.depth - 1):
+        right, plane = oracle.chosen(t, reach[t])
+        planes.append(plane)
+        reach |= {2 * t + 1: reach[t] & ~right, 2 * t + 2: right}
+    return planes
+
+
+class _Oracle:
+    """``best(t, S)``: the least cost of the subtree at ``t`` if exactly the samples of mask ``S`` reach it."""
+
+    def __init__(self, instance: Instance, relaxed: dict[int, float]) -> None:
+        self.instance, self.relaxed = instance, relaxed
+        self.k = dyadic.exponent(instance.X.ravel())
+        m, n = instance.X.shape
+        flat = dyadic.integers(instance.X.ravel(), self.k)
+        self.points = tuple(tuple(flat[i * n : (i + 1) * n]) for i in range(m))
+        self.label = [int(v) for v in instance.y]
+        self.weight = [float(v) for v in instance.weight]
+        self.upper_nodes = 2 ** (instance.depth - 1) - 1
+        self.choice: dict[tuple[int, int], tuple[int, Plane]] = {}
+        self.best = cache(self._best)
+        self.node = cache(self._node)
+        self.rights = cache(self._rights)
+        self.solved = cache(self._solved)
+
+    def terms(self, t: int) -> tuple[float, int | None, float | None]:
+        budget = None if self.instance.budget is None else self.instance.budget[t]
+        alpha = None if self.instance.alpha is None else self.instance.alpha[t]
+        return self.instance.C[t], budget, alpha
+
+    def _best(self, t: int, S: int) -> tuple[float, float]:
+        if len({self.label[i] for i in _members(S) if self.weight[i]}) < 2:
+            return 0.0, 0.0  # a constant of the one class that matters costs nothing, here and below
+        if t >= self.upper_nodes:
+            lower, upper, plane = self.node(self.terms(t), S, None)
+            if plane is not None:
+                self.choice[t, S] = (0, plane)
+            return lower, upper
+        below = {
+            right: _add(self.best(2 * t + 1, S & ~right), self.best(2 * t + 2, right))
+            for right in self.all_rights(t, S)
+        }
+        unrouted = self.node(self.terms(t), S, None)[0]
+        lower, upper = math.inf, math.inf
+        for right in sorted(below, key=lambda r: below[r][0]):
+            if _add(below[right], (unrouted, math.inf))[0] >= upper:  # rows only make a node dearer
+                break
+            enough = math.nextafter(upper - below[right][0], math.inf)
+            low, high, plane = self.node(self.terms(t), S, right, self.relaxed.get(t, 0.0), enough)
+            here = _add(below[right], (low, high))
+            if here[1] < upper and plane is not None:
+                self.choice[t, S] = (right, plane)
+            lower, upper = min(lower, here[0]), min(upper, here[1])
+        return lower, upper
+
+    def chosen(self, t: int, S: int) -> tuple[int, Plane]:
+        """Who goes right at ``t`` in the best tree found, and its hyperplane: a constant where one class is left."""
+        if (t, S) in self.choice:
+            return self.choice[t, S]
+        y = next((self.label[i] for i in _members(S) if self.weight[i]), 1)
+        return (S if y > 0 else 0), ([Fraction(0)] * self.instance.X.shape[1], Fraction(y))
+
+    def all_rights(self, t: int, S: int) -> set[int]:
+        found: set[int] = set()
+        for support in self.supports(self.terms(t)):
+            found |= self.rights(support, S)
+        return found
+
+    def _rights(self, support: tuple[int, ...], S: int) -> frozenset[int]:
+        """A hyperplane that splits some of the samples splits all of them, so these are all splits cut down to S."""
+        return frozenset(r & S for r in right_sets(tuple(tuple(p[j] for j in support) for p in self.points)))
+
+    def supports(self, terms: tuple[float, int | None, float | None]) -> list[tuple[int, ...]]:
+        n, (_, budget, alpha) = self.instance.X.shape[1], terms
+        if budget is None:
+            return [tuple(range(n))]
+        return [
+            s
+            for size in range(budget, n + 1 if alpha is not None else budget + 1)
+            for s in combinations(range(n), size)
+        ]
+
+    def _node(
+        self,
+        terms: tuple[float, int | None, float | None],
+        S: int,
+        right: int | None,
+        relaxed: float = 0.0,
+        enough: float = math.inf,
+    ) -> tuple[float, float, Plane | None]:
+        """The least over the supports, prices included; not narrowed any more once it is above ``enough``."""
+        C, budget, alpha = terms
+        lower, upper, best = math.inf, math.inf, None
+        for support in self.supports(terms):
+            if right is not None and right not in self.rights(support, S):
+                continue
+            price = 0.0 if alpha is None or budget is None else alpha * (len(support) - budget)
+            if price >= upper:
+                continue
+            node_low, node_high, plane = self.solved(C, support, S, right, relaxed, enough)
+            low, high = _add((price, price), (node_low, node_high))
+            if high < upper and plane is not None:
+                w = [Fraction(0)] * self.instance.X.shape[1]
+                for j, v in zip(support, plane[0], strict=True):
+                    w[j] = v
+                best = (w, plane[1])
+            lower, upper = min(lower, low), min(upper, high)
+        return lower, upper, best
+
+    def _solved(
+        self, C: float, support: tuple[int, ...], S: int, right: int | None, relaxed: float, enough: float
+    ) -> tuple[float, float, Plane | None]:
+        members = _members(S)
+        side = [] if right is None else [1 if right >> i & 1 else -1 for i in members]
+        weight = [self.weight[i] for i in members]
+        k_C, k_weight = dyadic.exponent([C]), dyadic.exponent(weight)
+        (whole_C,) = dyadic.integers([C], k_C)
+        kr = dyadic.exponent([self.instance.eps, relaxed])
+        eps, slack = dyadic.integers([self.instance.eps, relaxed], kr)
+        return bounds(
+            Rows(
+                points=tuple(tuple(self.points[i][j] for j in support) for i in members),
+                k=self.k,
+                label=tuple(self.label[i] for i in members),
+                cost=tuple(whole_C * v for v in dyadic.integers(weight, k_weight)),
+                kc=k_C + k_weight,
+                side=tuple(side),
+                least=tuple(-slack if s > 0 else eps - slack for s in side),
+                kr=kr,
+            ),
+            enough,
+        )
+
+
+@dataclass(frozen=True)
+class TreeFacts:
+    """A tree in exact arithmetic: its value, how deep samples lie in each upper node's band, and how well floats can
+    tell: ``fair`` is the depth that a rounding tie excuses, ``blur`` the rounding of its value."""
+
+    value: float
+    band: dict[int, float]
+    fair: dict[int, float]
+    blur: float
+    over_budget: bool
+
+
+def tree_facts(instance: Instance, w: Sequence[Sequence[Number]], b: Sequence[Number]) -> TreeFacts:
+    """What the hyperplanes are worth; a sample in a band goes to the side it is nearer to."""
+    m, n = instance.X.shape
+    at, total, blur = [0] * m, Fraction(0), 0.0
+    band, fair = {}, {}
+    over = False
+    for t in range(2**instance.depth - 1):
+        W, B = [Fraction(v) for v in w[t]], Fraction(b[t])
+        used = sum(1 for v in W if v)
+        total += sum((v * v for v in W), Fraction(0)) / 2
+        if instance.budget is not None:
+            excess = max(0, used - instance.budget[t])
+            over |= instance.alpha is None and excess > 0
+            total += 0 if instance.alpha is None else Fraction(instance.alpha[t]) * excess
+        worst, reach = Fraction(0), 0.0
+        for i in (i for i in range(m) if at[i] == t):
+            h = sum((a * Fraction(float(x)) for a, x in zip(W, instance.X[i], strict=True)), B)
+            size = 1.0 + abs(float(B)) + sum(abs(float(a) * float(x)) for a, x in zip(W, instance.X[i], strict=True))
+            price = Fraction(instance.C[t]) * Fraction(float(instance.weight[i]))
+            total += price * max(Fraction(0), 1 - int(instance.y[i]) * h)
+            blur += float(price) * size * (n + 4) * 2.0**-52
+            reach = max(reach, size)
+            if t < 2 ** (instance.depth - 1) - 1:
+                goes_right = h >= -Fraction(instance.eps) / 2
+                worst = max(worst, -h if goes_right else h + Fraction(instance.eps))
+                at[i] = 2 * t + 2 if goes_right else 2 * t + 1
+        if t < 2 ** (instance.depth - 1) - 1:
+            band[t], fair[t] = dyadic.above(max(worst, Fraction(0))), 1e-9 * reach
+    value = float(total)
+    return TreeFacts(value=value, band=band, fair=fair, blur=blur + 64 * 2.0**-52 * value, over_budget=over)
+
+
+def _members(S: int) -> list[int]:
+    return [i for i in range(S.bit_length()) if S >> i & 1]
+
+
+def _add(one: tuple[float, float], two: tuple[float, float]) -> tuple[float, float]:
+    """The sum of two intervals, rounded outward."""
+    low, high = one[0] + two[0], one[1] + two[1]
+    if one[0] and two[0]:
+        low = math.nextafter(low, 0.0)
+    if one[1] and two[1]:
+        high = math.nextafter(high, math.inf)
+    return low, high

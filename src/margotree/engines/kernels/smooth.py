@@ -16,13 +16,10 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from margotree.engines.kernels.certain import ROUNDOFF
+from margotree.engines.kernels.certain import MORE, ROUNDOFF
 from margotree.engines.kernels.jit import bare
 
 F8 = NDArray[np.float64]
-
-#: Operations on a value outside its sums: samples centred, costs multiplied, equal samples merged, values added up.
-_MORE = 20_000
 
 
 class Small(NamedTuple):
@@ -219,7 +216,7 @@ def dual_value(small: Small, cols: NDArray[np.int64], lam: F8, delta: float, har
     for r in range(d):
         taken += worth(w[r], lam[r])
         square += w[r] * w[r]
-    gamma = ROUNDOFF * (k + d + _MORE)
+    gamma = ROUNDOFF * (k + d + MORE)
     off = gamma * size
     unbalanced = abs(unbalanced) + gamma * offsets
     lost = gamma * (total + square) + 2.0 * off * (np.sqrt(square) + off)

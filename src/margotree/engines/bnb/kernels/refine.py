@@ -11,6 +11,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from margotree.engines.kernels.certain import ROUNDOFF
 from margotree.engines.kernels.jit import bare, inner, kernel
 from margotree.engines.kernels.newton import small_svm
 from margotree.engines.kernels.smooth import Small
@@ -183,5 +184,6 @@ def merged(samples: Samples, small: Small, members: I8, cols: I8, cells: int) ->
     for r in range(cols.size):
         for q in range(k):
             X[cols[r], q] = small.X[cols[r], first[q]]
-    y, cost, side = y[:k].copy(), cost[:k].copy(), side[:k].copy()
+    # A hair less, so that rounding of the sums never makes more of a cost.
+    y, cost, side = y[:k].copy(), cost[:k] * (1.0 - ROUNDOFF * members.size), side[:k].copy()
     return Small(X, y, cost, side, np.empty(k), np.empty(k), np.empty(k), np.empty(k), samples.reach)

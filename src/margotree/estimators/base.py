@@ -18,7 +18,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from margotree.engines import Limits, solve
 from margotree.engines.watch import Listener
 from margotree.estimators.parameters import CONSTRAINTS, Rule, check_parameters, threads
-from margotree.estimators.samples import FloatArray, Samples, distinct, read_samples
+from margotree.estimators.samples import FloatArray, Samples, distinct, explained, read_samples
 from margotree.estimators.start import read_start
 from margotree.problem import Finding, Problem, Splits, TrainingProblem
 from margotree.progress import Progress
@@ -53,7 +53,8 @@ class TreeClassifier(ClassifierMixin, BaseEstimator, ABC):
         """
         owner = type(self).__name__
         check_parameters(owner, self.get_params(deep=False), self._rules)
-        X, y = validate_data(self, X, y, dtype=np.float64)
+        with explained(X):
+            X, y = validate_data(self, X, y, dtype=np.float64)
         samples = read_samples(
             owner, X, y, sample_weight, getattr(self, "class_weight", None), multi_class=self._multi_class
         )
@@ -173,7 +174,8 @@ class TreeClassifier(ClassifierMixin, BaseEstimator, ABC):
         return self.tree_
 
     def _checked(self, X: Any) -> FloatArray:
-        checked: FloatArray = validate_data(self, X, reset=False, dtype=np.float64)
+        with explained(X):
+            checked: FloatArray = validate_data(self, X, reset=False, dtype=np.float64)
         return checked
 
     def __sklearn_tags__(self) -> Any:

@@ -35,8 +35,9 @@ _PARAMETERS = {"min_leaf": "min_samples_leaf"}
 
 
 def add(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("data", help="CSV (- for standard input) or Parquet file")
+    parser.add_argument("data", help="CSV (- for standard input), Excel or Parquet file")
     parser.add_argument("--out", metavar="FILE", help="where to save the tree (the data file's name with .tree.json)")
+    keep.add_force(parser)
     group = parser.add_argument_group("the choice")
     group.add_argument("--grid", metavar="NAME=V,V,...", action="append", default=[],
                        help="values to try, such as C=0.1,1,10 or C=1:10,10:10 (one a level); repeatable")  # fmt: skip
@@ -55,10 +56,11 @@ def add(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     out = args.out or default_out(args.data)
-    keep.must_be_writable(out)
+    keep.may_write(out, inputs=(args.data, args.resume), force=args.force)
+    if args.resume and keep.same_file(args.resume, args.data):
+        raise CommandError(f"{args.data} is the table; name another file with --resume", exits.DATA)
     console.say(f"reading {args.data}", quiet=args.quiet)
-    encoding, samples, notes = read_training(args)
-    console.notes(notes, quiet=args.quiet)
+    encoding, samples, _ = read_training(args)
     search = _search(args, samples)
     search.fit(samples.X, samples.y, sample_weight=samples.weight)
     best = search.best_estimator_

@@ -26,7 +26,7 @@ ENDINGS = {"text": "txt", "csv": "csv", "latex": "tex", "markdown": "md"}
 def small_paper(folder: str | PathLike[str] = "results/reduced", *, n_jobs: int = 2, progress: int = 1) -> Ran:
     """Run everything, resuming what is there, and leave ``tables`` and ``figures`` in the folder.
 
-    Sets whose data are not here are left out; the 2-D sets and scikit-learn's own table are always here.
+    Sets whose data are not here are left out; the two partition sets and scikit-learn's own table always are.
     """
     home = Path(folder)
     file = home / "paper.sqlite"

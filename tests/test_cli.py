@@ -197,7 +197,7 @@ def test_what_goes_wrong_is_said_and_has_its_exit_code(run, args, code, words):
 def test_three_classes_are_told_apart_or_one_from_the_rest(run, folder):
     rows = [f"{i},{i % 7},{('red', 'green', 'blue')[i // 10]}" for i in range(30)]
     (folder / "three.csv").write_text("a,b,colour\n" + "\n".join(rows))
-    fit = ("fit", "three.csv", "--target", "colour", "--out", "three.json", "--time-limit", "5")
+    fit = ("fit", "three.csv", "--target", "colour", "--out", "three.json", "--time-limit", "5", "--force")
     code, _, err = run(*fit)
     assert code == exits.DATA and "3 classes" in err and "--positive" in err
     assert run(*fit, "--positive", "green")[0] == exits.OK
@@ -233,7 +233,7 @@ def test_a_full_disk_keeps_the_old_file_and_the_new_tree(folder, run, monkeypatc
 
     monkeypatch.setattr(file, "write", full)
     monkeypatch.setattr("tempfile.gettempdir", lambda: str(tmp_path))
-    code, _, err = run("fit", "people.csv", "--target", "State", "--model", "local", "--out", "tree.json")
+    code, _, err = run("fit", "people.csv", "--target", "State", "--model", "local", "--out", "tree.json", "--force")
     assert code == exits.OK and "No space left" in err and (folder / "tree.json").read_bytes() == before
     assert margotree.load(next(tmp_path.iterdir())).depth == 2
 
@@ -324,12 +324,12 @@ def test_pictures_and_pages_are_written_whole(run, folder):
         code, out, _ = run("plot", "p.json", "--kind", kind, *more, "--out", f"{kind}.svg")
         assert code == exits.OK and out == f"drawn as {kind}.svg\n" and "</svg>" in (folder / f"{kind}.svg").read_text()
     assert run("plot", "p.jsonl", "--kind", "progress")[0] == exits.OK
-    assert (folder / "p.png").read_bytes().startswith(b"\x89PNG")
+    assert (folder / "p.progress.png").read_bytes().startswith(b"\x89PNG")
     assert run("page", "p.json", "--data", "people.csv")[0] == exits.OK
     assert "</html>" in (folder / "p.html").read_text(encoding="utf-8")
     code, _, err = run("plot", "p.json", "--kind", "node")
     assert code == exits.USAGE and "--data" in err
-    code, _, err = run("plot", "p.json", "--kind", "progress")
+    code, _, err = run("plot", "p.json", "--kind", "progress", "--out", "q.png")
     assert code == exits.DATA and "--log" in err
 
 

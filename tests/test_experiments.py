@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import json
 import os
 from dataclasses import FrozenInstanceError
 from importlib import import_module
@@ -12,6 +13,7 @@ import numpy as np
 import pytest
 
 from margotree import experiments
+from margotree.cli import main as cli
 from margotree.data import DataError, paper_table
 from margotree.experiments import search
 from margotree.experiments.__main__ import main
@@ -19,7 +21,7 @@ from margotree.experiments.backends import running_on
 from margotree.experiments.case import Case, pairs, row_identity
 from margotree.experiments.evaluate import accuracies, evaluate
 from margotree.experiments.samples import TEN, samples
-from margotree.experiments.specs import SPECS, SearchSpec, Spec, find
+from margotree.experiments.specs import SPECS, SearchSpec, Spec, asked_sets, find
 from margotree.experiments.tables import best_rows
 from margotree.experiments.train import train
 from margotree.solution import VerificationError
@@ -145,30 +147,97 @@ def test_back_ends_say_what_they_need(tmp_path):
         pass
 
 
-def test_without_data_and_network_one_line_says_so(tmp_path, monkeypatch, capsys):
+@pytest.fixture
+def offline(tmp_path, monkeypatch):
+    """No data, no network: what is made here and what scikit-learn ships is all there is."""
     monkeypatch.delenv("MARGOTREE_DATA", raising=False)
     monkeypatch.setenv("MARGOTREE_CACHE", str(tmp_path / "cache"))
     monkeypatch.setattr("margotree.data.download.fetch", lambda entry: (None, ["UCI 151: no network"]))
     samples.cache_clear()
+    yield
+    samples.cache_clear()
+
+
+@pytest.mark.usefixtures("offline")
+def test_without_data_and_network_one_line_says_so(tmp_path, capsys):
     file = str(tmp_path / "rows.sqlite")
-    try:
-        for command in (
-            ["run", "test_accuracy", "--data", "Sonar", "--out", file],
-            ["run", "hyperparameters", "--data", "Sonar", "--out", file, "--resume"],
-            ["table", "datasets", "--data", "Sonar"],
-            ["paper", "--into", str(tmp_path / "small")],
-        ):
-            assert main(command) == 2
-            said = capsys.readouterr().err.splitlines()
-            assert len(said) == 1 and "is not here: put" in said[0] and "MARGOTREE_DATA" in said[0], said
-        with pytest.raises(DataError):
-            experiments.run(["test_accuracy"], out=tmp_path / "b.sqlite", data=["Sonar"], progress=0)
-    finally:
-        samples.cache_clear()
-    assert main(["table", "test_accuracy", "--from", str(tmp_path / "none.sqlite")]) == 2
-    assert "run the experiment first" in capsys.readouterr().err
+    run(file)
+    for command in (
+        ["run", "test_accuracy", "--data", "Sonar", "--out", file, "--resume"],
+        ["run", "hyperparameters", "--data", "Sonar", "--out", file, "--resume"],
+        ["table", "datasets", "--data", "Sonar", "--from", file],
+    ):
+        assert main(command) == 2
+        said = capsys.readouterr().err.splitlines()
+        assert len(said) == 1 and "is not here: put" in said[0] and "MARGOTREE_DATA" in said[0], said
+    with pytest.raises(DataError):
+        experiments.run(["test_accuracy"], out=tmp_path / "b.sqlite", data=["Sonar"], progress=0)
     assert main(["run", "beauty", "--out", file]) == 2
     assert "unknown experiment 'beauty'" in capsys.readouterr().err
+
+
+@pytest.mark.usefixtures("offline")
+def test_a_run_goes_on_with_the_sets_that_are_here(tmp_path, capsys):
+    file = str(tmp_path / "rows.sqlite")
+    ran = experiments.run(["synthetic"], out=file, only=["local_svm"], progress=0)
+    assert ran.made == 2 and list(ran.absent) == ["fourclass"] and "1 sets left out" in str(ran)
+    assert main(["run", "synthetic", "--only", "local_svm", "--out", file, "--resume", "--quiet"]) == 1
+    assert "left out: fourclass: fourclass is not here: put" in capsys.readouterr().err
+    code = cli(["experiment", "synthetic", "--only", "local_svm", "--out", file, "--resume", "--json", "--quiet"])
+    assert code == 1 and list(json.loads(capsys.readouterr().out)["absent"]) == ["fourclass"]
+    text = experiments.table("datasets", file)
+    assert "Breast Cancer D." in text and "Not here: Breast Cancer W." in text
+
+
+@pytest.mark.usefixtures("offline")
+def test_the_small_paper_goes_on_offline(tmp_path, monkeypatch, capsys):
+    paper = import_module("margotree.experiments.paper")
+    monkeypatch.setattr(paper, "names", lambda: ("datasets", "synthetic", "features_fs", "hyperparameters"))
+    monkeypatch.setattr(paper, "figure_names", lambda: ("planes",))
+    monkeypatch.setattr(paper, "FIT", 0.2)
+    asked = []
+    real = paper.run
+
+    def counted(names, **terms):
+        asked.append((names, terms["data"]))
+        return experiments.Ran() if names == ["hyperparameters"] else real(names, **terms)
+
+    monkeypatch.setattr(paper, "run", counted)
+    assert main(["paper", "--into", str(tmp_path / "small")]) == 0
+    shown = capsys.readouterr()
+    assert "left out: Parkinsons" in shown.err and "tables and figures are in" in shown.out
+    assert asked[1] == (["hyperparameters"], ["Breast Cancer D."])  # the first that is here
+    assert (tmp_path / "small" / "tables" / "synthetic.txt").exists()
+    assert (tmp_path / "small" / "figures" / "planes-4-partitions.png").exists()
+
+
+@pytest.mark.parametrize(
+    ("command", "words"),
+    [
+        (["experiment", "test_accuracy", "--set", "Nonsense"], "no data set 'Nonsense' in test_accuracy; there are"),
+        (["experiment", "all", "--set", "Sonnar"], "did you mean 'Sonar'?"),
+        (["experiment", "synthetic", "--set", "Sonar"], "no data set 'Sonar' in synthetic; there are: 4-partitions"),
+        (["experiment", "synthetic", "--only", "forest"], "no model 'forest' in synthetic; there are: local_svm"),
+        (["table", "rows.sqlite", "synthetic", "--set", "Nonsense"], "no data set 'Nonsense'"),
+        (["table", "missing.sqlite"], "there is no file of results missing.sqlite"),
+        (["table", "missing.sqlite", "datasets"], "there is no file of results missing.sqlite"),
+        (["table", "empty.sqlite"], "empty.sqlite holds no results"),
+        (["report", "empty.sqlite"], "empty.sqlite holds no results"),
+        (["table", "text.sqlite"], "text.sqlite is no file of results"),
+    ],
+)
+def test_names_and_files_that_do_not_exist_are_errors(tmp_path, monkeypatch, capsys, command, words):
+    monkeypatch.chdir(tmp_path)
+    run("rows.sqlite")
+    (tmp_path / "empty.sqlite").touch()
+    (tmp_path / "text.sqlite").write_text("no results, but long enough to be read as a database" * 30)
+    assert cli(command) in (2, 3)
+    assert words in capsys.readouterr().err
+    assert not (tmp_path / "results").exists() and (tmp_path / "empty.sqlite").stat().st_size == 0
+
+
+def test_sets_may_be_named_as_their_files_are():
+    assert asked_sets(["sonar", "cleveland", "4-PARTITIONS"]) == ["Sonar", "Heart Disease C.", "4-partitions"]
 
 
 # -- tables on made rows ----------------------------------------------------------------------------------------

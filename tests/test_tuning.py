@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pickle
 import threading
+import time
 
 import numpy as np
 import pytest
@@ -174,6 +175,24 @@ def test_every_fit_gets_its_share(data, tmp_path):
         limits = [row["time_limit"] for row in rows]
     assert 0.05 <= limits[0] <= 0.5  # a twelfth of six seconds, for the first
     assert max(limits) <= 6.0
+
+
+def test_the_last_fit_gets_what_is_left(data):
+    """Whatever the fits on the folds did not need; the limit is that of the whole search."""
+    began = time.monotonic()
+    search = make(time_limit=30.0).fit(*data)
+    took = time.monotonic() - began
+    assert took < 30 and 30 - took <= search.best_estimator_.time_limit < 30
+    assert make().fit(*data).best_estimator_.time_limit == 20  # no limit for the search: the fit's own
+
+
+def test_the_last_fit_has_its_share_too(data):
+    """Fits that never finish leave it as much as each of them had."""
+    hard = MargotClassifier(depth=4, time_limit=50, gap=0.0)
+    y = np.random.default_rng(0).integers(0, 2, 60)
+    began = time.monotonic()
+    search = TreeSearchCV(hard, {"C": [10.0, 30.0]}, cv=2, time_limit=3.0).fit(data[0], y)
+    assert search.best_estimator_.time_limit > 0.3 and time.monotonic() - began < 6.0
 
 
 def test_a_fit_that_fails_is_named(data):

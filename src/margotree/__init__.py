@@ -20,6 +20,7 @@ _HOMES = {
     "Tree": "margotree.tree",
     "TreeFileError": "margotree.tree",
     "load": "margotree.tree",
+    "missing_pipeline": "margotree.estimators",
 }
 
 __all__ = ["__version__", *sorted(_HOMES)]

@@ -1,4 +1,4 @@
-"""Writing results so that nothing is lost: not the old file, and not the new tree."""
+"""Writing results so that nothing is lost: not what was read, not the old file, and not the new tree."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import os
 import secrets
 import sys
 import tempfile
+from collections.abc import Iterable
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
@@ -14,7 +15,30 @@ from margotree.cli.console import say
 from margotree.cli.exits import DATA, CommandError
 
 if TYPE_CHECKING:
+    import argparse
+
     from margotree.tree import Tree
+
+
+def add_force(parser: argparse.ArgumentParser) -> None:
+    """The option that lets a command replace files."""
+    parser.add_argument("--force", action="store_true", help="replace a file that is there (never one that is read)")
+
+
+def may_write(path: str, *, inputs: Iterable[str | None] = (), force: bool = False, option: str = "--out") -> None:
+    """Make sure before the work begins that ``path`` can be written and that nothing is lost by it.
+
+    A file of ``inputs`` is never overwritten.  Any other that is there is replaced with ``force``, or if the user at
+    the terminal agrees.
+    """
+    must_be_writable(path)
+    for read in inputs:
+        if read and same_file(path, read):
+            raise CommandError(f"{path} is a file this command reads; name another one with {option}", DATA)
+    if not os.path.lexists(path) or force:
+        return
+    if not _agreed(path):
+        raise CommandError(f"{path} is there already; say --force to replace it, or name another with {option}", DATA)
 
 
 def must_be_writable(path: str) -> None:
@@ -22,10 +46,28 @@ def must_be_writable(path: str) -> None:
     folder = os.path.dirname(os.path.realpath(path))
     if os.path.isdir(path):
         raise CommandError(f"{path} is a folder; name a file", DATA)
+    if os.path.exists(path) and not os.path.isfile(path):
+        raise CommandError(f"{path} is no ordinary file and cannot be replaced by one; name another", DATA)
     if not os.path.isdir(folder):
         raise CommandError(f"there is no folder {folder} to write {os.path.basename(path)} into", DATA)
     if not os.access(folder, os.W_OK):
         raise CommandError(f"no permission to write into {folder}", DATA)
+
+
+def same_file(one: str, other: str) -> bool:
+    """Whether two names mean one file, by whatever way: links, another spelling of the folder, another case."""
+    with suppress(OSError):
+        return os.path.samefile(one, other)
+    return os.path.realpath(one) == os.path.realpath(other)
+
+
+def _agreed(path: str) -> bool:
+    """The answer of the user, if there is one to be asked."""
+    if not (sys.stdin and sys.stdin.isatty() and sys.stderr.isatty()):
+        return False
+    sys.stderr.write(f"{path} is there already; replace it? [y/N] ")
+    sys.stderr.flush()
+    return sys.stdin.readline().strip().casefold() in {"y", "yes"}
 
 
 def keep_tree(tree: Tree, path: str) -> str:

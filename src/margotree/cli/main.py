@@ -49,8 +49,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     _terminate_like_ctrl_c()
     try:
         return int(args.run(args))
-    except KeyboardInterrupt:
-        return _fail(args, "interrupted before there was anything to keep", exits.INTERRUPTED)
+    except KeyboardInterrupt as interrupt:
+        return _fail(args, str(interrupt) or "interrupted before there was anything to keep", exits.INTERRUPTED)
     except BrokenPipeError:
         # Whoever read our output has seen enough; closing stdout again must not raise a second time.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -18,6 +18,7 @@ def add_reading(parser: argparse.ArgumentParser) -> None:
     group.add_argument("--decimal", choices=(".", ","), help="how fractions are written")
     group.add_argument("--encoding", metavar="NAME", help="such as utf-8, cp1252, utf-16")
     group.add_argument("--no-header", action="store_true", help='the first line is data; columns are "column 1", ...')
+    group.add_argument("--sheet", metavar="NAME", help="the sheet of an Excel file (the first)")
     group.add_argument(
         "--na", metavar="WORD", action="append", default=[], help="a further word for a missing cell; repeatable"
     )
@@ -39,9 +40,10 @@ def add_columns(parser: argparse.ArgumentParser) -> None:
     group.add_argument("--weight", metavar="COL", help="how much each row counts")
     group.add_argument(
         "--missing",
-        choices=("error", "drop", "median"),
+        choices=("error", "drop", "median", "indicator"),
         default="error",
-        help="missing cells: an error, drop such rows, or put in the median (the commonest word)",
+        help="missing cells: an error, drop such rows, put in the median (the commonest word), or put it in and add a "
+        "feature that says where a cell was missing",
     )
     group.add_argument("--max-categories", metavar="N", type=int, default=30, help="most words of a column (30)")
 
@@ -62,6 +64,7 @@ def read(args: argparse.Namespace) -> Table:
         encoding=args.encoding,
         header=not args.no_header,
         missing=args.na,
+        sheet=args.sheet,
     )
 
 

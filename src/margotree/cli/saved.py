@@ -19,7 +19,8 @@ def with_table(tree: Tree, encoding: Encoding, samples: Samples) -> Tree:
     """The tree together with how its training file was read, and by what its training rows are known again."""
     from margotree.table.record import to_record
 
-    table: dict[str, Any] = to_record(encoding) | {"rows": len(samples.rows), "sha256": samples.fingerprint()}
+    known_by = {"sha256": samples.fingerprint(), "sha256_of_set": samples.fingerprint_of_set()}
+    table: dict[str, Any] = to_record(encoding) | {"rows": len(samples.rows)} | known_by
     return dataclasses.replace(tree, terms={**tree.terms, ENTRY: table})
 
 

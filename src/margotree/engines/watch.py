@@ -71,6 +71,10 @@ class Watch:
     def interrupt(self) -> None:
         self._stop.set()
 
+    def stop_with(self, flag: threading.Event) -> None:
+        """Take a flag that others raise and see too, such as that of a loop of fits."""
+        self._stop = flag
+
     def must_stop(self, nodes: int = 0) -> Stopped | None:
         """The reason to stop now, or None."""
         if self.interrupted:
@@ -107,21 +111,59 @@ class Watch:
             self.listener(Event(phase=phase, elapsed=self._before + self.elapsed, **facts))
 
 
+#: Raised by Ctrl-C in a loop of fits; None outside of one.  Threads share it: their fits belong to the loop.
+_loop: threading.Event | None = None
+
+
+@contextmanager
+def loop_of_fits() -> Iterator[threading.Event]:
+    """While inside, the first Ctrl-C cuts all fits under way, in whatever thread, and sets the event: the loop is over.
+
+    The second one raises as usual.  A loop within a loop is part of it.
+    """
+    global _loop
+    if _loop is not None or threading.current_thread() is not threading.main_thread():
+        yield _loop or threading.Event()
+        return
+    over = threading.Event()
+    _loop = over
+    try:
+        with _first_ctrl_c(over.set):
+            yield over
+    finally:
+        _loop = None
+
+
+def loop_is_over() -> bool:
+    """Whether Ctrl-C has ended the loop of fits that runs in this process."""
+    return _loop is not None and _loop.is_set()
+
+
 @contextmanager
 def ctrl_c(watch: Watch) -> Iterator[Watch]:
     """While inside, the first Ctrl-C asks the engine to finish with what it has; the second one raises as usual."""
+    if _loop is not None:
+        watch.stop_with(_loop)
+        yield watch
+        return
     if threading.current_thread() is not threading.main_thread():
         yield watch
         return
 
+    with _first_ctrl_c(watch.interrupt):
+        yield watch
+
+
+@contextmanager
+def _first_ctrl_c(call: Callable[[], None]) -> Iterator[None]:
     def ask_to_stop(signum: int, frame: Any) -> None:
-        watch.interrupt()
+        call()
         signal.signal(signal.SIGINT, before)
 
     # Known before ours is in place, so that a Ctrl-C in between finds it.
     before = signal.getsignal(signal.SIGINT) or signal.default_int_handler
     signal.signal(signal.SIGINT, ask_to_stop)
     try:
-        yield watch
+        yield
     finally:
         signal.signal(signal.SIGINT, before)

@@ -6,5 +6,12 @@ from margotree.estimators.margot import (
     MargotClassifier,
     SFSMargotClassifier,
 )
+from margotree.estimators.missing import missing_pipeline
 
-__all__ = ["HFSMargotClassifier", "LocalSVMTreeClassifier", "MargotClassifier", "SFSMargotClassifier"]
+__all__ = [
+    "HFSMargotClassifier",
+    "LocalSVMTreeClassifier",
+    "MargotClassifier",
+    "SFSMargotClassifier",
+    "missing_pipeline",
+]

@@ -17,12 +17,13 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from margotree.engines import Limits, solve
 from margotree.engines.watch import Listener
+from margotree.estimators.loops import CutShort, in_a_loop
 from margotree.estimators.parameters import CONSTRAINTS, Rule, check_parameters, threads
-from margotree.estimators.samples import FloatArray, Samples, distinct, read_samples
+from margotree.estimators.samples import FloatArray, Samples, distinct, explained, read_samples
 from margotree.estimators.start import read_start
 from margotree.problem import Finding, Problem, Splits, TrainingProblem
 from margotree.progress import Progress
-from margotree.solution import Certificate, Solution
+from margotree.solution import Certificate, Solution, Stopped
 from margotree.tree import Scaling, Tree
 
 
@@ -49,11 +50,13 @@ class TreeClassifier(ClassifierMixin, BaseEstimator, ABC):
         ``X`` is an array or DataFrame of numbers, ``y`` holds any two labels (or more, where the model takes them:
         OCT-1 and OCT-H do), ``sample_weight`` says how much each
         sample counts (0 is as good as absent).  Ctrl-C ends the search: the fit then returns with the best tree so
-        far, and ``certificate_.stopped`` says ``"interrupted"``.
+        far, and ``certificate_.stopped`` says ``"interrupted"``.  Inside a loop of scikit-learn (``GridSearchCV``,
+        ``cross_val_score``, ensembles) it ends the loop instead.
         """
         owner = type(self).__name__
         check_parameters(owner, self.get_params(deep=False), self._rules)
-        X, y = validate_data(self, X, y, dtype=np.float64)
+        with explained(X):
+            X, y = validate_data(self, X, y, dtype=np.float64)
         samples = read_samples(
             owner, X, y, sample_weight, getattr(self, "class_weight", None), multi_class=self._multi_class
         )
@@ -62,6 +65,8 @@ class TreeClassifier(ClassifierMixin, BaseEstimator, ABC):
         start = self._first(problem, scaling, samples)
         with Progress(getattr(self, "verbose", 0)) as listener:
             solution = self._solve(problem, start, listener)
+        if solution.certificate.stopped == Stopped.INTERRUPTED and in_a_loop():
+            raise CutShort("a fit of a loop was cut short: it is no result")
         self.tree_ = self._grow(solution, samples, scaling, problem)
         self.certificate_ = solution.certificate
         self.classes_ = samples.classes
@@ -173,7 +178,8 @@ class TreeClassifier(ClassifierMixin, BaseEstimator, ABC):
         return self.tree_
 
     def _checked(self, X: Any) -> FloatArray:
-        checked: FloatArray = validate_data(self, X, reset=False, dtype=np.float64)
+        with explained(X):
+            checked: FloatArray = validate_data(self, X, reset=False, dtype=np.float64)
         return checked
 
     def __sklearn_tags__(self) -> Any:

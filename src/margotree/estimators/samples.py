@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from numbers import Real
 from typing import Any
@@ -48,6 +49,57 @@ def read_samples(
     _check_number(owner, classes, y, multi_class)
     share = _class_weights(class_weight, classes, codes, weight)
     return Samples(X=X, y=codes.astype(np.int64), weight=weight, classes=classes, class_weight=share)
+
+
+@contextmanager
+def explained(X: Any) -> Iterator[None]:
+    """Around scikit-learn's check of ``X``: its complaint, and which column it is about and what helps."""
+    try:
+        yield
+    except ValueError as error:
+        hint = _hint(X, str(error))
+        if not hint:
+            raise
+        raise ValueError(f"{error}\n{hint}") from None
+
+
+def _hint(X: Any, message: str) -> str:
+    if "Input X contains NaN" in message:
+        return "margotree.missing_pipeline(...) makes a classifier that fills missing values in and says where."
+    if "could not convert string" not in message and "complex data" not in message.lower():
+        return ""
+    words = _columns_of_words(X)
+    if not words:
+        return ""
+    shown = ", ".join(f"{name!r} ({example!r})" for name, example in words[:6])
+    more = f" and {len(words) - 6} more" if len(words) > 6 else ""
+    return (
+        f"Columns that hold words: {shown}{more}.  A tree takes numbers: encode them, for instance with OneHotEncoder "
+        'in a Pipeline (see "Words and missing values: a pipeline" in the gallery, '
+        "examples/gallery/plot_5_pipeline.py), or leave them out."
+    )
+
+
+def _columns_of_words(X: Any) -> list[tuple[Any, str]]:
+    """The columns with a cell that is no number, each with such a cell; named as the user's table names them."""
+    names = list(getattr(X, "columns", ())) or None
+    cells = np.asarray(X, dtype=object)
+    if cells.ndim != 2:
+        return []
+    found = []
+    for j in range(cells.shape[1]):
+        odd = next((cell for cell in cells[:, j] if isinstance(cell, str) and not _is_number(cell)), None)
+        if odd is not None:
+            found.append((j if names is None else names[j], odd))
+    return found
+
+
+def _is_number(cell: str) -> bool:
+    try:
+        float(cell)
+    except ValueError:
+        return False
+    return True
 
 
 def distinct(X: FloatArray, y: FloatArray, weight: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:

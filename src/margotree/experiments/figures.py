@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from margotree.data import make_partitions
+from margotree.data import DataError, TrainTest, make_partitions
 from margotree.experiments.measures import MEASURES
 from margotree.experiments.samples import samples
 from margotree.experiments.specs import FIRST, SECOND, Method, Spec, find
@@ -55,10 +55,9 @@ def _planes(found: Found) -> Iterator[tuple[str, Any]]:
     assert isinstance(spec, Spec)
     for name in spec.data:
         trees = _trees(found, spec.methods, name)
-        if not trees:
+        if not trees or (split := _samples_if_here(name)) is None:
             continue
         panels = {**_truth(name), **{f"{m.title}, {_accuracy(row)}": tree for m, row, tree in trees}}
-        split = samples(name)
         figure, axes = _panels(len(panels))
         for ax, (title, tree) in zip(axes, panels.items(), strict=False):
             plot_plane(tree, split.X_train, split.y_train, ax=ax, legend=False, support=None)
@@ -126,7 +125,9 @@ def _tree_pictures(found: Found) -> Iterator[tuple[str, Any]]:
     for name in _DRAWN:
         split = None
         for method, _, tree in _trees(found, SECOND, name):
-            split = split or samples(name)
+            split = split or _samples_if_here(name)
+            if split is None:
+                break
             own_units = replace(
                 tree, scaling=Scaling(offset=split.low, scale=split.span), classes=np.array(split.class_names)
             )
@@ -140,6 +141,13 @@ _FIGURES: dict[str, Callable[[Found], Iterator[tuple[str, Any]]]] = {
     "depths": _depths,
     "trees": _tree_pictures,
 }
+
+
+def _samples_if_here(name: str) -> TrainTest | None:
+    try:
+        return samples(name)
+    except DataError:
+        return None
 
 
 def _trees(found: Found, methods: Sequence[Method], name: str) -> list[tuple[Method, dict[str, Any], Tree]]:

@@ -57,6 +57,8 @@ def _search(spec: SearchSpec, how: Search, name: str, model: str) -> None:
         verbose=how.progress,
     )
     search.fit(split.X_train, split.y_train)
+    if search.interrupted_:
+        raise KeyboardInterrupt
 
 
 def grid(model: str, n_features: int, reduced: bool = False) -> dict[str, list[Any]]:

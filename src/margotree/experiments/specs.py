@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from difflib import get_close_matches
 from typing import Any
 
 from margotree.data import paper_hyperparameters
+from margotree.data.catalogue import find as find_entry
 from margotree.experiments.case import Case, pairs
 from margotree.experiments.samples import PLANE, TEN
 
@@ -68,6 +70,10 @@ class Spec:
     reference: str | None = None
     layout: str = "plain"
 
+    def runs(self, only: Sequence[str] | None) -> bool:
+        """Whether it has fits, of these models if given."""
+        return any(only is None or method.model in only for method in self.methods)
+
     def cases(self, data: tuple[str, ...] | None = None, only: tuple[str, ...] | None = None) -> Iterator[Case]:
         """The fits, on these sets and of these models if given."""
         for name in self.data:
@@ -89,6 +95,10 @@ class SearchSpec:
     models: tuple[tuple[str, str], ...] = ()
     fit_time_limit: float = 600.0
     time_limit: float = 600.0
+
+    def runs(self, only: Sequence[str] | None) -> bool:
+        """Whether it has fits, of these models if given."""
+        return any(only is None or model in only for model, _ in self.models)
 
 
 OCT_H = Method(column="oct_h", title="OCT-H", model="oct_h", source="oct_h")
@@ -186,3 +196,44 @@ def find(name: str) -> Spec | SearchSpec:
     if name not in _BY_NAME:
         raise ValueError(f"unknown experiment {name!r}; there are: {', '.join(_BY_NAME)}")
     return _BY_NAME[name]
+
+
+def all_sets(specs: Sequence[Spec | SearchSpec]) -> list[str]:
+    """The sets of some experiments, each once."""
+    return list(dict.fromkeys(name for spec in specs for name in spec.data))
+
+
+def asked_sets(data: Sequence[str] | None, specs: Sequence[Spec | SearchSpec] = SPECS) -> list[str] | None:
+    """The sets a user names, as the experiments spell them; one that none of them has is an error."""
+    if data is None:
+        return None
+    known = all_sets(specs)
+    stems = {stem: name for name in known for stem in (name.casefold(), _stem(name))}
+    return [stems.get(name.strip().casefold()) or _unknown("data set", name, known, specs) for name in data]
+
+
+def asked_models(only: Sequence[str] | None, specs: Sequence[Spec | SearchSpec] = SPECS) -> list[str] | None:
+    """The models a user names; one that none of the experiments has is an error."""
+    if only is None:
+        return None
+    known = list(dict.fromkeys(m for spec in specs for m in _models(spec)))
+    return [name if name in known else _unknown("model", name, known, specs) for name in only]
+
+
+def _models(spec: Spec | SearchSpec) -> list[str]:
+    return [m.model for m in spec.methods] if isinstance(spec, Spec) else [model for model, _ in spec.models]
+
+
+def _stem(name: str) -> str:
+    try:
+        return find_entry(name).stem
+    except ValueError:
+        return name.casefold()  # a set that is made, not read
+
+
+def _unknown(what: str, name: str, known: Sequence[str], specs: Sequence[Spec | SearchSpec]) -> str:
+    where = f" in {specs[0].name}" if len(specs) == 1 else ""
+    close = get_close_matches(name.casefold(), [k.casefold() for k in known], n=1)
+    meant = next((k for k in known if close and k.casefold() == close[0]), None)
+    hint = f"did you mean {meant!r}?  There are" if meant else "there are"
+    raise ValueError(f"no {what} {name!r}{where}; {hint}: {', '.join(known)}")

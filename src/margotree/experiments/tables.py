@@ -7,14 +7,14 @@ from functools import cache
 from os import PathLike
 from typing import Any
 
-from margotree.data import paper_table
+from margotree.data import DataError, paper_table
 from margotree.experiments import searched
 from margotree.experiments.case import row_identity
 from margotree.experiments.cells import Cell, mean, triple
 from margotree.experiments.grid import FORMATS, UNPROVED, Column, Grid
 from margotree.experiments.measures import MEASURES, Measure
 from margotree.experiments.samples import samples
-from margotree.experiments.specs import Method, SearchSpec, Spec, find
+from margotree.experiments.specs import Method, SearchSpec, Spec, asked_sets, find
 from margotree.tuning.rows import Rows
 
 _NOTES = (f"Each cell: ours, the paper's, ours minus the paper's. {UNPROVED} before ours: not proved optimal.",)
@@ -28,15 +28,15 @@ def table(name: str, store: str | PathLike[str], format: str = "text", data: Seq
     """The table of this name from a file of rows, as text, csv, latex or markdown; ``data`` names the sets to show."""
     if format not in FORMATS:
         raise ValueError(f"unknown format {format!r}; there are: {', '.join(FORMATS)}")
-    return FORMATS[format](grid_of(name, store, data))
+    return FORMATS[format](grid_of(name, store, asked_sets(data)))
 
 
 def grid_of(name: str, store: str | PathLike[str], data: Sequence[str] | None = None) -> Grid:
     """The table as data."""
     spec = find(name)
-    if isinstance(spec, Spec) and spec.layout == "datasets":
-        return _datasets(spec, data)
     with Rows(store, must_exist=True) as rows:
+        if isinstance(spec, Spec) and spec.layout == "datasets":
+            return _datasets(spec, data)
         if isinstance(spec, SearchSpec):
             return searched.grid_of(spec, rows, data)
         return _LAYOUTS[spec.layout](spec, best_rows(rows.where(kind="fit")), data)
@@ -146,9 +146,13 @@ def _datasets(spec: Spec, data: Sequence[str] | None) -> Grid:
     for key, title in (("n_samples", "samples"), ("n_features", "features"), ("negative_percent", "negative %")):
         columns += triple(title, key)
     whole = Measure(column="", title="", of=len, digits=0)
-    lines = []
+    lines, absent = [], []
     for name in _sets(spec, data):
-        split = samples(name)
+        try:
+            split = samples(name)
+        except DataError as error:
+            absent.append((name, error))
+            continue
         n = len(split.y_train) + len(split.y_test)
         negative = 100 * (sum(split.y_train < 0) + sum(split.y_test < 0)) / n
         ours = {"n_samples": n, "n_features": split.X_train.shape[1], "negative_percent": negative}
@@ -156,11 +160,15 @@ def _datasets(spec: Spec, data: Sequence[str] | None) -> Grid:
         for key, value in ours.items():
             line += Cell(whole, value, _printed(spec, name, key)).texts()
         lines.append(line)
+    if absent and not lines:
+        raise absent[0][1]
+    notes = ["Each cell: ours, the paper's, the difference."]
+    notes += [f"Not here: {', '.join(name for name, _ in absent)}."] if absent else []
     return Grid(
         title=spec.title,
         columns=columns,
         rows=lines,
-        notes=("Each cell: ours, the paper's, the difference.",),
+        notes=notes,
         marks=False,
     )
 

@@ -1,12 +1,13 @@
 """Tables as they come: a file becomes columns of text, and an encoding that can be kept turns those into numbers.
 
 The encoding is learned once, from the training file, and travels in the saved tree, so that a new file is read the same
-way.  NumPy and the standard library are all it needs (Parquet files need pyarrow).
+way.  NumPy and the standard library are all it needs (Parquet files need pyarrow, Excel files openpyxl).
 """
 
 from margotree.table.encoding import Category, Encoding, Number, Samples
 from margotree.table.learn import Wishes, learn
 from margotree.table.read import read_table
+from margotree.table.remarks import remarks
 from margotree.table.table import MissingCells, Table, TableError
 
 __all__ = [
@@ -20,4 +21,5 @@ __all__ = [
     "Wishes",
     "learn",
     "read_table",
+    "remarks",
 ]

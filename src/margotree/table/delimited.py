@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import csv
 import io
+import re
 from collections import Counter
 from collections.abc import Iterator
 
 from margotree.table.cells import plain
+from margotree.table.headers import column_names
 from margotree.table.table import Table, TableError
 
 _DELIMITERS = {",": "comma", ";": "semicolon", "\t": "tab", "|": "bar"}
 #: Rows that decide what the delimiter is.
 _SAMPLE = 60
+#: The line by which Excel is told the delimiter.
+_SEP = re.compile(r'\s*"?sep=(.)"?\s*?(?=\r|\n)', re.IGNORECASE)
 
 
 def from_text(
@@ -26,15 +30,18 @@ def from_text(
     missing: frozenset[str],
 ) -> Table:
     """Find the delimiter, take the first row as header, check that all rows are as long."""
+    if told := _SEP.match(text):
+        # The line stays as an empty one, so that the others keep their numbers.
+        delimiter, text = delimiter or told[1], "\n" * told[0].count("\n") + text[told.end() :]
     delimiter = _spelled(delimiter) if delimiter else sniff(text, source)
     rows = list(_rows(text, delimiter, source))
     first = rows[0][1]
-    names = [cell.strip() for cell in first] if header else [""] * len(first)
+    names = first if header else [""] * len(first)
     body = rows[1:] if header else rows
     _check_lengths(source, len(names), body, delimiter)
     if not body:
         raise TableError(f"{source} has a header but no rows below it")
-    unique, renamed = _unique(names)
+    unique, renamed = column_names(names, source)
     cells: list[list[str]] = [plain(column, missing) for column in zip(*(r for _, r in body))]  # noqa: B905
     return Table(
         source=source,
@@ -103,22 +110,6 @@ def _check_lengths(source: str, width: int, body: list[tuple[int, list[str]]], d
         f"{_DELIMITERS.get(delimiter, repr(delimiter))} as delimiter; mend the line, put cells that hold the delimiter "
         "in quotation marks, or say --delimiter"
     )
-
-
-def _unique(names: list[str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Every column a name of its own: the second "age" becomes "age (2)", a nameless third one "column 3"."""
-    unique: list[str] = []
-    repeated: list[str] = []
-    for k, name in enumerate(names):
-        own, times = name or f"column {k + 1}", 1
-        while own in unique:
-            times += 1
-            own = f"{name or f'column {k + 1}'} ({times})"
-        if name and own != name:
-            repeated.append(own)
-        unique.append(own)
-    notes = (f"column names that were there already got a number: {', '.join(repeated)}",) if repeated else ()
-    return tuple(unique), notes
 
 
 def _headless(source: str, names: list[str]) -> tuple[str, ...]:

@@ -9,8 +9,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from margotree.table.amounts import bare
 from margotree.table.cells import numbers
 from margotree.table.table import MissingCells, Table, TableError, suggestion
+from margotree.table.words import Spellings, fold
 
 FloatArray = NDArray[np.float64]
 LabelArray = NDArray[np.int64] | NDArray[np.str_]
@@ -18,35 +20,46 @@ LabelArray = NDArray[np.int64] | NDArray[np.str_]
 
 @dataclass(frozen=True, kw_only=True)
 class Number:
-    """A column of numbers; ``fill`` stands in for a missing cell if there is one."""
+    """A column of numbers; ``fill`` stands in for a missing cell if there is one.
+
+    ``unit`` is what they are written with ("%", "months", names of months); ``flag`` adds a 0/1 feature that says
+    where the cell was missing.
+    """
 
     name: str
     fill: float | None = None
+    unit: str | None = None
+    flag: bool = False
 
     @property
     def features(self) -> tuple[str, ...]:
-        return (self.name,)
+        return (self.name, *_flagged(self))
 
     def encode(self, cells: Sequence[str], table: Table, unknown: str) -> FloatArray:
-        """One feature, NaN where the cell is missing and nothing stands in."""
-        values, bad = numbers(cells, table)
+        """One feature and the flag if there is one; NaN where the cell is missing and nothing stands in."""
+        values, bad = numbers(bare(cells, self.unit), table)
         if len(bad):
             raise TableError(
                 f"{table.source}, line {table.lines[bad[0]]}: {cells[bad[0]]!r} under {self.name!r} is no number, "
                 f"but the tree was trained on numbers there{_and_more(len(bad))}"
             )
+        holes = np.isnan(values)
         if self.fill is not None:
-            values[np.isnan(values)] = self.fill
-        return values[:, None]
+            values[holes] = self.fill
+        return np.column_stack([values, *([holes.astype(np.float64)] if self.flag else [])])
 
 
 @dataclass(frozen=True, kw_only=True)
 class Category:
-    """A column of words: a 0/1 feature for each of them, or one for the second of two."""
+    """A column of words: a 0/1 feature for each of them, or one for the second of two; ``flag`` as in :class:`Number`.
+
+    Words that differ in case or blanks are the same.
+    """
 
     name: str
     values: tuple[str, ...]
     fill: str | None = None
+    flag: bool = False
 
     @property
     def shown(self) -> tuple[str, ...]:
@@ -54,25 +67,39 @@ class Category:
 
     @property
     def features(self) -> tuple[str, ...]:
-        return tuple(f"{self.name}={value}" for value in self.shown)
+        return (*(f"{self.name}={value}" for value in self.shown), *_flagged(self))
+
+    def strangers(self, cells: Sequence[str]) -> list[int]:
+        """Positions of the words that training did not see."""
+        known = Spellings(self.values)
+        odd = {cell for cell in set(cells) if cell and known(cell) is None}
+        return [k for k, cell in enumerate(cells) if cell in odd] if odd else []
 
     def encode(self, cells: Sequence[str], table: Table, unknown: str) -> FloatArray:
         """0/1 features; a word that training did not see is refused, or is none of them if ``unknown="ignore"``."""
-        given = np.array([cell or (self.fill or "") for cell in cells], dtype=np.str_)
-        strange = np.flatnonzero(~np.isin(given, [*self.values, ""]))
-        if len(strange) and unknown != "ignore":
+        strange = self.strangers(cells)
+        if strange and unknown != "ignore":
             known = ", ".join(map(repr, self.values[:8])) + (", ..." if len(self.values) > 8 else "")
             raise TableError(
                 f"{table.source}, line {table.lines[strange[0]]}: {cells[strange[0]]!r} under {self.name!r} was in no "
                 f"training row, which had {known}{_and_more(len(strange))}; mend the cell, or say --unknown ignore to "
                 "take it as none of them"
             )
-        coded = (given[:, None] == np.array(self.shown, dtype=np.str_)).astype(np.float64)
+        spelled = Spellings(self.values)
+        # A stranger becomes a word that no column of words can hold.
+        as_known = {cell: spelled(cell) or "\0" for cell in set(cells) if cell} | {"": self.fill or ""}
+        given = np.array([as_known[cell] for cell in cells], dtype=object)
+        coded = np.column_stack([(given == value).astype(np.float64) for value in self.shown])
         coded[given == ""] = np.nan
-        return coded
+        holes = np.array([[not cell] for cell in cells], dtype=np.float64)
+        return np.hstack([coded, holes]) if self.flag else coded
 
 
 Column = Number | Category
+
+
+def _flagged(column: Column) -> tuple[str, ...]:
+    return (f"{column.name} missing",) if column.flag else ()
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -85,7 +112,7 @@ class Samples:
     rows: list[int]
 
     def fingerprint(self) -> str:
-        """SHA-256 of numbers, labels and weights, by which the same rows are known again."""
+        """SHA-256 of numbers, labels and weights, by which the same rows in the same order are known again."""
         digest = hashlib.sha256(str(self.X.shape).encode())
         digest.update((np.asarray(self.X, dtype="<f8") + 0.0).tobytes())
         digest.update("\n".join(map(str, self.y.tolist())).encode())
@@ -93,14 +120,25 @@ class Samples:
             digest.update(np.asarray(self.weight, dtype="<f8").tobytes())
         return digest.hexdigest()
 
+    def fingerprint_of_set(self) -> str:
+        """SHA-256 by which the same rows are known again whatever their order."""
+        numbers = self.X if self.weight is None else np.column_stack([self.X, self.weight])
+        table = np.asarray(numbers, dtype="<f8") + 0.0
+        rows = sorted(row.tobytes() + str(label).encode() for row, label in zip(table, self.y.tolist(), strict=True))
+        digest = hashlib.sha256(str((self.X.shape, self.weight is not None)).encode())
+        for row in rows:
+            digest.update(len(row).to_bytes(8, "little") + row)
+        return digest.hexdigest()
+
 
 @dataclass(frozen=True, kw_only=True)
 class Encoding:
     """Which columns are features, which one is the target, and what happens to missing cells.
 
-    ``missing`` is "error", "drop" (training rows with one are left out) or "median" (the median, or the commonest word,
-    stands in).  ``positive`` names the label that is told apart from all others, if that was asked for; ``whole`` says
-    that labels are whole numbers.
+    ``missing`` is "error", "drop" (training rows with one are left out), "median" (the median, or the commonest word,
+    stands in) or "indicator" (the same, and a feature says where).  ``positive`` names the label that is told apart
+    from all others, if that was asked for; ``whole`` says that labels are whole numbers; ``spelling`` holds the labels
+    as training spelled them.
     """
 
     columns: tuple[Column, ...]
@@ -109,6 +147,7 @@ class Encoding:
     positive: str | None = None
     whole: bool = False
     missing: str = "error"
+    spelling: tuple[str, ...] = ()
 
     @property
     def features(self) -> tuple[str, ...]:
@@ -133,9 +172,11 @@ class Encoding:
         cells = self._cells(self.target, table)
         chosen = cells if rows is None else [cells[i] for i in rows]
         if self.positive is not None:
-            return np.array([cell if cell == self.positive else f"not {self.positive}" for cell in chosen])
+            wanted = fold(self.positive)
+            return np.array([self.positive if fold(cell) == wanted else f"not {self.positive}" for cell in chosen])
         if not self.whole:
-            return np.array(chosen, dtype=np.str_)
+            known = Spellings(self.spelling)
+            return np.array([known(cell) or cell for cell in chosen], dtype=np.str_)
         try:
             return np.array([int(float(cell.replace(",", "."))) for cell in chosen], dtype=np.int64)
         except (ValueError, OverflowError):

@@ -6,6 +6,7 @@ from importlib.util import find_spec
 from typing import Any
 
 from margotree.table.cells import plain
+from margotree.table.headers import column_names
 from margotree.table.table import Table, TableError
 
 
@@ -23,11 +24,13 @@ def from_parquet(path: str, missing: frozenset[str]) -> Table:
     if not content.num_rows or not content.num_columns:
         raise TableError(f"{path} holds no rows")
     columns = [plain(map(_cell, content.column(j).to_pylist()), missing) for j in range(content.num_columns)]
+    names, renamed = column_names(content.column_names, path)
     return Table(
         source=path,
-        names=tuple(name.strip() for name in content.column_names),
+        names=names,
         columns=tuple(columns),
         lines=list(range(1, content.num_rows + 1)),
+        notes=renamed,
     )
 
 

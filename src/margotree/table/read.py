@@ -21,17 +21,24 @@ def read_table(
     encoding: str | None = None,
     header: bool = True,
     missing: Iterable[str] = (),
+    sheet: str | None = None,
 ) -> Table:
-    """Read a CSV file (``-`` for standard input, ``.gz`` welcome) or, by its ending, a Parquet file.
+    """Read a CSV file (``-`` for standard input, ``.gz`` welcome) or, by its ending, an Excel or Parquet file.
 
     What is not given is found out: the delimiter, whether fractions are written with a comma, the encoding.
-    ``missing`` are further words that mean "not known".
+    ``missing`` are further words that mean "not known"; ``sheet`` names the sheet of an Excel file.
     """
     words = MISSING | {word.strip().casefold() for word in missing}
     if path.lower().endswith((".parquet", ".pq")):
         from margotree.table.parquet import from_parquet
 
         return from_parquet(_found(path), words)
+    if path.lower().endswith((".xlsx", ".xlsm")):
+        from margotree.table.excel import from_excel
+
+        return from_excel(_found(path), frozenset(words), sheet=sheet, header=header)
+    if sheet is not None:
+        raise TableError(f"{path} is no Excel file (.xlsx), so it has no sheet {sheet!r}")
     raw = sys.stdin.buffer.read() if path == "-" else _bytes(_found(path))
     source = "standard input" if path == "-" else path
     text, notes = to_text(raw, source, encoding)

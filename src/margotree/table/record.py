@@ -21,6 +21,7 @@ def to_record(encoding: Encoding) -> dict[str, Any]:
         "positive": encoding.positive,
         "whole": encoding.whole,
         "missing": encoding.missing,
+        "spelling": list(encoding.spelling),
     }
 
 
@@ -39,22 +40,24 @@ def from_record(record: Mapping[str, Any]) -> Encoding:
             positive=record.get("positive"),
             whole=bool(record.get("whole", False)),
             missing=str(record.get("missing", "error")),
+            spelling=tuple(str(label) for label in record.get("spelling", ())),
         )
     except (KeyError, TypeError, ValueError) as error:
         raise TableError(f"the tree file's description of its columns makes no sense: {error!r}") from None
 
 
 def _column_record(column: Column) -> dict[str, Any]:
+    both = {"name": column.name, "fill": column.fill, "flag": column.flag}
     if isinstance(column, Number):
-        return {"kind": "number", "name": column.name, "fill": column.fill}
-    return {"kind": "category", "name": column.name, "values": list(column.values), "fill": column.fill}
+        return {"kind": "number", **both, "unit": column.unit}
+    return {"kind": "category", **both, "values": list(column.values)}
 
 
 def _column(entry: Mapping[str, Any]) -> Column:
+    name, fill, flag = str(entry["name"]), entry.get("fill"), bool(entry.get("flag", False))
     if entry["kind"] == "number":
-        fill = entry.get("fill")
-        return Number(name=str(entry["name"]), fill=None if fill is None else float(fill))
+        return Number(name=name, fill=None if fill is None else float(fill), unit=entry.get("unit"), flag=flag)
     if entry["kind"] == "category":
         values = tuple(str(value) for value in entry["values"])
-        return Category(name=str(entry["name"]), values=values, fill=entry.get("fill"))
+        return Category(name=name, values=values, fill=fill, flag=flag)
     raise ValueError(f"a column of kind {entry['kind']!r}")

@@ -61,11 +61,11 @@ class Table:
         )
 
 
-def suggestion(wanted: str, names: Iterable[str]) -> str:
+def suggestion(wanted: str, names: Iterable[str], what: str = "its columns") -> str:
     """The names that come nearest, or all of them if they are few."""
     names = list(names)
     close = get_close_matches(wanted, names, n=3, cutoff=0.6)
     if close:
         return "did you mean " + " or ".join(map(repr, close)) + "?"
     shown = ", ".join(map(repr, names[:12]))
-    return f"its columns are {shown}" + (f" and {len(names) - 12} more" if len(names) > 12 else "")
+    return f"{what} are {shown}" + (f" and {len(names) - 12} more" if len(names) > 12 else "")

@@ -14,7 +14,9 @@ def to_text(raw: bytes, source: str, encoding: str | None = None) -> tuple[str, 
     """The text, and a note if its encoding had to be guessed."""
     for magic, kind in _BINARY.items():
         if raw.startswith(magic):
-            hint = "name it .parquet" if magic == b"PAR1" else "save it as CSV first"
+            hint = {b"PAR1": "name it .parquet", b"PK\x03\x04": "name it .xlsx if it is one, or save it as CSV"}.get(
+                magic, "save it as .xlsx or CSV first"
+            )
             raise TableError(f"{source} is {kind}, not CSV; {hint}")
     name = encoding or next((name for mark, name in _MARKS.items() if raw.startswith(mark)), "utf-8")
     try:
@@ -32,5 +34,5 @@ def _checked(text: str, source: str) -> str:
     if "\0" in text:
         raise TableError(f"{source} is no text: it holds NUL characters (is it UTF-16? then say --encoding utf-16)")
     if not text.strip():
-        raise TableError(f"{source} is empty; expected a line of column names and one line a sample")
+        raise TableError(f"{source} is empty; expected a line of column names and one line per sample")
     return text

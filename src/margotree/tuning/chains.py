@@ -9,13 +9,18 @@ from __future__ import annotations
 import heapq
 import threading
 import traceback
+import warnings
 from collections import deque
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from joblib import Parallel, delayed
+from joblib import Parallel, delayed, effective_n_jobs
 from joblib.externals.loky.process_executor import TerminatedWorkerError
+from joblib.parallel import get_active_backend
+
+from margotree.engines.watch import loop_is_over, loop_of_fits
+from margotree.estimators.loops import CutShort
 
 #: How often in a row a pool may lose a worker without having finished anything.
 RETRIES = 3
@@ -36,14 +41,45 @@ def run_chains(
     arrived: Callable[[Any, Any], None],
     *,
     n_jobs: int | None = None,
-) -> None:
+) -> bool:
     """Run ``work(*arguments(job))`` for every job and hand each result to ``arrived(job, result)``.
 
     ``arguments`` and ``arrived`` are called here, in this process; ``arguments`` returns None for a job that is not
     to be run.  A result is whatever ``work`` returns or the :class:`Failure` it ended in.  Jobs that were lost with
     their worker are run again.
+
+    The first Ctrl-C ends it, and True is returned: fits under way in threads are cut and handed to ``arrived`` as such,
+    those in other processes are given up.
     """
-    ready, lost = _Ready(chains, arguments), 0
+    if not _in_this_process(n_jobs):
+        with warnings.catch_warnings():
+            # joblib's remark on work that is given up says nothing that our callers do not.
+            warnings.filterwarnings("ignore", message=".*tasks have been successfully executed *but not used")
+            try:
+                _run(chains, arguments, work, arrived, n_jobs, threading.Event())
+            except KeyboardInterrupt:
+                return True
+        return False
+    with loop_of_fits() as over:
+        _run(chains, arguments, work, arrived, n_jobs, over)
+        return over.is_set()
+
+
+def _in_this_process(n_jobs: int | None) -> bool:
+    """Whether fits run where our flag can be seen."""
+    backend, _ = get_active_backend(prefer="threads")
+    return getattr(backend, "supports_sharedmem", False) or effective_n_jobs(n_jobs) == 1
+
+
+def _run(
+    chains: Sequence[Sequence[Hashable]],
+    arguments: Callable[[Any], tuple | None],
+    work: Callable[..., Any],
+    arrived: Callable[[Any, Any], None],
+    n_jobs: int | None,
+    over: threading.Event,
+) -> None:
+    ready, lost = _Ready(chains, arguments, over), 0
     while ready.unfinished:
         # One argument, a tuple: Dask would move larger ones to one worker ahead of time, and they would die with it.
         tasks = (delayed(_guarded)((work, job, given)) for job, given in ready)
@@ -51,7 +87,9 @@ def run_chains(
             for job, result in Parallel(n_jobs=n_jobs, prefer="threads", batch_size=1, return_as="generator_unordered")(
                 tasks
             ):
-                arrived(job, result)
+                # A fit that was cut before it had a tree has failed only because it was cut.
+                if not (over.is_set() and isinstance(result, Failure)):
+                    arrived(job, result)
                 ready.finished(job)
                 lost = 0
         except TerminatedWorkerError:
@@ -63,9 +101,11 @@ def run_chains(
 
 def _guarded(task: tuple[Callable[..., Any], Any, tuple]) -> tuple[Any, Any]:
     work, job, given = task
+    if loop_is_over():
+        return job, Failure(reason="interrupted before it began")
     try:
         return job, work(*given)
-    except Exception as error:
+    except (Exception, CutShort) as error:
         # Whoever asked decides what a failed fit means; a back-end may lose exceptions on the way.
         return job, Failure(reason=f"{type(error).__name__}: {error}", details=traceback.format_exc())
 
@@ -73,7 +113,10 @@ def _guarded(task: tuple[Callable[..., Any], Any, tuple]) -> tuple[Any, Any]:
 class _Ready:
     """The jobs that may run now, longest chain first.  It ends when nothing may run until something has arrived."""
 
-    def __init__(self, chains: Sequence[Sequence[Hashable]], arguments: Callable[[Any], tuple | None]) -> None:
+    def __init__(
+        self, chains: Sequence[Sequence[Hashable]], arguments: Callable[[Any], tuple | None], over: threading.Event
+    ) -> None:
+        self._over = over
         self._chains = [deque(chain) for chain in chains]
         self._arguments = arguments
         self._running: dict[Hashable, int] = {}
@@ -84,7 +127,7 @@ class _Ready:
 
     @property
     def unfinished(self) -> bool:
-        return bool(self._queue or self._running)
+        return bool((self._queue and not self._over.is_set()) or self._running)
 
     def __iter__(self) -> Iterator[tuple[Any, tuple]]:
         while (taken := self._take()) is not None:
@@ -103,7 +146,7 @@ class _Ready:
 
     def _take(self) -> tuple[Any, tuple] | None:
         with self._lock:
-            while self._queue:
+            while self._queue and not self._over.is_set():
                 k = heapq.heappop(self._queue)[1]
                 job = self._chains[k].popleft()
                 given = self._arguments(job)

@@ -15,6 +15,7 @@ from joblib import effective_n_jobs
 from sklearn.base import clone
 from sklearn.utils import _safe_indexing
 
+from margotree.solution import Stopped
 from margotree.tree import Tree
 from margotree.tuning import record
 from margotree.tuning.chains import Failure, run_chains
@@ -51,9 +52,11 @@ class Fits:
         self.keys = self._keys()
         self.found: dict[tuple[int, int], dict[str, Any]] = {}
         self.failure: tuple[tuple[int, int], Failure] | None = None
+        self.interrupted = False
         self.began = time.monotonic()
 
     def run(self) -> list[dict[str, Any]]:
+        """Every fit in the words of scikit-learn; after a Ctrl-C those that were complete by then, others as NaN."""
         if self.search.resume is None:
             self._run(None)
         else:
@@ -61,11 +64,12 @@ class Fits:
                 self._run(rows)
         jobs = [(k, f) for k in range(len(self.settings)) for f in range(len(self.splits))]
         missing = [job for job in jobs if job not in self.found]
+        if self.interrupted and not self._some_setting_is_whole():
+            raise KeyboardInterrupt("interrupted before any setting was fitted on all folds")
         if missing:
+            why = "the interruption" if self.interrupted else "the time limit of the search"
             warnings.warn(
-                f"the time limit of the search left {len(missing)} of {len(jobs)} fits undone; their settings have NaN "
-                "scores",
-                stacklevel=3,
+                f"{why} left {len(missing)} of {len(jobs)} fits undone; their settings have NaN scores", stacklevel=3
             )
         if len(missing) == len(jobs):
             raise SearchError("the time limit left no time for any fit: give the search more")
@@ -79,7 +83,18 @@ class Fits:
         self.left = len(self.keys) - len(self.found)
         self.tally = Tally(len(self.keys), len(self.found), verbose=self.search.verbose)
         self.lanes = effective_n_jobs(self.search.n_jobs or 1)
-        run_chains(self.chains, self._arguments, _fit_one, self._arrived, n_jobs=self.search.n_jobs or 1)
+        n_jobs = self.search.n_jobs or 1
+        self.interrupted = run_chains(self.chains, self._arguments, _fit_one, self._arrived, n_jobs=n_jobs)
+        self.tally.end()
+
+    def _some_setting_is_whole(self) -> bool:
+        folds = range(len(self.splits))
+        return any(all((k, f) in self.found for f in folds) for k in range(len(self.settings)))
+
+    def seconds_left(self) -> float | None:
+        """What is left of the time limit of the search; None without one."""
+        limit = self.search.time_limit
+        return None if limit is None else limit - (time.monotonic() - self.began)
 
     # -- what a job is given ------------------------------------------------------------------------------------
 
@@ -107,15 +122,17 @@ class Fits:
 
     def _seconds(self) -> float | None:
         """The job's share of the time that is left; None for the estimator's own limit, 0 if it is too late."""
-        if self.search.time_limit is None:
+        remaining = self.seconds_left()
+        if remaining is None:
             return None
-        remaining = self.search.time_limit - (time.monotonic() - self.began)
         if remaining <= 0:
             return 0.0
         if "time_limit" not in self.params:
             return None
         own = self.params["time_limit"]
-        share = max(_LEAST, remaining * self.lanes / max(1, self.left))
+        # The fit on everything comes last and alone: as long as the others' round.
+        last = self.lanes if self.search.refit else 0
+        share = max(_LEAST, remaining * self.lanes / max(1, self.left + last))
         return share if own is None else min(share, float(own))
 
     def _start(self, job: tuple[int, int]) -> Tree | None:
@@ -130,6 +147,8 @@ class Fits:
     # -- what comes back ----------------------------------------------------------------------------------------
 
     def _arrived(self, job: tuple[int, int], result: Any) -> None:
+        if not isinstance(result, Failure) and result.pop("cut", False):
+            return  # Ctrl-C cut it short: it is no result
         if isinstance(result, Failure):
             if self.search.error_score == "raise":
                 self.failure = self.failure or (job, result)
@@ -201,10 +220,18 @@ def _fit_one(
     train_scores = _floats(scorer(estimator, train[0], train[1])) if train_too else {}
     seconds = time.perf_counter() - fitted
     row = record.of_tree(estimator.tree_) if isinstance(getattr(estimator, "tree_", None), Tree) else {}
+    row["cut"] = _stopped(estimator) == Stopped.INTERRUPTED
     row["scores"] = {"test": test_scores, "train": train_scores, "seconds": seconds}
     if isinstance(test_scores, dict) and "accuracy" in test_scores:
         row["test_acc"] = 100 * test_scores["accuracy"]
     return {**row, "seconds": fitted - began, "time_limit": estimator.get_params(deep=False).get("time_limit")}
+
+
+def _stopped(estimator: Any) -> str:
+    """Why the fit of a tree, or of the tree at the end of a pipeline, ended."""
+    last = estimator[-1] if hasattr(estimator, "steps") else estimator
+    certificate = getattr(last, "certificate_", None)
+    return "" if certificate is None else str(certificate.stopped)
 
 
 def _fit(estimator: Any, start: Tree | None, X: Any, y: Any, weight: Any) -> None:

@@ -79,6 +79,8 @@ class Rows:
         self.path.parent.mkdir(parents=True, exist_ok=True)
         try:
             self._db = sqlite3.connect(self.path, timeout=60, isolation_level=None)
+            if must_exist and not self._db.execute("SELECT 1 FROM sqlite_master WHERE name = 'fits'").fetchone():
+                raise RowsError(f"{self.path} holds no results; run the experiment first")
             self._open()
         except sqlite3.DatabaseError as error:
             raise RowsError(f"{self.path} is no file of results ({error}); name another one") from None

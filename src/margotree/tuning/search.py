@@ -11,8 +11,12 @@ from sklearn.metrics import check_scoring
 from sklearn.model_selection import GridSearchCV, ParameterGrid, check_cv
 from sklearn.utils import indexable
 
+from margotree.estimators.loops import CutShort, in_a_loop
 from margotree.tuning.fits import Fits, weighted
 from margotree.tuning.rules import best_accuracy, scoring
+
+#: Seconds the last fit is given however late it is.
+_LEAST_LAST = 0.5
 
 
 class TreeSearchCV(GridSearchCV):
@@ -32,8 +36,9 @@ class TreeSearchCV(GridSearchCV):
     refit : default :func:`~margotree.tuning.best_accuracy`
         Which setting to take: a rule on ``cv_results_``, the name of a scorer, or False.
     time_limit : float or None, default None
-        Seconds for all the fits of the search.  Every fit gets its share of what is left, at most its own limit;
-        settings that no time was left for have NaN scores and are not chosen.
+        Seconds for the whole search.  Every fit on a fold gets its share of what is left, at most its own limit, and
+        the last fit, on everything, all that is left then; settings that no time was left for have NaN scores and are
+        not chosen.
     resume : path or None, default None
         A file in which every fit is kept the moment it is done.  A search that finds its fits there does not repeat
         them.
@@ -43,6 +48,11 @@ class TreeSearchCV(GridSearchCV):
         What the data are called in that file.
     verbose : int, default 0
         1 shows a line of progress, 2 one a fit.
+
+    The first Ctrl-C ends the search: fits that it cut do not count, the choice is made among the settings that were
+    complete by then, ``interrupted_`` is True and the chosen one is trained under the estimator's own time limit (a
+    second Ctrl-C ends that with the best tree so far).  If none was complete, KeyboardInterrupt is raised; with
+    ``resume`` the fits made are kept.
     """
 
     def __init__(
@@ -79,12 +89,16 @@ class TreeSearchCV(GridSearchCV):
         splits = list(folds.split(X, y))
         self.n_splits_ = len(splits)
         self.scorer_ = check_scoring(self.estimator, scoring=self.scoring or scoring())
-        found = Fits(self, settings, splits, X, y, sample_weight).run()
+        fits = Fits(self, settings, splits, X, y, sample_weight)
+        found = fits.run()
+        self.interrupted_ = fits.interrupted
+        if self.interrupted_ and in_a_loop():
+            raise CutShort("a search within a loop was cut short: it is no result")
         self.multimetric_ = isinstance(found[0]["test_scores"], dict)
         self.cv_results_ = self._format_results(settings, self.n_splits_, found)
         if self.refit:
             self._choose()
-            self._train(X, y, sample_weight)
+            self._train(X, y, sample_weight, None if self.interrupted_ else fits.seconds_left())
         return self
 
     def _choose(self) -> None:
@@ -94,8 +108,11 @@ class TreeSearchCV(GridSearchCV):
         if f"mean_test_{metric}" in self.cv_results_:
             self.best_score_ = float(self.cv_results_[f"mean_test_{metric}"][self.best_index_])
 
-    def _train(self, X: Any, y: Any, sample_weight: Any) -> None:
+    def _train(self, X: Any, y: Any, sample_weight: Any, seconds: float | None) -> None:
+        """The fit on everything, with all the time the search has left, or under the estimator's own limit."""
         self.best_estimator_ = clone(self.estimator).set_params(**clone(self.best_params_, safe=False))
+        if seconds is not None and "time_limit" in self.best_estimator_.get_params(deep=False):
+            self.best_estimator_.set_params(time_limit=max(_LEAST_LAST, seconds))
         began = time.time()
         self.best_estimator_.fit(X, y, **weighted(sample_weight))
         self.refit_time_ = time.time() - began

@@ -35,6 +35,12 @@ class Tally:
             if self._live and last:
                 self.stream.write("\n")
 
+    def end(self) -> None:
+        """No more will come: what is written next begins a line of its own."""
+        if self._live and self.done and self.known + self.done < self.total:
+            self.stream.write("\n")
+            self.stream.flush()
+
     def line(self, said: str = "") -> str:
         elapsed, left = self._clock() - self._began, self.total - self.known - self.done
         words = [f"{self.known + self.done} of {self.total} fits", f"{duration(elapsed)} elapsed"]

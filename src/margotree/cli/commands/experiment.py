@@ -1,7 +1,7 @@
 """Run the experiments of the paper; every fit is kept in a file of results the moment it is done.
 
 Names are those of the paper's tables; without one they are listed. The data sets come from the folder MARGOTREE_DATA or
-from the network.
+from the network; sets that are not to be had are left out and told. Ctrl-C ends the run with what is complete.
 """
 
 from __future__ import annotations
@@ -55,6 +55,11 @@ def run(args: argparse.Namespace) -> int:
         raise CommandError(str(error), exits.DATA) from None
     for case, reason in ran.failed:
         console.say(f"failed: {case}: {reason}")
+    for name, reason in ran.absent.items():
+        console.say(f"left out: {name}: {reason}")
     failed = [{"case": str(case), "reason": str(reason)} for case, reason in ran.failed]
-    console.result({"made": ran.made, "known": ran.known, "failed": failed}, str(ran), as_json=args.json)
-    return exits.FAILED if ran.failed else exits.OK
+    record = {"made": ran.made, "known": ran.known, "failed": failed, "absent": ran.absent}
+    console.result(record | {"interrupted": ran.interrupted}, str(ran), as_json=args.json)
+    if ran.interrupted:
+        return exits.INTERRUPTED
+    return exits.FAILED if ran.failed or ran.absent else exits.OK

@@ -1,4 +1,4 @@
-"""Train a tree on a CSV or Parquet file and save it with its certificate.
+"""Train a tree on a CSV, Excel or Parquet file and save it with its certificate.
 
 Columns of words become 0/1 features; how is remembered in the saved tree, so that predict and verify read files the
 same way. Ctrl-C ends the search and keeps the best tree so far.
@@ -26,9 +26,10 @@ HELP = "train a tree on a table and save it"
 
 
 def add(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("data", help="CSV (.csv, .csv.gz, - for standard input) or Parquet file")
+    parser.add_argument("data", help="CSV (.csv, .csv.gz, - for standard input), Excel (.xlsx) or Parquet file")
     parser.add_argument("--out", metavar="FILE", help="where to save the tree (the data file's name with .tree.json)")
     parser.add_argument("--log", metavar="FILE", help="write what the search reports, a line of JSON each, for plot")
+    keep.add_force(parser)
     options.add_columns(parser)
     models.add_model(parser)
     models.add_search(parser)
@@ -38,11 +39,13 @@ def add(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     out = args.out or default_out(args.data)
-    for path in filter(None, (out, args.log)):
-        keep.must_be_writable(path)
+    keep.may_write(out, inputs=(args.data,), force=args.force)
+    if args.log:
+        keep.may_write(args.log, inputs=(args.data,), force=args.force, option="--log")
+        if keep.same_file(args.log, out):
+            raise CommandError(f"the tree and the log cannot both be {out}; name another with --log", exits.USAGE)
     console.say(f"reading {args.data}", quiet=args.quiet)
     encoding, samples, notes = read_training(args)
-    console.notes(notes, quiet=args.quiet)
     model = models.estimator(args, classes=sorted(set(samples.y.tolist())), verbose=0 if args.quiet else 1)
     console.say(_what(args, samples), quiet=args.quiet)
     with recording() as events:
@@ -57,7 +60,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def read_training(args: argparse.Namespace) -> tuple[Encoding, Samples, list[str]]:
-    """The training file as numbers, how it got there, and what the user should know."""
+    """The training file as numbers, how it got there, and what the user should know (and has been told)."""
     from margotree.table import MissingCells, Wishes, learn
 
     table = options.read(args)
@@ -67,16 +70,20 @@ def read_training(args: argparse.Namespace) -> tuple[Encoding, Samples, list[str
         positive=args.positive, missing=args.missing, max_categories=args.max_categories,
     )  # fmt: skip
     encoding, found = learn(table, wishes)
+    notes = [*table.notes, *found]
+    # Said before anything can go wrong: a note may name the column that does.
+    console.notes(notes, quiet=args.quiet)
     try:
         samples = encoding.training(table)
     except MissingCells as error:
         raise MissingCells(
             f"{error}; say --missing drop to leave such rows out, --missing median to put in the column's median (or "
-            "commonest word), or --drop COL to do without a column"
+            "commonest word), --missing indicator to do so and add a feature that says where, or --drop COL to do "
+            "without a column"
         ) from None
-    notes = [*table.notes, *found]
     if left_out := table.n_rows - len(samples.rows):
         notes.append(f"{left_out} of {table.n_rows} rows have missing cells: left out")
+        console.notes(notes[-1:], quiet=args.quiet)
     _check_classes(args, samples)
     return encoding, samples, notes
 
@@ -139,8 +146,6 @@ def _tell(args: argparse.Namespace, tree: Tree, samples: Samples, notes: list[st
 
 
 def default_out(data: str) -> str:
-    """The data file's name with .tree.json, in the folder we are in."""
+    """The data file's name with .tree.json, in the folder we are in; only .csv goes, so that x.tsv gets its own."""
     name = "data" if data == "-" else os.path.basename(data)
-    for ending in (".gz", ".csv", ".tsv", ".txt", ".parquet", ".pq"):
-        name = name.removesuffix(ending)
-    return f"{name}.tree.json"
+    return f"{name.removesuffix('.gz').removesuffix('.csv')}.tree.json"

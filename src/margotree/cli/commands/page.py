@@ -17,17 +17,18 @@ def add(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("tree", help="the saved tree")
     parser.add_argument("--out", metavar="FILE", help="page to write (the tree's name with .html)")
     parser.add_argument(
-        "--data", metavar="FILE", help="samples to show on it: CSV or Parquet file with the target column"
+        "--data", metavar="FILE", help="samples to show on it: CSV, Excel or Parquet file with the target"
     )
     parser.add_argument("--target", metavar="COL", help="the column with the classes, if the tree file does not say")
     parser.add_argument("--title", metavar="TEXT", help="its heading")
+    keep.add_force(parser)
     options.add_reading(parser)
     options.add_output(parser)
 
 
 def run(args: argparse.Namespace) -> int:
     out = args.out or os.path.splitext(os.path.basename(args.tree))[0] + ".html"
-    keep.must_be_writable(out)
+    keep.may_write(out, inputs=(args.tree, args.data), force=args.force)
     tree = load_tree(args.tree)
     X, y = (None, None) if args.data is None else samples_of(args, tree)
     write_atomically(out, lambda draft: tree.to_html(draft, X, y, title=args.title))

@@ -27,13 +27,16 @@ KINDS = ("tree", "features", "node", "plane", "progress")
 def add(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("tree", help="the saved tree (for --kind progress: the log of the fit)")
     parser.add_argument(
-        "--out", metavar="FILE", help="picture to write: .png, .svg or .pdf (the tree's name with .png)"
+        "--out",
+        metavar="FILE",
+        help="picture to write: .png, .svg or .pdf (the tree's name, what is drawn if not the tree, and .png)",
     )
     parser.add_argument("--kind", choices=KINDS, default="tree", help="what to draw (tree)")
-    parser.add_argument("--data", metavar="FILE", help="samples to show: CSV or Parquet file with the target column")
+    parser.add_argument("--data", metavar="FILE", help="samples to show: CSV, Excel or Parquet file with the target")
     parser.add_argument("--target", metavar="COL", help="the column with the classes, if the tree file does not say")
     parser.add_argument("--node", type=int, default=0, metavar="N", help="the split to draw with --kind node (0)")
     parser.add_argument("--dpi", type=int, default=150, metavar="N", help="dots an inch of a PNG (150)")
+    keep.add_force(parser)
     options.add_reading(parser)
     options.add_output(parser)
 
@@ -41,8 +44,10 @@ def add(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     if find_spec("matplotlib") is None:
         raise CommandError('drawing needs matplotlib; pip install "margotree[plot]"', exits.FAILED)
-    out = args.out or os.path.splitext(os.path.basename(args.tree))[0] + ".png"
-    keep.must_be_writable(out)
+    if args.data is None and args.kind in {"node", "plane"}:
+        raise CommandError(f"--kind {args.kind} shows samples; name a file of them with --data", exits.USAGE)
+    out = args.out or _default_out(args)
+    keep.may_write(out, inputs=(args.tree, args.data), force=args.force)
     import matplotlib
 
     matplotlib.use("Agg")
@@ -52,14 +57,19 @@ def run(args: argparse.Namespace) -> int:
     return exits.OK
 
 
+def _default_out(args: argparse.Namespace) -> str:
+    """The tree's name with .png, and with the kind of picture if it is another than the tree."""
+    stem = os.path.splitext(os.path.basename(args.tree))[0]
+    kind = {"tree": "", "node": f".node{args.node}"}.get(args.kind, f".{args.kind}")
+    return f"{stem}{kind}.png"
+
+
 def _of_tree(args: argparse.Namespace) -> Any:
     from margotree import pictures
 
     tree = load_tree(args.tree)
     if args.kind == "features":
         return pictures.plot_features(tree)
-    if args.data is None and args.kind in {"node", "plane"}:
-        raise CommandError(f"--kind {args.kind} shows samples; name a file of them with --data", exits.USAGE)
     X: Any = None
     y: Any = None
     if args.data is not None:

@@ -10,6 +10,7 @@ import argparse
 import csv
 import io
 import sys
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from margotree.cli import console, exits, keep, options
@@ -25,14 +26,22 @@ HELP = "classify the rows of a table with a saved tree"
 
 def add(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("tree", help="the saved tree")
-    parser.add_argument("data", help="CSV (- for standard input) or Parquet file with the columns of the training file")
+    parser.add_argument("data", help="CSV (- for standard input), Excel or Parquet file with the training columns")
     parser.add_argument("--out", metavar="FILE", help="where to write the predictions (standard output)")
+    parser.add_argument(
+        "--keep",
+        metavar="COL",
+        nargs="?",
+        action="append",
+        const=None,
+        help="put this column of the file before the predictions, such as an identifier; repeatable; all if no name",
+    )
     parser.add_argument("--proba", action="store_true", help="add the class shares of the leaf")
     parser.add_argument(
         "--unknown",
         choices=("error", "ignore"),
         default="error",
-        help="a word that training did not see: an error, or none of the words known",
+        help="a word that training did not see: an error, or none of the words known (that is counted in a note)",
     )
     parser.add_argument(
         "--missing",
@@ -40,13 +49,16 @@ def add(parser: argparse.ArgumentParser) -> None:
         default="error",
         help="rows with missing cells: an error, or left without a label",
     )
+    keep.add_force(parser)
     options.add_reading(parser)
     options.add_output(parser)
 
 
 def run(args: argparse.Namespace) -> int:
     if args.out:
-        keep.must_be_writable(args.out)
+        keep.may_write(args.out, inputs=(args.tree, args.data), force=args.force)
+    from margotree.table import remarks
+
     tree = load_tree(args.tree)
     encoding = encoding_of(tree, args.tree)
     table = options.read(args)
@@ -54,14 +66,37 @@ def run(args: argparse.Namespace) -> int:
     X, rows = _features(args, encoding, table)
     labels: Any = tree.predict(X) if len(rows) else []
     skipped = table.n_rows - len(rows)
-    console.notes([f"{skipped} rows have missing cells and got no label"] if skipped else [], quiet=args.quiet)
+    notes = remarks(encoding, table)
+    notes += [f"{skipped} rows have missing cells and got no label"] if skipped else []
+    console.notes(notes, quiet=args.quiet)
     accuracy = _accuracy(encoding, table, rows, labels)
-    _write(args, _columns(args, tree, X, labels), rows, table.n_rows, accuracy)
+    columns = _columns(args, tree, X, labels)
+    found = _Found(columns=columns, rows=rows, n_rows=table.n_rows, accuracy=accuracy, notes=notes)
+    _write(args, found, _kept(args, table))
     if accuracy is not None and not args.json:
         console.say(
             f"right on {accuracy:.1%} of the rows that have a label under {encoding.target!r}", quiet=args.quiet
         )
     return exits.OK
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Found:
+    """The predictions for ``rows`` out of ``n_rows``, column by column, and what goes with them."""
+
+    columns: dict[str, list[Any]]
+    rows: list[int]
+    n_rows: int
+    accuracy: float | None
+    notes: list[str]
+
+
+def _kept(args: argparse.Namespace, table: Table) -> dict[str, list[str]]:
+    """The columns of the file that go into the answer; a bare --keep means all."""
+    if args.keep is None:
+        return {}
+    names = table.names if None in args.keep else tuple(dict.fromkeys(table.find(name) for name in args.keep))
+    return {name: table.column(name) for name in names}
 
 
 def _features(args: argparse.Namespace, encoding: Encoding, table: Table) -> tuple[Any, list[int]]:
@@ -100,27 +135,35 @@ def _columns(args: argparse.Namespace, tree: Tree, X: Any, labels: Any) -> dict[
     return columns
 
 
-def _write(
-    args: argparse.Namespace, columns: dict[str, list[Any]], rows: list[int], n_rows: int, accuracy: float | None
-) -> None:
-    """One line a row of the file, empty where a row got no label."""
-    position = {i: k for k, i in enumerate(rows)}
-    lines = [[c[position[i]] if i in position else None for c in columns.values()] for i in range(n_rows)]
+def _write(args: argparse.Namespace, found: _Found, kept: dict[str, list[str]]) -> None:
+    """One line per row of the file, empty where a row got no label."""
+    position = {i: k for k, i in enumerate(found.rows)}
+    names = [*kept, *(_unlike(name, kept) for name in found.columns)]
+    lines = [
+        [*(c[i] for c in kept.values()), *(c[position[i]] if i in position else None for c in found.columns.values())]
+        for i in range(found.n_rows)
+    ]
     if args.json:
-        records = [dict(zip(columns, line, strict=True)) for line in lines]
-        record = {"predictions": records, "rows": n_rows, "skipped": n_rows - len(rows), "accuracy": accuracy}
-        console.result(record, "", as_json=True)
+        records = [dict(zip(names, line, strict=True)) for line in lines]
+        skipped = found.n_rows - len(found.rows)
+        record = {"predictions": records, "rows": found.n_rows, "skipped": skipped, "accuracy": found.accuracy}
+        console.result(record | {"notes": found.notes}, "", as_json=True)
         if not args.out:
             return
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
-    writer.writerow(columns)
+    writer.writerow(names)
     writer.writerows([["" if cell is None else cell for cell in line] for line in lines])
     if args.out:
         write_text(args.out, out.getvalue())
     else:
         sys.stdout.write(out.getvalue())
         sys.stdout.flush()
+
+
+def _unlike(name: str, kept: dict[str, list[str]]) -> str:
+    """Our column's name, with a word added where the file has one of that name."""
+    return _unlike(f"{name} (margotree)", kept) if name in kept else name
 
 
 def _plain(label: Any) -> Any:

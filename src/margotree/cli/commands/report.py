@@ -15,12 +15,13 @@ def add(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("results", help="the file of results that margotree experiment wrote")
     parser.add_argument("--out", metavar="FILE", help="page to write (the name of the results with .html)")
     parser.add_argument("--no-figures", action="store_true", help="tables and certificates only")
+    keep.add_force(parser)
     options.add_output(parser)
 
 
 def run(args: argparse.Namespace) -> int:
     out = args.out or os.path.splitext(os.path.basename(args.results))[0] + ".html"
-    keep.must_be_writable(out)
+    keep.may_write(out, inputs=(args.results,), force=args.force)
     console.say(f"reading {args.results}", quiet=args.quiet)
     from margotree.experiments import RowsError
     from margotree.report import write_report

@@ -17,13 +17,14 @@ def add(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--format", choices=("text", "csv", "latex", "markdown"), default="text", help="how (text)")
     parser.add_argument("--set", dest="sets", metavar="SET", action="append", help="only this data set; repeatable")
     parser.add_argument("--out", metavar="FILE", help="where to write them (standard output)")
+    keep.add_force(parser)
 
 
 def run(args: argparse.Namespace) -> int:
     from margotree import experiments
 
     if args.out:
-        keep.must_be_writable(args.out)
+        keep.may_write(args.out, inputs=(args.results,), force=args.force)
     try:
         names = args.names or experiments.names()
         text = "\n\n".join(experiments.table(name, args.results, args.format, args.sets) for name in names)

@@ -1,13 +1,15 @@
 """Choose hyperparameters by cross-validation, train with them and save the tree.
 
 Without --grid a small grid is tried: one C for all levels, and budgets or prices where the model has them. --paper
-takes the grid of the paper. With --resume FILE every fit is kept there the moment it is done, and not repeated.
+takes the grid of the paper. With --resume FILE every fit is kept there the moment it is done, and not repeated. Ctrl-C
+ends the search: of the settings that are complete by then one is chosen and trained.
 """
 
 from __future__ import annotations
 
 import argparse
 import dataclasses
+import warnings
 from typing import TYPE_CHECKING, Any
 
 from margotree.cli import console, exits, keep, models, options
@@ -35,8 +37,9 @@ _PARAMETERS = {"min_leaf": "min_samples_leaf"}
 
 
 def add(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("data", help="CSV (- for standard input) or Parquet file")
+    parser.add_argument("data", help="CSV (- for standard input), Excel or Parquet file")
     parser.add_argument("--out", metavar="FILE", help="where to save the tree (the data file's name with .tree.json)")
+    keep.add_force(parser)
     group = parser.add_argument_group("the choice")
     group.add_argument("--grid", metavar="NAME=V,V,...", action="append", default=[],
                        help="values to try, such as C=0.1,1,10 or C=1:10,10:10 (one a level); repeatable")  # fmt: skip
@@ -44,7 +47,8 @@ def add(parser: argparse.ArgumentParser) -> None:
     group.add_argument("--rule", choices=("accuracy", "features"), default="accuracy",
                        help="take the most accurate setting, or the one with the fewest features near it")  # fmt: skip
     group.add_argument("--folds", type=int, default=4, metavar="N", help="folds of the cross-validation (4)")
-    group.add_argument("--fit-time-limit", type=options.seconds, default=10.0, metavar="T", help="most a fit (10)")
+    group.add_argument("--fit-time-limit", type=options.seconds, default=10.0, metavar="T",
+                       help="most per fit on a fold (10); the last fit, on all rows, gets what is left")  # fmt: skip
     group.add_argument("--resume", metavar="FILE", help="keep every fit in this file, and go on with it")
     options.add_columns(parser)
     models.add_model(parser)
@@ -55,17 +59,24 @@ def add(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     out = args.out or default_out(args.data)
-    keep.must_be_writable(out)
+    keep.may_write(out, inputs=(args.data, args.resume), force=args.force)
+    if args.resume and keep.same_file(args.resume, args.data):
+        raise CommandError(f"{args.data} is the table; name another file with --resume", exits.DATA)
     console.say(f"reading {args.data}", quiet=args.quiet)
-    encoding, samples, notes = read_training(args)
-    console.notes(notes, quiet=args.quiet)
+    encoding, samples, _ = read_training(args)
     search = _search(args, samples)
-    search.fit(samples.X, samples.y, sample_weight=samples.weight)
+    with warnings.catch_warnings(record=True) as warned:
+        warnings.simplefilter("always")
+        search.fit(samples.X, samples.y, sample_weight=samples.weight)
+    # scikit-learn's warning about scores that are not finite repeats ours about fits undone.
+    told = dict.fromkeys(str(warning.message) for warning in warned if "non-finite" not in str(warning.message))
+    console.notes(told, quiet=args.quiet)
     best = search.best_estimator_
     tree = with_table(dataclasses.replace(best.tree_, feature_names=encoding.features), encoding, samples)
     out = keep.keep_tree(tree, out)
     _tell(args, search, tree, out)
-    return exits.OK
+    cut = search.interrupted_ or (tree.certificate is not None and tree.certificate.stopped == "interrupted")
+    return exits.INTERRUPTED if cut else exits.OK
 
 
 def _search(args: argparse.Namespace, samples: Any) -> Any:
@@ -134,6 +145,7 @@ def _tell(args: argparse.Namespace, search: Any, tree: Tree, out: str) -> None:
         "best_params": search.best_params_,
         "validation_accuracy": _number(found["mean_test_accuracy"][search.best_index_]),
         "settings": lines,
+        "interrupted": search.interrupted_,
         "certificate": None if tree.certificate is None else tree.certificate.to_dict(),
     }
     best = ", ".join(f"{name} {value}" for name, value in search.best_params_.items())
@@ -158,7 +170,7 @@ def _table(lines: list[dict[str, Any]], best: int, most: int = 30) -> list[str]:
         line = lines[k]
         setting = ", ".join(f"{name} {value}" for name, value in line["params"].items())
         if line["accuracy"] is None:
-            shown.append(f"  {'no time left':<24}  {setting}")
+            shown.append(f"  {'not on all folds':<24}  {setting}")
         else:
             mark = "*" if k == best else " "
             shown.append(f"{mark} {line['accuracy']:8.1%} {line['sd']:7.1%} {line['features']:9.1f}  {setting}")

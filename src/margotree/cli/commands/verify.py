@@ -66,9 +66,15 @@ def _encoding(args: argparse.Namespace, tree: Tree) -> Encoding:
 
 
 def _same_rows(tree: Tree, samples: Samples) -> bool | None:
-    """None where the tree file does not tell what it was trained on."""
+    """Whether they are the training rows, in whatever order; None where the tree file does not tell."""
     table = tree.terms.get(ENTRY)
-    return None if table is None else table.get("sha256") == samples.fingerprint()
+    if table is None:
+        return None
+    return _same_order(tree, samples) or table.get("sha256_of_set") == samples.fingerprint_of_set()
+
+
+def _same_order(tree: Tree, samples: Samples) -> bool:
+    return bool(tree.terms[ENTRY].get("sha256") == samples.fingerprint())
 
 
 def _why(args: argparse.Namespace, tree: Tree, samples: Samples, same: bool | None) -> str:
@@ -81,5 +87,7 @@ def _why(args: argparse.Namespace, tree: Tree, samples: Samples, same: bool | No
 
 def _text(tree: Tree, table: Table, samples: Samples, same: bool | None) -> str:
     rows = {True: ", the rows it was trained on", False: ", not the rows it was trained on", None: ""}[same]
+    if same and not _same_order(tree, samples):
+        rows += " in another order"
     where = f"verified on {len(samples.rows)} rows of {table.source}{rows}"
     return f"{where}: the tree is allowed and its value is as claimed\n{tree.certificate}"

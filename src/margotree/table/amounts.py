@@ -1,0 +1,81 @@
+"""Numbers that are written with something else: "88%", "36 months", "March"."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from margotree.table.words import fold
+
+#: How a month may be written, in English and German; the position is its number.
+_MONTHS = (
+    ("jan", "january", "januar", "jän", "jänner"), ("feb", "february", "februar"),
+    ("mar", "march", "mär", "märz", "mrz"), ("apr", "april"), ("may", "mai"), ("jun", "june", "juni"),
+    ("jul", "july", "juli"), ("aug", "august"),
+    ("sep", "sept", "september"), ("oct", "october", "okt", "oktober"), ("nov", "november"),
+    ("dec", "december", "dez", "dezember"),
+)  # fmt: skip
+_MONTH = {name: str(k + 1) for k, names in enumerate(_MONTHS) for name in names}
+
+_AMOUNT = re.compile(r"([+-]?[\d.,]*\d(?:[eE][+-]?\d+)?)\s*(%|[^\W\d_]{1,12})")
+
+#: What stands for a unit where months are written as words.
+MONTH_NAMES = "month name"
+
+
+def unit_of(cells: Sequence[str]) -> str | None:
+    """What all cells that are not bare numbers carry: "%", a word such as "months", or that they name months."""
+    odd = {cell for cell in cells if cell and not _bare(cell)}
+    if not odd:
+        return None
+    if len(odd) > 2 and all(_month(cell) for cell in odd):
+        return MONTH_NAMES
+    found = [_AMOUNT.fullmatch(cell) for cell in odd]
+    units = {_singular(match[2]) for match in found if match}
+    if not all(found) or len(units) != 1 or len(odd) < 2:
+        return None
+    return next((match[2] for match in found if match and match[2].endswith("s")), None) or found[0][2]  # type: ignore[index]
+
+
+def units_of(cells: Sequence[str]) -> list[str]:
+    """The different units of a column of amounts; empty if it is none."""
+    found = [_AMOUNT.fullmatch(cell) for cell in set(cells) if cell and not _bare(cell)]
+    if not found or not all(found):
+        return []
+    return sorted({_singular(match[2]) for match in found if match})
+
+
+def bare(cells: Sequence[str], unit: str | None) -> list[str]:
+    """The cells with the unit taken off, ready to be read as numbers; others stay as they are."""
+    if unit is None:
+        return list(cells)
+    if unit == MONTH_NAMES:
+        return [_month(cell) or cell for cell in cells]
+    return [_without(cell, _singular(unit)) for cell in cells]
+
+
+def carries(cells: Sequence[str], unit: str) -> bool:
+    """Whether some cell is written with the unit."""
+    return any(cell != plain for cell, plain in zip(cells, bare(cells, unit), strict=True))
+
+
+def _without(cell: str, unit: str) -> str:
+    match = _AMOUNT.fullmatch(cell)
+    return match[1] if match and _singular(match[2]) == unit else cell
+
+
+def _singular(unit: str) -> str:
+    folded = fold(unit)
+    return folded[:-1] if len(folded) > 2 and folded.endswith("s") else folded
+
+
+def _month(cell: str) -> str | None:
+    return _MONTH.get(fold(cell).removesuffix("."))
+
+
+def _bare(cell: str) -> bool:
+    try:
+        float(cell.replace(",", "."))
+    except ValueError:
+        return False
+    return True

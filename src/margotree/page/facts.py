@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from margotree.problem import tie
 from margotree.tree import Tree
 from margotree.tree.outline import outline
 from margotree.tree.reach import Reach
@@ -82,7 +81,7 @@ def _short(value: float, span: float) -> float:
 def _node(tree: Tree, t: int) -> dict[str, Any]:
     w, b = tree.splits.w[t], float(tree.splits.b[t])
     used = np.flatnonzero(w)
-    return {"at": used.tolist(), "w": w[used].tolist(), "b": b, "tie": tie(w, b, tree.eps)}
+    return {"at": used.tolist(), "w": w[used].tolist(), "b": b, "tie": tree.tie(t)}
 
 
 def _outline(tree: Tree) -> dict[str, Any]:

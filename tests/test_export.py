@@ -414,7 +414,7 @@ def test_exports_need_numpy_alone(tmp_path):
     assert subprocess.run([sys.executable, "-c", code]).returncode == 0
 
 
-def test_every_node_of_a_full_tree_is_asked(fitted):
+def test_every_node_of_a_full_tree_is_asked():
     tree, _, _ = grown(3, 4)
     nodes = []
 

@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: docs pictures demo test lint bench claims paper clean
+.PHONY: docs pictures demo test lint wheel bench claims paper clean
 
 demo: $(STAMP)
 	$(BIN)/python examples/demo.py
@@ -13,6 +13,9 @@ test: $(STAMP)
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/python -m pytest -n 2 --dist worksteal
+
+wheel: $(STAMP)
+	$(BIN)/python .ci/wheel.py
 
 bench: $(STAMP)
 	$(BIN)/python benchmarks/engine.py

@@ -9,8 +9,11 @@ from scipy.optimize import nnls
 
 from browser import chromium
 from grown import grown
+from margotree.cli.saved import ENTRY
 from margotree.page import render_page, write_page
 from margotree.problem import Splits, topology
+from margotree.table import Category, Encoding, Number
+from margotree.table.record import to_record
 from margotree.tree import Scaling, Tree
 
 HOSTILE = (
@@ -329,10 +332,10 @@ def test_the_tree_is_walked_with_the_keyboard(show):
 def test_everything_that_can_be_used_has_a_name(show):
     tree, X, y = grown(2, 12, used=4)
     nodes = show(tree, X, y).execute_cdp_cmd("Accessibility.getFullAXTree", {})["nodes"]
-    roles = {"button", "textbox", "spinbutton", "checkbox", "treeitem", "tree", "region", "link", "image", "heading"}
+    roles = {"button", "textbox", "combobox", "checkbox", "treeitem", "tree", "region", "link", "image", "heading"}
     named = [(n["role"]["value"], n.get("name", {}).get("value")) for n in nodes if not n["ignored"]]
     used = {role for role, _ in named}
-    assert {"tree", "treeitem", "spinbutton", "checkbox", "button", "status", "image"} <= used
+    assert {"tree", "treeitem", "textbox", "checkbox", "button", "status", "image"} <= used
     assert not [role for role, name in named if role in roles and not name]
 
 
@@ -380,7 +383,7 @@ return [...document.querySelectorAll(arguments[0])].filter((at) => at.checkVisib
 
 
 @pytest.mark.parametrize(("depth", "n_features"), [(1, 2), (4, 60)])
-@pytest.mark.parametrize("width", [1400, 500])
+@pytest.mark.parametrize("width", [1400, 900, 500, 400])
 def test_nothing_on_the_page_overlaps_or_sticks_out(show, depth, n_features, width):
     tree, X, y = grown(depth, n_features)
     page = show(tree, X, y)
@@ -391,10 +394,21 @@ def test_nothing_on_the_page_overlaps_or_sticks_out(show, depth, n_features, wid
         assert not overlapping(page.execute_script(BOXES, what)), what
     wide = page.execute_script("return [document.documentElement.scrollWidth, document.documentElement.clientWidth]")
     assert wide[0] <= wide[1]
+    for what in ("#stage", "#node table", "#node .scroll", "#way", "#flip .scroll"):
+        assert page.execute_script(RUNS_OFF, what) == [], what
     if depth == 4 and width == 1400:
         stage = page.execute_script("const s = document.getElementById('stage'); return [s.scrollWidth, s.clientWidth]")
         assert stage[0] <= stage[1]
     page.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
+
+
+#: Boxes that must be scrolled sideways, or whose table is wider than they are.
+RUNS_OFF = """
+const end = (at) => at.getBoundingClientRect().right;
+return [...document.querySelectorAll(arguments[0])]
+  .filter((at) => at.checkVisibility() && (at.scrollWidth > at.clientWidth + 1 || end(at) > end(at.closest("section"))))
+  .map((at) => at.textContent.slice(0, 40));
+"""
 
 
 def overlapping(boxes):
@@ -427,3 +441,242 @@ def test_a_tree_that_never_splits_is_a_page_too(show):
     assert page.find_element("id", "label").text == tree.predict(X[:1])[0]
     assert len(page.find_elements("css selector", "[role=treeitem]")) == 1
     assert "No change" in page.find_element("id", "flip").text
+
+
+# -- words, commas, ranges ------------------------------------------------------------------------------------------
+
+
+WARDS = ("general", "intensive care", "surgery")
+
+
+def worded_tree():
+    """As the command line leaves it: numbers, a column of two words and one of three; classes called no and yes."""
+    encoding = Encoding(
+        columns=(
+            Number(name="age"),
+            Category(name="smoker", values=("no", "yes")),
+            Category(name="ward", values=WARDS),
+            Number(name="crp"),
+        ),
+        target="died",
+    )
+    rng = np.random.default_rng(0)
+    age, crp = rng.integers(18, 91, 400) + 0.0, rng.gamma(2, 10, 400).round(1)
+    smoker, ward = rng.random(400) < 0.3, rng.integers(0, 3, 400)
+    X = np.column_stack([age, smoker, ward == 0, ward == 1, ward == 2, crp])
+    scaling = Scaling.minmax(X)
+    w = [[2.0, 1.2, -0.6, 1.0, 0.0, 3.0], [1.0, 0.0, 0.0, 2.0, -0.5, 1.0], [1.5, 0.9, 0.0, 0.0, 0.0, 0.0]]
+    b = -np.median(scaling.apply(X) @ np.transpose(w), axis=0)
+    tree = Tree(
+        splits=Splits(w=w, b=b), scaling=scaling, classes=["no", "yes"], feature_names=encoding.features,
+        terms={ENTRY: to_record(encoding)},
+    )  # fmt: skip
+    code = rng.integers(0, 2, 400)
+    return tree.counted(X, code, np.ones(400)), X, tree.classes[code]
+
+
+def sized(page, width):
+    page.execute_cdp_cmd(
+        "Emulation.setDeviceMetricsOverride", {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": False}
+    )
+
+
+@pytest.fixture(params=[1400, 400])
+def worded(show, request):
+    """The page of a tree with words, at the width of a desk and of a hand."""
+    tree, X, y = worded_tree()
+    page = show(tree, X, y)
+    sized(page, request.param)
+    yield page, tree, X
+    page.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
+
+
+def enter(page, name, text):
+    field = page.find_element("id", name)
+    field.send_keys(Keys.CONTROL, "a", Keys.NULL, text)
+
+
+def shown(page):
+    return page.find_element("id", "label").text
+
+
+def test_words_are_choices(worded):
+    page, tree, X = worded
+    assert page.find_elements("css selector", "#x1, #x2") and not page.find_elements("css selector", "#x3, #x4")
+    for box, words in {"x1": ["no", "yes"], "x2": list(WARDS)}.items():
+        field = page.find_element("id", box)
+        assert field.tag_name == "select"
+        assert [option.text for option in field.find_elements("tag name", "option")] == words
+    page.find_element("css selector", "#x2 option:nth-child(2)").click()
+    page.find_element("css selector", "#x1 option:nth-child(2)").click()
+    enter(page, "x0", "61,5")
+    enter(page, "x5", "7.25")
+    assert shown(page) == tree.predict([[61.5, 1, 0, 1, 0, 7.25]])[0]
+    assert page.execute_script("return document.querySelector('#x0').getAttribute('aria-invalid')") == "false"
+    # The start is a word too: the commonest.
+    page.find_element("id", "reset").click()
+    start = page.execute_script("return [x1.selectedOptions[0].text, x2.selectedOptions[0].text]")
+    assert start == ["no", WARDS[int(X[:, 2:5].sum(axis=0).argmax())]]
+
+
+@pytest.mark.parametrize(
+    "row",
+    [
+        "61,5; YES ;intensive care;7,25",
+        "61.5\tyes\tintensive care\t7.25",
+        '61.5, yes, "intensive care", 7.25',
+        '61,5 yes "intensive care" 7,25',
+        "61.5|yes|Intensive Care|7.25|",
+        "61.5,1,0,1,0,7.25",
+    ],
+)
+def test_rows_with_words_and_commas_are_read(show, row):
+    tree, X, y = worded_tree()
+    found = show(tree, X, y).execute_script("return margotree.readRow(arguments[0])", row)
+    assert found == {"values": [61.5, 1, 0, 1, 0, 7.25]}
+
+
+def test_pasted_rows_with_words(worded):
+    page, tree, _ = worded
+    paste = page.find_element("id", "paste")
+    paste.send_keys("88,5;yes;surgery;40\t")
+    assert page.find_element("id", "paste-help").text == "Taken over."
+    entries = "return [x0.value, x1.selectedOptions[0].text, x2.selectedOptions[0].text, x5.value]"
+    assert page.execute_script(entries) == ["88.5", "yes", "surgery", "40"]
+    assert shown(page) == tree.predict([[88.5, 1, 0, 0, 1, 40.0]])[0]
+    wrong = {
+        "88;often;surgery;40": "\u201coften\u201d for smoker is none of: no, yes.",
+        "1.234,5;yes;surgery;40": "\u201c1.234,5\u201d for age is no number.",
+        "88;yes;40": "4 values are needed: age, smoker, ward, crp",
+        "88,0.5,1,0,0,40": "4 values are needed",
+    }
+    for row, words in wrong.items():
+        paste.clear()
+        paste.send_keys(row + "\t")
+        assert words in page.find_element("id", "paste-help").text
+        assert paste.get_attribute("aria-invalid") == "true"
+    assert page.execute_script("return x0.value") == "88.5"
+
+
+@pytest.mark.parametrize(
+    ("text", "number"),
+    [("1,5", 1.5), ("1.5", 1.5), (" -2 ", -2), ("\u22120,5", -0.5), (",5", 0.5), ("1e-3", 1e-3), ("3.", 3),
+     ("1.234,5", None), ("1,234,567", None), ("", None), ("12 3", None), ("0x10", None), ("Infinity", None)],
+)  # fmt: skip
+def test_numbers_as_people_write_them(show, text, number):
+    page = show(grown(1, 2)[0])
+    found = page.execute_script("const x = margotree.parseNumber(arguments[0]); return x === x ? x : null", text)
+    assert found == number
+
+
+def test_values_outside_the_training_range_are_marked(worded):
+    page, _, X = worded
+    assert page.find_elements("id", "strange") == []
+    enter(page, "x0", "140,5")
+    assert "outside" in page.find_element("id", "x0").get_attribute("class")
+    assert page.find_element("id", "range0").text == "outside 18 to 90"
+    assert page.find_element("id", "strange").text.endswith(": age (18 to 90)")
+    assert page.find_element("id", "x5").get_attribute("class") == ""
+    # The ends belong to the range, also where they went through the scaling.
+    for j, x in ((0, X[:, 0].max()), (5, X[:, 5].max()), (5, X[:, 5].min())):
+        enter(page, f"x{j}", repr(float(x)))
+        assert page.find_elements("id", "strange") == []
+
+
+def test_the_share_of_the_label_stands_beside_it(worded):
+    page, tree, X = worded
+    for x in X[:5]:
+        page.execute_script("margotree.fill(arguments[0])", x.tolist())
+        leaf = int(tree.apply([x])[0])
+        own, total = tree.counts[leaf][list(tree.classes).index(tree.predict([x])[0])], tree.counts[leaf].sum()
+        words = page.find_element("id", "share").text
+        assert f"({own:.0f} of {total:.0f})" in words
+        assert float(words.split(" %")[0]) == pytest.approx(100 * own / total, abs=0.05)
+
+
+def test_a_leaf_without_samples_says_so(show):
+    tree, X, _ = grown(1, 2)
+    page = show(Tree(splits=tree.splits, scaling=tree.scaling, classes=tree.classes))
+    page.execute_script("margotree.fill(arguments[0])", X[0].tolist())
+    assert "No sample" in page.find_element("id", "share").text
+
+
+def test_branches_bear_no_word_that_a_class_may_bear(worded):
+    page, _, _ = worded
+    texts = "return [...document.querySelectorAll(arguments[0])].map((at) => at.textContent)"
+    turns = page.execute_script(texts, ".turn")
+    assert sorted(turns) == ["met", "met", "met", "not met", "not met", "not met"]
+    rule = page.execute_script(texts, "#way tbody td:last-child")
+    assert set(rule) <= {"met", "not met"} and rule
+    assert sorted(page.execute_script(texts, ".card.leaf b")) == ["no", "no", "yes", "yes"]
+
+
+def test_all_of_the_tree_can_be_seen_and_no_table_runs_off(worded):
+    page, _, _ = worded
+    width = page.execute_script("return document.documentElement.clientWidth")
+    vertical = page.execute_script("return document.getElementById('stage').classList.contains('vertical')")
+    assert vertical == (width <= 400)
+    for left, _top, right, _bottom in page.execute_script(BOXES, ".card, table, .field, #result, .histogram, button"):
+        assert left >= 0 and right <= width
+    assert not overlapping(page.execute_script(BOXES, ".card, .turn"))
+    for what in ("#stage", "#node .scroll", "#way", "#flip .scroll"):
+        assert page.execute_script(RUNS_OFF, what) == [], what
+
+
+def test_turning_the_device_turns_the_tree(show):
+    tree, X, y = worded_tree()
+    page = show(tree, X, y)
+    for width in (400, 1400, 400):
+        sized(page, width)
+        page.execute_async_script("requestAnimationFrame(() => requestAnimationFrame(arguments[0]))")
+        vertical = page.execute_script("return document.getElementById('stage').classList.contains('vertical')")
+        assert vertical == (width == 400)
+    page.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
+
+
+def word_combinations(tree, x):
+    """The sample with every pair of words."""
+    for smoker in (0.0, 1.0):
+        for ward in np.eye(3):
+            yield np.concatenate([[x[0], smoker], ward, [x[5]]])
+
+
+def test_changes_exchange_words_and_never_split_them(show):
+    tree, X, y = worded_tree()
+    page = show(tree, X, y)
+    samples = X[:30]
+    for x, found in zip(samples, page.execute_script(FLIPS, samples.tolist(), []), strict=True):
+        label = tree.predict([x])[0]
+        moved = np.array(found["nearest"]["values"])
+        assert moved[1] in (0, 1) and sorted(moved[2:5]) == [0, 0, 1]
+        assert tree.predict([moved])[0] != label
+        # By the other way: for each pair of words the distance to the polyhedra of the other leaves.
+        ways = [
+            np.hypot(np.linalg.norm((z - x) / tree.scaling.scale), 0.0 if tree.predict([z])[0] != label else d)
+            for z in word_combinations(tree, x)
+            for d in [min(shortest(tree, z, leaf, [1, 2, 3, 4]) for leaf in other_leaves(tree, label))]
+        ]
+        assert found["nearest"]["length"] == pytest.approx(min(ways), rel=1e-4, abs=1e-6)
+        for flip in found["singles"]:
+            if flip["feature"] == 2:
+                z = np.concatenate([x[:2], [float(flip["to"] == word) for word in WARDS], x[5:]])
+                assert tree.predict([z])[0] == tree.classes[flip["code"]] != label
+            assert flip["feature"] not in (3, 4)
+
+
+def test_a_choice_that_is_kept_is_not_changed(show):
+    tree, X, y = worded_tree()
+    page = show(tree, X, y)
+    for x, found in zip(X[:10], page.execute_script(FLIPS, X[:10].tolist(), [1, 2, 3, 4]), strict=True):
+        assert found["nearest"] is None or found["nearest"]["values"][1:5] == x[1:5].tolist()
+        assert {flip["feature"] for flip in found["singles"]} <= {0, 5}
+
+
+def test_columns_that_are_0_or_1_in_all_samples_are_choices(show):
+    tree, X, y = grown(2, 3)
+    flags = X.copy()
+    flags[:, 1] = X[:, 1] > np.median(X[:, 1])
+    page = show(tree, flags, y)
+    assert [page.find_element("id", f"x{j}").tag_name for j in range(3)] == ["input", "select", "input"]
+    columns = facts_in(render_page(tree))["columns"]
+    assert columns == [{"name": name, "features": [j]} for j, name in enumerate(tree.features)]

@@ -433,3 +433,11 @@ def test_without_matplotlib_the_message_says_what_to_install(monkeypatch):
 def test_matplotlib_is_imported_on_first_use():
     code = "import sys, margotree.pictures, margotree.page; sys.exit('matplotlib' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code]).returncode == 0
+
+
+def test_branches_bear_no_word_that_a_class_may_bear():
+    tree, _, _ = grown(1, 2, classes=("no", "yes"))
+    words = [text.get_text() for text in tree.plot().texts]
+    assert {"met", "not met"} <= set(words)
+    # once in the legend and once at the leaf
+    assert words.count("yes") == words.count("no") == 2

@@ -18,7 +18,7 @@ from margotree.cli.exits import CommandError
 
 #: One module a command, in the order of the help.
 COMMANDS = (
-    "fit", "predict", "show", "plot", "page", "verify",
+    "fit", "predict", "show", "plot", "page", "export", "verify",
     "tune", "experiment", "table", "report", "engines", "completion",
 )  # fmt: skip
 

@@ -162,6 +162,22 @@ class TreeClassifier(ClassifierMixin, BaseEstimator, ABC):
         """Write a page on which to explore the tree, one file that needs no network; see :meth:`Tree.to_html`."""
         self._tree().to_html(path, None if X is None else self._checked(X), y, title=title)
 
+    def to_sql(self, *, table: str | None = None) -> str:
+        """The tree as one SQL expression; see :func:`margotree.export.to_sql`."""
+        return self._tree().to_sql(table=table)
+
+    def to_c(self, *, name: str = "margotree") -> str:
+        """The tree as C source; see :func:`margotree.export.to_c`."""
+        return self._tree().to_c(name=name)
+
+    def to_python(self) -> str:
+        """The tree as a Python module without dependencies; see :func:`margotree.export.to_python`."""
+        return self._tree().to_python()
+
+    def to_onnx(self, *, float32: bool = False) -> Any:
+        """The tree as an ONNX model (extra ``onnx``); see :func:`margotree.export.to_onnx`."""
+        return self._tree().to_onnx(float32=float32)
+
     def verify(self, X: Any, y: Any, sample_weight: Any = None) -> Finding:
         """Recompute value and feasibility of the tree on its training data.
 

@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from margotree.problem import tie
+from margotree.page.columns import columns_of
+from margotree.problem import topology
 from margotree.tree import Tree
 from margotree.tree.outline import outline
 from margotree.tree.reach import Reach
@@ -32,11 +33,13 @@ def facts_of(tree: Tree, X: ArrayLike | None, y: ArrayLike | None, title: str | 
     if (X is None) != (y is None):
         raise ValueError("to show samples give both X and y, or neither for the training samples' counts")
     reach = None if X is None or y is None else Reach.of(tree, X, y)
+    columns = columns_of(tree, reach)
     return {
         "title": title or _title(tree),
         "classes": [str(label) for label in tree.classes.tolist()],
         "leafClass": tree.leaf_class.tolist(),
-        "features": _features(tree, reach),
+        "features": _features(tree, reach, columns),
+        "columns": columns,
         "offset": tree.scaling.offset.tolist(),
         "scale": tree.scaling.scale.tolist(),
         "scaled": not tree.scaling.is_identity,
@@ -56,20 +59,38 @@ def _title(tree: Tree) -> str:
     return f"{model}: {named}"
 
 
-def _features(tree: Tree, reach: Reach | None) -> list[dict[str, Any]]:
+def _features(tree: Tree, reach: Reach | None, columns: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Each feature with the range it had and a value to start from."""
     offset, scale = tree.scaling.offset, tree.scaling.scale
-    if reach is not None and len(reach.scaled):
-        user = reach.scaled * scale + offset
-        low, start, high = user.min(axis=0), np.median(user, axis=0), user.max(axis=0)
-    elif not tree.scaling.is_identity:
+    user = None if reach is None or not len(reach.scaled) else reach.scaled * scale + offset
+    if not tree.scaling.is_identity:
+        # The range of the training samples, whichever samples are shown.
         low, start, high = offset, offset + scale / 2, offset + scale
+    elif user is not None:
+        low, high = user.min(axis=0), user.max(axis=0)
     else:
         # Trained in the user's own units and no samples at hand: nothing is known of the range.
-        return [{"name": name, "start": 0.0, "low": None, "high": None} for name in tree.features]
-    return [
+        features: list[dict[str, Any]] = [
+            {"name": name, "start": 0.0, "low": None, "high": None} for name in tree.features
+        ]
+        return _with_words(features, columns)
+    if user is not None:
+        start = np.median(user, axis=0)
+    features = [
         {"name": name, "start": _short(start[j], high[j] - low[j]), "low": float(low[j]), "high": float(high[j])}
         for j, name in enumerate(tree.features)
     ]
+    return _with_words(features, columns)
+
+
+def _with_words(features: list[dict[str, Any]], columns: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The features of a choice start at one of its words, not between them."""
+    for column in columns:
+        if "options" in column:
+            chosen = column["options"][column["start"]]["values"]
+            for j, value in zip(column["features"], chosen, strict=True):
+                features[j]["start"] = value
+    return features
 
 
 def _short(value: float, span: float) -> float:
@@ -82,7 +103,7 @@ def _short(value: float, span: float) -> float:
 def _node(tree: Tree, t: int) -> dict[str, Any]:
     w, b = tree.splits.w[t], float(tree.splits.b[t])
     used = np.flatnonzero(w)
-    return {"at": used.tolist(), "w": w[used].tolist(), "b": b, "tie": tie(b, tree.eps)}
+    return {"at": used.tolist(), "w": w[used].tolist(), "b": b, "tie": tree.tie(t)}
 
 
 def _outline(tree: Tree) -> dict[str, Any]:
@@ -91,7 +112,17 @@ def _outline(tree: Tree) -> dict[str, Any]:
         "root": shape.root,
         "children": {str(t): list(pair) for t, pair in shape.children.items()},
         "rules": {str(t): _rule(tree, t) for t in shape.nodes},
+        "labels": {str(v): _label(tree, v) for v in shape.leaves},
     }
+
+
+def _label(tree: Tree, v: int) -> int:
+    """The class of what is shown as a leaf; of a node so shown, that of the leaf below where most samples end."""
+    below = [v]
+    while below[0] < tree.n_nodes:
+        below = [child for t in below for child in (topology.left(t), topology.right(t))]
+    most = max(below, key=lambda leaf: float(tree.counts[leaf].sum()))
+    return int(tree.leaf_class[most - tree.n_nodes])
 
 
 def _rule(tree: Tree, t: int) -> dict[str, Any]:

@@ -18,7 +18,7 @@ from margotree.page.facts import facts_of
 from margotree.pictures.palette import class_colour, tint
 from margotree.tree import Tree
 
-_SCRIPTS = ("model.js", "flip.js", "draw.js", "page.js")
+_SCRIPTS = ("model.js", "entry.js", "flip.js", "draw.js", "page.js")
 
 #: Lines of rules that need not be folded away.
 _SHORT = 40

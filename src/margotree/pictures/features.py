@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 _CELL, _NAMES = 0.22, 2.6
-_SIGNED_WORDS = "+ speaks for yes (right), \N{MINUS SIGN} for no (left); the darker, the heavier"
+_SIGNED_WORDS = "+ speaks for the rule being met (right), \N{MINUS SIGN} against (left); the darker, the heavier"
 
 #: Light weights would vanish beside heavy ones: colours follow this power of them.
 _LIFT = 0.5

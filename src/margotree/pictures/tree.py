@@ -126,7 +126,7 @@ def _caption(tree: Tree, shown: dict[int, Card | LeafCard]) -> str:
         parts = ["No node splits: every sample gets the same label."]
     else:
         of = "weight of a feature" if tree.scaling.is_identity else "weight of a feature on its training range"
-        parts = [f"Bars: {of}; to the right speaks for yes, to the left for no."]
+        parts = [f"Bars: {of}; to the right speaks for the rule being met, to the left against."]
     if any(card.counts.any() for card in splits):
         parts.append("Width of a branch: its share of the samples.")
     if tree.certificate is not None:
@@ -170,13 +170,13 @@ def _branches(
     pen: Pen, shown: dict[int, Card | LeafCard], boxes: dict[int, Box], t: int, children: tuple[int, int]
 ) -> None:
     parent, total = boxes[t], shown[t].counts.sum()
-    for child, side, word in zip(children, (-1, 1), ("no", "yes"), strict=True):
+    for child, side, word in zip(children, (-1, 1), ("not met", "met"), strict=True):
         box = boxes[child]
         share = shown[child].counts.sum() / total if total else 0.5
         start = (parent.x + side * parent.width / 6, parent.bottom)
         pen.bow(start, (box.x, box.top), colour=LINE, width=1.2 + 6 * share)
         pen.text(
-            (start[0] + box.x) / 2, (start[1] + box.top) / 2, word, size=_SMALL, room=0.5, colour=QUIET,
+            (start[0] + box.x) / 2, (start[1] + box.top) / 2, word, size=_SMALL, room=0.6, colour=QUIET,
             align="center", behind=PAPER,
         )  # fmt: skip
 

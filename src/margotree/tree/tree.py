@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from margotree.problem import Finding, Splits, check_depth, tie, topology
 from margotree.solution import Certificate
-from margotree.tree import audit, file, labels, text
+from margotree.tree import audit, file, labels, outlets, text
 from margotree.tree.scaling import FloatArray, Scaling
 
 #: A feature counts as selected by a node from this weight on (in scaled units), as in the paper.
@@ -139,7 +139,7 @@ class Tree:
         Labels come from the side of the hyperplane and not from these shares, so where the majority of a leaf lies
         within the margin of the other class the larger share may belong to the label that is not predicted.
         """
-        return self._shares()[self.apply(X) - self.n_nodes]
+        return self.leaf_shares()[self.apply(X) - self.n_nodes]
 
     def decision_path(self, X: ArrayLike) -> NDArray[np.bool_]:
         """Entry (i, v) tells whether sample ``i`` passes node or leaf ``v``."""
@@ -174,6 +174,13 @@ class Tree:
         if units == "user":
             w, b = self.scaling.to_user(w, b)
         return Split(node=t, weights=w, threshold=-b)
+
+    def tie(self, t: int) -> float:
+        """How far below 0 ``h`` of node ``t`` may lie and still count as 0: a sample goes right if ``h >= -tie``.
+
+        Whoever routes samples as this tree does asks here.
+        """
+        return tie(float(self.splits.b[t]), self.eps)
 
     def scaled(self, X: ArrayLike) -> FloatArray:
         """Samples in the units of ``splits``, checked; columns of a data frame are found by name."""
@@ -224,6 +231,24 @@ class Tree:
 
         write_page(self, path, X, y, title=title)
 
+    # -- leaving Python -----------------------------------------------------------------------------------------
+
+    def to_sql(self, *, table: str | None = None) -> str:
+        """The tree as one SQL expression; see :func:`margotree.export.to_sql`."""
+        return str(outlets.hand_over("to_sql", self, table=table))
+
+    def to_c(self, *, name: str = "margotree") -> str:
+        """The tree as C source; see :func:`margotree.export.to_c`."""
+        return str(outlets.hand_over("to_c", self, name=name))
+
+    def to_python(self) -> str:
+        """The tree as a Python module without dependencies; see :func:`margotree.export.to_python`."""
+        return str(outlets.hand_over("to_python", self))
+
+    def to_onnx(self, *, float32: bool = False) -> Any:
+        """The tree as an ONNX model (extra ``onnx``); see :func:`margotree.export.to_onnx`."""
+        return outlets.hand_over("to_onnx", self, float32=float32)
+
     # -- keeping ------------------------------------------------------------------------------------------------
 
     def to_dict(self) -> dict[str, Any]:
@@ -250,9 +275,8 @@ class Tree:
     # -- inside -------------------------------------------------------------------------------------------------
 
     def _side(self, scaled: FloatArray, t: int) -> tuple[FloatArray, NDArray[np.bool_]]:
-        w, b = self.splits.w[t], self.splits.b[t]
-        h = scaled @ w + b
-        return h, h >= -tie(b, self.eps)
+        h = scaled @ self.splits.w[t] + self.splits.b[t]
+        return h, h >= -self.tie(t)
 
     def _route(self, X: ArrayLike) -> tuple[NDArray[np.int64], FloatArray]:
         """The leaf of each sample, and ``h`` at the last-level node above it."""
@@ -273,7 +297,8 @@ class Tree:
     def _class_at(self, leaf: NDArray[np.int64]) -> NDArray[np.int64]:
         return self.leaf_class[leaf - self.n_nodes]
 
-    def _shares(self) -> FloatArray:
+    def leaf_shares(self) -> FloatArray:
+        """Row k: the class shares that :meth:`predict_proba` gives to samples of the k-th leaf from the left."""
         counts = self.counts.copy()
         for v in range(1, len(counts)):
             if not counts[v].any():

@@ -72,13 +72,15 @@ function shareBar(v) {
   return bar;
 }
 
-/** Samples over h: a row of bars a class, the margin as a band, the new sample as a mark. */
+/** Samples over h: a row of bars per class, the margin as a band, the new sample as a mark. */
 function histogram(t, h) {
   const data = facts.samples && facts.samples.histogram[t];
   if (!data) return null;
   const { edges, counts } = data;
   const shown = counts.map((row, k) => ({ row, k })).filter(({ row }) => row.some((n) => n));
-  const [width, rowHeight, foot, top] = [640, 56, 34, 16];
+  // As wide as there is room, so that its words stay as large as they are.
+  const width = Math.min(640, Math.max(280, document.getElementById("node").clientWidth));
+  const [rowHeight, foot, top] = [56, 34, 16];
   const height = top + shown.length * rowHeight + foot;
   const [low, high] = [edges[0], edges[edges.length - 1]];
   const x = (value) => ((value - low) / (high - low)) * width;
@@ -113,8 +115,8 @@ function scaleWords(svg, x, low, high, y) {
     const anchor = at === low ? "start" : at === high ? "end" : "middle";
     svg.append(drawn("text", { x: x(at), y, "text-anchor": anchor }, short(at, 2)));
   }
-  svg.append(drawn("text", { x: 0, y: y + 16 }, "\u2190 no (h < 0)"));
-  svg.append(drawn("text", { x: x(high), y: y + 16, "text-anchor": "end" }, "(h \u2265 0) yes \u2192"));
+  svg.append(drawn("text", { x: 0, y: y + 16 }, "\u2190 rule not met (h < 0)"));
+  svg.append(drawn("text", { x: x(high), y: y + 16, "text-anchor": "end" }, "(h \u2265 0) rule met \u2192"));
 }
 
 function sampleMark(svg, x, h, top, floor) {
@@ -124,20 +126,21 @@ function sampleMark(svg, x, h, top, floor) {
 
 function histogramWords(t, shown) {
   const within = facts.samples.within[t];
-  return `Samples over h at node ${t}, one row a class: ${shown.map(({ k }) => facts.classes[k]).join(", ")}. `
+  return `Samples over h at node ${t}, one row per class: ${shown.map(({ k }) => facts.classes[k]).join(", ")}. `
     + `${within} lie within the margin.`;
 }
 
-/** Curves from each card to its children, as wide as their share of the samples; returns them by child.  Sized in em, so
-    that they shrink with the cards in print. */
+/** Lines from each card to its children, as wide as their share of the samples; returns them by child.  Sized in em, so
+    that they shrink with the cards in print.  Side by side they are curves, one below the other angles at the left. */
 function drawBranches(stage, svg, cards) {
   const box = stage.getBoundingClientRect();
   const place = (card) => {
     const at = card.getBoundingClientRect();
     const left = at.left - box.left + stage.scrollLeft;
     const top = at.top - box.top + stage.scrollTop;
-    return { left, right: left + at.width, middle: top + at.height / 2 };
+    return { left, right: left + at.width, middle: top + at.height / 2, bottom: top + at.height };
   };
+  const vertical = stage.classList.contains("vertical");
   svg.replaceChildren();
   const [width, height] = [stage.scrollWidth, stage.scrollHeight];
   const em = parseFloat(getComputedStyle(stage).fontSize);
@@ -148,13 +151,22 @@ function drawBranches(stage, svg, cards) {
   for (const [t, children] of Object.entries(facts.outline.children)) {
     for (const child of children) {
       const [from, to] = [place(cards.get(Number(t))), place(cards.get(child))];
-      const bend = (to.left - from.right) / 2;
       const share = total(t) ? total(child) / total(t) : 0.5;
-      const d = `M${from.right},${from.middle} c${bend},0 ${bend},${to.middle - from.middle} ${2 * bend},${to.middle - from.middle}`;
+      const d = vertical ? angle(from, to) : bow(from, to);
       const curve = drawn("path", { d, class: "branch", "stroke-width": 1.5 + 5 * share });
       curves.set(child, curve);
       svg.append(curve);
     }
   }
   return curves;
+}
+
+function bow(from, to) {
+  const bend = (to.left - from.right) / 2;
+  const rise = to.middle - from.middle;
+  return `M${from.right},${from.middle} c${bend},0 ${bend},${rise} ${2 * bend},${rise}`;
+}
+
+function angle(from, to) {
+  return `M${(from.left + to.left) / 2},${from.bottom} V${to.middle} H${to.left}`;
 }

@@ -3,13 +3,18 @@
 /* The smallest changes that give a sample another label, measured in scaled units: a feature's whole range is 1.
 
    One feature alone: along that feature the label can change only where some h_t passes 0, so the nearest such place
-   behind which the label differs is the answer.
+   behind which the label differs is the answer.  Of a choice every other word is tried: there is nothing between them.
 
    All features together: the samples of a leaf fill a polyhedron, one half-space for each split above it.  Its point
    nearest to the sample is where some of those splits are just met and their multipliers are not negative
-   (Karush, Kuhn, Tucker).  A leaf has few splits above it, so every choice of met splits is tried, the smallest first. */
+   (Karush, Kuhn, Tucker).  A leaf has few splits above it, so every choice of met splits is tried, the smallest first.
+   Words are not moved but exchanged: the numbers' nearest point is sought for every combination of words. */
 
-/** For each free feature the nearest value that changes the label; features that cannot are left out. */
+/** Combinations of words that are tried; with more of them words are held as they are. */
+const mostCombinations = 512;
+
+/** For each free feature the nearest value that changes the label, or the nearest word of a choice; those that cannot
+    change it are left out. */
 function singleFlips(values, isFree) {
   const point = scaled(values);
   const h = facts.nodes.map((_, t) => distance(t, point));
@@ -17,14 +22,53 @@ function singleFlips(values, isFree) {
   const crossings = crossingsOf(h);
   const found = [];
   for (const [j, places] of crossings) {
-    if (!isFree(j)) continue;
+    if (!isFree(j) || optionsOf(j)) continue;
     places.sort((a, b) => Math.abs(a) - Math.abs(b));
     const shift = places.find((s) => walk((t) => h[t] + s * weightOf(t, j)).code !== code);
     if (shift === undefined) continue;
     const flip = settled(values, new Map([[j, shift]]), code);
     if (flip) found.push({ feature: j, shift, to: flip.values[j], code: flip.code });
   }
+  facts.columns.forEach((column) => { if (column.options && isFree(column.features[0])) found.push(...wordFlip(values, column, code)); });
   return found.sort((a, b) => Math.abs(a.shift) - Math.abs(b.shift));
+}
+
+function optionsOf(j) {
+  return facts.columns[columnOf.get(j)].options;
+}
+
+/** The nearest other word of a choice that changes the label; none or one. */
+function wordFlip(values, column, code) {
+  return otherWords(values, column)
+    .map((change) => ({ feature: column.features[0], shift: change.size, to: change.word, code: route(change.values).code }))
+    .filter((flip) => flip.code !== code)
+    .sort((a, b) => a.shift - b.shift)
+    .slice(0, 1);
+}
+
+/** The sample with each other word of a choice, and how far that is. */
+function otherWords(values, column) {
+  const now = optionAt(column, values);
+  return column.options.map((option, k) => ({ option, k })).filter(({ k }) => k !== now).map(({ option }) => {
+    const moved = [...values];
+    column.features.forEach((j, i) => { moved[j] = option.values[i]; });
+    const size = Math.hypot(...column.features.map((j) => (moved[j] - values[j]) / facts.scale[j]));
+    return { word: option.word, values: moved, size };
+  });
+}
+
+/** The sample with every combination of words of the choices that may change and that some split uses, nearest first; null
+    if there are too many. */
+function combinations(values, isFree) {
+  const used = facts.columns.filter((column) => column.options && isFree(column.features[0])
+    && column.features.some((j) => facts.nodes.some((_, t) => weightOf(t, j))));
+  if (used.reduce((n, column) => n * column.options.length, 1) > mostCombinations) return null;
+  let all = [{ values, size: 0 }];
+  for (const column of used) {
+    all = all.flatMap((one) => [one, ...otherWords(one.values, column).map((change) => (
+      { values: change.values, size: Math.hypot(one.size, change.size) }))]);
+  }
+  return all.sort((a, b) => a.size - b.size);
 }
 
 /** Feature -> the shifts (in scaled units) that take some h just beyond 0, to either side. */
@@ -46,18 +90,34 @@ function weightOf(t, j) {
   return weights[t].get(j) || 0;
 }
 
-/** The nearest point with another label over the free features, or null if no change of them gets there. */
+/** The nearest point with another label over the free features, or null if no change of them gets there; `held` tells that
+    words were not tried, as there are too many combinations of them. */
 function nearestFlip(values, isFree) {
-  const point = scaled(values);
   const code = route(values).code;
+  const leaves = otherLeaves(code);
+  const moves = (j) => isFree(j) && !optionsOf(j);
+  const tried = combinations(values, isFree);
   let best = null;
-  for (const leaf of otherLeaves(code)) {
-    const rows = halfSpaces(leaf.turns, point, isFree);
-    if (rows === null || (best && bound(rows) >= best.length)) continue;
+  for (const start of tried || [{ values, size: 0 }]) {
+    if (best && start.size >= best.length) break;
+    best = nearestFrom(start, code, leaves, moves, best);
+  }
+  return best && { ...best, held: tried === null };
+}
+
+/** The nearest point among those that share the words of `start`, if it is nearer than `best`. */
+function nearestFrom(start, code, leaves, moves, best) {
+  const here = route(start.values);
+  if (here.code !== code) return { length: start.size, values: start.values, code: here.code, leaf: here.leaf };
+  const point = scaled(start.values);
+  for (const leaf of leaves) {
+    const rows = halfSpaces(leaf.turns, point, moves);
+    if (rows === null || (best && Math.hypot(start.size, bound(rows)) >= best.length)) continue;
     const change = project(rows);
-    if (change && (!best || change.length < best.length)) {
-      const flip = settled(values, change.shift, code);
-      if (flip) best = { length: change.length, values: flip.values, code: flip.code, leaf: leaf.leaf };
+    const length = change ? Math.hypot(start.size, change.length) : Infinity;
+    if (change && (!best || length < best.length)) {
+      const flip = settled(start.values, change.shift, code);
+      if (flip) best = { length, values: flip.values, code: flip.code, leaf: leaf.leaf };
     }
   }
   return best;

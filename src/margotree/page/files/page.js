@@ -10,8 +10,11 @@ const cards = new Map();
 let curves = new Map();
 const inputs = new Map();
 const locks = new Map();
+/* What a branch says of its rule; no word that a class may bear. */
+const MET = "met";
+const NOT_MET = "not met";
 const unitWords = facts.scaled ? "scaled units (the range of a feature in training is 1)" : "the units of the data";
-const state = { chosen: facts.outline.root, way: null };
+const state = { chosen: facts.outline.root, way: null, width: null };
 
 // -- the tree ---------------------------------------------------------------------------------------------------------
 
@@ -43,19 +46,28 @@ function item(v, level, turn) {
   cards.set(v, card);
   if (below) {
     // As in the text: what meets the rule comes first.
-    made.append(element("ul", { role: "group" }, item(below[1], level + 1, "yes"), item(below[0], level + 1, "no")));
+    made.append(element("ul", { role: "group" }, item(below[1], level + 1, MET), item(below[0], level + 1, NOT_MET)));
   }
   return made;
 }
 
 function itemWords(v, turn) {
-  const answer = turn ? `${turn}: ` : "";
+  const answer = turn ? `rule ${turn}: ` : "";
   const what = children[v] ? `node ${v}, ${briefRule(v)}` : `leaf ${v}, ${labelOf(v)}`;
   return `${answer}${what}, ${sampleWords(v)}`;
 }
 
 function labelOf(v) {
-  return facts.classes[facts.leafClass[v - nNodes]];
+  return facts.classes[codeOf(v)];
+}
+
+function codeOf(v) {
+  return facts.outline.labels[v];
+}
+
+/** The last card on a sample's way: its leaf, or the node that is drawn as one. */
+function endOf(way) {
+  return [...way.steps.map((step) => step.node), way.leaf].filter((v) => cards.has(v)).pop();
 }
 
 /** A rule of one feature in full, of more by its heaviest. */
@@ -74,7 +86,7 @@ function splitCard(t) {
 }
 
 function leafCard(v) {
-  return element("div", { class: `card leaf class-${facts.leafClass[v - nNodes]}${total(v) ? "" : " empty"}`, title: labelOf(v) },
+  return element("div", { class: `card leaf class-${codeOf(v)}${total(v) ? "" : " empty"}`, title: labelOf(v) },
     element("span", { class: "top" },
       element("b", { text: labelOf(v) }), element("span", { class: "n", text: total(v) ? count(total(v)) : "0" })),
     shareBar(v));
@@ -109,7 +121,20 @@ function choose(v, focus) {
   showNode();
 }
 
+/** Side by side where there is room for it, else one below the other, so that all of the tree can be seen; returns whether
+    the room has changed. */
+function layOut() {
+  const stage = by("stage");
+  if (stage.clientWidth === state.width) return false;
+  state.width = stage.clientWidth;
+  by("branches").style.width = "0";
+  stage.classList.remove("vertical");
+  stage.classList.toggle("vertical", stage.scrollWidth > stage.clientWidth);
+  return true;
+}
+
 function redrawBranches() {
+  if (layOut()) showNode();
   curves = drawBranches(by("stage"), by("branches"), cards);
   showPath();
 }
@@ -140,7 +165,7 @@ function showNode() {
 }
 
 function leafDetails(v) {
-  const wrong = total(v) - facts.counts[v][facts.leafClass[v - nNodes]];
+  const wrong = total(v) - facts.counts[v][codeOf(v)];
   const parts = [element("p", {}, "Samples that end here get the label ", element("b", { text: labelOf(v) }), ".")];
   parts.push(element("p", { text: `${cap(sampleWords(v))}${total(v) ? `; ${count(wrong)} of them bear another label.` : "."}` }));
   return parts;
@@ -151,13 +176,13 @@ function splitDetails(t) {
   const step = state.way && state.way.steps.find((one) => one.node === t);
   const drawing = histogram(t, step ? step.h : null);
   return [
-    element("p", { class: "formula", text: `Yes if ${formula(t)}` }),
+    element("p", { class: "formula", text: `Met if ${formula(t)}` }),
     rules[t].leftOut ? element("p", { class: "quiet", text: `${rules[t].leftOut} features of negligible weight are left out here.` }) : null,
     element("h3", { text: "Samples" }),
     element("ul", { class: "plain" },
       element("li", { text: `${cap(sampleWords(t))} (counted on ${facts.counted})` }),
-      element("li", { text: `yes: ${sampleWords(right)}` }),
-      element("li", { text: `no: ${sampleWords(left)}` })),
+      element("li", { text: `rule ${MET}: ${sampleWords(right)}` }),
+      element("li", { text: `rule ${NOT_MET}: ${sampleWords(left)}` })),
     drawing,
     element("h3", { text: "Margin" }),
     element("p", { text: marginWords(t) }),
@@ -199,24 +224,12 @@ function weightTable(t, withSample) {
   const most = Math.abs(order[0].w);
   const values = withSample ? readSample().values : null;
   const rows = order.map(({ j, w }) => {
-    const cells = [
-      element("th", { scope: "row", text: facts.features[j].name }),
-      element("td", { text: short(w / facts.scale[j]) }),
-      facts.scaled ? element("td", { text: short(w, 3) }) : null,
-      element("td", { class: "bars", "aria-hidden": "true" }, weightBar(w / most)),
-    ].filter((cell) => cell !== null);
-    if (withSample) {
-      const part = (w * (values[j] - facts.offset[j])) / facts.scale[j];
-      cells.push(element("td", { text: exact(values[j]) }), element("td", { text: signed(part) }));
-    }
-    return element("tr", {}, ...cells);
+    const cells = [facts.features[j].name, short(w / facts.scale[j]), ...(facts.scaled ? [short(w, 3)] : []), weightBar(w / most)];
+    if (withSample) cells.push(exact(values[j]), signed((w * (values[j] - facts.offset[j])) / facts.scale[j]));
+    return tableRow(heads, cells);
   });
-  if (withSample) {
-    const empty = heads.slice(2).map(() => element("td"));
-    rows.push(element("tr", {}, element("th", { scope: "row", text: "constant" }), ...empty, element("td", { text: signed(node.b) })));
-  }
-  return element("div", { class: "scroll tall", tabindex: "0", role: "region", "aria-labelledby": "weights-title" },
-    element("table", {}, element("thead", {}, headRow(heads)), element("tbody", {}, ...rows)));
+  if (withSample) rows.push(tableRow(heads, ["constant", ...heads.slice(2).map(() => ""), signed(node.b)]));
+  return element("div", { class: "scroll tall", tabindex: "0", role: "region", "aria-labelledby": "weights-title" }, table(heads, rows));
 }
 
 function weightBar(share) {
@@ -228,8 +241,24 @@ function weightBar(share) {
   return bar;
 }
 
-function headRow(heads) {
-  return element("tr", {}, ...heads.map((head) => (head ? element("th", { scope: "col", text: head }) : element("td", { "aria-hidden": "true" }))));
+/** Roles are spelled out because rows of a narrow table are laid out as blocks. */
+function table(heads, rows) {
+  return element("table", { role: "table" }, ...tableParts(heads, rows));
+}
+
+function tableParts(heads, rows) {
+  const head = element("tr", { role: "row" }, ...heads.map((text) => (text
+    ? element("th", { scope: "col", role: "columnheader", text }) : element("td", { "aria-hidden": "true" }))));
+  return [element("thead", { role: "rowgroup" }, head), element("tbody", { role: "rowgroup" }, ...rows)];
+}
+
+/** A row: the first cell names it, an element among the cells is a drawing, and an empty one has nothing to say. */
+function tableRow(heads, cells, data = {}) {
+  return element("tr", { role: "row", data }, ...cells.map((cell, k) => {
+    if (k === 0) return element("th", { scope: "row", role: "rowheader", text: cell });
+    if (typeof cell !== "string") return element("td", { class: "bars", "aria-hidden": "true" }, cell);
+    return element("td", { role: "cell", text: cell, ...(cell === "" ? { class: "blank" } : {}), data: { head: heads[k] } });
+  }));
 }
 
 function cap(words) {
@@ -239,15 +268,16 @@ function cap(words) {
 // -- the new sample ---------------------------------------------------------------------------------------------------
 
 function buildForm() {
-  const most = facts.features.map((_, j) => Math.max(0, ...facts.nodes.map((_, t) => Math.abs(weightOf(t, j)))));
-  const order = facts.features.map((_, j) => j).sort((p, q) => most[q] - most[p]);
-  const used = order.filter((j) => most[j] > 0);
-  const unused = order.filter((j) => most[j] === 0);
-  by("fields").append(...used.map((j) => field(j, true)));
+  const weight = (j) => Math.max(0, ...facts.nodes.map((_, t) => Math.abs(weightOf(t, j))));
+  const most = facts.columns.map((column) => Math.max(...column.features.map(weight)));
+  const order = facts.columns.map((_, c) => c).sort((p, q) => most[q] - most[p]);
+  const used = order.filter((c) => most[c] > 0);
+  const unused = order.filter((c) => most[c] === 0);
+  by("fields").append(...used.map((c) => field(c, true)));
   if (unused.length) {
     by("unused").hidden = false;
     by("unused").querySelector("summary").textContent = `${unused.length} features that no split uses`;
-    by("unused").querySelector(".fields").append(...unused.map((j) => field(j, false)));
+    by("unused").querySelector(".fields").append(...unused.map((c) => field(c, false)));
   }
   by("form").addEventListener("input", (event) => { if (event.target.id !== "paste") update(); });
   by("form").addEventListener("submit", (event) => event.preventDefault());
@@ -255,96 +285,148 @@ function buildForm() {
   by("paste").addEventListener("change", pasteRow);
 }
 
-function field(j, lockable) {
-  const feature = facts.features[j];
-  const input = element("input", { type: "number", step: "any", id: `x${j}`, value: feature.start, required: "" });
-  inputs.set(j, input);
-  const range = feature.low === null ? null
-    : element("small", { id: `range${j}`, class: "quiet", text: rangeWords(feature) });
-  if (range) input.setAttribute("aria-describedby", range.id);
-  const made = element("div", { class: "field" }, element("label", { for: input.id, text: feature.name }), input);
-  const foot = element("span", { class: "foot" }, range);
+/** The field of a column, named after its first feature: a box for a number, a list for a choice. */
+function field(c, lockable) {
+  const column = facts.columns[c];
+  const j = column.features[0];
+  const input = column.options ? choiceBox(column) : numberBox(j);
+  inputs.set(c, input);
+  const made = element("div", { class: "field" }, element("label", { for: input.id, text: column.name }), input);
+  const foot = element("span", { class: "foot" });
+  if (!column.options && facts.features[j].low !== null) {
+    foot.append(element("small", { id: `range${j}`, class: "quiet", text: rangeWords(facts.features[j]) }));
+    input.setAttribute("aria-describedby", `range${j}`);
+  }
   if (lockable) {
-    const lock = element("input", { type: "checkbox", id: `lock${j}`, "aria-label": `keep ${feature.name} as it is` });
-    locks.set(j, lock);
+    const lock = element("input", { type: "checkbox", id: `lock${j}`, "aria-label": `keep ${column.name} as it is` });
+    locks.set(c, lock);
     foot.append(element("label", { class: "lock no-print", for: lock.id, title: "leave this feature out when looking for changes" }, lock, "keep"));
   }
   made.append(foot);
   return made;
 }
 
-/** Both ends with as many digits as it takes to tell them apart. */
-function rangeWords({ low, high }) {
-  const size = Math.max(Math.abs(low), Math.abs(high)) / (high - low);
-  const digits = Number.isFinite(size) ? Math.min(12, 3 + Math.max(0, Math.ceil(Math.log10(size)))) : 6;
-  return `${short(low, digits)} to ${short(high, digits)}`;
+/** Not type=number, which takes a comma in some languages and drops it in others. */
+function numberBox(j) {
+  return element("input", { type: "text", inputmode: "decimal", id: `x${j}`, value: facts.features[j].start, required: "" });
+}
+
+function choiceBox(column) {
+  const options = column.options.map((option, k) => element("option", { value: k, text: option.word }));
+  const box = element("select", { id: `x${column.features[0]}` }, ...options);
+  box.value = column.start;
+  return box;
 }
 
 function fill(values) {
-  values.forEach((x, j) => { inputs.get(j).value = x; });
+  facts.columns.forEach((column, c) => {
+    inputs.get(c).value = column.options ? optionAt(column, values) : values[column.features[0]];
+  });
   update();
 }
 
 function pasteRow() {
   const words = by("paste").value.trim();
   if (!words) return;
-  const values = words.split(/[\s,;]+/).map(Number);
-  const wrong = values.length !== facts.features.length || values.some((x) => !Number.isFinite(x));
-  by("paste").setAttribute("aria-invalid", String(wrong));
-  by("paste-help").textContent = wrong
-    ? `That were ${values.length} entries; ${facts.features.length} numbers are needed, with a point as decimal mark.`
-    : "Taken over.";
-  if (!wrong) fill(values);
+  const { values, wrong } = readRow(words);
+  by("paste").setAttribute("aria-invalid", String(!values));
+  by("paste-help").textContent = values ? "Taken over." : wrong;
+  if (values) fill(values);
 }
 
-/** The values entered, and the features whose entry is no number. */
+/** The values entered, and the columns whose entry is no number. */
 function readSample() {
-  const values = facts.features.map((_, j) => (inputs.get(j).value.trim() === "" ? NaN : Number(inputs.get(j).value)));
-  const missing = facts.features.map((_, j) => j).filter((j) => !Number.isFinite(values[j]));
+  const values = facts.features.map(() => NaN);
+  const missing = [];
+  facts.columns.forEach((column, c) => {
+    const entry = inputs.get(c).value;
+    if (column.options) column.features.forEach((j, k) => { values[j] = column.options[Number(entry)].values[k]; });
+    else values[column.features[0]] = parseNumber(entry);
+    if (column.features.some((j) => !Number.isFinite(values[j]))) missing.push(c);
+  });
   return { values, missing };
 }
 
 function isFree(j) {
-  return !(locks.has(j) && locks.get(j).checked);
+  const lock = locks.get(columnOf.get(j));
+  return !(lock && lock.checked);
 }
 
 function update() {
   const { values, missing } = readSample();
-  inputs.forEach((input, j) => input.setAttribute("aria-invalid", String(missing.includes(j))));
+  const strange = markFields(values, missing);
   state.way = missing.length ? null : route(values);
   showPath();
   showNode();
   if (missing.length) {
-    const names = missing.map((j) => facts.features[j].name).join(", ");
+    const names = missing.map((c) => facts.columns[c].name).join(", ");
     by("result").replaceChildren(element("p", { class: "warning", text: `A number is needed for: ${names}` }));
     by("way").replaceChildren();
     by("flip").replaceChildren();
     return;
   }
-  showResult();
+  showResult(strange);
   showWay();
   showFlips(values);
 }
 
-function showResult() {
+/** Marks entries that are no number or lie outside the training range; returns the columns of the latter. */
+function markFields(values, missing) {
+  const strange = [];
+  facts.columns.forEach((column, c) => {
+    const j = column.features[0];
+    const beyond = !missing.includes(c) && isOutside(j, values[j]);
+    if (beyond) strange.push(c);
+    inputs.get(c).setAttribute("aria-invalid", String(missing.includes(c)));
+    inputs.get(c).classList.toggle("outside", beyond);
+    const range = by(`range${j}`);
+    if (range) {
+      range.textContent = `${beyond ? "outside " : ""}${rangeWords(facts.features[j])}`;
+      range.className = beyond ? "warning" : "quiet";
+    }
+  });
+  return strange;
+}
+
+function showResult(strange) {
   const { way } = state;
   const parts = ["Predicted: ", swatch(way.code), element("b", { text: facts.classes[way.code], id: "label" })];
   if (facts.classes.length === 2) {
     parts.push(element("span", { class: "quiet", text: ` decision value ` }), element("span", { id: "decision", text: signed(decision(way), 4) }));
   }
-  by("result").replaceChildren(element("p", { class: `verdict class-${way.code}` }, ...parts));
+  const share = element("span", { id: "share", class: "share-words", text: shareWords(way) });
+  const shown = [element("p", { class: `verdict class-${way.code}` }, ...parts, share)];
+  if (strange.length) {
+    const names = strange.map((c) => `${facts.columns[c].name} (${rangeWords(facts.features[facts.columns[c].features[0]])})`).join(", ");
+    shown.push(element("p", { class: "warning", id: "strange", text: `Outside the range of training, so take the label with care: ${names}` }));
+  }
+  by("result").replaceChildren(...shown);
+}
+
+/** How often the label is right where the sample ends: "95 % of the 83 training samples in this leaf are malignant". */
+function shareWords(way) {
+  const v = endOf(way);
+  const all = total(v);
+  if (!all) return "No sample that was counted ended in this leaf: nothing says how often the label is right here.";
+  const own = facts.counts[v][way.code];
+  return `${percent(own / all)} of the ${facts.samples ? "" : "training "}samples in this leaf are ${facts.classes[way.code]} `
+    + `(${count(own)} of ${count(all)})`;
+}
+
+/** Never 100 % or 0 % of what is not all or nothing. */
+function percent(share) {
+  if (share === 1 || share === 0) return `${100 * share} %`;
+  const rounded = Math.round(1000 * share) / 10;
+  return rounded >= 100 ? "over 99.9 %" : rounded <= 0 ? "under 0.1 %" : `${rounded} %`;
 }
 
 function showWay() {
-  const heads = ["node", "h", "distance", "then"];
-  const rows = state.way.steps.filter((step) => facts.nodes[step.node].at.length).map((step) =>
-    element("tr", { data: { node: step.node } },
-      element("th", { scope: "row", text: `[${step.node}]` }),
-      element("td", { text: signed(step.h, 4) }),
-      element("td", { text: short(Math.abs(step.h) / norm(step.node), 3) }),
-      element("td", { text: step.right ? "yes" : "no" })));
+  const heads = ["node", "h", "distance", "rule"];
+  const rows = state.way.steps.filter((step) => facts.nodes[step.node].at.length).map((step) => tableRow(heads, [
+    `[${step.node}]`, signed(step.h, 4), short(Math.abs(step.h) / norm(step.node), 3), step.right ? MET : NOT_MET,
+  ], { node: step.node }));
   const foot = element("caption", { text: `h: 0 is the hyperplane, 1 the margin. Distances are in ${unitWords}.` });
-  by("way").replaceChildren(foot, element("thead", {}, headRow(heads)), element("tbody", {}, ...rows));
+  by("way").replaceChildren(foot, ...tableParts(heads, rows));
 }
 
 function showFlips(values) {
@@ -359,47 +441,46 @@ function showFlips(values) {
 
 function singleWords(values, flips) {
   if (!flips.length) return [element("p", { text: "No change of a single feature gives another label." })];
-  const table = (some) => element("table", {}, element("thead", {}, headRow(["feature", "from", "to", "size", "label"])),
-    element("tbody", {}, ...some.map((flip) => flipRow(values, flip))));
-  const parts = [element("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": "Changes of one feature" }, table(flips.slice(0, 6)))];
+  const heads = ["feature", "from", "to", "size", "label"];
+  const some = (part) => table(heads, part.map((flip) => flipRow(heads, values, flip)));
+  const parts = [element("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": "Changes of one feature" }, some(flips.slice(0, 6)))];
   if (flips.length > 6) {
     parts.push(element("details", {}, element("summary", { text: `${flips.length - 6} more` }),
-      element("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": "More changes of one feature" }, table(flips.slice(6)))));
+      element("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": "More changes of one feature" }, some(flips.slice(6)))));
   }
   return parts;
 }
 
-function flipRow(values, flip) {
-  return element("tr", { data: { feature: flip.feature, to: flip.to, code: flip.code } },
-    element("th", { scope: "row", text: facts.features[flip.feature].name }),
-    element("td", { text: exact(values[flip.feature]) }),
-    element("td", { text: exact(flip.to) + outside(flip.feature, flip.to) }),
-    element("td", { text: short(Math.abs(flip.shift), 3) }),
-    element("td", { text: facts.classes[flip.code] }));
+function flipRow(heads, values, flip) {
+  const c = columnOf.get(flip.feature);
+  const to = facts.columns[c].options ? flip.to : exact(flip.to) + outside(flip.feature, flip.to);
+  const cells = [facts.columns[c].name, valueWords(c, values), to, short(Math.abs(flip.shift), 3), facts.classes[flip.code]];
+  return tableRow(heads, cells, { feature: flip.feature, to: flip.to, code: flip.code });
 }
 
 function outside(j, x) {
-  const { low, high } = facts.features[j];
-  return low !== null && (x < low || x > high) ? " (out of range)" : "";
+  return isOutside(j, x) ? " (out of range)" : "";
 }
 
 function nearestWords(values, nearest) {
   if (!nearest) return [element("p", { text: "No change of the features that may change gives another label." })];
-  const moved = values.map((x, j) => ({ j, size: Math.abs(nearest.values[j] - x) / facts.scale[j] }))
-    .filter(({ size }) => size > 0).sort((p, q) => q.size - p.size);
-  const rows = moved.map(({ j, size }) => element("tr", { data: { feature: j, to: nearest.values[j] } },
-    element("th", { scope: "row", text: facts.features[j].name }),
-    element("td", { text: exact(values[j]) }),
-    element("td", { text: exact(nearest.values[j]) + outside(j, nearest.values[j]) }),
-    element("td", { text: short(size, 3) })));
+  const heads = ["feature", "from", "to", "size"];
+  const away = ({ features }) => Math.hypot(...features.map((j) => (nearest.values[j] - values[j]) / facts.scale[j]));
+  const moved = facts.columns.map((column, c) => ({ c, size: away(column) })).filter(({ size }) => size > 0).sort((p, q) => q.size - p.size);
+  const rows = moved.map(({ c, size }) => {
+    const j = facts.columns[c].features[0];
+    const to = valueWords(c, nearest.values);
+    return tableRow(heads, [facts.columns[c].name, valueWords(c, values), to + outside(j, nearest.values[j]), short(size, 3)],
+      { feature: j, to: facts.columns[c].options ? to : nearest.values[j] });
+  });
   const button = element("button", { type: "button", class: "no-print", text: "Put these values in" });
   button.addEventListener("click", () => fill(nearest.values));
   return [
     element("p", { data: { length: nearest.length, code: nearest.code } },
       `The smallest change to another label has size ${short(nearest.length, 3)} and leads to `,
       element("b", { text: facts.classes[nearest.code] }), ` (leaf ${nearest.leaf}).`),
-    element("div", { class: "scroll tall", tabindex: "0", role: "region", "aria-label": "The smallest change" },
-      element("table", {}, element("thead", {}, headRow(["feature", "from", "to", "size"])), element("tbody", {}, ...rows))),
+    nearest.held ? element("p", { class: "quiet", text: "Words were kept as they are: there are too many combinations of them to try." }) : "",
+    element("div", { class: "scroll tall", tabindex: "0", role: "region", "aria-label": "The smallest change" }, table(heads, rows)),
     button,
   ];
 }
@@ -419,7 +500,8 @@ buildTree();
 buildForm();
 choose(facts.outline.root, false);
 update();
+redrawBranches();
 new ResizeObserver(redrawBranches).observe(by("stage"));
 
 /* For scripts: the same arithmetic without the page. */
-window.margotree = { facts, route, decision, singleFlips, nearestFlip, fill };
+window.margotree = { facts, route, decision, singleFlips, nearestFlip, fill, parseNumber, readRow };

@@ -1,0 +1,96 @@
+"""Write a saved tree for use without margotree: as an SQL expression, C or Python source, or an ONNX model.
+
+All of them predict as margotree does, in the units of the training file. SQL and Python take columns of words as words;
+C and ONNX take the 0/1 features that margotree show names.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import re
+import sys
+from typing import TYPE_CHECKING
+
+from margotree.cli import console, exits, keep, options
+from margotree.cli.exits import CommandError
+from margotree.cli.saved import load_tree
+from margotree.disk import write_atomically, write_text
+
+if TYPE_CHECKING:
+    from margotree.tree import Tree
+
+HELP = "write a saved tree as SQL, C, Python or ONNX"
+
+#: Formats and the endings of their files.
+ENDINGS = {"onnx": ".onnx", "sql": ".sql", "c": ".c", "python": ".py"}
+
+#: Options that belong to one format.
+_OWN = {"name": "c", "table": "sql", "float32": "onnx"}
+
+
+def add(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("tree", help="the saved tree")
+    parser.add_argument("--to", choices=tuple(ENDINGS), required=True, help="what to write")
+    parser.add_argument(
+        "--out", metavar="FILE", help="file to write (the tree's name with the format's ending); - prints it"
+    )
+    parser.add_argument("--name", metavar="NAME", help="with --to c: what names in the source begin with (margotree)")
+    parser.add_argument("--table", metavar="NAME", help="with --to sql: put this table's name before the columns")
+    parser.add_argument("--float32", action="store_true", help="with --to onnx: take single precision numbers")
+    options.add_output(parser)
+
+
+def run(args: argparse.Namespace) -> int:
+    _check(args)
+    out = args.out or _default(args.tree, args.to)
+    if out != "-":
+        keep.must_be_writable(out)
+        if os.path.realpath(out) == os.path.realpath(args.tree):
+            raise CommandError(f"{out} is the tree itself; name another file with --out", exits.USAGE)
+    tree = load_tree(args.tree)
+    if args.to == "onnx":
+        _write_onnx(tree, out, args.float32)
+    elif out == "-":
+        sys.stdout.write(_source(tree, args))
+        return exits.OK
+    else:
+        write_text(out, _source(tree, args))
+    console.result({"to": args.to, "export": out}, f"written as {out}", as_json=args.json)
+    return exits.OK
+
+
+def _check(args: argparse.Namespace) -> None:
+    for option, format_ in _OWN.items():
+        if getattr(args, option) and args.to != format_:
+            raise CommandError(f"--{option} goes with --to {format_} alone", exits.USAGE)
+    if args.to == "onnx" and args.out == "-":
+        raise CommandError("an ONNX model is no text to print; name a file with --out", exits.USAGE)
+
+
+def _default(tree: str, format_: str) -> str:
+    stem = os.path.splitext(os.path.basename(tree))[0]
+    if format_ == "python":
+        # A name that can be imported.
+        stem = re.sub(r"\W", "_", stem)
+        stem = f"_{stem}" if stem[:1].isdigit() else stem
+    return stem + ENDINGS[format_]
+
+
+def _source(tree: Tree, args: argparse.Namespace) -> str:
+    if args.to == "sql":
+        return tree.to_sql(table=args.table)
+    return tree.to_python() if args.to == "python" else tree.to_c(name=args.name or "margotree")
+
+
+def _write_onnx(tree: Tree, out: str, float32: bool) -> None:
+    try:
+        content = tree.to_onnx(float32=float32).SerializeToString()
+    except ImportError as error:
+        raise CommandError(str(error), exits.FAILED) from None
+
+    def fill(draft: str) -> None:
+        with open(draft, "xb") as stream:
+            stream.write(content)
+
+    write_atomically(out, fill)

@@ -1,0 +1,119 @@
+"""A tree as C source: one file without dependencies, for devices and other languages."""
+
+from __future__ import annotations
+
+import re
+import textwrap
+from typing import TYPE_CHECKING, Any
+
+from margotree.export.common import Plan, Term, label_type, nested, plan_of, signed, used_features, without_nul
+
+if TYPE_CHECKING:
+    from margotree.tree import Tree
+
+_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+
+#: What is written for labels of each type.
+_C_TYPES = {bool: "int", int: "long long", float: "double", str: "char *const"}
+
+
+def to_c(tree: Tree, *, name: str = "margotree") -> str:
+    """C99 source with ``int <name>_predict(const double *x)``: the position of the label of ``x`` in ``<name>_labels``.
+
+    ``x`` holds the features in the order of ``<name>_features``, in the units of the training data; columns of words
+    are the 0/1 features the tree names.  If a value that the tree asks for is NaN or infinite the answer is -1: as in
+    Python, such a sample has no label.  ``name`` starts every name in the file, so that several trees fit into one
+    program.
+    """
+    if not _NAME.fullmatch(name):
+        raise ValueError(f"name must be a C identifier such as 'margotree', got {name!r}")
+    plan, kind = plan_of(tree), label_type(tree)
+    labels = [_label(value, kind) for value in tree.classes.tolist()]
+    features = [_text(feature) for feature in tree.features]
+    body = _checks(used_features(plan)) + _lines(plan, "    ")
+    return f"""/* A classification tree, written by margotree.  C99, no dependencies; compiled by C++ as well.
+
+   int {name}_predict(const double *x)
+       x: {len(features)} numbers in the order of {name}_features, in the units of the training data
+       returns the position of the label in {name}_labels, or -1 if a number that is asked for is not finite
+   Compile without -ffast-math: it removes the check for numbers that are not finite. */
+#include <math.h>
+
+#ifdef __cplusplus
+extern "C" {{
+#endif
+
+extern const int {name}_n_features, {name}_n_labels;
+extern const char *const {name}_features[{len(features)}];
+extern const {_C_TYPES[kind]} {name}_labels[{len(labels)}];
+int {name}_predict(const double *x);
+
+const int {name}_n_features = {len(features)}, {name}_n_labels = {len(labels)};
+
+const char *const {name}_features[{len(features)}] = {{
+    {_listed(features)}
+}};
+
+const {_C_TYPES[kind]} {name}_labels[{len(labels)}] = {{
+    {_listed(labels)}
+}};
+
+int {name}_predict(const double *x) {{
+{body}
+}}
+
+#ifdef __cplusplus
+}}
+#endif
+"""
+
+
+def _checks(used: list[int]) -> str:
+    if not used:
+        return "    (void)x;\n"
+    numbers = "\n        ".join(textwrap.wrap(", ".join(map(str, used)), 100))
+    return (
+        f"    static const int asked[{len(used)}] = {{\n        {numbers}\n    }};\n"
+        f"    for (int k = 0; k < {len(used)}; k++) {{\n        if (!isfinite(x[asked[k]])) return -1;\n    }}\n"
+    )
+
+
+def _listed(items: list[str]) -> str:
+    return ",\n    ".join(items)
+
+
+def _lines(plan: Plan, indent: str) -> str:
+    if isinstance(plan, int):
+        return f"{indent}return {plan};"
+    total = nested([_term(term) for term in plan.terms], f"{indent}    ")
+    return (
+        f"{indent}if ({total} >= {plan.threshold!r}) {{\n"
+        f"{_lines(plan.met, indent + '    ')}\n"
+        f"{indent}}}\n"
+        f"{_lines(plan.otherwise, indent)}"
+    )
+
+
+def _term(term: Term) -> str:
+    value = f"x[{term.feature}]"
+    if term.origin:
+        value = f"({value} {'-' if term.origin > 0 else '+'} {abs(term.origin)!r})"
+    return signed(repr(term.weight), value)
+
+
+def _label(value: Any, kind: type) -> str:
+    if kind is str:
+        return _text(value)
+    if kind is int and not -(2**63) < value < 2**63:
+        raise ValueError(f"the label {value} does not fit into a long long; train on shorter labels")
+    return str(int(value)) + ("LL" if kind is int else "") if kind in {bool, int} else repr(value)
+
+
+def _text(text: str) -> str:
+    """A string literal of ASCII characters alone, for any compiler's idea of source encoding."""
+    return '"' + "".join(_byte(b) for b in without_nul(text, "the name").encode()) + '"'
+
+
+def _byte(b: int) -> str:
+    # Three octal digits end by themselves, and an escaped question mark starts no trigraph.
+    return chr(b) if 32 <= b < 127 and chr(b) not in '"\\?' else f"\\{b:03o}"

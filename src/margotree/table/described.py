@@ -1,0 +1,30 @@
+"""The table that a saved tree was trained on, as far as the tree describes it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Protocol
+
+from margotree.table.encoding import Encoding
+from margotree.table.record import from_record
+
+#: The entry of a tree's terms in which the encoding travels, as the command line writes it (``margotree.cli.saved``).
+ENTRY = "table"
+
+
+class Described(Protocol):
+    """What can carry the description of its table."""
+
+    @property
+    def terms(self) -> Mapping[str, Any]: ...
+
+    @property
+    def features(self) -> Sequence[str]: ...
+
+
+def described(tree: Described) -> Encoding | None:
+    """How the columns of the training file became the tree's features; None for a tree trained from Python."""
+    if ENTRY not in tree.terms:
+        return None
+    encoding = from_record(tree.terms[ENTRY])
+    return encoding if tuple(encoding.features) == tuple(tree.features) else None

@@ -59,8 +59,20 @@ def run(folder, capsys, monkeypatch):
 def test_fit_prints_rules_certificate_and_where_the_tree_is(run):
     code, out, err = run("fit", "people.csv", "--target", "State", "--model", "local", "--out", "other.json")
     assert code == exits.OK and err.startswith("reading people.csv\n")
-    assert "Age in years" in out and "proved: feasible, no bound" in out and "saved as other.json" in out
+    assert "Age in years" in out and "proved: nothing is known about better trees" in out and "saved as other.json" in out
     assert margotree.load("other.json").feature_names == ("Age in years", "BMI", "Sex=m")
+
+
+def test_a_gap_of_zero_is_honoured(run):
+    code, out, _ = run("fit", "people.csv", "--target", "State", "--gap", "0", "--json", "--quiet", "--out", "g.json")
+    assert code == exits.OK and json.loads(out)["certificate"]["gap_target"] == 0.0
+
+
+def test_a_wide_gap_is_not_called_optimal(run):
+    code, out, _ = run("fit", "people.csv", "--target", "State", "--gap", "0.9", "--quiet", "--out", "g.json")
+    assert code == exits.OK and "optimal" not in out and "proved: no tree can be more than " in out
+    code, out, _ = run("show", "g.json", "--json")
+    assert json.loads(out)["statement"].startswith("no tree can be more than ")
 
 
 def test_fit_equals_the_estimator_and_predict_equals_both(run, folder):

@@ -102,7 +102,7 @@ def estimator(args: argparse.Namespace, classes: list[Any], verbose: int) -> Any
     }  # fmt: skip
     for option, name in _NAMES.items():
         value = getattr(args, option)
-        if value in (None, False):
+        if value is None or value is False:  # 0 is an answer
             continue
         if option not in model.takes:
             raise CommandError(_not_for(option, args.model), USAGE)

@@ -126,4 +126,4 @@ def _histogram(reach: Reach, t: int) -> dict[str, Any]:
 
 def _certificate(tree: Tree) -> dict[str, Any]:
     assert tree.certificate is not None
-    return {"proved": str(tree.certificate.proved), "words": str(tree.certificate)}
+    return {"proved": tree.certificate.statement, "words": str(tree.certificate)}

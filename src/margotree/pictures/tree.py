@@ -130,9 +130,7 @@ def _caption(tree: Tree, shown: dict[int, Card | LeafCard]) -> str:
     if any(card.counts.any() for card in splits):
         parts.append("Width of a branch: its share of the samples.")
     if tree.certificate is not None:
-        gap = tree.certificate.gap
-        known = f" (gap {100 * gap:.3g} %)" if np.isfinite(gap) else ""
-        parts.append(f"Proved: {tree.certificate.proved}{known}.")
+        parts.append(f"Proved: {tree.certificate.statement}.")
     return " ".join(parts)
 
 

@@ -120,6 +120,7 @@ def _tell(args: argparse.Namespace, tree: Tree, samples: Samples, notes: list[st
     right = float((tree.predict(samples.X) == samples.y).mean())
     record = {
         "tree": out,
+        "statement": tree.certificate.statement,
         "certificate": tree.certificate.to_dict(),
         "training": {"rows": len(samples.rows), "features": tree.n_features, "accuracy": right},
         "notes": notes,

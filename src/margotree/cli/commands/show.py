@@ -66,6 +66,7 @@ def _record(tree: Tree, args: argparse.Namespace) -> dict[str, Any]:
             for k, c in enumerate(tree.leaf_class.tolist())
         ],
         "counts": tree.counts.tolist(),
+        "statement": None if tree.certificate is None else tree.certificate.statement,
         "certificate": None if tree.certificate is None else tree.certificate.to_dict(),
         "terms": dict(tree.terms),
     }

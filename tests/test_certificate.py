@@ -7,7 +7,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from margotree.problem import Problem, Splits, evaluate
-from margotree.solution import Certificate, Proved, Solution, Stopped, VerificationError, no_better, relative_gap, verify
+from margotree.solution import (
+    Certificate,
+    Proved,
+    Solution,
+    Stopped,
+    VerificationError,
+    no_better,
+    relative_gap,
+    verify,
+)
 
 
 def certificate(**changes):

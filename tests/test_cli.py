@@ -59,7 +59,8 @@ def run(folder, capsys, monkeypatch):
 def test_fit_prints_rules_certificate_and_where_the_tree_is(run):
     code, out, err = run("fit", "people.csv", "--target", "State", "--model", "local", "--out", "other.json")
     assert code == exits.OK and err.startswith("reading people.csv\n")
-    assert "Age in years" in out and "proved: nothing is known about better trees" in out and "saved as other.json" in out
+    for words in ("Age in years", "proved: nothing is known about better trees", "saved as other.json"):
+        assert words in out
     assert margotree.load("other.json").feature_names == ("Age in years", "BMI", "Sex=m")
 
 

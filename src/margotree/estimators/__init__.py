@@ -6,5 +6,13 @@ from margotree.estimators.margot import (
     MargotClassifier,
     SFSMargotClassifier,
 )
+from margotree.estimators.remarks import FewSplitsWarning, RareClassWarning
 
-__all__ = ["HFSMargotClassifier", "LocalSVMTreeClassifier", "MargotClassifier", "SFSMargotClassifier"]
+__all__ = [
+    "FewSplitsWarning",
+    "HFSMargotClassifier",
+    "LocalSVMTreeClassifier",
+    "MargotClassifier",
+    "RareClassWarning",
+    "SFSMargotClassifier",
+]

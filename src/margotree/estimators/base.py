@@ -18,6 +18,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from margotree.engines import Limits, solve
 from margotree.engines.watch import Listener
 from margotree.estimators.parameters import CONSTRAINTS, Rule, check_parameters, threads
+from margotree.estimators.remarks import FewSplitsWarning, RareClassWarning, few_splits, rare_classes, remark
 from margotree.estimators.samples import FloatArray, Samples, distinct, read_samples
 from margotree.estimators.start import read_start
 from margotree.problem import Finding, Problem, Splits, TrainingProblem
@@ -50,6 +51,9 @@ class TreeClassifier(ClassifierMixin, BaseEstimator, ABC):
         OCT-1 and OCT-H do), ``sample_weight`` says how much each
         sample counts (0 is as good as absent).  Ctrl-C ends the search: the fit then returns with the best tree so
         far, and ``certificate_.stopped`` says ``"interrupted"``.
+
+        Warns (:mod:`margotree.estimators.remarks`) if a class has a handful of rows, or if most splits change no
+        training sample's label, and then says what to try.
         """
         owner = type(self).__name__
         check_parameters(owner, self.get_params(deep=False), self._rules)
@@ -65,7 +69,13 @@ class TreeClassifier(ClassifierMixin, BaseEstimator, ABC):
         self.tree_ = self._grow(solution, samples, scaling, problem)
         self.certificate_ = solution.certificate
         self.classes_ = samples.classes
+        for words, kind in self._remarks(samples, problem):
+            remark(words, kind)
         return self
+
+    def _remarks(self, samples: Samples, problem: Any) -> list[tuple[str, type[UserWarning]]]:
+        """What the user should know about the data or the tree; empty words where there is nothing to say."""
+        return [(rare_classes(samples), RareClassWarning)]
 
     def _scaling(self, samples: Samples) -> Scaling:
         minmax = getattr(self, "scale", None) == "minmax"
@@ -145,9 +155,14 @@ class TreeClassifier(ClassifierMixin, BaseEstimator, ABC):
         which split uses which."""
         return np.flatnonzero(self._tree().selected().any(axis=0))
 
-    def export_text(self, *, digits: int | None = None, units: str = "user", width: int = 100) -> str:
-        """The rules in words, in the features' own names and units."""
-        return self._tree().export_text(digits=digits, units=units, width=width)
+    def export_text(
+        self, *, digits: int | None = None, units: str = "user", width: int = 100, simplify: bool = True
+    ) -> str:
+        """The rules in words, in the features' own names and units.
+
+        Splits that change no training sample's label are left out unless ``simplify`` is False.
+        """
+        return self._tree().export_text(digits=digits, units=units, width=width, simplify=simplify)
 
     def plot(self, X: Any = None, y: Any = None, ax: Any = None, **options: Any) -> Any:
         """A picture of the tree on matplotlib axes, which are returned; see :func:`margotree.pictures.plot_tree`."""
@@ -194,6 +209,9 @@ class MarginTreeClassifier(TreeClassifier):
 
     def _problem(self, samples: Samples, scaling: Scaling) -> Problem:
         return Problem.make(**signed_samples(samples, scaling), **self._terms())
+
+    def _remarks(self, samples: Samples, problem: Problem) -> list[tuple[str, type[UserWarning]]]:
+        return [*super()._remarks(samples, problem), (few_splits(self.tree_, problem.C), FewSplitsWarning)]
 
     def _terms(self) -> dict[str, Any]:
         """The parameters that state the problem."""

@@ -181,7 +181,7 @@ class Certificate:
 
     def __str__(self) -> str:
         lines = [
-            f"objective {self.objective:.6g}, bound {self.bound:.6g}, gap {_percent(self.gap)}",
+            f"objective {self.objective:.6g}, bound {self.bound:.6g}, gap {_gap(self.gap)}",
             f"proved: {self.statement}",
             f"stopped: {self.stopped} after {self.seconds:.2f} s "
             f"(start {self.start_seconds:.2f}, search {self.search_seconds:.2f}), {self.nodes} search nodes",
@@ -195,7 +195,12 @@ class Certificate:
 
 
 def _percent(gap: float) -> str:
-    return "unknown" if math.isinf(gap) else f"{100 * gap:.3g} %"
+    return f"{100 * gap:.3g} %"
+
+
+def _gap(gap: float) -> str:
+    """As in the sentence, so that a reader sees one number and not two."""
+    return "unknown" if math.isinf(gap) else "0 %" if gap <= 0 else percent_up(gap)
 
 
 def _plain(value: Any) -> Any:

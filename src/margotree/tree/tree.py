@@ -15,6 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 from margotree.problem import Finding, Splits, check_depth, tie, topology
 from margotree.solution import Certificate
 from margotree.tree import audit, file, labels, text
+from margotree.tree.outline import Outline, labels_below, outline
 from margotree.tree.scaling import FloatArray, Scaling
 
 #: A feature counts as selected by a node from this weight on (in scaled units), as in the paper.
@@ -198,9 +199,21 @@ class Tree:
         """
         return audit.verify_tree(self, X, y, sample_weight)
 
-    def export_text(self, *, digits: int | None = None, units: str = "user", width: int = 100) -> str:
-        """The rules in words; see :func:`margotree.tree.text.export_text`."""
-        return text.export_text(self, digits=digits, units=units, width=width)
+    def outline(self, *, simplify: bool = True) -> Outline:
+        """Which nodes and leaves there are to show; see :func:`margotree.tree.outline.outline`.
+
+        Simplified, splits that change no training sample's label are left out.
+        """
+        return outline(self, simplify=simplify)
+
+    def export_text(
+        self, *, digits: int | None = None, units: str = "user", width: int = 100, simplify: bool = True
+    ) -> str:
+        """The rules in words; see :func:`margotree.tree.text.export_text`.
+
+        Splits that change no training sample's label are left out unless ``simplify`` is False.
+        """
+        return text.export_text(self, digits=digits, units=units, width=width, simplify=simplify)
 
     def plot(self, X: ArrayLike | None = None, y: ArrayLike | None = None, ax: Any = None, **options: Any) -> Any:
         """A picture of the tree on matplotlib axes, which are returned; see :func:`margotree.pictures.plot_tree`."""

@@ -15,6 +15,7 @@ from joblib import effective_n_jobs
 from sklearn.base import clone
 from sklearn.utils import _safe_indexing
 
+from margotree.estimators.remarks import without_remarks
 from margotree.tree import Tree
 from margotree.tuning import record
 from margotree.tuning.chains import Failure, run_chains
@@ -195,7 +196,8 @@ def _fit_one(
 ) -> dict[str, Any]:
     """One fit and its scores, wherever it runs; the answer holds plain values only."""
     began = time.perf_counter()
-    _fit(estimator, start, *train)
+    with without_remarks():
+        _fit(estimator, start, *train)
     fitted = time.perf_counter()
     test_scores = _floats(scorer(estimator, test[0], test[1]))
     train_scores = _floats(scorer(estimator, train[0], train[1])) if train_too else {}

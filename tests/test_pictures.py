@@ -218,7 +218,8 @@ def test_rings_mark_support_vectors():
     reach = Reach.of(tree, X, y)
     sign = np.where(y == tree.classes[1], 1.0, -1.0)
     ringed = plot_plane(tree, X, y).collections[-1].get_offsets()
-    assert len(ringed) == np.sum(sign * tree.decision_function(X) <= 1 + 1e-6)
+    last = [tree.path(x)[-1].h for x in X]
+    assert len(ringed) == np.sum(sign * last <= 1 + 1e-6)
     everybody = plot_plane(tree, X, y, support="all").collections[-1].get_offsets()
     assert len(everybody) == len(set(np.concatenate([reach.at(t)[reach.support(t)] for t in range(3)])))
     assert len(plot_plane(tree, X, y, support=None).collections) == 2

@@ -36,6 +36,7 @@ def facts_of(tree: Tree, X: ArrayLike | None, y: ArrayLike | None, title: str | 
         "title": title or _title(tree),
         "classes": [str(label) for label in tree.classes.tolist()],
         "leafClass": tree.leaf_class.tolist(),
+        "labelsBelow": [tree.labels_below(reached_only=reached).T.tolist() for reached in (True, False)],
         "features": _features(tree, reach),
         "offset": tree.scaling.offset.tolist(),
         "scale": tree.scaling.scale.tolist(),

@@ -77,13 +77,14 @@ def outline(tree: Tree, *, simplify: bool = False) -> Outline:
     return Outline(root=root, children=children, label=label, left_out=tuple(sorted(set(full) - set(children))))
 
 
-def labels_below(tree: Tree) -> NDArray[np.bool_]:
+def labels_below(tree: Tree, *, reached_only: bool = True) -> NDArray[np.bool_]:
     """Entry (v, k) tells whether some training sample that passes ``v`` is predicted class ``k``.
 
-    Where the tree knows no training samples, every leaf counts as one that some sample reached.
+    Where the tree knows no training samples, or if not ``reached_only``, every leaf counts as reached by some.
     """
     found = np.zeros((len(tree.counts), len(tree.classes)), dtype=bool)
-    reached = tree.counts[tree.n_nodes :].any(axis=1) | ~tree.counts[0].any()
+    everywhere = not reached_only or not tree.counts[0].any()
+    reached = tree.counts[tree.n_nodes :].any(axis=1) | everywhere
     found[tree.n_nodes + np.flatnonzero(reached), tree.leaf_class[reached]] = True
     for t in reversed(range(tree.n_nodes)):
         found[t] = found[topology.left(t)] | found[topology.right(t)]

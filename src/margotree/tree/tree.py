@@ -17,12 +17,10 @@ from margotree.solution import Certificate
 from margotree.tree import audit, file, labels, text
 from margotree.tree.outline import Outline, labels_below, outline
 from margotree.tree.scaling import FloatArray, Scaling
+from margotree.tree.score import score
 
 #: A feature counts as selected by a node from this weight on (in scaled units), as in the paper.
 SELECTED = 5e-4
-
-#: What :meth:`Tree.decision_function` gives for a sample on the hyperplane: it goes right, so its sign is plus.
-_ON_THE_PLANE = float(np.finfo(np.float64).tiny)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -112,26 +110,28 @@ class Tree:
 
     def apply(self, X: ArrayLike) -> NDArray[np.int64]:
         """The leaf each sample ends in."""
-        return self._route(X)[0]
+        return self._leaf_of(self.scaled(X))
 
     def predict(self, X: ArrayLike) -> NDArray[Any]:
         """The label of each sample's leaf."""
         return self.classes[self._class_at(self.apply(X))]
 
     def decision_function(self, X: ArrayLike) -> FloatArray:
-        """``h`` at the last-level node each sample reaches: positive for the second class, negative for the first.
+        """How far each sample is from the other label, in margins: positive for the second class, else negative.
 
-        Its size says how far the sample lies from that node's hyperplane, 1 being the margin.  A sample on the
-        hyperplane goes right, so it gets the smallest positive number instead of 0: its sign is its label either
-        way one reads a 0.  (Where leaves bear labels of their own the sign is the label's.)
+        The size is the smallest ``|h|`` among the splits on the sample's way whose other side leads it to the other
+        label.  Where crossing one split is not enough, the largest ``|h|`` of those to be crossed counts, so that the
+        score changes without jumps and 0 is where the label changes.  Splits that no training sample needed are not
+        counted as a way (see :meth:`outline`).  It ranks samples for ROC curves and for calibration; at depth 1 it is
+        the SVM's own ``h``.
+
+        A sample on a hyperplane goes right, so it gets the smallest positive number instead of 0: its sign is its
+        label either way one reads a 0.  (Where leaves bear labels of their own the sign is the label's.)
         """
         if len(self.classes) != 2:
             raise ValueError(f"decision_function is for two classes, this tree has {len(self.classes)}")
-        leaf, h = self._route(X)
-        distance = np.maximum(np.abs(h), _ON_THE_PLANE)
-        tied = (h < 0) & (leaf % 2 == 0)
-        distance[tied] = _ON_THE_PLANE
-        return np.where(self._class_at(leaf) == 1, distance, -distance)
+        scaled = self.scaled(X)
+        return score(self, scaled, self._class_at(self._leaf_of(scaled)))
 
     def predict_proba(self, X: ArrayLike) -> FloatArray:
         """Share of each class among the training samples of the leaf, by weight.
@@ -158,7 +158,7 @@ class Tree:
             raise ValueError(f"path explains one sample at a time, got {len(row)}")
         steps, t = [], 0
         while t < self.n_nodes:
-            h, right = self._side(row, t)
+            h, right = self.side(row, t)
             steps.append(Step(node=t, h=float(h[0]), right=bool(right[0])))
             t = topology.right(t) if right[0] else topology.left(t)
         return steps
@@ -187,6 +187,12 @@ class Tree:
             raise ValueError("X contains NaN or infinity; every feature of a sample must be known to classify it")
         return self.scaling.apply(given)
 
+    def side(self, scaled: FloatArray, t: int) -> tuple[FloatArray, NDArray[np.bool_]]:
+        """``h`` of samples in scaled units at node ``t``, and whether they go right there."""
+        w, b = self.splits.w[t], self.splits.b[t]
+        h = scaled @ w + b
+        return h, h >= -tie(w, b, self.eps)
+
     def selected(self, threshold: float = SELECTED) -> NDArray[np.bool_]:
         """Entry (t, j) tells whether node ``t`` uses feature ``j``: ``|w_tj| >= threshold`` in scaled units."""
         return np.abs(self.splits.w) >= threshold
@@ -205,6 +211,10 @@ class Tree:
         Simplified, splits that change no training sample's label are left out.
         """
         return outline(self, simplify=simplify)
+
+    def labels_below(self, *, reached_only: bool = True) -> NDArray[np.bool_]:
+        """Entry (v, k) tells whether some training sample that passes ``v`` is predicted class ``k``."""
+        return labels_below(self, reached_only=reached_only)
 
     def export_text(
         self, *, digits: int | None = None, units: str = "user", width: int = 100, simplify: bool = True
@@ -262,20 +272,13 @@ class Tree:
 
     # -- inside -------------------------------------------------------------------------------------------------
 
-    def _side(self, scaled: FloatArray, t: int) -> tuple[FloatArray, NDArray[np.bool_]]:
-        w, b = self.splits.w[t], self.splits.b[t]
-        h = scaled @ w + b
-        return h, h >= -tie(w, b, self.eps)
-
-    def _route(self, X: ArrayLike) -> tuple[NDArray[np.int64], FloatArray]:
-        """The leaf of each sample, and ``h`` at the last-level node above it."""
-        scaled = self.scaled(X)
-        at, h = np.zeros(len(scaled), dtype=np.int64), np.zeros(len(scaled))
+    def _leaf_of(self, scaled: FloatArray) -> NDArray[np.int64]:
+        at = np.zeros(len(scaled), dtype=np.int64)
         for t in range(self.n_nodes):
             reached = np.flatnonzero(at == t)
-            h[reached], right = self._side(scaled[reached], t)
+            right = self.side(scaled[reached], t)[1]
             at[reached] = np.where(right, topology.right(t), topology.left(t))
-        return at, h
+        return at
 
     def _columns(self, X: Any) -> Any:
         missing = [name for name in self.features if name not in set(map(str, X.columns))]

@@ -14,8 +14,6 @@ from dataclasses import replace
 from types import TracebackType
 from typing import TYPE_CHECKING, TextIO
 
-from margotree.solution import no_better
-
 if TYPE_CHECKING:
     from margotree.engines import Event
 
@@ -118,6 +116,8 @@ class Progress:
 
 def format_event(event: Event) -> str:
     """One line: who works, for how long, what is proved so far, the best tree's value, the bound, the search nodes."""
+    from margotree.solution import no_better  # NumPy comes with it, which help and completion do without
+
     incumbent = f"{event.incumbent:.6g}" if math.isfinite(event.incumbent) else "none yet"
     bound = f"{event.bound:.6g}" if math.isfinite(event.bound) else "none yet"
     parts = [f"{event.phase} {event.elapsed:.1f} s", no_better(event.gap), f"incumbent {incumbent}", f"bound {bound}"]

@@ -106,9 +106,10 @@ class TreeClassifier(ClassifierMixin, BaseEstimator, ABC):
 
     def _limits(self) -> Limits:
         settings = self.get_params(deep=False)
-        limit = settings["time_limit"]
+        limit, nodes = settings["time_limit"], settings.get("node_limit")
         return Limits(
             time=math.inf if limit is None else float(limit),
+            nodes=math.inf if nodes is None else int(nodes),
             gap=float(settings.get("gap", Limits.gap)),
             n_jobs=threads(settings["n_jobs"]),
             seed=int(check_random_state(settings["random_state"]).randint(2**31 - 1)),
@@ -201,9 +202,10 @@ class MarginTreeClassifier(TreeClassifier):
     """Common ground of the margin tree classifiers; use one of its subclasses."""
 
     def decision_function(self, X: Any) -> FloatArray:
-        """How far each sample lies from the last hyperplane on its way, 1 being the margin; see :class:`Tree`.
+        """How far each sample is from the other label, 1 being a margin; positive means ``classes_[1]``.
 
-        Positive means ``classes_[1]``.  A sample on the hyperplane, up to rounding, counts as positive.
+        The smallest ``|h|`` among the splits on its way whose other side leads to the other label; see
+        :meth:`margotree.tree.Tree.decision_function`.  It ranks: fit for ROC curves and ``CalibratedClassifierCV``.
         """
         return self._tree().decision_function(self._checked(X))
 

@@ -180,7 +180,8 @@ class Fits:
 
     def _keys(self) -> dict[tuple[int, int], str]:
         """A name for every fit that any other fit does not have: model, parameters, data, fold."""
-        same = {n: _plain(v) for n, v in self.params.items() if n not in _ASIDE}
+        # A node limit that is not set leaves the names of earlier files as they are.
+        same = {n: _plain(v) for n, v in self.params.items() if n not in _ASIDE and (n, v) != ("node_limit", None)}
         keys = {}
         for f, (train, _) in enumerate(self.splits):
             fold = _digest(self.checksum, np.asarray(train, dtype=np.int64))

@@ -11,6 +11,7 @@ from sklearn.metrics import check_scoring
 from sklearn.model_selection import GridSearchCV, ParameterGrid, check_cv
 from sklearn.utils import indexable
 
+from margotree.estimators.remarks import without_remarks
 from margotree.tuning.fits import Fits, weighted
 from margotree.tuning.rules import best_accuracy, scoring
 
@@ -97,7 +98,8 @@ class TreeSearchCV(GridSearchCV):
     def _train(self, X: Any, y: Any, sample_weight: Any) -> None:
         self.best_estimator_ = clone(self.estimator).set_params(**clone(self.best_params_, safe=False))
         began = time.time()
-        self.best_estimator_.fit(X, y, **weighted(sample_weight))
+        with without_remarks():  # what they say to try has been tried
+            self.best_estimator_.fit(X, y, **weighted(sample_weight))
         self.refit_time_ = time.time() - began
         if hasattr(self.best_estimator_, "feature_names_in_"):
             self.feature_names_in_ = self.best_estimator_.feature_names_in_

@@ -21,10 +21,11 @@ from margotree.estimators.parameters import CONSTRAINTS, Rule, check_parameters,
 from margotree.estimators.remarks import FewSplitsWarning, RareClassWarning, few_splits, rare_classes, remark
 from margotree.estimators.samples import FloatArray, Samples, distinct, read_samples
 from margotree.estimators.start import read_start
-from margotree.problem import Finding, Problem, Splits, TrainingProblem
+from margotree.problem import Problem, Splits, TrainingProblem
 from margotree.progress import Progress
 from margotree.solution import Certificate, Solution
 from margotree.tree import Scaling, Tree
+from margotree.tree.audit import Verified
 
 
 class TreeClassifier(ClassifierMixin, BaseEstimator, ABC):
@@ -173,8 +174,8 @@ class TreeClassifier(ClassifierMixin, BaseEstimator, ABC):
         """Write a page on which to explore the tree, one file that needs no network; see :meth:`Tree.to_html`."""
         self._tree().to_html(path, None if X is None else self._checked(X), y, title=title)
 
-    def verify(self, X: Any, y: Any, sample_weight: Any = None) -> Finding:
-        """Recompute value and feasibility of the tree on its training data.
+    def verify(self, X: Any, y: Any, sample_weight: Any = None) -> Verified:
+        """Recompute value and feasibility of the tree on its training data; what comes back prints as a table.
 
         Raises :class:`~margotree.solution.VerificationError` if what the certificate claims does not hold on them.
         """

@@ -8,6 +8,8 @@ from dataclasses import asdict, dataclass, fields, replace
 from enum import StrEnum
 from typing import Any
 
+from margotree.show import html_table
+
 
 class Stopped(StrEnum):
     """Why the work ended."""
@@ -192,6 +194,12 @@ class Certificate:
         if self.restriction:
             lines.append(f"the proof holds only under: {self.restriction}")
         return "\n".join(lines + [f"warning: {w}" for w in self.warnings])
+
+    def _repr_html_(self) -> str:
+        """The same as a table, for notebooks."""
+        lines = str(self).splitlines()
+        rows = [line.split(": ", 1) for line in lines[1:] if ": " in line]
+        return html_table(("certificate", lines[0]), rows)
 
 
 def _percent(gap: float) -> str:

@@ -130,6 +130,13 @@ class Rule:
         return " ".join(part.replace(" ", _GLUE) for part in [*parts, f">= {self.threshold}"])
 
 
+def rule_words(tree: Tree, t: int) -> str:
+    """Node ``t``'s rule on one line, in the user's units."""
+    if not tree.splits.w[t].any():
+        return "does not split"
+    return rule_of(tree, t).condition(tree.features).replace(_GLUE, " ")
+
+
 def rule_of(tree: Tree, t: int, *, digits: int | None = None, units: str = "user") -> Rule:
     """Node ``t``'s rule with as many digits as it takes (see :func:`export_text`), or as asked for."""
     shown = tree.selected()[t]

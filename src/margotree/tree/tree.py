@@ -12,10 +12,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from margotree.problem import Finding, Splits, check_depth, tie, topology
+from margotree.problem import Splits, check_depth, tie, topology
 from margotree.solution import Certificate
-from margotree.tree import audit, file, labels, text
+from margotree.tree import audit, file, labels, notebook, text
+from margotree.tree.audit import Verified
 from margotree.tree.outline import Outline, labels_below, outline
+from margotree.tree.path import Path, Step
 from margotree.tree.scaling import FloatArray, Scaling
 from margotree.tree.score import score
 
@@ -30,15 +32,6 @@ class Split:
     node: int
     weights: FloatArray
     threshold: float
-
-
-@dataclass(frozen=True, kw_only=True)
-class Step:
-    """One node on a sample's way down: ``h`` is its signed distance from the hyperplane, in margins."""
-
-    node: int
-    h: float
-    right: bool
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
@@ -151,8 +144,8 @@ class Tree:
             passes[np.ix_(leaf == v, [*nodes, v])] = True
         return passes
 
-    def path(self, x: ArrayLike) -> list[Step]:
-        """The way of one sample, node by node."""
+    def path(self, x: ArrayLike) -> Path:
+        """The way of one sample, node by node: a list of steps that prints as a table."""
         row = self.scaled(np.atleast_2d(np.asarray(x, dtype=np.float64)))
         if len(row) != 1:
             raise ValueError(f"path explains one sample at a time, got {len(row)}")
@@ -161,7 +154,8 @@ class Tree:
             h, right = self.side(row, t)
             steps.append(Step(node=t, h=float(h[0]), right=bool(right[0])))
             t = topology.right(t) if right[0] else topology.left(t)
-        return steps
+        rules = [text.rule_words(self, step.node) for step in steps]
+        return Path(steps, rules=rules, leaf=t, label=self.classes[self.leaf_class[t - self.n_nodes]])
 
     # -- explaining ---------------------------------------------------------------------------------------------
 
@@ -197,8 +191,8 @@ class Tree:
         """Entry (t, j) tells whether node ``t`` uses feature ``j``: ``|w_tj| >= threshold`` in scaled units."""
         return np.abs(self.splits.w) >= threshold
 
-    def verify(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Finding:
-        """Recompute value and feasibility on the training data.
+    def verify(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Verified:
+        """Recompute value and feasibility on the training data; what comes back prints as a table.
 
         Raises :class:`~margotree.solution.VerificationError` if what the certificate claims does not hold on them.
         The bound rests on the engine and is checked only for not contradicting the value.
@@ -269,6 +263,10 @@ class Tree:
 
     def __repr__(self) -> str:
         return f"<Tree of depth {self.depth} on {self.n_features} features, classes {self.classes.tolist()}>"
+
+    def _repr_html_(self) -> str:
+        """In a notebook a tree shows its picture and what is proved of it."""
+        return notebook.tree_html(self)
 
     # -- inside -------------------------------------------------------------------------------------------------
 

@@ -11,10 +11,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from margotree.estimators.samples import Samples
+from margotree.solution import Proved
 from margotree.tree import Tree
 
 #: A class of fewer rows than this is too small to learn from.
 HANDFUL = 10
+
+#: A gap from which a better tree may well have been missed.
+_WIDE = 0.01
 
 #: What a C per level grows by in the advice given.
 _STEP = 100.0
@@ -69,8 +73,8 @@ def few_splits(tree: Tree, C: NDArray[np.float64]) -> str:
     else:
         count, others = "no split counts", "they"
     return (
-        f"{count}: at C = {_numbers(levels)} {others} change no training sample's label, because that would cost more "
-        f"than it saves.  Try a larger C{_or_growing(levels)}"
+        f"{count}: at C = {_numbers(levels)} {others} change no training sample's label.  Try a larger C"
+        f"{_or_growing(levels)}{_or_longer(tree)}"
     )
 
 
@@ -82,6 +86,14 @@ def _or_growing(levels: list[float]) -> str:
         f", or one per level that grows from the root down, such as {numbers}: upper splits may then send samples to "
         "the side of the other class at little cost"
     )
+
+
+def _or_longer(tree: Tree) -> str:
+    """Where a better tree may have been missed it need not be C."""
+    proof = tree.certificate
+    if proof is None or proof.proved is Proved.OPTIMAL or not proof.gap > _WIDE:
+        return ""
+    return f".  It may also be the search that was too short: of this tree it says that {proof.statement}"
 
 
 def _mistakes(tree: Tree) -> bool:

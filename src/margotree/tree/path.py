@@ -20,7 +20,8 @@ class Step:
 
 
 class Path(list[Step]):
-    """The steps of one sample; ``rules[k]`` is the rule of the k-th in words, ``leaf`` and ``label`` where it ends."""
+    """The steps of one sample; ``rules[k]`` is the rule of the k-th in words (empty if it does not split), ``leaf`` and
+    ``label`` are where it ends."""
 
     def __init__(self, steps: Iterable[Step], *, rules: Iterable[str], leaf: int, label: object) -> None:
         super().__init__(steps)
@@ -36,9 +37,14 @@ class Path(list[Step]):
 
     def _rows(self) -> list[tuple[str, str, str, str]]:
         return [
-            (f"[{step.node}]", rule, f"{step.h:+.3g}", "right: it holds" if step.right else "left: it does not hold")
+            (f"[{step.node}]", rule or "does not split", f"{step.h:+.3g}", _goes(step, rule))
             for step, rule in zip(self, self.rules, strict=True)
         ]
 
     def _end(self) -> str:
         return f"=> {self.label}   (leaf {self.leaf})"
+
+
+def _goes(step: Step, rule: str) -> str:
+    why = "" if not rule else ": the rule holds" if step.right else ": the rule does not hold"
+    return f"{'right' if step.right else 'left'}{why}"

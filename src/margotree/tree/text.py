@@ -131,9 +131,9 @@ class Rule:
 
 
 def rule_words(tree: Tree, t: int) -> str:
-    """Node ``t``'s rule on one line, in the user's units."""
+    """Node ``t``'s rule on one line, in the user's units; empty if it does not split."""
     if not tree.splits.w[t].any():
-        return "does not split"
+        return ""
     return rule_of(tree, t).condition(tree.features).replace(_GLUE, " ")
 
 

@@ -7,7 +7,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from margotree.problem import Problem, Splits, evaluate
-from margotree.solution import Certificate, Proved, Solution, Stopped, VerificationError, relative_gap, verify
+from margotree.solution import (
+    Certificate,
+    Proved,
+    Solution,
+    Stopped,
+    VerificationError,
+    no_better,
+    relative_gap,
+    verify,
+)
 
 
 def certificate(**changes):
@@ -34,6 +43,42 @@ def test_only_a_solved_search_with_a_closed_gap_proves_optimality():
     assert certificate(bound=10.0, stopped=Stopped.SOLVED).proved is Proved.OPTIMAL
     assert certificate(bound=9.0, stopped=Stopped.SOLVED).proved is Proved.WITHIN_GAP
     assert certificate(bound=-math.inf, stopped=Stopped.SOLVED).proved is Proved.FEASIBLE
+
+
+def test_the_statement_says_what_is_proved_with_its_number():
+    solved = {"stopped": Stopped.SOLVED}
+    assert certificate(bound=9.9995, **solved).statement == "optimal, no tree can be more than 0.005 % better"
+    assert certificate(bound=10.0, gap_target=0.0, **solved).statement == "optimal, no tree can be better (gap 0 %)"
+    assert certificate(bound=7.3).statement == "no tree can be more than 27 % better"
+    assert certificate(bound=-math.inf).statement == "nothing is known about better trees"
+    assert certificate(bound=0.0).statement == "nothing useful is known about better trees (gap 100 %)"
+    assert certificate(bound=9.0, restriction="big M").statement.endswith("10 % better, under a restriction")
+
+
+def test_a_wide_target_that_is_met_is_not_called_optimal():
+    wide = certificate(bound=7.6, gap_target=0.3, stopped=Stopped.SOLVED)
+    assert wide.proved is Proved.WITHIN_GAP
+    assert wide.statement == "no tree can be more than 24 % better; the search was asked for 30 %"
+    assert "optimal" not in str(wide) and wide.statement in str(wide)
+
+
+@given(gap=st.floats(1e-12, 0.999))
+def test_a_gap_in_words_is_never_smaller_than_the_gap(gap):
+    said = float(no_better(gap).removeprefix("no tree can be more than ").removesuffix(" % better"))
+    assert said >= 100 * gap * (1 - 1e-7) and said <= max(1.02 * 100 * gap, 1e-4)
+
+
+@pytest.mark.parametrize(
+    ("facts", "earlier"),
+    [
+        ({"bound": 7.6, "gap_target": 0.3, "stopped": Stopped.SOLVED}, "optimal"),
+        ({"bound": 7.6}, "feasible, within the gap"),
+        ({"bound": -math.inf}, "feasible, no bound"),
+    ],
+)
+def test_certificates_of_earlier_files_load(facts, earlier):
+    one = certificate(**facts)
+    assert Certificate.from_dict(one.to_dict() | {"proved": earlier}).to_dict() == one.to_dict()
 
 
 @pytest.mark.parametrize("stopped", [s for s in Stopped if s is not Stopped.SOLVED])

@@ -77,3 +77,24 @@ def test_the_engine_in_the_documents_works():
     world = {"X": X, "y": np.where(X[:, 0] > X[:, 1], 1.0, -1.0)}
     exec(code, world)
     assert world["solution"].certificate.stopped == "node limit" and world["solution"].certificate.engine == "dice"
+
+
+@pytest.mark.parametrize("source", ["README.md", "docs/start.md", "examples/gallery/plot_1_first_tree.py"])
+def test_the_first_trees_have_no_empty_leaves(source):
+    """Fitted as shown, but for the time: no leaf without samples in the rules, and splits enough for no warning."""
+    import warnings
+
+    from sklearn.datasets import load_breast_cancer
+
+    from margotree import HFSMargotClassifier
+    from margotree.estimators import FewSplitsWarning
+
+    text = (ROOT / source).read_text(encoding="utf-8")
+    asked = re.search(r"HFSMargotClassifier\((.*?)\)\.fit", text)
+    assert asked is not None
+    X, y = load_breast_cancer(return_X_y=True, as_frame=True)
+    settings = eval(f"dict({asked.group(1)})") | {"node_limit": 5, "time_limit": 60, "verbose": 0}
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", FewSplitsWarning)
+        tree = HFSMargotClassifier(**settings).fit(X, y).tree_
+    assert all(tree.counts[v].any() for v in tree.outline().leaves) and "no training samples" not in tree.export_text()

@@ -157,7 +157,7 @@ def test_the_caption_tells_what_is_proved():
         objective=2.0, bound=1.5, stopped=Stopped.TIME, gap_target=1e-4, engine="bnb", engine_version="1"
     )
     caption = " ".join(text for text, _ in words(plot_tree(replace(tree, certificate=proof))))
-    assert "Proved: feasible, within the gap (gap 25 %)." in caption
+    assert "Proved: no tree can be more than 25 % better." in caption
 
 
 def test_estimators_and_trees_draw_themselves():
@@ -218,7 +218,8 @@ def test_rings_mark_support_vectors():
     reach = Reach.of(tree, X, y)
     sign = np.where(y == tree.classes[1], 1.0, -1.0)
     ringed = plot_plane(tree, X, y).collections[-1].get_offsets()
-    assert len(ringed) == np.sum(sign * tree.decision_function(X) <= 1 + 1e-6)
+    last = [tree.path(x)[-1].h for x in X]
+    assert len(ringed) == np.sum(sign * last <= 1 + 1e-6)
     everybody = plot_plane(tree, X, y, support="all").collections[-1].get_offsets()
     assert len(everybody) == len(set(np.concatenate([reach.at(t)[reach.support(t)] for t in range(3)])))
     assert len(plot_plane(tree, X, y, support=None).collections) == 2

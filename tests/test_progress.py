@@ -26,12 +26,14 @@ def watch(stream, times, verbose=1):
 
 def test_a_line_tells_incumbent_bound_gap_time_and_nodes():
     line = format_event(event(12.34, open_nodes=5, message="restart"))
-    assert line == "search 12.3 s, incumbent 20, bound 19, gap 5 %, nodes 42 (5 open), restart"
+    assert line == (
+        "search 12.3 s, no tree can be more than 5 % better, incumbent 20, bound 19, nodes 42 (5 open), restart"
+    )
 
 
 def test_what_is_not_known_is_said_to_be_unknown():
     line = format_event(Event(phase="start", elapsed=0.0))
-    assert line == "start 0.0 s, incumbent none yet, bound none yet, gap unknown"
+    assert line == "start 0.0 s, nothing is known about better trees, incumbent none yet, bound none yet"
 
 
 def test_quiet_means_quiet():
@@ -43,6 +45,13 @@ def test_a_terminal_gets_one_line_that_updates():
     lines = shown.split("\r")
     assert lines[0] == "" and [x.split(" s,")[0] for x in lines[1:]] == ["search 0.0", "search 0.5", "search 0.5"]
     assert shown.count("\n") == 1 and shown.endswith("\n")
+
+
+def test_a_line_that_updates_never_wraps(monkeypatch):
+    monkeypatch.setenv("COLUMNS", "60")
+    shown = watch(Terminal(), [0.0])
+    assert all(len(line.removesuffix("\n").removesuffix("\x1b[K")) < 60 for line in shown.split("\r"))
+    assert "no tree can be more than 5 % better" in shown
 
 
 def test_a_pipe_gets_a_plain_line_now_and_then_and_the_last_word():

@@ -6,7 +6,7 @@ import sys
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from margotree.problem import Problem, Splits, evaluate, tie, topology
@@ -50,6 +50,29 @@ def test_it_routes_training_samples_as_the_value_function_does(case, scaled):
     assert ((tree.apply(X) - 1) // 2).tolist() == node.tolist()
 
 
+def way_to_the_other_label(tree, x, leaf):
+    """Leaf by leaf: the largest |h| of the splits that must be crossed to get there."""
+    h = tree.scaled([x])[0] @ tree.splits.w.T + tree.splits.b
+    efforts = []
+    for other in topology.leaves(tree.depth):
+        if tree.leaf_class[other - tree.n_nodes] != tree.leaf_class[leaf - tree.n_nodes]:
+            crossed = []
+            for t, goes_right in path_of(other):
+                if goes_right != bool(tree.side(tree.scaled([x]), t)[1][0]):
+                    crossed.append(abs(h[t]) if tree.splits.w[t].any() else np.inf)
+            efforts.append(max(crossed))
+    return min(efforts) if np.isfinite(min(efforts)) else 1.0
+
+
+def path_of(leaf):
+    """The splits above a leaf and whether its side is the right one."""
+    while leaf:
+        up = (leaf - 1) // 2
+        yield up, leaf == topology.right(up)
+        leaf = up
+
+
+@settings(deadline=None)
 @given(grids())
 def test_all_ways_of_asking_agree(case):
     depth, X, w, b = case
@@ -61,7 +84,7 @@ def test_all_ways_of_asking_agree(case):
     for i, x in enumerate(X):
         steps = tree.path(x)
         assert [*(s.node for s in steps), leaf[i]] == np.flatnonzero(passed[i]).tolist()
-        assert h[i] == pytest.approx(steps[-1].h, abs=1e-8)
+        assert abs(h[i]) == pytest.approx(way_to_the_other_label(tree, x, leaf[i]), abs=1e-8)
         for here, there in zip(steps, [*(s.node for s in steps[1:]), leaf[i]], strict=True):
             assert there == (topology.right if here.right else topology.left)(here.node)
 

@@ -13,7 +13,7 @@ from margotree import HFSMargotClassifier
 X, y = load_breast_cancer(return_X_y=True, as_frame=True)
 y = y.map({0: "malignant", 1: "benign"})
 
-tree = HFSMargotClassifier(depth=2, C=10, budget=2, time_limit=4).fit(X, y)
+tree = HFSMargotClassifier(depth=2, C=100, budget=2, time_limit=4).fit(X, y)
 tree.tree_.plot()
 
 # %%

@@ -16,7 +16,7 @@ X_train, X_test, y_train, y_test = train_test_split(X, y, random_state=0, strati
 
 trees = {}
 for budget in (1, 2, 3):
-    model = HFSMargotClassifier(depth=2, C=10, budget=budget, time_limit=3).fit(X_train, y_train)
+    model = HFSMargotClassifier(depth=2, C=100, budget=budget, time_limit=3).fit(X_train, y_train)
     trees[f"budget {budget}"] = model.tree_
     print(
         f"budget {budget}: right on {model.score(X_test, y_test):.1%} of new samples, gap {model.certificate_.gap:.0%}"

@@ -32,7 +32,7 @@ prepare = make_column_transformer(
     verbose_feature_names_out=False,
 )
 model = make_pipeline(
-    prepare.set_output(transform="pandas"), HFSMargotClassifier(depth=2, budget=3, C=10, time_limit=3)
+    prepare.set_output(transform="pandas"), HFSMargotClassifier(depth=2, budget=3, C=100, time_limit=3)
 )
 model.fit(people, np.where(ill, "ill", "well"))
 model[-1].tree_.plot()

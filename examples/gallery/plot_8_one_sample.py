@@ -13,11 +13,10 @@ from margotree.pictures import plot_node
 
 X, y = load_breast_cancer(return_X_y=True, as_frame=True)
 y = y.map({0: "malignant", 1: "benign"})
-tree = HFSMargotClassifier(depth=2, C=10, budget=2, time_limit=3).fit(X, y).tree_
+tree = HFSMargotClassifier(depth=2, C=100, budget=2, time_limit=3).fit(X, y).tree_
 
 patient = X.iloc[[73]]
 print(f"predicted {tree.predict(patient)[0]}, diagnosed {y.iloc[73]}")
-for step in tree.path(patient.iloc[0]):
-    print(f"node {step.node}: {abs(step.h):.2f} margins to the {'right' if step.right else 'left'}")
+print(tree.path(patient.iloc[0]))
 
 plot_node(tree, X, y, 0)

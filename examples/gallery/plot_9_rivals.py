@@ -27,5 +27,5 @@ for ax, (name, model) in zip(axes, models.items(), strict=True):
     model.fit(X, y)
     plot_plane(model.tree_, X, y, ax, legend=False, support=None, margins=name.startswith("MARGOT"))
     ax.set_title(f"{name}: {model.score(X, y):.0%} right")
-    print(f"{name}: {model.certificate_.proved}")
+    print(f"{name}: {model.certificate_.statement}")
 figure.tight_layout()

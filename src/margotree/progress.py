@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import shutil
 import sys
 import threading
 import time
@@ -104,6 +105,9 @@ class Progress:
     def _show(self) -> None:
         assert self._unshown is not None
         line = format_event(self._unshown)
+        if self.live:
+            # A line that wraps could not be replaced by the next one.
+            line = line[: max(20, shutil.get_terminal_size().columns - 1)]
         # Carriage return first and erase-to-end last: the cursor rests behind the text.
         self.stream.write(f"\r{line}\x1b[K" if self.live else f"{line}\n")
         self.stream.flush()
@@ -111,11 +115,12 @@ class Progress:
 
 
 def format_event(event: Event) -> str:
-    """One line: who works, for how long, the best tree so far, the bound, the gap, the search nodes."""
+    """One line: who works, for how long, what is proved so far, the best tree's value, the bound, the search nodes."""
+    from margotree.solution import no_better  # NumPy comes with it, which help and completion do without
+
     incumbent = f"{event.incumbent:.6g}" if math.isfinite(event.incumbent) else "none yet"
     bound = f"{event.bound:.6g}" if math.isfinite(event.bound) else "none yet"
-    gap = f"{100 * event.gap:.3g} %" if math.isfinite(event.gap) else "unknown"
-    parts = [f"{event.phase} {event.elapsed:.1f} s", f"incumbent {incumbent}", f"bound {bound}", f"gap {gap}"]
+    parts = [f"{event.phase} {event.elapsed:.1f} s", no_better(event.gap), f"incumbent {incumbent}", f"bound {bound}"]
     if event.nodes:
         parts.append(f"nodes {event.nodes}" + (f" ({event.open_nodes} open)" if event.open_nodes else ""))
     if event.message:

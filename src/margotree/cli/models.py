@@ -19,7 +19,7 @@ class Model:
     words: str
 
 
-_MARGIN = frozenset({"C", "eps", "no_scale", "max_weight"})
+_MARGIN = frozenset({"C", "eps", "no_scale", "max_weight", "node_limit"})
 
 MODELS = {
     "margot": Model("MargotClassifier", _MARGIN | {"engine", "gap"}, "splits use all features"),
@@ -85,6 +85,13 @@ def add_search(parser: argparse.ArgumentParser, time_limit: float = 60.0) -> Non
         metavar="T",
         help=f"seconds in all, or 5m, 1h, none ({time_limit:g})",
     )
+    group.add_argument(
+        "--node-limit",
+        type=int,
+        metavar="N",
+        help="search nodes at most; phases are then measured in nodes and not in seconds, so that a fit on one thread "
+        "repeats to the last bit unless --time-limit ends it first (margot, hfs, sfs, local)",
+    )
     group.add_argument("--gap", type=float, metavar="X", help="stop within this share of the optimum (0.0001)")
     group.add_argument("--engine", metavar="NAME", help="who solves it (auto); margotree engines lists them")
     group.add_argument("--jobs", type=int, metavar="N", help="threads, -1 for all cores (1)")
@@ -102,7 +109,7 @@ def estimator(args: argparse.Namespace, classes: list[Any], verbose: int) -> Any
     }  # fmt: skip
     for option, name in _NAMES.items():
         value = getattr(args, option)
-        if value in (None, False):
+        if value is None or value is False:  # 0 is an answer
             continue
         if option not in model.takes:
             raise CommandError(_not_for(option, args.model), USAGE)
@@ -113,7 +120,8 @@ def estimator(args: argparse.Namespace, classes: list[Any], verbose: int) -> Any
 #: Options that not all models take, and the parameters they set.
 _NAMES = {
     "C": "C", "budget": "budget", "alpha": "alpha", "eps": "eps", "max_weight": "max_weight", "engine": "engine",
-    "gap": "gap", "min_leaf": "min_samples_leaf", "mu": "mu", "c1": "c1", "c2": "c2", "c3": "c3", "no_scale": "scale",
+    "gap": "gap", "node_limit": "node_limit", "min_leaf": "min_samples_leaf",
+    "mu": "mu", "c1": "c1", "c2": "c2", "c3": "c3", "no_scale": "scale",
 }  # fmt: skip
 
 

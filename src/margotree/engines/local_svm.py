@@ -23,6 +23,8 @@ from margotree.solution import Stopped, relative_gap
 
 #: A plain node gets this many seconds at least: enough for any of a few hundred samples.
 _LEAST = 0.2
+#: A search for the features of a node has so many search nodes at least, where work is measured in those.
+_LEAST_NODES = 50
 #: Relative gap below which a plain node counts as solved.
 _EXACT = 1e-6
 #: Why a node of many samples is not solved to the end.
@@ -68,7 +70,9 @@ class LocalSVM(Engine):
         warnings = []
         for t in range(problem.n_nodes):
             rows = np.flatnonzero(at == t)
-            fit = fit_node(problem, t, rows, watch.part(_share(problem, t, at, watch.remaining)))
+            share = _share(problem, t, at)
+            part = watch.share(seconds=share * watch.remaining, nodes=max(_LEAST_NODES, share * watch.limits.nodes))
+            fit = fit_node(problem, t, rows, part)
             w[t], b[t] = fit.w, fit.b
             if fit.gap > 0:
                 warnings.append(_warning(t, fit.gap, fit.why))
@@ -126,6 +130,7 @@ def _fit_support(problem: Problem, t: int, rows: NDArray[np.int64], watch: Watch
         alpha=None if problem.alpha is None else float(problem.alpha[t]),
         max_weight=problem.max_weight,
         stop=lambda: watch.must_stop() is not None,
+        node_limit=watch.limits.nodes,
     )
     return NodeFit(w=found.w, b=found.b, gap=0.0 if found.exact else found.gap)
 
@@ -154,13 +159,11 @@ def _fit_large_support(problem: Problem, t: int, rows: NDArray[np.int64], watch:
     return fit
 
 
-def _share(problem: Problem, t: int, at: NDArray[np.int64], remaining: float) -> float:
-    """A node's part of the remaining time: by samples, as every level below will see each sample once more."""
-    if math.isinf(remaining):
-        return remaining
+def _share(problem: Problem, t: int, at: NDArray[np.int64]) -> float:
+    """A node's part of what remains: by samples, as every level below will see each sample once more."""
     here, this_level = int(np.count_nonzero(at == t)), int(np.count_nonzero(at >= t))
     levels_below = problem.depth - 1 - topology.level(t)
-    return remaining * here / max(1, this_level + levels_below * problem.n_samples)
+    return max(here, 1e-9) / max(1, this_level + levels_below * problem.n_samples)
 
 
 def _warning(t: int, gap: float, why: str) -> str:

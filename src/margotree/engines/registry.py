@@ -26,6 +26,8 @@ _AUTO = ("bnb", "scip")
 
 #: The start heuristic's share of the time limit, and its most in seconds (the paper gives it 30 of 600).
 _START_SHARE, _START_MOST = 0.25, 30.0
+#: Nodes that the start heuristic has for its own searches at least, where work is measured in nodes.
+_START_NODES = 1000
 
 
 def engine_names() -> tuple[str, ...]:
@@ -94,8 +96,9 @@ def train(
     with ctrl_c(watch):
         if not isinstance(start, Engine):
             return engine.solve(problem, watch, start)
-        share = min(_START_MOST, _START_SHARE * watch.limits.time)
-        first = start.solve(problem, watch.part(share))
+        seconds = min(_START_MOST, _START_SHARE * watch.limits.time)
+        nodes = max(_START_NODES, _START_SHARE * watch.limits.nodes)
+        first = start.solve(problem, watch.share(seconds=seconds, nodes=nodes))
         solution = engine.solve(problem, watch, first.splits)
     return _with_start(solution, first)
 

@@ -16,7 +16,11 @@ from margotree.solution import Stopped, relative_gap
 
 @dataclass(frozen=True, kw_only=True)
 class Limits:
-    """When to stop: seconds in all, relative gap, search nodes, bytes of memory; and how many threads to use."""
+    """When to stop: seconds in all, relative gap, search nodes, bytes of memory; and how many threads to use.
+
+    With a limit on nodes every phase of the work gets its share of nodes instead of seconds, so that one thread does
+    the same work every time unless the seconds run out.
+    """
 
     time: float = math.inf
     gap: float = 1e-4
@@ -104,6 +108,19 @@ class Watch:
 
         watch = Watch(self.limits, tell)
         watch._began, watch._before, watch._stop = self._began, self._before, self._stop
+        return watch
+
+    @property
+    def by_nodes(self) -> bool:
+        """Whether phases are measured in search nodes, so that work repeats; seconds then only end it as a whole."""
+        return math.isfinite(self.limits.nodes)
+
+    def share(self, *, seconds: float, nodes: float) -> Watch:
+        """A watch for a phase: at most so many seconds or, where phases are measured in nodes, so many of those."""
+        if not self.by_nodes:
+            return self.part(seconds)
+        watch = self.part(self.remaining)
+        watch.limits = replace(watch.limits, nodes=nodes)
         return watch
 
     def report(self, phase: str, **facts: Any) -> None:

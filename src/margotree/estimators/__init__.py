@@ -7,11 +7,14 @@ from margotree.estimators.margot import (
     SFSMargotClassifier,
 )
 from margotree.estimators.missing import missing_pipeline
+from margotree.estimators.remarks import FewSplitsWarning, RareClassWarning
 
 __all__ = [
+    "FewSplitsWarning",
     "HFSMargotClassifier",
     "LocalSVMTreeClassifier",
     "MargotClassifier",
+    "RareClassWarning",
     "SFSMargotClassifier",
     "missing_pipeline",
 ]

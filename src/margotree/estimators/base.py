@@ -19,12 +19,14 @@ from margotree.engines import Limits, solve
 from margotree.engines.watch import Listener
 from margotree.estimators.loops import CutShort, in_a_loop
 from margotree.estimators.parameters import CONSTRAINTS, Rule, check_parameters, threads
+from margotree.estimators.remarks import FewSplitsWarning, RareClassWarning, few_splits, rare_classes, remark
 from margotree.estimators.samples import FloatArray, Samples, distinct, explained, read_samples
 from margotree.estimators.start import read_start
-from margotree.problem import Finding, Problem, Splits, TrainingProblem
+from margotree.problem import Problem, Splits, TrainingProblem
 from margotree.progress import Progress
 from margotree.solution import Certificate, Solution, Stopped
 from margotree.tree import Scaling, Tree
+from margotree.tree.audit import Verified
 
 
 class TreeClassifier(ClassifierMixin, BaseEstimator, ABC):
@@ -52,6 +54,9 @@ class TreeClassifier(ClassifierMixin, BaseEstimator, ABC):
         sample counts (0 is as good as absent).  Ctrl-C ends the search: the fit then returns with the best tree so
         far, and ``certificate_.stopped`` says ``"interrupted"``.  Inside a loop of scikit-learn (``GridSearchCV``,
         ``cross_val_score``, ensembles) it ends the loop instead.
+
+        Warns (:mod:`margotree.estimators.remarks`) if a class has a handful of rows, or if most splits change no
+        training sample's label, and then says what to try.
         """
         owner = type(self).__name__
         check_parameters(owner, self.get_params(deep=False), self._rules)
@@ -70,7 +75,13 @@ class TreeClassifier(ClassifierMixin, BaseEstimator, ABC):
         self.tree_ = self._grow(solution, samples, scaling, problem)
         self.certificate_ = solution.certificate
         self.classes_ = samples.classes
+        for words, kind in self._remarks(samples, problem):
+            remark(words, kind)
         return self
+
+    def _remarks(self, samples: Samples, problem: Any) -> list[tuple[str, type[UserWarning]]]:
+        """What the user should know about the data or the tree; empty words where there is nothing to say."""
+        return [(rare_classes(samples), RareClassWarning)]
 
     def _scaling(self, samples: Samples) -> Scaling:
         minmax = getattr(self, "scale", None) == "minmax"
@@ -101,9 +112,10 @@ class TreeClassifier(ClassifierMixin, BaseEstimator, ABC):
 
     def _limits(self) -> Limits:
         settings = self.get_params(deep=False)
-        limit = settings["time_limit"]
+        limit, nodes = settings["time_limit"], settings.get("node_limit")
         return Limits(
             time=math.inf if limit is None else float(limit),
+            nodes=math.inf if nodes is None else int(nodes),
             gap=float(settings.get("gap", Limits.gap)),
             n_jobs=threads(settings["n_jobs"]),
             seed=int(check_random_state(settings["random_state"]).randint(2**31 - 1)),
@@ -150,9 +162,14 @@ class TreeClassifier(ClassifierMixin, BaseEstimator, ABC):
         which split uses which."""
         return np.flatnonzero(self._tree().selected().any(axis=0))
 
-    def export_text(self, *, digits: int | None = None, units: str = "user", width: int = 100) -> str:
-        """The rules in words, in the features' own names and units."""
-        return self._tree().export_text(digits=digits, units=units, width=width)
+    def export_text(
+        self, *, digits: int | None = None, units: str = "user", width: int = 100, simplify: bool = True
+    ) -> str:
+        """The rules in words, in the features' own names and units.
+
+        Splits that change no training sample's label are left out unless ``simplify`` is False.
+        """
+        return self._tree().export_text(digits=digits, units=units, width=width, simplify=simplify)
 
     def plot(self, X: Any = None, y: Any = None, ax: Any = None, **options: Any) -> Any:
         """A picture of the tree on matplotlib axes, which are returned; see :func:`margotree.pictures.plot_tree`."""
@@ -178,8 +195,8 @@ class TreeClassifier(ClassifierMixin, BaseEstimator, ABC):
         """The tree as an ONNX model (extra ``onnx``); see :func:`margotree.export.to_onnx`."""
         return self._tree().to_onnx(float32=float32)
 
-    def verify(self, X: Any, y: Any, sample_weight: Any = None) -> Finding:
-        """Recompute value and feasibility of the tree on its training data.
+    def verify(self, X: Any, y: Any, sample_weight: Any = None) -> Verified:
+        """Recompute value and feasibility of the tree on its training data; what comes back prints as a table.
 
         Raises :class:`~margotree.solution.VerificationError` if what the certificate claims does not hold on them.
         """
@@ -208,14 +225,18 @@ class MarginTreeClassifier(TreeClassifier):
     """Common ground of the margin tree classifiers; use one of its subclasses."""
 
     def decision_function(self, X: Any) -> FloatArray:
-        """How far each sample lies from the last hyperplane on its way, 1 being the margin; see :class:`Tree`.
+        """How far each sample is from the other label, 1 being a margin; positive means ``classes_[1]``.
 
-        Positive means ``classes_[1]``.  A sample on the hyperplane, up to rounding, counts as positive.
+        The smallest ``|h|`` among the splits on its way whose other side leads to the other label; see
+        :meth:`margotree.tree.Tree.decision_function`.  It ranks: fit for ROC curves and ``CalibratedClassifierCV``.
         """
         return self._tree().decision_function(self._checked(X))
 
     def _problem(self, samples: Samples, scaling: Scaling) -> Problem:
         return Problem.make(**signed_samples(samples, scaling), **self._terms())
+
+    def _remarks(self, samples: Samples, problem: Problem) -> list[tuple[str, type[UserWarning]]]:
+        return [*super()._remarks(samples, problem), (few_splits(self.tree_, problem.C), FewSplitsWarning)]
 
     def _terms(self) -> dict[str, Any]:
         """The parameters that state the problem."""

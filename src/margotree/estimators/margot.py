@@ -31,6 +31,9 @@ class MargotClassifier(MarginTreeClassifier):
         Who solves it; ``margotree.engines.engine_names()`` lists them.
     time_limit : float or None, default 60
         Seconds for start and search together; None for as long as it takes.
+    node_limit : int or None, default None
+        Search nodes after which to stop.  With it every phase of a fit is measured in nodes instead of seconds: on one
+        thread the same data then give the same tree, to the last bit, unless ``time_limit`` ends the fit first.
     gap : float, default 1e-4
         Stop once the tree is proved to be within this share of the optimum.
     start : "local_svm", None, fitted estimator, Tree or Splits, default "local_svm"
@@ -38,7 +41,7 @@ class MargotClassifier(MarginTreeClassifier):
     n_jobs : int or None, default None
         Threads, where the engine can use them; None means 1 and -1 all cores.
     random_state : int, RandomState or None, default 0
-        Seed of whatever an engine draws at random; with an int a fit repeats, up to the time limit's timing.
+        Seed of whatever an engine draws at random; with an int and a ``node_limit`` a fit repeats.
     verbose : int, default 0
         1 shows a live line with incumbent, bound, gap and time; 2 every event.
 
@@ -65,6 +68,7 @@ class MargotClassifier(MarginTreeClassifier):
         class_weight: Any = None,
         engine: str = "auto",
         time_limit: float | None = 60,
+        node_limit: int | None = None,
         gap: float = 1e-4,
         start: Any = "local_svm",
         n_jobs: int | None = None,
@@ -79,6 +83,7 @@ class MargotClassifier(MarginTreeClassifier):
         self.class_weight = class_weight
         self.engine = engine
         self.time_limit = time_limit
+        self.node_limit = node_limit
         self.gap = gap
         self.start = start
         self.n_jobs = n_jobs
@@ -105,6 +110,7 @@ class HFSMargotClassifier(MargotClassifier):
         class_weight: Any = None,
         engine: str = "auto",
         time_limit: float | None = 60,
+        node_limit: int | None = None,
         gap: float = 1e-4,
         start: Any = "local_svm",
         n_jobs: int | None = None,
@@ -113,7 +119,8 @@ class HFSMargotClassifier(MargotClassifier):
     ) -> None:
         super().__init__(
             depth, C, eps=eps, scale=scale, max_weight=max_weight, class_weight=class_weight, engine=engine,
-            time_limit=time_limit, gap=gap, start=start, n_jobs=n_jobs, random_state=random_state, verbose=verbose,
+            time_limit=time_limit, node_limit=node_limit, gap=gap, start=start, n_jobs=n_jobs,
+            random_state=random_state, verbose=verbose,
         )  # fmt: skip
         self.budget = budget
 
@@ -138,6 +145,7 @@ class SFSMargotClassifier(HFSMargotClassifier):
         class_weight: Any = None,
         engine: str = "auto",
         time_limit: float | None = 60,
+        node_limit: int | None = None,
         gap: float = 1e-4,
         start: Any = "local_svm",
         n_jobs: int | None = None,
@@ -146,7 +154,8 @@ class SFSMargotClassifier(HFSMargotClassifier):
     ) -> None:
         super().__init__(
             depth, C, budget, eps=eps, scale=scale, max_weight=max_weight, class_weight=class_weight, engine=engine,
-            time_limit=time_limit, gap=gap, start=start, n_jobs=n_jobs, random_state=random_state, verbose=verbose,
+            time_limit=time_limit, node_limit=node_limit, gap=gap, start=start, n_jobs=n_jobs,
+            random_state=random_state, verbose=verbose,
         )  # fmt: skip
         self.alpha = alpha
 
@@ -156,7 +165,7 @@ class LocalSVMTreeClassifier(MarginTreeClassifier):
 
     Each split is the best for the samples it gets, but the splits are not chosen together and nothing is proved of
     the whole.  With ``budget`` each split uses at most that many features, with ``budget`` and ``alpha`` features
-    beyond it cost extra; then every split is a small search of its own within ``time_limit``.
+    beyond it cost extra; then every split is a small search of its own within ``time_limit`` or ``node_limit``.
     The other parameters and the attributes are those of :class:`MargotClassifier`.
     """
 
@@ -172,6 +181,7 @@ class LocalSVMTreeClassifier(MarginTreeClassifier):
         max_weight: float | None = None,
         class_weight: Any = None,
         time_limit: float | None = 60,
+        node_limit: int | None = None,
         n_jobs: int | None = None,
         random_state: Any = 0,
         verbose: int = 0,
@@ -185,6 +195,7 @@ class LocalSVMTreeClassifier(MarginTreeClassifier):
         self.max_weight = max_weight
         self.class_weight = class_weight
         self.time_limit = time_limit
+        self.node_limit = node_limit
         self.n_jobs = n_jobs
         self.random_state = random_state
         self.verbose = verbose

@@ -54,6 +54,9 @@ CONSTRAINTS: Mapping[str, Rule] = {
     "time_limit": Rule(
         lambda v: v is None or (_number(v, 0.0) and v > 0), "a positive number of seconds, or None for no limit"
     ),
+    "node_limit": Rule(
+        lambda v: v is None or (_whole(v) and v > 0), "a positive whole number of search nodes, or None for no limit"
+    ),
     "gap": Rule(lambda v: _number(v, 0.0, 1.0), "a number in the range [0, 1]"),
     "start": start_rule("local_svm"),
     "n_jobs": Rule(lambda v: v is None or (_whole(v) and v != 0), "a whole number but 0 (-1: all cores), or None"),

@@ -7,6 +7,7 @@ from typing import Any
 
 from numpy.typing import NDArray
 
+from margotree.estimators.remarks import without_remarks
 from margotree.experiments.case import ENGINE, Case
 from margotree.tuning.models import make_model
 
@@ -15,7 +16,8 @@ def train(case: Case, X: NDArray[Any], y: NDArray[Any]) -> dict[str, Any]:
     """Fit one case; ``X`` comes scaled."""
     estimator = make_model(case.model, **settings(case))
     began = time.perf_counter()
-    estimator.fit(X, y)
+    with without_remarks():
+        estimator.fit(X, y)
     return {"tree": estimator.tree_.to_dict(), "seconds": time.perf_counter() - began}
 
 

@@ -38,6 +38,7 @@ def facts_of(tree: Tree, X: ArrayLike | None, y: ArrayLike | None, title: str | 
         "title": title or _title(tree),
         "classes": [str(label) for label in tree.classes.tolist()],
         "leafClass": tree.leaf_class.tolist(),
+        "labelsBelow": [tree.labels_below(reached_only=reached).T.tolist() for reached in (True, False)],
         "features": _features(tree, reach, columns),
         "columns": columns,
         "offset": tree.scaling.offset.tolist(),
@@ -157,4 +158,4 @@ def _histogram(reach: Reach, t: int) -> dict[str, Any]:
 
 def _certificate(tree: Tree) -> dict[str, Any]:
     assert tree.certificate is not None
-    return {"proved": str(tree.certificate.proved), "words": str(tree.certificate)}
+    return {"proved": tree.certificate.statement, "words": str(tree.certificate)}

@@ -49,7 +49,7 @@ class LeafCard:
 def cards(tree: Tree, shape: Outline, counts: FloatArray, most: int, units: str) -> dict[int, Card | LeafCard]:
     """A card for everything the tree shows."""
     found: dict[int, Card | LeafCard] = {t: _card(tree, t, counts[t], most, units) for t in shape.nodes}
-    return found | {v: _leaf(tree, v, counts[v]) for v in shape.leaves}
+    return found | {v: _leaf(tree, v, shape.label[v], counts[v]) for v in shape.leaves}
 
 
 def _card(tree: Tree, t: int, counts: FloatArray, most: int, units: str) -> Card:
@@ -74,8 +74,7 @@ def _condition(tree: Tree, rule: Rule) -> str:
     return f"{name} {_AT_MOST if rule.flipped else _AT_LEAST} {signed(rule.limit)}"
 
 
-def _leaf(tree: Tree, v: int, counts: FloatArray) -> LeafCard:
-    code = int(tree.leaf_class[v - tree.n_nodes])
+def _leaf(tree: Tree, v: int, code: int, counts: FloatArray) -> LeafCard:
     return LeafCard(node=v, counts=counts, code=code, label=one_line(tree.classes[code]))
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -17,7 +18,7 @@ from margotree.tree import Tree
 from margotree.tree.outline import Outline, outline
 from margotree.tree.reach import Reach
 from margotree.tree.scaling import FloatArray
-from margotree.tree.text import count_text
+from margotree.tree.text import count_text, left_out_words
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -48,6 +49,7 @@ def plot_tree(
     units: str = "user",
     title: str | None = None,
     caption: bool = True,
+    simplify: bool = True,
 ) -> Axes:
     """Draw a tree, or the tree of a fitted estimator.
 
@@ -56,15 +58,17 @@ def plot_tree(
     for going right.  The number beside it is the weight in the ``"user"``'s units, or ``"scaled"``.  At most
     ``max_features`` are shown on a card and the others counted.
 
-    Counts are those of ``X``, ``y`` if given, else of the training samples.  Without ``ax`` the picture gets a figure
-    of its own, as large as the tree needs; into a given ``ax`` it is fitted, text and all.
+    Counts are those of ``X``, ``y`` if given, else of the training samples.  A split that changes the label of none of
+    them, and of no training sample, is drawn as what lies behind it unless ``simplify`` is False.  Without ``ax`` the
+    picture gets a figure of its own, as large as the tree needs; into a given ``ax`` it is fitted, text and all.
     """
     tree = its_tree(tree)
     if (X is None) != (y is None):
         raise ValueError("to count samples give both X and y, or neither for the training samples' counts")
-    shape = outline(tree)
-    levels = shape.levels(shape.root)
     counts = tree.counts if X is None or y is None else Reach.of(tree, X, y).counts()
+    known = tree if X is None else replace(tree, counts=tree.counts + counts)
+    shape = outline(known, simplify=simplify)
+    levels = shape.levels(shape.root)
     most = _most(max_features, levels)
     shown = cards(tree, shape, counts, most, units)
     sizes = {v: _size(card, levels, shape.levels(v)) for v, card in shown.items()}
@@ -96,7 +100,7 @@ def _draw(
 ) -> Axes:  # fmt: skip
     width = max(size[0], 3.4) + 2 * _EDGE
     head = _legend_lines(tree, width - 2 * _EDGE)
-    foot = wrapped(_caption(tree, shown), _SMALL, width - 2 * _EDGE) if caption else []
+    foot = wrapped(_caption(tree, shape, shown), _SMALL, width - 2 * _EDGE) if caption else []
     above = _EDGE + 0.22 * len(head) + (0.3 if title else 0) + 0.1
     below = _EDGE + (0.16 * len(foot) + 0.12 if foot else 0)
     height = size[1] + above + below
@@ -120,19 +124,20 @@ def _draw(
     return pen.ax
 
 
-def _caption(tree: Tree, shown: dict[int, Card | LeafCard]) -> str:
+def _caption(tree: Tree, shape: Outline, shown: dict[int, Card | LeafCard]) -> str:
     splits = [card for card in shown.values() if isinstance(card, Card)]
     if not splits:
-        parts = ["No node splits: every sample gets the same label."]
+        who = "every training sample" if shape.left_out else "every sample"
+        parts = [f"No node splits: {who} gets the same label."]
     else:
         of = "weight of a feature" if tree.scaling.is_identity else "weight of a feature on its training range"
         parts = [f"Bars: {of}; to the right speaks for the rule being met, to the left against."]
     if any(card.counts.any() for card in splits):
         parts.append("Width of a branch: its share of the samples.")
+    if note := left_out_words(shape):
+        parts.append(f"{note[0].upper()}{note[1:]}.")
     if tree.certificate is not None:
-        gap = tree.certificate.gap
-        known = f" (gap {100 * gap:.3g} %)" if np.isfinite(gap) else ""
-        parts.append(f"Proved: {tree.certificate.proved}{known}.")
+        parts.append(f"Proved: {tree.certificate.statement}.")
     return " ".join(parts)
 
 

@@ -116,10 +116,9 @@ def _certificates(fits: Sequence[Fit]) -> str:
 def _certificate(fit: Fit) -> str:
     c = fit.certificate
     right = " / ".join(_NONE if v is None else f"{v:.1f} %" for v in (fit.train, fit.test))
-    proved = "optimal" if c.proved is Proved.OPTIMAL else f"gap {_percent(c.gap)}"
     head = (
         f"<span class=what>{escape(fit.data)}</span> <span class=terms>{escape(fit.terms)}</span> "
-        f"<span class='proof {'yes' if c.proved is Proved.OPTIMAL else 'no'}'>{proved}</span> "
+        f"<span class='proof {'yes' if c.proved is Proved.OPTIMAL else 'no'}'>{escape(c.statement)}</span> "
         f"<span class=value>{c.objective:.6g} in {c.seconds:.1f} s</span>"
     )
     text = f"{c}\n\nright on training / new samples: {right}\nfinished: {_date(fit.finished)}\n\n{fit.rules}"

@@ -1,6 +1,6 @@
 """Answers and what is proved of them."""
 
-from margotree.solution.certificate import Certificate, Proved, Stopped, relative_gap
+from margotree.solution.certificate import Certificate, Proved, Stopped, no_better, relative_gap
 from margotree.solution.solution import Solution, VerificationError, verify
 
-__all__ = ["Certificate", "Proved", "Solution", "Stopped", "VerificationError", "relative_gap", "verify"]
+__all__ = ["Certificate", "Proved", "Solution", "Stopped", "VerificationError", "no_better", "relative_gap", "verify"]

@@ -8,6 +8,8 @@ from dataclasses import asdict, dataclass, fields, replace
 from enum import StrEnum
 from typing import Any
 
+from margotree.show import html_table
+
 
 class Stopped(StrEnum):
     """Why the work ended."""
@@ -22,12 +24,24 @@ class Stopped(StrEnum):
     PRECISION = "numerical precision reached"
 
 
+#: The word "optimal" is for searches that aimed at this gap or a smaller one.
+OPTIMAL_GAP = 1e-4
+
+
 class Proved(StrEnum):
-    """What is certain about the answer."""
+    """What kind of thing is certain about the answer; :attr:`Certificate.statement` says it with its number."""
 
     OPTIMAL = "optimal"
-    WITHIN_GAP = "feasible, within the gap"
-    FEASIBLE = "feasible, no bound"
+    WITHIN_GAP = "a limit on better trees"
+    FEASIBLE = "nothing about better trees"
+
+
+#: How certificates were worded in earlier files.
+_EARLIER = {
+    Proved.OPTIMAL: "optimal",
+    Proved.WITHIN_GAP: "feasible, within the gap",
+    Proved.FEASIBLE: "feasible, no bound",
+}
 
 
 def relative_gap(objective: float, bound: float) -> float:
@@ -35,6 +49,30 @@ def relative_gap(objective: float, bound: float) -> float:
     if (math.isinf(bound) and bound < 0) or not math.isfinite(objective):
         return math.inf
     return 0.0 if bound >= objective else (objective - bound) / abs(objective)
+
+
+def no_better(gap: float) -> str:
+    """A gap in words, for everybody who shows one: what a tree that nobody has found yet could at best gain.
+
+    The number is rounded up, so that the sentence is never a shade stronger than the proof.
+    """
+    if gap <= 0:
+        return "no tree can be better (gap 0 %)"
+    if gap < 1:
+        return f"no tree can be more than {percent_up(gap)} better"
+    if math.isinf(gap):
+        return "nothing is known about better trees"
+    return f"nothing useful is known about better trees (gap {percent_up(gap)})"
+
+
+def percent_up(gap: float) -> str:
+    """A share as a percentage of three digits, rounded up; no less than a ten-thousandth of a per cent."""
+    percent = max(100 * gap, 1e-4)
+    if percent >= 1000:
+        return f"{math.ceil(percent):,} %" if percent < 1e9 else f"{percent:.3g} %"
+    unit = 10.0 ** (math.floor(math.log10(percent)) - 2)
+    # What is a rounding error above three digits is not lifted by a whole unit.
+    return f"{math.ceil(percent / unit - 1e-6) * unit:.3g} %"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -82,9 +120,21 @@ class Certificate:
     def proved(self) -> Proved:
         if math.isinf(self.bound):
             return Proved.FEASIBLE
-        if self.stopped is Stopped.SOLVED and self.gap <= self.gap_target:
-            return Proved.OPTIMAL
-        return Proved.WITHIN_GAP
+        return Proved.OPTIMAL if self._reached and self.gap_target <= OPTIMAL_GAP else Proved.WITHIN_GAP
+
+    @property
+    def statement(self) -> str:
+        """What is proved, in words and with the number: the one sentence that texts, pictures and pages show."""
+        sentence = no_better(self.gap)
+        if self.proved is Proved.OPTIMAL:
+            sentence = f"optimal, {sentence}"
+        elif self._reached:
+            sentence += f"; the search was asked for {_percent(self.gap_target)}"
+        return f"{sentence}, under a restriction" if self.restriction and math.isfinite(self.bound) else sentence
+
+    @property
+    def _reached(self) -> bool:
+        return self.stopped is Stopped.SOLVED and self.gap <= self.gap_target
 
     @property
     def seconds(self) -> float:
@@ -112,9 +162,14 @@ class Certificate:
             raise ValueError(f"not a certificate: {error}") from None
         derived = certificate.to_dict()
         for name in ("proved", "gap"):
-            if record.get(name, derived[name]) != derived[name]:
+            said = record.get(name, derived[name])
+            if said != derived[name] and not (name == "proved" and said == certificate._in_earlier_words()):
                 raise ValueError(f"the certificate claims {name} {record[name]!r}, its numbers say {derived[name]!r}")
         return certificate
+
+    def _in_earlier_words(self) -> str:
+        """What earlier files said of these numbers; any gap that was asked for and reached was called optimal."""
+        return _EARLIER[Proved.OPTIMAL if self._reached and math.isfinite(self.bound) else self.proved]
 
     def to_json(self) -> str:
         return json.dumps(self.to_dict(), indent=2)
@@ -125,8 +180,8 @@ class Certificate:
 
     def __str__(self) -> str:
         lines = [
-            f"objective {self.objective:.6g}, bound {self.bound:.6g}, gap {_percent(self.gap)}",
-            f"proved: {self.proved}" + (f" (gap target {_percent(self.gap_target)})" if self.nodes else ""),
+            f"objective {self.objective:.6g}, bound {self.bound:.6g}, gap {_gap(self.gap)}",
+            f"proved: {self.statement}",
             f"stopped: {self.stopped} after {self.seconds:.2f} s "
             f"(start {self.start_seconds:.2f}, search {self.search_seconds:.2f}), {self.nodes} search nodes",
             f"engine: {self.engine} {self.engine_version}",
@@ -137,9 +192,20 @@ class Certificate:
             lines.append(f"the proof holds only under: {self.restriction}")
         return "\n".join(lines + [f"warning: {w}" for w in self.warnings])
 
+    def _repr_html_(self) -> str:
+        """The same as a table, for notebooks."""
+        lines = str(self).splitlines()
+        rows = [line.split(": ", 1) for line in lines[1:] if ": " in line]
+        return html_table(("certificate", lines[0]), rows)
+
 
 def _percent(gap: float) -> str:
-    return "unknown" if math.isinf(gap) else f"{100 * gap:.3g} %"
+    return f"{100 * gap:.3g} %"
+
+
+def _gap(gap: float) -> str:
+    """As in the sentence, so that a reader sees one number and not two."""
+    return "unknown" if math.isinf(gap) else "0 %" if gap <= 0 else percent_up(gap)
 
 
 def _plain(value: Any) -> Any:

@@ -1,9 +1,10 @@
 """The fitted model: predicts, explains and keeps itself; needs nothing but NumPy."""
 
 from margotree.tree.file import TreeFileError
+from margotree.tree.path import Path, Step
 from margotree.tree.scaling import Scaling
-from margotree.tree.tree import SELECTED, Split, Step, Tree
+from margotree.tree.tree import SELECTED, Split, Tree
 
 load = Tree.load
 
-__all__ = ["SELECTED", "Scaling", "Split", "Step", "Tree", "TreeFileError", "load"]
+__all__ = ["SELECTED", "Path", "Scaling", "Split", "Step", "Tree", "TreeFileError", "load"]

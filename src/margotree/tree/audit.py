@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
@@ -10,7 +11,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from margotree.problem import Finding, Problem, TrainingProblem
-from margotree.solution import Solution, VerificationError, verify
+from margotree.show import html_table, text_table
+from margotree.solution import Certificate, Solution, VerificationError, verify
 from margotree.tree.labels import positions
 
 if TYPE_CHECKING:
@@ -26,7 +28,51 @@ _RIVALS = {
 }
 
 
-def verify_tree(tree: Tree, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Finding:
+class Verified:
+    """What :meth:`~margotree.tree.Tree.verify` found: the problem's own finding, printed beside what was claimed."""
+
+    _HEADS = ("", "claimed", "recomputed")
+
+    def __init__(self, finding: Finding, certificate: Certificate) -> None:
+        self.finding, self.certificate = finding, certificate
+
+    @property
+    def objective(self) -> float:
+        return self.finding.objective
+
+    @property
+    def feasible(self) -> bool:
+        return self.finding.feasible
+
+    @property
+    def complaints(self) -> list[str]:
+        return self.finding.complaints
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("_") or name == "finding":
+            raise AttributeError(name)
+        return getattr(self.finding, name)
+
+    def __str__(self) -> str:
+        return text_table(self._HEADS, self._rows())
+
+    __repr__ = __str__
+
+    def _repr_html_(self) -> str:
+        return html_table(self._HEADS, self._rows())
+
+    def _rows(self) -> list[tuple[str, str, str]]:
+        bound = self.certificate.bound
+        rows = [
+            ("objective", f"{self.certificate.objective:.9g}", f"{self.objective:.9g}"),
+            ("an allowed tree", "yes", "yes" if self.feasible else "no"),
+            ("bound", "none" if math.isinf(bound) else f"{bound:.9g}", "not recomputed: it rests on the engine"),
+        ]
+        values = getattr(self.finding, "node_values", ())
+        return rows + [(f"value of node [{t}]", "", f"{value:.9g}") for t, value in enumerate(values)]
+
+
+def verify_tree(tree: Tree, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Verified:
     """State the training problem again and recompute what the tree's certificate claims."""
     if tree.certificate is None or tree.terms.get("model") not in _MARGIN | set(_RIVALS):
         raise ValueError("this tree carries no certificate of a problem known here, so there is nothing to verify")
@@ -35,7 +81,7 @@ def verify_tree(tree: Tree, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike
     # Where leaves bear labels of their own, the value was computed with the best ones: the tree must have those.
     if not np.array_equal(getattr(found, "label", tree.leaf_class), tree.leaf_class):
         raise VerificationError("a leaf predicts another class than the heaviest of the samples in it")
-    return found
+    return Verified(found, tree.certificate)
 
 
 def _restate(tree: Tree, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None) -> TrainingProblem:

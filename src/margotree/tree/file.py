@@ -16,6 +16,7 @@ from margotree.disk import write_text
 from margotree.problem import Splits
 from margotree.solution import Certificate
 from margotree.tree import labels
+from margotree.tree.outline import Outline
 from margotree.tree.scaling import Scaling
 
 if TYPE_CHECKING:
@@ -24,7 +25,8 @@ if TYPE_CHECKING:
 FORMAT, VERSION = "margotree.tree", 1
 
 _REQUIRED = frozenset({"w", "b", "offset", "scale", "eps", "classes", "leaf_class", "counts", "feature_names"})
-_OPTIONAL = frozenset({"certificate", "terms"})
+#: "simplified" is for readers of the file; a tree works it out anew.
+_OPTIONAL = frozenset({"certificate", "terms", "simplified"})
 
 
 class TreeFileError(ValueError):
@@ -48,8 +50,19 @@ def to_record(tree: Tree) -> dict[str, Any]:
         "feature_names": None if tree.feature_names is None else list(tree.feature_names),
         "certificate": None if tree.certificate is None else tree.certificate.to_dict(),
         "terms": dict(tree.terms),
+        "simplified": shape_record(tree.outline()),
     }
     return {"format": FORMAT, "version": VERSION, "checksum": _checksum(body), "tree": body}
+
+
+def shape_record(shape: Outline) -> dict[str, Any]:
+    """What an outline shows as JSON values: the root, the (left, right) of each split, the class of each leaf."""
+    return {
+        "root": shape.root,
+        "children": {str(t): list(shape.children[t]) for t in shape.nodes},
+        "label": {str(v): shape.label[v] for v in shape.leaves},
+        "left_out": list(shape.left_out),
+    }
 
 
 def from_record(record: Any) -> dict[str, Any]:

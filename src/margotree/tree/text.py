@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from margotree.problem import topology
-from margotree.tree.outline import first_real
+from margotree.tree.outline import Outline, outline
 from margotree.tree.scaling import FloatArray
 
 if TYPE_CHECKING:
@@ -25,25 +24,43 @@ _BAR = "|   "
 _GLUE = "\N{NO-BREAK SPACE}"
 
 
-def export_text(tree: Tree, *, digits: int | None = None, units: str = "user", width: int = 100) -> str:
+def export_text(
+    tree: Tree, *, digits: int | None = None, units: str = "user", width: int = 100, simplify: bool = True
+) -> str:
     """The rules from the root down, with the features' names and the training samples of each class.
 
     The samples that meet a rule go into the first block below it, the others into the block after ``else``.
     Only selected features (:data:`~margotree.tree.SELECTED`) are shown, the heaviest first; how many smaller ones
     were left out is said.  A node that never splits (``w = 0``, up to rounding) is shown as what lies behind it.
+    Splits that change no training sample's label are left out, and named below the rules, unless ``simplify`` is
+    False.
     Numbers get as many ``digits`` as it takes to place every sample of the training range to a hundredth of the
     margin, or the number asked for; :meth:`~margotree.tree.Tree.save` keeps all of them.
     """
-    return "\n".join(_lines(tree, 0, digits, units, width))
+    shape = outline(tree, simplify=simplify)
+    lines = _lines(tree, shape, shape.root, digits, units, width)
+    note = left_out_words(shape)
+    if note:
+        lines.append(f"({note})")
+    return "\n".join(lines)
 
 
-def _lines(tree: Tree, v: int, digits: int | None, units: str, width: int) -> list[str]:
-    v = first_real(tree, v)
-    if v >= tree.n_nodes:
-        return [_leaf(tree, v)]
+def left_out_words(shape: Outline) -> str:
+    """What a simplified outline does not show; empty if it shows all."""
+    if not shape.left_out:
+        return ""
+    which = ", ".join(f"[{t}]" for t in shape.left_out)
+    one = len(shape.left_out) == 1
+    return f"not shown: split{'' if one else 's'} {which}, which change{'s' if one else ''} no training sample's label"
+
+
+def _lines(tree: Tree, shape: Outline, v: int, digits: int | None, units: str, width: int) -> list[str]:
+    if v not in shape.children:
+        return [f"=> {tree.classes[shape.label[v]]}   ({_samples(tree, v)})"]
     inner = width - len(_BAR)
-    met = _lines(tree, topology.right(v), digits, units, inner)
-    rest = _lines(tree, topology.left(v), digits, units, inner)
+    left, right = shape.children[v]
+    met = _lines(tree, shape, right, digits, units, inner)
+    rest = _lines(tree, shape, left, digits, units, inner)
     return [
         f"[{v}] {_samples(tree, v)}",
         *_rule(tree, v, digits, units, width),
@@ -51,10 +68,6 @@ def _lines(tree: Tree, v: int, digits: int | None, units: str, width: int) -> li
         "else",
         *(_BAR + line for line in rest),
     ]
-
-
-def _leaf(tree: Tree, v: int) -> str:
-    return f"=> {tree.classes[tree.leaf_class[v - tree.n_nodes]]}   ({_samples(tree, v)})"
 
 
 def _samples(tree: Tree, v: int) -> str:
@@ -115,6 +128,13 @@ class Rule:
         signs = ["-" if minus[0] else "", *("- " if m else "+ " for m in minus[1:])]
         parts = [sign + term for sign, term in zip(signs, terms, strict=True)]
         return " ".join(part.replace(" ", _GLUE) for part in [*parts, f">= {self.threshold}"])
+
+
+def rule_words(tree: Tree, t: int) -> str:
+    """Node ``t``'s rule on one line, in the user's units; empty if it does not split."""
+    if not tree.splits.w[t].any():
+        return ""
+    return rule_of(tree, t).condition(tree.features).replace(_GLUE, " ")
 
 
 def rule_of(tree: Tree, t: int, *, digits: int | None = None, units: str = "user") -> Rule:

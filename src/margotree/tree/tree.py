@@ -12,16 +12,17 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from margotree.problem import Finding, Splits, check_depth, tie, topology
+from margotree.problem import Splits, check_depth, tie, topology
 from margotree.solution import Certificate
-from margotree.tree import audit, file, labels, outlets, text
+from margotree.tree import audit, file, labels, notebook, outlets, text
+from margotree.tree.audit import Verified
+from margotree.tree.outline import Outline, labels_below, outline
+from margotree.tree.path import Path, Step
 from margotree.tree.scaling import FloatArray, Scaling
+from margotree.tree.score import score
 
 #: A feature counts as selected by a node from this weight on (in scaled units), as in the paper.
 SELECTED = 5e-4
-
-#: What :meth:`Tree.decision_function` gives for a sample on the hyperplane: it goes right, so its sign is plus.
-_ON_THE_PLANE = float(np.finfo(np.float64).tiny)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -31,15 +32,6 @@ class Split:
     node: int
     weights: FloatArray
     threshold: float
-
-
-@dataclass(frozen=True, kw_only=True)
-class Step:
-    """One node on a sample's way down: ``h`` is its signed distance from the hyperplane, in margins."""
-
-    node: int
-    h: float
-    right: bool
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
@@ -111,26 +103,28 @@ class Tree:
 
     def apply(self, X: ArrayLike) -> NDArray[np.int64]:
         """The leaf each sample ends in."""
-        return self._route(X)[0]
+        return self._leaf_of(self.scaled(X))
 
     def predict(self, X: ArrayLike) -> NDArray[Any]:
         """The label of each sample's leaf."""
         return self.classes[self._class_at(self.apply(X))]
 
     def decision_function(self, X: ArrayLike) -> FloatArray:
-        """``h`` at the last-level node each sample reaches: positive for the second class, negative for the first.
+        """How far each sample is from the other label, in margins: positive for the second class, else negative.
 
-        Its size says how far the sample lies from that node's hyperplane, 1 being the margin.  A sample on the
-        hyperplane goes right, so it gets the smallest positive number instead of 0: its sign is its label either
-        way one reads a 0.  (Where leaves bear labels of their own the sign is the label's.)
+        The size is the smallest ``|h|`` among the splits on the sample's way whose other side leads it to the other
+        label.  Where crossing one split is not enough, the largest ``|h|`` of those to be crossed counts, so that the
+        score changes without jumps and 0 is where the label changes.  Splits that no training sample needed are not
+        counted as a way (see :meth:`outline`).  It ranks samples for ROC curves and for calibration; at depth 1 it is
+        the SVM's own ``h``.
+
+        A sample on a hyperplane goes right, so it gets the smallest positive number instead of 0: its sign is its
+        label either way one reads a 0.  (Where leaves bear labels of their own the sign is the label's.)
         """
         if len(self.classes) != 2:
             raise ValueError(f"decision_function is for two classes, this tree has {len(self.classes)}")
-        leaf, h = self._route(X)
-        distance = np.maximum(np.abs(h), _ON_THE_PLANE)
-        tied = (h < 0) & (leaf % 2 == 0)
-        distance[tied] = _ON_THE_PLANE
-        return np.where(self._class_at(leaf) == 1, distance, -distance)
+        scaled = self.scaled(X)
+        return score(self, scaled, self._class_at(self._leaf_of(scaled)))
 
     def predict_proba(self, X: ArrayLike) -> FloatArray:
         """Share of each class among the training samples of the leaf, by weight.
@@ -150,17 +144,18 @@ class Tree:
             passes[np.ix_(leaf == v, [*nodes, v])] = True
         return passes
 
-    def path(self, x: ArrayLike) -> list[Step]:
-        """The way of one sample, node by node."""
+    def path(self, x: ArrayLike) -> Path:
+        """The way of one sample, node by node: a list of steps that prints as a table."""
         row = self.scaled(np.atleast_2d(np.asarray(x, dtype=np.float64)))
         if len(row) != 1:
             raise ValueError(f"path explains one sample at a time, got {len(row)}")
         steps, t = [], 0
         while t < self.n_nodes:
-            h, right = self._side(row, t)
+            h, right = self.side(row, t)
             steps.append(Step(node=t, h=float(h[0]), right=bool(right[0])))
             t = topology.right(t) if right[0] else topology.left(t)
-        return steps
+        rules = [text.rule_words(self, step.node) for step in steps]
+        return Path(steps, rules=rules, leaf=t, label=self.classes[self.leaf_class[t - self.n_nodes]])
 
     # -- explaining ---------------------------------------------------------------------------------------------
 
@@ -193,21 +188,42 @@ class Tree:
             raise ValueError("X contains NaN or infinity; every feature of a sample must be known to classify it")
         return self.scaling.apply(given)
 
+    def side(self, scaled: FloatArray, t: int) -> tuple[FloatArray, NDArray[np.bool_]]:
+        """``h`` of samples in scaled units at node ``t``, and whether they go right there."""
+        h = scaled @ self.splits.w[t] + self.splits.b[t]
+        return h, h >= -self.tie(t)
+
     def selected(self, threshold: float = SELECTED) -> NDArray[np.bool_]:
         """Entry (t, j) tells whether node ``t`` uses feature ``j``: ``|w_tj| >= threshold`` in scaled units."""
         return np.abs(self.splits.w) >= threshold
 
-    def verify(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Finding:
-        """Recompute value and feasibility on the training data.
+    def verify(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Verified:
+        """Recompute value and feasibility on the training data; what comes back prints as a table.
 
         Raises :class:`~margotree.solution.VerificationError` if what the certificate claims does not hold on them.
         The bound rests on the engine and is checked only for not contradicting the value.
         """
         return audit.verify_tree(self, X, y, sample_weight)
 
-    def export_text(self, *, digits: int | None = None, units: str = "user", width: int = 100) -> str:
-        """The rules in words; see :func:`margotree.tree.text.export_text`."""
-        return text.export_text(self, digits=digits, units=units, width=width)
+    def outline(self, *, simplify: bool = True) -> Outline:
+        """Which nodes and leaves there are to show; see :func:`margotree.tree.outline.outline`.
+
+        Simplified, splits that change no training sample's label are left out.
+        """
+        return outline(self, simplify=simplify)
+
+    def labels_below(self, *, reached_only: bool = True) -> NDArray[np.bool_]:
+        """Entry (v, k) tells whether some training sample that passes ``v`` is predicted class ``k``."""
+        return labels_below(self, reached_only=reached_only)
+
+    def export_text(
+        self, *, digits: int | None = None, units: str = "user", width: int = 100, simplify: bool = True
+    ) -> str:
+        """The rules in words; see :func:`margotree.tree.text.export_text`.
+
+        Splits that change no training sample's label are left out unless ``simplify`` is False.
+        """
+        return text.export_text(self, digits=digits, units=units, width=width, simplify=simplify)
 
     def plot(self, X: ArrayLike | None = None, y: ArrayLike | None = None, ax: Any = None, **options: Any) -> Any:
         """A picture of the tree on matplotlib axes, which are returned; see :func:`margotree.pictures.plot_tree`."""
@@ -272,21 +288,19 @@ class Tree:
     def __repr__(self) -> str:
         return f"<Tree of depth {self.depth} on {self.n_features} features, classes {self.classes.tolist()}>"
 
+    def _repr_html_(self) -> str:
+        """In a notebook a tree shows its picture and what is proved of it."""
+        return notebook.tree_html(self)
+
     # -- inside -------------------------------------------------------------------------------------------------
 
-    def _side(self, scaled: FloatArray, t: int) -> tuple[FloatArray, NDArray[np.bool_]]:
-        h = scaled @ self.splits.w[t] + self.splits.b[t]
-        return h, h >= -self.tie(t)
-
-    def _route(self, X: ArrayLike) -> tuple[NDArray[np.int64], FloatArray]:
-        """The leaf of each sample, and ``h`` at the last-level node above it."""
-        scaled = self.scaled(X)
-        at, h = np.zeros(len(scaled), dtype=np.int64), np.zeros(len(scaled))
+    def _leaf_of(self, scaled: FloatArray) -> NDArray[np.int64]:
+        at = np.zeros(len(scaled), dtype=np.int64)
         for t in range(self.n_nodes):
             reached = np.flatnonzero(at == t)
-            h[reached], right = self._side(scaled[reached], t)
+            right = self.side(scaled[reached], t)[1]
             at[reached] = np.where(right, topology.right(t), topology.left(t))
-        return at, h
+        return at
 
     def _columns(self, X: Any) -> Any:
         missing = [name for name in self.features if name not in set(map(str, X.columns))]

@@ -15,6 +15,7 @@ from joblib import effective_n_jobs
 from sklearn.base import clone
 from sklearn.utils import _safe_indexing
 
+from margotree.estimators.remarks import without_remarks
 from margotree.solution import Stopped
 from margotree.tree import Tree
 from margotree.tuning import record
@@ -198,7 +199,8 @@ class Fits:
 
     def _keys(self) -> dict[tuple[int, int], str]:
         """A name for every fit that any other fit does not have: model, parameters, data, fold."""
-        same = {n: _plain(v) for n, v in self.params.items() if n not in _ASIDE}
+        # A node limit that is not set leaves the names of earlier files as they are.
+        same = {n: _plain(v) for n, v in self.params.items() if n not in _ASIDE and (n, v) != ("node_limit", None)}
         keys = {}
         for f, (train, _) in enumerate(self.splits):
             fold = _digest(self.checksum, np.asarray(train, dtype=np.int64))
@@ -214,7 +216,8 @@ def _fit_one(
 ) -> dict[str, Any]:
     """One fit and its scores, wherever it runs; the answer holds plain values only."""
     began = time.perf_counter()
-    _fit(estimator, start, *train)
+    with without_remarks():
+        _fit(estimator, start, *train)
     fitted = time.perf_counter()
     test_scores = _floats(scorer(estimator, test[0], test[1]))
     train_scores = _floats(scorer(estimator, train[0], train[1])) if train_too else {}

@@ -12,6 +12,7 @@ from sklearn.model_selection import GridSearchCV, ParameterGrid, check_cv
 from sklearn.utils import indexable
 
 from margotree.estimators.loops import CutShort, in_a_loop
+from margotree.estimators.remarks import without_remarks
 from margotree.tuning.fits import Fits, weighted
 from margotree.tuning.rules import best_accuracy, scoring
 
@@ -114,7 +115,8 @@ class TreeSearchCV(GridSearchCV):
         if seconds is not None and "time_limit" in self.best_estimator_.get_params(deep=False):
             self.best_estimator_.set_params(time_limit=max(_LEAST_LAST, seconds))
         began = time.time()
-        self.best_estimator_.fit(X, y, **weighted(sample_weight))
+        with without_remarks():  # what they say to try has been tried
+            self.best_estimator_.fit(X, y, **weighted(sample_weight))
         self.refit_time_ = time.time() - began
         if hasattr(self.best_estimator_, "feature_names_in_"):
             self.feature_names_in_ = self.best_estimator_.feature_names_in_

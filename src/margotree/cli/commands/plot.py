@@ -35,6 +35,9 @@ def add(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--data", metavar="FILE", help="samples to show: CSV, Excel or Parquet file with the target")
     parser.add_argument("--target", metavar="COL", help="the column with the classes, if the tree file does not say")
     parser.add_argument("--node", type=int, default=0, metavar="N", help="the split to draw with --kind node (0)")
+    parser.add_argument(
+        "--all-splits", action="store_true", help="also draw the splits that change no training row's label"
+    )
     parser.add_argument("--dpi", type=int, default=150, metavar="N", help="dots an inch of a PNG (150)")
     keep.add_force(parser)
     options.add_reading(parser)
@@ -78,7 +81,7 @@ def _of_tree(args: argparse.Namespace) -> Any:
         return pictures.plot_node(tree, X, y, args.node)
     if args.kind == "plane":
         return pictures.plot_plane(tree, X, y)
-    return pictures.plot_tree(tree, X, y)
+    return pictures.plot_tree(tree, X, y, simplify=not args.all_splits)
 
 
 def samples_of(args: argparse.Namespace, tree: Tree) -> tuple[Any, Any]:

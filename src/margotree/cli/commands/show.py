@@ -23,6 +23,9 @@ def add(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--units", choices=("user", "scaled"), default="user", help="the file's units, or those of training"
     )
+    parser.add_argument(
+        "--all-splits", action="store_true", help="also the splits that change no training row's label"
+    )
     parser.add_argument("--width", type=int, default=100, metavar="N", help="longest line (100)")
     parser.add_argument("--json", action="store_true", help="print as JSON")
 
@@ -40,7 +43,8 @@ def _parts(part: str) -> list[Any]:
 
 
 def _rules(tree: Tree, args: argparse.Namespace) -> str:
-    return tree.export_text(digits=args.digits, units=args.units, width=args.width)
+    simplify = not args.all_splits
+    return tree.export_text(digits=args.digits, units=args.units, width=args.width, simplify=simplify)
 
 
 def _certificate(tree: Tree, args: argparse.Namespace) -> str:
@@ -56,6 +60,8 @@ def _terms(tree: Tree, args: argparse.Namespace) -> str:
 
 
 def _record(tree: Tree, args: argparse.Namespace) -> dict[str, Any]:
+    from margotree.tree.file import shape_record
+
     return {
         "depth": tree.depth,
         "classes": tree.classes.tolist(),
@@ -65,7 +71,9 @@ def _record(tree: Tree, args: argparse.Namespace) -> dict[str, Any]:
             {"leaf": tree.n_nodes + k, "label": tree.classes.tolist()[c]}
             for k, c in enumerate(tree.leaf_class.tolist())
         ],
+        "simplified": shape_record(tree.outline()),
         "counts": tree.counts.tolist(),
+        "statement": None if tree.certificate is None else tree.certificate.statement,
         "certificate": None if tree.certificate is None else tree.certificate.to_dict(),
         "terms": dict(tree.terms),
     }

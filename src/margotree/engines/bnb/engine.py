@@ -35,6 +35,9 @@ _IMPROVE_SHARE = 0.1
 #: a start without either, and for better incumbents; seconds at least (unless a quarter of all is less) and at most.
 _QUICK_SHARE, _TRIAL_SHARE, _RELAXED_SHARE, _SPARSE_SHARE = 0.005, 0.025, 0.02, 0.02
 _TRIAL_LEAST, _TRIAL_MOST = 0.5, 60.0
+#: The same where work is measured in search nodes: steps for better incumbents at least (they are quick), and nodes of
+#: a trial and of the search without budgets or prices at least.
+_IMPROVE_NODES, _TRIAL_NODES, _RELAXED_NODES = 2000, 10, 1000
 #: So many supports of a node are listed at most.
 _MOST_SUPPORTS = 50_000
 
@@ -88,7 +91,7 @@ class BranchAndBound(Engine):
         """Search over routings; returns the finished search and the tree it started from."""
         brancher = MargotBrancher(problem, self.tactics, limit=allowed_value(problem, first))
         least = _least(problem, watch)
-        first = self._improved(brancher, first, watch.part(_IMPROVE_SHARE * watch.remaining))
+        first = self._improved(brancher, first, _phase(watch, _IMPROVE_SHARE, _IMPROVE_NODES))
         search = _new_search(problem, brancher, first, watch)
         search.floor = least
         search.run()
@@ -113,13 +116,13 @@ class BranchAndBound(Engine):
             first, floor = self._sparsified(supports_first, search, _trial(watch, _RELAXED_SHARE))
             search.floor = max(search.floor, floor)
             if problem.alpha is not None:
-                self._aim_below_a_price(search, _trial(watch, _RELAXED_SHARE))
-                first = self._improved(samples_first, first, _trial(watch, _SPARSE_SHARE))
+                self._aim_below_a_price(search, _trial(watch, _RELAXED_SHARE, search.steps))
+                first = self._improved(samples_first, first, _trial(watch, _SPARSE_SHARE, least=_IMPROVE_NODES))
             search.offer(first)
             ways.sort(key=lambda way: way is not search)
             search = _furthest(ways, watch, _TRIAL_SHARE)
         ways.clear()  # what the others have open takes memory
-        if search.reason is Stopped.TIME:
+        if not _is_over(search, watch):
             search.run(watch)
         return search, first
 
@@ -142,7 +145,8 @@ class BranchAndBound(Engine):
     def _sparsified(self, brancher: SparseBrancher, search: Search, watch: Watch) -> tuple[Splits, float]:
         """Without budgets a good tree is soon found: its routing made sparse is a start, and its bound is one."""
         problem = brancher.problem
-        relaxed, _ = self._run_plain(without_budget(problem), search.incumbent, watch.part(0.7 * watch.remaining))
+        part = watch.share(seconds=0.7 * watch.remaining, nodes=max(_RELAXED_NODES, watch.limits.nodes))
+        relaxed, _ = self._run_plain(without_budget(problem), search.incumbent, part)
         trees = sparsified(brancher, relaxed.incumbent, search.best, watch)
         best = min([search.incumbent, *trees], key=lambda tree: allowed_value(problem, tree))
         return best, relaxed.bound
@@ -153,15 +157,24 @@ def _rounding(stands_for: NDArray[np.int64]) -> float:
     return ROUNDOFF * (MORE + int(np.max(np.bincount(stands_for))))
 
 
-def _trial(watch: Watch, share: float) -> Watch:
-    """The part of the time that something tried may take."""
-    least = min(_TRIAL_LEAST, 0.25 * watch.remaining)
-    return watch.part(min(_TRIAL_MOST, max(least, share * watch.remaining)))
+def _phase(watch: Watch, share: float, least: float) -> Watch:
+    """A share of the time or, where work is measured in nodes, of those."""
+    return watch.share(seconds=share * watch.remaining, nodes=max(least, share * watch.limits.nodes))
+
+
+def _trial(watch: Watch, share: float, steps: int = 0, least: float = _TRIAL_NODES) -> Watch:
+    """The part of the time (or of the nodes, ``steps`` of which are done) that something tried may take."""
+    seconds = min(_TRIAL_LEAST, 0.25 * watch.remaining)
+    return watch.share(
+        seconds=min(_TRIAL_MOST, max(seconds, share * watch.remaining)),
+        nodes=steps + max(least, share * watch.limits.nodes),
+    )
 
 
 def _is_over(search: Search, watch: Watch) -> bool:
     """Whether a search ended by more than the end of its trial."""
-    return search.reason is not Stopped.TIME or watch.must_stop() is not None
+    trial = Stopped.NODES if watch.by_nodes else Stopped.TIME
+    return search.reason is not trial or watch.must_stop(search.steps) is not None
 
 
 def _furthest(ways: list[Search], watch: Watch, share: float) -> Search:
@@ -169,7 +182,7 @@ def _furthest(ways: list[Search], watch: Watch, share: float) -> Search:
     last = ways[0]
     for search in ways:
         _pass_on(last, search)
-        search.run(_trial(watch, share))
+        search.run(_trial(watch, share, search.steps))
         last = search
         if _is_over(search, watch):
             return search
@@ -193,7 +206,8 @@ def _least(problem: Problem, watch: Watch) -> float:
     """A first bound where samples are so many that the search may not get to one: the root split by itself."""
     if problem.n_samples <= LARGE:
         return 0.0
-    return solve_large(problem.X, problem.y, problem.C[0] * problem.weight, _IMPROVE_SHARE * watch.remaining).bound
+    seconds = watch.remaining * (1.0 if watch.by_nodes else _IMPROVE_SHARE)
+    return solve_large(problem.X, problem.y, problem.C[0] * problem.weight, seconds).bound
 
 
 def _binding(problem: Problem) -> bool:

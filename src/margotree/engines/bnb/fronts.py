@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+import math
 from dataclasses import dataclass, replace
 from typing import Protocol
 
@@ -51,7 +53,9 @@ class Front:
 
 
 class Chooser(Protocol):
-    """Knows the candidates of one tree node; belongs to one thread."""
+    """Knows the candidates of one tree node; belongs to one thread.  ``rounds`` limits a thorough look."""
+
+    rounds: float
 
     def front(self) -> Front: ...
 
@@ -71,6 +75,7 @@ class Lister:
 
     def __init__(self, samples: listing.Samples, t: int, menu: Menu, eps: float, tol: float, work: FloatArray) -> None:
         self.samples, self.t, self.eps, self.tol, self.work = samples, np.int64(t), eps, tol, work
+        self.rounds = math.inf
         count, width = menu.cols.shape
         self.table = listing.Table(
             menu.cols, menu.size, menu.price, np.zeros((count, width + 1)), np.zeros(count, np.int8)
@@ -122,6 +127,7 @@ class Grower:
     ) -> None:
         self.samples, self.t, self.eps, self.tol, self.work = samples, np.int64(t), eps, tol, work
         self.budget, self.alpha, self.most = np.int64(budget), alpha, most
+        self.rounds = math.inf
 
     def front(self) -> Front:
         n = len(self.samples.X)
@@ -129,11 +135,14 @@ class Grower:
         return Front(items=kinds, lb=np.zeros(1), at=0, theta=np.zeros(n + 1), exact=False)
 
     def refine(self, front: Front, members: Index, side: FloatArray, target: float, thorough: bool) -> Front:
-        while True:
+        for k in itertools.count(1):
             before, front = front, self._refine(front, members, side, target)
             stuck = front.bound <= before.bound and len(front.lb) == len(before.lb)
             if front.exact or front.bound >= target or not thorough or stuck or self.work[1, 1]:
-                return front
+                break
+            if k >= self.rounds:
+                break
+        return front
 
     def _refine(self, front: Front, members: Index, side: FloatArray, target: float) -> Front:
         count, n = front.items.shape

@@ -30,45 +30,57 @@ _SHUFFLES = 6
 def improve(brancher: RoutingBrancher, starts: list[Splits], watch: Watch) -> Splits:
     """The best tree found around several starts before the neighbourhoods are used up or the watch runs out."""
     worker, rng = brancher.worker(), np.random.default_rng(watch.limits.seed)
+    effort = _Effort(watch)
     shuffles = _SHUFFLES if brancher.problem.depth > 1 else 0  # a stump has nobody to let go
     value = {id(tree): evaluate(brancher.problem, tree).objective for tree in starts}
     best = min(starts, key=lambda tree: value[id(tree)])
     with raising(worker.pool.work[1, 1:2], watch.remaining):
         for k, tree in enumerate(sorted(starts, key=lambda tree: value[id(tree)])):
-            found = _climb(brancher, worker, tree, watch, rng, shuffles if k == 0 else 0)
+            found = _climb(brancher, worker, tree, effort, rng, shuffles if k == 0 else 0)
             best = min(best, found, key=lambda tree: evaluate(brancher.problem, tree).objective)
     return best
 
 
+class _Effort:
+    """The steps done in all, against the limits of a watch."""
+
+    def __init__(self, watch: Watch) -> None:
+        self.watch, self.steps = watch, 0
+
+    def over(self) -> bool:
+        return self.watch.must_stop(self.steps) is not None
+
+
 def _climb(
-    brancher: RoutingBrancher, worker: Worker, tree: Splits, watch: Watch, rng: np.random.Generator, shuffles: int
+    brancher: RoutingBrancher, worker: Worker, tree: Splits, effort: _Effort, rng: np.random.Generator, shuffles: int
 ) -> Splits:
     best, value = tree, evaluate(brancher.problem, tree).objective
     tries = [(size, 0.0) for size in _SIZES] + [(size, 1.0) for size in _SIZES[1:3] for _ in range(shuffles)]
     k = 0
-    while k < len(tries) and watch.must_stop() is None:
+    while k < len(tries) and not effort.over():
         size, noise = tries[k]
         place = _let_go(brancher.problem, best, size, noise, rng)
-        found = _search_around(brancher, worker, place, value, watch)
+        found = _search_around(brancher, worker, place, value, effort)
         k += 1
         if found is not None:
             best, value = found, evaluate(brancher.problem, found).objective
-            watch.report("improve", incumbent=value)
+            effort.watch.report("improve", incumbent=value)
             k = 0
     return best
 
 
 def _search_around(
-    brancher: RoutingBrancher, worker: Worker, place: NDArray[np.int64], value: float, watch: Watch
+    brancher: RoutingBrancher, worker: Worker, place: NDArray[np.int64], value: float, effort: _Effort
 ) -> Splits | None:
     """The first tree better than ``value`` among those that keep the held samples where they are."""
     shared = np.array([value * (1.0 - 1e-9), 0.0])
     stack = [brancher.record(place)]
     steps = 0
-    while stack and steps < _STEPS and watch.must_stop() is None:
+    while stack and steps < _STEPS and not effort.over():
         stack.sort(key=lambda r: -r.bound)
         dive = worker.dive(stack.pop(), shared)
         steps += dive.steps
+        effort.steps += dive.steps
         for found in dive.trees:
             seen = evaluate(brancher.problem, found)
             if seen.feasible and seen.objective < shared[CUTOFF]:

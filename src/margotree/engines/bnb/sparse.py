@@ -384,6 +384,8 @@ def sparsified(brancher: SparseBrancher, tree: Splits, cutoff: float, watch: Wat
     """The best tree below ``cutoff`` that routes as the given one and keeps the budgets, if it is found in time."""
     worker = brancher.worker()
     now = replace(unpack(brancher.root()), place=evaluate(without_budget(brancher.problem), tree).node)
+    for chooser in worker.choosers:
+        chooser.rounds = watch.limits.nodes
     with raising(worker.work[1, 1:2], watch.remaining):
         now = worker.solve(now, cutoff, thorough=True)
     tree_found = worker.tree(now, now.place) if now.bound < cutoff else None

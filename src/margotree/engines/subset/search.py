@@ -28,8 +28,9 @@ _FEW_PRICED = 3
 class Search:
     """Best-first search; ``bound`` is valid whenever it ends, ``supports`` holds the incumbent."""
 
-    def __init__(self, task: Task, supports: Supports) -> None:
+    def __init__(self, task: Task, supports: Supports, node_limit: float = math.inf) -> None:
         self.task = task
+        self.node_limit = node_limit
         self.supports = supports
         self.costs = PseudoCosts(task.n_features)
         self.nodes = 0
@@ -49,7 +50,7 @@ class Search:
             try_nested(supports, root.point.w, root.point)
             improve(supports)
         self._push(root)
-        while self._queue and not task.stop() and not self._full():
+        while self._queue and not task.stop() and not self._full() and self.nodes < self.node_limit:
             bound, _, node = heapq.heappop(self._queue)
             if bound >= supports.target:
                 self._queue.clear()

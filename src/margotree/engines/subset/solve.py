@@ -64,14 +64,16 @@ def best_subset(
     gap: float = 1e-9,
     time_limit: float = math.inf,
     stop: Callable[[], bool] | None = None,
+    node_limit: float = math.inf,
 ) -> SubsetSolution:
     """Solve ``min 1/2 |w|^2 + sum_i cost_i max(0, 1 - y_i h_i)`` over hyperplanes on at most ``budget`` features.
 
     With ``alpha`` every feature above the budget costs that much instead of being forbidden.  ``side``, ``eps``,
     ``inner`` and ``max_weight`` are as in :func:`~margotree.engines.node.solve_node`.  Features in ``must`` count as
     used whatever their weight, those in ``never`` are not allowed.  Only values below ``cutoff`` are looked for.
-    The search ends when the relative gap is closed, when ``time_limit`` seconds are over, when ``stop()`` is true, or
-    when its open nodes take more memory than is reasonable; only in the first case the solution is exact.
+    The search ends when the relative gap is closed, when ``time_limit`` seconds are over, when ``stop()`` is true,
+    after ``node_limit`` search nodes, or when its open nodes take more memory than is reasonable; only in the first
+    case the solution is exact.
     """
     kind = _kinds(X.shape[1], must, never)
     if alpha == 0:
@@ -89,7 +91,7 @@ def best_subset(
         stop=_clock(time_limit, stop),
     )
     supports = Supports(task, cutoff, gap)
-    search = Search(task, supports)
+    search = Search(task, supports, node_limit)
     search.run()
     return _solution(search, X, y, cost)
 

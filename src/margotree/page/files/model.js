@@ -37,7 +37,7 @@ function walk(at) {
     steps.push({ node: v, h, right });
     v = childOf(v, right);
   }
-  return { steps, leaf: v, code: facts.leafClass[v - nNodes] };
+  return { steps, leaf: v, code: facts.leafClass[v - nNodes], at };
 }
 
 function route(values) {
@@ -45,13 +45,29 @@ function route(values) {
   return walk((t) => distance(t, point));
 }
 
-/** The decision function of a tree of two classes: positive for the second. */
+/** The largest |h| on the easiest way from v to a leaf that is `there`, counting only splits to be crossed. */
+function wayTo(v, at, there) {
+  if (!there[v]) return Infinity;
+  if (v >= nNodes) return 0;
+  const h = at(v);
+  const right = goesRight(v, h);
+  const across = facts.nodes[v].w.length === 0 ? Infinity : right && h < 0 ? 0 : Math.abs(h);
+  return Math.min(
+    Math.max(right ? 0 : across, wayTo(childOf(v, true), at, there)),
+    Math.max(right ? across : 0, wayTo(childOf(v, false), at, there)),
+  );
+}
+
+/** The decision function of a tree of two classes, as margotree/tree/score.py has it: positive for the second. */
 function decision(way) {
-  const h = way.steps[way.steps.length - 1].h;
   const onThePlane = 2.2250738585072014e-308;
-  const tied = h < 0 && way.leaf % 2 === 0;
-  const size = tied ? onThePlane : Math.max(Math.abs(h), onThePlane);
-  return way.code === 1 ? size : -size;
+  if (facts.classes.length !== 2) return NaN;
+  let size = Infinity;
+  for (const below of facts.labelsBelow) {
+    if (size === Infinity) size = wayTo(0, way.at, below[1 - way.code]);
+  }
+  if (size === Infinity) size = 1;
+  return (way.code === 1 ? 1 : -1) * Math.max(size, onThePlane);
 }
 
 /** Length of the weights of a node over the features that `free` admits. */

@@ -1,0 +1,45 @@
+"""A score that ranks: how far a sample is from the other label, in margins."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from margotree.problem import topology
+from margotree.tree.outline import labels_below
+from margotree.tree.scaling import FloatArray
+
+if TYPE_CHECKING:
+    from margotree.tree.tree import Tree
+
+#: The size of the score of a sample on a hyperplane that decides: its sign is its label either way one reads a 0.
+ON_THE_PLANE = float(np.finfo(np.float64).tiny)
+
+
+def score(tree: Tree, scaled: FloatArray, code: NDArray[np.int64]) -> FloatArray:
+    """See :meth:`~margotree.tree.Tree.decision_function`; ``code`` are the labels of the samples, 0 or 1."""
+    size = np.full(len(scaled), np.inf)
+    # First by what training samples were seen to get; where they all got one label, by all leaves there are.
+    for found in (labels_below(tree), labels_below(tree, reached_only=False)):
+        for k in (0, 1):
+            rows = np.flatnonzero((code != k) & np.isinf(size))
+            if len(rows) and found[0, k]:
+                size[rows] = _way_to(tree, scaled[rows], 0, found[:, k])
+    size[np.isinf(size)] = 1.0  # nothing splits: there is no other label, and nothing to rank by
+    return np.where(code == 1, 1.0, -1.0) * np.maximum(size, ON_THE_PLANE)
+
+
+def _way_to(tree: Tree, scaled: FloatArray, v: int, there: NDArray[np.bool_]) -> FloatArray:
+    """The largest |h| on the easiest way from ``v`` to a leaf that is ``there``, counting only splits to be crossed."""
+    if not there[v]:
+        return np.full(len(scaled), np.inf)
+    if v >= tree.n_nodes:
+        return np.zeros(len(scaled))
+    h, right = tree.side(scaled, v)
+    across = np.abs(h) if tree.splits.w[v].any() else np.full(len(h), np.inf)  # w = 0 cannot be crossed
+    across[right & (h < 0)] = 0.0  # a tie
+    to_right = np.maximum(np.where(right, 0.0, across), _way_to(tree, scaled, topology.right(v), there))
+    to_left = np.maximum(np.where(right, across, 0.0), _way_to(tree, scaled, topology.left(v), there))
+    return np.minimum(to_right, to_left)

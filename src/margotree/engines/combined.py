@@ -11,6 +11,7 @@ from margotree.engines.bnb.margot import MargotBrancher, Tactics, merge_duplicat
 from margotree.engines.bnb.priced import PricedBrancher
 from margotree.engines.kernels.jit import compiling
 from margotree.engines.local_svm import LocalSVM
+from margotree.engines.node import LARGE
 from margotree.engines.polish import without_noise
 from margotree.engines.tiny import tiny_problem
 from margotree.engines.watch import Watch
@@ -21,6 +22,8 @@ from margotree.solution import Stopped
 _NEIGHBOURS = 5_000
 #: Up to so many numbers in the data, the Local SVM tree is made by its own engine first, in this share of the time.
 _MODERATE, _GREEDY_SHARE = 2_000_000, 0.15
+#: For an exact search: its share of the time with few and with many samples, most seconds, and when to end.
+_SHARE, _LARGE_SHARE, _SHARE_MOST, _EARLY = 0.1, 0.4, 60.0, Effort(least=10, patience=10)
 #: Beyond, the audits after the search are left their time: seconds per number and level.
 _AUDIT = 1.5e-8
 
@@ -64,13 +67,20 @@ class Alternating(Engine):
         return Answer(splits=without_noise(problem, best) if small else best, stopped=stopped)
 
     def _finisher(self, problem: Problem) -> Finisher | None:
-        if not self.neighbours or problem.model == "hfs" or problem.n_samples > _NEIGHBOURS or problem.depth < 2:
-            return None
-        return neighbourhood(problem)
+        return neighbourhood(problem) if self.neighbours else None
 
 
-def neighbourhood(problem: Problem) -> Finisher:
-    """The neighbourhood search around a tree, for any thread."""
+def better_tree(problem: Problem, first: Splits, watch: Watch) -> Splits:
+    """A better incumbent for an exact search that has not finished soon; ends early where starts bring nothing."""
+    share = _SHARE if problem.n_samples <= LARGE else _LARGE_SHARE
+    part = watch.part(min(_SHARE_MOST, share * watch.remaining))
+    return alternate(problem, [first], part, _EARLY, neighbourhood(problem))
+
+
+def neighbourhood(problem: Problem) -> Finisher | None:
+    """The neighbourhood search around a tree, for any thread; None where it does not apply or would take too long."""
+    if problem.model == "hfs" or problem.n_samples > _NEIGHBOURS or problem.depth < 2:
+        return None
     merged, _ = merge_duplicates(problem)
     brancher: RoutingBrancher = (MargotBrancher if merged.budget is None else PricedBrancher)(merged, Tactics())
 

@@ -14,16 +14,24 @@ Columns = NDArray[np.int64]
 
 #: First width of the rounding: when nothing is known, and from a good guess; last where only a direction is wanted.
 COLD, WARM, ROUGH = 1.0, 0.1, 1e-2
+#: More features than this and than samples are too many.
+_WIDE = 100
 #: Features considered for each exchange, from the heaviest pull and from the lightest weight.
 _PULLING, _LIGHT = 3, 2
 
 
 def plain_svm(node: Node, guess: Plane, narrow: float, flag: FloatArray, wide: float = 0.0) -> tuple[Plane, float]:
     """The SVM on all features, from a guess."""
-    theta = np.append(guess[0], guess[1])
     wide = wide or (WARM if np.any(guess[0]) else COLD)
-    value = svm(node.Z, node.plus, node.minus, theta, wide, narrow, flag)
-    return (theta[:-1].copy(), float(theta[-1])), value
+    Z, turn = node.Z, None
+    if Z.shape[1] > max(_WIDE, len(Z)):
+        # Weights are sums of samples: as many features as samples will do, once the axes are turned towards them.
+        turn, rows = np.linalg.qr(Z.T)
+        Z = np.ascontiguousarray(rows.T)
+    theta = np.append(guess[0] if turn is None else guess[0] @ turn, guess[1])
+    value = svm(Z, node.plus, node.minus, theta, wide, narrow, flag)
+    w = theta[:-1].copy() if turn is None else turn @ theta[:-1]
+    return (w, float(theta[-1])), value
 
 
 def svm_on(node: Node, cols: Columns, guess: Plane, narrow: float, flag: FloatArray) -> tuple[Plane, float]:
@@ -31,7 +39,8 @@ def svm_on(node: Node, cols: Columns, guess: Plane, narrow: float, flag: FloatAr
     if len(cols) == node.Z.shape[1]:
         return plain_svm(node, guess, narrow, flag)
     theta = np.append(guess[0][cols], guess[1])
-    value = svm(node.Z[:, cols], node.plus, node.minus, theta, WARM, narrow, flag)
+    # As rows in memory: another layout would be compiled for anew.
+    value = svm(np.ascontiguousarray(node.Z[:, cols]), node.plus, node.minus, theta, WARM, narrow, flag)
     w = np.zeros(node.Z.shape[1])
     w[cols] = theta[:-1]
     return (w, float(theta[-1])), value

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
-from functools import cache
+from functools import cache, partial
 
 import numpy as np
 
@@ -18,6 +18,7 @@ from margotree.engines.bnb.menu import count_supports
 from margotree.engines.bnb.priced import PricedBrancher
 from margotree.engines.bnb.search import Brancher, Search
 from margotree.engines.bnb.sparse import SparseBrancher, SparseTactics, sparsified, without_budget
+from margotree.engines.combined import better_tree
 from margotree.engines.kernels.jit import compiling
 from margotree.engines.node import LARGE, solve_large
 from margotree.engines.polish import without_noise
@@ -86,7 +87,10 @@ class BranchAndBound(Engine):
         first = self._improved(brancher, first, watch.part(_IMPROVE_SHARE * watch.remaining))
         search = _new_search(problem, brancher, first, watch)
         search.floor = least
-        search.run()
+        search.run(_trial(watch, _QUICK_SHARE))
+        if not _is_over(search, watch):
+            search.offer(better_tree(problem, search.incumbent, watch))
+            search.run(watch)
         return search, first
 
     def _improved(self, brancher: RoutingBrancher, first: Splits, watch: Watch) -> Splits:
@@ -109,7 +113,7 @@ class BranchAndBound(Engine):
             if problem.alpha is not None:
                 self._aim_below_a_price(search, _trial(watch, _RELAXED_SHARE))
                 first = self._improved(samples_first, first, _trial(watch, _SPARSE_SHARE))
-            search.offer(first)
+            search.offer(better_tree(problem, min(first, search.incumbent, key=partial(allowed_value, problem)), watch))
             ways.sort(key=lambda way: way is not search)
             search = _furthest(ways, watch, _TRIAL_SHARE)
         ways.clear()  # what the others have open takes memory

@@ -14,9 +14,9 @@ from margotree.engines.kernels.jit import inner, kernel
 F8 = NDArray[np.float64]
 
 #: Up to so many features the curvature is a matrix; beyond, it is only multiplied with.
-_DENSE = 160
+_DENSE = 400
 #: Newton steps of one width, evaluations of one line search, multiplications for one step.
-_STEPS, _SEARCH, _PRODUCTS = 20, 20, 60
+_STEPS, _SEARCH, _PRODUCTS = 40, 20, 200
 #: A line search ends when the derivative has dropped to this share; a width ends at this share of the value.
 _LEVEL, _FLAT = 0.3, 1e-6
 #: From width to width.
@@ -141,7 +141,7 @@ def _product_step(Z: F8, q: F8, ridge: float, grad: F8, step: F8) -> None:
     size = dot(left, scaled)
     first = size
     for _ in range(_PRODUCTS):
-        if size <= 1e-8 * first:
+        if size <= 1e-6 * first:
             break
         image[:k] = d[:k]
         image[k] = ridge * d[k]
@@ -189,6 +189,35 @@ def _how_far(h: F8, dh: F8, cp: F8, cm: F8, delta: float, ws: float, ss: float, 
     return low
 
 
+@inner()
+def _slopes(Z: F8, r: F8, grad: F8) -> None:
+    """Add ``r`` times the rows (and a one for the offset) to ``grad``."""
+    k = Z.shape[1]
+    for i in range(r.size):
+        if r[i] != 0.0:
+            z, ri = Z[i], r[i]
+            for a in range(k):
+                grad[a] += ri * z[a]
+            grad[k] += ri
+
+
+@inner()
+def _drift(h: F8, cp: F8, cm: F8, delta: float, to: float, r: F8) -> None:
+    """How the slopes of the samples on a rounding change when its width does."""
+    share = (to - delta) / (delta * delta)
+    for i in range(h.size):
+        s, t = 1.0 - h[i], 1.0 + h[i]
+        r[i] = share * ((cp[i] * s if 0.0 < s < delta else 0.0) - (cm[i] * t if 0.0 < t < delta else 0.0))
+
+
+@inner()
+def _newton(Z: F8, q: F8, ridge: float, grad: F8, H: F8, step: F8) -> None:
+    if Z.shape[1] <= _DENSE:
+        _dense_step(Z, q, ridge, grad, H, step)
+    else:
+        _product_step(Z, q, ridge, grad, step)
+
+
 @kernel()
 def svm(Z: F8, cp: F8, cm: F8, theta: F8, wide: float, narrow: float, flag: F8) -> float:
     """Minimise ``1/2 |w|^2`` plus the hinges; ``theta`` holds ``w`` and ``b``, a first guess and then the result.
@@ -206,6 +235,7 @@ def svm(Z: F8, cp: F8, cm: F8, theta: F8, wide: float, narrow: float, flag: F8) 
     grad, step = np.empty(k + 1), np.empty(k + 1)
     H = np.empty((k + 1, k + 1)) if k <= _DENSE else np.empty((0, 0))
     w = theta[:k]
+    best, value = np.empty(k + 1), np.inf
     heights(Z, w, theta[k], h)
     delta = wide
     while True:
@@ -215,17 +245,9 @@ def svm(Z: F8, cp: F8, cm: F8, theta: F8, wide: float, narrow: float, flag: F8) 
             bend = _bends(h, cp, cm, delta, r, q)
             grad[:k] = w
             grad[k] = 0.0
-            for i in range(m):
-                if r[i] != 0.0:
-                    z, ri = Z[i], r[i]
-                    for a in range(k):
-                        grad[a] += ri * z[a]
-                    grad[k] += ri
+            _slopes(Z, r, grad)
             ridge = 1e-12 * (plus + minus) if bend > 0.0 else (plus + minus) / (m * delta)
-            if k <= _DENSE:
-                _dense_step(Z, q, ridge, grad, H, step)
-            else:
-                _product_step(Z, q, ridge, grad, step)
+            _newton(Z, q, ridge, grad, H, step)
             start = dot(grad, step)
             if -start <= _FLAT * (0.5 * dot(w, w) + hinge_value(h, cp, cm)):
                 break
@@ -235,7 +257,22 @@ def svm(Z: F8, cp: F8, cm: F8, theta: F8, wide: float, narrow: float, flag: F8) 
                 theta[a] += far * step[a]
             for i in range(m):
                 h[i] += far * dh[i]
+        now = 0.5 * dot(w, w) + hinge_value(h, cp, cm)
+        if now < value:
+            value = now
+            best[:] = theta
         if delta <= narrow or flag[0] != 0.0:
             break
-        delta = max(narrow, _SHRINK * delta)
-    return 0.5 * dot(w, w) + hinge_value(h, cp, cm)
+        to = max(narrow, _SHRINK * delta)
+        # Between two widths the solution moves on a straight line while no sample leaves the rounding.
+        if _bends(h, cp, cm, delta, r, q) > 0.0:
+            _drift(h, cp, cm, delta, to, r)
+            grad[:] = 0.0
+            _slopes(Z, r, grad)
+            _newton(Z, q, 1e-12 * (plus + minus), grad, H, step)
+            for a in range(k + 1):
+                theta[a] += step[a]
+            heights(Z, w, theta[k], h)
+        delta = to
+    theta[:] = best
+    return value

@@ -54,6 +54,8 @@ class Engine(ABC, Generic[P]):
     models: frozenset[str] = frozenset()
     #: Whether it can return a lower bound.
     proves: bool = True
+    #: Whether it makes the greedy start itself, so that nobody needs to make one first.
+    finds_own_start: bool = False
 
     def missing(self) -> str | None:
         """None if the engine can run here, else what to install.  Must not import the solver."""

@@ -13,6 +13,7 @@ from margotree.solution import Solution
 #: Where each engine lives; imported only when it is asked for.
 _HOMES = {
     "local_svm": "margotree.engines.local_svm:LocalSVM",
+    "alternating": "margotree.engines.combined:Alternating",
     "bnb": "margotree.engines.bnb.engine:BranchAndBound",
     "scip": "margotree.engines.mip.scip:Scip",
     "highs": "margotree.engines.mip.highs:Highs",
@@ -76,7 +77,8 @@ def solve(
     ``start`` is the name of a heuristic engine, a feasible tree, or None.
     """
     chosen = choose_engine(problem, engine)
-    first = None if start == chosen.name else get_engine(start) if isinstance(start, str) else start
+    own = isinstance(start, str) and (start == chosen.name or chosen.finds_own_start)
+    first = None if own else get_engine(start) if isinstance(start, str) else start
     return train(problem, chosen, limits=limits, start=first, listener=listener)
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
-from functools import cache
+from functools import cache, partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,6 +19,7 @@ from margotree.engines.bnb.menu import count_supports
 from margotree.engines.bnb.priced import PricedBrancher
 from margotree.engines.bnb.search import Brancher, Search
 from margotree.engines.bnb.sparse import SparseBrancher, SparseTactics, sparsified, without_budget
+from margotree.engines.combined import better_tree
 from margotree.engines.kernels.certain import MORE, ROUNDOFF
 from margotree.engines.kernels.jit import compiling
 from margotree.engines.node import LARGE, solve_large
@@ -94,7 +95,10 @@ class BranchAndBound(Engine):
         first = self._improved(brancher, first, _phase(watch, _IMPROVE_SHARE, _IMPROVE_NODES))
         search = _new_search(problem, brancher, first, watch)
         search.floor = least
-        search.run()
+        search.run(_trial(watch, _QUICK_SHARE))
+        if not _is_over(search, watch):
+            search.offer(better_tree(problem, search.incumbent, watch))
+            search.run(watch)
         return search, first
 
     def _improved(self, brancher: RoutingBrancher, first: Splits, watch: Watch) -> Splits:
@@ -118,7 +122,7 @@ class BranchAndBound(Engine):
             if problem.alpha is not None:
                 self._aim_below_a_price(search, _trial(watch, _RELAXED_SHARE, search.steps))
                 first = self._improved(samples_first, first, _trial(watch, _SPARSE_SHARE, least=_IMPROVE_NODES))
-            search.offer(first)
+            search.offer(better_tree(problem, min(first, search.incumbent, key=partial(allowed_value, problem)), watch))
             ways.sort(key=lambda way: way is not search)
             search = _furthest(ways, watch, _TRIAL_SHARE)
         ways.clear()  # what the others have open takes memory

@@ -27,11 +27,11 @@ _STEPS = 300
 _SHUFFLES = 6
 
 
-def improve(brancher: RoutingBrancher, starts: list[Splits], watch: Watch) -> Splits:
+def improve(brancher: RoutingBrancher, starts: list[Splits], watch: Watch, shuffles: int = _SHUFFLES) -> Splits:
     """The best tree found around several starts before the neighbourhoods are used up or the watch runs out."""
     worker, rng = brancher.worker(), np.random.default_rng(watch.limits.seed)
     effort = _Effort(watch)
-    shuffles = _SHUFFLES if brancher.problem.depth > 1 else 0  # a stump has nobody to let go
+    shuffles = shuffles if brancher.problem.depth > 1 else 0  # a stump has nobody to let go
     value = {id(tree): evaluate(brancher.problem, tree).objective for tree in starts}
     best = min(starts, key=lambda tree: value[id(tree)])
     with raising(worker.pool.work[1, 1:2], watch.remaining):

@@ -1,0 +1,1 @@
+"""The alternating search: good trees at any size, without a bound (docs/alternating.md)."""

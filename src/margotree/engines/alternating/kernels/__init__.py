@@ -1,0 +1,1 @@
+"""The alternating search's kernels: one start each, without the interpreter."""

@@ -1,0 +1,278 @@
+"""An SVM at a cost linear in the samples: warm Newton steps on the smoothed hinge loss, from wide to narrow.
+
+Every sample may be asked to lie on both sides of the margin at once, at two prices: that is how a node of a tree weighs
+a sample's label against the side on which it is cheaper below.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from margotree.engines.kernels.jit import inner, kernel
+
+F8 = NDArray[np.float64]
+
+#: Up to so many features the curvature is a matrix; beyond, it is only multiplied with.
+_DENSE = 400
+#: Newton steps of one width, evaluations of one line search, multiplications for one step.
+_STEPS, _SEARCH, _PRODUCTS = 40, 20, 200
+#: A line search ends when the derivative has dropped to this share; a width ends at this share of the value.
+_LEVEL, _FLAT = 0.3, 1e-6
+#: From width to width.
+_SHRINK = 0.1
+
+
+#: Sums may be taken in any order here, so that the processor takes several terms at once.
+@inner(fastmath={"reassoc", "contract", "nsz"})
+def dot(u: F8, v: F8) -> float:
+    t = 0.0
+    for j in range(u.size):
+        t += u[j] * v[j]
+    return t
+
+
+@inner()
+def heights(Z: F8, w: F8, b: float, h: F8) -> None:
+    """``h = Z w + b``."""
+    for i in range(h.size):
+        h[i] = dot(Z[i], w) + b
+
+
+@inner()
+def hinge_value(h: F8, cp: F8, cm: F8) -> float:
+    """What the samples pay at these heights: ``cp`` for lacking a margin on the right, ``cm`` on the left."""
+    t = 0.0
+    for i in range(h.size):
+        if h[i] < 1.0:
+            t += cp[i] * (1.0 - h[i])
+        if h[i] > -1.0:
+            t += cm[i] * (1.0 + h[i])
+    return t
+
+
+@inner()
+def _bends(h: F8, cp: F8, cm: F8, delta: float, r: F8, q: F8) -> float:
+    """Slope ``r`` and curvature ``q`` of the smoothed loss in each height; returns the sum of the curvatures."""
+    total = 0.0
+    for i in range(h.size):
+        s = 1.0 - h[i]
+        slope, bend = 0.0, 0.0
+        if s >= delta:
+            slope -= cp[i]
+        elif s > 0.0:
+            slope -= cp[i] * s / delta
+            bend += cp[i] / delta
+        s = 1.0 + h[i]
+        if s >= delta:
+            slope += cm[i]
+        elif s > 0.0:
+            slope += cm[i] * s / delta
+            bend += cm[i] / delta
+        r[i] = slope
+        q[i] = bend
+        total += bend
+    return total
+
+
+@inner()
+def _slope_at(h: F8, dh: F8, cp: F8, cm: F8, delta: float, t: float) -> float:
+    """Derivative of the smoothed loss along ``h + t dh``."""
+    total = 0.0
+    for i in range(h.size):
+        at = h[i] + t * dh[i]
+        total += dh[i] * (cm[i] * min(max(1.0 + at, 0.0), delta) - cp[i] * min(max(1.0 - at, 0.0), delta))
+    return total / delta
+
+
+@inner()
+def _cholesky(H: F8, grad: F8, step: F8) -> None:
+    """``step = -H^-1 grad``; pivots are kept positive."""
+    n = grad.size
+    for c in range(n):
+        for r in range(c, n):
+            t = H[r, c] - dot(H[r, :c], H[c, :c])
+            H[r, c] = np.sqrt(max(t, 1e-13 * (1e-10 + H[c, c]))) if r == c else t / H[c, c]
+    for r in range(n):
+        step[r] = (-grad[r] - dot(H[r, :r], step[:r])) / H[r, r]
+    for r in range(n - 1, -1, -1):
+        t = step[r]
+        for q in range(r + 1, n):
+            t -= H[q, r] * step[q]
+        step[r] = t / H[r, r]
+
+
+@inner()
+def _dense_step(Z: F8, q: F8, ridge: float, grad: F8, H: F8, step: F8) -> None:
+    m, k = Z.shape
+    H[:, :] = 0.0
+    for i in range(m):
+        if q[i] != 0.0:
+            z = Z[i]
+            for a in range(k):
+                v = q[i] * z[a]
+                row = H[a]
+                for c in range(a + 1):
+                    row[c] += v * z[c]
+                H[k, a] += v
+            H[k, k] += q[i]
+    for a in range(k):
+        H[a, a] += 1.0
+    H[k, k] += ridge
+    _cholesky(H, grad, step)
+
+
+@inner()
+def _product_step(Z: F8, q: F8, ridge: float, grad: F8, step: F8) -> None:
+    """The same by conjugate gradients, scaled by the diagonal."""
+    m, k = Z.shape
+    diagonal = np.ones(k + 1)
+    diagonal[k] = ridge
+    for i in range(m):
+        if q[i] != 0.0:
+            for a in range(k):
+                diagonal[a] += q[i] * Z[i, a] * Z[i, a]
+            diagonal[k] += q[i]
+    left = -grad
+    step[:] = 0.0
+    scaled = left / diagonal
+    d = scaled.copy()
+    image = np.empty(k + 1)
+    size = dot(left, scaled)
+    first = size
+    for _ in range(_PRODUCTS):
+        if size <= 1e-6 * first:
+            break
+        image[:k] = d[:k]
+        image[k] = ridge * d[k]
+        for i in range(m):
+            if q[i] != 0.0:
+                t = q[i] * (dot(Z[i], d[:k]) + d[k])
+                for a in range(k):
+                    image[a] += t * Z[i, a]
+                image[k] += t
+        far = size / dot(d, image)
+        for a in range(k + 1):
+            step[a] += far * d[a]
+            left[a] -= far * image[a]
+            scaled[a] = left[a] / diagonal[a]
+        now = dot(left, scaled)
+        for a in range(k + 1):
+            d[a] = scaled[a] + now / size * d[a]
+        size = now
+
+
+@inner()
+def _how_far(h: F8, dh: F8, cp: F8, cm: F8, delta: float, ws: float, ss: float, start: float) -> float:
+    """How far to go along a step: to where the derivative has dropped to a share of that at the start."""
+    good = _LEVEL * abs(start)
+    low, f_low, high = 0.0, start, 1.0
+    f_high = ws + high * ss + _slope_at(h, dh, cp, cm, delta, high)
+    for _ in range(_SEARCH):
+        if f_high >= -good:
+            break
+        low, f_low = high, f_high
+        high *= 4.0
+        f_high = ws + high * ss + _slope_at(h, dh, cp, cm, delta, high)
+    if f_high <= good:
+        return high
+    for _ in range(_SEARCH):
+        share = min(max(f_low / (f_low - f_high), 0.05), 0.95)
+        t = low + share * (high - low)
+        f = ws + t * ss + _slope_at(h, dh, cp, cm, delta, t)
+        if abs(f) <= good:
+            return t
+        if f < 0.0:
+            low, f_low = t, f
+        else:
+            high, f_high = t, f
+    return low
+
+
+@inner()
+def _slopes(Z: F8, r: F8, grad: F8) -> None:
+    """Add ``r`` times the rows (and a one for the offset) to ``grad``."""
+    k = Z.shape[1]
+    for i in range(r.size):
+        if r[i] != 0.0:
+            z, ri = Z[i], r[i]
+            for a in range(k):
+                grad[a] += ri * z[a]
+            grad[k] += ri
+
+
+@inner()
+def _drift(h: F8, cp: F8, cm: F8, delta: float, to: float, r: F8) -> None:
+    """How the slopes of the samples on a rounding change when its width does."""
+    share = (to - delta) / (delta * delta)
+    for i in range(h.size):
+        s, t = 1.0 - h[i], 1.0 + h[i]
+        r[i] = share * ((cp[i] * s if 0.0 < s < delta else 0.0) - (cm[i] * t if 0.0 < t < delta else 0.0))
+
+
+@inner()
+def _newton(Z: F8, q: F8, ridge: float, grad: F8, H: F8, step: F8) -> None:
+    if Z.shape[1] <= _DENSE:
+        _dense_step(Z, q, ridge, grad, H, step)
+    else:
+        _product_step(Z, q, ridge, grad, step)
+
+
+@kernel()
+def svm(Z: F8, cp: F8, cm: F8, theta: F8, wide: float, narrow: float, flag: F8) -> float:
+    """Minimise ``1/2 |w|^2`` plus the hinges; ``theta`` holds ``w`` and ``b``, a first guess and then the result.
+
+    Widths of the rounding go from ``wide`` to ``narrow``; the value returned is that of the hinges as they are.
+    Another thread may set ``flag[0]`` to have the work stop.
+    """
+    m, k = Z.shape
+    plus, minus = np.sum(cp), np.sum(cm)
+    if plus == 0.0 or minus == 0.0:
+        theta[:] = 0.0
+        theta[k] = -1.0 if plus < minus else 1.0
+        return 0.0
+    h, dh, r, q = np.empty(m), np.empty(m), np.empty(m), np.empty(m)
+    grad, step = np.empty(k + 1), np.empty(k + 1)
+    H = np.empty((k + 1, k + 1)) if k <= _DENSE else np.empty((0, 0))
+    w = theta[:k]
+    best, value = np.empty(k + 1), np.inf
+    heights(Z, w, theta[k], h)
+    delta = wide
+    while True:
+        for _ in range(_STEPS):
+            if flag[0] != 0.0:
+                break
+            bend = _bends(h, cp, cm, delta, r, q)
+            grad[:k] = w
+            grad[k] = 0.0
+            _slopes(Z, r, grad)
+            ridge = 1e-12 * (plus + minus) if bend > 0.0 else (plus + minus) / (m * delta)
+            _newton(Z, q, ridge, grad, H, step)
+            start = dot(grad, step)
+            if -start <= _FLAT * (0.5 * dot(w, w) + hinge_value(h, cp, cm)):
+                break
+            heights(Z, step[:k], step[k], dh)
+            far = _how_far(h, dh, cp, cm, delta, dot(w, step[:k]), dot(step[:k], step[:k]), start)
+            for a in range(k + 1):
+                theta[a] += far * step[a]
+            for i in range(m):
+                h[i] += far * dh[i]
+        now = 0.5 * dot(w, w) + hinge_value(h, cp, cm)
+        if now < value:
+            value = now
+            best[:] = theta
+        if delta <= narrow or flag[0] != 0.0:
+            break
+        to = max(narrow, _SHRINK * delta)
+        # Between two widths the solution moves on a straight line while no sample leaves the rounding.
+        if _bends(h, cp, cm, delta, r, q) > 0.0:
+            _drift(h, cp, cm, delta, to, r)
+            grad[:] = 0.0
+            _slopes(Z, r, grad)
+            _newton(Z, q, 1e-12 * (plus + minus), grad, H, step)
+            for a in range(k + 1):
+                theta[a] += step[a]
+            heights(Z, w, theta[k], h)
+        delta = to
+    theta[:] = best
+    return value

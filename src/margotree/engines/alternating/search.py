@@ -1,0 +1,228 @@
+"""Many descents: raced on parts of the samples, spread over threads, until starts stop paying off or time is up."""
+
+from __future__ import annotations
+
+import math
+import threading
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor, wait
+from dataclasses import dataclass
+
+import numpy as np
+
+from margotree.engines.alternating.descend import descend
+from margotree.engines.alternating.ladder import Ladder
+from margotree.engines.alternating.starts import Start, kept, next_start
+from margotree.engines.alternating.terms import Found, Terms
+from margotree.engines.watch import Watch
+from margotree.problem import Problem, Splits, evaluate, topology
+
+#: Seconds between looks at the clock.
+_TICK = 0.02
+#: One of so many trees of a rung goes on to the next; on to all samples only one that is nearly the best there.
+_ONE_IN, _NEARLY = 4, 1.0005
+#: Where a finisher is at hand, one of so many trees on all samples goes to it, for this share of the time.
+_FINISH_ONE_IN, _FINISH_SHARE = 3, 0.1
+#: If no tree has been trained on all samples after this share of the time, the best so far is.
+_LATEST = 0.35
+#: Good trees kept to be disturbed, and how different their values must be.
+_ELITE, _DIFFERENT = 5, 1e-6
+#: What counts as an improvement when starts are asked whether they still pay off.
+_PAYS = 1e-4
+
+
+@dataclass(frozen=True, kw_only=True)
+class Effort:
+    """How long to go on: starts at least and at most, and how many in a row may bring nothing.
+
+    The last also grows with the number of the start that brought the best tree.
+    """
+
+    least: int = 30
+    most: int = 3000
+    patience: int = 60
+
+
+#: Something that improves a tree in its own way within a watch.
+Finisher = Callable[[Splits, Watch], Splits]
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class _Job:
+    start: Start
+    level: int
+    seed: int
+    finish: bool = False
+
+
+class AlternatingSearch:
+    """The descents of one problem."""
+
+    def __init__(
+        self, problem: Problem, watch: Watch, effort: Effort | None = None, finisher: Finisher | None = None
+    ) -> None:
+        self.problem, self.watch, self.effort = problem, watch, effort or Effort()
+        self.finisher = finisher
+        self.seed = watch.limits.seed
+        self.ladder = Ladder(Terms.of(problem), self.seed)
+        self.best: list[Found] = []
+        self.starts = 0
+        self._last_gain = 0
+        self._rungs: list[list[Found]] = [[] for _ in self.ladder.sizes]
+        self._sent_on: list[list[Found]] = [[] for _ in self.ladder.sizes]
+        self._finished: list[float] = []
+        self._given: list[Start] = []
+        self._flag = np.zeros(1)
+        self._lock = threading.Lock()
+
+    def run(self, given: list[Splits]) -> None:
+        """Search from the given trees and from anywhere; the best trees are in :attr:`best`, best first."""
+        trees = [Found(W=np.array(s.w), B=np.array(s.b), value=self._value(s)) for s in given]
+        allowed = [tree for tree in trees if math.isfinite(tree.value)]
+        for tree in [*allowed, majority(self.ladder.terms)]:
+            self._keep(tree)
+        self._given = [kept(tree) for tree in allowed]
+        if self.watch.must_stop() is None:
+            self._in_threads(self._work, max(1, self.watch.limits.n_jobs))
+
+    def sharpen(self) -> None:
+        """Train the best tree's SVMs to many digits."""
+        terms, tree = self.ladder.terms.fine(), kept(self.best[0])
+        self._flag[0] = 0.0
+        self._in_threads(lambda: self._keep(descend(terms, tree.W, tree.B, tree.kinds, self.seed, self._flag)), 1)
+
+    def _in_threads(self, work: Callable[[], None], n_jobs: int) -> None:
+        """Run the work while looking at the clock; a Ctrl-C reaches Python only where no kernel runs."""
+        with ThreadPoolExecutor(n_jobs) as pool:
+            workers = [pool.submit(work) for _ in range(n_jobs)]
+            try:
+                while wait(workers, _TICK).not_done:
+                    if self.watch.must_stop() is not None:
+                        self._flag[0] = 1.0
+            finally:
+                self._flag[0] = 1.0  # also where a second Ctrl-C ends the waiting
+        for worker in workers:
+            worker.result()
+
+    def _work(self) -> None:
+        while (job := self._next_job()) is not None:
+            self._take(job, self._finish(job.start) if job.finish else self._descend(job))
+
+    def _descend(self, job: _Job) -> Found:
+        start = job.start
+        return descend(self.ladder.rung(job.level), start.W, start.B, start.kinds, job.seed, self._flag)
+
+    def _finish(self, start: Start) -> Found:
+        assert self.finisher is not None
+        part = self.watch.part(_FINISH_SHARE * self.watch.remaining)
+        splits = self.finisher(Splits(w=start.W, b=start.B), part)
+        return Found(W=np.array(splits.w), B=np.array(splits.b), value=self._value(splits))
+
+    def _next_job(self) -> _Job | None:
+        """A tree that goes on to the next rung, or else a new start; None when it is time to end."""
+        with self._lock:
+            if self._flag[0]:
+                return None
+            if (job := self._to_finish() or self._promotion()) is not None:
+                return job
+            if self._is_enough():
+                return None
+            number = self.starts
+            self.starts += 1
+            seed = int(np.random.SeedSequence([self.seed, number]).generate_state(1)[0])
+            if number < len(self._given):
+                return _Job(start=self._given[number], level=0, seed=seed)
+            rng = np.random.default_rng(seed)
+            start = next_start(
+                number - len(self._given), self.problem.depth, self.problem.n_features, self.best, rng
+            )
+            return _Job(start=start, level=0, seed=seed)
+
+    def _is_enough(self) -> bool:
+        effort, idle = self.effort, self.starts - self._last_gain
+        if self.starts >= effort.most:
+            return True
+        return self.starts >= effort.least and idle >= effort.patience + self._last_gain
+
+    def _to_finish(self) -> _Job | None:
+        """The best tree on all samples that has not been to the finisher, when it is time for one to go."""
+        top = self.ladder.top
+        if self.finisher is None or len(self._finished) // 2 >= max(1, len(self._rungs[top]) // _FINISH_ONE_IN):
+            return None
+        waiting = [tree for tree in self._rungs[top] if not _near(tree.value, self._finished)]
+        if not waiting:
+            return None
+        tree = min(waiting, key=lambda found: found.value)
+        self._finished.append(tree.value)
+        return _Job(start=kept(tree), level=top, seed=self.seed, finish=True)
+
+    def _promotion(self) -> _Job | None:
+        top = self.ladder.top
+        late = self.watch.elapsed > _LATEST * self.watch.limits.time and not self._rungs[top]
+        for level in reversed(range(top)):
+            here, gone = self._rungs[level], self._sent_on[level]
+            waiting = [tree for tree in here if all(tree is not other for other in gone)]
+            if not waiting:
+                continue
+            tree = min(waiting, key=lambda found: found.value)
+            least = min(found.value for found in here)
+            to_top = late or level + 1 == top
+            due = len(gone) < len(here) // _ONE_IN and (not to_top or tree.value <= _NEARLY * least)
+            if due or (late and not any(self._sent_on)):
+                gone.append(tree)
+                return _Job(start=kept(tree), level=top if late else level + 1, seed=self.seed + len(here))
+        return None
+
+    def _take(self, job: _Job, found: Found) -> None:
+        with self._lock:
+            if job.finish:
+                self._finished.append(found.value)
+            else:
+                self._rungs[job.level].append(found)
+            if job.level == self.ladder.top:
+                self._keep(found)
+
+    def _keep(self, found: Found) -> None:
+        before = self.best[0].value if self.best else math.inf
+        if found.value < before or not _near(found.value, [other.value for other in self.best]):
+            self.best = sorted([*self.best, found], key=lambda tree: tree.value)[:_ELITE]
+        if found.value < before * (1.0 - _PAYS):
+            self._last_gain = self.starts
+        if found.value < before:
+            self.watch.report("alternating", incumbent=found.value, nodes=self.starts)
+
+    def _value(self, splits: Splits) -> float:
+        found = evaluate(self.problem, splits)
+        return found.objective if found.feasible else math.inf
+
+
+def _near(value: float, others: list[float]) -> bool:
+    return any(abs(value - other) <= _DIFFERENT * other for other in others)
+
+
+def alternate(
+    problem: Problem,
+    given: list[Splits],
+    watch: Watch,
+    effort: Effort | None = None,
+    finisher: Finisher | None = None,
+) -> Splits:
+    """The best tree that alternation finds; feasible, and never worse than those given that are, or the majority."""
+    search = AlternatingSearch(problem, watch, effort, finisher)
+    search.run(given)
+    if watch.must_stop() is None:
+        search.sharpen()
+    # What a descent says about its tree is checked by the plain value function; the first that passes is the answer.
+    trees = (tree.splits for tree in search.best)
+    return next((tree for tree in trees if evaluate(problem, tree).feasible), majority(search.ladder.terms).splits)
+
+
+def majority(terms: Terms) -> Found:
+    """All samples go right and get the label of the heavier class: allowed in every problem."""
+    plus, minus = (float(np.sum(terms.weight[terms.y == sign])) for sign in (1.0, -1.0))
+    B, depth = np.ones(terms.n_nodes), terms.depth
+    if plus < minus:
+        B[-1] = -1.0
+    spine = [topology.last(k + 1)[-1] for k in range(depth)]
+    value = 2.0 * minus * float(np.sum(terms.C[spine[:-1]])) + 2.0 * min(plus, minus) * float(terms.C[-1])
+    return Found(W=np.zeros((terms.n_nodes, terms.X.shape[1])), B=B, value=value)

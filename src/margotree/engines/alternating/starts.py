@@ -1,0 +1,72 @@
+"""Where descents start from: the tree at hand, greedy trees, trees by chance, and later the best trees disturbed."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from margotree.engines.alternating.descend import Draws
+from margotree.engines.alternating.draw import FRESH, Draw
+from margotree.engines.alternating.terms import Found
+from margotree.problem import topology
+from margotree.problem.problem import FloatArray
+
+#: So many starts are from nothing; after them this share is, and the others disturb one of the best trees.
+_FIRST, _SHARE = 12, 0.2
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Start:
+    """A tree, and which of its nodes to draw anew and how."""
+
+    W: FloatArray
+    B: FloatArray
+    kinds: Draws
+
+
+def next_start(number: int, depth: int, n_features: int, best: list[Found], rng: np.random.Generator) -> Start:
+    """The start of this number; ``best`` are the best trees so far, best first."""
+    if number >= _FIRST and best and depth > 1 and rng.random() > _SHARE:
+        return _disturbed(best[min(int(rng.exponential(1.0)), len(best) - 1)], depth, rng)
+    return fresh(_kinds(number, depth, rng), n_features)
+
+
+def fresh(kinds: Draws, n_features: int) -> Start:
+    return Start(W=np.zeros((len(kinds), n_features)), B=np.ones(len(kinds)), kinds=kinds)
+
+
+def kept(tree: Found) -> Start:
+    """The tree as it is."""
+    return Start(W=tree.W, B=tree.B, kinds=np.full(len(tree.B), Draw.KEEP))
+
+
+def _kinds(number: int, depth: int, rng: np.random.Generator) -> Draws:
+    nodes = topology.n_nodes(depth)
+    if number < 2:
+        return np.full(nodes, (Draw.SVM, Draw.CART)[number])
+    kinds = rng.choice(FRESH[1:], nodes) if rng.random() < 0.5 else np.full(nodes, Draw.CART)
+    kinds[0] = rng.choice(FRESH[1:])
+    return kinds
+
+
+def _disturbed(tree: Found, depth: int, rng: np.random.Generator) -> Start:
+    """One node redrawn, all upper nodes shaken, two subtrees swapped, or one copied over its sibling."""
+    W, B, kinds = tree.W.copy(), tree.B.copy(), np.full(len(tree.B), Draw.KEEP)
+    t = int(rng.integers(len(topology.upper(depth))))
+    left, right = (topology.subtree(s, depth) for s in (topology.left(t), topology.right(t)))
+    move = rng.random()
+    if move < 0.6:
+        kinds[t] = rng.choice([*FRESH, Draw.SHAKEN, Draw.SHAKEN])
+        # Its subtrees are trained again from what they were, or drawn anew as well.
+        below = [s for s in left + right if s not in topology.upper(depth) or rng.random() < 0.3]
+        kinds[below] = rng.choice(FRESH, len(below))
+    elif move < 0.8:
+        kinds[: len(topology.upper(depth))] = Draw.SHAKEN
+    elif move < 0.9:
+        W[left], W[right], B[left], B[right] = W[right], W[left], B[right], B[left]
+    else:
+        to, source = (left, right) if rng.random() < 0.5 else (right, left)
+        W[to], B[to] = W[source], B[source]
+        kinds[t] = Draw.BETWEEN if rng.random() < 0.5 else Draw.SHAKEN
+    return Start(W=W, B=B, kinds=kinds)

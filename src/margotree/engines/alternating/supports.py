@@ -1,0 +1,100 @@
+"""Which features a split uses: the heaviest of a plain SVM, then features dropped, added and exchanged one by one."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from margotree.engines.alternating.kernels.svm import svm
+from margotree.engines.alternating.node import Node, Plane
+from margotree.engines.alternating.terms import Terms
+from margotree.problem.problem import FloatArray
+
+Columns = NDArray[np.int64]
+
+#: First width of the rounding: when nothing is known, and from a good guess; last where only a direction is wanted.
+COLD, WARM, ROUGH = 1.0, 0.1, 1e-2
+#: More features than this and than samples are too many.
+_WIDE = 100
+#: Features considered for each exchange, from the heaviest pull and from the lightest weight.
+_PULLING, _LIGHT = 3, 2
+
+
+def plain_svm(node: Node, guess: Plane, narrow: float, flag: FloatArray, wide: float = 0.0) -> tuple[Plane, float]:
+    """The SVM on all features, from a guess."""
+    wide = wide or (WARM if np.any(guess[0]) else COLD)
+    Z, turn = node.Z, None
+    if Z.shape[1] > max(_WIDE, len(Z)):
+        # Weights are sums of samples: as many features as samples will do, once the axes are turned towards them.
+        turn, rows = np.linalg.qr(Z.T)
+        Z = np.ascontiguousarray(rows.T)
+    theta = np.append(guess[0] if turn is None else guess[0] @ turn, guess[1])
+    value = svm(Z, node.plus, node.minus, theta, wide, narrow, flag)
+    w = theta[:-1].copy() if turn is None else turn @ theta[:-1]
+    return (w, float(theta[-1])), value
+
+
+def svm_on(node: Node, cols: Columns, guess: Plane, narrow: float, flag: FloatArray) -> tuple[Plane, float]:
+    """The SVM on some features, from a guess."""
+    if len(cols) == node.Z.shape[1]:
+        return plain_svm(node, guess, narrow, flag)
+    theta = np.append(guess[0][cols], guess[1])
+    # As rows in memory: another layout would be compiled for anew.
+    value = svm(np.ascontiguousarray(node.Z[:, cols]), node.plus, node.minus, theta, WARM, narrow, flag)
+    w = np.zeros(node.Z.shape[1])
+    w[cols] = theta[:-1]
+    return (w, float(theta[-1])), value
+
+
+def heaviest(node: Node, w: FloatArray, count: int) -> Columns:
+    """The features whose weights move samples most."""
+    return np.sort(np.argsort(-np.abs(w) * np.std(node.Z, axis=0), kind="stable")[:count])
+
+
+def best_svm(terms: Terms, t: int, node: Node, guess: Plane, flag: FloatArray) -> tuple[Plane, float]:
+    """A good SVM of a node within its budget or with its prices, which the value includes."""
+    if not terms.limited(t):
+        return plain_svm(node, guess, terms.narrow, flag)
+    p, budget, soft = node.Z.shape[1], int(terms.budget[t]), terms.soft(t)
+    full, _ = plain_svm(node, guess, ROUGH, flag, COLD)
+    sizes = {min(p, size) for size in ((budget, 2 * budget, 4 * budget, p) if soft else (budget,))}
+    tries = [(heaviest(node, full[0], size), full) for size in sorted(sizes)]
+    now = np.flatnonzero(guess[0])
+    if 0 < len(now) and (soft or len(now) <= budget):
+        tries.append((now, guess))
+    found = []
+    for cols, first in tries:
+        plane, value = svm_on(node, cols, first, terms.narrow, flag)
+        found.append((plane, value + terms.price_of(t, len(cols))))
+    return _exchanged(terms, t, node, *min(found, key=lambda pair: pair[1]), flag)
+
+
+def _exchanged(
+    terms: Terms, t: int, node: Node, plane: Plane, value: float, flag: FloatArray
+) -> tuple[Plane, float]:
+    """Drop the lightest features, add those that pull most, or one for the other, while that pays."""
+    better = True
+    while better and not flag[0]:
+        better = False
+        for cols in _neighbours(terms, t, node, plane):
+            tried, v = svm_on(node, cols, plane, terms.narrow, flag)
+            v += terms.price_of(t, len(cols))
+            if v < value * (1.0 - 1e-6):
+                plane, value, better = tried, v, True
+                break
+    return plane, value
+
+
+def _neighbours(terms: Terms, t: int, node: Node, plane: Plane) -> list[Columns]:
+    spread = np.std(node.Z, axis=0)
+    cols = np.flatnonzero(plane[0])
+    light = cols[np.argsort((np.abs(plane[0]) * spread)[cols], kind="stable")][:_LIGHT]
+    h = node.heights(plane)
+    pull = np.abs((np.where(h < 1, node.plus, 0.0) - np.where(h > -1, node.minus, 0.0)) @ node.Z) * spread
+    pull[cols] = 0.0
+    strong = [j for j in np.argsort(-pull, kind="stable")[:_PULLING] if pull[j] > 0]
+    ways = [np.setdiff1d(cols, [j]) for j in light] if terms.soft(t) else []
+    if terms.soft(t) or len(cols) < terms.budget[t]:
+        ways += [np.union1d(cols, [j]) for j in strong]
+    ways += [np.union1d(np.setdiff1d(cols, [out]), [j]) for j in strong for out in light]
+    return [way for way in ways if len(way)]

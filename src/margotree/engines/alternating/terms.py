@@ -1,0 +1,89 @@
+"""A training problem as the alternating search takes it: plain terms, and parts of the samples to race on."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from margotree.problem import Problem, Splits
+from margotree.problem.problem import FloatArray
+
+#: Last width of the SVMs' rounding: on the way, and in the end.
+NARROW, FINE = 1e-3, 1e-6
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Terms:
+    """The samples and prices of a problem; a budget of all features is none, an infinite price makes it hard."""
+
+    X: FloatArray
+    y: FloatArray
+    weight: FloatArray
+    C: FloatArray
+    budget: NDArray[np.int64]
+    alpha: FloatArray
+    eps: float
+    narrow: float = NARROW
+
+    @classmethod
+    def of(cls, problem: Problem) -> Terms:
+        nodes, p = problem.n_nodes, problem.n_features
+        return cls(
+            X=problem.X,
+            y=problem.y,
+            weight=problem.weight,
+            C=np.array(problem.C),
+            budget=np.full(nodes, p) if problem.budget is None else np.array(problem.budget),
+            alpha=np.full(nodes, np.inf) if problem.alpha is None else np.array(problem.alpha),
+            eps=problem.eps,
+        )
+
+    @property
+    def n_samples(self) -> int:
+        return len(self.y)
+
+    @property
+    def n_nodes(self) -> int:
+        return len(self.C)
+
+    @property
+    def depth(self) -> int:
+        return self.n_nodes.bit_length()
+
+    def part(self, rows: NDArray[np.int64], factor: FloatArray) -> Terms:
+        """The same problem on some samples, each of them standing for several."""
+        return replace(self, X=self.X[rows], y=self.y[rows], weight=self.weight[rows] * factor)
+
+    def fine(self) -> Terms:
+        """The same problem with SVMs to many digits."""
+        return replace(self, narrow=FINE)
+
+    def price(self, t: int, w: FloatArray) -> float:
+        """What the features of a split cost beyond its budget."""
+        return self.price_of(t, int(np.count_nonzero(w)))
+
+    def price_of(self, t: int, count: int) -> float:
+        over = count - int(self.budget[t])
+        return float(self.alpha[t]) * over if over > 0 else 0.0
+
+    def limited(self, t: int) -> bool:
+        """Whether the node has a budget or prices."""
+        return bool(self.budget[t] < self.X.shape[1])
+
+    def soft(self, t: int) -> bool:
+        return bool(np.isfinite(self.alpha[t]))
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Found:
+    """A tree and what it costs on the samples it was trained on."""
+
+    W: FloatArray
+    B: FloatArray
+    value: float
+
+    @property
+    def splits(self) -> Splits:
+        return Splits(w=self.W, b=self.B)

@@ -1,0 +1,140 @@
+"""Better hyperplanes for an upper node while its subtrees stay as they are."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from margotree.engines.alternating.node import Node, Plane
+from margotree.engines.alternating.supports import COLD, ROUGH, heaviest, plain_svm, svm_on
+from margotree.engines.alternating.terms import Terms
+from margotree.problem.problem import FloatArray
+
+#: Prices of the side that is cheaper below, against that of the label; beyond so many samples one of them, by chance.
+_PRICES, _MANY = (1.0, 0.1, 0.01), 10_000
+#: Lengths of a direction that are tried, as shares of what its SVM made it.
+_LENGTHS = np.array([1.0, 3.0, 0.3, 0.1, 0.03, 0.01, 3e-3, 1e-3, 1e-4])
+#: A direction is found from so many samples at most; lines are searched with up to so many, along so many features at
+#: most and so many samples in all.
+_DIRECTION, _LINES_UP_TO, _LINES, _ON_LINES = 10_000, 20_000, 25, 100_000
+#: A step must gain more than this share to be taken.
+GAIN = 1e-9
+
+
+class Proposal:
+    """The best hyperplane found so far for a node's reduced problem."""
+
+    def __init__(self, terms: Terms, t: int, node: Node, plane: Plane) -> None:
+        self.terms, self.t, self.node = terms, t, node
+        self.plane, self.h = plane, node.heights(plane)
+        self.value = self.start = node.value(self.h, plane) + terms.price(t, plane[0])
+
+    def offer(self, plane: Plane) -> bool:
+        """Take a hyperplane if it is better, by its value computed from scratch."""
+        h = self.node.heights(plane)
+        value = self.node.value(h, plane) + self.terms.price(self.t, plane[0])
+        if not value < self.value - GAIN * abs(self.value):
+            return False
+        self.plane, self.h, self.value = plane, h, value
+        return True
+
+    @property
+    def gain(self) -> float:
+        return self.start - self.value
+
+
+def propose(
+    terms: Terms, t: int, node: Node, plane: Plane, rng: np.random.Generator, flag: FloatArray
+) -> Proposal:
+    """The best found along SVM directions at several lengths and on lines through it."""
+    best = Proposal(terms, t, node, plane)
+    best.offer(node.no_split()[0])
+    many = len(node.Z) > _MANY
+    prices = [*_PRICES, 10.0 ** rng.uniform(-3.0, 1.0)]
+    heard = _thinned(node, rng)
+    aims = []
+    for lam in [prices[rng.integers(len(prices))]] if many else prices:
+        if flag[0]:
+            return best
+        aims.append(_direction(terms, t, heard, lam, plane, rng, flag))
+    if np.any(plane[0]) and not flag[0]:
+        aims.append(_direction(terms, t, _not_lost(heard, plane, rng), prices[-1], plane, rng, flag))
+    for w, _ in [*aims, plane]:
+        if np.any(w):
+            cut = node.best_cut(w, _LENGTHS, best.value - terms.price(t, w))
+            if cut is not None:
+                best.offer(cut[0])
+    if len(node.Z) <= _LINES_UP_TO:
+        _search_lines(best, aims, rng, flag)
+    return best
+
+
+def _thinned(node: Node, rng: np.random.Generator) -> Node:
+    m = len(node.Z)
+    return node if m <= _DIRECTION else node.thinned(np.sort(rng.choice(m, _DIRECTION, replace=False)))
+
+
+def _not_lost(node: Node, plane: Plane, rng: np.random.Generator) -> Node:
+    """The node without the wishes of those far on the side that is dearer for them."""
+    h = node.heights(plane)
+    wish = np.sign(node.low - node.high) * h
+    lost = wish < np.quantile(np.abs(h), rng.random()) * -1.0
+    return replace(node, low=np.where(lost, 0.0, node.low), high=np.where(lost, 0.0, node.high), _events=[])
+
+
+def _direction(
+    terms: Terms, t: int, node: Node, lam: float, plane: Plane, rng: np.random.Generator, flag: FloatArray
+) -> Plane:
+    """The SVM that hears every sample twice: its label, and at the price ``lam`` the side that is cheaper below."""
+    twice = Node(
+        Z=node.Z,
+        plus=node.plus + lam * np.maximum(0.0, node.low - node.high),
+        minus=node.minus + lam * np.maximum(0.0, node.high - node.low),
+        low=node.low,
+        high=node.high,
+        eps=node.eps,
+    )
+    found, _ = plain_svm(twice, plane, ROUGH, flag, 0.3 if np.any(plane[0]) else COLD)
+    if terms.limited(t) and not (terms.soft(t) and rng.random() < 0.3):
+        cols = heaviest(node, found[0], int(terms.budget[t]))
+        found, _ = svm_on(twice, cols, found, ROUGH, flag)
+    return found
+
+
+def _search_lines(best: Proposal, aims: list[Plane], rng: np.random.Generator, flag: FloatArray) -> None:
+    """Exact minima on lines: towards the SVMs, longer or shorter, to and fro, and along single features."""
+    p = best.node.Z.shape[1]
+    for aim in aims:
+        w, b = best.plane
+        _search_line(best, aim[0] - w, aim[1] - b)
+    _search_line(best, *best.plane)
+    _search_line(best, np.zeros(p), 1.0)
+    for j in _features(best, rng):
+        if flag[0]:
+            return
+        d = np.zeros(p)
+        d[j] = 1.0
+        _search_line(best, d, 0.0, best.node.Z[:, j])
+
+
+def _features(best: Proposal, rng: np.random.Generator) -> np.ndarray:
+    """The features along which to search: some of all, or those of the split where others are ruled out."""
+    p = best.node.Z.shape[1]
+    full = np.count_nonzero(best.plane[0]) >= best.terms.budget[best.t]
+    if full and not best.terms.soft(best.t) and best.terms.limited(best.t):
+        return np.flatnonzero(best.plane[0])
+    return rng.permutation(p)[: min(_LINES, _ON_LINES // len(best.node.Z))]
+
+
+def _search_line(best: Proposal, d: FloatArray, by: float, g: FloatArray | None = None) -> None:
+    w, b = best.plane
+    terms, t = best.terms, best.t
+    count = int(np.count_nonzero((w != 0) | (d != 0)))
+    price = terms.price_of(t, count)
+    if np.isinf(price):
+        return
+    g = best.node.Z @ d + by if g is None else np.ascontiguousarray(g)
+    far = best.node.step_along(best.h, g, w, d, best.value - price)
+    if far:
+        best.offer((w + far * d, b + far * by))

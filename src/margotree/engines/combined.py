@@ -1,0 +1,98 @@
+"""The alternating search as an engine of its own, with the exact engine's neighbourhood search where that helps."""
+
+from __future__ import annotations
+
+from functools import cache
+
+from margotree.engines.alternating.search import Effort, Finisher, alternate
+from margotree.engines.base import Answer, Engine
+from margotree.engines.bnb.improve import RoutingBrancher, improve
+from margotree.engines.bnb.margot import MargotBrancher, Tactics, merge_duplicates
+from margotree.engines.bnb.priced import PricedBrancher
+from margotree.engines.kernels.jit import compiling
+from margotree.engines.local_svm import LocalSVM
+from margotree.engines.node import LARGE
+from margotree.engines.polish import without_noise
+from margotree.engines.tiny import tiny_problem
+from margotree.engines.watch import Watch
+from margotree.problem import Problem, Splits, TrainingProblem, evaluate
+from margotree.solution import Stopped
+
+#: Up to so many samples the neighbourhood search takes part.
+_NEIGHBOURS = 5_000
+#: Up to so many numbers in the data, the Local SVM tree is made by its own engine first, in this share of the time.
+_MODERATE, _GREEDY_SHARE = 2_000_000, 0.15
+#: For an exact search: its share of the time with few and with many samples, most seconds, and when to end.
+_SHARE, _LARGE_SHARE, _SHARE_MOST, _EARLY = 0.1, 0.4, 60.0, Effort(least=10, patience=10)
+#: Beyond, the audits after the search are left their time: seconds per number and level.
+_AUDIT = 1.5e-8
+
+
+class Alternating(Engine):
+    """Good trees at any size, and nothing proved about them (docs/alternating.md).
+
+    Descents from many starts; the tree is never worse than the start given, the Local SVM tree (on data of moderate
+    size) or the majority vote.  It ends when starts stop paying off or time is up.
+    """
+
+    name = "alternating"
+    models = frozenset({"margot", "hfs", "sfs"})
+    proves = False
+    finds_own_start = True
+
+    def __init__(self, effort: Effort | None = None, *, neighbours: bool = True) -> None:
+        self.effort, self.neighbours = effort, neighbours
+
+    def version(self) -> str:
+        from margotree import __version__
+
+        return __version__
+
+    def refuses(self, problem: Problem) -> str | None:
+        if problem.max_weight is not None:
+            return "alternating does not bound weights (max_weight)"
+        return super().refuses(problem)
+
+    def prepare(self, problem: TrainingProblem) -> None:
+        _compile(getattr(problem, "model", "margot"))
+
+    def search(self, problem: Problem, watch: Watch, start: Splits | None) -> Answer:
+        trees = [] if start is None else [start]
+        small = problem.X.size <= _MODERATE
+        if start is None and small:
+            trees.append(LocalSVM().search(problem, watch.part(_GREEDY_SHARE * watch.remaining), None).splits)
+        working = watch if small else watch.part(watch.remaining - _AUDIT * problem.X.size * problem.depth)
+        best = alternate(problem, trees, working, self.effort, self._finisher(problem))
+        stopped = watch.must_stop() or working.must_stop() or Stopped.HEURISTIC
+        return Answer(splits=without_noise(problem, best) if small else best, stopped=stopped)
+
+    def _finisher(self, problem: Problem) -> Finisher | None:
+        return neighbourhood(problem) if self.neighbours else None
+
+
+def better_tree(problem: Problem, first: Splits, watch: Watch) -> Splits:
+    """A better incumbent for an exact search that has not finished soon; ends early where starts bring nothing."""
+    share = _SHARE if problem.n_samples <= LARGE else _LARGE_SHARE
+    part = watch if watch.by_nodes else watch.part(min(_SHARE_MOST, share * watch.remaining))
+    return alternate(problem, [first], part, _EARLY, neighbourhood(problem))
+
+
+def neighbourhood(problem: Problem) -> Finisher | None:
+    """The neighbourhood search around a tree, for any thread; None where it does not apply or would take too long."""
+    if problem.model == "hfs" or problem.n_samples > _NEIGHBOURS or problem.depth < 2:
+        return None
+    merged, _ = merge_duplicates(problem)
+    brancher: RoutingBrancher = (MargotBrancher if merged.budget is None else PricedBrancher)(merged, Tactics())
+
+    def finish(tree: Splits, watch: Watch) -> Splits:
+        found = improve(brancher, [tree], watch, shuffles=1)
+        return found if evaluate(problem, found).feasible else tree
+
+    return finish
+
+
+@cache
+def _compile(model: str) -> None:
+    """Train a tiny tree, so that everything is compiled or loaded from the cache."""
+    with compiling():
+        Alternating(Effort(least=5, most=5)).search(tiny_problem(model), Watch(), None)

@@ -1,0 +1,295 @@
+"""The alternating search: sweeps against naive twins, trees allowed, repeatable and never worse than a start."""
+
+from __future__ import annotations
+
+import math
+import time
+from dataclasses import replace
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from margotree.engines import Limits, Refused, Watch, get_engine, solve
+from margotree.engines.alternating.descend import Descent, descend
+from margotree.engines.alternating.draw import FRESH, Draw
+from margotree.engines.alternating.kernels.below import gini, pay_below
+from margotree.engines.alternating.kernels.svm import svm
+from margotree.engines.alternating.kernels.sweep import along, events, thresholds
+from margotree.engines.alternating.ladder import Ladder
+from margotree.engines.alternating.node import Node
+from margotree.engines.alternating.search import Effort, alternate, majority
+from margotree.engines.alternating.supports import best_svm, plain_svm
+from margotree.engines.alternating.terms import Terms
+from margotree.engines.combined import Alternating
+from margotree.engines.node import solve_node
+from margotree.problem import Problem, Splits, evaluate
+from margotree.solution import Stopped
+
+FEW = Effort(least=6, most=6)
+LENGTHS = np.array([1.0, 0.3, 0.05])
+
+
+def some_problem(seed: int, *, n: int = 40, p: int = 3, depth: int = 2, eps: float = 1e-3, model: str = "margot"):
+    rng = np.random.default_rng(seed)
+    X = np.round(rng.random((n, p)), rng.integers(1, 4))  # ties among projections
+    y = np.where(rng.random(n) < 0.5, 1.0, -1.0)
+    y[: n // 2] = np.where(X[: n // 2, 0] > 0.5, 1.0, -1.0)
+    terms = {"margot": {}, "hfs": {"budget": 2}, "sfs": {"budget": 1, "alpha": 0.3}}[model]
+    C = 10.0 ** rng.integers(-2, 3, depth)
+    return Problem.make(X, y, depth=depth, C=C, weight=rng.integers(0, 3, n), eps=eps, **terms)
+
+
+def some_node(seed: int, *, n: int = 25, eps: float = 0.02) -> Node:
+    rng = np.random.default_rng(seed)
+    label = rng.random(n) < 0.5
+    cost = rng.random(n) * (rng.random(n) < 0.9)
+    return Node(
+        Z=np.round(rng.random((n, 2)), 2),
+        plus=np.where(label, cost, 0.0),
+        minus=np.where(label, 0.0, cost),
+        low=3 * rng.random(n),
+        high=3 * rng.random(n),
+        eps=eps,
+    )
+
+
+def pieces(node: Node, h: np.ndarray, g: np.ndarray) -> np.ndarray:
+    """Where something happens on a line of heights, and points between."""
+    moving = np.abs(g) > 1e-12
+    ends = [(goal - h[moving]) / g[moving] for goal in (1.0, -1.0, 0.0, -node.eps)]
+    ends = np.unique(np.concatenate(ends))
+    return np.concatenate([ends, 0.5 * (ends[1:] + ends[:-1])])
+
+
+def exactly(node: Node, h: np.ndarray) -> float:
+    """Hinges and costs below, by hand; ends of the band count as outside, up to rounding."""
+    if np.any((h < -1e-9) & (h > -node.eps + 1e-9)):
+        return math.inf
+    hinges = node.plus @ np.maximum(0, 1 - h) + node.minus @ np.maximum(0, 1 + h)
+    return float(hinges + np.sum(np.where(h >= -1e-9, node.high, node.low)))
+
+
+# -- kernels ------------------------------------------------------------------------------------------------------
+
+
+@settings(max_examples=40, deadline=None)
+@given(seed=st.integers(0, 10_000))
+def test_the_best_threshold_is_that_of_trying_all(seed):
+    node = some_node(seed)
+    d = np.random.default_rng(seed).standard_normal(2)
+    q = node.Z @ d
+    order = np.argsort(q)
+    s, b, value = thresholds(
+        q, order, node.plus, node.minus, node.low, node.high, d @ d, LENGTHS, node.eps, math.inf
+    )
+    naive = math.inf
+    for length in LENGTHS:
+        for offset in pieces(node, length * q, np.ones(len(q))):
+            naive = min(naive, exactly(node, length * q + offset) + 0.5 * length**2 * (d @ d))
+    # Beyond the outermost samples the sweep may go further than the naive twin's last event, never the other way.
+    assert value <= naive + 1e-9
+    assert exactly(node, s * q + b) + 0.5 * s**2 * (d @ d) == pytest.approx(value, rel=1e-9)
+
+
+@settings(max_examples=40, deadline=None)
+@given(seed=st.integers(0, 10_000))
+def test_the_best_point_of_a_line_is_that_of_trying_all_its_pieces(seed):
+    node = some_node(seed)
+    rng = np.random.default_rng(seed)
+    w, d = rng.standard_normal(2), rng.standard_normal(2) * (rng.random(2) < 0.7)
+    b, by = rng.standard_normal(), rng.standard_normal()
+    h, g = node.Z @ w + b, node.Z @ d + by
+    times, kinds, whose = np.empty(100), np.empty(100, np.int8), np.empty(100, np.int64)
+    n = events(h, g, node.plus, node.minus, node.eps, times, kinds, whose)
+    far, value = along(
+        h, g, node.plus, node.minus, node.low, node.high, w @ w, w @ d, d @ d, node.eps, math.inf,
+        times, kinds, whose, np.argsort(times[:n]),
+    )  # fmt: skip
+    naive = min(exactly(node, h + t * g) + 0.5 * (w + t * d) @ (w + t * d) for t in pieces(node, h, g))
+    assert value <= naive + 1e-7
+    if math.isfinite(value):
+        assert exactly(node, h + far * g) + 0.5 * (w + far * d) @ (w + far * d) == pytest.approx(value, rel=1e-7)
+
+
+@pytest.mark.parametrize("p", [1, 5, 90, 500])
+@pytest.mark.parametrize("C", [0.01, 1.0, 1e4])
+def test_the_linear_svm_agrees_with_the_exact_one(p, C):
+    rng = np.random.default_rng(p)
+    X, y, cost = rng.random((80, p)), np.where(rng.random(80) < 0.4, 1.0, -1.0), C * rng.random(80)
+    node = replace(
+        some_node(0), Z=X, plus=np.where(y > 0, cost, 0.0), minus=np.where(y < 0, cost, 0.0), low=0 * y, high=0 * y
+    )
+    plane, value = plain_svm(node, (np.zeros(p), 0.0), 1e-7, np.zeros(1))
+    exact = solve_node(X, y, cost)
+    assert value == pytest.approx(0.5 * plane[0] @ plane[0] + node.hinges(node.heights(plane)), rel=1e-9)
+    assert exact.value * (1 - 1e-6) <= value <= exact.value * (1 + (1e-3 if C < 1e4 else 0.05)) + 1e-9
+
+
+def test_supports_keep_to_budgets_and_pay_prices():
+    for model in ("hfs", "sfs"):
+        problem = some_problem(3, p=6, model=model)
+        terms, rows = Terms.of(problem), np.arange(problem.n_samples)
+        (w, b), value = best_svm(terms, 1, Node.of(terms, 1, rows), (np.zeros(6), 0.0), np.zeros(1))
+        node = Node.of(terms, 1, rows)
+        assert value == pytest.approx(0.5 * w @ w + node.hinges(node.heights((w, b))) + terms.price(1, w), rel=1e-6)
+        assert math.isfinite(terms.price(1, w))
+
+
+def test_kernels_are_compiled_once():
+    for model in ("margot", "hfs", "sfs"):
+        Alternating(FEW).solve(some_problem(1, depth=3, p=4, model=model), Watch())
+    for kernel in (svm, thresholds, events, along, pay_below, gini):
+        assert len(kernel.signatures) == 1, kernel
+
+
+# -- descents -----------------------------------------------------------------------------------------------------
+
+
+@settings(max_examples=30, deadline=None)
+@given(
+    seed=st.integers(0, 10_000),
+    depth=st.integers(1, 4),
+    model=st.sampled_from(["margot", "hfs", "sfs"]),
+    eps=st.sampled_from([1e-6, 1e-3, 0.1]),
+)
+def test_every_descent_ends_in_an_allowed_tree_and_knows_its_value(seed, depth, model, eps):
+    problem = some_problem(seed, depth=depth, model=model, eps=eps)
+    terms = Terms.of(problem)
+    kinds = np.random.default_rng(seed).choice(FRESH, problem.n_nodes)
+    zero = np.zeros((problem.n_nodes, problem.n_features))
+    found = descend(terms, zero, np.ones(problem.n_nodes), kinds, seed, np.zeros(1))
+    seen = evaluate(problem, found.splits)
+    assert seen.feasible, seen.complaints
+    assert found.value == pytest.approx(seen.objective, rel=1e-9, abs=1e-9)
+
+
+def test_no_visit_makes_a_tree_worse():
+    problem = some_problem(5, n=80, depth=3, eps=1e-2)
+    terms = Terms.of(problem)
+    descent = Descent(terms, np.zeros((7, 3)), np.ones(7), 5, np.zeros(1))
+    descent.settle(0, np.full(7, Draw.CART))
+    values = [float(np.sum(descent.own))]
+    for _ in range(8):
+        descent.stale[:] = True
+        descent._sweep()
+        tree = Splits(w=descent.W, b=descent.B)
+        values.append(evaluate(problem, tree).objective)
+        assert evaluate(problem, tree).feasible
+    assert all(after <= before * (1 + 1e-9) for before, after in pairwise(values))
+    assert values[-1] < values[0]
+
+
+def test_a_raised_flag_leaves_an_allowed_tree():
+    problem = some_problem(7, depth=3)
+    found = descend(
+        Terms.of(problem), np.zeros((7, 3)), np.ones(7), np.full(7, Draw.SVM), 0, np.ones(1)
+    )
+    assert evaluate(problem, found.splits).feasible
+
+
+# -- the engine ---------------------------------------------------------------------------------------------------
+
+
+@settings(max_examples=12, deadline=None)
+@given(
+    seed=st.integers(0, 10_000), depth=st.integers(1, 4), model=st.sampled_from(["margot", "hfs", "sfs"])
+)
+def test_the_answer_is_no_worse_than_any_start(seed, depth, model):
+    problem = some_problem(seed, depth=depth, model=model)
+    greedy = get_engine("local_svm").search(problem, Watch(), None).splits
+    solution = Alternating(FEW).solve(problem, Watch())
+    vote = evaluate(problem, majority(Terms.of(problem)).splits)
+    assert vote.feasible and vote.objective == pytest.approx(majority(Terms.of(problem)).value)
+    for value in (vote.objective, evaluate(problem, greedy).objective):
+        assert solution.certificate.objective <= value * (1 + 1e-9) + 1e-9
+
+
+def test_a_seed_repeats():
+    problem = some_problem(11, n=60, depth=3)
+    values = {
+        Alternating(FEW, neighbours=False).solve(problem, Watch(Limits(seed=seed))).splits.w.tobytes()
+        for seed in (4, 4)
+    }
+    assert len(values) == 1
+
+
+def test_it_beats_the_majority_on_a_board_of_squares():
+    rng = np.random.default_rng(0)
+    X = rng.random((1500, 2))
+    y = np.where((X[:, 0] > 0.5) ^ (X[:, 1] > 0.5), 1.0, -1.0)
+    problem = Problem.make(X, y, depth=2, C=[0.1, 10.0], eps=1e-6)
+    solution = solve(problem, engine="alternating", limits=Limits(time=20, n_jobs=2))
+    assert solution.certificate.objective < 0.2 * majority(Terms.of(problem)).value
+    assert solution.certificate.bound == -math.inf and solution.certificate.engine == "alternating"
+
+
+def test_many_samples_are_raced_on_parts_of_them():
+    rng = np.random.default_rng(1)
+    X = rng.random((30_000, 3))
+    y = np.where((X[:, 0] > 0.3) ^ (X[:, 1] > 0.6), 1.0, -1.0)
+    problem = Problem.make(X, y, depth=2, C=[0.1, 10.0], eps=1e-7, weight=1 + (X[:, 2] > 0.5))
+    ladder = Ladder(Terms.of(problem), 0)
+    assert ladder.sizes == [3000, 12000, 30000]
+    for sign in (1.0, -1.0):
+        part = ladder.rung(0)
+        assert np.sum(part.weight[part.y == sign]) == pytest.approx(np.sum(problem.weight[y == sign]))
+    tree = alternate(problem, [], Watch(Limits(time=60)), Effort(least=8, most=8))
+    seen = evaluate(problem, tree)
+    assert seen.feasible and seen.objective < 0.3 * majority(Terms.of(problem)).value
+
+
+def test_weights_of_zero_are_as_good_as_absent():
+    problem = some_problem(13, n=60)
+    extra = Problem.make(
+        np.vstack([problem.X, problem.X + 0.5]),
+        np.append(problem.y, -problem.y),
+        depth=2,
+        C=problem.C,
+        weight=np.append(problem.weight, np.zeros(60)),
+    )
+    solution = Alternating(FEW).solve(extra, Watch())
+    assert evaluate(extra, solution.splits).feasible
+
+
+def test_bounds_on_weights_are_refused():
+    problem = Problem.make([[0.0], [1.0]], [1, -1], depth=1, max_weight=5.0)
+    with pytest.raises(Refused, match="max_weight"):
+        solve(problem, engine="alternating")
+
+
+def test_an_interrupted_search_hands_back_its_best_tree():
+    problem = some_problem(17, n=200, depth=3)
+    watch = Watch(Limits(time=60))
+    watch.listener = lambda event: watch.interrupt()
+    began = time.perf_counter()
+    solution = Alternating().solve(problem, watch)
+    assert solution.certificate.stopped is Stopped.INTERRUPTED
+    assert time.perf_counter() - began < 20
+
+
+# -- bad input ----------------------------------------------------------------------------------------------------
+
+
+def bad_problems():
+    rng = np.random.default_rng(0)
+    coin = np.where(rng.random(300) < 0.5, 1.0, -1.0)
+    yield "constant columns", Problem.make(np.ones((50, 3)), coin[:50], depth=3)
+    yield "a constant column", Problem.make(np.c_[rng.random(50), np.ones(50)], coin[:50], depth=2, budget=1)
+    yield "one row per class", Problem.make([[0.0, 1.0], [1.0, 1.0]], [1, -1], depth=3)
+    yield "a single row", Problem.make([[0.0, 1.0]], [1], depth=2)
+    yield "one class", Problem.make(rng.random((20, 2)), np.ones(20), depth=2)
+    yield "no weight at all", Problem.make(rng.random((20, 2)), coin[:20], depth=2, weight=np.zeros(20))
+    yield "a coin", Problem.make(rng.random((300, 4)), coin, depth=3)
+    yield "more features than rows", Problem.make(rng.random((100, 5000)), coin[:100], depth=2, C=10.0)
+    yield "equal rows", Problem.make(np.tile([0.3, 0.7], (20_000, 1)), np.resize([1.0, -1.0], 20_000), depth=2)
+
+
+@pytest.mark.parametrize(("name", "problem"), list(bad_problems()), ids=lambda value: str(value)[:24])
+def test_odd_data_get_an_allowed_tree_in_time(name, problem):
+    solution = solve(problem, engine="alternating", limits=Limits(time=3.0, n_jobs=2))
+    assert evaluate(problem, solution.splits).feasible
+    assert solution.certificate.objective <= majority(Terms.of(problem)).value * (1 + 1e-9) + 1e-9
+    assert solution.certificate.search_seconds < 30  # of a limit of 3, on any machine: no hang

@@ -205,7 +205,7 @@ def enter(state: NodeState, e: int, cutoff: float, work: F8) -> int:
             step = full
         far = far_enough(state, r, cutoff)
         if step > far:
-            return leap(state, e, hard, sign, far, far * bend < STRAIGHT * r, cutoff, work)
+            return leap(state, e, hard, sign, far, bend < STRAIGHT * h_ee, cutoff, work)
         if step == np.inf:
             return INFEASIBLE
         _take_step(state, e, sign, step, beta, step * (r - 0.5 * step * bend), work)

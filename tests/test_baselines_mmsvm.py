@@ -252,7 +252,7 @@ def test_a_tree_is_a_point_of_its_model(seed, c2):
         assert model.mip.violation(x) <= 1e-7
         assert model.mip.value(x) <= value * (1 + 1e-9)
         assert model.mip.kind == "MIQCP"
-        again = [problem.evaluate(t).objective for t in model.trees(x)]
+        again = [problem.evaluate(t).objective for t in model.trees(x, Watch())]
         assert again and again[0] <= value * (1 + 1e-6)
 
 

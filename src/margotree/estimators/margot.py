@@ -30,7 +30,8 @@ class MargotClassifier(MarginTreeClassifier):
     engine : str, default "auto"
         Who solves it; ``margotree.engines.engine_names()`` lists them.
     time_limit : float or None, default 60
-        Seconds for start and search together; None for as long as it takes.
+        Seconds for the whole fit, from reading the data to the audit (compiling, once per installation, is not
+        counted); None for as long as it takes.
     gap : float, default 1e-4
         Stop once the tree is proved to be within this share of the optimum.
     start : "local_svm", None, fitted estimator, Tree or Splits, default "local_svm"

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from margotree.problem import topology
+from margotree.problem.blocks import heights
 from margotree.problem.problem import FloatArray, Problem
 
 #: Rounding allowed on ``h``, relative to ``1 + |b| + |w|_1``.  A sample with ``h >= -tie`` lies on the right.
@@ -85,7 +86,7 @@ def evaluate(problem: Problem, splits: Splits) -> Evaluation:
     band = 0.0
     for t in range(problem.n_nodes):
         reached = np.flatnonzero(at == t)
-        h = problem.X[reached] @ splits.w[t] + splits.b[t]
+        h = heights(problem.X, reached, splits.w[t], splits.b[t])
         values[t] = _node_value(problem, t, splits.w[t], h, reached)
         if t in topology.upper(problem.depth):
             slack = tie(splits.w[t], splits.b[t], problem.eps)

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from margotree.problem import Finding, Splits, check_depth, tie, topology
+from margotree.problem.blocks import blocks
 from margotree.solution import Certificate
 from margotree.tree import audit, file, labels, text
 from margotree.tree.scaling import FloatArray, Scaling
@@ -177,14 +178,7 @@ class Tree:
 
     def scaled(self, X: ArrayLike) -> FloatArray:
         """Samples in the units of ``splits``, checked; columns of a data frame are found by name."""
-        if self.feature_names is not None and hasattr(X, "columns"):
-            X = self._columns(X)
-        given = np.asarray(X, dtype=np.float64)
-        if given.ndim != 2 or given.shape[1] != self.n_features:
-            raise ValueError(f"X must have one row a sample and {self.n_features} columns, got shape {given.shape}")
-        if not np.all(np.isfinite(given)):
-            raise ValueError("X contains NaN or infinity; every feature of a sample must be known to classify it")
-        return self.scaling.apply(given)
+        return self._checked(self._given(X))
 
     def selected(self, threshold: float = SELECTED) -> NDArray[np.bool_]:
         """Entry (t, j) tells whether node ``t`` uses feature ``j``: ``|w_tj| >= threshold`` in scaled units."""
@@ -249,6 +243,20 @@ class Tree:
 
     # -- inside -------------------------------------------------------------------------------------------------
 
+    def _given(self, X: ArrayLike) -> FloatArray:
+        """Samples as numbers in the user's units, one row each."""
+        if self.feature_names is not None and hasattr(X, "columns"):
+            X = self._columns(X)
+        given = np.asarray(X, dtype=np.float64)
+        if given.ndim != 2 or given.shape[1] != self.n_features:
+            raise ValueError(f"X must have one row a sample and {self.n_features} columns, got shape {given.shape}")
+        return given
+
+    def _checked(self, given: FloatArray) -> FloatArray:
+        if not np.all(np.isfinite(given)):
+            raise ValueError("X contains NaN or infinity; every feature of a sample must be known to classify it")
+        return self.scaling.apply(given)
+
     def _side(self, scaled: FloatArray, t: int) -> tuple[FloatArray, NDArray[np.bool_]]:
         w, b = self.splits.w[t], self.splits.b[t]
         h = scaled @ w + b
@@ -256,7 +264,13 @@ class Tree:
 
     def _route(self, X: ArrayLike) -> tuple[NDArray[np.int64], FloatArray]:
         """The leaf of each sample, and ``h`` at the last-level node above it."""
-        scaled = self.scaled(X)
+        given = self._given(X)
+        at, h = np.zeros(len(given), dtype=np.int64), np.zeros(len(given))
+        for part in blocks(*given.shape):
+            at[part], h[part] = self._route_part(self._checked(given[part]))
+        return at, h
+
+    def _route_part(self, scaled: FloatArray) -> tuple[NDArray[np.int64], FloatArray]:
         at, h = np.zeros(len(scaled), dtype=np.int64), np.zeros(len(scaled))
         for t in range(self.n_nodes):
             reached = np.flatnonzero(at == t)

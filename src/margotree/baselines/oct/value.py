@@ -12,6 +12,7 @@ import numpy as np
 from margotree.baselines.oct.points import IndexArray
 from margotree.baselines.oct.problem import OctProblem
 from margotree.problem import Splits, tie, topology
+from margotree.problem.blocks import heights
 from margotree.problem.problem import FloatArray
 
 #: Rounding allowed on ``|h| >= 1``, on the steepness and on the size of a leaf, relative to each.
@@ -78,7 +79,7 @@ def evaluate(problem: OctProblem, splits: Splits) -> OctEvaluation:
         if v >= problem.n_nodes:
             continue
         w, b = splits.w[v], float(splits.b[v])
-        h = problem.X[here] @ w + b
+        h = heights(problem.X, here, w, b)
         right = h >= -tie(w, b, problem.eps)
         at[here] = np.where(right, topology.right(v), topology.left(v))
         if np.any(w):

@@ -40,9 +40,10 @@ class Asked(Watch):
         super().__init__()
         self.times, self.most = 0, most
 
-    def must_stop(self, nodes=0):
+    @property
+    def over(self):
         self.times += 1
-        return Stopped.TIME if self.times > self.most else None
+        return self.times > self.most
 
 
 def over():

@@ -88,7 +88,7 @@ def _placed(
 ) -> Plane | None:
     """Solve the node with these sides on the features of ``w``; samples caught anew go where they are nearest."""
     for _ in range(_ROUNDS):
-        plane = None if watch.must_stop() is not None else _solve(problem, t, rows, w != 0, sides, watch)
+        plane = None if watch.over else _solve(problem, t, rows, w != 0, sides, watch)
         if plane is None:
             return None
         caught = np.flatnonzero(in_band(problem, *plane, rows))

@@ -99,7 +99,7 @@ def fit_node(problem: Problem, t: int, rows: NDArray[np.int64], watch: Watch) ->
     labels = np.unique(problem.y[counted])
     if len(labels) < 2:
         fit = NodeFit(w=np.zeros(problem.n_features), b=float(labels[0]) if len(labels) else 1.0)
-    elif watch.must_stop() is not None:
+    elif watch.over:
         fit = NodeFit(w=np.zeros(problem.n_features), b=_heavier(problem, counted), gap=math.inf)
     elif problem.budget is None:
         fit = _fit_plain(problem, t, counted, watch)

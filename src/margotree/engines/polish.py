@@ -41,7 +41,7 @@ def _solve_all(
     w = np.zeros((problem.n_nodes, problem.n_features))
     b = np.ones(problem.n_nodes)
     for t in range(problem.n_nodes):
-        if watch.must_stop() is not None:
+        if watch.over:
             return None
         below = topology.last_below(t, problem.depth)
         rows = np.flatnonzero((node >= below.start) & (node < below.stop))

@@ -71,6 +71,11 @@ class Watch:
     def interrupted(self) -> bool:
         return self._stop.is_set()
 
+    @property
+    def over(self) -> bool:
+        """Whether to come to an end at once, whatever is being done: interrupted, or out of time."""
+        return self.interrupted or self.elapsed >= self.limits.time
+
     def interrupt(self) -> None:
         self._stop.set()
 

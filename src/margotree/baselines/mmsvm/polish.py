@@ -84,7 +84,7 @@ def _solve(
     inner: float,
     watch: Watch,
 ) -> Splits | None:
-    if watch.must_stop() is not None:
+    if watch.over:
         return None
     w, b = np.zeros((problem.n_nodes, problem.n_features)), np.ones(problem.n_nodes)
     nodes: dict[int, _Node] = {}
@@ -135,7 +135,7 @@ def _balance(
     for _ in range(_ROUNDS if nodes else 0):
         pairs = zip(nodes.values(), prices, strict=True)
         values = [one.solve(price, eps, inner, watch.remaining) for one, price in pairs]
-        if best is not None and watch.must_stop() is not None:
+        if best is not None and watch.over:
             return best
         if any(value is None for value in values):
             for one in nodes.values():

@@ -62,7 +62,7 @@ def best_gini(problem: OctProblem, rows: IndexArray, watch: Watch) -> tuple[int,
     points = problem.points
     best, least = None, _impurity(points.loss[rows].sum(axis=0)[None, :])[0] - _GAIN
     for j in range(problem.n_features):
-        if watch.must_stop() is not None:
+        if watch.over:
             break
         n = int(points.n_levels[j])
         loss, count = np.zeros((n, problem.n_classes)), np.zeros(n)

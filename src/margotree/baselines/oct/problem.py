@@ -130,7 +130,7 @@ class OctProblem:
 
     def read(self, watch: Watch) -> bool:
         """Sort the samples into points; False if ``watch`` ran out before that was done."""
-        return self.ladders.read(lambda: watch.must_stop() is not None)
+        return self.ladders.read(lambda: watch.over)
 
     @property
     def floor(self) -> float:

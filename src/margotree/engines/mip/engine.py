@@ -151,7 +151,7 @@ def _answer(form: Formulation, result: MipResult, first: Splits, watch: Watch) -
 
 def no_tree(watch: Watch) -> str:
     """What to say when a solver's answer gave no tree."""
-    if watch.must_stop() is not None:
+    if watch.over:
         return "there was no time left to make a tree of the solver's answer; kept the start"
     return "no tree routes the samples as the solver's answer does (its tolerances do); kept the start"
 

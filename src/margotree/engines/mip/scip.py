@@ -76,7 +76,7 @@ def _build(mip: MipModel, watch: Watch) -> tuple[Any, list[Any]] | None:
         kinds[binary] = "B"
     variables: list[Any] = []
     for j in range(mip.n_variables):
-        if j % _BATCH == 0 and watch.must_stop() is not None:
+        if j % _BATCH == 0 and watch.over:
             return None
         variables.append(model.addVar(f"x{j}", vtype=kinds[j], lb=low[j], ub=high[j], obj=cost[j]))
     terms = [pyscipopt.scip.Term(v) for v in variables]
@@ -195,7 +195,7 @@ def _interrupt(model: Any) -> None:
 def _translate(model: Any, variables: list[Any], watch: Watch, progress: Progress) -> MipResult:
     points: list[FloatArray] = []
     for solution in model.getSols()[: 1 + _KEPT]:
-        if points and watch.must_stop() is not None:
+        if points and watch.over:
             break  # there will be no time to look at more than the best
         points.append(np.array([model.getSolVal(solution, v) for v in variables]))
     stopped = why_stopped(watch, _STATUS.get(model.getStatus(), Stopped.STALLED))

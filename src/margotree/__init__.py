@@ -5,6 +5,8 @@ from __future__ import annotations
 from importlib import import_module
 from typing import Any
 
+from margotree import late
+
 __version__ = "0.1.0"
 
 _HOMES = {
@@ -21,6 +23,17 @@ _HOMES = {
     "TreeFileError": "margotree.tree",
     "load": "margotree.tree",
 }
+
+#: What trees offer and the layers above them do.
+late.provide(
+    {
+        "plot_tree": "margotree.pictures",
+        "write_page": "margotree.page",
+        "restate oct_1": "margotree.baselines.oct.problem",
+        "restate oct_h": "margotree.baselines.oct.problem",
+        "restate mm_svm_oct": "margotree.baselines.mmsvm.problem",
+    }
+)
 
 __all__ = ["__version__", *sorted(_HOMES)]
 

@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from margotree.problem import topology
-
-if TYPE_CHECKING:
-    from margotree.problem.value import Evaluation, Splits
-
-FloatArray = NDArray[np.float64]
+from margotree.problem.blocks import FloatArray as FloatArray
+from margotree.problem.value import Evaluation, Splits, evaluate
 
 #: Deepest tree anybody may ask for: 1023 splits are no longer a tree to read.
 MAX_DEPTH = 10
@@ -101,8 +98,6 @@ class Problem:
 
     def evaluate(self, splits: Splits) -> Evaluation:
         """Value and feasibility of a tree by the plain function :func:`margotree.problem.evaluate`."""
-        from margotree.problem.value import evaluate  # it needs this class first
-
         return evaluate(self, splits)
 
 

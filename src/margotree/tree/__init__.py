@@ -1,8 +1,9 @@
 """The fitted model: predicts, explains and keeps itself; needs nothing but NumPy."""
 
 from margotree.tree.file import TreeFileError
+from margotree.tree.kind import Split
 from margotree.tree.scaling import Scaling
-from margotree.tree.tree import SELECTED, Split, Step, Tree
+from margotree.tree.tree import SELECTED, Step, Tree
 
 load = Tree.load
 

@@ -4,14 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from margotree.problem import topology
-
-if TYPE_CHECKING:
-    from margotree.tree.tree import Tree
+from margotree.tree.kind import TreeLike
 
 #: Weights that a solver leaves where it means 0, relative to the offset.
 _NOISE = 1e-9
@@ -48,7 +45,7 @@ class Outline:
         return 0 if v not in self.children else 1 + max(self.levels(child) for child in self.children[v])
 
 
-def outline(tree: Tree) -> Outline:
+def outline(tree: TreeLike) -> Outline:
     """The nodes of ``tree`` that split, and the leaves behind them."""
     children: dict[int, tuple[int, int]] = {}
     root = first_real(tree, 0)
@@ -61,14 +58,14 @@ def outline(tree: Tree) -> Outline:
     return Outline(root=root, children=children)
 
 
-def first_real(tree: Tree, v: int) -> int:
+def first_real(tree: TreeLike, v: int) -> int:
     """The first node or leaf at or below ``v`` at which something is decided."""
     while v < tree.n_nodes and never_splits(tree, v):
         v = topology.right(v) if tree.splits.b[v] >= 0 else topology.left(v)
     return v
 
 
-def never_splits(tree: Tree, t: int) -> bool:
+def never_splits(tree: TreeLike, t: int) -> bool:
     """No weight at all, or only rounding noise that parted no training samples."""
     if not tree.splits.w[t].any():
         return True

@@ -5,16 +5,13 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from margotree.problem import topology
+from margotree.tree.kind import TreeLike
 from margotree.tree.outline import first_real
 from margotree.tree.scaling import FloatArray
-
-if TYPE_CHECKING:
-    from margotree.tree.tree import Tree
 
 #: How far rounding the printed numbers may move ``h`` of any sample in the training range, in margins.
 _BLUR = 0.01
@@ -25,7 +22,7 @@ _BAR = "|   "
 _GLUE = "\N{NO-BREAK SPACE}"
 
 
-def export_text(tree: Tree, *, digits: int | None = None, units: str = "user", width: int = 100) -> str:
+def export_text(tree: TreeLike, *, digits: int | None = None, units: str = "user", width: int = 100) -> str:
     """The rules from the root down, with the features' names and the training samples of each class.
 
     The samples that meet a rule go into the first block below it, the others into the block after ``else``.
@@ -37,7 +34,7 @@ def export_text(tree: Tree, *, digits: int | None = None, units: str = "user", w
     return "\n".join(_lines(tree, 0, digits, units, width))
 
 
-def _lines(tree: Tree, v: int, digits: int | None, units: str, width: int) -> list[str]:
+def _lines(tree: TreeLike, v: int, digits: int | None, units: str, width: int) -> list[str]:
     v = first_real(tree, v)
     if v >= tree.n_nodes:
         return [_leaf(tree, v)]
@@ -53,11 +50,11 @@ def _lines(tree: Tree, v: int, digits: int | None, units: str, width: int) -> li
     ]
 
 
-def _leaf(tree: Tree, v: int) -> str:
+def _leaf(tree: TreeLike, v: int) -> str:
     return f"=> {tree.classes[tree.leaf_class[v - tree.n_nodes]]}   ({_samples(tree, v)})"
 
 
-def _samples(tree: Tree, v: int) -> str:
+def _samples(tree: TreeLike, v: int) -> str:
     counts = tree.counts[v]
     if not counts.any():
         return "no training samples"
@@ -71,7 +68,7 @@ def count_text(c: float) -> str:
     return f"{c:.0f}" if abs(c - round(c)) < 1e-9 * max(1.0, c) else f"{c:.2f}"
 
 
-def _rule(tree: Tree, t: int, digits: int | None, units: str, width: int) -> list[str]:
+def _rule(tree: TreeLike, t: int, digits: int | None, units: str, width: int) -> list[str]:
     rule = rule_of(tree, t, digits=digits, units=units)
     lines = textwrap.wrap(
         "if " + rule.condition(tree.features), width, subsequent_indent="   ", break_long_words=False,
@@ -117,7 +114,7 @@ class Rule:
         return " ".join(part.replace(" ", _GLUE) for part in [*parts, f">= {self.threshold}"])
 
 
-def rule_of(tree: Tree, t: int, *, digits: int | None = None, units: str = "user") -> Rule:
+def rule_of(tree: TreeLike, t: int, *, digits: int | None = None, units: str = "user") -> Rule:
     """Node ``t``'s rule with as many digits as it takes (see :func:`export_text`), or as asked for."""
     shown = tree.selected()[t]
     if not shown.any():
@@ -150,7 +147,7 @@ def _negated(number: str) -> str:
     return number if float(number) == 0 else "-" + number
 
 
-def _largest(tree: Tree, units: str) -> FloatArray:
+def _largest(tree: TreeLike, units: str) -> FloatArray:
     """The largest absolute training value of each feature, by the scaling."""
     if units == "scaled":
         return np.ones(tree.n_features)

@@ -12,10 +12,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from margotree import late
 from margotree.problem import Finding, Splits, check_depth, tie, topology
 from margotree.problem.blocks import blocks
 from margotree.solution import Certificate
 from margotree.tree import audit, file, labels, text
+from margotree.tree.kind import Split
 from margotree.tree.scaling import FloatArray, Scaling
 
 #: A feature counts as selected by a node from this weight on (in scaled units), as in the paper.
@@ -23,15 +25,6 @@ SELECTED = 5e-4
 
 #: What :meth:`Tree.decision_function` gives for a sample on the hyperplane: it goes right, so its sign is plus.
 _ON_THE_PLANE = float(np.finfo(np.float64).tiny)
-
-
-@dataclass(frozen=True, kw_only=True, eq=False)
-class Split:
-    """One node's rule: a sample goes right if ``weights . x >= threshold``, else left."""
-
-    node: int
-    weights: FloatArray
-    threshold: float
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -198,9 +191,7 @@ class Tree:
 
     def plot(self, X: ArrayLike | None = None, y: ArrayLike | None = None, ax: Any = None, **options: Any) -> Any:
         """A picture of the tree on matplotlib axes, which are returned; see :func:`margotree.pictures.plot_tree`."""
-        from margotree.pictures import plot_tree  # pictures know the tree, and need matplotlib
-
-        return plot_tree(self, X, y, ax, **options)
+        return late.get("plot_tree")(self, X, y, ax, **options)
 
     def to_html(
         self,
@@ -214,9 +205,7 @@ class Tree:
 
         See :func:`margotree.page.write_page`; with ``X`` and ``y`` it also shows how samples lie about each split.
         """
-        from margotree.page import write_page  # the page knows the tree
-
-        write_page(self, path, X, y, title=title)
+        late.get("write_page")(self, path, X, y, title=title)
 
     # -- keeping ------------------------------------------------------------------------------------------------
 

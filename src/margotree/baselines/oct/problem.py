@@ -5,18 +5,16 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from margotree.baselines.oct.points import IndexArray, Ladders, Points
+from margotree.baselines.oct.value import OctEvaluation, evaluate
 from margotree.engines.watch import Watch
 from margotree.problem import Splits, check_depth, topology
 from margotree.problem.problem import FloatArray, own_samples
-
-if TYPE_CHECKING:
-    from margotree.baselines.oct.value import OctEvaluation
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -151,8 +149,6 @@ class OctProblem:
 
     def evaluate(self, splits: Splits) -> OctEvaluation:
         """Value and feasibility of a tree by the plain function of :mod:`margotree.baselines.oct.value`."""
-        from margotree.baselines.oct.value import evaluate  # it needs this class first
-
         return evaluate(self, splits)
 
 

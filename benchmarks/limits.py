@@ -144,7 +144,8 @@ def write(path: Path, row: Case) -> None:
 
 
 def table(rows: list[Case]) -> str:
-    """Markdown: a line per size, a column per estimator, ``seconds (peak memory)``; limits broken are bold."""
+    """Markdown: a line per size, a column per estimator: seconds (processor time after the limit), peak memory; limits
+    broken are bold."""
     names = [name for name in ESTIMATORS if any(row["estimator"] == name for row in rows)]
     lines = ["| samples x features | data | limit | " + " | ".join(n.removesuffix("Classifier") for n in names) + " |"]
     lines.append("| ---: | ---: | ---: |" + " ---: |" * len(names))
@@ -164,7 +165,7 @@ def cell(row: Case) -> str:
         return f"**{row['stopped']}**"
     seconds = f"{float(row['seconds']):.2f}"
     memory = float(row["peak_mb"]) / 1024
-    return f"{seconds if kept(row) else f'**{seconds}**'} s, {memory:.1f} GB"
+    return f"{seconds if kept(row) else f'**{seconds}**'} s ({float(row['late_cpu']):.2f}), {memory:.1f} GB"
 
 
 def main() -> None:

@@ -17,10 +17,18 @@ from margotree.baselines.oct.sides import Sides, sides
 from margotree.engines import Limits, Watch
 from margotree.engines.mip.highs import HighsAdapter
 from margotree.problem import Splits
+from margotree.solution import Stopped
 
 
-def never():
-    return False
+class Counting(Watch):
+    """A clock that says stop once it has been asked so often."""
+
+    def __init__(self, asked):
+        super().__init__()
+        self.count, self.asked = itertools.count(), asked
+
+    def must_stop(self, nodes=0):
+        return Stopped.TIME if next(self.count) >= self.asked else None
 
 
 def some_problem(seed, *, m=40, n=4, classes=2, depth=2, **kwargs):
@@ -43,7 +51,7 @@ def test_never_worse_than_its_start_and_allowed(seed):
     problem = some_problem(seed, classes=2 + seed % 2, depth=1 + seed % 3, alpha=0.01 * (seed % 2), min_leaf=3.0)
     for start in (best_univariate(problem), lay_out(problem, None)):
         told = []
-        tree = improve(problem, start, stop=never, tell=told.append, seed=seed, kicks=5)
+        tree = improve(problem, start, watch=Watch(), tell=told.append, seed=seed, kicks=5)
         found = problem.evaluate(tree)
         assert found.feasible, found.complaints
         assert found.objective <= problem.evaluate(start).objective
@@ -56,7 +64,7 @@ def test_it_finds_a_hyperplane_where_thresholds_do_not_do():
     X = X[np.abs(X[:, 0] + X[:, 1] - 1.0) > 0.05]
     problem = OctProblem.make(X, (X[:, 0] + X[:, 1] > 1.0).astype(int), depth=1, alpha=0.01, mu=0.005)
     start = best_univariate(problem)
-    tree = improve(problem, start, stop=never, kicks=20)
+    tree = improve(problem, start, watch=Watch(), kicks=20)
     assert problem.evaluate(start).error > 0
     assert problem.evaluate(tree).error == 0 and problem.evaluate(tree).features == 2
 
@@ -64,17 +72,17 @@ def test_it_finds_a_hyperplane_where_thresholds_do_not_do():
 def test_it_repeats_for_a_seed():
     problem = some_problem(3, alpha=0.01)
     start = best_univariate(problem)
-    one, two = (improve(problem, start, stop=never, seed=7, kicks=10) for _ in range(2))
+    one, two = (improve(problem, start, watch=Watch(), seed=7, kicks=10) for _ in range(2))
     assert one.w.tobytes() == two.w.tobytes() and one.b.tobytes() == two.b.tobytes()
 
 
 @pytest.mark.parametrize("asked", [0, 1, 5, 30])
 def test_it_stops_when_told(asked):
     problem = some_problem(1, m=60, n=6)
-    start, count = best_univariate(problem), itertools.count()
-    tree = improve(problem, start, stop=lambda: next(count) >= asked)
+    start, watch = best_univariate(problem), Counting(asked)
+    tree = improve(problem, start, watch=watch)
     # Loops that are under way end one by one; none of them begins anything new.
-    assert next(count) <= asked + 40
+    assert next(watch.count) <= asked + 40
     found = problem.evaluate(tree)
     assert found.feasible and found.objective <= problem.evaluate(start).objective
 
@@ -86,7 +94,7 @@ def test_what_a_side_costs_is_what_the_tree_is_worth():
     for t in np.flatnonzero(tree.w.any(axis=1)):
         costs = sides(problem, tree, int(t))
         others = found.objective * problem.baseline - costs.cost(tree.w[t], float(tree.b[t]))
-        for w, b in candidates(costs, tree.w[t], PRICES, never):
+        for w, b in candidates(costs, tree.w[t], PRICES, Watch()):
             changed = Splits(
                 w=np.where(np.arange(3)[:, None] == t, w, tree.w), b=np.where(np.arange(3) == t, b, tree.b)
             )
@@ -104,7 +112,7 @@ def test_moving_a_coefficient_never_costs():
         costs = Sides(X=rng.random((25, 3)), left=left, right=right, feature=0.5, band=1e-3)
         w = rng.normal(size=3)
         before = min(costs.cost(w, -h) for h in costs.X @ w + 1e-9)
-        assert costs.cost(*moved(costs, w / np.abs(w).sum(), never)) <= before
+        assert costs.cost(*moved(costs, w / np.abs(w).sum(), Watch())) <= before
 
 
 def test_the_solver_goes_on_from_it():

@@ -284,13 +284,13 @@ def test_a_split_keeps_its_distance_from_both_sides():
     problem = OctProblem.make([[0.0, 0.0], [0.2, 0.1], [0.9, 0.8], [1.0, 1.0]], [0, 0, 1, 1], depth=1, mu=0.01)
     one, several = np.array([0]), np.array([0, 1])
     left, right = np.array([0, 1]), np.array([2, 3])
-    w, b = separate(problem, left, right, one)
+    w, b = separate(problem, left, right, one, Watch())
     assert -b / w[0] == pytest.approx(0.55) and w[1] == 0
-    w, b = separate(problem, left, right, several)
+    w, b = separate(problem, left, right, several, Watch())
     assert np.abs(w).sum() == pytest.approx(2 / 0.7)  # no |w|_1 is smaller
     h = problem.X @ w + b
     assert h[:2].max() == pytest.approx(-1) and h[2:].min() == pytest.approx(1)
-    assert separate(problem, np.array([0, 2]), np.array([1, 3]), several) is None
+    assert separate(problem, np.array([0, 2]), np.array([1, 3]), several, Watch()) is None
 
 
 def test_useless_splits_disappear():
@@ -332,7 +332,7 @@ def test_a_tree_is_a_point_of_its_model(seed, mu):
             x = model.point(tree)
             assert model.mip.violation(x) <= 1e-9
             assert model.mip.value(x) == pytest.approx(problem.evaluate(tree).objective)
-            again = list(model.trees(x))
+            again = list(model.trees(x, Watch()))
             assert [problem.evaluate(t).objective for t in again] == pytest.approx([model.mip.value(x)])
 
 
@@ -347,7 +347,7 @@ def test_where_a_routing_cannot_be_the_splits_themselves_are_read(seed):
     x[z], rng = 0.0, np.random.default_rng(seed)
     x[z[np.arange(len(z)), rng.integers(0, 4, len(z))]] = 1.0  # nobody can route like this
     found = problem.evaluate(tree)
-    assert [problem.evaluate(t).leaf.tolist() for t in model.trees(x)] == [found.leaf.tolist()]
+    assert [problem.evaluate(t).leaf.tolist() for t in model.trees(x, Watch())] == [found.leaf.tolist()]
 
 
 # -- honesty ------------------------------------------------------------------------------------------------------

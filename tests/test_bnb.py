@@ -15,8 +15,10 @@ from margotree.engines.bnb.engine import BranchAndBound
 from margotree.engines.bnb.kernels.record import load
 from margotree.engines.bnb.margot import MargotBrancher, Tactics, merge_duplicates
 from margotree.engines.bnb.search import Search
+from margotree.engines.node import solve_node
+from margotree.engines.polish import polish
 from margotree.engines.trees import trivial_tree
-from margotree.problem import Problem, evaluate
+from margotree.problem import Problem, evaluate, topology
 from margotree.solution import Proved, Stopped, verify
 from oracles import best_value
 
@@ -79,9 +81,38 @@ def test_a_bound_never_drops_from_parent_to_child(seed, depth):
         parent = records.pop()
         for child in worker.dive(parent, shared).left:
             assert child.bound >= parent.bound
-            # Solved anew from its record, the child is worth at least what it was put aside with.
+            # Solved anew from its record, with the rest of the samples sent where they are headed, the child is worth
+            # at least what it was put aside with.
             load(worker.pool, child.data[0], np.concatenate([child.data[1], np.zeros(99)]))
+            assert solved_anew(problem, worker.pool.place) >= child.bound - 1e-6 * (1 + child.bound)
             records.append(child)
+
+
+def solved_anew(problem, place):
+    """The value of a tree that has every placed sample where a record has it; inf if there is none that way."""
+    at = place.copy()
+    for t in topology.upper(problem.depth):
+        ways = [dict(topology.path_to(int(p))) | {int(p): 0} for p in place]
+        rows = np.array([i for i, way in enumerate(ways) if t in way], dtype=np.int64)
+        sides = [ways[i][t] for i in rows]
+        cost = problem.C[t] * problem.weight[rows]
+        found = solve_node(problem.X[rows], problem.y[rows], cost, side=sides, eps=problem.eps)
+        if not found.feasible:
+            return np.inf
+        waiting = at == t
+        goes_right = problem.X[waiting] @ found.w + found.b >= 0
+        at[waiting] = np.where(goes_right, topology.right(t), topology.left(t))
+    tree = polish(problem, at)
+    return np.inf if tree is None else evaluate(problem, tree).objective
+
+
+def test_trees_solved_anew_are_found_at_all():
+    """Else the law above would hold for want of trees."""
+    problem, _ = merge_duplicates(random_problem(1, 25, n=3))
+    brancher = MargotBrancher(problem, Tactics(steps=1))
+    trivial = evaluate(problem, trivial_tree(problem)).objective
+    left = brancher.worker().dive(brancher.root(), np.array([trivial, 0.0])).left
+    assert left and np.isfinite(solved_anew(problem, np.zeros(problem.n_samples, np.int64)))
 
 
 @given(seed=st.integers(0, 10**6))

@@ -5,6 +5,8 @@ from __future__ import annotations
 from importlib import import_module
 from typing import Any
 
+from margotree import late
+
 __version__ = "0.1.0"
 
 _HOMES = {
@@ -22,6 +24,22 @@ _HOMES = {
     "load": "margotree.tree",
     "missing_pipeline": "margotree.estimators",
 }
+
+#: What trees offer and the layers above them do.
+late.provide(
+    {
+        "plot_tree": "margotree.pictures",
+        "tree_html": "margotree.pictures.notebook",
+        "write_page": "margotree.page",
+        "to_onnx": "margotree.export",
+        "to_sql": "margotree.export",
+        "to_c": "margotree.export",
+        "to_python": "margotree.export",
+        "restate oct_1": "margotree.baselines.oct.problem",
+        "restate oct_h": "margotree.baselines.oct.problem",
+        "restate mm_svm_oct": "margotree.baselines.mmsvm.problem",
+    }
+)
 
 __all__ = ["__version__", *sorted(_HOMES)]
 

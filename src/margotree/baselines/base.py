@@ -6,7 +6,7 @@ from abc import abstractmethod
 from typing import Any
 
 from margotree.baselines.registry import solve
-from margotree.engines.watch import Listener
+from margotree.engines.watch import Limits, Listener, Watch
 from margotree.estimators.base import TreeClassifier
 from margotree.estimators.samples import Samples
 from margotree.estimators.start import given_splits
@@ -21,13 +21,13 @@ class RivalClassifier(TreeClassifier):
     start: Any
 
     @abstractmethod
-    def _adopt(self, problem: Any, splits: Splits) -> Splits | None:
+    def _adopt(self, problem: Any, splits: Splits, watch: Watch) -> Splits | None:
         """A tree from elsewhere as an allowed one of this problem, None if it cannot be."""
 
-    def _first(self, problem: Any, scaling: Scaling, samples: Samples) -> Splits | str | None:
+    def _first(self, problem: Any, scaling: Scaling, samples: Samples, watch: Watch) -> Splits | str | None:
         if self.start is None or isinstance(self.start, str):
             return self.start
-        adopted = self._adopt(problem, given_splits(self.start, problem, scaling, samples.classes))
+        adopted = self._adopt(problem, given_splits(self.start, problem, scaling, samples.classes), watch)
         if adopted is None:
             raise ValueError(
                 f"start routes these data in a way that {type(self).__name__} does not allow (leaves too small, splits "
@@ -35,5 +35,5 @@ class RivalClassifier(TreeClassifier):
             )
         return adopted
 
-    def _solve(self, problem: Any, start: Splits | str | None, listener: Listener | None) -> Solution:
-        return solve(problem, engine=self._engine(), limits=self._limits(), start=start, listener=listener)
+    def _solve(self, problem: Any, start: Splits | str | None, limits: Limits, listener: Listener | None) -> Solution:
+        return solve(problem, engine=self._engine(), limits=limits, start=start, listener=listener)

@@ -9,7 +9,7 @@ from typing import Protocol
 from margotree.engines import Answer, Engine, Watch
 from margotree.engines.base import P
 from margotree.engines.mip.adapter import Adapter
-from margotree.engines.mip.engine import SAFETY, honest_bound
+from margotree.engines.mip.engine import SAFETY, honest_bound, no_tree
 from margotree.engines.mip.model import FloatArray, MipModel, MipResult
 from margotree.problem import Splits
 from margotree.solution import Stopped, relative_gap
@@ -25,8 +25,8 @@ class Form(Protocol):
         """The point of the model that an allowed tree stands for."""
         ...
 
-    def trees(self, x: FloatArray) -> Iterator[Splits]:
-        """The allowed trees behind a point that the solver found; none if its tolerances made it up."""
+    def trees(self, x: FloatArray, watch: Watch) -> Iterator[Splits]:
+        """The allowed trees behind a point that the solver found; none if its tolerances made it up or time is up."""
         ...
 
 
@@ -44,7 +44,7 @@ class RivalMip(Engine[P]):
         return self.adapter.version()
 
     @abstractmethod
-    def first(self, problem: P, start: Splits | None) -> Splits:
+    def first(self, problem: P, start: Splits | None, watch: Watch) -> Splits:
         """An allowed tree to fall back on: the start, or the simplest one."""
 
     def improve(self, problem: P, tree: Splits, watch: Watch) -> Splits:
@@ -56,11 +56,15 @@ class RivalMip(Engine[P]):
         """A lower bound that needs no solver."""
 
     @abstractmethod
+    def entries(self, problem: P) -> float:
+        """About how many entries the rows of the model have."""
+
+    @abstractmethod
     def form(self, problem: P, value: float) -> Form:
         """The model, given the value of a known tree."""
 
     def search(self, problem: P, watch: Watch, start: Splits | None) -> Answer:
-        first, floor = self.first(problem, start), self.floor(problem, watch)
+        first, floor = self.first(problem, start, watch), self.floor(problem, watch)
         if watch.must_stop() is None:
             first = self.improve(problem, first, watch)
         value = problem.evaluate(first).objective
@@ -68,6 +72,8 @@ class RivalMip(Engine[P]):
             return Answer(splits=first, stopped=reason, bound=min(floor, value))
         if relative_gap(value, floor) <= watch.limits.gap:
             return Answer(splits=first, stopped=Stopped.SOLVED, bound=min(floor, value), f0=value)
+        if (hopeless := self.adapter.hopeless(self.entries(problem), watch)) is not None:
+            return Answer(splits=first, stopped=hopeless[0], bound=min(floor, value), warnings=hopeless[1:])
         form, limits = self.form(problem, value), watch.limits
         result = self.adapter.run(
             form.mip,
@@ -77,17 +83,18 @@ class RivalMip(Engine[P]):
             start=form.point(first),
             seed=limits.seed,
         )
-        return _answer(problem, form, result, first, min(floor, value), limits.gap)
+        return _answer(problem, form, result, first, min(floor, value), watch)
 
 
-def _answer(problem: P, form: Form, result: MipResult, first: Splits, floor: float, gap: float) -> Answer:
+def _answer(problem: P, form: Form, result: MipResult, first: Splits, floor: float, watch: Watch) -> Answer:
+    grace, gap = watch.grace(), watch.limits.gap
     points = [] if result.x is None else [result.x, *result.others]
-    trees = [tree for x in points for tree in form.trees(x)]
+    trees = [tree for x in points for tree in form.trees(x, grace)]
     best = min([first, *trees], key=lambda tree: problem.evaluate(tree).objective)
     objective = problem.evaluate(best).objective
     stopped, bound, warnings = honest_bound(result, objective, floor=floor, size=form.mip.size, gap=gap)
     if points and not trees:
-        warnings.append("no tree routes the samples as the solver's answer does (its tolerances do); kept the start")
+        warnings.append(no_tree(grace))
     return Answer(
         splits=best,
         stopped=stopped,

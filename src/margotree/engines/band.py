@@ -12,7 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from margotree.engines.node import LARGE, solve_node
+from margotree.engines.watch import Watch
 from margotree.problem import Problem, tie
+from margotree.problem.blocks import heights
 from margotree.problem.problem import FloatArray
 
 #: All ways to place so many samples of the band are tried; beyond, some sensible ones.
@@ -27,24 +29,28 @@ Plane = tuple[FloatArray, float]
 
 def right_of(problem: Problem, w: FloatArray, b: float, rows: NDArray[np.int64]) -> NDArray[np.bool_]:
     """Which samples the node sends right: those with ``h >= 0``, up to rounding."""
-    goes_right: NDArray[np.bool_] = problem.X[rows] @ w + b >= -tie(b, problem.eps)
+    goes_right: NDArray[np.bool_] = heights(problem.X, rows, w, b) >= -tie(b, problem.eps)
     return goes_right
 
 
 def in_band(problem: Problem, w: FloatArray, b: float, rows: NDArray[np.int64]) -> NDArray[np.bool_]:
     """Which samples lie in the forbidden band, up to rounding."""
-    h = problem.X[rows] @ w + b
+    h = heights(problem.X, rows, w, b)
     slack = tie(b, problem.eps)
     inside: NDArray[np.bool_] = (h < -slack) & (h > slack - problem.eps)
     return inside
 
 
-def leave_band(problem: Problem, t: int, rows: NDArray[np.int64], w: FloatArray, b: float) -> Plane:
+def leave_band(
+    problem: Problem, t: int, rows: NDArray[np.int64], w: FloatArray, b: float, watch: Watch | None = None
+) -> Plane:
     """A hyperplane on the same features with no sample of ``rows`` in its band; the given one if it has none.
 
     The samples in the band are placed left or right by hard rows and the node is solved again, in several ways; the
-    cheapest is taken.  Shifting ``b`` alone always works and is the last resort, and the only one for many samples.
+    cheapest is taken.  Shifting ``b`` alone always works and is the last resort, and the only one for many samples or
+    when ``watch`` runs out.
     """
+    clock = watch or Watch()
     caught = np.flatnonzero(in_band(problem, w, b, rows))
     if not len(caught):
         return w, b
@@ -53,7 +59,7 @@ def leave_band(problem: Problem, t: int, rows: NDArray[np.int64], w: FloatArray,
         planes += [(np.zeros_like(w), 1.0), (np.zeros_like(w), -1.0)]
     # Without features there is nothing but the offset to move; among many samples a turned hyperplane catches others.
     for sides in _ways(problem, rows, w, b, caught) if np.any(w) and len(rows) <= LARGE else []:
-        plane = _placed(problem, t, rows, w, sides)
+        plane = _placed(problem, t, rows, w, sides, clock)
         if plane is not None:
             planes.append(plane)
     return min(planes, key=lambda plane: _cost(problem, t, rows, *plane))
@@ -77,10 +83,12 @@ def _ways(
     return ways
 
 
-def _placed(problem: Problem, t: int, rows: NDArray[np.int64], w: FloatArray, sides: NDArray[np.int8]) -> Plane | None:
+def _placed(
+    problem: Problem, t: int, rows: NDArray[np.int64], w: FloatArray, sides: NDArray[np.int8], watch: Watch
+) -> Plane | None:
     """Solve the node with these sides on the features of ``w``; samples caught anew go where they are nearest."""
     for _ in range(_ROUNDS):
-        plane = _solve(problem, t, rows, w != 0, sides)
+        plane = None if watch.over else _solve(problem, t, rows, w != 0, sides, watch)
         if plane is None:
             return None
         caught = np.flatnonzero(in_band(problem, *plane, rows))
@@ -93,7 +101,7 @@ def _placed(problem: Problem, t: int, rows: NDArray[np.int64], w: FloatArray, si
 
 
 def _solve(
-    problem: Problem, t: int, rows: NDArray[np.int64], used: NDArray[np.bool_], sides: NDArray[np.int8]
+    problem: Problem, t: int, rows: NDArray[np.int64], used: NDArray[np.bool_], sides: NDArray[np.int8], watch: Watch
 ) -> Plane | None:
     columns = np.flatnonzero(used)
     for inner in _INNER:
@@ -105,6 +113,7 @@ def _solve(
             eps=problem.eps,
             inner=inner,
             max_weight=problem.max_weight,
+            time_limit=watch.remaining,
         )
         if not found.feasible:
             return None
@@ -117,7 +126,7 @@ def _solve(
 
 def _shifted(problem: Problem, t: int, rows: NDArray[np.int64], w: FloatArray, b: float) -> Plane:
     """The cheapest shift of ``b`` that empties the band: some sample lands on 0 with a gap of ``eps`` below it."""
-    h = problem.X[rows] @ w + b
+    h = heights(problem.X, rows, w, b)
     levels = np.unique(h)
     clear = np.concatenate([[True], np.diff(levels) >= problem.eps])
     # Up until the lower end of a gap leaves the band, or down until its upper end does.
@@ -140,5 +149,5 @@ def _hinges(margin: FloatArray, y: FloatArray, weight: FloatArray, shifts: Float
 
 
 def _cost(problem: Problem, t: int, rows: NDArray[np.int64], w: FloatArray, b: float) -> float:
-    hinge = np.maximum(0.0, 1.0 - problem.y[rows] * (problem.X[rows] @ w + b))
+    hinge = np.maximum(0.0, 1.0 - problem.y[rows] * heights(problem.X, rows, w, b))
     return 0.5 * float(w @ w) + float(problem.C[t] * (problem.weight[rows] @ hinge))

@@ -21,7 +21,7 @@ from margotree.problem import Problem, Splits, TrainingProblem, topology
 from margotree.problem.problem import FloatArray
 from margotree.solution import Stopped, relative_gap
 
-#: A plain node gets this many seconds at least: enough for any of a few hundred samples.
+#: A node gets this many seconds at least, if there are as many left for all: enough for any of a few hundred samples.
 _LEAST = 0.2
 #: A search for the features of a node has so many search nodes at least, where work is measured in those.
 _LEAST_NODES = 50
@@ -71,8 +71,8 @@ class LocalSVM(Engine):
         for t in range(problem.n_nodes):
             rows = np.flatnonzero(at == t)
             share = _share(problem, t, at)
-            part = watch.share(seconds=share * watch.remaining, nodes=max(_LEAST_NODES, share * watch.limits.nodes))
-            fit = fit_node(problem, t, rows, part)
+            seconds, nodes = max(_LEAST, share * watch.remaining), max(_LEAST_NODES, share * watch.limits.nodes)
+            fit = fit_node(problem, t, rows, watch.share(seconds=seconds, nodes=nodes))
             w[t], b[t] = fit.w, fit.b
             if fit.gap > 0:
                 warnings.append(_warning(t, fit.gap, fit.why))
@@ -95,11 +95,16 @@ def _compile(model: str) -> None:
 
 
 def fit_node(problem: Problem, t: int, rows: NDArray[np.int64], watch: Watch) -> NodeFit:
-    """Train node ``t`` on the samples ``rows`` alone; at upper nodes none of them is left in the routing band."""
+    """Train node ``t`` on the samples ``rows`` alone; at upper nodes none of them is left in the routing band.
+
+    Without time the node does not split.
+    """
     counted = rows[problem.weight[rows] > 0]
     labels = np.unique(problem.y[counted])
     if len(labels) < 2:
         fit = NodeFit(w=np.zeros(problem.n_features), b=float(labels[0]) if len(labels) else 1.0)
+    elif watch.over:
+        fit = NodeFit(w=np.zeros(problem.n_features), b=_heavier(problem, counted), gap=math.inf)
     elif problem.budget is None:
         fit = _fit_plain(problem, t, counted, watch)
     elif len(counted) > LARGE and problem.max_weight is None:
@@ -108,14 +113,14 @@ def fit_node(problem: Problem, t: int, rows: NDArray[np.int64], watch: Watch) ->
         fit = _fit_support(problem, t, counted, watch)
     if t not in topology.upper(problem.depth):
         return fit
-    w, b = leave_band(problem, t, rows, fit.w, fit.b)
+    w, b = leave_band(problem, t, rows, fit.w, fit.b, watch)
     return replace(fit, w=w, b=b)
 
 
 def _fit_plain(problem: Problem, t: int, rows: NDArray[np.int64], watch: Watch) -> NodeFit:
     cost = problem.C[t] * problem.weight[rows]
-    limit = max(watch.remaining, _LEAST)
-    found = solve_node(problem.X[rows], problem.y[rows], cost, max_weight=problem.max_weight, time_limit=limit)
+    X = _of(problem, rows)
+    found = solve_node(X, problem.y[rows], cost, max_weight=problem.max_weight, time_limit=watch.remaining)
     gap = relative_gap(found.value, found.bound)
     return NodeFit(w=found.w, b=found.b, gap=gap if gap > _EXACT else 0.0)
 
@@ -138,16 +143,16 @@ def _fit_support(problem: Problem, t: int, rows: NDArray[np.int64], watch: Watch
 def _fit_large_support(problem: Problem, t: int, rows: NDArray[np.int64], watch: Watch) -> NodeFit:
     """Among many samples: the features that weigh most without a budget, as many as pay."""
     assert problem.budget is not None
-    X, y, cost = problem.X[rows], problem.y[rows], problem.C[t] * problem.weight[rows]
+    X, y, cost = _of(problem, rows), problem.y[rows], problem.C[t] * problem.weight[rows]
     alpha = 0.0 if problem.alpha is None else float(problem.alpha[t])
-    plain = solve_large(X, y, cost, max(watch.remaining, _LEAST))
+    plain = solve_large(X, y, cost, watch.remaining)
     ranked = np.argsort(-np.abs(plain.w) * np.std(X, axis=0), kind="stable")
     least = min(int(problem.budget[t]), problem.n_features)
     most = least if problem.alpha is None else problem.n_features
-    best, fit = math.inf, NodeFit(w=np.zeros(problem.n_features), b=1.0 if cost @ y >= 0 else -1.0, gap=math.inf)
+    best, fit = math.inf, NodeFit(w=np.zeros(problem.n_features), b=_heavier(problem, rows), gap=math.inf)
     for size in range(least, most + 1):
         support = np.sort(ranked[:size])
-        found = solve_large(X[:, support], y, cost, max(watch.remaining, _LEAST))
+        found = solve_large(X[:, support], y, cost, watch.remaining)
         value = found.value + alpha * (size - least)
         if value >= best:
             break
@@ -157,6 +162,16 @@ def _fit_large_support(problem: Problem, t: int, rows: NDArray[np.int64], watch:
         if watch.must_stop() is not None:
             break
     return fit
+
+
+def _of(problem: Problem, rows: NDArray[np.int64]) -> FloatArray:
+    """The samples of a node; at the root no copy of them all."""
+    return problem.X if len(rows) == problem.n_samples else problem.X[rows]
+
+
+def _heavier(problem: Problem, rows: NDArray[np.int64]) -> float:
+    """The label that weighs more among these samples."""
+    return 1.0 if problem.weight[rows] @ problem.y[rows] >= 0 else -1.0
 
 
 def _share(problem: Problem, t: int, at: NDArray[np.int64]) -> float:

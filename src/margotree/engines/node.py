@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import time
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -18,6 +19,9 @@ _TOLERANCES = (1e-7, 1e-9, 1e-11)
 _GAP = 1e-10
 #: Beyond so many samples Newton's method takes over, to this accuracy.
 LARGE, _LARGE_GAP = 2000, 1e-7
+
+#: Samples put into a node between two looks at the clock.
+_BATCH = 256
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -55,13 +59,16 @@ def solve_node(
         return one_sided
     if len(y) > LARGE and max_weight is None and not np.any(sides):
         return solve_large(X, y, cost, time_limit)
+    until = time.perf_counter() + time_limit
     centre = X.mean(axis=0)
-    state = _cold_start(X - centre, y, cost, sides, (inner, eps + inner), max_weight)
+    state = _cold_start(X - centre, y, cost, sides, (inner, eps + inner), max_weight, until)
+    if state is None:
+        return _not_begun(X, y, cost, sides)
     out_of_reach = 1e13 + 1e6 * float(np.sum(cost))
     # With hard rows what the best hyperplane costs is not known yet: first a guess, then its own value.
     limit = min(cutoff, 1e3 * (1.0 + float(np.sum(cost)))) if np.any(sides) else _without_split(y, cost)
     state.num[REACH] = offset_reach(X - centre, limit, eps + inner)
-    outcome = _to_convergence(state, min(cutoff, out_of_reach), time_limit)
+    outcome = _to_convergence(state, min(cutoff, out_of_reach), until - time.perf_counter())
     bound = float(state.num[VALUE])
     if outcome == pivot.INFEASIBLE or bound >= out_of_reach:
         return NodeSolution(w=np.zeros(X.shape[1]), b=1.0, value=math.inf, bound=math.inf, feasible=False)
@@ -84,7 +91,8 @@ def solve_large(X: FloatArray, y: FloatArray, cost: FloatArray, time_limit: floa
     theta, flag = np.zeros(X.shape[1] + 1), np.zeros(1)
     with raising(flag, time_limit):
         # Copies, so that frozen arrays do not need kernels of their own.
-        columns = np.ascontiguousarray((X - centre).T)
+        columns = np.array(X.T, order="C")
+        columns -= centre[:, None]
         reach = offset_reach(columns.T, _without_split(y, cost), 0.0)
         bound, _ = newton.solve_plain(columns, np.array(y), np.array(cost), theta, _LARGE_GAP, flag, reach)
     w = theta[:-1]
@@ -108,6 +116,12 @@ def _or_no_split(found: NodeSolution, y: FloatArray, cost: FloatArray) -> NodeSo
     return replace(found, feasible=True)
 
 
+def _not_begun(X: FloatArray, y: FloatArray, cost: FloatArray, sides: NDArray[np.int8]) -> NodeSolution:
+    """What is known when time ran out before the first pivot."""
+    nothing = NodeSolution(w=np.zeros(X.shape[1]), b=1.0, value=math.inf, bound=0.0, feasible=False)
+    return nothing if np.any(sides) else _or_no_split(nothing, y, cost)
+
+
 def _one_class(X: FloatArray, y: FloatArray, sides: NDArray[np.int8]) -> NodeSolution | None:
     """Empty and one-class nodes that routing does not split cost nothing: w = 0."""
     sign = float(y[0]) if len(y) else 1.0
@@ -123,7 +137,9 @@ def _cold_start(
     sides: NDArray[np.int8],
     corners: tuple[float, float],
     max_weight: float | None,
-) -> NodeState:
+    until: float,
+) -> NodeState | None:
+    """All samples with no multiplier yet; None if the clock shows ``until`` before they are in."""
     m, n = X.shape
     c = np.ones(m)
     if max_weight is not None:
@@ -132,6 +148,8 @@ def _cold_start(
         cost = np.concatenate([cost, np.zeros(2 * n)])
     state = new_state(np.ascontiguousarray(X), c, np.ascontiguousarray(cost, dtype=np.float64))
     for i in range(m):
+        if i % _BATCH == 0 and time.perf_counter() >= until:
+            return None
         add_item(state, i, float(y[i]))
         if sides[i]:
             pivot.harden(state, i, float(sides[i]), corners[0] if sides[i] > 0 else corners[1])

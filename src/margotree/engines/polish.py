@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from margotree.engines.node import solve_node
+from margotree.engines.watch import Watch
 from margotree.problem import Problem, Splits, evaluate, topology
 
 #: Inner margins tried in turn, so that rounding cannot push a sample over the hyperplane it must stay behind.
@@ -14,13 +15,18 @@ _INNER = (0.0, 1e-8, 1e-6)
 _NOISE = 1e-10
 
 
-def polish(problem: Problem, node: NDArray[np.int64], support: NDArray[np.bool_] | None = None) -> Splits | None:
-    """The best tree under a fixed routing, or None if no tree routes so.
+def polish(
+    problem: Problem,
+    node: NDArray[np.int64],
+    support: NDArray[np.bool_] | None = None,
+    watch: Watch | None = None,
+) -> Splits | None:
+    """The best tree under a fixed routing, or None if no tree routes so or ``watch`` runs out before it is found.
 
     ``node[i]`` is the last-level node that sample ``i`` must reach; ``support`` allows only some features a node.
     """
     for inner in _INNER:
-        splits = _solve_all(problem, node, support, inner)
+        splits = _solve_all(problem, node, support, inner, watch or Watch())
         if splits is None:
             return None
         found = evaluate(problem, splits)
@@ -30,11 +36,13 @@ def polish(problem: Problem, node: NDArray[np.int64], support: NDArray[np.bool_]
 
 
 def _solve_all(
-    problem: Problem, node: NDArray[np.int64], support: NDArray[np.bool_] | None, inner: float
+    problem: Problem, node: NDArray[np.int64], support: NDArray[np.bool_] | None, inner: float, watch: Watch
 ) -> Splits | None:
     w = np.zeros((problem.n_nodes, problem.n_features))
     b = np.ones(problem.n_nodes)
     for t in range(problem.n_nodes):
+        if watch.over:
+            return None
         below = topology.last_below(t, problem.depth)
         rows = np.flatnonzero((node >= below.start) & (node < below.stop))
         columns = np.arange(problem.n_features) if support is None else np.flatnonzero(support[t])
@@ -46,6 +54,7 @@ def _solve_all(
             eps=problem.eps,
             inner=inner,
             max_weight=problem.max_weight,
+            time_limit=watch.remaining,
         )
         if not found.feasible:
             return None

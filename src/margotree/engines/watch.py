@@ -13,6 +13,9 @@ from typing import Any
 
 from margotree.solution import Stopped, relative_gap
 
+#: What :meth:`Watch.grace` adds to a time limit: so many seconds, or this share of it.
+_GRACE, _GRACE_SHARE = 0.15, 0.03
+
 
 @dataclass(frozen=True, kw_only=True)
 class Limits:
@@ -72,6 +75,11 @@ class Watch:
     def interrupted(self) -> bool:
         return self._stop.is_set()
 
+    @property
+    def over(self) -> bool:
+        """Whether to come to an end at once, whatever is being done: interrupted, or out of time."""
+        return self.interrupted or self.elapsed >= self.limits.time
+
     def interrupt(self) -> None:
         self._stop.set()
 
@@ -89,9 +97,7 @@ class Watch:
 
     def part(self, seconds: float) -> Watch:
         """A watch for a part of the work: at most ``seconds``, same listener, same interruption."""
-        limits = Limits(
-            **{**self.limits.__dict__, "time": min(seconds, self.remaining)},
-        )
+        limits = replace(self.limits, time=min(seconds, self.remaining))
         before = self._before + self.elapsed
         watch = Watch(limits, self.listener)
         watch._stop, watch._before = self._stop, before
@@ -121,6 +127,16 @@ class Watch:
             return self.part(seconds)
         watch = self.part(self.remaining)
         watch.limits = replace(watch.limits, nodes=nodes)
+        return watch
+
+    def grace(self) -> Watch:
+        """A watch for what must still be done once the time is up, such as reading off what a solver found.
+
+        It runs for what is left of the time or, if that is more, for a little while longer.
+        """
+        seconds = max(self.remaining, _GRACE, _GRACE_SHARE * self.limits.time)
+        watch = Watch(replace(self.limits, time=seconds), self.listener)
+        watch._before = self._before + self.elapsed
         return watch
 
     def report(self, phase: str, **facts: Any) -> None:

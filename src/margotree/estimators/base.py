@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
+from dataclasses import replace
 from os import PathLike
 from typing import Any, ClassVar
 
@@ -15,7 +16,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from margotree.engines import Limits, solve
+from margotree.engines import Limits, Watch, solve
 from margotree.engines.watch import Listener
 from margotree.estimators.loops import CutShort, in_a_loop
 from margotree.estimators.parameters import CONSTRAINTS, Rule, check_parameters, threads
@@ -60,6 +61,7 @@ class TreeClassifier(ClassifierMixin, BaseEstimator, ABC):
         """
         owner = type(self).__name__
         check_parameters(owner, self.get_params(deep=False), self._rules)
+        watch = Watch(self._limits())
         with explained(X):
             X, y = validate_data(self, X, y, dtype=np.float64)
         samples = read_samples(
@@ -67,9 +69,9 @@ class TreeClassifier(ClassifierMixin, BaseEstimator, ABC):
         )
         scaling = self._scaling(samples)
         problem = self._problem(samples, scaling)
-        start = self._first(problem, scaling, samples)
+        start = self._first(problem, scaling, samples, watch)
         with Progress(getattr(self, "verbose", 0)) as listener:
-            solution = self._solve(problem, start, listener)
+            solution = self._solve(problem, start, replace(watch.limits, time=watch.remaining), listener)
         if solution.certificate.stopped == Stopped.INTERRUPTED and in_a_loop():
             raise CutShort("a fit of a loop was cut short: it is no result")
         self.tree_ = self._grow(solution, samples, scaling, problem)
@@ -92,11 +94,11 @@ class TreeClassifier(ClassifierMixin, BaseEstimator, ABC):
         """The training problem, in scaled units."""
 
     @abstractmethod
-    def _first(self, problem: Any, scaling: Scaling, samples: Samples) -> Splits | str | None:
+    def _first(self, problem: Any, scaling: Scaling, samples: Samples, watch: Watch) -> Splits | str | None:
         """The first tree: the name of a heuristic, nothing, or splits that are allowed in ``problem``."""
 
     @abstractmethod
-    def _solve(self, problem: Any, start: Splits | str | None, listener: Listener | None) -> Solution:
+    def _solve(self, problem: Any, start: Splits | str | None, limits: Limits, listener: Listener | None) -> Solution:
         """The best tree an engine finds."""
 
     @abstractmethod
@@ -246,11 +248,13 @@ class MarginTreeClassifier(TreeClassifier):
     def _start(self) -> Any:
         return getattr(self, "start", None)
 
-    def _first(self, problem: Problem, scaling: Scaling, samples: Samples) -> Splits | str | None:
+    def _first(self, problem: Problem, scaling: Scaling, samples: Samples, watch: Watch) -> Splits | str | None:
         return read_start(self._start(), problem, scaling, samples.classes)
 
-    def _solve(self, problem: Problem, start: Splits | str | None, listener: Listener | None) -> Solution:
-        return solve(problem, engine=self._engine(), limits=self._limits(), start=start, listener=listener)
+    def _solve(
+        self, problem: Problem, start: Splits | str | None, limits: Limits, listener: Listener | None
+    ) -> Solution:
+        return solve(problem, engine=self._engine(), limits=limits, start=start, listener=listener)
 
     def _plain_terms(self, problem: Problem, samples: Samples) -> dict[str, Any]:
         return {
@@ -268,5 +272,5 @@ def signed_samples(samples: Samples, scaling: Scaling) -> dict[str, Any]:
     """The samples of two classes as a margin problem takes them: scaled, labelled -1 and +1, equal ones merged."""
     signs = np.where(samples.y == 1, 1.0, -1.0)
     weight = samples.weight * samples.class_weight[samples.y]
-    X, y, weight = distinct(scaling.apply(samples.X), signs, weight)
+    X, y, weight = distinct(samples.X, signs, weight, scaling)
     return {"X": X, "y": y, "weight": weight}

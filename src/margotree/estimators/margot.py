@@ -30,7 +30,8 @@ class MargotClassifier(MarginTreeClassifier):
     engine : str, default "auto"
         Who solves it; ``margotree.engines.engine_names()`` lists them.
     time_limit : float or None, default 60
-        Seconds for start and search together; None for as long as it takes.
+        Seconds for the whole fit, from reading the data to the audit (compiling, once per installation, is not
+        counted); None for as long as it takes.
     node_limit : int or None, default None
         Search nodes after which to stop.  With it every phase of a fit is measured in nodes instead of seconds: on one
         thread the same data then give the same tree, to the last bit, unless ``time_limit`` ends the fit first.

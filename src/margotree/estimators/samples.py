@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import chain
 from numbers import Real
 from typing import Any
 
@@ -14,6 +15,9 @@ from sklearn.utils import check_array
 from sklearn.utils.class_weight import compute_class_weight
 from sklearn.utils.multiclass import check_classification_targets, type_of_target
 from sklearn.utils.validation import check_consistent_length
+
+from margotree.problem.blocks import sort_rows
+from margotree.tree import Scaling
 
 FloatArray = NDArray[np.float64]
 
@@ -44,7 +48,8 @@ def read_samples(
     """Check targets and weights, drop what weighs nothing, number the classes: two, or more if ``multi_class``."""
     y = _targets(y)
     weight = _weights(sample_weight, X)
-    X, y, weight = X[weight > 0], y[weight > 0], weight[weight > 0]
+    if np.any(weight == 0):  # else nothing is to be dropped, and nothing copied
+        X, y, weight = X[weight > 0], y[weight > 0], weight[weight > 0]
     classes, codes = np.unique(y, return_inverse=True)
     _check_number(owner, classes, y, multi_class)
     share = _class_weights(class_weight, classes, codes, weight)
@@ -102,18 +107,20 @@ def _is_number(cell: str) -> bool:
     return True
 
 
-def distinct(X: FloatArray, y: FloatArray, weight: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """The samples sorted, equal ones (same ``x`` and ``y``) merged into one that carries their weight.
+def distinct(
+    X: FloatArray, y: FloatArray, weight: FloatArray, scaling: Scaling
+) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """The samples scaled and sorted, equal ones (same ``x`` and ``y``) merged into one that carries their weight.
 
     The problem stays the same and gets smaller, and the answer no longer depends on the order of the samples or on
     whether one was repeated or given a weight.
     """
-    order = np.lexsort((y, *X.T[::-1]))
-    X, y, weight = X[order], y[order], weight[order]
-    new = np.ones(len(y), dtype=bool)
-    new[1:] = np.any(X[1:] != X[:-1], axis=1) | (y[1:] != y[:-1])
+    columns = (scaling.column(X, j) for j in range(X.shape[1]))
+    order, new = sort_rows(chain(columns, [y]))
     first = np.flatnonzero(new)
-    return X[first], y[first], np.add.reduceat(weight, first)
+    merged = scaling.rows(X, order[first])
+    merged.setflags(write=False)  # so that a problem need not copy it
+    return merged, y[order[first]], np.add.reduceat(weight[order], first)
 
 
 def _targets(y: NDArray[Any]) -> NDArray[Any]:

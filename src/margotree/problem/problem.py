@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from margotree.problem import topology
-
-if TYPE_CHECKING:
-    from margotree.problem.value import Evaluation, Splits
-
-FloatArray = NDArray[np.float64]
+from margotree.problem.blocks import FloatArray as FloatArray
+from margotree.problem.value import Evaluation, Splits, evaluate
 
 #: Deepest tree anybody may ask for: 1023 splits are no longer a tree to read.
 MAX_DEPTH = 10
@@ -60,7 +57,7 @@ class Problem:
         max_weight: float | None = None,
     ) -> Problem:
         """A checked problem; ``C``, ``budget`` and ``alpha`` are a number, one a level, or one a node."""
-        X = _frozen(np.array(X, dtype=np.float64, order="C", ndmin=2))
+        X = own_samples(X)
         y = _frozen(np.array(y, dtype=np.float64).ravel())
         w = np.ones(len(y)) if weight is None else np.array(weight, dtype=np.float64).ravel()
         _check_samples(X, y, w)
@@ -101,9 +98,16 @@ class Problem:
 
     def evaluate(self, splits: Splits) -> Evaluation:
         """Value and feasibility of a tree by the plain function :func:`margotree.problem.evaluate`."""
-        from margotree.problem.value import evaluate  # it needs this class first
-
         return evaluate(self, splits)
+
+
+def own_samples(X: ArrayLike) -> FloatArray:
+    """The samples in an array that nobody else can change: a copy, unless it is such an array already."""
+    if isinstance(X, np.ndarray) and X.ndim == 2 and X.dtype == np.float64:
+        frozen = X.base is None and not X.flags.writeable
+        if frozen and X.flags.c_contiguous:
+            return X
+    return _frozen(np.array(X, dtype=np.float64, order="C", ndmin=2))
 
 
 def check_depth(depth: Any) -> int:

@@ -7,16 +7,60 @@ Written in the slowest and plainest way on purpose.  Every engine's answer is pa
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from margotree.problem import topology
-from margotree.problem.problem import FloatArray, Problem
+from margotree.problem.blocks import FloatArray, heights
 
 #: Rounding allowed on ``h``, relative to ``1 + |b|``.  A sample with ``h >= -tie`` lies on the right.
 #: Units of the features do not enter: a sample near the hyperplane has ``|w.x|`` near ``|b|``.
 TIE = 1e-9
+
+
+class Terms(Protocol):
+    """What the value of a tree depends on; see :class:`~margotree.problem.Problem`, which has it all."""
+
+    @property
+    def X(self) -> FloatArray: ...
+
+    @property
+    def y(self) -> FloatArray: ...
+
+    @property
+    def weight(self) -> FloatArray: ...
+
+    @property
+    def depth(self) -> int: ...
+
+    @property
+    def C(self) -> FloatArray: ...
+
+    @property
+    def eps(self) -> float: ...
+
+    @property
+    def budget(self) -> NDArray[np.int64] | None: ...
+
+    @property
+    def alpha(self) -> FloatArray | None: ...
+
+    @property
+    def max_weight(self) -> float | None: ...
+
+    @property
+    def model(self) -> str: ...
+
+    @property
+    def n_samples(self) -> int: ...
+
+    @property
+    def n_features(self) -> int: ...
+
+    @property
+    def n_nodes(self) -> int: ...
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -74,7 +118,7 @@ def tie(b: float, eps: float = np.inf) -> float:
     return float(min(TIE * (1.0 + abs(b)), eps / 4))
 
 
-def evaluate(problem: Problem, splits: Splits) -> Evaluation:
+def evaluate(problem: Terms, splits: Splits) -> Evaluation:
     """Value and feasibility of a tree, recomputed from its hyperplanes alone."""
     if splits.w.shape != (problem.n_nodes, problem.n_features):
         raise ValueError(
@@ -86,7 +130,7 @@ def evaluate(problem: Problem, splits: Splits) -> Evaluation:
     band = 0.0
     for t in range(problem.n_nodes):
         reached = np.flatnonzero(at == t)
-        h = problem.X[reached] @ splits.w[t] + splits.b[t]
+        h = heights(problem.X, reached, splits.w[t], splits.b[t])
         values[t] = _node_value(problem, t, splits.w[t], h, reached)
         if t in topology.upper(problem.depth):
             slack = tie(splits.b[t], problem.eps)
@@ -105,7 +149,7 @@ def evaluate(problem: Problem, splits: Splits) -> Evaluation:
     )
 
 
-def _node_value(problem: Problem, t: int, w: FloatArray, h: FloatArray, reached: NDArray[np.int64]) -> float:
+def _node_value(problem: Terms, t: int, w: FloatArray, h: FloatArray, reached: NDArray[np.int64]) -> float:
     hinge = np.maximum(0.0, 1.0 - problem.y[reached] * h)
     value = 0.5 * float(w @ w) + problem.C[t] * float(problem.weight[reached] @ hinge)
     if problem.model == "sfs":
@@ -114,14 +158,14 @@ def _node_value(problem: Problem, t: int, w: FloatArray, h: FloatArray, reached:
     return value
 
 
-def _over_budget(problem: Problem, splits: Splits) -> int:
+def _over_budget(problem: Terms, splits: Splits) -> int:
     if problem.model != "hfs":
         return 0
     assert problem.budget is not None
     return int(max(0, np.max(np.count_nonzero(splits.w, axis=1) - problem.budget)))
 
 
-def _over_weight(problem: Problem, splits: Splits) -> float:
+def _over_weight(problem: Terms, splits: Splits) -> float:
     if problem.max_weight is None:
         return 0.0
     excess = float(np.max(np.abs(splits.w))) - problem.max_weight

@@ -4,28 +4,20 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from margotree import late
 from margotree.problem import Finding, Problem, TrainingProblem
 from margotree.show import html_table, text_table
 from margotree.solution import Certificate, Solution, VerificationError, verify
+from margotree.tree.kind import TreeLike
 from margotree.tree.labels import positions
-
-if TYPE_CHECKING:
-    from margotree.tree.tree import Tree
 
 _MARGIN = frozenset({"margot", "hfs", "sfs"})
 
-#: Modules of the rivals that can state a problem of theirs again; imported only when such a tree is verified.
-_RIVALS = {
-    "oct_1": "margotree.baselines.oct.problem",
-    "oct_h": "margotree.baselines.oct.problem",
-    "mm_svm_oct": "margotree.baselines.mmsvm.problem",
-}
 
 
 class Verified:
@@ -72,9 +64,10 @@ class Verified:
         return rows + [(f"value of node [{t}]", "", f"{value:.9g}") for t, value in enumerate(values)]
 
 
-def verify_tree(tree: Tree, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Verified:
+def verify_tree(tree: TreeLike, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Verified:
     """State the training problem again and recompute what the tree's certificate claims."""
-    if tree.certificate is None or tree.terms.get("model") not in _MARGIN | set(_RIVALS):
+    model = tree.terms.get("model")
+    if tree.certificate is None or not (model in _MARGIN or late.provided(f"restate {model}")):
         raise ValueError("this tree carries no certificate of a problem known here, so there is nothing to verify")
     problem = _restate(tree, X, y, sample_weight)
     found = verify(problem, Solution(splits=tree.splits, certificate=tree.certificate))
@@ -84,14 +77,14 @@ def verify_tree(tree: Tree, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike
     return Verified(found, tree.certificate)
 
 
-def _restate(tree: Tree, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None) -> TrainingProblem:
+def _restate(tree: TreeLike, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None) -> TrainingProblem:
     code, scaled = positions(tree.classes, y), tree.scaled(X)
     weight = np.ones(len(code)) if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
     if not len(code) == len(scaled) == len(weight):
         raise ValueError(f"X, y and weights must be of one length, got {len(scaled)}, {len(code)} and {len(weight)}")
     counts = weight > 0
     model = str(tree.terms["model"])
-    restate = _margin if model in _MARGIN else import_module(_RIVALS[model]).restate
+    restate = _margin if model in _MARGIN else late.get(f"restate {model}")
     problem: TrainingProblem = restate(tree.terms, tree.depth, scaled[counts], code[counts], weight[counts])
     return problem
 

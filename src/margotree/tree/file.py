@@ -8,7 +8,7 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from os import PathLike
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -16,11 +16,9 @@ from margotree.disk import write_text
 from margotree.problem import Splits
 from margotree.solution import Certificate
 from margotree.tree import labels
-from margotree.tree.outline import Outline
+from margotree.tree.kind import TreeLike
+from margotree.tree.outline import Outline, outline
 from margotree.tree.scaling import Scaling
-
-if TYPE_CHECKING:
-    from margotree.tree.tree import Tree
 
 FORMAT, VERSION = "margotree.tree", 1
 
@@ -36,7 +34,7 @@ class TreeFileError(ValueError):
 # -- tree <-> plain values ----------------------------------------------------------------------------------------
 
 
-def to_record(tree: Tree) -> dict[str, Any]:
+def to_record(tree: TreeLike) -> dict[str, Any]:
     """The tree as JSON values under its format name; floats keep every bit."""
     body = {
         "w": tree.splits.w.tolist(),
@@ -50,7 +48,7 @@ def to_record(tree: Tree) -> dict[str, Any]:
         "feature_names": None if tree.feature_names is None else list(tree.feature_names),
         "certificate": None if tree.certificate is None else tree.certificate.to_dict(),
         "terms": dict(tree.terms),
-        "simplified": shape_record(tree.outline()),
+        "simplified": shape_record(outline(tree, simplify=True)),
     }
     return {"format": FORMAT, "version": VERSION, "checksum": _checksum(body), "tree": body}
 

@@ -4,15 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from margotree.problem import topology
-
-if TYPE_CHECKING:
-    from margotree.tree.tree import Tree
+from margotree.tree.kind import TreeLike
 
 #: Weights that a solver leaves where it means 0, relative to the offset.
 _NOISE = 1e-9
@@ -53,7 +50,7 @@ class Outline:
         return 0 if v not in self.children else 1 + max(self.levels(child) for child in self.children[v])
 
 
-def outline(tree: Tree, *, simplify: bool = False) -> Outline:
+def outline(tree: TreeLike, *, simplify: bool = False) -> Outline:
     """The nodes of ``tree`` that split, and the leaves behind them.
 
     With ``simplify`` a split is left out that the training samples do not need: one whose two sides predict the same
@@ -77,7 +74,7 @@ def outline(tree: Tree, *, simplify: bool = False) -> Outline:
     return Outline(root=root, children=children, label=label, left_out=tuple(sorted(set(full) - set(children))))
 
 
-def labels_below(tree: Tree, *, reached_only: bool = True) -> NDArray[np.bool_]:
+def labels_below(tree: TreeLike, *, reached_only: bool = True) -> NDArray[np.bool_]:
     """Entry (v, k) tells whether some training sample that passes ``v`` is predicted class ``k``.
 
     Where the tree knows no training samples, or if not ``reached_only``, every leaf counts as reached by some.
@@ -95,7 +92,7 @@ def labels_below(tree: Tree, *, reached_only: bool = True) -> NDArray[np.bool_]:
 class _Shown:
     """What stands for each node: ``found`` are the labels below it that training samples get, None to show all."""
 
-    tree: Tree
+    tree: TreeLike
     found: NDArray[np.bool_] | None
 
     def at(self, v: int) -> int:
@@ -134,14 +131,14 @@ def _children(t: int) -> tuple[int, int]:
     return topology.left(t), topology.right(t)
 
 
-def first_real(tree: Tree, v: int) -> int:
+def first_real(tree: TreeLike, v: int) -> int:
     """The first node or leaf at or below ``v`` at which something is decided."""
     while v < tree.n_nodes and never_splits(tree, v):
         v = topology.right(v) if tree.splits.b[v] >= 0 else topology.left(v)
     return v
 
 
-def never_splits(tree: Tree, t: int) -> bool:
+def never_splits(tree: TreeLike, t: int) -> bool:
     """No weight at all, or only rounding noise that parted no training samples."""
     if not tree.splits.w[t].any():
         return True

@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from margotree.tree.labels import positions
 from margotree.tree.scaling import FloatArray
-
-if TYPE_CHECKING:
-    from margotree.tree.tree import Tree
+from margotree.tree.tree import Tree
 
 #: A sample is called a support vector up to this far outside the margin.
 _TOUCH = 1e-6

@@ -60,8 +60,15 @@ class Scaling:
 
     def apply(self, X: FloatArray) -> FloatArray:
         """User's units to scaled units."""
-        # Adding 0.0 turns -0.0 into 0.0, so that equal samples have equal bytes.
-        return np.ascontiguousarray((X - self.offset) / self.scale + 0.0)
+        return _scale(np.array(X, dtype=np.float64, order="C"), self.offset, self.scale)
+
+    def column(self, X: FloatArray, j: int) -> FloatArray:
+        """Feature ``j`` of all samples in scaled units."""
+        return _scale(np.array(X[:, j], dtype=np.float64), self.offset[j], self.scale[j])
+
+    def rows(self, X: FloatArray, which: NDArray[np.int64]) -> FloatArray:
+        """Some samples in scaled units, in the order asked for."""
+        return _scale(np.ascontiguousarray(X[which]), self.offset, self.scale)
 
     def to_user(self, w: FloatArray, b: float) -> tuple[FloatArray, float]:
         """The weights and the constant term of the same hyperplane in the user's units."""
@@ -74,3 +81,11 @@ class Scaling:
 
     def same_as(self, other: Scaling) -> bool:
         return np.array_equal(self.offset, other.offset) and np.array_equal(self.scale, other.scale)
+
+
+def _scale(values: FloatArray, offset: FloatArray | float, scale: FloatArray | float) -> FloatArray:
+    """In place, so that many samples are not held twice."""
+    values -= offset
+    values /= scale
+    values += 0.0  # turns -0.0 into 0.0, so that equal samples have equal bytes
+    return values

@@ -2,23 +2,19 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 from numpy.typing import NDArray
 
 from margotree.problem import topology
+from margotree.tree.kind import TreeLike
 from margotree.tree.outline import labels_below
 from margotree.tree.scaling import FloatArray
-
-if TYPE_CHECKING:
-    from margotree.tree.tree import Tree
 
 #: The size of the score of a sample on a hyperplane that decides: its sign is its label either way one reads a 0.
 ON_THE_PLANE = float(np.finfo(np.float64).tiny)
 
 
-def score(tree: Tree, scaled: FloatArray, code: NDArray[np.int64]) -> FloatArray:
+def score(tree: TreeLike, scaled: FloatArray, code: NDArray[np.int64]) -> FloatArray:
     """See :meth:`~margotree.tree.Tree.decision_function`; ``code`` are the labels of the samples, 0 or 1."""
     size = np.full(len(scaled), np.inf)
     # First by what training samples were seen to get; where they all got one label, by all leaves there are.
@@ -31,7 +27,7 @@ def score(tree: Tree, scaled: FloatArray, code: NDArray[np.int64]) -> FloatArray
     return np.where(code == 1, 1.0, -1.0) * np.maximum(size, ON_THE_PLANE)
 
 
-def _way_to(tree: Tree, scaled: FloatArray, v: int, there: NDArray[np.bool_]) -> FloatArray:
+def _way_to(tree: TreeLike, scaled: FloatArray, v: int, there: NDArray[np.bool_]) -> FloatArray:
     """The largest |h| on the easiest way from ``v`` to a leaf that is ``there``, counting only splits to be crossed."""
     if not there[v]:
         return np.full(len(scaled), np.inf)

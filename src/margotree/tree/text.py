@@ -5,15 +5,12 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 
+from margotree.tree.kind import TreeLike
 from margotree.tree.outline import Outline, outline
 from margotree.tree.scaling import FloatArray
-
-if TYPE_CHECKING:
-    from margotree.tree.tree import Tree
 
 #: How far rounding the printed numbers may move ``h`` of any sample in the training range, in margins.
 _BLUR = 0.01
@@ -25,7 +22,7 @@ _GLUE = "\N{NO-BREAK SPACE}"
 
 
 def export_text(
-    tree: Tree, *, digits: int | None = None, units: str = "user", width: int = 100, simplify: bool = True
+    tree: TreeLike, *, digits: int | None = None, units: str = "user", width: int = 100, simplify: bool = True
 ) -> str:
     """The rules from the root down, with the features' names and the training samples of each class.
 
@@ -54,7 +51,7 @@ def left_out_words(shape: Outline) -> str:
     return f"not shown: split{'' if one else 's'} {which}, which change{'s' if one else ''} no training sample's label"
 
 
-def _lines(tree: Tree, shape: Outline, v: int, digits: int | None, units: str, width: int) -> list[str]:
+def _lines(tree: TreeLike, shape: Outline, v: int, digits: int | None, units: str, width: int) -> list[str]:
     if v not in shape.children:
         return [f"=> {tree.classes[shape.label[v]]}   ({_samples(tree, v)})"]
     inner = width - len(_BAR)
@@ -70,7 +67,7 @@ def _lines(tree: Tree, shape: Outline, v: int, digits: int | None, units: str, w
     ]
 
 
-def _samples(tree: Tree, v: int) -> str:
+def _samples(tree: TreeLike, v: int) -> str:
     counts = tree.counts[v]
     if not counts.any():
         return "no training samples"
@@ -84,7 +81,7 @@ def count_text(c: float) -> str:
     return f"{c:.0f}" if abs(c - round(c)) < 1e-9 * max(1.0, c) else f"{c:.2f}"
 
 
-def _rule(tree: Tree, t: int, digits: int | None, units: str, width: int) -> list[str]:
+def _rule(tree: TreeLike, t: int, digits: int | None, units: str, width: int) -> list[str]:
     rule = rule_of(tree, t, digits=digits, units=units)
     lines = textwrap.wrap(
         "if " + rule.condition(tree.features), width, subsequent_indent="   ", break_long_words=False,
@@ -130,14 +127,14 @@ class Rule:
         return " ".join(part.replace(" ", _GLUE) for part in [*parts, f">= {self.threshold}"])
 
 
-def rule_words(tree: Tree, t: int) -> str:
+def rule_words(tree: TreeLike, t: int) -> str:
     """Node ``t``'s rule on one line, in the user's units; empty if it does not split."""
     if not tree.splits.w[t].any():
         return ""
     return rule_of(tree, t).condition(tree.features).replace(_GLUE, " ")
 
 
-def rule_of(tree: Tree, t: int, *, digits: int | None = None, units: str = "user") -> Rule:
+def rule_of(tree: TreeLike, t: int, *, digits: int | None = None, units: str = "user") -> Rule:
     """Node ``t``'s rule with as many digits as it takes (see :func:`export_text`), or as asked for."""
     shown = tree.selected()[t]
     if not shown.any():
@@ -170,7 +167,7 @@ def _negated(number: str) -> str:
     return number if float(number) == 0 else "-" + number
 
 
-def _largest(tree: Tree, units: str) -> FloatArray:
+def _largest(tree: TreeLike, units: str) -> FloatArray:
     """The largest absolute training value of each feature, by the scaling."""
     if units == "scaled":
         return np.ones(tree.n_features)

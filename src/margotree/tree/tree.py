@@ -12,10 +12,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from margotree import late
 from margotree.problem import Splits, check_depth, tie, topology
+from margotree.problem.blocks import blocks
 from margotree.solution import Certificate
-from margotree.tree import audit, file, labels, notebook, outlets, text
+from margotree.tree import audit, file, labels, text
 from margotree.tree.audit import Verified
+from margotree.tree.kind import Split
 from margotree.tree.outline import Outline, labels_below, outline
 from margotree.tree.path import Path, Step
 from margotree.tree.scaling import FloatArray, Scaling
@@ -25,13 +28,6 @@ from margotree.tree.score import score
 SELECTED = 5e-4
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
-class Split:
-    """One node's rule: a sample goes right if ``weights . x >= threshold``, else left."""
-
-    node: int
-    weights: FloatArray
-    threshold: float
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
@@ -103,7 +99,11 @@ class Tree:
 
     def apply(self, X: ArrayLike) -> NDArray[np.int64]:
         """The leaf each sample ends in."""
-        return self._leaf_of(self.scaled(X))
+        given = self._given(X)
+        leaf = np.zeros(len(given), dtype=np.int64)
+        for part in blocks(*given.shape):
+            leaf[part] = self._leaf_of(self._checked(given[part]))
+        return leaf
 
     def predict(self, X: ArrayLike) -> NDArray[Any]:
         """The label of each sample's leaf."""
@@ -179,14 +179,7 @@ class Tree:
 
     def scaled(self, X: ArrayLike) -> FloatArray:
         """Samples in the units of ``splits``, checked; columns of a data frame are found by name."""
-        if self.feature_names is not None and hasattr(X, "columns"):
-            X = self._columns(X)
-        given = np.asarray(X, dtype=np.float64)
-        if given.ndim != 2 or given.shape[1] != self.n_features:
-            raise ValueError(f"X must have one row a sample and {self.n_features} columns, got shape {given.shape}")
-        if not np.all(np.isfinite(given)):
-            raise ValueError("X contains NaN or infinity; every feature of a sample must be known to classify it")
-        return self.scaling.apply(given)
+        return self._checked(self._given(X))
 
     def side(self, scaled: FloatArray, t: int) -> tuple[FloatArray, NDArray[np.bool_]]:
         """``h`` of samples in scaled units at node ``t``, and whether they go right there."""
@@ -227,9 +220,7 @@ class Tree:
 
     def plot(self, X: ArrayLike | None = None, y: ArrayLike | None = None, ax: Any = None, **options: Any) -> Any:
         """A picture of the tree on matplotlib axes, which are returned; see :func:`margotree.pictures.plot_tree`."""
-        from margotree.pictures import plot_tree  # pictures know the tree, and need matplotlib
-
-        return plot_tree(self, X, y, ax, **options)
+        return late.get("plot_tree")(self, X, y, ax, **options)
 
     def to_html(
         self,
@@ -243,27 +234,25 @@ class Tree:
 
         See :func:`margotree.page.write_page`; with ``X`` and ``y`` it also shows how samples lie about each split.
         """
-        from margotree.page import write_page  # the page knows the tree
-
-        write_page(self, path, X, y, title=title)
+        late.get("write_page")(self, path, X, y, title=title)
 
     # -- leaving Python -----------------------------------------------------------------------------------------
 
     def to_sql(self, *, table: str | None = None) -> str:
         """The tree as one SQL expression; see :func:`margotree.export.to_sql`."""
-        return str(outlets.hand_over("to_sql", self, table=table))
+        return str(late.get("to_sql")(self, table=table))
 
     def to_c(self, *, name: str = "margotree") -> str:
         """The tree as C source; see :func:`margotree.export.to_c`."""
-        return str(outlets.hand_over("to_c", self, name=name))
+        return str(late.get("to_c")(self, name=name))
 
     def to_python(self) -> str:
         """The tree as a Python module without dependencies; see :func:`margotree.export.to_python`."""
-        return str(outlets.hand_over("to_python", self))
+        return str(late.get("to_python")(self))
 
     def to_onnx(self, *, float32: bool = False) -> Any:
         """The tree as an ONNX model (extra ``onnx``); see :func:`margotree.export.to_onnx`."""
-        return outlets.hand_over("to_onnx", self, float32=float32)
+        return late.get("to_onnx")(self, float32=float32)
 
     # -- keeping ------------------------------------------------------------------------------------------------
 
@@ -290,9 +279,23 @@ class Tree:
 
     def _repr_html_(self) -> str:
         """In a notebook a tree shows its picture and what is proved of it."""
-        return notebook.tree_html(self)
+        return str(late.get("tree_html")(self))
 
     # -- inside -------------------------------------------------------------------------------------------------
+
+    def _given(self, X: ArrayLike) -> FloatArray:
+        """Samples as numbers in the user's units, one row each."""
+        if self.feature_names is not None and hasattr(X, "columns"):
+            X = self._columns(X)
+        given = np.asarray(X, dtype=np.float64)
+        if given.ndim != 2 or given.shape[1] != self.n_features:
+            raise ValueError(f"X must have one row a sample and {self.n_features} columns, got shape {given.shape}")
+        return given
+
+    def _checked(self, given: FloatArray) -> FloatArray:
+        if not np.all(np.isfinite(given)):
+            raise ValueError("X contains NaN or infinity; every feature of a sample must be known to classify it")
+        return self.scaling.apply(given)
 
     def _leaf_of(self, scaled: FloatArray) -> NDArray[np.int64]:
         at = np.zeros(len(scaled), dtype=np.int64)

@@ -8,7 +8,10 @@ from margotree.baselines.mmsvm.problem import MmSvmProblem
 from margotree.baselines.mmsvm.start import adopt, one_way
 from margotree.engines import Watch
 from margotree.engines.node import solve_node
-from margotree.problem import Splits
+from margotree.problem import Splits, topology
+
+#: The share of the time left for a first bound.
+_SHARE = 0.1
 
 
 class MmSvmMip(RivalMip[MmSvmProblem]):
@@ -16,17 +19,22 @@ class MmSvmMip(RivalMip[MmSvmProblem]):
 
     models = frozenset({"mm_svm_oct"})
 
-    def first(self, problem: MmSvmProblem, start: Splits | None) -> Splits:
+    def first(self, problem: MmSvmProblem, start: Splits | None, watch: Watch) -> Splits:
         if start is None:
             return one_way(problem)
-        return start if problem.evaluate(start).feasible else adopt(problem, start)
+        return start if problem.evaluate(start).feasible else adopt(problem, start, watch)
 
     def floor(self, problem: MmSvmProblem, watch: Watch) -> float:
         """Everybody pays at the root, whose own ``1/2 |w|^2`` bounds ``delta`` from below: an SVM."""
         if problem.c2 is not None:
             return 0.0
         margin = problem.margin
-        return max(0.0, float(solve_node(margin.X, margin.y, problem.c1 * margin.weight).bound))
+        found = solve_node(margin.X, margin.y, problem.c1 * margin.weight, time_limit=_SHARE * watch.remaining)
+        return max(0.0, float(found.bound))
+
+    def entries(self, problem: MmSvmProblem) -> float:
+        """One row per sample and node, two more per sample above the last level, with all features."""
+        return float(problem.margin.X.size) * (problem.n_nodes + 2 * len(topology.upper(problem.depth)))
 
     def form(self, problem: MmSvmProblem, value: float) -> MmSvmModel:
         return formulate(problem, value)

@@ -20,6 +20,7 @@ import numpy as np
 
 from margotree.baselines.mmsvm.polish import polish
 from margotree.baselines.mmsvm.problem import MmSvmProblem
+from margotree.engines import Watch
 from margotree.engines.mip import formulation
 from margotree.engines.mip.constants import Constants, farthest
 from margotree.engines.mip.model import Draft, FloatArray, MipModel
@@ -37,12 +38,12 @@ class MmSvmModel:
     problem: MmSvmProblem
     mip: MipModel
 
-    def trees(self, x: FloatArray) -> Iterator[Splits]:
+    def trees(self, x: FloatArray, watch: Watch) -> Iterator[Splits]:
         """The exact tree behind a point, if there is one."""
         z = self.mip.part(x, "z")
         node = topology.last(self.problem.depth)[0] + np.argmax(z, axis=1).astype(np.int64)
         relabelled = self.mip.part(x, "r") > 0.5 if self.problem.c2 is not None else None
-        tree = polish(self.problem, node, self.mip.part(x, "d") > 0.5, relabelled)
+        tree = polish(self.problem, node, self.mip.part(x, "d") > 0.5, relabelled, watch)
         if tree is not None:
             yield tree
 

@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from margotree.baselines.mmsvm.problem import IndexArray, MmSvmProblem
+from margotree.engines import Watch
 from margotree.engines.node import solve_node
 from margotree.problem import Splits, topology
 from margotree.problem.problem import FloatArray
@@ -42,10 +43,12 @@ class _Node:
     side: NDArray[np.int8] | None
     tried: list[tuple[float, float, FloatArray, float]] = field(default_factory=list)
 
-    def solve(self, price: float, eps: float, inner: float) -> float | None:
-        """Add the best hyperplane for a price of the bound and return its value; None if the rows cannot be obeyed."""
+    def solve(self, price: float, eps: float, inner: float, time_limit: float) -> float | None:
+        """Add the best hyperplane for a price of the bound and return its value; None if the rows cannot be obeyed, or
+        not in time."""
         price = max(price, _CHEAPEST, float(self.cost.max(initial=0.0)) / _DEAREST_COST)
-        found = solve_node(self.X, self.y, self.cost / price, side=self.side, eps=eps, inner=inner)
+        cost = self.cost / price
+        found = solve_node(self.X, self.y, cost, side=self.side, eps=eps, inner=inner, time_limit=time_limit)
         if not found.feasible:
             return None
         w, b = np.asarray(found.w), float(found.b)
@@ -55,12 +58,16 @@ class _Node:
 
 
 def polish(
-    problem: MmSvmProblem, node: IndexArray, split: NDArray[np.bool_], relabelled: NDArray[np.bool_] | None = None
+    problem: MmSvmProblem,
+    node: IndexArray,
+    split: NDArray[np.bool_],
+    relabelled: NDArray[np.bool_] | None = None,
+    watch: Watch | None = None,
 ) -> Splits | None:
     """The best tree in which sample ``i`` reaches the last-level node ``node[i]`` and only the nodes in ``split`` do
-    split; None if no tree routes so."""
+    split; None if no tree routes so.  When ``watch`` runs out, the best average so far, or None if there is none."""
     for inner in _INNER:
-        splits = _solve(problem, node, split, relabelled, inner)
+        splits = _solve(problem, node, split, relabelled, inner, watch or Watch())
         if splits is None:
             return None
         found = problem.evaluate(splits)
@@ -75,7 +82,10 @@ def _solve(
     split: NDArray[np.bool_],
     relabelled: NDArray[np.bool_] | None,
     inner: float,
+    watch: Watch,
 ) -> Splits | None:
+    if watch.over:
+        return None
     w, b = np.zeros((problem.n_nodes, problem.n_features)), np.ones(problem.n_nodes)
     nodes: dict[int, _Node] = {}
     for t in range(problem.n_nodes):
@@ -87,7 +97,7 @@ def _solve(
             b[t] = offset
         else:
             return None
-    for t, (w_t, b_t) in (_balance(nodes, problem.eps, inner) or {}).items():
+    for t, (w_t, b_t) in (_balance(nodes, problem.eps, inner, watch) or {}).items():
         w[t], b[t] = w_t, b_t
     return Splits(w=w, b=b) if all(one.tried for one in nodes.values()) else None
 
@@ -116,12 +126,17 @@ def _constant(here: _Node, eps: float) -> float | None:
     return None
 
 
-def _balance(nodes: dict[int, _Node], eps: float, inner: float) -> dict[int, tuple[FloatArray, float]] | None:
+def _balance(
+    nodes: dict[int, _Node], eps: float, inner: float, watch: Watch
+) -> dict[int, tuple[FloatArray, float]] | None:
     """The hyperplanes of the split nodes; None if there are none or some rows cannot be obeyed."""
     prices = np.full(len(nodes), 1.0 / max(1, len(nodes)))
     best, least = None, -np.inf
     for _ in range(_ROUNDS if nodes else 0):
-        values = [one.solve(price, eps, inner) for one, price in zip(nodes.values(), prices, strict=True)]
+        pairs = zip(nodes.values(), prices, strict=True)
+        values = [one.solve(price, eps, inner, watch.remaining) for one, price in pairs]
+        if best is not None and watch.over:
+            return best
         if any(value is None for value in values):
             for one in nodes.values():
                 one.tried.clear()

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from margotree.problem import Problem, Splits, evaluate, topology
+from margotree.problem.blocks import heights
 from margotree.problem.problem import FloatArray, _positive
 
 IndexArray = NDArray[np.int64]
@@ -87,8 +88,9 @@ class MmSvmProblem:
         route = evaluate(self.margin, splits)
         pay, relabelled = 0.0, np.zeros((self.n_nodes, self.n_samples), dtype=bool)
         for t in range(self.n_nodes):
-            here = np.flatnonzero(np.isin(route.node, topology.last_below(t, self.depth)))
-            h = self.margin.X[here] @ splits.w[t] + splits.b[t]
+            below = topology.last_below(t, self.depth)
+            here = np.flatnonzero((route.node >= below.start) & (route.node < below.stop))
+            h = heights(self.margin.X, here, splits.w[t], splits.b[t])
             as_labelled = self.c1 * np.maximum(0.0, 1.0 - self.margin.y[here] * h)
             if self.c2 is not None:
                 flipped = self.c2 + self.c1 * np.maximum(0.0, 1.0 + self.margin.y[here] * h)

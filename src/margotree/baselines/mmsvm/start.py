@@ -30,12 +30,15 @@ class LocalStart(Engine[MmSvmProblem]):
 
     def search(self, problem: MmSvmProblem, watch: Watch, start: Splits | None) -> Answer:
         tree = get_engine("local_svm").search(problem.margin, watch, None).splits
-        return Answer(splits=adopt(problem, tree), stopped=Stopped.HEURISTIC)
+        return Answer(splits=adopt(problem, tree, watch), stopped=Stopped.HEURISTIC)
 
 
-def adopt(problem: MmSvmProblem, splits: Splits) -> Splits:
-    """The best of the polished trees that route as ``splits`` does, down to some level; at worst one without splits."""
-    return min(_candidates(problem, splits), key=lambda tree: problem.evaluate(tree).objective)
+def adopt(problem: MmSvmProblem, splits: Splits, watch: Watch | None = None) -> Splits:
+    """The best of the polished trees that route as ``splits`` does, down to some level; at worst one without splits.
+
+    Of those, the ones that are polished before ``watch`` runs out.
+    """
+    return min(_candidates(problem, splits, watch or Watch()), key=lambda tree: problem.evaluate(tree).objective)
 
 
 def one_way(problem: MmSvmProblem) -> Splits:
@@ -45,14 +48,14 @@ def one_way(problem: MmSvmProblem) -> Splits:
     return Splits(w=np.zeros((problem.n_nodes, problem.n_features)), b=b)
 
 
-def _candidates(problem: MmSvmProblem, splits: Splits) -> Iterator[Splits]:
+def _candidates(problem: MmSvmProblem, splits: Splits, watch: Watch) -> Iterator[Splits]:
     yield one_way(problem)
     found = problem.evaluate(splits)
     if found.feasible:
         yield splits
     for depth in range(1, problem.depth + 1):
         split = splits.w.any(axis=1) & (np.arange(problem.n_nodes) < topology.n_nodes(depth))
-        tree = polish(problem, _cut(problem, splits, found.node, depth), split)
+        tree = polish(problem, _cut(problem, splits, found.node, depth), split, watch=watch)
         if tree is not None:
             yield tree
 

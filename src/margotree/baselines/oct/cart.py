@@ -6,7 +6,7 @@ import numpy as np
 
 from margotree.baselines.oct.points import IndexArray
 from margotree.baselines.oct.problem import OctProblem
-from margotree.baselines.oct.shape import build
+from margotree.baselines.oct.shape import build, lay_out
 from margotree.engines import Answer, Engine, Watch
 from margotree.problem import Splits
 from margotree.problem.problem import FloatArray
@@ -32,15 +32,18 @@ class Cart(Engine[OctProblem]):
         return __version__
 
     def search(self, problem: OctProblem, watch: Watch, start: Splits | None) -> Answer:
-        return Answer(splits=cart(problem), stopped=Stopped.HEURISTIC)
+        return Answer(splits=cart(problem, watch), stopped=Stopped.HEURISTIC)
 
 
-def cart(problem: OctProblem) -> Splits:
-    """The pruned CART tree of a problem."""
+def cart(problem: OctProblem, watch: Watch | None = None) -> Splits:
+    """The pruned CART tree of a problem; when time is up, nodes take the best split seen so far, or none."""
+    clock = watch or Watch()
+    if not problem.read(clock):
+        return lay_out(problem, None)
     support = np.zeros((problem.n_nodes, problem.n_features), dtype=bool)
 
     def side(t: int, rows: IndexArray) -> np.ndarray | None:
-        split = best_gini(problem, rows)
+        split = best_gini(problem, rows, clock)
         if split is None:
             return None
         support[t, split[0]] = True
@@ -51,11 +54,16 @@ def cart(problem: OctProblem) -> Splits:
     return tree
 
 
-def best_gini(problem: OctProblem, rows: IndexArray) -> tuple[int, int] | None:
-    """Feature and level of the split that leaves the least impurity; None if no split is allowed or helps."""
+def best_gini(problem: OctProblem, rows: IndexArray, watch: Watch) -> tuple[int, int] | None:
+    """Feature and level of the split that leaves the least impurity; None if no split is allowed or helps.
+
+    Features that there is no time for are left out.
+    """
     points = problem.points
     best, least = None, _impurity(points.loss[rows].sum(axis=0)[None, :])[0] - _GAIN
     for j in range(problem.n_features):
+        if watch.over:
+            break
         n = int(points.n_levels[j])
         loss, count = np.zeros((n, problem.n_classes)), np.zeros(n)
         np.add.at(loss, points.level[rows, j], points.loss[rows])

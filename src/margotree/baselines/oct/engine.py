@@ -21,19 +21,20 @@ class OctMip(RivalMip[OctProblem]):
 
     models = frozenset({"oct_1", "oct_h"})
 
-    def first(self, problem: OctProblem, start: Splits | None) -> Splits:
-        given = None if start is None else settle(problem, start)
+    def first(self, problem: OctProblem, start: Splits | None, watch: Watch) -> Splits:
+        given = None if start is None or not problem.read(watch) else settle(problem, start, watch)
         return lay_out(problem, None) if given is None else given
 
     def improve(self, problem: OctProblem, tree: Splits, watch: Watch) -> Splits:
         if problem.mu is None:
             return tree  # univariate starts are good already, and "search" finds the best
-        part = watch.part(min(_MOST, _SHARE * watch.remaining))
+        hopeless = self.adapter.hopeless(self.entries(problem), watch) is not None
+        part = watch if hopeless else watch.part(min(_MOST, _SHARE * watch.remaining))
 
         def tell(value: float) -> None:
             watch.report(self.name, incumbent=value, bound=problem.floor, message="local search")
 
-        return improve(problem, tree, stop=lambda: part.must_stop() is not None, tell=tell, seed=watch.limits.seed)
+        return improve(problem, tree, watch=part, tell=tell, seed=watch.limits.seed)
 
     def prepare(self, problem: TrainingProblem) -> None:
         if problem.model == "oct_h":
@@ -41,6 +42,10 @@ class OctMip(RivalMip[OctProblem]):
 
     def floor(self, problem: OctProblem, watch: Watch) -> float:
         return floor(problem, watch)
+
+    def entries(self, problem: OctProblem) -> float:
+        """Two rows per point and node, with the features and for OCT-H their ranks."""
+        return 2.0 * problem.n_nodes * problem.points.X.size * (1 if problem.mu is None else 2)
 
     def form(self, problem: OctProblem, value: float) -> OctModel:
         return formulate(problem, size=value)

@@ -61,7 +61,7 @@ class Enumeration:
         data = (rows, self.points.level, self.points.loss, self.points.count, self.min_leaf, self.price)
         if depth == 1:
             split = np.zeros(2, dtype=np.int64)
-            cost, bound = kernels.stump(*data, self._work, split)
+            cost, bound = kernels.stump(*data, self._work, split, self._stop)
             return cost, bound, _cut(split)
         if depth == 2:
             splits = np.full((3, 2), -1, dtype=np.int64)
@@ -78,11 +78,14 @@ class Enumeration:
             return best, bound, tree
         for j in range(self.points.level.shape[1]):
             order, ends, moving = self._thresholds(rows, j)
+            held = np.cumsum(self.points.count[order])
             left_bound = right_bound = moved = 0.0
             for i, weight in zip(ends, moving, strict=True):
+                if self.halted:
+                    return best, 0.0, tree
                 moved += weight
                 known = self.price + left_bound + max(0.0, right_bound - moved)
-                if known >= best - self.slack or not self._large_enough(order, i):
+                if known >= best - self.slack or not self._large_enough(held, i):
                     bound = min(bound, known)
                     continue
                 room = best - self.price
@@ -95,9 +98,7 @@ class Enumeration:
                         tree = Cut(j, int(self.points.level[order[i - 1], j]), left_tree, right_tree)
                         self._tell(depth, best, tree)
                 bound = min(bound, self.price + left_bound + right_bound)
-                if self.halted:
-                    return best, 0.0, tree
-        return best, bound, tree
+        return best, 0.0 if self.halted else bound, tree
 
     def _thresholds(self, rows: IndexArray, j: int) -> tuple[IndexArray, IndexArray, FloatArray]:
         """The rows along feature ``j``, where a threshold may lie, and the weight passed from one to the next."""
@@ -107,9 +108,9 @@ class Enumeration:
         passed = np.cumsum(self.points.loss[rows[by_level]].sum(axis=1))[ends - 1]
         return rows[by_level], ends, np.diff(passed, prepend=0.0)
 
-    def _large_enough(self, order: IndexArray, i: int) -> bool:
-        count = self.points.count
-        return bool(count[order[:i]].sum() >= self.min_leaf and count[order[i:]].sum() >= self.min_leaf)
+    def _large_enough(self, held: FloatArray, i: int) -> bool:
+        """Whether both sides of a threshold hold enough; ``held`` adds up the weights along the feature."""
+        return bool(held[i - 1] >= self.min_leaf and held[-1] - held[i - 1] >= self.min_leaf)
 
     def _tell(self, depth: int, cost: float, tree: Cut) -> None:
         if depth == self.depth:

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from margotree.baselines.base import RivalClassifier
 from margotree.baselines.oct.problem import OctProblem
 from margotree.baselines.oct.shape import settle
+from margotree.engines import Watch
 from margotree.estimators.parameters import CONSTRAINTS, Rule, start_rule
 from margotree.estimators.samples import Samples, distinct
 from margotree.problem import Splits
@@ -37,7 +38,7 @@ class _OctClassifier(RivalClassifier):
 
     def _problem(self, samples: Samples, scaling: Scaling) -> OctProblem:
         weight = samples.weight * samples.class_weight[samples.y]
-        X, y, weight = distinct(scaling.apply(samples.X), samples.y.astype(np.float64), weight)
+        X, y, weight = distinct(samples.X, samples.y.astype(np.float64), weight, scaling)
         size = self.min_samples_leaf
         settings = self.get_params(deep=False)
         return OctProblem.make(
@@ -51,8 +52,8 @@ class _OctClassifier(RivalClassifier):
             weight=weight,
         )
 
-    def _adopt(self, problem: OctProblem, splits: Splits) -> Splits | None:
-        return settle(problem, splits)
+    def _adopt(self, problem: OctProblem, splits: Splits, watch: Watch) -> Splits | None:
+        return settle(problem, splits, watch)
 
     def _leaf_class(self, problem: OctProblem, splits: Splits) -> NDArray[np.int64]:
         return problem.evaluate(splits).label

@@ -19,6 +19,8 @@ def floor(problem: OctProblem, watch: Watch) -> float:
     Either all of its splits are by one feature, then it is worth no less than the best tree of OCT-1; or one of them is
     by several, then at least two features are paid for.
     """
+    if not problem.read(watch):
+        return 0.0
     if problem.mu is None or not problem.alpha or problem.depth > _DEPTH or watch.must_stop() is not None:
         return problem.floor
     univariate = replace(problem, mu=None)

@@ -46,8 +46,12 @@ def stump(
     price: float,
     work: FloatArray,
     split: IndexArray,
+    stop: NDArray[np.uint8],
 ) -> tuple[float, float]:
-    """``best(rows, 1)`` and ``free(rows, 1)``; the split goes into ``split``: feature (-1: a leaf) and level."""
+    """``best(rows, 1)`` and ``free(rows, 1)``; the split goes into ``split``: feature (-1: a leaf) and level.
+
+    Once ``stop`` is set the split is the best so far and the bound means nothing.
+    """
     classes = loss.shape[1]
     total, left = np.zeros(classes), np.zeros(classes)
     size = weight = heaviest = 0.0
@@ -63,6 +67,8 @@ def stump(
     if best <= price:
         return best, free
     for j in range(level.shape[1]):
+        if stop[0]:
+            return best, 0.0
         low = high = level[rows[0], j]
         for u in rows:
             low, high = min(low, level[u, j]), max(high, level[u, j])
@@ -109,11 +115,11 @@ def pair(
     ``live`` holds the best cost and counts the subsets looked at.  Once ``stop`` is set the bound means nothing.
     """
     m, classes = len(rows), loss.shape[1]
-    best, bound = stump(rows, level, loss, count, min_leaf, price, work, splits[0])
+    best, bound = stump(rows, level, loss, count, min_leaf, price, work, splits[0], stop)
     splits[1, 0] = splits[2, 0] = -1
     if best > ceiling:
         splits[0, 0], best = -1, ceiling
-    if bound <= price:
+    if bound <= price or stop[0]:
         return best, bound
     size = 0.0
     for u in rows:
@@ -136,8 +142,8 @@ def pair(
                 bound = min(bound, known)
                 continue
             live[1] += 1
-            left, left_bound = stump(order[:i], level, loss, count, min_leaf, price, work, below[0])
-            right, right_bound = stump(order[i:], level, loss, count, min_leaf, price, work, below[1])
+            left, left_bound = stump(order[:i], level, loss, count, min_leaf, price, work, below[0], stop)
+            right, right_bound = stump(order[i:], level, loss, count, min_leaf, price, work, below[1], stop)
             moved = 0.0
             bound = min(bound, price + left_bound + right_bound)
             if price + left + right < best - slack:
@@ -145,6 +151,6 @@ def pair(
                 splits[0, 0], splits[0, 1] = j, level[u, j]
                 splits[1:] = below
                 live[0] = min(live[0], best)
-        if stop[0]:
-            return best, 0.0
+            if stop[0]:
+                return best, 0.0
     return best, bound

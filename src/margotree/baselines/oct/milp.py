@@ -21,6 +21,7 @@ from margotree.baselines.oct.points import IndexArray
 from margotree.baselines.oct.problem import OctProblem
 from margotree.baselines.oct.shape import leaves_below, realise, settle
 from margotree.baselines.oct.split_rows import one_feature, ranks, several_features
+from margotree.engines import Watch
 from margotree.engines.mip.model import Draft, MipModel
 from margotree.problem import Splits, topology
 from margotree.problem.problem import FloatArray
@@ -69,12 +70,12 @@ class OctModel:
         w[j] = 1.0
         return w, -0.5 * float(x[right].min() + x[~right].max())
 
-    def trees(self, x: FloatArray) -> Iterator[Splits]:
+    def trees(self, x: FloatArray, watch: Watch) -> Iterator[Splits]:
         """The allowed tree behind a point: samples where it says or, if that cannot be, where its splits do."""
-        tree = realise(self.problem, self.leaf(x), self.support(x))
+        tree = realise(self.problem, self.leaf(x), self.support(x), watch)
         rough = self.splits(x) if tree is None else None
         if rough is not None:
-            tree = settle(self.problem, rough)
+            tree = settle(self.problem, rough, watch)
         if tree is not None:
             yield tree
 

@@ -5,17 +5,16 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from margotree.baselines.oct.points import IndexArray, Points, ladder, merge
+from margotree.baselines.oct.points import IndexArray, Ladders, Points
+from margotree.baselines.oct.value import OctEvaluation, evaluate
+from margotree.engines.watch import Watch
 from margotree.problem import Splits, check_depth, topology
-from margotree.problem.problem import FloatArray
-
-if TYPE_CHECKING:
-    from margotree.baselines.oct.value import OctEvaluation
+from margotree.problem.problem import FloatArray, own_samples
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -47,7 +46,7 @@ class OctProblem:
     alpha: float
     min_leaf: float
     mu: float | None
-    gap: FloatArray
+    ladders: Ladders
 
     @classmethod
     def make(
@@ -63,7 +62,7 @@ class OctProblem:
         weight: ArrayLike | None = None,
     ) -> OctProblem:
         """A checked problem; ``y`` holds class numbers 0, 1, ..."""
-        X = np.array(X, dtype=np.float64, order="C", ndmin=2)
+        X = own_samples(X)
         codes = np.array(y).ravel()
         weight = np.ones(len(codes)) if weight is None else np.array(weight, dtype=np.float64).ravel()
         _check_samples(X, codes, weight)
@@ -71,8 +70,7 @@ class OctProblem:
         classes = int(codes.max()) + 1 if n_classes is None else int(n_classes)
         if len(np.unique(codes)) < 2 or codes.max() >= classes:
             raise ValueError(f"y must hold at least two of the classes 0 to {classes - 1}")
-        gap = np.array([ladder(column)[1] for column in X.T])
-        for array in (X, codes, weight, gap):
+        for array in (codes, weight):
             array.setflags(write=False)
         return cls(
             X=X,
@@ -83,7 +81,7 @@ class OctProblem:
             alpha=_number("alpha", alpha, least=0.0),
             min_leaf=_leaf_size(min_leaf, weight),
             mu=None if mu is None else _number("mu", mu, above=0.0),
-            gap=gap,
+            ladders=Ladders(X, codes, classes, weight),
         )
 
     @property
@@ -118,9 +116,19 @@ class OctProblem:
         per_class = np.bincount(self.y, weights=self.weight, minlength=self.n_classes)
         return float(per_class.sum() - per_class.max())
 
-    @cached_property
+    @property
+    def gap(self) -> FloatArray:
+        """The smallest step between two values of each feature."""
+        return np.array([self.ladders.step(j) for j in range(self.n_features)])
+
+    @property
     def points(self) -> Points:
-        return merge(self.X, self.y, self.n_classes, self.weight)
+        """The different samples; sorting them out takes a while where they are many, see :meth:`read`."""
+        return self.ladders.points
+
+    def read(self, watch: Watch) -> bool:
+        """Sort the samples into points; False if ``watch`` ran out before that was done."""
+        return self.ladders.read(lambda: watch.over)
 
     @property
     def floor(self) -> float:
@@ -136,13 +144,11 @@ class OctProblem:
         """The largest ``|w|_1`` allowed to a split with these features."""
         used = np.flatnonzero(w)
         if len(used) == 1:
-            return 2.0 / float(self.gap[used[0]])
+            return 2.0 / self.ladders.step(int(used[0]))
         return 0.0 if self.mu is None else 2.0 / self.mu
 
     def evaluate(self, splits: Splits) -> OctEvaluation:
         """Value and feasibility of a tree by the plain function of :mod:`margotree.baselines.oct.value`."""
-        from margotree.baselines.oct.value import evaluate  # it needs this class first
-
         return evaluate(self, splits)
 
 

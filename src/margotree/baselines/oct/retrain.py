@@ -5,15 +5,15 @@ Splits are scaled to ``|w|_1 = 1`` and lie in the middle of a gap between the po
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 import numpy as np
 
+from margotree.baselines.oct.lp import no_time_for, solve_lp
 from margotree.baselines.oct.sides import Sides
+from margotree.engines import Watch
+from margotree.problem.blocks import heights
 from margotree.problem.problem import FloatArray
-
-#: Whether to finish with what there is.
-Stop = Callable[[], bool]
 
 #: Prices of ``|w|_1`` in the SVMs, relative to the weight that wants to be on one side.
 PRICES = (0.3, 0.1, 0.03, 0.01, 0.003, 0.001)
@@ -26,34 +26,36 @@ _ZERO, _STILL = 1e-7, 1e-12
 
 
 def candidates(
-    sides: Sides, w: FloatArray, prices: tuple[float, ...], stop: Stop
+    sides: Sides, w: FloatArray, prices: tuple[float, ...], watch: Watch
 ) -> Iterator[tuple[FloatArray, float]]:
     """Splits worth a try: the present one and an SVM for each price, all with their coefficients moved."""
     if w.any():
-        yield moved(sides, w / np.abs(w).sum(), stop)
+        yield moved(sides, w / np.abs(w).sum(), watch)
     for price in prices:
-        if stop():
+        if watch.must_stop() is not None:
             return
-        direction = sparse_svm(sides, price)
+        direction = sparse_svm(sides, price, watch)
         if direction is not None:
-            yield moved(sides, direction, stop)
+            yield moved(sides, direction, watch)
 
 
-def sparse_svm(sides: Sides, price: float) -> FloatArray | None:
-    """The direction of ``min price |w|_1 + weighted hinge losses``, each point labelled with the side it prefers."""
-    from scipy.optimize import linprog
+def sparse_svm(sides: Sides, price: float, watch: Watch) -> FloatArray | None:
+    """The direction of ``min price |w|_1 + weighted hinge losses``, each point labelled with the side it prefers.
+
+    None where no point prefers one, or where time is too short.
+    """
     from scipy.sparse import csr_matrix, hstack, identity
 
     pull = sides.left - sides.right
     rows = np.flatnonzero(pull)
-    if not len(rows):
+    if not len(rows) or no_time_for(len(rows) * (2 * sides.X.shape[1] + 2), watch):
         return None
     sign, weight = np.sign(pull[rows]), np.abs(pull[rows])
     X, n = sides.X[rows], sides.X.shape[1]
     signed = csr_matrix(sign[:, None] * np.hstack([X, -X, np.ones((len(rows), 1))]))
     cost = np.concatenate([np.full(2 * n, price * weight.sum()), [0.0], weight])
     bounds = [(0, None)] * (2 * n) + [(None, None)] + [(0, None)] * len(rows)
-    found = linprog(cost, A_ub=-hstack([signed, identity(len(rows))]), b_ub=-np.ones(len(rows)), bounds=bounds)
+    found = solve_lp(cost, -hstack([signed, identity(len(rows))]), -np.ones(len(rows)), bounds, watch)
     if found.x is None:
         return None  # the solver gave up, which is not worth more than one direction less
     w = found.x[:n] - found.x[n : 2 * n]
@@ -61,13 +63,13 @@ def sparse_svm(sides: Sides, price: float) -> FloatArray | None:
     return w / np.abs(w).sum() if w.any() else None
 
 
-def moved(sides: Sides, w: FloatArray, stop: Stop) -> tuple[FloatArray, float]:
+def moved(sides: Sides, w: FloatArray, watch: Watch) -> tuple[FloatArray, float]:
     """The split with one coefficient after the other, each time with the offset, at its best value while that helps."""
     cost, b = _offset(sides, w)
     for _ in range(_ROUNDS):
         before = cost
         for j in range(len(w)):
-            if stop():
+            if watch.must_stop() is not None:
                 return w, b
             for value in _values(sides, w, b, j):
                 trial = w.copy()
@@ -89,7 +91,7 @@ def _values(sides: Sides, w: FloatArray, b: float, j: int) -> list[float]:
     if not len(moving):
         return [0.0]
     # A point changes sides at its kink: on the right above it if x > 0, below it otherwise.
-    kink = w[j] - (sides.X[moving] @ w + b) / x[moving]
+    kink = w[j] - heights(sides.X, moving, w, b) / x[moving]
     order = np.argsort(kink)
     gain = (sides.right - sides.left)[moving] * np.sign(x[moving])
     total = np.concatenate([[0.0], np.cumsum(gain[order])])

@@ -10,7 +10,7 @@ from margotree.baselines.oct.cart import cart
 from margotree.baselines.oct.enumerate import SLACK, Cut, Enumeration
 from margotree.baselines.oct.points import IndexArray
 from margotree.baselines.oct.problem import OctProblem
-from margotree.baselines.oct.shape import build, settle
+from margotree.baselines.oct.shape import build, lay_out, settle
 from margotree.engines import Answer, Engine, Watch
 from margotree.engines.kernels.jit import compiling
 from margotree.engines.mip.adapter import Progress, run_watched
@@ -37,7 +37,11 @@ class Search(Engine[OctProblem]):
         _compile()
 
     def search(self, problem: OctProblem, watch: Watch, start: Splits | None) -> Answer:
-        first = _first(problem, start)
+        if not problem.read(watch):
+            # The start was found without the points, so it does not split, or the user gave it.
+            tree = lay_out(problem, None) if start is None else start
+            return Answer(splits=tree, stopped=watch.must_stop() or Stopped.TIME, bound=0.0)
+        first = _first(problem, start, watch)
         value = problem.evaluate(first).objective
         floor = problem.floor
         if (reason := watch.must_stop()) is not None:
@@ -76,9 +80,9 @@ def _compile() -> None:
         Enumeration(tiny, 2.0).run()
 
 
-def _first(problem: OctProblem, start: Splits | None) -> Splits:
-    given = None if start is None else settle(problem, start)
-    return cart(problem) if given is None else given
+def _first(problem: OctProblem, start: Splits | None, watch: Watch) -> Splits:
+    given = None if start is None else settle(problem, start, watch)
+    return cart(problem, watch) if given is None else given
 
 
 def _better(problem: OctProblem, found: Cut | None, first: Splits) -> Splits:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,7 +12,9 @@ from numpy.typing import NDArray
 from margotree.baselines.oct.points import IndexArray
 from margotree.baselines.oct.problem import OctProblem
 from margotree.baselines.oct.separate import separate
+from margotree.engines import Watch
 from margotree.problem import Splits, tie, topology
+from margotree.problem.blocks import heights
 from margotree.problem.problem import FloatArray
 
 #: For points of a node: which of them go right.  None where the node does not split.
@@ -36,10 +39,11 @@ class NotSeparable(Exception):
     """No allowed split parts the points of a node as asked."""
 
 
-def settle(problem: OctProblem, splits: Splits) -> Splits | None:
+def settle(problem: OctProblem, splits: Splits, watch: Watch | None = None) -> Splits | None:
     """The tree that routes as ``splits`` does, in margin units and without useless splits; None if none is allowed.
 
-    Takes hyperplanes of any scale, so trees from anywhere can be brought into the problem.
+    Takes hyperplanes of any scale, so trees from anywhere can be brought into the problem.  None, too, where splits by
+    several features are not set apart from the samples before ``watch`` runs out.
     """
 
     def side(t: int, rows: IndexArray) -> NDArray[np.bool_] | None:
@@ -47,25 +51,27 @@ def settle(problem: OctProblem, splits: Splits) -> Splits | None:
         if not np.any(w):
             return np.full(len(rows), b >= 0)
         # A scale-free tie: the tolerance of the value function speaks of margin units.
-        return problem.points.X[rows] @ w + b >= -min(tie(b), 1e-12 * (abs(b) + float(np.abs(w).sum())))
+        return heights(problem.points.X, rows, w, b) >= -min(tie(b), 1e-12 * (abs(b) + float(np.abs(w).sum())))
 
-    return build(problem, side, splits.w != 0)
+    return build(problem, side, splits.w != 0, watch)
 
 
-def realise(problem: OctProblem, leaf: IndexArray, support: NDArray[np.bool_]) -> Splits | None:
+def realise(
+    problem: OctProblem, leaf: IndexArray, support: NDArray[np.bool_], watch: Watch | None = None
+) -> Splits | None:
     """The tree that sends every point to the leaf it is given, with the features each node may use; None if none is
     allowed."""
 
     def side(t: int, rows: IndexArray) -> NDArray[np.bool_] | None:
         return np.isin(leaf[rows], leaves_below(topology.right(t), problem.depth))
 
-    return build(problem, side, support)
+    return build(problem, side, support, watch)
 
 
-def build(problem: OctProblem, side: Side, support: NDArray[np.bool_]) -> Splits | None:
+def build(problem: OctProblem, side: Side, support: NDArray[np.bool_], watch: Watch | None = None) -> Splits | None:
     """The tree whose nodes part the points as ``side`` says, by the features ``support`` allows them."""
     try:
-        root = _grow(problem, side, support, 0, np.arange(len(problem.points.X)))
+        root = _grow(_Shape(problem, side, support, watch or Watch()), 0, np.arange(len(problem.points.X)))
     except NotSeparable:
         return None
     splits = lay_out(problem, root)
@@ -89,7 +95,7 @@ def join(
 ) -> Branch | None:
     """The split with its subtrees, or a leaf in its place if that is worth no less."""
     w, b = split
-    goes_right = problem.points.X[rows] @ w + b > 0
+    goes_right = heights(problem.points.X, rows, w, b) > 0
     cost = problem.price(w) + _cost(problem, left, rows[~goes_right]) + _cost(problem, right, rows[goes_right])
     if leaf_cost(problem, rows) <= cost + _PAYS:
         return None
@@ -112,21 +118,30 @@ def _cost(problem: OctProblem, branch: Branch | None, rows: IndexArray) -> float
     return leaf_cost(problem, rows) if branch is None else branch.cost
 
 
-def _grow(problem: OctProblem, side: Side, support: NDArray[np.bool_], t: int, rows: IndexArray) -> Branch | None:
+class _Shape(NamedTuple):
+    """What a tree is grown by."""
+
+    problem: OctProblem
+    side: Side
+    support: NDArray[np.bool_]
+    watch: Watch
+
+
+def _grow(shape: _Shape, t: int, rows: IndexArray) -> Branch | None:
+    problem = shape.problem
     if t >= problem.n_nodes or not len(rows):
         return None
-    goes_right = side(t, rows)
+    goes_right = shape.side(t, rows)
     if goes_right is None:
         return None
     if goes_right.all() or not goes_right.any():
         # One side gets nobody: the node is not needed, the other side takes its place.
-        return _grow(problem, side, support, topology.right(t) if goes_right.all() else topology.left(t), rows)
+        return _grow(shape, topology.right(t) if goes_right.all() else topology.left(t), rows)
     right, left = rows[goes_right], rows[~goes_right]
-    split = separate(problem, left, right, np.flatnonzero(support[t]))
+    split = separate(problem, left, right, np.flatnonzero(shape.support[t]), shape.watch)
     if split is None:
         raise NotSeparable
-    below_left = _grow(problem, side, support, topology.left(t), left)
-    below_right = _grow(problem, side, support, topology.right(t), right)
+    below_left, below_right = _grow(shape, topology.left(t), left), _grow(shape, topology.right(t), right)
     if np.count_nonzero(split[0]) == 1 and np.sum(split[0]) < 0:
         # The models have right mean the larger values of a feature.
         return join(problem, (-split[0], -split[1]), rows, below_right, below_left)

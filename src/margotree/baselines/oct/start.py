@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from margotree.baselines.oct.problem import OctProblem
 from margotree.baselines.oct.search import Search
-from margotree.baselines.oct.shape import settle
+from margotree.baselines.oct.shape import lay_out, settle
 from margotree.engines import Answer, Engine, Watch
 from margotree.problem import Splits, TrainingProblem
 from margotree.solution import Stopped
@@ -26,6 +26,8 @@ class Univariate(Engine[OctProblem]):
         Search().prepare(problem)
 
     def search(self, problem: OctProblem, watch: Watch, start: Splits | None) -> Answer:
+        if not problem.read(watch):
+            return Answer(splits=lay_out(problem, None), stopped=Stopped.HEURISTIC)
         found = Search().search(replace(problem, mu=None), watch, start)
         tree = settle(problem, found.splits)
         assert tree is not None, "every univariate tree is allowed in OCT-H"

@@ -6,16 +6,61 @@ Written in the slowest and plainest way on purpose; every answer is passed throu
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
 
 from margotree.baselines.oct.points import IndexArray
-from margotree.baselines.oct.problem import OctProblem
 from margotree.problem import Splits, tie, topology
+from margotree.problem.blocks import heights
 from margotree.problem.problem import FloatArray
 
 #: Rounding allowed on ``|h| >= 1``, on the steepness and on the size of a leaf, relative to each.
 TOLERANCE = 1e-6
+
+
+class OctTerms(Protocol):
+    """What the value of a tree depends on; see :class:`~margotree.baselines.oct.problem.OctProblem`, which has it."""
+
+    @property
+    def X(self) -> FloatArray: ...
+
+    @property
+    def y(self) -> IndexArray: ...
+
+    @property
+    def n_classes(self) -> int: ...
+
+    @property
+    def weight(self) -> FloatArray: ...
+
+    @property
+    def depth(self) -> int: ...
+
+    @property
+    def min_leaf(self) -> float: ...
+
+    @property
+    def mu(self) -> float | None: ...
+
+    @property
+    def eps(self) -> float: ...
+
+    @property
+    def baseline(self) -> float: ...
+
+    @property
+    def n_samples(self) -> int: ...
+
+    @property
+    def n_features(self) -> int: ...
+
+    @property
+    def n_nodes(self) -> int: ...
+
+    def price(self, w: FloatArray) -> float: ...
+
+    def steepest(self, w: FloatArray) -> float: ...
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -59,7 +104,7 @@ class OctEvaluation:
         return reasons
 
 
-def evaluate(problem: OctProblem, splits: Splits) -> OctEvaluation:
+def evaluate(problem: OctTerms, splits: Splits) -> OctEvaluation:
     """Value and feasibility of a tree, recomputed from its hyperplanes alone."""
     if splits.w.shape != (problem.n_nodes, problem.n_features):
         raise ValueError(
@@ -78,7 +123,7 @@ def evaluate(problem: OctProblem, splits: Splits) -> OctEvaluation:
         if v >= problem.n_nodes:
             continue
         w, b = splits.w[v], float(splits.b[v])
-        h = problem.X[here] @ w + b
+        h = heights(problem.X, here, w, b)
         right = h >= -tie(b, problem.eps)
         at[here] = np.where(right, topology.right(v), topology.left(v))
         if np.any(w):
@@ -104,7 +149,7 @@ def evaluate(problem: OctProblem, splits: Splits) -> OctEvaluation:
     )
 
 
-def _labels(problem: OctProblem, reached: FloatArray) -> IndexArray:
+def _labels(problem: OctTerms, reached: FloatArray) -> IndexArray:
     """The heaviest class of every leaf, the first of equals; a leaf without samples takes it from above."""
     label = np.zeros(problem.n_nodes + 1, dtype=np.int64)
     for v in topology.leaves(problem.depth):

@@ -35,6 +35,8 @@ _ACCURACY, _OF_GAP = 2e-6, 0.02
 _ROUGH = 1e-12
 #: Codes are kept for features with at most so many values.
 _LEVELS = 16
+#: So many samples tell whether a feature takes many values.
+_SOME = 1000
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -135,6 +137,8 @@ def _codes(X: FloatArray) -> tuple[Index, Index]:
     code = np.zeros(X.T.shape, np.int64)
     levels = np.full(X.shape[1], 1 << 20)
     for j, column in enumerate(X.T):
+        if len(np.unique(column[:_SOME])) > _LEVELS:
+            continue  # so the whole column has more, too
         values, number = np.unique(column, return_inverse=True)
         if len(values) <= _LEVELS:
             code[j], levels[j] = number.ravel(), len(values)
@@ -352,13 +356,13 @@ class SparseWorker:
         tree = self.tree(now, self._route(now))
         return [] if tree is None else [tree]
 
-    def tree(self, now: Partial, node: Index) -> Splits | None:
+    def tree(self, now: Partial, node: Index, watch: Watch | None = None) -> Splits | None:
         """The best tree with this routing on the supports at hand."""
         T = self.problem.n_nodes
         mask = np.zeros((T, self.problem.n_features), bool)
         for t, (front, chooser) in enumerate(zip(now.fronts, self.choosers, strict=True)):
             mask[t, chooser.rounded(front)] = True
-        return polish(self.problem, node, mask)
+        return polish(self.problem, node, mask, watch)
 
     def _complete(self, now: Partial, shared: FloatArray) -> list[Splits]:
         """Now and then: where the hyperplanes at hand send everybody, and the best last level for that."""
@@ -388,7 +392,7 @@ def sparsified(brancher: SparseBrancher, tree: Splits, cutoff: float, watch: Wat
         chooser.rounds = watch.limits.nodes
     with raising(worker.work[1, 1:2], watch.remaining):
         now = worker.solve(now, cutoff, thorough=True)
-    tree_found = worker.tree(now, now.place) if now.bound < cutoff else None
+    tree_found = worker.tree(now, now.place, watch) if now.bound < cutoff else None
     return [] if tree_found is None else [tree_found]
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import threading
+import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -16,6 +17,12 @@ from margotree.solution import Stopped
 
 #: Seconds between two looks at the clock while a solver runs, and between two lines of progress without news.
 _LOOK, _QUIET = 0.02, 1.0
+
+#: A solver that does not hear that its time is up is left behind after so many seconds, or this share of its time.
+_PATIENCE, _PATIENCE_SHARE = 0.15, 0.02
+
+#: What an entry of a model takes while it is built and handed over.
+_BYTES_PER_ENTRY = 60
 
 #: Values from here on are a solver's way to say infinity.
 HUGE = 1e20
@@ -44,6 +51,8 @@ class Adapter(ABC):
     kinds: frozenset[str] = frozenset({"MILP"})
     #: What its node counter shows while it works on the root.
     at_root: int = 0
+    #: Entries of a model that are written down and taken in per second, about.
+    entries_per_second: float = 5e6
 
     def missing(self) -> str | None:
         """None if the solver is installed, else what to do.  Imports nothing."""
@@ -76,6 +85,14 @@ class Adapter(ABC):
             watch.interrupt()  # some solvers take Ctrl-C before Python sees it; pass it on
         return result
 
+    def hopeless(self, entries: float, watch: Watch) -> tuple[Stopped, str] | None:
+        """Why a model of so many entries need not be built: the limit it would break, and words; None if it may be."""
+        if entries / self.entries_per_second >= watch.remaining:
+            return Stopped.TIME, f"a model of {entries:.3g} entries for {self.name} was not built: no time for it"
+        if entries * _BYTES_PER_ENTRY > watch.limits.memory:
+            return Stopped.MEMORY, f"a model of {entries:.3g} entries for {self.name} was not built: no memory for it"
+        return None
+
     @abstractmethod
     def _run(self, job: Job, progress: Progress) -> MipResult:
         """As :meth:`run`, once it is clear that the solver is there and takes the model."""
@@ -95,6 +112,7 @@ class Progress:
         self.phase, self.scale, self.at_root = phase, scale, at_root
         self.incumbent, self.bound, self.nodes, self.open_nodes = math.inf, -math.inf, 0, 0
         self.f0 = self.f1 = math.nan
+        self.best: FloatArray | None = None  # the point behind the incumbent, from solvers that show it
         self._told: tuple[float, float] = (math.nan, math.nan)
         self._told_at = -math.inf
 
@@ -124,6 +142,10 @@ class Progress:
             others=tuple(points[1:]),
         )
 
+    def left_behind(self, watch: Watch) -> MipResult:
+        """What a solver had told when it was no longer waited for."""
+        return self.result([] if self.best is None else [self.best], why_stopped(watch, Stopped.TIME))
+
     def tell(self, watch: Watch) -> None:
         """Pass news on to the watch's listener, and a sign of life now and then."""
         news = (self.incumbent, self.bound)
@@ -133,11 +155,15 @@ class Progress:
         watch.report(self.phase, incumbent=news[0], bound=news[1], nodes=self.nodes, open_nodes=self.open_nodes)
 
 
-def run_watched(solve: Callable[[], None], stop: Callable[[], None], watch: Watch, progress: Progress) -> None:
-    """Run a solver call in a thread of its own while this one keeps the clock.
+def run_watched(
+    solve: Callable[[], None], stop: Callable[[], None], watch: Watch, progress: Progress, *, leave: bool = False
+) -> bool:
+    """Run a solver call in a thread of its own while this one keeps the clock; True once the call is over.
 
     The calling thread stays free to handle Ctrl-C; when the watch says so, it asks the solver to ``stop`` (again and
-    again, since a solver may not listen in every phase) and waits until it has.
+    again, since a solver may not listen in every phase) and waits until it has.  With ``leave`` it does not wait for
+    ever: a solver that hears nothing for a while is left to come to its end by itself, and the answer is False.  It
+    must not be touched any more then; what it has told so far is in ``progress``.
     """
     failure: list[BaseException] = []
 
@@ -147,20 +173,34 @@ def run_watched(solve: Callable[[], None], stop: Callable[[], None], watch: Watc
         except BaseException as error:
             failure.append(error)
 
-    thread = threading.Thread(target=work, name=f"margotree-{progress.phase}", daemon=True)
+    # Not a daemon: should the solver be left behind, the interpreter waits for it before it takes itself apart.
+    thread = threading.Thread(target=work, name=f"margotree-{progress.phase}")
     thread.start()
     try:
-        while thread.is_alive():
-            thread.join(_LOOK)
-            progress.tell(watch)
-            if watch.must_stop(progress.nodes) is not None:
-                stop()
+        patience = _wait(thread, stop, watch, progress)
+    except BaseException:
+        patience = math.inf
+        raise
     finally:
-        while thread.is_alive():
+        until = time.monotonic() + (patience if leave else math.inf)
+        while thread.is_alive() and time.monotonic() < until:
             stop()
             thread.join(_LOOK)
     if failure:
         raise failure[0]
+    return not thread.is_alive()
+
+
+def _wait(thread: threading.Thread, stop: Callable[[], None], watch: Watch, progress: Progress) -> float:
+    """Keep the clock until the thread is done or the time is up; the seconds it may then take to hear that."""
+    while thread.is_alive():
+        thread.join(_LOOK)
+        progress.tell(watch)
+        if watch.must_stop(progress.nodes) is Stopped.TIME:
+            break
+        if watch.must_stop(progress.nodes) is not None:
+            stop()
+    return max(_PATIENCE, _PATIENCE_SHARE * watch.limits.time)
 
 
 def why_stopped(watch: Watch, otherwise: Stopped) -> Stopped:

@@ -108,10 +108,13 @@ class _Reach:
     high: FloatArray
 
 
-def derived_constants(problem: Problem, upper: float) -> Constants:
-    """Constants that some optimal tree obeys, from the data and the value ``upper`` of a known tree."""
+def derived_constants(problem: Problem, upper: float, time_limit: float = math.inf) -> Constants:
+    """Constants that some optimal tree obeys, from the data and the value ``upper`` of a known tree.
+
+    They are wider if the root's SVM cannot be solved within ``time_limit`` seconds.
+    """
     far = farthest(problem.X)
-    reaches, floor = _reaches(problem, upper, float(np.max(far)))
+    reaches, floor = _reaches(problem, upper, float(np.max(far)), time_limit)
     h_low, h_high = np.empty((2, problem.n_nodes, problem.n_samples))
     b_low, b_high = np.empty((2, problem.n_nodes))
     norms = np.linalg.norm(problem.X, axis=1)
@@ -136,10 +139,10 @@ def derived_constants(problem: Problem, upper: float) -> Constants:
     )
 
 
-def _reaches(problem: Problem, upper: float, diameter: float) -> tuple[list[_Reach], float]:
+def _reaches(problem: Problem, upper: float, diameter: float, time_limit: float) -> tuple[list[_Reach], float]:
     """Where every node's weights can lie, and a lower bound on the optimum."""
     upper = upper + _SLACK * (1.0 + abs(upper))
-    root = solve_node(problem.X, problem.y, problem.C[0] * problem.weight, eps=problem.eps)
+    root = solve_node(problem.X, problem.y, problem.C[0] * problem.weight, eps=problem.eps, time_limit=time_limit)
     floor = max(0.0, float(root.bound))
     rest = math.sqrt(2.0 * max(0.0, upper - floor))
     around_root = (np.asarray(root.w), rest + math.sqrt(2.0 * max(0.0, root.value - floor)))

@@ -18,7 +18,7 @@ from margotree.engines.mip.normal import binding, normalise
 from margotree.engines.polish import polish
 from margotree.engines.tiny import tiny_problem
 from margotree.engines.watch import Watch
-from margotree.problem import Problem, Splits, TrainingProblem, evaluate
+from margotree.problem import Problem, Splits, TrainingProblem, evaluate, topology
 from margotree.solution import Stopped, relative_gap
 
 BigM = Literal["derived", "paper"]
@@ -55,9 +55,13 @@ class MipEngine(Engine):
         _compile()
 
     def search(self, problem: Problem, watch: Watch, start: Splits | None) -> Answer:
-        first = _first_tree(problem, start)
+        hopeless = self.adapter.hopeless(_entries(problem), watch)
+        if hopeless is not None:
+            tree = _one_way(problem) if start is None else start
+            return Answer(splits=tree, stopped=hopeless[0], bound=0.0, warnings=hopeless[1:])
+        first = _first_tree(problem, start, watch)
         value = evaluate(problem, first).objective
-        constants = self.constants(problem, value)
+        constants = self.constants(problem, value, watch.remaining)
         if (reason := watch.must_stop()) is not None:
             return Answer(splits=first, stopped=reason, bound=constants.floor, restriction=constants.restriction)
         form = formulate(problem, constants, label_cuts=self.label_cuts, size=value)
@@ -71,11 +75,11 @@ class MipEngine(Engine):
             start=point,
             seed=limits.seed,
         )
-        return _answer(form, result, first, limits.gap)
+        return _answer(form, result, first, watch)
 
-    def constants(self, problem: Problem, upper: float) -> Constants:
+    def constants(self, problem: Problem, upper: float, time_limit: float = math.inf) -> Constants:
         """The constants of the model, given the value of a known tree."""
-        return paper_constants(problem) if self.big_m == "paper" else derived_constants(problem, upper)
+        return paper_constants(problem) if self.big_m == "paper" else derived_constants(problem, upper, time_limit)
 
 
 @cache
@@ -83,14 +87,20 @@ def _compile() -> None:
     """Have the node kernels, which give the constants and the polish, ready before a clock starts."""
     tiny = tiny_problem("margot")
     with compiling():
-        derived_constants(tiny, evaluate(tiny, _first_tree(tiny, None)).objective)
+        derived_constants(tiny, evaluate(tiny, _first_tree(tiny, None, Watch())).objective)
 
 
-def _first_tree(problem: Problem, start: Splits | None) -> Splits:
+def _first_tree(problem: Problem, start: Splits | None, watch: Watch) -> Splits:
     """A tree to fall back on: the start with its nodes re-solved, or one that sends everybody the same way."""
     tree = _one_way(problem) if start is None else start
     support = None if problem.budget is None else tree.w != 0
-    return _better(problem, tree, polish(problem, evaluate(problem, tree).node, support))
+    return _better(problem, tree, polish(problem, evaluate(problem, tree).node, support, watch))
+
+
+def _entries(problem: Problem) -> float:
+    """About how many entries the rows of the model have: one per sample and feature at every node, and two more above
+    the last level."""
+    return float(problem.X.size) * (problem.n_nodes + 2 * len(topology.upper(problem.depth)))
 
 
 def _one_way(problem: Problem) -> Splits:
@@ -107,24 +117,25 @@ def _better(problem: Problem, tree: Splits, other: Splits | None) -> Splits:
     return other if found.feasible and found.objective < evaluate(problem, tree).objective else tree
 
 
-def _polished(form: Formulation, result: MipResult) -> Splits | None:
+def _polished(form: Formulation, result: MipResult, watch: Watch) -> Splits | None:
     """The exact tree behind the solver's best point, or behind the first of its other points that is one."""
     points: list[FloatArray] = [] if result.x is None else [result.x, *result.others]
-    trees = (polish(form.problem, form.node(x), form.support(x)) for x in points)
+    trees = (polish(form.problem, form.node(x), form.support(x), watch) for x in points)
     return next((tree for tree in trees if tree is not None), None)
 
 
-def _answer(form: Formulation, result: MipResult, first: Splits, gap: float) -> Answer:
+def _answer(form: Formulation, result: MipResult, first: Splits, watch: Watch) -> Answer:
     """The better of the polished answer and the tree to fall back on, with what is known about it."""
-    tree = _polished(form, result)
+    grace = watch.grace()
+    tree = _polished(form, result, grace)
     best = _better(form.problem, first, tree)
     objective = evaluate(form.problem, best).objective
-    constants = form.constants
+    constants, gap = form.constants, watch.limits.gap
     stopped, bound, warnings = honest_bound(
         result, objective, floor=constants.floor, size=form.mip.size, restriction=constants.restriction, gap=gap
     )
     if result.x is not None and tree is None:
-        warnings.append("no tree routes the samples as the solver's answer does (its tolerances do); kept the start")
+        warnings.append(no_tree(grace))
     warnings += _constants_warnings(form, best)
     return Answer(
         splits=best,
@@ -136,6 +147,13 @@ def _answer(form: Formulation, result: MipResult, first: Splits, gap: float) -> 
         restriction=constants.restriction,
         warnings=tuple(warnings),
     )
+
+
+def no_tree(watch: Watch) -> str:
+    """What to say when a solver's answer gave no tree."""
+    if watch.over:
+        return "there was no time left to make a tree of the solver's answer; kept the start"
+    return "no tree routes the samples as the solver's answer does (its tolerances do); kept the start"
 
 
 def honest_bound(

@@ -40,7 +40,8 @@ class HighsAdapter(Adapter):
         if job.start is not None:
             _offer(solver, job.start)
         _listen(solver, progress)
-        run_watched(solver.run, solver.cancelSolve, job.watch, progress)
+        if not run_watched(solver.run, solver.cancelSolve, job.watch, progress, leave=True):
+            return progress.left_behind(job.watch)
         return _translate(solver, job.watch, progress)
 
 
@@ -58,17 +59,26 @@ class Highs(MipEngine):
 def _build(mip: MipModel) -> Any:
     import highspy
 
-    lp = highspy.HighsLp()
-    lp.num_col_, lp.num_row_ = mip.n_variables, len(mip.row_lower)
-    lp.col_cost_, lp.col_lower_, lp.col_upper_ = mip.linear, mip.lower, mip.upper
-    lp.row_lower_, lp.row_upper_ = mip.row_lower, mip.row_upper
-    lp.a_matrix_.format_ = highspy.MatrixFormat.kRowwise
-    lp.a_matrix_.start_, lp.a_matrix_.index_, lp.a_matrix_.value_ = mip.rows.indptr, mip.rows.indices, mip.rows.data
-    whole, real = highspy.HighsVarType.kInteger, highspy.HighsVarType.kContinuous
-    lp.integrality_ = [whole if is_whole else real for is_whole in mip.integer]
     solver = highspy.Highs()
     solver.setOptionValue("output_flag", False)
-    solver.passModel(lp)
+    # All in one call with whole arrays: an object for every entry took longer than many a time limit.
+    solver.passModel(
+        mip.n_variables,
+        len(mip.row_lower),
+        mip.rows.nnz,
+        int(highspy.MatrixFormat.kRowwise),
+        int(highspy.ObjSense.kMinimize),
+        0.0,
+        mip.linear,
+        mip.lower,
+        mip.upper,
+        mip.row_lower,
+        mip.row_upper,
+        mip.rows.indptr.astype(np.int32),
+        mip.rows.indices.astype(np.int32),
+        mip.rows.data,
+        mip.integer.astype(np.int32),
+    )
     return solver
 
 
@@ -98,8 +108,12 @@ def _listen(solver: Any, progress: Progress) -> None:
         data = event.data_out
         progress.note(incumbent=data.mip_primal_bound, bound=data.mip_dual_bound, nodes=data.mip_node_count)
 
+    def improved(event: Any) -> None:
+        heard(event)
+        progress.best = np.array(event.data_out.mip_solution)
+
     solver.HandleUserInterrupt = True
-    solver.cbMipImprovingSolution += heard
+    solver.cbMipImprovingSolution += improved
     solver.cbMipInterrupt += heard
 
 

@@ -34,6 +34,7 @@ class ScipAdapter(Adapter):
     install = "pip install pyscipopt"
     kinds = frozenset({"MILP", "MIQP", "MIQCP"})
     at_root = 1
+    entries_per_second = 1e6
 
     def version(self) -> str:
         import pyscipopt
@@ -50,7 +51,8 @@ class ScipAdapter(Adapter):
         if job.start is not None:
             _offer(model, job.mip, variables, job.start)
         _listen(model, progress)
-        run_watched(model.optimizeNogil, lambda: _interrupt(model), job.watch, progress)
+        if not run_watched(model.optimizeNogil, lambda: _interrupt(model), job.watch, progress, leave=True):
+            return progress.left_behind(job.watch)
         return _translate(model, variables, job.watch, progress)
 
 
@@ -70,11 +72,13 @@ def _build(mip: MipModel, watch: Watch) -> tuple[Any, list[Any]] | None:
     model.hideOutput()
     low, high, cost = _finite(mip.lower), _finite(mip.upper), mip.linear.tolist()
     kinds = ["I" if whole else "C" for whole in mip.integer]
-    for j in np.flatnonzero(mip.integer & (mip.lower == 0.0) & (mip.upper == 1.0)):
-        kinds[j] = "B"
-    variables = [
-        model.addVar(f"x{j}", vtype=kinds[j], lb=low[j], ub=high[j], obj=cost[j]) for j in range(mip.n_variables)
-    ]
+    for binary in np.flatnonzero(mip.integer & (mip.lower == 0.0) & (mip.upper == 1.0)):
+        kinds[binary] = "B"
+    variables: list[Any] = []
+    for j in range(mip.n_variables):
+        if j % _BATCH == 0 and watch.over:
+            return None
+        variables.append(model.addVar(f"x{j}", vtype=kinds[j], lb=low[j], ub=high[j], obj=cost[j]))
     terms = [pyscipopt.scip.Term(v) for v in variables]
     for k in range(len(mip.row_lower)):
         if k % _BATCH == 0 and watch.must_stop() is not None:
@@ -189,8 +193,10 @@ def _interrupt(model: Any) -> None:
 
 
 def _translate(model: Any, variables: list[Any], watch: Watch, progress: Progress) -> MipResult:
-    points = []
+    points: list[FloatArray] = []
     for solution in model.getSols()[: 1 + _KEPT]:
+        if points and watch.over:
+            break  # there will be no time to look at more than the best
         points.append(np.array([model.getSolVal(solution, v) for v in variables]))
     stopped = why_stopped(watch, _STATUS.get(model.getStatus(), Stopped.STALLED))
     progress.note(

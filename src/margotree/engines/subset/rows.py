@@ -11,6 +11,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from margotree.problem.blocks import sort_rows
 from margotree.problem.problem import FloatArray
 
 
@@ -46,9 +47,10 @@ def make_rows(
     rows = _some(rows, rows.cost > 0)
     if not len(rows.y):
         return rows
-    table = np.column_stack([rows.A, rows.y, rows.p])
-    _, first, which = np.unique(table, axis=0, return_index=True, return_inverse=True)
-    return _merged(rows, rows.A, first, which.ravel())
+    order, new = sort_rows([*rows.A.T, rows.y, rows.p])
+    which = np.empty_like(order)
+    which[order] = np.cumsum(new) - 1
+    return _merged(rows, rows.A, order[new], which)
 
 
 def _rows(A: FloatArray, y: FloatArray, p: FloatArray, cost: FloatArray) -> Rows:

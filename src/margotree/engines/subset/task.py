@@ -13,8 +13,9 @@ from margotree.engines.subset.basis import Basis, new_basis
 from margotree.engines.subset.point import FREE, I1, MUST, PIVOTS, Point
 from margotree.engines.subset.rows import Grouping, Rows
 
-#: Pivots between two looks at the clock, and at most for one problem (times its size).
-_CHUNK, _MOST = 2000, 50
+#: Pivots between two looks at the clock (fewer where they are long: so many entries of the rows in all), and at most
+#: for one problem (times its size).
+_CHUNK, _CHUNK_ENTRIES, _MOST = 2000, 2e8, 50
 
 #: Tolerance on margins that is fine enough for bounds.
 COARSE = 1e-10
@@ -63,8 +64,9 @@ def climb(task: Task, rows: Rows, point: Point, kind: I1, lam: float, cutoff: fl
     """Run the active-set method, looking at the clock now and then."""
     basis = _room_for(point, len(kind))
     most = point.num[PIVOTS] + _MOST * (len(rows.y) + len(kind)) + 1000
+    chunk = int(min(_CHUNK, 1 + _CHUNK_ENTRIES / max(1, rows.A.size)))
     while True:
-        outcome: int = run(rows, point, basis, kind, lam, task.limit, cutoff, tol, _CHUNK)
+        outcome: int = run(rows, point, basis, kind, lam, task.limit, cutoff, tol, chunk)
         if outcome != STALLED or point.num[PIVOTS] >= most or task.stop():
             return outcome
 

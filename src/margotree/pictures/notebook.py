@@ -6,10 +6,10 @@ import base64
 import io
 from html import escape
 from importlib.util import find_spec
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from margotree.tree.tree import Tree
+from margotree.pictures.canvas import figure_of
+from margotree.pictures.tree import plot_tree
+from margotree.tree import Tree
 
 
 def tree_html(tree: Tree) -> str:
@@ -22,9 +22,6 @@ def tree_html(tree: Tree) -> str:
 def _picture(tree: Tree) -> str:
     """Drawn on a figure that no notebook shows a second time."""
     from matplotlib import pyplot as plt
-
-    from margotree.pictures import plot_tree  # pictures know the tree
-    from margotree.pictures.canvas import figure_of
 
     with plt.ioff():
         figure = figure_of(plot_tree(tree, caption=tree.certificate is None))

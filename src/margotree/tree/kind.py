@@ -1,0 +1,77 @@
+"""What the files of this folder know of a tree: enough to write it down, put it into words and check it.
+
+:class:`~margotree.tree.Tree` itself builds on those files, so they cannot build on it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from margotree.problem import Splits
+from margotree.solution import Certificate
+from margotree.tree.scaling import FloatArray, Scaling
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Split:
+    """One node's rule: a sample goes right if ``weights . x >= threshold``, else left."""
+
+    node: int
+    weights: FloatArray
+    threshold: float
+
+
+class TreeLike(Protocol):
+    """A fitted tree; see :class:`~margotree.tree.Tree` for what its parts mean."""
+
+    @property
+    def splits(self) -> Splits: ...
+
+    @property
+    def scaling(self) -> Scaling: ...
+
+    @property
+    def classes(self) -> NDArray[Any]: ...
+
+    @property
+    def counts(self) -> FloatArray: ...
+
+    @property
+    def leaf_class(self) -> NDArray[np.int64]: ...
+
+    @property
+    def feature_names(self) -> tuple[str, ...] | None: ...
+
+    @property
+    def eps(self) -> float: ...
+
+    @property
+    def certificate(self) -> Certificate | None: ...
+
+    @property
+    def terms(self) -> Mapping[str, Any]: ...
+
+    @property
+    def depth(self) -> int: ...
+
+    @property
+    def n_nodes(self) -> int: ...
+
+    @property
+    def n_features(self) -> int: ...
+
+    @property
+    def features(self) -> tuple[str, ...]: ...
+
+    def split(self, t: int, *, units: str = ...) -> Split: ...
+
+    def side(self, scaled: FloatArray, t: int) -> tuple[FloatArray, NDArray[np.bool_]]: ...
+
+    def scaled(self, X: ArrayLike) -> FloatArray: ...
+
+    def selected(self, threshold: float = ...) -> NDArray[np.bool_]: ...

@@ -208,7 +208,8 @@ def run_all(args: argparse.Namespace) -> None:
                 if new:
                     out.writeheader()
                 out.writerow(row)
-            print(", ".join(f"{row[c]:.6g}" if isinstance(row[c], float) else str(row[c]) for c in COLUMNS), flush=True)
+            cells = (f"{cell:.6g}" if isinstance(cell, float) else str(cell) for cell in row.values())
+            print(", ".join(cells), flush=True)
 
 
 def show(rows: list[Row]) -> None:

@@ -1,4 +1,4 @@
-"""The alternating search: its sweeps against naive twins, its trees allowed, repeatable and never worse than a start."""
+"""The alternating search: sweeps against naive twins, trees allowed, repeatable and never worse than a start."""
 
 from __future__ import annotations
 

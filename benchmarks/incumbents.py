@@ -229,7 +229,7 @@ def show(rows: list[Row]) -> None:
                 share = np.mean([value <= 1.01 * known for value, known in values])
                 shares.append(f"{100 * share:.0f} % after {s} s")
         integral = np.mean([float(row["integral"]) for row in mine])
-        print(f"\n{way}: within 1 % of the best known: {', '.join(shares)}; mean primal integral {100 * integral:.1f} %")
+        print(f"\n{way}: within 1 % of the best known: {', '.join(shares)}; primal integral {100 * integral:.1f} %")
 
 
 def main() -> None:

@@ -29,7 +29,7 @@ from margotree.solution import Stopped
 
 #: Share of the time that better incumbents may take before the search begins.
 _IMPROVE_SHARE = 0.1
-#: Share of the time that the search over routings gets before it asks for a better tree: most small fits are over by then.
+#: Share of the time that the search over routings gets before it asks for a better tree: small fits are over by then.
 _ALONE_SHARE = 0.05
 #: Where features have budgets or prices: shares of the time for a quick try and a longer one of each way to search, for
 #: a start without either, and for better incumbents; seconds at least (unless a quarter of all is less) and at most.

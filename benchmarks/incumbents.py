@@ -208,7 +208,8 @@ def run_all(args: argparse.Namespace) -> None:
                 if new:
                     out.writeheader()
                 out.writerow(row)
-            print(", ".join(f"{row[c]:.6g}" if isinstance(row[c], float) else str(row[c]) for c in COLUMNS), flush=True)
+            cells = (f"{cell:.6g}" if isinstance(cell, float) else str(cell) for cell in row.values())
+            print(", ".join(cells), flush=True)
 
 
 def show(rows: list[Row]) -> None:
@@ -228,8 +229,7 @@ def show(rows: list[Row]) -> None:
                 share = np.mean([value <= 1.01 * known for value, known in values])
                 shares.append(f"{100 * share:.0f} % after {s} s")
         integral = np.mean([float(row["integral"]) for row in mine])
-        within = ", ".join(shares)
-        print(f"\n{way}: within 1 % of the best known: {within}; mean primal integral {100 * integral:.1f} %")
+        print(f"\n{way}: within 1 % of the best known: {', '.join(shares)}; primal integral {100 * integral:.1f} %")
 
 
 def main() -> None:

@@ -23,7 +23,7 @@ _NEIGHBOURS = 5_000
 #: Up to so many numbers in the data, the Local SVM tree is made by its own engine first, in this share of the time.
 _MODERATE, _GREEDY_SHARE = 2_000_000, 0.15
 #: For an exact search: its share of the time with few and with many samples, most seconds, and when to end.
-_SHARE, _LARGE_SHARE, _SHARE_MOST, _EARLY = 0.1, 0.4, 60.0, Effort(least=10, patience=10)
+_SHARE, _LARGE_SHARE, _SHARE_MOST, _EARLY = 0.1, 0.4, 60.0, Effort(least=6, patience=6)
 #: Beyond, the audits after the search are left their time: seconds per number and level.
 _AUDIT = 1.5e-8
 
@@ -85,7 +85,7 @@ def neighbourhood(problem: Problem) -> Finisher | None:
     brancher: RoutingBrancher = (MargotBrancher if merged.budget is None else PricedBrancher)(merged, Tactics())
 
     def finish(tree: Splits, watch: Watch) -> Splits:
-        found = improve(brancher, [tree], watch, shuffles=1)
+        found = improve(brancher, [tree], watch, shuffles=2)
         return found if evaluate(problem, found).feasible else tree
 
     return finish

@@ -10,10 +10,10 @@ from margotree.engines.tiny import tiny_problem
 
 
 def warm_up() -> None:
-    """Prepare the start heuristic and the default engine for each model."""
+    """Prepare the start heuristic, the alternating search and the default engine for each model."""
     for model in ("margot", "hfs", "sfs"):
         problem = tiny_problem(model)
-        for engine in (choose_engine(problem), get_engine("local_svm")):
+        for engine in (choose_engine(problem), get_engine("local_svm"), get_engine("alternating")):
             engine.prepare(problem)
 
 

@@ -6,7 +6,7 @@ import math
 import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor, wait
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -22,7 +22,7 @@ _TICK = 0.02
 #: One of so many trees of a rung goes on to the next; on to all samples only one that is nearly the best there.
 _ONE_IN, _NEARLY = 4, 1.0005
 #: Where a finisher is at hand, one of so many trees on all samples goes to it, for this share of the time.
-_FINISH_ONE_IN, _FINISH_SHARE = 3, 0.1
+_FINISH_ONE_IN, _FINISH_SHARE = 3, 0.15
 #: If no tree has been trained on all samples after this share of the time, the best so far is.
 _LATEST = 0.35
 #: Good trees kept to be disturbed, and how different their values must be.
@@ -115,6 +115,7 @@ class AlternatingSearch:
     def _finish(self, start: Start) -> Found:
         assert self.finisher is not None
         part = self.watch.part(_FINISH_SHARE * self.watch.remaining)
+        part.limits = replace(part.limits, seed=self.seed + len(self._finished))  # a second visit tries other things
         splits = self.finisher(Splits(w=start.W, b=start.B), part)
         return Found(W=np.array(splits.w), B=np.array(splits.b), value=self._value(splits))
 
@@ -147,12 +148,11 @@ class AlternatingSearch:
     def _to_finish(self) -> _Job | None:
         """The best tree on all samples that has not been to the finisher, when it is time for one to go."""
         top = self.ladder.top
-        if self.finisher is None or len(self._finished) // 2 >= max(1, len(self._rungs[top]) // _FINISH_ONE_IN):
+        if self.finisher is None or (len(self._finished) + 1) // 2 >= len(self._rungs[top]) // _FINISH_ONE_IN:
             return None
         waiting = [tree for tree in self._rungs[top] if not _near(tree.value, self._finished)]
-        if not waiting:
-            return None
-        tree = min(waiting, key=lambda found: found.value)
+        # Where all descents end alike, the best tree goes there again.
+        tree = min(waiting or self.best, key=lambda found: found.value)
         self._finished.append(tree.value)
         return _Job(start=kept(tree), level=top, seed=self.seed, finish=True)
 

@@ -32,6 +32,8 @@ from margotree.solution import Stopped, relative_gap
 
 #: Share of the time that better incumbents may take before the search begins.
 _IMPROVE_SHARE = 0.1
+#: Share of the time that the search over routings gets before it asks for a better tree: small fits are over by then.
+_ALONE_SHARE = 0.05
 #: Where features have budgets or prices: shares of the time for a quick try and a longer one of each way to search, for
 #: a start without either, and for better incumbents; seconds at least (unless a quarter of all is less) and at most.
 _QUICK_SHARE, _TRIAL_SHARE, _RELAXED_SHARE, _SPARSE_SHARE = 0.005, 0.025, 0.02, 0.02
@@ -95,7 +97,7 @@ class BranchAndBound(Engine):
         first = self._improved(brancher, first, _phase(watch, _IMPROVE_SHARE, _IMPROVE_NODES))
         search = _new_search(problem, brancher, first, watch)
         search.floor = least
-        search.run(_trial(watch, _QUICK_SHARE))
+        search.run(_trial(watch, _ALONE_SHARE))
         if not _is_over(search, watch):
             search.offer(better_tree(problem, search.incumbent, watch))
             search.run(watch)

@@ -42,6 +42,10 @@ def folder(tmp_path_factory):
     return path
 
 
+#: A fit that may replace what an earlier one left.
+FIT = ("fit", "people.csv", "--force")
+
+
 @pytest.fixture
 def run(folder, capsys, monkeypatch):
     """Run a command in the folder; exit code, standard output and standard error."""
@@ -70,14 +74,14 @@ def test_a_gap_of_zero_is_honoured(run):
 
 
 def test_a_wide_gap_is_not_called_optimal(run):
-    code, out, _ = run("fit", "people.csv", "--target", "State", "--gap", "0.9", "--quiet", "--out", "g.json")
+    code, out, _ = run(*FIT, "--target", "State", "--gap", "0.9", "--quiet", "--out", "g.json")
     assert code == exits.OK and "optimal" not in out and "proved: no tree can be more than " in out
     code, out, _ = run("show", "g.json", "--json")
     assert json.loads(out)["statement"].startswith("no tree can be more than ")
 
 
 def test_fit_measures_on_new_rows_if_asked(run):
-    asked = ("fit", "people.csv", "--target", "State", "--time-limit", "4", "--out", "m.json", "--model", "local")
+    asked = (*FIT, "--target", "State", "--time-limit", "4", "--out", "m.json", "--model", "local")
     code, out, _ = run(*asked, "--quiet")
     assert code == exits.OK and "on new rows: not measured" in out
     assert "on the training rows: right on " in out and "(always saying well: " in out
@@ -98,7 +102,7 @@ def test_cross_validation_on_the_command_line_is_that_of_scikit_learn(run, folde
     from margotree.cli.saved import encoding_of
     from margotree.table import read_table
 
-    asked = ("fit", "people.csv", "--target", "State", "--model", "local", "--json", "--quiet", "--out", "m.json")
+    asked = (*FIT, "--target", "State", "--model", "local", "--json", "--quiet", "--out", "m.json")
     out = run(*asked, "--cv", "4")[1]
     samples = encoding_of(margotree.load("m.json"), "m.json").training(read_table("people.csv"))
     folds = StratifiedKFold(4, shuffle=True, random_state=0)
@@ -117,7 +121,7 @@ def test_measuring_needs_rows_of_every_class(run, folder):
 
 
 def test_fit_notes_that_splits_vanished_and_what_to_try(run):
-    code, out, err = run("fit", "people.csv", "--target", "State", "--C", "1e-4", "--json", "--out", "m.json")
+    code, out, err = run(*FIT, "--target", "State", "--C", "1e-4", "--json", "--out", "m.json")
     assert code == exits.OK and "at C = 0.0001 the" in err and "Try a larger C" in err
     assert any("Try a larger C" in note for note in json.loads(out)["notes"])
 

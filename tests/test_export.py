@@ -305,7 +305,7 @@ def worded():
     scaling = Scaling(offset=[18.0, 0, 0, 0, 0], scale=[60.0, 1, 1, 1, 1])
     splits = Splits(w=w, b=[-0.7, -0.6, 0.1])
     tree = Tree(splits=splits, scaling=scaling, classes=["no", "yes"], feature_names=encoding.features)
-    samples = SimpleNamespace(rows=[0], fingerprint=lambda: "")
+    samples = SimpleNamespace(rows=[0], fingerprint=lambda: "", fingerprint_of_set=lambda: "")
     return with_table(tree, encoding, samples), encoding
 
 

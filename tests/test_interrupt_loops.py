@@ -28,7 +28,7 @@ class Disturbed(MargotClassifier):
     at = 6
     lock = threading.Lock()
 
-    def _solve(self, problem, start, listener):
+    def _solve(self, problem, start, limits, listener):
         with self.lock:
             Disturbed.begun += 1
             mine = Disturbed.begun
@@ -39,7 +39,7 @@ class Disturbed(MargotClassifier):
                 signal.raise_signal(signal.SIGINT)
 
         heard = []
-        return super()._solve(problem, start, listen)
+        return super()._solve(problem, start, limits, listen)
 
 
 @pytest.fixture(autouse=True)

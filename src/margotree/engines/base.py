@@ -10,7 +10,7 @@ from typing import Generic, TypeVar
 from margotree.engines.presolve import standard_scale
 from margotree.engines.watch import Watch
 from margotree.problem import Splits, TrainingProblem
-from margotree.solution import Certificate, Solution, Stopped, verify
+from margotree.solution import Certificate, Solution, Stopped, hold_against
 
 
 class EngineError(RuntimeError):
@@ -98,16 +98,15 @@ class Engine(ABC, Generic[P]):
             f0=answer.f0 * way.unit,
             f1=answer.f1 * way.unit,
         )
-        solution = Solution(
-            splits=answer.splits, certificate=self._certificate(problem, watch, start, answer, watch.elapsed - began)
-        )
-        verify(problem, solution)
-        return solution
+        found = problem.evaluate(answer.splits)
+        first = math.nan if start is None else problem.evaluate(start).objective
+        certificate = self._certificate(watch, found.objective, first, answer, watch.elapsed - began)
+        hold_against(found, certificate)
+        return Solution(splits=answer.splits, certificate=certificate)
 
     def _certificate(
-        self, problem: P, watch: Watch, start: Splits | None, answer: Answer, seconds: float
+        self, watch: Watch, objective: float, first: float, answer: Answer, seconds: float
     ) -> Certificate:
-        objective = problem.evaluate(answer.splits).objective
         return Certificate(
             objective=objective,
             bound=answer.bound,
@@ -117,7 +116,7 @@ class Engine(ABC, Generic[P]):
             engine_version=self.version(),
             search_seconds=seconds,
             nodes=answer.nodes,
-            start_objective=math.nan if start is None else problem.evaluate(start).objective,
+            start_objective=first,
             f0=answer.f0,
             f1=answer.f1,
             restriction=answer.restriction,

@@ -26,7 +26,12 @@ class Solution:
 def verify(problem: TrainingProblem, solution: Solution) -> Finding:
     """Recompute everything that can be recomputed and raise :class:`VerificationError` if a claim does not hold."""
     found = problem.evaluate(solution.splits)
-    certificate = solution.certificate
+    hold_against(found, solution.certificate)
+    return found
+
+
+def hold_against(found: Finding, certificate: Certificate) -> None:
+    """Raise :class:`VerificationError` if the plain value function's finding contradicts the certificate."""
     if not found.feasible:
         raise VerificationError("not an allowed tree: " + "; ".join(found.complaints))
     tolerance = VALUE_TOL * abs(found.objective)
@@ -38,4 +43,3 @@ def verify(problem: TrainingProblem, solution: Solution) -> Finding:
         raise VerificationError(
             f"the claimed bound {certificate.bound!r} lies above the tree's own value {found.objective!r}"
         )
-    return found

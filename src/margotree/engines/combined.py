@@ -22,8 +22,11 @@ from margotree.solution import Stopped
 _NEIGHBOURS = 5_000
 #: Up to so many numbers in the data, the Local SVM tree is made by its own engine first, in this share of the time.
 _MODERATE, _GREEDY_SHARE = 2_000_000, 0.15
-#: For an exact search: its share of the time with few and with many samples, most seconds, and when to end.
-_SHARE, _LARGE_SHARE, _SHARE_MOST, _EARLY = 0.1, 0.4, 60.0, Effort(least=6, patience=6)
+#: For an exact search: the share of the time where a proof is within reach and where it is not, most seconds, and when
+#: to end where it is.
+_SHARE, _LARGE_SHARE, _SHARE_MOST, _EARLY = 0.1, 0.7, 60.0, Effort(least=6, patience=6)
+#: A gap that a search seldom closes.
+_OUT_OF_REACH = 0.5
 #: Beyond, the audits after the search are left their time: seconds per number and level.
 _AUDIT = 1.5e-8
 
@@ -70,11 +73,16 @@ class Alternating(Engine):
         return neighbourhood(problem) if self.neighbours else None
 
 
-def better_tree(problem: Problem, first: Splits, watch: Watch) -> Splits:
-    """A better incumbent for an exact search that has not finished soon; ends early where starts bring nothing."""
-    share = _SHARE if problem.n_samples <= LARGE else _LARGE_SHARE
+def better_tree(problem: Problem, first: Splits, watch: Watch, gap: float) -> Splits:
+    """A better incumbent for an exact search that has not finished soon and has this gap left.
+
+    Where a proof is within reach it ends early; where none is, the tree is all that comes of a fit, and it gets most of
+    the time as long as starts pay off.
+    """
+    within_reach = problem.n_samples <= LARGE and gap <= _OUT_OF_REACH
+    share, effort = (_SHARE, _EARLY) if within_reach else (_LARGE_SHARE, None)
     part = watch if watch.by_nodes else watch.part(min(_SHARE_MOST, share * watch.remaining))
-    return alternate(problem, [first], part, _EARLY, neighbourhood(problem))
+    return alternate(problem, [first], part, effort, neighbourhood(problem))
 
 
 def neighbourhood(problem: Problem) -> Finisher | None:

@@ -99,7 +99,7 @@ class BranchAndBound(Engine):
         search.floor = least
         search.run(_trial(watch, _ALONE_SHARE))
         if not _is_over(search, watch):
-            search.offer(better_tree(problem, search.incumbent, watch))
+            search.offer(better_tree(problem, search.incumbent, watch, relative_gap(search.best, search.bound)))
             search.run(watch)
         return search, first
 
@@ -124,7 +124,8 @@ class BranchAndBound(Engine):
             if problem.alpha is not None:
                 self._aim_below_a_price(search, _trial(watch, _RELAXED_SHARE, search.steps))
                 first = self._improved(samples_first, first, _trial(watch, _SPARSE_SHARE, least=_IMPROVE_NODES))
-            search.offer(better_tree(problem, min(first, search.incumbent, key=partial(allowed_value, problem)), watch))
+            first = min(first, search.incumbent, key=partial(allowed_value, problem))
+            search.offer(better_tree(problem, first, watch, relative_gap(search.best, search.bound)))
             ways.sort(key=lambda way: way is not search)
             search = _furthest(ways, watch, _TRIAL_SHARE)
         ways.clear()  # what the others have open takes memory

@@ -9,10 +9,11 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from numba import njit
 
 from margotree.engines import Limits, Watch, solve
 from margotree.engines.bnb.engine import BranchAndBound
-from margotree.engines.bnb.kernels.record import load
+from margotree.engines.bnb.kernels.record import load_here
 from margotree.engines.bnb.margot import MargotBrancher, Tactics, merge_duplicates
 from margotree.engines.bnb.search import Search
 from margotree.engines.trees import trivial_tree
@@ -21,6 +22,11 @@ from margotree.solution import Proved, Stopped, verify
 from oracles import best_value
 
 TIGHT = Limits(gap=1e-7)
+
+
+@njit
+def load(ws, routing, codes, floats):
+    load_here(ws, routing, codes, floats)
 
 
 def random_problem(seed, m, n=2, depth=2, *, grid=None):
@@ -80,7 +86,7 @@ def test_a_bound_never_drops_from_parent_to_child(seed, depth):
         for child in worker.dive(parent, shared).left:
             assert child.bound >= parent.bound
             # Solved anew from its record, the child is worth at least what it was put aside with.
-            load(worker.pool, child.data[0], np.concatenate([child.data[1], np.zeros(99)]))
+            load(worker.ws, worker.routing, child.data[0], np.concatenate([child.data[1], np.zeros(99)]))
             records.append(child)
 
 

@@ -9,10 +9,12 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from numba import njit
 
 from margotree.engines import Limits, Watch, solve
 from margotree.engines.bnb.engine import BranchAndBound
-from margotree.engines.bnb.kernels.record import load
+from margotree.engines.bnb.kernels.record import load_here
+from margotree.engines.bnb.kernels.routing import PLACE
 from margotree.engines.bnb.margot import MargotBrancher, Tactics, merge_duplicates
 from margotree.engines.bnb.search import Search
 from margotree.engines.node import solve_node
@@ -23,6 +25,11 @@ from margotree.solution import Proved, Stopped, verify
 from oracles import best_value
 
 TIGHT = Limits(gap=1e-7)
+
+
+@njit
+def load(ws, routing, codes, floats):
+    load_here(ws, routing, codes, floats)
 
 
 def random_problem(seed, m, n=2, depth=2, *, grid=None):
@@ -83,8 +90,8 @@ def test_a_bound_never_drops_from_parent_to_child(seed, depth):
             assert child.bound >= parent.bound
             # Solved anew from its record, with the rest of the samples sent where they are headed, the child is worth
             # at least what it was put aside with.
-            load(worker.pool, child.data[0], np.concatenate([child.data[1], np.zeros(99)]))
-            assert solved_anew(problem, worker.pool.place) >= child.bound - 1e-6 * (1 + child.bound)
+            load(worker.ws, worker.routing, child.data[0], np.concatenate([child.data[1], np.zeros(99)]))
+            assert solved_anew(problem, worker.routing.at[PLACE, : problem.n_samples]) >= child.bound - 1e-6 * (1 + child.bound)
             records.append(child)
 
 

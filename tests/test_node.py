@@ -4,13 +4,56 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from numba import njit
 
-from margotree.engines.kernels import margins, pivot
-from margotree.engines.kernels.state import BEHIND, VALUE, B, NodeState, add_item, new_state
+from margotree.engines.kernels import margins, pivot, priced
+from margotree.engines.kernels import workspace as w
+from margotree.engines.kernels.riser import OPTIMAL
+from margotree.engines.kernels.workspace import BEHIND, NUM, VALUE, B, H, W
 from margotree.engines.node import solve_node
 from oracles import node_value
 
 EPS = 1e-3
+
+
+@njit
+def add(ws, s, i, y):
+    w.add_item(ws, s, i, y)
+
+
+@njit
+def run(ws, s, cutoff, pivots, tol):
+    return priced.run(ws, s, cutoff, pivots, tol) if ws.priced else pivot.run(ws, s, cutoff, pivots, tol)
+
+
+@njit
+def harden(ws, source, target, i, side, delta):
+    w.copy_slot(ws, source, target)
+    pivot.harden(ws, target, i, side, delta)
+
+
+@njit
+def refresh(ws, s):
+    pivot.refresh(ws, s)
+    return pivot.primal_value(ws, s)
+
+
+@njit
+def catch_up(ws, s):
+    margins.catch_up(ws, s)
+
+
+def new_node(X, y, cost, price=None, members=None):
+    """A solver for one node problem with a spare slot; samples are members from the beginning unless some are given."""
+    prices = None if price is None else np.array([price], float)
+    ws = w.new_workspace(X, np.ones(len(X)), cost[None], prices, priced=price is not None, spares=1, reach=100.0)
+    for i in range(len(X)) if members is None else members:
+        add(ws, 0, i, y[i])
+    return ws
+
+
+def value(ws, s=0):
+    return ws.g[s, NUM, VALUE]
 
 
 def instance(seed, m=None, n=None, grid=False):
@@ -68,18 +111,15 @@ def test_weak_duality_at_every_pivot(seed):
     """Stopped anywhere, the dual value is below the value of every hyperplane, and it never falls."""
     X, y, cost, _ = instance(seed, m=25, n=3)
     rng = np.random.default_rng(seed)
-    state = new_state(X - X.mean(axis=0), np.ones(25), cost, reach=100.0)
-    for i in range(25):
-        add_item(state, i, y[i])
-    work = np.zeros((6, state.free.size))
+    node = new_node(X - X.mean(axis=0), y, cost)
     best = solve_node(X, y, cost).value
     before = 0.0
     for _ in range(200):
-        outcome = pivot.run(state, np.inf, 1, 1e-7, work)
-        assert state.num[VALUE] >= before - 1e-9 * (1 + abs(before))
-        assert state.num[VALUE] <= best * (1 + 1e-9) + 1e-9
-        before = state.num[VALUE]
-        if outcome == pivot.OPTIMAL:
+        outcome = run(node, 0, np.inf, 1, 1e-7)
+        assert value(node) >= before - 1e-9 * (1 + abs(before))
+        assert value(node) <= best * (1 + 1e-9) + 1e-9
+        before = value(node)
+        if outcome == OPTIMAL:
             break
     assert before == pytest.approx(best, rel=1e-6, abs=1e-7)
     for _ in range(5):
@@ -92,22 +132,18 @@ def test_weak_duality_at_every_pivot(seed):
 def test_a_hard_row_never_lowers_the_value(seed, wrong):
     """Warm from the solved parent: the jump at once, and after pivoting the same value as from cold."""
     X, y, cost, _ = instance(seed, m=20, n=3)
-    state = new_state(X - X.mean(axis=0), np.ones(20), cost, reach=100.0)
-    for i in range(20):
-        add_item(state, i, y[i])
-    work = np.zeros((6, state.free.size))
-    pivot.run(state, np.inf, 10**6, 1e-9, work)
-    parent = state.num[VALUE]
+    node = new_node(X - X.mean(axis=0), y, cost)
+    run(node, 0, np.inf, 10**6, 1e-9)
+    parent = value(node)
     i = seed % 20
     side = -y[i] if wrong else y[i]
-    child = NodeState(*(array.copy() for array in state))
-    pivot.harden(child, i, side, 0.0 if side > 0 else EPS)
-    assert child.num[VALUE] >= parent - 1e-12
-    pivot.run(child, np.inf, 10**6, 1e-9, work)
+    harden(node, 0, 1, i, side, 0.0 if side > 0 else EPS)
+    assert value(node) == parent and value(node, 1) >= parent - 1e-12
+    run(node, 1, np.inf, 10**6, 1e-9)
     sides = np.zeros(20, np.int8)
     sides[i] = side
-    assert child.num[VALUE] == pytest.approx(solve_node(X, y, cost, side=sides, eps=EPS).value, rel=1e-6, abs=1e-7)
-    assert child.num[VALUE] >= parent - 1e-9 * (1 + parent)
+    assert value(node, 1) == pytest.approx(solve_node(X, y, cost, side=sides, eps=EPS).value, rel=1e-6, abs=1e-7)
+    assert value(node, 1) >= parent - 1e-9 * (1 + parent)
 
 
 @pytest.mark.parametrize("price", [None, (0.5, 1)])
@@ -117,34 +153,30 @@ def test_few_members_are_solved_as_if_there_were_no_others(seed, price):
     X, y, cost, _ = instance(seed, m=80, n=4)
     X, cost = X - X.mean(axis=0), cost / cost.max()
     members = np.random.default_rng(seed).permutation(80)[:20]
-    crowd = new_state(X, np.ones(80), cost, price, reach=100.0)
-    alone = new_state(X[members], np.ones(20), cost[members], price, reach=100.0)
-    work = np.zeros((6, crowd.free.size))
+    crowd = new_node(X, y, cost, price, members=())
+    alone = new_node(X[members], y[members], cost[members], price, members=())
     behind = 0
     for k, i in enumerate(members):
-        add_item(crowd, i, y[i])
-        add_item(alone, k, y[i])
-        for state in (crowd, alone):
-            assert pivot.run(state, np.inf, 10**6, 1e-9, work) == pivot.OPTIMAL
-        assert crowd.num[VALUE] == pytest.approx(alone.num[VALUE], rel=1e-7, abs=1e-9)
-        behind += crowd.cnt[BEHIND]
-    margins.catch_up(crowd)
-    np.testing.assert_allclose(crowd.h, X @ crowd.w + crowd.num[B], atol=1e-9)
-    assert behind == 20 and not crowd.cnt[BEHIND]
+        add(crowd, 0, i, y[i])
+        add(alone, 0, k, y[i])
+        for node in (crowd, alone):
+            assert run(node, 0, np.inf, 10**6, 1e-9) == OPTIMAL
+        assert value(crowd) == pytest.approx(value(alone), rel=1e-7, abs=1e-9)
+        behind += crowd.cnt[0, BEHIND]
+    catch_up(crowd, 0)
+    np.testing.assert_allclose(crowd.f[0, H], X @ crowd.g[0, W, :4] + crowd.g[0, NUM, B], atol=1e-9)
+    assert behind == 20 and not crowd.cnt[0, BEHIND]
 
 
 def test_refresh_changes_nothing_at_an_optimum():
     X, y, cost, _ = instance(5, m=40, n=4)
-    state = new_state(X - X.mean(axis=0), np.ones(40), cost, reach=100.0)
-    for i in range(40):
-        add_item(state, i, y[i])
-    work = np.zeros((6, state.free.size))
-    pivot.run(state, np.inf, 10**6, 1e-9, work)
-    w, value = state.w.copy(), state.num[VALUE]
-    pivot.refresh(state, work)
-    np.testing.assert_allclose(state.w, w, rtol=1e-8, atol=1e-10)
-    assert state.num[VALUE] == pytest.approx(value, rel=1e-10)
-    assert state.num[VALUE] == pytest.approx(pivot.primal_value(state), rel=1e-7)
+    node = new_node(X - X.mean(axis=0), y, cost)
+    run(node, 0, np.inf, 10**6, 1e-9)
+    weights, before = node.g[0, W].copy(), value(node)
+    primal = refresh(node, 0)
+    np.testing.assert_allclose(node.g[0, W], weights, rtol=1e-8, atol=1e-10)
+    assert value(node) == pytest.approx(before, rel=1e-10)
+    assert value(node) == pytest.approx(primal, rel=1e-7)
 
 
 def test_equal_points_with_opposite_labels_pay_two_each_pair():

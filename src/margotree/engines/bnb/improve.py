@@ -34,7 +34,7 @@ def improve(brancher: RoutingBrancher, starts: list[Splits], watch: Watch, shuff
     shuffles = shuffles if brancher.problem.depth > 1 else 0  # a stump has nobody to let go
     value = {id(tree): evaluate(brancher.problem, tree).objective for tree in starts}
     best = min(starts, key=lambda tree: value[id(tree)])
-    with raising(worker.pool.work[1, 1:2], watch.remaining):
+    with raising(worker.stop_flag(), watch.remaining):
         for k, tree in enumerate(sorted(starts, key=lambda tree: value[id(tree)])):
             found = _climb(brancher, worker, tree, effort, rng, shuffles if k == 0 else 0)
             best = min(best, found, key=lambda tree: evaluate(brancher.problem, tree).objective)

@@ -14,11 +14,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from margotree.engines.bnb.kernels import plunge as kernel
-from margotree.engines.bnb.kernels.pool import Pool, new_pool
 from margotree.engines.bnb.kernels.record import COLD, sizes
+from margotree.engines.bnb.kernels.routing import SLOT, Routing, new_memory
 from margotree.engines.bnb.search import Dive, Record
 from margotree.engines.kernels.certain import offset_reach
-from margotree.engines.kernels.state import B
+from margotree.engines.kernels.workspace import NUM, B, R, W, Workspace, stop_flag
 from margotree.engines.polish import polish
 from margotree.engines.trees import allowed_value, trivial_tree
 from margotree.problem import Problem, Splits, evaluate
@@ -82,9 +82,9 @@ class MargotBrancher:
         m, n = self.X.shape
         return sizes(m, n, self.problem.depth, self.price is not None and not self.plain)
 
-    def new_pool(self) -> Pool:
+    def new_memory(self) -> tuple[Workspace, Routing]:
         y, eps = np.array(self.problem.y), self.problem.eps
-        return new_pool(self.X, y, self.cost, eps, self.price, plain=self.plain, reach=self.reach)
+        return new_memory(self.X, y, self.cost, eps, self.price, plain=self.plain, reach=self.reach)
 
 
 def _prices(problem: Problem) -> FloatArray | None:
@@ -101,7 +101,7 @@ class MargotWorker:
     def __init__(self, brancher: MargotBrancher) -> None:
         self.brancher = brancher
         self.problem = brancher.problem
-        self.pool = brancher.new_pool()
+        self.ws, self.routing = brancher.new_memory()
         n_codes, n_floats = brancher.sizes()
         tactics = brancher.tactics
         self.options = np.array([tactics.patience, tactics.flip_pivots, tactics.prices, tactics.features_first])
@@ -113,16 +113,20 @@ class MargotWorker:
         self.used = np.zeros(room, np.int64)
         self.bounds = np.zeros(room)
 
+    def stop_flag(self) -> FloatArray:
+        """One number; set to 1 it ends a dive early."""
+        return stop_flag(self.ws)
+
     def stop(self) -> None:
-        self.pool.work[1, 1] = 1.0
+        self.stop_flag()[0] = 1.0
 
     def dive(self, record: Record, shared: FloatArray, most: float = math.inf) -> Dive:
         codes, floats = record.data
         steps = int(min(most, self.brancher.tactics.steps))
         self.in_floats[: len(floats)] = floats
         counters = np.zeros(4, np.int64)
-        end, bound = kernel.plunge(
-            self.pool, codes, self.in_floats, record.bound, shared, steps, self.options, self.cand,
+        end, bound = kernel.kernel_for(self.ws)(
+            self.ws, self.routing, codes, self.in_floats, record.bound, shared, steps, self.options, self.cand,
             self.codes, self.floats, self.used, self.bounds, counters,
         )  # fmt: skip
         left = [self._record(p) for p in range(counters[kernel.EMITTED])]
@@ -148,9 +152,10 @@ class MargotWorker:
     def _tree(self) -> Splits | None:
         """The same; where rounding would send a sample astray, solved again exactly."""
         node = np.zeros(self.problem.n_samples, np.int64)
-        kernel.route(self.pool, node)
-        w = self.pool.w[self.pool.slot]
-        splits = Splits(w=w, b=self.pool.num[self.pool.slot, B] - w @ self.brancher.centre)
+        kernel.route(self.ws, self.routing, node)
+        slots = self._slots()
+        w = slots[:, W, : self.problem.n_features]
+        splits = Splits(w=w, b=slots[:, NUM, B] - w @ self.brancher.centre)
         found = evaluate(self.problem, splits)
         if found.feasible and np.array_equal(found.node, node) and self.brancher.price is None:
             return splits
@@ -160,8 +165,14 @@ class MargotWorker:
         """The features that are used by more than half; all if they have no price."""
         if self.brancher.price is None:
             return None
-        w, r = np.abs(self.pool.w[self.pool.slot]), self.pool.r[self.pool.slot]
-        return (w > 0.0) & (w >= 0.5 * r)
+        slots, n = self._slots(), self.problem.n_features
+        w = np.abs(slots[:, W, :n])
+        return (w > 0.0) & (w >= 0.5 * slots[:, R, :n])
+
+    def _slots(self) -> FloatArray:
+        """What is known of the features, one slot per tree node."""
+        slots: FloatArray = self.ws.g[self.routing.at[SLOT, : self.routing.T]]
+        return slots
 
 
 def stored(bound: float, codes: NDArray[np.uint8], floats: FloatArray) -> Record:

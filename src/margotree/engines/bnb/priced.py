@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from margotree.engines.bnb.kernels.record import save
 from margotree.engines.bnb.margot import MargotBrancher, MargotWorker, Tactics, stored
 from margotree.engines.bnb.search import Dive, Record
-from margotree.engines.kernels.state import AT_HARD, AT_MARGIN, PENDING_HARD, PENDING_MARGIN
+from margotree.engines.kernels.workspace import AT_HARD, AT_MARGIN, PENDING_HARD, PENDING_MARGIN
 from margotree.problem import Problem
 from margotree.problem.problem import FloatArray
 
@@ -50,7 +50,7 @@ class EarlyWorker(MargotWorker):
         """The same search node for the second stage: same multipliers, with free items to be solved anew."""
         n_codes, n_floats = self.brancher.sizes()
         codes, floats = np.zeros(self.late_size, np.uint8), np.zeros(n_floats)
-        used = save(self.pool, codes[:n_codes], floats)
+        used = save(self.ws, self.routing, codes[None, :n_codes], floats[None])
         status = codes[2 * self.problem.n_samples : n_codes]
         status[status == AT_MARGIN] = PENDING_MARGIN
         status[status == AT_HARD] = PENDING_HARD
@@ -62,8 +62,10 @@ class PricedWorker:
 
     def __init__(self, brancher: PricedBrancher) -> None:
         self.early, self.late = EarlyWorker(brancher), MargotWorker(brancher.late)
-        self.late.pool = self.late.pool._replace(work=self.early.pool.work)  # stopped together
-        self.pool = self.early.pool
+        self.early.ws = self.early.ws._replace(work=self.late.ws.work)  # stopped together
+
+    def stop_flag(self) -> FloatArray:
+        return self.early.stop_flag()
 
     def stop(self) -> None:
         self.early.stop()

@@ -14,7 +14,24 @@ import math
 import numpy as np
 
 from margotree.engines.kernels.jit import bare
-from margotree.engines.kernels.state import F8, N_ITEMS, REACH, RIGHT, WRONG, NodeState
+from margotree.engines.kernels.workspace import (
+    COST,
+    DELTA,
+    F8,
+    ITEMS,
+    KIND,
+    N_ITEMS,
+    NODE,
+    NORM,
+    NU,
+    NUM,
+    REACH,
+    RIGHT,
+    WRONG,
+    C,
+    O,
+    Workspace,
+)
 
 #: Twice the unit roundoff: what it is more pays for the rounding of these very sums.
 ROUNDOFF = 2.3e-16
@@ -34,37 +51,39 @@ def offset_reach(X: F8, limit: float, eps: float) -> float:
 
 
 @bare()
-def recompute(state: NodeState, u: F8) -> tuple[float, float, float]:
-    """``u`` <- sum of mu_i x_i; returns what items add to the dual value at least, gamma, and how far off u may be."""
-    for j in range(u.size):
-        u[j] = 0.0
+def recompute(ws: Workspace, s: int, field: int) -> tuple[float, float, float]:
+    """Field W or U <- u, the sum of mu_i x_i; returns what items add to the dual value at least, gamma, and how far off
+    u may be."""
+    X, f, g, fixed = ws.X, ws.f, ws.g, ws.fixed
+    n, members, cost_row = X.shape[1], ws.cnt[s, N_ITEMS], COST + ws.cnt[s, NODE]
+    for j in range(n):
+        g[s, field, j] = 0.0
     total = terms = balance = offsets = size = 0.0
-    k = state.cnt[N_ITEMS]
-    for q in range(k):
-        i = state.items[q]
-        nu, cost, delta = state.nu[i], state.cost[i], state.delta[i]
-        if state.kind[i] == WRONG:
+    for q in range(members):
+        i = ws.k[s, ITEMS, q]
+        nu, cost, delta, kind = f[s, NU, i], fixed[cost_row, i], f[s, DELTA, i], ws.k[s, KIND, i]
+        if kind == WRONG:
             nu = max(nu, -cost)
             total += cost * (1.0 + delta) + delta * nu
             terms += cost * (1.0 + delta) + delta * abs(nu)
         else:
             nu = max(nu, 0.0)
-            if nu > cost and state.kind[i] != RIGHT:
+            if nu > cost and kind != RIGHT:
                 nu = cost
             term = nu if nu <= cost else cost + delta * (nu - cost)
             total += term
             terms += term
         if nu == 0.0:
             continue
-        mu = state.o[i] * nu
-        balance += state.c[i] * mu
-        offsets += state.c[i] * abs(nu)
-        size += state.norm[i] * abs(nu)
-        for j in range(u.size):
-            u[j] += mu * state.X[i, j]
-    gamma = ROUNDOFF * (k + u.size + MORE)
+        mu = f[s, O, i] * nu
+        balance += fixed[C, i] * mu
+        offsets += fixed[C, i] * abs(nu)
+        size += fixed[NORM, i] * abs(nu)
+        for j in range(n):
+            g[s, field, j] += mu * X[i, j]
+    gamma = ROUNDOFF * (members + n + MORE)
     unbalanced = abs(balance) + gamma * offsets
-    total -= gamma * terms + (unbalanced * state.num[REACH] if unbalanced > 0.0 else 0.0)
+    total -= gamma * terms + (unbalanced * g[s, NUM, REACH] if unbalanced > 0.0 else 0.0)
     return total, gamma, gamma * size
 
 

@@ -6,61 +6,71 @@ import numpy as np
 
 from margotree.engines.kernels import certain, factor
 from margotree.engines.kernels.jit import bare
-from margotree.engines.kernels.state import (
+from margotree.engines.kernels.workspace import (
     ALPHA,
     BUDGET,
-    F8,
     FULL,
     KINK,
+    KINKS,
     N_KINKS,
+    NUM,
     OFF,
-    NodeState,
-    dot,
+    ON,
+    USE,
+    VALUE,
+    R,
+    U,
+    W,
+    Workspace,
+    square,
 )
 
 # -- cost --------------------------------------------------------------------------------------------------------------
 
 
 @bare()
-def offset(r: F8, price: F8) -> float:
-    """What features that are used whatever they do pay, less the budget."""
-    return -price[ALPHA] * places(r, price)
-
-
-@bare()
-def places(r: F8, price: F8) -> int:
+def places(ws: Workspace, s: int) -> int:
     """How many of the features that are not decided come without a price."""
-    free = int(price[BUDGET])
-    for j in range(r.size):
-        free -= r[j] == 0.0
+    free = int(ws.g[s, NUM, BUDGET])
+    for j in range(ws.X.shape[1]):
+        free -= ws.g[s, R, j] == 0.0
     return free
 
 
 @bare()
-def worth(value: float, u: F8, r: F8, price: F8) -> float:
-    """A lower bound on the node: the dual ``value`` with the best price a feature between 0 and alpha.
+def value(ws: Workspace, s: int) -> float:
+    """The tree node's part of the bound: its dual value and what prices are sure to add."""
+    if ws.priced:
+        return worth(ws, s)
+    return ws.g[s, NUM, VALUE] + bonus(ws, s)
+
+
+@bare()
+def worth(ws: Workspace, s: int) -> float:
+    """A lower bound on the node: the dual value with the best price a feature between 0 and alpha.
 
     That price is alpha unless fewer features than the budget allows are worth it; then the features with the largest
     ``u`` within the budget pay nothing.
     """
-    free = places(r, price)
-    return value - price[ALPHA] * free + relief(u, r, price[ALPHA], free)
+    free = places(ws, s)
+    return ws.g[s, NUM, VALUE] - ws.g[s, NUM, ALPHA] * free + relief(ws, s, U, free)
 
 
 @bare()
-def relief(u: F8, r: F8, alpha: float, free: int) -> float:
-    """What ``alpha`` is more than ``u^2 / 2``, for the ``free`` largest ``|u|`` of features that are not decided.
+def relief(ws: Workspace, s: int, field: int, free: int) -> float:
+    """What alpha is more than ``u^2 / 2``, for the ``free`` largest ``|u|`` of features that are not decided.
 
-    None is if ``r`` is empty.
+    ``u`` is the field; if that is W, where prices are left out of the node problem, no feature is decided.
     """
+    g, n, alpha = ws.g, ws.X.shape[1], ws.g[s, NUM, ALPHA]
     total = 0.0
     ceiling = np.inf
     while free > 0 and alpha > 0.0:
         most = -1.0
         ties = 0
-        for j in range(u.size):
-            size = abs(u[j])
-            if (r.size == 0 or 0.0 < r[j] < np.inf) and most <= size < ceiling:
+        for j in range(n):
+            size = abs(g[s, field, j])
+            if (field == W or 0.0 < g[s, R, j] < np.inf) and most <= size < ceiling:
                 ties = ties + 1 if size == most else 1
                 most = size
         if ties == 0:
@@ -72,93 +82,87 @@ def relief(u: F8, r: F8, alpha: float, free: int) -> float:
 
 
 @bare()
-def bonus(w: F8, price: F8) -> float:
-    """What prices add to the dual value of a point that was found without them.
+def bonus(ws: Workspace, s: int) -> float:
+    """What prices add to the dual value of a point that was found without them; 0 where the node problem knows them.
 
     The budget goes to the largest weights; every other feature takes back ``w^2 / 2`` or, if that is less, pays alpha.
     """
-    total = -price[ALPHA] * price[BUDGET]
-    for j in range(w.size):
-        total += min(0.5 * w[j] * w[j], price[ALPHA])
-    return max(0.0, total + relief(w, w[:0], price[ALPHA], int(price[BUDGET])))
+    g, alpha = ws.g, ws.g[s, NUM, ALPHA]
+    if ws.priced or alpha <= 0.0:
+        return 0.0
+    total = -alpha * g[s, NUM, BUDGET]
+    for j in range(ws.X.shape[1]):
+        total += min(0.5 * g[s, W, j] * g[s, W, j], alpha)
+    return max(0.0, total + relief(ws, s, W, int(g[s, NUM, BUDGET])))
 
 
 @bare()
-def cost_of(state: NodeState, j: int) -> float:
-    """What feature ``j`` takes from the dual value."""
-    return max(0.0, 0.5 * (state.u[j] * state.u[j] - state.r[j] * state.r[j]))
-
-
-@bare()
-def add_up(state: NodeState) -> float:
+def add_up(ws: Workspace, s: int) -> float:
     """The dual value from scratch, with its rounding taken off; u, or w where features have no prices, follow."""
-    if state.r.size == 0:
-        total, gamma, off = certain.recompute(state, state.w)
-        square = dot(state.w, state.w)
-        return total - 0.5 * square - certain.taken_off(square, gamma, off)
-    total, gamma, off = certain.recompute(state, state.u)
-    square = 0.0
-    for j in range(state.u.size):
-        if state.r[j] < np.inf:
-            total -= cost_of(state, j)
-            square += state.u[j] * state.u[j]
-    return total - certain.taken_off(square, gamma, off) - gamma * state.price[ALPHA] * state.u.size
+    g, n = ws.g, ws.X.shape[1]
+    total, gamma, off = certain.recompute(ws, s, U if ws.priced else W)
+    if ws.priced:
+        size2 = 0.0
+        for j in range(n):
+            u, r = g[s, U, j], g[s, R, j]
+            if r < np.inf:
+                total -= max(0.0, 0.5 * (u * u - r * r))
+                size2 += u * u
+        return total - certain.taken_off(size2, gamma, off) - gamma * g[s, NUM, ALPHA] * n
+    size2 = square(g[s], W, n)
+    return total - 0.5 * size2 - certain.taken_off(size2, gamma, off)
 
 
 # -- use ---------------------------------------------------------------------------------------------------------------
 
 
 @bare()
-def _to_kink(state: NodeState, j: int) -> None:
-    """Put a feature that has come to ``|u| = r`` on the list of kinks."""
-    side = 1.0 if state.u[j] > 0.0 else -1.0
-    state.u[j] = side * state.r[j]
-    state.w[j] = state.u[j] if state.use[j] == FULL else 0.0
-    state.use[j] = KINK
-    state.on[j] = 1.0
-    state.kinks[state.cnt[N_KINKS]] = j
-    state.cnt[N_KINKS] += 1
-
-
-@bare()
-def from_kink(state: NodeState, j: int, use: int) -> None:
+def from_kink(ws: Workspace, s: int, j: int, use: int) -> None:
     """Take feature ``j`` off the list of kinks."""
-    state.use[j] = use
-    state.on[j] = 1.0 if use == FULL else 0.0
+    k = ws.k
+    k[s, USE, j] = use
+    ws.g[s, ON, j] = 1.0 if use == FULL else 0.0
     q = 0
-    for a in range(state.cnt[N_KINKS]):
-        if state.kinks[a] != j:
-            state.kinks[q] = state.kinks[a]
+    for a in range(ws.cnt[s, N_KINKS]):
+        if k[s, KINKS, a] != j:
+            k[s, KINKS, q] = k[s, KINKS, a]
             q += 1
-    state.cnt[N_KINKS] = q
+    ws.cnt[s, N_KINKS] = q
 
 
 @bare()
-def pass_end(state: NodeState, j: int, fuller: bool, scratch: F8) -> None:
+def pass_end(ws: Workspace, s: int, j: int, fuller: bool) -> None:
     """Feature ``j`` has come to an end of where it was; it goes on at its kink, or from it."""
-    before = state.on[j]
-    if state.use[j] != KINK:
-        _to_kink(state, j)
+    g, k, cnt = ws.g, ws.k, ws.cnt
+    before = g[s, ON, j]
+    if k[s, USE, j] != KINK:
+        g[s, U, j] = g[s, R, j] if g[s, U, j] > 0.0 else -g[s, R, j]
+        g[s, W, j] = g[s, U, j] if k[s, USE, j] == FULL else 0.0
+        g[s, ON, j] = 1.0
+        k[s, USE, j] = KINK
+        k[s, KINKS, cnt[s, N_KINKS]] = j
+        cnt[s, N_KINKS] += 1
     else:
-        from_kink(state, j, FULL if fuller else OFF)
-        state.w[j] = state.u[j] if fuller else 0.0
-    if state.on[j] != before:
-        factor.switch(state, j, scratch)
+        from_kink(ws, s, j, FULL if fuller else OFF)
+        g[s, W, j] = g[s, U, j] if fuller else 0.0
+    if g[s, ON, j] != before:
+        factor.switch(ws, s, j)
 
 
 @bare()
-def derive(state: NodeState) -> None:
+def derive(ws: Workspace, s: int) -> None:
     """Say of every feature how it is used, from ``u``; those marked as at a kink keep their ``w`` if they are there."""
-    state.cnt[N_KINKS] = 0
-    for j in range(state.r.size):
-        size = abs(state.u[j])
-        if state.use[j] == KINK and abs(size - state.r[j]) <= 1e-9 * (1.0 + state.r[j]):
-            state.kinks[state.cnt[N_KINKS]] = j
-            state.cnt[N_KINKS] += 1
-        elif size > state.r[j] or state.r[j] == 0.0:
-            state.use[j] = FULL
-            state.w[j] = state.u[j]
+    g, k, cnt = ws.g, ws.k, ws.cnt
+    cnt[s, N_KINKS] = 0
+    for j in range(ws.X.shape[1]):
+        size, r = abs(g[s, U, j]), g[s, R, j]
+        if k[s, USE, j] == KINK and abs(size - r) <= 1e-9 * (1.0 + r):
+            k[s, KINKS, cnt[s, N_KINKS]] = j
+            cnt[s, N_KINKS] += 1
+        elif size > r or r == 0.0:
+            k[s, USE, j] = FULL
+            g[s, W, j] = g[s, U, j]
         else:
-            state.use[j] = OFF
-            state.w[j] = 0.0
-        state.on[j] = 0.0 if state.use[j] == OFF else 1.0
+            k[s, USE, j] = OFF
+            g[s, W, j] = 0.0
+        g[s, ON, j] = 0.0 if k[s, USE, j] == OFF else 1.0

@@ -58,6 +58,8 @@ _UNCOUNTED = {"_nrt": False} if hasattr(getattr(options, "DefaultOptions", None)
 #: and call only each other.
 bare_kernel: Any = partial(kernel, **_UNCOUNTED)
 bare: Any = partial(inner, **_UNCOUNTED)
+#: For what only gives an entry point its structure: it is compiled as part of its callers and never by itself.
+part: Any = partial(bare, inline="always")
 
 #: Seconds after which loading from the cache can no longer be what takes so long.
 _PATIENCE = 4.0

@@ -6,100 +6,115 @@ somebody asks for them.
 
 from __future__ import annotations
 
-from margotree.engines.kernels.jit import bare, bare_kernel
-from margotree.engines.kernels.state import BEHIND, F8, N_ITEMS, B, NodeState
+from margotree.engines.kernels.jit import bare
+from margotree.engines.kernels.workspace import (
+    BEHIND,
+    HI,
+    ITEMS,
+    LO,
+    N_ITEMS,
+    NUM,
+    SHIFT,
+    SINGLE,
+    TOTAL,
+    B,
+    C,
+    H,
+    W,
+    Workspace,
+)
 
 #: Members are few if there are so many times as many samples.
 FEW = 3
 
 
 @bare()
-def _few(state: NodeState) -> bool:
-    return bool(FEW * state.cnt[N_ITEMS] < state.h.size)
-
-
-@bare()
-def follow(state: NodeState, work: F8) -> None:
-    """Move margins by the last change of w, which is row 0 of ``work``, and of b, work[1, 0]."""
-    dw, db = work[0, : state.w.size], work[1, 0]
-    if _few(state):
-        _advance_members(state, dw, db)
-        state.cnt[BEHIND] = 1
-    else:
-        _advance(state, dw, db)
-
-
-@bare()
-def _advance(state: NodeState, dw: F8, db: float) -> None:
-    h, XT, c = state.h, state.XT, state.c
-    m = h.size
+def follow(ws: Workspace, s: int) -> None:
+    """Move margins by the last change of w, which is row TOTAL of the scratch, and of b."""
+    f, k, X, XT, fixed, work = ws.f, ws.k, ws.X, ws.XT, ws.fixed, ws.work
+    m, n = X.shape
+    db = work[SINGLE, SHIFT]
+    members = ws.cnt[s, N_ITEMS]
+    if FEW * members < m:
+        for q in range(members):
+            i = k[s, ITEMS, q]
+            f[s, H, i] += fixed[C, i] * db
+        for j in range(n):
+            a = work[TOTAL, j]
+            if a != 0.0:
+                for q in range(members):
+                    i = k[s, ITEMS, q]
+                    f[s, H, i] += a * X[i, j]
+        ws.cnt[s, BEHIND] = 1
+        return
     for i in range(m):
-        h[i] += c[i] * db
-    for j in range(dw.size):
-        a = dw[j]
+        f[s, H, i] += fixed[C, i] * db
+    for j in range(n):
+        a = work[TOTAL, j]
         if a != 0.0:
             for i in range(m):
-                h[i] += a * XT[j, i]
+                f[s, H, i] += a * XT[j, i]
 
 
 @bare()
-def _advance_members(state: NodeState, dw: F8, db: float) -> None:
-    h, X, c, items = state.h, state.X, state.c, state.items
-    for k in range(state.cnt[N_ITEMS]):
-        i = items[k]
-        h[i] += c[i] * db
-    for j in range(dw.size):
-        a = dw[j]
-        if a != 0.0:
-            for k in range(state.cnt[N_ITEMS]):
-                i = items[k]
-                h[i] += a * X[i, j]
-
-
-@bare()
-def recompute(state: NodeState) -> None:
+def recompute(ws: Workspace, s: int) -> None:
     """All margins from w and b."""
-    for i in range(state.h.size):
-        state.h[i] = 0.0
-    _advance(state, state.w, state.num[B])
-    state.cnt[BEHIND] = 0
-
-
-@bare_kernel()
-def catch_up(state: NodeState) -> None:
-    """Bring the margins of samples that are not members up to date."""
-    if state.cnt[BEHIND]:
-        recompute(state)
+    f, g, XT, fixed = ws.f, ws.g, ws.XT, ws.fixed
+    m, n = ws.X.shape
+    b = g[s, NUM, B]
+    for i in range(m):
+        f[s, H, i] = fixed[C, i] * b
+    for j in range(n):
+        a = g[s, W, j]
+        if a != 0.0:
+            for i in range(m):
+                f[s, H, i] += a * XT[j, i]
+    ws.cnt[s, BEHIND] = 0
 
 
 @bare()
-def worst_item(state: NodeState, tol: float) -> int:
+def catch_up(ws: Workspace, s: int) -> None:
+    """Bring the margins of samples that are not members up to date."""
+    if ws.cnt[s, BEHIND]:
+        recompute(ws, s)
+
+
+@bare()
+def worst_item(ws: Workspace, s: int, tol: float) -> int:
     """The item that violates its step most, or -1 if none does by more than ``tol``; PENDING ones always count."""
-    h, lo, hi, items = state.h, state.lo, state.hi, state.items
-    few = _few(state)
-    n = state.cnt[N_ITEMS] if few else h.size
+    f, k = ws.f, ws.k
+    m, members = ws.X.shape[0], ws.cnt[s, N_ITEMS]
+    few = FEW * members < m
     worst = tol
     who = -1
-    for k in range(n):
-        i = items[k] if few else k
-        size = max(lo[i] - h[i], h[i] - hi[i])
-        if size > worst:
-            worst = size
-            who = i
+    if few:
+        for q in range(members):
+            i = k[s, ITEMS, q]
+            size = max(f[s, LO, i] - f[s, H, i], f[s, H, i] - f[s, HI, i])
+            if size > worst:
+                worst = size
+                who = i
+    else:
+        for i in range(m):
+            size = max(f[s, LO, i] - f[s, H, i], f[s, H, i] - f[s, HI, i])
+            if size > worst:
+                worst = size
+                who = i
     if who < 0:
-        for k in range(n):
-            i = items[k] if few else k
-            if lo[i] == hi[i]:
+        for q in range(members if few else m):
+            i = k[s, ITEMS, q] if few else q
+            if f[s, LO, i] == f[s, HI, i]:
                 return i
     return who
 
 
 @bare()
-def any_item(state: NodeState, tol: float, first: int) -> int:
+def any_item(ws: Workspace, s: int, tol: float, first: int) -> int:
     """The next item from ``first`` on that violates its step."""
-    m = state.h.size
-    for k in range(m):
-        i = (first + k) % m
-        if max(state.lo[i] - state.h[i], state.h[i] - state.hi[i]) > tol or state.lo[i] == state.hi[i]:
+    f, m = ws.f, ws.X.shape[0]
+    for q in range(m):
+        i = (first + q) % m
+        off = max(f[s, LO, i] - f[s, H, i], f[s, H, i] - f[s, HI, i])
+        if off > tol or f[s, LO, i] == f[s, HI, i]:
             return i
     return -1

@@ -11,9 +11,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from margotree.engines.kernels import certain, factor, features, priced
-from margotree.engines.kernels.jit import bare, bare_kernel
-from margotree.engines.kernels.margins import any_item, follow, recompute, worst_item
+from margotree.engines.kernels import certain, factor, features
+from margotree.engines.kernels.jit import bare
+from margotree.engines.kernels.margins import follow, recompute, worst_item
 from margotree.engines.kernels.riser import (
     CUT,
     INFEASIBLE,
@@ -29,298 +29,286 @@ from margotree.engines.kernels.riser import (
     room,
     settle,
 )
-from margotree.engines.kernels.state import (
+from margotree.engines.kernels.workspace import (
     AT_HARD,
     AT_MARGIN,
-    F8,
+    COLUMN,
+    COST,
+    DELTA,
+    DU,
+    FREE,
+    KIND,
     LOW,
     MID,
     N_FREE,
+    NODE,
+    NU,
+    NUM,
     OUT,
     PENDING_HARD,
     PIVOTS,
+    RATES,
     RIGHT,
+    SHIFT,
+    SINGLE,
+    STATUS,
+    STOP,
+    TOTAL,
     VALUE,
     WRONG,
     B,
-    NodeState,
-    dot,
+    C,
+    H,
+    O,
+    V,
+    W,
+    Workspace,
     put_off,
+    square,
     stand,
 )
 
-#: With prices: entering items that bring nothing before others have their turn, and before the point is left as it is.
-PATIENCE, GIVE_UP = 20, 80
 #: So often a dual value that has passed the cut-off only in rounding is driven on.
 AGAIN = 3
 
 
 @bare()
-def direction(state: NodeState, e: int, s: float, work: F8) -> tuple[float, float, bool]:
-    """Where to move: item ``e`` by ``s``, free items so that their margins stay (work[2]), w by work[4].
+def direction(ws: Workspace, s: int, e: int, move: float) -> tuple[float, float, bool]:
+    """Where to go: item ``e`` moves, free items so that their margins stay (row RATES), w by row DU.
 
     Returns the change of b, the squared pivot ``e`` would have in the factor, and False if nobody can balance ``e``.
     """
-    n = state.w.size
-    y, dw, z = work[2], work[4], work[5]
-    X, v, k = state.X, state.v, state.cnt[N_FREE]
-    factor.gram_column(state, e, z)
-    pivot2 = factor.gram(state, e, e)
-    factor.solve_lower(state.L, z, k)
+    X, g, work, k, n = ws.X, ws.g, ws.work, ws.cnt[s, N_FREE], ws.X.shape[1]
+    factor.gram_column(ws, s, e)
+    pivot2 = factor.gram(ws, s, e, e)
+    factor.solve_lower(ws, s, COLUMN)
     cz = 0.0
     cv = 0.0
     for p in range(k):
-        pivot2 -= z[p] * z[p]
-        cz += v[p] * z[p]
-        cv += v[p] * v[p]
+        pivot2 -= work[COLUMN, p] * work[COLUMN, p]
+        cz += g[s, V, p] * work[COLUMN, p]
+        cv += g[s, V, p] * g[s, V, p]
     beta = 0.0
-    if state.c[e] != cz:
+    if ws.fixed[C, e] != cz:
         if cv <= 0.0:
             return 0.0, pivot2, False
-        beta = s * (state.c[e] - cz) / cv
+        beta = move * (ws.fixed[C, e] - cz) / cv
     for p in range(k):
-        y[p] = -s * z[p] - beta * v[p]
-    factor.solve_upper(state.L, y, k)
+        work[RATES, p] = -move * work[COLUMN, p] - beta * g[s, V, p]
+    factor.solve_upper(ws, s, RATES)
     for j in range(n):
-        dw[j] = s * X[e, j]
+        work[DU, j] = move * X[e, j]
     for p in range(k):
-        f = state.free[p]
-        a = y[p]
+        i = ws.k[s, FREE, p]
+        a = work[RATES, p]
         for j in range(n):
-            dw[j] += a * X[f, j]
+            work[DU, j] += a * X[i, j]
     return beta, pivot2, True
 
 
 @bare()
-def take_step(state: NodeState, e: int, sign: float, step: float, beta: float, r: float, bend: float, work: F8) -> None:
-    """Move all multipliers, w, b and the dual value along the direction in ``work``."""
-    y, dw = work[2], work[4]
-    state.nu[e] += sign * step
-    for p in range(state.cnt[N_FREE]):
-        f = state.free[p]
-        state.nu[f] += state.o[f] * y[p] * step
-    for j in range(state.w.size):
-        change = step * dw[j]
-        state.w[j] += change
-        work[0, j] += change
-    state.num[B] += step * beta
-    work[1, 0] += step * beta
-    state.num[VALUE] += step * (r - 0.5 * step * bend)
+def take_step(ws: Workspace, s: int, e: int, sign: float, step: float, beta: float, gain: float) -> None:
+    """Move all multipliers, w, b and the dual value along the direction at hand."""
+    f, g, work = ws.f, ws.g, ws.work
+    f[s, NU, e] += sign * step
+    for p in range(ws.cnt[s, N_FREE]):
+        i = ws.k[s, FREE, p]
+        f[s, NU, i] += f[s, O, i] * work[RATES, p] * step
+    for j in range(ws.X.shape[1]):
+        change = step * work[DU, j]
+        g[s, W, j] += change
+        work[TOTAL, j] += change
+    g[s, NUM, B] += step * beta
+    work[SINGLE, SHIFT] += step * beta
+    g[s, NUM, VALUE] += gain
 
 
 @bare()
-def enter(state: NodeState, e: int, cutoff: float, work: F8) -> int:
+def enter(ws: Workspace, s: int, e: int, cutoff: float) -> int:
     """Drive item ``e`` to where it fits, dropping free items that block.
 
-    ``work`` holds six vectors; on return row 0 is the total change of w, and work[1, 0] that of b.
+    On return row TOTAL of the scratch is the total change of w, and SHIFT that of b.
     """
-    n = state.w.size
+    f, g, work, cnt, n = ws.f, ws.g, ws.work, ws.cnt, ws.X.shape[1]
     for j in range(n):
-        work[0, j] = 0.0
-    work[1, 0] = 0.0
-    o = state.o[e]
-    g = o * state.h[e]
-    sign, hard, goal = heading(state, e)
-    h_ee = factor.gram(state, e, e)
+        work[TOTAL, j] = 0.0
+    work[SINGLE, SHIFT] = 0.0
+    o = f[s, O, e]
+    margin = o * f[s, H, e]
+    sign, hard, goal = heading(ws, s, e)
+    h_ee = factor.gram(ws, s, e, e)
     while True:
-        state.cnt[PIVOTS] += 1
-        r = abs(goal - g)
-        beta, pivot2, balanced = direction(state, e, o * sign, work)
+        cnt[s, PIVOTS] += 1
+        r = abs(goal - margin)
+        beta, pivot2, balanced = direction(ws, s, e, o * sign)
         if not balanced:
             # Nobody can balance e: move b alone, which costs the dual nothing, until e sits at its corner.
-            shift = o * (goal - g) * state.c[e]
-            state.num[B] += shift
-            work[1, 0] += shift
+            shift = o * (goal - margin) * ws.fixed[C, e]
+            g[s, NUM, B] += shift
+            work[SINGLE, SHIFT] += shift
             break
-        bend = dot(work[4, :n], work[4, :n])
+        bend = square(work, DU, n)
         full = r / bend if bend > 0.0 else np.inf
-        step, block = longest_step(state, e, hard, sign, work[2])
+        step, block = longest_step(ws, s, e, hard, sign)
         fits = full <= step
-        if fits and (pivot2 <= factor.DEPENDENT * h_ee or state.cnt[N_FREE] >= state.free.size):
+        if fits and (pivot2 <= factor.DEPENDENT * h_ee or cnt[s, N_FREE] >= n + 2):
             # A dependent item cannot join the free ones; go on to the block if that costs nothing worth mentioning.
-            fits = step == np.inf or bend * step * step > 1e-12 * (state.cost[e] + abs(state.num[VALUE]))
-            if fits and state.cnt[N_FREE] >= state.free.size:
-                put_off(state, e, hard)
+            scale = ws.fixed[COST + cnt[s, NODE], e] + abs(g[s, NUM, VALUE])
+            fits = step == np.inf or bend * step * step > 1e-12 * scale
+            if fits and cnt[s, N_FREE] >= n + 2:
+                put_off(ws, s, e, hard)
                 return STALLED
         if fits:
             step = full
-        far = far_enough(state, r, cutoff)
+        far = far_enough(ws, s, r, cutoff)
         if step > far:
-            return leap(state, e, hard, sign, far, bend < STRAIGHT * h_ee, cutoff, work)
+            return leap(ws, s, e, hard, sign, far, far * bend < STRAIGHT * r, cutoff)
         if step == np.inf:
             return INFEASIBLE
-        take_step(state, e, sign, step, beta, r, bend, work)
-        g += sign * step * bend
+        take_step(ws, s, e, sign, step, beta, step * (r - 0.5 * step * bend))
+        margin += sign * step * bend
         if fits:
             break
         if block < 0:
-            settle(state, e, hard, sign > 0)
-            return CUT if state.num[VALUE] >= cutoff else OPTIMAL
-        give_way(state, block, work[2, block])
-        if state.num[VALUE] >= cutoff:
-            put_off(state, e, hard)
+            settle(ws, s, e, hard, sign > 0)
+            return CUT if g[s, NUM, VALUE] >= cutoff else OPTIMAL
+        give_way(ws, s, block)
+        if g[s, NUM, VALUE] >= cutoff:
+            put_off(ws, s, e, hard)
             return CUT
-    join(state, e, hard, work[5], pivot2, h_ee)
-    return CUT if state.num[VALUE] >= cutoff else OPTIMAL
+    join(ws, s, e, hard, pivot2, h_ee)
+    return CUT if g[s, NUM, VALUE] >= cutoff else OPTIMAL
 
 
-@bare_kernel()
-def run(state: NodeState, cutoff: float, max_pivots: int, tol: float, work: F8) -> int:
+@bare()
+def run(ws: Workspace, s: int, cutoff: float, max_pivots: int, tol: float) -> int:
     """Pivot until no item violates by more than ``tol``, the dual value passes ``cutoff``, or pivots run out.
 
-    Another thread may set work[1, 1] to stop it early.
+    Another thread may set the workspace's flag to stop it early.
     """
-    stop_at = state.cnt[PIVOTS] + max_pivots
-    outcome = STALLED
+    g, cnt = ws.g, ws.cnt
+    stop_at = cnt[s, PIVOTS] + max_pivots
     for _ in range(AGAIN):
-        before = state.cnt[PIVOTS]
-        if state.r.size == 0:
-            outcome = _run_plain(state, cutoff, stop_at, tol, work)
-        else:
-            outcome = _run_priced(state, cutoff, stop_at, tol, work)
-        if state.cnt[PIVOTS] > before:
-            state.num[VALUE] = features.add_up(state)
-        if outcome != CUT or state.num[VALUE] >= cutoff:
+        before = cnt[s, PIVOTS]
+        outcome = OPTIMAL
+        while outcome == OPTIMAL:
+            if g[s, NUM, VALUE] >= cutoff:
+                outcome = CUT
+                break
+            e = worst_item(ws, s, tol)
+            if e < 0:
+                break
+            if cnt[s, PIVOTS] >= stop_at or ws.work[SINGLE, STOP] != 0.0:
+                outcome = STALLED
+                break
+            outcome = enter(ws, s, e, cutoff)
+            follow(ws, s)
+        if cnt[s, PIVOTS] > before:
+            g[s, NUM, VALUE] = features.add_up(ws, s)
+        if outcome != CUT or g[s, NUM, VALUE] >= cutoff:
             return outcome
     return STALLED
 
 
 @bare()
-def _run_plain(state: NodeState, cutoff: float, stop_at: int, tol: float, work: F8) -> int:
-    while True:
-        if state.num[VALUE] >= cutoff:
-            return CUT
-        e = worst_item(state, tol)
-        if e < 0:
-            return OPTIMAL
-        if state.cnt[PIVOTS] >= stop_at or work[1, 1] != 0.0:
-            return STALLED
-        outcome = enter(state, e, cutoff, work)
-        follow(state, work)
-        if outcome != OPTIMAL:
-            return outcome
-
-
-@bare()
-def _run_priced(state: NodeState, cutoff: float, stop_at: int, tol: float, work: F8) -> int:
-    """Prices make ties common: when nothing has come of the worst items for a while, others have their turn."""
-    idle = 0
-    while True:
-        before = state.num[VALUE]
-        if before >= cutoff:
-            return CUT
-        e = worst_item(state, tol) if idle < PATIENCE else any_item(state, tol, state.cnt[PIVOTS])
-        if e < 0:
-            return OPTIMAL
-        if state.cnt[PIVOTS] >= stop_at or work[1, 1] != 0.0 or idle > GIVE_UP:
-            return STALLED
-        outcome = priced.enter(state, e, cutoff, work)
-        follow(state, work)
-        idle = 0 if state.num[VALUE] > before + 1e-12 * abs(before) else idle + 1
-        if outcome == STALLED:
-            idle = max(idle, PATIENCE)
-        elif outcome != OPTIMAL:
-            return outcome
-
-
-@bare_kernel()
-def harden(state: NodeState, i: int, side: float, delta: float) -> None:
+def harden(ws: Workspace, s: int, i: int, side: float, delta: float) -> None:
     """Require ``side * h_i >= delta`` of a SOFT item; the dual value jumps at once if that is against its label."""
-    if state.o[i] == side:
-        state.kind[i] = RIGHT
-        state.delta[i] = delta
-        if state.status[i] == MID:
-            stand(state, i, MID)
+    f, k, cost = ws.f, ws.k, ws.fixed[COST + ws.cnt[s, NODE], i]
+    if f[s, O, i] == side:
+        k[s, KIND, i] = RIGHT
+        f[s, DELTA, i] = delta
+        if k[s, STATUS, i] == MID:
+            stand(ws, s, i, MID)
         return
-    if state.status[i] == AT_MARGIN:
-        for p in range(state.cnt[N_FREE]):
-            if state.free[p] == i:
-                factor.drop(state, p)
+    if k[s, STATUS, i] == AT_MARGIN:
+        for p in range(ws.cnt[s, N_FREE]):
+            if k[s, FREE, p] == i:
+                factor.drop(ws, s, p)
                 break
-    state.num[VALUE] += (1.0 + delta) * (state.cost[i] - state.nu[i] - certain.ROUNDOFF * state.cost[i])
-    state.kind[i] = WRONG
-    state.delta[i] = delta
-    state.o[i] = side
-    state.nu[i] = -state.nu[i]
-    stand(state, i, LOW if state.nu[i] == -state.cost[i] else PENDING_HARD)
-
-
-@bare_kernel()
-def refresh(state: NodeState, work: F8) -> None:
-    """Recompute w, the factor, all margins and the dual value from the multipliers, and repair ``sum c mu = 0``."""
-    m = state.h.size
-    balance = 0.0
-    for i in range(m):
-        if state.status[i] != OUT:
-            balance += state.c[i] * state.o[i] * state.nu[i]
-    _rebalance(state, balance)
-    state.num[VALUE] = features.add_up(state)
-    if state.r.size:
-        features.derive(state)
-    recompute(state)
-    factor.rebuild(state, work[5])
+    ws.g[s, NUM, VALUE] += (1.0 + delta) * (cost - f[s, NU, i] - certain.ROUNDOFF * cost)
+    k[s, KIND, i] = WRONG
+    f[s, DELTA, i] = delta
+    f[s, O, i] = side
+    f[s, NU, i] = -f[s, NU, i]
+    stand(ws, s, i, LOW if f[s, NU, i] == -cost else PENDING_HARD)
 
 
 @bare()
-def _rebalance(state: NodeState, balance: float) -> None:
+def refresh(ws: Workspace, s: int) -> None:
+    """Recompute w, the factor, all margins and the dual value from the multipliers, and repair ``sum c mu = 0``."""
+    f, k, fixed = ws.f, ws.k, ws.fixed
+    balance = 0.0
+    for i in range(ws.X.shape[0]):
+        if k[s, STATUS, i] != OUT:
+            balance += fixed[C, i] * f[s, O, i] * f[s, NU, i]
+    if balance != 0.0:
+        _rebalance(ws, s, balance)
+    ws.g[s, NUM, VALUE] = features.add_up(ws, s)
+    if ws.priced:
+        features.derive(ws, s)
+    recompute(ws, s)
+    factor.rebuild(ws, s)
+
+
+@bare()
+def _rebalance(ws: Workspace, s: int, balance: float) -> None:
     """Take a rounding residual of ``sum c mu`` from the free item with most room."""
-    if balance == 0.0:
-        return
     best = -1
     most = 0.0
-    for i in range(state.h.size):
-        st = state.status[i]
-        if state.c[i] == 0.0 or st == LOW or st == MID or st == OUT:
+    for i in range(ws.X.shape[0]):
+        status = ws.k[s, STATUS, i]
+        if ws.fixed[C, i] == 0.0 or status == LOW or status == MID or status == OUT:
             continue
-        hard = st == AT_HARD or st == PENDING_HARD
-        space = min(room(state, i, hard, True), room(state, i, hard, False))
+        hard = status == AT_HARD or status == PENDING_HARD
+        space = min(room(ws, s, i, hard, 1.0), room(ws, s, i, hard, -1.0))
         if space > most:
             most = space
             best = i
     if best >= 0 and abs(balance) <= most:
-        state.nu[best] -= state.o[best] * balance
+        ws.f[s, NU, best] -= ws.f[s, O, best] * balance
 
 
-@bare_kernel()
-def correct(state: NodeState, work: F8) -> None:
+@bare()
+def correct(ws: Workspace, s: int) -> None:
     """One Newton correction of the free items' margins, as far as their multipliers have room; then `refresh`."""
-    k = state.cnt[N_FREE]
+    f, g, status, work, k = ws.f, ws.g, ws.k, ws.work, ws.cnt[s, N_FREE]
     if k == 0:
         return
-    r = work[4]
     for p in range(k):
-        i = state.free[p]
-        goal = 1.0 if state.status[i] == AT_MARGIN else state.delta[i]
-        r[p] = state.o[i] * goal - state.h[i]
-    factor.solve_lower(state.L, r, k)
+        i = status[s, FREE, p]
+        goal = 1.0 if status[s, STATUS, i] == AT_MARGIN else f[s, DELTA, i]
+        work[DU, p] = f[s, O, i] * goal - f[s, H, i]
+    factor.solve_lower(ws, s, DU)
     cv = 0.0
     cr = 0.0
     for p in range(k):
-        cv += state.v[p] * state.v[p]
-        cr += state.v[p] * r[p]
+        cv += g[s, V, p] * g[s, V, p]
+        cr += g[s, V, p] * work[DU, p]
     beta = cr / cv if cv > 0.0 else 0.0
     for p in range(k):
-        r[p] -= beta * state.v[p]
-    factor.solve_upper(state.L, r, k)
+        work[DU, p] -= beta * g[s, V, p]
+    factor.solve_upper(ws, s, DU)
     step = 1.0
     for p in range(k):
-        i = state.free[p]
-        rate = state.o[i] * r[p]
+        i = status[s, FREE, p]
+        rate = f[s, O, i] * work[DU, p]
         if rate != 0.0:
-            step = min(step, max(0.0, room(state, i, state.status[i] == AT_HARD, rate > 0)) / abs(rate))
+            space = room(ws, s, i, status[s, STATUS, i] == AT_HARD, rate)
+            step = min(step, max(0.0, space) / abs(rate))
     for p in range(k):
-        i = state.free[p]
-        state.nu[i] += step * state.o[i] * r[p]
-    state.num[B] += step * beta
-    refresh(state, work)
+        i = status[s, FREE, p]
+        f[s, NU, i] += step * f[s, O, i] * work[DU, p]
+    g[s, NUM, B] += step * beta
+    refresh(ws, s)
 
 
-@bare_kernel()
-def primal_value(state: NodeState) -> float:
+@bare()
+def primal_value(ws: Workspace, s: int) -> float:
     """Value of (w, b) with the soft losses only; hard rows are not checked here."""
-    total = 0.5 * dot(state.w, state.w)
-    for i in range(state.h.size):
-        if state.status[i] != OUT:
-            y = -state.o[i] if state.kind[i] == WRONG else state.o[i]
-            total += state.cost[i] * max(0.0, 1.0 - y * state.h[i])
+    f, k, cost_row = ws.f, ws.k, COST + ws.cnt[s, NODE]
+    total = 0.5 * square(ws.g[s], W, ws.X.shape[1])
+    for i in range(ws.X.shape[0]):
+        if k[s, STATUS, i] != OUT:
+            y = -f[s, O, i] if k[s, KIND, i] == WRONG else f[s, O, i]
+            total += ws.fixed[cost_row, i] * max(0.0, 1.0 - y * f[s, H, i])
     return total

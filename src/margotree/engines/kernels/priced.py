@@ -13,9 +13,11 @@ from __future__ import annotations
 import numpy as np
 
 from margotree.engines.kernels import factor
-from margotree.engines.kernels.balance import COLUMN, DU, DW, TOTAL, Y, direction, orthogonal, spread
+from margotree.engines.kernels.balance import direction, orthogonal, solution_row, spread
 from margotree.engines.kernels.features import add_up, from_kink, pass_end
 from margotree.engines.kernels.jit import bare
+from margotree.engines.kernels.margins import any_item, follow, worst_item
+from margotree.engines.kernels.pivot import AGAIN
 from margotree.engines.kernels.riser import (
     CUT,
     INFEASIBLE,
@@ -30,22 +32,47 @@ from margotree.engines.kernels.riser import (
     longest_step,
     settle,
 )
-from margotree.engines.kernels.state import (
+from margotree.engines.kernels.workspace import (
     AT_HARD,
-    F8,
+    COLUMN,
+    COST,
+    DU,
+    DW,
+    FREE,
     FULL,
     KINK,
+    KINKS,
     N_FREE,
+    NODE,
+    NU,
+    NUM,
     OFF,
+    ON,
     PIVOTS,
+    RATES,
+    SHIFT,
+    SINGLE,
+    STATUS,
+    STOP,
+    TOTAL,
+    USE,
     VALUE,
     B,
-    NodeState,
+    H,
+    O,
+    R,
+    U,
+    W,
+    Workspace,
     put_off,
 )
 
 #: An entering item that has met so many ends, and so many more a feature, is going round in circles.
 _MOST, _MOST_A_FEATURE = 60, 4
+#: Stands for no item.
+NOBODY = np.int64(-1)
+#: Entering items that bring nothing before others have their turn, and before the point is left as it is.
+PATIENCE, GIVE_UP = 20, 80
 
 
 @bare()
@@ -59,237 +86,267 @@ def _kink_room(u: float, w: float, r: float, rate: float) -> float:
 
 
 @bare()
-def _first_end(state: NodeState, work: F8) -> tuple[float, int]:
-    """How far until a feature comes to an end of where it is, and which."""
-    dw, du, use, r, u, w = work[DW], work[DU], state.use, state.r, state.u, state.w
-    step = np.inf
-    who = -1
-    for j in range(r.size):
-        limit = np.inf
-        if use[j] == KINK:
-            if dw[j] != 0.0:
-                limit = _kink_room(u[j], w[j], r[j], dw[j])
-        elif du[j] != 0.0 and 0.0 < r[j] < np.inf:
-            if use[j] == OFF:
-                limit = max(0.0, r[j] - u[j] * (1.0 if du[j] > 0.0 else -1.0)) / abs(du[j])
-            elif du[j] * u[j] < 0.0:
-                limit = max(0.0, abs(u[j]) - r[j]) / abs(du[j])
-        if limit < step:
-            step = limit
-            who = j
-    return step, who
-
-
-@bare()
-def _nearest(state: NodeState, e: int, hard: bool, sign: float, work: F8) -> tuple[float, int, int]:
+def _nearest(ws: Workspace, s: int, e: int, hard: bool, sign: float) -> tuple[float, int, int]:
     """How far until somebody comes to an end: the step, the free item (-1 for ``e`` itself) and the feature, or -1."""
-    step, block = longest_step(state, e, hard, sign, work[Y])
-    end, feature = _first_end(state, work)
-    return (end, -1, feature) if end < step else (step, block, -1)
+    g, work = ws.g, ws.work
+    step, block = longest_step(ws, s, e, hard, sign)
+    end = np.inf
+    who = -1
+    for j in range(ws.X.shape[1]):
+        limit = np.inf
+        dw, du, use, r, u = work[DW, j], work[DU, j], ws.k[s, USE, j], g[s, R, j], g[s, U, j]
+        if use == KINK:
+            if dw != 0.0:
+                limit = _kink_room(u, g[s, W, j], r, dw)
+        elif du != 0.0 and 0.0 < r < np.inf:
+            if use == OFF:
+                limit = max(0.0, r - u * (1.0 if du > 0.0 else -1.0)) / abs(du)
+            elif du * u < 0.0:
+                limit = max(0.0, abs(u) - r) / abs(du)
+        if limit < end:
+            end = limit
+            who = j
+    return (end, -1, who) if end < step else (step, block, -1)
 
 
 @bare()
-def _pass(state: NodeState, block: int, feature: int, work: F8) -> None:
+def _pass(ws: Workspace, s: int, block: int, feature: int) -> None:
     """Let the feature or the free item that has come to an end go on from there."""
     if feature >= 0:
-        pass_end(state, feature, work[DW, feature] * state.u[feature] > 0.0, work[COLUMN])
+        pass_end(ws, s, feature, ws.work[DW, feature] * ws.g[s, U, feature] > 0.0)
     else:
-        give_way(state, block, work[Y, block])
+        give_way(ws, s, block)
 
 
 @bare()
-def _begin(state: NodeState, work: F8) -> None:
+def _begin(ws: Workspace) -> None:
     """Nothing has changed yet."""
-    for j in range(state.w.size):
-        work[TOTAL, j] = 0.0
-    work[1, 0] = 0.0
+    for j in range(ws.X.shape[1]):
+        ws.work[TOTAL, j] = 0.0
+    ws.work[SINGLE, SHIFT] = 0.0
 
 
 @bare()
-def _take_step(state: NodeState, e: int, sign: float, step: float, beta: float, gain: float, work: F8) -> None:
-    """Move all multipliers, w, u, b and the dual value along the direction in ``work``."""
+def _take_step(ws: Workspace, s: int, e: int, sign: float, step: float, beta: float, gain: float) -> None:
+    """Move all multipliers, w, u, b and the dual value along the direction at hand."""
+    f, g, work = ws.f, ws.g, ws.work
     if e >= 0:
-        state.nu[e] += sign * step
-    for p in range(state.cnt[N_FREE]):
-        f = state.free[p]
-        state.nu[f] += state.o[f] * work[Y, p] * step
-    for j in range(state.w.size):
-        state.u[j] += step * work[DU, j]
+        f[s, NU, e] += sign * step
+    for p in range(ws.cnt[s, N_FREE]):
+        i = ws.k[s, FREE, p]
+        f[s, NU, i] += f[s, O, i] * work[RATES, p] * step
+    for j in range(ws.X.shape[1]):
+        g[s, U, j] += step * work[DU, j]
         change = step * work[DW, j]
-        state.w[j] += change
+        g[s, W, j] += change
         work[TOTAL, j] += change
-    state.num[B] += step * beta
-    work[1, 0] += step * beta
-    state.num[VALUE] += gain
+    g[s, NUM, B] += step * beta
+    work[SINGLE, SHIFT] += step * beta
+    g[s, NUM, VALUE] += gain
 
 
 @bare()
-def _slide(state: NodeState, columns: int, pace: float, goal: float, work: F8) -> tuple[float, bool]:
+def _slide(ws: Workspace, s: int, columns: int, pace: float, goal: float) -> tuple[float, bool]:
     """Move b and kinks alone, which costs the dual nothing, until the item has moved by ``goal`` or a kink ends.
 
     Returns how much of ``goal`` is left, and whether that is nothing.
     """
-    x = state.R[state.R.shape[0] - 1]
+    g, k, work = ws.g, ws.k, ws.work
+    x = solution_row(ws.X.shape[1])
     turn = 1.0 if goal * pace >= 0.0 else -1.0
     step, who = goal / pace * turn, -1
     for a in range(1, columns):
-        j = state.kinks[a - 1]
-        if x[a] != 0.0:
-            limit = _kink_room(state.u[j], state.w[j], state.r[j], turn * x[a])
+        j = k[s, KINKS, a - 1]
+        if work[x, a] != 0.0:
+            limit = _kink_room(g[s, U, j], g[s, W, j], g[s, R, j], turn * work[x, a])
             if limit < step:
                 step, who = limit, j
     fuller = False
     for a in range(1, columns):
-        j = state.kinks[a - 1]
-        change = turn * step * x[a]
+        j = k[s, KINKS, a - 1]
+        change = turn * step * work[x, a]
         if j == who:
-            fuller = turn * x[a] * state.u[j] > 0.0
-        state.w[j] += change
+            fuller = turn * work[x, a] * g[s, U, j] > 0.0
+        g[s, W, j] += change
         work[TOTAL, j] += change
-    shift = turn * step * x[0]
-    state.num[B] += shift
-    work[1, 0] += shift
+    shift = turn * step * work[x, 0]
+    g[s, NUM, B] += shift
+    work[SINGLE, SHIFT] += shift
     if who < 0:
         return 0.0, True
-    pass_end(state, who, fuller, work[COLUMN])
+    pass_end(ws, s, who, fuller)
     return goal - turn * step * pace, False
 
 
 @bare()
-def enter(state: NodeState, e: int, cutoff: float, work: F8) -> int:
+def enter(ws: Workspace, s: int, e: int, cutoff: float) -> int:
     """Drive item ``e`` to where it fits, past the ends of free items and features.
 
-    On return row 0 of ``work`` is the total change of w, and work[1, 0] that of b.
+    On return row TOTAL of the scratch is the total change of w, and SHIFT that of b.
     """
-    _begin(state, work)
-    n, o = state.w.size, state.o[e]
-    g = o * state.h[e]
-    sign, hard, goal = heading(state, e)
-    most = state.cnt[PIVOTS] + _MOST + _MOST_A_FEATURE * n
-    column = work[COLUMN]
+    _begin(ws)
+    g, work, cnt, n, o = ws.g, ws.work, ws.cnt, ws.X.shape[1], ws.f[s, O, e]
+    margin = o * ws.f[s, H, e]
+    sign, hard, goal = heading(ws, s, e)
+    most = cnt[s, PIVOTS] + _MOST + _MOST_A_FEATURE * n
     while True:
-        state.cnt[PIVOTS] += 1
-        if state.cnt[PIVOTS] > most:
-            put_off(state, e, hard)
+        cnt[s, PIVOTS] += 1
+        if cnt[s, PIVOTS] > most:
+            put_off(ws, s, e, hard)
             return STALLED
-        k = state.cnt[N_FREE]
-        factor.gram_column(state, e, column)
-        factor.solve_lower(state.L, column, k)
-        h_ee = factor.gram(state, e, e)
+        k = cnt[s, N_FREE]
+        factor.gram_column(ws, s, e)
+        factor.solve_lower(ws, s, COLUMN)
+        h_ee = factor.gram(ws, s, e, e)
         pivot2 = h_ee
         for p in range(k):
-            pivot2 -= column[p] * column[p]
+            pivot2 -= work[COLUMN, p] * work[COLUMN, p]
         dependent = pivot2 <= factor.DEPENDENT * h_ee
-        columns, pace = orthogonal(state, e, dependent)
+        columns, pace = orthogonal(ws, s, e, dependent)
         if columns:
-            left, fits = _slide(state, columns, pace, o * (goal - g), work)
-            g = goal - o * left
+            left, fits = _slide(ws, s, columns, pace, o * (goal - margin))
+            margin = goal - o * left
             if fits:
                 break
             continue
-        beta = direction(state, o * sign, False, work)
+        beta = direction(ws, s, e, o * sign)
         for j in range(n):
-            work[DU, j] += o * sign * state.X[e, j]
-        bend = spread(state, work)
-        r = abs(goal - g)
+            work[DU, j] += o * sign * ws.X[e, j]
+        bend = spread(ws, s)
+        r = abs(goal - margin)
         full = r / bend if bend > 0.0 else np.inf
-        step, block, feature = _nearest(state, e, hard, sign, work)
+        step, block, feature = _nearest(ws, s, e, hard, sign)
         fits = full <= step
-        if fits and (dependent or k >= state.free.size):
+        if fits and (dependent or k >= n + 2):
             # A dependent item cannot join the free ones; go on if that costs nothing worth mentioning.
-            fits = step == np.inf or bend * step * step > 1e-12 * (state.cost[e] + abs(state.num[VALUE]))
-            if fits and k >= state.free.size:
-                put_off(state, e, hard)
+            scale = ws.fixed[COST + cnt[s, NODE], e] + abs(g[s, NUM, VALUE])
+            fits = step == np.inf or bend * step * step > 1e-12 * scale
+            if fits and k >= n + 2:
+                put_off(ws, s, e, hard)
                 return STALLED
         if fits:
             step = full
-        far = far_enough(state, r, cutoff)
+        far = far_enough(ws, s, r, cutoff)
         if step > far:
-            return leap(state, e, hard, sign, far, bend < STRAIGHT * h_ee, cutoff, work)
+            return leap(ws, s, e, hard, sign, far, far * bend < STRAIGHT * r, cutoff)
         if step == np.inf:
             return INFEASIBLE
-        _take_step(state, e, sign, step, beta, step * (r - 0.5 * step * bend), work)
-        g += sign * step * bend
+        _take_step(ws, s, e, sign, step, beta, step * (r - 0.5 * step * bend))
+        margin += sign * step * bend
         if fits:
             break
         if feature < 0 and block < 0:
-            settle(state, e, hard, sign > 0)
-            return CUT if state.num[VALUE] >= cutoff else OPTIMAL
-        _pass(state, block, feature, work)
-        if state.num[VALUE] >= cutoff:
-            put_off(state, e, hard)
+            settle(ws, s, e, hard, sign > 0)
+            return CUT if g[s, NUM, VALUE] >= cutoff else OPTIMAL
+        _pass(ws, s, block, feature)
+        if g[s, NUM, VALUE] >= cutoff:
+            put_off(ws, s, e, hard)
             return CUT
-    join(state, e, hard, column, pivot2, h_ee)
-    return CUT if state.num[VALUE] >= cutoff else OPTIMAL
+    join(ws, s, e, hard, pivot2, h_ee)
+    return CUT if g[s, NUM, VALUE] >= cutoff else OPTIMAL
 
 
 @bare()
-def decide(state: NodeState, j: int, must: bool, work: F8) -> None:
+def run(ws: Workspace, s: int, cutoff: float, max_pivots: int, tol: float) -> int:
+    """As `pivot.run`.  Prices make ties common: when the worst items have brought nothing for a while, others have
+    their turn."""
+    g, cnt = ws.g, ws.cnt
+    stop_at = cnt[s, PIVOTS] + max_pivots
+    for _ in range(AGAIN):
+        pivots = cnt[s, PIVOTS]
+        outcome = OPTIMAL
+        idle = 0
+        while outcome == OPTIMAL:
+            before = g[s, NUM, VALUE]
+            if before >= cutoff:
+                outcome = CUT
+                break
+            e = worst_item(ws, s, tol) if idle < PATIENCE else any_item(ws, s, tol, cnt[s, PIVOTS])
+            if e < 0:
+                break
+            if cnt[s, PIVOTS] >= stop_at or ws.work[SINGLE, STOP] != 0.0 or idle > GIVE_UP:
+                outcome = STALLED
+                break
+            outcome = enter(ws, s, e, cutoff)
+            follow(ws, s)
+            idle = 0 if g[s, NUM, VALUE] > before + 1e-12 * abs(before) else idle + 1
+            if outcome == STALLED:
+                idle = max(idle, PATIENCE)
+                outcome = OPTIMAL
+        if cnt[s, PIVOTS] > pivots:
+            g[s, NUM, VALUE] = add_up(ws, s)
+        if outcome != CUT or g[s, NUM, VALUE] >= cutoff:
+            return outcome
+    return STALLED
+
+
+@bare()
+def decide(ws: Workspace, s: int, j: int, must: bool) -> None:
     """Use feature ``j`` whatever it does, or do not use it.
 
     Its weight is moved to where it belongs (to ``u``, or to nothing) while the free items keep their margins; then the
     point at hand is the solved one for what is decided, but for items that do not fit any more.
     """
-    _begin(state, work)
-    if state.use[j] == KINK:
-        from_kink(state, j, OFF)
-    state.use[j] = OFF
-    state.on[j] = 0.0
-    state.r[j] = np.inf  # nothing else about it counts while it moves
-    factor.rebuild(state, work[COLUMN])
-    _move_weight(state, j, must, work)
-    goal = state.u[j] if must else 0.0
-    work[TOTAL, j] += goal - state.w[j]  # what is left if the way was too long
-    stuck = abs(goal - state.w[j]) > 1e-9 * (1.0 + abs(goal))
-    state.w[j] = goal
+    g, k = ws.g, ws.k
+    _begin(ws)
+    if k[s, USE, j] == KINK:
+        from_kink(ws, s, j, OFF)
+    k[s, USE, j] = OFF
+    g[s, ON, j] = 0.0
+    g[s, R, j] = np.inf  # nothing else about it counts while it moves
+    factor.rebuild(ws, s)
+    _move_weight(ws, s, j, must)
+    goal = g[s, U, j] if must else 0.0
+    ws.work[TOTAL, j] += goal - g[s, W, j]  # what is left if the way was too long
+    stuck = abs(goal - g[s, W, j]) > 1e-9 * (1.0 + abs(goal))
+    g[s, W, j] = goal
     if must:
-        state.r[j] = 0.0
-        state.use[j] = FULL
-        state.on[j] = 1.0
+        g[s, R, j] = 0.0
+        k[s, USE, j] = FULL
+        g[s, ON, j] = 1.0
     if stuck:
-        _release(state)
+        _release(ws, s)
     else:
-        factor.rebuild(state, work[COLUMN])
-    state.num[VALUE] = add_up(state)
+        factor.rebuild(ws, s)
+    g[s, NUM, VALUE] = add_up(ws, s)
 
 
 @bare()
-def _release(state: NodeState) -> None:
+def _release(ws: Workspace, s: int) -> None:
     """Let all free items be solved anew."""
-    for p in range(state.cnt[N_FREE]):
-        i = state.free[p]
-        put_off(state, i, state.status[i] == AT_HARD)
-    state.cnt[N_FREE] = 0
+    for p in range(ws.cnt[s, N_FREE]):
+        i = ws.k[s, FREE, p]
+        put_off(ws, s, i, ws.k[s, STATUS, i] == AT_HARD)
+    ws.cnt[s, N_FREE] = 0
 
 
 @bare()
-def _move_weight(state: NodeState, j: int, must: bool, work: F8) -> None:
+def _move_weight(ws: Workspace, s: int, j: int, must: bool) -> None:
     """Move the weight of feature ``j`` towards its ``u`` or nothing, past the ends of free items and other features."""
+    g, work = ws.g, ws.work
     for _ in range(_MOST):
-        goal = state.u[j] if must else 0.0
-        way = goal - state.w[j]
+        goal = g[s, U, j] if must else 0.0
+        way = goal - g[s, W, j]
         if abs(way) <= 1e-14 * (1.0 + abs(goal)):
             return
-        s = 1.0 if way > 0.0 else -1.0
-        k = state.cnt[N_FREE]
-        column = work[COLUMN]
-        for p in range(k):
-            column[p] = state.X[state.free[p], j]
-        factor.solve_lower(state.L, column, k)
-        orthogonal(state, -1, True)
-        beta = direction(state, s, True, work)
+        move = 1.0 if way > 0.0 else -1.0
+        for p in range(ws.cnt[s, N_FREE]):
+            work[COLUMN, p] = ws.X[ws.k[s, FREE, p], j]
+        factor.solve_lower(ws, s, COLUMN)
+        orthogonal(ws, s, NOBODY, NOBODY < 0)
+        beta = direction(ws, s, NOBODY, move)
         own = work[DU, j]
-        spread(state, work)
-        closing = 1.0 - s * own if must else 1.0
+        spread(ws, s)
+        closing = 1.0 - move * own if must else 1.0
         full = abs(way) / closing if closing > 0.0 else np.inf
-        step, block, feature = _nearest(state, -1, False, 1.0, work)
+        step, block, feature = _nearest(ws, s, NOBODY, NOBODY >= 0, 1.0)
         fits = full <= step
         if fits:
             step = full
         if step == np.inf:
             return
-        work[DW, j] = s
-        _take_step(state, -1, 0.0, step, beta, 0.0, work)
+        work[DW, j] = move
+        _take_step(ws, s, NOBODY, 0.0, step, beta, 0.0)
         if fits:
             return
-        _pass(state, block, feature, work)
+        _pass(ws, s, block, feature)

@@ -6,75 +6,87 @@ import numpy as np
 
 from margotree.engines.kernels import factor, features
 from margotree.engines.kernels.jit import bare
-from margotree.engines.kernels.state import (
+from margotree.engines.kernels.workspace import (
     AT_HARD,
     AT_MARGIN,
-    F8,
+    COLUMN,
+    COST,
+    DELTA,
+    DU,
+    DW,
+    FREE,
+    HI,
+    KIND,
+    LO,
     LOW,
     MID,
     N_FREE,
+    NODE,
+    NU,
+    NUM,
+    ON,
     PENDING_HARD,
+    RATES,
     RIGHT,
+    STATUS,
     VALUE,
     WRONG,
-    NodeState,
+    C,
+    H,
+    O,
+    Workspace,
+    numbers,
     put_off,
     stand,
 )
 
 # Outcomes of a run of pivots.
-OPTIMAL, CUT, STALLED, INFEASIBLE = 0, 1, 2, 3
+OPTIMAL, CUT, STALLED, INFEASIBLE = numbers(4)
 #: A step need not go on when the dual value has passed the cut-off by this share of what was missing, or of itself.
 PAST, CLEARLY = 0.25, 1e-9
-#: Along a straight direction the dual value bends by less than this share of what the entering item alone would.
-STRAIGHT = 1e-10
+#: Along a straight direction a violation shrinks by less than this share.
+STRAIGHT = 1e-6
 
 
 @bare()
-def room(state: NodeState, i: int, hard: bool, up: bool) -> float:
-    """How far the multiplier of an item on a riser may still move up or down."""
-    if up:
-        return np.inf if hard else state.cost[i] - state.nu[i]
+def room(ws: Workspace, s: int, i: int, hard: bool, rate: float) -> float:
+    """How far the multiplier of an item on a riser may still move the way of ``rate``."""
+    nu, cost = ws.f[s, NU, i], ws.fixed[COST + ws.cnt[s, NODE], i]
+    if rate > 0:
+        return np.inf if hard else cost - nu
     if not hard:
-        return state.nu[i]
-    return state.nu[i] + (state.cost[i] if state.kind[i] == WRONG else -state.cost[i])
+        return nu
+    return nu + (cost if ws.k[s, KIND, i] == WRONG else -cost)
 
 
 @bare()
-def settle(state: NodeState, i: int, hard: bool, up: bool) -> None:
+def settle(ws: Workspace, s: int, i: int, hard: bool, up: bool) -> None:
     """Put an item that ran out of room on the step it reached."""
-    stand(state, i, MID if up or (hard and state.kind[i] == RIGHT) else LOW)
+    stand(ws, s, i, MID if up or (hard and ws.k[s, KIND, i] == RIGHT) else LOW)
 
 
 @bare()
-def enters_at_hard(state: NodeState, e: int, sign: float) -> bool:
-    """Whether a violating item is heading for its hard corner rather than its margin."""
-    st = state.status[e]
-    if st == PENDING_HARD or state.kind[e] == WRONG:
-        return True
-    return st == MID and sign > 0
-
-
-@bare()
-def longest_step(state: NodeState, e: int, hard: bool, sign: float, y: F8) -> tuple[float, int]:
+def longest_step(ws: Workspace, s: int, e: int, hard: bool, sign: float) -> tuple[float, int]:
     """Ratio test: how far until a multiplier runs out of room, and the free item that does (-1 for ``e`` itself).
 
     ``e`` may be no item (-1).
     """
+    f, k, fixed, work = ws.f, ws.k, ws.fixed, ws.work
+    cost_row = COST + ws.cnt[s, NODE]
     block = -1
-    step = room(state, e, hard, sign > 0) if e >= 0 else np.inf
-    o, nu, cost, status = state.o, state.nu, state.cost, state.status
-    for p in range(state.cnt[N_FREE]):
-        f = state.free[p]
-        rate = o[f] * y[p]
+    step = room(ws, s, e, hard, sign) if e >= 0 else np.inf
+    for p in range(ws.cnt[s, N_FREE]):
+        i = k[s, FREE, p]
+        rate = f[s, O, i] * work[RATES, p]
         if rate == 0.0:
             continue
-        if status[f] == AT_HARD:
+        nu, cost = f[s, NU, i], fixed[cost_row, i]
+        if k[s, STATUS, i] == AT_HARD:
             if rate > 0:
                 continue
-            space = nu[f] + cost[f] if state.kind[f] == WRONG else nu[f] - cost[f]
+            space = nu + cost if k[s, KIND, i] == WRONG else nu - cost
         else:
-            space = cost[f] - nu[f] if rate > 0 else nu[f]
+            space = cost - nu if rate > 0 else nu
         limit = max(space, 0.0) / abs(rate)
         if limit < step:
             step = limit
@@ -83,91 +95,94 @@ def longest_step(state: NodeState, e: int, hard: bool, sign: float, y: F8) -> tu
 
 
 @bare()
-def far_enough(state: NodeState, r: float, cutoff: float) -> float:
+def far_enough(ws: Workspace, s: int, r: float, cutoff: float) -> float:
     """A step after which the dual value is past the cut-off, if it is not longer than to the top of the parabola.
 
     Where a routing is impossible steps could go on forever, and multipliers without measure prove nothing.
     """
     if cutoff == np.inf:
         return np.inf
-    return 2.0 * (1.0 + PAST) * (max(cutoff - state.num[VALUE], 0.0) + CLEARLY * abs(cutoff)) / r
+    return 2.0 * (1.0 + PAST) * (max(cutoff - ws.g[s, NUM, VALUE], 0.0) + CLEARLY * abs(cutoff)) / r
 
 
 @bare()
-def sharpen(state: NodeState, e: int, s: float, rates: F8, rhs: F8, du: F8) -> None:
-    """Correct the free items' rates so that moving item ``e`` by ``s`` leaves ``u`` and ``sum c mu`` where they are.
+def sharpen(ws: Workspace, s: int, e: int, move: float) -> None:
+    """Correct the free items' rates so that moving item ``e`` leaves ``u`` and ``sum c mu`` where they are.
 
     Where nothing bends that is so but for the digits that the factor has lost.
     """
-    X, c, free, on = state.X, state.c, state.free, state.on
-    n, k = state.w.size, state.cnt[N_FREE]
-    unbalanced = s * c[e]
+    X, work, free, fixed = ws.X, ws.work, ws.k, ws.fixed
+    n, k = X.shape[1], ws.cnt[s, N_FREE]
+    unbalanced = move * fixed[C, e]
     for j in range(n):
-        du[j] = s * X[e, j]
+        work[DU, j] = move * X[e, j]
     for p in range(k):
-        unbalanced += rates[p] * c[free[p]]
+        i = free[s, FREE, p]
+        unbalanced += work[RATES, p] * fixed[C, i]
         for j in range(n):
-            du[j] += rates[p] * X[free[p], j]
+            work[DU, j] += work[RATES, p] * X[i, j]
     for p in range(k):
-        rhs[p] = -factor.RHO * c[free[p]] * unbalanced
+        i = free[s, FREE, p]
+        work[DW, p] = -factor.RHO * fixed[C, i] * unbalanced
         for j in range(n):
-            if on.size == 0 or on[j] == 1.0:
-                rhs[p] -= X[free[p], j] * du[j]
-    factor.solve_lower(state.L, rhs, k)
-    factor.solve_upper(state.L, rhs, k)
+            if not ws.priced or ws.g[s, ON, j] == 1.0:
+                work[DW, p] -= X[i, j] * work[DU, j]
+    factor.solve_lower(ws, s, DW)
+    factor.solve_upper(ws, s, DW)
     for p in range(k):
-        rates[p] += rhs[p]
+        work[RATES, p] += work[DW, p]
 
 
 @bare()
 def leap(
-    state: NodeState, e: int, hard: bool, sign: float, step: float, straight: bool, cutoff: float, work: F8
+    ws: Workspace, s: int, e: int, hard: bool, sign: float, step: float, straight: bool, cutoff: float
 ) -> int:
-    """Take a step along the direction in ``work`` that ought to bring the dual value past the cut-off, or none.
+    """Take a step along the direction at hand that ought to bring the dual value past the cut-off, or none.
 
     Directions along which nothing bends (``straight``) are known to a few digits only, and multipliers may become huge;
     so the value is added up anew, and if it is not past the cut-off all is as it was.
     """
-    rates, saved, before = work[2], work[5], state.nu[e]
+    f, work, free, k = ws.f, ws.work, ws.k, ws.cnt[s, N_FREE]
+    before = f[s, NU, e]
     for _ in range(2 if straight else 0):
-        sharpen(state, e, state.o[e] * sign, rates, work[3], work[4])
-    put_off(state, e, hard)
-    state.nu[e] += sign * step
-    for p in range(state.cnt[N_FREE]):
-        f = state.free[p]
-        saved[p] = state.nu[f]
-        state.nu[f] += state.o[f] * rates[p] * step
-    value = features.add_up(state)
+        sharpen(ws, s, e, f[s, O, e] * sign)
+    put_off(ws, s, e, hard)
+    f[s, NU, e] += sign * step
+    for p in range(k):
+        i = free[s, FREE, p]
+        work[COLUMN, p] = f[s, NU, i]
+        f[s, NU, i] += f[s, O, i] * work[RATES, p] * step
+    value = features.add_up(ws, s)
     past = value >= cutoff
     if not past:
-        state.nu[e] = before
-        for p in range(state.cnt[N_FREE]):
-            state.nu[state.free[p]] = saved[p]
-        value = features.add_up(state)
-    state.num[VALUE] = value
+        f[s, NU, e] = before
+        for p in range(k):
+            f[s, NU, free[s, FREE, p]] = work[COLUMN, p]
+        value = features.add_up(ws, s)
+    ws.g[s, NUM, VALUE] = value
     return CUT if past else STALLED
 
 
 @bare()
-def heading(state: NodeState, e: int) -> tuple[float, bool, float]:
+def heading(ws: Workspace, s: int, e: int) -> tuple[float, bool, float]:
     """Which way the multiplier of a violating item has to move, whether to its hard corner, and the margin there."""
-    o = state.o[e]
-    off = max(state.lo[e] - state.h[e], 0.0) + min(state.hi[e] - state.h[e], 0.0)
-    sign = 1.0 if o * off >= 0.0 else -1.0
-    hard = enters_at_hard(state, e, sign)
-    return sign, hard, state.delta[e] if hard else 1.0
+    f, status = ws.f, ws.k[s, STATUS, e]
+    off = max(f[s, LO, e] - f[s, H, e], 0.0) + min(f[s, HI, e] - f[s, H, e], 0.0)
+    sign = 1.0 if f[s, O, e] * off >= 0.0 else -1.0
+    hard = status == PENDING_HARD or ws.k[s, KIND, e] == WRONG or (status == MID and sign > 0)
+    return sign, hard, f[s, DELTA, e] if hard else 1.0
 
 
 @bare()
-def give_way(state: NodeState, p: int, rate: float) -> None:
-    """The p-th free item has run out of room at this rate of its multiplier: it is free no longer."""
-    f = state.free[p]
-    settle(state, f, state.status[f] == AT_HARD, state.o[f] * rate > 0)
-    factor.drop(state, p)
+def give_way(ws: Workspace, s: int, p: int) -> None:
+    """The p-th free item has run out of room at the rate its multiplier moves: it is free no longer."""
+    i = ws.k[s, FREE, p]
+    settle(ws, s, i, ws.k[s, STATUS, i] == AT_HARD, ws.f[s, O, i] * ws.work[RATES, p] > 0)
+    factor.drop(ws, s, p)
 
 
 @bare()
-def join(state: NodeState, e: int, hard: bool, column: F8, pivot2: float, h_ee: float) -> None:
+def join(ws: Workspace, s: int, e: int, hard: bool, pivot2: float, h_ee: float) -> None:
     """Item ``e`` sits at its corner from now on: it is free."""
-    stand(state, e, AT_HARD if hard else AT_MARGIN)
-    factor.append(state, e, column, max(pivot2, factor.DEPENDENT * h_ee))
+    stand(ws, s, e, AT_HARD if hard else AT_MARGIN)
+    factor.append(ws, s, e, max(pivot2, factor.DEPENDENT * h_ee))

@@ -1,92 +1,90 @@
-"""Features with a price as candidates for branching: which are worth deciding, and what a decision costs."""
+"""Features with a price as candidates for branching: which are worth deciding, and what a decision may cost."""
 
 from __future__ import annotations
 
 import numpy as np
 
-from margotree.engines.bnb.kernels.pool import Pool, at, node
-from margotree.engines.bnb.kernels.probe import finish, value
+from margotree.engines.bnb.kernels.routing import GUESS, OTHER_GUESS, OTHER_TRUE, SCORE, SLOT, TRUE, Routing
 from margotree.engines.kernels.features import places
 from margotree.engines.kernels.jit import bare
-from margotree.engines.kernels.margins import follow
-from margotree.engines.kernels.priced import decide
-from margotree.engines.kernels.state import ALPHA, FULL, KINK, NodeState, copy_state
+from margotree.engines.kernels.workspace import ALPHA, FULL, I8, KINK, NUM, USE, R, U, W, Workspace
 
 #: Shares of a feature below this, or above one less this, are rounding.
 WHOLE = 1e-6
 
 
 @bare()
-def share(use: int, w: float, r: float) -> float:
-    """How much of a feature is used, between 0 and 1, as far as that is not decided."""
-    return abs(w) / r if use == KINK else 0.0
-
-
-@bare()
-def undecided(use: int, u: float, w: float, r: float, shortest: float) -> bool:
-    """Whether the bound can rise by deciding about a feature.
-
-    Either it is used in part, or not at all although it has a place in the budget: ``|u|`` is at least ``shortest``.
-    """
-    if not 0.0 < r < np.inf or use == FULL:
-        return False
-    z = share(use, w, r)
-    return z < 1.0 - WHOLE and (z > WHOLE or abs(u) >= shortest)
-
-
-@bare()
-def shortest_free(state: NodeState) -> float:
+def shortest_free(ws: Workspace, s: int) -> float:
     """The least ``|u|`` that has a place in the budget which nobody takes for sure; infinite if there is none."""
-    free = places(state.r, state.price)
-    if free <= 0 or state.price[ALPHA] == 0.0:
-        return np.inf
+    g, alpha, free = ws.g, ws.g[s, NUM, ALPHA], places(ws, s)
     least = np.inf
-    ceiling = np.inf
+    if free <= 0 or alpha == 0.0:
+        return least
     for _ in range(free):
         most = 0.0
-        for j in range(state.r.size):
-            size = abs(state.u[j])
-            if 0.0 < state.r[j] < np.inf and size < ceiling:
+        for j in range(ws.X.shape[1]):
+            size = abs(g[s, U, j])
+            if 0.0 < g[s, R, j] < np.inf and size < least:
                 most = max(most, size)
-        if most <= WHOLE * np.sqrt(2.0 * state.price[ALPHA]):
+        if most <= WHOLE * np.sqrt(2.0 * alpha):
             break
-        least = ceiling = most
+        least = most
     return least
 
 
 @bare()
-def must_first(state: NodeState, j: int) -> bool:
+def share(ws: Workspace, s: int, j: int) -> float:
+    """How much of a feature is used, between 0 and 1, as far as that is not decided."""
+    return abs(ws.g[s, W, j]) / ws.g[s, R, j] if ws.k[s, USE, j] == KINK else 0.0
+
+
+@bare()
+def must_first(ws: Workspace, s: int, j: int) -> bool:
     """Whether a feature is nearer to being used than not: that is the side it is headed for."""
-    return state.use[j] != KINK or share(KINK, state.w[j], state.r[j]) >= 0.5
+    return ws.k[s, USE, j] != KINK or share(ws, s, j) >= 0.5
 
 
 @bare()
-def damage(state: NodeState, j: int) -> tuple[float, float]:
-    """Rough costs of deciding feature ``j`` the way it is headed, and the other way."""
-    alpha = state.price[ALPHA]
-    z = abs(state.w[j]) / state.r[j] if state.use[j] == KINK else 0.5 * state.u[j] * state.u[j] / alpha
-    return alpha * max(min(z, 1.0 - z), WHOLE), alpha * max(z, 1.0 - z)
+def rank(rt: Routing, i: int, cand: I8, found: int) -> int:
+    """Put candidate ``i`` where its score belongs, best first, if there is room for it; returns how many there are."""
+    mine = rt.score[SCORE, i]
+    p = min(found, cand.size)
+    if p == cand.size and rt.score[SCORE, cand[p - 1]] >= mine:
+        return found
+    if p == cand.size:
+        p -= 1
+    else:
+        found += 1
+    while p > 0 and rt.score[SCORE, cand[p - 1]] < mine:
+        cand[p] = cand[p - 1]
+        p -= 1
+    cand[p] = i
+    return found
 
 
 @bare()
-def feature_of(pool: Pool, i: int) -> tuple[int, int]:
-    """Tree node and feature of a candidate that is not a sample."""
-    k = i - pool.y.size
-    n = pool.X.shape[1]
-    return k // n, k % n
+def choose_features(ws: Workspace, rt: Routing, cand: I8, found: int, begin: int, end: int) -> int:
+    """Rank the features about which these nodes can be decided along with the ``found`` candidates there are.
 
-
-@bare()
-def decided_gain(pool: Pool, i: int, same: bool, k: int, slack: float, pivots: int) -> float:
-    """What the bound gains from deciding candidate ``i`` the way it is headed or the other; the state is in a spare.
-
-    No more than ``slack`` is of interest.
+    The bound can rise if a feature is used in part, or not at all although it has a place in the budget.
     """
-    t, j = feature_of(pool, i)
-    before = node(pool, t)
-    base = value(before)
-    state = at(pool, pool.spare[k], t)
-    copy_state(before, state)
-    decide(state, j, must_first(before, j) == same, pool.work)
-    follow(state, pool.work)
-    return finish(pool, t, k, base + slack, pivots) - base
+    m, n = ws.X.shape
+    g, score = ws.g, rt.score
+    for t in range(begin, end):
+        s = rt.at[SLOT, t]
+        alpha, shortest = g[s, NUM, ALPHA], shortest_free(ws, s)
+        for j in range(n):
+            r, u = g[s, R, j], g[s, U, j]
+            if not 0.0 < r < np.inf or ws.k[s, USE, j] == FULL:
+                continue
+            z = share(ws, s, j)
+            if not (z < 1.0 - WHOLE and (z > WHOLE or abs(u) >= shortest)):
+                continue
+            i = m + n * t + j
+            if ws.k[s, USE, j] != KINK:
+                z = 0.5 * u * u / alpha
+            score[GUESS, i] = alpha * max(min(z, 1.0 - z), WHOLE)
+            score[OTHER_GUESS, i] = alpha * max(z, 1.0 - z)
+            score[SCORE, i] = score[GUESS, i] * score[TRUE, i] * score[OTHER_GUESS, i] * score[OTHER_TRUE, i]
+            found = rank(rt, i, cand, found)
+    return found

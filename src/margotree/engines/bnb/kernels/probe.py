@@ -1,90 +1,111 @@
-"""What a sample would cost on either side of the node where it waits, by dual solves."""
+"""The node problems that come of sending a candidate one way or the other, set up in spare slots.
+
+There are two ways to set them up, with and without features as candidates, and two to choose candidates; a dive is
+handed those of its kind, so that a model without prices does not compile what prices need.
+"""
 
 from __future__ import annotations
 
 import numpy as np
 
-from margotree.engines.bnb.kernels.pool import Pool, at, node
-from margotree.engines.kernels import features
+from margotree.engines.bnb.kernels.decisions import choose_features, must_first, rank
+from margotree.engines.bnb.kernels.estimate import estimate
+from margotree.engines.bnb.kernels.routing import PLACE, SCORE, SLOT, SPARE, Routing, headed, in_band
 from margotree.engines.kernels.jit import bare
-from margotree.engines.kernels.pivot import harden, run
-from margotree.engines.kernels.riser import INFEASIBLE
-from margotree.engines.kernels.state import ALPHA, F8, VALUE, NodeState, add_item, copy_state
+from margotree.engines.kernels.margins import catch_up, follow
+from margotree.engines.kernels.pivot import harden
+from margotree.engines.kernels.priced import decide
+from margotree.engines.kernels.workspace import I8, LABEL, H, Workspace, add_item, copy_slot, numbers
 
-#: Violations below this are rounding; where the last digits of a bound count, below that.
-TOL, TIGHT = 1e-7, 1e-11
-
-
-@bare()
-def below(t: int, h: float) -> int:
-    """The child of ``t`` that a sample with this margin goes to."""
-    return 2 * t + 2 if h >= -TOL else 2 * t + 1
+# Spares: candidate's (child it is headed for, its node flipped, the other child), the best candidate's, and one more.
+SAME, FLIP, OTHER, BEST, _, _, HAND = numbers(7)
+#: Pivots that are as good as no limit.
+MANY = np.int64(100000)
 
 
 @bare()
-def headed(pool: Pool, t: int, i: int) -> int:
-    """The child of ``t`` that the current hyperplane sends sample ``i`` to."""
-    return below(t, pool.h[pool.slot[t], i])
+def feature_of(ws: Workspace, i: int) -> tuple[int, int]:
+    """Tree node and feature of a candidate that is not a sample."""
+    m, n = ws.X.shape
+    return (i - m) // n, (i - m) % n
 
 
 @bare()
-def in_band(h: float, eps: float) -> bool:
-    return h < -TOL and h > -eps + TOL
+def look(ws: Workspace, rt: Routing) -> None:
+    """Bring all samples' margins at all nodes up to date."""
+    for t in range(rt.T):
+        catch_up(ws, rt.at[SLOT, t])
 
 
 @bare()
-def try_member(pool: Pool, t: int, i: int, k: int, cutoff: float, pivots: int) -> float:
-    """Value of tree node ``t`` with sample ``i`` added, left in the k-th spare."""
-    state = at(pool, pool.spare[k], t)
-    copy_state(node(pool, t), state)
-    add_item(state, i, pool.y[i])
-    return finish(pool, t, k, cutoff, pivots)
+def choose_samples(ws: Workspace, rt: Routing, cand: I8, features_first: bool) -> int:
+    """Rank the waiting samples that would pay below their nodes by estimated damage on both sides.
+
+    Fills ``cand`` and returns how many were found.
+    """
+    look(ws, rt)
+    estimate(ws, rt)
+    found = np.int64(0)
+    for i in range(ws.X.shape[0]):
+        if rt.score[SCORE, i] >= 0.0:
+            found = rank(rt, i, cand, found)
+    return found
 
 
 @bare()
-def try_side(pool: Pool, t: int, i: int, side: float, k: int, cutoff: float, pivots: int) -> float:
-    """Value of tree node ``t`` with its member ``i`` sent to ``side``, left in the k-th spare."""
-    state = at(pool, pool.spare[k], t)
-    copy_state(node(pool, t), state)
-    harden(state, i, side, 0.0 if side > 0 else pool.eps)
-    return finish(pool, t, k, cutoff, pivots)
+def choose_both(ws: Workspace, rt: Routing, cand: I8, features_first: bool) -> int:
+    """Rank samples and features together or, if asked to, upper nodes' features, samples, the last level's features."""
+    first, last = np.int64(0), rt.T // 2
+    if not features_first:
+        found = choose_samples(ws, rt, cand, features_first)
+        return choose_features(ws, rt, cand, found, first, rt.T)
+    found = choose_features(ws, rt, cand, first, first, last)
+    if found == 0:
+        found = choose_samples(ws, rt, cand, features_first)
+    return found if found else choose_features(ws, rt, cand, first, last, rt.T)
 
 
 @bare()
-def value(state: NodeState) -> float:
-    """The tree node's part of the bound."""
-    if state.r.size:
-        return features.worth(state.num[VALUE], state.u, state.r, state.price)
-    return state.num[VALUE] + bonus(state)
+def set_up_sample(ws: Workspace, rt: Routing, i: int, flip: bool, part: int, flip_pivots: int) -> tuple[int, int, int]:
+    """Sample ``i`` goes where it is headed, or flips: the first or second node problem of that.
+
+    Returns the tree node, the spare and how many pivots it may take; tree node -1 if there is no second.  The cheaper
+    part comes first, it may do: of a flip that is the node itself where features have prices, else the child.
+    """
+    t = rt.at[PLACE, i]
+    child = headed(ws, rt, t, i)
+    side = 1.0 if child == 2 * t + 2 else -1.0
+    at, k, turns = child, SAME, False
+    if flip:
+        side = -side
+        at, k = 4 * t + 3 - child, OTHER
+        turns = (part == 0) == ws.priced
+    elif part == 1:
+        if not in_band(ws.f[rt.at[SLOT, t], H, i], rt.eps):
+            return -1, k, 0
+        turns = True
+    if turns:
+        at, k = t, FLIP if flip else HAND
+    s = rt.at[SPARE, k]
+    copy_slot(ws, rt.at[SLOT, at], s)
+    if turns:
+        harden(ws, s, i, side, 0.0 if side > 0 else rt.eps)
+        return at, k, flip_pivots
+    add_item(ws, s, i, ws.fixed[LABEL, i])
+    return at, k, MANY
 
 
 @bare()
-def bonus(state: NodeState) -> float:
-    """What prices add where they are left out of the node problem."""
-    return features.bonus(state.w, state.price) if state.price[ALPHA] > 0.0 and state.r.size == 0 else 0.0
-
-
-@bare()
-def pivot_to(state: NodeState, cutoff: float, pivots: int, tol: float, work: F8) -> int:
-    """Pivot until the tree node is solved to ``tol``, its part of the bound past the cut-off, or pivots run out."""
-    return run(state, cutoff - (features.offset(state.r, state.price) if state.r.size else 0.0), pivots, tol, work)
-
-
-@bare()
-def finish(pool: Pool, t: int, k: int, cutoff: float, pivots: int) -> float:
-    """Pivot in a spare until solved, past the cut-off or out of pivots; an impossible routing is worth infinity."""
-    state = at(pool, pool.spare[k], t)
-    before = max(value(node(pool, t)), value(state))
-    if before >= cutoff:
-        return before
-    if pivot_to(state, cutoff, pivots, TOL, pool.work) == INFEASIBLE:
-        return np.inf
-    return max(before, value(state))
-
-
-@bare()
-def total_value(pool: Pool) -> float:
-    total = 0.0
-    for t in range(pool.slot.size):
-        total += value(node(pool, t))
-    return total
+def set_up_any(ws: Workspace, rt: Routing, i: int, flip: bool, part: int, flip_pivots: int) -> tuple[int, int, int]:
+    """The same for a sample or a feature, which is decided the way it is headed or the other."""
+    if i < ws.X.shape[0]:
+        return set_up_sample(ws, rt, i, flip, part, flip_pivots)
+    k = FLIP if flip else SAME
+    if part == 1:
+        return -1, k, 0
+    t, j = feature_of(ws, i)
+    source, s = rt.at[SLOT, t], rt.at[SPARE, k]
+    copy_slot(ws, source, s)
+    decide(ws, s, j, must_first(ws, source, j) != flip)
+    follow(ws, s)
+    return t, k, MANY

@@ -10,21 +10,30 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from margotree.engines.bnb.kernels.pool import Pool, node
+from margotree.engines.bnb.kernels.routing import PLACE, SLOT, Routing, level_of, step_below
 from margotree.engines.kernels.jit import bare, bare_kernel
 from margotree.engines.kernels.pivot import harden, refresh
-from margotree.engines.kernels.state import (
+from margotree.engines.kernels.workspace import (
+    ALPHA,
     AT_HARD,
     AT_MARGIN,
     F8,
+    FREE,
     KINK,
+    LABEL,
     LOW,
     MID,
     N_FREE,
+    NU,
+    NUM,
     OUT,
+    STATUS,
+    USE,
     VALUE,
     B,
-    NodeState,
+    R,
+    W,
+    Workspace,
     add_item,
     clear,
     stand,
@@ -48,142 +57,128 @@ def sizes(m: int, n: int, depth: int, priced: bool = False) -> tuple[int, int]:
 
 
 @bare()
-def level_of(t: int) -> int:
-    k = 0
-    while t > 0:
-        t = (t - 1) // 2
-        k += 1
-    return k
-
-
-@bare_kernel()
-def save(pool: Pool, codes: Bytes, floats: F8) -> int:
-    """Write the pool's search node; returns how many floats were used."""
-    m = pool.y.size
+def save_here(ws: Workspace, rt: Routing, codes: Bytes, floats: F8, row: int) -> int:
+    """Write the search node to one row of these arrays; returns how many floats were used."""
+    f, g, k, at = ws.f, ws.g, ws.k, rt.at
+    m, n = ws.X.shape
     for i in range(m):
-        codes[2 * i] = pool.place[i] & 255
-        codes[2 * i + 1] = pool.place[i] >> 8
+        codes[row, 2 * i] = at[PLACE, i] & 255
+        codes[row, 2 * i + 1] = at[PLACE, i] >> 8
     used = 0
-    room = pool.w.shape[1] + 2 + _WAITING
-    for t in range(pool.slot.size):
-        state = node(pool, t)
+    room = n + 2 + _WAITING
+    for t in range(rt.T):
+        s = at[SLOT, t]
         base = 2 * m + level_of(t) * m
-        floats[used] = state.num[B]
-        floats[used + 1] = state.num[VALUE]
+        floats[row, used] = g[s, NUM, B]
+        floats[row, used + 1] = g[s, NUM, VALUE]
         used += 2
         count = 0
         for i in range(m):
-            code = state.status[i]
+            code = k[s, STATUS, i]
             if code == OUT:
                 continue  # nodes of one level share their bytes: each writes its own members only
-            codes[base + i] = code
+            codes[row, base + i] = code
             if code != LOW and code != MID:
                 count += 1
                 if count <= room:
-                    floats[used] = state.nu[i]
+                    floats[row, used] = f[s, NU, i]
                     used += 1
         if count > room:
             used -= room
             for i in range(m):
-                if state.status[i] != OUT:
-                    codes[base + i] = COLD
-        used = save_features(state, codes, features_at(pool, t), floats, used, count > room)
+                if k[s, STATUS, i] != OUT:
+                    codes[row, base + i] = COLD
+        if ws.priced:
+            used = save_features(ws, s, codes, features_at(ws, rt, t), floats, used, row, count > room)
     return used
 
 
 @bare()
-def features_at(pool: Pool, t: int) -> int:
+def features_at(ws: Workspace, rt: Routing, t: int) -> int:
     """Where the bytes for features of tree node ``t`` begin."""
-    return pool.y.size * (2 + level_of(pool.slot.size)) + t * pool.r.shape[1]
+    m, n = ws.X.shape
+    return m * (2 + level_of(rt.T)) + t * n
 
 
 @bare()
-def save_features(state: NodeState, codes: Bytes, at: int, floats: F8, used: int, cold: bool) -> int:
-    for j in range(state.r.size):
-        codes[at + j] = _OPEN
-        if state.price[0] == 0.0:
+def save_features(ws: Workspace, s: int, codes: Bytes, at: int, floats: F8, used: int, row: int, cold: bool) -> int:
+    g = ws.g
+    for j in range(ws.X.shape[1]):
+        codes[row, at + j] = _OPEN
+        if g[s, NUM, ALPHA] == 0.0:
             continue
-        if state.r[j] == 0.0:
-            codes[at + j] = _MUST
-        elif state.r[j] == np.inf:
-            codes[at + j] = _NEVER
-        elif state.use[j] == KINK and not cold:
-            codes[at + j] = _KINK
-            floats[used] = state.w[j]
+        if g[s, R, j] == 0.0:
+            codes[row, at + j] = _MUST
+        elif g[s, R, j] == np.inf:
+            codes[row, at + j] = _NEVER
+        elif ws.k[s, USE, j] == KINK and not cold:
+            codes[row, at + j] = _KINK
+            floats[row, used] = g[s, W, j]
             used += 1
     return used
 
 
 @bare()
-def load_features(state: NodeState, codes: Bytes, at: int, floats: F8, used: int) -> int:
-    for j in range(state.r.size):
+def load_features(ws: Workspace, s: int, codes: Bytes, at: int, floats: F8, used: int) -> int:
+    for j in range(ws.X.shape[1]):
         if codes[at + j] == _MUST:
-            state.r[j] = 0.0
+            ws.g[s, R, j] = 0.0
         elif codes[at + j] == _NEVER:
-            state.r[j] = np.inf
+            ws.g[s, R, j] = np.inf
         elif codes[at + j] == _KINK:
-            state.use[j] = KINK
-            state.w[j] = floats[used]
+            ws.k[s, USE, j] = KINK
+            ws.g[s, W, j] = floats[used]
             used += 1
     return used
 
 
 @bare()
-def in_subtree(place: int, t: int) -> bool:
-    """Whether tree node ``place`` is ``t`` or below it."""
-    while place > t:
-        place = (place - 1) // 2
-    return place == t
+def fill(ws: Workspace, rt: Routing, t: int) -> None:
+    """Empty tree node ``t`` and give it its items and hard rows as their places tell, with all multipliers 0."""
+    s = rt.at[SLOT, t]
+    clear(ws, s)
+    for i in range(ws.X.shape[0]):
+        side = step_below(rt.at[PLACE, i], t)
+        if side == 2.0:
+            continue
+        add_item(ws, s, i, ws.fixed[LABEL, i])
+        if side != 0.0:
+            harden(ws, s, i, side, 0.0 if side > 0 else rt.eps)
 
 
 @bare()
-def step_below(place: int, t: int) -> float:
-    """Side taken at ``t`` on the way to ``place``: -1 left, +1 right, 0 if ``place`` is ``t`` itself."""
-    if place == t:
-        return 0.0
-    while (place - 1) // 2 != t:
-        place = (place - 1) // 2
-    return 1.0 if place == 2 * t + 2 else -1.0
-
-
-@bare()
-def fill(pool: Pool, t: int) -> NodeState:
-    """Empty tree node ``t`` and give it its items and hard rows as ``place`` tells, with all multipliers 0."""
-    state = node(pool, t)
-    clear(state)
-    for i in range(pool.y.size):
-        if in_subtree(pool.place[i], t):
-            add_item(state, i, pool.y[i])
-            side = step_below(pool.place[i], t)
-            if side != 0.0:
-                harden(state, i, side, 0.0 if side > 0 else pool.eps)
-    return state
+def load_here(ws: Workspace, rt: Routing, codes: Bytes, floats: F8) -> None:
+    """Read a search node back and rebuild everything that was derived."""
+    f, g, k, at = ws.f, ws.g, ws.k, rt.at
+    m = ws.X.shape[0]
+    for i in range(m):
+        at[PLACE, i] = np.int64(codes[2 * i]) | (np.int64(codes[2 * i + 1]) << 8)
+    used = 0
+    for t in range(rt.T):
+        s = at[SLOT, t]
+        fill(ws, rt, t)
+        base = 2 * m + level_of(t) * m
+        g[s, NUM, B] = floats[used]
+        used += 2
+        free = 0
+        for i in range(m):
+            code = np.int64(codes[base + i])
+            if k[s, STATUS, i] == OUT or code == COLD:
+                continue
+            if code != LOW and code != MID:
+                f[s, NU, i] = floats[used]
+                used += 1
+                if code == AT_MARGIN or code == AT_HARD:
+                    k[s, FREE, free] = i
+                    free += 1
+            stand(ws, s, i, code)
+        ws.cnt[s, N_FREE] = free
+        if ws.priced:
+            used = load_features(ws, s, codes, features_at(ws, rt, t), floats, used)
+        refresh(ws, s)
 
 
 @bare_kernel()
-def load(pool: Pool, codes: Bytes, floats: F8) -> None:
-    """Read a search node back and rebuild everything that was derived."""
-    m = pool.y.size
-    for i in range(m):
-        pool.place[i] = np.int64(codes[2 * i]) | (np.int64(codes[2 * i + 1]) << 8)
-    used = 0
-    for t in range(pool.slot.size):
-        state = fill(pool, t)
-        base = 2 * m + level_of(t) * m
-        state.num[B] = floats[used]
-        used += 2
-        k = 0
-        for i in range(m):
-            code = codes[base + i]
-            if state.status[i] == OUT or code == COLD:
-                continue
-            if code != LOW and code != MID:
-                state.nu[i] = floats[used]
-                used += 1
-                if code == AT_MARGIN or code == AT_HARD:
-                    state.free[k] = i
-                    k += 1
-            stand(state, i, code)
-        state.cnt[N_FREE] = k
-        used = load_features(state, codes, features_at(pool, t), floats, used)
-        refresh(state, pool.work)
+def save(ws: Workspace, rt: Routing, codes: Bytes, floats: F8) -> int:
+    """`save_here` for Python."""
+    return save_here(ws, rt, codes, floats, np.int64(0))

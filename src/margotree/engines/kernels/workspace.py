@@ -1,0 +1,268 @@
+"""The workspace of tree nodes' SVMs: few arrays that compiled code works on in place, divided into slots.
+
+One slot holds the dual state of one node problem, ``min 1/2 |w|^2 + sum_i loss_i(h_i)`` with ``h_i = w.x_i + c_i b``.
+Its dual has one number ``mu_i`` per item, ``w = sum mu_i x_i`` and ``sum c_i mu_i = 0``.  Every item is turned so that
+more of its multiplier means a larger margin: ``nu_i = o_i mu_i`` and ``g_i = o_i h_i``.  There are three kinds of items,
+each a monotone staircase of ``nu`` against ``g``:
+
+====== ======================================== ==========================================================
+kind   sample                                   staircase
+====== ======================================== ==========================================================
+SOFT   known to reach the node                  nu = 0 where g > 1;  0..C at g = 1;  C where g < 1
+RIGHT  must go to the side of its label         as SOFT while g > delta;  C..inf at g = delta
+WRONG  must go against its label (o = side)     nu = -C where g > delta;  -C..inf at g = delta
+====== ======================================== ==========================================================
+
+``delta`` is 0 for a sample sent right and ``eps`` for one sent left.  A WRONG item with C = 0 is a plain hard row.
+
+The search reads the margins ``h`` of samples that are not members, too, to see where they are headed.  Where members
+are few, the others' margins are brought up to date only when they are asked for (`margins`).
+
+Where features have a price ``alpha`` beyond a budget, ``w`` and ``u = sum mu_i x_i`` are no longer the same: with
+``r = sqrt(2 alpha)`` a feature is OFF (``w = 0``) while ``|u| < r``, FULL (``w = u``) beyond, and at a KINK (``w``
+anywhere between) where ``|u| = r``.  ``r = 0`` is a feature that is used whatever it does, ``r = inf`` one that may not
+be used.
+
+Functions take ``(ws, s)``: the workspace and a slot.  There are few arrays because every function is compiled with all
+of them: with one array per field, handing them on took most of the time to compile and much of that to run.  For the
+same reason functions read single entries, ``ws.f[s, NU, i]``, and do not make views.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from margotree.engines.kernels.jit import bare
+
+F8 = NDArray[np.float64]
+I8 = NDArray[np.int64]
+
+def numbers(n: int) -> tuple[np.int64, ...]:
+    """The numbers from 0 to n - 1 as names' values.
+
+    NumPy's integers, because Numba compiles one version of a function for every plain one it is called with.
+    """
+    return tuple(np.int64(k) for k in range(n))
+
+
+# Rows of ``fixed``: coefficient of b (1 for samples, 0 for bounds on weights), |x_i| from above, |x_i|^2 (never 0),
+# label; from COST on C_t times the sample's weight, one row per tree node.
+C, NORM, NORM2, LABEL, COST = numbers(5)
+# Fields of ``f``; where an item stands now ``h`` must be at least LO and at most HI.
+O, DELTA, NU, H, LO, HI = numbers(6)
+# Fields of ``g``: weights, L^-1 c_F, |u| from which on a feature is used, u, 1 for features at a kink or in full use;
+# single numbers; from FACTOR on the Cholesky factor of X_F X_F' + rho c_F c_F', F being the free items.
+W, V, R, U, ON, NUM, FACTOR = numbers(7)
+# Entries of NUM: b, dual value, how large |b| can be in a tree of interest, price of a feature, how many come without.
+B, VALUE, REACH, ALPHA, BUDGET = numbers(5)
+# Fields of ``k``: kind and status of every item; the members in the order they came; the items whose margin is pinned,
+# in the order of the factor; how features are used; those at a kink.
+KIND, STATUS, ITEMS, FREE, USE, KINKS = numbers(6)
+# Fields of ``cnt``: items, free items, pivots so far, features at a kink, if margins are behind, the tree node.
+N_ITEMS, N_FREE, PIVOTS, N_KINKS, BEHIND, NODE = numbers(6)
+# Rows of ``work``: change of w so far; that of b and the flag that asks to stop; per unit of step changes of free
+# multipliers, of w where features have prices, of u (or w, where they have none); the entering item's column.
+TOTAL, SINGLE, RATES, DW, DU, COLUMN, SCRATCH = numbers(7)
+# Entries of SINGLE.
+SHIFT, STOP = numbers(2)
+
+# Kinds of items.
+SOFT, RIGHT, WRONG = numbers(3)
+# Where an item stands on its staircase.  A PENDING item has a multiplier inside a riser but is not yet solved for;
+# an OUT one takes no part.
+LOW, AT_MARGIN, MID, AT_HARD, PENDING_HARD, PENDING_MARGIN, OUT = numbers(7)
+# How a priced feature is used.
+OFF, KINK, FULL = numbers(3)
+
+
+class Workspace(NamedTuple):
+    """Node problems over the same samples, one per slot."""
+
+    X: F8  # (m, n): samples
+    XT: F8  # (n, m): the same, one per column
+    fixed: F8  # (row, m): what never changes
+    f: F8  # (slot, field, m)
+    g: F8  # (slot, field, n + 2)
+    k: I8  # (slot, field, m or n + 2)
+    cnt: I8  # (slot, field)
+    work: F8  # (row, n + 2): scratch that all slots share
+    priced: bool  # whether node problems know prices
+
+
+def new_workspace(
+    X: F8, c: F8, cost: F8, prices: F8 | None = None, *, priced: bool = False, spares: int = 0, reach: float = np.inf
+) -> Workspace:
+    """A slot for every tree node that ``cost`` has a row for, and spare ones; add items with :func:`add_item`.
+
+    ``prices`` says for every tree node what a feature costs and how many come without; unless ``priced`` they are known
+    but left out of the node problems.  ``reach`` is how large ``|b|`` can be.
+    """
+    (m, n), T = X.shape, len(cost)
+    S, width = T + spares, max(n + 2, 5)
+    squares = np.einsum("ij,ij->i", X, X)
+    ws = Workspace(
+        X=X,
+        XT=np.ascontiguousarray(X.T),
+        fixed=np.vstack([c, np.sqrt(squares) * (1.0 + 1e-12), np.maximum(squares, 1e-12), np.zeros(m), cost]),
+        f=np.zeros((S, 6, m)),
+        g=np.zeros((S, FACTOR + n + 2, width)),
+        k=np.zeros((S, 6, max(m, width)), np.int64),
+        cnt=np.zeros((S, 6), np.int64),
+        work=np.zeros((SCRATCH + (2 * n + 5 if priced else 0), width)),
+        priced=priced,
+    )
+    ws.k[:, STATUS] = OUT
+    ws.f[:, LO], ws.f[:, HI] = -np.inf, np.inf
+    ws.g[:, NUM, REACH] = reach
+    ws.cnt[:T, NODE] = np.arange(T)
+    if prices is not None:
+        ws.g[:T, NUM, [ALPHA, BUDGET]] = prices
+    if priced:
+        for s in range(T):
+            ws.g[s, R, :n] = [threshold(ws.g[s, NUM, ALPHA], j) for j in range(n)]
+    return ws
+
+
+def stop_flag(ws: Workspace) -> F8:
+    """One number that another thread may set to 1 to have work in this workspace stopped early."""
+    return ws.work[SINGLE, STOP : STOP + 1]
+
+
+def threshold(alpha: float, j: int) -> float:
+    """The |u| from which on feature ``j`` is used: a hair less than it costs, and never the same, against circles."""
+    return np.sqrt(2.0 * alpha) * (1.0 - 1e-9 * ((j * 0.6180339887498949) % 1.0))
+
+
+compiled_threshold = bare()(threshold)
+
+
+@bare()
+def square(work: F8, row: int, n: int) -> float:
+    """Squared length of a vector, with four running sums, so that additions overlap without being reordered."""
+    s0 = s1 = s2 = s3 = 0.0
+    k = n - n % 4
+    for j in range(0, k, 4):
+        s0 += work[row, j] * work[row, j]
+        s1 += work[row, j + 1] * work[row, j + 1]
+        s2 += work[row, j + 2] * work[row, j + 2]
+        s3 += work[row, j + 3] * work[row, j + 3]
+    for j in range(k, n):
+        s0 += work[row, j] * work[row, j]
+    return (s0 + s1) + (s2 + s3)
+
+
+@bare()
+def copy_slot(ws: Workspace, source: int, target: int) -> None:
+    """Make slot ``target`` equal to ``source``."""
+    # Plain loops: slice assignments do the same but take ten times as long to compile.
+    f, g, k, cnt = ws.f, ws.g, ws.k, ws.cnt
+    m, n = ws.X.shape
+    nf = cnt[source, N_FREE]
+    for field in range(6):
+        for i in range(m):
+            f[target, field, i] = f[source, field, i]
+    for field in range(2):
+        for i in range(m):
+            k[target, field, i] = k[source, field, i]
+    for q in range(cnt[source, N_ITEMS]):
+        k[target, ITEMS, q] = k[source, ITEMS, q]
+    for r in range(nf):
+        k[target, FREE, r] = k[source, FREE, r]
+        g[target, V, r] = g[source, V, r]
+        for q in range(r + 1):
+            g[target, FACTOR + r, q] = g[source, FACTOR + r, q]
+    for j in range(n):
+        g[target, W, j] = g[source, W, j]
+    for j in range(5):
+        g[target, NUM, j] = g[source, NUM, j]
+    for j in range(6):
+        cnt[target, j] = cnt[source, j]
+    if ws.priced:
+        for j in range(n):
+            g[target, R, j] = g[source, R, j]
+            g[target, U, j] = g[source, U, j]
+            g[target, ON, j] = g[source, ON, j]
+            k[target, USE, j] = k[source, USE, j]
+            k[target, KINKS, j] = k[source, KINKS, j]
+
+
+@bare()
+def clear(ws: Workspace, s: int) -> None:
+    """Take all items out: w = 0, b = 0, and nothing known of features."""
+    m, n = ws.X.shape
+    for i in range(m):
+        ws.k[s, STATUS, i] = OUT
+        ws.f[s, NU, i] = 0.0
+        ws.f[s, H, i] = 0.0
+        ws.f[s, LO, i] = -np.inf
+        ws.f[s, HI, i] = np.inf
+    for j in range(n):
+        ws.g[s, W, j] = 0.0
+    ws.g[s, NUM, B] = 0.0
+    ws.g[s, NUM, VALUE] = 0.0
+    ws.cnt[s, N_ITEMS] = 0
+    ws.cnt[s, N_FREE] = 0
+    ws.cnt[s, N_KINKS] = 0
+    ws.cnt[s, BEHIND] = 0
+    if ws.priced:
+        alpha = ws.g[s, NUM, ALPHA]
+        for j in range(n):
+            ws.g[s, R, j] = compiled_threshold(alpha, j)
+            ws.g[s, U, j] = 0.0
+            ws.g[s, ON, j] = 1.0 if alpha == 0.0 else 0.0
+            ws.k[s, USE, j] = FULL if alpha == 0.0 else OFF
+
+
+@bare()
+def stand(ws: Workspace, s: int, i: int, status: int) -> None:
+    """Put item ``i`` on a step or riser: its multiplier snaps to a step's value, and the range for ``h`` follows."""
+    f, kind = ws.f, ws.k[s, KIND, i]
+    ws.k[s, STATUS, i] = status
+    low, high = -np.inf, np.inf  # of g
+    if status == LOW:
+        f[s, NU, i] = -ws.fixed[COST + ws.cnt[s, NODE], i] if kind == WRONG else 0.0
+        low = f[s, DELTA, i] if kind == WRONG else 1.0
+    elif status == MID:
+        f[s, NU, i] = ws.fixed[COST + ws.cnt[s, NODE], i]
+        high = 1.0
+        if kind == RIGHT:
+            low = f[s, DELTA, i]
+    elif status == PENDING_HARD:
+        low = high = f[s, DELTA, i]
+    elif status == PENDING_MARGIN:
+        low = high = 1.0
+    if f[s, O, i] > 0:
+        f[s, LO, i], f[s, HI, i] = low, high
+    else:
+        f[s, LO, i], f[s, HI, i] = -high, -low
+
+
+@bare()
+def put_off(ws: Workspace, s: int, i: int, hard: bool) -> None:
+    """Leave an item with a multiplier inside a riser to be solved for later."""
+    stand(ws, s, i, PENDING_HARD if hard else PENDING_MARGIN)
+
+
+@bare()
+def add_item(ws: Workspace, s: int, i: int, y: float) -> None:
+    """Let sample ``i`` take part as a SOFT item with multiplier 0 (the dual value does not change)."""
+    X, g, n = ws.X, ws.g, ws.X.shape[1]
+    s0 = s1 = s2 = s3 = 0.0
+    k = n - n % 4
+    for j in range(0, k, 4):
+        s0 += X[i, j] * g[s, W, j]
+        s1 += X[i, j + 1] * g[s, W, j + 1]
+        s2 += X[i, j + 2] * g[s, W, j + 2]
+        s3 += X[i, j + 3] * g[s, W, j + 3]
+    for j in range(k, n):
+        s0 += X[i, j] * g[s, W, j]
+    ws.k[s, ITEMS, ws.cnt[s, N_ITEMS]] = i
+    ws.cnt[s, N_ITEMS] += 1
+    ws.f[s, H, i] = (s0 + s1) + (s2 + s3) + ws.fixed[C, i] * g[s, NUM, B]
+    ws.f[s, O, i] = y
+    ws.f[s, DELTA, i] = 0.0
+    ws.k[s, KIND, i] = SOFT
+    stand(ws, s, i, LOW)

@@ -91,7 +91,8 @@ def test_a_bound_never_drops_from_parent_to_child(seed, depth):
             # Solved anew from its record, with the rest of the samples sent where they are headed, the child is worth
             # at least what it was put aside with.
             load(worker.ws, worker.routing, child.data[0], np.concatenate([child.data[1], np.zeros(99)]))
-            assert solved_anew(problem, worker.routing.at[PLACE, : problem.n_samples]) >= child.bound - 1e-6 * (1 + child.bound)
+            place = worker.routing.at[PLACE, : problem.n_samples]
+            assert solved_anew(problem, place) >= child.bound - 1e-6 * (1 + child.bound)
             records.append(child)
 
 

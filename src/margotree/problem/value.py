@@ -6,13 +6,21 @@ Written in the slowest and plainest way on purpose.  Every engine's answer is pa
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from margotree.problem import topology
 from margotree.problem.problem import FloatArray, Problem
+
+if TYPE_CHECKING:
+    from margotree.problem.multiclass import MulticlassProblem
+
+#: What the samples that reach a node lack there: (node, h, samples) to the sum of their hinges, without ``C``.
+Hinges = Callable[[int, FloatArray, NDArray[np.int64]], float]
 
 #: Rounding allowed on ``h``, relative to ``1 + |b|``.  A sample with ``h >= -tie`` lies on the right.
 #: Units of the features do not enter: a sample near the hyperplane has ``|w.x|`` near ``|b|``.
@@ -76,6 +84,15 @@ def tie(b: float, eps: float = np.inf) -> float:
 
 def evaluate(problem: Problem, splits: Splits) -> Evaluation:
     """Value and feasibility of a tree, recomputed from its hyperplanes alone."""
+
+    def hinges(t: int, h: FloatArray, reached: NDArray[np.int64]) -> float:
+        return float(problem.weight[reached] @ np.maximum(0.0, 1.0 - problem.y[reached] * h))
+
+    return evaluate_routing(problem, splits, hinges)
+
+
+def evaluate_routing(problem: Problem | MulticlassProblem, splits: Splits, hinges: Hinges) -> Evaluation:
+    """The same for any labels: ``hinges(t, h, reached)`` is what the samples that reach a node lack there."""
     if splits.w.shape != (problem.n_nodes, problem.n_features):
         raise ValueError(
             f"a tree of depth {problem.depth} on {problem.n_features} features needs weights of shape "
@@ -87,7 +104,7 @@ def evaluate(problem: Problem, splits: Splits) -> Evaluation:
     for t in range(problem.n_nodes):
         reached = np.flatnonzero(at == t)
         h = problem.X[reached] @ splits.w[t] + splits.b[t]
-        values[t] = _node_value(problem, t, splits.w[t], h, reached)
+        values[t] = _node_value(problem, t, splits.w[t], hinges(t, h, reached))
         if t in topology.upper(problem.depth):
             slack = tie(splits.b[t], problem.eps)
             right = h >= -slack
@@ -105,27 +122,27 @@ def evaluate(problem: Problem, splits: Splits) -> Evaluation:
     )
 
 
-def _node_value(problem: Problem, t: int, w: FloatArray, h: FloatArray, reached: NDArray[np.int64]) -> float:
-    hinge = np.maximum(0.0, 1.0 - problem.y[reached] * h)
-    value = 0.5 * float(w @ w) + problem.C[t] * float(problem.weight[reached] @ hinge)
+def _node_value(problem: Problem | MulticlassProblem, t: int, w: FloatArray, hinges: float) -> float:
+    value = 0.5 * float(w @ w) + problem.C[t] * hinges
     if problem.model == "sfs":
         assert problem.budget is not None and problem.alpha is not None
         value += problem.alpha[t] * max(0, np.count_nonzero(w) - problem.budget[t])
-    return value
+    return float(value)
 
 
-def _over_budget(problem: Problem, splits: Splits) -> int:
+def _over_budget(problem: Problem | MulticlassProblem, splits: Splits) -> int:
     if problem.model != "hfs":
         return 0
     assert problem.budget is not None
     return int(max(0, np.max(np.count_nonzero(splits.w, axis=1) - problem.budget)))
 
 
-def _over_weight(problem: Problem, splits: Splits) -> float:
-    if problem.max_weight is None:
+def _over_weight(problem: Problem | MulticlassProblem, splits: Splits) -> float:
+    limit = getattr(problem, "max_weight", None)
+    if limit is None:
         return 0.0
-    excess = float(np.max(np.abs(splits.w))) - problem.max_weight
-    return excess if excess > TIE * problem.max_weight else 0.0
+    excess = float(np.max(np.abs(splits.w))) - limit
+    return excess if excess > TIE * limit else 0.0
 
 
 def _own(a: FloatArray, ndim: int) -> FloatArray:

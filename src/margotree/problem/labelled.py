@@ -39,7 +39,7 @@ def evaluate(problem: MulticlassProblem, splits: Splits) -> MulticlassEvaluation
     mass = np.zeros((problem.n_nodes, problem.n_classes))
 
     def hinges(t: int, h: FloatArray, reached: IndexArray) -> float:
-        right, left, mass[t] = class_hinges(problem, h, reached)
+        right, left, mass[t] = class_hinges(problem.y[reached], problem.weight[reached], problem.n_classes, h)
         if t in upper:
             given = None if problem.sides is None else problem.sides[t]
             sides[t] = best_sides(right, left) if given is None else given
@@ -55,15 +55,12 @@ def evaluate(problem: MulticlassProblem, splits: Splits) -> MulticlassEvaluation
 
 
 def class_hinges(
-    problem: MulticlassProblem, h: FloatArray, reached: IndexArray
+    y: IndexArray, weight: FloatArray, n_classes: int, h: FloatArray
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
     """What each class lacks to lie right by a margin, what to lie left, and how much it weighs (without ``C``)."""
-    y, weight, K = problem.y[reached], problem.weight[reached], problem.n_classes
-    if not len(reached):
-        return np.zeros(K), np.zeros(K), np.zeros(K)
-    right = np.bincount(y, weights=weight * np.maximum(0.0, 1.0 - h), minlength=K)
-    left = np.bincount(y, weights=weight * np.maximum(0.0, 1.0 + h), minlength=K)
-    return right, left, np.bincount(y, weights=weight, minlength=K)
+    lacks = (weight * np.maximum(0.0, 1.0 - h), weight * np.maximum(0.0, 1.0 + h), weight)
+    right, left, mass = (np.bincount(y, weights=part, minlength=n_classes).astype(np.float64) for part in lacks)
+    return right, left, mass
 
 
 def best_sides(right: FloatArray, left: FloatArray) -> IndexArray:

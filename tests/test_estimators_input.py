@@ -27,7 +27,6 @@ def with_cell(value):
         (with_cell("tall"), y, "could not convert string to float: 'tall'"),
         (pd.DataFrame({"a": X[:, 0], "b": list("uvwxyz")}), y, "could not convert string to float"),
         (X, np.full(6, 1), "two classes, but the samples given .* are of one class only: 1"),
-        (X, np.array(list("aabbcc")), "Only binary classification is supported. The type of the target is multiclass"),
         (X, np.linspace(0, 1, 6), "Unknown label type: continuous"),
         (X, np.array(["a", 1, "a", 1, "a", 1], dtype=object), "Unknown label type"),
         (X, np.column_stack([y, y]), "y should be a 1d array|multilabel"),

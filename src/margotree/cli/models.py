@@ -36,7 +36,7 @@ MODELS = {
 }
 
 #: Models that take more than two classes.
-MULTI_CLASS = frozenset({"oct1", "octh"})
+MULTI_CLASS = frozenset(MODELS) - {"mmsvm"}
 
 
 def add_model(parser: argparse.ArgumentParser) -> None:

@@ -12,7 +12,7 @@ from typing import TypeVar, cast
 
 import numpy as np
 
-from margotree.problem import Problem, Splits, TrainingProblem
+from margotree.problem import MulticlassProblem, Problem, Splits, TrainingProblem
 
 P = TypeVar("P", bound=TrainingProblem)
 
@@ -41,7 +41,7 @@ class Scaled:
 
 def standard_scale(problem: P) -> tuple[P, Scaled]:
     """The problem with its widest feature between 1 and 2 wide, exactly; rivals' problems stay as they are."""
-    if not isinstance(problem, Problem):
+    if not isinstance(problem, (Problem, MulticlassProblem)):
         return problem, Scaled(problem=problem)
     scale = _power_of_two(problem)
     if scale == 1.0:
@@ -51,17 +51,15 @@ def standard_scale(problem: P) -> tuple[P, Scaled]:
     C = problem.C * square
     for array in (X, C):
         array.setflags(write=False)
-    scaled = replace(
-        problem,
-        X=X,
-        C=C,
-        alpha=None if problem.alpha is None else problem.alpha * square,
-        max_weight=None if problem.max_weight is None else problem.max_weight * scale,
+    scaled: Problem | MulticlassProblem = replace(
+        problem, X=X, C=C, alpha=None if problem.alpha is None else problem.alpha * square
     )
+    if isinstance(scaled, Problem) and scaled.max_weight is not None:
+        scaled = replace(scaled, max_weight=scaled.max_weight * scale)
     return cast(P, scaled), Scaled(problem=scaled, scale=scale)
 
 
-def _power_of_two(problem: Problem) -> float:
+def _power_of_two(problem: Problem | MulticlassProblem) -> float:
     # Halved first: the width of numbers near the largest there are would be infinite.
     width = float(np.max(0.5 * np.max(problem.X, axis=0) - 0.5 * np.min(problem.X, axis=0)))
     if width == 0.0:

@@ -9,7 +9,7 @@ import numpy as np
 
 from margotree.engines.base import Engine, Refused
 from margotree.engines.watch import Limits, Listener, Watch, ctrl_c
-from margotree.problem import Problem, Splits, TrainingProblem
+from margotree.problem import MulticlassProblem, Problem, Splits, TrainingProblem
 from margotree.solution import Solution
 
 #: Where each engine lives; imported only when it is asked for.
@@ -22,6 +22,13 @@ _HOMES = {
     "gurobi": "margotree.engines.mip.gurobi:Gurobi",
     "cplex": "margotree.engines.mip.cplex:Cplex",
     "copt": "margotree.engines.mip.copt:Copt",
+}
+
+#: The engines for more than two classes, by the same names.
+_MULTICLASS = {
+    "local_svm": "margotree.engines.multiclass.local_svm:LocalSVM",
+    "alternating": "margotree.engines.multiclass.search:Alternating",
+    "bnb": "margotree.engines.multiclass.exact:BranchAndBound",
 }
 
 #: What ``engine="auto"`` tries, in this order: the first that takes the problem.
@@ -40,21 +47,29 @@ def engine_names() -> tuple[str, ...]:
     return tuple(_HOMES)
 
 
-def get_engine(name: str) -> Engine:
-    """The engine of this name; ValueError with the known names otherwise."""
+def get_engine(name: str, problem: TrainingProblem | None = None) -> Engine:
+    """The engine of this name (for the classes of ``problem``); ValueError with the known names otherwise."""
     if name not in _HOMES:
         raise ValueError(f"unknown engine {name!r}; there are: auto, {', '.join(_HOMES)}")
-    module, cls = _HOMES[name].split(":")
+    homes = _homes(problem)
+    if name not in homes:
+        raise Refused(f"{name} does not solve problems of more than two classes; engines that do: {', '.join(homes)}")
+    module, cls = homes[name].split(":")
     engine: Engine = getattr(import_module(module), cls)()
     return engine
 
 
-def choose_engine(problem: Problem, name: str = "auto") -> Engine:
+def _homes(problem: TrainingProblem | None) -> dict[str, str]:
+    return _MULTICLASS if isinstance(problem, MulticlassProblem) else _HOMES
+
+
+def choose_engine(problem: Problem | MulticlassProblem, name: str = "auto") -> Engine:
     """Resolve ``"auto"`` and check that the engine is here and takes the problem; a refusal names those that would."""
     if name == "auto":
-        taking = [e for e in map(get_engine, _AUTO) if e.refuses(problem) is None]
+        known = [get_engine(auto, problem) for auto in _AUTO if auto in _homes(problem)]
+        taking = [e for e in known if e.refuses(problem) is None]
         return next((e for e in taking if e.missing() is None), taking[0])
-    engine = get_engine(name)
+    engine = get_engine(name, problem)
     if (reason := engine.refuses(problem)) is not None:
         raise Refused(f"{reason}; engines that do: {', '.join(accepting(problem))}")
     # Asked before the start heuristic runs, so that nobody waits for this answer.
@@ -62,15 +77,15 @@ def choose_engine(problem: Problem, name: str = "auto") -> Engine:
     return engine
 
 
-def accepting(problem: Problem) -> list[str]:
+def accepting(problem: Problem | MulticlassProblem) -> list[str]:
     """Names of the engines that take this problem, installed or not, provers first."""
-    engines = [get_engine(name) for name in _HOMES]
+    engines = [get_engine(name, problem) for name in _homes(problem)]
     taking = [e for e in engines if e.refuses(problem) is None]
     return [e.name for e in sorted(taking, key=lambda e: not e.proves)]
 
 
 def solve(
-    problem: Problem,
+    problem: Problem | MulticlassProblem,
     *,
     engine: str = "auto",
     limits: Limits | None = None,
@@ -83,7 +98,7 @@ def solve(
     """
     chosen = choose_engine(problem, engine)
     own = isinstance(start, str) and (start == chosen.name or chosen.finds_own_start)
-    first = None if own else get_engine(start) if isinstance(start, str) else start
+    first = None if own else get_engine(start, problem) if isinstance(start, str) else start
     return train(problem, chosen, limits=limits, start=first, listener=listener)
 
 

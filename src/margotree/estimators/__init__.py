@@ -7,9 +7,10 @@ from margotree.estimators.margot import (
     SFSMargotClassifier,
 )
 from margotree.estimators.missing import missing_pipeline
-from margotree.estimators.remarks import FewSplitsWarning, RareClassWarning
+from margotree.estimators.remarks import FewLeavesWarning, FewSplitsWarning, RareClassWarning
 
 __all__ = [
+    "FewLeavesWarning",
     "FewSplitsWarning",
     "HFSMargotClassifier",
     "LocalSVMTreeClassifier",

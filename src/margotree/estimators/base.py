@@ -20,10 +20,18 @@ from margotree.engines import Limits, Watch, solve
 from margotree.engines.watch import Listener
 from margotree.estimators.loops import CutShort, in_a_loop
 from margotree.estimators.parameters import CONSTRAINTS, Rule, check_parameters, threads
-from margotree.estimators.remarks import FewSplitsWarning, RareClassWarning, few_splits, rare_classes, remark
+from margotree.estimators.remarks import (
+    FewLeavesWarning,
+    FewSplitsWarning,
+    RareClassWarning,
+    few_leaves,
+    few_splits,
+    rare_classes,
+    remark,
+)
 from margotree.estimators.samples import FloatArray, Samples, distinct, explained, read_samples
 from margotree.estimators.start import read_start
-from margotree.problem import Problem, Splits, TrainingProblem
+from margotree.problem import MulticlassProblem, Problem, Splits, TrainingProblem
 from margotree.progress import Progress
 from margotree.solution import Certificate, Solution, Stopped
 from margotree.tree import Scaling, Tree
@@ -50,14 +58,13 @@ class TreeClassifier(ClassifierMixin, BaseEstimator, ABC):
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> TreeClassifier:
         """Train the tree.
 
-        ``X`` is an array or DataFrame of numbers, ``y`` holds any two labels (or more, where the model takes them:
-        OCT-1 and OCT-H do), ``sample_weight`` says how much each
-        sample counts (0 is as good as absent).  Ctrl-C ends the search: the fit then returns with the best tree so
-        far, and ``certificate_.stopped`` says ``"interrupted"``.  Inside a loop of scikit-learn (``GridSearchCV``,
-        ``cross_val_score``, ensembles) it ends the loop instead.
+        ``X`` is an array or DataFrame of numbers, ``y`` holds labels of two classes or more (MM-SVM-OCT takes two),
+        ``sample_weight`` says how much each sample counts (0 is as good as absent).  Ctrl-C ends the search: the fit
+        then returns with the best tree so far, and ``certificate_.stopped`` says ``"interrupted"``.  Inside a loop of
+        scikit-learn (``GridSearchCV``, ``cross_val_score``, ensembles) it ends the loop instead.
 
-        Warns (:mod:`margotree.estimators.remarks`) if a class has a handful of rows, or if most splits change no
-        training sample's label, and then says what to try.
+        Warns (:mod:`margotree.estimators.remarks`) if a class has a handful of rows, if there are more classes than
+        leaves, or if most splits change no training sample's label, and then says what to try.
         """
         owner = type(self).__name__
         check_parameters(owner, self.get_params(deep=False), self._rules)
@@ -226,19 +233,40 @@ class TreeClassifier(ClassifierMixin, BaseEstimator, ABC):
 class MarginTreeClassifier(TreeClassifier):
     """Common ground of the margin tree classifiers; use one of its subclasses."""
 
+    _multi_class = True
+
     def decision_function(self, X: Any) -> FloatArray:
         """How far each sample is from the other label, 1 being a margin; positive means ``classes_[1]``.
 
         The smallest ``|h|`` among the splits on its way whose other side leads to the other label; see
         :meth:`margotree.tree.Tree.decision_function`.  It ranks: fit for ROC curves and ``CalibratedClassifierCV``.
+        For more than two classes there is a column for each, and the largest is the label's.
         """
         return self._tree().decision_function(self._checked(X))
 
-    def _problem(self, samples: Samples, scaling: Scaling) -> Problem:
-        return Problem.make(**signed_samples(samples, scaling), **self._terms())
+    def _problem(self, samples: Samples, scaling: Scaling) -> Problem | MulticlassProblem:
+        if len(samples.classes) == 2:
+            return Problem.make(**signed_samples(samples, scaling), **self._terms())
+        terms = self._terms()
+        if terms.pop("max_weight", None) is not None:
+            raise ValueError(
+                f"max_weight is for two classes, and these samples are of {len(samples.classes)}; leave it at None"
+            )
+        return MulticlassProblem.make(**coded_samples(samples, scaling), n_classes=len(samples.classes), **terms)
 
-    def _remarks(self, samples: Samples, problem: Problem) -> list[tuple[str, type[UserWarning]]]:
-        return [*super()._remarks(samples, problem), (few_splits(self.tree_, problem.C), FewSplitsWarning)]
+    def _leaf_class(self, problem: Problem | MulticlassProblem, splits: Splits) -> NDArray[np.int64]:
+        if isinstance(problem, Problem):
+            return super()._leaf_class(problem, splits)
+        return problem.evaluate(splits).label
+
+    def _remarks(
+        self, samples: Samples, problem: Problem | MulticlassProblem
+    ) -> list[tuple[str, type[UserWarning]]]:
+        return [
+            *super()._remarks(samples, problem),
+            (few_leaves(samples, problem.depth), FewLeavesWarning),
+            (few_splits(self.tree_, problem.C), FewSplitsWarning),
+        ]
 
     def _terms(self) -> dict[str, Any]:
         """The parameters that state the problem."""
@@ -248,24 +276,44 @@ class MarginTreeClassifier(TreeClassifier):
     def _start(self) -> Any:
         return getattr(self, "start", None)
 
-    def _first(self, problem: Problem, scaling: Scaling, samples: Samples, watch: Watch) -> Splits | str | None:
+    def _first(
+        self, problem: Problem | MulticlassProblem, scaling: Scaling, samples: Samples, watch: Watch
+    ) -> Splits | str | None:
         return read_start(self._start(), problem, scaling, samples.classes)
 
     def _solve(
-        self, problem: Problem, start: Splits | str | None, limits: Limits, listener: Listener | None
+        self,
+        problem: Problem | MulticlassProblem,
+        start: Splits | str | None,
+        limits: Limits,
+        listener: Listener | None,
     ) -> Solution:
         return solve(problem, engine=self._engine(), limits=limits, start=start, listener=listener)
 
-    def _plain_terms(self, problem: Problem, samples: Samples) -> dict[str, Any]:
+    def _plain_terms(self, problem: Problem | MulticlassProblem, samples: Samples) -> dict[str, Any]:
         return {
             "model": problem.model,
             "C": problem.C.tolist(),
             "eps": problem.eps,
             "budget": None if problem.budget is None else problem.budget.tolist(),
             "alpha": None if problem.alpha is None else problem.alpha.tolist(),
-            "max_weight": problem.max_weight,
+            "max_weight": getattr(problem, "max_weight", None),
             "class_weight": samples.class_weight.tolist(),
         }
+
+    def _grow(self, solution: Solution, samples: Samples, scaling: Scaling, problem: TrainingProblem) -> Tree:
+        tree = super()._grow(solution, samples, scaling, problem)
+        if not isinstance(problem, MulticlassProblem):
+            return tree
+        sides = problem.evaluate(solution.splits).sides
+        return replace(tree, terms={**tree.terms, "n_classes": problem.n_classes, "sides": sides.tolist()})
+
+
+def coded_samples(samples: Samples, scaling: Scaling) -> dict[str, Any]:
+    """The same for any number of classes, labelled 0, 1, ..."""
+    weight = samples.weight * samples.class_weight[samples.y]
+    X, y, weight = distinct(samples.X, samples.y.astype(np.float64), weight, scaling)
+    return {"X": X, "y": y.astype(np.int64), "weight": weight}
 
 
 def signed_samples(samples: Samples, scaling: Scaling) -> dict[str, Any]:

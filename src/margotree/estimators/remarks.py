@@ -30,6 +30,10 @@ class FewSplitsWarning(UserWarning):
     """Most splits of the tree change no training sample's label."""
 
 
+class FewLeavesWarning(UserWarning):
+    """There are more classes than leaves."""
+
+
 class RareClassWarning(UserWarning):
     """A class has only a handful of rows."""
 
@@ -59,6 +63,17 @@ def rare_classes(samples: Samples) -> str:
     return (
         f"fewer than {HANDFUL} rows of class {', '.join(few)}: what is learned of it rests on those rows alone, and "
         "its accuracy cannot be measured; gather more, or read the tree with that in mind"
+    )
+
+
+def few_leaves(samples: Samples, depth: int) -> str:
+    """How deep the tree must be for every class to have a leaf; empty if it is."""
+    classes, leaves = len(samples.classes), 2**depth
+    if classes <= leaves:
+        return ""
+    return (
+        f"{classes} classes, but a tree of depth {depth} has {leaves} leaves: at least {classes - leaves} of the "
+        f"classes are never predicted; take depth {(classes - 1).bit_length()} or more to give each a leaf"
     )
 
 

@@ -6,11 +6,11 @@ from typing import Any
 
 import numpy as np
 
-from margotree.problem import Problem, Splits, TrainingProblem
+from margotree.problem import Splits, TrainingProblem
 from margotree.tree import Scaling, Tree
 
 
-def read_start(start: Any, problem: Problem, scaling: Scaling, classes: np.ndarray) -> Splits | str | None:
+def read_start(start: Any, problem: TrainingProblem, scaling: Scaling, classes: np.ndarray) -> Splits | str | None:
     """``start`` as an engine takes it: a name, nothing, or splits that are allowed in ``problem``."""
     if start is None or isinstance(start, str):
         return start

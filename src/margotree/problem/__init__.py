@@ -1,6 +1,7 @@
 """What is to be solved, and what a given tree is worth."""
 
 from margotree.problem.kinds import Finding, TrainingProblem
+from margotree.problem.multiclass import MulticlassProblem
 from margotree.problem.problem import MAX_DEPTH, Problem, check_depth, per_node
 from margotree.problem.value import Evaluation, Splits, evaluate, tie
 
@@ -8,6 +9,7 @@ __all__ = [
     "MAX_DEPTH",
     "Evaluation",
     "Finding",
+    "MulticlassProblem",
     "Problem",
     "Splits",
     "TrainingProblem",

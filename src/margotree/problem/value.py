@@ -6,6 +6,7 @@ Written in the slowest and plainest way on purpose.  Every engine's answer is pa
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -15,19 +16,19 @@ from numpy.typing import NDArray
 from margotree.problem import topology
 from margotree.problem.blocks import FloatArray, heights
 
+#: What the samples that reach a node lack there: (node, h, samples) to the sum of their hinges, without ``C``.
+Hinges = Callable[[int, FloatArray, NDArray[np.int64]], float]
+
 #: Rounding allowed on ``h``, relative to ``1 + |b|``.  A sample with ``h >= -tie`` lies on the right.
 #: Units of the features do not enter: a sample near the hyperplane has ``|w.x|`` near ``|b|``.
 TIE = 1e-9
 
 
-class Terms(Protocol):
-    """What the value of a tree depends on; see :class:`~margotree.problem.Problem`, which has it all."""
+class Common(Protocol):
+    """What the value of a tree depends on for any number of classes, labels apart."""
 
     @property
     def X(self) -> FloatArray: ...
-
-    @property
-    def y(self) -> FloatArray: ...
 
     @property
     def weight(self) -> FloatArray: ...
@@ -48,9 +49,6 @@ class Terms(Protocol):
     def alpha(self) -> FloatArray | None: ...
 
     @property
-    def max_weight(self) -> float | None: ...
-
-    @property
     def model(self) -> str: ...
 
     @property
@@ -61,6 +59,16 @@ class Terms(Protocol):
 
     @property
     def n_nodes(self) -> int: ...
+
+
+class Terms(Common, Protocol):
+    """The same for two classes; see :class:`~margotree.problem.Problem`, which has it all."""
+
+    @property
+    def y(self) -> FloatArray: ...
+
+    @property
+    def max_weight(self) -> float | None: ...
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -120,6 +128,15 @@ def tie(b: float, eps: float = np.inf) -> float:
 
 def evaluate(problem: Terms, splits: Splits) -> Evaluation:
     """Value and feasibility of a tree, recomputed from its hyperplanes alone."""
+
+    def hinges(t: int, h: FloatArray, reached: NDArray[np.int64]) -> float:
+        return float(problem.weight[reached] @ np.maximum(0.0, 1.0 - problem.y[reached] * h))
+
+    return evaluate_routing(problem, splits, hinges)
+
+
+def evaluate_routing(problem: Common, splits: Splits, hinges: Hinges) -> Evaluation:
+    """The same for any labels: ``hinges(t, h, reached)`` is what the samples that reach a node lack there."""
     if splits.w.shape != (problem.n_nodes, problem.n_features):
         raise ValueError(
             f"a tree of depth {problem.depth} on {problem.n_features} features needs weights of shape "
@@ -131,7 +148,7 @@ def evaluate(problem: Terms, splits: Splits) -> Evaluation:
     for t in range(problem.n_nodes):
         reached = np.flatnonzero(at == t)
         h = heights(problem.X, reached, splits.w[t], splits.b[t])
-        values[t] = _node_value(problem, t, splits.w[t], h, reached)
+        values[t] = _node_value(problem, t, splits.w[t], hinges(t, h, reached))
         if t in topology.upper(problem.depth):
             slack = tie(splits.b[t], problem.eps)
             right = h >= -slack
@@ -149,27 +166,27 @@ def evaluate(problem: Terms, splits: Splits) -> Evaluation:
     )
 
 
-def _node_value(problem: Terms, t: int, w: FloatArray, h: FloatArray, reached: NDArray[np.int64]) -> float:
-    hinge = np.maximum(0.0, 1.0 - problem.y[reached] * h)
-    value = 0.5 * float(w @ w) + problem.C[t] * float(problem.weight[reached] @ hinge)
+def _node_value(problem: Common, t: int, w: FloatArray, hinges: float) -> float:
+    value = 0.5 * float(w @ w) + problem.C[t] * hinges
     if problem.model == "sfs":
         assert problem.budget is not None and problem.alpha is not None
         value += problem.alpha[t] * max(0, np.count_nonzero(w) - problem.budget[t])
-    return value
+    return float(value)
 
 
-def _over_budget(problem: Terms, splits: Splits) -> int:
+def _over_budget(problem: Common, splits: Splits) -> int:
     if problem.model != "hfs":
         return 0
     assert problem.budget is not None
     return int(max(0, np.max(np.count_nonzero(splits.w, axis=1) - problem.budget)))
 
 
-def _over_weight(problem: Terms, splits: Splits) -> float:
-    if problem.max_weight is None:
+def _over_weight(problem: Common, splits: Splits) -> float:
+    limit = getattr(problem, "max_weight", None)
+    if limit is None:
         return 0.0
-    excess = float(np.max(np.abs(splits.w))) - problem.max_weight
-    return excess if excess > TIE * problem.max_weight else 0.0
+    excess = float(np.max(np.abs(splits.w))) - limit
+    return excess if excess > TIE * limit else 0.0
 
 
 def _own(a: FloatArray, ndim: int) -> FloatArray:

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from margotree import late
-from margotree.problem import Finding, Problem, TrainingProblem
+from margotree.problem import Finding, MulticlassProblem, Problem, TrainingProblem
 from margotree.show import html_table, text_table
 from margotree.solution import Certificate, Solution, VerificationError, verify
 from margotree.tree.kind import TreeLike
@@ -86,13 +86,25 @@ def _restate(tree: TreeLike, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLik
     model = str(tree.terms["model"])
     restate = _margin if model in _MARGIN else late.get(f"restate {model}")
     problem: TrainingProblem = restate(tree.terms, tree.depth, scaled[counts], code[counts], weight[counts])
+    if isinstance(problem, MulticlassProblem):
+        # Sides and labels are part of the claim: the value is that of the tree as it is, not of the best labels.
+        try:
+            return problem.labelled(tree.terms.get("sides") or [], tree.leaf_class.reshape(-1, 2))
+        except (TypeError, ValueError) as error:
+            raise VerificationError(f"the tree's own labels make no sense: {error}") from None
     return problem
 
 
 def _margin(
     terms: Mapping[str, Any], depth: int, X: NDArray[np.float64], code: NDArray[np.int64], weight: NDArray[np.float64]
-) -> Problem:
-    price = np.asarray(terms.get("class_weight") or [1.0, 1.0])
-    named: dict[str, Any] = {k: terms.get(k) for k in ("C", "budget", "alpha", "max_weight")}
+) -> Problem | MulticlassProblem:
+    K = int(terms.get("n_classes") or 2)
+    price = np.asarray(terms.get("class_weight") or [1.0] * K)
+    named: dict[str, Any] = {k: terms.get(k) for k in ("C", "budget", "alpha")}
+    if K > 2:
+        return MulticlassProblem.make(
+            X, code, depth=depth, eps=terms["eps"], weight=weight * price[code], n_classes=K, **named
+        )
+    named["max_weight"] = terms.get("max_weight")
     signs = np.where(code == 1, 1.0, -1.0)
     return Problem.make(X, signs, depth=depth, eps=terms["eps"], weight=weight * price[code], **named)

@@ -51,10 +51,22 @@ class Reach:
         Where the model's margin knows no class (OCT-1, OCT-H) it is those on the margin or inside.
         """
         h = self.h(t)
+        if self.tree.sides is not None:
+            return self._class_support(t, h)
         if self.tree.terms.get("model") in _SIDES_ALONE or len(self.tree.classes) != 2:
             return np.abs(h) <= 1 + _TOUCH
         sign = np.where(self.code[self.at(t)] == 1, 1.0, -1.0)
         return sign * h <= 1 + _TOUCH
+
+    def _class_support(self, t: int, h: FloatArray) -> NDArray[np.bool_]:
+        """The same for several classes: a third class at a last-level node lies beyond some margin anywhere."""
+        assert self.tree.sides is not None
+        code, found = self.code[self.at(t)], np.zeros(len(h), dtype=bool)
+        if t < len(self.tree.sides):
+            found |= self.tree.sides[t][code] * h <= 1 + _TOUCH
+            return found
+        a, b = self.tree.leaf_class[2 * (t - len(self.tree.sides)) :][:2]
+        return ((code != a) & (h <= 1 + _TOUCH)) | ((code != b) & (-h <= 1 + _TOUCH))
 
     def counts(self) -> FloatArray:
         """How many samples of each class pass each node and leaf."""

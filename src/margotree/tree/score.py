@@ -39,3 +39,16 @@ def _way_to(tree: TreeLike, scaled: FloatArray, v: int, there: NDArray[np.bool_]
     to_right = np.maximum(np.where(right, 0.0, across), _way_to(tree, scaled, topology.right(v), there))
     to_left = np.maximum(np.where(right, across, 0.0), _way_to(tree, scaled, topology.left(v), there))
     return np.minimum(to_right, to_left)
+
+
+def class_scores(tree: TreeLike, scaled: FloatArray, leaf: NDArray[np.int64]) -> FloatArray:
+    """A column for each class of a margin tree of several classes; the largest is the label's."""
+    found = np.empty((len(scaled), len(tree.classes)))
+    for t in topology.last(tree.depth):
+        rows = np.flatnonzero((leaf == topology.left(t)) | (leaf == topology.right(t)))
+        h, right = tree.side(scaled[rows], t)
+        size = np.maximum(np.abs(np.where(right & (h < 0), 0.0, h)), ON_THE_PLANE)  # a tie lies on the hyperplane
+        a, b = tree.leaf_class[[topology.left(t) - tree.n_nodes, topology.right(t) - tree.n_nodes]]
+        found[rows] = -1.0 - size[:, None]
+        found[rows, a], found[rows, b] = np.where(right, -size, size), np.where(right, size, -size)
+    return found

@@ -61,17 +61,35 @@ def _lines(tree: TreeLike, shape: Outline, v: int, digits: int | None, units: st
     return [
         f"[{v}] {_samples(tree, v)}",
         *_rule(tree, v, digits, units, width),
+        *_wanted(tree, v, width),
         *(_BAR + line for line in met),
         "else",
         *(_BAR + line for line in rest),
     ]
 
 
+def _wanted(tree: TreeLike, t: int, width: int) -> list[str]:
+    """Which classes an upper split of several classes is meant to part."""
+    words = wanted_words(tree, t)
+    return textwrap.wrap(f"({words})", width, initial_indent="   ", subsequent_indent="    ") if words else []
+
+
+def wanted_words(tree: TreeLike, t: int) -> str:
+    """Which classes should meet the rule of node ``t`` and which should not; empty where that says nothing."""
+    wanted = tree.wanted(t)
+    if wanted is None:
+        return ""
+    left, right = (", ".join(str(tree.classes[k]) for k in side) or "none" for side in wanted)
+    return f"meant for {right}; else {left}"
+
+
 def _samples(tree: TreeLike, v: int) -> str:
     counts = tree.counts[v]
     if not counts.any():
         return "no training samples"
-    parts = ", ".join(f"{count_text(c)} {label}" for c, label in zip(counts, tree.classes, strict=True))
+    # Of many classes those that are not there are left out.
+    shown = [(c, label) for c, label in zip(counts, tree.classes, strict=True) if c or len(counts) <= 3]
+    parts = ", ".join(f"{count_text(c)} {label}" for c, label in shown)
     total = count_text(counts.sum())
     return f"{total} sample{'' if total == '1' else 's'}: {parts}"
 

@@ -22,7 +22,7 @@ from margotree.tree.kind import Split
 from margotree.tree.outline import Outline, labels_below, outline
 from margotree.tree.path import Path, Step
 from margotree.tree.scaling import FloatArray, Scaling
-from margotree.tree.score import score
+from margotree.tree.score import class_scores, score
 
 #: A feature counts as selected by a node from this weight on (in scaled units), as in the paper.
 SELECTED = 5e-4
@@ -87,6 +87,24 @@ class Tree:
         """The names of the features; x0, x1, ... where training data had none."""
         return self.feature_names or tuple(f"x{j}" for j in range(self.n_features))
 
+    @property
+    def sides(self) -> NDArray[np.int64] | None:
+        """Which side each class wants at each upper node (-1 left, +1 right), for margin trees of several classes."""
+        found = self.terms.get("sides")
+        return None if found is None else np.array(found, dtype=np.int64).reshape(-1, len(self.classes))
+
+    def wanted(self, t: int) -> tuple[list[int], list[int]] | None:
+        """The classes that want to go left and right at an upper node, among those that training samples bring there.
+
+        None where the tree knows none, or fewer than two: at last-level nodes, for two classes and for other models.
+        """
+        sides = self.sides
+        if sides is None or t >= len(sides):
+            return None
+        here = np.flatnonzero(self.counts[t]) if self.counts[t].any() else np.arange(len(self.classes))
+        left, right = ([int(k) for k in here if sides[t, k] == side] for side in (-1, 1))
+        return (left, right) if len(here) > 1 else None
+
     def counted(self, X: ArrayLike, y: ArrayLike, weight: ArrayLike) -> Tree:
         """This tree with the counts of the given samples; ``y`` holds positions in ``classes``."""
         leaf, counts = self.apply(X), np.zeros_like(self.counts)
@@ -120,10 +138,15 @@ class Tree:
 
         A sample on a hyperplane goes right, so it gets the smallest positive number instead of 0: its sign is its
         label either way one reads a 0.  (Where leaves bear labels of their own the sign is the label's.)
+
+        A margin tree of more than two classes gives a column for each: ``h`` of the last split for the class on its
+        right, ``-h`` for that on its left, and ``-1 - |h|`` for every other.  The largest is the label's.
         """
-        if len(self.classes) != 2:
-            raise ValueError(f"decision_function is for two classes, this tree has {len(self.classes)}")
         scaled = self.scaled(X)
+        if len(self.classes) != 2:
+            if self.sides is None:
+                raise ValueError(f"decision_function is for two classes, this tree has {len(self.classes)}")
+            return class_scores(self, scaled, self._leaf_of(scaled))
         return score(self, scaled, self._class_at(self._leaf_of(scaled)))
 
     def predict_proba(self, X: ArrayLike) -> FloatArray:

@@ -114,7 +114,7 @@ def _check_classes(args: argparse.Namespace, samples: Samples) -> None:
     if len(counts) > 2 and args.model not in models.MULTI_CLASS:
         raise CommandError(
             f"{args.target!r} has {len(counts)} classes: {shown}; --model {args.model} tells two apart.  Say "
-            "--positive LABEL for one against the rest, or take --model oct1 or octh",
+            "--positive LABEL for one against the rest, or take another --model, such as margot",
             exits.DATA,
         )
 

@@ -14,7 +14,7 @@ _LEAST = 50
 
 
 class Ladder:
-    """The same problem on more and more samples, both labels in their shares; the last rung has them all."""
+    """The same problem on more and more samples, all labels in their shares; the last rung has them all."""
 
     def __init__(self, terms: Terms, seed: int) -> None:
         self.terms = terms
@@ -26,7 +26,7 @@ class Ladder:
                 rungs.append(rungs[-1] * _FACTOR)
             self.sizes = [*rungs, n]
         rng = np.random.default_rng(seed)
-        self._labels = [np.flatnonzero(terms.y == sign) for sign in (-1.0, 1.0)] if len(self.sizes) > 1 else []
+        self._labels = [np.flatnonzero(terms.y == label) for label in np.unique(terms.y)] if len(self.sizes) > 1 else []
         for rows in self._labels:
             rng.shuffle(rows)
         self._rungs: dict[int, Terms] = {len(self.sizes) - 1: terms}

@@ -1,0 +1,1 @@
+"""Engines for margin trees of more than two classes (docs/multiclass.md)."""

@@ -1,0 +1,251 @@
+"""One start of the alternating search for several classes: hyperplanes, sides and labels in turn, node after node."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+from numpy.typing import NDArray
+
+from margotree.engines.alternating.descend import SMALL_GAIN
+from margotree.engines.alternating.node import Node
+from margotree.engines.alternating.supports import best_svm
+from margotree.engines.alternating.terms import Found
+from margotree.engines.alternating.upper import GAIN, Proposal, propose
+from margotree.engines.multiclass.bipartitions import turned
+from margotree.engines.multiclass.draw import Draw, draw
+from margotree.engines.multiclass.terms import (
+    ClassTerms,
+    IndexArray,
+    Labels,
+    Plane,
+    Rows,
+    last_node,
+    pay_below,
+    upper_node,
+)  # fmt: skip
+from margotree.problem import topology
+from margotree.problem.labelled import best_pair, best_sides
+from margotree.problem.problem import FloatArray
+
+#: Sweeps over the nodes at most; rounds of hyperplane and sides at a node.
+_SWEEPS, _ROUNDS = 40, 3
+#: A last-level node tries the pairs of so many of its largest classes.
+_LARGEST = 3
+#: Lengths tried to get samples out of a band.
+_LENGTHS = np.array([1.0, 1.5, 2.0, 5.0, 10.0, 100.0])
+
+Draws = NDArray[np.int64]
+
+
+class ClassDescent:
+    """A tree under work: hyperplanes, sides and labels, the samples and the cost of each node.
+
+    No sample is ever left in a band, and sides and labels are always the best for the hyperplanes.
+    """
+
+    def __init__(self, terms: ClassTerms, W: FloatArray, B: FloatArray, seed: int, flag: FloatArray) -> None:
+        self.terms, self.flag = terms, flag
+        self.W, self.B = np.array(W), np.array(B)
+        self.depth, self.labels = terms.depth, Labels.blank(terms)
+        self.own = np.zeros(terms.n_nodes)
+        self.rows: list[Rows] = [np.arange(0)] * terms.n_nodes
+        self.rows[0] = np.arange(terms.n_samples)
+        self.stale = np.ones(terms.n_nodes, dtype=bool)
+        self.rng = np.random.default_rng(seed)
+
+    def run(self, kinds: Draws, tol: float = SMALL_GAIN) -> Found:
+        """Draw nodes as ``kinds`` says, then alternate until a sweep gains little."""
+        self.settle(0, kinds)
+        for _ in range(_SWEEPS):
+            before = float(np.sum(self.own))
+            self._sweep()
+            if self.flag[0] or before - np.sum(self.own) <= tol * before:
+                break
+        return Found(W=self.W, B=self.B, value=float(np.sum(self.own)))
+
+    def _sweep(self) -> None:
+        for t in reversed(range(self.terms.n_nodes)):
+            if self.flag[0]:
+                return
+            if not self.stale[t]:
+                continue
+            self.stale[t] = False
+            if len(self.rows[t]) and (self._visit_upper(t) if self._is_upper(t) else self._visit_last(t)):
+                above = topology.parent(t)
+                while above >= 0:
+                    self.stale[above] = True
+                    above = topology.parent(above)
+
+    def _is_upper(self, t: int) -> bool:
+        return t < self.terms.n_upper
+
+    def _plane(self, t: int) -> Plane:
+        return self.W[t].copy(), float(self.B[t])
+
+    def _heights(self, t: int, plane: Plane) -> FloatArray:
+        h: FloatArray = self.terms.X[self.rows[t]] @ plane[0] + plane[1]
+        return h
+
+    # -- sending samples down -----------------------------------------------------------------------------------
+
+    def settle(self, top: int, kinds: Draws | None = None) -> None:
+        """Send the samples of ``top`` down its subtree, drawing new hyperplanes and emptying bands on the way."""
+        for t in topology.subtree(top, self.depth):
+            kind = Draw.KEEP if kinds is None else Draw(kinds[t])
+            if self._is_upper(t):
+                if kind is not Draw.KEEP:
+                    now = (self._plane(t), self.labels.sides[t])
+                    self.W[t], self.B[t] = draw(self.terms, t, self.rows[t], now, kind, self.rng, self.flag)
+                self._send_on(t)
+            elif kind is not Draw.KEEP and len(self.rows[t]):
+                self.W[t], self.B[t] = self._best_last(t)[0]
+            self._label(t)
+            self.stale[t] = True
+
+    def _send_on(self, t: int) -> None:
+        node = self._node(t)
+        right = node.right_of(node.heights(self._plane(t)), self._plane(t))
+        if right is None:
+            self.W[t], self.B[t] = self._out_of_band(t)
+            right = node.right_of(node.heights(self._plane(t)), self._plane(t))
+        assert right is not None
+        self.rows[topology.left(t)], self.rows[topology.right(t)] = self.rows[t][~right], self.rows[t][right]
+
+    def _out_of_band(self, t: int) -> Plane:
+        """The cheapest hyperplane across the same direction that has nobody in its band."""
+        node = self._look_below(t, self._sides(t, self._plane(t)))
+        if np.any(self.W[t]):
+            cut = node.best_cut(self.W[t].copy(), _LENGTHS)
+            if cut is not None and node.right_of(node.heights(cut[0]), cut[0]) is not None:
+                return cut[0]
+        return node.no_split()[0]
+
+    def _label(self, t: int) -> None:
+        """The best sides or labels for the hyperplane, and what the node then costs."""
+        plane = self._plane(t)
+        right, left, mass = self.terms.by_class(self.rows[t], self._heights(t, plane))
+        if self._is_upper(t):
+            sides = best_sides(right, left)
+            self.labels.sides[t] = sides
+            lacks = float(np.sum(np.where(sides > 0, right, left)))
+        else:
+            pair = best_pair(right, left, mass, plane[1] >= 0)
+            self.labels.pairs[t - self.terms.n_upper] = pair
+            lacks = float(np.sum(right) - right[pair[0]] + np.sum(left) - left[pair[1]])
+        self.own[t] = 0.5 * float(plane[0] @ plane[0]) + self.terms.C[t] * lacks + self.terms.price(t, plane[0])
+
+    def _sides(self, t: int, plane: Plane) -> IndexArray:
+        right, left, _ = self.terms.by_class(self.rows[t], self._heights(t, plane))
+        return best_sides(right, left)
+
+    def _node(self, t: int) -> Node:
+        """The samples of an upper node with the sides that it has now."""
+        return upper_node(self.terms, t, self.rows[t], self.labels.sides[t])
+
+    def _look_below(self, t: int, sides: IndexArray) -> Node:
+        node = upper_node(self.terms, t, self.rows[t], sides)
+        node.low = pay_below(self.terms, self.rows[t], self.W, self.B, self.labels, topology.left(t))
+        node.high = pay_below(self.terms, self.rows[t], self.W, self.B, self.labels, topology.right(t))
+        return node
+
+    # -- last level ---------------------------------------------------------------------------------------------
+
+    def _visit_last(self, t: int) -> bool:
+        before, value = self._plane(t), self.own[t]
+        self.W[t], self.B[t] = self._best_last(t)[0]
+        self._label(t)
+        if self.own[t] < value * (1.0 - GAIN):
+            return True
+        self.W[t], self.B[t] = before
+        self._label(t)
+        return False
+
+    def _best_last(self, t: int) -> tuple[Plane, float]:
+        """The best hyperplane over the pairs of the largest classes; none where a constant label is cheaper."""
+        rows, mass = self.rows[t], self.terms.mass(self.rows[t])
+        heavy = np.argsort(-mass, kind="stable")[:_LARGEST]
+        # A constant label: everybody else pays twice on the wrong side, third classes on both.
+        constant = 2.0 * float(self.terms.C[t]) * float(np.sum(mass) - mass[heavy[0]])
+        best: tuple[Plane, float] = ((np.zeros(self.terms.X.shape[1]), 1.0), constant)
+        now = self.labels.pairs[t - self.terms.n_upper]
+        pairs = {tuple(sorted((int(a), int(b)))) for a, b in itertools.combinations(heavy, 2)}
+        pairs.add((min(now), max(now)))
+        for a, b in sorted(pairs, key=lambda pair: -(mass[pair[0]] + mass[pair[1]])):
+            floor = 2.0 * float(self.terms.C[t]) * float(np.sum(mass) - mass[a] - mass[b])
+            if mass[a] <= 0 or mass[b] <= 0 or floor >= best[1]:
+                continue
+            own = {a, b} == {int(now[0]), int(now[1])}
+            pair = now if own else np.array([a, b])
+            guess = self._plane(t) if own else (np.zeros(self.terms.X.shape[1]), 0.0)
+            plane, _ = best_svm(self.terms, t, last_node(self.terms, t, rows, pair), guess, self.flag)
+            value = self._last_value(t, plane, pair)
+            if value < best[1]:
+                best = (plane, value)
+        return best
+
+    def _last_value(self, t: int, plane: Plane, pair: IndexArray) -> float:
+        right, left, _ = self.terms.by_class(self.rows[t], self._heights(t, plane))
+        lacks = float(np.sum(right) - right[pair[0]] + np.sum(left) - left[pair[1]])
+        return 0.5 * float(plane[0] @ plane[0]) + float(self.terms.C[t]) * lacks + self.terms.price(t, plane[0])
+
+    # -- upper nodes --------------------------------------------------------------------------------------------
+
+    def _visit_upper(self, t: int) -> bool:
+        """Improve an upper node; taken back if bands further down make the tree no better."""
+        found = self._proposed(t)
+        below = topology.subtree(t, self.depth)
+        before = float(np.sum(self.own[below]))
+        if found is None or found.value >= before * (1.0 - GAIN):
+            return False
+        W, B = self.W[below], self.B[below]
+        self.W[t], self.B[t] = found.plane
+        self.settle(t)
+        if np.sum(self.own[below]) < before * (1.0 - GAIN):
+            return True
+        self.W[below], self.B[below] = W, B
+        self.settle(t)
+        return False
+
+    def _proposed(self, t: int) -> Proposal | None:
+        """Hyperplane and sides in turn, from the sides at hand and now and then from those that pay below."""
+        node = self._look_below(t, self.labels.sides[t])
+        best: Proposal | None = None
+        for sides in self._first_sides(t, node):
+            plane = self._plane(t)
+            for _ in range(_ROUNDS):
+                if self.flag[0]:
+                    return best
+                again = upper_node(self.terms, t, self.rows[t], sides)
+                again.low, again.high = node.low, node.high
+                found = propose(self.terms, t, again, plane, self.rng, self.flag)
+                if best is None or found.value < best.value:
+                    best = found
+                plane = found.plane
+                better = self._sides(t, plane)
+                if np.array_equal(better, sides):
+                    break
+                sides = better
+        return best
+
+    def _first_sides(self, t: int, node: Node) -> list[IndexArray]:
+        """The sides at hand, and by chance those that are cheaper below or that have one class moved."""
+        now = self.labels.sides[t]
+        ways = [now]
+        if self.rng.random() < 0.5:
+            gain = np.bincount(
+                self.terms.code[self.rows[t]], weights=node.low - node.high, minlength=self.terms.n_classes
+            )
+            other = np.where(gain > 0, 1, np.where(gain < 0, -1, now))
+            other[0] = -1
+            ways.append(turned(other))
+        elif self.terms.n_classes > 2:
+            other = now.copy()
+            other[self.rng.integers(1, self.terms.n_classes)] *= -1
+            ways.append(turned(other))
+        return [way for i, way in enumerate(ways) if i == 0 or not np.array_equal(way, now)]
+
+
+def descend(terms: ClassTerms, W: FloatArray, B: FloatArray, kinds: Draws, seed: int, flag: FloatArray) -> Found:
+    """The tree that alternation reaches from here, after drawing some nodes anew."""
+    return ClassDescent(terms, W, B, seed, flag).run(kinds)

@@ -1,0 +1,98 @@
+"""The best hyperplane of one node when its labels and the sides of some samples are settled, with a valid bound."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from margotree.engines.node import NodeSolution, solve_node
+from margotree.engines.subset import best_subset
+from margotree.problem import MulticlassProblem, Splits, topology
+from margotree.problem.problem import FloatArray
+
+IndexArray = NDArray[np.int64]
+
+#: Inner margins tried in turn, so that rounding cannot push a sample over the hyperplane it must stay behind.
+_INNER = (0.0, 1e-8, 1e-6)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class NodeSolver:
+    """Solves the nodes of one problem; budgets and prices are part of the node problem, so its bound holds for them."""
+
+    problem: MulticlassProblem
+
+    def upper(
+        self, t: int, rows: IndexArray, sides: IndexArray, placed: IndexArray, *, cutoff: float = math.inf,
+        inner: float = 0.0,
+    ) -> NodeSolution:  # fmt: skip
+        """An upper node; a class whose side is 0 pays nothing, ``placed`` is -1, 0 (anywhere) or +1 for every row."""
+        p = self.problem
+        wants = sides[p.y[rows]]
+        cost = np.where(wants != 0, p.C[t] * p.weight[rows], 0.0)
+        heard = (wants != 0) & (p.weight[rows] > 0) | (placed != 0)
+        y = np.where(wants != 0, wants, np.where(placed != 0, placed, 1)).astype(np.float64)
+        return self._solve(t, rows[heard], y[heard], cost[heard], placed[heard].astype(np.int8), cutoff, inner)
+
+    def last(self, t: int, rows: IndexArray, a: int, b: int, *, cutoff: float = math.inf) -> NodeSolution:
+        """A last-level node with labels ``a`` and ``b``; a sample of a third class is two rows."""
+        p = self.problem
+        rows = rows[p.weight[rows] > 0]
+        right, left = rows[p.y[rows] != a], rows[p.y[rows] != b]
+        y = np.concatenate([np.ones(len(right)), -np.ones(len(left))])
+        both = np.concatenate([right, left])
+        return self._solve(t, both, y, p.C[t] * p.weight[both], None, cutoff, 0.0)
+
+    def _solve(
+        self, t: int, rows: IndexArray, y: FloatArray, cost: FloatArray, side: NDArray[np.int8] | None, cutoff: float,
+        inner: float,
+    ) -> NodeSolution:  # fmt: skip
+        p, X = self.problem, self.problem.X[rows]
+        if p.budget is None or p.budget[t] >= p.n_features:
+            plain = solve_node(X, y, cost, side=side, eps=p.eps, inner=inner, cutoff=cutoff)
+            if plain.feasible or plain.bound >= cutoff or cutoff == math.inf:
+                return plain
+            # It was cut short by a bound that the hyperplane of that moment does not witness.
+            return solve_node(X, y, cost, side=side, eps=p.eps, inner=inner)
+        found = best_subset(
+            X, y, cost, budget=int(p.budget[t]), alpha=None if p.alpha is None else float(p.alpha[t]), side=side,
+            eps=p.eps, inner=inner, cutoff=cutoff,
+        )  # fmt: skip
+        return NodeSolution(w=found.w, b=found.b, value=found.value, bound=found.bound, feasible=found.feasible)
+
+
+def polish(
+    solver: NodeSolver, node: IndexArray, sides: IndexArray, labels: IndexArray
+) -> Splits | None:
+    """The best tree in which sample ``i`` reaches last-level node ``node[i]``, for these sides and labels; or None."""
+    problem = solver.problem
+    for inner in _INNER:
+        splits = _all_nodes(solver, node, sides, labels, inner)
+        if splits is None:
+            return None
+        found = problem.evaluate(splits)
+        if found.feasible and np.array_equal(found.node, node):
+            return splits
+    return None
+
+
+def _all_nodes(
+    solver: NodeSolver, node: IndexArray, sides: IndexArray, labels: IndexArray, inner: float
+) -> Splits | None:
+    problem = solver.problem
+    w, b = np.zeros((problem.n_nodes, problem.n_features)), np.ones(problem.n_nodes)
+    for t in range(problem.n_nodes):
+        below = topology.last_below(t, problem.depth)
+        rows = np.flatnonzero((node >= below.start) & (node < below.stop))
+        if t < problem.n_upper:
+            placed = np.where(node[rows] >= topology.last_right(t, problem.depth).start, 1, -1)
+            found = solver.upper(t, rows, sides[t], placed, inner=inner)
+        else:
+            found = solver.last(t, rows, *map(int, labels[t - problem.n_upper]))
+        if not found.feasible:
+            return None
+        w[t], b[t] = found.w, found.b
+    return Splits(w=w, b=b)

@@ -1,0 +1,173 @@
+"""Many descents for several classes: starts, the race on parts of the samples, and the engine around them."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from margotree.engines.alternating.ladder import Ladder
+from margotree.engines.alternating.search import AlternatingSearch, Effort, _Job
+from margotree.engines.alternating.starts import Start
+from margotree.engines.alternating.terms import Found
+from margotree.engines.base import Answer, Engine
+from margotree.engines.multiclass.descend import Draws, descend
+from margotree.engines.multiclass.draw import FRESH, Draw
+from margotree.engines.multiclass.terms import ClassTerms
+from margotree.engines.multiclass.tidy import without_noise
+from margotree.engines.watch import Watch
+from margotree.problem import MulticlassProblem, Splits, TrainingProblem, topology
+from margotree.solution import Stopped
+
+#: So many starts are from nothing; after them this share is, and the others disturb one of the best trees.
+_FIRST, _SHARE = 12, 0.25
+#: Descents for several classes cost more each: fewer of them may bring nothing.
+_EFFORT = Effort(least=20, most=1000, patience=30)
+
+
+class ClassSearch(AlternatingSearch):
+    """The descents of one problem of several classes."""
+
+    def __init__(self, problem: MulticlassProblem, watch: Watch, effort: Effort | None = None) -> None:
+        stand_in: Any = problem  # it has all that the search asks of a problem of two classes
+        super().__init__(stand_in, watch, effort or _EFFORT)
+        self.classes: MulticlassProblem = problem
+        self.ladder = Ladder(ClassTerms.of(problem), self.seed)
+
+    def run(self, given: list[Splits]) -> None:
+        """Search from the given trees and from anywhere; the best trees are in :attr:`best`, best first."""
+        trees = [Found(W=np.array(s.w), B=np.array(s.b), value=self._value(s)) for s in given]
+        allowed = [tree for tree in trees if math.isfinite(tree.value)]
+        constant = constant_tree(self.classes)
+        for tree in [*allowed, Found(W=constant.w, B=constant.b, value=self._value(constant))]:
+            self._keep(tree)
+        self._given = [_kept(tree) for tree in allowed]
+        if self.watch.must_stop() is None:
+            self._in_threads(self._work, max(1, self.watch.limits.n_jobs))
+
+    def sharpen(self) -> None:
+        """Train the best tree's SVMs to many digits."""
+        terms, tree = self.ladder.terms.fine(), self.best[0]
+        self._flag[0] = 0.0
+        kinds = _kept(tree).kinds
+        self._in_threads(lambda: self._keep(descend(_many(terms), tree.W, tree.B, kinds, self.seed, self._flag)), 1)
+
+    def _descend(self, job: _Job) -> Found:
+        start = job.start
+        return descend(_many(self.ladder.rung(job.level)), start.W, start.B, start.kinds, job.seed, self._flag)
+
+    def _next_job(self) -> _Job | None:
+        """A tree that goes on to the next rung, or else a new start; None when it is time to end."""
+        with self._lock:
+            if self._flag[0] or self.starts >= self.watch.limits.nodes:
+                return None
+            if (job := self._promotion()) is not None:
+                return job
+            if self._is_enough():
+                return None
+            number = self.starts
+            self.starts += 1
+            seed = int(np.random.SeedSequence([self.seed, number]).generate_state(1)[0])
+            if number < len(self._given):
+                return _Job(start=self._given[number], level=0, seed=seed)
+            rng = np.random.default_rng(seed)
+            start = _next_start(number - len(self._given), self.classes, self.best, rng)
+            return _Job(start=start, level=0, seed=seed)
+
+    def _value(self, splits: Splits) -> float:
+        found = self.classes.evaluate(splits)
+        return found.objective if found.feasible else math.inf
+
+
+def _many(terms: Any) -> ClassTerms:
+    assert isinstance(terms, ClassTerms)
+    return terms
+
+
+def _kept(tree: Found) -> Start:
+    return Start(W=tree.W, B=tree.B, kinds=np.full(len(tree.B), Draw.KEEP))
+
+
+def _next_start(number: int, problem: MulticlassProblem, best: list[Found], rng: np.random.Generator) -> Start:
+    """The start of this number; ``best`` are the best trees so far, best first."""
+    if number >= _FIRST and best and problem.depth > 1 and rng.random() > _SHARE:
+        return _disturbed(best[min(int(rng.exponential(1.0)), len(best) - 1)], problem.depth, rng)
+    nodes = problem.n_nodes
+    return Start(W=np.zeros((nodes, problem.n_features)), B=np.ones(nodes), kinds=_kinds(number, nodes, rng))
+
+
+def _kinds(number: int, nodes: int, rng: np.random.Generator) -> Draws:
+    """First CART and the greedy tree; then one way for all nodes, or another for each."""
+    if number < 4:
+        return np.full(nodes, (Draw.GREEDY, Draw.CART, Draw.BETWEEN, Draw.MEANS)[number])
+    if rng.random() < 0.5:
+        return np.full(nodes, rng.choice([Draw.BETWEEN, Draw.MEANS, Draw.FEATURE]))
+    return rng.choice(FRESH, nodes)
+
+
+def _disturbed(tree: Found, depth: int, rng: np.random.Generator) -> Start:
+    """One subtree redrawn or its top alone, or all upper nodes shaken."""
+    kinds = np.full(len(tree.B), Draw.KEEP)
+    upper = topology.upper(depth)
+    t = int(rng.integers(len(upper)))
+    move = rng.random()
+    if move < 0.4:
+        below = topology.subtree(t, depth)
+        kinds[below] = rng.choice(FRESH, len(below))
+    elif move < 0.8:
+        kinds[t] = rng.choice([*FRESH, Draw.SHAKEN, Draw.SHAKEN])
+        kinds[[s for s in topology.subtree(t, depth) if s not in upper]] = Draw.BETWEEN
+    else:
+        kinds[: len(upper)] = Draw.SHAKEN
+    return Start(W=tree.W.copy(), B=tree.B.copy(), kinds=kinds)
+
+
+def constant_tree(problem: MulticlassProblem) -> Splits:
+    """All samples go one way and get the label of the heaviest class: allowed in every problem."""
+    w = np.zeros((problem.n_nodes, problem.n_features))
+    trees = [Splits(w=w, b=np.full(problem.n_nodes, side)) for side in (1.0, -1.0)]
+    return min(trees, key=lambda tree: problem.evaluate(tree).objective)
+
+
+def alternate(
+    problem: MulticlassProblem, given: list[Splits], watch: Watch, effort: Effort | None = None
+) -> Splits:
+    """The best tree that alternation finds; allowed, and never worse than those given that are, or the constant."""
+    search = ClassSearch(problem, watch, effort)
+    search.run(given)
+    if watch.must_stop() is None:
+        search.sharpen()
+    # What a descent says about its tree is checked by the plain value function; the first that passes is the answer.
+    trees = (tree.splits for tree in search.best)
+    return next((tree for tree in trees if problem.evaluate(tree).feasible), constant_tree(problem))
+
+
+class Alternating(Engine[MulticlassProblem]):
+    """Good trees for any number of classes, and nothing proved about them.
+
+    Descents from many starts; it ends when starts stop paying off or time is up.
+    """
+
+    name = "alternating"
+    models = frozenset({"margot", "hfs", "sfs"})
+    proves = False
+    finds_own_start = True
+
+    def __init__(self, effort: Effort | None = None) -> None:
+        self.effort = effort
+
+    def version(self) -> str:
+        from margotree import __version__
+
+        return __version__
+
+    def prepare(self, problem: TrainingProblem) -> None:
+        from margotree.engines.multiclass.tiny import compile_for  # it trains a tree with this very class
+
+        compile_for(problem.model)
+
+    def search(self, problem: MulticlassProblem, watch: Watch, start: Splits | None) -> Answer:
+        best = alternate(problem, [] if start is None else [start], watch, self.effort)
+        stopped = watch.must_stop() or Stopped.HEURISTIC
+        return Answer(splits=without_noise(problem, best), stopped=stopped)

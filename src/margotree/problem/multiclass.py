@@ -1,0 +1,155 @@
+"""The frozen statement of a margin tree for any number of classes; for two it is MARGOT as it ever was."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from margotree.problem import topology
+from margotree.problem.problem import FloatArray, Problem
+
+if TYPE_CHECKING:
+    from margotree.problem.labelled import MulticlassEvaluation
+    from margotree.problem.value import Splits
+
+IndexArray = NDArray[np.int64]
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class MulticlassProblem:
+    """A margin optimal tree for classes 0, 1, ..., K-1.
+
+    Every upper node ``t`` gives every class a wanted side ``sides[t, k]`` in {-1, +1}, every last-level node two
+    different labels, ``a_t`` for its left leaf and ``b_t`` for its right one.  Minimise over hyperplanes, sides and
+    labels::
+
+        sum_t  1/2 |w_t|^2
+               + C_t sum_{i reaches t} weight_i * pays_t(i)     [+ alpha_t max(0, |supp w_t| - B_t)]
+
+        upper node:       pays_t(i) = max(0, 1 - sides[t, y_i] h_t(x_i))
+        last-level node:  pays_t(i) = [y_i != a_t] max(0, 1 - h_t(x_i)) + [y_i != b_t] max(0, 1 + h_t(x_i))
+
+    So a sample of class ``b_t`` wants to lie right by a margin, one of class ``a_t`` left, and one of a third class is
+    wrong on either side.  Routing, bands, budgets and prices are those of :class:`~margotree.problem.Problem`.
+
+    The sides of a node are not all equal.  Turning all of them round gives the same tree with children exchanged, so of
+    each such pair of trees the one counts in which class 0 wants to go left: ``sides[t, 0] = -1``.  With two classes
+    nothing is left to choose, and every value is MARGOT's.
+
+    With ``sides`` and ``labels`` given, :meth:`evaluate` takes those; without, the best for the hyperplanes.
+    Build one with :meth:`MulticlassProblem.make`.
+    """
+
+    X: FloatArray
+    y: IndexArray
+    n_classes: int
+    weight: FloatArray
+    depth: int
+    C: FloatArray
+    eps: float = 1e-3
+    budget: IndexArray | None = None
+    alpha: FloatArray | None = None
+    sides: IndexArray | None = None
+    labels: IndexArray | None = None
+
+    @classmethod
+    def make(
+        cls,
+        X: ArrayLike,
+        y: ArrayLike,
+        *,
+        depth: int,
+        C: Any = 1.0,
+        n_classes: int | None = None,
+        weight: ArrayLike | None = None,
+        eps: float = 1e-3,
+        budget: Any = None,
+        alpha: Any = None,
+    ) -> MulticlassProblem:
+        """A checked problem; ``y`` holds class numbers 0, 1, ..., the rest is as for two classes."""
+        codes = np.array(y).ravel()
+        if codes.dtype.kind not in "iu" or not len(codes) or codes.min() < 0:
+            raise ValueError("y must hold class numbers: 0, 1, ...")
+        classes = int(codes.max()) + 1 if n_classes is None else int(n_classes)
+        if classes < 2 or codes.max() >= classes:
+            raise ValueError(f"y must hold numbers of {max(classes, 2)} classes, 0 to {max(classes, 2) - 1}")
+        # What is the same for two classes is checked there.
+        plain = Problem.make(
+            X, np.ones(len(codes)), depth=depth, C=C, weight=weight, eps=eps, budget=budget, alpha=alpha
+        )
+        return cls(
+            X=plain.X,
+            y=_frozen(codes.astype(np.int64)),
+            n_classes=classes,
+            weight=plain.weight,
+            depth=plain.depth,
+            C=plain.C,
+            eps=plain.eps,
+            budget=plain.budget,
+            alpha=plain.alpha,
+        )
+
+    @property
+    def n_samples(self) -> int:
+        return self.X.shape[0]
+
+    @property
+    def n_features(self) -> int:
+        return self.X.shape[1]
+
+    @property
+    def n_nodes(self) -> int:
+        return topology.n_nodes(self.depth)
+
+    @property
+    def n_upper(self) -> int:
+        return len(topology.upper(self.depth))
+
+    @property
+    def n_last(self) -> int:
+        return len(topology.last(self.depth))
+
+    @property
+    def model(self) -> str:
+        """``"margot"``, ``"hfs"`` or ``"sfs"``, as for two classes; :attr:`n_classes` tells the rest."""
+        if self.budget is None:
+            return "margot"
+        return "hfs" if self.alpha is None else "sfs"
+
+    def labelled(self, sides: ArrayLike, labels: ArrayLike) -> MulticlassProblem:
+        """The same problem with the sides of the classes and the labels of the leaves settled."""
+        s, pairs = np.array(sides, dtype=np.int64), np.array(labels, dtype=np.int64)
+        s = s.reshape(-1, self.n_classes) if s.size else np.zeros((0, self.n_classes), dtype=np.int64)
+        if s.shape != (self.n_upper, self.n_classes) or pairs.shape != (self.n_last, 2):
+            raise ValueError(
+                f"sides and labels of a tree of depth {self.depth} for {self.n_classes} classes have shapes "
+                f"{(self.n_upper, self.n_classes)} and {(self.n_last, 2)}, got {s.shape} and {pairs.shape}"
+            )
+        if np.any(np.abs(s) != 1) or np.any(s[:, 0] != -1) or not np.all((s == 1).any(axis=1)):
+            raise ValueError("sides are -1 and +1, both at every node, and -1 for the first class")
+        if np.any(pairs < 0) or np.any(pairs >= self.n_classes) or np.any(pairs[:, 0] == pairs[:, 1]):
+            raise ValueError(f"the two labels of a last-level node are different class numbers below {self.n_classes}")
+        return replace(self, sides=_frozen(s), labels=_frozen(pairs))
+
+    def evaluate(self, splits: Splits) -> MulticlassEvaluation:
+        """Value and feasibility of a tree by the plain function :func:`margotree.problem.labelled.evaluate`."""
+        from margotree.problem.labelled import evaluate  # it needs this class first
+
+        return evaluate(self, splits)
+
+    def two_class(self) -> Problem:
+        """The same problem as MARGOT states it; for two classes only."""
+        if self.n_classes != 2:
+            raise ValueError(f"this problem has {self.n_classes} classes")
+        return Problem.make(
+            self.X, np.where(self.y == 1, 1.0, -1.0), depth=self.depth, C=self.C, weight=self.weight, eps=self.eps,
+            budget=self.budget, alpha=self.alpha,
+        )  # fmt: skip
+
+
+def _frozen(a: IndexArray) -> IndexArray:
+    a.setflags(write=False)
+    return a

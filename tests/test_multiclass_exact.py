@@ -1,0 +1,127 @@
+"""The certified search for several classes, against brute force over sides, labels, routings and supports."""
+
+import itertools
+import math
+from functools import cache
+
+import numpy as np
+import pytest
+
+from margotree.engines import Limits, Refused, solve
+from margotree.engines.multiclass.exact import ExactSearch, proved_value
+from margotree.engines.multiclass.search import constant_tree
+from margotree.engines.node import solve_node
+from margotree.engines.registry import accepting, choose_engine
+from margotree.engines.watch import Watch
+from margotree.problem import MulticlassProblem
+from margotree.solution import Proved, Stopped
+
+
+def instance(seed, *, K, depth, n, p=2):
+    rng = np.random.default_rng([seed, K, depth])
+    X = rng.integers(0, 5, (n, p)) / 4.0 if seed % 3 == 0 else rng.random((n, p))
+    y = rng.permutation(np.resize(np.arange(K), n))
+    weight = rng.uniform(0.3, 2.0, n) if seed % 2 else np.ones(n)
+    C = 10.0 ** rng.uniform(-0.5, 1.5, 2**depth - 1)
+    terms = ({}, {"budget": 1}, {"budget": 1, "alpha": float(rng.uniform(0.05, 1.0))})[seed % 3]
+    return MulticlassProblem.make(X, y, depth=depth, C=C, weight=weight, n_classes=K, eps=0.05, **terms)
+
+
+def brute_force(problem):
+    """The best value: all bipartitions of the classes, of the samples, all pairs of labels, all supports."""
+    K, p = problem.n_classes, problem.n_features
+    everybody = [s for s in itertools.product([-1.0, 1.0], repeat=K) if s[0] < 0 and max(s) > 0]
+
+    def node(t, rows, y, side):
+        budget = p if problem.budget is None else int(problem.budget[t])
+        best = math.inf
+        for size in range(1, p + 1):
+            if size > budget and problem.alpha is None:
+                continue
+            price = 0.0 if problem.alpha is None else problem.alpha[t] * max(0, size - budget)
+            for columns in itertools.combinations(range(p), size):
+                X = problem.X[np.ix_(rows, columns)]
+                found = solve_node(X, y, problem.C[t] * problem.weight[rows], side=side, eps=problem.eps)
+                best = min(best, found.value + price) if found.feasible else best
+        return best
+
+    @cache
+    def last(t, rows):
+        values = []
+        for a, b in itertools.combinations(range(K), 2):
+            right, left = [i for i in rows if problem.y[i] != a], [i for i in rows if problem.y[i] != b]
+            values.append(node(t, right + left, np.array([1.0] * len(right) + [-1.0] * len(left)), None))
+        return min(values)
+
+    @cache
+    def below(t, rows):
+        if t >= problem.n_upper:
+            return last(t, rows)
+        best = math.inf
+        for goes in itertools.product([-1, 1], repeat=len(rows)):
+            left = tuple(i for i, g in zip(rows, goes, strict=True) if g < 0)
+            right = tuple(i for i, g in zip(rows, goes, strict=True) if g > 0)
+            rest = below(2 * t + 1, left) + below(2 * t + 2, right)
+            for sides in everybody:
+                y = np.array([sides[problem.y[i]] for i in rows])
+                best = min(best, rest + node(t, list(rows), y, np.array(goes, np.int8)))
+        return best
+
+    return below(0, tuple(range(problem.n_samples)))
+
+
+CASES = [(seed, K, depth, n) for seed in range(6) for K, depth, n in ((3, 1, 7), (4, 1, 8), (3, 2, 6), (4, 2, 5))]
+
+
+@pytest.mark.parametrize(("seed", "K", "depth", "n"), [*CASES, (0, 3, 3, 4), (1, 3, 3, 4), (2, 4, 3, 4)])
+def test_the_search_finds_what_brute_force_finds(seed, K, depth, n):
+    problem = instance(seed, K=K, depth=depth, n=n)
+    best = brute_force(problem)
+    value, bound = proved_value(problem, gap=1e-7)
+    assert value == pytest.approx(best, rel=1e-6)
+    assert bound <= best * (1 + 1e-9)
+    assert bound == pytest.approx(best, rel=1e-6)
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_two_classes_are_margot(seed):
+    problem = instance(seed, K=2, depth=2, n=12)
+    margot = solve(problem.two_class(), limits=Limits(gap=1e-9))
+    value, bound = proved_value(problem, gap=1e-9)
+    assert value == pytest.approx(margot.certificate.objective, rel=1e-7)
+    assert bound <= margot.certificate.objective * (1 + 1e-9)
+
+
+def test_a_bound_grows_and_never_passes_the_optimum():
+    rng = np.random.default_rng(3)
+    X, y = rng.random((24, 2)), np.repeat([0, 1, 2], 8)
+    problem = MulticlassProblem.make(X + 0.5 * y[:, None], y, depth=2, C=[0.5, 5.0, 5.0])
+    best, _ = proved_value(problem, gap=1e-6)
+    bounds = []
+    for nodes in (1, 5, 20, 80):
+        search = ExactSearch(problem, Watch(Limits(nodes=nodes, gap=1e-6)), constant_tree(problem))
+        stopped = search.run()
+        bounds.append(search.bound)
+        assert search.bound <= best * (1 + 1e-9)
+        assert stopped is Stopped.NODES or search.value == pytest.approx(best, rel=1e-5)
+    assert bounds == sorted(bounds) and bounds[-1] > bounds[0]
+
+
+def test_a_certificate_says_optimal_and_names_its_engine():
+    rng = np.random.default_rng(0)
+    y = np.repeat([0, 1, 2], 10)
+    X = rng.normal(0, 0.08, (30, 2)) + np.array([[0, 0], [1, 0], [0.5, 1]])[y]
+    problem = MulticlassProblem.make(X, y, depth=2, C=1.0)
+    solution = solve(problem)
+    assert solution.certificate.proved is Proved.OPTIMAL
+    assert solution.certificate.engine == "bnb"
+    assert solution.certificate.gap <= 1e-4
+
+
+def test_engines_that_know_two_classes_only_say_so():
+    problem = instance(0, K=3, depth=2, n=6)
+    assert accepting(problem) == ["bnb", "local_svm", "alternating"]
+    with pytest.raises(Refused, match="more than two classes; engines that do: local_svm, alternating, bnb"):
+        choose_engine(problem, "scip")
+    with pytest.raises(ValueError, match="unknown engine"):
+        choose_engine(problem, "nonsense")

@@ -1,0 +1,137 @@
+"""The alternating search and Local SVM for several classes."""
+
+import numpy as np
+import pytest
+from sklearn.datasets import load_iris, load_wine, make_blobs
+
+from margotree.engines import Limits, solve
+from margotree.engines.alternating.search import Effort
+from margotree.engines.multiclass.bipartitions import best_feature, by_means, candidates, turned
+from margotree.engines.multiclass.descend import ClassDescent
+from margotree.engines.multiclass.draw import Draw
+from margotree.engines.multiclass.local_svm import LocalSVM
+from margotree.engines.multiclass.search import alternate, constant_tree
+from margotree.engines.multiclass.terms import ClassTerms, Labels, pay_below
+from margotree.engines.watch import Watch
+from margotree.problem import MulticlassProblem
+
+FEW = Effort(least=4, most=4)
+
+
+def blobs(K, n=120, p=3, seed=0, **terms):
+    X, y = make_blobs(n, p, centers=K, cluster_std=0.8, random_state=seed)
+    X = (X - X.min(axis=0)) / np.ptp(X, axis=0)
+    terms = {"depth": 2, "C": [1.0, 10.0, 10.0], **terms}
+    return MulticlassProblem.make(X, y, n_classes=K, **terms)
+
+
+def accuracy(problem, splits):
+    found, at = problem.evaluate(splits), np.zeros(problem.n_samples, dtype=np.int64)
+    for t in range(problem.n_nodes):
+        here = at == t
+        at[here] = 2 * t + 1 + (problem.X[here] @ splits.w[t] + splits.b[t] >= -1e-9)
+    return float((found.label[at - problem.n_nodes] == problem.y).mean())
+
+
+@pytest.mark.parametrize("load", [load_iris, load_wine])
+def test_good_trees_on_small_sets(load):
+    X, y = load(return_X_y=True)
+    problem = MulticlassProblem.make((X - X.min(axis=0)) / np.ptp(X, axis=0), y, depth=2, C=[1.0, 10.0, 10.0])
+    tree = alternate(problem, [], Watch(), FEW)
+    assert problem.evaluate(tree).feasible
+    assert accuracy(problem, tree) >= 0.96
+
+
+@pytest.mark.parametrize("terms", [{}, {"budget": 1}, {"budget": 1, "alpha": 2.0}])
+@pytest.mark.parametrize("K", [2, 3, 5])
+def test_trees_are_allowed_and_values_are_those_of_the_plain_function(K, terms):
+    problem = blobs(K, **terms)
+    descent = ClassDescent(ClassTerms.of(problem), np.zeros((3, 3)), np.ones(3), 0, np.zeros(1))
+    found = descent.run(np.full(3, Draw.BETWEEN))
+    evaluation = problem.evaluate(found.splits)
+    assert evaluation.feasible
+    assert found.value == pytest.approx(evaluation.objective, rel=1e-9)
+    assert np.array_equal(descent.labels.sides, evaluation.sides)
+    assert found.value < problem.evaluate(constant_tree(problem)).objective
+
+
+def test_many_classes_in_few_starts():
+    problem = blobs(12, n=600, p=6, depth=4, C=[1.0] * 7 + [10.0] * 8)
+    tree = alternate(problem, [], Watch(), FEW)
+    assert problem.evaluate(tree).feasible
+    assert accuracy(problem, tree) > 0.9
+
+
+def test_thirty_classes_and_a_shallow_tree():
+    problem = blobs(30, n=300, p=4, depth=3, C=1.0)
+    tree = alternate(problem, [], Watch(), Effort(least=1, most=1))
+    found = problem.evaluate(tree)
+    assert found.feasible and len(set(found.label.tolist())) <= 8
+
+
+def test_a_given_tree_is_never_lost():
+    problem = blobs(4)
+    first = alternate(problem, [], Watch(), FEW)
+    again = alternate(problem, [first], Watch(), Effort(least=1, most=1))
+    assert problem.evaluate(again).objective <= problem.evaluate(first).objective * (1 + 1e-12)
+
+
+def test_the_same_seed_gives_the_same_tree():
+    problem = blobs(4)
+    trees = [alternate(problem, [], Watch(Limits(seed=3)), FEW) for _ in range(2)]
+    assert np.array_equal(trees[0].w, trees[1].w) and np.array_equal(trees[0].b, trees[1].b)
+
+
+def test_a_race_on_parts_of_many_samples_ends_with_all_of_them():
+    problem = blobs(5, n=7000, depth=3, C=1.0)
+    tree = alternate(problem, [], Watch(), Effort(least=5, most=5))
+    assert problem.evaluate(tree).feasible
+    assert accuracy(problem, tree) > 0.9
+
+
+@pytest.mark.parametrize("terms", [{}, {"budget": 2}, {"budget": 1, "alpha": 1.0}])
+def test_local_svm_parts_the_classes(terms):
+    problem = blobs(4, **terms)
+    solution = solve(problem, engine="local_svm")
+    assert solution.certificate.engine == "local_svm"
+    assert accuracy(problem, solution.splits) > (0.9 if not terms else 0.6)
+    assert solution.certificate.bound == -np.inf
+
+
+def test_local_svm_leaves_room_for_every_class():
+    problem = blobs(8, n=400, p=5, depth=3, C=10.0)
+    answer = LocalSVM().search(problem, Watch(), None)
+    assert set(problem.evaluate(answer.splits).label.tolist()) == set(range(8))
+
+
+def test_bipartitions_have_two_sides_and_the_first_class_left():
+    problem = blobs(7)
+    terms, rng, rows = ClassTerms.of(problem), np.random.default_rng(0), np.arange(problem.n_samples)
+    ways = [*candidates(terms, 0, rows, rng), by_means(terms, rows, rng, between=True), turned(np.ones(7, np.int64))]
+    for sides in ways:
+        assert sides[0] == -1 and set(sides.tolist()) == {-1, 1}
+    few = MulticlassProblem.make([[0.0], [1.0], [2.0], [3.0]], [0, 1, 2, 3], depth=2)
+    room = candidates(ClassTerms.of(few), 0, np.arange(4), rng)
+    assert sorted(tuple(s) for s in room) == [(-1, -1, 1, 1), (-1, 1, -1, 1), (-1, 1, 1, -1)]
+
+
+def test_the_best_feature_is_cart_s():
+    X = np.column_stack([np.tile([0.0, 1.0], 6), np.repeat([0.0, 1.0, 2.0], 4)])
+    problem = MulticlassProblem.make(X, np.repeat([0, 1, 2], 4), depth=2)
+    found = best_feature(ClassTerms.of(problem), np.arange(12), np.arange(2), np.random.default_rng(0))
+    assert found is not None
+    j, share, sides = found
+    assert j == 1 and share == pytest.approx(1 / 3) and sides.tolist() == [-1, 1, 1]
+
+
+def test_what_is_paid_below_is_what_the_plain_function_says():
+    problem = blobs(4, n=50)
+    rng = np.random.default_rng(1)
+    W, B = rng.normal(size=(3, 3)), rng.normal(size=3)
+    found = problem.labelled([(-1, 1, -1, 1)], [(0, 1), (3, 2)]).evaluate
+    labels = Labels(sides=np.array([(-1, 1, -1, 1)]), pairs=np.array([(0, 1), (3, 2)]))
+    pays = pay_below(ClassTerms.of(problem), np.arange(50), W, B, labels, 0)
+    from margotree.problem import Splits
+
+    expected = found(Splits(w=W, b=B)).objective - 0.5 * float(np.sum(W**2))
+    assert float(np.sum(pays)) == pytest.approx(expected, rel=1e-9)

@@ -61,7 +61,10 @@ def add_model(parser: argparse.ArgumentParser) -> None:
         help="price of a feature beyond the budget (sfs, local), of a split (oct1), of a feature (octh)",
     )
     group.add_argument("--class-weight", metavar="W", help="balanced, or LABEL=FACTOR[,LABEL=FACTOR...]")
-    group.add_argument("--eps", type=float, metavar="X", help="width of the empty band beside an upper split (0.001)")
+    group.add_argument(
+        "--eps", type=_band, metavar="X",
+        help="width of the empty band beside an upper split, or auto: the narrower the more rows (auto; mmsvm 0.001)",
+    )  # fmt: skip
     group.add_argument("--max-weight", type=float, metavar="X", help="largest |w| in scaled units")
     group.add_argument(
         "--min-leaf", type=_leaf_size, metavar="X", help="fewest samples of a leaf, or their share (oct1, octh)"
@@ -144,6 +147,13 @@ def _class_weight(text: str | None, classes: list[Any]) -> dict[Any, float] | st
         raise CommandError(
             f"--class-weight is balanced or LABEL=FACTOR parted by commas, with the labels {known}; got {text!r}", USAGE
         ) from None
+
+
+def _band(text: str) -> float | str:
+    try:
+        return "auto" if text == "auto" else float(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"expected a number such as 0.001, or auto, got {text!r}") from None
 
 
 def _leaf_size(text: str) -> int | float:

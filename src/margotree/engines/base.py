@@ -9,7 +9,7 @@ from typing import Generic, TypeVar
 
 from margotree.engines.presolve import standard_scale
 from margotree.engines.watch import Watch
-from margotree.problem import Splits, TrainingProblem
+from margotree.problem import Problem, Splits, TrainingProblem
 from margotree.solution import Certificate, Solution, Stopped, verify
 
 
@@ -121,5 +121,6 @@ class Engine(ABC, Generic[P]):
             f0=answer.f0,
             f1=answer.f1,
             restriction=answer.restriction,
+            eps=problem.eps if isinstance(problem, Problem) else math.nan,
             warnings=answer.warnings,
         )

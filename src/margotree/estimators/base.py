@@ -18,6 +18,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from margotree.engines import Limits, Watch, solve
 from margotree.engines.watch import Listener
+from margotree.estimators.band import resolve_eps
 from margotree.estimators.loops import CutShort, in_a_loop
 from margotree.estimators.parameters import CONSTRAINTS, Rule, check_parameters, threads
 from margotree.estimators.remarks import FewSplitsWarning, RareClassWarning, few_splits, rare_classes, remark
@@ -235,7 +236,8 @@ class MarginTreeClassifier(TreeClassifier):
         return self._tree().decision_function(self._checked(X))
 
     def _problem(self, samples: Samples, scaling: Scaling) -> Problem:
-        return Problem.make(**signed_samples(samples, scaling), **self._terms())
+        signed, terms = signed_samples(samples, scaling), self._terms()
+        return Problem.make(**signed, **{**terms, "eps": resolve_eps(terms["eps"], len(signed["y"]))})
 
     def _remarks(self, samples: Samples, problem: Problem) -> list[tuple[str, type[UserWarning]]]:
         return [*super()._remarks(samples, problem), (few_splits(self.tree_, problem.C), FewSplitsWarning)]

@@ -1,5 +1,6 @@
 """scikit-learn classifiers; a fit states the problem, hands it to an engine and keeps the tree."""
 
+from margotree.estimators.cv import HFSMargotClassifierCV, MargotClassifierCV, SFSMargotClassifierCV
 from margotree.estimators.margot import (
     HFSMargotClassifier,
     LocalSVMTreeClassifier,
@@ -12,9 +13,12 @@ from margotree.estimators.remarks import FewSplitsWarning, RareClassWarning
 __all__ = [
     "FewSplitsWarning",
     "HFSMargotClassifier",
+    "HFSMargotClassifierCV",
     "LocalSVMTreeClassifier",
     "MargotClassifier",
+    "MargotClassifierCV",
     "RareClassWarning",
     "SFSMargotClassifier",
+    "SFSMargotClassifierCV",
     "missing_pipeline",
 ]

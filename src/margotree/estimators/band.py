@@ -7,7 +7,7 @@ from typing import Any
 #: The paper's width, which few samples keep.
 WIDEST = 1e-3
 
-#: Wide enough for double precision: a hundred times the rounding allowed on ``h`` (:data:`margotree.problem.value.TIE`).
+#: Wide enough for double precision: a hundred times the rounding allowed on ``h`` (``margotree.problem.value.TIE``).
 NARROWEST = 1e-7
 
 

@@ -34,6 +34,7 @@ late.provide(
         "plot_tree": "margotree.pictures",
         "tree_html": "margotree.pictures.notebook",
         "write_page": "margotree.page",
+        "leaves_by_row": "margotree.engines.route",
         "to_onnx": "margotree.export",
         "to_sql": "margotree.export",
         "to_c": "margotree.export",

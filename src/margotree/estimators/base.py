@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from os import PathLike
 from typing import Any, ClassVar
@@ -142,18 +142,21 @@ class TreeClassifier(ClassifierMixin, BaseEstimator, ABC):
 
     def predict(self, X: Any) -> NDArray[Any]:
         """The label of each sample."""
-        return self._tree().predict(self._checked(X))
+        predicted: NDArray[Any] = self._routed(X, Tree.predict)
+        return predicted
 
     def predict_proba(self, X: Any) -> FloatArray:
         """Class shares among the training samples of each sample's leaf, by weight (``class_weight`` left aside).
 
         A leaf without training samples gives the shares of the nearest node above that has some.
         """
-        return self._tree().predict_proba(self._checked(X))
+        shares: FloatArray = self._routed(X, Tree.predict_proba)
+        return shares
 
     def apply(self, X: Any) -> NDArray[np.int64]:
         """The number of the leaf each sample ends in."""
-        return self._tree().apply(self._checked(X))
+        leaf: NDArray[np.int64] = self._routed(X, Tree.apply)
+        return leaf
 
     def decision_path(self, X: Any) -> csr_matrix:
         """Sparse indicator of the nodes and leaves each sample passes, one row a sample."""
@@ -217,6 +220,21 @@ class TreeClassifier(ClassifierMixin, BaseEstimator, ABC):
         with explained(X):
             checked: FloatArray = validate_data(self, X, reset=False, dtype=np.float64)
         return checked
+
+    def _looked_at(self, X: Any) -> FloatArray:
+        """Checked in all but its numbers, which a tree that routes many rows looks at anyway."""
+        with explained(X):
+            rows: FloatArray = validate_data(self, X, reset=False, dtype=np.float64, ensure_all_finite=False)
+        return rows
+
+    def _routed(self, X: Any, use: Callable[[Tree, FloatArray], Any]) -> Any:
+        """What ``use`` makes of tree and rows; a missing number is told in scikit-learn's words."""
+        tree, rows = self._tree(), self._looked_at(X)
+        try:
+            return use(tree, rows)
+        except ValueError:
+            self._checked(X)
+            raise
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -406,6 +406,31 @@ def test_pictures_and_pages_are_written_whole(run, folder):
     assert code == exits.DATA and "--log" in err
 
 
+def test_fit_auto_says_what_it_chose(run):
+    fit = ("fit", "people.csv", "--target", "State", "--auto", "--C", "1", "--time-limit", 10, "--quiet", "--force")
+    code, out, _ = run(*fit, "--json", "--engine", "alternating", "--out", "auto.json")
+    assert code == exits.OK
+    record = json.loads(out)
+    assert record["chosen"]["C"] in (1, [1.0]) and record["chosen"]["depth"] in {1, 2, 3}
+    assert margotree.load("auto.json").depth == record["chosen"]["depth"]
+    code, _, err = run(*fit, "--model", "local")
+    assert code == exits.USAGE and "--model margot, hfs, sfs" in err
+    code, _, err = run(*fit, "--node-limit", 5)
+    assert code == exits.USAGE and "--node-limit does not go" in err
+
+
+def test_tune_without_a_grid_races_depths_and_schedules(run):
+    tune = ("tune", "people.csv", "--target", "State", "--folds", 2, "--time-limit", 15, "--engine", "alternating")
+    code, out, err = run(*tune, "--depth", 2, "--json", "--out", "raced.json")
+    assert code == exits.OK and "fold 1 of 2" in err
+    record = json.loads(out)
+    assert record["best_params"] in [line["params"] for line in record["settings"]]
+    assert {line["params"]["depth"] for line in record["settings"]} == {2}
+    assert any(isinstance(line["params"]["C"], list) for line in record["settings"])
+    code, out, _ = run(*tune, "--depth", 1, "--C", "1", "--quiet", "--out", "text.json")
+    assert code == exits.OK and "chosen: depth 1, C" in out and "eps" in out
+
+
 def test_tune_saves_the_tree_it_chose(run):
     tune = ("tune", "people.csv", "--target", "State", "--model", "local", "--folds", 2, "--quiet", "--json")
     code, out, _ = run(*tune, "--grid", "C=0.1,1,1:10", "--resume", "fits.sqlite", "--out", "t.json")

@@ -6,7 +6,15 @@ import pytest
 from sklearn.exceptions import SkipTestWarning
 from sklearn.utils.estimator_checks import check_estimator
 
-from margotree import HFSMargotClassifier, LocalSVMTreeClassifier, MargotClassifier, SFSMargotClassifier
+from margotree import (
+    HFSMargotClassifier,
+    HFSMargotClassifierCV,
+    LocalSVMTreeClassifier,
+    MargotClassifier,
+    MargotClassifierCV,
+    SFSMargotClassifier,
+    SFSMargotClassifierCV,
+)
 
 # The checks fit random labels, which takes long to prove; they look at the contract, not at the proof.
 ESTIMATORS = [
@@ -14,7 +22,9 @@ ESTIMATORS = [
     HFSMargotClassifier(time_limit=1),
     SFSMargotClassifier(time_limit=2),
     LocalSVMTreeClassifier(),
-]
+    *(cls(depths=[1], Cs=[1.0, 10.0], cv=2, engine="alternating", time_limit=60)
+      for cls in (MargotClassifierCV, HFSMargotClassifierCV, SFSMargotClassifierCV)),
+]  # fmt: skip
 
 
 @pytest.mark.parametrize("estimator", ESTIMATORS, ids=repr)

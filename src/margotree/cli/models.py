@@ -44,7 +44,9 @@ def add_model(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group("the tree")
     words = "; ".join(f"{name}: {model.words}" for name, model in MODELS.items())
     group.add_argument("--model", choices=tuple(MODELS), default="margot", help=f"{words} (margot)")
-    group.add_argument("--depth", type=int, default=2, metavar="N", help="splits from the root to a label (2)")
+    group.add_argument(
+        "--depth", type=int, metavar="N", help="splits from the root to a label (2; where it is chosen: 1, 2 or 3)"
+    )
     group.add_argument(
         "--C",
         type=options.numbers,
@@ -61,7 +63,10 @@ def add_model(parser: argparse.ArgumentParser) -> None:
         help="price of a feature beyond the budget (sfs, local), of a split (oct1), of a feature (octh)",
     )
     group.add_argument("--class-weight", metavar="W", help="balanced, or LABEL=FACTOR[,LABEL=FACTOR...]")
-    group.add_argument("--eps", type=float, metavar="X", help="width of the empty band beside an upper split (0.001)")
+    group.add_argument(
+        "--eps", type=_band, metavar="X",
+        help="width of the empty band beside an upper split, or auto: the narrower the more rows (auto; mmsvm 0.001)",
+    )  # fmt: skip
     group.add_argument("--max-weight", type=float, metavar="X", help="largest |w| in scaled units")
     group.add_argument(
         "--min-leaf", type=_leaf_size, metavar="X", help="fewest samples of a leaf, or their share (oct1, octh)"
@@ -102,9 +107,11 @@ def estimator(args: argparse.Namespace, classes: list[Any], verbose: int) -> Any
     """The classifier the options ask for; an option that the model does not take is an error, not a shrug."""
     import margotree
 
+    if getattr(args, "auto", False):
+        return chooser(args, classes, verbose)
     model = MODELS[args.model]
     settings: dict[str, Any] = {
-        "depth": args.depth, "time_limit": args.time_limit, "n_jobs": args.jobs, "random_state": args.seed,
+        "depth": depth(args), "time_limit": args.time_limit, "n_jobs": args.jobs, "random_state": args.seed,
         "verbose": verbose, "class_weight": _class_weight(args.class_weight, classes),
     }  # fmt: skip
     for option, name in _NAMES.items():
@@ -116,6 +123,48 @@ def estimator(args: argparse.Namespace, classes: list[Any], verbose: int) -> Any
         settings[name] = None if option == "no_scale" else value
     return getattr(margotree, model.cls)(**settings)
 
+
+def depth(args: argparse.Namespace) -> int:
+    """The depth asked for, or the usual one."""
+    return 2 if args.depth is None else int(args.depth)
+
+
+def chooser(args: argparse.Namespace, classes: list[Any], verbose: int, folds: int = 5) -> Any:
+    """The classifier that chooses by cross-validation what the options leave open."""
+    import margotree
+
+    if args.model not in CHOOSERS:
+        raise CommandError(
+            f"--model {args.model} cannot be chosen for this way; say --model {', '.join(CHOOSERS)}, or take margotree "
+            "tune with --grid",
+            USAGE,
+        )
+    settings: dict[str, Any] = {
+        "time_limit": args.time_limit, "n_jobs": args.jobs, "random_state": args.seed, "verbose": verbose, "cv": folds,
+        "class_weight": _class_weight(args.class_weight, classes),
+    }  # fmt: skip
+    if args.depth is not None:
+        settings["depths"] = [args.depth]
+    for option, name in _NAMES.items():
+        value = getattr(args, option)
+        if value is None or value is False:
+            continue
+        if option not in MODELS[args.model].takes:
+            raise CommandError(_not_for(option, args.model), USAGE)
+        if option in _NOT_CHOSEN_WITH:
+            flag = "--" + option.replace("_", "-")
+            raise CommandError(f"{flag} does not go with a choice by cross-validation; leave it out", USAGE)
+        if option in _LISTED:
+            settings[_LISTED[option]] = [value]
+        else:
+            settings[name] = None if option == "no_scale" else value
+    return getattr(margotree, f"{MODELS[args.model].cls}CV")(**settings)
+
+
+#: Models with a classifier that chooses its own hyperparameters; what fixes one of them there, and what has no place.
+CHOOSERS = ("margot", "hfs", "sfs")
+_LISTED = {"C": "Cs", "budget": "budgets", "alpha": "alphas"}
+_NOT_CHOSEN_WITH = frozenset({"node_limit", "max_weight"})
 
 #: Options that not all models take, and the parameters they set.
 _NAMES = {
@@ -144,6 +193,13 @@ def _class_weight(text: str | None, classes: list[Any]) -> dict[Any, float] | st
         raise CommandError(
             f"--class-weight is balanced or LABEL=FACTOR parted by commas, with the labels {known}; got {text!r}", USAGE
         ) from None
+
+
+def _band(text: str) -> float | str:
+    try:
+        return "auto" if text == "auto" else float(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"expected a number such as 0.001, or auto, got {text!r}") from None
 
 
 def _leaf_size(text: str) -> int | float:

@@ -9,7 +9,7 @@ from typing import Generic, TypeVar
 
 from margotree.engines.presolve import standard_scale
 from margotree.engines.watch import Watch
-from margotree.problem import Splits, TrainingProblem
+from margotree.problem import MulticlassProblem, Problem, Splits, TrainingProblem
 from margotree.solution import Certificate, Solution, Stopped, hold_against
 
 
@@ -100,12 +100,12 @@ class Engine(ABC, Generic[P]):
         )
         found = problem.evaluate(answer.splits)
         first = math.nan if start is None else problem.evaluate(start).objective
-        certificate = self._certificate(watch, found.objective, first, answer, watch.elapsed - began)
+        certificate = self._certificate(problem, watch, found.objective, first, answer, watch.elapsed - began)
         hold_against(found, certificate)
         return Solution(splits=answer.splits, certificate=certificate)
 
     def _certificate(
-        self, watch: Watch, objective: float, first: float, answer: Answer, seconds: float
+        self, problem: P, watch: Watch, objective: float, first: float, answer: Answer, seconds: float
     ) -> Certificate:
         return Certificate(
             objective=objective,
@@ -120,5 +120,6 @@ class Engine(ABC, Generic[P]):
             f0=answer.f0,
             f1=answer.f1,
             restriction=answer.restriction,
+            eps=problem.eps if isinstance(problem, Problem | MulticlassProblem) else math.nan,
             warnings=answer.warnings,
         )

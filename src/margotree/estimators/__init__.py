@@ -1,5 +1,6 @@
 """scikit-learn classifiers; a fit states the problem, hands it to an engine and keeps the tree."""
 
+from margotree.estimators.cv import HFSMargotClassifierCV, MargotClassifierCV, SFSMargotClassifierCV
 from margotree.estimators.margot import (
     HFSMargotClassifier,
     LocalSVMTreeClassifier,
@@ -13,9 +14,12 @@ __all__ = [
     "FewLeavesWarning",
     "FewSplitsWarning",
     "HFSMargotClassifier",
+    "HFSMargotClassifierCV",
     "LocalSVMTreeClassifier",
     "MargotClassifier",
+    "MargotClassifierCV",
     "RareClassWarning",
     "SFSMargotClassifier",
+    "SFSMargotClassifierCV",
     "missing_pipeline",
 ]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from os import PathLike
 from typing import Any, ClassVar
@@ -18,6 +18,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from margotree.engines import Limits, Watch, solve
 from margotree.engines.watch import Listener
+from margotree.estimators.band import resolve_eps
 from margotree.estimators.loops import CutShort, in_a_loop
 from margotree.estimators.parameters import CONSTRAINTS, Rule, check_parameters, threads
 from margotree.estimators.remarks import (
@@ -148,18 +149,21 @@ class TreeClassifier(ClassifierMixin, BaseEstimator, ABC):
 
     def predict(self, X: Any) -> NDArray[Any]:
         """The label of each sample."""
-        return self._tree().predict(self._checked(X))
+        predicted: NDArray[Any] = self._routed(X, Tree.predict)
+        return predicted
 
     def predict_proba(self, X: Any) -> FloatArray:
         """Class shares among the training samples of each sample's leaf, by weight (``class_weight`` left aside).
 
         A leaf without training samples gives the shares of the nearest node above that has some.
         """
-        return self._tree().predict_proba(self._checked(X))
+        shares: FloatArray = self._routed(X, Tree.predict_proba)
+        return shares
 
     def apply(self, X: Any) -> NDArray[np.int64]:
         """The number of the leaf each sample ends in."""
-        return self._tree().apply(self._checked(X))
+        leaf: NDArray[np.int64] = self._routed(X, Tree.apply)
+        return leaf
 
     def decision_path(self, X: Any) -> csr_matrix:
         """Sparse indicator of the nodes and leaves each sample passes, one row a sample."""
@@ -224,6 +228,21 @@ class TreeClassifier(ClassifierMixin, BaseEstimator, ABC):
             checked: FloatArray = validate_data(self, X, reset=False, dtype=np.float64)
         return checked
 
+    def _looked_at(self, X: Any) -> FloatArray:
+        """Checked in all but its numbers, which a tree that routes many rows looks at anyway."""
+        with explained(X):
+            rows: FloatArray = validate_data(self, X, reset=False, dtype=np.float64, ensure_all_finite=False)
+        return rows
+
+    def _routed(self, X: Any, use: Callable[[Tree, FloatArray], Any]) -> Any:
+        """What ``use`` makes of tree and rows; a missing number is told in scikit-learn's words."""
+        tree, rows = self._tree(), self._looked_at(X)
+        try:
+            return use(tree, rows)
+        except ValueError:
+            self._checked(X)
+            raise
+
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.classifier_tags.multi_class = self._multi_class
@@ -245,14 +264,16 @@ class MarginTreeClassifier(TreeClassifier):
         return self._tree().decision_function(self._checked(X))
 
     def _problem(self, samples: Samples, scaling: Scaling) -> Problem | MulticlassProblem:
-        if len(samples.classes) == 2:
-            return Problem.make(**signed_samples(samples, scaling), **self._terms())
-        terms = self._terms()
+        terms, several = self._terms(), len(samples.classes) > 2
+        stated = coded_samples(samples, scaling) if several else signed_samples(samples, scaling)
+        terms["eps"] = resolve_eps(terms["eps"], len(stated["y"]))
+        if not several:
+            return Problem.make(**stated, **terms)
         if terms.pop("max_weight", None) is not None:
             raise ValueError(
                 f"max_weight is for two classes, and these samples are of {len(samples.classes)}; leave it at None"
             )
-        return MulticlassProblem.make(**coded_samples(samples, scaling), n_classes=len(samples.classes), **terms)
+        return MulticlassProblem.make(**stated, n_classes=len(samples.classes), **terms)
 
     def _leaf_class(self, problem: Problem | MulticlassProblem, splits: Splits) -> NDArray[np.int64]:
         if isinstance(problem, Problem):

@@ -19,8 +19,9 @@ class MargotClassifier(MarginTreeClassifier):
         Splits on the way from the root to a label, 1 (a linear SVM) to 10.
     C : number or list, default 1.0
         Price of a margin violation: one number, one a level (root first), or one a node.
-    eps : float, default 1e-3
-        Width of the band beside each upper split that no training sample may lie in.
+    eps : float or "auto", default "auto"
+        Width of the band beside each upper split that no training sample may lie in.  "auto" takes ``1 / n**2`` for
+        ``n`` different samples, at most 1e-3 (the paper's width) and at least 1e-7; the certificate names the number.
     scale : "minmax" or None, default "minmax"
         Train on features brought to [0, 1]; splits are shown in the units of ``X`` all the same.
     max_weight : float or None, default None
@@ -63,7 +64,7 @@ class MargotClassifier(MarginTreeClassifier):
         depth: int = 2,
         C: Any = 1.0,
         *,
-        eps: float = 1e-3,
+        eps: float | str = "auto",
         scale: str | None = "minmax",
         max_weight: float | None = None,
         class_weight: Any = None,
@@ -105,7 +106,7 @@ class HFSMargotClassifier(MargotClassifier):
         C: Any = 1.0,
         budget: Any = 1,
         *,
-        eps: float = 1e-3,
+        eps: float | str = "auto",
         scale: str | None = "minmax",
         max_weight: float | None = None,
         class_weight: Any = None,
@@ -140,7 +141,7 @@ class SFSMargotClassifier(HFSMargotClassifier):
         budget: Any = 1,
         alpha: Any = 1.0,
         *,
-        eps: float = 1e-3,
+        eps: float | str = "auto",
         scale: str | None = "minmax",
         max_weight: float | None = None,
         class_weight: Any = None,
@@ -177,7 +178,7 @@ class LocalSVMTreeClassifier(MarginTreeClassifier):
         budget: Any = None,
         alpha: Any = None,
         *,
-        eps: float = 1e-3,
+        eps: float | str = "auto",
         scale: str | None = "minmax",
         max_weight: float | None = None,
         class_weight: Any = None,

@@ -10,6 +10,10 @@ from typing import Any
 #: The only engine experiments ask for: whoever is best at a problem by now takes it.
 ENGINE = "auto"
 
+#: The paper's band beside upper splits, and the models that have one.
+PAPER_EPS = 1e-3
+BANDED = frozenset({"margot", "hfs", "sfs", "local_svm", "mm_svm_oct"})
+
 
 @dataclass(frozen=True, kw_only=True)
 class Case:

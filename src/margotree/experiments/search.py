@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from margotree.experiments.case import Case, pairs
+from margotree.experiments.case import BANDED, PAPER_EPS, Case, pairs
 from margotree.experiments.samples import samples
 from margotree.experiments.specs import SearchSpec
 from margotree.tuning import RULES, TreeSearchCV, make_model, paper_folds, paper_grid
@@ -46,6 +46,8 @@ def _search(spec: SearchSpec, how: Search, name: str, model: str) -> None:
     split = samples(name)
     limit = spec.fit_time_limit if how.time_limit is None else min(spec.fit_time_limit, how.time_limit)
     more: dict[str, Any] = {} if model == "oct_1" else {"scale": None}
+    if model in BANDED:
+        more["eps"] = PAPER_EPS
     search = TreeSearchCV(
         make_model(model, depth=2, time_limit=float(limit), **more),
         grid(model, split.X_train.shape[1], how.reduced),

@@ -8,7 +8,7 @@ from typing import Any
 from numpy.typing import NDArray
 
 from margotree.estimators.remarks import without_remarks
-from margotree.experiments.case import ENGINE, Case
+from margotree.experiments.case import BANDED, ENGINE, PAPER_EPS, Case
 from margotree.tuning.models import make_model
 
 
@@ -33,6 +33,8 @@ def settings(case: Case) -> dict[str, Any]:
         params["engine"] = ENGINE
     if case.model != "oct_1":  # it has no scale: only the order of values matters to it
         params["scale"] = None
+    if case.model in BANDED:
+        params["eps"] = PAPER_EPS
     if not case.start:
         params["start"] = None
     return {**params, **{name: list(v) if isinstance(v, tuple) else v for name, v in case.params}}

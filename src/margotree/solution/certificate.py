@@ -85,6 +85,8 @@ class Certificate:
     and ``f1`` the best after its root node, where the engine tells (``nan`` elsewhere).
     ``restriction`` is empty when the proof speaks about the problem of record; otherwise it names what the engine's
     own model adds to it (such as big-M constants that may cut off the optimum), and the bound is only good for that.
+    ``eps`` is the width of the band beside every upper split that the problem keeps free of training samples (``nan``
+    in files of earlier versions; the tree's own ``eps`` tells there).
     """
 
     objective: float
@@ -100,6 +102,7 @@ class Certificate:
     f0: float = math.nan
     f1: float = math.nan
     restriction: str = ""
+    eps: float = math.nan
     warnings: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
@@ -188,6 +191,8 @@ class Certificate:
         ]
         if not math.isnan(self.start_objective):
             lines.append(f"start heuristic: {self.start_objective:.6g}")
+        if not math.isnan(self.eps):
+            lines.append(f"band beside upper splits: eps {self.eps:g}")
         if self.restriction:
             lines.append(f"the proof holds only under: {self.restriction}")
         return "\n".join(lines + [f"warning: {w}" for w in self.warnings])

@@ -25,8 +25,8 @@ class Verified:
 
     _HEADS = ("", "claimed", "recomputed")
 
-    def __init__(self, finding: Finding, certificate: Certificate) -> None:
-        self.finding, self.certificate = finding, certificate
+    def __init__(self, finding: Finding, certificate: Certificate, eps: float | None = None) -> None:
+        self.finding, self.certificate, self.eps = finding, certificate, eps
 
     @property
     def objective(self) -> float:
@@ -58,10 +58,18 @@ class Verified:
         rows = [
             ("objective", f"{self.certificate.objective:.9g}", f"{self.objective:.9g}"),
             ("an allowed tree", "yes", "yes" if self.feasible else "no"),
+            *self._band(),
             ("bound", "none" if math.isinf(bound) else f"{bound:.9g}", "not recomputed: it rests on the engine"),
         ]
         values = getattr(self.finding, "node_values", ())
         return rows + [(f"value of node [{t}]", "", f"{value:.9g}") for t, value in enumerate(values)]
+
+    def _band(self) -> list[tuple[str, str, str]]:
+        """Which eps the tree is allowed for; where nobody knows one, nothing."""
+        if self.eps is None:
+            return []
+        claimed = "" if math.isnan(self.certificate.eps) else f"{self.certificate.eps:g}"
+        return [("band beside upper splits, eps", claimed, f"{self.eps:g}")]
 
 
 def verify_tree(tree: TreeLike, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Verified:
@@ -74,7 +82,9 @@ def verify_tree(tree: TreeLike, X: ArrayLike, y: ArrayLike, sample_weight: Array
     # Where leaves bear labels of their own, the value was computed with the best ones: the tree must have those.
     if not np.array_equal(getattr(found, "label", tree.leaf_class), tree.leaf_class):
         raise VerificationError("a leaf predicts another class than the heaviest of the samples in it")
-    return Verified(found, tree.certificate)
+    if not (math.isnan(tree.certificate.eps) or tree.certificate.eps == problem.eps):
+        raise VerificationError(f"the certificate speaks of eps {tree.certificate.eps!r}, the tree of {problem.eps!r}")
+    return Verified(found, tree.certificate, problem.eps if isinstance(problem, Problem) else None)
 
 
 def _restate(tree: TreeLike, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None) -> TrainingProblem:

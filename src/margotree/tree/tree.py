@@ -14,20 +14,18 @@ from numpy.typing import ArrayLike, NDArray
 
 from margotree import late
 from margotree.problem import Splits, check_depth, tie, topology
-from margotree.problem.blocks import blocks
 from margotree.solution import Certificate
 from margotree.tree import audit, file, labels, text
 from margotree.tree.audit import Verified
 from margotree.tree.kind import Split
 from margotree.tree.outline import Outline, labels_below, outline
 from margotree.tree.path import Path, Step
+from margotree.tree.route import Router
 from margotree.tree.scaling import FloatArray, Scaling
 from margotree.tree.score import class_scores, score
 
 #: A feature counts as selected by a node from this weight on (in scaled units), as in the paper.
 SELECTED = 5e-4
-
-
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
@@ -117,15 +115,14 @@ class Tree:
 
     def apply(self, X: ArrayLike) -> NDArray[np.int64]:
         """The leaf each sample ends in."""
-        given = self._given(X)
-        leaf = np.zeros(len(given), dtype=np.int64)
-        for part in blocks(*given.shape):
-            leaf[part] = self._leaf_of(self._checked(given[part]))
-        return leaf
+        ties = np.array([self.tie(t) for t in range(self.n_nodes)])
+        return Router(self, ties, lambda rows: self._leaf_of(self._checked(rows))).leaves(self._given(X))
 
     def predict(self, X: ArrayLike) -> NDArray[Any]:
         """The label of each sample's leaf."""
-        return self.classes[self._class_at(self.apply(X))]
+        leaf = self.apply(X)
+        leaf -= self.n_nodes
+        return np.take(self.classes[self.leaf_class], leaf)
 
     def decision_function(self, X: ArrayLike) -> FloatArray:
         """How far each sample is from the other label, in margins: positive for the second class, else negative.

@@ -12,6 +12,10 @@ from margotree.tuning.models import make_model
 from margotree.tuning.rules import RULES, paper_folds
 from margotree.tuning.search import TreeSearchCV
 
+#: The paper's band beside upper splits, and the models whose default is another.
+PAPER_EPS = 1e-3
+_BANDED = frozenset({"margot", "hfs", "sfs", "local_svm"})
+
 
 def tune(
     X: Any,
@@ -35,10 +39,13 @@ def tune(
     ``model`` is one of :func:`~margotree.tuning.model_names`; ``rule`` is ``"accuracy"`` (the best mean validation
     accuracy) or ``"features"`` (the fewest features within 2.5 % of it).  ``time_limit`` is for the whole search,
     ``fit_time_limit`` for every fit of it.  With ``resume`` fits are kept in that file and not repeated.  ``params``
-    go to the model.  Returns the fitted search: ``best_estimator_``, ``best_params_``, ``cv_results_``.
+    go to the model; ``eps`` is the paper's 1e-3 unless given.  Returns the fitted search: ``best_estimator_``,
+    ``best_params_``, ``cv_results_``.
     """
     if rule not in RULES:
         raise ValueError(f"rule is one of {', '.join(RULES)}, got {rule!r}")
+    if model in _BANDED:
+        params.setdefault("eps", PAPER_EPS)
     estimator = make_model(model, depth=depth, time_limit=fit_time_limit, **params)
     search = TreeSearchCV(
         estimator,

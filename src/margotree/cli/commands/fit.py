@@ -32,6 +32,9 @@ def add(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("data", help="CSV (.csv, .csv.gz, - for standard input), Excel (.xlsx) or Parquet file")
     parser.add_argument("--out", metavar="FILE", help="where to save the tree (the data file's name with .tree.json)")
     parser.add_argument("--log", metavar="FILE", help="write what the search reports, a line of JSON each, for plot")
+    parser.add_argument("--auto", action="store_true",
+                        help="choose depth, C and budget by cross-validation, as far as no option fixes them; "
+                        "--time-limit is for all of it")  # fmt: skip
     keep.add_force(parser)
     options.add_columns(parser)
     models.add_model(parser)
@@ -64,7 +67,7 @@ def run(args: argparse.Namespace) -> int:
         write_text(args.log, "".join(json.dumps(_plain(event)) + "\n" for event in events))
     interrupted = tree.certificate is not None and tree.certificate.stopped == "interrupted"
     measured = None if interrupted else measure.measure(args, samples)
-    _tell(args, tree, samples, [*notes, *remarks], out, measured)
+    _tell(args, tree, samples, [*notes, *remarks], out, measured, chosen(model) if args.auto else None)
     return exits.INTERRUPTED if interrupted else exits.OK
 
 
@@ -122,7 +125,9 @@ def _check_classes(args: argparse.Namespace, samples: Samples) -> None:
 def _what(args: argparse.Namespace, samples: Samples) -> str:
     limit = "no time limit" if args.time_limit is None else f"at most {args.time_limit:g} s"
     size = f"{len(samples.rows):,} rows of {samples.X.shape[1]} features"
-    return f"training {args.model}, depth {args.depth}, on {size}, {limit}"
+    if args.auto:
+        return f"choosing and training {args.model} on {size}, {limit}"
+    return f"training {args.model}, depth {models.depth(args)}, on {size}, {limit}"
 
 
 def _plain(event: Any) -> dict[str, Any]:
@@ -131,8 +136,20 @@ def _plain(event: Any) -> dict[str, Any]:
     return facts | {"incumbent": str(event.incumbent), "bound": str(event.bound), "message": event.message}
 
 
+def chosen(model: Any) -> dict[str, Any]:
+    """What a classifier chose by itself."""
+    names = ("depth", "C", "budget", "alpha")
+    return {name: getattr(model, f"{name}_") for name in names if getattr(model, f"{name}_", None) is not None}
+
+
 def _tell(
-    args: argparse.Namespace, tree: Tree, samples: Samples, notes: list[str], out: str, measured: Measured | None
+    args: argparse.Namespace,
+    tree: Tree,
+    samples: Samples,
+    notes: list[str],
+    out: str,
+    measured: Measured | None,
+    choice: dict[str, Any] | None,
 ) -> None:
     assert tree.certificate is not None
     right = float((tree.predict(samples.X) == samples.y).mean())
@@ -146,10 +163,12 @@ def _tell(
         },
         "measured": None if measured is None else measured.record(),
         "notes": notes,
+        "chosen": choice,
     }
     text = "\n".join(
         [
             "",
+            *([] if choice is None else ["chosen by cross-validation: " + _words(choice), ""]),
             tree.export_text(),
             "",
             str(tree.certificate),
@@ -160,6 +179,10 @@ def _tell(
         ]
     )
     console.result(record, text, as_json=args.json)
+
+
+def _words(choice: dict[str, Any]) -> str:
+    return ", ".join(f"{name} {value}" for name, value in choice.items())
 
 
 def default_out(data: str) -> str:

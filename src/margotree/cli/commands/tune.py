@@ -1,8 +1,10 @@
 """Choose hyperparameters by cross-validation, train with them and save the tree.
 
-Without --grid a small grid is tried: one C for all levels, and budgets or prices where the model has them. --paper
-takes the grid of the paper. With --resume FILE every fit is kept there the moment it is done, and not repeated. Ctrl-C
-ends the search: of the settings that are complete by then one is chosen and trained.
+For margot, hfs and sfs depth, C per level and budget are chosen by MargotClassifierCV and its kin: settings that fall
+behind are given up early, and options such as --depth 2 fix what they name. With --grid, --paper (the grid of the
+paper), --rule features or --resume FILE (every fit is kept there the moment it is done, and not repeated), and for the
+other models, every setting is fitted on every fold instead. Ctrl-C ends the search: of the settings that are complete
+by then one is chosen and trained.
 """
 
 from __future__ import annotations
@@ -13,7 +15,7 @@ import warnings
 from typing import TYPE_CHECKING, Any
 
 from margotree.cli import console, exits, keep, models, options
-from margotree.cli.commands.fit import default_out, read_training
+from margotree.cli.commands.fit import chosen, default_out, read_training
 from margotree.cli.exits import CommandError
 from margotree.cli.saved import with_table
 
@@ -48,7 +50,7 @@ def add(parser: argparse.ArgumentParser) -> None:
                        help="take the most accurate setting, or the one with the fewest features near it")  # fmt: skip
     group.add_argument("--folds", type=int, default=4, metavar="N", help="folds of the cross-validation (4)")
     group.add_argument("--fit-time-limit", type=options.seconds, default=10.0, metavar="T",
-                       help="most per fit on a fold (10); the last fit, on all rows, gets what is left")  # fmt: skip
+                       help="with a grid, most per fit on a fold (10); the last fit gets what is left")  # fmt: skip
     group.add_argument("--resume", metavar="FILE", help="keep every fit in this file, and go on with it")
     options.add_columns(parser)
     models.add_model(parser)
@@ -64,6 +66,8 @@ def run(args: argparse.Namespace) -> int:
         raise CommandError(f"{args.data} is the table; name another file with --resume", exits.DATA)
     console.say(f"reading {args.data}", quiet=args.quiet)
     encoding, samples, _ = read_training(args)
+    if _by_itself(args):
+        return _choose(args, encoding, samples, out)
     search = _search(args, samples)
     with warnings.catch_warnings(record=True) as warned:
         warnings.simplefilter("always")
@@ -77,6 +81,39 @@ def run(args: argparse.Namespace) -> int:
     _tell(args, search, tree, out)
     cut = search.interrupted_ or (tree.certificate is not None and tree.certificate.stopped == "interrupted")
     return exits.INTERRUPTED if cut else exits.OK
+
+
+def _by_itself(args: argparse.Namespace) -> bool:
+    """Whether the model's own classifier makes the choice: nobody asks for other values, another rule or a file."""
+    asked = args.grid or args.paper or args.resume or args.rule != "accuracy"
+    return args.model in models.CHOOSERS and not asked
+
+
+def _choose(args: argparse.Namespace, encoding: Any, samples: Any, out: str) -> int:
+    """The choice by the CV classifier: depths, schedules of C and budgets raced on folds."""
+    verbose = 0 if args.quiet else 1
+    model = models.chooser(args, classes=sorted(set(samples.y.tolist())), verbose=verbose, folds=args.folds)
+    with warnings.catch_warnings(record=True) as warned:
+        warnings.simplefilter("always")
+        model.fit(samples.X, samples.y, sample_weight=samples.weight)
+    console.notes(dict.fromkeys(str(warning.message) for warning in warned), quiet=args.quiet)
+    tree = with_table(dataclasses.replace(model.tree_, feature_names=encoding.features), encoding, samples)
+    out = keep.keep_tree(tree, out)
+    lines = [
+        {"params": params, "accuracy": _number(_mean(row)), "sd": _number(_spread(row)), "features": None}
+        for params, row in zip(model.settings_, model.scores_, strict=True)
+    ]
+    _show(args, lines, model.settings_.index(chosen(model)), chosen(model), model.interrupted_, tree, out)
+    return exits.INTERRUPTED if model.interrupted_ or model.certificate_.stopped == "interrupted" else exits.OK
+
+
+def _mean(scores: Any) -> float:
+    """Over the folds seen; NaN if the setting was given up before the last."""
+    return float(scores.mean()) if len(scores) else float("nan")
+
+
+def _spread(scores: Any) -> float:
+    return float(scores.std()) if len(scores) else float("nan")
 
 
 def _search(args: argparse.Namespace, samples: Any) -> Any:
@@ -104,7 +141,7 @@ def _grid(args: argparse.Namespace, estimator: Any, n_features: int) -> dict[str
         from margotree.tuning import paper_grid
 
         most = min(3, n_features)
-        return paper_grid(_TUNING_NAMES.get(args.model, args.model), args.depth, most_features=most)
+        return paper_grid(_TUNING_NAMES.get(args.model, args.model), models.depth(args), most_features=most)
     grid = dict(_SMALL[args.model])
     if "budget" in grid:
         grid["budget"] = [b for b in grid["budget"] if b <= n_features]
@@ -131,7 +168,7 @@ def _value(text: str) -> Any:
 
 def _tell(args: argparse.Namespace, search: Any, tree: Tree, out: str) -> None:
     found = search.cv_results_
-    lines = [
+    lines: list[dict[str, Any]] = [
         {
             "params": params,
             "accuracy": _number(found["mean_test_accuracy"][k]),
@@ -140,19 +177,30 @@ def _tell(args: argparse.Namespace, search: Any, tree: Tree, out: str) -> None:
         }
         for k, params in enumerate(found["params"])
     ]
+    _show(args, lines, search.best_index_, search.best_params_, search.interrupted_, tree, out)
+
+
+def _show(
+    args: argparse.Namespace,
+    lines: list[dict[str, Any]],
+    best: int,
+    params: dict[str, Any],
+    interrupted: bool,
+    tree: Tree,
+    out: str,
+) -> None:
     record = {
         "tree": out,
-        "best_params": search.best_params_,
-        "validation_accuracy": _number(found["mean_test_accuracy"][search.best_index_]),
+        "best_params": params,
+        "validation_accuracy": lines[best]["accuracy"],
         "settings": lines,
-        "interrupted": search.interrupted_,
+        "interrupted": interrupted,
         "certificate": None if tree.certificate is None else tree.certificate.to_dict(),
     }
-    best = ", ".join(f"{name} {value}" for name, value in search.best_params_.items())
     text = [
-        *_table(lines, search.best_index_),
+        *_table(lines, best),
         "",
-        f"chosen: {best}",
+        "chosen: " + ", ".join(f"{name} {value}" for name, value in params.items()),
         "",
         tree.export_text(),
         "",
@@ -170,10 +218,11 @@ def _table(lines: list[dict[str, Any]], best: int, most: int = 30) -> list[str]:
         line = lines[k]
         setting = ", ".join(f"{name} {value}" for name, value in line["params"].items())
         if line["accuracy"] is None:
-            shown.append(f"  {'not on all folds':<24}  {setting}")
+            shown.append(f"  {'given up, or no time':<24}  {setting}")
         else:
             mark = "*" if k == best else " "
-            shown.append(f"{mark} {line['accuracy']:8.1%} {line['sd']:7.1%} {line['features']:9.1f}  {setting}")
+            features = "" if line["features"] is None else f"{line['features']:.1f}"
+            shown.append(f"{mark} {line['accuracy']:8.1%} {line['sd']:7.1%} {features:>9}  {setting}")
     return shown + ([f"  and {len(lines) - most} more"] if len(lines) > most else [])
 
 

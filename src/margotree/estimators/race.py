@@ -1,0 +1,140 @@
+"""Cross-validation as a race: every setting on the first fold, then only those that can still win."""
+
+from __future__ import annotations
+
+import math
+import sys
+import threading
+import time
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextvars import copy_context
+
+import numpy as np
+from numpy.typing import NDArray
+
+from margotree.engines.watch import loop_of_fits
+from margotree.estimators.settings import Setting, walks
+from margotree.tree import Tree
+
+#: A setting is given up when its mean score is this many standard errors behind the best.
+BEHIND = 2.0
+#: Least seconds that a fit is given.
+_LEAST = 0.05
+#: Share of the settings expected to be still in the race on later folds.
+_EXPECTED = 0.35
+
+#: ``fit_and_score(setting, fold, seconds, start)``: the tree and its score, or None if it was cut short.
+FitAndScore = Callable[[Setting, int, float, Tree | None], tuple[Tree, float] | None]
+
+
+class Race:
+    """The fits of one choice: ``scores[k, f]`` is setting ``k``'s on fold ``f``, NaN where it was not fitted."""
+
+    def __init__(
+        self,
+        candidates: Sequence[Setting],
+        rows: Sequence[int],
+        fit_and_score: FitAndScore,
+        *,
+        seconds: float,
+        lanes: int,
+        verbose: int,
+    ) -> None:
+        self.candidates, self.rows, self.fit_and_score = list(candidates), list(rows), fit_and_score
+        self.ends = time.monotonic() + seconds
+        self.lanes, self.verbose = lanes, verbose
+        self.scores: NDArray[np.float64] = np.full((len(self.candidates), len(self.rows)), np.nan)
+        self.place = {id(setting): k for k, setting in enumerate(self.candidates)}
+        self.interrupted = False
+        self._lock = threading.Lock()
+        self._left = 0
+
+    def run(self) -> int:
+        """Fit and score until the folds or the time are over; the position of the winner.
+
+        The first Ctrl-C ends it: what is complete decides.  KeyboardInterrupt if nothing is.
+        """
+        with loop_of_fits() as over:
+            for fold in range(len(self.rows)):
+                alive = self.alive()
+                later = _EXPECTED * len(alive) * (len(self.rows) - fold - 1)
+                self._left = len(alive) + math.ceil(later)
+                self._fold(fold, [self.candidates[k] for k in alive], over)
+                self._tell(fold)
+                if over.is_set() or time.monotonic() >= self.ends:
+                    break
+            self.interrupted = over.is_set()
+        if np.all(np.isnan(self.scores)):
+            if self.interrupted:
+                raise KeyboardInterrupt("interrupted before any setting was scored")
+            raise ValueError("the time limit left no time for any fit: give it more")
+        return self.winner()
+
+    def alive(self) -> list[int]:
+        """The settings that can still win."""
+        seen = ~np.isnan(self.scores)
+        if not seen.any():
+            return list(range(len(self.candidates)))
+        most = seen.sum(axis=1).max()
+        running = np.flatnonzero(seen.sum(axis=1) == most)
+        means = np.nanmean(self.scores[running], axis=1)
+        least = means.max() - self._slack(means, most)
+        return [int(k) for k, mean in zip(running, means, strict=True) if mean >= least]
+
+    def _slack(self, means: NDArray[np.float64], folds: int) -> float:
+        """Two standard errors of a share counted on the rows seen; scores that are no shares give nobody up."""
+        if np.nanmin(self.scores) < 0 or np.nanmax(self.scores) > 1:
+            return math.inf
+        best, rows = min(max(float(means.max()), 0.05), 0.95), sum(self.rows[:folds])
+        return BEHIND * math.sqrt(best * (1.0 - best) / max(1, rows))
+
+    def winner(self) -> int:
+        """The best mean among those with the most folds; of equals the shallowest with the fewest features."""
+        seen = (~np.isnan(self.scores)).sum(axis=1)
+        running = np.flatnonzero(seen == seen.max())
+        means = np.nanmean(self.scores[running], axis=1)
+        equal = [int(k) for k, mean in zip(running, means, strict=True) if mean >= means.max() - 1e-9]
+        return min(equal, key=lambda k: (self.candidates[k].simplicity, k))
+
+    def _fold(self, fold: int, alive: list[Setting], over: threading.Event) -> None:
+        def walk(row: list[Setting]) -> None:
+            tree = None
+            for setting in row:
+                seconds = self._share()
+                if over.is_set() or seconds <= 0:
+                    return
+                found = self.fit_and_score(setting, fold, seconds, tree)
+                if found is None:
+                    return
+                tree, score = found
+                self.scores[self.place[id(setting)], fold] = score
+                self._tell_one(setting, fold, score)
+
+        with ThreadPoolExecutor(self.lanes) as pool:
+            for job in [pool.submit(copy_context().run, walk, row) for row in walks(alive)]:
+                job.result()
+
+    def _share(self) -> float:
+        """What a fit may take of the time left; 0 if there is none."""
+        with self._lock:
+            left, self._left = self._left, self._left - 1
+        remaining = self.ends - time.monotonic()
+        return 0.0 if remaining <= 0 else max(_LEAST, remaining * self.lanes / max(1, left))
+
+    def _tell(self, fold: int) -> None:
+        if self.verbose and not np.all(np.isnan(self.scores)):
+            best = self.winner()
+            done = int((~np.isnan(self.scores[:, fold])).sum())
+            said = f"fold {fold + 1} of {len(self.rows)}: {done} settings, {len(self.alive())} can still win"
+            _say(f"{said}, best {np.nanmean(self.scores[best]):.4g} at {self.candidates[best]}")
+
+    def _tell_one(self, setting: Setting, fold: int, score: float) -> None:
+        if self.verbose > 1:
+            _say(f"fold {fold + 1}, {setting}: {score:.4g}")
+
+
+def _say(line: str) -> None:
+    print(line, file=sys.stderr, flush=True)
+
+

@@ -1,0 +1,148 @@
+"""The classifiers that choose depth, C and budget themselves."""
+
+import pickle
+import signal
+import threading
+import time
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+from sklearn.model_selection import KFold
+
+import margotree
+from margotree import HFSMargotClassifierCV, MargotClassifier, MargotClassifierCV, SFSMargotClassifierCV
+from margotree.estimators import race
+from margotree.estimators.settings import Setting, schedules, settings, walks
+
+QUICK = {"engine": "alternating", "time_limit": 20, "cv": 3}
+
+
+def corners(n=120, seed=0):
+    """Exclusive or of two features, and a third that says nothing: no single split parts it."""
+    rng = np.random.default_rng(seed)
+    X = rng.random((n, 3))
+    return X, np.where((X[:, 0] > 0.5) ^ (X[:, 1] > 0.5), "odd", "even")
+
+
+def test_depth_and_C_are_chosen_where_one_split_is_not_enough():
+    X, y = corners()
+    model = MargotClassifierCV(depths=[1, 2], Cs=[(0.01, 10.0), 10.0], **QUICK).fit(X, y)
+    assert model.depth_ == 2 and model.C_ in {(0.01, 10.0), 10.0}
+    assert model.score(*corners(seed=1)) > 0.85 > 0.75 > MargotClassifier(depth=1, C=10.0).fit(X, y).score(X, y)
+    assert model.scores_.shape == (len(model.settings_), 3) == (3, 3)  # the pair fits depth 2 only
+    best = model.settings_.index({"depth": 2, "C": model.C_})
+    assert model.best_score_ == pytest.approx(np.nanmean(model.scores_[best]))
+    assert model.best_score_ == np.nanmax(np.nanmean(model.scores_, axis=1))
+    assert model.certificate_.objective == pytest.approx(model.verify(X, y).objective)
+    assert not model.interrupted_
+
+
+def test_the_last_fit_is_certified():
+    X, y = corners(40)
+    model = MargotClassifierCV(depths=2, Cs=[1.0, 10.0], cv=2, time_limit=30).fit(X, y)
+    assert model.certificate_.engine == "bnb" and np.isfinite(model.certificate_.bound)
+
+
+def test_the_budget_is_chosen_and_kept_to():
+    X, y = corners()
+    hfs = HFSMargotClassifierCV(depths=[2], Cs=[(0.01, 10.0)], budgets=[1, 2], **QUICK).fit(X, y)
+    assert hfs.budget_ in {1, 2} and hfs.tree_.selected().sum(axis=1).max() <= hfs.budget_
+    sfs = SFSMargotClassifierCV(depths=[2], Cs=[(0.01, 10.0)], alphas=[1.0, 5.0], **QUICK).fit(X, y)
+    assert sfs.budget_ == 1 and sfs.alpha_ in {1.0, 5.0}
+
+
+def test_repeating_samples_is_weighting_them():
+    X, y = corners(60)
+    weight = np.random.default_rng(2).integers(1, 4, len(y))
+    model = MargotClassifierCV(depths=[1], Cs=[0.1, 1.0, 10.0], **QUICK)
+    one = clone(model).fit(X, y, sample_weight=weight)
+    other = clone(model).fit(np.repeat(X, weight, axis=0), np.repeat(y, weight))
+    assert one.C_ == other.C_ and np.array_equal(one.scores_, other.scores_, equal_nan=True)
+
+
+def test_the_same_data_choose_the_same_and_pickle():
+    X, y = corners(60)
+    model = MargotClassifierCV(depths=[1, 2], Cs=[1.0, 10.0], random_state=3, **QUICK)
+    one, other = clone(model).fit(X, y), pickle.loads(pickle.dumps(clone(model).fit(X, y)))
+    assert np.array_equal(one.scores_, other.scores_, equal_nan=True)
+    assert np.array_equal(one.predict(X), other.predict(X))
+
+
+def test_splitters_and_scorers_of_scikit_learn_are_taken():
+    X, y = corners(60)
+    model = MargotClassifierCV(depths=[1], Cs=[1.0, 10.0], scoring="roc_auc", n_jobs=2, engine="alternating",
+                               cv=KFold(4, shuffle=True, random_state=0)).fit(X, y == "odd")  # fmt: skip
+    assert model.scores_.shape == (2, 4) and np.nanmax(model.scores_) <= 1
+
+
+def test_a_class_too_small_for_folds_gets_a_tree_of_the_middle():
+    X = np.array([[0.0], [0.1], [0.2], [1.0]])
+    with pytest.warns(margotree.estimators.RareClassWarning):
+        model = MargotClassifierCV(depths=[1], Cs=[1.0, 10.0, 100.0], engine="alternating").fit(X, [0, 0, 0, 1])
+    assert model.C_ == 10.0 and model.scores_.shape == (3, 0) and np.isnan(model.best_score_)
+
+
+def test_little_time_is_kept_to():
+    X, y = corners(400)
+    MargotClassifierCV(depths=[1], Cs=[1.0], engine="alternating").fit(X, y)  # compiled before the clock starts
+    began = time.monotonic()
+    model = MargotClassifierCV(time_limit=2, engine="alternating").fit(X, y)
+    assert time.monotonic() - began < 12 and model.tree_.depth == model.depth_
+    assert np.isnan(model.scores_).any()
+
+
+@pytest.mark.parametrize(
+    ("params", "words"),
+    [
+        ({"Cs": 1.0}, "Cs must be 'auto' or a list"),
+        ({"Cs": []}, "Cs must name at least one"),
+        ({"Cs": [(1.0, 2.0)], "depths": [3]}, "no setting fits"),
+        ({"depths": [0]}, "depth must be a whole number from 1 to 10"),
+        ({"cv": 1}, "at least 2 folds"),
+        ({"Cs": [-1.0]}, "C must be finite and > 0"),
+        ({"time_limit": -1}, "'time_limit' parameter of MargotClassifierCV"),
+    ],
+)
+def test_what_makes_no_sense_is_said(params, words):
+    with pytest.raises(ValueError, match=words):
+        MargotClassifierCV(**params).fit(*corners(30))
+
+
+def test_ctrl_c_ends_with_what_is_complete():
+    X, y = corners(600)
+    model = MargotClassifierCV(time_limit=600, engine="alternating")
+    MargotClassifierCV(depths=[1], Cs=[1.0], engine="alternating").fit(X, y)  # compiled before
+    timer = threading.Timer(4.0, lambda: signal.raise_signal(signal.SIGINT))
+    timer.start()
+    began = time.monotonic()
+    try:
+        model.fit(X, y)
+    except KeyboardInterrupt:  # a machine so busy that nothing was complete
+        return
+    finally:
+        timer.cancel()
+    assert model.interrupted_ and time.monotonic() - began < 60
+    assert np.isnan(model.scores_).any() and model.predict(X).shape == y.shape
+
+
+def test_settings_that_fall_behind_are_given_up():
+    candidates = settings([1], [1.0, 2.0, 3.0], n_features=2)
+    asked = []
+
+    def score(setting: Setting, fold: int, seconds: float, start):
+        asked.append((setting.C, fold))
+        return None if seconds <= 0 else ("tree", {1.0: 0.5, 2.0: 0.9, 3.0: 0.9}[setting.C])
+
+    found = race.Race(candidates, [100, 100], score, seconds=60, lanes=1, verbose=0)
+    assert candidates[found.run()].C == 2.0
+    assert (1.0, 0) in asked and (1.0, 1) not in asked and (3.0, 1) in asked
+
+
+def test_schedules_have_cheap_upper_levels_and_walks_grow():
+    assert schedules(1) == {"equal": (1.0,)}
+    assert len(schedules(2)) == 2 and len(schedules(3)) == 3
+    for row in walks(settings("auto", "auto", "auto", n_features=5)):
+        assert len({(s.depth, s.schedule) for s in row}) == 1
+        budgets = [s.budget for s in row]
+        assert budgets == sorted(budgets)  # a tree of few features is allowed where more are

@@ -1,0 +1,54 @@
+"""Rows to leaves at full speed: the same leaves as by scaling first, on the planes, beside them and far away."""
+
+import numpy as np
+import pytest
+
+from margotree import Tree
+from margotree.problem import Splits
+from margotree.tree import Scaling, route
+
+
+def some_tree(seed: int, depth: int, p: int, *, units: float = 1.0, offset: float = 0.0) -> tuple[Tree, np.ndarray]:
+    """A tree with whole weights, so that many samples lie exactly on its planes."""
+    rng = np.random.default_rng(seed)
+    n = 2**depth - 1
+    X = rng.integers(-3, 4, (500, p)) * units + offset
+    w, b = rng.integers(-2, 3, (n, p)).astype(float), rng.integers(-2, 3, n).astype(float)
+    scaling = Scaling(offset=np.full(p, offset), scale=np.full(p, units))
+    return Tree(splits=Splits(w=w, b=b), scaling=scaling, classes=np.array(["a", "b"])), X
+
+
+def plainly(tree: Tree, X: np.ndarray) -> np.ndarray:
+    return tree._leaf_of(tree._checked(X))
+
+
+@pytest.mark.parametrize("compiled", [False, True])
+@pytest.mark.parametrize(("units", "offset"), [(1.0, 0.0), (1e-9, 7.0), (0.1, 1e9), (1e8, -3e8), (1e-300, 0.0)])
+@pytest.mark.parametrize("depth", [1, 3, 6])
+def test_leaves_are_those_of_scaling_first(depth, units, offset, compiled, monkeypatch):
+    import numba  # noqa: F401, as a fit would
+
+    monkeypatch.setattr(route, "COMPILED_FROM", 0 if compiled else 10**9)
+    for seed in range(5):
+        tree, X = some_tree(seed, depth, 4, units=units, offset=offset)
+        assert np.array_equal(tree.apply(X), plainly(tree, X))
+        nudged = X + units * 1e-9 * np.random.default_rng(seed).normal(size=X.shape)  # about as far as ties reach
+        assert np.array_equal(tree.apply(nudged), plainly(tree, nudged))
+        assert np.array_equal(tree.predict(X), tree.classes[tree.leaf_class[plainly(tree, X) - tree.n_nodes]])
+
+
+@pytest.mark.parametrize("compiled", [False, True])
+@pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
+def test_a_missing_number_is_said_wherever_it_is(bad, compiled, monkeypatch):
+    monkeypatch.setattr(route, "COMPILED_FROM", 0 if compiled else 10**9)
+    tree, X = some_tree(0, 2, 3)
+    X[321, 1] = bad
+    with pytest.raises(ValueError, match="NaN or infinity"):
+        tree.predict(X)
+
+
+def test_huge_numbers_and_no_rows_are_routed():
+    tree, X = some_tree(0, 2, 3)
+    assert np.array_equal(tree.apply(X * 1e200), plainly(tree, X * 1e200))
+    assert tree.apply(X[:0]).shape == (0,) and tree.predict(X[:0]).shape == (0,)
+    assert np.array_equal(tree.apply(np.asfortranarray(X)), plainly(tree, X))

@@ -162,7 +162,7 @@ def enter(ws: Workspace, s: int, e: int, cutoff: float) -> int:
             step = full
         far = far_enough(ws, s, r, cutoff)
         if step > far:
-            return leap(ws, s, e, hard, sign, far, far * bend < STRAIGHT * r, cutoff)
+            return leap(ws, s, e, hard, sign, far, bend < STRAIGHT * h_ee, cutoff)
         if step == np.inf:
             return INFEASIBLE
         take_step(ws, s, e, sign, step, beta, step * (r - 0.5 * step * bend))

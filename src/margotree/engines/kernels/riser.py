@@ -44,8 +44,8 @@ from margotree.engines.kernels.workspace import (
 OPTIMAL, CUT, STALLED, INFEASIBLE = numbers(4)
 #: A step need not go on when the dual value has passed the cut-off by this share of what was missing, or of itself.
 PAST, CLEARLY = 0.25, 1e-9
-#: Along a straight direction a violation shrinks by less than this share.
-STRAIGHT = 1e-6
+#: Along a straight direction the dual value bends by less than this share of what the entering item alone would.
+STRAIGHT = 1e-10
 
 
 @bare()

@@ -40,7 +40,7 @@ def compile_parts(parts: Sequence[str]) -> None:
         names = ", ".join(part.rpartition(":")[2].replace("_", " ") for part in missing)
         seconds = _SECONDS * -(-len(missing) // (1 + max(helpers, 0)))
         say_once(
-            f"compiling {len(missing)} of {len(parts)} parts ({names}) on {1 + max(helpers, 0)} cores,"
+            f"compiling {len(missing)} of {len(parts)} parts ({names}) with {1 + max(helpers, 0)} process(es),"
             f" once per installation; about {seconds} seconds",
             "compiling",
         )

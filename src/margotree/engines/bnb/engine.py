@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
-from functools import cache, partial
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,14 +17,13 @@ from margotree.engines.bnb.improve import RoutingBrancher, improve
 from margotree.engines.bnb.margot import FEATURES_FIRST, MargotBrancher, Tactics, merge_duplicates
 from margotree.engines.bnb.menu import count_supports
 from margotree.engines.bnb.priced import PricedBrancher
+from margotree.engines.bnb.ready import get_ready
 from margotree.engines.bnb.search import Brancher, Search
 from margotree.engines.bnb.sparse import SparseBrancher, SparseTactics, sparsified, without_budget
 from margotree.engines.combined import better_tree
 from margotree.engines.kernels.certain import MORE, ROUNDOFF
-from margotree.engines.kernels.jit import compiling
 from margotree.engines.node import LARGE, solve_large
 from margotree.engines.polish import without_noise
-from margotree.engines.tiny import tiny_problem
 from margotree.engines.trees import allowed_value, trivial_tree
 from margotree.engines.watch import Watch
 from margotree.problem import Problem, Splits, TrainingProblem
@@ -68,8 +67,7 @@ class BranchAndBound(Engine):
         return super().refuses(problem)
 
     def prepare(self, problem: TrainingProblem) -> None:
-        _compile("margot")  # budgets and prices need its kernels too, but not on a tiny problem
-        _compile(getattr(problem, "model", "margot"))
+        get_ready(getattr(problem, "model", "margot"))
 
     def search(self, problem: Problem, watch: Watch, start: Splits | None) -> Answer:
         merged, stands_for = merge_duplicates(problem)
@@ -223,9 +221,3 @@ def _binding(problem: Problem) -> bool:
     free = problem.alpha is not None and problem.alpha == 0
     return bool(np.any((problem.budget < problem.n_features) & ~np.asarray(free)))
 
-
-@cache
-def _compile(model: str) -> None:
-    """Solve a tiny problem, so that everything is compiled or loaded from the cache."""
-    with compiling():
-        BranchAndBound().search(tiny_problem(model), Watch(), None)

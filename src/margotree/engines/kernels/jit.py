@@ -2,59 +2,66 @@
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
 import math
+import re
 import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
 from numba import njit
 from numba.core import options
 
-#: Where kernels live, and what their compiled forms are called.
-_HOME, _COMPILED = Path(__file__).resolve().parents[2], ("*.nbi", "*.nbc")
+#: Where kernels live, and how to tell a file that has some.
+_HOME = Path(__file__).resolve().parents[2]
+_HAS_KERNELS = re.compile(rb"^@(kernel|inner|bare|bare_kernel|part)\b", re.M)
 
 
-def drop_stale(home: Path) -> bool:
-    """Delete machine code below ``home`` that was compiled from other sources; returns whether there was any reason to.
-
-    Numba looks at the file of an entry point and not at those of the functions compiled into it, so a change in one
-    kernel would leave the old one running.
-    """
-    digest = hashlib.sha256()
-    for path in sorted(home.rglob("*.py")):
-        if b"kernel" in (source := path.read_bytes()):
+@cache
+def fingerprint() -> str:
+    """A digest of all kernels' sources."""
+    digest = hashlib.sha256(Path(__file__).read_bytes())
+    for path in sorted(_HOME.rglob("*.py")):
+        if _HAS_KERNELS.search(source := path.read_bytes()):
             digest.update(source)
-    stamp = home / "__pycache__" / "kernels.sha256"
-    with contextlib.suppress(OSError):
-        if stamp.exists() and stamp.read_text() == digest.hexdigest():
-            return False
-    with contextlib.suppress(OSError):  # a folder that cannot be written has nothing in it that we put there
-        for pattern in _COMPILED:
-            for path in home.rglob(pattern):
-                path.unlink(missing_ok=True)
-        stamp.parent.mkdir(exist_ok=True)
-        stamp.write_text(digest.hexdigest())
-    return True
+    return digest.hexdigest()
 
 
-drop_stale(_HOME)
+def kernel(function: Any = None, **more: Any) -> Any:
+    """For functions that Python calls: compiled at their first call, once per installation.
 
-#: For functions that Python calls.
-kernel: Any = partial(njit, cache=True, nogil=True, error_model="numpy")
+    Numba takes what it has on disk for current if the file of the entry point has not changed, and does not look at
+    those of the functions compiled into it.  Ours is current if no kernel has changed at all.  That holds wherever the
+    machine code is kept, and when processes with old and new sources run side by side.
+    """
+    settings = {"nogil": True, "error_model": "numpy", **more}
+
+    def compiled(function: Any) -> Any:
+        try:
+            dispatcher = njit(cache=True, **settings)(function)
+        except RuntimeError:  # no folder to keep machine code in
+            say_once("no folder can be written to keep compiled kernels in, so they do not last; set NUMBA_CACHE_DIR")
+            return njit(**settings)(function)
+        kept = getattr(getattr(dispatcher, "_cache", None), "_cache_file", None)
+        if kept is not None:
+            kept._source_stamp = fingerprint()
+        return dispatcher
+
+    return compiled if function is None else compiled(function)
+
+
 #: For functions that only kernels call: without the wrapper that unpacks Python arguments, which takes long to compile.
 #: The cached entry point contains them.  Python must not call them.
 inner: Any = partial(njit, nogil=True, error_model="numpy", no_cpython_wrapper=True, no_cfunc_wrapper=True)
 
 #: Numba's option that leaves out reference counts, if this version has it.
 _UNCOUNTED = {"_nrt": False} if hasattr(getattr(options, "DefaultOptions", None), "_nrt") else {}
-#: The same two for functions that make no arrays.  A state is a tuple of two dozen arrays; counting references to all
-#: of them, one atomic addition each, at every call took half of the search.  They may return views only to each other,
+#: The same two for functions that make no arrays.  Counting references to the arrays of a workspace, one
+#: atomic addition each at every call, costs time.  They may return views only to each other,
 #: and call only each other.
 bare_kernel: Any = partial(kernel, **_UNCOUNTED)
 bare: Any = partial(inner, **_UNCOUNTED)
@@ -68,13 +75,25 @@ _PATIENCE = 4.0
 @contextmanager
 def compiling() -> Iterator[None]:
     """Around a first call of kernels: if it takes long, say on stderr what is going on."""
-    notice = threading.Timer(_PATIENCE, _say)
+    text = "compiling its kernels, once per installation; this takes a minute or two"
+    notice = threading.Timer(_PATIENCE, say_once, (text, "compiling"))
     notice.daemon = True
     notice.start()
     try:
         yield
     finally:
         notice.cancel()
+
+
+#: What has been said.
+_said: set[str] = set()
+
+
+def say_once(text: str, topic: str | None = None) -> None:
+    """A line on stderr, unless this, or anything on the same topic, has been said in this process."""
+    if (topic or text) not in _said:
+        _said.add(topic or text)
+        print(f"margotree: {text}", file=sys.stderr)
 
 
 @contextmanager
@@ -91,6 +110,3 @@ def raising(flag: Any, seconds: float) -> Iterator[None]:
     finally:
         timer.cancel()
 
-
-def _say() -> None:
-    print("margotree: compiling its kernels, once per installation; this takes a few minutes", file=sys.stderr)

@@ -2,8 +2,8 @@
 
 One slot holds the dual state of one node problem, ``min 1/2 |w|^2 + sum_i loss_i(h_i)`` with ``h_i = w.x_i + c_i b``.
 Its dual has one number ``mu_i`` per item, ``w = sum mu_i x_i`` and ``sum c_i mu_i = 0``.  Every item is turned so that
-more of its multiplier means a larger margin: ``nu_i = o_i mu_i`` and ``g_i = o_i h_i``.  There are three kinds of items,
-each a monotone staircase of ``nu`` against ``g``:
+more of its multiplier means a larger margin: ``nu_i = o_i mu_i`` and ``g_i = o_i h_i``.  There are three kinds of
+items, each a monotone staircase of ``nu`` against ``g``:
 
 ====== ======================================== ==========================================================
 kind   sample                                   staircase
@@ -30,7 +30,7 @@ same reason functions read single entries, ``ws.f[s, NU, i]``, and do not make v
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -40,7 +40,7 @@ from margotree.engines.kernels.jit import bare
 F8 = NDArray[np.float64]
 I8 = NDArray[np.int64]
 
-def numbers(n: int) -> tuple[np.int64, ...]:
+def numbers(n: int) -> tuple[Any, ...]:
     """The numbers from 0 to n - 1 as names' values.
 
     NumPy's integers, because Numba compiles one version of a function for every plain one it is called with.
@@ -52,7 +52,7 @@ def numbers(n: int) -> tuple[np.int64, ...]:
 # label; from COST on C_t times the sample's weight, one row per tree node.
 C, NORM, NORM2, LABEL, COST = numbers(5)
 # Fields of ``f``; where an item stands now ``h`` must be at least LO and at most HI.
-O, DELTA, NU, H, LO, HI = numbers(6)
+O, DELTA, NU, H, LO, HI = numbers(6)  # noqa: E741
 # Fields of ``g``: weights, L^-1 c_F, |u| from which on a feature is used, u, 1 for features at a kink or in full use;
 # single numbers; from FACTOR on the Cholesky factor of X_F X_F' + rho c_F c_F', F being the free items.
 W, V, R, U, ON, NUM, FACTOR = numbers(7)

@@ -105,8 +105,8 @@ def probe(
 ) -> float:
     """Bound after candidate ``i`` goes the way it is headed (way 0) or the other (way 1)."""
     bound = total
-    for part in range(2):
-        t, k, pivots = set_up(ws, rt, i, way == 1, part, flip_pivots)
+    for step in range(2):
+        t, k, pivots = set_up(ws, rt, i, way == 1, step, flip_pivots)
         if t < 0:
             break
         s = rt.at[SPARE, k]

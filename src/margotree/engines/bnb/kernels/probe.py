@@ -6,6 +6,8 @@ handed those of its kind, so that a model without prices does not compile what p
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from margotree.engines.bnb.kernels.decisions import choose_features, must_first, rank
@@ -20,7 +22,7 @@ from margotree.engines.kernels.workspace import I8, LABEL, H, Workspace, add_ite
 # Spares: candidate's (child it is headed for, its node flipped, the other child), the best candidate's, and one more.
 SAME, FLIP, OTHER, BEST, _, _, HAND = numbers(7)
 #: Pivots that are as good as no limit.
-MANY = np.int64(100000)
+MANY: Any = np.int64(100000)
 
 
 @bare()
@@ -45,7 +47,7 @@ def choose_samples(ws: Workspace, rt: Routing, cand: I8, features_first: bool) -
     """
     look(ws, rt)
     estimate(ws, rt)
-    found = np.int64(0)
+    found: Any = np.int64(0)
     for i in range(ws.X.shape[0]):
         if rt.score[SCORE, i] >= 0.0:
             found = rank(rt, i, cand, found)
@@ -55,7 +57,8 @@ def choose_samples(ws: Workspace, rt: Routing, cand: I8, features_first: bool) -
 @bare()
 def choose_both(ws: Workspace, rt: Routing, cand: I8, features_first: bool) -> int:
     """Rank samples and features together or, if asked to, upper nodes' features, samples, the last level's features."""
-    first, last = np.int64(0), rt.T // 2
+    first: Any = np.int64(0)
+    last = rt.T // 2
     if not features_first:
         found = choose_samples(ws, rt, cand, features_first)
         return choose_features(ws, rt, cand, found, first, rt.T)

@@ -1,0 +1,60 @@
+"""What has to be compiled before the clock of a fit starts, in parts that can be compiled at the same time."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from margotree.engines.alternating.search import Effort, alternate
+from margotree.engines.bnb.kernels import plunge as kernel
+from margotree.engines.bnb.kernels.record import save
+from margotree.engines.bnb.margot import MargotBrancher
+from margotree.engines.kernels.parallel import compile_parts
+from margotree.engines.node import solve_large, solve_node
+from margotree.engines.tiny import tiny_problem
+from margotree.engines.trees import trivial_tree
+from margotree.engines.watch import Watch
+
+_PLAIN = ("node_problem", "alternating_search", "dive")
+_PARTS = {"margot": _PLAIN, "hfs": ("node_problem", "supports", *_PLAIN[1:])}
+_PARTS["sfs"] = (*_PARTS["hfs"], "dive_with_prices")
+
+
+def get_ready(model: str) -> None:
+    """Compile or load everything that a search for this model may call."""
+    compile_parts([f"{__name__}:{part}" for part in _PARTS[model]])
+
+
+def node_problem() -> None:
+    tiny = tiny_problem("margot")
+    solve_node(tiny.X, tiny.y, tiny.weight)
+    solve_large(tiny.X, tiny.y, tiny.weight)
+
+
+def dive() -> None:
+    _dive(MargotBrancher(tiny_problem("margot")))
+
+
+def dive_with_prices() -> None:
+    _dive(MargotBrancher(tiny_problem("sfs")))
+
+
+def _dive(brancher: MargotBrancher) -> None:
+    """A dive that ends at once, as every bound is above its cut-off."""
+    worker = brancher.worker()
+    worker.dive(brancher.root(), np.array([0.0, 0.0]))
+    kernel.route(worker.ws, worker.routing, np.zeros(brancher.problem.n_samples, np.int64))
+    if brancher.price is not None:
+        n_codes, n_floats = brancher.sizes()
+        save(worker.ws, worker.routing, np.zeros((1, n_codes), np.uint8), np.zeros((1, n_floats)))
+
+
+def supports() -> None:
+    from margotree.engines.bnb.engine import BranchAndBound
+
+    for model in ("hfs", "sfs"):
+        BranchAndBound().search(tiny_problem(model), Watch(), None)
+
+
+def alternating_search() -> None:
+    tiny = tiny_problem("margot")
+    alternate(tiny, [trivial_tree(tiny)], Watch(), Effort(least=5, most=5))

@@ -1,0 +1,109 @@
+"""Machine code is kept, is never stale, and is compiled by several processes without anybody noticing."""
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import margotree
+from margotree.engines.kernels import jit, parallel
+
+ENTRY = """
+from margotree.engines.kernels.jit import kernel
+from margotree.engines.kernels.trial_inner import three
+
+
+@kernel()
+def answer():
+    return three()
+"""
+INNER = """
+from margotree.engines.kernels.jit import inner
+
+
+@inner()
+def three():
+    return {}
+"""
+ASK = """
+from margotree.engines.kernels.trial_entry import answer
+print(answer(), sum(answer.stats.cache_hits.values()))
+"""
+
+
+@pytest.fixture
+def package(tmp_path):
+    """A copy of the package's kernels with two of our own, one compiled into the other."""
+    source = Path(margotree.__file__).parent
+    home = tmp_path / "margotree"
+    (home / "engines").mkdir(parents=True)
+    (home / "__init__.py").touch()
+    (home / "engines" / "__init__.py").touch()
+    ignore = shutil.ignore_patterns("__pycache__")
+    kernels = Path(shutil.copytree(source / "engines" / "kernels", home / "engines" / "kernels", ignore=ignore))
+    (kernels / "trial_entry.py").write_text(ENTRY)
+    (kernels / "trial_inner.py").write_text(INNER.format(3))
+    return kernels
+
+
+def start(package, **env):
+    """Another process that asks the copy, and not the package that is being tested."""
+    env = {**os.environ, "PYTHONPATH": str(package.parents[2]), **env}
+    return subprocess.Popen(
+        [sys.executable, "-c", ASK], env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+
+
+def ask(package, **env):
+    out, err = start(package, **env).communicate(timeout=120)
+    assert out, err
+    value, hits = out.split()
+    return int(value), int(hits), err
+
+
+@pytest.mark.parametrize("elsewhere", [False, True])
+def test_a_changed_kernel_is_compiled_anew(package, tmp_path, elsewhere):
+    """The entry point's file does not change, only that of a function compiled into it."""
+    env = {"NUMBA_CACHE_DIR": str(tmp_path / "cache")} if elsewhere else {}
+    assert ask(package, **env)[:2] == (3, 0)
+    assert ask(package, **env)[:2] == (3, 1)
+    (package / "trial_inner.py").write_text(INNER.format(4))
+    assert ask(package, **env)[:2] == (4, 0)
+    assert ask(package, **env)[:2] == (4, 1)
+
+
+def test_processes_that_start_at_once_do_not_disturb_each_other(package):
+    (package / "trial_inner.py").write_text(INNER.format(5))
+    processes = [start(package) for _ in range(3)]
+    assert [process.communicate(timeout=120)[0].split()[0] for process in processes] == ["5"] * 3
+    assert ask(package)[:2] == (5, 1)
+
+
+def test_without_a_folder_to_write_it_says_so_once_and_goes_on(package, tmp_path):
+    nowhere = tmp_path / "file"
+    nowhere.touch()
+    value, hits, said = ask(package, NUMBA_CACHE_DIR=str(nowhere / "cache"), HOME=str(nowhere))
+    if "no folder" not in said:
+        pytest.skip("Numba found a folder all the same")
+    assert (value, hits) == (3, 0)
+    assert said.count("no folder") == 1
+
+
+def test_a_line_on_a_topic_is_said_once(capsys):
+    jit.say_once("first", "a topic of this test")
+    jit.say_once("second", "a topic of this test")
+    assert capsys.readouterr().err == "margotree: first\n"
+
+
+def test_parts_are_compiled_whatever_happens_to_the_other_processes(monkeypatch):
+    """Parts that other processes fail at are done here."""
+    done = []
+    monkeypatch.setattr(parallel, "_help", lambda missing: missing.popleft())
+    monkeypatch.setattr(parallel, "run", done.append)
+    monkeypatch.setattr(jit, "_said", {"compiling"})
+    parts = ["no_such_module:one", "no_such_module:two"]
+    parallel.compile_parts(parts)
+    assert set(done) == set(parts)

@@ -271,7 +271,11 @@ def test_three_classes_are_told_apart_or_one_from_the_rest(run, folder):
     rows = [f"{i},{i % 7},{('red', 'green', 'blue')[i // 10]}" for i in range(30)]
     (folder / "three.csv").write_text("a,b,colour\n" + "\n".join(rows))
     fit = ("fit", "three.csv", "--target", "colour", "--out", "three.json", "--time-limit", "5", "--force")
-    code, _, err = run(*fit)
+    assert run(*fit)[0] == exits.OK
+    assert set(margotree.load("three.json").classes) == {"red", "green", "blue"}
+    assert run("verify", "three.json", "three.csv")[0] == exits.OK
+    assert "meant for" in run("show", "three.json")[1]
+    code, _, err = run(*fit, "--model", "mmsvm")
     assert code == exits.DATA and "3 classes" in err and "--positive" in err
     assert run(*fit, "--positive", "green")[0] == exits.OK
     assert set(margotree.load("three.json").classes) == {"green", "not green"}

@@ -170,10 +170,21 @@ def test_text_names_the_classes_that_a_split_parts(fitted):
     assert text.count("meant for") == 1
 
 
-def test_exports_label_as_the_tree_does(fitted):
-    scope = {}
-    exec(fitted.to_python(), scope)
-    frame = pd.DataFrame(X, columns=list("abcd"))
-    labels = [scope["predict"](dict(zip("abcd", row, strict=True))) for row in X[:30].tolist()] if False else None
-    assert labels is None and "virginica" in fitted.to_sql() and "virginica" in fitted.to_python()
-    assert len(fitted.predict(frame)) == 150
+def test_exports_name_all_the_classes(fitted):
+    for words in (fitted.to_sql(), fitted.to_python(), fitted.to_c()):
+        assert all(name in words for name in ("setosa", "versicolor", "virginica"))
+
+
+def test_what_is_shown_says_which_classes_a_split_parts(fitted):
+    from margotree.page.facts import facts_of
+    from margotree.pictures.cards import cards
+
+    tree = fitted.tree_
+    left, right = tree.wanted(0)
+    assert sorted(left + right) == [0, 1, 2] and 0 in left and right
+    assert tree.wanted(1) is None  # labels say it at the last level
+    shape = tree.outline()
+    assert cards(tree, shape, tree.counts, 4, "user")[0].wanted == (left, right)
+    facts = facts_of(tree, pd.DataFrame(X, columns=list("abcd")), Y, None)
+    assert facts["outline"]["rules"]["0"]["wanted"].startswith("meant for ")
+    assert len(facts["samples"]["histogram"]["0"]["counts"]) == 3

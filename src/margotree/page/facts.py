@@ -13,7 +13,7 @@ from margotree.problem import topology
 from margotree.tree import Tree
 from margotree.tree.outline import outline
 from margotree.tree.reach import Reach
-from margotree.tree.text import rule_of
+from margotree.tree.text import rule_of, wanted_words
 
 _MODELS = {
     "margot": "MARGOT",
@@ -134,6 +134,7 @@ def _rule(tree: Tree, t: int) -> dict[str, Any]:
         "threshold": rule.threshold,
         "leftOut": rule.left_out,
         "words": rule.condition(tree.features).replace("\N{NO-BREAK SPACE}", " "),
+        "wanted": wanted_words(tree, t),
     }
 
 

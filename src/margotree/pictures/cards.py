@@ -29,13 +29,17 @@ class Bar:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Card:
-    """A node that splits: bars of its heaviest features, how many more there are, and when a sample goes right."""
+    """A node that splits: bars of its heaviest features, how many more there are, and when a sample goes right.
+
+    ``wanted`` are the classes that should go left and right, at upper nodes of trees for several classes.
+    """
 
     node: int
     counts: FloatArray
     bars: tuple[Bar, ...]
     more: int
     rule: str
+    wanted: tuple[list[int], list[int]] | None = None
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -63,7 +67,8 @@ def _card(tree: Tree, t: int, counts: FloatArray, most: int, units: str) -> Card
         Bar(name=one_line(tree.features[j]), length=float(length), number="" if single else signed(number))
         for j, length, number in zip(rule.features[:shown], lengths, rough.weights, strict=False)
     )
-    return Card(node=t, counts=counts, bars=bars, more=len(rule.features) - shown, rule=_condition(tree, rule))
+    more, condition = len(rule.features) - shown, _condition(tree, rule)
+    return Card(node=t, counts=counts, bars=bars, more=more, rule=condition, wanted=tree.wanted(t))
 
 
 def _condition(tree: Tree, rule: Rule) -> str:

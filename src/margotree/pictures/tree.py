@@ -90,7 +90,7 @@ def _size(card: Card | LeafCard, levels: int, below: int) -> tuple[float, float]
     wide = max(wide, _WIDTHS[2][0]) if below > 1 else wide
     if isinstance(card, LeafCard):
         return narrow, 2 * _PAD + 3 * _ROW
-    rows = len(card.bars) + (card.more > 0)
+    rows = len(card.bars) + (card.more > 0) + (card.wanted is not None)
     return wide, 2 * _PAD + (2.95 + rows) * _ROW
 
 
@@ -208,6 +208,23 @@ def _card(pen: Pen, card: Card, box: Box) -> None:
     y -= 0.15 * _ROW
     pen.line([left, right], [y + 0.6 * _ROW] * 2, colour=LINE, width=0.6)
     pen.text(left, y, card.rule, size=_TEXT, room=right - left - 0.02, bold=True)
+    if card.wanted is not None:
+        _wanted(pen, card.wanted, left, right, y - _ROW)
+
+
+def _wanted(pen: Pen, wanted: tuple[list[int], list[int]], left: float, right: float, y: float) -> None:
+    """The classes that a split should part: a square each, those that should not meet the rule first."""
+    words = ("should not meet it", "should")
+    room = right - left - sum(width_of(word, _SMALL) + 0.12 for word in words)
+    step = min(0.13, room / sum(len(side) for side in wanted))
+    x = left
+    for word, classes in zip(words, wanted, strict=True):
+        pen.text(x, y, word, size=_SMALL, room=right - x, colour=QUIET)
+        x += width_of(word, _SMALL) + 0.05
+        for k in classes:
+            pen.box(x, y - 0.045, 0.7 * step, 0.09, fill=class_colour(k), layer=4)
+            x += step
+        x += 0.07
 
 
 def _columns(card: Card, width: float) -> tuple[float, float]:

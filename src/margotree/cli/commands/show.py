@@ -82,4 +82,9 @@ def _record(tree: Tree, args: argparse.Namespace) -> dict[str, Any]:
 def _split(tree: Tree, t: int, units: str) -> dict[str, Any]:
     split = tree.split(t, units=units)
     weights = {name: w for name, w in zip(tree.features, split.weights.tolist(), strict=True) if w}
-    return {"node": t, "weights": weights, "threshold": split.threshold}
+    found = {"node": t, "weights": weights, "threshold": split.threshold}
+    wanted = tree.wanted(t)
+    if wanted is None:
+        return found
+    left, right = ([tree.classes.tolist()[k] for k in side] for side in wanted)
+    return found | {"meant_left": left, "meant_right": right}

@@ -177,6 +177,7 @@ function splitDetails(t) {
   const drawing = histogram(t, step ? step.h : null);
   return [
     element("p", { class: "formula", text: `Met if ${formula(t)}` }),
+    rules[t].wanted ? element("p", { class: "wanted", text: `${cap(rules[t].wanted)}.` }) : null,
     rules[t].leftOut ? element("p", { class: "quiet", text: `${rules[t].leftOut} features of negligible weight are left out here.` }) : null,
     element("h3", { text: "Samples" }),
     element("ul", { class: "plain" },

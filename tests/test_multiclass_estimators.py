@@ -188,3 +188,12 @@ def test_what_is_shown_says_which_classes_a_split_parts(fitted):
     facts = facts_of(tree, pd.DataFrame(X, columns=list("abcd")), Y, None)
     assert facts["outline"]["rules"]["0"]["wanted"].startswith("meant for ")
     assert len(facts["samples"]["histogram"]["0"]["counts"]) == 3
+
+
+def test_a_search_over_settings_starts_fits_from_each_other():
+    from margotree.tuning import TreeSearchCV
+
+    model = MargotClassifier(engine="alternating", **QUICK)
+    search = TreeSearchCV(model, {"C": [1.0, 10.0]}, cv=2).fit(X, Y)
+    assert search.best_score_ > 0.9
+    assert search.best_estimator_.tree_.terms["n_classes"] == 3

@@ -11,7 +11,9 @@ class MargotClassifier(MarginTreeClassifier):
     """A small tree of SVM splits, all trained together, with a certificate of how good it is (MARGOT).
 
     It minimises ``sum over nodes of 1/2 |w|^2 + C * (hinge losses of the samples that reach the node)``; a sample
-    goes right where ``w.x + b >= 0``, and the side of the last split it passes is its class.
+    goes right where ``w.x + b >= 0``, and the side of the last split it passes is its class.  With more than two
+    classes every last split has two labels of its own and every upper split parts two groups of classes, all chosen
+    together with the splits (docs/multiclass.md).
 
     Parameters
     ----------
@@ -25,7 +27,7 @@ class MargotClassifier(MarginTreeClassifier):
     scale : "minmax" or None, default "minmax"
         Train on features brought to [0, 1]; splits are shown in the units of ``X`` all the same.
     max_weight : float or None, default None
-        Largest ``|w|`` allowed in scaled units; the paper's feature-selecting models use 50.
+        Largest ``|w|`` allowed in scaled units (two classes only); the paper's feature-selecting models use 50.
     class_weight : dict, "balanced" or None, default None
         Factors on ``C`` for the samples of each class.
     engine : str, default "auto"

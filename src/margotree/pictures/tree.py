@@ -54,9 +54,10 @@ def plot_tree(
     """Draw a tree, or the tree of a fitted estimator.
 
     Each split is a card: its class counts, its heaviest features with their signed weights, and when a sample goes
-    right.  A bar is as long as the weight in scaled units, so bars of one card compare; one that points right speaks
-    for going right.  The number beside it is the weight in the ``"user"``'s units, or ``"scaled"``.  At most
-    ``max_features`` are shown on a card and the others counted.
+    right; for more than two classes also which of them should not and which should.  A bar is as long as the weight in
+    scaled units, so bars of one card compare; one that points right speaks for going right.  The number beside it is
+    the weight in the ``"user"``'s units, or ``"scaled"``.  At most ``max_features`` are shown on a card and the others
+    counted.
 
     Counts are those of ``X``, ``y`` if given, else of the training samples.  A split that changes the label of none of
     them, and of no training sample, is drawn as what lies behind it unless ``simplify`` is False.  Without ``ax`` the

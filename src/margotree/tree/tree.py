@@ -363,6 +363,11 @@ class Tree:
             raise ValueError("counts: the samples of a node must be those of its two children")
         if np.any(self.leaf_class < 0) or np.any(self.leaf_class >= len(self.classes)):
             raise ValueError(f"leaf_class must point into the {len(self.classes)} classes, got {self.leaf_class}")
+        sides = self.terms.get("sides")
+        if sides is not None and (np.shape(sides) or (0,))[0] != n_leaves // 2 - 1:
+            raise ValueError(f"sides: expected those of {n_leaves // 2 - 1} upper nodes, got {sides!r}")
+        if sides and (np.shape(sides)[1:] != (len(self.classes),) or not np.all(np.abs(np.array(sides)) == 1)):
+            raise ValueError(f"sides must be -1 or +1 for each of the {len(self.classes)} classes, got {sides!r}")
         if not (math.isfinite(self.eps) and self.eps > 0):
             raise ValueError(f"eps must be a positive number, got {self.eps!r}")
 

@@ -23,8 +23,10 @@ from margotree.engines.watch import Watch
 from margotree.problem import MulticlassProblem, Splits, TrainingProblem
 from margotree.solution import Stopped, relative_gap
 
-#: The alternating search's share of the time, its most in seconds, its starts where work is counted in nodes.
-_SHARE, _MOST, _STARTS = 0.25, 60.0, 20
+#: The alternating search's share of the time, where a proof is likely and where it is not (more rows or levels than
+#: these); its most in seconds; its starts where work is counted in nodes.
+_SHARE, _LARGE_SHARE, _FEW_ROWS, _FEW_LEVELS = 0.25, 0.7, 400, 2
+_MOST, _STARTS = 600.0, 20
 _EFFORT = Effort(least=15, most=400, patience=20)
 #: A tree this near to the best is polished.
 _NEAR = 1.02
@@ -41,7 +43,7 @@ class ExactSearch:
 
     def __init__(self, problem: MulticlassProblem, watch: Watch, best: Splits) -> None:
         self.problem, self.watch = problem, watch
-        self.boxes = Boxes(problem)
+        self.boxes = Boxes(problem, watch)
         self.best, self.value = best, problem.evaluate(best).objective
         self.done = math.inf  # the least bound of what was left for good
         self.nodes = 0
@@ -178,7 +180,9 @@ class BranchAndBound(Engine[MulticlassProblem]):
 
     def search(self, problem: MulticlassProblem, watch: Watch, start: Splits | None) -> Answer:
         large = problem.n_samples > _LARGE
-        seconds = watch.remaining if large else min(_MOST, _SHARE * watch.remaining)
+        easy = problem.n_samples <= _FEW_ROWS and problem.depth <= _FEW_LEVELS
+        share = 1.0 if large else _SHARE if easy else _LARGE_SHARE
+        seconds = share * watch.remaining if large else min(_MOST, share * watch.remaining)
         part = watch.share(seconds=seconds, nodes=min(_STARTS, watch.limits.nodes))
         best = alternate(problem, [] if start is None else [start], part, None if large else _EFFORT)
         f0 = problem.evaluate(best).objective

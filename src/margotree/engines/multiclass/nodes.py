@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from margotree.engines.node import NodeSolution, solve_node
 from margotree.engines.subset import best_subset
+from margotree.engines.watch import Watch
 from margotree.problem import MulticlassProblem, Splits, topology
 from margotree.problem.problem import FloatArray
 
@@ -17,6 +18,8 @@ IndexArray = NDArray[np.int64]
 
 #: Inner margins tried in turn, so that rounding cannot push a sample over the hyperplane it must stay behind.
 _INNER = (0.0, 1e-8, 1e-6)
+#: Nodes of so many rows are solved to the end; beyond, they get what is left of the time, but so many seconds at least.
+_QUICK, _LEAST = 500, 0.2
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -24,6 +27,7 @@ class NodeSolver:
     """Solves the nodes of one problem; budgets and prices are part of the node problem, so its bound holds for them."""
 
     problem: MulticlassProblem
+    watch: Watch | None = None
 
     def upper(
         self, t: int, rows: IndexArray, sides: IndexArray, placed: IndexArray, *, cutoff: float = math.inf,
@@ -52,16 +56,23 @@ class NodeSolver:
     ) -> NodeSolution:  # fmt: skip
         p, X = self.problem, self.problem.X[rows]
         if p.budget is None or p.budget[t] >= p.n_features:
-            plain = solve_node(X, y, cost, side=side, eps=p.eps, inner=inner, cutoff=cutoff)
+            limit = self._seconds(len(rows))
+            plain = solve_node(X, y, cost, side=side, eps=p.eps, inner=inner, cutoff=cutoff, time_limit=limit)
             if plain.feasible or plain.bound >= cutoff or cutoff == math.inf:
                 return plain
             # It was cut short by a bound that the hyperplane of that moment does not witness.
-            return solve_node(X, y, cost, side=side, eps=p.eps, inner=inner)
+            return solve_node(X, y, cost, side=side, eps=p.eps, inner=inner, time_limit=limit)
         found = best_subset(
             X, y, cost, budget=int(p.budget[t]), alpha=None if p.alpha is None else float(p.alpha[t]), side=side,
-            eps=p.eps, inner=inner, cutoff=cutoff,
+            eps=p.eps, inner=inner, cutoff=cutoff, stop=lambda: self.watch is not None and bool(self.watch.must_stop()),
         )  # fmt: skip
         return NodeSolution(w=found.w, b=found.b, value=found.value, bound=found.bound, feasible=found.feasible)
+
+    def _seconds(self, n_rows: int) -> float:
+        """What a node may take: a few hundred rows never take long, and a clock for each costs more than they do."""
+        if self.watch is None or n_rows <= _QUICK:
+            return math.inf
+        return max(_LEAST, self.watch.remaining)
 
 
 def polish(

@@ -60,7 +60,7 @@ class LocalSVM(Engine):
         return __version__
 
     def prepare(self, problem: TrainingProblem) -> None:
-        _compile(getattr(problem, "model", "margot"))
+        _compile(getattr(problem, "model", "margot"), getattr(problem, "n_samples", 0) > LARGE)
 
     def search(self, problem: Problem, watch: Watch, start: Splits | None) -> Answer:
         """Train the nodes level by level; a start is of no use to a greedy method and is ignored."""
@@ -86,12 +86,13 @@ class LocalSVM(Engine):
 
 
 @cache
-def _compile(model: str) -> None:
+def _compile(model: str, many: bool) -> None:
     """Train a tiny tree, so that everything is compiled or loaded from the cache."""
     with compiling():
         tiny = tiny_problem(model)
         LocalSVM().search(tiny, Watch(), None)
-        solve_large(tiny.X, tiny.y, tiny.weight)
+        if many:
+            solve_large(tiny.X, tiny.y, tiny.weight)
 
 
 def fit_node(problem: Problem, t: int, rows: NDArray[np.int64], watch: Watch) -> NodeFit:

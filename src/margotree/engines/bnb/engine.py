@@ -67,7 +67,7 @@ class BranchAndBound(Engine):
         return super().refuses(problem)
 
     def prepare(self, problem: TrainingProblem) -> None:
-        get_ready(getattr(problem, "model", "margot"))
+        get_ready(problem)
 
     def search(self, problem: Problem, watch: Watch, start: Splits | None) -> Answer:
         merged, stands_for = merge_duplicates(problem)

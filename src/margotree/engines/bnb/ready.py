@@ -9,24 +9,31 @@ from margotree.engines.bnb.kernels import plunge as kernel
 from margotree.engines.bnb.kernels.record import save
 from margotree.engines.bnb.margot import MargotBrancher
 from margotree.engines.kernels.parallel import compile_parts
-from margotree.engines.node import solve_large, solve_node
+from margotree.engines.node import LARGE, solve_large, solve_node
 from margotree.engines.tiny import tiny_problem
 from margotree.engines.trees import trivial_tree
 from margotree.engines.watch import Watch
+from margotree.problem import TrainingProblem
 
 _PLAIN = ("node_problem", "alternating_search", "dive")
 _PARTS = {"margot": _PLAIN, "hfs": ("node_problem", "supports", *_PLAIN[1:])}
 _PARTS["sfs"] = (*_PARTS["hfs"], "dive_with_prices")
 
 
-def get_ready(model: str) -> None:
-    """Compile or load everything that a search for this model may call."""
-    compile_parts([f"{__name__}:{part}" for part in _PARTS[model]])
+def get_ready(problem: TrainingProblem) -> None:
+    """Compile or load everything that a search for such a problem may call."""
+    parts = _PARTS[getattr(problem, "model", "margot")]
+    many = ("many_samples",) if getattr(problem, "n_samples", 0) > LARGE else ()
+    compile_parts([f"{__name__}:{part}" for part in (*many, *parts)])
 
 
 def node_problem() -> None:
     tiny = tiny_problem("margot")
     solve_node(tiny.X, tiny.y, tiny.weight)
+
+
+def many_samples() -> None:
+    tiny = tiny_problem("margot")
     solve_large(tiny.X, tiny.y, tiny.weight)
 
 

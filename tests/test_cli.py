@@ -74,9 +74,9 @@ def test_a_gap_of_zero_is_honoured(run):
 
 
 def test_a_wide_gap_is_not_called_optimal(run):
-    code, out, _ = run(*FIT, "--target", "State", "--gap", "0.9", "--quiet", "--out", "g.json")
+    code, out, _ = run("fit", "people.csv", "--target", "State", "--gap", "0.9", "--quiet", "--out", "wide.json")
     assert code == exits.OK and "optimal" not in out and "proved: no tree can be more than " in out
-    code, out, _ = run("show", "g.json", "--json")
+    code, out, _ = run("show", "wide.json", "--json")
     assert json.loads(out)["statement"].startswith("no tree can be more than ")
 
 

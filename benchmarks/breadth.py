@@ -362,9 +362,10 @@ def main() -> None:
         count_processor_time()
     if not (args.table or args.pictures):
         run_all(args)
+    rows = [row for row in read_rows(args.out) if row["method"] in args.methods]
     if args.pictures:
-        draw(read_rows(args.out), args.pictures)
-    show(read_rows(args.out))
+        draw(rows, args.pictures)
+    show(rows)
 
 
 if __name__ == "__main__":

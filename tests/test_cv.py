@@ -139,6 +139,18 @@ def test_settings_that_fall_behind_are_given_up():
     assert (1.0, 0) in asked and (1.0, 1) not in asked and (3.0, 1) in asked
 
 
+def test_a_fold_that_was_cut_short_decides_nothing():
+    candidates = settings([1], [1.0, 2.0], n_features=2)
+    scores = {(1.0, 0): 0.8, (2.0, 0): 0.85, (1.0, 1): 0.99}  # no time was left for the last
+
+    def score(setting: Setting, fold: int, seconds: float, start):
+        found = scores.get((setting.C, fold))
+        return None if found is None else ("tree", found)
+
+    found = race.Race(candidates, [50, 50], score, seconds=60, lanes=1, verbose=0)
+    assert candidates[found.run()].C == 2.0
+
+
 def test_schedules_have_cheap_upper_levels_and_walks_grow():
     assert schedules(1) == {"equal": (1.0,)}
     assert len(schedules(2)) == 2 and len(schedules(3)) == 3

@@ -47,6 +47,7 @@ class Race:
         self.scores: NDArray[np.float64] = np.full((len(self.candidates), len(self.rows)), np.nan)
         self.place = {id(setting): k for k, setting in enumerate(self.candidates)}
         self.interrupted = False
+        self.cut: int | None = None  # the fold that time or Ctrl-C ended
         self._lock = threading.Lock()
         self._left = 0
 
@@ -61,6 +62,7 @@ class Race:
                 later = _EXPECTED * len(alive) * (len(self.rows) - fold - 1)
                 self._left = len(alive) + math.ceil(later)
                 self._fold(fold, [self.candidates[k] for k in alive], over)
+                self.cut = fold if np.isnan(self.scores[alive, fold]).any() else None
                 self._tell(fold)
                 if over.is_set() or time.monotonic() >= self.ends:
                     break
@@ -91,11 +93,19 @@ class Race:
 
     def winner(self) -> int:
         """The best mean among those with the most folds; of equals the shallowest with the fewest features."""
-        seen = (~np.isnan(self.scores)).sum(axis=1)
+        scores = self._comparable()
+        seen = (~np.isnan(scores)).sum(axis=1)
         running = np.flatnonzero(seen == seen.max())
-        means = np.nanmean(self.scores[running], axis=1)
+        means = np.nanmean(scores[running], axis=1)
         equal = [int(k) for k, mean in zip(running, means, strict=True) if mean >= means.max() - 1e-9]
         return min(equal, key=lambda k: (self.candidates[k].simplicity, k))
+
+    def _comparable(self) -> NDArray[np.float64]:
+        """The scores without a fold that was cut short: only settings that came first would have one there."""
+        scores = self.scores.copy()
+        if self.cut is not None and self.cut > 0:
+            scores[:, self.cut :] = np.nan
+        return scores
 
     def _fold(self, fold: int, alive: list[Setting], over: threading.Event) -> None:
         def walk(row: list[Setting]) -> None:

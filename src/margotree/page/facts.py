@@ -9,7 +9,6 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from margotree.page.columns import columns_of
-from margotree.problem import topology
 from margotree.tree import Tree
 from margotree.tree.outline import outline
 from margotree.tree.reach import Reach
@@ -108,22 +107,17 @@ def _node(tree: Tree, t: int) -> dict[str, Any]:
 
 
 def _outline(tree: Tree) -> dict[str, Any]:
-    shape = outline(tree)
+    """What is drawn: the tree without the splits that no training sample needs.
+
+    Rules are there for all splits, as a new sample may still meet one that is not drawn.
+    """
+    shape = outline(tree, simplify=True)
     return {
         "root": shape.root,
         "children": {str(t): list(pair) for t, pair in shape.children.items()},
-        "rules": {str(t): _rule(tree, t) for t in shape.nodes},
-        "labels": {str(v): _label(tree, v) for v in shape.leaves},
+        "rules": {str(t): _rule(tree, t) for t in outline(tree).nodes},
+        "labels": {str(v): label for v, label in shape.label.items()},
     }
-
-
-def _label(tree: Tree, v: int) -> int:
-    """The class of what is shown as a leaf; of a node so shown, that of the leaf below where most samples end."""
-    below = [v]
-    while below[0] < tree.n_nodes:
-        below = [child for t in below for child in (topology.left(t), topology.right(t))]
-    most = max(below, key=lambda leaf: float(tree.counts[leaf].sum()))
-    return int(tree.leaf_class[most - tree.n_nodes])
 
 
 def _rule(tree: Tree, t: int) -> dict[str, Any]:

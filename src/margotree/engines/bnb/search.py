@@ -110,6 +110,7 @@ class Search:
         self._supervise(threads, workers)
         if self.failure is not None:
             raise self.failure
+        self._report()  # a short search may be over before anybody has looked
         return self.reason or Stopped.SOLVED
 
     @property

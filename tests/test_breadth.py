@@ -30,13 +30,15 @@ def test_ranks_share_ties(breadth):
 
 def test_rows_are_kept_and_not_made_again(breadth, tmp_path, monkeypatch, capsys):
     rng = np.random.default_rng(0)
+    tables = tmp_path / "tables"
+    tables.mkdir()
     for name in ("one", "two"):
         x, word = rng.random(80), rng.choice(["a", "b"], 80)
         label = np.where(x + 0.3 * (word == "a") > 0.6, "yes", "no")
         lines = [f"{v},{w},{c}" for v, w, c in zip(x, word, label, strict=True)]
-        (tmp_path / f"{name}.csv").write_text("x,word,class\n" + "\n".join(lines) + "\n")
+        (tables / f"{name}.csv").write_text("x,word,class\n" + "\n".join(lines) + "\n")
     out, pictures = tmp_path / "rows.csv", tmp_path / "pictures"
-    asked = ["breadth", "--data", str(tmp_path), "--out", str(out), "--methods", "cart d2", "cart d3", "logistic"]
+    asked = ["breadth", "--data", str(tables), "--out", str(out), "--methods", "cart d2", "cart d3", "logistic"]
     monkeypatch.setattr(sys, "argv", asked)
     breadth.main()
     rows = out.read_text()

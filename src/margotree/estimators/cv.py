@@ -90,6 +90,8 @@ class MargotClassifierCV(MarginTreeClassifier):
         As in :class:`~margotree.MargotClassifier`.
     """
 
+    _multi_class = False  # the race among settings knows two classes only
+
     _plain: ClassVar[type[MargotClassifier]] = MargotClassifier
 
     def __init__(

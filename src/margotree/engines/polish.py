@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from margotree.engines.node import solve_node
 from margotree.engines.watch import Watch
-from margotree.problem import Problem, Splits, evaluate, topology
+from margotree.problem import MulticlassProblem, Problem, Splits, evaluate, topology
 
 #: Inner margins tried in turn, so that rounding cannot push a sample over the hyperplane it must stay behind.
 _INNER = (0.0, 1e-8, 1e-6)
@@ -68,13 +68,13 @@ def _sides(problem: Problem, t: int, node: NDArray[np.int64]) -> NDArray[np.int8
     return np.where(node >= topology.last_right(t, problem.depth).start, 1, -1).astype(np.int8)
 
 
-def without_noise(problem: Problem, splits: Splits) -> Splits:
+def without_noise(problem: Problem | MulticlassProblem, splits: Splits) -> Splits:
     """The tree without weights that are only rounding, if it is as good without them."""
     reach = np.max(np.abs(problem.X), axis=0, initial=1.0)
     w = np.where(np.abs(splits.w) * reach > _NOISE, splits.w, 0.0)
     if np.array_equal(w, splits.w):
         return splits
     clean = Splits(w=w, b=splits.b)
-    before, after = evaluate(problem, splits), evaluate(problem, clean)
+    before, after = problem.evaluate(splits), problem.evaluate(clean)
     good = after.feasible and after.objective <= before.objective * (1.0 + 1e-9)
     return clean if good and np.array_equal(before.node, after.node) else splits

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from margotree.problem import Problem
+from margotree.problem import MulticlassProblem, Problem
 
 _TERMS: dict[str, dict[str, Any]] = {"margot": {}, "hfs": {"budget": 1}, "sfs": {"budget": 1, "alpha": 0.1}}
 
@@ -13,3 +13,9 @@ def tiny_problem(model: str) -> Problem:
     """Five points that no single split gets right."""
     X = [[0.0, 0.0], [0.0, 1.0], [1.0, 0.0], [1.0, 1.0], [0.4, 0.6]]
     return Problem.make(X, [1.0, -1.0, -1.0, 1.0, 1.0], depth=2, C=1.0, **_TERMS[model])
+
+
+def tiny_multiclass(model: str) -> MulticlassProblem:
+    """Six points in three classes, likewise."""
+    X = [[0.0, 0.0], [0.0, 1.0], [1.0, 0.0], [1.0, 1.0], [0.4, 0.6], [0.5, 0.2]]
+    return MulticlassProblem.make(X, [0, 1, 2, 0, 1, 2], depth=2, **_TERMS[model])

@@ -6,15 +6,15 @@ Fits do this by themselves before their clock starts; an installation script can
 from __future__ import annotations
 
 from margotree.engines.registry import choose_engine, get_engine
-from margotree.engines.tiny import tiny_problem
+from margotree.engines.tiny import tiny_multiclass, tiny_problem
 
 
 def warm_up() -> None:
     """Prepare the start heuristic, the alternating search and the default engine for each model."""
     for model in ("margot", "hfs", "sfs"):
-        problem = tiny_problem(model)
-        for engine in (choose_engine(problem), get_engine("local_svm"), get_engine("alternating")):
-            engine.prepare(problem)
+        for problem in (tiny_problem(model), tiny_multiclass(model)):
+            for engine in (choose_engine(problem), get_engine("local_svm", problem), get_engine("alternating", problem)):
+                engine.prepare(problem)
 
 
 if __name__ == "__main__":

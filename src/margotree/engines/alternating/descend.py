@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -13,16 +15,22 @@ from margotree.engines.alternating.upper import GAIN, propose
 from margotree.problem import topology
 from margotree.problem.problem import FloatArray
 
-#: A descent ends when a sweep over the nodes gains less than this share, or after so many.
-SMALL_GAIN, _SWEEPS = 1e-4, 60
+#: A descent ends when a sweep over the nodes gains less than this share.
+SMALL_GAIN = 1e-4
 #: Lengths tried to get samples out of a band.
-_LENGTHS = np.array([1.0, 1.5, 2.0, 5.0, 10.0, 100.0])
+LENGTHS = np.array([1.0, 1.5, 2.0, 5.0, 10.0, 100.0])
 
 Draws = NDArray[np.int64]
 
 
-class Descent:
-    """A tree under work: its hyperplanes, the samples and the cost of each node.  No sample is ever left in a band."""
+class Alternation(ABC):
+    """A tree under work: its hyperplanes, the samples and the cost of each node, and the sweeps over them.
+
+    What a visit to a node does is for those who know the labels.
+    """
+
+    #: Sweeps over the nodes at most.
+    sweeps = 60
 
     def __init__(self, terms: Terms, W: FloatArray, B: FloatArray, seed: int, flag: FloatArray) -> None:
         self.terms, self.flag = terms, flag
@@ -37,7 +45,7 @@ class Descent:
     def run(self, kinds: Draws, tol: float = SMALL_GAIN) -> Found:
         """Draw nodes as ``kinds`` says, then alternate until a sweep gains little."""
         self.settle(0, kinds)
-        for _ in range(_SWEEPS):
+        for _ in range(self.sweeps):
             before = float(np.sum(self.own))
             self._sweep()
             if self.flag[0] or before - np.sum(self.own) <= tol * before:
@@ -62,6 +70,22 @@ class Descent:
 
     def _plane(self, t: int) -> Plane:
         return self.W[t].copy(), float(self.B[t])
+
+    @abstractmethod
+    def settle(self, top: int, kinds: Draws | None = None) -> None:
+        """Send the samples of ``top`` down its subtree, drawing new hyperplanes and emptying bands on the way."""
+
+    @abstractmethod
+    def _visit_upper(self, t: int) -> bool:
+        """Try to better an upper node; whether that came to something."""
+
+    @abstractmethod
+    def _visit_last(self, t: int) -> bool:
+        """The same at the last level."""
+
+
+class Descent(Alternation):
+    """The same for two classes.  No sample is ever left in a band."""
 
     def settle(self, top: int, kinds: Draws | None = None) -> None:
         """Send the samples of ``top`` down its subtree, drawing new hyperplanes and emptying bands on the way."""
@@ -89,7 +113,7 @@ class Descent:
         """The cheapest hyperplane across the same direction that has nobody in its band."""
         node.look_below(self.terms, t, self.rows[t], self.W, self.B)
         if np.any(self.W[t]):
-            cut = node.best_cut(self.W[t].copy(), _LENGTHS)
+            cut = node.best_cut(self.W[t].copy(), LENGTHS)
             if cut is not None and node.right_of(node.heights(cut[0]), cut[0]) is not None:
                 return cut[0]
         return node.no_split()[0]

@@ -133,11 +133,11 @@ class AlternatingSearch:
             seed = int(np.random.SeedSequence([self.seed, number]).generate_state(1)[0])
             if number < len(self._given):
                 return _Job(start=self._given[number], level=0, seed=seed)
-            rng = np.random.default_rng(seed)
-            start = next_start(
-                number - len(self._given), self.problem.depth, self.problem.n_features, self.best, rng
-            )
+            start = self._new_start(number - len(self._given), np.random.default_rng(seed))
             return _Job(start=start, level=0, seed=seed)
+
+    def _new_start(self, number: int, rng: np.random.Generator) -> Start:
+        return next_start(number, self.problem.depth, self.problem.n_features, self.best, rng)
 
     def _is_enough(self) -> bool:
         effort, idle = self.effort, self.starts - self._last_gain

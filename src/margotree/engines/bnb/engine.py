@@ -24,6 +24,7 @@ from margotree.engines.combined import better_tree
 from margotree.engines.kernels.certain import MORE, ROUNDOFF
 from margotree.engines.node import LARGE, solve_large
 from margotree.engines.polish import without_noise
+from margotree.engines.tiny import tiny_problem
 from margotree.engines.trees import allowed_value, trivial_tree
 from margotree.engines.watch import Watch
 from margotree.problem import Problem, Splits, TrainingProblem
@@ -155,6 +156,12 @@ class BranchAndBound(Engine):
         trees = sparsified(brancher, relaxed.incumbent, search.best, watch)
         best = min([search.incumbent, *trees], key=lambda tree: allowed_value(problem, tree))
         return best, relaxed.bound
+
+
+def search_over_supports() -> None:
+    """Whole searches of tiny problems, which compile what searches over supports call (see ``ready``)."""
+    for model in ("hfs", "sfs"):
+        BranchAndBound().search(tiny_problem(model), Watch(), None)
 
 
 def _rounding(stands_for: NDArray[np.int64]) -> float:

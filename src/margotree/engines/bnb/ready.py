@@ -15,8 +15,10 @@ from margotree.engines.trees import trivial_tree
 from margotree.engines.watch import Watch
 from margotree.problem import TrainingProblem
 
+#: Whole searches are called by the engine, which calls this file: here they have a name only.
+_SUPPORTS = "margotree.engines.bnb.engine:search_over_supports"
 _PLAIN = ("node_problem", "alternating_search", "dive")
-_PARTS = {"margot": _PLAIN, "hfs": ("node_problem", "supports", *_PLAIN[1:])}
+_PARTS = {"margot": _PLAIN, "hfs": ("node_problem", _SUPPORTS, *_PLAIN[1:])}
 _PARTS["sfs"] = (*_PARTS["hfs"], "dive_with_prices")
 
 
@@ -24,7 +26,7 @@ def get_ready(problem: TrainingProblem) -> None:
     """Compile or load everything that a search for such a problem may call."""
     parts = _PARTS[getattr(problem, "model", "margot")]
     many = ("many_samples",) if getattr(problem, "n_samples", 0) > LARGE else ()
-    compile_parts([f"{__name__}:{part}" for part in (*many, *parts)])
+    compile_parts([part if ":" in part else f"{__name__}:{part}" for part in (*many, *parts)])
 
 
 def node_problem() -> None:
@@ -53,13 +55,6 @@ def _dive(brancher: MargotBrancher) -> None:
     if brancher.price is not None:
         n_codes, n_floats = brancher.sizes()
         save(worker.ws, worker.routing, np.zeros((1, n_codes), np.uint8), np.zeros((1, n_floats)))
-
-
-def supports() -> None:
-    from margotree.engines.bnb.engine import BranchAndBound
-
-    for model in ("hfs", "sfs"):
-        BranchAndBound().search(tiny_problem(model), Watch(), None)
 
 
 def alternating_search() -> None:

@@ -5,9 +5,8 @@ from __future__ import annotations
 import itertools
 
 import numpy as np
-from numpy.typing import NDArray
 
-from margotree.engines.alternating.descend import SMALL_GAIN
+from margotree.engines.alternating.descend import LENGTHS, Alternation, Draws
 from margotree.engines.alternating.node import Node
 from margotree.engines.alternating.supports import best_svm
 from margotree.engines.alternating.terms import Found
@@ -19,7 +18,6 @@ from margotree.engines.multiclass.terms import (
     IndexArray,
     Labels,
     Plane,
-    Rows,
     last_node,
     pay_below,
     upper_node,
@@ -28,60 +26,24 @@ from margotree.problem import topology
 from margotree.problem.labelled import best_pair, best_sides
 from margotree.problem.problem import FloatArray
 
-#: Sweeps over the nodes at most; rounds of hyperplane and sides at a node.
-_SWEEPS, _ROUNDS = 40, 3
+#: Rounds of hyperplane and sides at a node.
+_ROUNDS = 3
 #: A last-level node tries the pairs of so many of its largest classes.
 _LARGEST = 3
-#: Lengths tried to get samples out of a band.
-_LENGTHS = np.array([1.0, 1.5, 2.0, 5.0, 10.0, 100.0])
-
-Draws = NDArray[np.int64]
 
 
-class ClassDescent:
+class ClassDescent(Alternation):
     """A tree under work: hyperplanes, sides and labels, the samples and the cost of each node.
 
     No sample is ever left in a band, and sides and labels are always the best for the hyperplanes.
     """
 
+    sweeps = 40
+    terms: ClassTerms
+
     def __init__(self, terms: ClassTerms, W: FloatArray, B: FloatArray, seed: int, flag: FloatArray) -> None:
-        self.terms, self.flag = terms, flag
-        self.W, self.B = np.array(W), np.array(B)
-        self.depth, self.labels = terms.depth, Labels.blank(terms)
-        self.own = np.zeros(terms.n_nodes)
-        self.rows: list[Rows] = [np.arange(0)] * terms.n_nodes
-        self.rows[0] = np.arange(terms.n_samples)
-        self.stale = np.ones(terms.n_nodes, dtype=bool)
-        self.rng = np.random.default_rng(seed)
-
-    def run(self, kinds: Draws, tol: float = SMALL_GAIN) -> Found:
-        """Draw nodes as ``kinds`` says, then alternate until a sweep gains little."""
-        self.settle(0, kinds)
-        for _ in range(_SWEEPS):
-            before = float(np.sum(self.own))
-            self._sweep()
-            if self.flag[0] or before - np.sum(self.own) <= tol * before:
-                break
-        return Found(W=self.W, B=self.B, value=float(np.sum(self.own)))
-
-    def _sweep(self) -> None:
-        for t in reversed(range(self.terms.n_nodes)):
-            if self.flag[0]:
-                return
-            if not self.stale[t]:
-                continue
-            self.stale[t] = False
-            if len(self.rows[t]) and (self._visit_upper(t) if self._is_upper(t) else self._visit_last(t)):
-                above = topology.parent(t)
-                while above >= 0:
-                    self.stale[above] = True
-                    above = topology.parent(above)
-
-    def _is_upper(self, t: int) -> bool:
-        return t < self.terms.n_upper
-
-    def _plane(self, t: int) -> Plane:
-        return self.W[t].copy(), float(self.B[t])
+        super().__init__(terms, W, B, seed, flag)
+        self.labels = Labels.blank(terms)
 
     def _heights(self, t: int, plane: Plane) -> FloatArray:
         h: FloatArray = self.terms.X[self.rows[t]] @ plane[0] + plane[1]
@@ -116,7 +78,7 @@ class ClassDescent:
         """The cheapest hyperplane across the same direction that has nobody in its band."""
         node = self._look_below(t, self._sides(t, self._plane(t)))
         if np.any(self.W[t]):
-            cut = node.best_cut(self.W[t].copy(), _LENGTHS)
+            cut = node.best_cut(self.W[t].copy(), LENGTHS)
             if cut is not None and node.right_of(node.heights(cut[0]), cut[0]) is not None:
                 return cut[0]
         return node.no_split()[0]

@@ -17,8 +17,8 @@ from margotree.engines.base import Answer, Engine
 from margotree.engines.multiclass.box import Box, Boxes
 from margotree.engines.multiclass.branching import Cut, choose
 from margotree.engines.multiclass.nodes import polish
-from margotree.engines.multiclass.search import alternate
-from margotree.engines.multiclass.tidy import without_noise
+from margotree.engines.multiclass.search import alternate, compile_for
+from margotree.engines.polish import without_noise
 from margotree.engines.watch import Watch
 from margotree.problem import MulticlassProblem, Splits, TrainingProblem
 from margotree.solution import Stopped, relative_gap
@@ -174,8 +174,6 @@ class BranchAndBound(Engine[MulticlassProblem]):
         return __version__
 
     def prepare(self, problem: TrainingProblem) -> None:
-        from margotree.engines.multiclass.tiny import compile_for  # it trains trees with this very class
-
         compile_for(problem.model)
 
     def search(self, problem: MulticlassProblem, watch: Watch, start: Splits | None) -> Answer:

@@ -16,8 +16,9 @@ from margotree.engines.alternating.node import Node, Plane, Rows
 from margotree.engines.alternating.supports import best_svm
 from margotree.engines.base import Answer, Engine
 from margotree.engines.multiclass.draw import greedy
+from margotree.engines.multiclass.search import compile_for
 from margotree.engines.multiclass.terms import ClassTerms, last_node
-from margotree.engines.multiclass.tidy import without_noise
+from margotree.engines.polish import without_noise
 from margotree.engines.watch import Watch
 from margotree.problem import MulticlassProblem, Splits, TrainingProblem, topology
 from margotree.problem.problem import FloatArray
@@ -37,8 +38,6 @@ class LocalSVM(Engine[MulticlassProblem]):
         return __version__
 
     def prepare(self, problem: TrainingProblem) -> None:
-        from margotree.engines.multiclass.tiny import compile_for  # what is compiled is the same for all engines
-
         compile_for(problem.model)
 
     def search(self, problem: MulticlassProblem, watch: Watch, start: Splits | None) -> Answer:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -12,10 +13,12 @@ from margotree.engines.alternating.search import AlternatingSearch, Effort, _Job
 from margotree.engines.alternating.starts import Start
 from margotree.engines.alternating.terms import Found
 from margotree.engines.base import Answer, Engine
+from margotree.engines.kernels.jit import compiling
 from margotree.engines.multiclass.descend import Draws, descend
 from margotree.engines.multiclass.draw import FRESH, Draw
 from margotree.engines.multiclass.terms import ClassTerms
-from margotree.engines.multiclass.tidy import without_noise
+from margotree.engines.polish import without_noise
+from margotree.engines.tiny import tiny_multiclass
 from margotree.engines.watch import Watch
 from margotree.problem import MulticlassProblem, Splits, TrainingProblem, topology
 from margotree.solution import Stopped
@@ -57,23 +60,11 @@ class ClassSearch(AlternatingSearch):
         start = job.start
         return descend(_many(self.ladder.rung(job.level)), start.W, start.B, start.kinds, job.seed, self._flag)
 
-    def _next_job(self) -> _Job | None:
-        """A tree that goes on to the next rung, or else a new start; None when it is time to end."""
-        with self._lock:
-            if self._flag[0] or self.starts >= self.watch.limits.nodes:
-                return None
-            if (job := self._promotion()) is not None:
-                return job
-            if self._is_enough():
-                return None
-            number = self.starts
-            self.starts += 1
-            seed = int(np.random.SeedSequence([self.seed, number]).generate_state(1)[0])
-            if number < len(self._given):
-                return _Job(start=self._given[number], level=0, seed=seed)
-            rng = np.random.default_rng(seed)
-            start = _next_start(number - len(self._given), self.classes, self.best, rng)
-            return _Job(start=start, level=0, seed=seed)
+    def _is_enough(self) -> bool:
+        return self.starts >= self.watch.limits.nodes or super()._is_enough()
+
+    def _new_start(self, number: int, rng: np.random.Generator) -> Start:
+        return _next_start(number, self.classes, self.best, rng)
 
     def _value(self, splits: Splits) -> float:
         found = self.classes.evaluate(splits)
@@ -163,11 +154,16 @@ class Alternating(Engine[MulticlassProblem]):
         return __version__
 
     def prepare(self, problem: TrainingProblem) -> None:
-        from margotree.engines.multiclass.tiny import compile_for  # it trains a tree with this very class
-
         compile_for(problem.model)
 
     def search(self, problem: MulticlassProblem, watch: Watch, start: Splits | None) -> Answer:
         best = alternate(problem, [] if start is None else [start], watch, self.effort)
         stopped = watch.must_stop() or Stopped.HEURISTIC
         return Answer(splits=without_noise(problem, best), stopped=stopped)
+
+
+@cache
+def compile_for(model: str) -> None:
+    """Train a tiny tree, so that everything is compiled or loaded from the cache; the same for all engines."""
+    with compiling():
+        Alternating(Effort(least=5, most=5)).search(tiny_multiclass(model), Watch(), None)

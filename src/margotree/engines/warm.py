@@ -5,7 +5,7 @@ Fits do this by themselves before their clock starts; an installation script can
 
 from __future__ import annotations
 
-from margotree.engines.registry import choose_engine, get_engine
+from margotree.engines.registry import choose_engine
 from margotree.engines.tiny import tiny_multiclass, tiny_problem
 
 
@@ -13,8 +13,8 @@ def warm_up() -> None:
     """Prepare the start heuristic, the alternating search and the default engine for each model."""
     for model in ("margot", "hfs", "sfs"):
         for problem in (tiny_problem(model), tiny_multiclass(model)):
-            for engine in (choose_engine(problem), get_engine("local_svm", problem), get_engine("alternating", problem)):
-                engine.prepare(problem)
+            for name in ("auto", "local_svm", "alternating"):
+                choose_engine(problem, name).prepare(problem)
 
 
 if __name__ == "__main__":

@@ -6,16 +6,41 @@ Written in the plainest way on purpose; every answer is passed through :func:`ev
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
+from numpy.typing import NDArray
 
 from margotree.problem import topology
-from margotree.problem.multiclass import IndexArray, MulticlassProblem
-from margotree.problem.problem import FloatArray
-from margotree.problem.value import Evaluation, Splits, evaluate_routing
+from margotree.problem.blocks import FloatArray
+from margotree.problem.value import Common, Evaluation, Splits, evaluate_routing
+
+IndexArray = NDArray[np.int64]
 
 #: Choices whose costs differ by less than this share are equals.
 _EQUAL = 1e-12
+
+
+class ClassTerms(Common, Protocol):
+    """What the value of a tree depends on; see :class:`~margotree.problem.MulticlassProblem`, which has it all."""
+
+    @property
+    def y(self) -> IndexArray: ...
+
+    @property
+    def n_classes(self) -> int: ...
+
+    @property
+    def n_upper(self) -> int: ...
+
+    @property
+    def n_last(self) -> int: ...
+
+    @property
+    def sides(self) -> IndexArray | None: ...
+
+    @property
+    def labels(self) -> IndexArray | None: ...
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -31,7 +56,7 @@ class MulticlassEvaluation(Evaluation):
         return self.labels.ravel()
 
 
-def evaluate(problem: MulticlassProblem, splits: Splits) -> MulticlassEvaluation:
+def evaluate(problem: ClassTerms, splits: Splits) -> MulticlassEvaluation:
     """Value and feasibility of a tree from its hyperplanes; sides and labels are the problem's, or else the best."""
     upper = topology.upper(problem.depth)
     sides = np.zeros((problem.n_upper, problem.n_classes), dtype=np.int64)

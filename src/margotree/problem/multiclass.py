@@ -3,19 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from margotree.problem import topology
+from margotree.problem.labelled import IndexArray, MulticlassEvaluation, evaluate
 from margotree.problem.problem import FloatArray, Problem
-
-if TYPE_CHECKING:
-    from margotree.problem.labelled import MulticlassEvaluation
-    from margotree.problem.value import Splits
-
-IndexArray = NDArray[np.int64]
+from margotree.problem.value import Splits
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -136,8 +132,6 @@ class MulticlassProblem:
 
     def evaluate(self, splits: Splits) -> MulticlassEvaluation:
         """Value and feasibility of a tree by the plain function :func:`margotree.problem.labelled.evaluate`."""
-        from margotree.problem.labelled import evaluate  # it needs this class first
-
         return evaluate(self, splits)
 
     def two_class(self) -> Problem:

@@ -22,9 +22,11 @@ from margotree.solution import Stopped
 _NEIGHBOURS = 5_000
 #: Up to so many numbers in the data, the Local SVM tree is made by its own engine first, in this share of the time.
 _MODERATE, _GREEDY_SHARE = 2_000_000, 0.15
-#: For an exact search: the share of the time where a proof is within reach and where it is not, most seconds, and when
-#: to end where it is.
-_SHARE, _LARGE_SHARE, _SHARE_MOST, _EARLY = 0.1, 0.7, 60.0, Effort(least=6, patience=6)
+#: For an exact search where a proof is within reach: the share of the time left, that of the time used so far, and when to
+#: end.
+_SHARE, _SHARE_USED, _EARLY = 0.1, 0.2, Effort(least=6, patience=6)
+#: Where none is: the share of the time left, and most seconds.
+_LARGE_SHARE, _SHARE_MOST = 0.7, 60.0
 #: A gap that a search seldom closes.
 _OUT_OF_REACH = 0.5
 #: Beyond, the audits after the search are left their time: seconds per number and level.
@@ -76,13 +78,16 @@ class Alternating(Engine):
 def better_tree(problem: Problem, first: Splits, watch: Watch, gap: float) -> Splits:
     """A better incumbent for an exact search that has not finished soon and has this gap left.
 
-    Where a proof is within reach it ends early; where none is, the tree is all that comes of a fit, and it gets most of
-    the time as long as starts pay off.
+    Where a proof is within reach it ends early, the earlier the smaller the gap: so much a better tree can bring at
+    most.  Where none is, the tree is all that comes of a fit, and it gets most of the time as long as starts pay off.
     """
     within_reach = problem.n_samples <= LARGE and gap <= _OUT_OF_REACH
-    share, effort = (_SHARE, _EARLY) if within_reach else (_LARGE_SHARE, None)
-    part = watch if watch.by_nodes else watch.part(min(_SHARE_MOST, share * watch.remaining))
-    return alternate(problem, [first], part, effort, neighbourhood(problem))
+    if within_reach:
+        seconds = min(_SHARE * gap / _OUT_OF_REACH * watch.remaining, _SHARE_USED * watch.elapsed)
+    else:
+        seconds = min(_SHARE_MOST, _LARGE_SHARE * watch.remaining)
+    part = watch if watch.by_nodes else watch.part(seconds)
+    return alternate(problem, [first], part, _EARLY if within_reach else None, neighbourhood(problem))
 
 
 def neighbourhood(problem: Problem) -> Finisher | None:

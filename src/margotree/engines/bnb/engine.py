@@ -41,6 +41,8 @@ _TRIAL_LEAST, _TRIAL_MOST = 0.5, 60.0
 #: The same where work is measured in search nodes: steps for better incumbents at least (they are quick), and nodes of
 #: a trial and of the search without budgets or prices at least.
 _IMPROVE_NODES, _TRIAL_NODES, _RELAXED_NODES = 2000, 10, 1000
+#: Beyond so many samples no search gets far: it comes last, and with what time is left.
+_MANY = 5_000
 #: So many supports of a node are listed at most.
 _MOST_SUPPORTS = 50_000
 
@@ -77,7 +79,7 @@ class BranchAndBound(Engine):
         trees = [trivial_tree(problem)] if start is None else [start, trivial_tree(problem)]
         first = min(trees, key=lambda tree: allowed_value(merged, tree))
         run = self._run_plain if merged.budget is None else self._run_sparse
-        search, first = run(merged, first, watch)
+        search, first = (self._run_many if merged.n_samples > _MANY else run)(merged, first, watch)
         bound = max(0.0, search.bound) * (1.0 - _rounding(stands_for))
         solved = relative_gap(search.best, bound) <= watch.limits.gap
         return Answer(
@@ -91,7 +93,7 @@ class BranchAndBound(Engine):
 
     def _run_plain(self, problem: Problem, first: Splits, watch: Watch) -> tuple[Search, Splits]:
         """Search over routings; returns the finished search and the tree it started from."""
-        brancher = MargotBrancher(problem, self.tactics, limit=allowed_value(problem, first))
+        brancher = MargotBrancher(problem, self.tactics, limit=allowed_value(problem, first), watch=watch)
         least = _least(problem, watch)
         first = self._improved(brancher, first, _phase(watch, _IMPROVE_SHARE, _IMPROVE_NODES))
         search = _new_search(problem, brancher, first, watch)
@@ -102,6 +104,23 @@ class BranchAndBound(Engine):
             search.run(watch)
         return search, first
 
+    def _run_many(self, problem: Problem, first: Splits, watch: Watch) -> tuple[Search, Splits]:
+        """A bound from the root split, the best tree of the alternating search, and only then a search."""
+        value = allowed_value(problem, first)
+        search = _new_search(problem, self._first_brancher(problem, value, watch), first, watch)
+        search.floor = _least(problem, watch)
+        if relative_gap(search.best, search.bound) > watch.limits.gap and not watch.over:
+            search.offer(better_tree(problem, first, watch, relative_gap(search.best, search.bound)))
+        search.reason = watch.must_stop()
+        if search.reason is None:
+            search.run(watch)
+        return search, first
+
+    def _first_brancher(self, problem: Problem, value: float, watch: Watch) -> Brancher:
+        if problem.budget is None:
+            return MargotBrancher(problem, self.tactics, limit=value, watch=watch)
+        return SparseBrancher(problem, value, self.sparse, watch)
+
     def _improved(self, brancher: RoutingBrancher, first: Splits, watch: Watch) -> Splits:
         if not self.tactics.improve:
             return first
@@ -109,12 +128,13 @@ class BranchAndBound(Engine):
 
     def _run_sparse(self, problem: Problem, first: Splits, watch: Watch) -> tuple[Search, Splits]:
         """Search over supports first and then routings; where features have prices, that or another way."""
-        supports_first = SparseBrancher(problem, allowed_value(problem, first), self.sparse, watch.limits.gap)
+        limit = allowed_value(problem, first)
+        supports_first = SparseBrancher(problem, limit, self.sparse, watch)
         branchers: list[Brancher] = [supports_first]
         if problem.alpha is not None:
-            limit = allowed_value(problem, first)
-            samples_first = PricedBrancher(problem, self.tactics, limit=limit)
-            branchers += [samples_first, MargotBrancher(problem, replace(self.tactics, **FEATURES_FIRST), limit=limit)]
+            samples_first = PricedBrancher(problem, self.tactics, limit=limit, watch=watch)
+            features_first = replace(self.tactics, **FEATURES_FIRST)
+            branchers += [samples_first, MargotBrancher(problem, features_first, limit=limit, watch=watch)]
         ways = [_new_search(problem, brancher, first, watch) for brancher in branchers]
         search = _furthest(ways, watch, _QUICK_SHARE if len(ways) > 1 else _TRIAL_SHARE)
         if not _is_over(search, watch):
@@ -142,7 +162,7 @@ class BranchAndBound(Engine):
         prices = problem.alpha[(problem.alpha > 0.0) & (problem.budget < problem.n_features)]
         least = (1.0 - 1e-9) * float(np.min(prices))
         if search.bound < min(least, search.best):
-            brancher = SparseBrancher(problem, least, self.sparse, watch.limits.gap)
+            brancher = SparseBrancher(problem, least, self.sparse, watch)
             aimed = _new_search(problem, brancher, search.incumbent, watch, least)
             _pass_on(search, aimed)
             aimed.run()

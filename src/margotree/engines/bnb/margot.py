@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
+from functools import cached_property
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -21,7 +23,9 @@ from margotree.engines.kernels.certain import offset_reach
 from margotree.engines.kernels.workspace import NUM, B, R, W, Workspace, stop_flag
 from margotree.engines.polish import polish
 from margotree.engines.trees import allowed_value, trivial_tree
+from margotree.engines.watch import Watch
 from margotree.problem import Problem, Splits, evaluate
+from margotree.problem.blocks import sort_rows
 from margotree.problem.problem import FloatArray
 
 
@@ -48,26 +52,41 @@ class MargotBrancher:
     """Makes records and workers for one problem without hard budgets."""
 
     def __init__(
-        self, problem: Problem, tactics: Tactics | None = None, *, limit: float | None = None, plain: bool = False
+        self,
+        problem: Problem,
+        tactics: Tactics | None = None,
+        *,
+        limit: float | None = None,
+        plain: bool = False,
+        watch: Watch | None = None,
     ) -> None:
-        """``limit`` is the value of a known tree, the trivial one's if not given: only better ones are of interest."""
+        """``limit`` is the value of a known tree, the trivial one's if not given: only better ones are of interest.
+
+        Once ``watch`` has run out, no tree is solved again to make it exact.
+        """
         self.problem = problem
         self.plain = plain  # prices are left out of node problems
         self.tactics = tactics or Tactics()
-        self.centre = problem.X.mean(axis=0)
-        self.X = np.ascontiguousarray(problem.X - self.centre)
-        if limit is None:
-            limit = allowed_value(problem, trivial_tree(problem))
-        self.reach = offset_reach(self.X, limit, problem.eps)
-        self.cost = np.outer(problem.C, problem.weight)
+        self.watch = watch or Watch()
+        self.limit = allowed_value(problem, trivial_tree(problem)) if limit is None else limit
         self.price = _prices(problem)
 
+    @cached_property
+    def centre(self) -> FloatArray:
+        centre: FloatArray = self.problem.X.mean(axis=0)
+        return centre
+
+    @cached_property
+    def X(self) -> FloatArray:
+        """The samples around their centre."""
+        return np.ascontiguousarray(self.problem.X - self.centre)
+
     def root(self) -> Record:
-        return self.record(np.zeros(len(self.X), np.int64))
+        return self.record(np.zeros(self.problem.n_samples, np.int64))
 
     def record(self, place: NDArray[np.int64]) -> Record:
         """The search node in which sample ``i`` is known to reach tree node ``place[i]``, to be solved from cold."""
-        m = len(self.X)
+        m = self.problem.n_samples
         codes = np.zeros(self.sizes()[0], np.uint8)
         codes[0 : 2 * m : 2] = place & 255
         codes[1 : 2 * m : 2] = place >> 8
@@ -79,12 +98,14 @@ class MargotBrancher:
 
     def sizes(self) -> tuple[int, int]:
         """Bytes and floats of a record."""
-        m, n = self.X.shape
+        m, n = self.problem.n_samples, self.problem.n_features
         return sizes(m, n, self.problem.depth, self.price is not None and not self.plain)
 
     def new_memory(self) -> tuple[Workspace, Routing]:
         y, eps = np.array(self.problem.y), self.problem.eps
-        return new_memory(self.X, y, self.cost, eps, self.price, plain=self.plain, reach=self.reach)
+        cost = np.outer(self.problem.C, self.problem.weight)
+        reach = offset_reach(self.X, self.limit, eps)
+        return new_memory(self.X, y, cost, eps, self.price, plain=self.plain, reach=reach)
 
 
 def _prices(problem: Problem) -> FloatArray | None:
@@ -159,7 +180,7 @@ class MargotWorker:
         found = evaluate(self.problem, splits)
         if found.feasible and np.array_equal(found.node, node) and self.brancher.price is None:
             return splits
-        return polish(self.problem, node, self._support())
+        return polish(self.problem, node, self._support(), self.brancher.watch)
 
     def _support(self) -> NDArray[np.bool_] | None:
         """The features that are used by more than half; all if they have no price."""
@@ -181,20 +202,21 @@ def stored(bound: float, codes: NDArray[np.uint8], floats: FloatArray) -> Record
 
 def merge_duplicates(problem: Problem) -> tuple[Problem, NDArray[np.int64]]:
     """The same problem with equal samples of equal label made one of summed weight; also who stands for whom."""
-    keys = np.column_stack([problem.X, problem.y])
-    _, first, inverse = np.unique(keys, axis=0, return_index=True, return_inverse=True)
-    order = np.argsort(first)
-    rank = np.empty_like(order)
-    rank[order] = np.arange(len(order))
-    stands_for = rank[inverse.ravel()]
-    first = first[order]
-    weight = np.bincount(stands_for, weights=problem.weight)
+    order, new = sort_rows(chain(problem.X.T, [problem.y]))
+    if new.all():
+        return problem, np.arange(problem.n_samples)
+    group = np.empty_like(order)
+    group[order] = np.cumsum(new) - 1
+    first = np.full(int(new.sum()), problem.n_samples)
+    np.minimum.at(first, group, np.arange(problem.n_samples))
+    kept = np.sort(first)  # in the order in which they first appear
+    stands_for = np.searchsorted(kept, first)[group]
     merged = Problem.make(
-        problem.X[first],
-        problem.y[first],
+        problem.X[kept],
+        problem.y[kept],
         depth=problem.depth,
         C=problem.C,
-        weight=weight,
+        weight=np.bincount(stands_for, weights=problem.weight),
         eps=problem.eps,
         budget=problem.budget,
         alpha=problem.alpha,

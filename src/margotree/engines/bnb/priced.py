@@ -17,6 +17,7 @@ from margotree.engines.bnb.kernels.record import save
 from margotree.engines.bnb.margot import MargotBrancher, MargotWorker, Tactics, stored
 from margotree.engines.bnb.search import Dive, Record
 from margotree.engines.kernels.workspace import AT_HARD, AT_MARGIN, PENDING_HARD, PENDING_MARGIN
+from margotree.engines.watch import Watch
 from margotree.problem import Problem
 from margotree.problem.problem import FloatArray
 
@@ -24,10 +25,17 @@ from margotree.problem.problem import FloatArray
 class PricedBrancher:
     """Makes records and workers for one problem with prices on features."""
 
-    def __init__(self, problem: Problem, tactics: Tactics | None = None, *, limit: float | None = None) -> None:
+    def __init__(
+        self,
+        problem: Problem,
+        tactics: Tactics | None = None,
+        *,
+        limit: float | None = None,
+        watch: Watch | None = None,
+    ) -> None:
         self.problem = problem
-        self.early = MargotBrancher(problem, tactics, limit=limit, plain=True)
-        self.late = MargotBrancher(problem, tactics, limit=limit)
+        self.early = MargotBrancher(problem, tactics, limit=limit, plain=True, watch=watch)
+        self.late = MargotBrancher(problem, tactics, limit=limit, watch=watch)
 
     def root(self) -> Record:
         return self.early.root()

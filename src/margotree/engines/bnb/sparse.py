@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -74,26 +75,36 @@ class SparseBrancher:
     """Makes records and workers for one problem with feature budgets; ``limit`` is the value of a known tree."""
 
     def __init__(
-        self, problem: Problem, limit: float = math.inf, tactics: SparseTactics | None = None, gap: float = 1e-4
+        self,
+        problem: Problem,
+        limit: float = math.inf,
+        tactics: SparseTactics | None = None,
+        watch: Watch | None = None,
     ) -> None:
+        """Once ``watch`` has run out, no tree is solved again to make it exact."""
         self.problem = problem
         self.tactics = tactics or SparseTactics()
-        self.tol = min(_ACCURACY, max(_OF_GAP * gap, 1e-11))
-        reach = limit if math.isfinite(limit) else allowed_value(problem, trivial_tree(problem))
-        self.menus = make_menus(problem, limit, self.tactics.listed, dear=self.tactics.dear * limit)
-        code, levels = _codes(problem.X)
-        X = np.ascontiguousarray((problem.X - problem.X.mean(axis=0)).T)
-        self.samples = Samples(
-            X,
-            np.array(problem.y),
-            np.outer(problem.C, problem.weight),
-            code,
-            levels,
-            offset_reach(X.T, reach, problem.eps),
-        )
-        self.width = float(np.max(np.abs(X)))
+        self.watch = watch or Watch()
+        self.tol = min(_ACCURACY, max(_OF_GAP * self.watch.limits.gap, 1e-11))
         self.last = problem.n_nodes // 2
         self.limit = limit
+
+    @cached_property
+    def menus(self) -> list[Menu | None]:
+        return make_menus(self.problem, self.limit, self.tactics.listed, dear=self.tactics.dear * self.limit)
+
+    @cached_property
+    def samples(self) -> Samples:
+        problem = self.problem
+        code, levels = _codes(problem.X)
+        X = np.ascontiguousarray((problem.X - problem.X.mean(axis=0)).T)
+        limit = self.limit if math.isfinite(self.limit) else allowed_value(problem, trivial_tree(problem))
+        reach = offset_reach(X.T, limit, problem.eps)
+        return Samples(X, np.array(problem.y), np.outer(problem.C, problem.weight), code, levels, reach)
+
+    @cached_property
+    def width(self) -> float:
+        return float(np.max(np.abs(self.samples.X)))
 
     def root(self) -> Record:
         fronts = tuple(chooser.front() for chooser in self.choosers(np.zeros((2, 2))))
@@ -362,7 +373,7 @@ class SparseWorker:
         mask = np.zeros((T, self.problem.n_features), bool)
         for t, (front, chooser) in enumerate(zip(now.fronts, self.choosers, strict=True)):
             mask[t, chooser.rounded(front)] = True
-        return polish(self.problem, node, mask, watch)
+        return polish(self.problem, node, mask, watch or self.brancher.watch)
 
     def _complete(self, now: Partial, shared: FloatArray) -> list[Splits]:
         """Now and then: where the hyperplanes at hand send everybody, and the best last level for that."""

@@ -22,8 +22,7 @@ from margotree.solution import Stopped
 _NEIGHBOURS = 5_000
 #: Up to so many numbers in the data, the Local SVM tree is made by its own engine first, in this share of the time.
 _MODERATE, _GREEDY_SHARE = 2_000_000, 0.15
-#: For an exact search where a proof is within reach: the share of the time left, that of the time used so far, and when to
-#: end.
+#: For an exact search where a proof is within reach: shares of the time left and of the time used, and when to end.
 _SHARE, _SHARE_USED, _EARLY = 0.1, 0.2, Effort(least=6, patience=6)
 #: Where none is: the share of the time left, and most seconds.
 _LARGE_SHARE, _SHARE_MOST = 0.7, 60.0

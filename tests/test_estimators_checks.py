@@ -16,11 +16,12 @@ from margotree import (
     SFSMargotClassifierCV,
 )
 
-# The checks fit random labels, which takes long to prove; they look at the contract, not at the proof.
+# The checks fit random labels, which takes long to prove; they look at the contract, not at the proof.  Some fit twice and
+# compare, so work is limited in search nodes: seconds would give other trees on a busy machine.
 ESTIMATORS = [
-    MargotClassifier(),
-    HFSMargotClassifier(time_limit=1),
-    SFSMargotClassifier(time_limit=2),
+    MargotClassifier(node_limit=10),
+    HFSMargotClassifier(node_limit=5),
+    SFSMargotClassifier(node_limit=5),
     LocalSVMTreeClassifier(),
     *(cls(depths=[1], Cs=[1.0, 10.0], cv=2, engine="alternating", time_limit=60)
       for cls in (MargotClassifierCV, HFSMargotClassifierCV, SFSMargotClassifierCV)),

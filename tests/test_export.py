@@ -10,6 +10,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from sklearn.base import clone
 
 from grown import grown
 from margotree import HFSMargotClassifier, MargotClassifier, SFSMargotClassifier, export
@@ -138,7 +139,7 @@ def same_h(tree, X):
 
 @pytest.fixture(scope="module")
 def fitted():
-    """A tree of each model, trained."""
+    """A tree of each model, trained, for two classes and for three."""
     rng = np.random.default_rng(0)
     columns = [rng.normal(50, 15, 80), rng.normal(0, 1e-3, 80), rng.integers(0, 2, 80), rng.normal(2e3, 3, 80)]
     X = np.column_stack(columns)
@@ -148,16 +149,20 @@ def fitted():
         "hfs": HFSMargotClassifier(depth=2, C=10, budget=2, time_limit=5),
         "sfs": SFSMargotClassifier(depth=2, C=10, budget=1, alpha=1, time_limit=5),
     }
-    return {name: model.fit(X, y) for name, model in models.items()}
+    several = np.where(X[:, 0] > 60, "old", y)
+    return {(name, 2): model.fit(X, y) for name, model in models.items()} | {
+        (name, 3): clone(model).set_params(node_limit=20).fit(X, several) for name, model in models.items()
+    }
 
 
 @pytest.mark.parametrize("run", RUNS.values(), ids=RUNS)
 @pytest.mark.parametrize("name", ["margot", "hfs", "sfs"])
-def test_trained_trees_predict_the_same_everywhere(fitted, name, run, tmp_path):
-    tree = fitted[name].tree_
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_trained_trees_predict_the_same_everywhere(fitted, name, n_classes, run, tmp_path):
+    tree = fitted[name, n_classes].tree_
     X = np.vstack([random_rows(tree), tied_rows(tree)])
     assert same_h(tree, X).all()
-    assert len(set(tree.predict(X))) == 2
+    assert len(set(tree.predict(X))) == n_classes
     agree(run, tree, X, tmp_path)
 
 
@@ -358,7 +363,7 @@ def test_the_description_of_the_table_is_found_where_the_command_line_puts_it(wo
 
 def test_export_on_the_command_line(fitted, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
-    model = fitted["margot"]
+    model = fitted["margot", 2]
     tree = model.tree_
     tree.save("people.tree.json")
     for to, name in {"sql": "people.tree.sql", "c": "people.tree.c", "python": "people_tree.py"}.items():
@@ -377,7 +382,7 @@ def test_export_on_the_command_line(fitted, tmp_path, monkeypatch, capsys):
 def test_onnx_on_the_command_line(fitted, tmp_path, monkeypatch):
     pytest.importorskip("onnx", reason='needs onnx: pip install "margotree[onnx]"')
     monkeypatch.chdir(tmp_path)
-    model = fitted["hfs"]
+    model = fitted["hfs", 2]
     model.save("t.json")
     assert main(["export", "t.json", "--to", "onnx"]) == 0
     assert (tmp_path / "t.onnx").read_bytes() == model.to_onnx().SerializeToString()

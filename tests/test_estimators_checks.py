@@ -16,8 +16,8 @@ from margotree import (
     SFSMargotClassifierCV,
 )
 
-# The checks fit random labels, which takes long to prove; they look at the contract, not at the proof.  Some fit twice and
-# compare, so work is limited in search nodes: seconds would give other trees on a busy machine.
+# The checks fit random labels, which takes long to prove; they look at the contract, not at the proof.  Some fit twice
+# and compare, so work is limited in search nodes: seconds would give other trees on a busy machine.
 ESTIMATORS = [
     MargotClassifier(node_limit=10),
     HFSMargotClassifier(node_limit=5),

@@ -54,8 +54,6 @@ class Engine(ABC, Generic[P]):
     models: frozenset[str] = frozenset()
     #: Whether it can return a lower bound.
     proves: bool = True
-    #: Whether it makes the greedy start itself, so that nobody needs to make one first.
-    finds_own_start: bool = False
 
     def missing(self) -> str | None:
         """None if the engine can run here, else what to install.  Must not import the solver."""
@@ -71,6 +69,10 @@ class Engine(ABC, Generic[P]):
 
     def prepare(self, problem: TrainingProblem) -> None:
         """Whatever must not count against the time limit, such as compiling for this kind of problem."""
+
+    def makes_start(self, problem: P) -> bool:
+        """Whether it makes the greedy start itself, so that nobody needs to make one first."""
+        return False
 
     def refuses(self, problem: P) -> str | None:
         """None if the engine takes this problem, else the reason."""

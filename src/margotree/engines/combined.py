@@ -42,7 +42,6 @@ class Alternating(Engine):
     name = "alternating"
     models = frozenset({"margot", "hfs", "sfs"})
     proves = False
-    finds_own_start = True
 
     def __init__(self, effort: Effort | None = None, *, neighbours: bool = True) -> None:
         self.effort, self.neighbours = effort, neighbours
@@ -56,6 +55,9 @@ class Alternating(Engine):
         if problem.max_weight is not None:
             return "alternating does not bound weights (max_weight)"
         return super().refuses(problem)
+
+    def makes_start(self, problem: Problem) -> bool:
+        return True
 
     def prepare(self, problem: TrainingProblem) -> None:
         _compile(getattr(problem, "model", "margot"))

@@ -11,8 +11,8 @@ from margotree.problem import MulticlassProblem, Problem, Splits, evaluate, topo
 
 #: Inner margins tried in turn, so that rounding cannot push a sample over the hyperplane it must stay behind.
 _INNER = (0.0, 1e-8, 1e-6)
-#: Weights that move no sample by more than this are rounding.
-_NOISE = 1e-10
+#: Weights that move no sample by more than this are rounding; so many samples mostly show that they are not.
+_NOISE, _SOME = 1e-10, 1000
 
 
 def polish(
@@ -70,6 +70,9 @@ def _sides(problem: Problem, t: int, node: NDArray[np.int64]) -> NDArray[np.int8
 
 def without_noise(problem: Problem | MulticlassProblem, splits: Splits) -> Splits:
     """The tree without weights that are only rounding, if it is as good without them."""
+    some = np.max(np.abs(problem.X[:_SOME]), axis=0)
+    if np.all((splits.w == 0) | (np.abs(splits.w) * some > _NOISE)):
+        return splits
     reach = np.max(np.abs(problem.X), axis=0, initial=1.0)
     w = np.where(np.abs(splits.w) * reach > _NOISE, splits.w, 0.0)
     if np.array_equal(w, splits.w):

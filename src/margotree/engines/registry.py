@@ -97,7 +97,7 @@ def solve(
     ``start`` is the name of a heuristic engine, a feasible tree, or None.
     """
     chosen = choose_engine(problem, engine)
-    own = isinstance(start, str) and (start == chosen.name or chosen.finds_own_start)
+    own = isinstance(start, str) and (start == chosen.name or chosen.makes_start(problem))
     first = None if own else get_engine(start, problem) if isinstance(start, str) else start
     return train(problem, chosen, limits=limits, start=first, listener=listener)
 
@@ -118,6 +118,8 @@ def train(
     with ctrl_c(watch):
         if not isinstance(start, Engine):
             return engine.solve(problem, watch, start)
+        if watch.over:
+            return engine.solve(problem, watch)
         seconds = min(_START_MOST, _START_SHARE * watch.limits.time)
         nodes = max(_START_NODES, _START_SHARE * watch.limits.nodes)
         first = start.solve(problem, watch.share(seconds=seconds, nodes=nodes))

@@ -5,17 +5,23 @@ from __future__ import annotations
 import math
 
 import numpy as np
+from numpy.typing import NDArray
 
-from margotree.problem import Problem, Splits, evaluate
+from margotree.problem import Problem, Splits, evaluate, topology
 
 
 def trivial_tree(problem: Problem) -> Splits:
-    """All samples go right and get the label of the heavier class."""
+    """All samples go to the side of the heavier class and get its label."""
     w = np.zeros((problem.n_nodes, problem.n_features))
-    b = np.ones(problem.n_nodes)
-    if problem.weight @ problem.y < 0:
-        b[-1] = -1.0
-    return Splits(w=w, b=b)
+    return Splits(w=w, b=one_way(problem.depth, problem.eps, bool(problem.weight @ problem.y >= 0)))
+
+
+def one_way(depth: int, eps: float, right: bool) -> NDArray[np.float64]:
+    """Offsets that send all samples right, or all left and out of the bands."""
+    b = np.full(topology.n_nodes(depth), 1.0 if right else -1.0)
+    if not right:
+        b[: len(topology.upper(depth))] = -max(1.0, eps)
+    return b
 
 
 def allowed_value(problem: Problem, tree: Splits) -> float:

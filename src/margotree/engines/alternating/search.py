@@ -14,6 +14,7 @@ from margotree.engines.alternating.descend import descend
 from margotree.engines.alternating.ladder import Ladder
 from margotree.engines.alternating.starts import Start, kept, next_start
 from margotree.engines.alternating.terms import Found, Terms
+from margotree.engines.trees import one_way
 from margotree.engines.watch import Watch
 from margotree.problem import Problem, Splits, evaluate, topology
 
@@ -218,11 +219,9 @@ def alternate(
 
 
 def majority(terms: Terms) -> Found:
-    """All samples go right and get the label of the heavier class: allowed in every problem."""
+    """All samples go to the side of the heavier class and get its label: allowed in every problem."""
     plus, minus = (float(np.sum(terms.weight[terms.y == sign])) for sign in (1.0, -1.0))
-    B, depth = np.ones(terms.n_nodes), terms.depth
-    if plus < minus:
-        B[-1] = -1.0
-    spine = [topology.last(k + 1)[-1] for k in range(depth)]
-    value = 2.0 * minus * float(np.sum(terms.C[spine[:-1]])) + 2.0 * min(plus, minus) * float(terms.C[-1])
+    B = one_way(terms.depth, terms.eps, plus >= minus)
+    way = [topology.last(k + 1)[-1 if plus >= minus else 0] for k in range(terms.depth)]
+    value = min(plus, minus) * float(np.sum(terms.C[way] * (1.0 + np.abs(B[way]))))
     return Found(W=np.zeros((terms.n_nodes, terms.X.shape[1])), B=B, value=value)

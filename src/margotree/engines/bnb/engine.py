@@ -20,7 +20,7 @@ from margotree.engines.bnb.priced import PricedBrancher
 from margotree.engines.bnb.ready import get_ready
 from margotree.engines.bnb.search import Brancher, Search
 from margotree.engines.bnb.sparse import SparseBrancher, SparseTactics, sparsified, without_budget
-from margotree.engines.combined import better_tree
+from margotree.engines.combined import Alternating, better_tree
 from margotree.engines.kernels.certain import MORE, ROUNDOFF
 from margotree.engines.node import LARGE, solve_large
 from margotree.engines.polish import without_noise
@@ -41,8 +41,10 @@ _TRIAL_LEAST, _TRIAL_MOST = 0.5, 60.0
 #: The same where work is measured in search nodes: steps for better incumbents at least (they are quick), and nodes of
 #: a trial and of the search without budgets or prices at least.
 _IMPROVE_NODES, _TRIAL_NODES, _RELAXED_NODES = 2000, 10, 1000
-#: Beyond so many samples no search gets far: it comes last, and with what time is left.
-_MANY = 5_000
+#: Beyond so many samples no search gets far: it comes after the alternating search, which has this share of the time.
+_MANY, _MANY_SHARE = 5_000, 0.7
+#: Beyond so many numbers it is not begun.
+_HUGE = 2_000_000
 #: So many supports of a node are listed at most.
 _MOST_SUPPORTS = 50_000
 
@@ -69,6 +71,9 @@ class BranchAndBound(Engine):
             return f"bnb lists the supports of a node, and here they are more than {_MOST_SUPPORTS}"
         return super().refuses(problem)
 
+    def makes_start(self, problem: Problem) -> bool:
+        return problem.n_samples > _MANY and problem.max_weight is None
+
     def prepare(self, problem: TrainingProblem) -> None:
         get_ready(problem)
 
@@ -76,10 +81,12 @@ class BranchAndBound(Engine):
         merged, stands_for = merge_duplicates(problem)
         if merged.budget is not None and not _binding(merged):
             merged = without_budget(merged)
-        trees = [trivial_tree(problem)] if start is None else [start, trivial_tree(problem)]
-        first = min(trees, key=lambda tree: allowed_value(merged, tree))
-        run = self._run_plain if merged.budget is None else self._run_sparse
-        search, first = (self._run_many if merged.n_samples > _MANY else run)(merged, first, watch)
+        if merged.n_samples > _MANY:
+            search, first = self._run_many(merged, start, watch)
+        else:
+            trees = [trivial_tree(problem)] if start is None else [start, trivial_tree(problem)]
+            first = min(trees, key=lambda tree: allowed_value(merged, tree))
+            search, first = (self._run_plain if merged.budget is None else self._run_sparse)(merged, first, watch)
         bound = max(0.0, search.bound) * (1.0 - _rounding(stands_for))
         solved = relative_gap(search.best, bound) <= watch.limits.gap
         return Answer(
@@ -104,19 +111,23 @@ class BranchAndBound(Engine):
             search.run(watch)
         return search, first
 
-    def _run_many(self, problem: Problem, first: Splits, watch: Watch) -> tuple[Search, Splits]:
-        """A bound from the root split, the best tree of the alternating search, and only then a search."""
-        value = allowed_value(problem, first)
-        search = _new_search(problem, self._first_brancher(problem, value, watch), first, watch)
+    def _run_many(self, problem: Problem, start: Splits | None, watch: Watch) -> tuple[Search, Splits]:
+        """A bound from the root split, the best tree of the alternating search, and only then, if ever, a search."""
+        first = trivial_tree(problem) if start is None else start
+        search = _new_search(problem, self._first_brancher(problem, first, watch), first, watch)
         search.floor = _least(problem, watch)
-        if relative_gap(search.best, search.bound) > watch.limits.gap and not watch.over:
-            search.offer(better_tree(problem, first, watch, relative_gap(search.best, search.bound)))
-        search.reason = watch.must_stop()
+        if relative_gap(search.best, search.bound) <= watch.limits.gap:
+            return search, first
+        part = watch if _is_huge(problem) else watch.share(seconds=_MANY_SHARE * watch.remaining, nodes=math.inf)
+        if not watch.over:
+            search.offer(Alternating().search(problem, part, start).splits)
+        search.reason = watch.must_stop() or (Stopped.HEURISTIC if _is_huge(problem) else None)
         if search.reason is None:
             search.run(watch)
         return search, first
 
-    def _first_brancher(self, problem: Problem, value: float, watch: Watch) -> Brancher:
+    def _first_brancher(self, problem: Problem, first: Splits, watch: Watch) -> Brancher:
+        value = allowed_value(problem, first)
         if problem.budget is None:
             return MargotBrancher(problem, self.tactics, limit=value, watch=watch)
         return SparseBrancher(problem, value, self.sparse, watch)
@@ -236,10 +247,14 @@ def _new_search(problem: Problem, brancher: Brancher, first: Splits, watch: Watc
 
 def _least(problem: Problem, watch: Watch) -> float:
     """A first bound where samples are so many that the search may not get to one: the root split by itself."""
-    if problem.n_samples <= LARGE:
+    if problem.n_samples <= LARGE or watch.over:
         return 0.0
     seconds = watch.remaining * (1.0 if watch.by_nodes else _IMPROVE_SHARE)
     return solve_large(problem.X, problem.y, problem.C[0] * problem.weight, seconds).bound
+
+
+def _is_huge(problem: Problem) -> bool:
+    return problem.X.size > _HUGE
 
 
 def _binding(problem: Problem) -> bool:

@@ -166,12 +166,14 @@ class BranchAndBound(Engine[MulticlassProblem]):
 
     name = "bnb"
     models = frozenset({"margot", "hfs", "sfs"})
-    finds_own_start = True
 
     def version(self) -> str:
         from margotree import __version__
 
         return __version__
+
+    def makes_start(self, problem: MulticlassProblem) -> bool:
+        return True
 
     def prepare(self, problem: TrainingProblem) -> None:
         compile_for(problem.model)

@@ -143,7 +143,6 @@ class Alternating(Engine[MulticlassProblem]):
     name = "alternating"
     models = frozenset({"margot", "hfs", "sfs"})
     proves = False
-    finds_own_start = True
 
     def __init__(self, effort: Effort | None = None) -> None:
         self.effort = effort
@@ -152,6 +151,9 @@ class Alternating(Engine[MulticlassProblem]):
         from margotree import __version__
 
         return __version__
+
+    def makes_start(self, problem: MulticlassProblem) -> bool:
+        return True
 
     def prepare(self, problem: TrainingProblem) -> None:
         compile_for(problem.model)

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from margotree.engines import Limits, Watch
+from margotree.engines import Limits, Watch, solve
 from margotree.engines.bnb.engine import BranchAndBound
 from margotree.engines.bnb.sparse import SparseTactics
 from margotree.engines.polish import without_noise
@@ -69,3 +69,25 @@ def test_weights_that_are_only_rounding_are_left_out():
     noisy = Splits(w=np.where(clean.w == 0.0, 1e-14, clean.w), b=clean.b)
     assert np.array_equal(without_noise(problem, noisy).w, clean.w)
     assert without_noise(problem, clean) is clean
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_supports_too_many_to_list_leave_a_bound_and_a_tree(seed, monkeypatch):
+    monkeypatch.setattr("margotree.engines.bnb.engine._MOST_SUPPORTS", 1)
+    problem = random_problem(seed, 6, n=3)
+    problem = Problem.make(problem.X, problem.y, depth=2, C=problem.C, eps=problem.eps, budget=1)
+    best = best_value(problem)
+    certificate = bnb(problem, Limits(gap=1e-6, nodes=300)).certificate
+    assert certificate.bound <= best * (1 + 1e-7) + 1e-8
+    assert best * (1 - 1e-7) - 1e-8 <= certificate.objective <= best * 1.5 + 1e-8
+    assert certificate.stopped in {"heuristic finished", "node limit", "solved"}
+    assert (certificate.proved is Proved.OPTIMAL) == (certificate.stopped == "solved")
+
+
+def test_five_of_thirty_features_need_no_other_solver():
+    rng = np.random.default_rng(0)
+    X = rng.random((80, 30))
+    problem = Problem.make(X, np.where(X[:, 0] + X[:, 1] > X[:, 2] + 0.5, 1.0, -1.0), depth=2, C=10.0, budget=5)
+    solution = solve(problem, limits=Limits(time=3))
+    assert solution.certificate.engine == "bnb" and 0 < solution.certificate.bound <= solution.certificate.objective
+    assert np.all(np.count_nonzero(solution.splits.w, axis=1) <= 5)

@@ -6,6 +6,7 @@ No big-M, no solver, no licence.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 
@@ -45,6 +46,8 @@ _IMPROVE_NODES, _TRIAL_NODES, _RELAXED_NODES = 2000, 10, 1000
 _MANY, _MANY_SHARE = 5_000, 0.7
 #: Beyond so many numbers it is not begun.
 _HUGE = 2_000_000
+#: The share of the time for the bound of trees without budgets, where supports are too many to list.
+_BOUND_SHARE = 0.3
 #: So many supports of a node are listed at most.
 _MOST_SUPPORTS = 50_000
 
@@ -67,8 +70,6 @@ class BranchAndBound(Engine):
     def refuses(self, problem: Problem) -> str | None:
         if problem.max_weight is not None:
             return "bnb does not bound weights (max_weight)"
-        if problem.model == "hfs" and count_supports(problem) > _MOST_SUPPORTS:
-            return f"bnb lists the supports of a node, and here they are more than {_MOST_SUPPORTS}"
         return super().refuses(problem)
 
     def makes_start(self, problem: Problem) -> bool:
@@ -86,7 +87,7 @@ class BranchAndBound(Engine):
         else:
             trees = [trivial_tree(problem)] if start is None else [start, trivial_tree(problem)]
             first = min(trees, key=lambda tree: allowed_value(merged, tree))
-            search, first = (self._run_plain if merged.budget is None else self._run_sparse)(merged, first, watch)
+            search, first = self._way(merged)(merged, first, watch)
         bound = max(0.0, search.bound) * (1.0 - _rounding(stands_for))
         solved = relative_gap(search.best, bound) <= watch.limits.gap
         return Answer(
@@ -97,6 +98,11 @@ class BranchAndBound(Engine):
             f0=allowed_value(merged, first),
             f1=search.f1,
         )
+
+    def _way(self, problem: Problem) -> Callable[[Problem, Splits, Watch], tuple[Search, Splits]]:
+        if problem.budget is None:
+            return self._run_plain
+        return self._run_relaxed if _has_long_lists(problem) else self._run_sparse
 
     def _run_plain(self, problem: Problem, first: Splits, watch: Watch) -> tuple[Search, Splits]:
         """Search over routings; returns the finished search and the tree it started from."""
@@ -118,12 +124,32 @@ class BranchAndBound(Engine):
         search.floor = _least(problem, watch)
         if relative_gap(search.best, search.bound) <= watch.limits.gap:
             return search, first
-        part = watch if _is_huge(problem) else watch.share(seconds=_MANY_SHARE * watch.remaining, nodes=math.inf)
+        last = problem.X.size > _HUGE or _has_long_lists(problem)
+        part = watch if last else watch.share(seconds=_MANY_SHARE * watch.remaining, nodes=math.inf)
         if not watch.over:
             search.offer(Alternating().search(problem, part, start).splits)
-        search.reason = watch.must_stop() or (Stopped.HEURISTIC if _is_huge(problem) else None)
+        search.reason = watch.must_stop() or (Stopped.HEURISTIC if last else None)
         if search.reason is None:
             search.run(watch)
+        return search, first
+
+    def _run_relaxed(self, problem: Problem, first: Splits, watch: Watch) -> tuple[Search, Splits]:
+        """Where supports are too many to list: the bound of trees without budgets, the tree of the alternating search.
+
+        What time is left goes into the bound.
+        """
+        search = _new_search(problem, self._first_brancher(problem, first, watch), first, watch)
+        relaxed, _ = self._run_plain(without_budget(problem), first, _phase(watch, _BOUND_SHARE, _RELAXED_NODES))
+        search.floor = relaxed.bound
+        if relative_gap(search.best, search.bound) > watch.limits.gap:
+            share = _phase(watch, _MANY_SHARE, _IMPROVE_NODES)
+            search.offer(Alternating().search(problem, share, first).splits)
+            if not _is_over(relaxed, watch):
+                relaxed.run(watch)
+            search.floor = max(search.floor, relaxed.bound)
+        if relative_gap(search.best, search.bound) > watch.limits.gap:
+            search.reason = watch.must_stop(relaxed.steps) or Stopped.HEURISTIC
+        search.steps = relaxed.steps
         return search, first
 
     def _first_brancher(self, problem: Problem, first: Splits, watch: Watch) -> Brancher:
@@ -253,8 +279,9 @@ def _least(problem: Problem, watch: Watch) -> float:
     return solve_large(problem.X, problem.y, problem.C[0] * problem.weight, seconds).bound
 
 
-def _is_huge(problem: Problem) -> bool:
-    return problem.X.size > _HUGE
+def _has_long_lists(problem: Problem) -> bool:
+    """Whether a node has more supports than can be listed."""
+    return problem.model == "hfs" and count_supports(problem) > _MOST_SUPPORTS
 
 
 def _binding(problem: Problem) -> bool:

@@ -29,7 +29,7 @@ _LARGE_SHARE, _SHARE_MOST = 0.7, 60.0
 #: A gap that a search seldom closes.
 _OUT_OF_REACH = 0.5
 #: Beyond, the audits after the search are left their time: seconds per number and level.
-_AUDIT = 1.5e-8
+_AUDIT = 5e-9
 
 
 class Alternating(Engine):

@@ -19,7 +19,8 @@ from margotree.problem.problem import FloatArray
 
 #: Beyond so many samples Newton's method takes over, to this accuracy.
 LARGE, _LARGE_GAP = 2000, 1e-7
-
+#: Seconds per number that it takes to get there, about.
+_COPYING = 1e-8
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -86,6 +87,10 @@ def solve_node(
 def solve_large(X: FloatArray, y: FloatArray, cost: FloatArray, time_limit: float = math.inf) -> NodeSolution:
     """The same without hard rows, for many samples: Newton's method passes over them a few dozen times in all, where
     pivots would pass over them once for each."""
+    if time_limit < _COPYING * X.size:  # copies that nobody can stop would not be ready in time
+        return _or_no_split(
+            NodeSolution(w=np.zeros(X.shape[1]), b=1.0, value=math.inf, bound=0.0, feasible=True), y, cost
+        )
     centre = X.mean(axis=0)
     theta, flag = np.zeros(X.shape[1] + 1), np.zeros(1)
     with raising(flag, time_limit):

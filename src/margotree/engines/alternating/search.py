@@ -26,6 +26,8 @@ _ONE_IN, _NEARLY = 4, 1.0005
 _FINISH_ONE_IN, _FINISH_SHARE = 3, 0.15
 #: If no tree has been trained on all samples after this share of the time, the best so far is.
 _LATEST = 0.35
+#: When time is up, the best trees of so many rungs are looked at.
+_CARRIED = 2
 #: Good trees kept to be disturbed, and how different their values must be.
 _ELITE, _DIFFERENT = 5, 1e-6
 #: What counts as an improvement when starts are asked whether they still pay off.
@@ -91,6 +93,13 @@ class AlternatingSearch:
         terms, tree = self.ladder.terms.fine(), kept(self.best[0])
         self._flag[0] = 0.0
         self._in_threads(lambda: self._keep(descend(terms, tree.W, tree.B, tree.kinds, self.seed, self._flag)), 1)
+
+    def carry_up(self) -> None:
+        """Value on all samples what was trained on some of them and promises more than the best tree."""
+        waiting = [min(rung, key=lambda found: found.value) for rung in self._rungs[: self.ladder.top] if rung]
+        for tree in reversed(waiting[-_CARRIED:]):
+            if tree.value < self.best[0].value:
+                self._keep(replace(tree, value=self._value(tree.splits)))
 
     def _in_threads(self, work: Callable[[], None], n_jobs: int) -> None:
         """Run the work while looking at the clock; a Ctrl-C reaches Python only where no kernel runs."""
@@ -213,6 +222,8 @@ def alternate(
     search.run(given)
     if watch.must_stop() is None:
         search.sharpen()
+    else:
+        search.carry_up()
     # What a descent says about its tree is checked by the plain value function; the first that passes is the answer.
     trees = (tree.splits for tree in search.best)
     return next((tree for tree in trees if evaluate(problem, tree).feasible), majority(search.ladder.terms).splits)

@@ -126,9 +126,11 @@ class BranchAndBound(Engine):
             return search, first
         last = problem.X.size > _HUGE or _has_long_lists(problem)
         part = watch if last else watch.share(seconds=_MANY_SHARE * watch.remaining, nodes=math.inf)
-        if not watch.over:
-            search.offer(Alternating().search(problem, part, start).splits)
-        search.reason = watch.must_stop() or (Stopped.HEURISTIC if last else None)
+        search.reason = watch.must_stop()
+        if search.reason is None:
+            found = Alternating().search(problem, part, start)
+            search.offer(found.splits)
+            search.reason = watch.must_stop() or (found.stopped if last else None)
         if search.reason is None:
             search.run(watch)
         return search, first

@@ -24,10 +24,11 @@ _TICK = 0.02
 _ONE_IN, _NEARLY = 4, 1.0005
 #: Where a finisher is at hand, one of so many trees on all samples goes to it, for this share of the time.
 _FINISH_ONE_IN, _FINISH_SHARE = 3, 0.15
-#: If no tree has been trained on all samples after this share of the time, the best so far is.
-_LATEST = 0.35
-#: When time is up, the best trees of so many rungs are looked at.
-_CARRIED = 2
+#: If no tree has been trained on all samples after this share of the time, the best so far is (after twice the share
+#: where there are few).  Not once there is no time to send them all down: seconds per number and level.
+_LATEST, _SENDING = 0.35, 2e-8
+#: When time is up, the best trees of so many rungs are looked at; bands are emptied among so many numbers at most.
+_CARRIED, _SETTLED = 2, 5_000_000
 #: Good trees kept to be disturbed, and how different their values must be.
 _ELITE, _DIFFERENT = 5, 1e-6
 #: What counts as an improvement when starts are asked whether they still pay off.
@@ -99,7 +100,12 @@ class AlternatingSearch:
         waiting = [min(rung, key=lambda found: found.value) for rung in self._rungs[: self.ladder.top] if rung]
         for tree in reversed(waiting[-_CARRIED:]):
             if tree.value < self.best[0].value:
-                self._keep(replace(tree, value=self._value(tree.splits)))
+                value = self._value(tree.splits)
+                if math.isinf(value) and self.problem.X.size <= _SETTLED:
+                    self._flag[0] = 1.0  # samples are moved out of bands, and nothing is trained
+                    self._keep(self._descend(_Job(start=kept(tree), level=self.ladder.top, seed=self.seed)))
+                elif math.isfinite(value):
+                    self._keep(replace(tree, value=value))
 
     def _in_threads(self, work: Callable[[], None], n_jobs: int) -> None:
         """Run the work while looking at the clock; a Ctrl-C reaches Python only where no kernel runs."""
@@ -168,7 +174,12 @@ class AlternatingSearch:
 
     def _promotion(self) -> _Job | None:
         top = self.ladder.top
-        late = self.watch.elapsed > _LATEST * self.watch.limits.time and not self._rungs[top]
+        if self.watch.remaining < _SENDING * self.problem.X.size * self.problem.depth:
+            top -= 1
+        if top <= 0:
+            return None
+        past = self.watch.elapsed / self.watch.limits.time
+        late = not self._rungs[top] and past > (_LATEST if len(self._rungs[0]) >= _ONE_IN else 2 * _LATEST)
         for level in reversed(range(top)):
             here, gone = self._rungs[level], self._sent_on[level]
             waiting = [tree for tree in here if all(tree is not other for other in gone)]
@@ -176,7 +187,7 @@ class AlternatingSearch:
                 continue
             tree = min(waiting, key=lambda found: found.value)
             least = min(found.value for found in here)
-            to_top = late or level + 1 == top
+            to_top = late or level + 1 == self.ladder.top
             due = len(gone) < len(here) // _ONE_IN and (not to_top or tree.value <= _NEARLY * least)
             if due or (late and not any(self._sent_on)):
                 gone.append(tree)

@@ -1,0 +1,229 @@
+"""Fits from thousands to a million rows, beside what is cheap: ``python benchmarks/rows.py --help``.
+
+Every row of the output is one fit in a process of its own: a mixture with a known structure (a root split on three
+columns, another split on three others on either side of it, one label in ten wrong; ``--columns`` in all), or a table
+of a folder (``--tables``; label last, columns of words become one column per word, three quarters for training).
+Beside our tree stand the Local SVM tree, CART of the same depth made an allowed tree of the same problem (each
+threshold a hyperplane, at the length that costs least), and the majority: their objectives, and their accuracy on new
+rows.
+``pass_us`` is the processor time per row of one sweep of the alternating search over all nodes, in microseconds.
+
+``--limits`` gives the seconds of our fit; ``worse_than`` names what was better, and is empty if nothing was.  Rows are
+appended to a CSV as they come; a run that was stopped goes on where it was.
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import json
+import os
+import resource
+import subprocess
+import sys
+import time
+import warnings
+from pathlib import Path
+from typing import Any
+
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+
+import numpy as np
+from sklearn.model_selection import train_test_split
+from sklearn.tree import DecisionTreeClassifier
+
+COLUMNS = (
+    "data", "rows", "columns", "depth", "C", "limit", "seconds", "objective", "accuracy", "local_svm", "local_svm_acc",
+    "cart", "cart_acc", "cart_seconds", "majority", "worse_than", "pass_us", "peak_mb", "data_mb", "stopped",
+)  # fmt: skip
+FRESH = 100_000  # new rows of a mixture
+
+Row = dict[str, Any]
+
+
+def mixture(rows: int, columns: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((rows, columns))
+    first, left, right = X[:, :3] @ [1.0, -1.0, 0.5], X[:, 3:6] @ [1.0, -1.0, 1.0], X[:, 6:9] @ [1.0, 1.0, 1.0]
+    y = np.where(first > 0, right > 0.3, left > 0)
+    return X, np.where(rng.random(rows) < 0.1, ~y, y).astype(int)
+
+
+def samples(case: Row) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    """Rows to train on and new ones, with their labels."""
+    if case["data"] == "mixture":
+        X, y = mixture(case["rows"], case["columns"], 0)
+        return X, *mixture(FRESH, case["columns"], 1), y
+    from incumbents import read_table
+
+    X, y = read_table(Path(case["folder"]) / f"{case['data']}.csv")
+    X, new, y, new_y = train_test_split(X, y > 0, random_state=1, stratify=y, train_size=0.75)
+    return X, new, new_y.astype(int), y.astype(int)
+
+
+def run_one(case: Row) -> Row:
+    from margotree import LocalSVMTreeClassifier, MargotClassifier
+    from margotree.engines.trees import trivial_tree
+    from margotree.problem import evaluate
+
+    warnings.simplefilter("ignore")
+    depth, C = case["depth"], case["C"]
+    MargotClassifier(depth=depth, time_limit=60).fit(*mixture(60, 9, 2))  # compiled before the clock starts
+    X, new, new_y, y = samples(case)
+    began = time.perf_counter()
+    ours = MargotClassifier(depth=depth, C=C, time_limit=case["limit"], n_jobs=case["threads"]).fit(X, y)
+    seconds = time.perf_counter() - began
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    greedy = LocalSVMTreeClassifier(depth=depth, C=C).fit(X, y)
+    began = time.perf_counter()
+    cart = DecisionTreeClassifier(max_depth=depth, random_state=0).fit(X, y)
+    cart_seconds = time.perf_counter() - began
+    problem = problem_of(X, y, ours.tree_, depth, C)
+    others = {
+        "local_svm": greedy.certificate_.objective,
+        "cart": cart_value(problem, cart, ours.tree_.scaling),
+        "majority": evaluate(problem, trivial_tree(problem)).objective,
+    }
+    objective = ours.certificate_.objective
+    return {
+        **case,
+        **others,
+        "rows": len(X),
+        "columns": X.shape[1],
+        "seconds": seconds,
+        "objective": objective,
+        "accuracy": ours.score(new, new_y),
+        "local_svm_acc": greedy.score(new, new_y),
+        "cart_acc": cart.score(new, new_y),
+        "cart_seconds": cart_seconds,
+        "worse_than": " ".join(name for name, value in others.items() if objective > value * (1 + 1e-9)),
+        "pass_us": seconds_per_pass(problem, ours.tree_.splits) / len(X) * 1e6,
+        "peak_mb": peak,
+        "data_mb": X.nbytes / 2**20,
+        "stopped": str(ours.certificate_.stopped),
+    }
+
+
+def problem_of(X: np.ndarray, y: np.ndarray, tree: Any, depth: int, C: Any) -> Any:
+    """The training problem of the fitted tree."""
+    from margotree.problem import Problem
+
+    return Problem.make(tree.scaling.apply(X), np.where(y == 1, 1.0, -1.0), depth=depth, C=C, eps=tree.eps)
+
+
+def cart_value(problem: Any, cart: Any, scaling: Any) -> float:
+    """The least objective of the trees that route as CART does, over lengths of its weights."""
+    from margotree.problem import Splits, evaluate, topology
+
+    tree, n = cart.tree_, problem.n_features
+    w, b = np.zeros((problem.n_nodes, n)), np.ones(problem.n_nodes)
+
+    def lay(node: int, t: int) -> None:
+        """Put CART's node at ``t``; the class that the right child is richer in decides which way round."""
+        if t >= problem.n_nodes:
+            return
+        share = tree.value[node][0]
+        if tree.children_left[node] < 0:
+            for s in topology.subtree(t, problem.depth):
+                b[s] = 1.0 if share[1] >= share[0] else -1.0
+            return
+        left, right = tree.children_left[node], tree.children_right[node]
+        shares = [tree.value[child][0][1] / tree.value[child][0].sum() for child in (left, right)]
+        sign = 1.0 if shares[1] >= shares[0] else -1.0
+        j = tree.feature[node]
+        w[t, j] = sign
+        b[t] = -sign * (tree.threshold[node] - scaling.offset[j]) / scaling.scale[j]
+        lay(left if sign > 0 else right, 2 * t + 1)
+        lay(right if sign > 0 else left, 2 * t + 2)
+
+    lay(0, 0)
+    split = np.any(w != 0, axis=1)
+    best = np.inf
+    for length in np.geomspace(1e-3, 1e3, 25):
+        scaled = Splits(w=w * length, b=np.where(split, b * length, b))
+        found = evaluate(problem, scaled)
+        if found.feasible:
+            best = min(best, found.objective)
+    return float(best)
+
+
+def seconds_per_pass(problem: Any, splits: Any) -> float:
+    """Processor time of one sweep over all nodes."""
+    from margotree.engines.alternating.descend import Descent
+    from margotree.engines.alternating.draw import Draw
+    from margotree.engines.alternating.terms import Terms
+
+    work = Descent(Terms.of(problem), splits.w, splits.b, 0, np.zeros(1))
+    work.settle(0, np.full(problem.n_nodes, Draw.KEEP))
+    began = time.process_time()
+    work._sweep()
+    return time.process_time() - began
+
+
+# -- rows ---------------------------------------------------------------------------------------------------------
+
+
+def key(row: Row) -> tuple[str, ...]:
+    size = str(row["rows"]) if row["data"] == "mixture" else ""
+    return (row["data"], size, str(row["depth"]), str(row["C"]), f"{float(row['limit']):g}")
+
+
+def cases(args: argparse.Namespace) -> list[Row]:
+    places = [{"data": "mixture", "rows": rows, "columns": args.columns} for rows in args.sizes]
+    places += [{"data": name, "folder": str(args.data)} for name in args.tables]
+    return [
+        {**place, "depth": depth, "C": [float(c) for c in C.split(",")], "limit": limit, "threads": args.threads}
+        for place in places for depth in args.depths for C in args.C for limit in args.limits
+        if C.count(",") in (0, depth - 1)
+    ]  # fmt: skip
+
+
+def run_all(args: argparse.Namespace) -> None:
+    args.out.parent.mkdir(parents=True, exist_ok=True)
+    done = set()
+    if args.out.exists():
+        with args.out.open(newline="") as file:
+            done = {key(row) for row in csv.DictReader(file)}
+    for case in cases(args):
+        if key(case) in done:
+            continue
+        run = subprocess.run([sys.executable, __file__, "--one", json.dumps(case)], capture_output=True, text=True)
+        if run.returncode:
+            print(run.stderr[-2000:], file=sys.stderr)
+            continue
+        write(args.out, json.loads(run.stdout.splitlines()[-1]))
+
+
+def write(path: Path, row: Row) -> None:
+    row = {name: f"{value:.6g}" if isinstance(value, float) else value for name, value in row.items()}
+    new = not path.exists()
+    with path.open("a", newline="") as out:
+        writer = csv.DictWriter(out, COLUMNS, extrasaction="ignore")
+        if new:
+            writer.writeheader()
+        writer.writerow(row)
+    print(*(f"{name}={row.get(name, '')}" for name in COLUMNS), flush=True)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--sizes", nargs="*", type=int, default=[10_000, 100_000, 1_000_000])
+    parser.add_argument("--columns", type=int, default=30)
+    parser.add_argument("--tables", nargs="*", default=[], help="tables of the folder --data instead or as well")
+    parser.add_argument("--data", type=Path, default=Path("breadth"))
+    parser.add_argument("--depths", nargs="+", type=int, default=[3])
+    parser.add_argument("--C", nargs="+", default=["0.01,1,1"], help="one number, or one per level")
+    parser.add_argument("--limits", nargs="+", type=float, default=[60.0], metavar="SECONDS")
+    parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--out", type=Path, default=Path("results/rows.csv"))
+    parser.add_argument("--one", help=argparse.SUPPRESS)
+    args = parser.parse_args()
+    if args.one:
+        print(json.dumps(run_one(json.loads(args.one))))
+    else:
+        run_all(args)
+
+
+if __name__ == "__main__":
+    main()

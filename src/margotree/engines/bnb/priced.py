@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from margotree.engines.bnb.kernels.record import save
+from margotree.engines.bnb.log import ProofLog
 from margotree.engines.bnb.margot import MargotBrancher, MargotWorker, Tactics, stored
 from margotree.engines.bnb.search import Dive, Record
 from margotree.engines.kernels.workspace import AT_HARD, AT_MARGIN, PENDING_HARD, PENDING_MARGIN
@@ -24,10 +25,18 @@ from margotree.problem.problem import FloatArray
 class PricedBrancher:
     """Makes records and workers for one problem with prices on features."""
 
-    def __init__(self, problem: Problem, tactics: Tactics | None = None, *, limit: float | None = None) -> None:
+    def __init__(
+        self,
+        problem: Problem,
+        tactics: Tactics | None = None,
+        *,
+        limit: float | None = None,
+        log: ProofLog | None = None,
+    ) -> None:
         self.problem = problem
-        self.early = MargotBrancher(problem, tactics, limit=limit, plain=True)
-        self.late = MargotBrancher(problem, tactics, limit=limit)
+        self.log = log
+        self.early = MargotBrancher(problem, tactics, limit=limit, plain=True, log=log)
+        self.late = MargotBrancher(problem, tactics, limit=limit, log=log)
 
     def root(self) -> Record:
         return self.early.root()
@@ -42,6 +51,8 @@ class PricedBrancher:
 class EarlyWorker(MargotWorker):
     """The first stage: what settles is handed on."""
 
+    hands_on = True
+
     def __init__(self, brancher: PricedBrancher) -> None:
         super().__init__(brancher.early)
         self.late_size = brancher.late.sizes()[0]
@@ -54,7 +65,8 @@ class EarlyWorker(MargotWorker):
         status = codes[2 * self.problem.n_samples : n_codes]
         status[status == AT_MARGIN] = PENDING_MARGIN
         status[status == AT_HARD] = PENDING_HARD
-        return replace(dive, left=[*dive.left, stored(bound, codes, floats[:used])])
+        number = None if self.brancher.log is None else self.here
+        return replace(dive, left=[*dive.left, stored(bound, codes, floats[:used], number)])
 
 
 class PricedWorker:

@@ -21,17 +21,14 @@ import zlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, NamedTuple
 
 import numpy as np
 
 MAGIC, VERSION = b"margotree proof ", 1
-#: Unit roundoff; a sum of k terms is off by at most about k UNIT times the sum of their sizes.
-UNIT = 2.0**-53
-#: A header, and the steps of one block, are no longer than this (and one step more).
-LONGEST_HEADER, BLOCK = 1 << 26, 1 << 20
-#: Samples within this, times 1 + |b|, of a split's border count as on it (at most a quarter of eps).
-TIE = 1e-9
+UNIT = 2.0**-53  #: Unit roundoff: a sum of k terms is off by about k UNIT times the sum of their sizes at most.
+LONGEST_HEADER, BLOCK = 1 << 26, 1 << 20  #: Bytes of a header, and of the steps of one block (and one step more).
+TIE = 1e-9  #: Samples within this, times 1 + |b|, of a split's border count as on it (at most a quarter of eps).
 NOT_HERE = 2
 
 
@@ -54,8 +51,12 @@ class Proved:
     def gap(self) -> float:
         return max(0.0, self.objective - self.bound) / self.objective if self.objective > 0 else 0.0
 
-
-# -- the file ----------------------------------------------------------------------------------------------------------
+    def __str__(self) -> str:
+        return (
+            f"PROVED: this tree costs at most {self.objective!r}, and no tree of these terms costs less than "
+            f"{self.bound!r} (gap {self.gap:.4%}).\n{self.steps} steps, {self.leaves} leaves, {self.exact} of them "
+            f"by fractions; sha256 of the proof {self.digest}"
+        )
 
 
 def read_header(stream: BinaryIO) -> dict[str, Any]:
@@ -71,16 +72,17 @@ def read_header(stream: BinaryIO) -> dict[str, Any]:
     try:
         header = json.loads(text)
         tree, claim = header["tree"], header["claim"]
-        D, m, n, T = header["depth"], header["samples"], header["features"], 2 ** header["depth"] - 1
+        D, m, n = header["depth"], header["samples"], header["features"]
+        T = 2 ** (D if 1 <= D <= 10 else 0) - 1
         shapes = [np.shape(tree["w"]) == (T, n), np.shape(tree["b"]) == (T,), np.shape(header["C"]) == (T,)]
-        model = header["model"]
-        named = {"margot": (False, False), "hfs": (True, False), "sfs": (True, True)}[model]
+        named = {"margot": (False, False), "hfs": (True, False), "sfs": (True, True)}[header["model"]]
         for name, there in zip(("budget", "alpha"), named, strict=True):
             shapes.append(np.shape(header[name]) == (T,) if there else header[name] is None)
         numbers = [claim["objective"], claim["bound"], header["eps"], *header["C"], *(header["alpha"] or [])]
-        fine = all(shapes) and 1 <= D <= 10 and m >= 1 and n >= 1 and len(header["digest"]) == 64
+        fine = all(shapes) and min(T, header["steps"], m) >= 1 and n >= 1 and len(header["digest"]) == 64
         finite = all(math.isfinite(float(x)) for x in numbers) and np.all(np.isfinite(tree["w"]))
-        positive = header["eps"] > 0 and min(header["C"]) > 0 and min([0, *(header["alpha"] or [])]) >= 0
+        sense = claim["bound"] <= claim["objective"] and header["eps"] > 0
+        positive = sense and min(header["C"]) > 0 and min([0, *(header["alpha"] or [])]) >= 0
         whole = all(isinstance(b, int) and b >= 0 for b in header["budget"] or [])
         if not (fine and finite and positive and whole and np.all(np.isfinite(tree["b"]))):
             raise Refused("header: its terms, tree and claim do not fit together")
@@ -96,7 +98,7 @@ def read_blocks(stream: BinaryIO, most: int) -> Iterator[bytes]:
         if len(lengths) < 12:
             raise Refused(f"block {k}: the file is cut off")
         packed, size, check = struct.unpack("<III", lengths)
-        if packed == 0 and size == 0:
+        if packed == size == check == 0:
             if stream.read(1):
                 raise Refused(f"block {k}: something follows the end of the proof")
             return
@@ -108,7 +110,7 @@ def read_blocks(stream: BinaryIO, most: int) -> Iterator[bytes]:
             raw = unzip.decompress(data, size + 1)
         except zlib.error as error:
             raise Refused(f"block {k}: it is damaged ({error})") from None
-        if len(data) < packed or len(raw) != size or not unzip.eof or unzip.unused_data or zlib.crc32(raw) != check:
+        if len(raw) != size or not unzip.eof or unzip.unused_data or zlib.crc32(data) != check:
             raise Refused(f"block {k}: it is damaged or cut off")
         yield raw
 
@@ -116,25 +118,20 @@ def read_blocks(stream: BinaryIO, most: int) -> Iterator[bytes]:
 class Reader:
     """Takes the steps of a block apart."""
 
-    def __init__(self, raw: bytes, where: str) -> None:
-        self.raw, self.at, self.where = raw, 0, where
+    def __init__(self, raw: bytes) -> None:
+        self.raw, self.at = raw, 0
 
     def take(self, pattern: str) -> tuple[Any, ...]:
-        size = struct.calcsize(pattern)
-        if self.at + size > len(self.raw):
-            raise Refused(f"{self.where}: a step is cut off")
-        self.at += size
-        return struct.unpack_from(pattern, self.raw, self.at - size)
+        return struct.unpack_from(pattern, self.raw, self._past(struct.calcsize(pattern)))
 
     def array(self, kind: str, count: int) -> Any:
-        size = count * int(kind[-1])
+        return np.frombuffer(self.raw, kind, count, self._past(count * int(kind[-1])))
+
+    def _past(self, size: int) -> int:
         if self.at + size > len(self.raw):
-            raise Refused(f"{self.where}: a step is cut off")
+            raise Refused("it is cut off")
         self.at += size
-        return np.frombuffer(self.raw, kind, count, self.at - size)
-
-
-# -- the problem -------------------------------------------------------------------------------------------------------
+        return self.at - size
 
 
 def digest_of(header: dict[str, Any], X: Any, y: Any, weight: Any) -> str:
@@ -184,9 +181,6 @@ class Problem:
                 at = up
 
 
-# -- what the tree costs at most ---------------------------------------------------------------------------------------
-
-
 def tree_value(p: Problem, w: Any, b: Any, claimed: float = math.inf) -> float:
     """What the tree costs, from above; by fractions if that is not enough for what is claimed."""
     w, b = np.asarray(w, dtype=np.float64), np.asarray(b, dtype=np.float64)
@@ -234,15 +228,10 @@ def _exact_tree_value(p: Problem, w: Any, b: Any, reached: list[Any], used: Any)
             total += Fraction(p.C[t]) * Fraction(p.weight[i]) * max(Fraction(0), lack)
         if p.model == "sfs":
             total += Fraction(p.alpha[t]) * max(0, int(used[t]) - p.budget[t])
-    rounded = float(total)
-    return rounded if Fraction(rounded) >= total else math.nextafter(rounded, math.inf)
+    return math.nextafter(float(total), math.inf)
 
 
-# -- what a leaf proves ------------------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class Point:
+class Point(NamedTuple):
     """Multipliers of one tree node as a leaf lists them: at full cost, given by number, and the one that balances."""
 
     full: Any
@@ -264,7 +253,7 @@ def multipliers(p: Problem, t: int, side: Any, point: Point) -> tuple[Any, Any, 
     v[point.full] = p.cost[t][point.full]
     v[point.given] = point.values
     v[point.balance] = 0.0
-    if not np.all(np.isfinite(v)) or np.any((v < 0) & ~against) or np.any((v > p.cost[t]) & ~along):
+    if not np.all(np.isfinite(point.values)) or np.any((v < 0) & ~against) or np.any((v > p.cost[t]) & ~along):
         raise Refused(f"tree node {t}: a multiplier is out of its range")
     return v, along, against
 
@@ -272,10 +261,8 @@ def multipliers(p: Problem, t: int, side: Any, point: Point) -> tuple[Any, Any, 
 def node_bound(p: Problem, t: int, side: Any, must: list[int], never: list[int], point: Point | None) -> float:
     """What tree node ``t`` costs at least, by these multipliers and with rounding against it."""
     delta, cost = np.where(side < 0, p.eps, 0.0), p.cost[t]
-    if point is None:
-        along = np.zeros(p.m, bool)
-        against, v = side == -p.label, np.zeros(p.m)
-    else:
+    v, along, against = np.zeros(p.m), np.zeros(p.m, bool), side == -p.label
+    if point is not None:
         v, along, against = multipliers(p, t, side, point)
         k = point.balance
         others = p.label[k] * p.label * v
@@ -283,20 +270,18 @@ def node_bound(p: Problem, t: int, side: Any, must: list[int], never: list[int],
         if (v[k] < 0 and not against[k]) or (not along[k] and math.fsum([*others, cost[k]]) < 0):
             raise Refused(f"tree node {t}: the multiplier that balances the others is out of its range")
     phi, size = v.copy(), np.abs(v)
-    for who, sent in ((along, True), (against, False)):
-        d, c, x = delta[who], cost[who], v[who]
-        if sent:
-            phi[who] = np.minimum(c * np.maximum(0.0, 1.0 - d) + x * d, x * np.maximum(1.0, d))
-        else:
-            phi[who] = c * (1.0 + d) - x * d
-        size[who] = (c + np.abs(x)) * (1.0 + d)
+    d, c, x = delta[along], cost[along], v[along]
+    phi[along] = np.minimum(c * np.maximum(0.0, 1.0 - d) + x * d, x * np.maximum(1.0, d))
+    phi[against] = cost[against] * (1.0 + delta[against]) - v[against] * delta[against]
+    sent = along | against
+    size[sent] = (cost[sent] + size[sent]) * (1.0 + delta[sent])
     total = float(phi.sum()) - (p.m + 10) * 2 * UNIT * float(size.sum())
     some = np.flatnonzero(v)
     mu = (p.label * v)[some]
     u = np.abs(mu @ p.shifted[some]) + (len(some) + 10) * 2 * UNIT * (np.abs(mu) @ p.sizes[some])
     squares = (0.5 * (1 + 8 * UNIT) * u * u).tolist()
     cut = penalty(p, t, squares, must, never, 0.0) * (1 + 2 * (p.n + 8) * UNIT)
-    return total - cut - 8 * UNIT * (abs(total) + abs(cut)) - 1e-300
+    return total - cut - 8 * UNIT * (abs(total) + abs(cut)) - 1e-300 if cut > -math.inf else math.inf
 
 
 def penalty(p: Problem, t: int, squares: list[Any], must: list[int], never: list[int], zero: Any) -> Any:
@@ -344,9 +329,7 @@ def exact_bound(p: Problem, t: int, side: Any, must: list[int], never: list[int]
     return Fraction(10) ** 400 if cut == -math.inf else total - cut
 
 
-# -- the search --------------------------------------------------------------------------------------------------------
-
-#: An open search node: the one above it, what is decided there (0 a sample, 1 a feature), which, at which tree node, how.
+#: An open search node: the one above it, what is decided there (0 sample, 1 feature), which, at which tree node, how.
 Path = tuple[Any, int, int, int, int] | None
 
 
@@ -362,9 +345,8 @@ class Replay:
         self.features = range(p.n) if p.model != "margot" else range(0)
 
     def block(self, raw: bytes) -> None:
-        read = Reader(raw, f"step {self.steps}")
+        read = Reader(raw)
         while read.at < len(raw):
-            read.where = f"step {self.steps}"
             try:
                 (kind,) = read.take("<c")
                 if kind not in (b"S", b"F", b"L"):
@@ -378,8 +360,7 @@ class Replay:
                 else:
                     self._split(read, kind == b"F", path)
             except Refused as error:
-                text = str(error)
-                raise Refused(text if text.startswith("step") else f"step {self.steps}: {text}") from None
+                raise Refused(f"step {self.steps}: {error}") from None
             self.steps += 1
 
     def _split(self, read: Reader, feature: bool, path: Path) -> None:
@@ -452,8 +433,6 @@ def check(path: str, data: Any, tell: Callable[[float], None] | None = None) -> 
         objective = tree_value(problem, header["tree"]["w"], header["tree"]["b"], claim["objective"])
         if not objective <= claim["objective"]:
             raise Refused(f"tree: it costs {objective!r}, more than the {claim['objective']!r} claimed")
-        if not claim["bound"] <= claim["objective"]:
-            raise Refused("header: the bound claimed is above the tree's own value")
         replay = Replay(problem, claim["bound"])
         step = 14 + problem.T * (13 + 12 * problem.m)
         for raw in read_blocks(stream, BLOCK + step):
@@ -469,9 +448,6 @@ def check(path: str, data: Any, tell: Callable[[float], None] | None = None) -> 
         for part in iter(lambda: stream.read(1 << 20), b""):
             sha.update(part)
     return Proved(claim["objective"], claim["bound"], replay.steps, replay.leaves, replay.exact, sha.hexdigest())
-
-
-# -- the data ----------------------------------------------------------------------------------------------------------
 
 
 def read_data(path: str, header: dict[str, Any]) -> tuple[Any, Any, Any]:
@@ -504,32 +480,19 @@ def read_data(path: str, header: dict[str, Any]) -> tuple[Any, Any, Any]:
 
 
 def main(argv: list[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser = argparse.ArgumentParser(description="Check a proof that margotree wrote.")
     parser.add_argument("proof", help="the proof file")
     parser.add_argument("data", help="the table it is about (.csv), or arrays X, y, weight (.npz)")
     args = parser.parse_args(argv)
-
-    def tell(share: float) -> None:
-        print(f"{share:6.1%} checked", file=sys.stderr, flush=True)
-
     try:
-        found = check(args.proof, args.data, tell)
+        print(check(args.proof, args.data, lambda share: print(f"{share:6.1%} checked", file=sys.stderr, flush=True)))
     except Refused as error:
         print(f"NOT PROVED: {error}")
         return 1
     except OSError as error:
         print(f"cannot read {error.filename}: {error.strerror}", file=sys.stderr)
         return 3
-    print(words(found))
     return 0
-
-
-def words(found: Proved) -> str:
-    return (
-        f"PROVED: this tree costs at most {found.objective!r}, and no tree of these terms costs less than "
-        f"{found.bound!r} (gap {found.gap:.4%}).\n{found.steps} steps, {found.leaves} leaves, {found.exact} of them "
-        f"by fractions; sha256 of the proof {found.digest}"
-    )
 
 
 if __name__ == "__main__":

@@ -58,7 +58,7 @@ class Steps:
         if self._block:
             raw = bytes(self._block)
             packed = zlib.compress(raw, _LEVEL)
-            self._stream.write(struct.pack("<III", len(packed), len(raw), zlib.crc32(raw)) + packed)
+            self._stream.write(struct.pack("<III", len(packed), len(raw), zlib.crc32(packed)) + packed)
             self._block.clear()
 
 
@@ -72,11 +72,11 @@ def point(full: Any, given: Any, values: Any, balance: int) -> bytes:
 class ProofWriter:
     """One proof file: steps are collected beside it, and it appears, whole, at the end.
 
-    ``table`` says how the numbers are found in a file, for those who check the proof against one.
+    How the numbers are found in a table is for whoever knows one to say afterwards (`describe`).
     """
 
-    def __init__(self, path: str | PathLike[str], table: dict[str, Any] | None = None) -> None:
-        self.path, self.table = os.fspath(path), table
+    def __init__(self, path: str | PathLike[str]) -> None:
+        self.path = os.fspath(path)
         self._drafts: list[Steps] = []
         folder = os.path.dirname(os.path.abspath(self.path))
         if not os.path.isdir(folder) or not os.access(folder, os.W_OK) or os.path.isdir(self.path):
@@ -100,7 +100,7 @@ class ProofWriter:
             "tree": {"w": splits.w.tolist(), "b": splits.b.tolist()},
             "claim": {"objective": objective, "bound": min(bound, objective)},
             "steps": steps.count,
-            "table": self.table,
+            "table": None,
         }
         draft = f"{self.path}.{secrets.token_hex(4)}.part"
         with open(draft, "xb") as stream:
@@ -117,6 +117,15 @@ class ProofWriter:
             with suppress(FileNotFoundError):
                 os.unlink(steps.path)
         self._drafts.clear()
+
+
+def describe(path: str | PathLike[str], table: dict[str, Any]) -> None:
+    """Tell a proof that is written how its numbers are found in a table."""
+    draft = f"{os.fspath(path)}.{secrets.token_hex(4)}.part"
+    with open(path, "rb") as old, open(draft, "xb") as new:
+        new.write(pack_header(check.read_header(old) | {"table": table}))
+        shutil.copyfileobj(old, new, 1 << 20)
+    os.replace(draft, path)
 
 
 def terms_of(problem: Problem) -> dict[str, Any]:

@@ -58,6 +58,7 @@ class BranchAndBound(Engine):
 
     name = "bnb"
     models = frozenset({"margot", "hfs", "sfs"})
+    writes_proofs = True
 
     def __init__(self, tactics: Tactics | None = None, sparse: SparseTactics | None = None) -> None:
         self.tactics = tactics or Tactics()

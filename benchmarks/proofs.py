@@ -3,9 +3,9 @@
     python benchmarks/proofs.py --suites tuned --out results/proofs.jsonl
     python benchmarks/proofs.py --random 1000
 
-Every fit runs in a process of its own, on one thread.  Seconds are processor time, all threads of the process together, so
-that other work on the machine does not count.  ``--random`` writes proofs of small random problems of all models and has each
-checked by both checkers.
+Every fit runs in a process of its own, its search on one thread.  Seconds are processor time, all threads of the
+process together (that which writes the proof included), so that other work on the machine does not count.  ``--random``
+writes proofs of small random problems of all models and has each checked by both checkers.
 """
 
 from __future__ import annotations
@@ -26,7 +26,6 @@ sys.path[:0] = [str(HOME), str(HOME / "benchmarks")]
 def run_one(case: dict[str, Any]) -> dict[str, Any]:
     """Fit with or without a proof, in this process; check it if there is one."""
     from engine import problem_of  # type: ignore[import-not-found]
-
     from margotree.engines import Limits, get_engine, solve
     from margotree.proof import check
     from margotree.proof.write import ProofWriter
@@ -103,7 +102,7 @@ def table(rows: list[dict[str, Any]]) -> str:
 
 
 def random_problem(seed: int) -> Any:
-    """A small problem of any model: coarse or fine features, in any unit, with weights, duplicates and any depth to 3."""
+    """A small problem of any model: features coarse or fine and in any unit, weights, duplicates, depths 1 to 3."""
     import numpy as np
 
     from margotree.problem import Problem
@@ -118,19 +117,21 @@ def random_problem(seed: int) -> Any:
     more: dict[str, Any] = {} if model == "margot" else {"budget": int(rng.integers(1, n + 1))}
     if model == "sfs":
         more["alpha"] = float(10.0 ** rng.integers(-2, 2))
+    X = X * 10.0 ** rng.integers(-4, 5) + rng.choice([0.0, 100.0])
     return Problem.make(
-        X * 10.0 ** rng.integers(-4, 5) + rng.choice([0.0, 100.0]), y, depth=depth, C=float(10.0 ** rng.integers(-2, 3)),
-        weight=rng.choice([1.0, 0.1, 3.0], m), eps=float(rng.choice([1e-3, 1e-5, 0.1])), **more,
+        X, y, depth=depth, C=float(10.0 ** rng.integers(-2, 3)), weight=rng.choice([1.0, 0.1, 3.0], m),
+        eps=float(rng.choice([1e-3, 1e-5, 0.1])), **more,
     )  # fmt: skip
 
 
 def random_proofs(count: int, first: int, nodes: float) -> None:
     """Write and check many proofs; the two checkers must say the same, and it must be what is certified."""
+    from tests.proofs import exact
+
     from margotree.engines.bnb.engine import BranchAndBound
     from margotree.engines.watch import Limits, Watch
     from margotree.proof import check
     from margotree.proof.write import ProofWriter
-    from tests.proofs import exact
 
     bad = wide = leaves = fractions = 0
     with tempfile.TemporaryDirectory() as folder:

@@ -265,9 +265,9 @@ def node_bound(p: Problem, t: int, side: Any, must: list[int], never: list[int],
     if point is not None:
         v, along, against = multipliers(p, t, side, point)
         k = point.balance
-        others = p.label[k] * p.label * v
+        others = (p.label[k] * p.label * v)[v != 0].tolist()
         v[k] = -math.fsum(others)  # correctly rounded, so that its sign is right
-        if (v[k] < 0 and not against[k]) or (not along[k] and math.fsum([*others, cost[k]]) < 0):
+        if (v[k] < 0 and not against[k]) or (v[k] >= cost[k] and not along[k] and math.fsum([*others, cost[k]]) < 0):
             raise Refused(f"tree node {t}: the multiplier that balances the others is out of its range")
     phi, size = v.copy(), np.abs(v)
     d, c, x = delta[along], cost[along], v[along]

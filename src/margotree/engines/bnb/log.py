@@ -130,54 +130,59 @@ class ProofLog:
     def _points(self, codes: Codes, floats: FloatArray) -> list[bytes]:
         """The multipliers of every tree node in a record."""
         m, used, points = self.m, 0, []
-        pairs = codes[: 2 * m].astype(np.int64)
-        place = pairs[0::2] | pairs[1::2] << 8
+        place = codes[: 2 * m].view("<u2")
         priced = len(codes) > self._features_at(0)
         for t in range(self.T):
             at = 2 * m + topology.level(t) * m
-            status, side = codes[at : at + m], self.side_of[t][place]
-            here = side != _NOT_HERE
-            cold = bool(np.any(status[here] == COLD))
-            free = np.flatnonzero(here & (status != LOW) & (status != MID)) if not cold else here[:0]
+            side = self.side_of[t][place]
+            here = np.flatnonzero(side != _NOT_HERE)
+            side, status = side[here], codes[at : at + m][here]
+            cold = COLD in status.tobytes()
+            free = np.flatnonzero((status != LOW) & (status != MID)) if not cold else here[:0]
             nu = floats[used + 2 : used + 2 + len(free)]
             used += 2 + len(free)
             if priced:
                 features = codes[self._features_at(t) : self._features_at(t) + self.n]
                 used += int(np.count_nonzero(features == KINK_HERE))
-            points.append(NOTHING if cold else self._remembered(t, side, status, free, nu))
+            points.append(NOTHING if cold else self._remembered(t, here, side, status, free, nu))
         return points
 
-    def _remembered(self, t: int, side: Any, status: Codes, free: Any, nu: FloatArray) -> bytes:
+    def _remembered(self, t: int, here: Any, side: Any, status: Codes, free: Any, nu: FloatArray) -> bytes:
         """The point of a tree node; neighbours share most of them."""
+        key = (nu.tobytes(), status.tobytes(), side.tobytes(), here.tobytes())
         last = self._last[t]
-        if last is not None and all(map(np.array_equal, last[1:], (nu, side, status))):
-            return bytes(last[0])
-        found = self._point(t, side, status, free, nu)
-        self._last[t] = (found, nu.copy(), side, status.copy())
-        return found
+        if last is None or last[0] != key:
+            last = self._last[t] = (key, self._point(t, here, side, status, free, nu))
+        return bytes(last[1])
 
-    def _point(self, t: int, side: Any, status: Codes, free: Any, nu: FloatArray) -> bytes:
-        along, against, cost = side == self.y, side == -self.y, self.cost[t]
-        full = np.flatnonzero((side != _NOT_HERE) & (status == MID) & ~against)
+    def _point(self, t: int, here: Any, side: Any, status: Codes, free: Any, nu: FloatArray) -> bytes:
+        y, cost = self.y[here], self.cost[t][here]
+        against = side == -y
+        full = np.flatnonzero((status == MID) & ~against)
         if not len(full) and not len(free):
             return NOTHING
-        given = np.where(against[free], -nu, nu)
-        given = np.where(against[free], given, np.maximum(given, 0.0))
-        given = np.where(along[free], given, np.minimum(given, cost[free]))
+        low = np.where(against[free], -np.inf, 0.0)
+        high = np.where(side[free] == y[free], np.inf, cost[free])
+        given = np.minimum(np.maximum(np.where(against[free], -nu, nu), low), high)
         v = np.where(against, cost, 0.0)
         v[full] = cost[full]
         v[free] = given
         # The sample with most room takes what the others do not add up to.
-        rest = self.y * math.fsum(self.y * v)
-        low = np.where(against, np.inf, v - rest)
-        high = np.where(along, np.inf, cost - v + rest)
-        room = np.where(side == _NOT_HERE, -np.inf, np.minimum(low, high))
-        balance = int(free[np.argmax(room[free])]) if len(free) else int(np.argmax(room))
-        if room[balance] <= 0.0:
+        mu = y * v
+        rest = math.fsum(mu[mu != 0.0].tolist())
+        moved = given - rest * y[free]
+        room = np.minimum(moved - low, high - moved)
+        best = int(np.argmax(room)) if len(free) else -1
+        if best >= 0 and room[best] > 0.0:
+            balance = int(free[best])
+        else:
+            moved = v - rest * y
+            low, high = np.where(against, -np.inf, 0.0), np.where(side == y, np.inf, cost)
+            room = np.minimum(moved - low, high - moved)
             balance = int(np.argmax(room))
-        if room[balance] < 0.0:
-            return NOTHING  # weak, but true
-        return point(full, free, given * self.unit, balance)
+            if room[balance] < 0.0:
+                return NOTHING  # weak, but true
+        return point(here[full], here[free], given * self.unit, int(here[balance]))
 
 
 def _sides(T: int) -> NDArray[np.int8]:

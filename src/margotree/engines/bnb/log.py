@@ -39,9 +39,9 @@ class ProofLog:
         self.weakest = math.inf  # the least own bound of a search node that was closed
         self.m, self.n, self.T, self.depth = problem.n_samples, problem.n_features, problem.n_nodes, problem.depth
         self.y = np.array(problem.y)
+        self.label = self.y.astype(np.int8)
         self.cost = np.outer(problem.C, weights) * _SHADE
         self.side_of = _sides(self.T)
-        self._last: list[tuple[Any, ...] | None] = [None] * self.T
         self._nodes = 1
         self._turn = threading.Lock()
         self._jobs: queue.Queue[Any] = queue.Queue(_WAITING)
@@ -109,8 +109,8 @@ class ProofLog:
     ) -> None:
         for row, node, item, mine, follow in splits:
             self._split(codes[row], node, item, mine, follow)
-        for row in shut:
-            self.steps.leaf(numbers[row], self._points(codes[row], floats[row]))
+        for row, points in zip(shut, self._points(codes[shut], floats[shut]) if shut else [], strict=True):
+            self.steps.leaf(numbers[row], points)
 
     def _split(self, codes: Codes, node: int, item: int, mine: int, follow: int) -> None:
         if item < self.m:
@@ -127,62 +127,68 @@ class ProofLog:
     def _features_at(self, t: int) -> int:
         return self.m * (2 + self.depth) + t * self.n
 
-    def _points(self, codes: Codes, floats: FloatArray) -> list[bytes]:
-        """The multipliers of every tree node in a record."""
-        m, used, points = self.m, 0, []
-        place = codes[: 2 * m].view("<u2")
-        priced = len(codes) > self._features_at(0)
+    def _points(self, codes: Codes, floats: FloatArray) -> list[list[bytes]]:
+        """The multipliers of every tree node in each of these records, all records at once."""
+        m, R = self.m, len(codes)
+        place = np.ascontiguousarray(codes[:, : 2 * m]).view("<u2")
+        priced = codes.shape[1] > self._features_at(0)
+        used = np.zeros(R, np.int64)
+        points = []
         for t in range(self.T):
             at = 2 * m + topology.level(t) * m
-            side = self.side_of[t][place]
-            here = np.flatnonzero(side != _NOT_HERE)
-            side, status = side[here], codes[at : at + m][here]
-            cold = COLD in status.tobytes()
-            free = np.flatnonzero((status != LOW) & (status != MID)) if not cold else here[:0]
-            nu = floats[used + 2 : used + 2 + len(free)]
-            used += 2 + len(free)
+            side, status = self.side_of[t][place], codes[:, at : at + m]
+            here = side != _NOT_HERE
+            here &= ~np.any(here & (status == COLD), axis=1, keepdims=True)
+            free = here & (status != LOW) & (status != MID)
+            counts = np.count_nonzero(free, axis=1)
+            row, who = np.nonzero(free)
+            first = np.cumsum(counts) - counts
+            nu = floats[row, used[row] + 2 + np.arange(len(row)) - first[row]]
+            used += 2 + counts
             if priced:
-                features = codes[self._features_at(t) : self._features_at(t) + self.n]
-                used += int(np.count_nonzero(features == KINK_HERE))
-            points.append(NOTHING if cold else self._remembered(t, here, side, status, free, nu))
+                features = codes[:, self._features_at(t) : self._features_at(t) + self.n]
+                used += np.count_nonzero(features == KINK_HERE, axis=1)
+            points.append(self._points_at(t, np.where(here, side, _NOT_HERE), status, row, who, nu))
+        return list(map(list, zip(*points, strict=True)))
+
+    def _points_at(self, t: int, side: Any, status: Codes, row: Any, who: Any, nu: FloatArray) -> list[bytes]:
+        """The points of one tree node: ``nu`` are the multipliers that stand on no step, of samples ``who``."""
+        cost, against, R = self.cost[t], side == -self.label, len(side)
+        full = (status == MID) & (side != _NOT_HERE) & ~against
+        low = np.where(against[row, who], -np.inf, 0.0)
+        high = np.where(side[row, who] == self.label[who], np.inf, cost[who])
+        given = np.minimum(np.maximum(np.where(against[row, who], -nu, nu), low), high)
+        v = np.where(full | against, cost, 0.0)
+        v[row, who] = given
+        # The sample with most room takes what the others do not add up to.
+        rest = v @ self.y
+        moved = given - rest[row] * self.y[who]
+        room = np.minimum(moved - low, high - moved)
+        ends = np.cumsum(np.bincount(row, minlength=R)).tolist()
+        full_row, full_who = np.nonzero(full)
+        full_ends = np.cumsum(np.bincount(full_row, minlength=R)).tolist()
+        values, points, begin, full_begin = given * self.unit, [], 0, 0
+        for k, (end, full_end) in enumerate(zip(ends, full_ends, strict=True)):
+            balance = -1
+            if end > begin:
+                best = begin + int(np.argmax(room[begin:end]))
+                balance = int(who[best]) if room[best] > 0.0 else -1
+            if end == begin and full_end == full_begin:
+                points.append(NOTHING)
+            else:
+                balance = balance if balance >= 0 else self._balance(t, side[k], v[k], float(rest[k]))
+                lists = full_who[full_begin:full_end], who[begin:end], values[begin:end]
+                points.append(point(*lists, balance) if balance >= 0 else NOTHING)
+            begin, full_begin = end, full_end
         return points
 
-    def _remembered(self, t: int, here: Any, side: Any, status: Codes, free: Any, nu: FloatArray) -> bytes:
-        """The point of a tree node; neighbours share most of them."""
-        key = (nu.tobytes(), status.tobytes(), side.tobytes(), here.tobytes())
-        last = self._last[t]
-        if last is None or last[0] != key:
-            last = self._last[t] = (key, self._point(t, here, side, status, free, nu))
-        return bytes(last[1])
-
-    def _point(self, t: int, here: Any, side: Any, status: Codes, free: Any, nu: FloatArray) -> bytes:
-        y, cost = self.y[here], self.cost[t][here]
-        against = side == -y
-        full = np.flatnonzero((status == MID) & ~against)
-        if not len(full) and not len(free):
-            return NOTHING
-        low = np.where(against[free], -np.inf, 0.0)
-        high = np.where(side[free] == y[free], np.inf, cost[free])
-        given = np.minimum(np.maximum(np.where(against[free], -nu, nu), low), high)
-        v = np.where(against, cost, 0.0)
-        v[full] = cost[full]
-        v[free] = given
-        # The sample with most room takes what the others do not add up to.
-        mu = y * v
-        rest = math.fsum(mu[mu != 0.0].tolist())
-        moved = given - rest * y[free]
-        room = np.minimum(moved - low, high - moved)
-        best = int(np.argmax(room)) if len(free) else -1
-        if best >= 0 and room[best] > 0.0:
-            balance = int(free[best])
-        else:
-            moved = v - rest * y
-            low, high = np.where(against, -np.inf, 0.0), np.where(side == y, np.inf, cost)
-            room = np.minimum(moved - low, high - moved)
-            balance = int(np.argmax(room))
-            if room[balance] < 0.0:
-                return NOTHING  # weak, but true
-        return point(here[full], here[free], given * self.unit, int(here[balance]))
+    def _balance(self, t: int, side: Any, v: FloatArray, rest: float) -> int:
+        """Any sample that can take what is left over; -1 if there is none, and then nothing is proved of the node."""
+        moved = v - rest * self.y
+        low = np.where(side == -self.label, -np.inf, 0.0)
+        high = np.where(side == self.label, np.inf, self.cost[t])
+        room = np.where(side == _NOT_HERE, -np.inf, np.minimum(moved - low, high - moved))
+        return int(np.argmax(room)) if np.max(room) >= 0.0 else -1
 
 
 def _sides(T: int) -> NDArray[np.int8]:

@@ -17,7 +17,7 @@ HOME = Path(margotree.__file__).parent
 FLOORS = (
     ("late", "disk", "show", "table"),
     ("problem",),
-    ("solution", "data"),
+    ("solution", "data", "proof"),
     ("tree", "engines"),
     ("progress", "pictures"),
     ("page", "export", "estimators"),

@@ -18,7 +18,7 @@ from margotree.cli.exits import CommandError
 
 #: One module a command, in the order of the help.
 COMMANDS = (
-    "fit", "predict", "show", "plot", "page", "export", "verify",
+    "fit", "predict", "show", "plot", "page", "export", "verify", "check",
     "tune", "experiment", "table", "report", "engines", "completion",
 )  # fmt: skip
 

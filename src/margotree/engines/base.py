@@ -10,6 +10,7 @@ from typing import Generic, TypeVar
 from margotree.engines.presolve import standard_scale
 from margotree.engines.watch import Watch
 from margotree.problem import MulticlassProblem, Problem, Splits, TrainingProblem
+from margotree.proof.write import ProofWriter
 from margotree.solution import Certificate, Solution, Stopped, hold_against
 
 
@@ -54,6 +55,8 @@ class Engine(ABC, Generic[P]):
     models: frozenset[str] = frozenset()
     #: Whether it can return a lower bound.
     proves: bool = True
+    #: Whether it can write a proof of its bound that others can check (docs/proof.md).
+    writes_proofs: bool = False
 
     def missing(self) -> str | None:
         """None if the engine can run here, else what to install.  Must not import the solver."""
@@ -105,6 +108,12 @@ class Engine(ABC, Generic[P]):
         certificate = self._certificate(problem, watch, found.objective, first, answer, watch.elapsed - began)
         hold_against(found, certificate)
         return Solution(splits=answer.splits, certificate=certificate)
+
+    def solve_with_proof(
+        self, problem: P, writer: ProofWriter, watch: Watch | None = None, start: Splits | None = None
+    ) -> Solution:
+        """As :meth:`solve`, and a proof of what the certificate claims is written to a file."""
+        raise Refused(f"engine {self.name!r} writes no proof for {problem.model} problems of this kind")
 
     def _certificate(
         self, problem: P, watch: Watch, objective: float, first: float, answer: Answer, seconds: float

@@ -10,6 +10,7 @@ import numpy as np
 from margotree.engines.base import Engine, Refused
 from margotree.engines.watch import Limits, Listener, Watch, ctrl_c
 from margotree.problem import MulticlassProblem, Problem, Splits, TrainingProblem
+from margotree.proof.write import ProofWriter
 from margotree.solution import Solution
 
 #: Where each engine lives; imported only when it is asked for.
@@ -91,15 +92,20 @@ def solve(
     limits: Limits | None = None,
     start: Splits | str | None = "local_svm",
     listener: Listener | None = None,
+    proof: ProofWriter | None = None,
 ) -> Solution:
     """Train a tree: the start heuristic, then the engine, under one clock and with Ctrl-C returning the incumbent.
 
-    ``start`` is the name of a heuristic engine, a feasible tree, or None.
+    ``start`` is the name of a heuristic engine, a feasible tree, or None.  ``proof`` writes a proof of the bound, if
+    the engine can (docs/proof.md).
     """
     chosen = choose_engine(problem, engine)
+    if proof is not None and not chosen.writes_proofs:
+        classes = "two classes" if isinstance(problem, MulticlassProblem) else "the engine 'bnb'"
+        raise Refused(f"a proof can be written for {classes} only, not by {chosen.name!r} here; leave proof out")
     own = isinstance(start, str) and (start == chosen.name or chosen.makes_start(problem))
     first = None if own else get_engine(start, problem) if isinstance(start, str) else start
-    return train(problem, chosen, limits=limits, start=first, listener=listener)
+    return train(problem, chosen, limits=limits, start=first, listener=listener, proof=proof)
 
 
 def train(
@@ -109,21 +115,28 @@ def train(
     limits: Limits | None = None,
     start: Engine | Splits | None = None,
     listener: Listener | None = None,
+    proof: ProofWriter | None = None,
 ) -> Solution:
     """Any problem on a given engine, started from nothing, from a tree or from what another engine finds first."""
     for one in (engine, start):
         if isinstance(one, Engine):
             one.prepare(problem)
     watch = without_audit(Watch(limits, listener), problem)
+
+    def search(first: Splits | None) -> Solution:
+        if proof is not None:
+            return engine.solve_with_proof(problem, proof, watch, first)
+        return engine.solve(problem, watch, first)
+
     with ctrl_c(watch):
         if not isinstance(start, Engine):
-            return engine.solve(problem, watch, start)
+            return search(start)
         if watch.over:
-            return engine.solve(problem, watch)
+            return search(None)
         seconds = min(_START_MOST, _START_SHARE * watch.limits.time)
         nodes = max(_START_NODES, _START_SHARE * watch.limits.nodes)
         first = start.solve(problem, watch.share(seconds=seconds, nodes=nodes))
-        solution = engine.solve(problem, watch, first.splits)
+        solution = search(first.splits)
     return _with_start(solution, first)
 
 

@@ -21,6 +21,7 @@ from margotree.engines.watch import Listener
 from margotree.estimators.band import resolve_eps
 from margotree.estimators.loops import CutShort, in_a_loop
 from margotree.estimators.parameters import CONSTRAINTS, Rule, check_parameters, threads
+from margotree.estimators.proofs import check_proof
 from margotree.estimators.remarks import (
     FewLeavesWarning,
     FewSplitsWarning,
@@ -34,6 +35,8 @@ from margotree.estimators.samples import FloatArray, Samples, distinct, explaine
 from margotree.estimators.start import read_start
 from margotree.problem import MulticlassProblem, Problem, Splits, TrainingProblem
 from margotree.progress import Progress
+from margotree.proof.check import Proved
+from margotree.proof.write import ProofWriter
 from margotree.solution import Certificate, Solution, Stopped
 from margotree.tree import Scaling, Tree
 from margotree.tree.audit import Verified
@@ -215,6 +218,13 @@ class TreeClassifier(ClassifierMixin, BaseEstimator, ABC):
         """
         return self._tree().verify(self._checked(X), y, sample_weight)
 
+    def check_proof(self, path: str | PathLike[str], X: Any, y: Any, sample_weight: Any = None) -> Proved:
+        """Check a proof of this tree against its training data; what comes back says what is proved.
+
+        Raises :class:`margotree.proof.check.Refused` with the place and the reason if it proves nothing.
+        """
+        return check_proof(self._tree(), path, self._checked(X), np.asarray(y), sample_weight)
+
     def save(self, path: str | PathLike[str]) -> None:
         """Write the tree as JSON; :func:`margotree.load` reads it back as a :class:`~margotree.tree.Tree`."""
         self._tree().save(path)
@@ -309,7 +319,9 @@ class MarginTreeClassifier(TreeClassifier):
         limits: Limits,
         listener: Listener | None,
     ) -> Solution:
-        return solve(problem, engine=self._engine(), limits=limits, start=start, listener=listener)
+        path = getattr(self, "proof", None)
+        proof = None if path is None else ProofWriter(path)
+        return solve(problem, engine=self._engine(), limits=limits, start=start, listener=listener, proof=proof)
 
     def _plain_terms(self, problem: Problem | MulticlassProblem, samples: Samples) -> dict[str, Any]:
         return {

@@ -48,6 +48,9 @@ class MargotClassifier(MarginTreeClassifier):
         Seed of whatever an engine draws at random; with an int and a ``node_limit`` a fit repeats.
     verbose : int, default 0
         1 shows a live line with incumbent, bound, gap and time; 2 every event.
+    proof : str, path or None, default None
+        A file to write a proof to that anybody can check without margotree (docs/proof.md); two classes and the
+        engine "bnb" only.
 
     Attributes
     ----------
@@ -78,6 +81,7 @@ class MargotClassifier(MarginTreeClassifier):
         n_jobs: int | None = None,
         random_state: Any = 0,
         verbose: int = 0,
+        proof: Any = None,
     ) -> None:
         self.depth = depth
         self.C = C
@@ -93,6 +97,7 @@ class MargotClassifier(MarginTreeClassifier):
         self.n_jobs = n_jobs
         self.random_state = random_state
         self.verbose = verbose
+        self.proof = proof
 
 
 class HFSMargotClassifier(MargotClassifier):
@@ -120,11 +125,12 @@ class HFSMargotClassifier(MargotClassifier):
         n_jobs: int | None = None,
         random_state: Any = 0,
         verbose: int = 0,
+        proof: Any = None,
     ) -> None:
         super().__init__(
             depth, C, eps=eps, scale=scale, max_weight=max_weight, class_weight=class_weight, engine=engine,
             time_limit=time_limit, node_limit=node_limit, gap=gap, start=start, n_jobs=n_jobs,
-            random_state=random_state, verbose=verbose,
+            random_state=random_state, verbose=verbose, proof=proof,
         )  # fmt: skip
         self.budget = budget
 
@@ -155,11 +161,12 @@ class SFSMargotClassifier(HFSMargotClassifier):
         n_jobs: int | None = None,
         random_state: Any = 0,
         verbose: int = 0,
+        proof: Any = None,
     ) -> None:
         super().__init__(
             depth, C, budget, eps=eps, scale=scale, max_weight=max_weight, class_weight=class_weight, engine=engine,
             time_limit=time_limit, node_limit=node_limit, gap=gap, start=start, n_jobs=n_jobs,
-            random_state=random_state, verbose=verbose,
+            random_state=random_state, verbose=verbose, proof=proof,
         )  # fmt: skip
         self.alpha = alpha
 

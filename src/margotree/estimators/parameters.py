@@ -65,6 +65,7 @@ CONSTRAINTS: Mapping[str, Rule] = {
         lambda v: v is None or isinstance(v, Mapping) or (isinstance(v, str) and v == "balanced"),
         "'balanced', a dict from labels to weights, or None",
     ),
+    "proof": Rule(lambda v: v is None or isinstance(v, (str, os.PathLike)), "the name of a file to write, or None"),
     "verbose": Rule(lambda v: _number(v, 0.0) or isinstance(v, bool), "0, 1 or 2"),
 }
 

@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike
 from margotree.page.columns import columns_of
 from margotree.tree import Tree
 from margotree.tree.outline import outline
+from margotree.tree.proved import proof_words
 from margotree.tree.reach import Reach
 from margotree.tree.text import rule_of, wanted_words
 
@@ -153,4 +154,5 @@ def _histogram(reach: Reach, t: int) -> dict[str, Any]:
 
 def _certificate(tree: Tree) -> dict[str, Any]:
     assert tree.certificate is not None
-    return {"proved": tree.certificate.statement, "words": str(tree.certificate)}
+    words = "\n".join(filter(None, (str(tree.certificate), proof_words(tree))))
+    return {"proved": tree.certificate.statement, "words": words}

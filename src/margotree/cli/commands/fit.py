@@ -32,6 +32,8 @@ def add(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("data", help="CSV (.csv, .csv.gz, - for standard input), Excel (.xlsx) or Parquet file")
     parser.add_argument("--out", metavar="FILE", help="where to save the tree (the data file's name with .tree.json)")
     parser.add_argument("--log", metavar="FILE", help="write what the search reports, a line of JSON each, for plot")
+    parser.add_argument("--proof", metavar="FILE",
+                        help="write a proof that anybody can check with margotree check or check.py (margot, hfs, sfs)")
     parser.add_argument("--auto", action="store_true",
                         help="choose depth, C and budget by cross-validation, as far as no option fixes them; "
                         "--time-limit is for all of it")  # fmt: skip
@@ -51,10 +53,14 @@ def run(args: argparse.Namespace) -> int:
         keep.may_write(args.log, inputs=(args.data,), force=args.force, option="--log")
         if keep.same_file(args.log, out):
             raise CommandError(f"the tree and the log cannot both be {out}; name another with --log", exits.USAGE)
+    if args.proof:
+        _may_prove(args, out)
     console.say(f"reading {args.data}", quiet=args.quiet)
     encoding, samples, notes = read_training(args)
     measure.check(args, samples)
     model = models.estimator(args, classes=sorted(set(samples.y.tolist())), verbose=0 if args.quiet else 1)
+    if args.proof:
+        model.set_params(proof=args.proof)
     console.say(_what(args, samples), quiet=args.quiet)
     with recording() as events, warnings.catch_warnings(record=True) as heard:
         warnings.simplefilter("always")
@@ -65,10 +71,42 @@ def run(args: argparse.Namespace) -> int:
     out = keep.keep_tree(tree, out)
     if args.log:
         write_text(args.log, "".join(json.dumps(_plain(event)) + "\n" for event in events))
+    if args.proof:
+        _describe(args.proof, tree, encoding)
     interrupted = tree.certificate is not None and tree.certificate.stopped == "interrupted"
     measured = None if interrupted else measure.measure(args, samples)
     _tell(args, tree, samples, [*notes, *remarks], out, measured, chosen(model) if args.auto else None)
     return exits.INTERRUPTED if interrupted else exits.OK
+
+
+def _may_prove(args: argparse.Namespace, out: str) -> None:
+    """Complain about what cannot be proved, or not there, before the work begins."""
+    if args.model not in models.CHOOSERS:
+        raise CommandError(f"--proof is for --model {', '.join(models.CHOOSERS)}", exits.USAGE)
+    if args.auto:
+        raise CommandError("--proof does not go with --auto; fit again with what it chose, and --proof", exits.USAGE)
+    keep.may_write(args.proof, inputs=(args.data,), force=args.force, option="--proof")
+    if any(other and keep.same_file(args.proof, other) for other in (out, args.log)):
+        raise CommandError(f"{args.proof} is to hold something else already; name another with --proof", exits.USAGE)
+
+
+def _describe(path: str, tree: Tree, encoding: Encoding) -> None:
+    """Tell the proof how its numbers are found in the file, where columns of numbers are all there is to find."""
+    from margotree.proof.write import describe
+    from margotree.table import Number
+
+    if encoding.positive is not None or any(c != Number(name=c.name) for c in encoding.columns):
+        return
+    table = {
+        "features": list(encoding.features),
+        "offset": tree.scaling.offset.tolist(),
+        "scale": tree.scaling.scale.tolist(),
+        "target": encoding.target,
+        "weight": encoding.weight,
+        "labels": [str(label) for label in tree.classes.tolist()],
+        "class_weight": tree.terms["class_weight"],
+    }
+    describe(path, table)
 
 
 def read_training(args: argparse.Namespace) -> tuple[Encoding, Samples, list[str]]:
@@ -156,6 +194,7 @@ def _tell(
     label, share = measure.commonest(samples.y)
     record = {
         "tree": out,
+        "proof": args.proof,
         "statement": tree.certificate.statement,
         "certificate": tree.certificate.to_dict(),
         "training": {
@@ -176,6 +215,7 @@ def _tell(
             f"on the training rows: right on {right:.1%} (always saying {label}: {share:.1%})",
             measured.words() if measured else "on new rows: not measured; --holdout 0.2 or --cv 5 does that",
             f"saved as {out}",
+            *([f"its proof as {args.proof}; margotree check {args.proof} {args.data}"] if args.proof else []),
         ]
     )
     console.result(record, text, as_json=args.json)

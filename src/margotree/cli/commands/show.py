@@ -48,11 +48,14 @@ def _rules(tree: Tree, args: argparse.Namespace) -> str:
 
 
 def _certificate(tree: Tree, args: argparse.Namespace) -> str:
-    return str(tree.certificate or "no certificate was saved with this tree")
+    from margotree.tree.proved import proof_words
+
+    words = str(tree.certificate or "no certificate was saved with this tree")
+    return "\n".join(filter(None, (words, proof_words(tree))))
 
 
 def _terms(tree: Tree, args: argparse.Namespace) -> str:
-    said = {name: value for name, value in tree.terms.items() if name != ENTRY and value is not None}
+    said = {name: value for name, value in tree.terms.items() if name not in (ENTRY, "proof") and value is not None}
     terms = ", ".join(f"{name} {value}" for name, value in said.items())
     table = tree.terms.get(ENTRY)
     target = f"\ntrained on {table['rows']} rows to tell {table['target']!r}" if table else ""

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from margotree.engines.base import Answer, Engine
 from margotree.engines.bnb.improve import RoutingBrancher, improve
+from margotree.engines.bnb.log import ProofLog
 from margotree.engines.bnb.margot import FEATURES_FIRST, MargotBrancher, Tactics, merge_duplicates
 from margotree.engines.bnb.menu import count_supports
 from margotree.engines.bnb.priced import PricedBrancher
@@ -25,11 +26,14 @@ from margotree.engines.combined import Alternating, better_tree
 from margotree.engines.kernels.certain import MORE, ROUNDOFF
 from margotree.engines.node import LARGE, solve_large
 from margotree.engines.polish import without_noise
+from margotree.engines.presolve import standard_scale
 from margotree.engines.tiny import tiny_problem
 from margotree.engines.trees import allowed_value, trivial_tree
 from margotree.engines.watch import Watch
 from margotree.problem import Problem, Splits, TrainingProblem
-from margotree.solution import Stopped, relative_gap
+from margotree.problem.problem import FloatArray
+from margotree.proof.write import ProofWriter, Steps
+from margotree.solution import Solution, Stopped, relative_gap
 
 #: Share of the time that better incumbents may take before the search begins.
 _IMPROVE_SHARE = 0.1
@@ -48,6 +52,10 @@ _MANY, _MANY_SHARE = 5_000, 0.7
 _HUGE = 2_000_000
 #: The share of the time for the bound of trees without budgets, where supports are too many to list.
 _BOUND_SHARE = 0.3
+#: Share of the time in which searches that leave no proof may look for a tree.
+_SCOUT_SHARE = 0.1
+#: Share of a bound that is left out of a claim, so that whoever checks its proof need not round as we do.
+_PROOF_SHADE = 1e-9
 #: So many supports of a node are listed at most.
 _MOST_SUPPORTS = 50_000
 
@@ -57,10 +65,12 @@ class BranchAndBound(Engine):
 
     name = "bnb"
     models = frozenset({"margot", "hfs", "sfs"})
+    writes_proofs = True
 
     def __init__(self, tactics: Tactics | None = None, sparse: SparseTactics | None = None) -> None:
         self.tactics = tactics or Tactics()
         self.sparse = sparse or SparseTactics()
+        self._proof: _Proof | None = None
 
     def version(self) -> str:
         from margotree import __version__
@@ -78,17 +88,31 @@ class BranchAndBound(Engine):
     def prepare(self, problem: TrainingProblem) -> None:
         get_ready(problem)
 
+    def solve_with_proof(
+        self, problem: Problem, writer: ProofWriter, watch: Watch | None = None, start: Splits | None = None
+    ) -> Solution:
+        """As :meth:`solve`, with a proof of what the certificate claims, written to a file (docs/proof.md)."""
+        self._proof = _Proof(writer, standard_scale(problem)[1].unit)
+        try:
+            solution = self.solve(problem, watch, start)
+            assert self._proof.steps is not None
+            writer.finish(problem, solution.splits, solution.certificate.bound, self._proof.steps)
+        finally:
+            self._proof = None
+            writer.clean()
+        return solution
+
     def search(self, problem: Problem, watch: Watch, start: Splits | None) -> Answer:
         merged, stands_for = merge_duplicates(problem)
         if merged.budget is not None and not _binding(merged):
             merged = without_budget(merged)
-        if merged.n_samples > _MANY:
-            search, first = self._run_many(merged, start, watch)
-        else:
-            trees = [trivial_tree(problem)] if start is None else [start, trivial_tree(problem)]
-            first = min(trees, key=lambda tree: allowed_value(merged, tree))
-            search, first = self._way(merged)(merged, first, watch)
+        if self._proof is not None:
+            weights = [math.fsum(problem.weight[stands_for == k]) for k in range(merged.n_samples)]
+            self._proof.start(merged, np.array(weights))
+        search, first = self._run(merged, start, watch)
         bound = max(0.0, search.bound) * (1.0 - _rounding(stands_for))
+        if self._proof is not None:
+            bound = min(bound, self._proof.end(search))
         solved = relative_gap(search.best, bound) <= watch.limits.gap
         return Answer(
             splits=without_noise(merged, search.incumbent),
@@ -99,16 +123,34 @@ class BranchAndBound(Engine):
             f1=search.f1,
         )
 
+    def _run(self, problem: Problem, start: Splits | None, watch: Watch) -> tuple[Search, Splits]:
+        """The finished search and the tree it started from."""
+        if problem.n_samples > _MANY and self._proof is None:
+            return self._run_many(problem, start, watch)
+        trees = [trivial_tree(problem)] if start is None else [start, trivial_tree(problem)]
+        return self._way(problem)(problem, min(trees, key=partial(allowed_value, problem)), watch)
+
     def _way(self, problem: Problem) -> Callable[[Problem, Splits, Watch], tuple[Search, Splits]]:
+        if self._proof is not None:
+            return self._run_plain_with_proof if problem.budget is None else self._run_sparse_with_proof
         if problem.budget is None:
             return self._run_plain
         return self._run_relaxed if _has_long_lists(problem) else self._run_sparse
 
-    def _run_plain(self, problem: Problem, first: Splits, watch: Watch) -> tuple[Search, Splits]:
+    def _run_plain_with_proof(self, problem: Problem, first: Splits, watch: Watch) -> tuple[Search, Splits]:
+        assert self._proof is not None
+        return self._run_plain(problem, first, watch, self._proof.log())
+
+    def _run_plain(
+        self, problem: Problem, first: Splits, watch: Watch, log: ProofLog | None = None
+    ) -> tuple[Search, Splits]:
         """Search over routings; returns the finished search and the tree it started from."""
-        brancher = MargotBrancher(problem, self.tactics, limit=allowed_value(problem, first), watch=watch)
-        least = _least(problem, watch)
+        limit = allowed_value(problem, first)
+        brancher = MargotBrancher(problem, self.tactics, limit=limit, watch=watch)
+        least = _least(problem, watch) if log is None else 0.0
         first = self._improved(brancher, first, _phase(watch, _IMPROVE_SHARE, _IMPROVE_NODES))
+        if log is not None:
+            brancher = MargotBrancher(problem, self.tactics, limit=limit, watch=watch, log=log)
         search = _new_search(problem, brancher, first, watch)
         search.floor = least
         search.run(_trial(watch, _ALONE_SHARE))
@@ -191,6 +233,33 @@ class BranchAndBound(Engine):
             search.run(watch)
         return search, first
 
+    def _run_sparse_with_proof(self, problem: Problem, first: Splits, watch: Watch) -> tuple[Search, Splits]:
+        """The same by the two ways that write down what they do; bounds of the third and of MARGOT do not count."""
+        assert self._proof is not None
+        first = self._scouted(problem, first, watch)
+        limit = allowed_value(problem, first)
+        stated = problem if problem.alpha is not None else _with_prices(problem, limit)
+        samples_first = PricedBrancher(stated, self.tactics, limit=limit, watch=watch, log=self._proof.log())
+        tactics = replace(self.tactics, **FEATURES_FIRST)
+        features_first = MargotBrancher(stated, tactics, limit=limit, watch=watch, log=self._proof.log())
+        ways = [_new_search(problem, way, first, watch) for way in (samples_first, features_first)]
+        search = _furthest(ways, watch, _TRIAL_SHARE, proves=False)
+        if not _is_over(search, watch):
+            search.run(watch)
+        return search, first
+
+    def _scouted(self, problem: Problem, first: Splits, watch: Watch) -> Splits:
+        """A good tree to begin with, by searches that leave no proof."""
+        if _has_long_lists(problem):
+            return better_tree(problem, first, watch, 1.0)
+        supports_first = SparseBrancher(problem, allowed_value(problem, first), self.sparse, watch)
+        scout = _new_search(problem, supports_first, first, watch)
+        scout.run(_trial(watch, _SCOUT_SHARE))
+        if _is_over(scout, watch):
+            return scout.incumbent
+        first, _ = self._sparsified(supports_first, scout, _trial(watch, _RELAXED_SHARE))
+        return better_tree(problem, first, watch, relative_gap(allowed_value(problem, first), scout.bound))
+
     def _aim_below_a_price(self, search: Search, watch: Watch) -> None:
         """Raise a bound that is still below every price: see whether any tree costs less than a single one.
 
@@ -215,6 +284,34 @@ class BranchAndBound(Engine):
         trees = sparsified(brancher, relaxed.incumbent, search.best, watch)
         best = min([search.incumbent, *trees], key=lambda tree: allowed_value(problem, tree))
         return best, relaxed.bound
+
+
+class _Proof:
+    """What an engine that writes a proof needs to know: where it goes, and how values are brought to the user's."""
+
+    def __init__(self, writer: ProofWriter, unit: float) -> None:
+        self.writer, self.unit = writer, unit
+        self.steps: Steps | None = None
+        self._logs: list[ProofLog] = []
+
+    def start(self, problem: Problem, weights: FloatArray) -> None:
+        self.problem, self.weights = problem, weights
+
+    def log(self) -> ProofLog:
+        """A new one, for one search."""
+        steps = self.writer.steps(self.problem.n_nodes)
+        self._logs.append(ProofLog(steps, self.problem, self.weights, self.unit))
+        return self._logs[-1]
+
+    def end(self, search: Search) -> float:
+        """Close what is open; returns what the proof of this search proves, a shade less for its rounding."""
+        search.close_open()
+        for one in self._logs:
+            one.finish()
+        log = getattr(search.brancher, "log", None)
+        assert isinstance(log, ProofLog)
+        self.steps = log.steps
+        return max(0.0, min(log.weakest, search.own_bound)) * (1.0 - _PROOF_SHADE)
 
 
 def search_over_supports() -> None:
@@ -248,25 +345,35 @@ def _is_over(search: Search, watch: Watch) -> bool:
     return search.reason is not trial or watch.must_stop(search.steps) is not None
 
 
-def _furthest(ways: list[Search], watch: Watch, share: float) -> Search:
-    """Try one search after the other: that which solves the problem or has come furthest, with what all have found."""
+def _furthest(ways: list[Search], watch: Watch, share: float, proves: bool = True) -> Search:
+    """Try one search after the other: that which solves the problem or has come furthest, with what all have found.
+
+    Unless it ``proves`` anything to others, what one has proved is left to itself.
+    """
     last = ways[0]
     for search in ways:
-        _pass_on(last, search)
+        _pass_on(last, search, proves)
         search.run(_trial(watch, share, search.steps))
         last = search
         if _is_over(search, watch):
             return search
     best = max(ways, key=lambda search: search.own_bound)
-    _pass_on(last, best)
+    _pass_on(last, best, proves)
     return best
 
 
-def _pass_on(search: Search, to: Search) -> None:
+def _pass_on(search: Search, to: Search, proves: bool = True) -> None:
     """What one search has found, proved and used up goes on to another."""
     if to is not search:
-        to.floor, to.steps = search.bound, search.steps
+        to.steps = search.steps
+        if proves:
+            to.floor = search.bound
         to.offer(search.incumbent)
+
+
+def _with_prices(problem: Problem, limit: float) -> Problem:
+    """A hard budget as a price that no tree below ``limit`` can pay: its bounds hold for the hard one."""
+    return replace(problem, alpha=np.full(problem.n_nodes, (1.0 + 1e-6) * limit))
 
 
 def _new_search(problem: Problem, brancher: Brancher, first: Splits, watch: Watch, ceiling: float = math.inf) -> Search:

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from margotree.engines.bnb.kernels import plunge as kernel
 from margotree.engines.bnb.kernels.record import COLD, sizes
 from margotree.engines.bnb.kernels.routing import SLOT, Routing, new_memory
+from margotree.engines.bnb.log import ProofLog
 from margotree.engines.bnb.search import Dive, Record
 from margotree.engines.kernels.certain import offset_reach
 from margotree.engines.kernels.workspace import NUM, B, R, W, Workspace, stop_flag
@@ -59,12 +60,14 @@ class MargotBrancher:
         limit: float | None = None,
         plain: bool = False,
         watch: Watch | None = None,
+        log: ProofLog | None = None,
     ) -> None:
         """``limit`` is the value of a known tree, the trivial one's if not given: only better ones are of interest.
 
-        Once ``watch`` has run out, no tree is solved again to make it exact.
+        Once ``watch`` has run out, no tree is solved again to make it exact.  ``log`` writes down what a proof needs.
         """
         self.problem = problem
+        self.log = log
         self.plain = plain  # prices are left out of node problems
         self.tactics = tactics or Tactics()
         self.watch = watch or Watch()
@@ -82,7 +85,8 @@ class MargotBrancher:
         return np.ascontiguousarray(self.problem.X - self.centre)
 
     def root(self) -> Record:
-        return self.record(np.zeros(self.problem.n_samples, np.int64))
+        root = self.record(np.zeros(self.problem.n_samples, np.int64))
+        return root if self.log is None else replace(root, data=(*root.data, 0))
 
     def record(self, place: NDArray[np.int64]) -> Record:
         """The search node in which sample ``i`` is known to reach tree node ``place[i]``, to be solved from cold."""
@@ -99,7 +103,8 @@ class MargotBrancher:
     def sizes(self) -> tuple[int, int]:
         """Bytes and floats of a record."""
         m, n = self.problem.n_samples, self.problem.n_features
-        return sizes(m, n, self.problem.depth, self.price is not None and not self.plain)
+        priced = self.price is not None and not self.plain
+        return sizes(m, n, self.problem.depth, priced, whole=self.log is not None)
 
     def new_memory(self) -> tuple[Workspace, Routing]:
         y, eps = np.array(self.problem.y), self.problem.eps
@@ -119,20 +124,30 @@ def _prices(problem: Problem) -> FloatArray | None:
 class MargotWorker:
     """One thread's memory and its dives."""
 
+    #: Whether a settled search node goes on elsewhere.
+    hands_on = False
+
     def __init__(self, brancher: MargotBrancher) -> None:
         self.brancher = brancher
         self.problem = brancher.problem
         self.ws, self.routing = brancher.new_memory()
         n_codes, n_floats = brancher.sizes()
         tactics = brancher.tactics
-        self.options = np.array([tactics.patience, tactics.flip_pivots, tactics.prices, tactics.features_first])
+        logged = brancher.log is not None
+        self.options = np.array(
+            [tactics.patience, tactics.flip_pivots, tactics.prices, tactics.features_first, logged], np.int64
+        )
         self.cand = np.zeros(tactics.candidates, np.int64)
-        room = max(2, min(tactics.steps + 1, int(1e8 / (n_codes + 8 * n_floats))))
+        # A step puts a child aside; a logged one may close two, and the end has a row of its own.
+        rows = 2 * tactics.steps + 3 if logged else tactics.steps + 1
+        room = max(4 if logged else 2, min(rows, int(1e8 / (n_codes + 8 * n_floats))))
         self.in_floats = np.zeros(n_floats)
         self.codes = np.zeros((room, n_codes), np.uint8)
         self.floats = np.zeros((room, n_floats))
         self.used = np.zeros(room, np.int64)
         self.bounds = np.zeros(room)
+        self.log = np.zeros((room, 2), np.int64)
+        self.here = 0  # the number of the search node at which the last dive ended
 
     def stop_flag(self) -> FloatArray:
         """One number; set to 1 it ends a dive early."""
@@ -142,21 +157,31 @@ class MargotWorker:
         self.stop_flag()[0] = 1.0
 
     def dive(self, record: Record, shared: FloatArray, most: float = math.inf) -> Dive:
-        codes, floats = record.data
+        codes, floats, *number = record.data
         steps = int(min(most, self.brancher.tactics.steps))
         self.in_floats[: len(floats)] = floats
         counters = np.zeros(4, np.int64)
         end, bound = kernel.kernel_for(self.ws)(
             self.ws, self.routing, codes, self.in_floats, record.bound, shared, steps, self.options, self.cand,
-            self.codes, self.floats, self.used, self.bounds, counters,
+            self.codes, self.floats, self.used, self.bounds, counters, self.log,
         )  # fmt: skip
-        left = [self._record(p) for p in range(counters[kernel.EMITTED])]
+        rows = int(counters[kernel.EMITTED])
+        left = [self._record(p) for p in range(rows)] if not number else self._logged(number[0], rows)
         dive = Dive(left=left, steps=int(counters[kernel.STEPS]))
         if end == kernel.SETTLED:
             return self.settled(dive, bound)
         if end == kernel.PAUSED and self.brancher.price is not None and not self.brancher.plain:
             return replace(dive, trees=self._trees())
         return dive
+
+    def _logged(self, node: int, rows: int) -> list[Record]:
+        """Write the dive down; returns the records of it that are still to be gone on with."""
+        assert self.brancher.log is not None
+        log, floats = self.log[:rows], self.floats[:rows, : np.max(self.used[:rows], initial=0)]
+        numbers = self.brancher.log.dive(node, log, self.codes[:rows], floats, self.bounds[:rows], self.hands_on)
+        self.here = numbers[-1]
+        open_rows = np.flatnonzero((log[:, 0] == kernel.ASIDE) | (log[:, 0] == kernel.HERE))
+        return [self._record(p, numbers[p]) for p in open_rows.tolist()]
 
     def settled(self, dive: Dive, bound: float) -> Dive:
         """The dive with the tree that its last search node stands for; the node's bound is all that is known of it."""
@@ -167,8 +192,8 @@ class MargotWorker:
         tree = self._tree()
         return [] if tree is None else [tree]
 
-    def _record(self, p: int) -> Record:
-        return stored(float(self.bounds[p]), self.codes[p].copy(), self.floats[p, : self.used[p]].copy())
+    def _record(self, p: int, number: int | None = None) -> Record:
+        return stored(float(self.bounds[p]), self.codes[p].copy(), self.floats[p, : self.used[p]].copy(), number)
 
     def _tree(self) -> Splits | None:
         """The same; where rounding would send a sample astray, solved again exactly."""
@@ -196,8 +221,10 @@ class MargotWorker:
         return slots
 
 
-def stored(bound: float, codes: NDArray[np.uint8], floats: FloatArray) -> Record:
-    return Record(bound=bound, data=(codes, floats), size=codes.nbytes + floats.nbytes + 200)
+def stored(bound: float, codes: NDArray[np.uint8], floats: FloatArray, number: int | None = None) -> Record:
+    """A record; ``number`` is that of its search node where a proof is written."""
+    data = (codes, floats) if number is None else (codes, floats, number)
+    return Record(bound=bound, data=data, size=codes.nbytes + floats.nbytes + 200)
 
 
 def merge_duplicates(problem: Problem) -> tuple[Problem, NDArray[np.int64]]:

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from margotree.engines.bnb.kernels.record import save
+from margotree.engines.bnb.log import ProofLog
 from margotree.engines.bnb.margot import MargotBrancher, MargotWorker, Tactics, stored
 from margotree.engines.bnb.search import Dive, Record
 from margotree.engines.kernels.workspace import AT_HARD, AT_MARGIN, PENDING_HARD, PENDING_MARGIN
@@ -32,10 +33,12 @@ class PricedBrancher:
         *,
         limit: float | None = None,
         watch: Watch | None = None,
+        log: ProofLog | None = None,
     ) -> None:
         self.problem = problem
-        self.early = MargotBrancher(problem, tactics, limit=limit, plain=True, watch=watch)
-        self.late = MargotBrancher(problem, tactics, limit=limit, watch=watch)
+        self.log = log
+        self.early = MargotBrancher(problem, tactics, limit=limit, plain=True, watch=watch, log=log)
+        self.late = MargotBrancher(problem, tactics, limit=limit, watch=watch, log=log)
 
     def root(self) -> Record:
         return self.early.root()
@@ -50,6 +53,8 @@ class PricedBrancher:
 class EarlyWorker(MargotWorker):
     """The first stage: what settles is handed on."""
 
+    hands_on = True
+
     def __init__(self, brancher: PricedBrancher) -> None:
         super().__init__(brancher.early)
         self.late_size = brancher.late.sizes()[0]
@@ -62,7 +67,8 @@ class EarlyWorker(MargotWorker):
         status = codes[2 * self.problem.n_samples : n_codes]
         status[status == AT_MARGIN] = PENDING_MARGIN
         status[status == AT_HARD] = PENDING_HARD
-        return replace(dive, left=[*dive.left, stored(bound, codes, floats[:used])])
+        number = None if self.brancher.log is None else self.here
+        return replace(dive, left=[*dive.left, stored(bound, codes, floats[:used], number)])
 
 
 class PricedWorker:

@@ -125,6 +125,19 @@ class Search:
         with self._turn:
             self._offer(value, tree)
 
+    def close_open(self) -> None:
+        """Have the proof end here: what is still open is closed by the bounds at hand."""
+        with self._turn:
+            for bound, _, data, _ in [*self._queue, *self._stack]:
+                self._closed(data, bound)
+            self._queue.clear()
+            self._stack.clear()
+
+    def _closed(self, data: tuple[Any, ...], bound: float) -> None:
+        log = getattr(self.brancher, "log", None)
+        if log is not None:
+            log.close(data, bound)
+
     @property
     def open_nodes(self) -> int:
         return len(self._queue) + len(self._stack)
@@ -193,6 +206,7 @@ class Search:
                     if record.bound < self.shared[CUTOFF]:
                         self._in_flight[k] = record.bound
                         return record
+                    self._closed(record.data, record.bound)
                     continue
                 if not self._in_flight:
                     self._turn.notify_all()
@@ -235,6 +249,9 @@ class Search:
             (r.bound, self._pushed + k, r.data, r.size) for k, r in enumerate(records) if r.bound < self.shared[CUTOFF]
         ]
         self._pushed += len(records)
+        for r in records:
+            if r.bound >= self.shared[CUTOFF]:
+                self._closed(r.data, r.bound)
         if self.memory > self.watch.limits.memory:
             # Short of memory, go deep: the highest bounds first, they close soonest.
             self._stack += sorted(worth_keeping)

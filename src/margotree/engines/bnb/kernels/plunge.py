@@ -39,6 +39,7 @@ from margotree.engines.bnb.kernels.routing import (
     TRUE,
     Routing,
     headed,
+    in_band,
     swap_in,
 )
 from margotree.engines.kernels import pivot, priced
@@ -46,15 +47,18 @@ from margotree.engines.kernels.features import bonus, places, value
 from margotree.engines.kernels.jit import bare, bare_kernel, part
 from margotree.engines.kernels.pivot import harden, refresh
 from margotree.engines.kernels.riser import INFEASIBLE
-from margotree.engines.kernels.workspace import ALPHA, F8, I8, NUM, SINGLE, STOP, Workspace, copy_slot, numbers
+from margotree.engines.kernels.workspace import ALPHA, F8, I8, NUM, SINGLE, STOP, H, Workspace, copy_slot, numbers
 
 # How a dive ends.  Memory that leaves prices out settles where prices could make the difference.
 EXHAUSTED, SETTLED, PAUSED = 0, 1, 2
 # Entries of the counters.
 STEPS, EMITTED, FIXED, SOLVES = 0, 1, 2, 3
 # Entries of the options: candidates in a row that bring nothing, pivots of a flip, when prices come into node problems
-# (see `Tactics.prices`), whether features are decided first.
-PATIENCE, FLIP_PIVOTS, PRICES, FEATURES_FIRST = 0, 1, 2, 3
+# (see `Tactics.prices`), whether features are decided first, whether search nodes that are closed are written down too.
+PATIENCE, FLIP_PIVOTS, PRICES, FEATURES_FIRST, LOGGED = 0, 1, 2, 3, 4
+# What a row of a logged dive is: a child put aside or closed, the other child, closed as well; or the search node that
+# the dive ended at, to be gone on with, closed, or settled.
+ASIDE, SHUT, SHUT_TOO, HERE, HERE_SHUT, HERE_SETTLED = numbers(6)
 # Ways to go.
 AS_HEADED, OTHERWISE = numbers(2)
 # Weight of the newest observation in a running mean.
@@ -100,6 +104,7 @@ def probe(
     total: float,
     cutoff: float,
     flip_pivots: int,
+    logged: bool,
     run: Callable[..., int],
     set_up: Callable[..., tuple[int, int, int]],
 ) -> float:
@@ -115,8 +120,8 @@ def probe(
         if after < base + cutoff - bound:
             after = max(after, solved(ws, s, base + cutoff - bound, pivots, TOL, run))
         bound = bound + after - base
-        if bound >= cutoff:
-            break
+        if bound >= cutoff and not logged:
+            break  # a log needs both node problems, if only to say that the second was not needed
     # Remember what share of the estimate came true.
     share = min(1.0, (bound - total) / max(rt.score[GUESS + way, i], 1e-300))
     rt.score[TRUE + way, i] += LEARN * (max(share, 1e-3) - rt.score[TRUE + way, i])
@@ -141,7 +146,7 @@ def pick(
     Returns the best candidate, the bounds on its two sides, and the best bound on the node itself that was seen:
     whatever a sample does, it pays the lesser of its two sides.  A candidate with a closed side ends the search.
     """
-    patience, flip_pivots = options[PATIENCE], options[FLIP_PIVOTS]
+    patience, flip_pivots, logged = options[PATIENCE], options[FLIP_PIVOTS], options[LOGGED] != 0
     slack = cutoff - total
     tiny = FLOOR * slack
     best, best_score, best_same, best_flip, floor = -1, -1.0, 0.0, 0.0, total
@@ -150,7 +155,7 @@ def pick(
         i = cand[p]
         same, flip, score, forced = total, total, -2.0, False
         for way in range(2):
-            bound = probe(ws, rt, i, way, total, cutoff, flip_pivots, run, set_up)
+            bound = probe(ws, rt, i, way, total, cutoff, flip_pivots, logged, run, set_up)
             counters[SOLVES] += 1
             if way == AS_HEADED:
                 same = bound
@@ -216,6 +221,79 @@ def emit(ws: Workspace, rt: Routing, i: int, flip: bool, codes: NDArray[np.uint8
     return used
 
 
+@bare()
+def own_bound(ws: Workspace, rt: Routing) -> float:
+    """What the node problems at hand add up to."""
+    total = 0.0
+    for t in range(rt.T):
+        total += value(ws, rt.at[SLOT, t])
+    return total
+
+
+@bare()
+def note(
+    ws: Workspace,
+    rt: Routing,
+    what: int,
+    codes: NDArray[np.uint8],
+    floats: F8,
+    used: I8,
+    bounds: F8,
+    log: I8,
+    row: int,
+) -> None:
+    """Write down the search node that the dive ended at."""
+    used[row] = save_here(ws, rt, codes, floats, row)
+    bounds[row] = own_bound(ws, rt)
+    log[row, 0] = what
+    log[row, 1] = -1
+
+
+@bare()
+def note_child(
+    ws: Workspace,
+    rt: Routing,
+    i: int,
+    flip: bool,
+    what: int,
+    codes: NDArray[np.uint8],
+    floats: F8,
+    used: I8,
+    bounds: F8,
+    log: I8,
+    row: int,
+) -> None:
+    """Write down a child with the bound that its own node problems have, and restore the memory."""
+    sample = i < ws.X.shape[0]
+    t = rt.at[PLACE, i] if sample else feature_of(ws, i)[0]
+    in_hand = False
+    if sample and not flip:
+        # A side closed by its probe ends the search for candidates, so that its node is still in the spare.
+        in_hand = what != ASIDE and in_band(ws.f[rt.at[SLOT, t], H, i], rt.eps)
+        if not in_hand:
+            copy_slot(ws, rt.at[SLOT, t], rt.at[SPARE, HAND])
+    if in_hand:
+        child = headed(ws, rt, t, i)
+        swap_in(rt, t, HAND)
+        swap_in(rt, child, BEST + SAME)
+        rt.at[PLACE, i] = child
+    else:
+        if sample and not flip:
+            swap_in(rt, t, HAND)
+        go(ws, rt, i, flip)
+    used[row] = save_here(ws, rt, codes, floats, row)
+    bounds[row] = own_bound(ws, rt)
+    log[row, 0] = what
+    log[row, 1] = i
+    if not sample:
+        swap_in(rt, t, BEST + (FLIP if flip else SAME))
+        return
+    child = rt.at[PLACE, i]
+    swap_in(rt, child, BEST + (OTHER if flip else SAME))
+    swap_in(rt, t, BEST + FLIP if flip else HAND)
+    rt.at[PLACE, i] = t
+
+
 @bare_kernel()
 def route(ws: Workspace, rt: Routing, out: I8) -> None:
     """The last-level node that each sample reaches if it goes on where it is headed."""
@@ -241,6 +319,7 @@ def dive(
     out_used: I8,
     out_bound: F8,
     counters: I8,
+    log: I8,
     run: Callable[..., int],
     set_up: Callable[..., tuple[int, int, int]],
     choose: Callable[..., int],
@@ -249,22 +328,29 @@ def dive(
 
     ``shared`` is the cut-off and a flag that asks to stop, both read anew at every step; ``cand`` has room for as many
     candidates as may be tried.  Children put aside are in the ``out`` arrays, a PAUSED node is the last of them.
+    A logged dive writes all search nodes that it closes there, too, ``log`` says what each row is, and no bound counts
+    but that of a search node's own multipliers.
     """
     emitted = np.int64(0)
     settled = False
+    logged = options[LOGGED] != 0
+    last = out_bound.size - (3 if logged else 1)
     while True:
         cutoff = shared[0]
         # Gains add up on the sum of the node values; the floor, a bound by other means, only closes nodes.
         total = relax(ws, rt, cutoff, TIGHT if settled else TOL, run)
-        floor = max(floor, total)
-        if settled:
-            return SETTLED, floor
-        if floor >= cutoff:
-            return EXHAUSTED, floor
+        floor = total if logged else max(floor, total)
+        if settled or floor >= cutoff:
+            if logged:
+                what = HERE_SETTLED if settled else HERE_SHUT
+                note(ws, rt, what, out_codes, out_floats, out_used, out_bound, log, emitted)
+                counters[EMITTED] = emitted + 1
+            return SETTLED if settled else EXHAUSTED, floor
         asked_to_stop = shared[1] != 0.0 or ws.work[SINGLE, STOP] != 0.0
-        if counters[STEPS] >= max_steps or emitted >= out_bound.size - 1 or asked_to_stop:
-            out_used[emitted] = save_here(ws, rt, out_codes, out_floats, emitted)
-            out_bound[emitted] = floor
+        if counters[STEPS] >= max_steps or emitted >= last or asked_to_stop:
+            note(ws, rt, HERE, out_codes, out_floats, out_used, out_bound, log, emitted)
+            if not logged:
+                out_bound[emitted] = floor
             counters[EMITTED] = emitted + 1
             return PAUSED, floor
         counters[STEPS] += 1
@@ -280,13 +366,22 @@ def dive(
             continue
         i, same, flip, seen = pick(ws, rt, cand, found, total, cutoff, options, counters, run, set_up)
         floor = max(floor, seen)
-        if same >= cutoff and flip >= cutoff:
+        flips = same > flip
+        both = same >= cutoff and flip >= cutoff
+        if logged:
+            what = ASIDE if max(same, flip) < cutoff else SHUT
+            note_child(ws, rt, i, not flips, what, out_codes, out_floats, out_used, out_bound, log, emitted)
+            emitted += 1
+            if both:
+                note_child(ws, rt, i, flips, SHUT_TOO, out_codes, out_floats, out_used, out_bound, log, emitted)
+                emitted += 1
+            counters[EMITTED] = emitted
+        if both:
             counters[EMITTED] = emitted
             return EXHAUSTED, floor
-        flips = same > flip
         if max(same, flip) >= cutoff:
             counters[FIXED] += 1
-        else:
+        elif not logged:
             out_used[emitted] = emit(ws, rt, i, not flips, out_codes, out_floats, emitted)
             out_bound[emitted] = max(floor, flip, same)
             emitted += 1
@@ -311,12 +406,13 @@ def plunge(
     out_used: I8,
     out_bound: F8,
     counters: I8,
+    log: I8,
 ) -> tuple[int, float]:
     """`dive` from a record, where node problems know no prices."""
     load_here(ws, rt, codes, floats)
     return dive(
         ws, rt, floor, shared, max_steps, options, cand, out_codes, out_floats, out_used, out_bound, counters,
-        pivot.run, set_up_sample, choose_samples,
+        log, pivot.run, set_up_sample, choose_samples,
     )  # fmt: skip
 
 
@@ -336,12 +432,13 @@ def plunge_priced(
     out_used: I8,
     out_bound: F8,
     counters: I8,
+    log: I8,
 ) -> tuple[int, float]:
     """The same where they do."""
     load_here(ws, rt, codes, floats)
     return dive(
         ws, rt, floor, shared, max_steps, options, cand, out_codes, out_floats, out_used, out_bound, counters,
-        priced.run, set_up_any, choose_both,
+        log, priced.run, set_up_any, choose_both,
     )  # fmt: skip
 
 

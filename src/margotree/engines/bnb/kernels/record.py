@@ -46,14 +46,14 @@ _WAITING = 16
 #: Written instead of a status where a node has to start cold.
 COLD = 255
 # What is known of a feature with a price: nothing, it is at its kink, it is used whatever it does, it is not used.
-_OPEN, _KINK, _MUST, _NEVER = 0, 1, 2, 3
+_OPEN, KINK_HERE, MUST_HERE, _NEVER = 0, 1, 2, 3
 
 
-def sizes(m: int, n: int, depth: int, priced: bool = False) -> tuple[int, int]:
-    """Bytes and floats that one record takes at most."""
+def sizes(m: int, n: int, depth: int, priced: bool = False, whole: bool = False) -> tuple[int, int]:
+    """Bytes and floats that one record takes at most; a ``whole`` one has room for all multipliers there can be."""
     nodes = 2**depth - 1
     k = n if priced else 0
-    return m * (2 + depth) + nodes * k, nodes * (n + 4 + _WAITING + k)
+    return m * (2 + depth) + nodes * k, nodes * (2 + k + (m if whole else n + 2 + _WAITING))
 
 
 @bare()
@@ -65,7 +65,7 @@ def save_here(ws: Workspace, rt: Routing, codes: Bytes, floats: F8, row: int) ->
         codes[row, 2 * i] = at[PLACE, i] & 255
         codes[row, 2 * i + 1] = at[PLACE, i] >> 8
     used = 0
-    room = n + 2 + _WAITING
+    room = floats.shape[1] // rt.T - 2 - (n if ws.priced else 0)
     for t in range(rt.T):
         s = at[SLOT, t]
         base = 2 * m + level_of(t) * m
@@ -108,11 +108,11 @@ def save_features(ws: Workspace, s: int, codes: Bytes, at: int, floats: F8, used
         if g[s, NUM, ALPHA] == 0.0:
             continue
         if g[s, R, j] == 0.0:
-            codes[row, at + j] = _MUST
+            codes[row, at + j] = MUST_HERE
         elif g[s, R, j] == np.inf:
             codes[row, at + j] = _NEVER
         elif ws.k[s, USE, j] == KINK and not cold:
-            codes[row, at + j] = _KINK
+            codes[row, at + j] = KINK_HERE
             floats[row, used] = g[s, W, j]
             used += 1
     return used
@@ -121,11 +121,11 @@ def save_features(ws: Workspace, s: int, codes: Bytes, at: int, floats: F8, used
 @bare()
 def load_features(ws: Workspace, s: int, codes: Bytes, at: int, floats: F8, used: int) -> int:
     for j in range(ws.X.shape[1]):
-        if codes[at + j] == _MUST:
+        if codes[at + j] == MUST_HERE:
             ws.g[s, R, j] = 0.0
         elif codes[at + j] == _NEVER:
             ws.g[s, R, j] = np.inf
-        elif codes[at + j] == _KINK:
+        elif codes[at + j] == KINK_HERE:
             ws.k[s, USE, j] = KINK
             ws.g[s, W, j] = floats[used]
             used += 1

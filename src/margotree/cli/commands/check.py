@@ -1,0 +1,80 @@
+"""Check the proof that fit --proof wrote, against the training data.
+
+Recomputes what the tree costs at most and what any tree costs at least, with all rounding against it, and trusts
+neither the engine nor the certificate. The same file can be checked without margotree by the one file
+margotree/proof/check.py (docs/proof.md). Exit code 1 if the proof proves nothing, 3 if a file is missing.
+"""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import sys
+from typing import TYPE_CHECKING, Any
+
+from margotree.cli import console, exits, options
+from margotree.cli.exits import CommandError
+from margotree.cli.saved import encoding_of, load_tree
+
+if TYPE_CHECKING:
+    from margotree.proof.check import Proved
+    from margotree.tree import Tree
+
+HELP = "check a proof that fit --proof wrote, against data"
+
+
+def add(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("proof", help="the proof file")
+    parser.add_argument("data", help="the file that the tree was trained on, or arrays X, y, weight (.npz)")
+    parser.add_argument("--tree", metavar="FILE", help="the saved tree: it tells how to read the data")
+    parser.add_argument("--note", action="store_true", help="note in the tree file that its proof was checked")
+    parser.add_argument("--numbers", metavar="FILE", help="write X, y and weight as .npz, for check.py (needs --tree)")
+    options.add_reading(parser)
+    options.add_output(parser)
+
+
+def run(args: argparse.Namespace) -> int:
+    from margotree.proof.check import Refused, check
+
+    if (args.note or args.numbers) and not args.tree:
+        raise CommandError("--note and --numbers need the tree: say --tree FILE", exits.USAGE)
+    try:
+        found = _with_tree(args) if args.tree else check(args.proof, args.data, _progress(args))
+    except Refused as error:
+        hint = "" if args.tree or "how to read a table" not in str(error) else "; or say --tree FILE, the saved tree"
+        raise CommandError(f"not proved: {error}{hint}", exits.FAILED) from None
+    record = {**dataclasses.asdict(found), "gap": found.gap, "proved": True}
+    console.result(record, str(found), as_json=args.json)
+    return exits.OK
+
+
+def _progress(args: argparse.Namespace) -> Any:
+    def tell(share: float) -> None:
+        print(f"{share:6.1%} checked", file=sys.stderr, flush=True)
+
+    return None if args.quiet else tell
+
+
+def _with_tree(args: argparse.Namespace) -> Proved:
+    import numpy as np
+
+    from margotree.estimators.proofs import check_proof, problem_numbers
+
+    tree = load_tree(args.tree)
+    encoding = encoding_of(tree, args.tree)
+    if not encoding.target:
+        raise CommandError(f"{args.tree} does not say which column holds the classes", exits.DATA)
+    samples = encoding.training(options.read(args))
+    data = (samples.X, samples.y, samples.weight)
+    if args.numbers:
+        X, y, weight = problem_numbers(tree, *data)
+        np.savez(args.numbers, X=X, y=y, weight=weight)
+    found = check_proof(tree, args.proof, *data, tell=_progress(args))
+    if args.note:
+        _noted(tree, found).save(args.tree)
+    return found
+
+
+def _noted(tree: Tree, found: Proved) -> Tree:
+    note = {"sha256": found.digest, "objective": found.objective, "bound": found.bound}
+    return dataclasses.replace(tree, terms={**tree.terms, "proof": note})

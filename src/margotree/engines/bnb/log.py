@@ -1,0 +1,201 @@
+"""What a search writes down for its proof: its decisions, and the multipliers of every search node it closes.
+
+Search nodes get their numbers at once; turning their records into steps is left to a thread of its own, so that
+workers, which hold no GIL, go on meanwhile.
+"""
+
+from __future__ import annotations
+
+import math
+import queue
+import threading
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from margotree.engines.bnb.kernels import plunge as kernel
+from margotree.engines.bnb.kernels.record import COLD, KINK_HERE, MUST_HERE
+from margotree.engines.kernels.workspace import LOW, MID
+from margotree.problem import Problem, topology
+from margotree.problem.problem import FloatArray
+from margotree.proof.write import NOTHING, Steps, point
+
+Codes = NDArray[np.uint8]
+
+#: Dives that may wait to be written down.
+_WAITING = 16
+_NOT_HERE = 2
+#: Less than the truth in the last digits: what a checker makes of a sample's cost is a hair less, too.
+_SHADE = 1.0 - 2.0**-50
+
+
+class ProofLog:
+    """The proof of one search, as it grows; ``unit`` brings values of the engine's problem to the user's."""
+
+    def __init__(self, steps: Steps, problem: Problem, weights: FloatArray, unit: float) -> None:
+        """``problem`` has equal samples merged, and ``weights`` are their sums, correctly rounded."""
+        self.steps, self.unit = steps, unit
+        self.weakest = math.inf  # the least own bound of a search node that was closed
+        self.m, self.n, self.T, self.depth = problem.n_samples, problem.n_features, problem.n_nodes, problem.depth
+        self.y = np.array(problem.y)
+        self.label = self.y.astype(np.int8)
+        self.cost = np.outer(problem.C, weights) * _SHADE
+        self.side_of = _sides(self.T)
+        self._nodes = 1
+        self._turn = threading.Lock()
+        self._jobs: queue.Queue[Any] = queue.Queue(_WAITING)
+        self._failure: BaseException | None = None
+        self._thread = threading.Thread(target=self._write, daemon=True)
+        self._thread.start()
+
+    def dive(
+        self, node: int, log: NDArray[np.int64], codes: Codes, floats: FloatArray, bounds: FloatArray, hands_on: bool
+    ) -> list[int]:
+        """Take down a dive from search node ``node``; returns the numbers of the search nodes of its rows.
+
+        ``hands_on`` tells that a settled search node is not closed but goes on elsewhere.
+        """
+        self._raise()
+        closing = {kernel.SHUT, kernel.SHUT_TOO, kernel.HERE_SHUT} | (set() if hands_on else {kernel.HERE_SETTLED})
+        numbers, splits, shut = [], [], []
+        with self._turn:
+            now = node
+            for row, (what, item) in enumerate(log.tolist()):
+                mine = now
+                if what in (kernel.ASIDE, kernel.SHUT):
+                    mine, follow = self._nodes, self._nodes + 1
+                    self._nodes += 2
+                    splits.append((row, now, item, mine, follow))
+                    now = follow
+                numbers.append(mine)
+                if what in closing:
+                    shut.append(row)
+                    self.weakest = min(self.weakest, float(bounds[row]))
+            self._jobs.put((splits, shut, numbers, codes.copy(), floats.copy()))
+        return numbers
+
+    def close(self, data: tuple[Any, ...], bound: float) -> None:
+        """A record that was left waiting until its bound sufficed, or until the end."""
+        self._raise()
+        codes, floats, node = data
+        with self._turn:
+            self.weakest = min(self.weakest, bound)
+            self._jobs.put(([], [0], [node], codes[None], floats[None]))
+
+    def finish(self) -> Steps:
+        """Wait until everything is written."""
+        self._jobs.put(None)
+        self._thread.join()
+        self._raise()
+        return self.steps
+
+    def _raise(self) -> None:
+        if self._failure is not None:
+            raise self._failure
+
+    # -- in the thread that writes ---------------------------------------------------------------------------------
+
+    def _write(self) -> None:
+        while (job := self._jobs.get()) is not None:
+            if self._failure is None:
+                try:
+                    self._steps_of(*job)
+                except BaseException as failure:  # raised where the search comes by next
+                    self._failure = failure
+
+    def _steps_of(
+        self, splits: list[Any], shut: list[int], numbers: list[int], codes: Codes, floats: FloatArray
+    ) -> None:
+        for row, node, item, mine, follow in splits:
+            self._split(codes[row], node, item, mine, follow)
+        for row, points in zip(shut, self._points(codes[shut], floats[shut]) if shut else [], strict=True):
+            self.steps.leaf(numbers[row], points)
+
+    def _split(self, codes: Codes, node: int, item: int, mine: int, follow: int) -> None:
+        if item < self.m:
+            place = int(codes[2 * item]) | int(codes[2 * item + 1]) << 8
+            t = (place - 1) // 2
+            first = place == 2 * t + 1
+            kind, which = b"S", item
+        else:
+            t, which = divmod(item - self.m, self.n)
+            first = codes[self._features_at(t) + which] == MUST_HERE
+            kind = b"F"
+        self.steps.split(kind, node, which, t, *((mine, follow) if first else (follow, mine)))
+
+    def _features_at(self, t: int) -> int:
+        return self.m * (2 + self.depth) + t * self.n
+
+    def _points(self, codes: Codes, floats: FloatArray) -> list[list[bytes]]:
+        """The multipliers of every tree node in each of these records, all records at once."""
+        m, R = self.m, len(codes)
+        place = np.ascontiguousarray(codes[:, : 2 * m]).view("<u2")
+        priced = codes.shape[1] > self._features_at(0)
+        used = np.zeros(R, np.int64)
+        points = []
+        for t in range(self.T):
+            at = 2 * m + topology.level(t) * m
+            side, status = self.side_of[t][place], codes[:, at : at + m]
+            here = side != _NOT_HERE
+            here &= ~np.any(here & (status == COLD), axis=1, keepdims=True)
+            free = here & (status != LOW) & (status != MID)
+            counts = np.count_nonzero(free, axis=1)
+            row, who = np.nonzero(free)
+            first = np.cumsum(counts) - counts
+            nu = floats[row, used[row] + 2 + np.arange(len(row)) - first[row]]
+            used += 2 + counts
+            if priced:
+                features = codes[:, self._features_at(t) : self._features_at(t) + self.n]
+                used += np.count_nonzero(features == KINK_HERE, axis=1)
+            points.append(self._points_at(t, np.where(here, side, _NOT_HERE), status, row, who, nu))
+        return list(map(list, zip(*points, strict=True)))
+
+    def _points_at(self, t: int, side: Any, status: Codes, row: Any, who: Any, nu: FloatArray) -> list[bytes]:
+        """The points of one tree node: ``nu`` are the multipliers that stand on no step, of samples ``who``."""
+        cost, against, R = self.cost[t], side == -self.label, len(side)
+        full = (status == MID) & (side != _NOT_HERE) & ~against
+        low = np.where(against[row, who], -np.inf, 0.0)
+        high = np.where(side[row, who] == self.label[who], np.inf, cost[who])
+        given = np.minimum(np.maximum(np.where(against[row, who], -nu, nu), low), high)
+        v = np.where(full | against, cost, 0.0)
+        v[row, who] = given
+        # The sample with most room takes what the others do not add up to.
+        rest = v @ self.y
+        moved = given - rest[row] * self.y[who]
+        room = np.minimum(moved - low, high - moved)
+        ends = np.cumsum(np.bincount(row, minlength=R)).tolist()
+        full_row, full_who = np.nonzero(full)
+        full_ends = np.cumsum(np.bincount(full_row, minlength=R)).tolist()
+        values, points, begin, full_begin = given * self.unit, [], 0, 0
+        for k, (end, full_end) in enumerate(zip(ends, full_ends, strict=True)):
+            balance = -1
+            if end > begin:
+                best = begin + int(np.argmax(room[begin:end]))
+                balance = int(who[best]) if room[best] > 0.0 else -1
+            if end == begin and full_end == full_begin:
+                points.append(NOTHING)
+            else:
+                balance = balance if balance >= 0 else self._balance(t, side[k], v[k], float(rest[k]))
+                lists = full_who[full_begin:full_end], who[begin:end], values[begin:end]
+                points.append(point(*lists, balance) if balance >= 0 else NOTHING)
+            begin, full_begin = end, full_end
+        return points
+
+    def _balance(self, t: int, side: Any, v: FloatArray, rest: float) -> int:
+        """Any sample that can take what is left over; -1 if there is none, and then nothing is proved of the node."""
+        moved = v - rest * self.y
+        low = np.where(side == -self.label, -np.inf, 0.0)
+        high = np.where(side == self.label, np.inf, self.cost[t])
+        room = np.where(side == _NOT_HERE, -np.inf, np.minimum(moved - low, high - moved))
+        return int(np.argmax(room)) if np.max(room) >= 0.0 else -1
+
+
+def _sides(T: int) -> NDArray[np.int8]:
+    """The side taken at tree node t (row) by a sample whose deepest known tree node is p (column)."""
+    sides = np.full((T, T), _NOT_HERE, np.int8)
+    for p in range(T):
+        sides[p, p] = 0
+        for t, side in topology.path_to(p):
+            sides[t, p] = side
+    return sides

@@ -1,0 +1,147 @@
+"""Writing a proof: steps as a stream of compressed blocks while the search runs, a header before them at the end."""
+
+from __future__ import annotations
+
+import json
+import os
+import secrets
+import shutil
+import struct
+import zlib
+from contextlib import suppress
+from os import PathLike
+from typing import Any
+
+import numpy as np
+
+from margotree.problem import Problem, Splits
+from margotree.proof import check
+
+#: Compression of blocks: beyond this files get little smaller, and searches longer.
+_LEVEL = 3
+#: A tree node whose multipliers are all 0, and one whose multipliers are those of the leaf before.
+NOTHING, AS_BEFORE = b"\0", b"\1"
+
+
+class Steps:
+    """A stream of steps into a file of its own; at no time more than a block is held."""
+
+    def __init__(self, path: str, n_nodes: int) -> None:
+        self.path, self.count = path, 0
+        self._stream = open(path, "xb")  # noqa: SIM115 (closed by close)
+        self._block = bytearray()
+        self._before = [NOTHING] * n_nodes
+
+    def split(self, kind: bytes, node: int, which: int, t: int, first: int, second: int) -> None:
+        """A decision about a sample (``b"S"``: left, right) or a feature (``b"F"``: used, not used)."""
+        self._add(struct.pack("<cIIHII", kind, node, which, t, first, second))
+
+    def leaf(self, node: int, points: list[bytes]) -> None:
+        """A closed search node with the multipliers of every tree node, as `point` made them."""
+        said = (AS_BEFORE if p == q and p != NOTHING else p for p, q in zip(points, self._before, strict=True))
+        self._add(struct.pack("<cI", b"L", node) + b"".join(said))
+        self._before = points
+
+    def close(self) -> None:
+        if not self._stream.closed:
+            self._flush()
+            self._stream.write(struct.pack("<III", 0, 0, 0))
+            self._stream.close()
+
+    def _add(self, step: bytes) -> None:
+        self._block += step
+        self.count += 1
+        if len(self._block) >= check.BLOCK:
+            self._flush()
+
+    def _flush(self) -> None:
+        if self._block:
+            raw = bytes(self._block)
+            packed = zlib.compress(raw, _LEVEL)
+            self._stream.write(struct.pack("<III", len(packed), len(raw), zlib.crc32(packed)) + packed)
+            self._block.clear()
+
+
+def point(full: Any, given: Any, values: Any, balance: int) -> bytes:
+    """Multipliers of a tree node: samples at full cost, samples with a number, and the sample that balances them."""
+    lead = struct.pack("<BIII", 2, len(full), len(given), balance)
+    return b"".join([lead, *(np.asarray(a, kind).tobytes() for a, kind in ((full, "<u4"), (given, "<u4"))),
+                     np.asarray(values, "<f8").tobytes()])  # fmt: skip
+
+
+class ProofWriter:
+    """One proof file: steps are collected beside it, and it appears, whole, at the end.
+
+    How the numbers are found in a table is for whoever knows one to say afterwards (`describe`).
+    """
+
+    def __init__(self, path: str | PathLike[str]) -> None:
+        self.path = os.fspath(path)
+        self._drafts: list[Steps] = []
+        folder = os.path.dirname(os.path.abspath(self.path))
+        if not os.path.isdir(folder) or not os.access(folder, os.W_OK) or os.path.isdir(self.path):
+            raise ValueError(f"proof: {self.path!r} cannot be written; name a file in a folder that can")
+
+    def steps(self, n_nodes: int) -> Steps:
+        """A new stream of steps, for one search."""
+        self._drafts.append(Steps(f"{self.path}.{secrets.token_hex(4)}.part", n_nodes))
+        return self._drafts[-1]
+
+    def finish(self, problem: Problem, splits: Splits, bound: float, steps: Steps) -> float:
+        """Write the file: these steps prove ``bound``.  Returns the value of the tree from above."""
+        steps.close()
+        header = terms_of(problem)
+        header["digest"] = check.digest_of(header, problem.X, problem.y, problem.weight)
+        stated = check.Problem(header, problem.X, problem.y, problem.weight)
+        # Bounds on rounding may be wide where C is large; fractions are not.
+        near = problem.evaluate(splits).objective * (1.0 + 1e-10)
+        objective = check.tree_value(stated, splits.w, splits.b, near)
+        header |= {
+            "tree": {"w": splits.w.tolist(), "b": splits.b.tolist()},
+            "claim": {"objective": objective, "bound": min(bound, objective)},
+            "steps": steps.count,
+            "table": None,
+        }
+        draft = f"{self.path}.{secrets.token_hex(4)}.part"
+        with open(draft, "xb") as stream:
+            stream.write(pack_header(header))
+            with open(steps.path, "rb") as body:
+                shutil.copyfileobj(body, stream, 1 << 20)
+        os.replace(draft, self.path)
+        return objective
+
+    def clean(self) -> None:
+        """Remove what was collected."""
+        for steps in self._drafts:
+            steps.close()
+            with suppress(FileNotFoundError):
+                os.unlink(steps.path)
+        self._drafts.clear()
+
+
+def describe(path: str | PathLike[str], table: dict[str, Any]) -> None:
+    """Tell a proof that is written how its numbers are found in a table."""
+    draft = f"{os.fspath(path)}.{secrets.token_hex(4)}.part"
+    with open(path, "rb") as old, open(draft, "xb") as new:
+        new.write(pack_header(check.read_header(old) | {"table": table}))
+        shutil.copyfileobj(old, new, 1 << 20)
+    os.replace(draft, path)
+
+
+def terms_of(problem: Problem) -> dict[str, Any]:
+    """The terms of a problem as a header holds them."""
+    return {
+        "model": problem.model,
+        "depth": problem.depth,
+        "samples": problem.n_samples,
+        "features": problem.n_features,
+        "C": problem.C.tolist(),
+        "eps": problem.eps,
+        "budget": None if problem.budget is None else problem.budget.tolist(),
+        "alpha": None if problem.alpha is None else problem.alpha.tolist(),
+    }
+
+
+def pack_header(header: dict[str, Any]) -> bytes:
+    text = json.dumps(header, allow_nan=False).encode() + b"\n"
+    return check.MAGIC + b"%d\n" % check.VERSION + text + b"%08x\n" % zlib.crc32(text)

@@ -1,0 +1,1 @@
+"""A second checker of proofs, and ways to spoil a proof."""

@@ -1,0 +1,229 @@
+"""A second checker of proofs, written from docs/proof.md: fractions and the standard library only, slow and plain.
+
+It shares no code with the first.  Data are lists of floats.  It walks the search tree from its root, so it reads the
+whole file first.
+"""
+
+import hashlib
+import json
+import struct
+import zlib
+from fractions import Fraction as F
+
+
+class NotProved(Exception):
+    pass
+
+
+def demand(condition, words):
+    if not condition:
+        raise NotProved(words)
+
+
+def check(path, X, y, weight):
+    """The proved (objective, bound) as claimed by the header; NotProved otherwise."""
+    try:
+        return _check(path, X, y, weight)
+    except (struct.error, zlib.error, KeyError, IndexError, ValueError, TypeError, OverflowError) as error:
+        raise NotProved(repr(error)) from error
+
+
+def _check(path, X, y, weight):
+    with open(path, "rb") as stream:
+        demand(stream.readline() == b"margotree proof 1\n", "first line")
+        text, check_sum = stream.readline(), stream.readline()
+        demand(int(check_sum, 16) == zlib.crc32(text), "header's checksum")
+        head, raw = json.loads(text), blocks(stream.read())
+    terms = Terms(head, X, y, weight)
+    objective, bound = F(head["claim"]["objective"]), F(head["claim"]["bound"])
+    demand(terms.tree_value(head["tree"]) <= objective and bound <= objective, "the tree's value")
+    splits, leaves, count = parse(raw, len(head["C"]))
+    demand(count == head["steps"], "number of steps")
+    seen, stack = 0, [(0, ())]
+    while stack:
+        node, decisions = stack.pop()
+        demand((node in splits) != (node in leaves), f"search node {node} is not closed once")
+        seen += 1
+        if node in leaves:
+            demand(terms.leaf_value(decisions, leaves[node]) >= bound, f"leaf {node}")
+            continue
+        kind, which, t, first, second = splits[node]
+        terms.may_decide(decisions, kind, which, t)
+        for child, outcome in ((first, 1), (second, 2)):
+            stack.append((child, (*decisions, (kind, which, t, outcome))))
+    demand(seen == count, "steps that belong to no search node")
+    return head["claim"]["objective"], head["claim"]["bound"]
+
+
+def blocks(body):
+    at, raw = 0, b""
+    while True:
+        packed, size, check_sum = struct.unpack_from("<III", body, at)
+        at += 12
+        if packed == size == check_sum == 0:
+            demand(at == len(body), "more after the end")
+            return raw
+        part = zlib.decompress(body[at : at + packed])
+        demand(len(part) == size and zlib.crc32(body[at : at + packed]) == check_sum, "block")
+        at, raw = at + packed, raw + part
+
+
+def parse(raw, T):
+    splits, leaves, before, at, count, known = {}, {}, [None] * T, 0, 0, {0}
+    while at < len(raw):
+        kind, node = struct.unpack_from("<cI", raw, at)
+        at += 5
+        demand(node not in splits and node not in leaves, "a search node twice")
+        demand(node in known, "a search node before its parent")
+        if kind in b"SF":
+            splits[node] = (kind, *struct.unpack_from("<IHII", raw, at))
+            known |= set(splits[node][3:])
+            at += 14
+        else:
+            demand(kind == b"L", "kind of step")
+            points = []
+            for t in range(T):
+                code = raw[at]
+                at += 1
+                demand(code <= 2, "code")
+                if code == 2:
+                    full, given, balance = struct.unpack_from("<III", raw, at)
+                    numbers = struct.unpack_from(f"<{full + given}I{given}d", raw, at + 12)
+                    at += 12 + 4 * full + 12 * given
+                    values = dict(zip(numbers[full : full + given], numbers[full + given :], strict=True))
+                    demand(len(values) == given and len(set(numbers[:full])) == full, "a sample twice")
+                    demand(not set(values) & set(numbers[:full]), "a sample twice")
+                    points.append((numbers[:full], values, balance))
+                else:
+                    points.append(before[t] if code else None)
+            before = points
+            leaves[node] = points
+        count += 1
+    return splits, leaves, count
+
+
+class Terms:
+    def __init__(self, head, X, y, weight):
+        self.model, self.depth, self.eps = head["model"], head["depth"], F(head["eps"])
+        self.T, self.n = 2 ** head["depth"] - 1, head["features"]
+        self.C, self.alpha = [F(c) for c in head["C"]], [F(a) for a in head["alpha"] or []]
+        self.budget = head["budget"]
+        demand(len(X) == head["samples"] and all(len(row) == self.n for row in X), "size of the data")
+        words = f"{self.model} {self.depth} {len(X)} {self.n}\n".encode()
+        flat = [v for row in X for v in row] + list(y) + list(weight) + head["C"] + [head["eps"]]
+        flat += (head["budget"] or []) + (head["alpha"] or [])
+        data = b"".join(struct.pack("<d", v) for v in flat)
+        demand(hashlib.sha256(words + data).hexdigest() == head["digest"], "digest")
+        self.rows = [([F(v) for v in row], int(label), F(w)) for row, label, w in zip(X, y, weight, strict=True)]
+        groups = {}
+        for x, label, w in self.rows:
+            groups.setdefault((tuple(x), label), []).append(w)
+        self.samples = [(x, label, sum(ws)) for (x, label), ws in groups.items()]
+        # The number that a multiplier at full cost stands for is a float64.
+        self.full = [[float(c) * float(w) * (1.0 - 2.0**-50) for _, _, w in self.samples] for c in self.C]
+        for t in range(self.T):
+            for i, (_, _, w) in enumerate(self.samples):
+                demand(F(self.full[t][i]) <= self.C[t] * w, "cost")
+
+    def tree_value(self, tree):
+        total = F(0)
+        w, b = [[F(v) for v in row] for row in tree["w"]], [F(v) for v in tree["b"]]
+        for t in range(self.T):
+            used = sum(v != 0 for v in w[t])
+            demand(self.model != "hfs" or used <= self.budget[t], "budget")
+            total += sum(v * v for v in w[t]) / 2
+            if self.model == "sfs":
+                total += self.alpha[t] * max(0, used - self.budget[t])
+        for x, label, weight in self.rows:
+            t = 0
+            while t < self.T:
+                h = sum(a * v for a, v in zip(w[t], x, strict=True)) + b[t]
+                total += self.C[t] * weight * max(F(0), 1 - label * h)
+                tie = F(min(1e-9 * (1.0 + abs(float(b[t]))), float(self.eps) / 4))
+                right = h >= -tie
+                demand(2 * t + 1 >= self.T or right or h <= tie - self.eps, "band")
+                t = 2 * t + 2 if right else 2 * t + 1
+        return total
+
+    def may_decide(self, decisions, kind, which, t):
+        if kind == b"S":
+            demand(which < len(self.samples) and 2 * t + 1 < self.T, "decision")
+            demand(self.place(decisions, which) == t, "a sample that is elsewhere")
+        else:
+            demand(self.model != "margot" and which < self.n and t < self.T, "decision")
+            demand(not any(d[:3] == (kind, which, t) for d in decisions), "a feature that is decided")
+
+    def place(self, decisions, i):
+        found = 0
+        for kind, which, t, outcome in decisions:
+            if kind == b"S" and which == i:
+                found = 2 * t + outcome
+        return found
+
+    def side(self, place, t):
+        """-1, 0 or 1; None if ``place`` is not below ``t``."""
+        side = 0
+        while place > t:
+            side, place = (1 if place % 2 == 0 else -1), (place - 1) // 2
+        return side if place == t else None
+
+    def leaf_value(self, decisions, points):
+        total = F(0)
+        places = [self.place(decisions, i) for i in range(len(self.samples))]
+        for t in range(self.T):
+            sides = {i: self.side(p, t) for i, p in enumerate(places) if self.side(p, t) is not None}
+            must = [which for kind, which, at, outcome in decisions if (kind, at, outcome) == (b"F", t, 1)]
+            never = [which for kind, which, at, outcome in decisions if (kind, at, outcome) == (b"F", t, 2)]
+            total += max(F(0), self.node_value(t, sides, must, never, points[t]))
+        return total
+
+    def node_value(self, t, sides, must, never, point):
+        v = self.multipliers(t, sides, point)
+        total, u = F(0), [F(0)] * self.n
+        for i, side in sides.items():
+            x, label, _ = self.samples[i]
+            cost, delta = F(self.full[t][i]), self.eps if side < 0 else F(0)
+            if side == 0:
+                demand(0 <= v[i] <= cost, "range")
+                total += v[i]
+            elif side == label:
+                demand(v[i] >= 0, "range")
+                corners = (delta, max(F(1), delta))
+                total += min(cost * max(F(0), 1 - g) + v[i] * g for g in corners)
+            else:
+                demand(v[i] <= cost, "range")
+                total += cost * (1 + delta) - v[i] * delta
+            u = [a + v[i] * label * c for a, c in zip(u, x, strict=True)]
+        return total - self.most(t, [a * a / 2 for a in u], must, never)
+
+    def multipliers(self, t, sides, point):
+        if point is None:
+            return dict.fromkeys(sides, F(0))
+        full, values, balance = point
+        demand(all(abs(value) <= 1e308 for value in values.values()), "a number that is none")
+        demand(all(i in sides for i in (*full, *values, balance)), "a sample that is not known to be here")
+        v = {}
+        for i, side in sides.items():
+            at_rest = side == -self.samples[i][1]
+            v[i] = F(values[i]) if i in values else F(self.full[t][i]) if i in full or at_rest else F(0)
+        v[balance] = F(0)
+        v[balance] = -self.samples[balance][1] * sum(self.samples[i][1] * a for i, a in v.items())
+        return v
+
+    def most(self, t, squares, must, never):
+        """Over all supports: half the squares on it less its price.  Features are added greedily, which is best."""
+        if self.model == "margot":
+            return sum(squares)
+        rest = sorted((s for j, s in enumerate(squares) if j not in must and j not in never), reverse=True)
+        taken, size = sum((squares[j] for j in must), F(0)), len(must)
+        if self.model == "hfs" and size > self.budget[t]:
+            return F(-(10**400))
+        if self.model == "sfs":
+            taken -= self.alpha[t] * max(0, size - self.budget[t])
+        for s in rest:
+            size += 1
+            if size <= self.budget[t]:
+                taken += s
+            elif self.model == "sfs":
+                taken += max(F(0), s - self.alpha[t])
+        return taken

@@ -1,0 +1,496 @@
+"""Ways to spoil a proof: each takes one apart, changes one thing, and puts it together with all checksums right."""
+
+import copy
+import json
+import math
+import struct
+import zlib
+
+from tests.proofs import exact
+
+#: Small blocks, so that even a short proof has several.
+BLOCK = 300
+
+
+class Parts:
+    """A proof taken apart: header, steps (lists), and the data it is checked with."""
+
+    def __init__(self, path, data):
+        with open(path, "rb") as stream:
+            self.first, text, _ = stream.readline(), stream.readline(), stream.readline()
+            raw = exact.blocks(stream.read())
+        self.header = json.loads(text)
+        self.data = [a.copy() for a in data]
+        self.steps = _steps(raw, len(self.header["C"]))
+
+    def copy(self):
+        return copy.deepcopy(self)
+
+    def write(self, path):
+        path.write_bytes(self.packed())
+
+    def packed(self):
+        text = json.dumps(self.header).encode() + b"\n"
+        return self.first + text + b"%08x\n" % zlib.crc32(text) + b"".join(pack(b) for b in self.blocks()) + END
+
+    def blocks(self):
+        raw, parts = b"", []
+        for step in self.steps:
+            raw += _bytes(step)
+            if len(raw) > BLOCK:
+                parts, raw = [*parts, raw], b""
+        return [*parts, raw] if raw else parts
+
+    def pick(self, rng, kind, good=lambda step: True):
+        """The place of a random step of this kind, or None."""
+        places = [k for k, step in enumerate(self.steps) if step[0] in kind and good(step)]
+        return int(rng.choice(places)) if places else None
+
+
+END = struct.pack("<III", 0, 0, 0)
+
+
+def pack(raw):
+    packed = zlib.compress(raw)
+    return struct.pack("<III", len(packed), len(raw), zlib.crc32(packed)) + packed
+
+
+def _steps(raw, T):
+    steps, at = [], 0
+    while at < len(raw):
+        kind, node = struct.unpack_from("<cI", raw, at)
+        at += 5
+        if kind != b"L":
+            steps.append([kind, node, *struct.unpack_from("<IHII", raw, at)])
+            at += 14
+            continue
+        points = []
+        for _ in range(T):
+            code = raw[at]
+            at += 1
+            if code < 2:
+                points.append([code])
+                continue
+            full, given, balance = struct.unpack_from("<III", raw, at)
+            numbers = struct.unpack_from(f"<{full + given}I{given}d", raw, at + 12)
+            at += 12 + 4 * full + 12 * given
+            lists = numbers[:full], numbers[full : full + given], numbers[full + given :]
+            points.append([2, *map(list, lists), balance])
+        steps.append([kind, node, points])
+    return steps
+
+
+def _bytes(step):
+    if step[0] != b"L":
+        return struct.pack("<cIIHII", *step)
+    text = struct.pack("<cI", step[0], step[1])
+    for code, *more in step[2]:
+        text += bytes([code])
+        if code == 2:
+            full, given, values, balance = more
+            text += struct.pack(f"<III{len(full) + len(given)}I{len(values)}d", len(full), len(given), balance,
+                                *full, *given, *values)  # fmt: skip
+    return text
+
+
+# -- the file ----------------------------------------------------------------------------------------------------------
+# These return bytes.
+
+
+def _byte(parts, rng, low, high):
+    text = bytearray(parts.packed())
+    at = int(rng.integers(low(text), high(text)))
+    text[at] ^= 1 << int(rng.integers(8))
+    return bytes(text)
+
+
+def _body_at(text):
+    at = 0
+    for _ in range(3):
+        at = text.index(b"\n", at) + 1
+    return at
+
+
+def cut_off(parts, rng):
+    text = parts.packed()
+    return text[: int(rng.integers(len(text)))]
+
+
+def byte_of_the_header(parts, rng):
+    return _byte(parts, rng, lambda text: 18, lambda text: _body_at(text))
+
+
+def byte_of_the_steps(parts, rng):
+    return _byte(parts, rng, _body_at, len)
+
+
+def more_at_the_end(parts, rng):
+    return parts.packed() + b"\0"
+
+
+def no_end(parts, rng):
+    return parts.packed()[: -len(END)]
+
+
+def end_too_early(parts, rng):
+    return _with_blocks(parts, parts.blocks()[:-1])
+
+
+def block_twice(parts, rng):
+    blocks = parts.blocks()
+    return _with_blocks(parts, [*blocks, blocks[int(rng.integers(len(blocks)))]])
+
+
+def block_left_out(parts, rng):
+    blocks = parts.blocks()
+    del blocks[int(rng.integers(len(blocks)))]
+    return _with_blocks(parts, blocks)
+
+
+def blocks_swapped(parts, rng):
+    blocks = parts.blocks()
+    if len(blocks) < 2:
+        return None
+    return _with_blocks(parts, [blocks[-1], *blocks[1:-1], blocks[0]])
+
+
+def _with_blocks(parts, blocks):
+    text = parts.packed()
+    return text[: _body_at(text)] + b"".join(pack(b) for b in blocks) + END
+
+
+def another_version(parts, rng):
+    return parts.packed().replace(b"proof 1", b"proof 2", 1)
+
+
+def another_kind_of_file(parts, rng):
+    return b"\0" * len(parts.packed())
+
+
+def nothing(parts, rng):
+    return b""
+
+
+# -- the header and the data -------------------------------------------------------------------------------------------
+# These change the parts and return False where there is nothing to change.
+
+
+def bound_raised(parts, rng):
+    claim = parts.header["claim"]
+    claim["bound"] += 0.5 * (claim["objective"] - claim["bound"]) + 0.01 * claim["objective"]
+    claim["objective"] = max(claim["objective"], claim["bound"])
+
+
+def bound_above_the_tree(parts, rng):
+    parts.header["claim"]["bound"] = parts.header["claim"]["objective"] * 1.5 + 1.0
+
+
+def bound_no_number(parts, rng):
+    parts.header["claim"]["bound"] = math.nan
+
+
+def objective_lowered(parts, rng):
+    claim = parts.header["claim"]
+    claim["objective"] = claim["bound"] = claim["objective"] * (1 - 1e-12) - 1e-300
+
+
+def weight_of_the_tree(parts, rng):
+    row = parts.header["tree"]["w"][int(rng.integers(len(parts.header["C"])))]
+    row[int(rng.integers(len(row)))] += 10.0
+
+
+def offset_of_the_tree(parts, rng):
+    b = parts.header["tree"]["b"]
+    b[int(rng.integers(len(b)))] += float(rng.choice([-5.0, 5.0]))
+
+
+def another_C(parts, rng):
+    parts.header["C"][int(rng.integers(len(parts.header["C"])))] *= 1.5
+
+
+def another_eps(parts, rng):
+    parts.header["eps"] *= 0.5
+
+
+def another_depth(parts, rng):
+    parts.header["depth"] += 1
+
+
+def another_model(parts, rng):
+    swap = {"margot": "sfs", "hfs": "margot", "sfs": "margot"}
+    parts.header["model"] = swap[parts.header["model"]]
+
+
+def another_model_throughout(parts, rng):
+    T = len(parts.header["C"])
+    change = {"model": "sfs", "budget": [1] * T, "alpha": [0.5] * T}
+    if parts.header["model"] != "margot":
+        change = {"model": "margot", "budget": None, "alpha": None}
+    parts.header |= change
+
+
+def another_budget(parts, rng):
+    if parts.header["budget"] is None:
+        return False
+    parts.header["budget"][0] += 1
+
+
+def another_alpha(parts, rng):
+    if parts.header["alpha"] is None:
+        return False
+    parts.header["alpha"][0] *= 2.0
+
+
+def another_digest(parts, rng):
+    parts.header["digest"] = parts.header["digest"][::-1]
+
+
+def steps_miscounted(parts, rng):
+    parts.header["steps"] += int(rng.choice([-1, 1]))
+
+
+def entry_left_out(parts, rng):
+    del parts.header[str(rng.choice(["model", "C", "eps", "tree", "claim", "digest", "samples", "steps"]))]
+
+
+def number_of_the_data(parts, rng):
+    X = parts.data[0]
+    at = tuple(int(rng.integers(k)) for k in X.shape)
+    X[at] = math.nextafter(X[at], math.inf)
+
+
+def label_of_the_data(parts, rng):
+    parts.data[1][int(rng.integers(len(parts.data[1])))] *= -1
+
+
+def weight_of_the_data(parts, rng):
+    parts.data[2][int(rng.integers(len(parts.data[2])))] *= 2
+
+
+def row_left_out(parts, rng):
+    parts.data = [a[1:] for a in parts.data]
+
+
+def rows_swapped(parts, rng):
+    parts.data = [a[::-1].copy() for a in parts.data]
+
+
+# -- the steps ---------------------------------------------------------------------------------------------------------
+
+
+def _step(parts, rng, kind, change, good=lambda step: True):
+    at = parts.pick(rng, kind, good)
+    if at is None:
+        return False
+    change(at, parts.steps[at])
+
+
+def leaf_left_out(parts, rng):
+    _step(parts, rng, [b"L"], lambda at, step: parts.steps.pop(at))
+    parts.header["steps"] -= 1
+
+
+def split_left_out(parts, rng):
+    if _step(parts, rng, [b"S", b"F"], lambda at, step: parts.steps.pop(at)) is False:
+        return False
+    parts.header["steps"] -= 1
+
+
+def leaf_twice(parts, rng):
+    _step(parts, rng, [b"L"], lambda at, step: parts.steps.insert(at, copy.deepcopy(step)))
+    parts.header["steps"] += 1
+
+
+def leaf_of_another_node(parts, rng):
+    return _step(parts, rng, [b"L"], lambda at, step: step.__setitem__(1, step[1] + 1))
+
+
+def leaves_swapped(parts, rng):
+    one, other = parts.pick(rng, [b"L"]), parts.pick(rng, [b"L"])
+    if one == other:
+        return False
+    a, b = parts.steps[one], parts.steps[other]
+    a[1], b[1] = b[1], a[1]
+
+
+def split_closed_by_nothing(parts, rng):
+    """A search node is closed without multipliers where it was split, and what is below it left out."""
+    at = parts.pick(rng, [b"S", b"F"])
+    if at is None:
+        return False
+    below, kept = set(parts.steps[at][4:6]), []
+    for k, step in enumerate(parts.steps):
+        if k == at:
+            kept.append([b"L", step[1], [[0]] * len(parts.header["C"])])
+        elif step[1] in below:
+            below |= set(step[4:6]) if step[0] != b"L" else set()
+        else:
+            kept.append(step)
+    parts.steps, parts.header["steps"] = kept, len(kept)
+
+
+def children_swapped(parts, rng):
+    def swap(at, step):
+        step[4], step[5] = step[5], step[4]
+
+    return _step(parts, rng, [b"S", b"F"], swap)
+
+
+def children_the_same(parts, rng):
+    return _step(parts, rng, [b"S", b"F"], lambda at, step: step.__setitem__(5, step[4]))
+
+
+def child_unknown(parts, rng):
+    return _step(parts, rng, [b"S", b"F"], lambda at, step: step.__setitem__(5, 4_000_000_000))
+
+
+def child_is_its_parent(parts, rng):
+    return _step(parts, rng, [b"S", b"F"], lambda at, step: step.__setitem__(4, step[1]))
+
+
+def another_sample_decided(parts, rng):
+    m = len(parts.data[0])
+    return _step(parts, rng, [b"S"], lambda at, step: step.__setitem__(2, (step[2] + 1) % m))
+
+
+def sample_that_there_is_not(parts, rng):
+    return _step(parts, rng, [b"S"], lambda at, step: step.__setitem__(2, len(parts.data[0])))
+
+
+def another_tree_node_decided(parts, rng):
+    return _step(parts, rng, [b"S", b"F"], lambda at, step: step.__setitem__(3, step[3] + 1))
+
+
+def tree_node_that_there_is_not(parts, rng):
+    return _step(parts, rng, [b"S", b"F"], lambda at, step: step.__setitem__(3, 65_000))
+
+
+def feature_for_sample(parts, rng):
+    return _step(parts, rng, [b"S", b"F"], lambda at, step: step.__setitem__(0, b"S" if step[0] == b"F" else b"F"))
+
+
+def kind_unknown(parts, rng):
+    return _step(parts, rng, [b"S"], lambda at, step: step.__setitem__(0, b"X"))
+
+
+def _point(parts, rng, change, good=lambda point: True):
+    """Change a list of multipliers somewhere."""
+    found = [(k, t) for k, s in enumerate(parts.steps) if s[0] == b"L"
+             for t, p in enumerate(s[2]) if p[0] == 2 and good(p)]  # fmt: skip
+    if not found:
+        return False
+    k, t = found[int(rng.integers(len(found)))]
+    change(parts.steps[k][2][t], parts.steps[k], t)
+
+
+def _value(parts, rng, change):
+    def one(point, step, t):
+        at = int(rng.integers(len(point[3])))
+        point[3][at] = change(point[3][at])
+
+    return _point(parts, rng, one, lambda point: point[3])
+
+
+def multiplier_halved(parts, rng):
+    return _value(parts, rng, lambda v: v / 2)
+
+
+def multiplier_doubled(parts, rng):
+    return _value(parts, rng, lambda v: v * 2)
+
+
+def multiplier_negative(parts, rng):
+    return _value(parts, rng, lambda v: -abs(v) - 1.0)
+
+
+def multiplier_too_large(parts, rng):
+    return _value(parts, rng, lambda v: v + 1e6)
+
+
+def multiplier_no_number(parts, rng):
+    return _value(parts, rng, lambda v: math.nan)
+
+
+def multiplier_infinite(parts, rng):
+    return _value(parts, rng, lambda v: math.inf)
+
+
+def multipliers_forgotten(parts, rng):
+    def forget(point, step, t):
+        point[:] = [0]
+
+    return _point(parts, rng, forget)
+
+
+def all_multipliers_forgotten(parts, rng):
+    return _step(parts, rng, [b"L"], lambda at, step: step.__setitem__(2, [[0]] * len(step[2])))
+
+
+def full_ones_forgotten(parts, rng):
+    return _point(parts, rng, lambda point, step, t: point[1].clear(), lambda point: point[1])
+
+
+def sample_twice(parts, rng):
+    return _point(parts, rng, lambda point, step, t: point[1].append(point[1][0]), lambda point: point[1])
+
+
+def sample_not_here(parts, rng):
+    def elsewhere(point, step, t):
+        point[1].append(1_000_000)
+
+    return _point(parts, rng, elsewhere)
+
+
+def another_balance(parts, rng):
+    def other(point, step, t):
+        point[4] = (point[4] + 1) % len(parts.data[0])
+
+    return _point(parts, rng, other)
+
+
+def balance_that_there_is_not(parts, rng):
+    return _point(parts, rng, lambda point, step, t: point.__setitem__(4, 4_000_000_000))
+
+
+def tree_nodes_swapped(parts, rng):
+    def swap(point, step, t):
+        other = (t + 1) % len(step[2])
+        step[2][t], step[2][other] = step[2][other], step[2][t]
+
+    return _point(parts, rng, swap)
+
+
+def as_before_for_another(parts, rng):
+    return _point(parts, rng, lambda point, step, t: step[2].__setitem__(t, [1]))
+
+
+def way_unknown(parts, rng):
+    return _point(parts, rng, lambda point, step, t: step[2].__setitem__(t, [3]))
+
+
+def loss_by_one_digit(parts, rng):
+    """The claim is raised to just above what the weakest leaf proves, so one digit decides."""
+    claim = parts.header["claim"]
+    claim["bound"] += (claim["objective"] - claim["bound"]) * 0.9
+
+
+FILES = (
+    cut_off, byte_of_the_header, byte_of_the_steps, more_at_the_end, no_end, end_too_early, block_twice,
+    block_left_out, blocks_swapped, another_version, another_kind_of_file, nothing,
+)  # fmt: skip
+#: What always makes a proof wrong.
+WRONG = (
+    bound_raised, bound_above_the_tree, bound_no_number, objective_lowered, weight_of_the_tree, another_C, another_eps,
+    another_depth, another_model, another_model_throughout, another_budget, another_alpha, another_digest,
+    steps_miscounted, entry_left_out, number_of_the_data, label_of_the_data, weight_of_the_data, row_left_out,
+    rows_swapped, leaf_left_out, split_left_out, leaf_twice, leaf_of_another_node, children_the_same, child_unknown,
+    child_is_its_parent, sample_that_there_is_not, tree_node_that_there_is_not, kind_unknown, multiplier_no_number,
+    multiplier_infinite, sample_twice, sample_not_here, balance_that_there_is_not, way_unknown,
+)  # fmt: skip
+#: What makes it wrong unless what is left happens to prove the claim: exact arithmetic tells.
+WEAKER = (
+    offset_of_the_tree, leaves_swapped, split_closed_by_nothing, children_swapped, another_sample_decided,
+    another_tree_node_decided, feature_for_sample, multiplier_halved, multiplier_doubled, multiplier_negative,
+    multiplier_too_large, multipliers_forgotten, all_multipliers_forgotten, full_ones_forgotten, another_balance,
+    tree_nodes_swapped, as_before_for_another, loss_by_one_digit,
+)  # fmt: skip

@@ -1,0 +1,307 @@
+"""Proofs: written by the exact engine, believed by two checkers that share no code, and refused when spoilt."""
+
+import json
+import os
+import struct
+import subprocess
+import sys
+import zlib
+from pathlib import Path
+
+import numpy as np
+import pytest
+from tests.proofs import exact, spoil
+
+import margotree
+from margotree.engines import Limits, solve
+from margotree.engines.base import Refused as EngineRefused
+from margotree.engines.bnb import log as logging
+from margotree.engines.bnb.engine import BranchAndBound
+from margotree.engines.watch import Watch
+from margotree.problem import MulticlassProblem, Problem
+from margotree.proof import check
+from margotree.proof.write import ProofWriter
+
+CHECKER = Path(check.__file__)
+
+
+def random_problem(model, seed, m=9, depth=2):
+    rng = np.random.default_rng(seed)
+    n = 2 if model == "margot" else 3
+    X = np.round(rng.normal(size=(m, n)), 1)
+    y = np.where(rng.random(m) < 0.5, 1.0, -1.0)
+    y[:2] = 1.0, -1.0
+    more = {} if model == "margot" else {"budget": 1}
+    if model == "sfs":
+        more["alpha"] = 0.3
+    C, weight = float(rng.choice([0.5, 5.0])), rng.choice([1.0, 2.0, 0.3], m)
+    return Problem.make(X * 10.0 ** rng.integers(-2, 3), y, depth=depth, C=C, weight=weight, **more)
+
+
+def proved(problem, path, **limits):
+    limits = Limits(**{"gap": 1e-4, "nodes": 2000, **limits})
+    return BranchAndBound().solve_with_proof(problem, ProofWriter(path), Watch(limits))
+
+
+def arrays(problem):
+    return problem.X, problem.y, problem.weight
+
+
+def both(path, data):
+    """What both checkers say of a proof: the claim, or None; they must agree."""
+    try:
+        found = check.check(str(path), tuple(data))
+        one = (found.objective, found.bound)
+    except check.Refused as error:
+        one, words = None, str(error)
+    try:
+        two = exact.check(str(path), data[0].tolist(), data[1].tolist(), data[2].tolist())
+    except exact.NotProved:
+        two = None
+    assert one == two
+    assert one or words.startswith(("line 1:", "header:", "data:", "tree:", "block ", "step ", "end:"))  # the place
+    return one
+
+
+@pytest.fixture(scope="module")
+def proofs(tmp_path_factory):
+    """A proof of each model, taken apart."""
+    folder = tmp_path_factory.mktemp("proofs")
+    found = []
+    for model, seed in (("margot", 3), ("sfs", 1), ("hfs", 2)):
+        problem, path = random_problem(model, seed), folder / f"{model}.proof"
+        proved(problem, path)
+        parts = spoil.Parts(path, arrays(problem))
+        assert len(parts.steps) > 5
+        found.append(parts)
+    return found
+
+
+@pytest.mark.parametrize("model", ["margot", "hfs", "sfs"])
+@pytest.mark.parametrize("seed", range(3))
+def test_what_is_proved_is_what_is_certified(tmp_path, model, seed):
+    problem, path = random_problem(model, seed, depth=1 + seed % 2), tmp_path / "a.proof"
+    certificate = proved(problem, path).certificate
+    objective, bound = both(path, arrays(problem))
+    assert bound == min(certificate.bound, objective)
+    assert objective == pytest.approx(certificate.objective, rel=1e-9)
+    assert certificate.gap <= 1e-4
+
+
+def test_one_thread_or_two_prove_the_same(tmp_path):
+    problem = random_problem("margot", 3, m=14)
+    for threads in (1, 2):
+        path = tmp_path / f"{threads}.proof"
+        assert proved(problem, path, n_jobs=threads).certificate.gap <= 1e-4
+        assert both(path, arrays(problem)) is not None
+
+
+def test_a_search_cut_short_proves_the_bound_it_reached(tmp_path):
+    problem, path = random_problem("margot", 5, m=16), tmp_path / "a.proof"
+    certificate = proved(problem, path, nodes=3).certificate
+    assert certificate.stopped == "node limit" and 0 < certificate.bound
+    assert both(path, arrays(problem))[1] == certificate.bound
+
+
+def spoilt(parts, way, rng, path):
+    """Spoil a copy of the proof; None if there is nothing to spoil this way."""
+    mine = parts.copy()
+    if way in spoil.FILES:
+        text = way(mine, rng)
+        if text is None:
+            return None
+        path.write_bytes(text)
+        return mine.data
+    if way(mine, rng) is False:
+        return None
+    mine.write(path)
+    return mine.data
+
+
+def test_the_parts_put_together_are_a_proof(proofs, tmp_path):
+    for parts in proofs:
+        parts.write(tmp_path / "a.proof")
+        assert both(tmp_path / "a.proof", parts.data) is not None
+
+
+@pytest.mark.parametrize("way", [*spoil.FILES, *spoil.WRONG, *spoil.WEAKER], ids=lambda way: way.__name__)
+def test_a_spoilt_proof_is_refused(proofs, tmp_path, way):
+    rng, path, refused = np.random.default_rng(0), tmp_path / "spoilt.proof", 0
+    for parts in proofs:
+        for _ in range(5):
+            data = spoilt(parts, way, rng, path)
+            if data is None:
+                continue
+            found = both(path, data)
+            assert found is None or way in spoil.WEAKER
+            refused += found is None
+    assert refused >= 2
+
+
+# -- a wrong engine ----------------------------------------------------------------------------------------------------
+
+
+def broken_weakest(monkeypatch):
+    """The bound of what is closed is believed to be ten per cent more than it is."""
+    close = logging.ProofLog.dive
+
+    def wishful(self, *args):
+        numbers = close(self, *args)
+        self.weakest *= 1.1
+        return numbers
+
+    monkeypatch.setattr(logging.ProofLog, "dive", wishful)
+    monkeypatch.setattr("margotree.engines.bnb.search.Search._own_bound", lambda self: 1.05 * self.best)
+    monkeypatch.setattr("margotree.engines.bnb.search.Search._bound", lambda self: 0.9999 * self.best)
+    monkeypatch.setattr("margotree.engines.bnb.search.Search._cutoff", lambda self: 0.7 * self.best)
+
+
+def broken_cost(monkeypatch):
+    """A violation is believed to cost half as much again."""
+    new_memory = logging_margot().new_memory
+
+    def dear(X, y, cost, *args, **more):
+        return new_memory(X, y, 1.5 * cost, *args, **more)
+
+    monkeypatch.setattr("margotree.engines.bnb.margot.new_memory", dear)
+
+
+def broken_branching(monkeypatch):
+    """Of the children put aside every other one is lost."""
+    push = __import__("margotree.engines.bnb.search", fromlist=["Search"]).Search._push
+
+    def lossy(self, records):
+        push(self, records if len(records) < 2 else records[1:])
+
+    monkeypatch.setattr("margotree.engines.bnb.search.Search._push", lossy)
+
+
+def logging_margot():
+    from margotree.engines.bnb import margot
+
+    return margot
+
+
+@pytest.mark.parametrize("broken", [broken_weakest, broken_cost, broken_branching])
+def test_a_wrong_engine_is_caught(monkeypatch, tmp_path, broken):
+    problem, path = random_problem("margot", 5, m=16), tmp_path / "a.proof"
+    assert proved(problem, path).certificate.gap <= 1e-4 and both(path, arrays(problem)) is not None
+    broken(monkeypatch)
+    proved(problem, path)
+    assert both(path, arrays(problem)) is None
+
+
+# -- bad input ---------------------------------------------------------------------------------------------------------
+
+
+def table(folder):
+    rng = np.random.default_rng(0)
+    X = np.round(rng.normal(size=(30, 2)), 2)
+    y = np.where(X[:, 0] * X[:, 1] > 0, "yes", "no")
+    rows = [f"{a},{b},{c}" for (a, b), c in zip(X.tolist(), y, strict=True)]
+    (folder / "people.csv").write_text("\n".join(["age,pay,buys", *rows]) + "\n")
+    return X, y
+
+
+def alone(folder, *args):
+    """The checker by itself: a copy of one file, in a Python that does not find margotree."""
+    (folder / "check.py").write_bytes(CHECKER.read_bytes())
+    command = [sys.executable, "check.py", *args]
+    env = {k: v for k, v in os.environ.items() if k != "PYTHONPATH"}
+    return subprocess.run(command, cwd=folder, env=env, capture_output=True, text=True, check=False)
+
+
+def test_from_the_command_line(tmp_path, monkeypatch, capsys):
+    from margotree.cli.main import main
+
+    monkeypatch.chdir(tmp_path)
+    table(tmp_path)
+    fit = ["fit", "people.csv", "--target", "buys", "--C", "10", "--proof", "people.proof", "--quiet"]
+    assert main(fit) == 0
+    done = alone(tmp_path, "people.proof", "people.csv")
+    assert done.returncode == 0 and done.stdout.startswith("PROVED"), done
+    assert main(["check", "people.proof", "people.csv", "--quiet"]) == 0
+    assert main(["show", "people.tree.json"]) == 0
+    assert "proof checked" not in capsys.readouterr().out
+    assert main(["check", "people.proof", "people.csv", "--tree", "people.tree.json", "--note", "--quiet"]) == 0
+    assert main(["show", "people.tree.json"]) == 0
+    assert "proof checked" in capsys.readouterr().out
+    # Another tree, other data, no file at all.
+    assert main([*fit, "--depth", "1", "--out", "other.json", "--proof", "other.proof"]) == 0
+    assert main(["check", "other.proof", "people.csv", "--tree", "people.tree.json"]) == 1
+    assert "about" in capsys.readouterr().err
+    text = Path("people.csv").read_text()
+    Path("forged.csv").write_text(text.replace("yes", "no", 1))
+    assert main(["check", "people.proof", "forged.csv"]) == 1
+    assert "not the data" in capsys.readouterr().err
+    assert alone(tmp_path, "people.proof", "forged.csv").returncode == 1
+    assert main(["check", "nowhere.proof", "people.csv"]) == 3
+    assert alone(tmp_path, "nowhere.proof", "people.csv").returncode == 3
+    assert main(["fit", "people.csv", "--target", "buys", "--model", "oct1", "--out", "x.json", "--proof", "x"]) == 2
+
+
+def test_estimators_write_and_check(tmp_path):
+    X, y = table(tmp_path)
+    path = tmp_path / "a.proof"
+    tree = margotree.MargotClassifier(C=10.0, proof=path).fit(X, y)
+    assert tree.check_proof(path, X, y).bound == min(tree.certificate_.bound, tree.check_proof(path, X, y).objective)
+    with pytest.raises(check.Refused, match="data"):
+        tree.check_proof(path, X[1:], y[1:])
+    with pytest.raises(ValueError, match="proof"):
+        margotree.MargotClassifier(proof=3).fit(X, y)
+    with pytest.raises(ValueError, match="cannot be written"):
+        margotree.MargotClassifier(proof=tmp_path / "no" / "folder.proof").fit(X, y)
+
+
+def test_who_writes_no_proof_says_so(tmp_path):
+    several = MulticlassProblem.make([[0.0], [1.0], [2.0]], [0, 1, 2], depth=2, n_classes=3)
+    with pytest.raises(EngineRefused, match="two classes"):
+        solve(several, proof=ProofWriter(tmp_path / "a.proof"))
+    with pytest.raises(EngineRefused, match="bnb"):
+        solve(random_problem("margot", 0), engine="local_svm", proof=ProofWriter(tmp_path / "a.proof"))
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_the_checker_stands_by_itself():
+    source = CHECKER.read_text()
+    assert "import margotree" not in source and "from margotree" not in source
+    assert len(source.splitlines()) < 500
+
+
+def test_zeros_without_end_take_no_memory(proofs, tmp_path):
+    """A file of 10 GB (that takes no room on disk), blocks that claim to be huge, and blocks that unpack to much."""
+    import resource
+
+    path, parts = tmp_path / "zeros.proof", proofs[0]
+    with path.open("wb") as stream:
+        stream.truncate(10**10)
+    data = tuple(parts.data)
+    with pytest.raises(check.Refused, match="not a margotree proof"):
+        check.check(str(path), data)
+    with path.open("wb") as stream:
+        stream.write(parts.first)
+        stream.truncate(10**10)
+    with pytest.raises(check.Refused, match="header"):
+        check.check(str(path), data)
+    head = parts.packed()[: spoil._body_at(parts.packed())]
+    bomb = zlib.compress(bytes(1 << 26), 9)
+    for block in (struct.pack("<III", 1 << 31, 1 << 31, 0), struct.pack("<III", len(bomb), 1000, 0) + bomb):
+        path.write_bytes(head + block)
+        with pytest.raises(check.Refused, match="block 0"):
+            check.check(str(path), data)
+    with path.open("wb") as stream:
+        stream.write(head + spoil.pack(parts.blocks()[0]))
+        stream.truncate(10**10)
+    with pytest.raises(check.Refused, match="block 1"):
+        check.check(str(path), data)
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss < 4e6  # kB
+
+
+def test_a_header_of_nonsense_is_refused(proofs, tmp_path):
+    path, parts = tmp_path / "odd.proof", proofs[0]
+    spoilt = [{**parts.header, "C": [[1.0]]}, {**parts.header, "tree": None}, {**parts.header, "depth": 10**9}]
+    for odd in ([], 3, {"depth": "x"}, *spoilt):
+        text = json.dumps(odd).encode() + b"\n"
+        path.write_bytes(parts.first + text + b"%08x\n" % zlib.crc32(text))
+        with pytest.raises(check.Refused, match="header"):
+            check.check(str(path), tuple(parts.data))

@@ -73,7 +73,7 @@ def problem_of(case: Case) -> Any:
 def run_one(case: Case) -> dict[str, Any]:
     """Fit one case in this process and describe what came out.
 
-    Besides the seconds of the certificate, ``cpu_seconds`` of the processor: they mean something on a busy machine, too.
+    ``cpu_seconds`` are those of the processor: they mean something on a busy machine, too.
     """
     from margotree.engines import Limits, get_engine, solve
     from margotree.engines.base import EngineError

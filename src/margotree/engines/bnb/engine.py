@@ -86,7 +86,7 @@ class BranchAndBound(Engine):
         return problem.n_samples > _MANY and problem.max_weight is None
 
     def prepare(self, problem: TrainingProblem) -> None:
-        get_ready(problem)
+        get_ready(problem, with_prices=isinstance(problem, Problem) and _has_long_lists(problem))
 
     def solve_with_proof(
         self, problem: Problem, writer: ProofWriter, watch: Watch | None = None, start: Splits | None = None
@@ -135,7 +135,7 @@ class BranchAndBound(Engine):
             return self._run_plain_with_proof if problem.budget is None else self._run_sparse_with_proof
         if problem.budget is None:
             return self._run_plain
-        return self._run_relaxed if _has_long_lists(problem) else self._run_sparse
+        return self._run_unlisted if _has_long_lists(problem) else self._run_sparse
 
     def _run_plain_with_proof(self, problem: Problem, first: Splits, watch: Watch) -> tuple[Search, Splits]:
         assert self._proof is not None
@@ -177,24 +177,36 @@ class BranchAndBound(Engine):
             search.run(watch)
         return search, first
 
-    def _run_relaxed(self, problem: Problem, first: Splits, watch: Watch) -> tuple[Search, Splits]:
-        """Where supports are too many to list: the bound of trees without budgets, the tree of the alternating search.
+    def _run_unlisted(self, problem: Problem, first: Splits, watch: Watch) -> tuple[Search, Splits]:
+        """Where supports are too many to list: a hard budget is searched as a price that no better tree can pay.
 
-        What time is left goes into the bound.
+        Trees come from the alternating search, and trees without budgets give a bound, too.
         """
-        search = _new_search(problem, self._first_brancher(problem, first, watch), first, watch)
         relaxed, _ = self._run_plain(without_budget(problem), first, _phase(watch, _BOUND_SHARE, _RELAXED_NODES))
-        search.floor = relaxed.bound
-        if relative_gap(search.best, search.bound) > watch.limits.gap:
-            share = _phase(watch, _MANY_SHARE, _IMPROVE_NODES)
-            search.offer(Alternating().search(problem, share, first).splits)
-            if not _is_over(relaxed, watch):
-                relaxed.run(watch)
-            search.floor = max(search.floor, relaxed.bound)
-        if relative_gap(search.best, search.bound) > watch.limits.gap:
-            search.reason = watch.must_stop(relaxed.steps) or Stopped.HEURISTIC
-        search.steps = relaxed.steps
+        first = min(first, self._alternated(problem, first, watch), key=partial(allowed_value, problem))
+        limit = allowed_value(problem, first)
+        ways = [_new_search(problem, way, first, watch) for way in self._priced_ways(problem, limit, watch)]
+        for search in ways:
+            search.floor, search.steps = relaxed.bound, relaxed.steps
+        search = _furthest(ways, watch, _TRIAL_SHARE)
+        ways.clear()
+        if not _is_over(search, watch):
+            search.run(watch)
         return search, first
+
+    def _alternated(self, problem: Problem, first: Splits, watch: Watch) -> Splits:
+        part = _phase(watch, _BOUND_SHARE, _IMPROVE_NODES)
+        return Alternating().search(problem, part, first).splits
+
+    def _priced_ways(self, problem: Problem, limit: float, watch: Watch, proof: _Proof | None = None) -> list[Brancher]:
+        """Samples first, and features first; without lists of supports."""
+        stated = problem if problem.alpha is not None else _with_prices(problem, limit)
+        logs = [None if proof is None else proof.log() for _ in range(2)]
+        features_first = replace(self.tactics, **FEATURES_FIRST)
+        return [
+            PricedBrancher(stated, self.tactics, limit=limit, watch=watch, log=logs[0]),
+            MargotBrancher(stated, features_first, limit=limit, watch=watch, log=logs[1]),
+        ]
 
     def _first_brancher(self, problem: Problem, first: Splits, watch: Watch) -> Brancher:
         value = allowed_value(problem, first)
@@ -238,11 +250,8 @@ class BranchAndBound(Engine):
         assert self._proof is not None
         first = self._scouted(problem, first, watch)
         limit = allowed_value(problem, first)
-        stated = problem if problem.alpha is not None else _with_prices(problem, limit)
-        samples_first = PricedBrancher(stated, self.tactics, limit=limit, watch=watch, log=self._proof.log())
-        tactics = replace(self.tactics, **FEATURES_FIRST)
-        features_first = MargotBrancher(stated, tactics, limit=limit, watch=watch, log=self._proof.log())
-        ways = [_new_search(problem, way, first, watch) for way in (samples_first, features_first)]
+        branchers = self._priced_ways(problem, limit, watch, self._proof)
+        ways = [_new_search(problem, brancher, first, watch) for brancher in branchers]
         search = _furthest(ways, watch, _TRIAL_SHARE, proves=False)
         if not _is_over(search, watch):
             search.run(watch)

@@ -151,7 +151,7 @@ def test_what_is_for_two_classes_is_refused_in_words():
     with pytest.raises(ValueError, match="max_weight is for two classes, and these samples are of 3"):
         MargotClassifier(max_weight=50).fit(X, Y)
     with pytest.raises(Refused, match="more than two classes; engines that do"):
-        MargotClassifier(engine="scip").fit(X, Y)
+        MargotClassifier(engine="highs").fit(X, Y)
 
 
 def test_the_same_fit_gives_the_same_tree():

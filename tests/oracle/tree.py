@@ -1,4 +1,4 @@
-"""The optimum of a whole tree, over all routings, supports, sides and labels; and what a given tree is exactly worth."""
+"""The optimum of a tree, over all routings, supports, sides and labels; and what a given tree is exactly worth."""
 
 from __future__ import annotations
 

@@ -19,8 +19,8 @@ IndexArray = NDArray[np.int64]
 
 #: Inner margins tried in turn, so that rounding cannot push a sample over the hyperplane it must stay behind.
 _INNER = (0.0, 1e-8, 1e-6)
-#: Nodes of so many numbers are solved to the end, and medium ones while so many seconds are left; others get what is left
-#: of the time, but so many seconds at least.
+#: Nodes of so many numbers are solved to the end, and medium ones while so many seconds are left; others get what is
+#: left of the time, but so many seconds at least.
 _QUICK, _MEDIUM, _PLENTY, _LEAST = 5_000, 100_000, 2.0, 0.2
 #: Node problems remembered, in numbers.
 _REMEMBERED = 10_000_000

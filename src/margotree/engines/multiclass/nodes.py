@@ -81,7 +81,7 @@ class NodeSolver:
         price = -1.0 if p.alpha is None else float(p.alpha[t])
         parts.update(np.array([features, price, inner, len(rows), 0.0 if side is None else 1.0]).tobytes())
         for part in (rows, y, cost) if side is None else (rows, y, cost, side):
-            parts.update(np.ascontiguousarray(part))
+            parts.update(part.tobytes())
         return parts.digest()
 
     def _solve_anew(

@@ -7,6 +7,7 @@ must never happen; the exit status is 1 if anything did.
 
     python benchmarks/claims.py --count 10000 --jobs 2
     python benchmarks/claims.py --only units near_duplicates --count 500
+    python benchmarks/claims.py --several --count 1400 --jobs 2   # three and four classes (docs/multiclass.md)
     python benchmarks/claims.py --show near_duplicates 17     # one instance, all its numbers
 """
 
@@ -26,8 +27,10 @@ for _name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"):  # matrices of ten row
     os.environ.setdefault(_name, "1")
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tests"))
 
-from oracle.instances import GENERATORS, make  # noqa: E402
+from oracle.instances import GENERATORS, SEVERAL, make  # noqa: E402
 from oracle.judge import FAULTS, judge  # noqa: E402
+
+ALL = GENERATORS | SEVERAL
 
 Task = tuple[str, int]
 Row = dict[str, Any]
@@ -91,7 +94,7 @@ def table(rows: list[Row]) -> str:
     """Counts per generator, as Markdown."""
     head = ["generator", "instances", *FAULTS, "worst bound", "not proved", "oracle unsure", "seconds"]
     lines = ["| " + " | ".join(head) + " |", "| --- |" + " ---: |" * (len(head) - 1)]
-    names = [name for name in GENERATORS if any(r["generator"] == name for r in rows)]
+    names = [name for name in ALL if any(r["generator"] == name for r in rows)]
     for name in [*names, "all"]:
         group = [r for r in rows if name in ("all", r["generator"])]
         worst = max((float(r["excess"]) for r in group), default=0.0)
@@ -134,18 +137,19 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--count", type=int, default=10_000, help="instances in all (default 10000)")
     parser.add_argument(
-        "--only", nargs="+", choices=list(GENERATORS), metavar="GENERATOR", help="these generators only"
+        "--only", nargs="+", choices=list(ALL), metavar="GENERATOR", help="these generators only"
     )
+    parser.add_argument("--several", action="store_true", help="the generators of more than two classes")
     parser.add_argument("--jobs", type=int, default=1, help="processes (default 1)")
     parser.add_argument("--out", type=Path, default=Path("claims.csv"), help="file of rows (default claims.csv)")
     parser.add_argument("--show", nargs=2, metavar=("GENERATOR", "NUMBER"), help="print one instance and its verdict")
     given = parser.parse_args()
     if given.show:
-        if given.show[0] not in GENERATORS:
-            parser.error(f"unknown generator {given.show[0]!r}; there are: {', '.join(GENERATORS)}")
+        if given.show[0] not in ALL:
+            parser.error(f"unknown generator {given.show[0]!r}; there are: {', '.join(ALL)}")
         show(given.show[0], int(given.show[1]))
         return 0
-    wanted = tasks(given.only or list(GENERATORS), given.count)
+    wanted = tasks(given.only or list(SEVERAL if given.several else GENERATORS), given.count)
     known = read(given.out)
     done = {(r["generator"], int(r["number"])) for r in known}
     todo, began = [t for t in wanted if t not in done], time.perf_counter()

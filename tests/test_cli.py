@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -433,6 +434,21 @@ def test_tune_without_a_grid_races_depths_and_schedules(run):
     assert any(isinstance(line["params"]["C"], list) for line in record["settings"])
     code, out, _ = run(*tune, "--depth", 1, "--C", "1", "--quiet", "--out", "text.json")
     assert code == exits.OK and "chosen: depth 1, C" in out and "eps" in out
+
+
+def test_three_classes_are_chosen_for(run):
+    rng = np.random.default_rng(0)
+    code = np.arange(45) % 3
+    X = np.array([[0, 0], [1, 0], [0, 1]])[code] + rng.normal(0, 0.1, (45, 2))
+    rows = [f"{a:.4f},{b:.4f},{'abc'[k]}" for (a, b), k in zip(X, code, strict=True)]
+    Path("three.csv").write_text("\n".join(["x,y,kind", *rows]) + "\n")
+    for command in (("fit", "--auto"), ("tune", "--folds", 2)):
+        code, out, _ = run(
+            command[0], "three.csv", "--target", "kind", *command[1:], "--depth", 2, "--C", "1", "--engine",
+            "alternating", "--time-limit", 20, "--quiet", "--json", "--force", "--out", "three.json",
+        )  # fmt: skip
+        assert code == 0, out
+        assert margotree.load("three.json").terms["n_classes"] == 3
 
 
 def test_tune_saves_the_tree_it_chose(run):

@@ -158,3 +158,50 @@ def test_schedules_have_cheap_upper_levels_and_walks_grow():
         assert len({(s.depth, s.schedule) for s in row}) == 1
         budgets = [s.budget for s in row]
         assert budgets == sorted(budgets)  # a tree of few features is allowed where more are
+
+
+def three_groups(n=90, seed=0):
+    """Three classes around three corners of the square, and a feature that says nothing."""
+    rng = np.random.default_rng(seed)
+    code = np.arange(n) % 3
+    corner = np.array([[0.0, 0.0], [1.0, 0.0], [0.0, 1.0]])[code]
+    X = np.column_stack([corner + rng.normal(0, 0.15, (n, 2)), rng.random(n)])
+    return X, np.array(["low", "east", "north"])[code]
+
+
+@pytest.mark.parametrize(
+    ("cls", "more"),
+    [
+        (MargotClassifierCV, {}),
+        (HFSMargotClassifierCV, {"budgets": [1, 2]}),
+        (SFSMargotClassifierCV, {"alphas": [0.5]}),
+    ],
+)
+def test_three_classes_are_chosen_for_too(cls, more):
+    X, y = three_groups()
+    model = cls(depths=[2], Cs=[1.0, (1.0, 10.0)], **more, **QUICK).fit(X, y)
+    assert model.score(*three_groups(seed=1)) > 0.9
+    assert model.best_score_ > 0.9 and model.C_ in {1.0, (1.0, 10.0)}
+    assert model.decision_function(X).shape == (90, 3) and model.predict_proba(X).shape == (90, 3)
+    assert model.certificate_.objective == pytest.approx(model.verify(X, y).objective)
+
+
+def test_the_last_fit_of_three_classes_is_certified():
+    X, y = three_groups(30)
+    model = MargotClassifierCV(depths=2, Cs=[1.0, 10.0], cv=2, time_limit=30).fit(X, y)
+    assert model.certificate_.engine == "bnb" and model.certificate_.bound > 0
+
+
+def test_folds_do_without_a_class_of_one_row():
+    X, y = three_groups(40)
+    y[3] = "alone"
+    with pytest.warns(margotree.estimators.RareClassWarning, match=r"alone \(1\)"):
+        model = MargotClassifierCV(depths=[2], Cs=[1.0, 10.0], **QUICK).fit(X, y)
+    assert not np.isnan(model.best_score_) and model.predict_proba(X).shape == (40, 4)
+
+
+def test_several_classes_get_leaves_and_schedules_of_their_own():
+    depths = {K: sorted({s.depth for s in settings("auto", "auto", n_features=2, n_classes=K)}) for K in (2, 3, 7, 11)}
+    assert depths == {2: [1, 2, 3], 3: [2, 3], 7: [3, 4], 11: [4, 5]}
+    assert schedules(3, 3) == {"equal": (1.0, 1.0, 1.0), "growing": (0.01, 0.1, 1.0)}
+    assert [s.depth for s in settings("auto", [1.0], n_features=2, n_classes=2000)] == [10]

@@ -98,6 +98,19 @@ def test_a_class_of_one_row():
     assert model.predict_proba(X).shape == (150, 4)
 
 
+def test_a_class_that_no_leaf_predicts_is_a_class_all_the_same(tmp_path):
+    y = Y.copy()
+    y[::50] = "scattered"  # three rows among the others: no leaf is for them
+    with pytest.warns(RareClassWarning):
+        model = LocalSVMTreeClassifier(C=1).fit(X, y)
+    assert "scattered" not in model.predict(X) and "scattered" in model.classes_
+    assert model.decision_function(X).shape == model.predict_proba(X).shape == (150, 4)
+    assert model.verify(X, y).feasible and "scattered" in model.export_text()
+    model.save(tmp_path / "tree.json")
+    assert margotree.load(tmp_path / "tree.json").classes.tolist() == model.classes_.tolist()
+    model.to_html(tmp_path / "tree.html", X, y)
+
+
 def test_more_classes_than_leaves_work_and_say_what_to_do(tmp_path):
     Z, y = make_blobs(120, 3, centers=6, random_state=0)
     with pytest.warns(FewLeavesWarning, match=r"6 classes, but a tree of depth 2 has 4 leaves.* take depth 3"):
@@ -151,7 +164,7 @@ def test_what_is_for_two_classes_is_refused_in_words():
     with pytest.raises(ValueError, match="max_weight is for two classes, and these samples are of 3"):
         MargotClassifier(max_weight=50).fit(X, Y)
     with pytest.raises(Refused, match="more than two classes; engines that do"):
-        MargotClassifier(engine="scip").fit(X, Y)
+        MargotClassifier(engine="highs").fit(X, Y)
 
 
 def test_the_same_fit_gives_the_same_tree():

@@ -2,19 +2,39 @@
 
 import itertools
 import math
+import os
 from functools import cache
 
 import numpy as np
 import pytest
 
+from margotree.data import load, paper_hyperparameters, paper_split
 from margotree.engines import Limits, Refused, solve
 from margotree.engines.multiclass.exact import ExactSearch, proved_value
 from margotree.engines.multiclass.search import constant_tree
 from margotree.engines.node import solve_node
 from margotree.engines.registry import accepting, choose_engine
 from margotree.engines.watch import Watch
-from margotree.problem import MulticlassProblem
+from margotree.problem import MulticlassProblem, Problem, Splits
 from margotree.solution import Proved, Stopped
+from oracle.instances import SEVERAL, make, several
+from oracle.judge import judge, problem_of
+from oracle.tree import optimum
+
+TEN = (
+    "Breast Cancer D.", "Breast Cancer W.", "Climate Model", "Heart Disease C.", "Ionosphere", "Parkinsons", "Sonar",
+    "SPECTF H.", "Tic-Tac-Toe", "Wholesale",
+)  # fmt: skip
+
+
+needs_data = pytest.mark.skipif(not os.environ.get("MARGOTREE_DATA"), reason="MARGOTREE_DATA is not set")
+
+
+def as_classes(margot):
+    """A problem of two classes as the code for several classes takes it."""
+    return MulticlassProblem.make(
+        margot.X, (margot.y > 0).astype(np.int64), depth=margot.depth, C=margot.C, weight=margot.weight, eps=margot.eps
+    )
 
 
 def instance(seed, *, K, depth, n, p=2):
@@ -120,8 +140,55 @@ def test_a_certificate_says_optimal_and_names_its_engine():
 
 def test_engines_that_know_two_classes_only_say_so():
     problem = instance(0, K=3, depth=2, n=6)
-    assert accepting(problem) == ["bnb", "local_svm", "alternating"]
-    with pytest.raises(Refused, match="more than two classes; engines that do: local_svm, alternating, bnb"):
-        choose_engine(problem, "scip")
+    assert accepting(problem) == ["bnb", "scip", "gurobi", "cplex", "copt", "local_svm", "alternating"]
+    with pytest.raises(Refused, match="more than two classes; engines that do: local_svm, alternating, bnb, scip"):
+        choose_engine(problem, "highs")
     with pytest.raises(ValueError, match="unknown engine"):
         choose_engine(problem, "nonsense")
+
+
+@pytest.mark.parametrize("generator", SEVERAL)
+def test_nothing_is_claimed_that_exact_arithmetic_does_not_find(generator):
+    """A sample of ``benchmarks/claims.py --several``, which judges a thousand and more."""
+    verdict = judge(make(generator, 5000))
+    assert not verdict.faults, verdict
+    assert not verdict.open and not verdict.unsure
+
+
+def test_the_exact_oracle_agrees_with_the_plain_one():
+    for number in range(3):
+        small = several(np.random.default_rng(number), depth=1 + number % 2, K=3)
+        known = optimum(small)
+        assert known.width < 1e-9
+        assert known.upper == pytest.approx(brute_force(problem_of(small)), rel=1e-6)
+
+
+@needs_data
+@pytest.mark.parametrize("data", TEN)
+def test_two_classes_of_the_paper_are_margot_to_nine_digits(data):
+    """The greedy tree and random ones, at the paper's hyperparameters."""
+    split = paper_split(load(data))
+    margot = Problem.make(split.X_train, split.y_train, depth=2, **paper_hyperparameters("margot", data))
+    problem = as_classes(margot)
+    rng = np.random.default_rng(0)
+    shape = (margot.n_nodes, margot.n_features)
+    trees = [solve(margot, engine="local_svm").splits]
+    trees += [Splits(w=rng.normal(size=shape), b=rng.normal(size=margot.n_nodes)) for _ in range(3)]
+    for tree in trees:
+        forced = problem.labelled([(-1, 1)], [(0, 1), (0, 1)]).evaluate(tree)
+        plain = margot.evaluate(tree)
+        assert forced.objective == pytest.approx(plain.objective, rel=1e-9)
+        assert np.array_equal(forced.node, plain.node) and forced.band == plain.band
+        assert problem.evaluate(tree).objective <= plain.objective * (1 + 1e-9)
+
+
+@needs_data
+@pytest.mark.parametrize("data", ["Parkinsons", "Wholesale"])
+def test_both_engines_find_the_same_optimum_of_two_classes(data):
+    """Twenty-four rows and four features of a real set, to nine digits."""
+    split = paper_split(load(data))
+    margot = Problem.make(split.X_train[:24, :4], split.y_train[:24], depth=2, C=1.0)
+    known = solve(margot, limits=Limits(gap=1e-9)).certificate
+    value, bound = proved_value(as_classes(margot), gap=1e-9)
+    assert value == pytest.approx(known.objective, rel=3e-9)
+    assert bound <= known.objective * (1 + 1e-9) and known.bound <= value * (1 + 1e-9)

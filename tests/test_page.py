@@ -2,6 +2,7 @@ import json
 import re
 import subprocess
 import sys
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -169,6 +170,8 @@ def number(words):
         (2, 10, None, (0, 1), ()),
         (4, 60, None, ("no", "yes"), ()),
         (3, 12, 1, ("a", "b", "c"), (2, 3, 6)),
+        (3, 9, None, tuple("abcdefg"), ()),
+        (4, 12, 3, tuple(range(11)), ()),
     ],
 )
 def test_the_page_walks_as_the_tree_does(show, depth, n_features, used, classes, pruned):
@@ -236,6 +239,65 @@ def test_flips_change_the_label_and_nothing_smaller_does(show, depth, n_features
             check_single(tree, x, label, flip)
         assert not {flip["feature"] for flip in page["singles"]} & set(locked)
         check_nearest(tree, x, label, page["nearest"], locked)
+
+
+TO_CHOSEN = """
+return arguments[0].map((values) => margotree.facts.classes.map((_, k) => ({
+  singles: margotree.singleFlips(values, () => true, k), nearest: margotree.nearestFlip(values, () => true, k),
+})));
+"""
+
+
+def test_changes_to_a_chosen_label_reach_it_and_nothing_smaller_does(show):
+    tree, X, y = grown(3, 6, used=2, classes=("a", "b", "c", "never"), pruned=())
+    tree = replace(tree, leaf_class=np.array([0, 1, 2, 0, 1, 2, 2, 0]))
+    found = show(tree, X, y).execute_script(TO_CHOSEN, X[:15].tolist())
+    for x, by_class in zip(X[:15], found, strict=True):
+        label = tree.predict([x])[0]
+        for k, page in enumerate(by_class):
+            leaves = np.flatnonzero(tree.leaf_class == k) + tree.n_nodes
+            if tree.classes[k] == label or not len(leaves):
+                assert page == {"singles": [], "nearest": None}
+                continue
+            assert page["nearest"]["code"] == k
+            assert page["nearest"]["length"] == pytest.approx(
+                min(shortest(tree, x, leaf, []) for leaf in leaves), rel=1e-4, abs=1e-6
+            )
+            assert tree.predict([page["nearest"]["values"]])[0] == tree.classes[k]
+            for flip in page["singles"]:
+                check_single_to(tree, x, k, flip)
+
+
+def check_single_to(tree, x, k, flip):
+    """No smaller change of that feature gives class ``k``."""
+    j = flip["feature"]
+    moved, closer = x.copy(), np.tile(x, (100, 1))
+    moved[j] = flip["to"]
+    assert flip["code"] == k and tree.predict([moved])[0] == tree.classes[k]
+    closer[:, j] += np.linspace(-0.999, 0.999, 100) * abs(flip["shift"]) * tree.scaling.scale[j]
+    assert tree.classes[k] not in tree.predict(closer)
+
+
+def test_the_label_to_reach_is_chosen_on_the_page(show):
+    tree, X, y = grown(2, 4, classes=("a", "b", "c"))
+    chrome = show(tree, X, y)
+    box = chrome.find_element("css selector", "#goal select")
+    assert [option.text for option in box.find_elements("tag name", "option")] == ["any other", "a", "b", "c"]
+    chrome.execute_script("margotree.fill(arguments[0])", X[0].tolist())
+    label = chrome.find_element("id", "label").text
+    other = next(name for name in "abc" if name != label)
+    for name in (other, label):
+        chrome.execute_script(
+            "arguments[0].selectedIndex = arguments[1]; arguments[0].dispatchEvent(new Event('change'))",
+            box, " abc".index(name),
+        )  # fmt: skip
+        words = chrome.find_element("id", "flip").text
+        wanted = f"the label {name} already" if name == label else f"to the label {name} has size"
+        assert wanted in words
+
+
+def test_two_classes_leave_no_label_to_choose(show):
+    assert not show(*grown(2, 4)).find_element("id", "goal").is_displayed()
 
 
 def check_single(tree, x, label, flip):

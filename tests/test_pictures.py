@@ -1,3 +1,4 @@
+import re
 import subprocess
 import sys
 from dataclasses import replace
@@ -113,6 +114,15 @@ def test_a_card_shows_counts_weights_and_the_rest():
     assert {f"{int(c)}" for c in tree.counts[0]} <= set(shown)
     assert len(bars_of(plt.gca())) == 4
     assert any(text.startswith("sum \N{GREATER-THAN OR EQUAL TO}") for text in shown)
+
+
+def test_classes_that_find_no_room_are_counted():
+    tree, X, y = grown(1, 3, classes=tuple("abcdefghijk"), n_samples=3000)
+    shown = [text for text, _ in words(plot_tree(tree, X, y))]
+    counts = [text for text in shown if text.isdigit()]
+    left_out = [int(text.split()[1]) for text in shown if re.fullmatch(r"\+ \d+", text)]
+    # Every class is counted at each of the three cards, by its number or among those left out.
+    assert len(left_out) == 3 and len(counts) + sum(left_out) == np.count_nonzero(tree.counts)
 
 
 def test_bars_point_to_the_side_they_speak_for():

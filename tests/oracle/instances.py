@@ -12,7 +12,10 @@ import numpy as np
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Instance:
-    """A problem as plain numbers, what is asked of the engine, and a unit in which to state it a second time."""
+    """A problem as plain numbers, what is asked of the engine, and a unit in which to state it a second time.
+
+    ``y`` holds -1 and +1 for two classes, and class numbers 0, 1, ... for ``n_classes`` of them.
+    """
 
     X: np.ndarray
     y: np.ndarray
@@ -25,6 +28,7 @@ class Instance:
     limits: dict[str, Any] = field(default_factory=dict)
     #: a power of two: ``X / twin`` with ``C twin^2`` is the same problem with ``twin^2`` times the objective
     twin: float | None = None
+    n_classes: int = 2
 
     @property
     def model(self) -> str:
@@ -199,9 +203,77 @@ GENERATORS: dict[str, Callable[[np.random.Generator], Instance]] = {
 }  # fmt: skip
 
 
+# -- more than two classes ------------------------------------------------------------------------------------------
+
+
+def several(rng: np.random.Generator, *, depth: int | None = None, K: int | None = None) -> Instance:
+    """Three or four classes, features in [0, 1], C over four decades, any model."""
+    depth = int(rng.choice([1, 2, 2, 2, 3])) if depth is None else depth
+    K = int(rng.choice([3, 4])) if K is None else K
+    n = int(rng.choice([1, 2, 2, 3]))
+    most = {1: 9, 2: 7, 3: 5}[depth] - (1 if n == 3 and depth > 1 else 0)
+    m = int(rng.integers(min(K, most), most + 1))
+    one = base(rng, depth=depth, n=n, m=max(m, 2))
+    by_level = 10.0 ** rng.uniform(-1.5, 2.5, depth)
+    return replace(
+        one, y=rng.permutation(np.resize(np.arange(K), len(one.y))), n_classes=K,
+        C=[float(by_level[(t + 1).bit_length() - 1]) for t in range(len(one.C))],
+    )  # fmt: skip
+
+
+def several_weights(rng: np.random.Generator) -> Instance:
+    """Weights of zero and from 0.01 to 100, so that a class may count for nothing."""
+    one = several(rng)
+    m = len(one.y)
+    return replace(one, weight=np.where(rng.random(m) < 0.2, 0.0, 10.0 ** rng.uniform(-2, 2, m)))
+
+
+def several_on_a_grid(rng: np.random.Generator) -> Instance:
+    """Equal points, some of different classes."""
+    one = several(rng)
+    return replace(one, X=rng.integers(0, 3, one.X.shape) / 2.0)
+
+
+def several_absent(rng: np.random.Generator) -> Instance:
+    """Classes drawn at random: one may have a single row, or none at all."""
+    one = several(rng)
+    y = rng.integers(0, one.n_classes, len(one.y))
+    y[:2] = rng.choice(one.n_classes, 2, replace=False)
+    return replace(one, y=y)
+
+
+def several_bands(rng: np.random.Generator) -> Instance:
+    """eps from 1e-5 to 0.3 and C that differs from node to node."""
+    one = several(rng, depth=int(rng.choice([2, 2, 3])))
+    C = (10.0 ** rng.uniform(-1.5, 2.5, len(one.C))).tolist()
+    return replace(one, eps=float(10.0 ** rng.uniform(-5, -0.5)), C=C)
+
+
+def several_units(rng: np.random.Generator) -> Instance:
+    """Features in units from 1e-4 to 1e4, C as it is."""
+    one = several(rng)
+    s = 10.0 ** rng.uniform(-4, 4)
+    return replace(one, X=one.X * s, twin=2.0 ** round(np.log2(s)))
+
+
+def several_limits(rng: np.random.Generator) -> Instance:
+    """Stopped after a few nodes, at a gap of 1e-6."""
+    one = several(rng, depth=int(rng.choice([2, 2, 3])))
+    return replace(one, limits={"gap": 1e-6, "nodes": int(rng.integers(0, 6))})
+
+
+#: More than two classes; asked for by name, so that runs over :data:`GENERATORS` stay what they were.
+SEVERAL: dict[str, Callable[[np.random.Generator], Instance]] = {
+    f.__name__: f
+    for f in (
+        several, several_weights, several_on_a_grid, several_absent, several_bands, several_units, several_limits,
+    )
+}  # fmt: skip
+
+
 def make(generator: str, number: int) -> Instance:
     """Instance ``number`` of a generator, always the same one."""
-    return GENERATORS[generator](np.random.default_rng([zlib.crc32(generator.encode()), number]))
+    return (GENERATORS | SEVERAL)[generator](np.random.default_rng([zlib.crc32(generator.encode()), number]))
 
 
 def issue_example() -> Instance:

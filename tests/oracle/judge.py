@@ -7,7 +7,7 @@ import time
 from dataclasses import dataclass, field
 
 from margotree.engines import Limits, solve
-from margotree.problem import Problem
+from margotree.problem import MulticlassProblem, Problem
 from margotree.solution import Certificate, Proved, Solution, Stopped
 from oracle.instances import Instance
 from oracle.tree import Interval, TreeFacts, optimum, tree_facts
@@ -28,6 +28,8 @@ FAULTS = {
 ULPS = 4 * 2.0**-52
 #: A limit for every instance, so that a run ends; none needs a fraction of it.
 PATIENCE = 20.0
+#: The same for more than two classes, whose search is plain Python.
+PATIENCE_SEVERAL = 200.0
 
 
 @dataclass(kw_only=True)
@@ -52,12 +54,15 @@ class Verdict:
     oracle_seconds: float = 0.0
 
 
-def problem_of(instance: Instance) -> Problem:
+def problem_of(instance: Instance) -> Problem | MulticlassProblem:
     """The instance as the package states it."""
-    return Problem.make(
-        instance.X, instance.y, depth=instance.depth, C=instance.C, weight=instance.weight, eps=instance.eps,
-        budget=instance.budget, alpha=instance.alpha,
-    )  # fmt: skip
+    terms = {
+        "depth": instance.depth, "C": instance.C, "weight": instance.weight, "eps": instance.eps,
+        "budget": instance.budget, "alpha": instance.alpha,
+    }  # fmt: skip
+    if instance.n_classes == 2:
+        return Problem.make(instance.X, instance.y, **terms)
+    return MulticlassProblem.make(instance.X, instance.y, n_classes=instance.n_classes, **terms)
 
 
 def judge(instance: Instance) -> Verdict:
@@ -92,7 +97,8 @@ def examine(instance: Instance, solution: Solution, twin: Solution | None = None
 
 
 def _solved(instance: Instance) -> Solution:
-    limits = Limits(**{"time": PATIENCE, **instance.limits})
+    patience = PATIENCE if instance.n_classes == 2 else PATIENCE_SEVERAL
+    limits = Limits(**{"time": patience, **instance.limits})
     return solve(problem_of(instance), engine="bnb", limits=limits)
 
 

@@ -1,4 +1,4 @@
-"""The optimum of a whole tree, over all routings and supports; and what a given tree is exactly worth."""
+"""The optimum of a tree, over all routings, supports, sides and labels; and what a given tree is exactly worth."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cache
-from itertools import combinations
+from itertools import combinations, product
 
 from oracle import dyadic
 from oracle.instances import Instance
@@ -15,6 +15,8 @@ from oracle.node import Plane, Rows, bounds
 from oracle.routings import right_sets
 
 Number = float | Fraction
+#: What is asked of a node: samples with the sign that their ``h`` should have; a sample may be asked for both.
+Items = tuple[tuple[int, int], ...]
 
 
 @dataclass(frozen=True)
@@ -58,7 +60,8 @@ class _Oracle:
         m, n = instance.X.shape
         flat = dyadic.integers(instance.X.ravel(), self.k)
         self.points = tuple(tuple(flat[i * n : (i + 1) * n]) for i in range(m))
-        self.label = [int(v) for v in instance.y]
+        #: class numbers; two classes are 0 and 1
+        self.code = codes(instance)
         self.weight = [float(v) for v in instance.weight]
         self.upper_nodes = 2 ** (instance.depth - 1) - 1
         self.choice: dict[tuple[int, int], tuple[int, Plane]] = {}
@@ -73,35 +76,61 @@ class _Oracle:
         return self.instance.C[t], budget, alpha
 
     def _best(self, t: int, S: int) -> tuple[float, float]:
-        if len({self.label[i] for i in _members(S) if self.weight[i]}) < 2:
+        if len({self.code[i] for i in _members(S) if self.weight[i]}) < 2:
             return 0.0, 0.0  # a constant of the one class that matters costs nothing, here and below
         if t >= self.upper_nodes:
-            lower, upper, plane = self.node(self.terms(t), S, None)
-            if plane is not None:
-                self.choice[t, S] = (0, plane)
-            return lower, upper
+            return self._best_labels(t, S)
         below = {
             right: _add(self.best(2 * t + 1, S & ~right), self.best(2 * t + 2, right))
             for right in self.all_rights(t, S)
         }
-        unrouted = self.node(self.terms(t), S, None)[0]
+        asked = {items: self.node(self.terms(t), items, None)[0] for items in self.asked_above(S)}
+        unrouted = min(asked.values())
         lower, upper = math.inf, math.inf
         for right in sorted(below, key=lambda r: below[r][0]):
             if _add(below[right], (unrouted, math.inf))[0] >= upper:  # rows only make a node dearer
                 break
-            enough = math.nextafter(upper - below[right][0], math.inf)
-            low, high, plane = self.node(self.terms(t), S, right, self.relaxed.get(t, 0.0), enough)
-            here = _add(below[right], (low, high))
-            if here[1] < upper and plane is not None:
-                self.choice[t, S] = (right, plane)
-            lower, upper = min(lower, here[0]), min(upper, here[1])
+            for items, least in asked.items():
+                if _add(below[right], (least, math.inf))[0] >= upper:
+                    continue
+                enough = math.nextafter(upper - below[right][0], math.inf)
+                low, high, plane = self.node(self.terms(t), items, right, self.relaxed.get(t, 0.0), enough)
+                here = _add(below[right], (low, high))
+                if here[1] < upper and plane is not None:
+                    self.choice[t, S] = (right, plane)
+                lower, upper = min(lower, here[0]), min(upper, here[1])
+        # What was passed over lies above the upper end.
+        return min(lower, upper), upper
+
+    def _best_labels(self, t: int, S: int) -> tuple[float, float]:
+        lower, upper = math.inf, math.inf
+        for items in self.asked_at_the_end(S):
+            low, high, plane = self.node(self.terms(t), items, None)
+            if high < upper and plane is not None:
+                self.choice[t, S] = (0, plane)
+            lower, upper = min(lower, low), min(upper, high)
         return lower, upper
+
+    def asked_above(self, S: int) -> set[Items]:
+        """What an upper node may be asked for: class 0 left, at least one other class right."""
+        K, members = self.instance.n_classes, _members(S)
+        sides = [(-1, *others) for others in product((-1, 1), repeat=K - 1) if 1 in others]
+        return {tuple((i, side[self.code[i]]) for i in members) for side in sides}
+
+    def asked_at_the_end(self, S: int) -> set[Items]:
+        """What a last-level node may be asked for: one class left, another right, any third one both."""
+        found = set()
+        for a, b in combinations(range(self.instance.n_classes), 2):
+            left = [(i, -1) for i in _members(S) if self.code[i] != b]
+            right = [(i, 1) for i in _members(S) if self.code[i] != a]
+            found.add(tuple(sorted(left + right)))
+        return found
 
     def chosen(self, t: int, S: int) -> tuple[int, Plane]:
         """Who goes right at ``t`` in the best tree found, and its hyperplane: a constant where one class is left."""
         if (t, S) in self.choice:
             return self.choice[t, S]
-        y = next((self.label[i] for i in _members(S) if self.weight[i]), 1)
+        y = next((1 if self.code[i] else -1 for i in _members(S) if self.weight[i]), 1)
         return (S if y > 0 else 0), ([Fraction(0)] * self.instance.X.shape[1], Fraction(y))
 
     def all_rights(self, t: int, S: int) -> set[int]:
@@ -127,13 +156,14 @@ class _Oracle:
     def _node(
         self,
         terms: tuple[float, int | None, float | None],
-        S: int,
+        items: Items,
         right: int | None,
         relaxed: float = 0.0,
         enough: float = math.inf,
     ) -> tuple[float, float, Plane | None]:
         """The least over the supports, prices included; not narrowed any more once it is above ``enough``."""
         C, budget, alpha = terms
+        S = sum(1 << i for i in {i for i, _ in items})
         lower, upper, best = math.inf, math.inf, None
         for support in self.supports(terms):
             if right is not None and right not in self.rights(support, S):
@@ -141,7 +171,7 @@ class _Oracle:
             price = 0.0 if alpha is None or budget is None else alpha * (len(support) - budget)
             if price >= upper:
                 continue
-            node_low, node_high, plane = self.solved(C, support, S, right, relaxed, enough)
+            node_low, node_high, plane = self.solved(C, support, items, right, relaxed, enough)
             low, high = _add((price, price), (node_low, node_high))
             if high < upper and plane is not None:
                 w = [Fraction(0)] * self.instance.X.shape[1]
@@ -152,9 +182,9 @@ class _Oracle:
         return lower, upper, best
 
     def _solved(
-        self, C: float, support: tuple[int, ...], S: int, right: int | None, relaxed: float, enough: float
+        self, C: float, support: tuple[int, ...], items: Items, right: int | None, relaxed: float, enough: float
     ) -> tuple[float, float, Plane | None]:
-        members = _members(S)
+        members = [i for i, _ in items]
         side = [] if right is None else [1 if right >> i & 1 else -1 for i in members]
         weight = [self.weight[i] for i in members]
         k_C, k_weight = dyadic.exponent([C]), dyadic.exponent(weight)
@@ -165,7 +195,7 @@ class _Oracle:
             Rows(
                 points=tuple(tuple(self.points[i][j] for j in support) for i in members),
                 k=self.k,
-                label=tuple(self.label[i] for i in members),
+                label=tuple(label for _, label in items),
                 cost=tuple(whole_C * v for v in dyadic.integers(weight, k_weight)),
                 kc=k_C + k_weight,
                 side=tuple(side),
@@ -191,6 +221,7 @@ class TreeFacts:
 def tree_facts(instance: Instance, w: Sequence[Sequence[Number]], b: Sequence[Number]) -> TreeFacts:
     """What the hyperplanes are worth; a sample in a band goes to the side it is nearer to."""
     m, n = instance.X.shape
+    code = codes(instance)
     at, total, blur = [0] * m, Fraction(0), 0.0
     band, fair = {}, {}
     over = False
@@ -203,21 +234,43 @@ def tree_facts(instance: Instance, w: Sequence[Sequence[Number]], b: Sequence[Nu
             over |= instance.alpha is None and excess > 0
             total += 0 if instance.alpha is None else Fraction(instance.alpha[t]) * excess
         worst, reach = Fraction(0), 0.0
+        lacks = [[Fraction(0), Fraction(0)] for _ in range(instance.n_classes)]
         for i in (i for i in range(m) if at[i] == t):
             h = sum((a * Fraction(float(x)) for a, x in zip(W, instance.X[i], strict=True)), B)
             size = 1.0 + abs(float(B)) + sum(abs(float(a) * float(x)) for a, x in zip(W, instance.X[i], strict=True))
             price = Fraction(instance.C[t]) * Fraction(float(instance.weight[i]))
-            total += price * max(Fraction(0), 1 - int(instance.y[i]) * h)
+            lacks[code[i]][0] += price * max(Fraction(0), 1 + h)
+            lacks[code[i]][1] += price * max(Fraction(0), 1 - h)
             blur += float(price) * size * (n + 4) * 2.0**-52
             reach = max(reach, size)
             if t < 2 ** (instance.depth - 1) - 1:
                 goes_right = h >= -Fraction(instance.eps) / 2
                 worst = max(worst, -h if goes_right else h + Fraction(instance.eps))
                 at[i] = 2 * t + 2 if goes_right else 2 * t + 1
+        total += _cheapest(lacks, t < 2 ** (instance.depth - 1) - 1)
         if t < 2 ** (instance.depth - 1) - 1:
             band[t], fair[t] = dyadic.above(max(worst, Fraction(0))), 1e-9 * reach
     value = float(total)
     return TreeFacts(value=value, band=band, fair=fair, blur=blur + 64 * 2.0**-52 * value, over_budget=over)
+
+
+def _cheapest(lacks: list[list[Fraction]], upper: bool) -> Fraction:
+    """What a node costs by what each class lacks to lie left, and to lie right, with the best sides or labels.
+
+    The one place in which two classes differ: theirs are given.
+    """
+    K = len(lacks)
+    if upper:
+        sides = [(0, *others) for others in product((0, 1), repeat=K - 1) if 1 in others]
+        return min(sum((lacks[k][side[k]] for k in range(K)), Fraction(0)) for side in sides)
+    everything = sum((left + right for left, right in lacks), Fraction(0))
+    pairs = [(0, 1)] if K == 2 else [(a, b) for a in range(K) for b in range(K) if a != b]
+    return everything - max(lacks[a][1] + lacks[b][0] for a, b in pairs)
+
+
+def codes(instance: Instance) -> list[int]:
+    """The class number of every sample."""
+    return [int(v) if instance.n_classes > 2 else int(v > 0) for v in instance.y]
 
 
 def _members(S: int) -> list[int]:

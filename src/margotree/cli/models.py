@@ -45,7 +45,10 @@ def add_model(parser: argparse.ArgumentParser) -> None:
     words = "; ".join(f"{name}: {model.words}" for name, model in MODELS.items())
     group.add_argument("--model", choices=tuple(MODELS), default="margot", help=f"{words} (margot)")
     group.add_argument(
-        "--depth", type=int, metavar="N", help="splits from the root to a label (2; where it is chosen: 1, 2 or 3)"
+        "--depth",
+        type=int,
+        metavar="N",
+        help="splits from the root to a label (2; where it is chosen: 1, 2 or 3, more for many classes)",
     )
     group.add_argument(
         "--C",

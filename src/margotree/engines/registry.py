@@ -30,6 +30,10 @@ _MULTICLASS = {
     "local_svm": "margotree.engines.multiclass.local_svm:LocalSVM",
     "alternating": "margotree.engines.multiclass.search:Alternating",
     "bnb": "margotree.engines.multiclass.exact:BranchAndBound",
+    "scip": "margotree.engines.multiclass.mip:Scip",
+    "gurobi": "margotree.engines.multiclass.mip:Gurobi",
+    "cplex": "margotree.engines.multiclass.mip:Cplex",
+    "copt": "margotree.engines.multiclass.mip:Copt",
 }
 
 #: What ``engine="auto"`` tries, in this order: the first that takes the problem.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import time
+import warnings
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, ClassVar
@@ -17,7 +18,9 @@ from sklearn.utils.validation import validate_data
 
 from margotree.engines import Limits
 from margotree.engines.alternating.search import Effort
+from margotree.engines.base import Engine
 from margotree.engines.combined import Alternating
+from margotree.engines.multiclass import search as multiclass
 from margotree.engines.registry import train
 from margotree.engines.watch import Listener
 from margotree.estimators.base import MarginTreeClassifier
@@ -28,7 +31,7 @@ from margotree.estimators.race import Race
 from margotree.estimators.remarks import RareClassWarning, rare_classes, remark, without_remarks
 from margotree.estimators.samples import FloatArray, Samples, distinct, explained, read_samples
 from margotree.estimators.settings import Setting, settings
-from margotree.problem import Problem, Splits
+from margotree.problem import MulticlassProblem, Problem, Splits
 from margotree.solution import Solution, Stopped
 from margotree.tree import Scaling, Tree
 
@@ -52,11 +55,12 @@ class MargotClassifierCV(MarginTreeClassifier):
     Parameters
     ----------
     depths : "auto", int or list, default "auto"
-        Depths to try; "auto" means 1, 2 and 3.
+        Depths to try; "auto" means 1, 2 and 3, and with more than two classes the depth that gives each a leaf and one
+        level more.
     Cs : "auto" or list, default "auto"
         Values of C to try: numbers, or tuples with one per level (root first) or per node.  "auto" tries 0.1 to 1000
         on the last level, with upper levels that cost as much, a root that costs a thousandth, and upper levels that
-        all do.
+        all do; with more than two classes 1 to 1000, with upper levels that cost as much or a tenth of the next.
     cv : int, splitter or iterable, default 5
         Folds; a number means stratified ones, drawn by ``random_state``, in which equal samples stay together.
     scoring : str, callable or None, default None
@@ -89,8 +93,6 @@ class MargotClassifierCV(MarginTreeClassifier):
     tree_, certificate_, classes_, n_features_in_, feature_names_in_, selected_features_
         As in :class:`~margotree.MargotClassifier`.
     """
-
-    _multi_class = False  # the race among settings knows two classes only
 
     _plain: ClassVar[type[MargotClassifier]] = MargotClassifier
 
@@ -139,7 +141,7 @@ class MargotClassifierCV(MarginTreeClassifier):
             X, y = validate_data(self, X, y, dtype=np.float64)
         samples = read_samples(owner, X, y, sample_weight, self.class_weight, multi_class=self._multi_class)
         self.classes_ = samples.classes
-        candidates = settings(*self._grid(), n_features=X.shape[1])
+        candidates = settings(*self._grid(), n_features=X.shape[1], n_classes=len(samples.classes))
         limit = math.inf if self.time_limit is None else float(self.time_limit)
         seed = int(check_random_state(self.random_state).randint(2**31 - 1))
         chosen = self._choose(samples, candidates, (X, y, sample_weight), _CHOICE * limit, seed)
@@ -199,10 +201,13 @@ class MargotClassifierCV(MarginTreeClassifier):
         )
         y = samples.classes[code.astype(np.int64)]
         rows = _Rows(X=X, y=y, weight=None if np.all(weight == 1.0) else weight)
-        n_folds = min(int(self.cv), int(np.bincount(code.astype(np.int64)).min()))
+        # So that every fold is trained on two classes at least; a third with fewer rows than folds is absent from some.
+        n_folds = min(int(self.cv), int(np.sort(np.bincount(code.astype(np.int64)))[-2]))
         if n_folds < 2:
             return rows, []
-        return rows, list(StratifiedKFold(n_folds, shuffle=True, random_state=seed).split(X, code))
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", "The least populated class", UserWarning)
+            return rows, list(StratifiedKFold(n_folds, shuffle=True, random_state=seed).split(X, code))
 
     def _fit_and_score(
         self,
@@ -377,9 +382,12 @@ class _Rows:
         return X, y, np.full(len(kept), factor) if weight is None else weight * factor
 
 
-def _alternate(problem: Problem, start: Splits | str | None, limits: Limits, listener: Listener | None) -> Solution:
-    first = start if isinstance(start, Splits) else None
-    return train(problem, Alternating(_EFFORT, neighbours=False), limits=limits, start=first, listener=listener)
+def _alternate(
+    problem: Problem | MulticlassProblem, start: Splits | str | None, limits: Limits, listener: Listener | None
+) -> Solution:
+    first, several = start if isinstance(start, Splits) else None, isinstance(problem, MulticlassProblem)
+    engine: Engine = multiclass.Alternating(_EFFORT) if several else Alternating(_EFFORT, neighbours=False)
+    return train(problem, engine, limits=limits, start=first, listener=listener)
 
 
 def _finite(seconds: float) -> float | None:

@@ -9,7 +9,7 @@ from numbers import Integral, Real
 from typing import Any
 
 from margotree.problem import topology
-from margotree.problem.problem import check_depth
+from margotree.problem.problem import MAX_DEPTH, check_depth
 
 #: Depths, prices of the last level, budgets and prices of features that are tried unless the user names others.
 DEPTHS = (1, 2, 3)
@@ -19,6 +19,10 @@ PRICES = (1.0, 10.0)
 
 #: What upper levels cost beside the last one where they are cheap.
 CHEAP = 1e-3
+
+#: For more than two classes: prices of the last level, and what C grows by from level to level where it does.
+LAST_LEVEL_SEVERAL = (1.0, 10.0, 100.0, 1000.0)
+GROWTH = 10.0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -46,28 +50,33 @@ class Setting:
         return self.depth, float(max(budget))
 
 
-def schedules(depth: int) -> dict[str, tuple[float, ...]]:
+def schedules(depth: int, n_classes: int = 2) -> dict[str, tuple[float, ...]]:
     """How C runs from the root to the last level, as shares of the last level's.
 
     Equal on all levels; cheap at the root; cheap on all levels but the last.  Where upper levels are cheap, their
-    splits need not part the classes themselves but may prepare for those below.
+    splits need not part the classes themselves but may prepare for those below.  With more than two classes upper
+    splits do part them: C is equal, or grows tenfold from level to level.
     """
     if depth == 1:
         return {"equal": (1.0,)}
+    if n_classes > 2:
+        return {"equal": (1.0,) * depth, "growing": tuple(GROWTH ** (k + 1 - depth) for k in range(depth))}
     ways = {"equal": (1.0,) * depth, "cheap root": (CHEAP, *(1.0,) * (depth - 1))}
     if depth > 2:
         ways["cheap upper levels"] = (*(CHEAP,) * (depth - 1), 1.0)
     return ways
 
 
-def settings(depths: Any, Cs: Any, budgets: Any = None, alphas: Any = None, *, n_features: int) -> list[Setting]:
+def settings(
+    depths: Any, Cs: Any, budgets: Any = None, alphas: Any = None, *, n_features: int, n_classes: int = 2
+) -> list[Setting]:
     """All candidates, shallow trees first; None for ``budgets`` or ``alphas`` where the model has none."""
     features = _budgets(budgets, n_features)
     prices = [None] if alphas is None else list(PRICES) if _is_auto(alphas) else _listed("alphas", alphas)
     found = [
         Setting(depth=depth, C=C, budget=budget, alpha=alpha, schedule=schedule)
-        for depth in _depths(depths)
-        for schedule, C in _prices(Cs, depth)
+        for depth in _depths(depths, n_classes)
+        for schedule, C in _prices(Cs, depth, n_classes)
         for alpha in prices
         for budget in features
         if _fits(budget, depth) and _fits(alpha, depth)
@@ -75,7 +84,7 @@ def settings(depths: Any, Cs: Any, budgets: Any = None, alphas: Any = None, *, n
     if not found:
         raise ValueError(
             f"no setting fits: lists of numbers in Cs, budgets or alphas are one a level or one a node, but depths are "
-            f"{_depths(depths)}"
+            f"{_depths(depths, n_classes)}"
         )
     return sorted(found, key=lambda s: (s.depth, s.schedule))
 
@@ -90,16 +99,19 @@ def walks(candidates: Sequence[Setting]) -> list[list[Setting]]:
     return [list(group) for _, group in groupby(ordered, key=row)]
 
 
-def _depths(depths: Any) -> list[int]:
+def _depths(depths: Any, n_classes: int) -> list[int]:
     if _is_auto(depths):
-        return list(DEPTHS)
+        # With several classes: just deep enough for each to have a leaf, and one level more.
+        least = (n_classes - 1).bit_length()
+        return list(DEPTHS) if n_classes == 2 else [d for d in (least, least + 1) if d <= MAX_DEPTH] or [MAX_DEPTH]
     named = [depths] if isinstance(depths, Integral) else _listed("depths", depths)
     return sorted({check_depth(depth) for depth in named})
 
 
-def _prices(Cs: Any, depth: int) -> list[tuple[str, Any]]:
+def _prices(Cs: Any, depth: int, n_classes: int) -> list[tuple[str, Any]]:
     if _is_auto(Cs):
-        return [(name, _tied(c, shape)) for name, shape in schedules(depth).items() for c in LAST_LEVEL]
+        last = LAST_LEVEL if n_classes == 2 else LAST_LEVEL_SEVERAL
+        return [(name, _tied(c, shape)) for name, shape in schedules(depth, n_classes).items() for c in last]
     return [("given", C) for C in _listed("Cs", Cs) if _fits(C, depth)]
 
 

@@ -275,7 +275,7 @@ def _share_bar(pen: Pen, counts: FloatArray, left: float, right: float, y: float
 
 
 def _samples(pen: Pen, counts: FloatArray, left: float, right: float, y: float, *, align: str) -> None:
-    """The counts of the classes, each with its colour; classes without samples are left out if there are many."""
+    """The counts of the classes, each with its colour; of many, those without samples are left out."""
     many = len(counts) > 2
     entries = [(k, count_text(c)) for k, c in enumerate(counts) if c or not many]
     if not counts.any():
@@ -283,12 +283,18 @@ def _samples(pen: Pen, counts: FloatArray, left: float, right: float, y: float, 
         pen.text(x, y, "no samples", size=_SMALL, room=right - left, colour=QUIET, align=align)
         return
     widths = [0.13 + width_of(text, _TEXT) + 0.09 for _, text in entries]
-    while sum(widths) > right - left + 0.09 and len(entries) > 1:
+    # Where there is no room for all, the smallest ones are only told how many they are.
+    note = 0.0
+    while sum(widths) + note > right - left + 0.09 and len(entries) > 1:
         smallest = int(np.argmin([counts[k] for k, _ in entries]))
         del entries[smallest], widths[smallest]
-    used = sum(widths) - 0.09
+        note = width_of(f"+ {len(counts)}", _SMALL) + 0.09
+    used = sum(widths) + note - 0.09
     x = max(left, right - used if align == "right" else (left + right - used) / 2)
     for (k, text), wide in zip(entries, widths, strict=True):
         pen.box(x, y - 0.045, 0.09, 0.09, fill=class_colour(k), layer=4)
         pen.text(x + 0.13, y, text, size=_TEXT, room=right - x - 0.11, colour=INK)
         x += wide
+    if note:
+        left_out = np.count_nonzero(counts) - len(entries)
+        pen.text(x, y, f"+ {left_out}", size=_SMALL, room=note, colour=QUIET)

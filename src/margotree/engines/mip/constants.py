@@ -50,7 +50,7 @@ FloatArray = NDArray[np.float64]
 PAPER_M_XI, PAPER_M_H, PAPER_M_W = 50.0, 100.0, 50.0
 
 #: Slack on U, relative and absolute, so that rounding cannot make a valid constant invalid.
-_SLACK = 1e-7
+SLACK = 1e-7
 
 #: Above this many samples all pairwise distances cost too much; the bounding box stands in for them.
 _PAIRWISE = 3000
@@ -99,7 +99,7 @@ def paper_constants(problem: Problem) -> Constants:
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class _Reach:
+class Reach:
     """Where the weights of a node can lie: within ``radius`` of ``center`` and, by feature, within ``low .. high``."""
 
     center: FloatArray
@@ -119,7 +119,7 @@ def derived_constants(problem: Problem, upper: float, time_limit: float = math.i
     b_low, b_high = np.empty((2, problem.n_nodes))
     norms = np.linalg.norm(problem.X, axis=1)
     for t, reach in enumerate(reaches):
-        up, down = _rises(problem.X, reach, far)
+        up, down = rises(problem.X, reach, far)
         below = max(1.0, problem.eps) if t in topology.upper(problem.depth) else 1.0
         h_low[t], h_high[t] = -below - down, 1.0 + up
         straight = problem.X @ reach.center
@@ -139,9 +139,9 @@ def derived_constants(problem: Problem, upper: float, time_limit: float = math.i
     )
 
 
-def _reaches(problem: Problem, upper: float, diameter: float, time_limit: float) -> tuple[list[_Reach], float]:
+def _reaches(problem: Problem, upper: float, diameter: float, time_limit: float) -> tuple[list[Reach], float]:
     """Where every node's weights can lie, and a lower bound on the optimum."""
-    upper = upper + _SLACK * (1.0 + abs(upper))
+    upper = upper + SLACK * (1.0 + abs(upper))
     root = solve_node(problem.X, problem.y, problem.C[0] * problem.weight, eps=problem.eps, time_limit=time_limit)
     floor = max(0.0, float(root.bound))
     rest = math.sqrt(2.0 * max(0.0, upper - floor))
@@ -150,7 +150,7 @@ def _reaches(problem: Problem, upper: float, diameter: float, time_limit: float)
     reaches = []
     for t in range(problem.n_nodes):
         balls = [(zero, rest)] if t else [(zero, math.sqrt(2.0 * upper)), around_root]
-        reaches.append(_intersect(balls + _own_ball(problem, t, diameter), _own_box(problem, t)))
+        reaches.append(intersect(balls + _own_ball(problem, t, diameter), _own_box(problem, t)))
     return reaches, floor
 
 
@@ -178,13 +178,13 @@ def _own_box(problem: Problem, t: int) -> FloatArray:
     return most
 
 
-def _intersect(balls: list[tuple[FloatArray, float]], box: FloatArray) -> _Reach:
+def intersect(balls: list[tuple[FloatArray, float]], box: FloatArray) -> Reach:
     """The smallest ball, and the smallest box around all of them; widened a little against rounding."""
     low = np.max([-box] + [center - radius for center, radius in balls], axis=0)
     high = np.min([box] + [center + radius for center, radius in balls], axis=0)
     center, radius = min(balls, key=lambda ball: ball[1])
-    slack = _SLACK * (1.0 + radius + np.abs(center))
-    return _Reach(center=center, radius=radius * (1.0 + _SLACK) + _SLACK, low=low - slack, high=high + slack)
+    slack = SLACK * (1.0 + radius + np.abs(center))
+    return Reach(center=center, radius=radius * (1.0 + SLACK) + SLACK, low=low - slack, high=high + slack)
 
 
 def farthest(X: FloatArray) -> FloatArray:
@@ -195,7 +195,7 @@ def farthest(X: FloatArray) -> FloatArray:
     return np.asarray(np.max(cdist(X, X), axis=1))
 
 
-def _rises(X: FloatArray, reach: _Reach, far: FloatArray) -> tuple[FloatArray, FloatArray]:
+def rises(X: FloatArray, reach: Reach, far: FloatArray) -> tuple[FloatArray, FloatArray]:
     """``up_i`` and ``down_i``: by how much ``h`` can rise from some sample to ``i``, and from ``i`` to some sample."""
     straight = X @ reach.center
     if len(X) > _PAIRWISE or not np.any(reach.center):

@@ -106,13 +106,33 @@ class Boxes:
         t = int(box.at[i])
         child = topology.right(t) if side > 0 else topology.left(t)
         at = box.at.copy()
-        at[(self.group == self.group[i]) & (at == t)] = child
-        return self._bounded(replace(box, at=at), [t, child], cutoff)
+        moved = np.flatnonzero((self.group == self.group[i]) & (at == t))
+        at[moved] = child
+        placed = replace(box, at=at)
+        return self._bounded(placed, [k for k in (t, child) if not self._stays(placed, k, moved)], cutoff)
+
+    def _stays(self, box: Box, t: int, moved: IndexArray) -> bool:
+        """Whether the hyperplane of a node serves samples that were sent on from it, or to it, for nothing.
+
+        Then it is the best still, and so is the pair of labels it was made for: the others only grow dearer.
+        """
+        p = self.problem
+        h, code = p.X[moved] @ box.W[t] + box.B[t], p.y[moved]
+        if box.at[moved[0]] != t:
+            went_right = bool(self._under[topology.right(t)][box.at[moved[0]]])
+            return bool(np.all(h >= 0.0 if went_right else h <= -p.eps))
+        if t < p.n_upper:
+            wants = box.sides[t][code]
+            return bool(np.all((wants == 0) | (wants * h >= 1.0)))
+        a, b = self.pairs[int(np.argmin(box.pairs[t - p.n_upper]))]
+        return bool(np.all(np.where(code == b, h >= 1.0, (code == a) & (h <= -1.0))))
 
     # -- bounds -------------------------------------------------------------------------------------------------
 
     def _bounded(self, box: Box, changed: range | list[int], cutoff: float) -> Box | None:
         node, pairs, W, B = box.node.copy(), box.pairs.copy(), box.W.copy(), box.B.copy()
+        if np.sum(node) >= cutoff:
+            return None
         for t in changed:
             room = cutoff - float(np.sum(node)) + float(node[t])
             if t < self.problem.n_upper:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from hashlib import blake2b
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,16 +19,23 @@ IndexArray = NDArray[np.int64]
 
 #: Inner margins tried in turn, so that rounding cannot push a sample over the hyperplane it must stay behind.
 _INNER = (0.0, 1e-8, 1e-6)
-#: Nodes of so many rows are solved to the end; beyond, they get what is left of the time, but so many seconds at least.
-_QUICK, _LEAST = 500, 0.2
+#: Nodes of so many numbers are solved to the end, and medium ones while so many seconds are left; others get what is
+#: left of the time, but so many seconds at least.
+_QUICK, _MEDIUM, _PLENTY, _LEAST = 5_000, 100_000, 2.0, 0.2
+#: Node problems remembered, in numbers.
+_REMEMBERED = 10_000_000
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class NodeSolver:
-    """Solves the nodes of one problem; budgets and prices are part of the node problem, so its bound holds for them."""
+    """Solves the nodes of one problem; budgets and prices are part of the node problem, so its bound holds for them.
+
+    What was solved is remembered: boxes side by side ask for the same nodes again and again.
+    """
 
     problem: MulticlassProblem
     watch: Watch | None = None
+    _known: dict[bytes, NodeSolution] = field(default_factory=dict)
 
     def upper(
         self, t: int, rows: IndexArray, sides: IndexArray, placed: IndexArray, *, cutoff: float = math.inf,
@@ -54,9 +62,35 @@ class NodeSolver:
         self, t: int, rows: IndexArray, y: FloatArray, cost: FloatArray, side: NDArray[np.int8] | None, cutoff: float,
         inner: float,
     ) -> NodeSolution:  # fmt: skip
+        key = self._key(t, rows, y, cost, side, inner)
+        known = self._known.get(key)
+        # What was cut short by an earlier cutoff says nothing below it.
+        if known is not None and (known.feasible or known.bound >= cutoff):
+            return known
+        found = self._solve_anew(t, rows, y, cost, side, cutoff, inner)
+        if len(self._known) * (self.problem.n_features + 20) > _REMEMBERED:
+            self._known.clear()
+        self._known[key] = found
+        return found
+
+    def _key(
+        self, t: int, rows: IndexArray, y: FloatArray, cost: FloatArray, side: NDArray[np.int8] | None, inner: float
+    ) -> bytes:
+        p, parts = self.problem, blake2b(digest_size=16)
+        features = -1 if p.budget is None else int(p.budget[t])
+        price = -1.0 if p.alpha is None else float(p.alpha[t])
+        parts.update(np.array([features, price, inner, len(rows), 0.0 if side is None else 1.0]).tobytes())
+        for part in (rows, y, cost) if side is None else (rows, y, cost, side):
+            parts.update(part.tobytes())
+        return parts.digest()
+
+    def _solve_anew(
+        self, t: int, rows: IndexArray, y: FloatArray, cost: FloatArray, side: NDArray[np.int8] | None, cutoff: float,
+        inner: float,
+    ) -> NodeSolution:  # fmt: skip
         p, X = self.problem, self.problem.X[rows]
         if p.budget is None or p.budget[t] >= p.n_features:
-            limit = self._seconds(len(rows))
+            limit = self._seconds(X.size)
             plain = solve_node(X, y, cost, side=side, eps=p.eps, inner=inner, cutoff=cutoff, time_limit=limit)
             if plain.feasible or plain.bound >= cutoff or cutoff == math.inf:
                 return plain
@@ -68,9 +102,9 @@ class NodeSolver:
         )  # fmt: skip
         return NodeSolution(w=found.w, b=found.b, value=found.value, bound=found.bound, feasible=found.feasible)
 
-    def _seconds(self, n_rows: int) -> float:
-        """What a node may take: a few hundred rows never take long, and a clock for each costs more than they do."""
-        if self.watch is None or n_rows <= _QUICK:
+    def _seconds(self, size: int) -> float:
+        """What a node may take: small ones never take long, and a clock for each costs more than they do."""
+        if self.watch is None or size <= _QUICK or (size <= _MEDIUM and self.watch.remaining > _PLENTY):
             return math.inf
         return max(_LEAST, self.watch.remaining)
 

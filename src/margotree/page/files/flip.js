@@ -1,6 +1,6 @@
 "use strict";
 
-/* The smallest changes that give a sample another label, measured in scaled units: a feature's whole range is 1.
+/* The smallest changes that give a sample another label, or a chosen one, measured in scaled units: a feature's whole range is 1.
 
    One feature alone: along that feature the label can change only where some h_t passes 0, so the nearest such place
    behind which the label differs is the answer.  Of a choice every other word is tried: there is nothing between them.
@@ -13,23 +13,28 @@
 /** Combinations of words that are tried; with more of them words are held as they are. */
 const mostCombinations = 512;
 
-/** For each free feature the nearest value that changes the label, or the nearest word of a choice; those that cannot
-    change it are left out. */
-function singleFlips(values, isFree) {
+/** Which labels are looked for: the chosen one, or any but that of now. */
+function goalOf(code, target) {
+  return (other) => other !== code && (target === null || other === target);
+}
+
+/** For each free feature the nearest value that changes the label (to the class `target`, if one is chosen), or the nearest
+    word of a choice; those that cannot change it are left out. */
+function singleFlips(values, isFree, target = null) {
   const point = scaled(values);
   const h = facts.nodes.map((_, t) => distance(t, point));
-  const code = walk((t) => h[t]).code;
+  const goal = goalOf(walk((t) => h[t]).code, target);
   const crossings = crossingsOf(h);
   const found = [];
   for (const [j, places] of crossings) {
     if (!isFree(j) || optionsOf(j)) continue;
     places.sort((a, b) => Math.abs(a) - Math.abs(b));
-    const shift = places.find((s) => walk((t) => h[t] + s * weightOf(t, j)).code !== code);
+    const shift = places.find((s) => goal(walk((t) => h[t] + s * weightOf(t, j)).code));
     if (shift === undefined) continue;
-    const flip = settled(values, new Map([[j, shift]]), code);
+    const flip = settled(values, new Map([[j, shift]]), goal);
     if (flip) found.push({ feature: j, shift, to: flip.values[j], code: flip.code });
   }
-  facts.columns.forEach((column) => { if (column.options && isFree(column.features[0])) found.push(...wordFlip(values, column, code)); });
+  facts.columns.forEach((column) => { if (column.options && isFree(column.features[0])) found.push(...wordFlip(values, column, goal)); });
   return found.sort((a, b) => Math.abs(a.shift) - Math.abs(b.shift));
 }
 
@@ -38,10 +43,10 @@ function optionsOf(j) {
 }
 
 /** The nearest other word of a choice that changes the label; none or one. */
-function wordFlip(values, column, code) {
+function wordFlip(values, column, goal) {
   return otherWords(values, column)
     .map((change) => ({ feature: column.features[0], shift: change.size, to: change.word, code: route(change.values).code }))
-    .filter((flip) => flip.code !== code)
+    .filter((flip) => goal(flip.code))
     .sort((a, b) => a.shift - b.shift)
     .slice(0, 1);
 }
@@ -90,25 +95,25 @@ function weightOf(t, j) {
   return weights[t].get(j) || 0;
 }
 
-/** The nearest point with another label over the free features, or null if no change of them gets there; `held` tells that
-    words were not tried, as there are too many combinations of them. */
-function nearestFlip(values, isFree) {
-  const code = route(values).code;
-  const leaves = otherLeaves(code);
+/** The nearest point with another label (that of class `target`, if one is chosen) over the free features, or null if no
+    change of them gets there; `held` tells that words were not tried, as there are too many combinations of them. */
+function nearestFlip(values, isFree, target = null) {
+  const goal = goalOf(route(values).code, target);
+  const leaves = leavesOf(goal);
   const moves = (j) => isFree(j) && !optionsOf(j);
   const tried = combinations(values, isFree);
   let best = null;
   for (const start of tried || [{ values, size: 0 }]) {
     if (best && start.size >= best.length) break;
-    best = nearestFrom(start, code, leaves, moves, best);
+    best = nearestFrom(start, goal, leaves, moves, best);
   }
   return best && { ...best, held: tried === null };
 }
 
 /** The nearest point among those that share the words of `start`, if it is nearer than `best`. */
-function nearestFrom(start, code, leaves, moves, best) {
+function nearestFrom(start, goal, leaves, moves, best) {
   const here = route(start.values);
-  if (here.code !== code) return { length: start.size, values: start.values, code: here.code, leaf: here.leaf };
+  if (goal(here.code)) return { length: start.size, values: start.values, code: here.code, leaf: here.leaf };
   const point = scaled(start.values);
   for (const leaf of leaves) {
     const rows = halfSpaces(leaf.turns, point, moves);
@@ -116,19 +121,19 @@ function nearestFrom(start, code, leaves, moves, best) {
     const change = project(rows);
     const length = change ? Math.hypot(start.size, change.length) : Infinity;
     if (change && (!best || length < best.length)) {
-      const flip = settled(start.values, change.shift, code);
+      const flip = settled(start.values, change.shift, goal);
       if (flip) best = { length, values: flip.values, code: flip.code, leaf: leaf.leaf };
     }
   }
   return best;
 }
 
-/** Leaves that bear another label, each with the turns that lead to it. */
-function otherLeaves(code) {
+/** Leaves that bear a label looked for, each with the turns that lead to it. */
+function leavesOf(goal) {
   const found = [];
   const visit = (v, turns) => {
     if (v >= nNodes) {
-      if (facts.leafClass[v - nNodes] !== code) found.push({ leaf: v, turns });
+      if (goal(facts.leafClass[v - nNodes])) found.push({ leaf: v, turns });
       return;
     }
     const node = facts.nodes[v];
@@ -216,14 +221,14 @@ function solve(matrix, right) {
   return rows.map((row, k) => row[n] / row[k]);
 }
 
-/** The shifted sample in the user's units, as short as it can be written while its label is another; null if rounding
-    brings the old label back at every length. */
-function settled(values, shift, code) {
+/** The shifted sample in the user's units, as short as it can be written while its label is one looked for; null if rounding
+    misses that at every length. */
+function settled(values, shift, goal) {
   for (const digits of [2, 3, 4, 6, 8, null]) {
     const moved = [...values];
     shift.forEach((s, j) => { moved[j] = rounded(values[j], s * facts.scale[j], digits); });
     const now = route(moved).code;
-    if (now !== code) return { values: moved, code: now };
+    if (goal(now)) return { values: moved, code: now };
   }
   return null;
 }

@@ -280,10 +280,27 @@ function buildForm() {
     by("unused").querySelector("summary").textContent = `${unused.length} features that no split uses`;
     by("unused").querySelector(".fields").append(...unused.map((c) => field(c, false)));
   }
+  buildGoal();
   by("form").addEventListener("input", (event) => { if (event.target.id !== "paste") update(); });
   by("form").addEventListener("submit", (event) => event.preventDefault());
   by("reset").addEventListener("click", () => { fill(facts.features.map((f) => f.start)); });
   by("paste").addEventListener("change", pasteRow);
+}
+
+/** With more than two classes the label to reach can be chosen among those that leaves bear. */
+function buildGoal() {
+  const labels = [...new Set(facts.leafClass)].sort((a, b) => a - b);
+  if (labels.length < 3) return;
+  const box = by("goal").querySelector("select");
+  box.append(element("option", { value: "", text: "any other" }), ...labels.map((k) => element("option", { value: k, text: facts.classes[k] })));
+  box.addEventListener("change", update);
+  by("goal").hidden = false;
+}
+
+/** The class to reach; null for any other. */
+function target() {
+  const chosen = by("goal").querySelector("select").value;
+  return chosen === "" ? null : Number(chosen);
 }
 
 /** The field of a column, named after its first feature: a box for a number, a list for a choice. */
@@ -431,8 +448,12 @@ function showWay() {
 }
 
 function showFlips(values) {
-  const nearest = nearestFlip(values, isFree);
-  const singles = singleFlips(values, isFree);
+  if (target() === state.way.code) {
+    by("flip").replaceChildren(element("p", { text: `The sample bears the label ${facts.classes[target()]} already.` }));
+    return;
+  }
+  const nearest = nearestFlip(values, isFree, target());
+  const singles = singleFlips(values, isFree, target());
   by("flip").replaceChildren(
     element("h4", { text: "One feature alone" }), ...singleWords(values, singles),
     element("h4", { text: "All features together" }), ...nearestWords(values, nearest),
@@ -440,8 +461,12 @@ function showFlips(values) {
       + "Values shown lie just beyond the point where the label changes." }));
 }
 
+function goalWords() {
+  return target() === null ? "another label" : `the label ${facts.classes[target()]}`;
+}
+
 function singleWords(values, flips) {
-  if (!flips.length) return [element("p", { text: "No change of a single feature gives another label." })];
+  if (!flips.length) return [element("p", { text: `No change of a single feature gives ${goalWords()}.` })];
   const heads = ["feature", "from", "to", "size", "label"];
   const some = (part) => table(heads, part.map((flip) => flipRow(heads, values, flip)));
   const parts = [element("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": "Changes of one feature" }, some(flips.slice(0, 6)))];
@@ -464,7 +489,7 @@ function outside(j, x) {
 }
 
 function nearestWords(values, nearest) {
-  if (!nearest) return [element("p", { text: "No change of the features that may change gives another label." })];
+  if (!nearest) return [element("p", { text: `No change of the features that may change gives ${goalWords()}.` })];
   const heads = ["feature", "from", "to", "size"];
   const away = ({ features }) => Math.hypot(...features.map((j) => (nearest.values[j] - values[j]) / facts.scale[j]));
   const moved = facts.columns.map((column, c) => ({ c, size: away(column) })).filter(({ size }) => size > 0).sort((p, q) => q.size - p.size);
@@ -478,7 +503,7 @@ function nearestWords(values, nearest) {
   button.addEventListener("click", () => fill(nearest.values));
   return [
     element("p", { data: { length: nearest.length, code: nearest.code } },
-      `The smallest change to another label has size ${short(nearest.length, 3)} and leads to `,
+      `The smallest change to ${goalWords()} has size ${short(nearest.length, 3)} and leads to `,
       element("b", { text: facts.classes[nearest.code] }), ` (leaf ${nearest.leaf}).`),
     nearest.held ? element("p", { class: "quiet", text: "Words were kept as they are: there are too many combinations of them to try." }) : "",
     element("div", { class: "scroll tall", tabindex: "0", role: "region", "aria-label": "The smallest change" }, table(heads, rows)),

@@ -76,19 +76,26 @@ class Alternating(Engine):
         return neighbourhood(problem) if self.neighbours else None
 
 
-def better_tree(problem: Problem, first: Splits, watch: Watch, gap: float) -> Splits:
+def better_tree(problem: Problem, first: Splits, watch: Watch, gap: float, *, waited: bool = False) -> Splits:
     """A better incumbent for an exact search that has not finished soon and has this gap left.
 
-    Where a proof is within reach it ends early, the earlier the smaller the gap: so much a better tree can bring at
-    most.  Where none is, the tree is all that comes of a fit, and it gets most of the time as long as starts pay off.
+    Where a proof may be within reach it ends early, the earlier the smaller the gap: so much a better tree can bring at
+    most.  Where none is, because samples are many or the search has ``waited`` for one in vain, the tree is all that
+    comes of a fit, and it gets most of the time as long as starts pay off.
     """
-    within_reach = problem.n_samples <= LARGE and gap <= _OUT_OF_REACH
-    if within_reach:
-        seconds = min(_SHARE * gap / _OUT_OF_REACH * watch.remaining, _SHARE_USED * watch.elapsed)
-    else:
+    hopeless = is_hopeless(problem, gap, waited)
+    if hopeless:
         seconds = min(_SHARE_MOST, _LARGE_SHARE * watch.remaining)
+    else:
+        share = _SHARE * min(1.0, gap / _OUT_OF_REACH)
+        seconds = min(share * watch.remaining, _SHARE_USED * watch.elapsed)
     part = watch if watch.by_nodes else watch.part(seconds)
-    return alternate(problem, [first], part, _EARLY if within_reach else None, neighbourhood(problem))
+    return alternate(problem, [first], part, None if hopeless else _EARLY, neighbourhood(problem))
+
+
+def is_hopeless(problem: Problem, gap: float, waited: bool) -> bool:
+    """Whether a search that has this gap is not going to close it."""
+    return problem.n_samples > LARGE or (waited and gap > _OUT_OF_REACH)
 
 
 def neighbourhood(problem: Problem) -> Finisher | None:

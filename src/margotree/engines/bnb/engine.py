@@ -22,7 +22,7 @@ from margotree.engines.bnb.priced import PricedBrancher
 from margotree.engines.bnb.ready import get_ready
 from margotree.engines.bnb.search import Brancher, Search
 from margotree.engines.bnb.sparse import SparseBrancher, SparseTactics, sparsified, without_budget
-from margotree.engines.combined import Alternating, better_tree
+from margotree.engines.combined import Alternating, better_tree, is_hopeless
 from margotree.engines.kernels.certain import MORE, ROUNDOFF
 from margotree.engines.node import LARGE, solve_large
 from margotree.engines.polish import without_noise
@@ -39,6 +39,8 @@ from margotree.solution import Solution, Stopped, relative_gap
 _IMPROVE_SHARE = 0.1
 #: Share of the time that the search over routings gets before it asks for a better tree: small fits are over by then.
 _ALONE_SHARE = 0.05
+#: Share of the time that a search goes on before it is asked whether a proof is in sight.
+_HOPE_SHARE = 0.1
 #: Where features have budgets or prices: shares of the time for a quick try and a longer one of each way to search, for
 #: a start without either, and for better incumbents; seconds at least (unless a quarter of all is less) and at most.
 _QUICK_SHARE, _TRIAL_SHARE, _RELAXED_SHARE, _SPARSE_SHARE = 0.005, 0.025, 0.02, 0.02
@@ -155,8 +157,8 @@ class BranchAndBound(Engine):
         search.floor = least
         search.run(_trial(watch, _ALONE_SHARE))
         if not _is_over(search, watch):
-            search.offer(better_tree(problem, search.incumbent, watch, relative_gap(search.best, search.bound)))
-            search.run(watch)
+            _offer_better(search, watch)
+            _go_on(search, watch)
         return search, first
 
     def _run_many(self, problem: Problem, start: Splits | None, watch: Watch) -> tuple[Search, Splits]:
@@ -190,8 +192,7 @@ class BranchAndBound(Engine):
             search.floor, search.steps = relaxed.bound, relaxed.steps
         search = _furthest(ways, watch, _TRIAL_SHARE)
         ways.clear()
-        if not _is_over(search, watch):
-            search.run(watch)
+        _go_on(search, watch)
         return search, first
 
     def _alternated(self, problem: Problem, first: Splits, watch: Watch) -> Splits:
@@ -236,13 +237,12 @@ class BranchAndBound(Engine):
             if problem.alpha is not None:
                 self._aim_below_a_price(search, _trial(watch, _RELAXED_SHARE, search.steps))
                 first = self._improved(samples_first, first, _trial(watch, _SPARSE_SHARE, least=_IMPROVE_NODES))
-            first = min(first, search.incumbent, key=partial(allowed_value, problem))
-            search.offer(better_tree(problem, first, watch, relative_gap(search.best, search.bound)))
+            search.offer(first)
+            _offer_better(search, watch)
             ways.sort(key=lambda way: way is not search)
             search = _furthest(ways, watch, _TRIAL_SHARE)
         ways.clear()  # what the others have open takes memory
-        if not _is_over(search, watch):
-            search.run(watch)
+        _go_on(search, watch)
         return search, first
 
     def _run_sparse_with_proof(self, problem: Problem, first: Splits, watch: Watch) -> tuple[Search, Splits]:
@@ -369,6 +369,25 @@ def _furthest(ways: list[Search], watch: Watch, share: float, proves: bool = Tru
     best = max(ways, key=lambda search: search.own_bound)
     _pass_on(last, best, proves)
     return best
+
+
+def _offer_better(search: Search, watch: Watch, waited: bool = False) -> None:
+    """Give a search the tree of the alternating search, if that is better."""
+    gap = relative_gap(search.best, search.bound)
+    search.offer(better_tree(search.brancher.problem, search.incumbent, watch, gap, waited=waited))
+
+
+def _go_on(search: Search, watch: Watch) -> None:
+    """Run a search to its end; where a proof is not in sight after a while, good trees are looked for at length."""
+    if _is_over(search, watch):
+        return
+    if search.brancher.problem.n_samples <= LARGE:
+        search.run(_trial(watch, _HOPE_SHARE, search.steps))
+        gap = relative_gap(search.best, search.bound)
+        if not _is_over(search, watch) and is_hopeless(search.brancher.problem, gap, waited=True):
+            _offer_better(search, watch, waited=True)
+    if not _is_over(search, watch):
+        search.run(watch)
 
 
 def _pass_on(search: Search, to: Search, proves: bool = True) -> None:

@@ -37,6 +37,8 @@ from margotree.solution import Solution, Stopped, relative_gap
 
 #: Share of the time that better incumbents may take before the search begins.
 _IMPROVE_SHARE = 0.1
+#: Around the trivial tree nobody looks for better ones if the first is worth less than this share of it.
+_FAR = 0.5
 #: Share of the time that the search over routings gets before it asks for a better tree: small fits are over by then.
 _ALONE_SHARE = 0.05
 #: Share of the time that a search goes on before it is asked whether a proof is in sight.
@@ -218,7 +220,9 @@ class BranchAndBound(Engine):
     def _improved(self, brancher: RoutingBrancher, first: Splits, watch: Watch) -> Splits:
         if not self.tactics.improve:
             return first
-        return improve(brancher, [first, trivial_tree(brancher.problem)], watch)
+        trivial, value = trivial_tree(brancher.problem), partial(allowed_value, brancher.problem)
+        near = value(first) > _FAR * value(trivial)
+        return improve(brancher, [first, trivial] if near else [first], watch)
 
     def _run_sparse(self, problem: Problem, first: Splits, watch: Watch) -> tuple[Search, Splits]:
         """Search over supports first and then routings; where features have prices, that or another way."""

@@ -3,8 +3,9 @@
 import warnings
 
 import pytest
+from sklearn.base import clone
 from sklearn.exceptions import SkipTestWarning
-from sklearn.utils.estimator_checks import check_estimator
+from sklearn.utils.estimator_checks import check_classifiers_train, check_estimator
 
 from margotree import (
     HFSMargotClassifier,
@@ -23,17 +24,35 @@ ESTIMATORS = [
     HFSMargotClassifier(node_limit=5),
     SFSMargotClassifier(node_limit=5),
     LocalSVMTreeClassifier(),
-    *(cls(depths=[1], Cs=[1.0, 10.0], cv=2, engine="alternating", time_limit=60)
-      for cls in (MargotClassifierCV, HFSMargotClassifierCV, SFSMargotClassifierCV)),
-]  # fmt: skip
+]
+
+#: The same with a choice, between two settings and of one split, which is quick to make.
+_QUICK = {"depths": [1], "cv": 2, "engine": "alternating", "time_limit": 60}
+CHOOSERS = [
+    MargotClassifierCV(Cs=[1.0, 10.0], **_QUICK),
+    HFSMargotClassifierCV(Cs=[1.0, 10.0], budgets=[1], **_QUICK),
+    SFSMargotClassifierCV(Cs=[1.0, 10.0], alphas=[1.0], **_QUICK),
+]
+
+#: One split cannot get right five in six of three classes, as this check asks; it is made with two levels below.
+SHALLOW = {"check_classifiers_train": "three classes need more than one split"}
 
 
-@pytest.mark.parametrize("estimator", ESTIMATORS, ids=repr)
+@pytest.mark.parametrize("estimator", [*ESTIMATORS, *CHOOSERS], ids=repr)
 def test_scikit_learn_is_content(estimator):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", SkipTestWarning)
-        results = check_estimator(estimator, on_fail=None)
+        results = check_estimator(
+            estimator, on_fail=None, expected_failed_checks=SHALLOW if estimator in CHOOSERS else {}
+        )
     assert len(results) > 50
-    assert {r["check_name"]: r["exception"] for r in results if r["status"] not in {"passed", "skipped"}} == {}
+    fine = {"passed", "skipped", "xfail"}
+    assert {r["check_name"]: r["exception"] for r in results if r["status"] not in fine} == {}
     # Array-API input is checked only where SCIPY_ARRAY_API was set before SciPy was imported.
     assert {r["check_name"] for r in results if r["status"] == "skipped"} <= {"check_array_api_input"}
+
+
+@pytest.mark.parametrize("estimator", CHOOSERS, ids=lambda chooser: type(chooser).__name__)
+def test_choosers_learn_two_classes_and_three(estimator):
+    deeper = clone(estimator).set_params(depths=[2], Cs=[10.0])
+    check_classifiers_train(type(estimator).__name__, deeper)

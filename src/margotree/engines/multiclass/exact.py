@@ -76,7 +76,10 @@ class ExactSearch:
             self._branch(box)
             if self.nodes % _EVERY == 0:
                 self._report()
-        return Stopped.SOLVED if relative_gap(self.value, self.bound) <= self.watch.limits.gap else Stopped.PRECISION
+        if relative_gap(self.value, self.bound) <= self.watch.limits.gap:
+            return Stopped.SOLVED
+        # What was left for good was left with the bound of that moment: nodes are cut short where the time is up.
+        return self._must_stop() or Stopped.PRECISION
 
     def _must_stop(self) -> Stopped | None:
         size = self.problem.n_samples * 8 + self.problem.n_nodes * self.problem.n_features * 8 + _BYTES

@@ -23,8 +23,10 @@ from margotree.proof.write import NOTHING, Steps, point
 
 Codes = NDArray[np.uint8]
 
-#: Dives that may wait to be written down.
-_WAITING = 16
+#: Dives that may wait to be written down, and leaves that are written together.
+_WAITING, _TOGETHER = 64, 256
+#: Room that rounding cannot use up, as a share of all multipliers.
+_AMPLE = 1e-12
 _NOT_HERE = 2
 #: Less than the truth in the last digits: what a checker makes of a sample's cost is a hair less, too.
 _SHADE = 1.0 - 2.0**-50
@@ -97,20 +99,34 @@ class ProofLog:
     # -- in the thread that writes ---------------------------------------------------------------------------------
 
     def _write(self) -> None:
-        while (job := self._jobs.get()) is not None:
-            if self._failure is None:
+        jobs: list[Any] = []
+        while True:
+            job = self._jobs.get()
+            jobs += [] if job is None else [job]
+            if self._failure is None and (job is None or sum(len(each[1]) for each in jobs) >= _TOGETHER):
                 try:
-                    self._steps_of(*job)
+                    self._steps_of(jobs)
                 except BaseException as failure:  # raised where the search comes by next
                     self._failure = failure
+                jobs = []
+            if job is None:
+                return
 
-    def _steps_of(
-        self, splits: list[Any], shut: list[int], numbers: list[int], codes: Codes, floats: FloatArray
-    ) -> None:
-        for row, node, item, mine, follow in splits:
-            self._split(codes[row], node, item, mine, follow)
-        for row, points in zip(shut, self._points(codes[shut], floats[shut]) if shut else [], strict=True):
-            self.steps.leaf(numbers[row], points)
+    def _steps_of(self, jobs: list[Any]) -> None:
+        """All splits in their order, then all leaves: what is closed is split no more."""
+        leaves: dict[int, list[tuple[int, Codes, FloatArray]]] = {}
+        for splits, shut, numbers, codes, floats in jobs:
+            for row, node, item, mine, follow in splits:
+                self._split(codes[row], node, item, mine, follow)
+            for row in shut:
+                leaves.setdefault(codes.shape[1], []).append((numbers[row], codes[row], floats[row]))
+        for alike in leaves.values():
+            floats = np.zeros((len(alike), max(len(each[2]) for each in alike)))
+            for k, each in enumerate(alike):
+                floats[k, : len(each[2])] = each[2]
+            points = self._points(np.array([each[1] for each in alike]), floats)
+            for (number, _, _), lists in zip(alike, points, strict=True):
+                self.steps.leaf(number, lists)
 
     def _split(self, codes: Codes, node: int, item: int, mine: int, follow: int) -> None:
         if item < self.m:
@@ -162,33 +178,37 @@ class ProofLog:
         v[row, who] = given
         # The sample with most room takes what the others do not add up to.
         rest = v @ self.y
-        moved = given - rest[row] * self.y[who]
-        room = np.minimum(moved - low, high - moved)
+        shift = -rest[row] * self.y[who]
+        room = np.where(shift > 0.0, high - given, given - low) - np.abs(shift)
+        ample = _AMPLE * np.abs(v).sum(axis=1)
         ends = np.cumsum(np.bincount(row, minlength=R)).tolist()
         full_row, full_who = np.nonzero(full)
         full_ends = np.cumsum(np.bincount(full_row, minlength=R)).tolist()
         values, points, begin, full_begin = given * self.unit, [], 0, 0
         for k, (end, full_end) in enumerate(zip(ends, full_ends, strict=True)):
-            balance = -1
-            if end > begin:
-                best = begin + int(np.argmax(room[begin:end]))
-                balance = int(who[best]) if room[best] > 0.0 else -1
             if end == begin and full_end == full_begin:
                 points.append(NOTHING)
             else:
-                balance = balance if balance >= 0 else self._balance(t, side[k], v[k], float(rest[k]))
+                best = begin + int(np.argmax(room[begin:end])) if end > begin else -1
+                fits = best >= 0 and room[best] > ample[k]
+                balance = int(who[best]) if fits else self._balance(t, side[k], v[k])
                 lists = full_who[full_begin:full_end], who[begin:end], values[begin:end]
                 points.append(point(*lists, balance) if balance >= 0 else NOTHING)
             begin, full_begin = end, full_end
         return points
 
-    def _balance(self, t: int, side: Any, v: FloatArray, rest: float) -> int:
-        """Any sample that can take what is left over; -1 if there is none, and then nothing is proved of the node."""
-        moved = v - rest * self.y
+    def _balance(self, t: int, side: Any, v: FloatArray) -> int:
+        """Any sample that can take what is left over, its sign being certain; -1 if there is none."""
+        shift = -math.fsum((self.y * v).tolist()) * self.y
         low = np.where(side == -self.label, -np.inf, 0.0)
         high = np.where(side == self.label, np.inf, self.cost[t])
-        room = np.where(side == _NOT_HERE, -np.inf, np.minimum(moved - low, high - moved))
-        return int(np.argmax(room)) if np.max(room) >= 0.0 else -1
+        room = np.where(shift > 0.0, high - v, v - low) - np.abs(shift)
+        room[side == _NOT_HERE] = -np.inf
+        best = int(np.argmax(room))
+        if room[best] >= 0.0:
+            return best
+        self.weakest = 0.0  # nothing is proved of this node, and so nothing is claimed
+        return -1
 
 
 def _sides(T: int) -> NDArray[np.int8]:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from hashlib import blake2b
 
 import numpy as np
@@ -22,6 +23,8 @@ _INNER = (0.0, 1e-8, 1e-6)
 #: Nodes of so many numbers are solved to the end, and medium ones while so many seconds are left; others get what is
 #: left of the time, but so many seconds at least.
 _QUICK, _MEDIUM, _PLENTY, _LEAST = 5_000, 100_000, 2.0, 0.2
+#: A bound on a node with a budget that is off by more than this share is loose; so many supports are few.
+_LOOSE, _FEW_SUPPORTS = 1e-5, 50
 #: Node problems remembered, in numbers.
 _REMEMBERED = 10_000_000
 
@@ -100,7 +103,31 @@ class NodeSolver:
             X, y, cost, budget=int(p.budget[t]), alpha=None if p.alpha is None else float(p.alpha[t]), side=side,
             eps=p.eps, inner=inner, cutoff=cutoff, stop=lambda: self.watch is not None and bool(self.watch.must_stop()),
         )  # fmt: skip
-        return NodeSolution(w=found.w, b=found.b, value=found.value, bound=found.bound, feasible=found.feasible)
+        plain = NodeSolution(w=found.w, b=found.b, value=found.value, bound=found.bound, feasible=found.feasible)
+        loose = found.feasible and found.bound < min(cutoff, found.value * (1.0 - _LOOSE))
+        return self._one_by_one(t, rows, y, cost, side, inner, plain) if loose else plain
+
+    def _one_by_one(
+        self, t: int, rows: IndexArray, y: FloatArray, cost: FloatArray, side: NDArray[np.int8] | None, inner: float,
+        first: NodeSolution,
+    ) -> NodeSolution:  # fmt: skip
+        """Every support by itself, where rounding left the search among them with a loose bound and they are few."""
+        p = self.problem
+        assert p.budget is not None
+        n, budget = p.n_features, int(p.budget[t])
+        sizes = range(budget, budget + 1 if p.alpha is None else n + 1)
+        if sum(math.comb(n, size) for size in sizes) > _FEW_SUPPORTS:
+            return first
+        best, bound = first, math.inf
+        for support in (np.array(s) for size in sizes for s in itertools.combinations(range(n), size)):
+            price = 0.0 if p.alpha is None else float(p.alpha[t]) * (len(support) - budget)
+            found = solve_node(p.X[rows][:, support], y, cost, side=side, eps=p.eps, inner=inner)
+            bound = min(bound, found.bound + price)
+            if found.feasible and found.value + price < best.value:
+                w = np.zeros(n)
+                w[support] = found.w
+                best = replace(best, w=w, b=found.b, value=found.value + price)
+        return replace(best, bound=min(max(first.bound, bound), best.value))
 
     def _seconds(self, size: int) -> float:
         """What a node may take: small ones never take long, and a clock for each costs more than they do."""

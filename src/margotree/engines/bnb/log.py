@@ -25,6 +25,8 @@ Codes = NDArray[np.uint8]
 
 #: Dives that may wait to be written down, and leaves that are written together.
 _WAITING, _TOGETHER = 64, 256
+#: Samples that are tried where none has room to spare.
+_TRIES = 8
 #: Room that rounding cannot use up, as a share of all multipliers.
 _AMPLE = 1e-12
 _NOT_HERE = 2
@@ -191,6 +193,7 @@ class ProofLog:
             else:
                 best = begin + int(np.argmax(room[begin:end])) if end > begin else -1
                 fits = best >= 0 and room[best] > ample[k]
+                fits = fits and self._certain(t, side[k], v[k], int(who[best]))
                 balance = int(who[best]) if fits else self._balance(t, side[k], v[k])
                 lists = full_who[full_begin:full_end], who[begin:end], values[begin:end]
                 points.append(point(*lists, balance) if balance >= 0 else NOTHING)
@@ -204,11 +207,18 @@ class ProofLog:
         high = np.where(side == self.label, np.inf, self.cost[t])
         room = np.where(shift > 0.0, high - v, v - low) - np.abs(shift)
         room[side == _NOT_HERE] = -np.inf
-        best = int(np.argmax(room))
-        if room[best] >= 0.0:
-            return best
+        for best in np.argsort(-room)[:_TRIES].tolist():
+            if room[best] > -np.inf and self._certain(t, side, v, best):
+                return int(best)
         self.weakest = 0.0  # nothing is proved of this node, and so nothing is claimed
         return -1
+
+    def _certain(self, t: int, side: Any, v: FloatArray, k: int) -> bool:
+        """Whether sample ``k`` can balance the others: what it has to be is a sum whose sign is certain, and so is that
+        of what it stays below its cost."""
+        others = (self.y[k] * np.delete(self.y * v, k)).tolist()
+        fine = side[k] == -self.label[k] or math.fsum(others) <= 0.0
+        return bool(fine and (side[k] == self.label[k] or math.fsum([*others, self.cost[t][k]]) >= 0.0))
 
 
 def _sides(T: int) -> NDArray[np.int8]:

@@ -75,6 +75,7 @@ class AlternatingSearch:
         self._rungs: list[list[Found]] = [[] for _ in self.ladder.sizes]
         self._sent_on: list[list[Found]] = [[] for _ in self.ladder.sizes]
         self._finished: list[float] = []
+        self._hurried = False  # whether a tree has gone to all samples out of turn
         self._given: list[Start] = []
         self._flag = np.zeros(1)
         self._lock = threading.Lock()
@@ -95,10 +96,11 @@ class AlternatingSearch:
         self._flag[0] = 0.0
         self._in_threads(lambda: self._keep(descend(terms, tree.W, tree.B, tree.kinds, self.seed, self._flag)), 1)
 
-    def carry_up(self) -> None:
-        """Value on all samples what was trained on some of them and promises more than the best tree."""
+    def carry_up(self, most: int) -> None:
+        """Value on all samples what was trained on some of them and promises more than the best tree: the best of as
+        many rungs."""
         waiting = [min(rung, key=lambda found: found.value) for rung in self._rungs[: self.ladder.top] if rung]
-        for tree in reversed(waiting[-_CARRIED:]):
+        for tree in reversed(waiting[-most:]):
             if tree.value < self.best[0].value:
                 value = self._value(tree.splits)
                 if math.isinf(value) and self.problem.X.size <= _SETTLED:
@@ -189,7 +191,8 @@ class AlternatingSearch:
             least = min(found.value for found in here)
             to_top = late or level + 1 == self.ladder.top
             due = len(gone) < len(here) // _ONE_IN and (not to_top or tree.value <= _NEARLY * least)
-            if due or (late and not any(self._sent_on)):
+            if due or (late and not self._hurried):
+                self._hurried |= late
                 gone.append(tree)
                 return _Job(start=kept(tree), level=top if late else level + 1, seed=self.seed + len(here))
         return None
@@ -231,10 +234,10 @@ def alternate(
     """The best tree that alternation finds; feasible, and never worse than those given that are, or the majority."""
     search = AlternatingSearch(problem, watch, effort, finisher)
     search.run(given)
-    if watch.must_stop() is None:
+    in_time = watch.must_stop() is None
+    search.carry_up(search.ladder.top if in_time else _CARRIED)
+    if in_time:
         search.sharpen()
-    else:
-        search.carry_up()
     # What a descent says about its tree is checked by the plain value function; the first that passes is the answer.
     trees = (tree.splits for tree in search.best)
     return next((tree for tree in trees if evaluate(problem, tree).feasible), majority(search.ladder.terms).splits)

@@ -20,7 +20,7 @@ from margotree.engines.alternating.kernels.svm import svm
 from margotree.engines.alternating.kernels.sweep import along, events, thresholds
 from margotree.engines.alternating.ladder import Ladder
 from margotree.engines.alternating.node import Node
-from margotree.engines.alternating.search import Effort, alternate, majority
+from margotree.engines.alternating.search import AlternatingSearch, Effort, alternate, majority
 from margotree.engines.alternating.supports import best_svm, plain_svm
 from margotree.engines.alternating.terms import Terms
 from margotree.engines.combined import Alternating
@@ -239,6 +239,25 @@ def test_many_samples_are_raced_on_parts_of_them():
     tree = alternate(problem, [], Watch(Limits(time=60)), Effort(least=8, most=8))
     seen = evaluate(problem, tree)
     assert seen.feasible and seen.objective < 0.3 * majority(Terms.of(problem)).value
+
+
+@pytest.mark.parametrize("seconds", [math.inf, 1e-9])
+def test_trees_of_a_part_of_the_samples_are_not_forgotten(seconds, monkeypatch):
+    """Two starts are too few for one of them to go on to all samples; the better one is valued on them all the same."""
+    rng = np.random.default_rng(1)
+    X = rng.random((8_000, 2))
+    y = np.where((X[:, 0] > 0.3) ^ (X[:, 1] > 0.6), 1.0, -1.0)
+    problem = Problem.make(X, y, depth=2, C=[0.1, 10.0], eps=1e-7)
+    search = AlternatingSearch(problem, Watch(), Effort(least=2, most=2))
+    search.run([])
+    assert len(search._rungs[0]) == 2 and not search._rungs[1]
+    vote = majority(Terms.of(problem)).value
+    assert search.best[0].value == vote
+    monkeypatch.setattr("margotree.engines.alternating.search._SETTLED", 0 if seconds < 1 else 10**9)
+    search.carry_up(1)
+    assert search.best[0].value < 0.9 * vote
+    seen = evaluate(problem, search.best[0].splits)
+    assert seen.feasible and seen.objective == pytest.approx(search.best[0].value)
 
 
 def test_weights_of_zero_are_as_good_as_absent():

@@ -20,7 +20,7 @@ from margotree.engines.bnb.search import Search
 from margotree.engines.node import solve_node
 from margotree.engines.polish import polish
 from margotree.engines.trees import trivial_tree
-from margotree.problem import Problem, evaluate, topology
+from margotree.problem import Problem, Splits, evaluate, topology
 from margotree.solution import Proved, Stopped, verify
 from oracles import best_value
 
@@ -222,3 +222,46 @@ def test_a_start_is_never_made_worse():
     start = trivial_tree(problem)
     solution = bnb(problem, Limits(nodes=1), Tactics(improve=False), start)
     assert solution.certificate.objective <= evaluate(problem, start).objective
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_equal_samples_are_merged_in_the_order_in_which_they_first_appear(seed):
+    """Against a naive twin."""
+    problem = random_problem(seed, 30, grid=seed % 2 == 0)
+    merged, stands_for = merge_duplicates(problem)
+    seen = {}
+    for i, row in enumerate(zip(problem.X.tolist(), problem.y.tolist(), strict=True)):
+        seen.setdefault(str(row), []).append(i)
+    kept = [rows[0] for rows in seen.values()]
+    assert merged.X.tolist() == problem.X[kept].tolist() and merged.y.tolist() == problem.y[kept].tolist()
+    assert merged.weight == pytest.approx([problem.weight[rows].sum() for rows in seen.values()])
+    assert all(stands_for[i] == k for k, rows in enumerate(seen.values()) for i in rows)
+
+
+@pytest.mark.parametrize("label", [1.0, -1.0])
+@pytest.mark.parametrize("eps", [1e-3, 2.0])
+def test_no_constant_tree_is_better_than_the_trivial_one(label, eps):
+    y = label * np.array([1.0, 1.0, 1.0, -1.0, 1.0])
+    problem = Problem.make(np.arange(5.0)[:, None], y, depth=2, C=[2.0, 3.0], eps=eps)
+    trivial = evaluate(problem, trivial_tree(problem))
+    assert trivial.feasible
+    for b in itertools.product([1.0, -max(1.0, eps)], [1.0, -1.0], [1.0, -1.0]):
+        other = evaluate(problem, Splits(w=np.zeros((3, 1)), b=b))
+        assert trivial.objective <= other.objective
+
+
+@pytest.mark.parametrize("huge", [0, 10**9])
+@pytest.mark.parametrize("seed", range(12))
+def test_where_samples_are_many_the_bound_holds_and_the_tree_is_allowed(seed, huge, monkeypatch):
+    """The way that large tables go, on small ones: with a search in the end, and without."""
+    monkeypatch.setattr("margotree.engines.bnb.engine._MANY", 1)
+    monkeypatch.setattr("margotree.engines.bnb.engine._HUGE", huge)
+    monkeypatch.setattr("margotree.engines.bnb.engine.LARGE", 1)
+    problem = random_problem(seed, 6)
+    best = best_value(problem)
+    certificate = bnb(problem, Limits(gap=1e-6, time=20)).certificate
+    trivial = evaluate(problem, trivial_tree(problem)).objective
+    assert certificate.bound <= best + 1e-6 * (1 + best)
+    assert best - 1e-6 * (1 + best) <= certificate.objective <= trivial + 1e-9
+    assert certificate.stopped == "solved" or (huge == 0 and certificate.stopped == "heuristic finished")
+    assert (certificate.proved is Proved.OPTIMAL) == (certificate.stopped == "solved")

@@ -10,7 +10,7 @@ from margotree.engines.kernels import margins, pivot, priced
 from margotree.engines.kernels import workspace as w
 from margotree.engines.kernels.riser import OPTIMAL
 from margotree.engines.kernels.workspace import BEHIND, NUM, VALUE, B, H, W
-from margotree.engines.node import solve_node
+from margotree.engines.node import solve_large, solve_node
 from oracles import node_value
 
 EPS = 1e-3
@@ -216,3 +216,12 @@ def test_out_of_time_it_returns_what_it_has_with_a_valid_bound():
     assert early.feasible
     assert early.bound <= full.value * (1 + 1e-9)
     assert full.value <= early.value * (1 + 1e-9) <= 2 * min(np.sum(cost[y > 0]), np.sum(cost[y < 0])) * (1 + 1e-9)
+
+
+def test_without_time_for_its_copies_a_large_node_does_not_split_and_claims_nothing():
+    rng = np.random.default_rng(0)
+    X, y = rng.random((500, 3)), np.where(rng.random(500) < 0.3, 1.0, -1.0)
+    none = solve_large(X, y, np.ones(500), time_limit=0.0)
+    assert not none.w.any() and none.b == -1.0 and none.feasible
+    assert none.bound == 0.0 and none.value == 2.0 * np.sum(y > 0)
+    assert solve_large(X, y, np.ones(500), time_limit=60.0).bound > 0.0

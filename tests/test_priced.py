@@ -16,6 +16,7 @@ from margotree.engines import Limits, Watch
 from margotree.engines.bnb import engine
 from margotree.engines.bnb.engine import BranchAndBound
 from margotree.engines.bnb.margot import MargotBrancher, Tactics, merge_duplicates
+from margotree.engines.bnb.portfolio import furthest
 from margotree.engines.bnb.priced import PricedBrancher
 from margotree.engines.bnb.search import Search
 from margotree.engines.kernels import factor, features, margins, pivot, priced, riser
@@ -347,7 +348,7 @@ def test_what_trees_cost_that_pay_for_no_feature_is_a_bound():
 @pytest.mark.parametrize("seconds", [0.0, 0.02, 0.3])
 def test_whichever_way_goes_on_finds_the_optimum(seconds, monkeypatch):
     """However short the trials are, and so whoever wins them, nothing that was found or proved is lost."""
-    monkeypatch.setattr(engine, "_TRIAL_MOST", seconds)
+    monkeypatch.setattr("margotree.engines.bnb.portfolio._TRIAL_MOST", seconds)
     problem = larger_problem(2, m=30)  # too much for the shortest of them
     answer = BranchAndBound().solve(problem, Watch(Limits(gap=1e-5, time=60))).certificate
     whole = searched(problem, PricedBrancher, Limits(gap=1e-5))
@@ -394,7 +395,7 @@ class Tried:
 def test_the_search_that_goes_on_has_what_all_have_found(own, wins, steps):
     ways = [Tried(bound) for bound in own]
     ways[0].floor, ways[0].steps = 4.0, 7
-    chosen = engine._furthest(ways, Watch(Limits(time=10)), 0.1)
+    chosen = furthest(ways, Watch(Limits(time=10)), 0.1)
     assert chosen is ways[wins]
     assert chosen.bound == 5.0 and chosen.steps == steps
     assert ways[1].offered[0] is ways[0].incumbent and ways[2].offered[0] is ways[1].incumbent
@@ -403,5 +404,5 @@ def test_the_search_that_goes_on_has_what_all_have_found(own, wins, steps):
 
 def test_a_search_that_solves_the_problem_is_the_last_one_tried():
     ways = [Tried(5.0), Tried(1.0, Stopped.SOLVED), Tried(9.0)]
-    assert engine._furthest(ways, Watch(Limits(time=10)), 0.1) is ways[1]
+    assert furthest(ways, Watch(Limits(time=10)), 0.1) is ways[1]
     assert ways[1].floor == 5.0 and ways[1].steps == 20 and ways[2].steps == 0

@@ -9,8 +9,8 @@ from typing import Protocol
 from margotree.engines import Answer, Engine, Watch
 from margotree.engines.base import P
 from margotree.engines.mip.adapter import Adapter
-from margotree.engines.mip.engine import SAFETY, honest_bound, no_tree
-from margotree.engines.mip.model import FloatArray, MipModel, MipResult
+from margotree.engines.mip.answer import answer, points, run
+from margotree.engines.mip.model import FloatArray, MipModel
 from margotree.problem import Splits
 from margotree.solution import Stopped, relative_gap
 
@@ -74,33 +74,9 @@ class RivalMip(Engine[P]):
             return Answer(splits=first, stopped=Stopped.SOLVED, bound=min(floor, value), f0=value)
         if (hopeless := self.adapter.hopeless(self.entries(problem), watch)) is not None:
             return Answer(splits=first, stopped=hopeless[0], bound=min(floor, value), warnings=hopeless[1:])
-        form, limits = self.form(problem, value), watch.limits
-        result = self.adapter.run(
-            form.mip,
-            watch=watch,
-            gap=max(0.0, limits.gap - 2 * SAFETY),
-            threads=limits.n_jobs,
-            start=form.point(first),
-            seed=limits.seed,
-        )
-        return _answer(problem, form, result, first, min(floor, value), watch)
-
-
-def _answer(problem: P, form: Form, result: MipResult, first: Splits, floor: float, watch: Watch) -> Answer:
-    grace, gap = watch.grace(), watch.limits.gap
-    points = [] if result.x is None else [result.x, *result.others]
-    trees = [tree for x in points for tree in form.trees(x, grace)]
-    best = min([first, *trees], key=lambda tree: problem.evaluate(tree).objective)
-    objective = problem.evaluate(best).objective
-    stopped, bound, warnings = honest_bound(result, objective, floor=floor, size=form.mip.size, gap=gap)
-    if points and not trees:
-        warnings.append(no_tree(grace))
-    return Answer(
-        splits=best,
-        stopped=stopped,
-        bound=bound,
-        nodes=result.nodes,
-        f0=result.f0,
-        f1=result.f1,
-        warnings=tuple(warnings),
-    )
+        form = self.form(problem, value)
+        result = run(self.adapter, form.mip, watch, form.point(first))
+        grace = watch.grace()
+        trees = [tree for x in points(result) for tree in form.trees(x, grace)]
+        gap, least = watch.limits.gap, min(floor, value)
+        return answer(problem, result, first, trees, grace, gap=gap, floor=least, size=form.mip.size)

@@ -18,11 +18,13 @@ from margotree.engines.bnb.improve import RoutingBrancher, improve
 from margotree.engines.bnb.log import ProofLog
 from margotree.engines.bnb.margot import FEATURES_FIRST, MargotBrancher, Tactics, merge_duplicates
 from margotree.engines.bnb.menu import count_supports
+from margotree.engines.bnb.portfolio import furthest, go_on, is_over, new_search, offer_better, pass_on, phase, trial
 from margotree.engines.bnb.priced import PricedBrancher
+from margotree.engines.bnb.proving import Proof
 from margotree.engines.bnb.ready import get_ready
 from margotree.engines.bnb.search import Brancher, Search
 from margotree.engines.bnb.sparse import SparseBrancher, SparseTactics, sparsified, without_budget
-from margotree.engines.combined import Alternating, better_tree, is_hopeless
+from margotree.engines.combined import Alternating, better_tree
 from margotree.engines.kernels.certain import MORE, ROUNDOFF
 from margotree.engines.node import LARGE, solve_large
 from margotree.engines.polish import without_noise
@@ -31,8 +33,7 @@ from margotree.engines.tiny import tiny_problem
 from margotree.engines.trees import allowed_value, trivial_tree
 from margotree.engines.watch import Watch
 from margotree.problem import Problem, Splits, TrainingProblem
-from margotree.problem.problem import FloatArray
-from margotree.proof.write import ProofWriter, Steps
+from margotree.proof.write import ProofWriter
 from margotree.solution import Solution, Stopped, relative_gap
 
 #: Share of the time that better incumbents may take before the search begins.
@@ -41,15 +42,12 @@ _IMPROVE_SHARE = 0.1
 _FAR = 0.5
 #: Share of the time that the search over routings gets before it asks for a better tree: small fits are over by then.
 _ALONE_SHARE = 0.05
-#: Share of the time that a search goes on before it is asked whether a proof is in sight.
-_HOPE_SHARE = 0.1
 #: Where features have budgets or prices: shares of the time for a quick try and a longer one of each way to search, for
-#: a start without either, and for better incumbents; seconds at least (unless a quarter of all is less) and at most.
+#: a start without either, and for better incumbents.
 _QUICK_SHARE, _TRIAL_SHARE, _RELAXED_SHARE, _SPARSE_SHARE = 0.005, 0.025, 0.02, 0.02
-_TRIAL_LEAST, _TRIAL_MOST = 0.5, 60.0
-#: The same where work is measured in search nodes: steps for better incumbents at least (they are quick), and nodes of
-#: a trial and of the search without budgets or prices at least.
-_IMPROVE_NODES, _TRIAL_NODES, _RELAXED_NODES = 2000, 10, 1000
+#: Where work is measured in search nodes: steps for better incumbents at least (they are quick), and nodes at least of
+#: the search without budgets or prices.
+_IMPROVE_NODES, _RELAXED_NODES = 2000, 1000
 #: Beyond so many samples no search gets far: it comes after the alternating search, which has this share of the time.
 _MANY, _MANY_SHARE = 5_000, 0.7
 #: Beyond so many numbers it is not begun.
@@ -58,8 +56,6 @@ _HUGE = 2_000_000
 _BOUND_SHARE = 0.3
 #: Share of the time in which searches that leave no proof may look for a tree.
 _SCOUT_SHARE = 0.1
-#: Share of a bound that is left out of a claim, so that whoever checks its proof need not round as we do.
-_PROOF_SHADE = 1e-9
 #: So many supports of a node are listed at most.
 _MOST_SUPPORTS = 50_000
 
@@ -74,7 +70,7 @@ class BranchAndBound(Engine):
     def __init__(self, tactics: Tactics | None = None, sparse: SparseTactics | None = None) -> None:
         self.tactics = tactics or Tactics()
         self.sparse = sparse or SparseTactics()
-        self._proof: _Proof | None = None
+        self._proof: Proof | None = None
 
     def version(self) -> str:
         from margotree import __version__
@@ -96,7 +92,7 @@ class BranchAndBound(Engine):
         self, problem: Problem, writer: ProofWriter, watch: Watch | None = None, start: Splits | None = None
     ) -> Solution:
         """As :meth:`solve`, with a proof of what the certificate claims, written to a file (docs/proof.md)."""
-        self._proof = _Proof(writer, standard_scale(problem)[1].unit)
+        self._proof = Proof(writer, standard_scale(problem)[1].unit)
         try:
             solution = self.solve(problem, watch, start)
             assert self._proof.steps is not None
@@ -152,21 +148,21 @@ class BranchAndBound(Engine):
         limit = allowed_value(problem, first)
         brancher = MargotBrancher(problem, self.tactics, limit=limit, watch=watch)
         least = _least(problem, watch) if log is None else 0.0
-        first = self._improved(brancher, first, _phase(watch, _IMPROVE_SHARE, _IMPROVE_NODES))
+        first = self._improved(brancher, first, phase(watch, _IMPROVE_SHARE, _IMPROVE_NODES))
         if log is not None:
             brancher = MargotBrancher(problem, self.tactics, limit=limit, watch=watch, log=log)
-        search = _new_search(problem, brancher, first, watch)
+        search = new_search(problem, brancher, first, watch)
         search.floor = least
-        search.run(_trial(watch, _ALONE_SHARE))
-        if not _is_over(search, watch):
-            _offer_better(search, watch)
-            _go_on(search, watch)
+        search.run(trial(watch, _ALONE_SHARE))
+        if not is_over(search, watch):
+            offer_better(search, watch)
+            go_on(search, watch)
         return search, first
 
     def _run_many(self, problem: Problem, start: Splits | None, watch: Watch) -> tuple[Search, Splits]:
         """A bound from the root split, the best tree of the alternating search, and only then, if ever, a search."""
         first = trivial_tree(problem) if start is None else start
-        search = _new_search(problem, self._first_brancher(problem, first, watch), first, watch)
+        search = new_search(problem, self._first_brancher(problem, first, watch), first, watch)
         search.floor = _least(problem, watch)
         if relative_gap(search.best, search.bound) <= watch.limits.gap:
             return search, first
@@ -186,30 +182,32 @@ class BranchAndBound(Engine):
 
         Trees come from the alternating search, and trees without budgets give a bound, too.
         """
-        relaxed, _ = self._run_plain(without_budget(problem), first, _phase(watch, _BOUND_SHARE, _RELAXED_NODES))
+        relaxed, _ = self._run_plain(without_budget(problem), first, phase(watch, _BOUND_SHARE, _RELAXED_NODES))
         first = min(first, self._alternated(problem, first, watch), key=partial(allowed_value, problem))
         limit = allowed_value(problem, first)
-        ways = [_new_search(problem, way, first, watch) for way in self._priced_ways(problem, limit, watch)]
+        ways = [new_search(problem, way, first, watch) for way in self._priced_ways(problem, limit, watch)]
         for search in ways:
             search.floor, search.steps = relaxed.bound, relaxed.steps
-        search = _furthest(ways, watch, _TRIAL_SHARE)
+        search = furthest(ways, watch, _TRIAL_SHARE)
         ways.clear()
-        _go_on(search, watch)
+        go_on(search, watch)
         return search, first
 
     def _alternated(self, problem: Problem, first: Splits, watch: Watch) -> Splits:
-        part = _phase(watch, _BOUND_SHARE, _IMPROVE_NODES)
+        part = phase(watch, _BOUND_SHARE, _IMPROVE_NODES)
         return Alternating().search(problem, part, first).splits
 
-    def _priced_ways(self, problem: Problem, limit: float, watch: Watch, proof: _Proof | None = None) -> list[Brancher]:
+    def _priced_ways(
+        self, problem: Problem, limit: float, watch: Watch, proof: Proof | None = None
+    ) -> tuple[PricedBrancher, MargotBrancher]:
         """Samples first, and features first; without lists of supports."""
         stated = problem if problem.alpha is not None else _with_prices(problem, limit)
         logs = [None if proof is None else proof.log() for _ in range(2)]
         features_first = replace(self.tactics, **FEATURES_FIRST)
-        return [
+        return (
             PricedBrancher(stated, self.tactics, limit=limit, watch=watch, log=logs[0]),
             MargotBrancher(stated, features_first, limit=limit, watch=watch, log=logs[1]),
-        ]
+        )
 
     def _first_brancher(self, problem: Problem, first: Splits, watch: Watch) -> Brancher:
         value = allowed_value(problem, first)
@@ -230,23 +228,22 @@ class BranchAndBound(Engine):
         supports_first = SparseBrancher(problem, limit, self.sparse, watch)
         branchers: list[Brancher] = [supports_first]
         if problem.alpha is not None:
-            samples_first = PricedBrancher(problem, self.tactics, limit=limit, watch=watch)
-            features_first = replace(self.tactics, **FEATURES_FIRST)
-            branchers += [samples_first, MargotBrancher(problem, features_first, limit=limit, watch=watch)]
-        ways = [_new_search(problem, brancher, first, watch) for brancher in branchers]
-        search = _furthest(ways, watch, _QUICK_SHARE if len(ways) > 1 else _TRIAL_SHARE)
-        if not _is_over(search, watch):
-            first, floor = self._sparsified(supports_first, search, _trial(watch, _RELAXED_SHARE))
+            samples_first, features_first = self._priced_ways(problem, limit, watch)
+            branchers += [samples_first, features_first]
+        ways = [new_search(problem, brancher, first, watch) for brancher in branchers]
+        search = furthest(ways, watch, _QUICK_SHARE if len(ways) > 1 else _TRIAL_SHARE)
+        if not is_over(search, watch):
+            first, floor = self._sparsified(supports_first, search, trial(watch, _RELAXED_SHARE))
             search.floor = max(search.floor, floor)
             if problem.alpha is not None:
-                self._aim_below_a_price(search, _trial(watch, _RELAXED_SHARE, search.steps))
-                first = self._improved(samples_first, first, _trial(watch, _SPARSE_SHARE, least=_IMPROVE_NODES))
+                self._aim_below_a_price(search, trial(watch, _RELAXED_SHARE, search.steps))
+                first = self._improved(samples_first, first, trial(watch, _SPARSE_SHARE, least=_IMPROVE_NODES))
             search.offer(first)
-            _offer_better(search, watch)
+            offer_better(search, watch)
             ways.sort(key=lambda way: way is not search)
-            search = _furthest(ways, watch, _TRIAL_SHARE)
+            search = furthest(ways, watch, _TRIAL_SHARE)
         ways.clear()  # what the others have open takes memory
-        _go_on(search, watch)
+        go_on(search, watch)
         return search, first
 
     def _run_sparse_with_proof(self, problem: Problem, first: Splits, watch: Watch) -> tuple[Search, Splits]:
@@ -255,9 +252,9 @@ class BranchAndBound(Engine):
         first = self._scouted(problem, first, watch)
         limit = allowed_value(problem, first)
         branchers = self._priced_ways(problem, limit, watch, self._proof)
-        ways = [_new_search(problem, brancher, first, watch) for brancher in branchers]
-        search = _furthest(ways, watch, _TRIAL_SHARE, proves=False)
-        if not _is_over(search, watch):
+        ways = [new_search(problem, brancher, first, watch) for brancher in branchers]
+        search = furthest(ways, watch, _TRIAL_SHARE, proves=False)
+        if not is_over(search, watch):
             search.run(watch)
         return search, first
 
@@ -266,11 +263,11 @@ class BranchAndBound(Engine):
         if _has_long_lists(problem):
             return better_tree(problem, first, watch, 1.0)
         supports_first = SparseBrancher(problem, allowed_value(problem, first), self.sparse, watch)
-        scout = _new_search(problem, supports_first, first, watch)
-        scout.run(_trial(watch, _SCOUT_SHARE))
-        if _is_over(scout, watch):
+        scout = new_search(problem, supports_first, first, watch)
+        scout.run(trial(watch, _SCOUT_SHARE))
+        if is_over(scout, watch):
             return scout.incumbent
-        first, _ = self._sparsified(supports_first, scout, _trial(watch, _RELAXED_SHARE))
+        first, _ = self._sparsified(supports_first, scout, trial(watch, _RELAXED_SHARE))
         return better_tree(problem, first, watch, relative_gap(allowed_value(problem, first), scout.bound))
 
     def _aim_below_a_price(self, search: Search, watch: Watch) -> None:
@@ -284,10 +281,10 @@ class BranchAndBound(Engine):
         least = (1.0 - 1e-9) * float(np.min(prices))
         if search.bound < min(least, search.best):
             brancher = SparseBrancher(problem, least, self.sparse, watch)
-            aimed = _new_search(problem, brancher, search.incumbent, watch, least)
-            _pass_on(search, aimed)
+            aimed = new_search(problem, brancher, search.incumbent, watch, least)
+            pass_on(search, aimed)
             aimed.run()
-            _pass_on(aimed, search)
+            pass_on(aimed, search)
 
     def _sparsified(self, brancher: SparseBrancher, search: Search, watch: Watch) -> tuple[Splits, float]:
         """Without budgets a good tree is soon found: its routing made sparse is a start, and its bound is one."""
@@ -297,34 +294,6 @@ class BranchAndBound(Engine):
         trees = sparsified(brancher, relaxed.incumbent, search.best, watch)
         best = min([search.incumbent, *trees], key=lambda tree: allowed_value(problem, tree))
         return best, relaxed.bound
-
-
-class _Proof:
-    """What an engine that writes a proof needs to know: where it goes, and how values are brought to the user's."""
-
-    def __init__(self, writer: ProofWriter, unit: float) -> None:
-        self.writer, self.unit = writer, unit
-        self.steps: Steps | None = None
-        self._logs: list[ProofLog] = []
-
-    def start(self, problem: Problem, weights: FloatArray) -> None:
-        self.problem, self.weights = problem, weights
-
-    def log(self) -> ProofLog:
-        """A new one, for one search."""
-        steps = self.writer.steps(self.problem.n_nodes)
-        self._logs.append(ProofLog(steps, self.problem, self.weights, self.unit))
-        return self._logs[-1]
-
-    def end(self, search: Search) -> float:
-        """Close what is open; returns what the proof of this search proves, a shade less for its rounding."""
-        search.close_open()
-        for one in self._logs:
-            one.finish()
-        log = getattr(search.brancher, "log", None)
-        assert isinstance(log, ProofLog)
-        self.steps = log.steps
-        return max(0.0, min(log.weakest, search.own_bound)) * (1.0 - _PROOF_SHADE)
 
 
 def search_over_supports() -> None:
@@ -338,78 +307,9 @@ def _rounding(stands_for: NDArray[np.int64]) -> float:
     return ROUNDOFF * (MORE + int(np.max(np.bincount(stands_for))))
 
 
-def _phase(watch: Watch, share: float, least: float) -> Watch:
-    """A share of the time or, where work is measured in nodes, of those."""
-    return watch.share(seconds=share * watch.remaining, nodes=max(least, share * watch.limits.nodes))
-
-
-def _trial(watch: Watch, share: float, steps: int = 0, least: float = _TRIAL_NODES) -> Watch:
-    """The part of the time (or of the nodes, ``steps`` of which are done) that something tried may take."""
-    seconds = min(_TRIAL_LEAST, 0.25 * watch.remaining)
-    return watch.share(
-        seconds=min(_TRIAL_MOST, max(seconds, share * watch.remaining)),
-        nodes=steps + max(least, share * watch.limits.nodes),
-    )
-
-
-def _is_over(search: Search, watch: Watch) -> bool:
-    """Whether a search ended by more than the end of its trial."""
-    trial = Stopped.NODES if watch.by_nodes else Stopped.TIME
-    return search.reason is not trial or watch.must_stop(search.steps) is not None
-
-
-def _furthest(ways: list[Search], watch: Watch, share: float, proves: bool = True) -> Search:
-    """Try one search after the other: that which solves the problem or has come furthest, with what all have found.
-
-    Unless it ``proves`` anything to others, what one has proved is left to itself.
-    """
-    last = ways[0]
-    for search in ways:
-        _pass_on(last, search, proves)
-        search.run(_trial(watch, share, search.steps))
-        last = search
-        if _is_over(search, watch):
-            return search
-    best = max(ways, key=lambda search: search.own_bound)
-    _pass_on(last, best, proves)
-    return best
-
-
-def _offer_better(search: Search, watch: Watch, waited: bool = False) -> None:
-    """Give a search the tree of the alternating search, if that is better."""
-    gap = relative_gap(search.best, search.bound)
-    search.offer(better_tree(search.brancher.problem, search.incumbent, watch, gap, waited=waited))
-
-
-def _go_on(search: Search, watch: Watch) -> None:
-    """Run a search to its end; where a proof is not in sight after a while, good trees are looked for at length."""
-    if _is_over(search, watch):
-        return
-    if search.brancher.problem.n_samples <= LARGE:
-        search.run(_trial(watch, _HOPE_SHARE, search.steps))
-        gap = relative_gap(search.best, search.bound)
-        if not _is_over(search, watch) and is_hopeless(search.brancher.problem, gap, waited=True):
-            _offer_better(search, watch, waited=True)
-    if not _is_over(search, watch):
-        search.run(watch)
-
-
-def _pass_on(search: Search, to: Search, proves: bool = True) -> None:
-    """What one search has found, proved and used up goes on to another."""
-    if to is not search:
-        to.steps = search.steps
-        if proves:
-            to.floor = search.bound
-        to.offer(search.incumbent)
-
-
 def _with_prices(problem: Problem, limit: float) -> Problem:
     """A hard budget as a price that no tree below ``limit`` can pay: its bounds hold for the hard one."""
     return replace(problem, alpha=np.full(problem.n_nodes, (1.0 + 1e-6) * limit))
-
-
-def _new_search(problem: Problem, brancher: Brancher, first: Splits, watch: Watch, ceiling: float = math.inf) -> Search:
-    return Search(brancher, lambda tree: allowed_value(problem, tree), watch, first, ceiling)
 
 
 def _least(problem: Problem, watch: Watch) -> float:

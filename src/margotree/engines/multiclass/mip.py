@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from margotree.engines.base import Answer, Engine
 from margotree.engines.mip.adapter import Adapter
+from margotree.engines.mip.answer import answer, better, points, run
 from margotree.engines.mip.copt import CoptAdapter
 from margotree.engines.mip.cplex import CplexAdapter
-from margotree.engines.mip.engine import SAFETY, honest_bound, no_tree
 from margotree.engines.mip.gurobi import GurobiAdapter
-from margotree.engines.mip.model import FloatArray, MipResult
+from margotree.engines.mip.model import MipResult
 from margotree.engines.mip.scip import ScipAdapter
 from margotree.engines.multiclass.formulation import ClassFormulation, class_constants, formulate_classes
 from margotree.engines.multiclass.nodes import NodeSolver, polish
@@ -38,18 +38,10 @@ class ClassMipEngine(Engine[MulticlassProblem]):
         if hopeless is not None:
             return Answer(splits=tree, stopped=hopeless[0], bound=0.0, warnings=hopeless[1:])
         found = problem.evaluate(tree)
-        first = _better(problem, tree, polish(_solver(problem, watch), found.node, found.sides, found.labels))
+        first = better(problem, tree, polish(_solver(problem, watch), found.node, found.sides, found.labels))
         value = problem.evaluate(first).objective
         form = formulate_classes(problem, class_constants(problem, value), size=value)
-        limits = watch.limits
-        result = self.adapter.run(
-            form.mip,
-            watch=watch,
-            gap=max(0.0, limits.gap - 2 * SAFETY),
-            threads=limits.n_jobs,
-            start=None if start is None else form.point(first),
-            seed=limits.seed,
-        )
+        result = run(self.adapter, form.mip, watch, None if start is None else form.point(first))
         return _answer(form, result, first, watch)
 
 
@@ -90,32 +82,11 @@ def _solver(problem: MulticlassProblem, watch: Watch) -> NodeSolver:
     return NodeSolver(problem=problem, watch=watch)
 
 
-def _better(problem: MulticlassProblem, tree: Splits, other: Splits | None) -> Splits:
-    if other is None:
-        return tree
-    found = problem.evaluate(other)
-    return other if found.feasible and found.objective < problem.evaluate(tree).objective else tree
-
-
 def _answer(form: ClassFormulation, result: MipResult, first: Splits, watch: Watch) -> Answer:
     """The better of the polished answer and the tree to fall back on, with what is known about it."""
-    problem, grace = form.problem, watch.grace()
-    solver = _solver(problem, grace)
-    points: list[FloatArray] = [] if result.x is None else [result.x, *result.others]
-    trees = (polish(solver, form.node(x), form.sides(x), form.labels(x)) for x in points if not grace.over)
+    grace = watch.grace()
+    solver = _solver(form.problem, grace)
+    trees = (polish(solver, form.node(x), form.sides(x), form.labels(x)) for x in points(result) if not grace.over)
     tree = next((tree for tree in trees if tree is not None), None)
-    best = _better(problem, first, tree)
-    stopped, bound, warnings = honest_bound(
-        result, problem.evaluate(best).objective, floor=0.0, size=form.mip.size, gap=watch.limits.gap
-    )
-    if result.x is not None and tree is None:
-        warnings.append(no_tree(grace))
-    return Answer(
-        splits=best,
-        stopped=stopped,
-        bound=bound,
-        nodes=result.nodes,
-        f0=result.f0,
-        f1=result.f1,
-        warnings=tuple(warnings),
-    )
+    found = [] if tree is None else [tree]
+    return answer(form.problem, result, first, found, grace, gap=watch.limits.gap, floor=0.0, size=form.mip.size)

@@ -1,0 +1,40 @@
+"""A search that leaves a proof behind: where it goes, and what it proves in the end."""
+
+from __future__ import annotations
+
+from margotree.engines.bnb.log import ProofLog
+from margotree.engines.bnb.search import Search
+from margotree.problem import Problem
+from margotree.problem.problem import FloatArray
+from margotree.proof.write import ProofWriter, Steps
+
+#: Share of a bound that is left out of a claim, so that whoever checks its proof need not round as we do.
+_PROOF_SHADE = 1e-9
+
+
+class Proof:
+    """What an engine that writes a proof needs to know: where it goes, and how values are brought to the user's."""
+
+    def __init__(self, writer: ProofWriter, unit: float) -> None:
+        self.writer, self.unit = writer, unit
+        self.steps: Steps | None = None
+        self._logs: list[ProofLog] = []
+
+    def start(self, problem: Problem, weights: FloatArray) -> None:
+        self.problem, self.weights = problem, weights
+
+    def log(self) -> ProofLog:
+        """A new one, for one search."""
+        steps = self.writer.steps(self.problem.n_nodes)
+        self._logs.append(ProofLog(steps, self.problem, self.weights, self.unit))
+        return self._logs[-1]
+
+    def end(self, search: Search) -> float:
+        """Close what is open; returns what the proof of this search proves, a shade less for its rounding."""
+        search.close_open()
+        for one in self._logs:
+            one.finish()
+        log = getattr(search.brancher, "log", None)
+        assert isinstance(log, ProofLog)
+        self.steps = log.steps
+        return max(0.0, min(log.weakest, search.own_bound)) * (1.0 - _PROOF_SHADE)

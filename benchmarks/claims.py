@@ -136,9 +136,7 @@ def show(generator: str, number: int) -> None:
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--count", type=int, default=10_000, help="instances in all (default 10000)")
-    parser.add_argument(
-        "--only", nargs="+", choices=list(ALL), metavar="GENERATOR", help="these generators only"
-    )
+    parser.add_argument("--only", nargs="+", choices=list(ALL), metavar="GENERATOR", help="these generators only")
     parser.add_argument("--several", action="store_true", help="the generators of more than two classes")
     parser.add_argument("--jobs", type=int, default=1, help="processes (default 1)")
     parser.add_argument("--out", type=Path, default=Path("claims.csv"), help="file of rows (default claims.csv)")

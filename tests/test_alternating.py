@@ -19,7 +19,7 @@ from margotree.engines.alternating.kernels.below import gini, pay_below
 from margotree.engines.alternating.kernels.svm import svm
 from margotree.engines.alternating.kernels.sweep import along, events, thresholds
 from margotree.engines.alternating.ladder import Ladder
-from margotree.engines.alternating.node import Node
+from margotree.engines.alternating.node import Node, order_of
 from margotree.engines.alternating.search import AlternatingSearch, Effort, alternate, majority
 from margotree.engines.alternating.supports import best_svm, plain_svm
 from margotree.engines.alternating.terms import Terms
@@ -82,9 +82,7 @@ def test_the_best_threshold_is_that_of_trying_all(seed):
     d = np.random.default_rng(seed).standard_normal(2)
     q = node.Z @ d
     order = np.argsort(q)
-    s, b, value = thresholds(
-        q, order, node.plus, node.minus, node.low, node.high, d @ d, LENGTHS, node.eps, math.inf
-    )
+    s, b, value = thresholds(q, order, node.plus, node.minus, node.low, node.high, d @ d, LENGTHS, node.eps, math.inf)
     naive = math.inf
     for length in LENGTHS:
         for offset in pieces(node, length * q, np.ones(len(q))):
@@ -184,9 +182,7 @@ def test_no_visit_makes_a_tree_worse():
 
 def test_a_raised_flag_leaves_an_allowed_tree():
     problem = some_problem(7, depth=3)
-    found = descend(
-        Terms.of(problem), np.zeros((7, 3)), np.ones(7), np.full(7, Draw.SVM), 0, np.ones(1)
-    )
+    found = descend(Terms.of(problem), np.zeros((7, 3)), np.ones(7), np.full(7, Draw.SVM), 0, np.ones(1))
     assert evaluate(problem, found.splits).feasible
 
 
@@ -194,9 +190,7 @@ def test_a_raised_flag_leaves_an_allowed_tree():
 
 
 @settings(max_examples=12, deadline=None)
-@given(
-    seed=st.integers(0, 10_000), depth=st.integers(1, 4), model=st.sampled_from(["margot", "hfs", "sfs"])
-)
+@given(seed=st.integers(0, 10_000), depth=st.integers(1, 4), model=st.sampled_from(["margot", "hfs", "sfs"]))
 def test_the_answer_is_no_worse_than_any_start(seed, depth, model):
     problem = some_problem(seed, depth=depth, model=model)
     greedy = get_engine("local_svm").search(problem, Watch(), None).splits
@@ -224,6 +218,40 @@ def test_it_beats_the_majority_on_a_board_of_squares():
     solution = solve(problem, engine="alternating", limits=Limits(time=20, n_jobs=2))
     assert solution.certificate.objective < 0.2 * majority(Terms.of(problem)).value
     assert solution.certificate.bound == -math.inf and solution.certificate.engine == "alternating"
+
+
+@given(st.integers(0, 10**6), st.integers(0, 400))
+def test_events_are_sorted_however_they_lie(seed, n):
+    rng = np.random.default_rng(seed)
+    times = rng.normal(size=n) / rng.normal(size=n)
+    shape = rng.integers(5)
+    if shape == 1:
+        times = np.round(times)  # many are equal
+    elif shape == 2:
+        times = 1e6 + 1e-6 * times  # all in a few buckets
+    elif shape == 3:
+        times = np.sign(times) * 10.0 ** (100 * times.clip(-3, 3))  # of all sizes
+    elif shape == 4 and n:
+        times[0] = np.inf
+    order = order_of(times)
+    assert np.array_equal(np.sort(order), np.arange(n))
+    assert np.array_equal(times[order], np.sort(times))
+
+
+def test_a_descent_that_falls_too_slowly_is_given_up():
+    problem = some_problem(3, n=200, depth=3)
+    start = Splits(w=np.zeros((7, 3)), b=np.ones(7))
+    kinds = np.full(7, Draw.SVM)
+
+    class Hasty(Descent):
+        outlook = 2.0
+
+    whole = Hasty(Terms.of(problem), start.w, start.b, 0, np.zeros(1)).run(kinds)
+    near = Hasty(Terms.of(problem), start.w, start.b, 0, np.zeros(1)).run(kinds, best=whole.value)
+    far = Hasty(Terms.of(problem), start.w, start.b, 0, np.zeros(1)).run(kinds, best=0.0)
+    assert near.value >= whole.value * (1 - 1e-12)
+    assert far.value > whole.value
+    assert evaluate(problem, far.splits).feasible
 
 
 def test_many_samples_are_raced_on_parts_of_them():

@@ -128,9 +128,7 @@ def test_trees_solved_anew_are_found_at_all():
 def test_order_of_samples_does_not_matter(seed):
     problem = random_problem(seed, 12)
     order = np.random.default_rng(seed).permutation(12)
-    shuffled = Problem.make(
-        problem.X[order], problem.y[order], depth=2, C=problem.C, weight=problem.weight[order]
-    )
+    shuffled = Problem.make(problem.X[order], problem.y[order], depth=2, C=problem.C, weight=problem.weight[order])
     one, two = bnb(problem).certificate.objective, bnb(shuffled).certificate.objective
     assert one == pytest.approx(two, rel=1e-5, abs=1e-7)
 

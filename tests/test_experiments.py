@@ -143,7 +143,10 @@ def test_back_ends_say_what_they_need(tmp_path):
         run(tmp_path / "a.sqlite", backend="carrier pigeons")
     with pytest.raises(experiments.BackendError, match="needs the scheduler's address"), running_on("dask"):
         pass
-    with pytest.raises(experiments.BackendError, match="goes with backend 'dask' only"), running_on("threads", "tcp://x"):
+    with (
+        pytest.raises(experiments.BackendError, match="goes with backend 'dask' only"),
+        running_on("threads", "tcp://x"),
+    ):
         pass
 
 

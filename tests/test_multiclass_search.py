@@ -89,6 +89,13 @@ def test_a_race_on_parts_of_many_samples_ends_with_all_of_them():
     assert accuracy(problem, tree) > 0.9
 
 
+def test_a_tree_of_a_part_of_the_samples_is_not_forgotten():
+    """One start is too few for it to go on to all samples; its tree is valued on them all the same."""
+    problem = blobs(5, n=7000, depth=3, C=1.0)
+    tree = alternate(problem, [], Watch(), Effort(least=1, most=1))
+    assert accuracy(problem, tree) > 0.5  # the largest class has a fifth
+
+
 @pytest.mark.parametrize("terms", [{}, {"budget": 2}, {"budget": 1, "alpha": 1.0}])
 def test_local_svm_parts_the_classes(terms):
     problem = blobs(4, **terms)

@@ -290,9 +290,7 @@ class MarginTreeClassifier(TreeClassifier):
             return super()._leaf_class(problem, splits)
         return problem.evaluate(splits).label
 
-    def _remarks(
-        self, samples: Samples, problem: Problem | MulticlassProblem
-    ) -> list[tuple[str, type[UserWarning]]]:
+    def _remarks(self, samples: Samples, problem: Problem | MulticlassProblem) -> list[tuple[str, type[UserWarning]]]:
         return [
             *super()._remarks(samples, problem),
             (few_leaves(samples, problem.depth), FewLeavesWarning),

@@ -146,5 +146,3 @@ class Race:
 
 def _say(line: str) -> None:
     print(line, file=sys.stderr, flush=True)
-
-

@@ -65,7 +65,7 @@ def read_header(stream: BinaryIO) -> dict[str, Any]:
     if not first.startswith(MAGIC) or not first.endswith(b"\n"):
         raise Refused("line 1: this is not a margotree proof")
     if first != MAGIC + b"%d\n" % VERSION:
-        raise Refused(f"line 1: a proof of another version ({first[len(MAGIC):-1]!r}); this checker knows {VERSION}")
+        raise Refused(f"line 1: a proof of another version ({first[len(MAGIC) : -1]!r}); this checker knows {VERSION}")
     text, check = stream.readline(LONGEST_HEADER), stream.readline(16)
     if not text.endswith(b"\n") or check != b"%08x\n" % zlib.crc32(text):
         raise Refused("header: it is cut off, or its checksum is not that of its text")

@@ -19,7 +19,6 @@ from margotree.tree.labels import positions
 _MARGIN = frozenset({"margot", "hfs", "sfs"})
 
 
-
 class Verified:
     """What :meth:`~margotree.tree.Tree.verify` found: the problem's own finding, printed beside what was claimed."""
 

@@ -32,8 +32,11 @@ def add(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("data", help="CSV (.csv, .csv.gz, - for standard input), Excel (.xlsx) or Parquet file")
     parser.add_argument("--out", metavar="FILE", help="where to save the tree (the data file's name with .tree.json)")
     parser.add_argument("--log", metavar="FILE", help="write what the search reports, a line of JSON each, for plot")
-    parser.add_argument("--proof", metavar="FILE",
-                        help="write a proof that anybody can check with margotree check or check.py (margot, hfs, sfs)")
+    parser.add_argument(
+        "--proof",
+        metavar="FILE",
+        help="write a proof that anybody can check with margotree check or check.py (margot, hfs, sfs)",
+    )
     parser.add_argument("--auto", action="store_true",
                         help="choose depth, C and budget by cross-validation, as far as no option fixes them; "
                         "--time-limit is for all of it")  # fmt: skip
@@ -198,7 +201,10 @@ def _tell(
         "statement": tree.certificate.statement,
         "certificate": tree.certificate.to_dict(),
         "training": {
-            "rows": len(samples.rows), "features": tree.n_features, "accuracy": right, "majority": share,
+            "rows": len(samples.rows),
+            "features": tree.n_features,
+            "accuracy": right,
+            "majority": share,
         },
         "measured": None if measured is None else measured.record(),
         "notes": notes,

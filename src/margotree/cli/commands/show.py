@@ -23,9 +23,7 @@ def add(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--units", choices=("user", "scaled"), default="user", help="the file's units, or those of training"
     )
-    parser.add_argument(
-        "--all-splits", action="store_true", help="also the splits that change no training row's label"
-    )
+    parser.add_argument("--all-splits", action="store_true", help="also the splits that change no training row's label")
     parser.add_argument("--width", type=int, default=100, metavar="N", help="longest line (100)")
     parser.add_argument("--json", action="store_true", help="print as JSON")
 

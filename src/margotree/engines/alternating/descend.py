@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 
 import numpy as np
@@ -29,8 +30,8 @@ class Alternation(ABC):
     What a visit to a node does is for those who know the labels.
     """
 
-    #: Sweeps over the nodes at most.
-    sweeps = 60
+    #: Sweeps over the nodes at most; a descent is given up when so many sweeps like its last would not reach the best.
+    sweeps, outlook = 60, math.inf
 
     def __init__(self, terms: Terms, W: FloatArray, B: FloatArray, seed: int, flag: FloatArray) -> None:
         self.terms, self.flag = terms, flag
@@ -42,15 +43,18 @@ class Alternation(ABC):
         self.stale = np.ones(terms.n_nodes, dtype=bool)
         self.rng = np.random.default_rng(seed)
 
-    def run(self, kinds: Draws, tol: float = SMALL_GAIN) -> Found:
-        """Draw nodes as ``kinds`` says, then alternate until a sweep gains little."""
+    def run(self, kinds: Draws, tol: float = SMALL_GAIN, best: float = math.inf) -> Found:
+        """Draw nodes as ``kinds`` says, then alternate until a sweep gains little, or too little to reach ``best``."""
         self.settle(0, kinds)
+        value = float(np.sum(self.own))
         for _ in range(self.sweeps):
-            before = float(np.sum(self.own))
+            before = value
             self._sweep()
-            if self.flag[0] or before - np.sum(self.own) <= tol * before:
+            value = float(np.sum(self.own))
+            gain = before - value
+            if self.flag[0] or gain <= tol * before or (value > best and value - self.outlook * gain > best):
                 break
-        return Found(W=self.W, B=self.B, value=float(np.sum(self.own)))
+        return Found(W=self.W, B=self.B, value=value)
 
     def _sweep(self) -> None:
         for t in reversed(range(self.terms.n_nodes)):

@@ -49,9 +49,7 @@ def draw(
     return drawn
 
 
-def _by_svm(
-    terms: Terms, t: int, node: Node, kind: Draw, rng: np.random.Generator, flag: FloatArray
-) -> Plane | None:
+def _by_svm(terms: Terms, t: int, node: Node, kind: Draw, rng: np.random.Generator, flag: FloatArray) -> Plane | None:
     heard = node
     if kind is Draw.FEW:
         m = len(node.Z)
@@ -65,9 +63,7 @@ def _by_svm(
     return None if cut is None else cut[0]
 
 
-def _by_chance(
-    terms: Terms, t: int, node: Node, plane: Plane, kind: Draw, rng: np.random.Generator
-) -> Plane | None:
+def _by_chance(terms: Terms, t: int, node: Node, plane: Plane, kind: Draw, rng: np.random.Generator) -> Plane | None:
     m, p = node.Z.shape
     d, at = np.zeros(p), int(rng.integers(1, m))
     if kind in (Draw.CART, Draw.FEATURE):

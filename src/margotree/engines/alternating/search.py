@@ -28,7 +28,7 @@ _FINISH_ONE_IN, _FINISH_SHARE = 3, 0.15
 #: where there are few).  Not once there is no time to send them all down: seconds per number and level.
 _LATEST, _SENDING = 0.35, 2e-8
 #: When time is up, the best trees of so many rungs are looked at; bands are emptied among so many numbers at most.
-_CARRIED, _SETTLED = 2, 5_000_000
+CARRIED, _SETTLED = 2, 5_000_000
 #: Good trees kept to be disturbed, and how different their values must be.
 _ELITE, _DIFFERENT = 5, 1e-6
 #: What counts as an improvement when starts are asked whether they still pay off.
@@ -235,7 +235,7 @@ def alternate(
     search = AlternatingSearch(problem, watch, effort, finisher)
     search.run(given)
     in_time = watch.must_stop() is None
-    search.carry_up(search.ladder.top if in_time else _CARRIED)
+    search.carry_up(search.ladder.top if in_time else CARRIED)
     if in_time:
         search.sharpen()
     # What a descent says about its tree is checked by the plain value function; the first that passes is the answer.

@@ -69,9 +69,7 @@ def best_svm(terms: Terms, t: int, node: Node, guess: Plane, flag: FloatArray) -
     return _exchanged(terms, t, node, *min(found, key=lambda pair: pair[1]), flag)
 
 
-def _exchanged(
-    terms: Terms, t: int, node: Node, plane: Plane, value: float, flag: FloatArray
-) -> tuple[Plane, float]:
+def _exchanged(terms: Terms, t: int, node: Node, plane: Plane, value: float, flag: FloatArray) -> tuple[Plane, float]:
     """Drop the lightest features, add those that pull most, or one for the other, while that pays."""
     better = True
     while better and not flag[0]:

@@ -44,9 +44,7 @@ class Proposal:
         return self.start - self.value
 
 
-def propose(
-    terms: Terms, t: int, node: Node, plane: Plane, rng: np.random.Generator, flag: FloatArray
-) -> Proposal:
+def propose(terms: Terms, t: int, node: Node, plane: Plane, rng: np.random.Generator, flag: FloatArray) -> Proposal:
     """The best found along SVM directions at several lengths and on lines through it."""
     best = Proposal(terms, t, node, plane)
     best.offer(node.no_split()[0])

@@ -330,4 +330,3 @@ def _binding(problem: Problem) -> bool:
     assert problem.budget is not None
     free = problem.alpha is not None and problem.alpha == 0
     return bool(np.any((problem.budget < problem.n_features) & ~np.asarray(free)))
-

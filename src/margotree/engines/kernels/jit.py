@@ -109,4 +109,3 @@ def raising(flag: Any, seconds: float) -> Iterator[None]:
         yield
     finally:
         timer.cancel()
-

@@ -134,9 +134,7 @@ def sharpen(ws: Workspace, s: int, e: int, move: float) -> None:
 
 
 @bare()
-def leap(
-    ws: Workspace, s: int, e: int, hard: bool, sign: float, step: float, straight: bool, cutoff: float
-) -> int:
+def leap(ws: Workspace, s: int, e: int, hard: bool, sign: float, step: float, straight: bool, cutoff: float) -> int:
     """Take a step along the direction at hand that ought to bring the dual value past the cut-off, or none.
 
     Directions along which nothing bends (``straight``) are known to a few digits only, and multipliers may become huge;

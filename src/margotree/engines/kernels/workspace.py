@@ -40,6 +40,7 @@ from margotree.engines.kernels.jit import bare
 F8 = NDArray[np.float64]
 I8 = NDArray[np.int64]
 
+
 def numbers(n: int) -> tuple[Any, ...]:
     """The numbers from 0 to n - 1 as names' values.
 

@@ -59,9 +59,7 @@ def answer(
     for tree in trees:
         best = better(problem, best, tree)
     objective = problem.evaluate(best).objective
-    stopped, bound, warnings = honest_bound(
-        result, objective, floor=floor, size=size, restriction=restriction, gap=gap
-    )
+    stopped, bound, warnings = honest_bound(result, objective, floor=floor, size=size, restriction=restriction, gap=gap)
     if result.x is not None and not trees:
         warnings.append(no_tree(grace))
     return Answer(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 
 import numpy as np
 
@@ -38,7 +39,7 @@ class ClassDescent(Alternation):
     No sample is ever left in a band, and sides and labels are always the best for the hyperplanes.
     """
 
-    sweeps = 40
+    sweeps, outlook = 40, 5.0
     terms: ClassTerms
 
     def __init__(self, terms: ClassTerms, W: FloatArray, B: FloatArray, seed: int, flag: FloatArray) -> None:
@@ -208,6 +209,8 @@ class ClassDescent(Alternation):
         return [way for i, way in enumerate(ways) if i == 0 or not np.array_equal(way, now)]
 
 
-def descend(terms: ClassTerms, W: FloatArray, B: FloatArray, kinds: Draws, seed: int, flag: FloatArray) -> Found:
-    """The tree that alternation reaches from here, after drawing some nodes anew."""
-    return ClassDescent(terms, W, B, seed, flag).run(kinds)
+def descend(
+    terms: ClassTerms, W: FloatArray, B: FloatArray, kinds: Draws, seed: int, flag: FloatArray, best: float = math.inf
+) -> Found:
+    """The tree that alternation reaches from here, after drawing some nodes anew; given up if far from ``best``."""
+    return ClassDescent(terms, W, B, seed, flag).run(kinds, best=best)

@@ -51,9 +51,7 @@ def draw(
     return nowhere if chosen is None else _svm(terms, t, rows, chosen, rng, flag)
 
 
-def _svm(
-    terms: ClassTerms, t: int, rows: Rows, sides: IndexArray, rng: np.random.Generator, flag: FloatArray
-) -> Plane:
+def _svm(terms: ClassTerms, t: int, rows: Rows, sides: IndexArray, rng: np.random.Generator, flag: FloatArray) -> Plane:
     node, zero = upper_node(terms, t, rows, sides), (np.zeros(terms.X.shape[1]), 1.0)
     return plain.draw(terms, t, node, zero, plain.Draw.SVM, rng, flag)
 

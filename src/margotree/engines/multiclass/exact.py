@@ -88,9 +88,7 @@ class ExactSearch:
         return self.watch.must_stop(self.nodes)
 
     def _report(self) -> None:
-        self.watch.report(
-            "bnb", incumbent=self.value, bound=self.bound, nodes=self.nodes, open_nodes=len(self._open)
-        )
+        self.watch.report("bnb", incumbent=self.value, bound=self.bound, nodes=self.nodes, open_nodes=len(self._open))
 
     def _add(self, box: Box) -> None:
         self._try_tree(box)

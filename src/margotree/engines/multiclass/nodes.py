@@ -136,9 +136,7 @@ class NodeSolver:
         return max(_LEAST, self.watch.remaining)
 
 
-def polish(
-    solver: NodeSolver, node: IndexArray, sides: IndexArray, labels: IndexArray
-) -> Splits | None:
+def polish(solver: NodeSolver, node: IndexArray, sides: IndexArray, labels: IndexArray) -> Splits | None:
     """The best tree in which sample ``i`` reaches last-level node ``node[i]``, for these sides and labels; or None."""
     problem = solver.problem
     for inner in _INNER:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from margotree.engines.alternating.ladder import Ladder
-from margotree.engines.alternating.search import AlternatingSearch, Effort, _Job
+from margotree.engines.alternating.search import CARRIED, AlternatingSearch, Effort, _Job
 from margotree.engines.alternating.starts import Start
 from margotree.engines.alternating.terms import Found
 from margotree.engines.base import Answer, Engine
@@ -58,7 +58,10 @@ class ClassSearch(AlternatingSearch):
 
     def _descend(self, job: _Job) -> Found:
         start = job.start
-        return descend(_many(self.ladder.rung(job.level)), start.W, start.B, start.kinds, job.seed, self._flag)
+        # On a part of the samples values compare with those of the same part alone.
+        best = min((found.value for found in self._rungs[job.level]), default=math.inf)
+        terms = _many(self.ladder.rung(job.level))
+        return descend(terms, start.W, start.B, start.kinds, job.seed, self._flag, best)
 
     def _is_enough(self) -> bool:
         return self.starts >= self.watch.limits.nodes or super()._is_enough()
@@ -121,13 +124,13 @@ def constant_tree(problem: MulticlassProblem) -> Splits:
     return min(trees, key=lambda tree: problem.evaluate(tree).objective)
 
 
-def alternate(
-    problem: MulticlassProblem, given: list[Splits], watch: Watch, effort: Effort | None = None
-) -> Splits:
+def alternate(problem: MulticlassProblem, given: list[Splits], watch: Watch, effort: Effort | None = None) -> Splits:
     """The best tree that alternation finds; allowed, and never worse than those given that are, or the constant."""
     search = ClassSearch(problem, watch, effort)
     search.run(given)
-    if watch.must_stop() is None:
+    in_time = watch.must_stop() is None
+    search.carry_up(search.ladder.top if in_time else CARRIED)
+    if in_time:
         search.sharpen()
     # What a descent says about its tree is checked by the plain value function; the first that passes is the answer.
     trees = (tree.splits for tree in search.best)

@@ -86,9 +86,7 @@ def _node(terms: ClassTerms, rows: Rows, plus: FloatArray, minus: FloatArray) ->
     return Node(Z=terms.X[rows], plus=plus, minus=minus, low=none, high=none, eps=terms.eps)
 
 
-def pay_below(
-    terms: ClassTerms, rows: Rows, W: FloatArray, B: FloatArray, labels: Labels, top: int
-) -> FloatArray:
+def pay_below(terms: ClassTerms, rows: Rows, W: FloatArray, B: FloatArray, labels: Labels, top: int) -> FloatArray:
     """What each sample would pay from node ``top`` on; bands on its way are looked at later."""
     at, pays = np.full(len(rows), top), np.zeros(len(rows))
     ties = np.minimum(1e-9 * (1.0 + np.abs(B) + np.sum(np.abs(W), axis=1)), terms.eps / 4)

@@ -17,8 +17,9 @@ F8 = NDArray[np.float64]
 _DENSE = 400
 #: Newton steps of one width, evaluations of one line search, multiplications for one step.
 _STEPS, _SEARCH, _PRODUCTS = 40, 20, 200
-#: A line search ends when the derivative has dropped to this share; a width ends at this share of the value.
-_LEVEL, _FLAT = 0.3, 1e-6
+#: A line search ends when the derivative has dropped to this share; a width ends at this share of the value, or at the
+#: greater one where the last width is so wide that only a direction is wanted.
+_LEVEL, _FLAT, _FLAT_ROUGH, _ROUGH = 0.3, 1e-6, 1e-4, 5e-3
 #: From width to width.
 _SHRINK = 0.1
 
@@ -103,19 +104,34 @@ def _cholesky(H: F8, grad: F8, step: F8) -> None:
 
 
 @inner()
+def _add_four(H: F8, z: F8, y: F8, x: F8, u: F8, qz: float, qy: float, qx: float, qu: float) -> None:
+    """Add the products of four rows with themselves to the lower half of ``H``, which is read and written once."""
+    k = z.size
+    for a in range(k):
+        vz, vy, vx, vu = qz * z[a], qy * y[a], qx * x[a], qu * u[a]
+        row = H[a]
+        for c in range(a + 1):
+            row[c] += (vz * z[c] + vy * y[c]) + (vx * x[c] + vu * u[c])
+        H[k, a] += (vz + vy) + (vx + vu)
+    H[k, k] += (qz + qy) + (qx + qu)
+
+
+@inner()
 def _dense_step(Z: F8, q: F8, ridge: float, grad: F8, H: F8, step: F8) -> None:
     m, k = Z.shape
     H[:, :] = 0.0
+    four, count = np.empty(4, np.int64), 0
     for i in range(m):
         if q[i] != 0.0:
-            z = Z[i]
-            for a in range(k):
-                v = q[i] * z[a]
-                row = H[a]
-                for c in range(a + 1):
-                    row[c] += v * z[c]
-                H[k, a] += v
-            H[k, k] += q[i]
+            four[count] = i
+            count += 1
+            if count == 4:
+                a, b, c, d = four
+                _add_four(H, Z[a], Z[b], Z[c], Z[d], q[a], q[b], q[c], q[d])
+                count = 0
+    for j in range(count):
+        z = Z[four[j]]
+        _add_four(H, z, z, z, z, q[four[j]], 0.0, 0.0, 0.0)
     for a in range(k):
         H[a, a] += 1.0
     H[k, k] += ridge
@@ -231,6 +247,7 @@ def svm(Z: F8, cp: F8, cm: F8, theta: F8, wide: float, narrow: float, flag: F8) 
         theta[:] = 0.0
         theta[k] = -1.0 if plus < minus else 1.0
         return 0.0
+    flat = _FLAT if narrow < _ROUGH else _FLAT_ROUGH
     h, dh, r, q = np.empty(m), np.empty(m), np.empty(m), np.empty(m)
     grad, step = np.empty(k + 1), np.empty(k + 1)
     H = np.empty((k + 1, k + 1)) if k <= _DENSE else np.empty((0, 0))
@@ -249,7 +266,7 @@ def svm(Z: F8, cp: F8, cm: F8, theta: F8, wide: float, narrow: float, flag: F8) 
             ridge = 1e-12 * (plus + minus) if bend > 0.0 else (plus + minus) / (m * delta)
             _newton(Z, q, ridge, grad, H, step)
             start = dot(grad, step)
-            if -start <= _FLAT * (0.5 * dot(w, w) + hinge_value(h, cp, cm)):
+            if -start <= flat * (0.5 * dot(w, w) + hinge_value(h, cp, cm)):
                 break
             heights(Z, step[:k], step[k], dh)
             far = _how_far(h, dh, cp, cm, delta, dot(w, step[:k]), dot(step[:k], step[:k]), start)

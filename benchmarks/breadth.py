@@ -124,7 +124,12 @@ def stree(depth: int) -> Method:
 
 
 def linear(model: Any) -> Method:
-    return Method(make=lambda limit: model(), splits=lambda _: 1.0)
+    """One hyperplane for two classes, one per class for more."""
+    return Method(make=lambda limit: model(), splits=lambda fitted: float(len(last_step(fitted).coef_)))
+
+
+def last_step(fitted: Any) -> Any:
+    return getattr(fitted, "best_estimator_", fitted)[-1]
 
 
 METHODS: dict[str, Method] = {
@@ -141,6 +146,7 @@ METHODS: dict[str, Method] = {
     "oct-1 d3": oct_1(3),
     "stree d2": stree(2),
     "stree d3": stree(3),
+    "stree d4": stree(4),
     "logistic": linear(lambda: make_pipeline(MinMaxScaler(), LogisticRegressionCV(Cs=8, cv=FOLDS, max_iter=2000))),
     "linear svm": linear(
         lambda: grid(

@@ -126,7 +126,7 @@ def _dense_step(Z: F8, q: F8, ridge: float, grad: F8, H: F8, step: F8) -> None:
             four[count] = i
             count += 1
             if count == 4:
-                a, b, c, d = four
+                a, b, c, d = four[0], four[1], four[2], four[3]
                 _add_four(H, Z[a], Z[b], Z[c], Z[d], q[a], q[b], q[c], q[d])
                 count = 0
     for j in range(count):

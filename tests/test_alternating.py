@@ -243,12 +243,8 @@ def test_a_descent_that_falls_too_slowly_is_given_up():
     start = Splits(w=np.zeros((7, 3)), b=np.ones(7))
     kinds = np.full(7, Draw.SVM)
 
-    class Hasty(Descent):
-        outlook = 2.0
-
-    whole = Hasty(Terms.of(problem), start.w, start.b, 0, np.zeros(1)).run(kinds)
-    near = Hasty(Terms.of(problem), start.w, start.b, 0, np.zeros(1)).run(kinds, best=whole.value)
-    far = Hasty(Terms.of(problem), start.w, start.b, 0, np.zeros(1)).run(kinds, best=0.0)
+    whole, far = (descend(Terms.of(problem), start.w, start.b, kinds, 0, np.zeros(1), b) for b in (math.inf, 0.0))
+    near = descend(Terms.of(problem), start.w, start.b, kinds, 0, np.zeros(1), whole.value)
     assert near.value >= whole.value * (1 - 1e-12)
     assert far.value > whole.value
     assert evaluate(problem, far.splits).feasible

@@ -31,7 +31,7 @@ class Alternation(ABC):
     """
 
     #: Sweeps over the nodes at most; a descent is given up when so many sweeps like its last would not reach the best.
-    sweeps, outlook = 60, math.inf
+    sweeps, outlook = 60, 10.0
 
     def __init__(self, terms: Terms, W: FloatArray, B: FloatArray, seed: int, flag: FloatArray) -> None:
         self.terms, self.flag = terms, flag
@@ -164,6 +164,8 @@ class Descent(Alternation):
         return False
 
 
-def descend(terms: Terms, W: FloatArray, B: FloatArray, kinds: Draws, seed: int, flag: FloatArray) -> Found:
-    """The tree that alternation reaches from here, after drawing some nodes anew."""
-    return Descent(terms, W, B, seed, flag).run(kinds)
+def descend(
+    terms: Terms, W: FloatArray, B: FloatArray, kinds: Draws, seed: int, flag: FloatArray, best: float = math.inf
+) -> Found:
+    """The tree that alternation reaches from here, after drawing some nodes anew; given up if far from ``best``."""
+    return Descent(terms, W, B, seed, flag).run(kinds, best=best)

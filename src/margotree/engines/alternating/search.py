@@ -127,8 +127,12 @@ class AlternatingSearch:
             self._take(job, self._finish(job.start) if job.finish else self._descend(job))
 
     def _descend(self, job: _Job) -> Found:
-        start = job.start
-        return descend(self.ladder.rung(job.level), start.W, start.B, start.kinds, job.seed, self._flag)
+        start, terms = job.start, self.ladder.rung(job.level)
+        return descend(terms, start.W, start.B, start.kinds, job.seed, self._flag, self._best_of(job.level))
+
+    def _best_of(self, level: int) -> float:
+        """On a part of the samples values compare with those of the same part alone."""
+        return min((found.value for found in self._rungs[level]), default=math.inf)
 
     def _finish(self, start: Start) -> Found:
         assert self.finisher is not None

@@ -57,11 +57,8 @@ class ClassSearch(AlternatingSearch):
         self._in_threads(lambda: self._keep(descend(_many(terms), tree.W, tree.B, kinds, self.seed, self._flag)), 1)
 
     def _descend(self, job: _Job) -> Found:
-        start = job.start
-        # On a part of the samples values compare with those of the same part alone.
-        best = min((found.value for found in self._rungs[job.level]), default=math.inf)
-        terms = _many(self.ladder.rung(job.level))
-        return descend(terms, start.W, start.B, start.kinds, job.seed, self._flag, best)
+        start, terms = job.start, _many(self.ladder.rung(job.level))
+        return descend(terms, start.W, start.B, start.kinds, job.seed, self._flag, self._best_of(job.level))
 
     def _is_enough(self) -> bool:
         return self.starts >= self.watch.limits.nodes or super()._is_enough()

@@ -216,12 +216,12 @@ def _card(pen: Pen, card: Card, box: Box) -> None:
 def _wanted(pen: Pen, wanted: tuple[list[int], list[int]], left: float, right: float, y: float) -> None:
     """The classes that a split should part: a square each, those that should not meet the rule first."""
     words = ("should not meet it", "should")
-    room = right - left - sum(width_of(word, _SMALL) + 0.12 for word in words)
+    room = right - left - sum(width_of(word, _SMALL) + 0.16 for word in words)
     step = min(0.13, room / sum(len(side) for side in wanted))
     x = left
     for word, classes in zip(words, wanted, strict=True):
         pen.text(x, y, word, size=_SMALL, room=right - x, colour=QUIET)
-        x += width_of(word, _SMALL) + 0.05
+        x += width_of(word, _SMALL) + 0.09
         for k in classes:
             pen.box(x, y - 0.045, 0.7 * step, 0.09, fill=class_colour(k), layer=4)
             x += step

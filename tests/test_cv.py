@@ -205,3 +205,19 @@ def test_several_classes_get_leaves_and_schedules_of_their_own():
     assert depths == {2: [1, 2, 3], 3: [2, 3], 7: [3, 4], 11: [4, 5]}
     assert schedules(3, 3) == {"equal": (1.0, 1.0, 1.0), "growing": (0.01, 0.1, 1.0)}
     assert [s.depth for s in settings("auto", [1.0], n_features=2, n_classes=2000)] == [10]
+
+
+def test_of_settings_that_score_alike_the_simplest_is_chosen():
+    """Half a standard error of 400 rows at 80 % is one point."""
+    candidates = settings([2], "auto", n_features=3)
+    scores = {s: 0.8 if s.schedule == "cheap root" else 0.795 if s.C == 10.0 else 0.7 for s in candidates}
+
+    def chosen(rows):
+        def fit_and_score(setting, fold, seconds, start):
+            return object(), scores[setting]
+
+        return candidates[race.Race(candidates, [rows] * 4, fit_and_score, seconds=60, lanes=1, verbose=0).run()]
+
+    assert chosen(100).C == 10.0  # as good as the best, and C is equal on all levels
+    assert chosen(10_000).schedule == "cheap root"  # now half a point counts
+    assert chosen(10_000).C[-1] == 0.1  # of five that score the same, that with the widest margins

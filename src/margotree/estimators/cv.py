@@ -40,7 +40,7 @@ _CHOICE, _START = 0.6, 0.4
 #: How many descents a fit on a fold makes: enough to tell settings apart.
 _EFFORT = Effort(least=10, most=60, patience=12)
 #: Most samples that a fit on a fold is trained on; each then counts for more, so that C keeps its meaning.
-_MOST_ROWS = 1000
+_MOST_ROWS = 2000
 #: Seconds of the certified fit at least, and at most after a Ctrl-C.
 _LEAST, _AFTER_CTRL_C = 0.2, 5.0
 
@@ -87,7 +87,8 @@ class MargotClassifierCV(MarginTreeClassifier):
     scores_ : array (settings, folds)
         The score of each on each fold; NaN where it was given up or no time was left.
     best_score_ : float
-        Mean score of the chosen setting over its folds (a little flattering, being the best of many).
+        Mean score of the chosen setting over its folds (a little flattering, being among the best of many).  Of settings
+        within half a standard error of the best the simplest is chosen: shallow, few features, C equal on all levels, low.
     interrupted_ : bool
         Whether Ctrl-C ended the choice; it was then made among what was complete.
     tree_, certificate_, classes_, n_features_in_, feature_names_in_, selected_features_

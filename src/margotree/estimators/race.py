@@ -19,6 +19,8 @@ from margotree.tree import Tree
 
 #: A setting is given up when its mean score is this many standard errors behind the best.
 BEHIND = 2.0
+#: Of settings whose mean scores are this many standard errors from the best or less, the simplest is taken.
+AS_GOOD = 0.5
 #: Least seconds that a fit is given.
 _LEAST = 0.05
 #: Share of the settings expected to be still in the race on later folds.
@@ -81,24 +83,26 @@ class Race:
         most = seen.sum(axis=1).max()
         running = np.flatnonzero(seen.sum(axis=1) == most)
         means = np.nanmean(self.scores[running], axis=1)
-        least = means.max() - self._slack(means, most)
+        least = means.max() - BEHIND * self._standard_error(means, most)
         return [int(k) for k, mean in zip(running, means, strict=True) if mean >= least]
 
-    def _slack(self, means: NDArray[np.float64], folds: int) -> float:
-        """Two standard errors of a share counted on the rows seen; scores that are no shares give nobody up."""
+    def _standard_error(self, means: NDArray[np.float64], folds: int) -> float:
+        """That of a share counted on the rows seen; unknown, and so without end, for scores that are no shares."""
         if np.nanmin(self.scores) < 0 or np.nanmax(self.scores) > 1:
             return math.inf
         best, rows = min(max(float(means.max()), 0.05), 0.95), sum(self.rows[:folds])
-        return BEHIND * math.sqrt(best * (1.0 - best) / max(1, rows))
+        return math.sqrt(best * (1.0 - best) / max(1, rows))
 
     def winner(self) -> int:
-        """The best mean among those with the most folds; of equals the shallowest with the fewest features."""
+        """Of the settings with the most folds and a mean as good as the best, the simplest."""
         scores = self._comparable()
         seen = (~np.isnan(scores)).sum(axis=1)
         running = np.flatnonzero(seen == seen.max())
         means = np.nanmean(scores[running], axis=1)
-        equal = [int(k) for k, mean in zip(running, means, strict=True) if mean >= means.max() - 1e-9]
-        return min(equal, key=lambda k: (self.candidates[k].simplicity, k))
+        error = self._standard_error(means, int(seen.max()))
+        least = means.max() - (AS_GOOD * error if math.isfinite(error) else 0.0) - 1e-9
+        as_good = [int(k) for k, mean in zip(running, means, strict=True) if mean >= least]
+        return min(as_good, key=lambda k: (self.candidates[k].simplicity, k))
 
     def _comparable(self) -> NDArray[np.float64]:
         """The scores without a fold that was cut short: only settings that came first would have one there."""

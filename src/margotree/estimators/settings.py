@@ -25,6 +25,10 @@ LAST_LEVEL_SEVERAL = (1.0, 10.0, 100.0, 1000.0)
 GROWTH = 10.0
 
 
+#: How much upper splits may do that the classes alone do not ask for.
+_FREEDOM = {"growing": 1, "cheap root": 1, "cheap upper levels": 2}
+
+
 @dataclass(frozen=True, kw_only=True)
 class Setting:
     """One candidate: what a plain classifier is given.  ``schedule`` tells how C runs over the levels."""
@@ -44,10 +48,11 @@ class Setting:
         return ", ".join(f"{name} {_words(value)}" for name, value in self.params.items())
 
     @property
-    def simplicity(self) -> tuple[float, float]:
-        """Of settings that score the same the one for which this is least is taken: shallow, then few features."""
+    def simplicity(self) -> tuple[float, ...]:
+        """Of settings that score alike the one for which this is least is taken: shallow, few features, upper levels
+        that part the classes themselves, wide margins."""
         budget = self.budget if isinstance(self.budget, (tuple, list)) else [self.budget or 0]
-        return self.depth, float(max(budget))
+        return self.depth, float(max(budget)), _FREEDOM.get(self.schedule, 0), *_size(self.C)[-1:]
 
 
 def schedules(depth: int, n_classes: int = 2) -> dict[str, tuple[float, ...]]:

@@ -87,8 +87,9 @@ class MargotClassifierCV(MarginTreeClassifier):
     scores_ : array (settings, folds)
         The score of each on each fold; NaN where it was given up or no time was left.
     best_score_ : float
-        Mean score of the chosen setting over its folds (a little flattering, being among the best of many).  Of settings
-        within half a standard error of the best the simplest is chosen: shallow, few features, C equal on all levels, low.
+        Mean score of the chosen setting over its folds (a little flattering, being among the best of many).  Of
+        settings within half a standard error of the best the simplest is chosen: shallow, few features, C equal on all
+        levels and low.
     interrupted_ : bool
         Whether Ctrl-C ended the choice; it was then made among what was complete.
     tree_, certificate_, classes_, n_features_in_, feature_names_in_, selected_features_

@@ -106,7 +106,7 @@ def table(rows: list[dict[str, Any]]) -> str:
         lines += [
             f"\n### {TITLES[_model(job)]}{', ' + job.partition('@')[2] if '@' in job else ''}\n",
             "| data set | train ACC: ours | paper | test ACC: ours | paper | test BACC: ours | paper "
-            "| seconds: ours (of CPU) | paper | gap %: ours | paper | features a node: ours | paper |",
+            "| seconds: ours (of CPU) | paper | gap %: ours | paper | features per node: ours | paper |",
             "| --- |" + " ---: |" * 10 + " --- | --- |",
         ]
         lines += [_line(job, data, found.get(data)) for data in sets]
@@ -172,7 +172,7 @@ def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--jobs", nargs="+", default=list(JOBS), help="models, or model@engine")
     parser.add_argument("--data", nargs="+", default=list(TEN), help="data sets (MARGOTREE_DATA names their folder)")
-    parser.add_argument("--time-limit", type=float, default=600.0, help="seconds a fit")
+    parser.add_argument("--time-limit", type=float, default=600.0, help="seconds per fit")
     parser.add_argument("--out", default="results/baselines.jsonl", help="where rows go, and are found again")
     parser.add_argument("--least-cpu", type=float, default=0.0, help="redo cut-short fits that had less of a core")
     parser.add_argument("--max-load", type=float, default=math.inf, help="begin a fit only below this load")

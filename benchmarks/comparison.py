@@ -53,7 +53,7 @@ def rivals(seconds: float) -> dict[str, Rival]:
 
     found = {
         "MARGOT, depth 2": Rival(ours(m.MargotClassifier), {"C": C}, selected, "margotree", "tree"),
-        "HFS-MARGOT, depth 2, 2 features a split": Rival(
+        "HFS-MARGOT, depth 2, 2 features per split": Rival(
             ours(m.HFSMargotClassifier, budget=2), {"C": C}, selected, "margotree", "tree"
         ),
         "Local SVM, depth 2": Rival(ours(m.LocalSVMTreeClassifier), {"C": C}, selected, "margotree", "tree"),

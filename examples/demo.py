@@ -12,7 +12,7 @@ X, target = load_breast_cancer(return_X_y=True, as_frame=True)
 y = target.map({0: "malignant", 1: "benign"})
 X_train, X_test, y_train, y_test = train_test_split(X, y, test_size=0.2, random_state=0, stratify=y)
 
-# Two features a split read easily; of C = 1, 10, 100 and 1000 four-fold cross-validation on these samples chooses 100.
+# Two features per split are easy to read; of C = 1, 10, 100 and 1000 four-fold cross-validation chooses 100.
 tree = HFSMargotClassifier(depth=2, C=100, budget=2, time_limit=60, verbose=1).fit(X_train, y_train)
 
 print("\nThe tree: a sample that meets the rule goes into the first block, any other into the block after 'else'.\n")

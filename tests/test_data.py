@@ -519,7 +519,7 @@ def test_tables_have_every_set_and_numbers_in_every_cell() -> None:
 
 
 def test_features_per_node_add_up() -> None:
-    """A feature is counted once a tree, so the total lies between the largest node and the sum over nodes."""
+    """A feature is counted once per tree, so the total lies between the largest node and the sum over nodes."""
     for name in ("features", "features_fs"):
         for row in paper_table(name):
             for column in (c for c in row if c.endswith("_F_t")):

@@ -30,7 +30,7 @@ def test_one_number_a_node():
         ({"C": 0}, "C must be finite and > 0"),
         ({"C": -1.0}, "C must be finite and > 0"),
         ({"C": np.nan}, "C must be finite and > 0"),
-        ({"C": [1, 2, 3, 4]}, r"one number, 2 numbers \(one a level\) or 3 \(one a node\) for depth 2, got 4"),
+        ({"C": [1, 2, 3, 4]}, r"one number, 2 numbers \(one per level\) or 3 \(one per node\) for depth 2, got 4"),
         ({"C": "much"}, "C must be a number or a list of numbers"),
         ({"budget": 0}, "budget must be finite and >= 1 and <= 2"),
         ({"budget": 3}, "budget must be finite and >= 1 and <= 2"),

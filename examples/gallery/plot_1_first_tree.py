@@ -2,7 +2,7 @@
 A tree that fits on a slide
 ===========================
 
-Thirty measurements of cell nuclei, 569 biopsies, two diagnoses. At most two features a split are enough, and the tree
+Thirty measurements of cell nuclei, 569 biopsies, two diagnoses. At most two features per split are enough, and the tree
 says them in their own units.
 """
 

@@ -2,7 +2,7 @@
 How many features does a split need?
 ====================================
 
-The same data with a budget of 1, 2 and 3 features a split: which ones are taken, and in how many of the three splits.
+The same data with a budget of 1, 2 and 3 features per split: which ones are taken, and in how many of the three splits.
 """
 
 from sklearn.datasets import load_breast_cancer

@@ -23,12 +23,12 @@ _MARGIN = frozenset({"C", "eps", "no_scale", "max_weight", "node_limit"})
 
 MODELS = {
     "margot": Model("MargotClassifier", _MARGIN | {"engine", "gap"}, "splits use all features"),
-    "hfs": Model("HFSMargotClassifier", _MARGIN | {"engine", "gap", "budget"}, "at most BUDGET features a split"),
+    "hfs": Model("HFSMargotClassifier", _MARGIN | {"engine", "gap", "budget"}, "at most BUDGET features per split"),
     "sfs": Model(
         "SFSMargotClassifier", _MARGIN | {"engine", "gap", "budget", "alpha"}, "features beyond BUDGET cost ALPHA"
     ),
     "local": Model("LocalSVMTreeClassifier", _MARGIN | {"budget", "alpha"}, "fast heuristic, nothing proved"),
-    "oct1": Model("OCT1Classifier", frozenset({"engine", "gap", "alpha", "min_leaf"}), "one feature a split"),
+    "oct1": Model("OCT1Classifier", frozenset({"engine", "gap", "alpha", "min_leaf"}), "one feature per split"),
     "octh": Model("OCTHClassifier", frozenset({"engine", "gap", "alpha", "min_leaf", "mu", "no_scale"}), "OCT-H"),
     "mmsvm": Model(
         "MMSVMOCTClassifier", frozenset({"engine", "gap", "c1", "c2", "c3", "eps", "no_scale"}), "MM-SVM-OCT"
@@ -54,10 +54,10 @@ def add_model(parser: argparse.ArgumentParser) -> None:
         "--C",
         type=options.numbers,
         metavar="X[,X...]",
-        help="price of a margin violation: one number, one a level or one a node (1)",
+        help="price of a margin violation: one number, one per level or one per node (1)",
     )
     group.add_argument(
-        "--budget", type=options.whole_numbers, metavar="N[,N...]", help="features a split (hfs, sfs, local)"
+        "--budget", type=options.whole_numbers, metavar="N[,N...]", help="features per split (hfs, sfs, local)"
     )
     group.add_argument(
         "--alpha",

@@ -69,7 +69,7 @@ def read(args: argparse.Namespace) -> Table:
 
 
 def numbers(text: str) -> float | list[float]:
-    """``1``, or ``1,10`` for one a level or one a node."""
+    """``1``, or ``1,10`` for one per level or one per node."""
     try:
         values = [float(part) for part in text.split(",")]
     except ValueError:
@@ -78,7 +78,7 @@ def numbers(text: str) -> float | list[float]:
 
 
 def whole_numbers(text: str) -> int | list[int]:
-    """``2``, or ``1,2`` for one a level or one a node."""
+    """``2``, or ``1,2`` for one per level or one per node."""
     try:
         values = [int(part) for part in text.split(",")]
     except ValueError:

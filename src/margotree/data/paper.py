@@ -45,7 +45,7 @@ def paper_hyperparameters(model: str, dataset: str, *, depth: int = 2, fixed: bo
     ``model`` is margot, hfs, sfs (for :meth:`Problem.make <margotree.problem.Problem.make>`: ``C``, ``budget``,
     ``alpha``; hfs and sfs are those of the feature-driven rule), oct_1, oct_h, oct_h_star (``alpha``) or
     mm_svm_oct (``c1``, ``c3``).  ``fixed`` gives the one setting used for all sets instead of the tuned one.
-    C and budgets are one a level; the paper keeps them for deeper trees, so levels below the second repeat it.
+    C and budgets are one per level; the paper keeps them for deeper trees, so levels below the second repeat it.
     """
     model = _model(model)
     row = _row(model, find(dataset).name, fixed)

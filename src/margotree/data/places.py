@@ -16,7 +16,7 @@ def load(name: str, *, allow_download: bool = True) -> Dataset:
     """A set of the paper by its name there ("Heart Disease C.") or its file stem ("cleveland").
 
     Read from the folder in ``MARGOTREE_DATA``, else from the cache, else downloaded into the cache.  Whatever the
-    source, number of rows, features and samples a class must be those known of the set.
+    source, number of rows, features and samples per class must be those known of the set.
     """
     entry = find(name)
     for folder in (data_folder(), cache_folder()):

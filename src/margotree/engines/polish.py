@@ -23,7 +23,7 @@ def polish(
 ) -> Splits | None:
     """The best tree under a fixed routing, or None if no tree routes so or ``watch`` runs out before it is found.
 
-    ``node[i]`` is the last-level node that sample ``i`` must reach; ``support`` allows only some features a node.
+    ``node[i]`` is the last-level node that sample ``i`` must reach; ``support`` allows only some features per node.
     """
     for inner in _INNER:
         splits = _solve_all(problem, node, support, inner, watch or Watch())

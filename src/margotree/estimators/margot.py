@@ -20,7 +20,7 @@ class MargotClassifier(MarginTreeClassifier):
     depth : int, default 2
         Splits on the way from the root to a label, 1 (a linear SVM) to 10.
     C : number or list, default 1.0
-        Price of a margin violation: one number, one a level (root first), or one a node.
+        Price of a margin violation: one number, one per level (root first), or one per node.
     eps : float or "auto", default "auto"
         Width of the band beside each upper split that no training sample may lie in.  "auto" takes ``1 / n**2`` for
         ``n`` different samples, at most 1e-3 (the paper's width) and at least 1e-7; the certificate names the number.
@@ -103,7 +103,7 @@ class MargotClassifier(MarginTreeClassifier):
 class HFSMargotClassifier(MargotClassifier):
     """MARGOT in which every split may use only a few features (hard feature selection).
 
-    ``budget`` is the largest number of features of a split: one number, one a level (root first), or one a node.
+    ``budget`` is the largest number of features of a split: one number, one per level (root first), or one per node.
     All other parameters and attributes are those of :class:`MargotClassifier`.
     """
 
@@ -139,7 +139,7 @@ class SFSMargotClassifier(HFSMargotClassifier):
     """MARGOT in which features beyond a budget cost extra (soft feature selection).
 
     Each split may use ``budget`` features for free and pays ``alpha`` for each one more; both are one number, one a
-    level (root first), or one a node.  All other parameters and attributes are those of :class:`MargotClassifier`.
+    level (root first), or one per node.  All other parameters and attributes are those of :class:`MargotClassifier`.
     """
 
     def __init__(

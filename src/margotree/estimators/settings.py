@@ -88,7 +88,7 @@ def settings(
     ]
     if not found:
         raise ValueError(
-            f"no setting fits: lists of numbers in Cs, budgets or alphas are one a level or one a node, but depths are "
+            f"no setting fits: lists in Cs, budgets or alphas hold one number per level or per node, but depths are "
             f"{_depths(depths, n_classes)}"
         )
     return sorted(found, key=lambda s: (s.depth, s.schedule))

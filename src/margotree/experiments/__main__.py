@@ -35,7 +35,7 @@ def _parser() -> argparse.ArgumentParser:
     _run(commands.add_parser("run", help="make the fits of some tables"))
     _table(commands.add_parser("table", help="print tables, ours beside the paper's"))
     _figure(commands.add_parser("figure", help="draw figures"))
-    _paper(commands.add_parser("paper", help="everything in small: a few sets, seconds a fit"))
+    _paper(commands.add_parser("paper", help="everything in small: a few sets, seconds per fit"))
     return parser
 
 
@@ -55,8 +55,8 @@ def _run(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--backend", default="threads", choices=experiments.backend_names())
     parser.add_argument("--scheduler", help="address of the Dask scheduler")
     parser.add_argument("--n-jobs", type=int, default=1, help="fits side by side (%(default)s)")
-    parser.add_argument("--time-limit", type=float, help="most seconds a fit; the paper's limits if not given")
-    parser.add_argument("--fold-time-limit", type=float, help="most seconds a fit on a fold; --time-limit if not given")
+    parser.add_argument("--time-limit", type=float, help="most seconds per fit; the paper's limits if not given")
+    parser.add_argument("--fold-time-limit", type=float, help="most seconds per fit on a fold (--time-limit)")
     parser.add_argument("--data", nargs="+", metavar="SET", help="only these sets")
     parser.add_argument("--only", nargs="+", metavar="MODEL", help="only these models")
     parser.add_argument("--reduced", action="store_true", help="coarse grids in the cross-validations")

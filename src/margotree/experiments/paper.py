@@ -1,4 +1,4 @@
-"""The whole paper, made small: every table and figure, on a few sets and with seconds instead of minutes a fit."""
+"""The whole paper, made small: every table and figure, on a few sets and with seconds instead of minutes per fit."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from margotree.experiments.tables import table
 #: Sets of the small version; the cross-validations run on the first alone.
 SETS = ("Parkinsons", "Breast Cancer D.", "Wholesale")
 
-#: Seconds a fit, and seconds a fit on a fold.
+#: Seconds per fit, and seconds per fit on a fold.
 FIT, FOLD = 6.0, 2.0
 
 #: Endings of the files a table is written to.

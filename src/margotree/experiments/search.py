@@ -20,7 +20,7 @@ _FOLDS = 4
 
 @dataclass(frozen=True, kw_only=True)
 class Search:
-    """How to search: where rows go, how many fits side by side, seconds a fit on a fold, on a reduced grid or not."""
+    """How to search: where rows go, how many fits side by side, seconds per fit on a fold, on a reduced grid or not."""
 
     rows: Rows
     n_jobs: int | None = 1

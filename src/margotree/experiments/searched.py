@@ -38,7 +38,7 @@ _COLUMNS = (
 
 
 def grid_of(spec: SearchSpec, rows: Rows, data: Sequence[str] | None = None) -> Grid:
-    """One line a model and data set whose search is in the file."""
+    """One line per model and data set whose search is in the file."""
     fits = {row_identity(row): row for row in rows.where(kind="fit")}
     lines = []
     for model, rule in spec.models:

@@ -33,8 +33,8 @@ def plot_features(
 ) -> Axes:
     """Draw selected features as rows of a grid, the most used first.
 
-    - One tree (or fitted estimator): a column a split, cells coloured by the signed weight in scaled units.
-    - A mapping from names to trees: a column a tree, cells say how many of its splits use the feature.
+    - One tree (or fitted estimator): a column per split, cells coloured by the signed weight in scaled units.
+    - A mapping from names to trees: a column per tree, cells say how many of its splits use the feature.
     - A mapping from names to lists of trees (such as the folds of a method): cells say how many of them use it.
 
     A feature counts as used from ``|w| >= threshold`` on.  Features that nobody uses are left out and counted, and so

@@ -56,7 +56,7 @@ class Problem:
         alpha: Any = None,
         max_weight: float | None = None,
     ) -> Problem:
-        """A checked problem; ``C``, ``budget`` and ``alpha`` are a number, one a level, or one a node."""
+        """A checked problem; ``C``, ``budget`` and ``alpha`` are a number, one per level, or one per node."""
         X = own_samples(X)
         y = _frozen(np.array(y, dtype=np.float64).ravel())
         w = np.ones(len(y)) if weight is None else np.array(weight, dtype=np.float64).ravel()
@@ -119,7 +119,7 @@ def check_depth(depth: Any) -> int:
 def per_node(
     name: str, value: Any, depth: int, *, low: float, low_open: bool = False, high: float = np.inf
 ) -> FloatArray:
-    """Spread a number, one number a level, or one a node over all branch nodes.
+    """Spread a number, one number per level, or one per node over all branch nodes.
 
     For depth 1 the three coincide; for depth 2 and more the lengths ``depth`` and ``2**depth - 1`` differ.
     """
@@ -130,7 +130,7 @@ def per_node(
     nodes = topology.n_nodes(depth)
     if given.ndim != 1 or given.size not in {1, depth, nodes}:
         raise ValueError(
-            f"{name} must be one number, {depth} numbers (one a level) or {nodes} (one a node) "
+            f"{name} must be one number, {depth} numbers (one per level) or {nodes} (one per node) "
             f"for depth {depth}, got {given.size}"
         )
     too_low = given <= low if low_open else given < low

@@ -48,7 +48,7 @@ def per_level(values: Sequence[float], depth: int = 2) -> list[Any]:
 
 
 def tied_budgets(most: int = MOST_FEATURES, depth: int = 2) -> list[Any]:
-    """Budgets 1 to ``most``, one a level: all levels below the root share one that is not below the root's."""
+    """Budgets 1 to ``most``, one per level: all levels below the root share one that is not below the root's."""
     if depth == 1:
         return list(range(1, most + 1))
     return [(B, *(below,) * (depth - 1)) for B in range(1, most + 1) for below in range(B, most + 1)]

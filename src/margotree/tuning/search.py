@@ -48,7 +48,7 @@ class TreeSearchCV(GridSearchCV):
     name : str, default ""
         What the data are called in that file.
     verbose : int, default 0
-        1 shows a line of progress, 2 one a fit.
+        1 shows a line of progress, 2 one per fit.
 
     The first Ctrl-C ends the search: fits that it cut do not count, the choice is made among the settings that were
     complete by then, ``interrupted_`` is True and the chosen one is trained under the estimator's own time limit (a

@@ -21,13 +21,13 @@ def add(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--set", dest="sets", metavar="SET", action="append", help="only this data set; repeatable")
     parser.add_argument("--only", metavar="MODEL", action="append", help="only this model; repeatable")
     parser.add_argument(
-        "--time-limit", type=options.seconds, metavar="T", help="most seconds a fit (the paper's limits)"
+        "--time-limit", type=options.seconds, metavar="T", help="most seconds per fit (the paper's limits)"
     )
     parser.add_argument(
         "--fold-time-limit",
         type=options.seconds,
         metavar="T",
-        help="most seconds a fit of a cross-validation (--time-limit)",
+        help="most seconds per fit of a cross-validation (--time-limit)",
     )
     parser.add_argument("--reduced", action="store_true", help="coarse grids in the cross-validations")
     parser.add_argument("--backend", default="threads", metavar="NAME", help="threads, processes or dask (threads)")

@@ -44,7 +44,7 @@ def add(parser: argparse.ArgumentParser) -> None:
     keep.add_force(parser)
     group = parser.add_argument_group("the choice")
     group.add_argument("--grid", metavar="NAME=V,V,...", action="append", default=[],
-                       help="values to try, such as C=0.1,1,10 or C=1:10,10:10 (one a level); repeatable")  # fmt: skip
+                       help="values to try, like C=0.1,1,10 or C=1:10,10:10 (one per level); repeatable")  # fmt: skip
     group.add_argument("--paper", action="store_true", help="the paper's grid; it has hundreds of settings")
     group.add_argument("--rule", choices=("accuracy", "features"), default="accuracy",
                        help="take the most accurate setting, or the one with the fewest features near it")  # fmt: skip
@@ -157,7 +157,7 @@ def _asked(text: str, estimator: Any) -> tuple[str, list[Any]]:
         return name, [_value(part) for part in values.split(",")]
     except ValueError:
         raise CommandError(
-            f"--grid {text}: values are numbers, or numbers joined by : for one a level", exits.USAGE
+            f"--grid {text}: values are numbers, or numbers joined by : for one per level", exits.USAGE
         ) from None
 
 

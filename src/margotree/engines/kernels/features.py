@@ -47,7 +47,7 @@ def value(ws: Workspace, s: int) -> float:
 
 @bare()
 def worth(ws: Workspace, s: int) -> float:
-    """A lower bound on the node: the dual value with the best price a feature between 0 and alpha.
+    """A lower bound on the node: the dual value with the best price per feature between 0 and alpha.
 
     That price is alpha unless fewer features than the budget allows are worth it; then the features with the largest
     ``u`` within the budget pay nothing.

@@ -225,7 +225,7 @@ def follow(
 
 @kernel()
 def solve_plain(X: F8, y: F8, cost: F8, theta: F8, tol: float, flag: F8, reach: float) -> tuple[float, bool]:
-    """The SVM of all samples on all features (one a row of ``X``): lower bound, and whether it is within ``tol``."""
+    """The SVM of all samples on all features (one per row of ``X``): lower bound, and whether it is within ``tol``."""
     k, n = y.size, X.shape[0]
     small = Small(X, y, cost, np.zeros(k), np.empty(k), np.empty(k), np.empty(k), np.empty(k), reach)
     return small_svm(small, np.arange(n), np.zeros(n), theta, 0.0, np.inf, tol, False, flag)

@@ -25,7 +25,7 @@ F8 = NDArray[np.float64]
 class Small(NamedTuple):
     """The samples of one tree node on one support, and room to work in."""
 
-    X: F8  # (n, k): all features of the members, one feature a row
+    X: F8  # (n, k): all features of the members, one feature per row
     y: F8
     cost: F8
     side: F8  # +1 or -1 for members that must lie right or left, else 0

@@ -33,7 +33,7 @@ class Basis(NamedTuple):
     free: I8
     column: I8
     Qt: FloatArray  # row k is column k of Q
-    T: FloatArray  # one column a feature, then p, then y
+    T: FloatArray  # one column per feature, then p, then y
     n: I8  # how many free rows and fixed columns there are
 
 

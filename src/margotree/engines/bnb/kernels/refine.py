@@ -35,7 +35,7 @@ class Table(NamedTuple):
 
 
 class Samples(NamedTuple):
-    """The problem's samples: features one a row, and codes of their values for features with few."""
+    """The problem's samples: features one per row, and codes of their values for features with few."""
 
     X: F8
     y: F8

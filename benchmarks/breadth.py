@@ -297,6 +297,25 @@ def show(rows: list[Row]) -> None:
         print(f"\nFriedman: chi2 {test.statistic:.1f}, p {test.pvalue:.2g}; critical difference {difference:.2f} ranks")
 
 
+def show_groups(rows: list[Row]) -> None:
+    """Means over tables of two classes and of more, trees at depth 3, or 4 where there are more than eight classes."""
+    for name, of in (("two classes", lambda k: k == 2), ("more classes", lambda k: k > 2)):
+        some = [at_its_depth(row) for row in rows if of(int(row["classes"]))]
+        tables, methods, found = gather([row for row in some if row is not None])
+        if tables:
+            means = 100 * found["accuracy"].mean(axis=0)
+            said = ", ".join(f"{method} {mean:.1f}" for method, mean in zip(methods, means, strict=True))
+            print(f"\n{name} ({len(tables)} tables: {', '.join(tables)}): {said}")
+
+
+def at_its_depth(row: Row) -> Row | None:
+    """The row, under the name of the method at depth 3, if it is of the depth that fits its table."""
+    method, _, depth = row["method"].rpartition(" d")
+    if not method:
+        return row
+    return {**row, "method": f"{method} d3"} if depth == ("4" if int(row["classes"]) > 8 else "3") else None
+
+
 # -- pictures -----------------------------------------------------------------------------------------------------
 
 
@@ -372,6 +391,7 @@ def main() -> None:
     if args.pictures:
         draw(rows, args.pictures)
     show(rows)
+    show_groups(rows)
 
 
 if __name__ == "__main__":

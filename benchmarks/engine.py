@@ -27,7 +27,7 @@ TEN = (
 
 #: The paper's band beside upper splits.
 PAPER_EPS = 1e-3
-SUITES = ("tuned", "fixed", "planes", "depth3", "hfs-tuned", "sfs-tuned", "hfs-fixed", "sfs-fixed")
+SUITES = ("tuned", "fixed", "planes", "depth3", "hfs-tuned", "sfs-tuned", "hfs-fixed", "sfs-fixed", "hfs-wide")
 
 Case = dict[str, Any]
 
@@ -43,6 +43,16 @@ def cases(suite: str) -> Iterator[Case]:
         yield from ({"data": name, "depth": 2, "C": [100.0, 1000.0]} for name in TEN)
     elif suite == "depth3":
         yield from ({"data": name, "depth": 3, "C": "tuned"} for name in TEN)
+    elif suite == "hfs-wide":  # more supports than can be listed: five of 30 features, three of 200
+        wide = (
+            ("breast_cancer_diagnostic", 5),
+            ("made 30 0", 5),
+            ("made 200 0", 3),
+            ("made 200 1", 3),
+            ("made 200 2", 3),
+        )
+        for name, budget in wide:
+            yield from ({"data": name, "depth": 2, "C": C, "budget": budget} for C in ([1.0, 1.0], [0.1, 10.0]))
     elif suite == "planes":
         yield {"data": "4-partitions", "depth": 2, "C": [1.0, 1e4]}
         # The paper does not print the C of its 2-D sets; these are the ones that separate them, from easy to hard.
@@ -61,13 +71,25 @@ def problem_of(case: Case) -> Any:
     if case["data"].endswith("-partitions"):
         made = make_partitions(int(case["data"][0]), random_state=0).dataset
         return Problem.make(made.X, made.y_sign, depth=case["depth"], C=case["C"], eps=PAPER_EPS)
+    if case["data"].startswith("made "):
+        X, y = made(*map(int, case["data"].split()[1:]))
+        return Problem.make(X, y, depth=case["depth"], C=case["C"], budget=case["budget"], eps=PAPER_EPS)
     dataset = load(case["data"])
     split = paper_split(dataset)
-    terms = {"C": case["C"]}
+    terms = {"C": case["C"], **({"budget": case["budget"]} if "budget" in case else {})}
     if isinstance(case["C"], str):
         model, kind = ("margot " + case["C"]).split()[-2:]
         terms = paper_hyperparameters(model, case["data"], depth=case["depth"], fixed=kind == "fixed")
     return Problem.make(split.X_train, split.y_train, depth=case["depth"], eps=PAPER_EPS, **terms)
+
+
+def made(features: int, seed: int) -> tuple[Any, Any]:
+    """Two hundred samples of which six features tell the label, in four clusters."""
+    from sklearn.datasets import make_classification
+    from sklearn.preprocessing import minmax_scale
+
+    X, y = make_classification(200, features, n_informative=6, n_clusters_per_class=2, flip_y=0.02, random_state=seed)
+    return minmax_scale(X), 2.0 * y - 1.0
 
 
 def run_one(case: Case) -> dict[str, Any]:

@@ -72,7 +72,7 @@ def problem_of(case: Case) -> Any:
         made = make_partitions(int(case["data"][0]), random_state=0).dataset
         return Problem.make(made.X, made.y_sign, depth=case["depth"], C=case["C"], eps=PAPER_EPS)
     if case["data"].startswith("made "):
-        X, y = made(*map(int, case["data"].split()[1:]))
+        X, y = wide_set(*map(int, case["data"].split()[1:]))
         return Problem.make(X, y, depth=case["depth"], C=case["C"], budget=case["budget"], eps=PAPER_EPS)
     dataset = load(case["data"])
     split = paper_split(dataset)
@@ -83,7 +83,7 @@ def problem_of(case: Case) -> Any:
     return Problem.make(split.X_train, split.y_train, depth=case["depth"], eps=PAPER_EPS, **terms)
 
 
-def made(features: int, seed: int) -> tuple[Any, Any]:
+def wide_set(features: int, seed: int) -> tuple[Any, Any]:
     """Two hundred samples of which six features tell the label, in four clusters."""
     from sklearn.datasets import make_classification
     from sklearn.preprocessing import minmax_scale

@@ -211,7 +211,7 @@ def main() -> None:
     parser.add_argument("--sizes", nargs="*", type=int, default=[10_000, 100_000, 1_000_000])
     parser.add_argument("--columns", type=int, default=30)
     parser.add_argument("--tables", nargs="*", default=[], help="tables of the folder --data instead or as well")
-    parser.add_argument("--data", type=Path, default=Path("breadth"))
+    parser.add_argument("--data", type=Path, default=Path(os.environ.get("MARGOTREE_DATA", ".")) / "breadth")
     parser.add_argument("--depths", nargs="+", type=int, default=[3])
     parser.add_argument("--C", nargs="+", default=["0.01,1,1"], help="one number, or one per level")
     parser.add_argument("--limits", nargs="+", type=float, default=[60.0], metavar="SECONDS")

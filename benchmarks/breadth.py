@@ -345,7 +345,8 @@ def draw_ranks(methods: list[str], mean_ranks: np.ndarray, difference: float, n_
         ax.plot(mean_ranks[k] + half, [place] * 2, color=colour, lw=2, alpha=0.4)
         ax.plot(mean_ranks[k], place, "o", color=colour)
     ax.set_yticks(range(len(order)), [methods[k] for k in order])
-    ax.set_xlabel(f"mean rank of test accuracy, {n_tables} tables, 1 is best\nbars that do not touch: different (Nemenyi, 5 %)")
+    what = f"mean rank of test accuracy, {n_tables} tables, 1 is best"
+    ax.set_xlabel(f"{what}\nbars that do not touch: different (Nemenyi, 5 %)")
     ax.spines[["top", "right"]].set_visible(False)
     figure.savefig(folder / "breadth_ranks.png", dpi=150)
 

@@ -225,15 +225,28 @@ def slow(args: argparse.Namespace) -> list[dict[str, Any]]:
     engine.prepare(problem)
     assert engine.crew is not None
     engine.crew._client.register_plugin(_late(args.delay))
-    sent, send = [], engine.crew.send
+    sent, waited = [], []
+    send, outcome_of = engine.crew.send, engine.crew._outcome
+    at: dict[str, float] = {}
 
     def count(number: int, key: str, orders: Any) -> None:
         sent.append(len(orders.records))
+        at[f"{key}-{number}"] = time.perf_counter()
         send(number, key, orders)
 
-    engine.crew.send = count  # type: ignore[method-assign]
+    def clock(future: Any) -> Any:
+        outcome = outcome_of(future)
+        waited.append(time.perf_counter() - at[future.key] - outcome.seconds)
+        return outcome
+
+    engine.crew.send, engine.crew._outcome = count, clock  # type: ignore[method-assign]
     certificate = engine.solve(problem, Watch(limits)).certificate
-    return [_told(engine, certificate, tasks_sent=len(sent), nodes_sent=sum(sent) / max(1, len(sent)))]
+    on_the_way = sum(waited) / len(waited)
+    return [
+        _told(
+            engine, certificate, tasks_sent=len(sent), nodes_sent=sum(sent) / len(sent), seconds_on_the_way=on_the_way
+        )
+    ]
 
 
 def main() -> None:

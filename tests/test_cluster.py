@@ -276,6 +276,23 @@ def test_dask_workers_agree_with_one_process(address, model):
     assert min(traffic.sent, traffic.received, traffic.problem) > 0 and "kB back per task" in str(traffic)
 
 
+def test_what_comes_too_late_is_nobodys(address):
+    """A task of a search that is over does not pass for one of the next with the same number."""
+    brancher = MargotBrancher(knotty(30), SLOW)
+    recipe, crew = Recipe.of(brancher, 1e-4), Crew(address)
+    found = None
+    for nodes in (3, 7):
+        orders = Orders(records=[brancher.root()], cutoff=brancher.limit, seconds=30.0, nodes=nodes)
+        with crew.holding(recipe) as key:
+            crew.send(0, key, orders)
+            time.sleep(0.3)
+            while nodes == 7 and found is None:
+                found = crew.next_done(0.05)
+    crew.close()
+    assert found is not None and found[0] == 0
+    assert found[1].steps == 7
+
+
 def test_the_classifier_and_the_command_line_reach_the_scheduler(address, tmp_path, capsys):
     rng = np.random.default_rng(0)
     X = rng.random((40, 3))

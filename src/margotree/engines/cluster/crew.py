@@ -5,6 +5,7 @@ Dask schedules, retries what a dead worker was doing and restarts processes; thi
 
 from __future__ import annotations
 
+import logging
 import queue
 import time
 import uuid
@@ -81,10 +82,10 @@ class Crew:
         def look() -> str | None:
             # Sent as it is, not by its name: a worker without margotree shall be able to say so.
             try:
-                import margotree
+                from margotree import __version__
             except ImportError:
                 return None
-            return str(margotree.__version__)
+            return __version__
 
         return str(found) if (found := self._client.run(look, workers=[worker])[worker]) is not None else None
 
@@ -138,8 +139,10 @@ class Crew:
         except queue.Empty:
             self._must_be_there()
             return None
-        if self._futures.pop(number, None) is None:
-            return None  # forgotten
+        wanted = self._futures.get(number)
+        if wanted is None or wanted.key != future.key:
+            return None  # of a search that is over
+        del self._futures[number]
         outcome = self._outcome(future)
         self._failures = 0 if outcome is not None else self._failures + 1
         if self._failures >= _FAILURES:
@@ -176,7 +179,7 @@ class Crew:
 
     def close(self) -> None:
         """Leave; processes that were started for this fit are ended."""
-        with suppress(Exception):
+        with suppress(Exception), _quiet(not self.is_there):
             self._client.close(timeout=2)
         end_processes(self._cluster)
 
@@ -193,6 +196,19 @@ def _holder(key: str, data: bytes) -> Any:
             drop(key)
 
     return Holder()
+
+
+@contextmanager
+def _quiet(is_lost: bool) -> Iterator[None]:
+    """Where a scheduler is known to be gone, spare the user Dask's own account of it."""
+    log = logging.getLogger("distributed.client")
+    level = log.level
+    if is_lost:
+        log.setLevel(logging.CRITICAL)
+    try:
+        yield
+    finally:
+        log.setLevel(level)
 
 
 @contextmanager

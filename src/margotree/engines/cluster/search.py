@@ -34,7 +34,7 @@ class Pace:
     seconds: float = 2.0
     first: float = 0.5
     apart: float = 0.05
-    batch: int = 32
+    batch: int = 64
     nodes: float = math.inf
 
     def task(self, slots: int) -> float:
@@ -45,6 +45,8 @@ class Pace:
 _IN_TIME, _POST = 0.95, 0.1
 #: Below so many seconds no task is sent any more.
 _LAST = 0.3
+#: A task gets so many times the nodes that tasks lately went into; weight of the newest of these.
+_SPARE, _LEARN = 1.5, 0.25
 #: Nodes that a search does by itself first, where work is measured in nodes.
 _ALONE_NODES = 200
 
@@ -58,6 +60,7 @@ class ClusterSearch(Search):
         self._away: dict[int, list[Record]] = {}
         self._reserved: dict[int, float] = {}
         self._numbers = itertools.count()
+        self._dives = 2.0  # of a task, about
 
     def run(self, watch: Watch | None = None) -> Stopped:
         watch = watch or self.watch
@@ -120,7 +123,7 @@ class ClusterSearch(Search):
                     self._stop(Stopped.NODES)
                 return
             scarce = self.open_nodes < slots
-            records = self._best(1 if scarce else min(self.pace.batch, max(1, self.open_nodes // (2 * slots))))
+            records = self._best(1 if scarce else self._batch(slots))
             if not records:
                 return
             number = next(self._numbers)
@@ -133,6 +136,11 @@ class ClusterSearch(Search):
                 nodes=nodes,
             )
             self.crew.send(number, key, orders)
+
+    def _batch(self, slots: int) -> int:
+        """Open nodes for one task: as many as one lately went into and a few more; others have the next best."""
+        wanted = math.ceil(_SPARE * self._dives)
+        return max(1, min(self.pace.batch, wanted, self.open_nodes // (2 * slots)))
 
     def _is_open(self) -> bool:
         return bool(self._queue or self._stack) and self.floor < self.shared[CUTOFF]
@@ -159,6 +167,7 @@ class ClusterSearch(Search):
         if outcome is None:
             self._take_back(number)
             return
+        self._dives += _LEARN * (max(1, outcome.dives) - self._dives)
         del self._away[number], self._reserved[number]
         record = Record(bound=self._in_flight[number], data=(), size=0)
         dive = Dive(left=outcome.left, steps=outcome.steps, trees=outcome.trees, unresolved=outcome.unresolved)

@@ -44,7 +44,7 @@ class Outcome:
     """What came of a task.
 
     ``left`` is still open.  All else below the task's nodes is closed by a bound of ``cutoff`` or more, or given up on
-    with the bound ``unresolved``.  ``cpu`` are seconds of the processor.
+    with the bound ``unresolved``.  ``dives`` are the nodes gone into, ``cpu`` seconds of the processor.
     """
 
     left: list[Record]
@@ -52,6 +52,7 @@ class Outcome:
     trees: list[Splits] = field(default_factory=list)
     unresolved: float = math.inf
     cutoff: float = math.inf
+    dives: int = 0
     seconds: float = 0.0
     cpu: float = 0.0
 
@@ -147,12 +148,13 @@ class _Lent:
 
 
 class _Timed:
-    """A worker that counts the processor's seconds."""
+    """A worker that counts its dives and the processor's seconds."""
 
     def __init__(self, worker: OurWorker) -> None:
-        self._worker, self.cpu = worker, 0.0
+        self._worker, self.cpu, self.dives = worker, 0.0, 0
 
     def dive(self, record: Record, shared: FloatArray, most: float = math.inf) -> Dive:
+        self.dives += 1
         began = time.thread_time()
         try:
             return self._worker.dive(record, shared, most)
@@ -186,5 +188,6 @@ class _Below(Search):
             unresolved=self.unresolved,
             cutoff=cutoff,
             seconds=seconds,
+            dives=self._lent.worker().dives,
             cpu=self._lent.worker().cpu,
         )

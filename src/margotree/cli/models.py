@@ -22,10 +22,14 @@ class Model:
 _MARGIN = frozenset({"C", "eps", "no_scale", "max_weight", "node_limit"})
 
 MODELS = {
-    "margot": Model("MargotClassifier", _MARGIN | {"engine", "gap"}, "splits use all features"),
-    "hfs": Model("HFSMargotClassifier", _MARGIN | {"engine", "gap", "budget"}, "at most BUDGET features per split"),
+    "margot": Model("MargotClassifier", _MARGIN | {"engine", "gap", "scheduler"}, "splits use all features"),
+    "hfs": Model(
+        "HFSMargotClassifier", _MARGIN | {"engine", "gap", "scheduler", "budget"}, "at most BUDGET features per split"
+    ),
     "sfs": Model(
-        "SFSMargotClassifier", _MARGIN | {"engine", "gap", "budget", "alpha"}, "features beyond BUDGET cost ALPHA"
+        "SFSMargotClassifier",
+        _MARGIN | {"engine", "gap", "scheduler", "budget", "alpha"},
+        "features beyond BUDGET cost ALPHA",
     ),
     "local": Model("LocalSVMTreeClassifier", _MARGIN | {"budget", "alpha"}, "fast heuristic, nothing proved"),
     "oct1": Model("OCT1Classifier", frozenset({"engine", "gap", "alpha", "min_leaf"}), "one feature per split"),
@@ -106,6 +110,16 @@ def add_search(parser: argparse.ArgumentParser, time_limit: float = 60.0) -> Non
     group.add_argument("--seed", type=int, default=0, metavar="N", help="seed of whatever is drawn at random (0)")
 
 
+def add_cluster(parser: argparse.ArgumentParser) -> None:
+    """The option that says who searches."""
+    parser.add_argument(
+        "--scheduler",
+        metavar="ADDRESS",
+        help="have the fit searched by the workers of a Dask cluster, tcp://HOST:PORT, or by --jobs processes of this "
+        "machine, processes (margot, hfs, sfs of two classes)",
+    )
+
+
 def estimator(args: argparse.Namespace, classes: list[Any], verbose: int) -> Any:
     """The classifier the options ask for; an option that the model does not take is an error, not a shrug."""
     import margotree
@@ -118,7 +132,7 @@ def estimator(args: argparse.Namespace, classes: list[Any], verbose: int) -> Any
         "verbose": verbose, "class_weight": _class_weight(args.class_weight, classes),
     }  # fmt: skip
     for option, name in _NAMES.items():
-        value = getattr(args, option)
+        value = getattr(args, option, None)
         if value is None or value is False:  # 0 is an answer
             continue
         if option not in model.takes:
@@ -149,7 +163,7 @@ def chooser(args: argparse.Namespace, classes: list[Any], verbose: int, folds: i
     if args.depth is not None:
         settings["depths"] = [args.depth]
     for option, name in _NAMES.items():
-        value = getattr(args, option)
+        value = getattr(args, option, None)
         if value is None or value is False:
             continue
         if option not in MODELS[args.model].takes:
@@ -167,12 +181,12 @@ def chooser(args: argparse.Namespace, classes: list[Any], verbose: int, folds: i
 #: Models with a classifier that chooses its own hyperparameters; what fixes one of them there, and what has no place.
 CHOOSERS = ("margot", "hfs", "sfs")
 _LISTED = {"C": "Cs", "budget": "budgets", "alpha": "alphas"}
-_NOT_CHOSEN_WITH = frozenset({"node_limit", "max_weight"})
+_NOT_CHOSEN_WITH = frozenset({"node_limit", "max_weight", "scheduler"})
 
 #: Options that not all models take, and the parameters they set.
 _NAMES = {
     "C": "C", "budget": "budget", "alpha": "alpha", "eps": "eps", "max_weight": "max_weight", "engine": "engine",
-    "gap": "gap", "node_limit": "node_limit", "min_leaf": "min_samples_leaf",
+    "gap": "gap", "node_limit": "node_limit", "scheduler": "scheduler", "min_leaf": "min_samples_leaf",
     "mu": "mu", "c1": "c1", "c2": "c2", "c3": "c3", "no_scale": "scale",
 }  # fmt: skip
 

@@ -36,6 +36,9 @@ _MULTICLASS = {
     "copt": "margotree.engines.multiclass.mip:Copt",
 }
 
+#: The exact engine where a cluster searches.
+_CLUSTER = "margotree.engines.cluster.engine:ClusterBranchAndBound"
+
 #: What ``engine="auto"`` tries, in this order: the first that takes the problem.
 _AUTO = ("bnb", "scip")
 
@@ -97,19 +100,37 @@ def solve(
     start: Splits | str | None = "local_svm",
     listener: Listener | None = None,
     proof: ProofWriter | None = None,
+    scheduler: str | None = None,
 ) -> Solution:
     """Train a tree: the start heuristic, then the engine, under one clock and with Ctrl-C returning the incumbent.
 
     ``start`` is the name of a heuristic engine, a feasible tree, or None.  ``proof`` writes a proof of the bound, if
-    the engine can (docs/proof.md).
+    the engine can (docs/proof.md).  ``scheduler`` is the address of a Dask scheduler whose workers search, or
+    "processes" for as many on this machine as ``limits`` has ``n_jobs`` (docs/cluster.md).
     """
-    chosen = choose_engine(problem, engine)
+    if scheduler is not None and proof is not None:
+        raise Refused("a search on a cluster writes no proof; leave out proof or scheduler")
+    chosen = choose_engine(problem, engine) if scheduler is None else _spread(problem, engine, scheduler, limits)
     if proof is not None and not chosen.writes_proofs:
         classes = "two classes" if isinstance(problem, MulticlassProblem) else "the engine 'bnb'"
         raise Refused(f"a proof can be written for {classes} only, not by {chosen.name!r} here; leave proof out")
     own = isinstance(start, str) and (start == chosen.name or chosen.makes_start(problem))
     first = None if own else get_engine(start, problem) if isinstance(start, str) else start
     return train(problem, chosen, limits=limits, start=first, listener=listener, proof=proof)
+
+
+def _spread(problem: Problem | MulticlassProblem, name: str, scheduler: str, limits: Limits | None) -> Engine:
+    """The engine that searches on a cluster, if this problem can be searched so."""
+    if name not in ("auto", "bnb"):
+        raise Refused(f"only the engine 'bnb' searches on a cluster, not {name!r}; leave out engine or scheduler")
+    if isinstance(problem, MulticlassProblem):
+        raise Refused("a cluster searches trees of two classes only so far; leave scheduler out")
+    module, cls = _CLUSTER.split(":")
+    engine: Engine = getattr(import_module(module), cls)(scheduler, (limits or Limits()).n_jobs)
+    if (reason := engine.refuses(problem)) is not None:
+        raise Refused(f"{reason}, and on a cluster there is no other engine; leave scheduler out")
+    engine.must_be_installed()
+    return engine
 
 
 def train(

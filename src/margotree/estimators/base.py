@@ -319,7 +319,10 @@ class MarginTreeClassifier(TreeClassifier):
     ) -> Solution:
         path = getattr(self, "proof", None)
         proof = None if path is None else ProofWriter(path)
-        return solve(problem, engine=self._engine(), limits=limits, start=start, listener=listener, proof=proof)
+        return solve(
+            problem, engine=self._engine(), limits=limits, start=start, listener=listener, proof=proof,
+            scheduler=getattr(self, "scheduler", None),
+        )  # fmt: skip
 
     def _plain_terms(self, problem: Problem | MulticlassProblem, samples: Samples) -> dict[str, Any]:
         return {

@@ -51,6 +51,10 @@ class MargotClassifier(MarginTreeClassifier):
     proof : str, path or None, default None
         A file to write a proof to that anybody can check without margotree (docs/proof.md); two classes and the
         engine "bnb" only.
+    scheduler : str or None, default None
+        Who searches: None for threads of this process, the address of a Dask scheduler ("tcp://10.0.0.1:8786") for
+        the workers of its cluster, "processes" for ``n_jobs`` processes of this machine (docs/cluster.md); two classes
+        and the engine "bnb" only.
 
     Attributes
     ----------
@@ -82,6 +86,7 @@ class MargotClassifier(MarginTreeClassifier):
         random_state: Any = 0,
         verbose: int = 0,
         proof: Any = None,
+        scheduler: str | None = None,
     ) -> None:
         self.depth = depth
         self.C = C
@@ -98,6 +103,7 @@ class MargotClassifier(MarginTreeClassifier):
         self.random_state = random_state
         self.verbose = verbose
         self.proof = proof
+        self.scheduler = scheduler
 
 
 class HFSMargotClassifier(MargotClassifier):
@@ -126,11 +132,12 @@ class HFSMargotClassifier(MargotClassifier):
         random_state: Any = 0,
         verbose: int = 0,
         proof: Any = None,
+        scheduler: str | None = None,
     ) -> None:
         super().__init__(
             depth, C, eps=eps, scale=scale, max_weight=max_weight, class_weight=class_weight, engine=engine,
             time_limit=time_limit, node_limit=node_limit, gap=gap, start=start, n_jobs=n_jobs,
-            random_state=random_state, verbose=verbose, proof=proof,
+            random_state=random_state, verbose=verbose, proof=proof, scheduler=scheduler,
         )  # fmt: skip
         self.budget = budget
 
@@ -162,11 +169,12 @@ class SFSMargotClassifier(HFSMargotClassifier):
         random_state: Any = 0,
         verbose: int = 0,
         proof: Any = None,
+        scheduler: str | None = None,
     ) -> None:
         super().__init__(
             depth, C, budget, eps=eps, scale=scale, max_weight=max_weight, class_weight=class_weight, engine=engine,
             time_limit=time_limit, node_limit=node_limit, gap=gap, start=start, n_jobs=n_jobs,
-            random_state=random_state, verbose=verbose, proof=proof,
+            random_state=random_state, verbose=verbose, proof=proof, scheduler=scheduler,
         )  # fmt: skip
         self.alpha = alpha
 

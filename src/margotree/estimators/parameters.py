@@ -66,6 +66,10 @@ CONSTRAINTS: Mapping[str, Rule] = {
         "'balanced', a dict from labels to weights, or None",
     ),
     "proof": Rule(lambda v: v is None or isinstance(v, (str, os.PathLike)), "the name of a file to write, or None"),
+    "scheduler": Rule(
+        lambda v: v is None or (isinstance(v, str) and (v == "processes" or "://" in v)),
+        "the address of a Dask scheduler such as 'tcp://10.0.0.1:8786', 'processes', or None",
+    ),
     "verbose": Rule(lambda v: _number(v, 0.0) or isinstance(v, bool), "0, 1 or 2"),
 }
 

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from importlib.util import find_spec
+from typing import Any
 
 from joblib import parallel_config
+
+from margotree.engines.base import EngineError
+from margotree.engines.cluster.connection import connect
 
 _JOBLIB = {"threads": "threading", "processes": "loky", "dask": "dask"}
 
@@ -35,16 +38,12 @@ def running_on(backend: str = "threads", scheduler: str | None = None) -> Iterat
 
 
 @contextmanager
-def _client(scheduler: str | None) -> Iterator[object]:
-    if find_spec("distributed") is None:
-        raise BackendError("backend 'dask' needs Dask: pip install 'margotree[cluster]'")
+def _client(scheduler: str | None) -> Iterator[Any]:
     if scheduler is None:
         raise BackendError("backend 'dask' needs the scheduler's address, such as tcp://10.0.0.1:8786")
-    from distributed import Client
-
     try:
-        client = Client(scheduler, timeout=20)
-    except (OSError, TimeoutError, ValueError) as error:
-        raise BackendError(f"no Dask scheduler answers at {scheduler}: {error}") from None
+        client = connect(scheduler, default=True)
+    except EngineError as error:
+        raise BackendError(str(error)) from None
     with client:
         yield client

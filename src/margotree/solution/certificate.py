@@ -22,6 +22,7 @@ class Stopped(StrEnum):
     HEURISTIC = "heuristic finished"
     STALLED = "numerical trouble"
     PRECISION = "numerical precision reached"
+    LOST = "cluster lost"
 
 
 #: The word "optimal" is for searches that aimed at this gap or a smaller one.

@@ -40,6 +40,7 @@ def add(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--auto", action="store_true",
                         help="choose depth, C and budget by cross-validation, as far as no option fixes them; "
                         "--time-limit is for all of it")  # fmt: skip
+    models.add_cluster(parser)
     keep.add_force(parser)
     options.add_columns(parser)
     models.add_model(parser)
@@ -86,6 +87,8 @@ def _may_prove(args: argparse.Namespace, out: str) -> None:
     """Complain about what cannot be proved, or not there, before the work begins."""
     if args.model not in models.CHOOSERS:
         raise CommandError(f"--proof is for --model {', '.join(models.CHOOSERS)}", exits.USAGE)
+    if args.scheduler:
+        raise CommandError("a search on a cluster writes no proof; leave out --proof or --scheduler", exits.USAGE)
     if args.auto:
         raise CommandError("--proof does not go with --auto; fit again with what it chose, and --proof", exits.USAGE)
     keep.may_write(args.proof, inputs=(args.data,), force=args.force, option="--proof")

@@ -86,7 +86,7 @@ class BranchAndBound(Engine):
         return problem.n_samples > _MANY and problem.max_weight is None
 
     def prepare(self, problem: TrainingProblem) -> None:
-        get_ready(problem, with_prices=isinstance(problem, Problem) and _has_long_lists(problem))
+        get_ready(problem, with_prices=isinstance(problem, Problem) and has_long_lists(problem))
 
     def solve_with_proof(
         self, problem: Problem, writer: ProofWriter, watch: Watch | None = None, start: Splits | None = None
@@ -123,6 +123,12 @@ class BranchAndBound(Engine):
             f1=search.f1,
         )
 
+    def _new_search(
+        self, problem: Problem, brancher: Brancher, first: Splits, watch: Watch, ceiling: float = math.inf
+    ) -> Search:
+        """A search by threads of this process; those who have others to do it make another."""
+        return new_search(problem, brancher, first, watch, ceiling)
+
     def _run(self, problem: Problem, start: Splits | None, watch: Watch) -> tuple[Search, Splits]:
         """The finished search and the tree it started from."""
         if problem.n_samples > _MANY and self._proof is None:
@@ -135,7 +141,7 @@ class BranchAndBound(Engine):
             return self._run_plain_with_proof if problem.budget is None else self._run_sparse_with_proof
         if problem.budget is None:
             return self._run_plain
-        return self._run_unlisted if _has_long_lists(problem) else self._run_sparse
+        return self._run_unlisted if has_long_lists(problem) else self._run_sparse
 
     def _run_plain_with_proof(self, problem: Problem, first: Splits, watch: Watch) -> tuple[Search, Splits]:
         assert self._proof is not None
@@ -151,7 +157,7 @@ class BranchAndBound(Engine):
         first = self._improved(brancher, first, phase(watch, _IMPROVE_SHARE, _IMPROVE_NODES))
         if log is not None:
             brancher = MargotBrancher(problem, self.tactics, limit=limit, watch=watch, log=log)
-        search = new_search(problem, brancher, first, watch)
+        search = self._new_search(problem, brancher, first, watch)
         search.floor = least
         search.run(trial(watch, _ALONE_SHARE))
         if not is_over(search, watch):
@@ -162,11 +168,11 @@ class BranchAndBound(Engine):
     def _run_many(self, problem: Problem, start: Splits | None, watch: Watch) -> tuple[Search, Splits]:
         """A bound from the root split, the best tree of the alternating search, and only then, if ever, a search."""
         first = trivial_tree(problem) if start is None else start
-        search = new_search(problem, self._first_brancher(problem, first, watch), first, watch)
+        search = self._new_search(problem, self._first_brancher(problem, first, watch), first, watch)
         search.floor = _least(problem, watch)
         if relative_gap(search.best, search.bound) <= watch.limits.gap:
             return search, first
-        last = problem.X.size > _HUGE or _has_long_lists(problem)
+        last = problem.X.size > _HUGE or has_long_lists(problem)
         part = watch if last else watch.share(seconds=_MANY_SHARE * watch.remaining, nodes=math.inf)
         search.reason = watch.must_stop()
         if search.reason is None:
@@ -185,7 +191,7 @@ class BranchAndBound(Engine):
         relaxed, _ = self._run_plain(without_budget(problem), first, phase(watch, _BOUND_SHARE, _RELAXED_NODES))
         first = min(first, self._alternated(problem, first, watch), key=partial(allowed_value, problem))
         limit = allowed_value(problem, first)
-        ways = [new_search(problem, way, first, watch) for way in self._priced_ways(problem, limit, watch)]
+        ways = [self._new_search(problem, way, first, watch) for way in self._priced_ways(problem, limit, watch)]
         for search in ways:
             search.floor, search.steps = relaxed.bound, relaxed.steps
         search = furthest(ways, watch, _TRIAL_SHARE)
@@ -230,7 +236,7 @@ class BranchAndBound(Engine):
         if problem.alpha is not None:
             samples_first, features_first = self._priced_ways(problem, limit, watch)
             branchers += [samples_first, features_first]
-        ways = [new_search(problem, brancher, first, watch) for brancher in branchers]
+        ways = [self._new_search(problem, brancher, first, watch) for brancher in branchers]
         search = furthest(ways, watch, _QUICK_SHARE if len(ways) > 1 else _TRIAL_SHARE)
         if not is_over(search, watch):
             first, floor = self._sparsified(supports_first, search, trial(watch, _RELAXED_SHARE))
@@ -252,7 +258,7 @@ class BranchAndBound(Engine):
         first = self._scouted(problem, first, watch)
         limit = allowed_value(problem, first)
         branchers = self._priced_ways(problem, limit, watch, self._proof)
-        ways = [new_search(problem, brancher, first, watch) for brancher in branchers]
+        ways = [self._new_search(problem, brancher, first, watch) for brancher in branchers]
         search = furthest(ways, watch, _TRIAL_SHARE, proves=False)
         if not is_over(search, watch):
             search.run(watch)
@@ -260,10 +266,10 @@ class BranchAndBound(Engine):
 
     def _scouted(self, problem: Problem, first: Splits, watch: Watch) -> Splits:
         """A good tree to begin with, by searches that leave no proof."""
-        if _has_long_lists(problem):
+        if has_long_lists(problem):
             return better_tree(problem, first, watch, 1.0)
         supports_first = SparseBrancher(problem, allowed_value(problem, first), self.sparse, watch)
-        scout = new_search(problem, supports_first, first, watch)
+        scout = self._new_search(problem, supports_first, first, watch)
         scout.run(trial(watch, _SCOUT_SHARE))
         if is_over(scout, watch):
             return scout.incumbent
@@ -281,7 +287,7 @@ class BranchAndBound(Engine):
         least = (1.0 - 1e-9) * float(np.min(prices))
         if search.bound < min(least, search.best):
             brancher = SparseBrancher(problem, least, self.sparse, watch)
-            aimed = new_search(problem, brancher, search.incumbent, watch, least)
+            aimed = self._new_search(problem, brancher, search.incumbent, watch, least)
             pass_on(search, aimed)
             aimed.run()
             pass_on(aimed, search)
@@ -320,7 +326,7 @@ def _least(problem: Problem, watch: Watch) -> float:
     return solve_large(problem.X, problem.y, problem.C[0] * problem.weight, seconds).bound
 
 
-def _has_long_lists(problem: Problem) -> bool:
+def has_long_lists(problem: Problem) -> bool:
     """Whether a node has more supports than can be listed."""
     return problem.model == "hfs" and count_supports(problem) > _MOST_SUPPORTS
 

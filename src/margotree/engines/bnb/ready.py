@@ -22,9 +22,13 @@ _PARTS = {"margot": _PLAIN, "hfs": ("node_problem", _SUPPORTS, *_PLAIN[1:])}
 _PARTS["sfs"] = (*_PARTS["hfs"], "dive_with_prices")
 
 
-def get_ready(problem: TrainingProblem, with_prices: bool = False) -> None:
-    """Compile or load everything that a search for such a problem may call; budgets may be searched ``with_prices``."""
+def get_ready(problem: TrainingProblem, with_prices: bool = False, alternates: bool = True) -> None:
+    """Compile or load everything that a search for such a problem may call; budgets may be searched ``with_prices``.
+
+    Whoever only searches below given nodes needs nothing of the alternating search.
+    """
     parts = _PARTS["sfs" if with_prices else getattr(problem, "model", "margot")]
+    parts = parts if alternates else tuple(part for part in parts if part != "alternating_search")
     many = ("many_samples",) if getattr(problem, "n_samples", 0) > LARGE else ()
     compile_parts([part if ":" in part else f"{__name__}:{part}" for part in (*many, *parts)])
 

@@ -1,0 +1,270 @@
+"""What a cluster makes of one hard fit: ``python benchmarks/cluster.py --help``.
+
+``speed``: search nodes per second, and processor seconds per search node, of two threads and of two processes of one
+thread each, in turns, from the same tree.  ``killed``: a worker killed in the middle, three times.  ``gone``: the
+scheduler killed.  ``slow``: eight workers whose tasks arrive and return late.  Times of different machines are not to
+be compared, ratios within one run are.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+sys.path.insert(0, str(Path(__file__).parent))
+from engine import PAPER_EPS, problem_of
+
+#: Fits that keep searching for minutes, of every model and way.
+HARD = {
+    "margot": {"data": "cleveland", "depth": 2, "C": [100.0, 1000.0]},
+    "hfs": {"data": "climate_model", "depth": 2, "C": "hfs tuned"},
+    "sfs": {"data": "sonar", "depth": 2, "C": "sfs tuned"},
+}
+
+
+def _searched(model: str) -> tuple[Any, Any, Any]:
+    """The problem as it is searched, the way it is, and a good tree to begin with."""
+    from margotree.engines import Limits, solve
+    from margotree.engines.bnb.margot import MargotBrancher, merge_duplicates
+    from margotree.engines.bnb.priced import PricedBrancher
+    from margotree.engines.bnb.sparse import SparseBrancher
+    from margotree.engines.presolve import standard_scale
+    from margotree.engines.trees import allowed_value
+
+    problem = problem_of(HARD[model])
+    start = solve(problem, engine="alternating", limits=Limits(time=10.0)).splits
+    scaled, way = standard_scale(problem)
+    merged, _ = merge_duplicates(scaled)
+    first = way.into(start)
+    kind = {"margot": MargotBrancher, "hfs": SparseBrancher, "sfs": PricedBrancher}[model]
+    return merged, kind(merged, limit=allowed_value(merged, first)), first
+
+
+def _cpu() -> float:
+    times = os.times()
+    return times.user + times.system
+
+
+def speed(args: argparse.Namespace) -> list[dict[str, Any]]:
+    from margotree.engines.bnb.portfolio import new_search
+    from margotree.engines.cluster.crew import Crew
+    from margotree.engines.cluster.search import ClusterSearch, Pace
+    from margotree.engines.trees import allowed_value
+    from margotree.engines.watch import Limits, Watch
+
+    problem, brancher, first = _searched(args.model)
+    crew = Crew("processes", args.workers)
+    crew.warm_up(problem.model, with_prices=False)
+    rows = []
+    limits = Limits(time=args.seconds, n_jobs=args.workers)
+    for _ in range(args.rounds):
+        for who in ("threads", "processes"):
+            watch = Watch(limits)
+            traffic = crew.traffic
+            before = (traffic.tasks, traffic.sent, traffic.received, traffic.cpu, traffic.steps)
+            if who == "threads":
+                search = new_search(problem, brancher, first, watch)
+            else:
+                value = partial(allowed_value, problem)
+                search = ClusterSearch(crew, Pace(alone=0.0), brancher, value, watch, first, math.inf)
+            began, cpu = time.perf_counter(), _cpu()
+            search.run()
+            seconds, cpu = time.perf_counter() - began, _cpu() - cpu
+            row = {"who": who, "model": args.model, "nodes": search.steps, "seconds": seconds, "bound": search.bound}
+            if who == "processes":
+                tasks, sent, received, there, steps = (
+                    now - then
+                    for now, then in zip(
+                        (traffic.tasks, traffic.sent, traffic.received, traffic.cpu, traffic.steps), before, strict=True
+                    )
+                )
+                row |= {"tasks": tasks, "sent": sent / tasks, "received": received / tasks, "driver_cpu": cpu}
+                cpu = there
+                assert steps == search.steps
+            row |= {"nodes_per_second": search.steps / seconds, "cpu_ms_per_node": 1000 * cpu / search.steps}
+            row |= {"best": search.best, "open": search.open_nodes}
+            rows.append(row)
+            print(json.dumps(row), flush=True)
+    crew.close()
+    return rows
+
+
+def knotty(samples: int = 110) -> Any:
+    """Squares of either class with some noise: a fit that is solved within a minute or so."""
+    import numpy as np
+
+    from margotree.problem import Problem
+
+    rng = np.random.default_rng(3)
+    X = rng.random((samples, 3))
+    y = np.where((X[:, 0] > 0.5) ^ (X[:, 1] > 0.5) ^ (rng.random(samples) < 0.15), 1.0, -1.0)
+    return Problem.make(X, y, depth=2, C=[10.0, 100.0], eps=PAPER_EPS)
+
+
+def _told(engine: Any, certificate: Any, **more: Any) -> dict[str, Any]:
+    traffic = engine.traffic
+    per = max(1, traffic.tasks)
+    row = {
+        "objective": certificate.objective, "bound": certificate.bound, "proved": str(certificate.proved),
+        "stopped": str(certificate.stopped), "nodes": certificate.nodes, "seconds": certificate.search_seconds,
+        "tasks": traffic.tasks, "again": traffic.again, "sent": traffic.sent / per, "received": traffic.received / per,
+        "problem": traffic.problem, "warnings": list(certificate.warnings), **more,
+    }  # fmt: skip
+    print(json.dumps(row), flush=True)
+    return row
+
+
+def killed(args: argparse.Namespace) -> list[dict[str, Any]]:
+    """The same fit in one process, by workers in peace, and by workers of whom one is killed at three moments."""
+    from margotree.engines.bnb.engine import BranchAndBound
+    from margotree.engines.cluster.engine import ClusterBranchAndBound
+    from margotree.engines.cluster.search import Pace
+    from margotree.engines.watch import Limits, Watch
+
+    problem = knotty(args.samples)
+    BranchAndBound().prepare(problem)
+    limits = Limits(time=args.seconds, n_jobs=args.workers)
+    plain = BranchAndBound().solve(problem, Watch(limits)).certificate
+    print(json.dumps({"one process": plain.to_dict()}), flush=True)
+    rows = []
+    for kills in (0, 3):
+        engine = ClusterBranchAndBound("processes", args.workers, pace=Pace(seconds=1.0))
+        engine.prepare(problem)
+        assert engine.crew is not None
+        workers, dead = engine.crew._cluster.workers, []
+
+        def kill(
+            event: Any, kills: int = kills, workers: Any = workers, dead: Any = dead, engine: Any = engine
+        ) -> None:
+            if len(dead) < kills and engine.traffic.tasks >= 3 * (len(dead) + 1):
+                dead.append(workers[sorted(workers)[len(dead) % len(workers)]].pid)
+                os.kill(dead[-1], signal.SIGKILL)
+
+        certificate = engine.solve(problem, Watch(limits, kill)).certificate
+        rows.append(_told(engine, certificate, killed=len(dead)))
+    return rows
+
+
+def _dask(*words: str) -> subprocess.Popen[bytes]:
+    quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+    return subprocess.Popen([sys.executable, "-m", "dask", *words], **quiet)  # type: ignore[call-overload]
+
+
+def gone(args: argparse.Namespace) -> list[dict[str, Any]]:
+    """A scheduler and two workers as three processes; the scheduler is killed in the middle of a fit."""
+    from margotree.engines.cluster.engine import ClusterBranchAndBound
+    from margotree.engines.watch import Limits, Watch
+
+    port = str(random.Random(os.getpid()).randrange(20000, 40000))
+    address = f"tcp://127.0.0.1:{port}"
+    started = [_dask("scheduler", "--host", "127.0.0.1", "--port", port, "--no-dashboard")]
+    started += [_dask("worker", address, "--nthreads", "1", "--no-dashboard") for _ in range(args.workers)]
+    try:
+        problem = problem_of(HARD["margot"])
+        engine = ClusterBranchAndBound(address)
+        engine.prepare(problem)
+
+        def kill(event: Any) -> None:
+            if engine.traffic.tasks >= 4:
+                started[0].kill()
+
+        certificate = engine.solve(problem, Watch(Limits(time=args.seconds), kill)).certificate
+        return [_told(engine, certificate)]
+    finally:
+        for process in started:
+            process.terminate()
+
+
+def _late(most: float) -> Any:
+    """A plugin that has tasks begin and return up to so many seconds late, more so on some workers."""
+    from distributed import WorkerPlugin
+
+    class Late(WorkerPlugin):
+        def setup(self, worker: Any) -> None:
+            import random
+            import time
+
+            from margotree.engines.cluster import crew, task
+
+            rng, prompt = random.Random(worker.address), task.search_below
+            mine = most * rng.random()
+
+            def search_below(key: str, data: bytes) -> bytes:
+                time.sleep(2 * mine * rng.random())
+                outcome = prompt(key, data)
+                time.sleep(2 * mine * rng.random())
+                return outcome
+
+            task.search_below = crew.search_below = search_below
+
+    return Late()
+
+
+def slow(args: argparse.Namespace) -> list[dict[str, Any]]:
+    """Eight workers on one machine, whose tasks are delayed on both ways."""
+    from margotree.engines.bnb.engine import BranchAndBound
+    from margotree.engines.cluster.engine import ClusterBranchAndBound
+    from margotree.engines.watch import Limits, Watch
+
+    problem = knotty(args.samples)
+    limits = Limits(time=args.seconds, n_jobs=2)
+    BranchAndBound().prepare(problem)
+    plain = BranchAndBound().solve(problem, Watch(limits)).certificate
+    print(json.dumps({"one process": plain.to_dict()}), flush=True)
+    engine = ClusterBranchAndBound("processes", args.workers)
+    engine.prepare(problem)
+    assert engine.crew is not None
+    engine.crew._client.register_plugin(_late(args.delay))
+    sent, waited = [], []
+    send, outcome_of = engine.crew.send, engine.crew._outcome
+    at: dict[str, float] = {}
+
+    def count(number: int, key: str, orders: Any) -> None:
+        sent.append(len(orders.records))
+        at[f"{key}-{number}"] = time.perf_counter()
+        send(number, key, orders)
+
+    def clock(future: Any) -> Any:
+        outcome = outcome_of(future)
+        waited.append(time.perf_counter() - at[future.key] - outcome.seconds)
+        return outcome
+
+    engine.crew.send, engine.crew._outcome = count, clock  # type: ignore[method-assign]
+    certificate = engine.solve(problem, Watch(limits)).certificate
+    on_the_way = sum(waited) / len(waited)
+    return [
+        _told(
+            engine, certificate, tasks_sent=len(sent), nodes_sent=sum(sent) / len(sent), seconds_on_the_way=on_the_way
+        )
+    ]
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("what", choices=("speed", "killed", "gone", "slow"))
+    parser.add_argument("--model", choices=tuple(HARD), default="margot", help="of the fit whose speed is measured")
+    parser.add_argument("--workers", type=int, default=2)
+    parser.add_argument("--seconds", type=float, default=40.0, help="of every search")
+    parser.add_argument("--rounds", type=int, default=2, help="how often both take their turn")
+    parser.add_argument("--samples", type=int, default=110, help="of the fit that is solved")
+    parser.add_argument("--delay", type=float, default=0.3, help="seconds that a task is late either way, about")
+    parser.add_argument("--out", type=Path, help="a file to add the rows to, a line of JSON each")
+    args = parser.parse_args()
+    rows = {"speed": speed, "killed": killed, "gone": gone, "slow": slow}[args.what](args)
+    if args.out:
+        with args.out.open("a") as file:
+            file.writelines(json.dumps({"what": args.what, **row}) + "\n" for row in rows)
+
+
+if __name__ == "__main__":
+    main()

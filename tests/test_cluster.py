@@ -1,0 +1,383 @@
+"""One fit searched by many processes: the same answers as in one, whatever is lost on the way."""
+
+import json
+import os
+import signal
+import time
+from contextlib import contextmanager
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from easy import easy_rows, write_rows
+from margotree import MargotClassifier
+from margotree.cli import main
+from margotree.engines import EngineError, Limits, Refused, Watch, solve
+from margotree.engines.bnb.engine import BranchAndBound
+from margotree.engines.bnb.margot import MargotBrancher, Tactics
+from margotree.engines.bnb.priced import PricedBrancher
+from margotree.engines.bnb.search import CUTOFF
+from margotree.engines.bnb.sparse import SparseBrancher, SparseTactics
+from margotree.engines.cluster import connection, crew
+from margotree.engines.cluster.crew import Crew, Lost
+from margotree.engines.cluster.engine import ClusterBranchAndBound
+from margotree.engines.cluster.recipe import Recipe
+from margotree.engines.cluster.search import ClusterSearch, Pace
+from margotree.engines.cluster.task import Held, Orders, Outcome, packed, unpacked, work
+from margotree.engines.cluster.traffic import Traffic
+from margotree.engines.trees import allowed_value, trivial_tree
+from margotree.problem import MulticlassProblem, Problem
+from margotree.proof.write import ProofWriter
+from margotree.solution import Proved, Stopped, verify
+from oracles import best_value
+
+#: Everything is sent, in small pieces.
+EAGER = Pace(alone=0.0, short=0.0, nodes=3, batch=2)
+TIGHT = Limits(gap=1e-7, time=120)
+SLOW = Tactics(improve=False, steps=2)
+
+
+class Office:
+    """A crew without Dask: tasks are done here and now, as bytes; some are lost, and one day it may be gone."""
+
+    def __init__(self, *, slots=3, lose=None, gone=None, answer=work):
+        self.slots, self.traffic, self.lost, self.scheduler = slots, Traffic(), "", "here"
+        self.lose, self.gone, self.answer = lose or (lambda number: False), gone, answer
+        self.orders, self.waiting, self.events = [], [], []
+
+    @contextmanager
+    def holding(self, recipe):
+        self.held = Held(unpacked(packed(recipe)))
+        yield "key"
+        self.waiting.clear()
+
+    def send(self, number, key, orders):
+        self.orders.append(orders)
+        self.waiting.append((number, packed(orders)))
+
+    def next_done(self, seconds):
+        if not self.waiting:
+            time.sleep(0.01)
+            return None
+        number, data = self.waiting.pop(0)
+        if self.gone is not None and self.traffic.tasks >= self.gone:
+            raise Lost("the office has closed")
+        if self.lose(number):
+            self.traffic.again += 1
+            return number, None
+        outcome = unpacked(packed(self.answer(self.held, unpacked(data))))
+        self.traffic.came_back(1, outcome)
+        return number, outcome
+
+    def close(self):
+        pass
+
+
+def random_problem(seed, m=7, n=2, depth=2, model="margot"):
+    rng = np.random.default_rng(seed)
+    X = rng.integers(0, 3, (m, n)) / 2.0 if seed % 3 == 0 else rng.random((m, n))
+    features = {} if model == "margot" else {"budget": 1} | ({"alpha": 0.3} if model == "sfs" else {})
+    return Problem.make(X, rng.choice([-1.0, 1.0], m), depth=depth, C=10.0 ** rng.integers(-1, 4, depth), **features)
+
+
+def knotty(m=50):
+    """Squares of either class with some noise: at 50 samples some seconds of work."""
+    rng = np.random.default_rng(3)
+    X = rng.random((m, 3))
+    y = np.where((X[:, 0] > 0.5) ^ (X[:, 1] > 0.5) ^ (rng.random(m) < 0.15), 1.0, -1.0)
+    return Problem.make(X, y, depth=2, C=[10.0, 100.0])
+
+
+def at(office, problem, limits=TIGHT, pace=EAGER, start=None):
+    engine = ClusterBranchAndBound("here", pace=pace, tactics=SLOW, sparse=SparseTactics(steps=2))
+    engine.crew = office
+    solution = engine.solve(problem, Watch(limits, lambda event: office.events.append(event)), start)
+    verify(problem, solution)
+    return solution.certificate
+
+
+@pytest.mark.parametrize(("model", "seeds"), [("margot", 6), ("hfs", 3), ("sfs", 2)])
+def test_agrees_with_brute_force_though_tasks_are_lost(model, seeds):
+    """Every third task is lost on the way."""
+    tasks = 0
+    for seed in range(seeds):
+        problem = random_problem(seed, m=6, depth=2, model=model)
+        office = Office(lose=lambda number: number % 3 == 0)
+        certificate = at(office, problem)
+        assert certificate.proved is Proved.OPTIMAL
+        assert certificate.objective == pytest.approx(best_value(problem), rel=1e-6, abs=1e-6)
+        tasks += office.traffic.tasks
+    assert tasks > 2 * seeds
+
+
+@pytest.mark.parametrize(("model", "seeds"), [("margot", 16), ("hfs", 4), ("sfs", 4)])
+def test_no_bound_above_the_optimum_wherever_it_stops(model, seeds):
+    """The office closes after a few tasks, or the nodes run out: what is claimed until then holds."""
+    for seed in range(seeds):
+        problem = random_problem(seed, m=5, depth=1 + seed % 2, model=model)
+        best = best_value(problem)
+        gone = Office(gone=seed % 4)
+        early = at(gone, problem)
+        assert early.stopped in (Stopped.LOST, Stopped.SOLVED, Stopped.PRECISION)
+        few = Office(lose=lambda number: number % 2 == 0)
+        fewer = at(few, problem, Limits(gap=1e-7, nodes=1 + seed % 5))
+        for office, certificate in ((gone, early), (few, fewer)):
+            assert certificate.bound <= best + 1e-6 * (1 + best)
+            assert certificate.objective >= best - 1e-6 * (1 + best)
+            assert all(event.bound <= best + 1e-6 * (1 + best) for event in office.events)
+
+
+def test_a_lost_cluster_is_told():
+    certificate = at(Office(gone=1), knotty(20))
+    assert certificate.stopped is Stopped.LOST and certificate.proved is not Proved.OPTIMAL
+    assert 0.0 <= certificate.bound < certificate.objective
+    assert any("lost: the office has closed; the tree is the best" in words for words in certificate.warnings)
+
+
+def search_by(office, problem, pace=EAGER, first=None):
+    brancher = MargotBrancher(problem, SLOW)
+    first = trivial_tree(problem) if first is None else first
+    return ClusterSearch(office, pace, brancher, lambda tree: allowed_value(problem, tree), Watch(TIGHT), first)
+
+
+def test_the_cut_off_spreads_with_new_tasks():
+    """The third task comes back with a good tree: those sent from then on, and no others, aim below it."""
+    problem = knotty(20)
+    best = BranchAndBound().solve(problem, Watch(TIGHT))
+    told = []
+
+    def find(held, orders):
+        outcome = work(held, orders)
+        told.append(orders.cutoff)
+        return replace(outcome, trees=[best.splits]) if len(told) == 3 else outcome
+
+    office = Office(slots=1, answer=find)
+    search = search_by(office, problem)
+    first = search.shared[CUTOFF]
+    assert search.run() is Stopped.SOLVED
+    low = best.certificate.objective * (1 - 1e-7)
+    assert told[:4] == [first] * 4  # the fourth was under way
+    assert len(told) > 6 and told[4:] == pytest.approx([low] * (len(told) - 4), rel=1e-6)
+    # What a better tree has closed is not sent.
+    assert all(record.bound < orders.cutoff for orders in office.orders for record in orders.records)
+    assert search.best == best.certificate.objective
+
+
+def test_nothing_is_closed_by_a_tree_that_only_the_worker_believes_in():
+    """A worker that closes all at a cut-off it does not show a tree for: the bound is no more than that."""
+    problem = knotty(20)
+
+    def boast(held, orders):
+        return Outcome(left=[], steps=1, cutoff=0.5 * orders.cutoff)
+
+    search = search_by(Office(answer=boast), problem)
+    search.run()
+    assert search.bound == pytest.approx(0.5 * search.shared[CUTOFF])
+
+
+def test_best_bounds_go_first_and_the_bound_never_falls():
+    problem = knotty(20)
+    office = Office(slots=2)
+    search = search_by(office, problem)
+    sent, bounds, send = [], [], office.send
+
+    def look(number, key, orders):
+        waiting = [entry[0] for entry in search._queue]
+        sent.append(max(r.bound for r in orders.records) <= min(waiting, default=np.inf))
+        bounds.append(search.bound)
+        send(number, key, orders)
+
+    office.send = look
+    search.run()
+    assert all(sent) and len(sent) > 5
+    assert bounds == sorted(bounds)
+
+
+@pytest.mark.parametrize("way", [MargotBrancher, PricedBrancher, SparseBrancher])
+def test_a_recipe_makes_the_same_search(way):
+    """A task done in another process leaves what it would have left here."""
+    problem = random_problem(2, m=20, n=4, model="sfs")
+    brancher = way(problem, limit=allowed_value(problem, trivial_tree(problem)))
+    recipe = unpacked(packed(Recipe.of(brancher, 1e-4)))
+    assert type(recipe.brancher()) is way and not recipe.brancher().problem.X.flags.writeable
+    cutoff = allowed_value(problem, trivial_tree(problem))
+    orders = Orders(records=[brancher.root()], cutoff=cutoff, seconds=60.0, nodes=25)
+    here, there = (work(Held(r), orders) for r in (Recipe.of(brancher, 1e-4), recipe))
+    assert here.steps == there.steps > 0
+    assert sorted(r.bound for r in here.left) == sorted(r.bound for r in there.left)
+    # And a second task of the same process is not stopped by the flag that ended the first.
+    held = Held(recipe)
+    held.mine()[1].stop()
+    assert work(held, orders).steps == here.steps
+
+
+def test_proofs_do_not_travel(tmp_path):
+    problem = random_problem(1)
+    with pytest.raises(Refused, match="writes no proof; leave out proof or scheduler"):
+        solve(problem, proof=ProofWriter(tmp_path / "p"), scheduler="tcp://10.0.0.1:1")
+    with pytest.raises(TypeError, match="cannot be sent"):
+        Recipe.of(MargotBrancher(problem, log=object()), 1e-4)
+
+
+def test_what_no_cluster_can_do_is_refused():
+    problem = random_problem(1)
+    with pytest.raises(Refused, match="only the engine 'bnb' searches on a cluster, not 'scip'"):
+        solve(problem, engine="scip", scheduler="processes")
+    several = MulticlassProblem.make(np.eye(3), [0, 1, 2], n_classes=3, depth=2)
+    with pytest.raises(Refused, match="two classes only"):
+        solve(several, scheduler="processes")
+    weighty = Problem.make(problem.X, problem.y, depth=2, max_weight=5.0)
+    with pytest.raises(Refused, match="does not bound weights"):
+        solve(weighty, scheduler="processes")
+    with pytest.raises(ValueError, match="address of a Dask scheduler such as 'tcp://"):
+        MargotClassifier(scheduler="somewhere").fit([[0.0], [1.0]], [0, 1])
+
+
+def test_without_dask_it_says_what_to_install(monkeypatch):
+    monkeypatch.setattr("margotree.engines.cluster.engine.find_spec", lambda name: None)
+    with pytest.raises(EngineError, match=r"pip install 'margotree\[cluster\]'"):
+        solve(random_problem(1), scheduler="processes")
+
+
+def test_the_command_line_refuses_a_proof(tmp_path, capsys):
+    data = write_rows(tmp_path / "easy.csv", easy_rows(40))
+    options = ["--target", "died", "--scheduler", "processes"]
+    assert main(["fit", data, *options, "--proof", str(tmp_path / "p"), "--out", str(tmp_path / "t")]) == 2
+    assert "leave out --proof or --scheduler" in capsys.readouterr().err
+    assert main(["fit", data, *options, "--auto", "--out", str(tmp_path / "t")]) == 2
+    assert "--scheduler does not go with a choice by cross-validation" in capsys.readouterr().err
+
+
+# -- with Dask ---------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def address():
+    """Two workers in this process, as far away as TCP makes them."""
+    distributed = pytest.importorskip("distributed", reason="needs margotree[cluster]")
+    options = {"n_workers": 2, "threads_per_worker": 1, "processes": False, "dashboard_address": ":0"}
+    with distributed.LocalCluster(protocol="tcp", **options) as cluster:
+        yield cluster.scheduler_address
+
+
+@pytest.mark.parametrize("model", ["margot", "hfs", "sfs"])
+def test_dask_workers_agree_with_one_process(address, model):
+    problem = random_problem(7, m=14, n=3, model=model)
+    plain = BranchAndBound().solve(problem, Watch(TIGHT)).certificate
+    pace = Pace(alone=0.0, short=0.0, nodes=20)
+    engine = ClusterBranchAndBound(address, pace=pace, tactics=SLOW, sparse=SparseTactics(steps=2))
+    certificate = engine.solve(problem, Watch(TIGHT)).certificate
+    assert certificate.objective == pytest.approx(plain.objective, rel=1e-6)
+    assert certificate.bound == pytest.approx(plain.bound, rel=1e-6) and certificate.proved is Proved.OPTIMAL
+    traffic = engine.traffic
+    assert traffic.tasks > 0 and traffic.again == 0
+    assert 0 < traffic.steps <= certificate.nodes
+    assert min(traffic.sent, traffic.received, traffic.problem) > 0 and "kB back per task" in str(traffic)
+
+
+def test_what_comes_too_late_is_nobodys(address):
+    """A task of a search that is over does not pass for one of the next with the same number."""
+    brancher = MargotBrancher(knotty(30), SLOW)
+    recipe, crew = Recipe.of(brancher, 1e-4), Crew(address)
+    found = None
+    for nodes in (3, 7):
+        orders = Orders(records=[brancher.root()], cutoff=brancher.limit, seconds=30.0, nodes=nodes)
+        with crew.holding(recipe) as key:
+            crew.send(0, key, orders)
+            time.sleep(0.3)
+            while nodes == 7 and found is None:
+                found = crew.next_done(0.05)
+    crew.close()
+    assert found is not None and found[0] == 0
+    assert found[1].steps == 7
+
+
+def test_the_classifier_and_the_command_line_reach_the_scheduler(address, tmp_path, capsys):
+    rng = np.random.default_rng(0)
+    X = rng.random((40, 3))
+    y = (X[:, 0] + X[:, 1] > 1.0) ^ (rng.random(40) < 0.1)
+    plain, spread = (MargotClassifier(C=[1, 10], scheduler=scheduler).fit(X, y) for scheduler in (None, address))
+    assert spread.certificate_.objective == pytest.approx(plain.certificate_.objective, rel=1e-4)
+    assert spread.certificate_.proved is Proved.OPTIMAL
+    data = write_rows(tmp_path / "easy.csv", easy_rows(40))
+    out = str(tmp_path / "t")
+    assert main(["fit", data, "--target", "died", "--scheduler", address, "--out", out, "--json", "--quiet"]) == 0
+    assert json.loads(capsys.readouterr().out)["certificate"]["engine"] == "bnb"
+
+
+def test_workers_are_there_and_of_our_version(address, monkeypatch):
+    monkeypatch.setattr("margotree.__version__", "0.0.0")  # workers in this process say so, too
+    monkeypatch.setattr(Crew, "_version", lambda self, worker: "9.9.9")
+    with pytest.raises(EngineError, match=r"2 of 2 workers cannot help: tcp://.* has margotree 9.9.9, and this"):
+        ClusterBranchAndBound(address).prepare(random_problem(1))
+    distributed = pytest.importorskip("distributed", reason="needs margotree[cluster]")
+    monkeypatch.setattr(crew, "_FIRST", 0.2)
+    with (
+        distributed.LocalCluster(n_workers=0, processes=False, protocol="tcp", dashboard_address=":0") as empty,
+        pytest.raises(EngineError, match="has no workers; start some: dask worker tcp://"),
+    ):
+        ClusterBranchAndBound(empty.scheduler_address).prepare(random_problem(1))
+
+
+def test_no_scheduler_is_told(monkeypatch):
+    pytest.importorskip("distributed", reason="needs margotree[cluster]")
+    monkeypatch.setattr(connection, "_ANSWER", 0.3)
+    with pytest.raises(EngineError, match=r"no Dask scheduler answers at tcp://127\.0\.0\.1:9"):
+        solve(random_problem(1), scheduler="tcp://127.0.0.1:9")
+
+
+class AtTask:
+    """A listener that does something once so many tasks are back."""
+
+    def __init__(self, tasks, act):
+        self.tasks, self.act, self.done = tasks, act, 0
+        self.engine = None
+
+    def __call__(self, event):
+        if self.engine is not None and self.engine.traffic.tasks >= self.tasks * (self.done + 1):
+            self.done += 1
+            self.act()
+
+
+def test_a_scheduler_that_goes_leaves_the_best_tree():
+    distributed = pytest.importorskip("distributed", reason="needs margotree[cluster]")
+    problem = knotty()
+    options = {"n_workers": 1, "threads_per_worker": 1, "processes": False, "dashboard_address": ":0"}
+    with distributed.LocalCluster(protocol="tcp", **options) as cluster:
+        listener = AtTask(1, cluster.close)
+        engine = ClusterBranchAndBound(
+            cluster.scheduler_address, pace=Pace(alone=0.0, short=0.0, nodes=50), tactics=SLOW
+        )
+        listener.engine = engine
+        solution = engine.solve(problem, Watch(TIGHT, listener))
+    verify(problem, solution)
+    certificate = solution.certificate
+    assert certificate.stopped is Stopped.LOST
+    assert any("was lost" in words for words in certificate.warnings)
+    best = BranchAndBound().solve(problem, Watch(Limits(time=60))).certificate
+    assert 0.0 <= certificate.bound <= best.objective <= certificate.objective * (1 + 1e-4)
+
+
+def test_killed_workers_change_nothing():
+    pytest.importorskip("distributed", reason="needs margotree[cluster]")
+    problem = knotty()
+    plain = BranchAndBound().solve(problem, Watch(Limits(time=60))).certificate
+    engine = ClusterBranchAndBound("processes", 2, pace=Pace(alone=0.0, short=0.0, nodes=100), tactics=SLOW)
+    engine.prepare(problem)
+    workers = engine.crew._cluster.workers
+    killed = []
+
+    def kill():
+        if len(killed) < 3:
+            pid = workers[sorted(workers)[len(killed) % 2]].pid
+            killed.append(pid)
+            os.kill(pid, signal.SIGKILL)
+
+    listener = AtTask(2, kill)
+    listener.engine = engine
+    certificate = engine.solve(problem, Watch(Limits(time=100), listener)).certificate
+    assert len(killed) >= 1
+    assert certificate.proved is plain.proved is Proved.OPTIMAL
+    assert certificate.objective == pytest.approx(plain.objective, rel=1e-9)
+    assert certificate.bound == pytest.approx(plain.bound, rel=1e-9)

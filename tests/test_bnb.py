@@ -263,3 +263,22 @@ def test_where_samples_are_many_the_bound_holds_and_the_tree_is_allowed(seed, hu
     assert best - 1e-6 * (1 + best) <= certificate.objective <= trivial + 1e-9
     assert certificate.stopped == "solved" or (huge == 0 and certificate.stopped == "heuristic finished")
     assert (certificate.proved is Proved.OPTIMAL) == (certificate.stopped == "solved")
+
+
+def test_ctrl_c_while_a_better_tree_is_looked_for_is_named_as_the_reason(monkeypatch):
+    """The trial before it ended by a limit of its own, which is not why the whole ended."""
+    rng = np.random.default_rng(0)
+    problem = Problem.make(rng.random((60, 4)), np.where(rng.random(60) < 0.5, 1.0, -1.0), depth=2, C=10.0)
+    watch = Watch(Limits(nodes=10**6, gap=1e-6))
+    looked = []
+
+    def look(*_, **__):
+        looked.append(1)
+        watch.interrupt()
+        return trivial_tree(problem)
+
+    monkeypatch.setattr("margotree.engines.bnb.portfolio.is_hopeless", lambda *_, **__: True)
+    monkeypatch.setattr("margotree.engines.bnb.portfolio.better_tree", look)
+    monkeypatch.setattr("margotree.engines.bnb.engine._ALONE_SHARE", 0.0)
+    certificate = BranchAndBound().solve(problem, watch).certificate
+    assert looked and certificate.stopped == Stopped.INTERRUPTED

@@ -116,7 +116,7 @@ class BranchAndBound(Engine):
         solved = relative_gap(search.best, bound) <= watch.limits.gap
         return Answer(
             splits=without_noise(merged, search.incumbent),
-            stopped=search.reason or (Stopped.SOLVED if solved else Stopped.PRECISION),
+            stopped=_why(search, watch) or (Stopped.SOLVED if solved else Stopped.PRECISION),
             bound=bound,
             nodes=search.steps,
             f0=allowed_value(merged, first),
@@ -329,6 +329,12 @@ def _least(problem: Problem, watch: Watch) -> float:
 def has_long_lists(problem: Problem) -> bool:
     """Whether a node has more supports than can be listed."""
     return problem.model == "hfs" and count_supports(problem) > _MOST_SUPPORTS
+
+
+def _why(search: Search, watch: Watch) -> Stopped | None:
+    """Why a search ended.  Its last trial may have ended by a limit of its own, and the whole by something else."""
+    over = watch.must_stop(search.steps)
+    return over if over is not None and search.reason in (Stopped.TIME, Stopped.NODES) else search.reason
 
 
 def _binding(problem: Problem) -> bool:

@@ -29,7 +29,7 @@ _WAITING, _TOGETHER = 64, 256
 _TRIES = 8
 #: Room that rounding cannot use up, as a share of all multipliers.
 _AMPLE = 1e-12
-_NOT_HERE = 2
+NOT_HERE = 2
 #: Less than the truth in the last digits: what a checker makes of a sample's cost is a hair less, too.
 _SHADE = 1.0 - 2.0**-50
 
@@ -45,7 +45,7 @@ class ProofLog:
         self.y = np.array(problem.y)
         self.label = self.y.astype(np.int8)
         self.cost = np.outer(problem.C, weights) * _SHADE
-        self.side_of = _sides(self.T)
+        self.side_of = sides(self.T)
         self._nodes = 1
         self._turn = threading.Lock()
         self._jobs: queue.Queue[Any] = queue.Queue(_WAITING)
@@ -155,7 +155,7 @@ class ProofLog:
         for t in range(self.T):
             at = 2 * m + topology.level(t) * m
             side, status = self.side_of[t][place], codes[:, at : at + m]
-            here = side != _NOT_HERE
+            here = side != NOT_HERE
             here &= ~np.any(here & (status == COLD), axis=1, keepdims=True)
             free = here & (status != LOW) & (status != MID)
             counts = np.count_nonzero(free, axis=1)
@@ -166,13 +166,13 @@ class ProofLog:
             if priced:
                 features = codes[:, self._features_at(t) : self._features_at(t) + self.n]
                 used += np.count_nonzero(features == KINK_HERE, axis=1)
-            points.append(self._points_at(t, np.where(here, side, _NOT_HERE), status, row, who, nu))
+            points.append(self._points_at(t, np.where(here, side, NOT_HERE), status, row, who, nu))
         return list(map(list, zip(*points, strict=True)))
 
     def _points_at(self, t: int, side: Any, status: Codes, row: Any, who: Any, nu: FloatArray) -> list[bytes]:
         """The points of one tree node: ``nu`` are the multipliers that stand on no step, of samples ``who``."""
         cost, against, R = self.cost[t], side == -self.label, len(side)
-        full = (status == MID) & (side != _NOT_HERE) & ~against
+        full = (status == MID) & (side != NOT_HERE) & ~against
         low = np.where(against[row, who], -np.inf, 0.0)
         high = np.where(side[row, who] == self.label[who], np.inf, cost[who])
         given = np.minimum(np.maximum(np.where(against[row, who], -nu, nu), low), high)
@@ -206,7 +206,7 @@ class ProofLog:
         low = np.where(side == -self.label, -np.inf, 0.0)
         high = np.where(side == self.label, np.inf, self.cost[t])
         room = np.where(shift > 0.0, high - v, v - low) - np.abs(shift)
-        room[side == _NOT_HERE] = -np.inf
+        room[side == NOT_HERE] = -np.inf
         for best in np.argsort(-room)[:_TRIES].tolist():
             if room[best] > -np.inf and self._certain(t, side, v, best):
                 return int(best)
@@ -221,9 +221,9 @@ class ProofLog:
         return bool(fine and (side[k] == self.label[k] or math.fsum([*others, self.cost[t][k]]) >= 0.0))
 
 
-def _sides(T: int) -> NDArray[np.int8]:
+def sides(T: int) -> NDArray[np.int8]:
     """The side taken at tree node t (row) by a sample whose deepest known tree node is p (column)."""
-    sides = np.full((T, T), _NOT_HERE, np.int8)
+    sides = np.full((T, T), NOT_HERE, np.int8)
     for p in range(T):
         sides[p, p] = 0
         for t, side in topology.path_to(p):

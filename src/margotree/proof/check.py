@@ -209,7 +209,7 @@ def tree_value(p: Problem, w: Any, b: Any) -> float:
         while t < p.T:
             whole, unit = splits[t]
             h = Fraction(sum(map(operator.mul, x, whole)), x_unit * unit)
-            total += Fraction(p.C[t]) * Fraction(weight) * max(0, 1 - int(y) * h)
+            total += Fraction(p.C[t]) * Fraction(weight) * max(Fraction(0), 1 - int(y) * h)
             tie = Fraction(min(TIE * (1.0 + abs(b[t])), p.eps / 4))
             if 2 * t + 1 < p.T and tie - Fraction(p.eps) < h < -tie:
                 raise Refused(f"tree: sample {i} lies in the band beside the split of node {t}")
@@ -289,7 +289,7 @@ def less(p: Problem, total: float, cut: Any) -> Any:
 
 
 def node_bound(
-    p: Problem, t: int, side: Any, must: list[int], never: list[int], point: Point | None, table: Any, exact: bool
+    p: Problem, t: int, side: Any, must: list[int], never: list[int], point: Point | None, table: Any, *, exact: bool
 ) -> Any:
     """What tree node ``t`` costs at least, by these multipliers and the table of its supports (never in fractions)."""
     total, squares = node_terms(p, t, side, point, exact and table is None)

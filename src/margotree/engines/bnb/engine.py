@@ -257,6 +257,8 @@ class BranchAndBound(Engine):
         branchers = self._priced_ways(problem, limit, watch, self._proof)
         ways = [new_search(problem, brancher, first, watch) for brancher in branchers]
         search = furthest(ways, watch, _TRIAL_SHARE, proves=False)
+        self._proof.drop_others(search)
+        ways.clear()
         if not is_over(search, watch):
             search.run(watch)
         return search, first

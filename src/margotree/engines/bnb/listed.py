@@ -67,10 +67,11 @@ class ProvingWorker(SparseWorker):
         if self.now is None:
             return
         t = int(chooser.t)
+        cost = self.log.cost[t][members]
         for p in np.flatnonzero(lb > front.lb).tolist():
             wanted = float(lb[p]) * (1.0 - _UNSURE)
             found, self.width[t] = multipliers_of(
-                self.samples, t, members, side, self.eps, chooser.table, int(front.items[p]), wanted, self.width[t]
+                self.samples, members, side, self.eps, chooser.table, int(front.items[p]), cost, wanted, self.width[t]
             )
             value = -math.inf if found is None else found.value
             if found is not None and value > front.lb[p]:
@@ -84,6 +85,7 @@ class ProvingWorker(SparseWorker):
         cost, v = self.log.cost[t][members], found.v
         known = self.log.side_of[t][now.note.place[members]]
         apart = (v < 0.0) | (v > cost) | ((side == -self.samples.y[members]) & (v < cost * (1.0 - 1e-12)))
+        apart |= self.eps >= 1.0
         for j in members[((known == NOT_HERE) & (v != 0.0)) | ((known != side) & (side != 0.0) & apart)].tolist():
             if not self._tell(now, j):
                 return -math.inf
@@ -109,16 +111,17 @@ class ProvingWorker(SparseWorker):
         return [self.solve(found[0], cutoff), *found[1:]]
 
     def _both_sides(self, now: Partial, i: int, narrow: float, cutoff: float) -> list[Partial]:
-        assert now.note is not None
+        told = now.note
+        assert told is not None
         self.cutoff = cutoff
         if not self._tell(now, i):  # not to be expected; it is then decided where the proof knows it to be
             place = now.place.copy()
-            place[i] = now.note.place[i]
+            place[i] = told.place[i]
             now = replace(now, place=place)
         t = int(now.place[i])
         children = []
-        for way, number in enumerate(self.log.split(b"S", now.note.number, i, t)):
-            place, note = now.place.copy(), now.note.child(number)
+        for way, number in enumerate(self.log.split(b"S", told.number, i, t)):
+            place, note = now.place.copy(), told.child(number)
             place[i] = note.place[i] = 2 * t + 1 + way
             after = place.copy()
             if scout.settle_sides(self.samples, self.planes, after, narrow):
@@ -182,6 +185,7 @@ class ProvingWorker(SparseWorker):
             known[j] = side
         members = np.flatnonzero((known == 1.0) | (known == -1.0))
         Z = self.samples.X[np.ix_(self.choosers[t].columns(front), members)].T
-        y, cost = self.samples.y[members], self.samples.cost[t, members]
-        found = too_close(Z, y, cost, known[members], self.eps, self.cutoff)
+        y, cost = self.samples.y[members], self.log.cost[t][members]
+        new = int(np.searchsorted(members, j)) if j >= 0 else -1
+        found = too_close(Z, y, cost, known[members], self.eps, self.cutoff, new)
         return None if found is None else (members, known[members], found)

@@ -36,12 +36,19 @@ class Proof:
         self._logs.append(log)
         return log
 
+    def drop_others(self, search: Search) -> None:
+        """The proof is to be that of this search."""
+        for one in self._logs:
+            if one is not getattr(search.brancher, "log", None):
+                one.drop()
+
     def end(self, search: Search) -> float:
         """Close what is open; returns what the proof of this search proves, a shade less for its rounding."""
+        log = getattr(search.brancher, "log", None)
+        assert isinstance(log, (ProofLog, SupportLog))
+        self.drop_others(search)
         search.close_open()
         for one in self._logs:
             one.finish()
-        log = getattr(search.brancher, "log", None)
-        assert isinstance(log, (ProofLog, SupportLog))
         self.steps = log.steps
         return max(0.0, min(log.weakest, search.own_bound)) * (1.0 - _PROOF_SHADE)

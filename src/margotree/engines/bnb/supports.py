@@ -26,12 +26,16 @@ Index = NDArray[np.int64]
 
 #: Widths of rounded losses at which Newton's method ends (`engines.kernels.newton`): when nothing is known, when warm.
 _WIDTHS = np.sort(np.concatenate([10.0 ** -np.arange(12.0), 0.03 * 10.0 ** -np.arange(10.0)]))
+#: Seconds to write a leaf that names nothing.
+_SECONDS = 1e-5
 #: Widths that are looked at closely.
 _TRIES = 6
 #: Multipliers that add up to more than this share of all costs are those of another width.
 _BALANCED = 1e-6
 #: Less than the truth in the last digits: what a checker makes of a sample's cost is a hair less, too.
 _SHADE = 1.0 - 2.0**-50
+#: Multipliers of this share of their cost are at full cost.
+_FULL = 1.0 - 1e-14
 #: What a checker may take off for its rounding, at most: this many units per sample and size of a multiplier.
 _UNITS = 8.0 * 2.0**-53
 #: Multipliers of sides too close to each other prove this much more than is asked for; steps to find them.
@@ -120,12 +124,18 @@ class SupportLog:
         """A record that was left waiting until its bound sufficed, or until the end."""
         self.shut(data[-1].number, bound)
 
+    def seconds_to_close(self, open_nodes: int) -> float:
+        return _SECONDS * open_nodes
+
+    def drop(self) -> None:
+        """Nobody wants this proof any more: there is nothing that would go on by itself."""
+
     def finish(self) -> Steps:
         return self.steps
 
     def _point(self, t: int, members: Index, side: FloatArray, found: Multipliers) -> bytes:
         cost, v = self.cost[t][members], found.v
-        full = (v >= cost * (1.0 - 1e-14)) & (side != self.y[members])
+        full = (v >= cost * _FULL) & (side != self.y[members])
         given = (v != 0.0) & ~full
         given[found.balance] = full[found.balance] = False
         lists = members[full], members[given], v[given] * self.unit
@@ -134,23 +144,23 @@ class SupportLog:
 
 def multipliers_of(
     samples: Samples,
-    t: int,
     members: Index,
     side: FloatArray,
     eps: float,
     table: Table,
     s: int,
+    cost: FloatArray,
     wanted: float,
     guess: int,
 ) -> tuple[Multipliers | None, int]:
     """The dual point that belongs to the hyperplane found last on support ``s``, None if none is found; and its width.
 
-    Newton's method ends at some width of the rounded losses, at which their slopes are the multipliers; here widths are
-    tried, beginning with the ``guess``, until one is worth what is ``wanted``.
+    ``cost`` is what violations cost in the proof.  Newton's method ends at some width of the rounded losses, at which
+    their slopes are the multipliers; here widths are tried, the ``guess`` first, until one is worth what is ``wanted``.
     """
     cols = table.cols[s, : table.size[s]]
     theta = table.theta[s, : len(cols) + 1]
-    X, y, cost = samples.X[np.ix_(cols, members)].T, samples.y[members], samples.cost[t, members]
+    X, y = samples.X[np.ix_(cols, members)].T, samples.y[members]
     h = X @ theta[:-1] + theta[-1]
     lack, held = 1.0 - y * h, np.where(side != 0.0, np.maximum(0.0, np.where(side < 0, eps, 0.0) - side * h), 0.0)
     hard, shared = _hardness(samples, members, side, cols, cost)
@@ -199,8 +209,8 @@ def _balanced(
 ) -> Multipliers | None:
     """These multipliers, each in its range, with one that takes what they do not add up to; prefers who is not far."""
     along, against = side == y, side == -y
-    cost = cost * _SHADE
     v = np.clip(v, np.where(against, -np.inf, 0.0), np.where(along, np.inf, cost))
+    v = np.where(~along & (v >= cost * _FULL), cost, v)
     shift = -math.fsum((y * v).tolist()) * y
     room = np.where(shift > 0.0, np.where(along, np.inf, cost) - v, v - np.where(against, -np.inf, 0.0))
     fits = room > np.abs(shift) + 1e-13 * np.abs(v).sum()
@@ -223,29 +233,37 @@ def _value(X: FloatArray, y: FloatArray, cost: FloatArray, side: FloatArray, eps
 
 
 def too_close(
-    Z: FloatArray, y: FloatArray, cost: FloatArray, side: FloatArray, eps: float, target: float
+    Z: FloatArray, y: FloatArray, cost: FloatArray, side: FloatArray, eps: float, target: float, new: int
 ) -> Multipliers | None:
     """Multipliers that show that no split on features ``Z`` (one per column) worth less than ``target`` takes these
-    sides; None if none are found."""
+    sides; None if none are found.  It will be due to sample ``new``, unless that is -1."""
     right, left = np.flatnonzero(side > 0), np.flatnonzero(side < 0)
     if not len(right) or not len(left):
         return None
     target *= _AMPLE
-    weight = _nearest(Z, right, left, 0.5 * eps * eps / target)
+    first = _pair(Z, right, left, new) if new >= 0 else (int(right[0]), int(left[0]))
+    weight = _nearest(Z, right, left, first, 0.5 * eps * eps / target)
     distance = float(np.sum(np.square(weight @ Z)))
     most = 2.0 * target / eps
     A = min(most, eps / distance) if distance > 0.0 else most
     v = y * weight * A
     k = int(np.argmax(np.abs(v)))
     v[k] -= y[k] * math.fsum((y * v).tolist())
-    value = _value(Z, y, cost * _SHADE, side, eps, v)
+    value = _value(Z, y, cost, side, eps, v)
     return Multipliers(v, k, value) if value >= target else None
 
 
-def _nearest(Z: FloatArray, right: Index, left: Index, enough: float) -> FloatArray:
+def _pair(Z: FloatArray, right: Index, left: Index, new: int) -> tuple[int, int]:
+    """This sample and the nearest one on the other side; the one on the right first."""
+    others = left if new in right else right
+    near = int(others[np.argmin(np.square(Z[others] - Z[new]).sum(axis=1))])
+    return (new, near) if others is left else (near, new)
+
+
+def _nearest(Z: FloatArray, right: Index, left: Index, first: tuple[int, int], enough: float) -> FloatArray:
     """Weights, adding up to 1 on the right and to -1 on the left, of points of the two sides' hulls whose distance is
-    least, or its square below half of ``enough`` (Wolfe's method)."""
-    pairs, lam = [(int(right[0]), int(left[0]))], np.ones(1)
+    least, or its square below half of ``enough`` (Wolfe's method, from the ``first`` pair)."""
+    pairs, lam = [first], np.ones(1)
     for _ in range(_STEPS):
         D = np.array([Z[r] - Z[q] for r, q in pairs])
         x = lam @ D

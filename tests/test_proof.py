@@ -1,5 +1,6 @@
 """Proofs: written by the exact engine, believed by two checkers that share no code, and refused when spoilt."""
 
+import importlib.util
 import json
 import os
 import struct
@@ -116,6 +117,18 @@ def test_hard_budgets_are_proved_support_by_support(tmp_path, budget, depth):
     steps = spoil.Parts(path, arrays(problem)).steps
     kinds = {step[0] for step in steps}
     assert {b"L", b"R", b"S"} <= kinds and (b"F" in kinds) == (budget < 4)
+
+
+@pytest.mark.parametrize("seed", [262, 511, 876])
+def test_what_balances_keeps_to_its_range_to_the_last_digit(tmp_path, seed):
+    """What ``benchmarks/proofs.py --random`` has found: multipliers that balance the others at the edge of their range."""
+    spec = importlib.util.spec_from_file_location("proofs", Path(__file__).parents[1] / "benchmarks" / "proofs.py")
+    benchmark = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(benchmark)
+    problem = benchmark.random_problem(seed)
+    certificate = proved(problem, tmp_path / "a.proof", nodes=300).certificate
+    objective, bound = both(tmp_path / "a.proof", arrays(problem))
+    assert bound == min(certificate.bound, objective)
 
 
 def test_time_is_left_to_close_what_is_open(tmp_path, monkeypatch):

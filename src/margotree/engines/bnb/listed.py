@@ -86,7 +86,10 @@ class ProvingWorker(SparseWorker):
         known = self.log.side_of[t][now.note.place[members]]
         apart = (v < 0.0) | (v > cost) | ((side == -self.samples.y[members]) & (v < cost * (1.0 - 1e-12)))
         apart |= self.eps >= 1.0
-        for j in members[((known == NOT_HERE) & (v != 0.0)) | ((known != side) & (side != 0.0) & apart)].tolist():
+        counts = ((known == NOT_HERE) & (v != 0.0)) | ((known != side) & (side != 0.0) & apart)
+        # Nobody knows the last digit of the one that balances, so its range must be the one that it was meant for.
+        counts[found.balance] = known[found.balance] != side[found.balance]
+        for j in members[counts].tolist():
             if not self._tell(now, j):
                 return -math.inf
         known = self.log.side_of[t][now.note.place[members]]

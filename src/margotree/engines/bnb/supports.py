@@ -135,7 +135,7 @@ class SupportLog:
 
     def _point(self, t: int, members: Index, side: FloatArray, found: Multipliers) -> bytes:
         cost, v = self.cost[t][members], found.v
-        full = (v >= cost * _FULL) & (side != self.y[members])
+        full = v == cost
         given = (v != 0.0) & ~full
         given[found.balance] = full[found.balance] = False
         lists = members[full], members[given], v[given] * self.unit

@@ -121,7 +121,7 @@ def test_hard_budgets_are_proved_support_by_support(tmp_path, budget, depth):
 
 @pytest.mark.parametrize("seed", [262, 511, 876])
 def test_what_balances_keeps_to_its_range_to_the_last_digit(tmp_path, seed):
-    """What ``benchmarks/proofs.py --random`` has found: multipliers that balance the others at the edge of their range."""
+    """What ``benchmarks/proofs.py --random`` has found: the multiplier that balances is at the edge of its range."""
     spec = importlib.util.spec_from_file_location("proofs", Path(__file__).parents[1] / "benchmarks" / "proofs.py")
     benchmark = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(benchmark)

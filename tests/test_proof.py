@@ -1,5 +1,6 @@
 """Proofs: written by the exact engine, believed by two checkers that share no code, and refused when spoilt."""
 
+import importlib.util
 import json
 import os
 import struct
@@ -101,6 +102,51 @@ def test_a_search_cut_short_proves_the_bound_it_reached(tmp_path):
     certificate = proved(problem, path, nodes=3).certificate
     assert certificate.stopped == "node limit" and 0 < certificate.bound
     assert both(path, arrays(problem))[1] == certificate.bound
+
+
+@pytest.mark.parametrize(("budget", "depth"), [(1, 2), (2, 2), (3, 2), (1, 3), (2, 3)])
+def test_hard_budgets_are_proved_support_by_support(tmp_path, budget, depth):
+    """Tables are raised, and samples whose side follows from others are split off by few multipliers."""
+    rng = np.random.default_rng(budget)
+    X = np.round(rng.normal(size=(16, 4)), 1)
+    y = np.where(X[:, 0] * X[:, 1] + 0.3 * rng.normal(size=16) > 0, 1.0, -1.0)
+    problem, path = Problem.make(X, y, depth=depth, C=10.0, budget=budget), tmp_path / "a.proof"
+    certificate = proved(problem, path).certificate
+    assert both(path, arrays(problem)) == (pytest.approx(certificate.objective), certificate.bound)
+    assert certificate.gap <= 1e-4
+    steps = spoil.Parts(path, arrays(problem)).steps
+    kinds = {step[0] for step in steps}
+    assert {b"L", b"R", b"S"} <= kinds and (b"F" in kinds) == (budget < 4)
+
+
+@pytest.mark.parametrize("seed", [262, 511, 876])
+def test_what_balances_keeps_to_its_range_to_the_last_digit(tmp_path, seed):
+    """What ``benchmarks/proofs.py --random`` has found: the multiplier that balances is at the edge of its range."""
+    spec = importlib.util.spec_from_file_location("proofs", Path(__file__).parents[1] / "benchmarks" / "proofs.py")
+    benchmark = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(benchmark)
+    problem = benchmark.random_problem(seed)
+    certificate = proved(problem, tmp_path / "a.proof", nodes=300).certificate
+    objective, bound = both(tmp_path / "a.proof", arrays(problem))
+    assert bound == min(certificate.bound, objective)
+
+
+def test_time_is_left_to_close_what_is_open(tmp_path, monkeypatch):
+    """A search that would need all its time to write down what is open stops, and proves what it has."""
+    monkeypatch.setattr(logging.ProofLog, "seconds_to_close", lambda self, open_nodes: 100.0 if open_nodes > 3 else 0.0)
+    problem, path = random_problem("margot", 5, m=80, depth=3), tmp_path / "a.proof"
+    certificate = proved(problem, path, nodes=1e9, time=60.0).certificate
+    assert certificate.stopped == "time limit" and certificate.seconds < 50.0
+    assert check.check(str(path), arrays(problem)).bound == certificate.bound > 0
+
+
+def test_a_slow_writer_is_given_its_time(tmp_path):
+    problem = random_problem("margot", 0)
+    log = logging.ProofLog(ProofWriter(tmp_path / "a.proof").steps(3), problem, problem.weight, 1.0)
+    guess = log.seconds_to_close(1000)
+    log._asked, log._written, log._seconds = 500, 400, 4.0
+    assert 0 < guess < log.seconds_to_close(1000) == pytest.approx(0.01 * 1100)
+    log.finish()
 
 
 def spoilt(parts, way, rng, path):

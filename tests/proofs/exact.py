@@ -6,9 +6,11 @@ whole file first.
 
 import hashlib
 import json
+import math
 import struct
 import zlib
 from fractions import Fraction as F
+from itertools import combinations
 
 
 class NotProved(Exception):
@@ -30,27 +32,31 @@ def check(path, X, y, weight):
 
 def _check(path, X, y, weight):
     with open(path, "rb") as stream:
-        demand(stream.readline() == b"margotree proof 1\n", "first line")
+        demand(stream.readline() == b"margotree proof 2\n", "first line")
         text, check_sum = stream.readline(), stream.readline()
         demand(int(check_sum, 16) == zlib.crc32(text), "header's checksum")
         head, raw = json.loads(text), blocks(stream.read())
     terms = Terms(head, X, y, weight)
     objective, bound = F(head["claim"]["objective"]), F(head["claim"]["bound"])
     demand(terms.tree_value(head["tree"]) <= objective and bound <= objective, "the tree's value")
-    splits, leaves, count = parse(raw, len(head["C"]))
+    splits, leaves, raises, count = parse(raw, len(head["C"]))
     demand(count == head["steps"], "number of steps")
-    seen, stack = 0, [(0, ())]
+    seen, stack = 0, [(0, (), {})]
     while stack:
-        node, decisions = stack.pop()
+        node, decisions, tables = stack.pop()
         demand((node in splits) != (node in leaves), f"search node {node} is not closed once")
         seen += 1
+        for t, point in raises.pop(node, ()):
+            demand(t < terms.T, "tree node")
+            tables = {**tables, t: terms.raised(t, decisions, tables.get(t), point)}
+            seen += 1
         if node in leaves:
-            demand(terms.leaf_value(decisions, leaves[node]) >= bound, f"leaf {node}")
+            demand(terms.leaf_value(decisions, leaves[node], tables) >= bound, f"leaf {node}")
             continue
         kind, which, t, first, second = splits[node]
         terms.may_decide(decisions, kind, which, t)
         for child, outcome in ((first, 1), (second, 2)):
-            stack.append((child, (*decisions, (kind, which, t, outcome))))
+            stack.append((child, (*decisions, (kind, which, t, outcome)), tables))
     demand(seen == count, "steps that belong to no search node")
     return head["claim"]["objective"], head["claim"]["bound"]
 
@@ -69,7 +75,7 @@ def blocks(body):
 
 
 def parse(raw, T):
-    splits, leaves, before, at, count, known = {}, {}, [None] * T, 0, 0, {0}
+    splits, leaves, raises, before, at, count, known = {}, {}, {}, [None] * T, 0, 0, {0}
     while at < len(raw):
         kind, node = struct.unpack_from("<cI", raw, at)
         at += 5
@@ -79,27 +85,31 @@ def parse(raw, T):
             splits[node] = (kind, *struct.unpack_from("<IHII", raw, at))
             known |= set(splits[node][3:])
             at += 14
+        elif kind == b"R":
+            (t,) = struct.unpack_from("<H", raw, at)
+            at, before[t] = parse_point(raw, at + 2, before[t])
+            raises.setdefault(node, []).append((t, before[t]))
         else:
             demand(kind == b"L", "kind of step")
-            points = []
             for t in range(T):
-                code = raw[at]
-                at += 1
-                demand(code <= 2, "code")
-                if code == 2:
-                    full, given, balance = struct.unpack_from("<III", raw, at)
-                    numbers = struct.unpack_from(f"<{full + given}I{given}d", raw, at + 12)
-                    at += 12 + 4 * full + 12 * given
-                    values = dict(zip(numbers[full : full + given], numbers[full + given :], strict=True))
-                    demand(len(values) == given and len(set(numbers[:full])) == full, "a sample twice")
-                    demand(not set(values) & set(numbers[:full]), "a sample twice")
-                    points.append((numbers[:full], values, balance))
-                else:
-                    points.append(before[t] if code else None)
-            before = points
-            leaves[node] = points
+                at, before[t] = parse_point(raw, at, before[t])
+            leaves[node] = list(before)
         count += 1
-    return splits, leaves, count
+    return splits, leaves, raises, count
+
+
+def parse_point(raw, at, before):
+    """Where the point ends, and what it is: None, or samples at full cost, others' values, who balances, the rest."""
+    code = raw[at]
+    demand(code <= 3, "code")
+    if code < 2:
+        return at + 1, before if code else None
+    full, given, balance = struct.unpack_from("<III", raw, at + 1)
+    numbers = struct.unpack_from(f"<{full + given}I{given}d", raw, at + 13)
+    values = dict(zip(numbers[full : full + given], numbers[full + given :], strict=True))
+    demand(len(values) == given and len(set(numbers[:full])) == full, "a sample twice")
+    demand(not set(values) & set(numbers[:full]), "a sample twice")
+    return at + 13 + 4 * full + 12 * given, (numbers[:full], values, balance, code == 2)
 
 
 class Terms:
@@ -167,17 +177,41 @@ class Terms:
             side, place = (1 if place % 2 == 0 else -1), (place - 1) // 2
         return side if place == t else None
 
-    def leaf_value(self, decisions, points):
-        total = F(0)
+    def sides(self, t, decisions):
+        """The samples known to reach ``t``, and their sides."""
         places = [self.place(decisions, i) for i in range(len(self.samples))]
+        return {i: self.side(p, t) for i, p in enumerate(places) if self.side(p, t) is not None}
+
+    def leaf_value(self, decisions, points, tables):
+        total = F(0)
         for t in range(self.T):
-            sides = {i: self.side(p, t) for i, p in enumerate(places) if self.side(p, t) is not None}
             must = [which for kind, which, at, outcome in decisions if (kind, at, outcome) == (b"F", t, 1)]
             never = [which for kind, which, at, outcome in decisions if (kind, at, outcome) == (b"F", t, 2)]
-            total += max(F(0), self.node_value(t, sides, must, never, points[t]))
+            if t in tables:
+                table = self.raised(t, decisions, tables[t], points[t])
+                total += max(F(0), self.least(t, table, set(must), set(never)))
+            else:
+                worth, squares = self.node_terms(t, self.sides(t, decisions), points[t])
+                total += max(F(0), worth - self.most(t, squares, must, never))
         return total
 
-    def node_value(self, t, sides, must, never, point):
+    def raised(self, t, decisions, table, point):
+        """What every support costs at least: as in the table, or as the point says."""
+        size = min(self.budget[t], self.n) if self.model == "hfs" else -1
+        demand(size >= 0 and math.comb(self.n, size) <= 65536, "tables")
+        if table is None:
+            table = dict.fromkeys(combinations(range(self.n), size), F(0))
+        worth, squares = self.node_terms(t, self.sides(t, decisions), point)
+        return {support: max(least, worth - sum(squares[j] for j in support)) for support, least in table.items()}
+
+    def least(self, t, table, must, never):
+        """The features used are within some support that has as few of those not used as there can be."""
+        few = max(0, min(self.budget[t], self.n) - (self.n - len(never)))
+        fits = [least for support, least in table.items()
+                if must <= set(support) and len(never & set(support)) <= few]  # fmt: skip
+        return min(fits, default=F(10**400))
+
+    def node_terms(self, t, sides, point):
         v = self.multipliers(t, sides, point)
         total, u = F(0), [F(0)] * self.n
         for i, side in sides.items():
@@ -194,17 +228,17 @@ class Terms:
                 demand(v[i] <= cost, "range")
                 total += cost * (1 + delta) - v[i] * delta
             u = [a + v[i] * label * c for a, c in zip(u, x, strict=True)]
-        return total - self.most(t, [a * a / 2 for a in u], must, never)
+        return total, [a * a / 2 for a in u]
 
     def multipliers(self, t, sides, point):
         if point is None:
             return dict.fromkeys(sides, F(0))
-        full, values, balance = point
+        full, values, balance, rest = point
         demand(all(abs(value) <= 1e308 for value in values.values()), "a number that is none")
         demand(all(i in sides for i in (*full, *values, balance)), "a sample that is not known to be here")
         v = {}
         for i, side in sides.items():
-            at_rest = side == -self.samples[i][1]
+            at_rest = rest and side == -self.samples[i][1]
             v[i] = F(values[i]) if i in values else F(self.full[t][i]) if i in full or at_rest else F(0)
         v[balance] = F(0)
         v[balance] = -self.samples[balance][1] * sum(self.samples[i][1] * a for i, a in v.items())

@@ -56,16 +56,20 @@ def pack(raw):
 
 
 def _steps(raw, T):
+    """Splits as ``[kind, node, which, t, first, second]``; leaves ``[kind, node, points]``; raises one point and t."""
     steps, at = [], 0
     while at < len(raw):
         kind, node = struct.unpack_from("<cI", raw, at)
         at += 5
-        if kind != b"L":
+        if kind in b"SF":
             steps.append([kind, node, *struct.unpack_from("<IHII", raw, at)])
             at += 14
             continue
-        points = []
-        for _ in range(T):
+        points, more = [], []
+        if kind == b"R":
+            more = list(struct.unpack_from("<H", raw, at))
+            at += 2
+        for _ in range(1 if kind == b"R" else T):
             code = raw[at]
             at += 1
             if code < 2:
@@ -75,18 +79,18 @@ def _steps(raw, T):
             numbers = struct.unpack_from(f"<{full + given}I{given}d", raw, at + 12)
             at += 12 + 4 * full + 12 * given
             lists = numbers[:full], numbers[full : full + given], numbers[full + given :]
-            points.append([2, *map(list, lists), balance])
-        steps.append([kind, node, points])
+            points.append([code, *map(list, lists), balance])
+        steps.append([kind, node, points, *more])
     return steps
 
 
 def _bytes(step):
-    if step[0] != b"L":
+    if step[0] not in (b"L", b"R"):
         return struct.pack("<cIIHII", *step)
-    text = struct.pack("<cI", step[0], step[1])
+    text = struct.pack("<cI", step[0], step[1]) + b"".join(struct.pack("<H", t) for t in step[3:])
     for code, *more in step[2]:
         text += bytes([code])
-        if code == 2:
+        if more:
             full, given, values, balance = more
             text += struct.pack(f"<III{len(full) + len(given)}I{len(values)}d", len(full), len(given), balance,
                                 *full, *given, *values)  # fmt: skip
@@ -160,7 +164,7 @@ def _with_blocks(parts, blocks):
 
 
 def another_version(parts, rng):
-    return parts.packed().replace(b"proof 1", b"proof 2", 1)
+    return parts.packed().replace(b"proof 2", b"proof 1", 1)
 
 
 def another_kind_of_file(parts, rng):
@@ -375,8 +379,8 @@ def kind_unknown(parts, rng):
 
 def _point(parts, rng, change, good=lambda point: True):
     """Change a list of multipliers somewhere."""
-    found = [(k, t) for k, s in enumerate(parts.steps) if s[0] == b"L"
-             for t, p in enumerate(s[2]) if p[0] == 2 and good(p)]  # fmt: skip
+    found = [(k, t) for k, s in enumerate(parts.steps) if s[0] in (b"L", b"R")
+             for t, p in enumerate(s[2]) if p[0] >= 2 and good(p)]  # fmt: skip
     if not found:
         return False
     k, t = found[int(rng.integers(len(found)))]
@@ -465,7 +469,67 @@ def as_before_for_another(parts, rng):
 
 
 def way_unknown(parts, rng):
-    return _point(parts, rng, lambda point, step, t: step[2].__setitem__(t, [3]))
+    return _point(parts, rng, lambda point, step, t: step[2].__setitem__(t, [4]))
+
+
+def the_rest_otherwise(parts, rng):
+    """What is said of samples that are not listed is turned round."""
+    return _point(parts, rng, lambda point, step, t: point.__setitem__(0, 5 - point[0]))
+
+
+# -- tables of supports ------------------------------------------------------------------------------------------------
+
+
+def raises_left_out(parts, rng):
+    """All that is proved of the supports of one tree node."""
+    t = int(rng.integers(len(parts.header["C"])))
+    kept = [step for step in parts.steps if step[0] != b"R" or step[3] != t]
+    if len(kept) == len(parts.steps):
+        return False
+    parts.steps, parts.header["steps"] = kept, len(kept)
+
+
+def raise_left_out(parts, rng):
+    if _step(parts, rng, [b"R"], lambda at, step: parts.steps.pop(at)) is False:
+        return False
+    parts.header["steps"] -= 1
+
+
+def raise_of_another_node(parts, rng):
+    return _step(parts, rng, [b"R"], lambda at, step: step.__setitem__(1, step[1] + 1))
+
+
+def raise_of_no_node(parts, rng):
+    return _step(parts, rng, [b"R"], lambda at, step: step.__setitem__(1, 4_000_000_000))
+
+
+def raise_at_another_tree_node(parts, rng):
+    return _step(parts, rng, [b"R"], lambda at, step: step.__setitem__(3, (step[3] + 1) % len(parts.header["C"])))
+
+
+def raise_at_no_tree_node(parts, rng):
+    return _step(parts, rng, [b"R"], lambda at, step: step.__setitem__(3, 65_000))
+
+
+def raise_too_late(parts, rng):
+    """After the search node is closed or split."""
+    return _step(parts, rng, [b"R"], lambda at, step: parts.steps.append(parts.steps.pop(at)))
+
+
+def raise_without_tables(parts, rng):
+    if parts.header["model"] == "hfs":
+        return False
+    parts.steps.insert(0, [b"R", 0, [[0]], 0])
+    parts.header["steps"] += 1
+
+
+def raises_swapped(parts, rng):
+    """The points of two search nodes are exchanged."""
+    one, other = parts.pick(rng, [b"R"]), parts.pick(rng, [b"R"])
+    if one is None or one == other:
+        return False
+    a, b = parts.steps[one], parts.steps[other]
+    a[2], b[2] = b[2], a[2]
 
 
 def loss_by_one_digit(parts, rng):
@@ -485,12 +549,14 @@ WRONG = (
     steps_miscounted, entry_left_out, number_of_the_data, label_of_the_data, weight_of_the_data, row_left_out,
     rows_swapped, leaf_left_out, split_left_out, leaf_twice, leaf_of_another_node, children_the_same, child_unknown,
     child_is_its_parent, sample_that_there_is_not, tree_node_that_there_is_not, kind_unknown, multiplier_no_number,
-    multiplier_infinite, sample_twice, sample_not_here, balance_that_there_is_not, way_unknown,
+    multiplier_infinite, sample_twice, sample_not_here, balance_that_there_is_not, way_unknown, raise_of_no_node,
+    raise_at_no_tree_node, raise_too_late, raise_without_tables,
 )  # fmt: skip
 #: What makes it wrong unless what is left happens to prove the claim: exact arithmetic tells.
 WEAKER = (
     offset_of_the_tree, leaves_swapped, split_closed_by_nothing, children_swapped, another_sample_decided,
     another_tree_node_decided, feature_for_sample, multiplier_halved, multiplier_doubled, multiplier_negative,
     multiplier_too_large, multipliers_forgotten, all_multipliers_forgotten, full_ones_forgotten, another_balance,
-    tree_nodes_swapped, as_before_for_another, loss_by_one_digit,
+    tree_nodes_swapped, as_before_for_another, loss_by_one_digit, the_rest_otherwise, raises_left_out, raise_left_out,
+    raise_of_another_node, raise_at_another_tree_node, raises_swapped,
 )  # fmt: skip

@@ -11,8 +11,10 @@ from __future__ import annotations
 import argparse
 import csv
 import hashlib
+import itertools
 import json
 import math
+import operator
 import os
 import struct
 import sys
@@ -25,11 +27,13 @@ from typing import Any, BinaryIO, NamedTuple
 
 import numpy as np
 
-MAGIC, VERSION = b"margotree proof ", 1
+MAGIC, VERSION = b"margotree proof ", 2
 UNIT = 2.0**-53  #: Unit roundoff: a sum of k terms is off by about k UNIT times the sum of their sizes at most.
 LONGEST_HEADER, BLOCK = 1 << 26, 1 << 20  #: Bytes of a header, and of the steps of one block (and one step more).
 TIE = 1e-9  #: Samples within this, times 1 + |b|, of a split's border count as on it (at most a quarter of eps).
 NOT_HERE = 2
+MOST_SUPPORTS = 1 << 16  #: Tables of supports are no longer than this.
+HUGE = 1e300  #: The bound of what no tree obeys.
 
 
 class Refused(Exception):
@@ -79,12 +83,12 @@ def read_header(stream: BinaryIO) -> dict[str, Any]:
         for name, there in zip(("budget", "alpha"), named, strict=True):
             shapes.append(np.shape(header[name]) == (T,) if there else header[name] is None)
         numbers = [claim["objective"], claim["bound"], header["eps"], *header["C"], *(header["alpha"] or [])]
-        fine = all(shapes) and min(T, header["steps"], m) >= 1 and n >= 1 and len(header["digest"]) == 64
+        fine = all(shapes) and min(T, header["steps"], m, n) >= 1 and len(header["digest"]) == 64
         finite = all(math.isfinite(float(x)) for x in numbers) and np.all(np.isfinite(tree["w"]))
-        sense = claim["bound"] <= claim["objective"] and header["eps"] > 0
-        positive = sense and min(header["C"]) > 0 and min([0, *(header["alpha"] or [])]) >= 0
+        positive = min(header["eps"], *header["C"]) > 0 and min([0, *(header["alpha"] or [])]) >= 0
         whole = all(isinstance(b, int) and b >= 0 for b in header["budget"] or [])
-        if not (fine and finite and positive and whole and np.all(np.isfinite(tree["b"]))):
+        fine = fine and claim["bound"] <= claim["objective"] and bool(np.all(np.isfinite(tree["b"])))
+        if not (fine and finite and positive and whole):
             raise Refused("header: its terms, tree and claim do not fit together")
     except (KeyError, TypeError, ValueError, OverflowError) as error:
         raise Refused(f"header: it lacks what a proof needs ({error!r})") from None
@@ -168,7 +172,6 @@ class Problem:
         self.points = self.X[first]
         # Multipliers add up to 0, so samples may be shifted; near 0 their products round less.
         self.shifted = self.points - self.points.mean(axis=0)
-        self.sizes = np.abs(self.shifted)
         # What a violation costs, at most what it truly does: three roundings are less than 2^-50.
         self.cost = np.outer(self.C, total) * (1.0 - 2.0**-50)
         # The side taken at tree node t by a sample whose deepest known tree node is p.
@@ -179,77 +182,68 @@ class Problem:
                 up = (at - 1) // 2
                 self.side_of[up, p] = 1 if at == 2 * up + 2 else -1
                 at = up
+        self._supports: dict[int, Any] = {}
+
+    def supports(self, t: int) -> Any:
+        """All sets of as many features as the budget of tree node ``t`` allows, one per row, in lexical order."""
+        B = min(self.budget[t], self.n) if self.model == "hfs" else -1
+        if B < 0 or math.comb(self.n, B) > MOST_SUPPORTS:
+            raise Refused(f"tree node {t}: there are no tables of supports, or they would be too long")
+        if B not in self._supports:
+            rows = list(itertools.combinations(range(self.n), B))
+            self._supports[B] = np.array(rows, np.int64).reshape(len(rows), B)
+        return self._supports[B]
 
 
-def tree_value(p: Problem, w: Any, b: Any, claimed: float = math.inf) -> float:
-    """What the tree costs, from above; by fractions if that is not enough for what is claimed."""
-    w, b = np.asarray(w, dtype=np.float64), np.asarray(b, dtype=np.float64)
-    used = np.count_nonzero(w, axis=1)
-    if p.model == "hfs" and np.any(used > np.array(p.budget)):
-        raise Refused(f"tree: node {int(np.argmax(used > np.array(p.budget)))} uses more features than its budget")
-    at, total, hinges = np.zeros(len(p.y), np.int64), 0.0, []
-    for t in range(p.T):
-        rows = np.flatnonzero(at == t)
-        h = p.X[rows] @ w[t] + b[t]
-        off = 2 * (p.n + 4) * UNIT * (np.abs(p.X[rows]) @ np.abs(w[t]) + abs(b[t]))
-        if 2 * t + 1 < p.T:
-            at[rows] = _children(p, t, rows, h, off, w[t], float(b[t]))
-        total += 0.5 * float(w[t] @ w[t]) * (1 + 2 * (p.n + 4) * UNIT)
-        total += p.C[t] * float(p.weight[rows] @ np.maximum(0.0, 1.0 - p.y[rows] * h + off))
-        if p.model == "sfs":
-            total += p.alpha[t] * max(0, int(used[t]) - p.budget[t])
-        hinges.append(rows)
-    total *= 1 + 2 * (len(p.y) + p.T + 10) * UNIT
-    return total if total <= claimed else _exact_tree_value(p, w, b, hinges, used)
-
-
-def _children(p: Problem, t: int, rows: Any, h: Any, off: Any, w: Any, b: float) -> Any:
-    """Where samples go on to: right if h >= -tie, left if h <= tie - eps, and none may lie between."""
-    tie = min(TIE * (1.0 + abs(b)), p.eps / 4)
-    right, left = h - off >= -tie, h + off * 2 <= tie - p.eps
-    for k in np.flatnonzero(~right & ~left):
-        exact = _dot(p.X[rows[k]], w) + Fraction(b)
-        right[k] = exact >= -Fraction(tie)
-        if not right[k] and exact > Fraction(tie) - Fraction(p.eps):
-            raise Refused(f"tree: sample {rows[k]} lies in the band beside the split of node {t}")
-    return np.where(right, 2 * t + 2, 2 * t + 1)
-
-
-def _dot(x: Any, w: Any) -> Fraction:
-    return sum((Fraction(a) * Fraction(c) for a, c in zip(x.tolist(), w.tolist(), strict=True) if c), Fraction(0))
-
-
-def _exact_tree_value(p: Problem, w: Any, b: Any, reached: list[Any], used: Any) -> float:
-    total = Fraction(0)
-    for t in range(p.T):
-        total += _dot(w[t], w[t]) / 2
-        for i in reached[t].tolist():
-            lack = 1 - Fraction(p.y[i]) * (_dot(p.X[i], w[t]) + Fraction(float(b[t])))
-            total += Fraction(p.C[t]) * Fraction(p.weight[i]) * max(Fraction(0), lack)
-        if p.model == "sfs":
-            total += Fraction(p.alpha[t]) * max(0, int(used[t]) - p.budget[t])
+def tree_value(p: Problem, w: Any, b: Any) -> float:
+    """What the tree costs: exactly, and then rounded up."""
+    splits, total = [_whole([*row, c]) for row, c in zip(np.asarray(w).tolist(), b, strict=True)], Fraction(0)
+    for t, used in enumerate(np.count_nonzero(w, axis=1).tolist()):
+        if p.model == "hfs" and used > p.budget[t]:
+            raise Refused(f"tree: node {t} uses more features than its budget")
+        whole, unit = splits[t]
+        total += Fraction(sum(c * c for c in whole[:-1]), 2 * unit * unit)
+        total += Fraction(p.alpha[t]) * max(0, used - p.budget[t]) if p.model == "sfs" else 0
+    for i, (row, y, weight) in enumerate(zip(p.X.tolist(), p.y.tolist(), p.weight.tolist(), strict=True)):
+        t, (x, x_unit) = 0, _whole([*row, 1.0])
+        while t < p.T:
+            whole, unit = splits[t]
+            h = Fraction(sum(map(operator.mul, x, whole)), x_unit * unit)
+            total += Fraction(p.C[t]) * Fraction(weight) * max(Fraction(0), 1 - int(y) * h)
+            tie = Fraction(min(TIE * (1.0 + abs(b[t])), p.eps / 4))
+            if 2 * t + 1 < p.T and tie - Fraction(p.eps) < h < -tie:
+                raise Refused(f"tree: sample {i} lies in the band beside the split of node {t}")
+            t = 2 * t + (2 if h >= -tie else 1)
     return math.nextafter(float(total), math.inf)
 
 
+def _whole(numbers: list[float]) -> tuple[list[int], int]:
+    """Float64 numbers as whole ones over one power of two."""
+    ratios = [float(x).as_integer_ratio() for x in numbers]
+    unit = max(q for _, q in ratios)
+    return [x * (unit // q) for x, q in ratios], unit
+
+
 class Point(NamedTuple):
-    """Multipliers of one tree node as a leaf lists them: at full cost, given by number, and the one that balances."""
+    """Multipliers of one tree node as a step lists them: at full cost, given by number, and the one that balances."""
 
     full: Any
     given: Any
     values: Any
     balance: int
+    rest: bool  # whether samples that are not listed are at full cost if sent against their label
 
 
 def multipliers(p: Problem, t: int, side: Any, point: Point) -> tuple[Any, Any, Any]:
     """``v_i = y_i mu_i`` of every sample but the balancing one, each within its range; who is sent along its label, who
-    against it.  Samples that are not listed are at 0 or, if sent against their label, at their cost."""
+    against it.  Samples that are not listed are at 0; those sent against their label at their cost, if it says so."""
     here, along, against = side != NOT_HERE, side == p.label, side == -p.label
     listed = np.concatenate([point.full, point.given, [point.balance]]).astype(np.int64)
     if listed.max(initial=0) >= p.m or not np.all(here[listed]):
         raise Refused(f"tree node {t}: a sample that is not known to reach it has a multiplier")
     if len(np.unique(listed[:-1])) < len(listed) - 1:
         raise Refused(f"tree node {t}: a sample has two multipliers")
-    v = np.where(against, p.cost[t], 0.0)
+    v = np.where(against & point.rest, p.cost[t], 0.0)
     v[point.full] = p.cost[t][point.full]
     v[point.given] = point.values
     v[point.balance] = 0.0
@@ -258,79 +252,80 @@ def multipliers(p: Problem, t: int, side: Any, point: Point) -> tuple[Any, Any, 
     return v, along, against
 
 
-def node_bound(p: Problem, t: int, side: Any, must: list[int], never: list[int], point: Point | None) -> float:
-    """What tree node ``t`` costs at least, by these multipliers and with rounding against it."""
-    delta, cost = np.where(side < 0, p.eps, 0.0), p.cost[t]
-    v, along, against = np.zeros(p.m), np.zeros(p.m, bool), side == -p.label
+def node_terms(p: Problem, t: int, side: Any, point: Point | None, exact: bool) -> tuple[Any, Any]:
+    """The sum of phi from below and ``1/2 u_j^2`` of every feature from above; exactly, or with rounding against us."""
+    lift, add, unit = (_fractions, sum, 0) if exact else (np.copy, math.fsum, UNIT)
+    delta, cost, label = lift(np.where(side < 0, p.eps, 0.0)), lift(p.cost[t]), lift(p.label)
+    v, along, against = lift(np.zeros(p.m)), np.zeros(p.m, bool), side == -p.label
     if point is not None:
-        v, along, against = multipliers(p, t, side, point)
-        k = point.balance
-        others = (p.label[k] * p.label * v)[v != 0].tolist()
-        v[k] = -math.fsum(others)  # correctly rounded, so that its sign is right
-        if (v[k] < 0 and not against[k]) or (v[k] >= cost[k] and not along[k] and math.fsum([*others, cost[k]]) < 0):
+        numbers, along, against = multipliers(p, t, side, point)
+        v, k = lift(numbers), point.balance
+        others = (label[k] * label * v)[numbers != 0].tolist()
+        v[k] = -add(others)  # correctly rounded, so that its sign is right
+        if (v[k] < 0 and not against[k]) or (v[k] >= cost[k] and not along[k] and add([*others, cost[k]]) < 0):
             raise Refused(f"tree node {t}: the multiplier that balances the others is out of its range")
     phi, size = v.copy(), np.abs(v)
     d, c, x = delta[along], cost[along], v[along]
-    phi[along] = np.minimum(c * np.maximum(0.0, 1.0 - d) + x * d, x * np.maximum(1.0, d))
-    phi[against] = cost[against] * (1.0 + delta[against]) - v[against] * delta[against]
+    phi[along] = np.minimum(c * np.maximum(0, 1 - d) + x * d, x * np.maximum(1, d))
+    phi[against] = cost[against] * (1 + delta[against]) - v[against] * delta[against]
     sent = along | against
-    size[sent] = (cost[sent] + size[sent]) * (1.0 + delta[sent])
-    total = float(phi.sum()) - (p.m + 10) * 2 * UNIT * float(size.sum())
+    size[sent] = (cost[sent] + size[sent]) * (1 + delta[sent])
+    total = phi.sum() - (p.m + 10) * 2 * unit * size.sum()
     some = np.flatnonzero(v)
-    mu = (p.label * v)[some]
-    u = np.abs(mu @ p.shifted[some]) + (len(some) + 10) * 2 * UNIT * (np.abs(mu) @ p.sizes[some])
-    squares = (0.5 * (1 + 8 * UNIT) * u * u).tolist()
-    cut = penalty(p, t, squares, must, never, 0.0) * (1 + 2 * (p.n + 8) * UNIT)
-    return total - cut - 8 * UNIT * (abs(total) + abs(cut)) - 1e-300 if cut > -math.inf else math.inf
+    mu = (label * v)[some]
+    X = lift((p.points if exact else p.shifted)[some])
+    u = np.abs(mu @ X) + (len(some) + 10) * 2 * unit * (np.abs(mu) @ np.abs(X))
+    return total, u * u / 2 * (1 + 8 * unit)
 
 
-def penalty(p: Problem, t: int, squares: list[Any], must: list[int], never: list[int], zero: Any) -> Any:
+def _fractions(numbers: Any) -> Any:
+    return np.array([Fraction(x) for x in numbers.ravel().tolist()], object).reshape(numbers.shape)
+
+
+def less(p: Problem, total: float, cut: Any) -> Any:
+    """``total - cut``, with rounding against it."""
+    cut = cut * (1 + 2 * (p.n + 8) * UNIT)
+    return total - cut - 8 * UNIT * (abs(total) + abs(cut)) - 1e-300
+
+
+def node_bound(
+    p: Problem, t: int, side: Any, must: list[int], never: list[int], point: Point | None, table: Any, *, exact: bool
+) -> Any:
+    """What tree node ``t`` costs at least, by these multipliers and the table of its supports (never in fractions)."""
+    total, squares = node_terms(p, t, side, point, exact and table is None)
+    if table is None:
+        cut = penalty(p, t, squares.tolist(), must, never)
+        return HUGE if cut == -math.inf else total - cut if exact else less(p, total, cut)
+    rows, spare = p.supports(t), max(0, min(p.budget[t], p.n) + len(never) - p.n)
+    fits = (np.isin(rows, must).sum(axis=1) == len(must)) & (np.isin(rows, never).sum(axis=1) <= spare)
+    return np.min(raised(p, t, table, total, squares)[fits], initial=HUGE)
+
+
+def raised(p: Problem, t: int, table: Any, total: float, squares: Any) -> Any:
+    """The table of the least costs of tree node ``t`` on each support, with what a point proves of all of them."""
+    return np.maximum(table, less(p, total, squares[p.supports(t)].sum(axis=1)))
+
+
+def penalty(p: Problem, t: int, squares: list[Any], must: list[int], never: list[int]) -> Any:
     """The most that ``1/2 sum of u_j^2`` over a support can be, less what the support costs."""
     if p.model == "margot":
-        return sum(squares, zero)
-    taken = sum((squares[j] for j in must), zero)
-    decided = set(must) | set(never)
-    rest = sorted((x for j, x in enumerate(squares) if j not in decided), reverse=True)
+        return sum(squares)
+    taken = sum(squares[j] for j in must)
+    rest = sorted((x for j, x in enumerate(squares) if j not in must and j not in never), reverse=True)
     places = p.budget[t] - len(must)
     if p.model == "hfs":
-        return -math.inf if places < 0 else taken + sum(rest[:places], zero)
-    alpha = type(zero)(p.alpha[t])
-    taken += min(places, 0) * alpha + sum(rest[: max(places, 0)], zero)
-    return taken + sum((max(zero, x - alpha) for x in rest[max(places, 0) :]), zero)
+        return -math.inf if places < 0 else taken + sum(rest[:places])
+    alpha = Fraction(p.alpha[t]) if isinstance(squares[0], Fraction) else p.alpha[t]
+    taken += min(places, 0) * alpha + sum(rest[: max(places, 0)])
+    return taken + sum(max(0, x - alpha) for x in rest[max(places, 0) :])
 
 
-def exact_bound(p: Problem, t: int, side: Any, must: list[int], never: list[int], point: Point | None) -> Fraction:
-    """The same in fractions."""
-    zero, eps = Fraction(0), Fraction(p.eps)
-    if point is None:
-        v = dict.fromkeys(range(p.m), zero)
-    else:
-        numbers, along, against = multipliers(p, t, side, point)
-        v = {i: Fraction(x) for i, x in enumerate(numbers.tolist())}
-        k = point.balance
-        v[k] = -sum((Fraction(p.label[i]) * x for i, x in v.items() if x), zero) * Fraction(p.label[k])
-        if (v[k] < 0 and not against[k]) or (v[k] > Fraction(p.cost[t][k]) and not along[k]):
-            raise Refused(f"tree node {t}: the multiplier that balances the others is out of its range")
-    total, u = zero, [zero] * p.n
-    for i, x in v.items():
-        if side[i] == NOT_HERE:
-            continue
-        cost, delta = Fraction(p.cost[t][i]), eps if side[i] < 0 else zero
-        if side[i] == 0:
-            total += x
-        elif side[i] == p.label[i]:
-            total += min(cost * max(zero, 1 - delta) + x * delta, x * max(Fraction(1), delta))
-        else:
-            total += cost * (1 + delta) - x * delta
-        if x:
-            mu = x * Fraction(p.label[i])
-            u = [a + mu * Fraction(c) for a, c in zip(u, p.points[i].tolist(), strict=True)]
-    cut = penalty(p, t, [a * a / 2 for a in u], must, never, zero)
-    return Fraction(10) ** 400 if cut == -math.inf else total - cut
+class Open(NamedTuple):
+    """A search node: the place of each sample, what is decided about features, and tables of supports."""
 
-
-#: An open search node: the one above it, what is decided there (0 sample, 1 feature), which, at which tree node, how.
-Path = tuple[Any, int, int, int, int] | None
+    place: Any
+    features: tuple[tuple[int, int, bool], ...]  # tree node, feature, whether it is used
+    tables: tuple[Any, ...]  # per tree node: least costs on its supports; None: nothing is known
 
 
 class Replay:
@@ -338,7 +333,7 @@ class Replay:
 
     def __init__(self, p: Problem, bound: float) -> None:
         self.p, self.bound = p, bound
-        self.open: dict[int, Path] = {0: None}
+        self.open = {0: Open(np.zeros(p.m, np.min_scalar_type(p.T)), (), (None,) * p.T)}
         self.steps = self.leaves = self.exact = 0
         self.before: list[Point | None] = [None] * p.T
         self.known: list[tuple[Any, ...]] = [()] * p.T
@@ -349,77 +344,82 @@ class Replay:
         while read.at < len(raw):
             try:
                 (kind,) = read.take("<c")
-                if kind not in (b"S", b"F", b"L"):
-                    raise Refused(f"there is no step of kind {kind!r}")
-                (node,) = read.take("<I")
+                (node,) = read.take("<I") if kind in (b"S", b"F", b"L", b"R") else (-1,)
                 if node not in self.open:
-                    raise Refused(f"search node {node} is not open")
-                path = self.open.pop(node)
+                    raise Refused(f"search node {node} is not open, or there is no step of kind {kind!r}")
+                now = self.open.pop(node)
                 if kind == b"L":
-                    self._leaf(read, node, path)
+                    self._leaf(read, node, now)
+                elif kind == b"R":
+                    self.open[node] = self._raise(read, now)
                 else:
-                    self._split(read, kind == b"F", path)
+                    self._split(read, kind == b"F", now)
             except Refused as error:
                 raise Refused(f"step {self.steps}: {error}") from None
             self.steps += 1
 
-    def _split(self, read: Reader, feature: bool, path: Path) -> None:
+    def _split(self, read: Reader, feature: bool, now: Open) -> None:
         """One decision with a child for each outcome: the rule by which children cover their parent."""
         which, t, first, second = read.take("<IHII")
-        now = path
-        while now is not None and not (now[1] == feature and now[2] == which and (not feature or now[3] == t)):
-            now = now[0]
-        if feature and (now is not None or which not in self.features or t >= self.p.T):
-            raise Refused(f"feature {which} of tree node {t} is decided already, or there is none")
-        if not feature:
-            place = 0 if now is None else 2 * now[3] + now[4]
-            if which >= self.p.m or place != t or 2 * t + 1 >= self.p.T:
-                raise Refused(f"sample {which} is not known to stop at tree node {t} for now, an upper one")
         if first == second or first in self.open or second in self.open:
             raise Refused(f"its children {first} and {second} are open already, or the same")
-        for child, outcome in ((first, 1), (second, 2)):
-            self.open[child] = (path, int(feature), which, t, outcome)
-
-    def _leaf(self, read: Reader, node: int, path: Path) -> None:
-        """Multipliers for every tree node, whose bounds must add up to the claim."""
-        p = self.p
-        points: list[Point | None] = []
-        for t in range(p.T):
-            (code,) = read.take("<B")
-            if code > 2:
-                raise Refused(f"search node {node}: there is no way {code} to give multipliers")
-            if code == 2:
-                n_full, n_given, balance = read.take("<III")
-                full, given = read.array("<u4", n_full), read.array("<u4", n_given)
-                points.append(Point(full, given, read.array("<f8", n_given), balance))
-            else:
-                points.append(self.before[t] if code else None)
-        self.before = points
-        place, decided = np.zeros(p.m, np.int64), [([], []) for _ in range(p.T)]  # type: ignore[var-annotated]
-        while path is not None:
-            path, feature, which, t, outcome = path
+        known = any((at, j) == (t, which) for at, j, _ in now.features)
+        if feature and (known or which not in self.features or t >= self.p.T):
+            raise Refused(f"feature {which} of tree node {t} is decided already, or there is none")
+        if not feature and (which >= self.p.m or now.place[which] != t or 2 * t + 1 >= self.p.T):
+            raise Refused(f"sample {which} is not known to stop at tree node {t} for now, an upper one")
+        for child, k in ((first, 1), (second, 2)):
             if feature:
-                decided[t][outcome - 1].append(which)
+                self.open[child] = now._replace(features=(*now.features, (t, which, k == 1)))
             else:
-                place[which] = max(place[which], 2 * t + outcome)
-        cases = [(t, p.side_of[t][place], *decided[t], points[t]) for t in range(p.T)]
+                self.open[child] = now._replace(place=now.place.copy())
+                self.open[child].place[which] = 2 * t + k
+
+    def _point(self, read: Reader, t: int) -> Point | None:
+        """Multipliers of tree node ``t``: none, those of the step before, or a list."""
+        (code,) = read.take("<B")
+        if code > 3:
+            raise Refused(f"tree node {t}: there is no way {code} to give multipliers")
+        if code >= 2:
+            n_full, n_given, balance = read.take("<III")
+            full, given = read.array("<u4", n_full), read.array("<u4", n_given)
+            self.before[t] = Point(full, given, read.array("<f8", n_given), balance, code == 2)
+        elif code == 0:
+            self.before[t] = None
+        return self.before[t]
+
+    def _raise(self, read: Reader, now: Open) -> Open:
+        """Multipliers of one tree node, which prove something about each of its supports, here and further down."""
+        (t,) = read.take("<H")
+        if t >= self.p.T:
+            raise Refused(f"there is no tree node {t}")
+        table = np.zeros(len(self.p.supports(t))) if now.tables[t] is None else now.tables[t]
+        terms = node_terms(self.p, t, self.p.side_of[t][now.place], self._point(read, t), exact=False)
+        table = raised(self.p, t, table, *terms)
+        return now._replace(tables=(*now.tables[:t], table, *now.tables[t + 1 :]))
+
+    def _leaf(self, read: Reader, node: int, now: Open) -> None:
+        """Multipliers for every tree node, whose bounds must add up to the claim."""
+        p, cases = self.p, []
+        for t, table in enumerate(now.tables):
+            used, unused = ([j for at, j, how in now.features if at == t and how == way] for way in (True, False))
+            cases.append((t, p.side_of[t][now.place], used, unused, self._point(read, t), table))
         total = math.fsum(max(0.0, self._cached(case)) for case in cases) * (1 - p.T * UNIT)
         self.leaves += 1
         if not total >= self.bound:
-            exact = sum(max(Fraction(0), exact_bound(p, *case)) for case in cases)
+            exact = sum(Fraction(max(0, node_bound(p, *case, exact=True))) for case in cases)
             self.exact += 1
             if exact < Fraction(self.bound):
                 raise Refused(f"search node {node} is closed, but proves {float(exact):.12g}, not {self.bound:.12g}")
 
     def _cached(self, case: tuple[Any, ...]) -> float:
         """Neighbours share most of their points, with the same decisions."""
-        t, side, must, never, point = case
+        t, side, must, never, point, table = case
         known = self.known[t]
-        if known and known[0] is point and known[1] == (must, never) and np.array_equal(known[2], side):
-            return float(known[3])
-        value = node_bound(self.p, *case)
-        self.known[t] = (point, (must, never), side, value)
-        return value
+        same = known and known[0] is point and known[1] is table and known[2] == (must, never)
+        if not (same and np.array_equal(known[3], side)):
+            self.known[t] = (point, table, (must, never), side, float(node_bound(self.p, *case, exact=False)))
+        return float(self.known[t][4])
 
 
 def check(path: str, data: Any, tell: Callable[[float], None] | None = None) -> Proved:
@@ -430,7 +430,7 @@ def check(path: str, data: Any, tell: Callable[[float], None] | None = None) -> 
         header = read_header(stream)
         problem = Problem(header, *(read_data(data, header) if isinstance(data, str) else data))
         claim = {name: float(header["claim"][name]) for name in ("objective", "bound")}
-        objective = tree_value(problem, header["tree"]["w"], header["tree"]["b"], claim["objective"])
+        objective = tree_value(problem, header["tree"]["w"], header["tree"]["b"])
         if not objective <= claim["objective"]:
             raise Refused(f"tree: it costs {objective!r}, more than the {claim['objective']!r} claimed")
         replay = Replay(problem, claim["bound"])

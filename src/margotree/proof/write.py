@@ -40,7 +40,12 @@ class Steps:
         """A closed search node with the multipliers of every tree node, as `point` made them."""
         said = (AS_BEFORE if p == q and p != NOTHING else p for p, q in zip(points, self._before, strict=True))
         self._add(struct.pack("<cI", b"L", node) + b"".join(said))
-        self._before = points
+        self._before = list(points)
+
+    def raise_bounds(self, node: int, t: int, point: bytes) -> None:
+        """Multipliers of tree node ``t`` that prove something of all its supports, at this search node and below."""
+        self._add(struct.pack("<cIH", b"R", node, t) + point)
+        self._before[t] = point
 
     def close(self) -> None:
         if not self._stream.closed:
@@ -62,9 +67,12 @@ class Steps:
             self._block.clear()
 
 
-def point(full: Any, given: Any, values: Any, balance: int) -> bytes:
-    """Multipliers of a tree node: samples at full cost, samples with a number, and the sample that balances them."""
-    lead = struct.pack("<BIII", 2, len(full), len(given), balance)
+def point(full: Any, given: Any, values: Any, balance: int, rest: bool = True) -> bytes:
+    """Multipliers of a tree node: samples at full cost, samples with a number, and the sample that balances them.
+
+    With ``rest``, those not listed are at full cost, too, if they are sent against their label.
+    """
+    lead = struct.pack("<BIII", 2 if rest else 3, len(full), len(given), balance)
     return b"".join([lead, *(np.asarray(a, kind).tobytes() for a, kind in ((full, "<u4"), (given, "<u4"))),
                      np.asarray(values, "<f8").tobytes()])  # fmt: skip
 
@@ -93,9 +101,7 @@ class ProofWriter:
         header = terms_of(problem)
         header["digest"] = check.digest_of(header, problem.X, problem.y, problem.weight)
         stated = check.Problem(header, problem.X, problem.y, problem.weight)
-        # Bounds on rounding may be wide where C is large; fractions are not.
-        near = problem.evaluate(splits).objective * (1.0 + 1e-10)
-        objective = check.tree_value(stated, splits.w, splits.b, near)
+        objective = check.tree_value(stated, splits.w, splits.b.tolist())
         header |= {
             "tree": {"w": splits.w.tolist(), "b": splits.b.tolist()},
             "claim": {"objective": objective, "bound": min(bound, objective)},

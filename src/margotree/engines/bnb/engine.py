@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from margotree.engines.base import Answer, Engine
 from margotree.engines.bnb.improve import RoutingBrancher, improve
+from margotree.engines.bnb.listed import ProvingBrancher
 from margotree.engines.bnb.log import ProofLog
 from margotree.engines.bnb.margot import FEATURES_FIRST, MargotBrancher, Tactics, merge_duplicates
 from margotree.engines.bnb.menu import count_supports
@@ -255,13 +256,33 @@ class BranchAndBound(Engine):
     def _run_sparse_with_proof(self, problem: Problem, first: Splits, watch: Watch) -> tuple[Search, Splits]:
         """The same by the two ways that write down what they do; bounds of the third and of MARGOT do not count."""
         assert self._proof is not None
+        if problem.alpha is None and not has_long_lists(problem):
+            return self._run_lists_with_proof(problem, first, watch, self._proof)
         first = self._scouted(problem, first, watch)
         limit = allowed_value(problem, first)
         branchers = self._priced_ways(problem, limit, watch, self._proof)
         ways = [self._new_search(problem, brancher, first, watch) for brancher in branchers]
         search = furthest(ways, watch, _TRIAL_SHARE, proves=False)
+        self._proof.drop_others(search)
+        ways.clear()
         if not is_over(search, watch):
             search.run(watch)
+        return search, first
+
+    def _run_lists_with_proof(
+        self, problem: Problem, first: Splits, watch: Watch, proof: Proof
+    ) -> tuple[Search, Splits]:
+        """Hard budgets: the search over supports, which takes down what it finds of them."""
+        limit = allowed_value(problem, first)
+        brancher = ProvingBrancher(problem, limit, self.sparse, watch, proof.support_log())
+        search = new_search(problem, brancher, first, watch)
+        search.run(trial(watch, _TRIAL_SHARE))
+        if not is_over(search, watch):
+            scout = SparseBrancher(problem, limit, self.sparse, watch)
+            first, _ = self._sparsified(scout, search, trial(watch, _RELAXED_SHARE))
+            search.offer(first)
+            offer_better(search, watch)
+            go_on(search, watch)
         return search, first
 
     def _scouted(self, problem: Problem, first: Splits, watch: Watch) -> Splits:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Protocol
 
@@ -76,6 +77,8 @@ class Lister:
     def __init__(self, samples: listing.Samples, t: int, menu: Menu, eps: float, tol: float, work: FloatArray) -> None:
         self.samples, self.t, self.eps, self.tol, self.work = samples, np.int64(t), eps, tol, work
         self.rounds = math.inf
+        #: Where a proof is written: takes down what raised the bounds of a front, and lowers those it cannot prove.
+        self.prove: Callable[[Front, FloatArray, Index, FloatArray], None] | None = None
         count, width = menu.cols.shape
         self.table = listing.Table(
             menu.cols, menu.size, menu.price, np.zeros((count, width + 1)), np.zeros(count, np.int8)
@@ -95,6 +98,9 @@ class Lister:
         )  # fmt: skip
         theta = self.table.theta[front.items[at]].copy()
         exact = bool(done >= 0 and lb[at] < target)
+        if self.prove is not None:
+            self.prove(front, lb, members, side)
+            exact, at = exact and bool(at == np.argmin(lb)), int(np.argmin(lb))
         return Front(items=front.items, lb=lb, at=int(at), theta=theta, exact=exact).below(target)
 
     def decide(self, front: Front, dear: float) -> list[Front] | None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 import queue
 import threading
+import time
 from typing import Any
 
 import numpy as np
@@ -25,11 +26,13 @@ Codes = NDArray[np.uint8]
 
 #: Dives that may wait to be written down, and leaves that are written together.
 _WAITING, _TOGETHER = 64, 256
+#: Seconds to write a leaf, as long as nobody knows.
+_SECONDS = 1e-4
 #: Samples that are tried where none has room to spare.
 _TRIES = 8
 #: Room that rounding cannot use up, as a share of all multipliers.
 _AMPLE = 1e-12
-_NOT_HERE = 2
+NOT_HERE = 2
 #: Less than the truth in the last digits: what a checker makes of a sample's cost is a hair less, too.
 _SHADE = 1.0 - 2.0**-50
 
@@ -45,8 +48,11 @@ class ProofLog:
         self.y = np.array(problem.y)
         self.label = self.y.astype(np.int8)
         self.cost = np.outer(problem.C, weights) * _SHADE
-        self.side_of = _sides(self.T)
+        self.side_of = sides(self.T)
         self._nodes = 1
+        self._asked = self._written = 0  # leaves
+        self._seconds = 0.0  # that writing them took
+        self._dropped = False
         self._turn = threading.Lock()
         self._jobs: queue.Queue[Any] = queue.Queue(_WAITING)
         self._failure: BaseException | None = None
@@ -76,6 +82,7 @@ class ProofLog:
                 if what in closing:
                     shut.append(row)
                     self.weakest = min(self.weakest, float(bounds[row]))
+            self._asked += len(shut)
             self._jobs.put((splits, shut, numbers, codes.copy(), floats.copy()))
         return numbers
 
@@ -85,7 +92,17 @@ class ProofLog:
         codes, floats, node = data
         with self._turn:
             self.weakest = min(self.weakest, bound)
+            self._asked += 1
             self._jobs.put(([], [0], [node], codes[None], floats[None]))
+
+    def seconds_to_close(self, open_nodes: int) -> float:
+        """How long it takes to close so many search nodes, after those that are yet to be written."""
+        pace = self._seconds / self._written if self._written else _SECONDS
+        return pace * (open_nodes + self._asked - self._written)
+
+    def drop(self) -> None:
+        """Nobody wants this proof any more."""
+        self._dropped = True
 
     def finish(self) -> Steps:
         """Wait until everything is written."""
@@ -107,7 +124,11 @@ class ProofLog:
             jobs += [] if job is None else [job]
             if self._failure is None and (job is None or sum(len(each[1]) for each in jobs) >= _TOGETHER):
                 try:
-                    self._steps_of(jobs)
+                    began = time.perf_counter()
+                    if not self._dropped:
+                        self._steps_of(jobs)
+                    self._seconds += time.perf_counter() - began
+                    self._written += sum(len(each[1]) for each in jobs)
                 except BaseException as failure:  # raised where the search comes by next
                     self._failure = failure
                 jobs = []
@@ -155,7 +176,7 @@ class ProofLog:
         for t in range(self.T):
             at = 2 * m + topology.level(t) * m
             side, status = self.side_of[t][place], codes[:, at : at + m]
-            here = side != _NOT_HERE
+            here = side != NOT_HERE
             here &= ~np.any(here & (status == COLD), axis=1, keepdims=True)
             free = here & (status != LOW) & (status != MID)
             counts = np.count_nonzero(free, axis=1)
@@ -166,13 +187,13 @@ class ProofLog:
             if priced:
                 features = codes[:, self._features_at(t) : self._features_at(t) + self.n]
                 used += np.count_nonzero(features == KINK_HERE, axis=1)
-            points.append(self._points_at(t, np.where(here, side, _NOT_HERE), status, row, who, nu))
+            points.append(self._points_at(t, np.where(here, side, NOT_HERE), status, row, who, nu))
         return list(map(list, zip(*points, strict=True)))
 
     def _points_at(self, t: int, side: Any, status: Codes, row: Any, who: Any, nu: FloatArray) -> list[bytes]:
         """The points of one tree node: ``nu`` are the multipliers that stand on no step, of samples ``who``."""
         cost, against, R = self.cost[t], side == -self.label, len(side)
-        full = (status == MID) & (side != _NOT_HERE) & ~against
+        full = (status == MID) & (side != NOT_HERE) & ~against
         low = np.where(against[row, who], -np.inf, 0.0)
         high = np.where(side[row, who] == self.label[who], np.inf, cost[who])
         given = np.minimum(np.maximum(np.where(against[row, who], -nu, nu), low), high)
@@ -180,9 +201,9 @@ class ProofLog:
         v[row, who] = given
         # The sample with most room takes what the others do not add up to.
         rest = v @ self.y
-        shift = -rest[row] * self.y[who]
-        room = np.where(shift > 0.0, high - given, given - low) - np.abs(shift)
-        ample = _AMPLE * np.abs(v).sum(axis=1)
+        changed = given - rest[row] * self.y[who]
+        room = np.minimum(high - changed, changed - low)
+        ample = max(_AMPLE, 4.0 * self.m * 2.0**-53) * np.abs(v).sum(axis=1)
         ends = np.cumsum(np.bincount(row, minlength=R)).tolist()
         full_row, full_who = np.nonzero(full)
         full_ends = np.cumsum(np.bincount(full_row, minlength=R)).tolist()
@@ -193,7 +214,6 @@ class ProofLog:
             else:
                 best = begin + int(np.argmax(room[begin:end])) if end > begin else -1
                 fits = best >= 0 and room[best] > ample[k]
-                fits = fits and self._certain(t, side[k], v[k], int(who[best]))
                 balance = int(who[best]) if fits else self._balance(t, side[k], v[k])
                 lists = full_who[full_begin:full_end], who[begin:end], values[begin:end]
                 points.append(point(*lists, balance) if balance >= 0 else NOTHING)
@@ -206,7 +226,7 @@ class ProofLog:
         low = np.where(side == -self.label, -np.inf, 0.0)
         high = np.where(side == self.label, np.inf, self.cost[t])
         room = np.where(shift > 0.0, high - v, v - low) - np.abs(shift)
-        room[side == _NOT_HERE] = -np.inf
+        room[side == NOT_HERE] = -np.inf
         for best in np.argsort(-room)[:_TRIES].tolist():
             if room[best] > -np.inf and self._certain(t, side, v, best):
                 return int(best)
@@ -221,9 +241,9 @@ class ProofLog:
         return bool(fine and (side[k] == self.label[k] or math.fsum([*others, self.cost[t][k]]) >= 0.0))
 
 
-def _sides(T: int) -> NDArray[np.int8]:
+def sides(T: int) -> NDArray[np.int8]:
     """The side taken at tree node t (row) by a sample whose deepest known tree node is p (column)."""
-    sides = np.full((T, T), _NOT_HERE, np.int8)
+    sides = np.full((T, T), NOT_HERE, np.int8)
     for p in range(T):
         sides[p, p] = 0
         for t, side in topology.path_to(p):

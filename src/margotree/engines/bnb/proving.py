@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from margotree.engines.bnb.log import ProofLog
 from margotree.engines.bnb.search import Search
+from margotree.engines.bnb.supports import SupportLog
 from margotree.problem import Problem
 from margotree.problem.problem import FloatArray
 from margotree.proof.write import ProofWriter, Steps
@@ -18,23 +19,36 @@ class Proof:
     def __init__(self, writer: ProofWriter, unit: float) -> None:
         self.writer, self.unit = writer, unit
         self.steps: Steps | None = None
-        self._logs: list[ProofLog] = []
+        self._logs: list[ProofLog | SupportLog] = []
 
     def start(self, problem: Problem, weights: FloatArray) -> None:
         self.problem, self.weights = problem, weights
 
     def log(self) -> ProofLog:
         """A new one, for one search."""
-        steps = self.writer.steps(self.problem.n_nodes)
-        self._logs.append(ProofLog(steps, self.problem, self.weights, self.unit))
-        return self._logs[-1]
+        log = ProofLog(self.writer.steps(self.problem.n_nodes), self.problem, self.weights, self.unit)
+        self._logs.append(log)
+        return log
+
+    def support_log(self) -> SupportLog:
+        """The same for a search over lists of supports."""
+        log = SupportLog(self.writer.steps(self.problem.n_nodes), self.problem, self.weights, self.unit)
+        self._logs.append(log)
+        return log
+
+    def drop_others(self, search: Search) -> None:
+        """The proof is to be that of this search."""
+        for one in self._logs:
+            if one is not getattr(search.brancher, "log", None):
+                one.drop()
 
     def end(self, search: Search) -> float:
         """Close what is open; returns what the proof of this search proves, a shade less for its rounding."""
+        log = getattr(search.brancher, "log", None)
+        assert isinstance(log, (ProofLog, SupportLog))
+        self.drop_others(search)
         search.close_open()
         for one in self._logs:
             one.finish()
-        log = getattr(search.brancher, "log", None)
-        assert isinstance(log, ProofLog)
         self.steps = log.steps
         return max(0.0, min(log.weakest, search.own_bound)) * (1.0 - _PROOF_SHADE)

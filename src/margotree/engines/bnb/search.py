@@ -133,6 +133,12 @@ class Search:
             self._queue.clear()
             self._stack.clear()
 
+    def _must_close(self) -> Stopped | None:
+        """Whether the time that is left is needed to write down what is open, where a proof is written."""
+        log = getattr(self.brancher, "log", None)
+        late = log is not None and log.seconds_to_close(self.open_nodes) >= self.watch.remaining
+        return Stopped.TIME if late else None
+
     def _closed(self, data: tuple[Any, ...], bound: float) -> None:
         log = getattr(self.brancher, "log", None)
         if log is not None:
@@ -167,7 +173,7 @@ class Search:
         next_report = 0.0
         while any(t.is_alive() for t in threads):
             threads[0].join(0.02) if threads[0].is_alive() else threads[-1].join(0.02)
-            reason = self.watch.must_stop()
+            reason = self.watch.must_stop() or self._must_close()
             if reason is not None and self.reason is None:
                 self._stop(reason)
             if self.reason is not None or self.failure is not None:

@@ -20,6 +20,7 @@ from margotree.engines.bnb.kernels import scout
 from margotree.engines.bnb.kernels.refine import Samples
 from margotree.engines.bnb.menu import Menu, make_menus
 from margotree.engines.bnb.search import CUTOFF, STOP, Dive, Record
+from margotree.engines.bnb.supports import Note
 from margotree.engines.kernels.certain import offset_reach
 from margotree.engines.kernels.jit import raising
 from margotree.engines.polish import polish
@@ -62,6 +63,7 @@ class Partial:
 
     place: Index
     fronts: tuple[Front, ...]
+    note: Note | None = None  # what a proof knows of it, where one is written
 
     @property
     def bound(self) -> float:
@@ -125,12 +127,12 @@ class SparseBrancher:
         return Grower(self.samples, t, budget, alpha, self.problem.eps, self.tol, self.tactics.grown, work)
 
 
-def pack(partial: Partial, bound: float, parent: Partial | None = None) -> Record:
+def pack(now: Partial, bound: float, parent: Partial | None = None) -> Record:
     """A record of this search node; arrays that it shares with its parent are not counted against memory."""
-    data = (partial.place.astype(np.uint16), *partial.fronts)
-    shared = parent.fronts if parent is not None else (None,) * len(partial.fronts)
-    size = 2 * len(partial.place) + 400
-    for mine, theirs in zip(partial.fronts, shared, strict=True):
+    data = (now.place.astype(np.uint16), *now.fronts, now.note)
+    shared = parent.fronts if parent is not None else (None,) * len(now.fronts)
+    size = 2 * len(now.place) + 400
+    for mine, theirs in zip(now.fronts, shared, strict=True):
         if theirs is None or mine.lb is not theirs.lb:
             size += mine.lb.nbytes
         if theirs is None or mine.items is not theirs.items:
@@ -139,8 +141,8 @@ def pack(partial: Partial, bound: float, parent: Partial | None = None) -> Recor
 
 
 def unpack(record: Record) -> Partial:
-    place, *fronts = record.data
-    return Partial(place=place.astype(np.int64), fronts=tuple(fronts))
+    place, *fronts, note = record.data
+    return Partial(place=place.astype(np.int64), fronts=tuple(fronts), note=note)
 
 
 def _codes(X: FloatArray) -> tuple[Index, Index]:
@@ -201,13 +203,22 @@ class SparseWorker:
             cutoff = float(shared[CUTOFF])
             children, settled = self._branch(now, cutoff)
             if settled is not None:
+                self._shut(now)
                 return Dive(left=left, steps=steps, trees=trees + settled, unresolved=floor)
+            for child in children:
+                if child.bound >= cutoff:
+                    self._shut(child)
             children = sorted((c for c in children if c.bound < cutoff), key=lambda c: c.bound)
             if not children:
                 break
             left += [pack(c, max(floor, c.bound), now) for c in children[1:]]
             now = children[0]
+        else:
+            self._shut(now)
         return Dive(left=left, steps=steps, trees=trees)
+
+    def _shut(self, now: Partial) -> None:
+        """A search node is done with: its bound is above the cut-off, or all there is to say."""
 
     # -- bounds ----------------------------------------------------------------------------------------------------
 
@@ -306,9 +317,7 @@ class SparseWorker:
                 place[moved] = 2 * t + sides[moved]
                 child = self._placed(now, place, narrow)
                 if child is not None:
-                    child = self.solve(child, cutoff)
-                    if child.bound < cutoff:
-                        children.append(child)
+                    children.append(self.solve(child, cutoff))
         return children
 
     def _peel(self, now: Partial, t: int, cutoff: float) -> list[Partial]:
@@ -325,11 +334,15 @@ class SparseWorker:
         """The search node with more samples placed, and all that follows; None if it is impossible."""
         if not scout.settle_sides(self.samples, self.planes, place, narrow):
             return None
+        return self._moved(now, place)
+
+    def _moved(self, now: Partial, place: Index) -> Partial:
+        """The search node with samples at other places; what that disturbs is to be solved again."""
         fronts = list(now.fronts)
         for t, front in enumerate(fronts):
             if front.exact and self._disturbed(now.place, place, t):
                 fronts[t] = replace(front, exact=False)
-        return Partial(place=place, fronts=tuple(fronts))
+        return replace(now, place=place, fronts=tuple(fronts))
 
     def _disturbed(self, before: Index, after: Index, t: int) -> bool:
         """Whether newly placed samples change the value of node ``t`` at its present hyperplane."""

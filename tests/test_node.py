@@ -8,7 +8,7 @@ from numba import njit
 
 from margotree.engines.kernels import margins, pivot, priced
 from margotree.engines.kernels import workspace as w
-from margotree.engines.kernels.riser import OPTIMAL
+from margotree.engines.kernels.ratio import OPTIMAL
 from margotree.engines.kernels.workspace import BEHIND, NUM, VALUE, B, H, W
 from margotree.engines.node import solve_large, solve_node
 from oracles import node_value

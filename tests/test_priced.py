@@ -19,7 +19,7 @@ from margotree.engines.bnb.margot import MargotBrancher, Tactics, merge_duplicat
 from margotree.engines.bnb.portfolio import furthest
 from margotree.engines.bnb.priced import PricedBrancher
 from margotree.engines.bnb.search import Search
-from margotree.engines.kernels import factor, features, margins, pivot, priced, riser
+from margotree.engines.kernels import factor, features, margins, pivot, priced, ratio
 from margotree.engines.kernels import workspace as w
 from margotree.engines.trees import allowed_value, trivial_tree
 from margotree.problem import Problem
@@ -140,19 +140,19 @@ def test_the_dual_value_is_the_primal_one(block):
         for share in (0.0, 0.2, 0.2):
             node.send(share)
             outcome = node.run()
-            assert outcome != riser.STALLED
-            if outcome == riser.OPTIMAL:
+            assert outcome != ratio.STALLED
+            if outcome == ratio.OPTIMAL:
                 node.check()
                 solved += 1
-        if outcome != riser.OPTIMAL:
+        if outcome != ratio.OPTIMAL:
             continue
         for j in node.rng.permutation(node.X.shape[1]):
             before = node.value
             must = bool(node.rng.random() < 0.5)
             decide(node.ws, j, must)
             outcome = node.run()
-            if outcome != riser.OPTIMAL:
-                assert outcome != riser.STALLED
+            if outcome != ratio.OPTIMAL:
+                assert outcome != ratio.STALLED
                 break
             node.check()
             value = node.value

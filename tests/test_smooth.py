@@ -3,8 +3,7 @@
 import numpy as np
 import pytest
 
-from margotree.engines.bnb.kernels import grow
-from margotree.engines.bnb.kernels import refine as listing
+from margotree.engines.bnb.kernels import listed_supports, partial_supports
 from margotree.engines.node import solve_large, solve_node
 from margotree.engines.subset import best_subset
 
@@ -15,20 +14,20 @@ def samples_of(X, y, cost, code=None, levels=None):
     n, m = X.T.shape
     code = np.zeros((n, m), np.int64) if code is None else code
     levels = np.full(n, 1 << 20) if levels is None else levels
-    return listing.Samples(np.ascontiguousarray(X.T), y, cost[None, :], code, levels, 1e3)
+    return listed_supports.Samples(np.ascontiguousarray(X.T), y, cost[None, :], code, levels, 1e3)
 
 
 def table_of(n, theta=None):
     cols = np.arange(n)[None, :]
     start = np.zeros((1, n + 1)) if theta is None else theta[None, :]
     known = np.array([theta is not None], np.int8)
-    return listing.Table(cols, np.array([n]), np.zeros(1), start, known)
+    return listed_supports.Table(cols, np.array([n]), np.zeros(1), start, known)
 
 
 def least_value(X, y, cost, side, *, target=np.inf, theta=None, code=None, levels=None):
     lb = np.zeros(1)
     members = np.arange(len(y))
-    _, done = listing.refine(
+    _, done = listed_supports.search(
         samples_of(X, y, cost, code, levels), np.int64(0), members, side, 1e-3, table_of(X.shape[1], theta),
         np.arange(1), lb, target, 1e-7, np.int64(10), QUIET,
     )  # fmt: skip
@@ -85,8 +84,8 @@ def test_grown_supports_end_at_the_best_subset(seed):
     m, n, budget = 30, 6, int(rng.integers(1, 4))
     X, y = rng.normal(size=(m, n)), rng.choice([-1.0, 1.0], m)
     cost, alpha = 10.0 ** rng.uniform(-2, 2) * np.ones(m), 10.0 ** rng.uniform(-1, 1)
-    kinds, lb, thetas = np.full((400, n), grow.MAY, np.int8), np.zeros(400), np.zeros((400, n + 1))
-    _, at, exact = grow.grow(
+    kinds, lb, thetas = np.full((400, n), partial_supports.MAY, np.int8), np.zeros(400), np.zeros((400, n + 1))
+    _, at, exact = partial_supports.search(
         samples_of(X, y, cost), np.int64(0), np.arange(m), np.zeros(m), 1e-3, kinds, lb, thetas, np.int64(1),
         np.int64(budget), alpha, np.inf, 1e-8, np.int64(399), QUIET,
     )  # fmt: skip

@@ -16,9 +16,9 @@ from numpy.typing import NDArray
 from margotree.engines.base import Answer, Engine
 from margotree.engines.bnb.improve import RoutingBrancher, improve
 from margotree.engines.bnb.listed import ProvingBrancher
+from margotree.engines.bnb.lists import count_supports
 from margotree.engines.bnb.log import ProofLog
 from margotree.engines.bnb.margot import FEATURES_FIRST, MargotBrancher, Tactics, merge_duplicates
-from margotree.engines.bnb.menu import count_supports
 from margotree.engines.bnb.portfolio import furthest, go_on, is_over, new_search, offer_better, pass_on, phase, trial
 from margotree.engines.bnb.priced import PricedBrancher
 from margotree.engines.bnb.proving import Proof
@@ -56,7 +56,7 @@ _HUGE = 2_000_000
 #: The share of the time for the bound of trees without budgets, where supports are too many to list.
 _BOUND_SHARE = 0.3
 #: Share of the time in which searches that leave no proof may look for a tree.
-_SCOUT_SHARE = 0.1
+_FIRST_SHARE = 0.1
 #: So many supports of a node are listed at most.
 _MOST_SUPPORTS = 50_000
 
@@ -278,8 +278,8 @@ class BranchAndBound(Engine):
         search = new_search(problem, brancher, first, watch)
         search.run(trial(watch, _TRIAL_SHARE))
         if not is_over(search, watch):
-            scout = SparseBrancher(problem, limit, self.sparse, watch)
-            first, _ = self._sparsified(scout, search, trial(watch, _RELAXED_SHARE))
+            first_look = SparseBrancher(problem, limit, self.sparse, watch)
+            first, _ = self._sparsified(first_look, search, trial(watch, _RELAXED_SHARE))
             search.offer(first)
             offer_better(search, watch)
             go_on(search, watch)
@@ -290,12 +290,12 @@ class BranchAndBound(Engine):
         if has_long_lists(problem):
             return better_tree(problem, first, watch, 1.0)
         supports_first = SparseBrancher(problem, allowed_value(problem, first), self.sparse, watch)
-        scout = self._new_search(problem, supports_first, first, watch)
-        scout.run(trial(watch, _SCOUT_SHARE))
-        if is_over(scout, watch):
-            return scout.incumbent
-        first, _ = self._sparsified(supports_first, scout, trial(watch, _RELAXED_SHARE))
-        return better_tree(problem, first, watch, relative_gap(allowed_value(problem, first), scout.bound))
+        first_look = self._new_search(problem, supports_first, first, watch)
+        first_look.run(trial(watch, _FIRST_SHARE))
+        if is_over(first_look, watch):
+            return first_look.incumbent
+        first, _ = self._sparsified(supports_first, first_look, trial(watch, _RELAXED_SHARE))
+        return better_tree(problem, first, watch, relative_gap(allowed_value(problem, first), first_look.bound))
 
     def _aim_below_a_price(self, search: Search, watch: Watch) -> None:
         """Raise a bound that is still below every price: see whether any tree costs less than a single one.

@@ -11,9 +11,9 @@ from functools import partial
 
 import numpy as np
 
-from margotree.engines.bnb.fronts import Front, Lister
-from margotree.engines.bnb.kernels import scout
+from margotree.engines.bnb.kernels import lookahead
 from margotree.engines.bnb.log import NOT_HERE
+from margotree.engines.bnb.pools import Lister, Pool
 from margotree.engines.bnb.search import Record
 from margotree.engines.bnb.sparse import Index, Partial, SparseBrancher, SparseTactics, SparseWorker
 from margotree.engines.bnb.supports import Multipliers, Note, SupportLog, multipliers_of, too_close
@@ -62,22 +62,22 @@ class ProvingWorker(SparseWorker):
 
     # -- bounds ----------------------------------------------------------------------------------------------------
 
-    def _prove(self, chooser: Lister, front: Front, lb: FloatArray, members: Index, side: FloatArray) -> None:
+    def _prove(self, chooser: Lister, pool: Pool, lb: FloatArray, members: Index, side: FloatArray) -> None:
         """Take down what raised bounds; one that its multipliers do not reach is lowered to what they do."""
         if self.now is None:
             return
         t = int(chooser.t)
         cost = self.log.cost[t][members]
-        for p in np.flatnonzero(lb > front.lb).tolist():
+        for p in np.flatnonzero(lb > pool.lb).tolist():
             wanted = float(lb[p]) * (1.0 - _UNSURE)
             found, self.width[t] = multipliers_of(
-                self.samples, members, side, self.eps, chooser.table, int(front.items[p]), cost, wanted, self.width[t]
+                self.samples, members, side, self.eps, chooser.table, int(pool.items[p]), cost, wanted, self.width[t]
             )
             value = -math.inf if found is None else found.value
-            if found is not None and value > front.lb[p]:
+            if found is not None and value > pool.lb[p]:
                 value = self._raise(self.now, t, members, side, found)
             if value < wanted:
-                lb[p] = max(float(front.lb[p]), value)
+                lb[p] = max(float(pool.lb[p]), value)
 
     def _raise(self, now: Partial, t: int, members: Index, side: FloatArray, found: Multipliers) -> float:
         """Write multipliers down, after the places of all samples that count; returns what they prove."""
@@ -104,12 +104,12 @@ class ProvingWorker(SparseWorker):
 
     def _peel(self, now: Partial, t: int, cutoff: float) -> list[Partial]:
         assert now.note is not None
-        front = now.fronts[t]
-        race = np.flatnonzero(now.bound - front.bound + front.lb < cutoff).tolist()
-        ones = [front.one(p) for p in race]
+        pool = now.pools[t]
+        race = np.flatnonzero(now.bound - pool.bound + pool.lb < cutoff).tolist()
+        ones = [pool.one(p) for p in race]
         supports = [set(self.choosers[t].columns(one).tolist()) for one in ones]
         numbers = self.log.one_by_one(now.note.number, t, supports)
-        found = [replace(now.with_front(t, one), note=now.note.child(k)) for one, k in zip(ones, numbers, strict=True)]
+        found = [replace(now.with_pool(t, one), note=now.note.child(k)) for one, k in zip(ones, numbers, strict=True)]
         found.sort(key=lambda c: c.bound)
         return [self.solve(found[0], cutoff), *found[1:]]
 
@@ -127,7 +127,7 @@ class ProvingWorker(SparseWorker):
             place, note = now.place.copy(), told.child(number)
             place[i] = note.place[i] = 2 * t + 1 + way
             after = place.copy()
-            if scout.settle_sides(self.samples, self.planes, after, narrow):
+            if lookahead.settle_sides(self.samples, self.planes, after, narrow):
                 place = after
             elif self._impossible(replace(now, place=place, note=note)):
                 continue
@@ -180,14 +180,14 @@ class ProvingWorker(SparseWorker):
 
     def _too_close(self, now: Partial, j: int, t: int, side: int) -> tuple[Index, FloatArray, Multipliers] | None:
         """What shows that sample ``j`` cannot go to this side of ``t`` (-1: that no split takes sides as they are)."""
-        front = now.fronts[t]
-        if len(front.lb) > 1 or now.note is None:
+        pool = now.pools[t]
+        if len(pool.lb) > 1 or now.note is None:
             return None
         known = self.log.side_of[t][now.note.place]
         if j >= 0:
             known[j] = side
         members = np.flatnonzero((known == 1.0) | (known == -1.0))
-        Z = self.samples.X[np.ix_(self.choosers[t].columns(front), members)].T
+        Z = self.samples.X[np.ix_(self.choosers[t].columns(pool), members)].T
         y, cost = self.samples.y[members], self.log.cost[t][members]
         new = int(np.searchsorted(members, j)) if j >= 0 else -1
         found = too_close(Z, y, cost, known[members], self.eps, self.cutoff, new)

@@ -15,10 +15,10 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from margotree.engines.bnb.fronts import Chooser, Front, Grower, Lister
-from margotree.engines.bnb.kernels import scout
-from margotree.engines.bnb.kernels.refine import Samples
-from margotree.engines.bnb.menu import Menu, make_menus
+from margotree.engines.bnb.kernels import lookahead
+from margotree.engines.bnb.kernels.listed_supports import Samples
+from margotree.engines.bnb.lists import SupportList, list_supports
+from margotree.engines.bnb.pools import Chooser, Grower, Lister, Pool
 from margotree.engines.bnb.search import CUTOFF, STOP, Dive, Record
 from margotree.engines.bnb.supports import Note
 from margotree.engines.kernels.certain import offset_reach
@@ -62,15 +62,15 @@ class Partial:
     """A search node in hand."""
 
     place: Index
-    fronts: tuple[Front, ...]
+    pools: tuple[Pool, ...]
     note: Note | None = None  # what a proof knows of it, where one is written
 
     @property
     def bound(self) -> float:
-        return sum(front.bound for front in self.fronts)
+        return sum(pool.bound for pool in self.pools)
 
-    def with_front(self, t: int, front: Front) -> Partial:
-        return replace(self, fronts=(*self.fronts[:t], front, *self.fronts[t + 1 :]))
+    def with_pool(self, t: int, pool: Pool) -> Partial:
+        return replace(self, pools=(*self.pools[:t], pool, *self.pools[t + 1 :]))
 
 
 class SparseBrancher:
@@ -92,8 +92,8 @@ class SparseBrancher:
         self.limit = limit
 
     @cached_property
-    def menus(self) -> list[Menu | None]:
-        return make_menus(self.problem, self.limit, self.tactics.listed, dear=self.tactics.dear * self.limit)
+    def lists(self) -> list[SupportList | None]:
+        return list_supports(self.problem, self.limit, self.tactics.listed, dear=self.tactics.dear * self.limit)
 
     @cached_property
     def samples(self) -> Samples:
@@ -109,19 +109,19 @@ class SparseBrancher:
         return float(np.max(np.abs(self.samples.X)))
 
     def root(self) -> Record:
-        fronts = tuple(chooser.front() for chooser in self.choosers(np.zeros((2, 2))))
-        return pack(Partial(place=np.zeros(self.problem.n_samples, np.int64), fronts=fronts), 0.0)
+        pools = tuple(chooser.pool() for chooser in self.choosers(np.zeros((2, 2))))
+        return pack(Partial(place=np.zeros(self.problem.n_samples, np.int64), pools=pools), 0.0)
 
     def worker(self) -> SparseWorker:
         return SparseWorker(self)
 
     def choosers(self, work: FloatArray) -> list[Chooser]:
         """One for every tree node, for one thread."""
-        return [self._chooser(t, menu, work) for t, menu in enumerate(self.menus)]
+        return [self._chooser(t, supports, work) for t, supports in enumerate(self.lists)]
 
-    def _chooser(self, t: int, menu: Menu | None, work: FloatArray) -> Chooser:
-        if menu is not None:
-            return Lister(self.samples, t, menu, self.problem.eps, self.tol, work)
+    def _chooser(self, t: int, supports: SupportList | None, work: FloatArray) -> Chooser:
+        if supports is not None:
+            return Lister(self.samples, t, supports, self.problem.eps, self.tol, work)
         assert self.problem.budget is not None and self.problem.alpha is not None
         budget, alpha = int(self.problem.budget[t]), float(self.problem.alpha[t])
         return Grower(self.samples, t, budget, alpha, self.problem.eps, self.tol, self.tactics.grown, work)
@@ -129,10 +129,10 @@ class SparseBrancher:
 
 def pack(now: Partial, bound: float, parent: Partial | None = None) -> Record:
     """A record of this search node; arrays that it shares with its parent are not counted against memory."""
-    data = (now.place.astype(np.uint16), *now.fronts, now.note)
-    shared = parent.fronts if parent is not None else (None,) * len(now.fronts)
+    data = (now.place.astype(np.uint16), *now.pools, now.note)
+    shared = parent.pools if parent is not None else (None,) * len(now.pools)
     size = 2 * len(now.place) + 400
-    for mine, theirs in zip(now.fronts, shared, strict=True):
+    for mine, theirs in zip(now.pools, shared, strict=True):
         if theirs is None or mine.lb is not theirs.lb:
             size += mine.lb.nbytes
         if theirs is None or mine.items is not theirs.items:
@@ -141,8 +141,8 @@ def pack(now: Partial, bound: float, parent: Partial | None = None) -> Record:
 
 
 def unpack(record: Record) -> Partial:
-    place, *fronts, note = record.data
-    return Partial(place=place.astype(np.int64), fronts=tuple(fronts), note=note)
+    place, *pools, note = record.data
+    return Partial(place=place.astype(np.int64), pools=tuple(pools), note=note)
 
 
 def _codes(X: FloatArray) -> tuple[Index, Index]:
@@ -170,7 +170,7 @@ class SparseWorker:
         self.choosers = brancher.choosers(self.work)
         widest = self.problem.n_features
         T = self.problem.n_nodes
-        self.planes = scout.Planes(
+        self.planes = lookahead.Planes(
             np.zeros((T, widest), np.int64),
             np.zeros(T, np.int64),
             np.zeros((T, widest + 1)),
@@ -224,16 +224,16 @@ class SparseWorker:
 
     def solve(self, now: Partial, cutoff: float, thorough: bool = False) -> Partial:
         """Bring the least candidate of every tree node up to date, or stop once the bound passes the cut-off."""
-        fronts = list(now.fronts)
+        pools = list(now.pools)
         for t, chooser in enumerate(self.choosers):
-            total = sum(front.bound for front in fronts)
+            total = sum(pool.bound for pool in pools)
             if total >= cutoff:
                 break
-            if not fronts[t].exact:
+            if not pools[t].exact:
                 members, side = self._members(now.place, t)
-                target = cutoff - total + fronts[t].bound
-                fronts[t] = chooser.refine(fronts[t], members, side, target, thorough)
-        return replace(now, fronts=tuple(fronts))
+                target = cutoff - total + pools[t].bound
+                pools[t] = chooser.tighten(pools[t], members, side, target, thorough)
+        return replace(now, pools=tuple(pools))
 
     def _members(self, place: Index, t: int) -> tuple[Index, FloatArray]:
         """The samples known to reach ``t`` and the side each must go to (0: not known)."""
@@ -254,12 +254,12 @@ class SparseWorker:
     def _show(self, now: Partial) -> None:
         """Lay out the hyperplanes at hand for the compiled code."""
         planes = self.planes
-        for t, (front, chooser) in enumerate(zip(now.fronts, self.choosers, strict=True)):
-            columns = chooser.columns(front)
+        for t, (pool, chooser) in enumerate(zip(now.pools, self.choosers, strict=True)):
+            columns = chooser.columns(pool)
             planes.size[t] = len(columns)
             planes.cols[t, : len(columns)] = columns
-            planes.theta[t, : len(columns) + 1] = chooser.coefficients(front)
-            planes.one[t] = len(front.lb) == 1
+            planes.theta[t, : len(columns) + 1] = chooser.coefficients(pool)
+            planes.one[t] = len(pool.lb) == 1
         planes.arrived[:] = 0
         at = now.place
         while True:
@@ -270,27 +270,27 @@ class SparseWorker:
             at = up[up >= 0]
             if not len(at):
                 break
-        scout.heights(self.samples, planes, self.h)
+        lookahead.heights(self.samples, planes, self.h)
 
     def _branch(self, now: Partial, cutoff: float) -> tuple[list[Partial], list[Splits] | None]:
         """The search nodes below this one; or, where it is settled, the trees it stands for."""
         for t in range(self.brancher.last):
-            front = now.fronts[t]
-            if len(front.lb) > 1:
+            pool = now.pools[t]
+            if len(pool.lb) > 1:
                 return self._peel(now, t, cutoff), None
-            decided = self.choosers[t].decide(front, self.brancher.tactics.dear * self.brancher.limit)
+            decided = self.choosers[t].decide(pool, self.brancher.tactics.dear * self.brancher.limit)
             if decided is not None:
-                return [self.solve(now.with_front(t, one), cutoff) for one in decided], None
+                return [self.solve(now.with_pool(t, one), cutoff) for one in decided], None
         narrow = self._narrow(cutoff)
-        i = scout.scout(
+        i = lookahead.lookahead(
             self.samples, self.planes, self.h, now.place, self.eps, cutoff - now.bound, narrow,
             np.int64(self.brancher.tactics.candidates),
         )  # fmt: skip
         if i >= 0:
             return self._both_sides(now, int(i), narrow, cutoff), None
-        if not all(front.exact for front in now.fronts):
+        if not all(pool.exact for pool in now.pools):
             better = self.solve(now, cutoff, thorough=True)
-            if better.bound > now.bound or all(front.exact for front in better.fronts):
+            if better.bound > now.bound or all(pool.exact for pool in better.pools):
                 return [better], None
         return [], self._settled(now)
 
@@ -306,7 +306,7 @@ class SparseWorker:
 
     def _both_sides(self, now: Partial, i: int, narrow: float, cutoff: float) -> list[Partial]:
         """The search nodes with sample ``i`` sent left and right, as far as they are possible and open."""
-        possible = scout.sides_after(self.samples, self.planes, now.place, np.int64(i), narrow, self.sides)
+        possible = lookahead.sides_after(self.samples, self.planes, now.place, np.int64(i), narrow, self.sides)
         t = now.place[i]
         children = []
         for way in range(2):
@@ -322,27 +322,27 @@ class SparseWorker:
 
     def _peel(self, now: Partial, t: int, cutoff: float) -> list[Partial]:
         """One search node for every support of an upper node that is still in the race."""
-        front = now.fronts[t]
-        rest = now.bound - front.bound
+        pool = now.pools[t]
+        rest = now.bound - pool.bound
         found = []
-        for p in np.flatnonzero(rest + front.lb < cutoff):
-            found.append(now.with_front(t, front.one(int(p))))
+        for p in np.flatnonzero(rest + pool.lb < cutoff):
+            found.append(now.with_pool(t, pool.one(int(p))))
         found.sort(key=lambda c: c.bound)
         return [self.solve(found[0], cutoff), *found[1:]] if found else []
 
     def _placed(self, now: Partial, place: Index, narrow: float) -> Partial | None:
         """The search node with more samples placed, and all that follows; None if it is impossible."""
-        if not scout.settle_sides(self.samples, self.planes, place, narrow):
+        if not lookahead.settle_sides(self.samples, self.planes, place, narrow):
             return None
         return self._moved(now, place)
 
     def _moved(self, now: Partial, place: Index) -> Partial:
         """The search node with samples at other places; what that disturbs is to be solved again."""
-        fronts = list(now.fronts)
-        for t, front in enumerate(fronts):
-            if front.exact and self._disturbed(now.place, place, t):
-                fronts[t] = replace(front, exact=False)
-        return replace(now, place=place, fronts=tuple(fronts))
+        pools = list(now.pools)
+        for t, pool in enumerate(pools):
+            if pool.exact and self._disturbed(now.place, place, t):
+                pools[t] = replace(pool, exact=False)
+        return replace(now, place=place, pools=tuple(pools))
 
     def _disturbed(self, before: Index, after: Index, t: int) -> bool:
         """Whether newly placed samples change the value of node ``t`` at its present hyperplane."""
@@ -372,7 +372,7 @@ class SparseWorker:
         at = now.place.copy()
         for t in range(self.brancher.last):
             here = at == t
-            right = self.h[t, here] >= -scout.TOL * self.eps
+            right = self.h[t, here] >= -lookahead.TOL * self.eps
             at[here] = np.where(right, 2 * t + 2, 2 * t + 1)
         return at
 
@@ -384,8 +384,8 @@ class SparseWorker:
         """The best tree with this routing on the supports at hand."""
         T = self.problem.n_nodes
         mask = np.zeros((T, self.problem.n_features), bool)
-        for t, (front, chooser) in enumerate(zip(now.fronts, self.choosers, strict=True)):
-            mask[t, chooser.rounded(front)] = True
+        for t, (pool, chooser) in enumerate(zip(now.pools, self.choosers, strict=True)):
+            mask[t, chooser.rounded(pool)] = True
         return polish(self.problem, node, mask, watch or self.brancher.watch)
 
     def _complete(self, now: Partial, shared: FloatArray) -> list[Splits]:
@@ -397,8 +397,8 @@ class SparseWorker:
         node = self._route(now)
         full = Partial(
             place=node,
-            fronts=tuple(
-                replace(front, exact=False) if t >= self.brancher.last else front for t, front in enumerate(now.fronts)
+            pools=tuple(
+                replace(pool, exact=False) if t >= self.brancher.last else pool for t, pool in enumerate(now.pools)
             ),
         )
         full = self.solve(full, cutoff)

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from margotree.engines.bnb.kernels.refine import Samples, Table
+from margotree.engines.bnb.kernels.listed_supports import Samples, Table
 from margotree.engines.bnb.log import sides
 from margotree.problem import Problem
 from margotree.problem.problem import FloatArray

@@ -53,11 +53,11 @@ def worth(ws: Workspace, s: int) -> float:
     ``u`` within the budget pay nothing.
     """
     free = places(ws, s)
-    return ws.g[s, NUM, VALUE] - ws.g[s, NUM, ALPHA] * free + relief(ws, s, U, free)
+    return ws.g[s, NUM, VALUE] - ws.g[s, NUM, ALPHA] * free + budget_discount(ws, s, U, free)
 
 
 @bare()
-def relief(ws: Workspace, s: int, field: int, free: int) -> float:
+def budget_discount(ws: Workspace, s: int, field: int, free: int) -> float:
     """What alpha is more than ``u^2 / 2``, for the ``free`` largest ``|u|`` of features that are not decided.
 
     ``u`` is the field; if that is W, where prices are left out of the node problem, no feature is decided.
@@ -93,7 +93,7 @@ def bonus(ws: Workspace, s: int) -> float:
     total = -alpha * g[s, NUM, BUDGET]
     for j in range(ws.X.shape[1]):
         total += min(0.5 * g[s, W, j] * g[s, W, j], alpha)
-    return max(0.0, total + relief(ws, s, W, int(g[s, NUM, BUDGET])))
+    return max(0.0, total + budget_discount(ws, s, W, int(g[s, NUM, BUDGET])))
 
 
 @bare()

@@ -1,10 +1,11 @@
 """Dual active-set method for one node problem.
 
-Every pivot takes the item that violates its staircase most, and moves along the direction that keeps all free items
-at their margins and ``sum c mu = 0``, until the item is satisfied, or its own or a free item's multiplier reaches the
-end of its riser.  Each step raises the dual value, and every point on the way is dual feasible: stopping at any
-moment leaves a valid lower bound.  Nothing is ever removed from the problem on the way down a search tree, so the
-parent's point is a feasible start for its children.  Where features have prices, `priced` says how an item enters.
+Every pivot takes the item that violates its complementarity curve most, and moves along the direction that keeps all
+free items at their margins and ``sum c mu = 0``, until the item is satisfied, or its own or a free item's multiplier
+reaches the end of its free segment.  Each step raises the dual value, and every point on the way is dual feasible:
+stopping at any moment leaves a valid lower bound.  Nothing is ever removed from the problem on the way down a search
+tree, so the parent's point is a feasible start for its children.  Where features have prices, `priced` says how an item
+enters.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ import numpy as np
 from margotree.engines.kernels import certain, factor, features
 from margotree.engines.kernels.jit import bare
 from margotree.engines.kernels.margins import follow, recompute, worst_item
-from margotree.engines.kernels.riser import (
+from margotree.engines.kernels.ratio import (
     CUT,
     INFEASIBLE,
     OPTIMAL,

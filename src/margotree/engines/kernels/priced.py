@@ -13,12 +13,12 @@ from __future__ import annotations
 import numpy as np
 
 from margotree.engines.kernels import factor
-from margotree.engines.kernels.balance import direction, orthogonal, solution_row, spread
+from margotree.engines.kernels.directions import direction, orthogonal, solution_row, spread
 from margotree.engines.kernels.features import add_up, from_kink, pass_end
 from margotree.engines.kernels.jit import bare
 from margotree.engines.kernels.margins import any_item, follow, worst_item
 from margotree.engines.kernels.pivot import AGAIN
-from margotree.engines.kernels.riser import (
+from margotree.engines.kernels.ratio import (
     CUT,
     INFEASIBLE,
     OPTIMAL,

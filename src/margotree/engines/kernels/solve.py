@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from margotree.engines.kernels import pivot
 from margotree.engines.kernels.jit import bare_kernel
-from margotree.engines.kernels.riser import CUT, INFEASIBLE, OPTIMAL, STALLED
+from margotree.engines.kernels.ratio import CUT, INFEASIBLE, OPTIMAL, STALLED
 from margotree.engines.kernels.workspace import F8, N_ITEMS, NUM, SINGLE, STOP, VALUE, Workspace, add_item
 
 #: Violations at which the point is recomputed and corrected, and the relative duality gap that is good enough.

@@ -3,10 +3,10 @@
 One slot holds the dual state of one node problem, ``min 1/2 |w|^2 + sum_i loss_i(h_i)`` with ``h_i = w.x_i + c_i b``.
 Its dual has one number ``mu_i`` per item, ``w = sum mu_i x_i`` and ``sum c_i mu_i = 0``.  Every item is turned so that
 more of its multiplier means a larger margin: ``nu_i = o_i mu_i`` and ``g_i = o_i h_i``.  There are three kinds of
-items, each a monotone staircase of ``nu`` against ``g``:
+items, each a monotone complementarity curve of ``nu`` against ``g``:
 
 ====== ======================================== ==========================================================
-kind   sample                                   staircase
+kind   sample                                   complementarity curve
 ====== ======================================== ==========================================================
 SOFT   known to reach the node                  nu = 0 where g > 1;  0..C at g = 1;  C where g < 1
 RIGHT  must go to the side of its label         as SOFT while g > delta;  C..inf at g = delta
@@ -72,8 +72,8 @@ SHIFT, STOP = numbers(2)
 
 # Kinds of items.
 SOFT, RIGHT, WRONG = numbers(3)
-# Where an item stands on its staircase.  A PENDING item has a multiplier inside a riser but is not yet solved for;
-# an OUT one takes no part.
+# Where an item stands on its complementarity curve.  A PENDING item has a multiplier inside a free segment but is not
+# yet solved for; an OUT one takes no part.
 LOW, AT_MARGIN, MID, AT_HARD, PENDING_HARD, PENDING_MARGIN, OUT = numbers(7)
 # How a priced feature is used.
 OFF, KINK, FULL = numbers(3)
@@ -219,7 +219,7 @@ def clear(ws: Workspace, s: int) -> None:
 
 @bare()
 def stand(ws: Workspace, s: int, i: int, status: int) -> None:
-    """Put item ``i`` on a step or riser: its multiplier snaps to a step's value, and the range for ``h`` follows."""
+    """Put item ``i`` on a bound or free segment: its multiplier snaps to a bound, and the range for ``h`` follows."""
     f, kind = ws.f, ws.k[s, KIND, i]
     ws.k[s, STATUS, i] = status
     low, high = -np.inf, np.inf  # of g
@@ -243,7 +243,7 @@ def stand(ws: Workspace, s: int, i: int, status: int) -> None:
 
 @bare()
 def put_off(ws: Workspace, s: int, i: int, hard: bool) -> None:
-    """Leave an item with a multiplier inside a riser to be solved for later."""
+    """Leave an item with a multiplier inside a free segment to be solved for later."""
     stand(ws, s, i, PENDING_HARD if hard else PENDING_MARGIN)
 
 

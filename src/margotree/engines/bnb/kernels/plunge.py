@@ -46,7 +46,7 @@ from margotree.engines.kernels import pivot, priced
 from margotree.engines.kernels.features import bonus, places, value
 from margotree.engines.kernels.jit import bare, bare_kernel, part
 from margotree.engines.kernels.pivot import harden, refresh
-from margotree.engines.kernels.riser import INFEASIBLE
+from margotree.engines.kernels.ratio import INFEASIBLE
 from margotree.engines.kernels.workspace import ALPHA, F8, I8, NUM, SINGLE, STOP, H, Workspace, copy_slot, numbers
 
 # How a dive ends.  Memory that leaves prices out settles where prices could make the difference.

@@ -1,8 +1,8 @@
 """A search node as a short string of bytes: where each sample is known to be, and the duals to start from.
 
 Only what cannot be derived is kept: the place of every sample, the step each item stands on at every node above its
-place, and the multipliers of the few items that stand on a riser; where features have prices, what is decided about
-them, and the weights of those at a kink.
+place, and the multipliers of the few items on a free segment; where features have prices, what is decided about them,
+and the weights of those at a kink.
 """
 
 from __future__ import annotations

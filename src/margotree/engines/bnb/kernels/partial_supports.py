@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from margotree.engines.bnb.kernels.refine import Samples, free_of_charge, gather, least
+from margotree.engines.bnb.kernels.listed_supports import Samples, free_of_charge, gather, least
 from margotree.engines.kernels.certain import ROUNDOFF
 from margotree.engines.kernels.jit import bare, bare_kernel, inner, kernel
 from margotree.engines.kernels.newton import small_svm
@@ -32,7 +32,7 @@ DISCOUNTS = 3
 
 
 @kernel()
-def grow(
+def search(
     samples: Samples,
     t: int,
     members: I8,

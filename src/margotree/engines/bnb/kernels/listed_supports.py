@@ -46,7 +46,7 @@ class Samples(NamedTuple):
 
 
 @kernel()
-def refine(
+def search(
     samples: Samples,
     t: int,
     members: I8,

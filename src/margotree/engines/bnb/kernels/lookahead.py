@@ -7,8 +7,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from margotree.engines.bnb.kernels.refine import Samples
-from margotree.engines.bnb.kernels.shadow import FREE, LEFT, RIGHT, spread
+from margotree.engines.bnb.kernels.listed_supports import Samples
+from margotree.engines.bnb.kernels.propagation import FREE, LEFT, RIGHT, spread
 from margotree.engines.kernels.jit import bare, bare_kernel, inner, kernel
 
 F8 = NDArray[np.float64]
@@ -131,7 +131,7 @@ def promise(samples: Samples, planes: Planes, h: F8, t: int, i: int, before: I1,
 
 
 @kernel()
-def scout(
+def lookahead(
     samples: Samples,
     planes: Planes,
     h: F8,

@@ -16,7 +16,7 @@ Index = NDArray[np.int64]
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Menu:
+class SupportList:
     """Supports of one tree node: columns (filled up with -1), sizes, and what the features above the budget cost."""
 
     cols: Index
@@ -24,21 +24,21 @@ class Menu:
     price: FloatArray
 
 
-def make_menus(problem: Problem, limit: float, most: int, dear: float = 0.0) -> list[Menu | None]:
+def list_supports(problem: Problem, limit: float, most: int, dear: float = 0.0) -> list[SupportList | None]:
     """For every tree node all supports that can belong to a tree of value below ``limit``.
 
     None where features have a price and there are more than ``most``, or the price is below ``dear``.
     """
-    menus: dict[tuple[int, int, float], Menu | None] = {}
+    lists: dict[tuple[int, int, float], SupportList | None] = {}
     for key in _keys(problem, limit):
-        if key not in menus:
+        if key not in lists:
             long = problem.alpha is not None and (_length(problem.n_features, key) > most or 0.0 < key[2] < dear)
-            menus[key] = None if long else _menu(problem.n_features, *key)
-    return [menus[key] for key in _keys(problem, limit)]
+            lists[key] = None if long else _list(problem.n_features, *key)
+    return [lists[key] for key in _keys(problem, limit)]
 
 
 def count_supports(problem: Problem) -> int:
-    """The length of the longest menu."""
+    """The length of the longest list."""
     return max(_length(problem.n_features, key) for key in _keys(problem, math.inf))
 
 
@@ -65,10 +65,10 @@ def _keys(problem: Problem, limit: float) -> list[tuple[int, int, float]]:
     return keys
 
 
-def _menu(n: int, low: int, high: int, alpha: float) -> Menu:
+def _list(n: int, low: int, high: int, alpha: float) -> SupportList:
     rows = [c for k in range(low, high + 1) for c in itertools.combinations(range(n), k)]
     cols = np.full((len(rows), max(1, high)), -1, np.int64)
     for r, c in enumerate(rows):
         cols[r, : len(c)] = c
     size = np.array([len(c) for c in rows], np.int64)
-    return Menu(cols=cols, size=size, price=np.asarray(alpha * (size - low), np.float64))
+    return SupportList(cols=cols, size=size, price=np.asarray(alpha * (size - low), np.float64))

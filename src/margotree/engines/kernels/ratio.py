@@ -1,4 +1,4 @@
-"""How items move on their staircases: how much room a multiplier has, and where it stands when that is used up."""
+"""The ratio test: how much room multipliers have on their complementarity curves, and where they stand afterwards."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ STRAIGHT = 1e-10
 
 @bare()
 def room(ws: Workspace, s: int, i: int, hard: bool, rate: float) -> float:
-    """How far the multiplier of an item on a riser may still move the way of ``rate``."""
+    """How far the multiplier of an item on a free segment may still move the way of ``rate``."""
     nu, cost = ws.f[s, NU, i], ws.fixed[COST + ws.cnt[s, NODE], i]
     if rate > 0:
         return np.inf if hard else cost - nu

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from margotree.engines.bnb.kernels import scout
-from margotree.engines.bnb.kernels.refine import Samples
+from margotree.engines.bnb.kernels import lookahead
+from margotree.engines.bnb.kernels.listed_supports import Samples
 from oracles import separable
 
 
@@ -13,11 +13,11 @@ def settle(Z, place, narrow=0.0):
     d, m = Z.shape
     code, levels = np.zeros((d, m), np.int64), np.full(d, 99)
     samples = Samples(np.ascontiguousarray(Z), np.ones(m), np.ones((3, m)), code, levels, 1e3)
-    planes = scout.Planes(
+    planes = lookahead.Planes(
         np.tile(np.arange(d), (3, 1)), np.full(3, d), np.zeros((3, d + 1)), np.zeros(3, np.int64), np.ones(3, np.int8)
     )
     after = place.copy()
-    return scout.settle_sides(samples, planes, after, narrow), after
+    return lookahead.settle_sides(samples, planes, after, narrow), after
 
 
 def forced(Z, place, i):

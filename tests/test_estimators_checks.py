@@ -31,7 +31,7 @@ _QUICK = {"depths": [1], "cv": 2, "engine": "alternating", "time_limit": 60}
 CHOOSERS = [
     MargotClassifierCV(Cs=[1.0, 10.0], **_QUICK),
     HFSMargotClassifierCV(Cs=[1.0, 10.0], budgets=[1], **_QUICK),
-    SFSMargotClassifierCV(Cs=[1.0, 10.0], alphas=[1.0], **_QUICK),
+    SFSMargotClassifierCV(Cs=[1.0], alphas=[1.0], **_QUICK),
 ]
 
 #: One split cannot get right five in six of three classes, as this check asks; it is made with two levels below.

@@ -28,19 +28,19 @@ MODELS = {
 
 @pytest.mark.parametrize("name", MODELS)
 def test_two_fits_are_equal_to_the_last_bit_however_fast_the_clock_runs(name, monkeypatch):
-    X, y = data()
+    X, y = data(90)
     make = MODELS[name]
-    one = make(node_limit=60, time_limit=None).fit(X, y)
+    one = make(node_limit=20, time_limit=None).fit(X, y)
     real = Watch.elapsed.fget
     # A machine that is fifty times slower, as far as the clock can tell.
     monkeypatch.setattr(Watch, "elapsed", property(lambda watch: 50 * real(watch)))
-    two = make(node_limit=60, time_limit=None).fit(X, y)
+    two = make(node_limit=20, time_limit=None).fit(X, y)
     a, b = one.certificate_, two.certificate_
     assert one.tree_.splits.w.tobytes() == two.tree_.splits.w.tobytes()
     assert one.tree_.splits.b.tobytes() == two.tree_.splits.b.tobytes()
     assert (a.objective, a.bound, a.nodes, a.stopped) == (b.objective, b.bound, b.nodes, b.stopped)
     if name != "local":
-        assert a.stopped == "node limit" and a.nodes >= 60
+        assert a.stopped == "node limit" and a.nodes >= 20
 
 
 def test_more_nodes_never_hurt_and_the_limit_is_kept():

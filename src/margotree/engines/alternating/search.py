@@ -16,7 +16,7 @@ from margotree.engines.alternating.starts import Start, kept, next_start
 from margotree.engines.alternating.terms import Found, Terms
 from margotree.engines.trees import one_way
 from margotree.engines.watch import Watch
-from margotree.problem import Problem, Splits, evaluate, topology
+from margotree.problem import Problem, Splits, topology
 
 #: Seconds between looks at the clock.
 _TICK = 0.02
@@ -28,7 +28,7 @@ _FINISH_ONE_IN, _FINISH_SHARE = 3, 0.15
 #: where there are few).  Not once there is no time to send them all down: seconds per number and level.
 _LATEST, _SENDING = 0.35, 2e-8
 #: When time is up, the best trees of so many rungs are looked at; bands are emptied among so many numbers at most.
-CARRIED, _SETTLED = 2, 5_000_000
+_CARRIED, _SETTLED = 2, 5_000_000
 #: Good trees kept to be disturbed, and how different their values must be.
 _ELITE, _DIFFERENT = 5, 1e-6
 #: What counts as an improvement when starts are asked whether they still pay off.
@@ -62,13 +62,16 @@ class _Job:
 class AlternatingSearch:
     """The descents of one problem."""
 
+    #: What a start goes through.
+    descent: Callable[..., Found] = staticmethod(descend)
+
     def __init__(
         self, problem: Problem, watch: Watch, effort: Effort | None = None, finisher: Finisher | None = None
     ) -> None:
         self.problem, self.watch, self.effort = problem, watch, effort or Effort()
         self.finisher = finisher
         self.seed = watch.limits.seed
-        self.ladder = Ladder(Terms.of(problem), self.seed)
+        self.ladder = Ladder(self._terms(), self.seed)
         self.best: list[Found] = []
         self.starts = 0
         self._last_gain = 0
@@ -84,17 +87,27 @@ class AlternatingSearch:
         """Search from the given trees and from anywhere; the best trees are in :attr:`best`, best first."""
         trees = [Found(W=np.array(s.w), B=np.array(s.b), value=self._value(s)) for s in given]
         allowed = [tree for tree in trees if math.isfinite(tree.value)]
-        for tree in [*allowed, majority(self.ladder.terms)]:
+        for tree in [*allowed, self._constant()]:
             self._keep(tree)
         self._given = [kept(tree) for tree in allowed]
         if self.watch.must_stop() is None:
             self._in_threads(self._work, max(1, self.watch.limits.n_jobs))
 
+    def answer(self) -> Splits:
+        """What the run has come to: feasible, and never worse than the given trees that are, or a constant one."""
+        in_time = self.watch.must_stop() is None
+        self.carry_up(self.ladder.top if in_time else _CARRIED)
+        if in_time:
+            self.sharpen()
+        # What a descent says about its tree is checked by the plain value function; the first that passes is taken.
+        trees = (tree.splits for tree in self.best)
+        return next((tree for tree in trees if math.isfinite(self._value(tree))), self._constant().splits)
+
     def sharpen(self) -> None:
         """Train the best tree's SVMs to many digits."""
         terms, tree = self.ladder.terms.fine(), kept(self.best[0])
         self._flag[0] = 0.0
-        self._in_threads(lambda: self._keep(descend(terms, tree.W, tree.B, tree.kinds, self.seed, self._flag)), 1)
+        self._in_threads(lambda: self._keep(self.descent(terms, tree.W, tree.B, tree.kinds, self.seed, self._flag)), 1)
 
     def carry_up(self, most: int) -> None:
         """Value on all samples what was trained on some of them and promises more than the best tree: the best of as
@@ -128,7 +141,7 @@ class AlternatingSearch:
 
     def _descend(self, job: _Job) -> Found:
         start, terms = job.start, self.ladder.rung(job.level)
-        return descend(terms, start.W, start.B, start.kinds, job.seed, self._flag, self._best_of(job.level))
+        return self.descent(terms, start.W, start.B, start.kinds, job.seed, self._flag, self._best_of(job.level))
 
     def _best_of(self, level: int) -> float:
         """On a part of the samples values compare with those of the same part alone."""
@@ -220,8 +233,15 @@ class AlternatingSearch:
             self.watch.report("alternating", incumbent=found.value, nodes=self.starts)
 
     def _value(self, splits: Splits) -> float:
-        found = evaluate(self.problem, splits)
+        found = self.problem.evaluate(splits)
         return found.objective if found.feasible else math.inf
+
+    def _terms(self) -> Terms:
+        return Terms.of(self.problem)
+
+    def _constant(self) -> Found:
+        """A tree that is allowed in every problem."""
+        return majority(self.ladder.terms)
 
 
 def _near(value: float, others: list[float]) -> bool:
@@ -238,13 +258,7 @@ def alternate(
     """The best tree that alternation finds; feasible, and never worse than those given that are, or the majority."""
     search = AlternatingSearch(problem, watch, effort, finisher)
     search.run(given)
-    in_time = watch.must_stop() is None
-    search.carry_up(search.ladder.top if in_time else CARRIED)
-    if in_time:
-        search.sharpen()
-    # What a descent says about its tree is checked by the plain value function; the first that passes is the answer.
-    trees = (tree.splits for tree in search.best)
-    return next((tree for tree in trees if evaluate(problem, tree).feasible), majority(search.ladder.terms).splits)
+    return search.answer()
 
 
 def majority(terms: Terms) -> Found:

@@ -15,13 +15,13 @@ from numpy.typing import NDArray
 
 from margotree.engines.base import Answer, Engine
 from margotree.engines.bnb.improve import RoutingBrancher, improve
-from margotree.engines.bnb.listed import ProvingBrancher
 from margotree.engines.bnb.lists import count_supports
 from margotree.engines.bnb.log import ProofLog
 from margotree.engines.bnb.margot import FEATURES_FIRST, MargotBrancher, Tactics, merge_duplicates
 from margotree.engines.bnb.portfolio import furthest, go_on, is_over, new_search, offer_better, pass_on, phase, trial
 from margotree.engines.bnb.priced import PricedBrancher
 from margotree.engines.bnb.proving import Proof
+from margotree.engines.bnb.proving_sparse import ProvingBrancher
 from margotree.engines.bnb.ready import get_ready
 from margotree.engines.bnb.search import Brancher, Search
 from margotree.engines.bnb.sparse import SparseBrancher, SparseTactics, sparsified, without_budget
@@ -258,7 +258,7 @@ class BranchAndBound(Engine):
         assert self._proof is not None
         if problem.alpha is None and not has_long_lists(problem):
             return self._run_lists_with_proof(problem, first, watch, self._proof)
-        first = self._scouted(problem, first, watch)
+        first = self._first_look(problem, first, watch)
         limit = allowed_value(problem, first)
         branchers = self._priced_ways(problem, limit, watch, self._proof)
         ways = [self._new_search(problem, brancher, first, watch) for brancher in branchers]
@@ -285,7 +285,7 @@ class BranchAndBound(Engine):
             go_on(search, watch)
         return search, first
 
-    def _scouted(self, problem: Problem, first: Splits, watch: Watch) -> Splits:
+    def _first_look(self, problem: Problem, first: Splits, watch: Watch) -> Splits:
         """A good tree to begin with, by searches that leave no proof."""
         if has_long_lists(problem):
             return better_tree(problem, first, watch, 1.0)

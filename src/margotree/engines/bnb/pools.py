@@ -70,7 +70,7 @@ class Chooser(Protocol):
     def rounded(self, pool: Pool) -> Index: ...
 
 
-class Lister:
+class ListChooser:
     """All supports on a list."""
 
     def __init__(
@@ -118,7 +118,7 @@ class Lister:
         return self.columns(pool)
 
 
-class Grower:
+class PartialChooser:
     """Supports in a tree of partly decided ones, where a list would be too long."""
 
     def __init__(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from margotree.engines.bnb.log import ProofLog
 from margotree.engines.bnb.search import Search
-from margotree.engines.bnb.supports import SupportLog
+from margotree.engines.bnb.support_log import SupportLog
 from margotree.problem import Problem
 from margotree.problem.problem import FloatArray
 from margotree.proof.write import ProofWriter, Steps

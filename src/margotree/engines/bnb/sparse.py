@@ -18,9 +18,9 @@ from numpy.typing import NDArray
 from margotree.engines.bnb.kernels import lookahead
 from margotree.engines.bnb.kernels.listed_supports import Samples
 from margotree.engines.bnb.lists import SupportList, list_supports
-from margotree.engines.bnb.pools import Chooser, Grower, Lister, Pool
+from margotree.engines.bnb.pools import Chooser, ListChooser, PartialChooser, Pool
 from margotree.engines.bnb.search import CUTOFF, STOP, Dive, Record
-from margotree.engines.bnb.supports import Note
+from margotree.engines.bnb.support_log import Note
 from margotree.engines.kernels.certain import offset_reach
 from margotree.engines.kernels.jit import raising
 from margotree.engines.polish import polish
@@ -121,10 +121,10 @@ class SparseBrancher:
 
     def _chooser(self, t: int, supports: SupportList | None, work: FloatArray) -> Chooser:
         if supports is not None:
-            return Lister(self.samples, t, supports, self.problem.eps, self.tol, work)
+            return ListChooser(self.samples, t, supports, self.problem.eps, self.tol, work)
         assert self.problem.budget is not None and self.problem.alpha is not None
         budget, alpha = int(self.problem.budget[t]), float(self.problem.alpha[t])
-        return Grower(self.samples, t, budget, alpha, self.problem.eps, self.tol, self.tactics.grown, work)
+        return PartialChooser(self.samples, t, budget, alpha, self.problem.eps, self.tol, self.tactics.grown, work)
 
 
 def pack(now: Partial, bound: float, parent: Partial | None = None) -> Record:
@@ -277,7 +277,7 @@ class SparseWorker:
         for t in range(self.brancher.last):
             pool = now.pools[t]
             if len(pool.lb) > 1:
-                return self._peel(now, t, cutoff), None
+                return self._each_support(now, t, cutoff), None
             decided = self.choosers[t].decide(pool, self.brancher.tactics.dear * self.brancher.limit)
             if decided is not None:
                 return [self.solve(now.with_pool(t, one), cutoff) for one in decided], None
@@ -320,7 +320,7 @@ class SparseWorker:
                     children.append(self.solve(child, cutoff))
         return children
 
-    def _peel(self, now: Partial, t: int, cutoff: float) -> list[Partial]:
+    def _each_support(self, now: Partial, t: int, cutoff: float) -> list[Partial]:
         """One search node for every support of an upper node that is still in the race."""
         pool = now.pools[t]
         rest = now.bound - pool.bound

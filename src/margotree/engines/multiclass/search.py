@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import math
 from functools import cache
 from typing import Any
 
 import numpy as np
 
-from margotree.engines.alternating.ladder import Ladder
-from margotree.engines.alternating.search import CARRIED, AlternatingSearch, Effort, _Job
+from margotree.engines.alternating.search import AlternatingSearch, Effort
 from margotree.engines.alternating.starts import Start
 from margotree.engines.alternating.terms import Found
 from margotree.engines.base import Answer, Engine
@@ -32,52 +30,25 @@ _EFFORT = Effort(least=20, most=1000, patience=30)
 class ClassSearch(AlternatingSearch):
     """The descents of one problem of several classes."""
 
+    descent = staticmethod(descend)
+
     def __init__(self, problem: MulticlassProblem, watch: Watch, effort: Effort | None = None) -> None:
+        self.classes = problem
         stand_in: Any = problem  # it has all that the search asks of a problem of two classes
         super().__init__(stand_in, watch, effort or _EFFORT)
-        self.classes: MulticlassProblem = problem
-        self.ladder = Ladder(ClassTerms.of(problem), self.seed)
 
-    def run(self, given: list[Splits]) -> None:
-        """Search from the given trees and from anywhere; the best trees are in :attr:`best`, best first."""
-        trees = [Found(W=np.array(s.w), B=np.array(s.b), value=self._value(s)) for s in given]
-        allowed = [tree for tree in trees if math.isfinite(tree.value)]
-        constant = constant_tree(self.classes)
-        for tree in [*allowed, Found(W=constant.w, B=constant.b, value=self._value(constant))]:
-            self._keep(tree)
-        self._given = [_kept(tree) for tree in allowed]
-        if self.watch.must_stop() is None:
-            self._in_threads(self._work, max(1, self.watch.limits.n_jobs))
+    def _terms(self) -> ClassTerms:
+        return ClassTerms.of(self.classes)
 
-    def sharpen(self) -> None:
-        """Train the best tree's SVMs to many digits."""
-        terms, tree = self.ladder.terms.fine(), self.best[0]
-        self._flag[0] = 0.0
-        kinds = _kept(tree).kinds
-        self._in_threads(lambda: self._keep(descend(_many(terms), tree.W, tree.B, kinds, self.seed, self._flag)), 1)
-
-    def _descend(self, job: _Job) -> Found:
-        start, terms = job.start, _many(self.ladder.rung(job.level))
-        return descend(terms, start.W, start.B, start.kinds, job.seed, self._flag, self._best_of(job.level))
+    def _constant(self) -> Found:
+        tree = constant_tree(self.classes)
+        return Found(W=tree.w, B=tree.b, value=self._value(tree))
 
     def _is_enough(self) -> bool:
         return self.starts >= self.watch.limits.nodes or super()._is_enough()
 
     def _new_start(self, number: int, rng: np.random.Generator) -> Start:
         return _next_start(number, self.classes, self.best, rng)
-
-    def _value(self, splits: Splits) -> float:
-        found = self.classes.evaluate(splits)
-        return found.objective if found.feasible else math.inf
-
-
-def _many(terms: Any) -> ClassTerms:
-    assert isinstance(terms, ClassTerms)
-    return terms
-
-
-def _kept(tree: Found) -> Start:
-    return Start(W=tree.W, B=tree.B, kinds=np.full(len(tree.B), Draw.KEEP))
 
 
 def _next_start(number: int, problem: MulticlassProblem, best: list[Found], rng: np.random.Generator) -> Start:
@@ -125,13 +96,7 @@ def alternate(problem: MulticlassProblem, given: list[Splits], watch: Watch, eff
     """The best tree that alternation finds; allowed, and never worse than those given that are, or the constant."""
     search = ClassSearch(problem, watch, effort)
     search.run(given)
-    in_time = watch.must_stop() is None
-    search.carry_up(search.ladder.top if in_time else CARRIED)
-    if in_time:
-        search.sharpen()
-    # What a descent says about its tree is checked by the plain value function; the first that passes is the answer.
-    trees = (tree.splits for tree in search.best)
-    return next((tree for tree in trees if problem.evaluate(tree).feasible), constant_tree(problem))
+    return search.answer()
 
 
 class Alternating(Engine[MulticlassProblem]):

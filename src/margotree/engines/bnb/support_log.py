@@ -191,7 +191,7 @@ def _promising(
 def _hardness(
     samples: Samples, members: Index, side: FloatArray, cols: Index, cost: FloatArray
 ) -> tuple[float, FloatArray | float]:
-    """How hard sides are held, and how many members share in it: those made one by `refine.merged` do."""
+    """How hard sides are held, and how many members share in it: those made one by `listed_supports.merged` do."""
     cells = 6
     for j in cols.tolist():
         cells = min(cells * int(samples.levels[j]), 1 << 40)

@@ -1,4 +1,4 @@
-"""The search over lists of supports that leaves a proof behind (`supports` writes it down).
+"""The search over lists of supports that leaves a proof behind (`support_log` writes it down).
 
 Sides that follow from others are told to the proof only once a sample that takes one counts in a bound: few do.
 """
@@ -13,10 +13,10 @@ import numpy as np
 
 from margotree.engines.bnb.kernels import lookahead
 from margotree.engines.bnb.log import NOT_HERE
-from margotree.engines.bnb.pools import Lister, Pool
+from margotree.engines.bnb.pools import ListChooser, Pool
 from margotree.engines.bnb.search import Record
 from margotree.engines.bnb.sparse import Index, Partial, SparseBrancher, SparseTactics, SparseWorker
-from margotree.engines.bnb.supports import Multipliers, Note, SupportLog, multipliers_of, too_close
+from margotree.engines.bnb.support_log import Multipliers, Note, SupportLog, multipliers_of, too_close
 from margotree.engines.watch import Watch
 from margotree.problem import Problem, topology
 from margotree.problem.problem import FloatArray
@@ -53,7 +53,7 @@ class ProvingWorker(SparseWorker):
         self.cutoff = math.inf
         self.width = [0] * self.problem.n_nodes
         for chooser in self.choosers:
-            assert isinstance(chooser, Lister)
+            assert isinstance(chooser, ListChooser)
             chooser.prove = partial(self._prove, chooser)
 
     def solve(self, now: Partial, cutoff: float, thorough: bool = False) -> Partial:
@@ -62,7 +62,7 @@ class ProvingWorker(SparseWorker):
 
     # -- bounds ----------------------------------------------------------------------------------------------------
 
-    def _prove(self, chooser: Lister, pool: Pool, lb: FloatArray, members: Index, side: FloatArray) -> None:
+    def _prove(self, chooser: ListChooser, pool: Pool, lb: FloatArray, members: Index, side: FloatArray) -> None:
         """Take down what raised bounds; one that its multipliers do not reach is lowered to what they do."""
         if self.now is None:
             return
@@ -102,7 +102,7 @@ class ProvingWorker(SparseWorker):
 
     # -- branching -------------------------------------------------------------------------------------------------
 
-    def _peel(self, now: Partial, t: int, cutoff: float) -> list[Partial]:
+    def _each_support(self, now: Partial, t: int, cutoff: float) -> list[Partial]:
         assert now.note is not None
         pool = now.pools[t]
         race = np.flatnonzero(now.bound - pool.bound + pool.lb < cutoff).tolist()

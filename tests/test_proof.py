@@ -17,6 +17,7 @@ import margotree
 from margotree.engines import Limits, solve
 from margotree.engines.base import Refused as EngineRefused
 from margotree.engines.bnb import log as logging
+from margotree.engines.bnb import support_log
 from margotree.engines.bnb.engine import BranchAndBound
 from margotree.engines.watch import Watch
 from margotree.problem import MulticlassProblem, Problem
@@ -135,6 +136,14 @@ def test_time_is_left_to_close_what_is_open(tmp_path, monkeypatch):
     """A search that would need all its time to write down what is open stops, and proves what it has."""
     monkeypatch.setattr(logging.ProofLog, "seconds_to_close", lambda self, open_nodes: 100.0 if open_nodes > 3 else 0.0)
     problem, path = random_problem("margot", 5, m=80, depth=3), tmp_path / "a.proof"
+    certificate = proved(problem, path, nodes=1e9, time=60.0).certificate
+    assert certificate.stopped == "time limit" and certificate.seconds < 50.0
+    assert check.check(str(path), arrays(problem)).bound == certificate.bound > 0
+
+
+def test_time_is_left_to_close_what_is_open_under_hard_budgets(tmp_path, monkeypatch):
+    monkeypatch.setattr(support_log, "_SECONDS", 20.0)
+    problem, path = random_problem("hfs", 5, m=60, depth=2), tmp_path / "a.proof"
     certificate = proved(problem, path, nodes=1e9, time=60.0).certificate
     assert certificate.stopped == "time limit" and certificate.seconds < 50.0
     assert check.check(str(path), arrays(problem)).bound == certificate.bound > 0

@@ -48,7 +48,7 @@ _LEAST, _AFTER_CTRL_C = 0.2, 5.0
 class MargotClassifierCV(MarginTreeClassifier):
     """A MARGOT tree whose depth and C are chosen by cross-validation, with a certificate; nothing needs to be set.
 
-    Every setting is fitted on folds by the alternating search, each from its neighbour's tree and on at most 1,000
+    Every setting is fitted on folds by the alternating search, each from its neighbour's tree and on at most 2,000
     samples; settings that fall two standard errors behind the best are given up early.  The one with the best mean
     score is then trained on all samples and certified.
 

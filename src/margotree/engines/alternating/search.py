@@ -27,6 +27,8 @@ _FINISH_ONE_IN, _FINISH_SHARE = 3, 0.15
 #: If no tree has been trained on all samples after this share of the time, the best so far is (after twice the share
 #: where there are few).  Not once there is no time to send them all down: seconds per number and level.
 _LATEST, _SENDING = 0.35, 2e-8
+#: The greedy tree is made of as many samples as this share of the time is enough for: seconds per number and level.
+_GREEDY_SHARE, _GREEDY = 0.6, 2e-7
 #: When time is up, the best trees of so many rungs are looked at; bands are emptied among so many numbers at most.
 _CARRIED, _SETTLED = 2, 5_000_000
 #: Good trees kept to be disturbed, and how different their values must be.
@@ -57,6 +59,7 @@ class _Job:
     level: int
     seed: int
     finish: bool = False
+    greedy: bool = False
 
 
 class AlternatingSearch:
@@ -79,6 +82,7 @@ class AlternatingSearch:
         self._sent_on: list[list[Found]] = [[] for _ in self.ladder.sizes]
         self._finished: list[float] = []
         self._hurried = False  # whether a tree has gone to all samples out of turn
+        self._greedy = self.ladder.top == 0  # whether the greedy tree of more samples than the first rung's is made
         self._given: list[Start] = []
         self._flag = np.zeros(1)
         self._lock = threading.Lock()
@@ -159,7 +163,7 @@ class AlternatingSearch:
         with self._lock:
             if self._flag[0]:
                 return None
-            if (job := self._to_finish() or self._promotion()) is not None:
+            if (job := self._to_finish() or self._greedily() or self._promotion()) is not None:
                 return job
             if self._is_enough():
                 return None
@@ -191,6 +195,16 @@ class AlternatingSearch:
         self._finished.append(tree.value)
         return _Job(start=kept(tree), level=top, seed=self.seed, finish=True)
 
+    def _greedily(self) -> _Job | None:
+        """The greedy tree of all samples, or of as many as there is time for: no answer should be worse than that."""
+        if self._greedy:
+            return None
+        self._greedy = True
+        most = _GREEDY_SHARE * self.watch.remaining / (_GREEDY * self.problem.n_features * self.problem.depth)
+        level = max((k for k, size in enumerate(self.ladder.sizes) if size <= most), default=0)
+        start = self._new_start(0, np.random.default_rng(self.seed))
+        return _Job(start=start, level=level, seed=self.seed, greedy=True)
+
     def _promotion(self) -> _Job | None:
         top = self.ladder.top
         if self.watch.remaining < _SENDING * self.problem.X.size * self.problem.depth:
@@ -218,7 +232,7 @@ class AlternatingSearch:
         with self._lock:
             if job.finish:
                 self._finished.append(found.value)
-            else:
+            elif not (job.greedy and job.level == self.ladder.top):  # a tree that has won the race is still to come there
                 self._rungs[job.level].append(found)
             if job.level == self.ladder.top:
                 self._keep(found)

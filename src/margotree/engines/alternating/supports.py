@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -13,7 +15,11 @@ from margotree.problem.problem import FloatArray
 Columns = NDArray[np.int64]
 
 #: First width of the rounding: when nothing is known, and from a good guess; last where only a direction is wanted.
-COLD, WARM, ROUGH = 1.0, 0.1, 1e-2
+#: The first is wide enough for samples at the hyperplane itself, where they all are to begin with, to lie on the
+#: rounding: the loss is then curved, and the first step of the right length.
+COLD, WARM, ROUGH = 2.0, 0.1, 1e-2
+#: From nothing, beyond twice so many samples, an SVM of about so many of them is the first guess.
+_FEW = 2_000
 #: More features than this and than samples are too many.
 _WIDE = 100
 #: Features considered for each exchange, from the heaviest pull and from the lightest weight.
@@ -22,6 +28,9 @@ _PULLING, _LIGHT = 3, 2
 
 def plain_svm(node: Node, guess: Plane, narrow: float, flag: FloatArray, wide: float = 0.0) -> tuple[Plane, float]:
     """The SVM on all features, from a guess."""
+    if not np.any(guess[0]) and len(node.Z) > 2 * _FEW:
+        guess = plain_svm(_some(node), guess, ROUGH, flag, COLD)[0]
+        wide = WARM if np.any(guess[0]) else COLD
     wide = wide or (WARM if np.any(guess[0]) else COLD)
     Z, turn = node.Z, None
     if Z.shape[1] > max(_WIDE, len(Z)):
@@ -32,6 +41,13 @@ def plain_svm(node: Node, guess: Plane, narrow: float, flag: FloatArray, wide: f
     value = svm(Z, node.plus, node.minus, theta, wide, narrow, flag)
     w = theta[:-1].copy() if turn is None else turn @ theta[:-1]
     return (w, float(theta[-1])), value
+
+
+def _some(node: Node) -> Node:
+    """Every so-manieth sample of a node, standing for those left out as well."""
+    step = len(node.Z) // _FEW
+    some = node.thinned(np.arange(0, len(node.Z), step))
+    return replace(some, plus=step * some.plus, minus=step * some.minus)
 
 
 def svm_on(node: Node, cols: Columns, guess: Plane, narrow: float, flag: FloatArray) -> tuple[Plane, float]:

@@ -16,7 +16,7 @@ F8 = NDArray[np.float64]
 #: Up to so many features the curvature is a matrix; beyond, it is only multiplied with.
 _DENSE = 400
 #: Newton steps of one width, evaluations of one line search, multiplications for one step.
-_STEPS, _SEARCH, _PRODUCTS = 40, 20, 200
+_STEPS, _SEARCH, _PRODUCTS = 40, 60, 200
 #: A line search ends when the derivative has dropped to this share; a width ends at this share of the value, or at the
 #: greater one where the last width is so wide that only a direction is wanted.
 _LEVEL, _FLAT, _FLAT_ROUGH, _ROUGH = 0.3, 1e-6, 1e-4, 5e-3
@@ -270,6 +270,8 @@ def svm(Z: F8, cp: F8, cm: F8, theta: F8, wide: float, narrow: float, flag: F8) 
                 break
             heights(Z, step[:k], step[k], dh)
             far = _how_far(h, dh, cp, cm, delta, dot(w, step[:k]), dot(step[:k], step[:k]), start)
+            if far == 0.0:
+                break
             for a in range(k + 1):
                 theta[a] += far * step[a]
             for i in range(m):

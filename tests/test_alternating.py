@@ -280,6 +280,19 @@ def test_many_samples_are_raced_on_parts_of_them():
     assert seen.feasible and seen.objective < 0.3 * majority(Terms.of(problem)).value
 
 
+def test_the_greedy_tree_of_all_samples_is_among_the_first():
+    rng = np.random.default_rng(1)
+    X = rng.random((8_000, 3))
+    y = np.where(X @ [1.0, -2.0, 0.5] + 0.3 * rng.standard_normal(8_000) > 0, 1.0, -1.0)
+    problem = Problem.make(X, y, depth=2, C=1.0, eps=1e-7)
+    search = AlternatingSearch(problem, Watch(), Effort(least=1, most=1))
+    search.run([])
+    assert search.best[0].value <= 1.001 * solve(problem, engine="local_svm").certificate.objective
+    hurried = AlternatingSearch(problem, Watch(Limits(time=1e-3)), Effort(least=1, most=1))
+    assert hurried._greedily().level == 0  # of as many samples as there is time for
+    assert hurried._greedily() is None
+
+
 @pytest.mark.parametrize("seconds", [math.inf, 1e-9])
 def test_trees_of_a_part_of_the_samples_are_not_forgotten(seconds, monkeypatch):
     """Two starts are too few for one of them to go on to all samples; the better one is valued on them all the same."""

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from numba import njit
 
 from margotree.engines import Limits, Watch, solve
+from margotree.engines.bnb import improve as improving
 from margotree.engines.bnb.engine import BranchAndBound
 from margotree.engines.bnb.kernels.record import load_here
 from margotree.engines.bnb.kernels.routing import PLACE
@@ -283,3 +284,21 @@ def test_ctrl_c_while_a_better_tree_is_looked_for_is_named_as_the_reason(monkeyp
     monkeypatch.setattr("margotree.engines.bnb.engine._ALONE_SHARE", 0.0)
     certificate = BranchAndBound().solve(problem, watch).certificate
     assert looked and certificate.stopped == Stopped.INTERRUPTED
+
+
+def test_neighbourhoods_that_were_searched_in_vain_are_not_searched_again(monkeypatch):
+    problem, _ = merge_duplicates(random_problem(3, 30, n=3, depth=2))
+    brancher, seen, plain = MargotBrancher(problem, Tactics()), [], improving._neighbourhood
+
+    def look(k, shuffles):
+        seen.append(k)
+        return plain(k, shuffles)
+
+    monkeypatch.setattr(improving, "_neighbourhood", look)
+    tried = {}
+    first = improving.improve(brancher, [trivial_tree(problem)], Watch(), shuffles=1, tried=tried)
+    assert seen[0] == 0 and seen[-6:] == [0, 1, 2, 3, 4, 5]  # four plain ones, two in a shuffled order
+    seen.clear()
+    improving.improve(brancher, [first], Watch(), shuffles=1, tried=tried)
+    assert seen[:2] == [6, 7]
+    assert [plain(k, 1) for k in (3, 4, 5, 6)] == [(120, 0.0), (30, 1.0), (60, 1.0), (30, 1.0)]

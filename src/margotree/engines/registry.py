@@ -48,7 +48,7 @@ _START_SHARE, _START_MOST = 0.25, 30.0
 _START_NODES = 1000
 
 #: How often an answer is looked over at the end: cleaned, valued, compared with its start, audited, counted.
-_LOOKS = 8
+_LOOKS = 4
 
 
 def engine_names() -> tuple[str, ...]:

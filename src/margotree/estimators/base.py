@@ -41,6 +41,9 @@ from margotree.solution import Certificate, Solution, Stopped
 from margotree.tree import Scaling, Tree
 from margotree.tree.audit import Verified
 
+#: However long reading the data takes, the search has this share of the time limit.
+_SEARCH_SHARE = 0.8
+
 
 class TreeClassifier(ClassifierMixin, BaseEstimator, ABC):
     """Common ground of all the tree classifiers; use one of its subclasses.
@@ -82,7 +85,8 @@ class TreeClassifier(ClassifierMixin, BaseEstimator, ABC):
         problem = self._problem(samples, scaling)
         start = self._first(problem, scaling, samples, watch)
         with Progress(getattr(self, "verbose", 0)) as listener:
-            solution = self._solve(problem, start, replace(watch.limits, time=watch.remaining), listener)
+            seconds = max(watch.remaining, _SEARCH_SHARE * watch.limits.time)
+            solution = self._solve(problem, start, replace(watch.limits, time=seconds), listener)
         if solution.certificate.stopped == Stopped.INTERRUPTED and in_a_loop():
             raise CutShort("a fit of a loop was cut short: it is no result")
         self.tree_ = self._grow(solution, samples, scaling, problem)

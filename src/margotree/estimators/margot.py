@@ -34,7 +34,7 @@ class MargotClassifier(MarginTreeClassifier):
         Who solves it; ``margotree.engines.engine_names()`` lists them.
     time_limit : float or None, default 60
         Seconds for the whole fit, from reading the data to the audit (compiling, once per installation, is not
-        counted); None for as long as it takes.
+        counted, nor what reading takes beyond a fifth of the limit); None for as long as it takes.
     node_limit : int or None, default None
         Search nodes after which to stop.  With it every phase of a fit is measured in nodes instead of seconds: on one
         thread the same data then give the same tree, to the last bit, unless ``time_limit`` ends the fit first.

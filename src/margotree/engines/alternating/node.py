@@ -36,7 +36,7 @@ class Node:
         cost, right = terms.C[t] * terms.weight[rows], terms.y[rows] > 0
         none = np.zeros(len(rows))
         return cls(
-            Z=terms.X[rows],
+            Z=terms.samples(rows),
             plus=np.where(right, cost, 0.0),
             minus=np.where(right, 0.0, cost),
             low=none,

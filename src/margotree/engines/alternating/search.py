@@ -23,7 +23,7 @@ _TICK = 0.02
 #: One of so many trees of a rung goes on to the next; on to all samples only one that is nearly the best there.
 _ONE_IN, _NEARLY = 4, 1.0005
 #: Where a finisher is at hand, one of so many trees on all samples goes to it, for this share of the time.
-_FINISH_ONE_IN, _FINISH_SHARE = 3, 0.15
+_FINISH_ONE_IN, _FINISH_SHARE = 3, 0.25
 #: If no tree has been trained on all samples after this share of the time, the best so far is (after twice the share
 #: where there are few).  Not once there is no time to send them all down: seconds per number and level.
 _LATEST, _SENDING = 0.35, 2e-8
@@ -31,8 +31,9 @@ _LATEST, _SENDING = 0.35, 2e-8
 _GREEDY_SHARE, _GREEDY = 0.6, 2e-7
 #: When time is up, the best trees of so many rungs are looked at; bands are emptied among so many numbers at most.
 _CARRIED, _SETTLED = 2, 5_000_000
-#: Good trees kept to be disturbed, and how different their values must be.
-_ELITE, _DIFFERENT = 5, 1e-6
+#: Good trees kept to be disturbed, and how different their values must be; to the finisher, which trains nodes to many
+#: digits, trees that differ by less than this share are the same.
+_ELITE, _DIFFERENT, _ALIKE = 5, 1e-6, 5e-4
 #: What counts as an improvement when starts are asked whether they still pay off.
 _PAYS = 1e-4
 
@@ -185,12 +186,13 @@ class AlternatingSearch:
         return self.starts >= effort.least and idle >= effort.patience + self._last_gain
 
     def _to_finish(self) -> _Job | None:
-        """The best tree on all samples that has not been to the finisher, when it is time for one to go."""
+        """When it is time for a tree to go to the finisher: in turn the best, which it may have been at, and the best
+        that has not been there."""
         top = self.ladder.top
         if self.finisher is None or (len(self._finished) + 1) // 2 >= len(self._rungs[top]) // _FINISH_ONE_IN:
             return None
-        waiting = [tree for tree in self._rungs[top] if not _near(tree.value, self._finished)]
-        # Where all descents end alike, the best tree goes there again.
+        again = len(self._finished) // 2 % 2 == 1
+        waiting = [] if again else [tree for tree in self._rungs[top] if not _near(tree.value, self._finished, _ALIKE)]
         tree = min(waiting or self.best, key=lambda found: found.value)
         self._finished.append(tree.value)
         return _Job(start=kept(tree), level=top, seed=self.seed, finish=True)
@@ -232,7 +234,7 @@ class AlternatingSearch:
         with self._lock:
             if job.finish:
                 self._finished.append(found.value)
-            elif not (job.greedy and job.level == self.ladder.top):  # a tree that has won the race is still to come there
+            elif not (job.greedy and job.level == self.ladder.top):  # there a tree that has won the race is to come yet
                 self._rungs[job.level].append(found)
             if job.level == self.ladder.top:
                 self._keep(found)
@@ -258,8 +260,8 @@ class AlternatingSearch:
         return majority(self.ladder.terms)
 
 
-def _near(value: float, others: list[float]) -> bool:
-    return any(abs(value - other) <= _DIFFERENT * other for other in others)
+def _near(value: float, others: list[float], share: float = _DIFFERENT) -> bool:
+    return any(abs(value - other) <= share * other for other in others)
 
 
 def alternate(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -55,6 +56,15 @@ class Terms:
     def part(self, rows: NDArray[np.int64], factor: FloatArray) -> Terms:
         """The same problem on some samples, each of them standing for several."""
         return replace(self, X=self.X[rows], y=self.y[rows], weight=self.weight[rows] * factor)
+
+    def samples(self, rows: NDArray[np.int64]) -> FloatArray:
+        """The features of some samples in their order; of all of them no new copy."""
+        return self._all_samples if len(rows) == self.n_samples else self.X[rows]
+
+    @cached_property
+    def _all_samples(self) -> FloatArray:
+        """To kernels an array that must not be written to is another type, for which they would be compiled anew."""
+        return self.X if self.X.flags.writeable else self.X.copy()
 
     def fine(self) -> Terms:
         """The same problem with SVMs to many digits."""

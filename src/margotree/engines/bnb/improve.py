@@ -27,8 +27,22 @@ _STEPS = 300
 _SHUFFLES = 6
 
 
-def improve(brancher: RoutingBrancher, starts: list[Splits], watch: Watch, shuffles: int = _SHUFFLES) -> Splits:
-    """The best tree found around several starts before the neighbourhoods are used up or the watch runs out."""
+#: How many neighbourhoods of the trees of a value have been searched in vain.
+Tried = dict[float, int]
+
+
+def improve(
+    brancher: RoutingBrancher,
+    starts: list[Splits],
+    watch: Watch,
+    shuffles: int = _SHUFFLES,
+    tried: Tried | None = None,
+) -> Splits:
+    """The best tree found around several starts before the neighbourhoods are used up or the watch runs out.
+
+    A caller that comes again hands in what it got back in ``tried``: a tree's neighbourhoods then go on from there.
+    """
+    tried = {} if tried is None else tried
     worker, rng = brancher.worker(), np.random.default_rng(watch.limits.seed)
     effort = _Effort(watch)
     shuffles = shuffles if brancher.problem.depth > 1 else 0  # a stump has nobody to let go
@@ -36,7 +50,7 @@ def improve(brancher: RoutingBrancher, starts: list[Splits], watch: Watch, shuff
     best = min(starts, key=lambda tree: value[id(tree)])
     with raising(worker.stop_flag(), watch.remaining):
         for k, tree in enumerate(sorted(starts, key=lambda tree: value[id(tree)])):
-            found = _climb(brancher, worker, tree, effort, rng, shuffles if k == 0 else 0)
+            found = _climb(brancher, worker, tree, effort, rng, shuffles if k == 0 else 0, tried)
             best = min(best, found, key=lambda tree: evaluate(brancher.problem, tree).objective)
     return best
 
@@ -52,21 +66,35 @@ class _Effort:
 
 
 def _climb(
-    brancher: RoutingBrancher, worker: Worker, tree: Splits, effort: _Effort, rng: np.random.Generator, shuffles: int
+    brancher: RoutingBrancher,
+    worker: Worker,
+    tree: Splits,
+    effort: _Effort,
+    rng: np.random.Generator,
+    shuffles: int,
+    tried: Tried,
 ) -> Splits:
     best, value = tree, evaluate(brancher.problem, tree).objective
-    tries = [(size, 0.0) for size in _SIZES] + [(size, 1.0) for size in _SIZES[1:3] for _ in range(shuffles)]
-    k = 0
-    while k < len(tries) and not effort.over():
-        size, noise = tries[k]
-        place = _let_go(brancher.problem, best, size, noise, rng)
+    k = tried.get(value, 0)
+    last = max(k, len(_SIZES)) + 2 * shuffles
+    while k < last and not effort.over():
+        place = _let_go(brancher.problem, best, *_neighbourhood(k, shuffles), rng)
         found = _search_around(brancher, worker, place, value, effort)
         k += 1
+        if not effort.over():
+            tried[value] = k
         if found is not None:
             best, value = found, evaluate(brancher.problem, found).objective
             effort.watch.report("improve", incumbent=value)
-            k = 0
+            k, last = 0, len(_SIZES) + 2 * shuffles
     return best
+
+
+def _neighbourhood(k: int, shuffles: int) -> tuple[int, float]:
+    """How many samples the k-th neighbourhood of a tree lets go, and how much noise there is in their ranking."""
+    if k < len(_SIZES):
+        return _SIZES[k], 0.0
+    return _SIZES[1 + (k - len(_SIZES)) // shuffles % 2], 1.0
 
 
 def _search_around(

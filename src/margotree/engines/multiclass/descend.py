@@ -47,7 +47,7 @@ class ClassDescent(Alternation):
         self.labels = Labels.blank(terms)
 
     def _heights(self, t: int, plane: Plane) -> FloatArray:
-        h: FloatArray = self.terms.X[self.rows[t]] @ plane[0] + plane[1]
+        h: FloatArray = self.terms.samples(self.rows[t]) @ plane[0] + plane[1]
         return h
 
     # -- sending samples down -----------------------------------------------------------------------------------

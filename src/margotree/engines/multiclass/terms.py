@@ -83,7 +83,7 @@ def last_node(terms: ClassTerms, t: int, rows: Rows, pair: IndexArray) -> Node:
 
 def _node(terms: ClassTerms, rows: Rows, plus: FloatArray, minus: FloatArray) -> Node:
     none = np.zeros(len(rows))
-    return Node(Z=terms.X[rows], plus=plus, minus=minus, low=none, high=none, eps=terms.eps)
+    return Node(Z=terms.samples(rows), plus=plus, minus=minus, low=none, high=none, eps=terms.eps)
 
 
 def pay_below(terms: ClassTerms, rows: Rows, W: FloatArray, B: FloatArray, labels: Labels, top: int) -> FloatArray:

@@ -77,7 +77,10 @@ def thresholds(
         return best_s, best_b, best
     n_plus, n_minus = q_plus.size, q_minus.size
     below_all = 0.0
-    for i in range(m):
+    at, turns = np.empty(m), np.empty(m)  # in order: projections, and what a sample pays more on the left than right
+    for k in range(m):
+        i = order[k]
+        at[k], turns[k] = q[i], low[i] - high[i]
         below_all += high[i]
     for s in lengths:
         star = _cheapest_offset(q_plus, mass_plus, q_minus, mass_minus, s)
@@ -92,17 +95,17 @@ def thresholds(
         a = c = 0
         for k in range(m + 1):
             if k > 0:
-                below += low[order[k - 1]] - high[order[k - 1]]
+                below += turns[k - 1]
             if fixed + below + least >= best:
                 continue
             b = star
             if k < m:
-                b = max(b, -s * q[order[k]])
+                b = max(b, -s * at[k])
             if k > 0:
-                top = -eps - s * q[order[k - 1]]
+                top = -eps - s * at[k - 1]
                 if b > top:
                     b = top
-                    if k < m and b < -s * q[order[k]]:
+                    if k < m and b < -s * at[k]:
                         continue
             while a < n_plus and s * q_plus[a] + b < 1.0:
                 a += 1

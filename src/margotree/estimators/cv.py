@@ -40,7 +40,7 @@ _CHOICE, _START = 0.6, 0.4
 #: How many descents a fit on a fold makes: enough to tell settings apart.
 _EFFORT = Effort(least=10, most=60, patience=12)
 #: Most samples that a fit on a fold is trained on; each then counts for more, so that C keeps its meaning.
-_MOST_ROWS = 2000
+_MOST_ROWS = 4000
 #: Seconds of the certified fit at least, and at most after a Ctrl-C.
 _LEAST, _AFTER_CTRL_C = 0.2, 5.0
 
@@ -48,7 +48,7 @@ _LEAST, _AFTER_CTRL_C = 0.2, 5.0
 class MargotClassifierCV(MarginTreeClassifier):
     """A MARGOT tree whose depth and C are chosen by cross-validation, with a certificate; nothing needs to be set.
 
-    Every setting is fitted on folds by the alternating search, each from its neighbour's tree and on at most 2,000
+    Every setting is fitted on folds by the alternating search, each from its neighbour's tree and on at most 4,000
     samples; settings that fall two standard errors behind the best are given up early.  The one with the best mean
     score is then trained on all samples and certified.
 

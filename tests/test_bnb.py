@@ -279,7 +279,7 @@ def test_ctrl_c_while_a_better_tree_is_looked_for_is_named_as_the_reason(monkeyp
         watch.interrupt()
         return trivial_tree(problem)
 
-    monkeypatch.setattr("margotree.engines.bnb.portfolio.is_hopeless", lambda *_, **__: True)
+    monkeypatch.setattr("margotree.engines.bnb.portfolio.FAR", -1.0)
     monkeypatch.setattr("margotree.engines.bnb.portfolio.better_tree", look)
     monkeypatch.setattr("margotree.engines.bnb.engine._ALONE_SHARE", 0.0)
     certificate = BranchAndBound().solve(problem, watch).certificate

@@ -24,10 +24,11 @@ _NEIGHBOURS = 5_000
 _MODERATE, _GREEDY_SHARE = 2_000_000, 0.15
 #: For an exact search where a proof is within reach: shares of the time left and of the time used, and when to end.
 _SHARE, _SHARE_USED, _EARLY = 0.1, 0.2, Effort(least=6, patience=6)
-#: Where none is: the share of the time left, and most seconds.
+#: Where none is: the share of the time left, and most seconds; where none is near, less of both.
 _LARGE_SHARE, _SHARE_MOST = 0.7, 60.0
-#: A gap that a search seldom closes.
-_OUT_OF_REACH = 0.5
+_FAR_SHARE, _FAR_MOST = 0.2, 15.0
+#: A gap that a search seldom closes, and one that it does not close soon.
+_OUT_OF_REACH, FAR = 0.5, 0.1
 #: Beyond, what was trained on parts of the samples is left time to be valued on all: seconds per number and level.
 _VALUED = 3e-9
 
@@ -81,21 +82,19 @@ def better_tree(problem: Problem, first: Splits, watch: Watch, gap: float, *, wa
 
     Where a proof may be within reach it ends early, the earlier the smaller the gap: so much a better tree can bring at
     most.  Where none is, because samples are many or the search has ``waited`` for one in vain, the tree is all that
-    comes of a fit, and it gets most of the time as long as starts pay off.
+    comes of a fit, and it gets most of the time as long as starts pay off; a part of it where one is not near.
     """
-    hopeless = is_hopeless(problem, gap, waited)
+    hopeless = problem.n_samples > LARGE or (waited and gap > _OUT_OF_REACH)
+    far = waited and gap > FAR
     if hopeless:
         seconds = min(_SHARE_MOST, _LARGE_SHARE * watch.remaining)
+    elif far:
+        seconds = min(_FAR_MOST, _FAR_SHARE * watch.remaining)
     else:
         share = _SHARE * min(1.0, gap / _OUT_OF_REACH)
         seconds = min(share * watch.remaining, _SHARE_USED * watch.elapsed)
     part = watch if watch.by_nodes else watch.part(seconds)
-    return alternate(problem, [first], part, None if hopeless else _EARLY, neighbourhood(problem))
-
-
-def is_hopeless(problem: Problem, gap: float, waited: bool) -> bool:
-    """Whether a search that has this gap is not going to close it."""
-    return problem.n_samples > LARGE or (waited and gap > _OUT_OF_REACH)
+    return alternate(problem, [first], part, None if hopeless or far else _EARLY, neighbourhood(problem))
 
 
 def neighbourhood(problem: Problem) -> Finisher | None:

@@ -63,8 +63,16 @@ class Terms:
 
     @cached_property
     def _all_samples(self) -> FloatArray:
-        """To kernels an array that must not be written to is another type, for which they would be compiled anew."""
-        return self.X if self.X.flags.writeable else self.X.copy()
+        """All samples, as a type that kernels are compiled for: one that may be written to, though nobody does."""
+        X = self.X
+        if X.flags.writeable:
+            return X
+        if X.base is not None:
+            return X.copy()
+        X.setflags(write=True)
+        view = X.view()
+        X.setflags(write=False)  # which the view does not hear of
+        return view
 
     def fine(self) -> Terms:
         """The same problem with SVMs to many digits."""

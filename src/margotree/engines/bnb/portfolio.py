@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from margotree.engines.bnb.search import Brancher, Search
-from margotree.engines.combined import better_tree, is_hopeless
+from margotree.engines.combined import FAR, better_tree
 from margotree.engines.node import LARGE
 from margotree.engines.trees import allowed_value
 from margotree.engines.watch import Watch
@@ -76,13 +76,13 @@ def offer_better(search: Search, watch: Watch, waited: bool = False) -> None:
 
 
 def go_on(search: Search, watch: Watch) -> None:
-    """Run a search to its end; where a proof is not in sight after a while, good trees are looked for at length."""
+    """Run a search to its end; where a proof is not near after a while, good trees are looked for at length."""
     if is_over(search, watch):
         return
     if search.brancher.problem.n_samples <= LARGE:
         search.run(trial(watch, _HOPE_SHARE, search.steps))
         gap = relative_gap(search.best, search.bound)
-        if not is_over(search, watch) and is_hopeless(search.brancher.problem, gap, waited=True):
+        if not is_over(search, watch) and gap > FAR:
             offer_better(search, watch, waited=True)
     if not is_over(search, watch):
         search.run(watch)

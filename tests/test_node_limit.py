@@ -28,7 +28,7 @@ MODELS = {
 
 @pytest.mark.parametrize("name", MODELS)
 def test_two_fits_are_equal_to_the_last_bit_however_fast_the_clock_runs(name, monkeypatch):
-    X, y = data(90)
+    X, y = data(60)
     make = MODELS[name]
     one = make(node_limit=20, time_limit=None).fit(X, y)
     real = Watch.elapsed.fget

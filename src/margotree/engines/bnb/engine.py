@@ -50,7 +50,7 @@ _QUICK_SHARE, _TRIAL_SHARE, _RELAXED_SHARE, _SPARSE_SHARE = 0.005, 0.025, 0.02, 
 #: the search without budgets or prices.
 _IMPROVE_NODES, _RELAXED_NODES = 2000, 1000
 #: Beyond so many samples no search gets far: it comes after the alternating search, which has this share of the time.
-_MANY, _MANY_SHARE = 5_000, 0.7
+_MANY, _MANY_SHARE = LARGE, 0.7
 #: Beyond so many numbers it is not begun.
 _HUGE = 2_000_000
 #: The share of the time for the bound of trees without budgets, where supports are too many to list.

@@ -288,9 +288,9 @@ def test_the_greedy_tree_of_all_samples_is_among_the_first():
     search = AlternatingSearch(problem, Watch(), Effort(least=1, most=1))
     search.run([])
     assert search.best[0].value <= 1.001 * solve(problem, engine="local_svm").certificate.objective
-    hurried = AlternatingSearch(problem, Watch(Limits(time=1e-3)), Effort(least=1, most=1))
-    assert hurried._greedily().level == 0  # of as many samples as there is time for
-    assert hurried._greedily() is None
+    assert AlternatingSearch(problem, Watch())._greedily().level == 1
+    # Where there is time for the first rung only, the first start there is the greedy tree.
+    assert AlternatingSearch(problem, Watch(Limits(time=1e-3)))._greedily() is None
 
 
 @pytest.mark.parametrize("seconds", [math.inf, 1e-9])

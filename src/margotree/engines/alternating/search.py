@@ -198,12 +198,17 @@ class AlternatingSearch:
         return _Job(start=kept(tree), level=top, seed=self.seed, finish=True)
 
     def _greedily(self) -> _Job | None:
-        """The greedy tree of all samples, or of as many as there is time for: no answer should be worse than that."""
+        """The greedy tree of all samples, or of as many as there is time for: no answer should be worse than that.
+
+        On the first rung it is the first start anyway.
+        """
         if self._greedy:
             return None
         self._greedy = True
         most = _GREEDY_SHARE * self.watch.remaining / (_GREEDY * self.problem.n_features * self.problem.depth)
         level = max((k for k, size in enumerate(self.ladder.sizes) if size <= most), default=0)
+        if level == 0:
+            return None
         start = self._new_start(0, np.random.default_rng(self.seed))
         return _Job(start=start, level=level, seed=self.seed, greedy=True)
 

@@ -21,10 +21,10 @@ from margotree.engines.alternating.kernels.sweep import along, events, threshold
 from margotree.engines.alternating.ladder import Ladder
 from margotree.engines.alternating.node import Node, order_of
 from margotree.engines.alternating.search import AlternatingSearch, Effort, alternate, majority
-from margotree.engines.alternating.supports import ROUGH, best_svm, plain_svm
-from margotree.engines.alternating.terms import Terms
+from margotree.engines.alternating.supports import ROUGH, _some, best_svm, plain_svm
+from margotree.engines.alternating.terms import Found, Terms
 from margotree.engines.combined import Alternating
-from margotree.engines.node import solve_node
+from margotree.engines.node import solve_large, solve_node
 from margotree.problem import Problem, Splits, evaluate
 from margotree.solution import Stopped
 
@@ -138,6 +138,25 @@ def test_a_rough_svm_from_nothing_is_near_the_exact_one_at_any_price(C):
     )
     _, value = plain_svm(node, (np.zeros(48), 0.0), ROUGH, np.zeros(1))
     assert value <= 1.01 * solve_node(X, y, cost).value
+
+
+@pytest.mark.parametrize("rare", [False, True])
+def test_among_many_samples_a_few_give_the_first_guess(rare):
+    """They stand for all; where they have one label only, as of a rare one, the guess is none and does no harm."""
+    rng = np.random.default_rng(0)
+    X = rng.random((9_000, 5))
+    y = np.where(np.arange(9_000) % 3_000 == 1, 1.0, -1.0) if rare else np.where(X[:, 0] + X[:, 1] > 1, 1.0, -1.0)
+    cost = np.full(9_000, 100.0)
+    node = replace(
+        some_node(0), Z=X, plus=np.where(y > 0, cost, 0.0), minus=np.where(y < 0, cost, 0.0), low=0 * y, high=0 * y
+    )
+    few = _some(node)
+    assert 2_000 <= len(few.Z) <= 4_000
+    if not rare:
+        assert np.sum(few.plus) == pytest.approx(np.sum(node.plus), rel=0.05)
+        assert np.sum(few.minus) == pytest.approx(np.sum(node.minus), rel=0.05)
+    _, value = plain_svm(node, (np.zeros(5), 0.0), ROUGH, np.zeros(1))
+    assert value <= 1.01 * solve_large(X, y, cost).value
 
 
 def test_supports_keep_to_budgets_and_pay_prices():
@@ -291,6 +310,31 @@ def test_the_greedy_tree_of_all_samples_is_among_the_first():
     assert AlternatingSearch(problem, Watch())._greedily().level == 1
     # Where there is time for the first rung only, the first start there is the greedy tree.
     assert AlternatingSearch(problem, Watch(Limits(time=1e-3)))._greedily() is None
+
+
+def found(value):
+    return Found(W=np.zeros((3, 2)), B=np.ones(3), value=value)
+
+
+def test_the_greedy_tree_of_all_samples_takes_nobodys_place_there():
+    problem = Problem.make(np.random.default_rng(0).random((8_000, 2)), np.resize([1.0, -1.0], 8_000), depth=2, C=1.0)
+    search = AlternatingSearch(problem, Watch())
+    job = search._greedily()
+    assert job.level == search.ladder.top == 1
+    search._take(job, found(5.0))
+    assert search.best[0].value == 5.0 and search._rungs[1] == []
+
+
+def test_the_best_tree_and_new_ones_go_to_the_finisher_in_turn():
+    search = AlternatingSearch(some_problem(1, depth=2), Watch(), finisher=lambda tree, watch: tree)
+    search._rungs[0] = [found(value) for value in (100.0, 100.01, 150.0, *range(200, 209))]
+    search.best = [found(100.0)]
+    sent = []
+    for result in (99.0, 99.0, 149.0):
+        job = search._to_finish()
+        sent.append(next(tree.value for tree in [*search._rungs[0], *search.best] if tree.W is job.start.W))
+        search._take(job, found(result))
+    assert sent == [100.0, 99.0, 150.0]  # 100.01 is as good as the first
 
 
 @pytest.mark.parametrize("seconds", [math.inf, 1e-9])

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numba import njit
 
-from margotree.engines import Limits, Watch, solve
+from margotree.engines import Limits, Watch, combined, solve
 from margotree.engines.bnb import improve as improving
 from margotree.engines.bnb.engine import BranchAndBound
 from margotree.engines.bnb.kernels.record import load_here
@@ -302,3 +302,41 @@ def test_neighbourhoods_that_were_searched_in_vain_are_not_searched_again(monkey
     improving.improve(brancher, [first], Watch(), shuffles=1, tried=tried)
     assert seen[:2] == [6, 7]
     assert [plain(k, 1) for k in (3, 4, 5, 6)] == [(120, 0.0), (30, 1.0), (60, 1.0), (30, 1.0)]
+
+
+@pytest.mark.parametrize(("far", "times"), [(-1.0, 2), (2.0, 1)])
+def test_a_search_that_is_far_from_its_end_looks_for_a_better_tree_again(monkeypatch, far, times):
+    rng = np.random.default_rng(0)
+    problem = Problem.make(rng.random((60, 4)), np.where(rng.random(60) < 0.5, 1.0, -1.0), depth=2, C=10.0)
+    looked = []
+
+    def look(problem, first, watch, gap, *, waited=False):
+        looked.append(waited)
+        return first
+
+    monkeypatch.setattr("margotree.engines.bnb.portfolio.FAR", far)
+    monkeypatch.setattr("margotree.engines.bnb.portfolio.better_tree", look)
+    BranchAndBound().solve(problem, Watch(Limits(nodes=300, gap=1e-6)))
+    assert looked == [False, True][:times]
+
+
+@pytest.mark.parametrize(("gap", "waited", "seconds"), [(0.2, False, 2.0), (0.2, True, 10.0), (0.8, True, 35.0)])
+def test_the_farther_the_end_the_longer_a_better_tree_is_looked_for(monkeypatch, gap, waited, seconds):
+    seen = []
+    monkeypatch.setattr(combined, "alternate", lambda _, __, part, effort, ___: seen.append((part, effort)))
+    watch = Watch(Limits(time=100.0))
+    watch._began -= 50.0
+    combined.better_tree(random_problem(1, 20, n=2, depth=2), None, watch, gap, waited=waited)
+    ((part, effort),) = seen
+    assert part.limits.time == pytest.approx(seconds, abs=0.2)
+    assert (effort is None) == waited  # who has waited goes on as long as starts pay off
+
+
+def test_above_2000_samples_the_alternating_search_comes_first(monkeypatch):
+    called = []
+    monkeypatch.setattr(BranchAndBound, "_run_many", lambda self, *_: called.append("many") or self._way(_[0])(*_))
+    monkeypatch.setattr(BranchAndBound, "_run_plain", lambda self, *_: called.append("plain") or 1 / 0)
+    for m in (2000, 2001):
+        with pytest.raises(ZeroDivisionError):
+            BranchAndBound().search(random_problem(1, m, n=2, depth=2), Watch(), None)
+    assert called == ["plain", "many", "plain"]

@@ -73,6 +73,9 @@ class Engine(ABC, Generic[P]):
     def prepare(self, problem: TrainingProblem) -> None:
         """Whatever must not count against the time limit, such as compiling for this kind of problem."""
 
+    def prepare_proof(self, problem: TrainingProblem) -> None:
+        """The same for what only proofs need."""
+
     def makes_start(self, problem: P) -> bool:
         """Whether it makes the greedy start itself, so that nobody needs to make one first."""
         return False

@@ -146,6 +146,8 @@ def train(
     for one in (engine, start):
         if isinstance(one, Engine):
             one.prepare(problem)
+    if proof is not None:
+        engine.prepare_proof(problem)
     watch = without_audit(Watch(limits, listener), problem)
 
     def search(first: Splits | None) -> Solution:

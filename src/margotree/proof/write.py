@@ -8,6 +8,7 @@ import secrets
 import shutil
 import struct
 import zlib
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from os import PathLike
 from typing import Any
@@ -24,11 +25,14 @@ NOTHING, AS_BEFORE = b"\0", b"\1"
 
 
 class Steps:
-    """A stream of steps into a file of its own; at no time more than a block is held."""
+    """A stream of steps into a file of its own; at no time more than two blocks are held, one of which a thread
+    compresses and writes."""
 
     def __init__(self, path: str, n_nodes: int) -> None:
         self.path, self.count = path, 0
         self._stream = open(path, "xb")  # noqa: SIM115 (closed by close)
+        self._helper = ThreadPoolExecutor(1)
+        self._pending: Future[None] | None = None
         self._block = bytearray()
         self._before = [NOTHING] * n_nodes
 
@@ -48,10 +52,23 @@ class Steps:
         self._before[t] = point
 
     def close(self) -> None:
-        if not self._stream.closed:
+        if self._stream.closed:
+            return
+        try:
             self._flush()
+            self._wait()
             self._stream.write(struct.pack("<III", 0, 0, 0))
+        finally:
+            self._helper.shutdown()
             self._stream.close()
+
+    def discard(self) -> None:
+        """Nobody wants them: close the file, whatever was written of it, and remove it."""
+        self._helper.shutdown(cancel_futures=True)
+        with suppress(OSError):
+            self._stream.close()
+        with suppress(FileNotFoundError):
+            os.unlink(self.path)
 
     def _add(self, step: bytes) -> None:
         self._block += step
@@ -61,10 +78,19 @@ class Steps:
 
     def _flush(self) -> None:
         if self._block:
-            raw = bytes(self._block)
-            packed = zlib.compress(raw, _LEVEL)
-            self._stream.write(struct.pack("<III", len(packed), len(raw), zlib.crc32(packed)) + packed)
+            self._wait()
+            self._pending = self._helper.submit(self._pack, bytes(self._block))
             self._block.clear()
+
+    def _wait(self) -> None:
+        """Until the block before is written; raises what went wrong with it."""
+        pending, self._pending = self._pending, None
+        if pending is not None:
+            pending.result()
+
+    def _pack(self, raw: bytes) -> None:
+        packed = zlib.compress(raw, _LEVEL)
+        self._stream.write(struct.pack("<III", len(packed), len(raw), zlib.crc32(packed)) + packed)
 
 
 def point(full: Any, given: Any, values: Any, balance: int, rest: bool = True) -> bytes:
@@ -75,6 +101,14 @@ def point(full: Any, given: Any, values: Any, balance: int, rest: bool = True) -
     lead = struct.pack("<BIII", 2 if rest else 3, len(full), len(given), balance)
     return b"".join([lead, *(np.asarray(a, kind).tobytes() for a, kind in ((full, "<u4"), (given, "<u4"))),
                      np.asarray(values, "<f8").tobytes()])  # fmt: skip
+
+
+def lists_of(point: bytes) -> tuple[Any, Any, Any, int]:
+    """What `point` made one of."""
+    _, full, given, balance = struct.unpack_from("<BIII", point)
+    ends = 13 + 4 * full, 13 + 4 * (full + given)
+    who = np.frombuffer(point[13 : ends[1]], "<u4").astype(np.int64)
+    return who[:full], who[full:], np.frombuffer(point[ends[1] :], "<f8"), balance
 
 
 class ProofWriter:
@@ -119,9 +153,7 @@ class ProofWriter:
     def clean(self) -> None:
         """Remove what was collected."""
         for steps in self._drafts:
-            steps.close()
-            with suppress(FileNotFoundError):
-                os.unlink(steps.path)
+            steps.discard()
         self._drafts.clear()
 
 

@@ -22,7 +22,7 @@ from margotree.engines.bnb.portfolio import furthest, go_on, is_over, new_search
 from margotree.engines.bnb.priced import PricedBrancher
 from margotree.engines.bnb.proving import Proof
 from margotree.engines.bnb.proving_sparse import ProvingBrancher
-from margotree.engines.bnb.ready import get_ready
+from margotree.engines.bnb.ready import get_ready, get_ready_to_prove
 from margotree.engines.bnb.search import Brancher, Search
 from margotree.engines.bnb.sparse import SparseBrancher, SparseTactics, sparsified, without_budget
 from margotree.engines.combined import Alternating, better_tree
@@ -88,6 +88,10 @@ class BranchAndBound(Engine):
 
     def prepare(self, problem: TrainingProblem) -> None:
         get_ready(problem, with_prices=isinstance(problem, Problem) and has_long_lists(problem))
+
+    def prepare_proof(self, problem: TrainingProblem) -> None:
+        listed = isinstance(problem, Problem) and problem.model == "hfs" and not has_long_lists(problem)
+        get_ready_to_prove(listed)
 
     def solve_with_proof(
         self, problem: Problem, writer: ProofWriter, watch: Watch | None = None, start: Splits | None = None

@@ -10,17 +10,20 @@ import math
 import queue
 import threading
 import time
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from margotree.engines.bnb.kernels import leaves, points
 from margotree.engines.bnb.kernels import plunge as kernel
-from margotree.engines.bnb.kernels.record import COLD, KINK_HERE, MUST_HERE
-from margotree.engines.kernels.workspace import LOW, MID
+from margotree.engines.bnb.kernels.leaves import NOT_HERE
+from margotree.engines.bnb.kernels.record import MUST_HERE
 from margotree.problem import Problem, topology
 from margotree.problem.problem import FloatArray
-from margotree.proof.write import NOTHING, Steps, point
+from margotree.proof import write
+from margotree.proof.write import NOTHING, Steps
 
 Codes = NDArray[np.uint8]
 
@@ -30,9 +33,8 @@ _WAITING, _TOGETHER = 64, 256
 _SECONDS = 1e-4
 #: Samples that are tried where none has room to spare.
 _TRIES = 8
-#: Room that rounding cannot use up, as a share of all multipliers.
-_AMPLE = 1e-12
-NOT_HERE = 2
+#: Bytes that leaves written together may take before they are compressed.
+_ROOM = 1 << 23
 #: Less than the truth in the last digits: what a checker makes of a sample's cost is a hair less, too.
 _SHADE = 1.0 - 2.0**-50
 
@@ -49,6 +51,9 @@ class ProofLog:
         self.label = self.y.astype(np.int8)
         self.cost = np.outer(problem.C, weights) * _SHADE
         self.side_of = sides(self.T)
+        longest = self.T * points.LEAD + self.m * self.depth * points.EACH
+        self._together = min(_TOGETHER, max(1, _ROOM // longest))
+        self._pen = points.new_pen(self._together * longest)
         self._nodes = 1
         self._asked = self._written = 0  # leaves
         self._seconds = 0.0  # that writing them took
@@ -137,19 +142,15 @@ class ProofLog:
 
     def _steps_of(self, jobs: list[Any]) -> None:
         """All splits in their order, then all leaves: what is closed is split no more."""
-        leaves: dict[int, list[tuple[int, Codes, FloatArray]]] = {}
+        closed: dict[int, list[tuple[int, Codes, FloatArray]]] = {}
         for splits, shut, numbers, codes, floats in jobs:
             for row, node, item, mine, follow in splits:
                 self._split(codes[row], node, item, mine, follow)
             for row in shut:
-                leaves.setdefault(codes.shape[1], []).append((numbers[row], codes[row], floats[row]))
-        for alike in leaves.values():
-            floats = np.zeros((len(alike), max(len(each[2]) for each in alike)))
-            for k, each in enumerate(alike):
-                floats[k, : len(each[2])] = each[2]
-            points = self._points(np.array([each[1] for each in alike]), floats)
-            for (number, _, _), lists in zip(alike, points, strict=True):
-                self.steps.leaf(number, lists)
+                closed.setdefault(codes.shape[1], []).append((numbers[row], codes[row], floats[row]))
+        for alike in closed.values():
+            for k in range(0, len(alike), self._together):
+                self._leaves(alike[k : k + self._together])
 
     def _split(self, codes: Codes, node: int, item: int, mine: int, follow: int) -> None:
         if item < self.m:
@@ -166,59 +167,36 @@ class ProofLog:
     def _features_at(self, t: int) -> int:
         return self.m * (2 + self.depth) + t * self.n
 
-    def _points(self, codes: Codes, floats: FloatArray) -> list[list[bytes]]:
-        """The multipliers of every tree node in each of these records, all records at once."""
-        m, R = self.m, len(codes)
-        place = np.ascontiguousarray(codes[:, : 2 * m]).view("<u2")
-        priced = codes.shape[1] > self._features_at(0)
-        used = np.zeros(R, np.int64)
-        points = []
-        for t in range(self.T):
-            at = 2 * m + topology.level(t) * m
-            side, status = self.side_of[t][place], codes[:, at : at + m]
-            here = side != NOT_HERE
-            here &= ~np.any(here & (status == COLD), axis=1, keepdims=True)
-            free = here & (status != LOW) & (status != MID)
-            counts = np.count_nonzero(free, axis=1)
-            row, who = np.nonzero(free)
-            first = np.cumsum(counts) - counts
-            nu = floats[row, used[row] + 2 + np.arange(len(row)) - first[row]]
-            used += 2 + counts
-            if priced:
-                features = codes[:, self._features_at(t) : self._features_at(t) + self.n]
-                used += np.count_nonzero(features == KINK_HERE, axis=1)
-            points.append(self._points_at(t, np.where(here, side, NOT_HERE), status, row, who, nu))
-        return list(map(list, zip(*points, strict=True)))
+    def _leaves(self, alike: Sequence[tuple[int, Codes, FloatArray]]) -> None:
+        """Write search nodes that are closed by their own multipliers, with records of the same length."""
+        longest = max(len(each[2]) for each in alike)
+        codes, floats = np.array([each[1] for each in alike]), np.zeros((len(alike), longest))
+        for k, each in enumerate(alike):
+            floats[k, : len(each[2])] = each[2]
+        n = self.n if codes.shape[1] > self._features_at(0) else 0
+        ends = np.zeros((len(alike), self.T), np.int64)
+        lacking = leaves.write_points(
+            codes, floats, self.y, self.cost, self.side_of, n, self.unit, self._pen, ends, np.zeros((2, self.m + 1))
+        )
+        text, begin = self._pen.out[: ends[-1, -1]].tobytes(), 0
+        for (number, record, _), last in zip(alike, ends.tolist(), strict=True):
+            found = [text[a:b] for a, b in zip([begin, *last], last, strict=False)]
+            found = found if lacking == 0 else [self._with_balance(t, p, record) for t, p in enumerate(found)]
+            self.steps.leaf(number, found)
+            begin = last[-1]
 
-    def _points_at(self, t: int, side: Any, status: Codes, row: Any, who: Any, nu: FloatArray) -> list[bytes]:
-        """The points of one tree node: ``nu`` are the multipliers that stand on no step, of samples ``who``."""
-        cost, against, R = self.cost[t], side == -self.label, len(side)
-        full = (status == MID) & (side != NOT_HERE) & ~against
-        low = np.where(against[row, who], -np.inf, 0.0)
-        high = np.where(side[row, who] == self.label[who], np.inf, cost[who])
-        given = np.minimum(np.maximum(np.where(against[row, who], -nu, nu), low), high)
-        v = np.where(full | against, cost, 0.0)
-        v[row, who] = given
-        # The sample with most room takes what the others do not add up to.
-        rest = v @ self.y
-        changed = given - rest[row] * self.y[who]
-        room = np.minimum(high - changed, changed - low)
-        ample = max(_AMPLE, 4.0 * self.m * 2.0**-53) * np.abs(v).sum(axis=1)
-        ends = np.cumsum(np.bincount(row, minlength=R)).tolist()
-        full_row, full_who = np.nonzero(full)
-        full_ends = np.cumsum(np.bincount(full_row, minlength=R)).tolist()
-        values, points, begin, full_begin = given * self.unit, [], 0, 0
-        for k, (end, full_end) in enumerate(zip(ends, full_ends, strict=True)):
-            if end == begin and full_end == full_begin:
-                points.append(NOTHING)
-            else:
-                best = begin + int(np.argmax(room[begin:end])) if end > begin else -1
-                fits = best >= 0 and room[best] > ample[k]
-                balance = int(who[best]) if fits else self._balance(t, side[k], v[k])
-                lists = full_who[full_begin:full_end], who[begin:end], values[begin:end]
-                points.append(point(*lists, balance) if balance >= 0 else NOTHING)
-            begin, full_begin = end, full_end
-        return points
+    def _with_balance(self, t: int, point: bytes, codes: Codes) -> bytes:
+        """The point with a sample that balances it, if it has none; nothing if there is none."""
+        if point == NOTHING:
+            return point
+        full, given, values, balance = write.lists_of(point)
+        if balance != leaves.NOBODY:
+            return point
+        side = self.side_of[t][codes[: 2 * self.m].view("<u2")]
+        v = np.where(side == -self.label, self.cost[t], 0.0)
+        v[full], v[given] = self.cost[t][full], values / self.unit
+        balance = self._balance(t, side, v)
+        return write.point(full, given, values, balance) if balance >= 0 else NOTHING
 
     def _balance(self, t: int, side: Any, v: FloatArray) -> int:
         """Any sample that can take what is left over, its sign being certain; -1 if there is none."""

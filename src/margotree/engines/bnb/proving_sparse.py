@@ -11,18 +11,21 @@ from functools import partial
 
 import numpy as np
 
-from margotree.engines.bnb.kernels import lookahead
-from margotree.engines.bnb.log import NOT_HERE
+from margotree.engines.bnb.kernels import lookahead, multipliers
+from margotree.engines.bnb.kernels.multipliers import Members
+from margotree.engines.bnb.kernels.points import EACH, LEAD, new_pen
 from margotree.engines.bnb.pools import ListChooser, Pool
 from margotree.engines.bnb.search import Record
 from margotree.engines.bnb.sparse import Index, Partial, SparseBrancher, SparseTactics, SparseWorker
-from margotree.engines.bnb.support_log import Multipliers, Note, SupportLog, multipliers_of, too_close
+from margotree.engines.bnb.support_log import Note, SupportLog
 from margotree.engines.watch import Watch
 from margotree.problem import Problem, topology
 from margotree.problem.problem import FloatArray
 
 #: Share of a bound that its multipliers may miss in a proof: less than what is left out of the claim.
 _UNSURE = 1e-10
+#: Points, and bytes of points, that are made together.
+_TOGETHER, _ROOM = 256, 1 << 18
 
 
 class ProvingBrancher(SparseBrancher):
@@ -52,6 +55,8 @@ class ProvingWorker(SparseWorker):
         self.now: Partial | None = None  # the search node that is being solved, if the proof knows it
         self.cutoff = math.inf
         self.width = [0] * self.problem.n_nodes
+        self.pen = new_pen(_ROOM + LEAD + EACH * self.problem.n_samples)
+        self.ends = np.zeros(_TOGETHER, np.int64)
         for chooser in self.choosers:
             assert isinstance(chooser, ListChooser)
             chooser.prove = partial(self._prove, chooser)
@@ -62,39 +67,33 @@ class ProvingWorker(SparseWorker):
 
     # -- bounds ----------------------------------------------------------------------------------------------------
 
-    def _prove(self, chooser: ListChooser, pool: Pool, lb: FloatArray, members: Index, side: FloatArray) -> None:
+    def _prove(self, chooser: ListChooser, pool: Pool, lb: FloatArray, who: Index, side: FloatArray) -> None:
         """Take down what raised bounds; one that its multipliers do not reach is lowered to what they do."""
-        if self.now is None:
+        now, t, p, asked = self.now, int(chooser.t), 0, -1
+        if now is None or now.note is None:
             return
-        t = int(chooser.t)
-        cost = self.log.cost[t][members]
-        for p in np.flatnonzero(lb > pool.lb).tolist():
-            wanted = float(lb[p]) * (1.0 - _UNSURE)
-            found, self.width[t] = multipliers_of(
-                self.samples, members, side, self.eps, chooser.table, int(pool.items[p]), cost, wanted, self.width[t]
-            )
-            value = -math.inf if found is None else found.value
-            if found is not None and value > pool.lb[p]:
-                value = self._raise(self.now, t, members, side, found)
-            if value < wanted:
-                lb[p] = max(float(pool.lb[p]), value)
+        members = Members(who, side, self.log.cost[t][who], self.log.side_of[t][now.note.place[who]])
+        v = np.empty(len(who))
+        while p < len(lb):
+            p, written, balance, self.width[t] = multipliers.raise_bounds(
+                self.samples, members, self.eps, chooser.table, pool.items, pool.lb, lb, p, _UNSURE, self.width[t],
+                self.log.unit, self.pen, self.ends, v,
+            )  # fmt: skip
+            self._take_down(now.note, t, self.ends[:written].tolist())
+            if balance >= 0:
+                if p == asked or not self._told(now, members, v, balance):
+                    lb[p], p = pool.lb[p], p + 1
+                asked = p
+                members = members._replace(known=self.log.side_of[t][now.note.place[who]])
 
-    def _raise(self, now: Partial, t: int, members: Index, side: FloatArray, found: Multipliers) -> float:
-        """Write multipliers down, after the places of all samples that count; returns what they prove."""
-        assert now.note is not None
-        cost, v = self.log.cost[t][members], found.v
-        known = self.log.side_of[t][now.note.place[members]]
-        apart = (v < 0.0) | (v > cost) | ((side == -self.samples.y[members]) & (v < cost * (1.0 - 1e-12)))
-        apart |= self.eps >= 1.0
-        counts = ((known == NOT_HERE) & (v != 0.0)) | ((known != side) & (side != 0.0) & apart)
-        # Nobody knows the last digit of the one that balances, so its range must be the one that it was meant for.
-        counts[found.balance] = known[found.balance] != side[found.balance]
-        for j in members[counts].tolist():
-            if not self._tell(now, j):
-                return -math.inf
-        known = self.log.side_of[t][now.note.place[members]]
-        self.log.raise_bounds(now.note.number, t, members, known, found)
-        return found.value
+    def _take_down(self, note: Note, t: int, ends: list[int]) -> None:
+        text = self.pen.out[: max(ends, default=0)].tobytes()
+        self.log.raise_bounds(note.number, t, [text[a:b] for a, b in zip([0, *ends], ends, strict=False)])
+
+    def _told(self, now: Partial, members: Members, v: FloatArray, balance: int) -> bool:
+        """Have the proof know the places of all members that count; whether it does."""
+        counts = multipliers.all_unknown(self.samples, members, self.eps, v, np.int64(balance))
+        return all(self._tell(now, j) for j in members.who[counts].tolist())
 
     def _shut(self, now: Partial) -> None:
         assert now.note is not None
@@ -153,7 +152,7 @@ class ProvingWorker(SparseWorker):
                 return False
             nodes = self.log.split(b"S", note.number, j, t)
             note.number, other = nodes if side < 0 else nodes[::-1]
-            self.log.shut_by(other, t, *found)
+            self.log.shut_by(other, t, found)
             note.place[j] = 2 * t + (2 if side > 0 else 1)
         return True
 
@@ -167,28 +166,24 @@ class ProvingWorker(SparseWorker):
         for t in range(self.brancher.last):
             found = self._too_close(now, -1, t, 0)
             if found is not None:
-                self.log.shut_by(number, t, *found)
+                self.log.shut_by(number, t, found)
                 return True
             for j in np.flatnonzero(now.note.place == t).tolist():
                 left, right = self._too_close(now, j, t, -1), self._too_close(now, j, t, 1)
                 if left is not None and right is not None:
                     nodes = self.log.split(b"S", number, j, t)
-                    self.log.shut_by(nodes[0], t, *left)
-                    self.log.shut_by(nodes[1], t, *right)
+                    self.log.shut_by(nodes[0], t, left)
+                    self.log.shut_by(nodes[1], t, right)
                     return True
         return False
 
-    def _too_close(self, now: Partial, j: int, t: int, side: int) -> tuple[Index, FloatArray, Multipliers] | None:
+    def _too_close(self, now: Partial, j: int, t: int, side: int) -> bytes | None:
         """What shows that sample ``j`` cannot go to this side of ``t`` (-1: that no split takes sides as they are)."""
         pool = now.pools[t]
         if len(pool.lb) > 1 or now.note is None:
             return None
-        known = self.log.side_of[t][now.note.place]
-        if j >= 0:
-            known[j] = side
-        members = np.flatnonzero((known == 1.0) | (known == -1.0))
-        Z = self.samples.X[np.ix_(self.choosers[t].columns(pool), members)].T
-        y, cost = self.samples.y[members], self.log.cost[t][members]
-        new = int(np.searchsorted(members, j)) if j >= 0 else -1
-        found = too_close(Z, y, cost, known[members], self.eps, self.cutoff, new)
-        return None if found is None else (members, known[members], found)
+        end, _ = multipliers.too_close(
+            self.samples, now.note.place, self.log.side_of[t], np.int64(j), float(side), self.eps,
+            self.choosers[t].columns(pool), self.log.cost[t], self.cutoff, self.log.unit, self.pen,
+        )  # fmt: skip
+        return self.pen.out[:end].tobytes() if end else None

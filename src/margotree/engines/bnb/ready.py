@@ -5,9 +5,12 @@ from __future__ import annotations
 import numpy as np
 
 from margotree.engines.alternating.search import Effort, alternate
+from margotree.engines.bnb.kernels import leaves, multipliers, points
 from margotree.engines.bnb.kernels import plunge as kernel
 from margotree.engines.bnb.kernels.record import save
 from margotree.engines.bnb.margot import MargotBrancher
+from margotree.engines.bnb.pools import ListChooser
+from margotree.engines.bnb.sparse import SparseBrancher
 from margotree.engines.kernels.parallel import compile_parts
 from margotree.engines.node import LARGE, solve_large, solve_node
 from margotree.engines.tiny import tiny_problem
@@ -31,6 +34,11 @@ def get_ready(problem: TrainingProblem, with_prices: bool = False, alternates: b
     parts = parts if alternates else tuple(part for part in parts if part != "alternating_search")
     many = ("many_samples",) if getattr(problem, "n_samples", 0) > LARGE else ()
     compile_parts([part if ":" in part else f"{__name__}:{part}" for part in (*many, *parts)])
+
+
+def get_ready_to_prove(listed: bool) -> None:
+    """The same for what only proofs need; supports of tree nodes may be ``listed``."""
+    compile_parts([f"{__name__}:{'proofs_of_supports' if listed else 'proofs_of_routings'}"])
 
 
 def node_problem() -> None:
@@ -64,3 +72,24 @@ def _dive(brancher: MargotBrancher) -> None:
 def alternating_search() -> None:
     tiny = tiny_problem("margot")
     alternate(tiny, [trivial_tree(tiny)], Watch(), Effort(least=5, most=5))
+
+
+def proofs_of_routings() -> None:
+    none, y, ends = np.zeros((0, 0), np.uint8), np.zeros(0), np.zeros((0, 1), np.int64)
+    side_of, pen = np.zeros((1, 1), np.int8), points.new_pen(1)
+    leaves.write_points(none, np.zeros((0, 0)), y, y[None], side_of, 0, 1.0, pen, ends, np.zeros((2, 1)))
+
+
+def proofs_of_supports() -> None:
+    brancher = SparseBrancher(tiny_problem("hfs"))
+    chooser, pen, pool = brancher.choosers(np.zeros((2, 2)))[0], points.new_pen(1 << 10), np.zeros(1)
+    assert isinstance(chooser, ListChooser)
+    who, v = np.arange(2), np.zeros(2)
+    members = multipliers.Members(who, v, v, v)
+    multipliers.raise_bounds(
+        brancher.samples, members, 1e-3, chooser.table, who[:1], pool, pool, 0, 0.0, 0, 1.0, pen, who, v
+    )
+    multipliers.all_unknown(brancher.samples, members, 1e-3, v, np.int64(0))
+    place, zero = np.zeros(brancher.problem.n_samples, np.uint16), np.int64(0)
+    cols, cost = chooser.columns(chooser.pool()), brancher.samples.cost[0]
+    multipliers.too_close(brancher.samples, place, v, zero, 1.0, 1e-3, cols, cost, 1.0, 1.0, pen)

@@ -1,0 +1,248 @@
+"""Kernels that make a proof's multipliers, beside plain twins: lists of points, close hulls, hyperplanes."""
+
+import math
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from scipy.optimize import nnls
+
+from margotree.engines.bnb.kernels import leaves, multipliers
+from margotree.engines.bnb.kernels.listed_supports import Samples, Table, search
+from margotree.engines.bnb.kernels.points import EACH, LEAD, new_pen
+from margotree.engines.bnb.kernels.record import COLD, KINK_HERE
+from margotree.engines.bnb.log import sides
+from margotree.engines.kernels.workspace import AT_MARGIN, LOW, MID
+from margotree.problem import topology
+from margotree.proof.write import Steps, lists_of
+
+# -- points of records -------------------------------------------------------------------------------------------------
+
+
+def random_records(rng, count=6, m=12, n=3, depth=2, priced=False):
+    """Records as `record.save_here` writes them, of search nodes that nobody has searched."""
+    T = 2**depth - 1
+    codes = np.zeros((count, m * (2 + depth) + (T * n if priced else 0)), np.uint8)
+    codes[:, : 2 * m : 2] = rng.integers(T, size=(count, m))
+    codes[:, 2 * m : m * (2 + depth)] = rng.choice([LOW, MID, AT_MARGIN], size=(count, m * depth), p=[0.5, 0.3, 0.2])
+    codes[:, 2 * m : 3 * m][rng.random((count, m)) < 0.02] = COLD
+    codes[:, m * (2 + depth) :] = rng.integers(KINK_HERE + 1, size=(count, codes.shape[1] - m * (2 + depth)))
+    return codes, rng.normal(size=(count, T * (2 + m + n)))
+
+
+def plain_points(codes, floats, y, cost, side_of, n):
+    """For every tree node of one record: samples at full cost, samples with a number, and all multipliers."""
+    (T, m), used, points = cost.shape, 0, []
+    place = codes[: 2 * m : 2] + 256 * codes[1 : 2 * m : 2].astype(int)
+    for t in range(T):
+        side, status = side_of[t][place], codes[2 * m + topology.level(t) * m :][:m]
+        here = side != leaves.NOT_HERE
+        if COLD in status[here]:
+            here[:] = False
+        used += 2
+        full, given, v = [], [], np.zeros(m)
+        for i in np.flatnonzero(here):
+            against = side[i] == -y[i]
+            v[i] = cost[t, i] if against or status[i] == MID else 0.0
+            if status[i] == MID and not against:
+                full.append(i)
+            elif status[i] not in (LOW, MID):
+                nu = -floats[used] if against else floats[used]
+                v[i] = np.clip(nu, -np.inf if against else 0.0, np.inf if side[i] == y[i] else cost[t, i])
+                given.append(i)
+                used += 1
+        used += np.count_nonzero(codes[m * (2 + topology.level(T)) + t * n :][:n] == KINK_HERE)
+        points.append((full, given, np.where(here, v, 0.0), np.where(here, side, leaves.NOT_HERE)))
+    return points
+
+
+def fits(balance, y, cost, side, v):
+    """Whether the number that makes the sum 0, exactly, is in the range of the sample that balances."""
+    rest = -sum(Fraction(y[i]) * Fraction(v[i]) for i in range(len(y)) if i != balance)
+    mine = rest * Fraction(y[balance])
+    low = mine >= 0 or side[balance] == -y[balance]
+    return low and (mine <= Fraction(cost[balance]) or side[balance] == y[balance])
+
+
+@pytest.mark.parametrize("priced", [False, True])
+@pytest.mark.parametrize("depth", [1, 2, 3])
+@pytest.mark.parametrize("seed", range(10))
+def test_points_of_many_records_are_those_of_each(seed, depth, priced):
+    rng = np.random.default_rng(seed)
+    m, n, T = 12, 3, 2**depth - 1
+    codes, floats = random_records(rng, m=m, n=n, depth=depth, priced=priced)
+    y, side_of = rng.choice([-1.0, 1.0], m), sides(T)
+    cost = rng.choice([1.0, 1.0, 0.3], (T, m)) if seed % 2 else np.ones((T, m))
+    pen, ends = new_pen(6 * T * (LEAD + EACH * m)), np.zeros((6, T), np.int64)
+    priced_features = n if priced else 0
+    lacking = leaves.write_points(
+        codes, floats, y, cost, side_of, priced_features, 4.0, pen, ends, np.zeros((2, m + 1))
+    )
+    text, begin = pen.out.tobytes(), 0
+    for k in range(6):
+        twins = plain_points(codes[k], floats[k], y, cost, side_of, priced_features)
+        for t, (full, given, v, side) in enumerate(twins):
+            point, begin = text[begin : ends[k, t]], int(ends[k, t])
+            if not full and not given:
+                assert point == b"\0"
+                continue
+            assert point[0] == 2
+            got = lists_of(point)
+            assert got[0].tolist() == full and got[1].tolist() == given
+            assert np.array_equal(got[2], 4.0 * v[given])
+            if got[3] == leaves.NOBODY:
+                lacking -= 1
+            else:
+                assert side[got[3]] != leaves.NOT_HERE
+                assert fits(got[3], y, cost[t], side, v)
+    assert lacking == 0
+
+
+def test_somebody_balances_where_all_stand_on_their_borders():
+    """Two at full cost and two at 0, of both labels: the sum is 0 to the last digit, and nobody has room to spare."""
+    m, y = 4, np.array([1.0, -1.0, 1.0, -1.0])
+    codes = np.zeros((1, 3 * m), np.uint8)
+    codes[0, 2 * m :] = MID, MID, LOW, LOW
+    pen, ends = new_pen(100), np.zeros((1, 1), np.int64)
+    for cost in (np.full((1, m), 0.1), np.array([[0.1, 0.1 + 2**-56, 0.1, 0.1]])):
+        assert not leaves.write_points(
+            codes, np.zeros((1, 2)), y, cost, sides(1), 0, 1.0, pen, ends, np.zeros((2, m + 1))
+        )
+        balance = lists_of(pen.out[: ends[0, 0]].tobytes())[3]
+        assert fits(balance, y, cost[0], np.zeros(m), np.array([cost[0, 0], cost[0, 1], 0.0, 0.0]))
+
+
+# -- multipliers on few features ---------------------------------------------------------------------------------------
+
+
+def random_samples(rng, m=20, n=3, coarse=False):
+    X = np.round(rng.normal(size=(n, m)), 0 if coarse else 6)
+    code, levels = np.zeros((n, m), np.int64), np.full(n, 1 << 20)
+    if coarse:
+        for j in range(n):
+            values, code[j] = np.unique(X[j], return_inverse=True)
+            levels[j] = len(values)
+    return Samples(X, rng.choice([-1.0, 1.0], m), np.ones((1, m)), code, levels, 1e3)
+
+
+def worth(samples, members, eps, cols, point):
+    """What a proof's rules make of a point, in fractions."""
+    full, given, values, balance = lists_of(point)
+    assert point[0] == 3 and not set(full) & set(given) and balance not in (*full, *given)
+    y, total, u = samples.y, Fraction(0), [Fraction(0)] * len(cols)
+    cost, side = dict(zip(members.who, members.cost, strict=True)), dict(zip(members.who, members.side, strict=True))
+    v = {i: Fraction(float(cost[i])) for i in full} | dict(zip(given, map(Fraction, values.tolist()), strict=True))
+    v[balance] = -sum(Fraction(y[i]) * x for i, x in v.items()) * Fraction(y[balance])
+    for i in members.who:
+        number, c, d = v.get(i, Fraction(0)), Fraction(float(cost[i])), Fraction(eps) if side[i] < 0 else Fraction(0)
+        assert number >= 0 or side[i] == -y[i]
+        assert number <= c or side[i] == y[i]
+        if side[i] == y[i]:
+            total += min(c * max(0, 1 - g) + number * g for g in (d, max(Fraction(1), d)))
+        else:
+            total += number if side[i] == 0 else c * (1 + d) - number * d
+        for r, j in enumerate(cols):
+            u[r] += Fraction(y[i]) * number * Fraction(samples.X[j, i])
+    return total - sum(x * x for x in u) / 2
+
+
+def hulls_apart(Z, side):
+    """The distance of the hulls of the two sides, by least squares with weights of at least 0."""
+    far = 1e4
+    right, left = Z[side > 0], Z[side < 0]
+    A = np.vstack([
+        np.column_stack([right.T, -left.T]),
+        far * np.concatenate([np.ones(len(right)), np.zeros(len(left))]),
+        far * np.concatenate([np.zeros(len(right)), np.ones(len(left))]),
+    ])  # fmt: skip
+    return nnls(A, np.concatenate([np.zeros(Z.shape[1]), [far, far]]))[1]
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_sides_are_too_close_where_hulls_are(seed):
+    rng = np.random.default_rng(seed)
+    n, m, eps = int(rng.integers(1, 4)), 20, 1e-3
+    samples, cols, pen = random_samples(rng, m=m, n=n, coarse=seed % 3 == 0), np.arange(n), new_pen(1000)
+    side = rng.choice([-1.0, 1.0], m)
+    if seed % 2:  # sides that a split can take, so that hulls are apart
+        side = np.where(samples.X[0] + 0.1 * rng.normal() > 0, 1.0, -1.0)
+    side[rng.random(m) < 0.5] = 0.0  # not there yet
+    j = int(rng.integers(-1, m))
+    # The sides are those of places 1, 2 and 0, but for sample j, which is asked about.
+    place, sides_of = np.where(side < 0, 1, np.where(side > 0, 2, 0)).astype(np.uint16), np.array([0.0, -1.0, 1.0])
+    if j >= 0:
+        side[j] = side[j] or 1.0
+        place[j] = 0
+    who, cost = np.flatnonzero(side), np.ones(m)
+    members = multipliers.Members(who, side[who], cost[who], side[who])
+    asked = float(side[j]) if j >= 0 else 0.0
+    apart = hulls_apart(samples.X[:, who].T, side[who]) if len(set(side[who])) == 2 else math.inf
+    # Telling them apart takes weights of length eps / distance.
+    least = 0.5 * (eps / apart) ** 2 if apart > 1e-6 else math.inf
+    for target in (1e-9, 1e-7, 1e-5, 1.0, 100.0):
+        end, value = multipliers.too_close(
+            samples, place, sides_of, np.int64(j), asked, eps, cols, cost, target, 1.0, pen
+        )
+        if target < 0.4 * least and math.isfinite(apart):
+            assert end > 0, (target, least)
+        if end > 0:
+            assert target < 1.01 * least + 2.0 * len(who)  # samples on the wrong side cost something, too
+            assert worth(samples, members, eps, cols, pen.out[:end].tobytes()) >= value >= target
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_a_hyperplane_has_multipliers_worth_nearly_its_value(seed):
+    rng = np.random.default_rng(seed)
+    m, eps = 30, 1e-3
+    samples = random_samples(rng, m=m, n=2, coarse=seed % 2 == 0)
+    side = np.where(rng.random(m) < 0.3, np.where(samples.X[0] > 0.0, 1.0, -1.0), 0.0)
+    supports = np.array([[0, 1], [0, -1]])  # both can take these sides
+    table = Table(supports, np.array([2, 1]), np.zeros(2), np.zeros((2, 3)), np.zeros(2, np.int8))
+    who, ids, before, lb = np.arange(m), np.arange(2), np.zeros(2), np.zeros(2)
+    for _ in range(2):
+        search(samples, np.int64(0), who, side, eps, table, ids, lb, np.inf, 1e-8, np.int64(10), np.zeros((2, 2)))
+        lb[np.argmin(lb)] += 1e6  # the next one, too
+    lb %= 1e6
+    claimed, pen, ends, v = lb.copy(), new_pen(3000), np.zeros(5, np.int64), np.zeros(m)
+    members = multipliers.Members(who, side, samples.cost[0] * (1.0 - 2.0**-50), side)
+    done = multipliers.raise_bounds(samples, members, eps, table, ids, before, lb, 0, 1e-10, 0, 1.0, pen, ends, v)
+    assert done[0] == 2 and done[2] == -1 and done[1] == np.count_nonzero(claimed)
+    assert np.all(lb >= (1.0 - 1e-9) * claimed)
+    begin = 0
+    for p, end in zip(np.flatnonzero(claimed), ends, strict=False):
+        point, begin = pen.out[begin:end].tobytes(), end
+        assert worth(samples, members, eps, [j for j in supports[p] if j >= 0], point) >= (1.0 - 1e-10) * lb[p]
+
+
+def test_a_point_waits_for_samples_that_the_proof_must_know():
+    rng = np.random.default_rng(0)
+    samples, side = random_samples(rng, m=10, n=1), np.zeros(10)
+    table = Table(np.zeros((1, 1), np.int64), np.ones(1, np.int64), np.zeros(1), np.zeros((1, 2)), np.zeros(1, np.int8))
+    who, ids, lb, v = np.arange(10), np.arange(1), np.zeros(1), np.zeros(10)
+    search(samples, np.int64(0), who, side, 1e-3, table, ids, lb, np.inf, 1e-8, np.int64(10), np.zeros((2, 2)))
+    pen, ends = new_pen(1000), np.zeros(5, np.int64)
+    knows_none = multipliers.Members(who, side, samples.cost[0], np.full(10, float(leaves.NOT_HERE)))
+    of = (1e-3, table, ids, np.zeros(1), lb, 0, 1e-10, 0, 1.0, pen, ends, v)
+    p, written, balance, _ = multipliers.raise_bounds(samples, knows_none, *of)
+    assert (p, written) == (0, 0) and balance >= 0
+    counts = multipliers.all_unknown(samples, knows_none, 1e-3, v, np.int64(balance))
+    assert set(np.flatnonzero(counts)) == {balance, *np.flatnonzero(v)}
+    knows_them = knows_none._replace(known=np.where(counts, 0.0, float(leaves.NOT_HERE)))
+    assert multipliers.raise_bounds(samples, knows_them, *of)[:3] == (1, 1, -1)
+
+
+def test_a_block_that_cannot_be_written_is_heard_of(tmp_path, monkeypatch):
+    steps = Steps(str(tmp_path / "a.part"), 1)
+
+    def full(raw):
+        raise OSError("no space left on device")
+
+    def write_many(steps):
+        for k in range(200_000):
+            steps.split(b"S", k, 0, 0, 2 * k + 1, 2 * k + 2)
+
+    monkeypatch.setattr(steps, "_pack", full)
+    with pytest.raises(OSError, match="no space"):
+        write_many(steps)
+    steps.discard()  # quietly: it was said
+    assert not (tmp_path / "a.part").exists()

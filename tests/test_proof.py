@@ -7,6 +7,7 @@ import struct
 import subprocess
 import sys
 import zlib
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -70,8 +71,10 @@ def proofs(tmp_path_factory):
     """A proof of each model, taken apart."""
     folder = tmp_path_factory.mktemp("proofs")
     found = []
-    for model, seed in (("margot", 3), ("sfs", 1), ("hfs", 2)):
-        problem, path = random_problem(model, seed), folder / f"{model}.proof"
+    problems = {name: random_problem(name, seed) for name, seed in (("margot", 3), ("sfs", 1), ("hfs", 2))}
+    problems["dear"] = replace(problems["hfs"], alpha=np.full(3, 1e9))  # prices that nobody can pay
+    for name, problem in problems.items():
+        path = folder / f"{name}.proof"
         proved(problem, path)
         parts = spoil.Parts(path, arrays(problem))
         assert len(parts.steps) > 5
@@ -118,6 +121,29 @@ def test_hard_budgets_are_proved_support_by_support(tmp_path, budget, depth):
     steps = spoil.Parts(path, arrays(problem)).steps
     kinds = {step[0] for step in steps}
     assert {b"L", b"R", b"S"} <= kinds and (b"F" in kinds) == (budget < 4)
+
+
+@pytest.mark.parametrize("depth", [1, 2, 3])
+def test_prices_that_nobody_can_pay_are_proved_support_by_support(tmp_path, depth):
+    rng = np.random.default_rng(depth)
+    X = np.round(rng.normal(size=(12, 4)), 1)
+    y = np.where(X[:, 0] * X[:, 1] > 0, 1.0, -1.0)
+    problem, path = Problem.make(X, y, depth=depth, C=10.0, budget=1, alpha=1e4), tmp_path / "a.proof"
+    certificate = proved(problem, path).certificate
+    assert certificate.gap <= 1e-4
+    claim = both(path, arrays(problem))
+    assert claim == (pytest.approx(certificate.objective), certificate.bound)
+    parts = spoil.Parts(path, arrays(problem))
+    assert b"R" in {step[0] for step in parts.steps}
+    # The same steps prove no more than the price, where that is low.
+    parts.header["alpha"] = [0.9 * claim[1] / problem.n_nodes] * problem.n_nodes
+    parts.header["digest"] = check.digest_of(parts.header, *arrays(problem))
+    parts.header["claim"]["bound"] = claim[1]
+    parts.write(path)
+    assert both(path, arrays(problem)) is None
+    parts.header["claim"]["bound"] = 0.0
+    parts.write(path)
+    assert both(path, arrays(problem)) == (claim[0], 0.0)
 
 
 @pytest.mark.parametrize("seed", [262, 511, 876])

@@ -32,7 +32,7 @@ def check(path, X, y, weight):
 
 def _check(path, X, y, weight):
     with open(path, "rb") as stream:
-        demand(stream.readline() == b"margotree proof 2\n", "first line")
+        demand(stream.readline() == b"margotree proof 3\n", "first line")
         text, check_sum = stream.readline(), stream.readline()
         demand(int(check_sum, 16) == zlib.crc32(text), "header's checksum")
         head, raw = json.loads(text), blocks(stream.read())
@@ -187,17 +187,20 @@ class Terms:
         for t in range(self.T):
             must = [which for kind, which, at, outcome in decisions if (kind, at, outcome) == (b"F", t, 1)]
             never = [which for kind, which, at, outcome in decisions if (kind, at, outcome) == (b"F", t, 2)]
+            bounds = [F(0)]
             if t in tables:
                 table = self.raised(t, decisions, tables[t], points[t])
-                total += max(F(0), self.least(t, table, set(must), set(never)))
-            else:
+                least = self.least(t, table, set(must), set(never))
+                bounds.append(min(least, self.alpha[t]) if self.model == "sfs" else least)
+            if t not in tables or self.model == "sfs":
                 worth, squares = self.node_terms(t, self.sides(t, decisions), points[t])
-                total += max(F(0), worth - self.most(t, squares, must, never))
+                bounds.append(worth - self.most(t, squares, must, never))
+            total += max(bounds)
         return total
 
     def raised(self, t, decisions, table, point):
         """What every support costs at least: as in the table, or as the point says."""
-        size = min(self.budget[t], self.n) if self.model == "hfs" else -1
+        size = min(self.budget[t], self.n) if self.model != "margot" else -1
         demand(size >= 0 and math.comb(self.n, size) <= 65536, "tables")
         if table is None:
             table = dict.fromkeys(combinations(range(self.n), size), F(0))

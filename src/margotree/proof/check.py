@@ -27,13 +27,12 @@ from typing import Any, BinaryIO, NamedTuple
 
 import numpy as np
 
-MAGIC, VERSION = b"margotree proof ", 2
+MAGIC, VERSION = b"margotree proof ", 3
 UNIT = 2.0**-53  #: Unit roundoff: a sum of k terms is off by about k UNIT times the sum of their sizes at most.
 LONGEST_HEADER, BLOCK = 1 << 26, 1 << 20  #: Bytes of a header, and of the steps of one block (and one step more).
 TIE = 1e-9  #: Samples within this, times 1 + |b|, of a split's border count as on it (at most a quarter of eps).
-NOT_HERE = 2
 MOST_SUPPORTS = 1 << 16  #: Tables of supports are no longer than this.
-HUGE = 1e300  #: The bound of what no tree obeys.
+NOT_HERE, HUGE = 2, 1e300  #: No side, as a sample is elsewhere; the bound of what no tree obeys.
 
 
 class Refused(Exception):
@@ -168,8 +167,7 @@ class Problem:
             groups.setdefault(row.tobytes() + (b"+" if self.y[i] > 0 else b"-"), []).append(i)
         first = [rows[0] for rows in groups.values()]
         total = [math.fsum(self.weight[rows]) for rows in groups.values()]
-        self.m, self.label = len(first), self.y[first]
-        self.points = self.X[first]
+        self.m, self.label, self.points = len(first), self.y[first], self.X[first]
         # Multipliers add up to 0, so samples may be shifted; near 0 their products round less.
         self.shifted = self.points - self.points.mean(axis=0)
         # What a violation costs, at most what it truly does: three roundings are less than 2^-50.
@@ -186,7 +184,7 @@ class Problem:
 
     def supports(self, t: int) -> Any:
         """All sets of as many features as the budget of tree node ``t`` allows, one per row, in lexical order."""
-        B = min(self.budget[t], self.n) if self.model == "hfs" else -1
+        B = min(self.budget[t], self.n) if self.model != "margot" else -1
         if B < 0 or math.comb(self.n, B) > MOST_SUPPORTS:
             raise Refused(f"tree node {t}: there are no tables of supports, or they would be too long")
         if B not in self._supports:
@@ -293,12 +291,15 @@ def node_bound(
 ) -> Any:
     """What tree node ``t`` costs at least, by these multipliers and the table of its supports (never in fractions)."""
     total, squares = node_terms(p, t, side, point, exact and table is None)
-    if table is None:
+    if table is None or p.model == "sfs":
         cut = penalty(p, t, squares.tolist(), must, never)
-        return HUGE if cut == -math.inf else total - cut if exact else less(p, total, cut)
+        plain = HUGE if cut == -math.inf else total - cut if exact and table is None else less(p, total, cut)
+        if table is None:
+            return plain
     rows, spare = p.supports(t), max(0, min(p.budget[t], p.n) + len(never) - p.n)
     fits = (np.isin(rows, must).sum(axis=1) == len(must)) & (np.isin(rows, never).sum(axis=1) <= spare)
-    return np.min(raised(p, t, table, total, squares)[fits], initial=HUGE)
+    least = np.min(raised(p, t, table, total, squares)[fits], initial=HUGE)
+    return max(plain, min(least, p.alpha[t])) if p.model == "sfs" else least  # more features cost alpha
 
 
 def raised(p: Problem, t: int, table: Any, total: float, squares: Any) -> Any:
@@ -424,8 +425,7 @@ class Replay:
 
 def check(path: str, data: Any, tell: Callable[[float], None] | None = None) -> Proved:
     """What the proof in this file proves about these data: a file, or arrays (X, y, weight).  Refused if nothing."""
-    size = max(1, os.path.getsize(path))
-    sha, told = hashlib.sha256(), time.monotonic()
+    size, sha, told = max(1, os.path.getsize(path)), hashlib.sha256(), time.monotonic()
     with open(path, "rb") as stream:
         header = read_header(stream)
         problem = Problem(header, *(read_data(data, header) if isinstance(data, str) else data))

@@ -264,6 +264,9 @@ class BranchAndBound(Engine):
             return self._run_lists_with_proof(problem, first, watch, self._proof)
         first = self._first_look(problem, first, watch)
         limit = allowed_value(problem, first)
+        hard = replace(problem, alpha=None)
+        if problem.alpha is not None and limit < _least_price(problem) and not has_long_lists(hard):
+            return self._run_lists_with_proof(hard, first, watch, self._proof)
         branchers = self._priced_ways(problem, limit, watch, self._proof)
         ways = [self._new_search(problem, brancher, first, watch) for brancher in branchers]
         search = furthest(ways, watch, _TRIAL_SHARE, proves=False)
@@ -276,9 +279,12 @@ class BranchAndBound(Engine):
     def _run_lists_with_proof(
         self, problem: Problem, first: Splits, watch: Watch, proof: Proof
     ) -> tuple[Search, Splits]:
-        """Hard budgets: the search over supports, which takes down what it finds of them."""
+        """Hard budgets, or prices so high that no better tree can pay one: the search over supports, which takes down
+        what it finds of them."""
         limit = allowed_value(problem, first)
-        brancher = ProvingBrancher(problem, limit, self.sparse, watch, proof.support_log())
+        log = proof.support_log()
+        log.begin_tables()
+        brancher = ProvingBrancher(problem, limit, self.sparse, watch, log)
         search = new_search(problem, brancher, first, watch)
         search.run(trial(watch, _TRIAL_SHARE))
         if not is_over(search, watch):
@@ -307,9 +313,7 @@ class BranchAndBound(Engine):
         Such a tree pays for no feature, so its supports are few.
         """
         problem = search.brancher.problem
-        assert problem.alpha is not None and problem.budget is not None
-        prices = problem.alpha[(problem.alpha > 0.0) & (problem.budget < problem.n_features)]
-        least = (1.0 - 1e-9) * float(np.min(prices))
+        least = (1.0 - 1e-9) * _least_price(problem, free=False)
         if search.bound < min(least, search.best):
             brancher = SparseBrancher(problem, least, self.sparse, watch)
             aimed = self._new_search(problem, brancher, search.incumbent, watch, least)
@@ -341,6 +345,14 @@ def _rounding(stands_for: NDArray[np.int64]) -> float:
 def _with_prices(problem: Problem, limit: float) -> Problem:
     """A hard budget as a price that no tree below ``limit`` can pay: its bounds hold for the hard one."""
     return replace(problem, alpha=np.full(problem.n_nodes, (1.0 + 1e-6) * limit))
+
+
+def _least_price(problem: Problem, free: bool = True) -> float:
+    """What one feature beyond the budget costs at least, at any node whose budget keeps features out; those that come
+    ``free`` may count."""
+    assert problem.alpha is not None and problem.budget is not None
+    prices = problem.alpha[((problem.alpha > 0.0) | free) & (problem.budget < problem.n_features)]
+    return float(np.min(prices, initial=math.inf))
 
 
 def _least(problem: Problem, watch: Watch) -> float:

@@ -57,6 +57,11 @@ class SupportLog:
             self.steps.split(kind, node, which, t, first, first + 1)
         return first, first + 1
 
+    def begin_tables(self) -> None:
+        """Where features have prices, tree nodes have no tables of bounds until these are asked for."""
+        for t in range(self.T):
+            self.raise_bounds(0, t, [NOTHING])
+
     def raise_bounds(self, node: int, t: int, points: list[bytes]) -> None:
         """Multipliers of tree node ``t`` that hold at this search node and below it."""
         with self._turn:

@@ -372,10 +372,12 @@ print(len(plunge.signatures), len(plunge_priced.signatures))
 
 
 class Tried:
-    """Stands in for a search: comes to ``own`` after ten steps, for a reason."""
+    """Stands in for a search: comes to ``own`` after ten steps, for a reason, and gains ``pace`` each time after."""
 
-    def __init__(self, own, reason=Stopped.TIME):
-        self.own_bound, self.reason, self.floor, self.steps = own, reason, 0.0, 0
+    best = 10.0
+
+    def __init__(self, own, reason=Stopped.TIME, pace=0.0):
+        self.own_bound, self.reason, self.floor, self.steps, self.pace = own - pace, reason, 0.0, 0, pace
         self.incumbent, self.offered = object(), []
 
     @property
@@ -384,6 +386,7 @@ class Tried:
 
     def run(self, watch):
         self.steps += 10
+        self.own_bound += self.pace
 
     def offer(self, tree):
         self.offered.append(tree)
@@ -400,6 +403,14 @@ def test_the_search_that_goes_on_has_what_all_have_found(own, wins, steps):
     assert chosen.bound == 5.0 and chosen.steps == steps
     assert ways[1].offered[0] is ways[0].incumbent and ways[2].offered[0] is ways[1].incumbent
     assert wins == 2 or chosen.offered[-1] is ways[2].incumbent
+
+
+@pytest.mark.parametrize(("pace", "wins", "steps"), [((0.0, 0.2, 0.0), 1, 70), ((0.5, 0.0, 0.0), 0, 50)])
+def test_searches_that_are_close_are_tried_again(pace, wins, steps):
+    ways = [Tried(own, pace=more) for own, more in zip((5.0, 4.9, 3.0), pace, strict=True)]
+    chosen = furthest(ways, Watch(Limits(time=10)), 0.1)
+    assert chosen is ways[wins] and chosen.steps == steps
+    assert ways[2].steps == 30  # it was tried once, after the others
 
 
 def test_a_search_that_solves_the_problem_is_the_last_one_tried():

@@ -183,13 +183,13 @@ class Problem:
         self._supports: dict[int, Any] = {}
 
     def supports(self, t: int) -> Any:
-        """All sets of as many features as the budget of tree node ``t`` allows, one per row, in lexical order."""
+        """All sets of as many features as the budget of tree node ``t`` allows, one per column, in lexical order."""
         B = min(self.budget[t], self.n) if self.model != "margot" else -1
         if B < 0 or math.comb(self.n, B) > MOST_SUPPORTS:
             raise Refused(f"tree node {t}: there are no tables of supports, or they would be too long")
         if B not in self._supports:
             rows = list(itertools.combinations(range(self.n), B))
-            self._supports[B] = np.array(rows, np.int64).reshape(len(rows), B)
+            self._supports[B] = np.array(rows, np.int64).reshape(len(rows), B).T.copy()
         return self._supports[B]
 
 
@@ -297,14 +297,14 @@ def node_bound(
         if table is None:
             return plain
     rows, spare = p.supports(t), max(0, min(p.budget[t], p.n) + len(never) - p.n)
-    fits = (np.isin(rows, must).sum(axis=1) == len(must)) & (np.isin(rows, never).sum(axis=1) <= spare)
+    fits = (np.isin(rows, must).sum(axis=0) == len(must)) & (np.isin(rows, never).sum(axis=0) <= spare)
     least = np.min(raised(p, t, table, total, squares)[fits], initial=HUGE)
     return max(plain, min(least, p.alpha[t])) if p.model == "sfs" else least  # more features cost alpha
 
 
 def raised(p: Problem, t: int, table: Any, total: float, squares: Any) -> Any:
     """The table of the least costs of tree node ``t`` on each support, with what a point proves of all of them."""
-    return np.maximum(table, less(p, total, squares[p.supports(t)].sum(axis=1)))
+    return np.maximum(table, less(p, total, squares[p.supports(t)].sum(axis=0)))
 
 
 def penalty(p: Problem, t: int, squares: list[Any], must: list[int], never: list[int]) -> Any:
@@ -394,7 +394,7 @@ class Replay:
         (t,) = read.take("<H")
         if t >= self.p.T:
             raise Refused(f"there is no tree node {t}")
-        table = np.zeros(len(self.p.supports(t))) if now.tables[t] is None else now.tables[t]
+        table = np.zeros(self.p.supports(t).shape[1]) if now.tables[t] is None else now.tables[t]
         terms = node_terms(self.p, t, self.p.side_of[t][now.place], self._point(read, t), exact=False)
         table = raised(self.p, t, table, *terms)
         return now._replace(tables=(*now.tables[:t], table, *now.tables[t + 1 :]))

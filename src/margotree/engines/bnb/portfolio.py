@@ -17,6 +17,8 @@ _HOPE_SHARE = 0.1
 #: What something tried may take: seconds at least (unless a quarter of all is less) and at most, and search nodes at
 #: least where work is measured in those.
 _TRIAL_LEAST, _TRIAL_MOST, _TRIAL_NODES = 0.5, 60.0, 10
+#: Searches that are this close to each other, as a share of what is missing, are tried again, so often in all.
+_CLOSE, _HEATS = 0.08, 3
 
 
 def phase(watch: Watch, share: float, least: float) -> Watch:
@@ -46,18 +48,29 @@ def new_search(problem: Problem, brancher: Brancher, first: Splits, watch: Watch
 def furthest(ways: list[Search], watch: Watch, share: float, proves: bool = True) -> Search:
     """Try one search after the other: that which solves the problem or has come furthest, with what all have found.
 
-    Unless it ``proves`` anything to others, what one has proved is left to itself.
+    Where it is close, the leaders are tried again, and longer.  Unless it ``proves`` anything to others, what one has
+    proved is left to itself.
     """
     last = ways[0]
-    for search in ways:
-        pass_on(last, search, proves)
-        search.run(trial(watch, share, search.steps))
-        last = search
-        if is_over(search, watch):
-            return search
-    best = max(ways, key=lambda search: search.own_bound)
-    pass_on(last, best, proves)
-    return best
+    for _ in range(_HEATS):
+        for search in ways:
+            pass_on(last, search, proves)
+            search.run(trial(watch, share, search.steps))
+            last = search
+            if is_over(search, watch):
+                return search
+        ways, share = _leaders(ways), 2.0 * share
+        if len(ways) == 1:
+            break
+    pass_on(last, ways[0], proves)
+    return ways[0]
+
+
+def _leaders(ways: list[Search]) -> list[Search]:
+    """Those that have come furthest, up to a small share of what is missing yet; the first of them first."""
+    ranked = sorted(ways, key=lambda search: -search.own_bound)
+    least = ranked[0].own_bound - _CLOSE * max(0.0, ranked[0].best - ranked[0].own_bound)
+    return [search for search in ranked if search.own_bound >= least]
 
 
 def pass_on(search: Search, to: Search, proves: bool = True) -> None:

@@ -112,6 +112,17 @@ def test_somebody_balances_where_all_stand_on_their_borders():
         assert fits(balance, y, cost[0], np.zeros(m), np.array([cost[0, 0], cost[0, 1], 0.0, 0.0]))
 
 
+def test_nobody_balances_where_the_sum_is_not_certain():
+    """Costs so far apart that their sum takes more digits than two numbers have: exact arithmetic has to say."""
+    y, cost = np.ones(4), np.array([[1.0, 2.0**-60, 2.0**-130, 0.5]])
+    y[0], codes = -1.0, np.zeros((1, 12), np.uint8)
+    codes[0, 8:] = MID, MID, MID, LOW
+    pen, ends = new_pen(100), np.zeros((1, 1), np.int64)
+    found = leaves.write_points(codes, np.zeros((1, 2)), y, cost, sides(1), 0, 1.0, pen, ends, np.zeros((2, 5)))
+    assert found == 1
+    assert lists_of(pen.out[: ends[0, 0]].tobytes())[3] == leaves.NOBODY
+
+
 # -- multipliers on few features ---------------------------------------------------------------------------------------
 
 

@@ -94,16 +94,18 @@ class Descent(Alternation):
     def settle(self, top: int, kinds: Draws | None = None) -> None:
         """Send the samples of ``top`` down its subtree, drawing new hyperplanes and emptying bands on the way."""
         for t in topology.subtree(top, self.depth):
-            node = Node.of(self.terms, t, self.rows[t])
-            kind = Draw.KEEP if kinds is None else Draw(kinds[t])
-            if self._is_upper(t):
-                if kind is not Draw.KEEP:
-                    self.W[t], self.B[t] = draw(self.terms, t, node, self._plane(t), kind, self.rng, self.flag)
-                self._send_on(t, node)
-            elif kind is not Draw.KEEP and len(node.Z):
-                self._take(t, *best_svm(self.terms, t, node, self._plane(t), self.flag)[0], node)
-            self._price(t, node)
-            self.stale[t] = True
+            self._settle_one(t, Draw.KEEP if kinds is None else Draw(kinds[t]))
+
+    def _settle_one(self, t: int, kind: Draw) -> None:
+        node = Node.of(self.terms, t, self.rows[t])
+        if self._is_upper(t):
+            if kind is not Draw.KEEP:
+                self.W[t], self.B[t] = draw(self.terms, t, node, self._plane(t), kind, self.rng, self.flag)
+            self._send_on(t, node)
+        elif kind is not Draw.KEEP and len(node.Z):
+            self._take(t, *best_svm(self.terms, t, node, self._plane(t), self.flag)[0], node)
+        self._price(t, node)
+        self.stale[t] = True
 
     def _send_on(self, t: int, node: Node) -> None:
         right = node.right_of(node.heights(self._plane(t)), self._plane(t))
@@ -147,21 +149,26 @@ class Descent(Alternation):
 
     def _visit_upper(self, t: int) -> bool:
         """Improve an upper node; taken back if bands further down make the tree no better."""
-        node = Node.of(self.terms, t, self.rows[t])
-        node.look_below(self.terms, t, self.rows[t], self.W, self.B)
-        found = propose(self.terms, t, node, self._plane(t), self.rng, self.flag)
+        plane, gain = self._proposed(t)
         below = topology.subtree(t, self.depth)
         before = float(np.sum(self.own[below]))
-        if found.gain <= GAIN * before:
+        if gain <= GAIN * before:
             return False
         W, B = self.W[below], self.B[below]
-        self.W[t], self.B[t] = found.plane
+        self.W[t], self.B[t] = plane
         self.settle(t)
         if np.sum(self.own[below]) < before * (1.0 - GAIN):
             return True
         self.W[below], self.B[below] = W, B
         self.settle(t)
         return False
+
+    def _proposed(self, t: int) -> tuple[Plane, float]:
+        """A hyperplane, and what it gains; the copy of the node's samples is not kept."""
+        node = Node.of(self.terms, t, self.rows[t])
+        node.look_below(self.terms, t, self.rows[t], self.W, self.B)
+        found = propose(self.terms, t, node, self._plane(t), self.rng, self.flag)
+        return found.plane, found.gain
 
 
 def descend(

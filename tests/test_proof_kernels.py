@@ -242,6 +242,18 @@ def test_a_point_waits_for_samples_that_the_proof_must_know():
     assert multipliers.raise_bounds(samples, knows_them, *of)[:3] == (1, 1, -1)
 
 
+def test_a_bound_that_its_multipliers_miss_is_lowered_to_what_they_reach():
+    rng = np.random.default_rng(1)
+    samples, side = random_samples(rng, m=10, n=1), np.zeros(10)
+    table = Table(np.zeros((1, 1), np.int64), np.ones(1, np.int64), np.zeros(1), np.zeros((1, 2)), np.zeros(1, np.int8))
+    who, ids, lb, v = np.arange(10), np.arange(1), np.zeros(1), np.zeros(10)
+    search(samples, np.int64(0), who, side, 1e-3, table, ids, lb, np.inf, 1e-8, np.int64(10), np.zeros((2, 2)))
+    truth, claimed = float(lb[0]), 1.1 * lb
+    members, pen, ends = multipliers.Members(who, side, samples.cost[0], side), new_pen(1000), np.zeros(5, np.int64)
+    multipliers.raise_bounds(samples, members, 1e-3, table, ids, np.zeros(1), claimed, 0, 1e-10, 0, 1.0, pen, ends, v)
+    assert claimed[0] == pytest.approx(truth, rel=1e-6)
+
+
 def test_a_block_that_cannot_be_written_is_heard_of(tmp_path, monkeypatch):
     steps = Steps(str(tmp_path / "a.part"), 1)
 

@@ -242,6 +242,18 @@ def test_a_point_waits_for_samples_that_the_proof_must_know():
     assert multipliers.raise_bounds(samples, knows_them, *of)[:3] == (1, 1, -1)
 
 
+def test_a_side_must_be_known_where_a_multiplier_makes_use_of_it():
+    samples = random_samples(np.random.default_rng(0), m=6, n=1)
+    samples.y[:] = 1.0
+    #     balances; as known; not there, at 0; along its label: within its cost, beyond; against it: below its cost
+    side, known = np.array([0.0, 1.0, 0.0, 1.0, 1.0, -1.0]), np.array([0.0, 1.0, leaves.NOT_HERE, 0.0, 0.0, 0.0])
+    members = multipliers.Members(np.arange(6), side, np.ones(6), known)
+    v = np.array([0.5, 7.0, 0.0, 0.5, 1.5, 0.5])
+    assert multipliers.all_unknown(samples, members, 1e-3, v, np.int64(0)).tolist() == [False] * 4 + [True] * 2
+    # With so wide a band even a sample sent along its label is worth something else.
+    assert multipliers.all_unknown(samples, members, 2.0, v, np.int64(0)).tolist() == [False] * 3 + [True] * 3
+
+
 def test_a_bound_that_its_multipliers_miss_is_lowered_to_what_they_reach():
     rng = np.random.default_rng(1)
     samples, side = random_samples(rng, m=10, n=1), np.zeros(10)

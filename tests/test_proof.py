@@ -334,6 +334,24 @@ def test_estimators_write_and_check(tmp_path):
         margotree.MargotClassifier(proof=tmp_path / "no" / "folder.proof").fit(X, y)
 
 
+@pytest.mark.parametrize(("model", "counts"), [("margot", "1 0 0"), ("hfs", "0 1 1"), ("sfs", "1 1 1")])
+def test_what_proofs_need_is_compiled_before_the_clock_starts(tmp_path, model, counts):
+    """In a process of its own; and the fit needs nothing else."""
+    code = f"""
+from margotree.engines.bnb.engine import BranchAndBound
+from margotree.engines.bnb.kernels import leaves, multipliers
+from margotree.engines.tiny import tiny_problem
+from margotree.proof.write import ProofWriter
+problem, kernels = tiny_problem("{model}"), (leaves.write_points, multipliers.raise_bounds, multipliers.too_close)
+BranchAndBound().prepare_proof(problem)
+print(*(len(kernel.signatures) for kernel in kernels))
+BranchAndBound().solve_with_proof(problem, ProofWriter("a.proof"))
+print(*(len(kernel.signatures) for kernel in kernels))
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=tmp_path)
+    assert done.stdout.splitlines() == [counts, counts]
+
+
 def test_who_writes_no_proof_says_so(tmp_path):
     several = MulticlassProblem.make([[0.0], [1.0], [2.0]], [0, 1, 2], depth=2, n_classes=3)
     with pytest.raises(EngineRefused, match="two classes"):

@@ -225,21 +225,31 @@ def test_a_hyperplane_has_multipliers_worth_nearly_its_value(seed):
         assert worth(samples, members, eps, [j for j in supports[p] if j >= 0], point) >= (1.0 - 1e-10) * lb[p]
 
 
-def test_a_point_waits_for_samples_that_the_proof_must_know():
-    rng = np.random.default_rng(0)
-    samples, side = random_samples(rng, m=10, n=1), np.zeros(10)
+def one_support(seed):
+    """Ten samples without sides, solved on their one feature: samples, table, the bound."""
+    samples = random_samples(np.random.default_rng(seed), m=10, n=1)
     table = Table(np.zeros((1, 1), np.int64), np.ones(1, np.int64), np.zeros(1), np.zeros((1, 2)), np.zeros(1, np.int8))
-    who, ids, lb, v = np.arange(10), np.arange(1), np.zeros(1), np.zeros(10)
-    search(samples, np.int64(0), who, side, 1e-3, table, ids, lb, np.inf, 1e-8, np.int64(10), np.zeros((2, 2)))
-    pen, ends = new_pen(1000), np.zeros(5, np.int64)
-    knows_none = multipliers.Members(who, side, samples.cost[0], np.full(10, float(leaves.NOT_HERE)))
-    of = (1e-3, table, ids, np.zeros(1), lb, 0, 1e-10, 0, 1.0, pen, ends, v)
-    p, written, balance, _ = multipliers.raise_bounds(samples, knows_none, *of)
+    who, ids, lb = np.arange(10), np.arange(1), np.zeros(1)
+    search(samples, np.int64(0), who, np.zeros(10), 1e-3, table, ids, lb, np.inf, 1e-8, np.int64(10), np.zeros((2, 2)))
+    return samples, table, lb
+
+
+def raised(samples, table, members, lb, v):
+    """`raise_bounds` from nothing to ``lb``."""
+    of = (1e-3, table, np.arange(1), np.zeros(1), lb, 0, 1e-10, 0, 1.0, new_pen(1000), np.zeros(5, np.int64), v)
+    return multipliers.raise_bounds(samples, members, *of)
+
+
+def test_a_point_waits_for_samples_that_the_proof_must_know():
+    samples, table, lb = one_support(0)
+    v, elsewhere = np.zeros(10), float(leaves.NOT_HERE)
+    knows_none = multipliers.Members(np.arange(10), np.zeros(10), samples.cost[0], np.full(10, elsewhere))
+    p, written, balance, _ = raised(samples, table, knows_none, lb, v)
     assert (p, written) == (0, 0) and balance >= 0
     counts = multipliers.all_unknown(samples, knows_none, 1e-3, v, np.int64(balance))
     assert set(np.flatnonzero(counts)) == {balance, *np.flatnonzero(v)}
-    knows_them = knows_none._replace(known=np.where(counts, 0.0, float(leaves.NOT_HERE)))
-    assert multipliers.raise_bounds(samples, knows_them, *of)[:3] == (1, 1, -1)
+    knows_them = knows_none._replace(known=np.where(counts, 0.0, elsewhere))
+    assert raised(samples, table, knows_them, lb, v)[:3] == (1, 1, -1)
 
 
 def test_a_side_must_be_known_where_a_multiplier_makes_use_of_it():
@@ -255,14 +265,9 @@ def test_a_side_must_be_known_where_a_multiplier_makes_use_of_it():
 
 
 def test_a_bound_that_its_multipliers_miss_is_lowered_to_what_they_reach():
-    rng = np.random.default_rng(1)
-    samples, side = random_samples(rng, m=10, n=1), np.zeros(10)
-    table = Table(np.zeros((1, 1), np.int64), np.ones(1, np.int64), np.zeros(1), np.zeros((1, 2)), np.zeros(1, np.int8))
-    who, ids, lb, v = np.arange(10), np.arange(1), np.zeros(1), np.zeros(10)
-    search(samples, np.int64(0), who, side, 1e-3, table, ids, lb, np.inf, 1e-8, np.int64(10), np.zeros((2, 2)))
-    truth, claimed = float(lb[0]), 1.1 * lb
-    members, pen, ends = multipliers.Members(who, side, samples.cost[0], side), new_pen(1000), np.zeros(5, np.int64)
-    multipliers.raise_bounds(samples, members, 1e-3, table, ids, np.zeros(1), claimed, 0, 1e-10, 0, 1.0, pen, ends, v)
+    samples, table, lb = one_support(1)
+    truth, claimed, side = float(lb[0]), 1.1 * lb, np.zeros(10)
+    raised(samples, table, multipliers.Members(np.arange(10), side, samples.cost[0], side), claimed, np.zeros(10))
     assert claimed[0] == pytest.approx(truth, rel=1e-6)
 
 

@@ -196,30 +196,30 @@ class Problem:
 def tree_value(p: Problem, w: Any, b: Any) -> float:
     """What the tree costs: exactly, and then rounded up."""
     splits, total = [_whole([*row, c]) for row, c in zip(np.asarray(w).tolist(), b, strict=True)], Fraction(0)
+    ties = [_whole([min(TIE * (1.0 + abs(c)), p.eps / 4), p.eps]) for c in b]
     for t, used in enumerate(np.count_nonzero(w, axis=1).tolist()):
         if p.model == "hfs" and used > p.budget[t]:
             raise Refused(f"tree: node {t} uses more features than its budget")
-        whole, unit = splits[t]
-        total += Fraction(sum(c * c for c in whole[:-1]), 2 * unit * unit)
+        total += Fraction(sum(c * c for c in splits[t][0][:-1]), 2 * splits[t][1] ** 2)
         total += Fraction(p.alpha[t]) * max(0, used - p.budget[t]) if p.model == "sfs" else 0
     for i, (row, y, weight) in enumerate(zip(p.X.tolist(), p.y.tolist(), p.weight.tolist(), strict=True)):
         t, (x, x_unit) = 0, _whole([*row, 1.0])
         while t < p.T:
-            whole, unit = splits[t]
-            h = Fraction(sum(map(operator.mul, x, whole)), x_unit * unit)
-            total += Fraction(p.C[t]) * Fraction(weight) * max(Fraction(0), 1 - int(y) * h)
-            tie = Fraction(min(TIE * (1.0 + abs(b[t])), p.eps / 4))
-            if 2 * t + 1 < p.T and tie - Fraction(p.eps) < h < -tie:
+            h, one = sum(map(operator.mul, x, splits[t][0])), x_unit * splits[t][1]  # the sample's height is h / one
+            if int(y) * h < one:
+                total += Fraction(p.C[t]) * Fraction(weight) * Fraction(one - int(y) * h, one)
+            (tie, eps), unit = ties[t]
+            if 2 * t + 1 < p.T and (tie - eps) * one < h * unit < -tie * one:
                 raise Refused(f"tree: sample {i} lies in the band beside the split of node {t}")
-            t = 2 * t + (2 if h >= -tie else 1)
+            t = 2 * t + (2 if h * unit >= -tie * one else 1)
     return math.nextafter(float(total), math.inf)
 
 
 def _whole(numbers: list[float]) -> tuple[list[int], int]:
     """Float64 numbers as whole ones over one power of two."""
-    ratios = [float(x).as_integer_ratio() for x in numbers]
-    unit = max(q for _, q in ratios)
-    return [x * (unit // q) for x, q in ratios], unit
+    tops, units = zip(*map(float.as_integer_ratio, map(float, numbers)), strict=True)
+    most = max(units)
+    return [x * (most // q) for x, q in zip(tops, units, strict=True)], most
 
 
 class Point(NamedTuple):

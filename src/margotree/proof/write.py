@@ -20,6 +20,8 @@ from margotree.proof import check
 
 #: Compression of blocks: beyond this files get little smaller, and searches longer.
 _LEVEL = 3
+#: Bytes of a block before compression: small, so that little is left to compress when the search ends.
+_BLOCK = 1 << 16
 #: A tree node whose multipliers are all 0, and one whose multipliers are those of the leaf before.
 NOTHING, AS_BEFORE = b"\0", b"\1"
 
@@ -73,7 +75,7 @@ class Steps:
     def _add(self, step: bytes) -> None:
         self._block += step
         self.count += 1
-        if len(self._block) >= check.BLOCK:
+        if len(self._block) >= _BLOCK:
             self._flush()
 
     def _flush(self) -> None:

@@ -90,8 +90,9 @@ class BranchAndBound(Engine):
         get_ready(problem, with_prices=isinstance(problem, Problem) and has_long_lists(problem))
 
     def prepare_proof(self, problem: TrainingProblem) -> None:
-        listed = isinstance(problem, Problem) and problem.model == "hfs" and not has_long_lists(problem)
-        get_ready_to_prove(listed)
+        assert isinstance(problem, Problem)
+        listed = problem.budget is not None and not has_long_lists(problem)
+        get_ready_to_prove(routings=problem.model != "hfs" or not listed, supports=listed)
 
     def solve_with_proof(
         self, problem: Problem, writer: ProofWriter, watch: Watch | None = None, start: Splits | None = None

@@ -36,9 +36,10 @@ def get_ready(problem: TrainingProblem, with_prices: bool = False, alternates: b
     compile_parts([part if ":" in part else f"{__name__}:{part}" for part in (*many, *parts)])
 
 
-def get_ready_to_prove(listed: bool) -> None:
-    """The same for what only proofs need; supports of tree nodes may be ``listed``."""
-    compile_parts([f"{__name__}:{'proofs_of_supports' if listed else 'proofs_of_routings'}"])
+def get_ready_to_prove(routings: bool, supports: bool) -> None:
+    """The same for what only proofs need: of searches over ``routings``, and over lists of ``supports``."""
+    parts = ["proofs_of_routings"] * routings + ["proofs_of_supports"] * supports
+    compile_parts([f"{__name__}:{part}" for part in parts])
 
 
 def node_problem() -> None:

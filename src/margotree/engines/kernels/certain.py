@@ -91,3 +91,11 @@ def recompute(ws: Workspace, s: int, field: int) -> tuple[float, float, float]:
 def taken_off(square: float, gamma: float, off: float) -> float:
     """What rounding may have added by way of u: ``square`` is ``|u|^2`` of the features that count."""
     return gamma * square + 2.0 * off * (np.sqrt(square) + off)
+
+
+@bare()
+def two_sum(a: float, b: float) -> tuple[float, float]:
+    """The rounded sum of two numbers, and what was rounded off."""
+    total = a + b
+    part = total - a
+    return total, (a - (total - part)) + (b - part)

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from margotree.engines.bnb.kernels.points import LEAD, Pen, get, put, put_float
 from margotree.engines.bnb.kernels.record import COLD, KINK_HERE
 from margotree.engines.bnb.kernels.routing import level_of
+from margotree.engines.kernels.certain import two_sum
 from margotree.engines.kernels.jit import bare, bare_kernel
 from margotree.engines.kernels.workspace import F8, LOW, MID
 
@@ -156,15 +157,7 @@ def _exact_sum(y: F8, v: F8) -> tuple[float, bool]:
     for i in range(y.size):
         if v[1, i] == NOT_HERE:
             continue
-        high, off = _two_sum(high, y[i] * v[0, i])
-        low, off = _two_sum(low, off)
+        high, off = two_sum(high, y[i] * v[0, i])
+        low, off = two_sum(low, off)
         exact &= off == 0.0
     return high + low, exact
-
-
-@bare()
-def _two_sum(a: float, b: float) -> tuple[float, float]:
-    """The rounded sum of two numbers, and what was rounded off."""
-    total = a + b
-    part = total - a
-    return total, (a - (total - part)) + (b - part)

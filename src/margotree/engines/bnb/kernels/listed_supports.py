@@ -146,9 +146,7 @@ def on_support(
     warm = table.known[s] == 1
     table.known[s] = 1
     goal = target - table.price[s]
-    cells = 6
-    for r in range(d):
-        cells = min(cells * samples.levels[cols[r]], 1 << 40)
+    cells = count_cells(samples, cols)
     if 2 * cells > members.size:
         value, sure = small_svm(small, cols, lam, theta, eps, goal, tol, warm, flag)
     else:
@@ -156,6 +154,15 @@ def on_support(
             merged(samples, small, members, cols, cells), cols, lam, theta, eps, goal, tol, warm, flag
         )
     return value + table.price[s], sure
+
+
+@bare()
+def count_cells(samples: Samples, cols: I8) -> int:
+    """How many kinds of members there can be that differ on ``cols``, in label or in side."""
+    cells = 6
+    for r in range(cols.size):
+        cells = min(cells * samples.levels[cols[r]], 1 << 40)
+    return cells
 
 
 @inner()

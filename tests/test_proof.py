@@ -123,6 +123,17 @@ def test_hard_budgets_are_proved_support_by_support(tmp_path, budget, depth):
     assert {b"L", b"R", b"S"} <= kinds and (b"F" in kinds) == (budget < 4)
 
 
+@pytest.mark.parametrize("seed", range(3))
+def test_samples_alike_on_few_features_are_proved_together(tmp_path, seed):
+    rng, path = np.random.default_rng(seed), tmp_path / "a.proof"
+    X = rng.integers(2, size=(44, 8)).astype(float)
+    y = np.where((X[:, 0] != X[:, 1]) != (rng.random(44) < 0.1), 1.0, -1.0)
+    problem = Problem.make(X, y, depth=2, C=1.0, budget=1, weight=rng.choice([1.0, 0.7, 3.0], 44))
+    certificate = proved(problem, path, nodes=10).certificate
+    objective, bound = both(path, arrays(problem))
+    assert bound == min(certificate.bound, objective) > 0.0
+
+
 @pytest.mark.parametrize("depth", [1, 2, 3])
 def test_prices_that_nobody_can_pay_are_proved_support_by_support(tmp_path, depth):
     rng = np.random.default_rng(depth)

@@ -9,9 +9,11 @@ from scipy.optimize import nnls
 
 from margotree.engines.bnb.kernels import leaves, multipliers
 from margotree.engines.bnb.kernels.listed_supports import Samples, Table, search
+from margotree.engines.bnb.kernels.members import Members, shared_out
 from margotree.engines.bnb.kernels.points import EACH, LEAD, new_pen
 from margotree.engines.bnb.kernels.record import COLD, KINK_HERE
 from margotree.engines.bnb.log import sides
+from margotree.engines.kernels.jit import kernel
 from margotree.engines.kernels.workspace import AT_MARGIN, LOW, MID
 from margotree.problem import topology
 from margotree.proof.write import Steps, lists_of
@@ -139,11 +141,12 @@ def random_samples(rng, m=20, n=3, coarse=False):
 def worth(samples, members, eps, cols, point):
     """What a proof's rules make of a point, in fractions."""
     full, given, values, balance = lists_of(point)
-    assert point[0] == 3 and not set(full) & set(given) and balance not in (*full, *given)
+    assert point[0] in (2, 3) and not set(full) & set(given) and balance not in (*full, *given)
     y, total, u = samples.y, Fraction(0), [Fraction(0)] * len(cols)
     cost, side = dict(zip(members.who, members.cost, strict=True)), dict(zip(members.who, members.side, strict=True))
-    v = {i: Fraction(float(cost[i])) for i in full} | dict(zip(given, map(Fraction, values.tolist()), strict=True))
-    v[balance] = -sum(Fraction(y[i]) * x for i, x in v.items()) * Fraction(y[balance])
+    v = {i: Fraction(float(cost[i])) for i in members.who if point[0] == 2 and side[i] == -y[i]}
+    v |= {i: Fraction(float(cost[i])) for i in full} | dict(zip(given, map(Fraction, values.tolist()), strict=True))
+    v[balance] = -sum(Fraction(y[i]) * x for i, x in v.items() if i != balance) * Fraction(y[balance])
     for i in members.who:
         number, c, d = v.get(i, Fraction(0)), Fraction(float(cost[i])), Fraction(eps) if side[i] < 0 else Fraction(0)
         assert number >= 0 or side[i] == -y[i]
@@ -185,7 +188,7 @@ def test_sides_are_too_close_where_hulls_are(seed):
         side[j] = side[j] or 1.0
         place[j] = 0
     who, cost = np.flatnonzero(side), np.ones(m)
-    members = multipliers.Members(who, side[who], cost[who], side[who])
+    members = Members(who, side[who], cost[who], side[who])
     asked = float(side[j]) if j >= 0 else 0.0
     apart = hulls_apart(samples.X[:, who].T, side[who]) if len(set(side[who])) == 2 else math.inf
     # Telling them apart takes weights of length eps / distance.
@@ -201,34 +204,60 @@ def test_sides_are_too_close_where_hulls_are(seed):
             assert worth(samples, members, eps, cols, pen.out[:end].tobytes()) >= value >= target
 
 
-@pytest.mark.parametrize("seed", range(40))
+@pytest.mark.parametrize("seed", range(60))
 def test_a_hyperplane_has_multipliers_worth_nearly_its_value(seed):
     rng = np.random.default_rng(seed)
-    m, eps = 30, 1e-3
-    samples = random_samples(rng, m=m, n=2, coarse=seed % 2 == 0)
+    alike = seed % 3 == 2  # features that are yes or no: samples of a kind share a multiplier
+    m, eps = 150 if alike else 30, 1e-3
+    samples = random_samples(rng, m=m, n=2, coarse=seed % 3 == 0)
+    if alike:
+        samples.code[:] = samples.X > 0.3
+        samples.X[:], samples.levels[:] = samples.code, 2
+        samples.cost[:] = rng.choice([0.5, 1.0, 3.0], m)
     side = np.where(rng.random(m) < 0.3, np.where(samples.X[0] > 0.0, 1.0, -1.0), 0.0)
     supports = np.array([[0, 1], [0, -1]])  # both can take these sides
-    table = Table(supports, np.array([2, 1]), np.zeros(2), np.zeros((2, 3)), np.zeros(2, np.int8))
+    table = Table(supports, np.array([2, 1]), np.zeros(2), np.zeros((2, 3)), np.zeros(2))
     who, ids, before, lb = np.arange(m), np.arange(2), np.zeros(2), np.zeros(2)
     for _ in range(2):
         search(samples, np.int64(0), who, side, eps, table, ids, lb, np.inf, 1e-8, np.int64(10), np.zeros((2, 2)))
         lb[np.argmin(lb)] += 1e6  # the next one, too
     lb %= 1e6
-    claimed, pen, ends, v = lb.copy(), new_pen(3000), np.zeros(5, np.int64), np.zeros(m)
-    members = multipliers.Members(who, side, samples.cost[0] * (1.0 - 2.0**-50), side)
-    done = multipliers.raise_bounds(samples, members, eps, table, ids, before, lb, 0, 1e-10, 0, 1.0, pen, ends, v)
-    assert done[0] == 2 and done[2] == -1 and done[1] == np.count_nonzero(claimed)
+    claimed, pen, ends, v = lb.copy(), new_pen(6000), np.zeros(5, np.int64), np.zeros(m)
+    members = Members(who, side, samples.cost[0] * (1.0 - 2.0**-50), side)
+    done = multipliers.raise_bounds(samples, members, eps, table, ids, before, lb, 0, 1e-10, 1.0, pen, ends, v)
+    assert done == (2, np.count_nonzero(claimed), -1)
     assert np.all(lb >= (1.0 - 1e-9) * claimed)
     begin = 0
     for p, end in zip(np.flatnonzero(claimed), ends, strict=False):
         point, begin = pen.out[begin:end].tobytes(), end
         assert worth(samples, members, eps, [j for j in supports[p] if j >= 0], point) >= (1.0 - 1e-10) * lb[p]
+        assert not alike or len(lists_of(point)[1]) <= 25  # of 24 kinds one each, and one more to help the balance
+
+
+def test_members_of_a_kind_share_out_its_multiplier_known_ones_first():
+    kind, cost = np.array([0, 0, 0, 1, 1, 2, 2, 3]), np.array([1.0, 2.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0])
+    side = np.array([0.0, 0.0, 0.0, 1.0, 1.0, -1.0, -1.0, 0.0])  # all labels are 1: not known, along, against
+    known = np.where(np.arange(8) == 0, leaves.NOT_HERE, side)
+    members, v, total = Members(np.arange(8), side, cost, known), np.full(8, np.nan), np.array([2.0, 2.5, 1.25, 0.0])
+
+    @kernel()
+    def share(members, kind, total, balance, v):
+        return shared_out(np.ones(8), members, kind, total, balance, v)
+
+    # Two of four: the second alone; beyond full cost, and short of it: the first of its kind.
+    assert share(members, kind, total, 1, v) == 3
+    assert v.tolist() == [0.0, 2.0, 0.0, 1.5, 1.0, 0.25, 1.0, 0.0]
+    # Who balances the others stands off the ends of its range: the second lends it to another.
+    assert share(members, kind, total, 0, v) == 1
+    assert v[:3].tolist() == [0.0, 1.5, 0.5]
+    # Nobody can where the kind has nothing.
+    assert share(members, kind, total, 3, v) == -1
 
 
 def one_support(seed):
     """Ten samples without sides, solved on their one feature: samples, table, the bound."""
     samples = random_samples(np.random.default_rng(seed), m=10, n=1)
-    table = Table(np.zeros((1, 1), np.int64), np.ones(1, np.int64), np.zeros(1), np.zeros((1, 2)), np.zeros(1, np.int8))
+    table = Table(np.zeros((1, 1), np.int64), np.ones(1, np.int64), np.zeros(1), np.zeros((1, 2)), np.zeros(1))
     who, ids, lb = np.arange(10), np.arange(1), np.zeros(1)
     search(samples, np.int64(0), who, np.zeros(10), 1e-3, table, ids, lb, np.inf, 1e-8, np.int64(10), np.zeros((2, 2)))
     return samples, table, lb
@@ -236,15 +265,15 @@ def one_support(seed):
 
 def raised(samples, table, members, lb, v):
     """`raise_bounds` from nothing to ``lb``."""
-    of = (1e-3, table, np.arange(1), np.zeros(1), lb, 0, 1e-10, 0, 1.0, new_pen(1000), np.zeros(5, np.int64), v)
+    of = (1e-3, table, np.arange(1), np.zeros(1), lb, 0, 1e-10, 1.0, new_pen(1000), np.zeros(5, np.int64), v)
     return multipliers.raise_bounds(samples, members, *of)
 
 
 def test_a_point_waits_for_samples_that_the_proof_must_know():
     samples, table, lb = one_support(0)
     v, elsewhere = np.zeros(10), float(leaves.NOT_HERE)
-    knows_none = multipliers.Members(np.arange(10), np.zeros(10), samples.cost[0], np.full(10, elsewhere))
-    p, written, balance, _ = raised(samples, table, knows_none, lb, v)
+    knows_none = Members(np.arange(10), np.zeros(10), samples.cost[0], np.full(10, elsewhere))
+    p, written, balance = raised(samples, table, knows_none, lb, v)
     assert (p, written) == (0, 0) and balance >= 0
     counts = multipliers.all_unknown(samples, knows_none, 1e-3, v, np.int64(balance))
     assert set(np.flatnonzero(counts)) == {balance, *np.flatnonzero(v)}
@@ -257,7 +286,7 @@ def test_a_side_must_be_known_where_a_multiplier_makes_use_of_it():
     samples.y[:] = 1.0
     #     balances; as known; not there, at 0; along its label: within its cost, beyond; against it: below its cost
     side, known = np.array([0.0, 1.0, 0.0, 1.0, 1.0, -1.0]), np.array([0.0, 1.0, leaves.NOT_HERE, 0.0, 0.0, 0.0])
-    members = multipliers.Members(np.arange(6), side, np.ones(6), known)
+    members = Members(np.arange(6), side, np.ones(6), known)
     v = np.array([0.5, 7.0, 0.0, 0.5, 1.5, 0.5])
     assert multipliers.all_unknown(samples, members, 1e-3, v, np.int64(0)).tolist() == [False] * 4 + [True] * 2
     # With so wide a band even a sample sent along its label is worth something else.
@@ -267,7 +296,7 @@ def test_a_side_must_be_known_where_a_multiplier_makes_use_of_it():
 def test_a_bound_that_its_multipliers_miss_is_lowered_to_what_they_reach():
     samples, table, lb = one_support(1)
     truth, claimed, side = float(lb[0]), 1.1 * lb, np.zeros(10)
-    raised(samples, table, multipliers.Members(np.arange(10), side, samples.cost[0], side), claimed, np.zeros(10))
+    raised(samples, table, Members(np.arange(10), side, samples.cost[0], side), claimed, np.zeros(10))
     assert claimed[0] == pytest.approx(truth, rel=1e-6)
 
 

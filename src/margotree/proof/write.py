@@ -8,6 +8,7 @@ import secrets
 import shutil
 import struct
 import zlib
+from collections import deque
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from os import PathLike
@@ -22,19 +23,21 @@ from margotree.proof import check
 _LEVEL = 3
 #: Bytes of a block before compression: small, so that little is left to compress when the search ends.
 _BLOCK = 1 << 16
+#: Blocks that wait to be compressed, at most.
+_WAITING = 16
 #: A tree node whose multipliers are all 0, and one whose multipliers are those of the leaf before.
 NOTHING, AS_BEFORE = b"\0", b"\1"
 
 
 class Steps:
-    """A stream of steps into a file of its own; at no time more than two blocks are held, one of which a thread
-    compresses and writes."""
+    """A stream of steps into a file of its own; at no time more than a few blocks are held, which a thread compresses
+    and writes."""
 
     def __init__(self, path: str, n_nodes: int) -> None:
         self.path, self.count = path, 0
         self._stream = open(path, "xb")  # noqa: SIM115 (closed by close)
         self._helper = ThreadPoolExecutor(1)
-        self._pending: Future[None] | None = None
+        self._pending: deque[Future[None]] = deque()
         self._block = bytearray()
         self._before = [NOTHING] * n_nodes
 
@@ -58,7 +61,7 @@ class Steps:
             return
         try:
             self._flush()
-            self._wait()
+            self._wait(0)
             self._stream.write(struct.pack("<III", 0, 0, 0))
         finally:
             self._helper.shutdown()
@@ -80,15 +83,14 @@ class Steps:
 
     def _flush(self) -> None:
         if self._block:
-            self._wait()
-            self._pending = self._helper.submit(self._pack, bytes(self._block))
+            self._wait(_WAITING)
+            self._pending.append(self._helper.submit(self._pack, bytes(self._block)))
             self._block.clear()
 
-    def _wait(self) -> None:
-        """Until the block before is written; raises what went wrong with it."""
-        pending, self._pending = self._pending, None
-        if pending is not None:
-            pending.result()
+    def _wait(self, most: int) -> None:
+        """Until at most so many blocks are waiting to be written; raises what went wrong with one."""
+        while self._pending and (len(self._pending) > most or self._pending[0].done()):
+            self._pending.popleft().result()
 
     def _pack(self, raw: bytes) -> None:
         packed = zlib.compress(raw, _LEVEL)

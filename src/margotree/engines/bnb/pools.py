@@ -82,7 +82,7 @@ class ListChooser:
         self.prove: Callable[[Pool, FloatArray, Index, FloatArray], None] | None = None
         count, width = supports.cols.shape
         self.table = listed_supports.Table(
-            supports.cols, supports.size, supports.price, np.zeros((count, width + 1)), np.zeros(count, np.int8)
+            supports.cols, supports.size, supports.price, np.zeros((count, width + 1)), np.zeros(count)
         )
 
     def pool(self) -> Pool:

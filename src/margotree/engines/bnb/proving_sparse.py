@@ -12,7 +12,7 @@ from functools import partial
 import numpy as np
 
 from margotree.engines.bnb.kernels import lookahead, multipliers
-from margotree.engines.bnb.kernels.multipliers import Members
+from margotree.engines.bnb.kernels.members import Members
 from margotree.engines.bnb.kernels.points import EACH, LEAD, new_pen
 from margotree.engines.bnb.pools import ListChooser, Pool
 from margotree.engines.bnb.search import Record
@@ -54,7 +54,6 @@ class ProvingWorker(SparseWorker):
         self.log = brancher.log
         self.now: Partial | None = None  # the search node that is being solved, if the proof knows it
         self.cutoff = math.inf
-        self.width = [0] * self.problem.n_nodes
         self.pen = new_pen(_ROOM + LEAD + EACH * self.problem.n_samples)
         self.ends = np.zeros(_TOGETHER, np.int64)
         for chooser in self.choosers:
@@ -75,9 +74,9 @@ class ProvingWorker(SparseWorker):
         members = Members(who, side, self.log.cost[t][who], self.log.side_of[t][now.note.place[who]])
         v = np.empty(len(who))
         while p < len(lb):
-            p, written, balance, self.width[t] = multipliers.raise_bounds(
-                self.samples, members, self.eps, chooser.table, pool.items, pool.lb, lb, p, _UNSURE, self.width[t],
-                self.log.unit, self.pen, self.ends, v,
+            p, written, balance = multipliers.raise_bounds(
+                self.samples, members, self.eps, chooser.table, pool.items, pool.lb, lb, p, _UNSURE, self.log.unit,
+                self.pen, self.ends, v,
             )  # fmt: skip
             self._take_down(now.note, t, self.ends[:written].tolist())
             if balance >= 0:

@@ -88,7 +88,7 @@ def proofs_of_supports() -> None:
     who, v = np.arange(2), np.zeros(2)
     members = multipliers.Members(who, v, v, v)
     multipliers.raise_bounds(
-        brancher.samples, members, 1e-3, chooser.table, who[:1], pool, pool, 0, 0.0, 0, 1.0, pen, who, v
+        brancher.samples, members, 1e-3, chooser.table, who[:1], pool, pool, 0, 0.0, 1.0, pen, who, v
     )
     multipliers.all_unknown(brancher.samples, members, 1e-3, v, np.int64(0))
     place, zero = np.zeros(brancher.problem.n_samples, np.uint16), np.int64(0)

@@ -103,26 +103,27 @@ def small_svm(
     tol: float,
     warm: bool,
     flag: F8,
-) -> tuple[float, bool]:
-    """Lower bound on the SVM value on features ``cols``, and whether it is within ``tol`` of it or at least ``target``.
+) -> tuple[float, bool, float]:
+    """Lower bound on the SVM value on features ``cols``, whether it is within ``tol`` of it or at least ``target``, and
+    the width of the rounding at the end.
 
     ``lam`` holds the features' prices, 0 for those that are used anyway; ``theta`` the weights and the offset: a first
     guess where ``warm``, the solution on return.  Another thread may set ``flag[0]`` to stop the work early.
     """
     if warm:
-        bound, done = _stages(small, cols, lam, theta, eps, target, tol, _WARM, _SHRINK, flag)
+        bound, done, width = _stages(small, cols, lam, theta, eps, target, tol, _WARM, _SHRINK, flag)
         if done or flag[0] != 0.0:
-            return bound, done
+            return bound, done, width
     for r in range(theta.size):
         theta[r] = 0.0
-    bound, done = _stages(small, cols, lam, theta, eps, target, tol, _COLD, _SHRINK, flag)
+    bound, done, width = _stages(small, cols, lam, theta, eps, target, tol, _COLD, _SHRINK, flag)
     if not done and flag[0] == 0.0:
         # Rare: from wide to narrow in small steps.
         for r in range(theta.size):
             theta[r] = 0.0
-        again, done = _stages(small, cols, lam, theta, eps, target, tol, 100.0 * _COLD, 0.5, flag)
+        again, done, width = _stages(small, cols, lam, theta, eps, target, tol, 100.0 * _COLD, 0.5, flag)
         bound = max(bound, again)
-    return bound, done
+    return bound, done, width
 
 
 @inner()
@@ -137,7 +138,7 @@ def _stages(
     delta: float,
     shrink: float,
     flag: F8,
-) -> tuple[float, bool]:
+) -> tuple[float, bool, float]:
     """Solve for narrower and narrower widths, from ``delta``."""
     d = cols.size
     grad = np.empty(d + 1)
@@ -156,7 +157,7 @@ def _stages(
         margins(small, cols, theta, eps)
         for _ in range(_STEPS):
             if flag[0] != 0.0:
-                return bound, False
+                return bound, False, delta
             if slopes(small, cols, lam, theta, delta, hard, grad, H, step) == 0.0:
                 H[d, d] = mean / delta
             size = 0.0
@@ -178,15 +179,15 @@ def _stages(
                 small.g[i] += t * small.dg[i]
         bound = max(bound, dual_value(small, cols, lam, delta, hard, eps, w))
         if bound >= target:
-            return bound, True
+            return bound, True, delta
         far = 0.0
         for i in range(small.y.size):
             far = max(far, small.g[i])
         value = primal_value(small, lam, theta)
         if value - bound <= tol * (1e-6 * total + abs(value)) and far <= 1e-9 + 1e-3 * eps:
-            return bound, True
+            return bound, True, delta
         if delta * shrink < _LAST:
-            return bound, False
+            return bound, False, delta
         follow(small, cols, lam, theta, delta, hard, delta * shrink, step)
         delta *= shrink
 
@@ -228,4 +229,5 @@ def solve_plain(X: F8, y: F8, cost: F8, theta: F8, tol: float, flag: F8, reach: 
     """The SVM of all samples on all features (one per row of ``X``): lower bound, and whether it is within ``tol``."""
     k, n = y.size, X.shape[0]
     small = Small(X, y, cost, np.zeros(k), np.empty(k), np.empty(k), np.empty(k), np.empty(k), reach)
-    return small_svm(small, np.arange(n), np.zeros(n), theta, 0.0, np.inf, tol, False, flag)
+    bound, done, _ = small_svm(small, np.arange(n), np.zeros(n), theta, 0.0, np.inf, tol, False, flag)
+    return bound, done

@@ -31,7 +31,7 @@ class Table(NamedTuple):
     size: I8
     price: F8  # what the features above the budget cost
     theta: F8  # (supports, widest + 1): weights, then the offset
-    known: NDArray[np.int8]
+    width: F8  # of the rounding at which it was found; 0: there is none yet
 
 
 class Samples(NamedTuple):
@@ -131,7 +131,7 @@ def settle_one_class(samples: Samples, table: Table, s: int, members: I8) -> Non
     for r in range(d):
         table.theta[s, r] = 0.0
     table.theta[s, d] = samples.y[members[0]] if members.size > 0 else 1.0
-    table.known[s] = 1
+    table.width[s] = 1.0
 
 
 @inner()
@@ -143,16 +143,14 @@ def on_support(
     cols = table.cols[s, :d]
     theta = table.theta[s, : d + 1]
     lam = np.zeros(d)
-    warm = table.known[s] == 1
-    table.known[s] = 1
+    warm = table.width[s] > 0.0
     goal = target - table.price[s]
     cells = count_cells(samples, cols)
     if 2 * cells > members.size:
-        value, sure = small_svm(small, cols, lam, theta, eps, goal, tol, warm, flag)
+        value, sure, table.width[s] = small_svm(small, cols, lam, theta, eps, goal, tol, warm, flag)
     else:
-        value, sure = small_svm(
-            merged(samples, small, members, cols, cells), cols, lam, theta, eps, goal, tol, warm, flag
-        )
+        few = merged(samples, small, members, cols, cells)
+        value, sure, table.width[s] = small_svm(few, cols, lam, theta, eps, goal, tol, warm, flag)
     return value + table.price[s], sure
 
 

@@ -154,7 +154,7 @@ def bound_entry(
         for r in range(d):
             lam[r] = cut * alpha if kind[cols[r]] == MAY and not gratis else 0.0
         now[:] = guess
-        value, sure = small_svm(small, cols, lam, now, eps, target - fixed + back, tol, warm, flag)
+        value, sure, _ = small_svm(small, cols, lam, now, eps, target - fixed + back, tol, warm, flag)
         value += fixed - back - 8.0 * ROUNDOFF * (fixed + back)
         if turn > 0 and value <= best:
             break
@@ -200,7 +200,7 @@ def rounds_to(
     now[d] = theta[n]
     cols = cols[:d].copy()
     cost = alpha * max(0, d - budget)
-    value, sure = small_svm(small, cols, np.zeros(d), now[: d + 1], eps, most - cost + 1e-300, tol, True, flag)
+    value, sure, _ = small_svm(small, cols, np.zeros(d), now[: d + 1], eps, most - cost + 1e-300, tol, True, flag)
     if not sure or value + cost > most:
         return False
     for j in range(n):

@@ -1,0 +1,86 @@
+"""The samples that reach a tree node, as a proof sees them; on few features that are yes or no many are alike."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from margotree.engines.bnb.kernels.listed_supports import Samples
+from margotree.engines.kernels.jit import inner
+
+F8 = NDArray[np.float64]
+I8 = NDArray[np.int64]
+
+#: Shares this small of a multiplier are rounding.
+_NOTHING = 1e-14
+
+
+class Members(NamedTuple):
+    """Samples that reach a tree node, the side each takes there (0: not known), what it costs in the proof, and the
+    side that the proof knows (`NOT_HERE`: it does not know that the sample gets there)."""
+
+    who: I8
+    side: F8
+    cost: F8
+    known: F8
+
+
+@inner()
+def made_one(samples: Samples, members: Members, cols: I8, cells: int) -> tuple[Members, I8]:
+    """Those that agree on ``cols``, label and side as one member (`listed_supports.merged`), and which became which."""
+    k = members.who.size
+    where = np.full(cells, -1, np.int64)
+    kind, first, cost = np.empty(k, np.int64), np.empty(k, np.int64), np.empty(k)
+    many = 0
+    for i in range(k):
+        cell = (3 if samples.y[members.who[i]] > 0 else 0) + int(members.side[i]) + 1
+        for r in range(cols.size):
+            cell = cell * samples.levels[cols[r]] + samples.code[cols[r], members.who[i]]
+        if where[cell] < 0:
+            where[cell], first[many], cost[many] = many, i, 0.0
+            many += 1
+        kind[i] = where[cell]
+        cost[kind[i]] += members.cost[i]
+    side = members.side[first[:many]]
+    return Members(members.who[first[:many]], side, cost[:many].copy(), side), kind
+
+
+@inner()
+def shared_out(y: F8, members: Members, kind: I8, total: F8, balance: int, v: F8) -> int:
+    """Multipliers of members from the ``total`` of their kind: each in full or nothing, but for one per kind.
+
+    A bound hears of the total only, and a proof lists few numbers then.  What the proof knows of comes first.  Returns
+    the member that balances the others, which is of the kind ``balance``, -1 if there is none.
+    """
+    left, one = total.copy(), np.full(total.size, -1, np.int64)
+    for turn in range(2):
+        for i in range(v.size):
+            side, cost, q = members.side[i], members.cost[i], kind[i]
+            if (members.known[i] == side) == (turn == 0):
+                v[i] = cost if side == -y[i] else min(cost, left[q]) if left[q] > _NOTHING * total[q] else 0.0
+                left[q] -= v[i]
+                if v[i] > 0.0 and (one[q] < 0 or side == 0.0):
+                    one[q] = i
+    for q in range(total.size):  # beyond full cost, or short of it, where the side is known
+        i = one[q]
+        if i >= 0 and members.side[i] == (y[i] if left[q] > 0.0 else -y[i]):
+            v[i] += left[q] if abs(left[q]) > _NOTHING * members.cost[i] else 0.0
+    if one[balance] >= 0 and members.side[one[balance]] == 0.0:
+        _give_room(members, kind, one[balance], v)
+    return one[balance]
+
+
+@inner()
+def _give_room(members: Members, kind: I8, b: int, v: F8) -> None:
+    """Keep the multiplier that balances the others off the ends of its range, if another of its kind can help."""
+    cost, full, other = members.cost, v[b] > 0.5 * members.cost[b], -1
+    for i in range(v.size):
+        better = other < 0 or members.known[other] != members.side[other]
+        if better and i != b and kind[i] == kind[b] and v[i] == (0.0 if full else cost[i]):
+            other = i
+    if other >= 0:
+        part = 0.5 * min(cost[other], cost[b]) * (1.0 if full else -1.0)
+        v[other] += part
+        v[b] -= part

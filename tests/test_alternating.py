@@ -21,7 +21,7 @@ from margotree.engines.alternating.kernels.sweep import along, events, threshold
 from margotree.engines.alternating.ladder import Ladder
 from margotree.engines.alternating.node import Node, order_of
 from margotree.engines.alternating.search import AlternatingSearch, Effort, alternate, majority
-from margotree.engines.alternating.supports import ROUGH, _some, best_svm, plain_svm
+from margotree.engines.alternating.supports import ROUGH, _some, best_svm, plain_svm, svm_on
 from margotree.engines.alternating.terms import Found, Terms
 from margotree.engines.combined import Alternating
 from margotree.engines.node import solve_large, solve_node
@@ -167,6 +167,17 @@ def test_supports_keep_to_budgets_and_pay_prices():
         node = Node.of(terms, 1, rows)
         assert value == pytest.approx(0.5 * w @ w + node.hinges(node.heights((w, b))) + terms.price(1, w), rel=1e-6)
         assert math.isfinite(terms.price(1, w))
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_an_upper_split_gets_more_features_than_its_budget_where_they_pay(seed):
+    X = np.random.default_rng(seed).normal(size=(150, 40))
+    y = np.where(np.sum(X[:, :12], axis=1) > 0, 1.0, -1.0)
+    terms, flag = Terms.of(Problem.make(X, y, depth=2, C=1.0, budget=1, alpha=0.5)), np.zeros(1)
+    # One split on the twelve features that count, the children as they are without any.
+    _, value = svm_on(Node.of(terms, 0, np.arange(150)), np.arange(12), (np.zeros(40), 0.0), 1e-3, flag)
+    kinds, W, B = np.full(3, Draw.SVM), np.zeros((3, 40)), np.ones(3)
+    assert min(descend(terms, W, B, kinds, s, flag).value for s in range(6)) < value + terms.price_of(0, 12)
 
 
 def test_kernels_are_compiled_once():

@@ -55,8 +55,9 @@ def _by_svm(terms: Terms, t: int, node: Node, kind: Draw, rng: np.random.Generat
         m = len(node.Z)
         heard = node.thinned(np.sort(rng.choice(m, max(2, int(m * rng.uniform(0.05, 0.5))), replace=False)))
     plane, _ = plain_svm(heard, (np.zeros(node.Z.shape[1]), 0.0), ROUGH, flag, COLD)
-    if terms.limited(t):
-        plane, _ = svm_on(heard, heaviest(node, plane[0], int(terms.budget[t])), plane, ROUGH, flag)
+    size = terms.some_places(t, rng)
+    if size < len(plane[0]):
+        plane, _ = svm_on(heard, heaviest(node, plane[0], size), plane, ROUGH, flag)
     if not np.any(plane[0]):
         return None
     cut = node.best_cut(plane[0], _LENGTHS)
@@ -65,7 +66,7 @@ def _by_svm(terms: Terms, t: int, node: Node, kind: Draw, rng: np.random.Generat
 
 def _by_chance(terms: Terms, t: int, node: Node, plane: Plane, kind: Draw, rng: np.random.Generator) -> Plane | None:
     m, p = node.Z.shape
-    d, at = np.zeros(p), int(rng.integers(1, m))
+    d, at, most = np.zeros(p), int(rng.integers(1, m)), terms.some_places(t, rng)
     if kind in (Draw.CART, Draw.FEATURE):
         j, at = _best_feature(node, rng.permutation(p)[: p if kind is Draw.CART else max(1, int(p**0.5) // 2)])
         d[j] = 1.0
@@ -75,15 +76,15 @@ def _by_chance(terms: Terms, t: int, node: Node, plane: Plane, kind: Draw, rng: 
         w = plane[0]
         size = np.sqrt(w @ w / p) * 10.0 ** rng.uniform(-1.5, 0.3)
         d = w + size * rng.standard_normal(p)
+        most = max(most, int(np.count_nonzero(w))) if terms.soft(t) else most
         at = int(np.count_nonzero(node.heights(plane) < 0))
     else:
         right, left = np.flatnonzero(node.plus), np.flatnonzero(node.minus)
         if not len(right) or not len(left):
             return None
         d = node.Z[rng.choice(right)] - node.Z[rng.choice(left)]
-    if terms.limited(t) and np.count_nonzero(d) > terms.budget[t]:
-        keep = heaviest(node, d, int(terms.budget[t]))
-        d = np.where(np.isin(np.arange(p), keep), d, 0.0)
+    if np.count_nonzero(d) > most:
+        d = np.where(np.isin(np.arange(p), heaviest(node, d, most)), d, 0.0)
     return _cut(node, d, at, 10.0 ** rng.uniform(-3.0, 1.0))
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 
 import numpy as np
@@ -67,25 +68,32 @@ def heaviest(node: Node, w: FloatArray, count: int) -> Columns:
     return np.sort(np.argsort(-np.abs(w) * np.std(node.Z, axis=0), kind="stable")[:count])
 
 
+def eliminated(node: Node, plane: Plane, size: int, narrow: float, flag: FloatArray) -> Iterator[tuple[Plane, float]]:
+    """SVMs on fewer and fewer features, down to ``size``: of those left the lighter half goes at a time."""
+    count = int(np.count_nonzero(plane[0]))
+    while count > size:
+        count = max(size, count // 2)
+        plane, value = svm_on(node, heaviest(node, plane[0], count), plane, narrow, flag)
+        yield plane, value
+
+
 def best_svm(terms: Terms, t: int, node: Node, guess: Plane, flag: FloatArray) -> tuple[Plane, float]:
     """A good SVM of a node within its budget or with its prices, which the value includes."""
     if not terms.limited(t):
         return plain_svm(node, guess, terms.narrow, flag)
-    p, budget, soft = node.Z.shape[1], int(terms.budget[t]), terms.soft(t)
-    full, _ = plain_svm(node, guess, ROUGH, flag, COLD)
-    sizes = {min(p, size) for size in ((budget, 2 * budget, 4 * budget, p) if soft else (budget,))}
-    tries = [(heaviest(node, full[0], size), full) for size in sorted(sizes)]
+    budget, soft = int(terms.budget[t]), terms.soft(t)
+    full, value = plain_svm(node, guess, ROUGH, flag, COLD)
+    if terms.price(t, full[0]) < value:
+        full, value = plain_svm(node, full, terms.narrow, flag)
+    tried = [(full, value), *eliminated(node, full, budget, terms.narrow, flag)]
     now = np.flatnonzero(guess[0])
     if 0 < len(now) and (soft or len(now) <= budget):
-        tries.append((now, guess))
-    found = []
-    for cols, first in tries:
-        plane, value = svm_on(node, cols, first, terms.narrow, flag)
-        found.append((plane, value + terms.price_of(t, len(cols))))
-    return _exchanged(terms, t, node, *min(found, key=lambda pair: pair[1]), flag)
+        tried.append(svm_on(node, now, guess, terms.narrow, flag))
+    found = [(plane, value + terms.price(t, plane[0])) for plane, value in tried]
+    return exchanged(terms, t, node, *min(found, key=lambda pair: pair[1]), flag)
 
 
-def _exchanged(terms: Terms, t: int, node: Node, plane: Plane, value: float, flag: FloatArray) -> tuple[Plane, float]:
+def exchanged(terms: Terms, t: int, node: Node, plane: Plane, value: float, flag: FloatArray) -> tuple[Plane, float]:
     """Drop the lightest features, add those that pull most, or one for the other, while that pays."""
     better = True
     while better and not flag[0]:

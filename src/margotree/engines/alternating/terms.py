@@ -14,6 +14,9 @@ from margotree.problem.problem import FloatArray
 #: Last width of the SVMs' rounding: on the way, and in the end.
 NARROW, FINE = 1e-3, 1e-6
 
+#: Shares of splits that are given all features and just their budget, where more features have a price.
+_ALL, _BUDGET = 0.3, 0.35
+
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Terms:
@@ -92,6 +95,17 @@ class Terms:
 
     def soft(self, t: int) -> bool:
         return bool(np.isfinite(self.alpha[t]))
+
+    def some_places(self, t: int, rng: np.random.Generator) -> int:
+        """How many features to give a split: its budget, or, where more have a price, any number of them."""
+        p, budget = self.X.shape[1], int(self.budget[t])
+        if budget >= p or not self.soft(t):
+            return min(p, budget)
+        chance = rng.random()
+        if chance < _ALL:
+            return p
+        times = 0 if chance < _ALL + _BUDGET else int(rng.integers(p.bit_length()))
+        return min(p, budget << times)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 
 from margotree.engines.alternating.node import Node, Plane
-from margotree.engines.alternating.supports import COLD, ROUGH, heaviest, plain_svm, svm_on
+from margotree.engines.alternating.supports import COLD, ROUGH, exchanged, heaviest, plain_svm, svm_on
 from margotree.engines.alternating.terms import Terms
 from margotree.problem.problem import FloatArray
 
@@ -18,6 +18,10 @@ _LENGTHS = np.array([1.0, 3.0, 0.3, 0.1, 0.03, 0.01, 3e-3, 1e-3, 1e-4])
 #: A direction is found from so many samples at most; lines are searched with up to so many, along so many features at
 #: most and so many samples in all.
 _DIRECTION, _LINES_UP_TO, _LINES, _ON_LINES = 10_000, 20_000, 25, 100_000
+#: Share of directions whose features are exchanged one by one, where a split has a budget or prices.
+_EXCHANGED = 0.1
+#: Features that are tried to be dropped, the lightest first.
+_LIGHT = 3
 #: A step must gain more than this share to be taken.
 GAIN = 1e-9
 
@@ -65,7 +69,24 @@ def propose(terms: Terms, t: int, node: Node, plane: Plane, rng: np.random.Gener
                 best.offer(cut[0])
     if len(node.Z) <= _LINES_UP_TO:
         _search_lines(best, aims, rng, flag)
+    if terms.limited(t) and terms.soft(t):
+        _drop_features(best, flag)
     return best
+
+
+def _drop_features(best: Proposal, flag: FloatArray) -> None:
+    """Let go of the lightest features while their price is more than they are worth."""
+    dropped = True
+    while dropped and not flag[0]:
+        dropped = False
+        w = best.plane[0]
+        used = np.flatnonzero(w)
+        for j in used[np.argsort(np.abs(w[used]) * np.std(best.node.Z[:, used], axis=0), kind="stable")][:_LIGHT]:
+            fewer = w.copy()
+            fewer[j] = 0.0
+            if not dropped and np.any(fewer):
+                cut = best.node.best_cut(fewer, _LENGTHS, best.value - best.terms.price(best.t, fewer))
+                dropped = cut is not None and best.offer(cut[0])
 
 
 def _thinned(node: Node, rng: np.random.Generator) -> Node:
@@ -93,10 +114,14 @@ def _direction(
         high=node.high,
         eps=node.eps,
     )
-    found, _ = plain_svm(twice, plane, ROUGH, flag, 0.3 if np.any(plane[0]) else COLD)
-    if terms.limited(t) and not (terms.soft(t) and rng.random() < 0.3):
-        cols = heaviest(node, found[0], int(terms.budget[t]))
-        found, _ = svm_on(twice, cols, found, ROUGH, flag)
+    found, value = plain_svm(twice, plane, ROUGH, flag, 0.3 if np.any(plane[0]) else COLD)
+    if not terms.limited(t):
+        return found
+    size = terms.some_places(t, rng)
+    if size < len(found[0]):
+        found, value = svm_on(twice, heaviest(node, found[0], size), found, ROUGH, flag)
+    if rng.random() < _EXCHANGED:
+        found, _ = exchanged(replace(terms, narrow=ROUGH), t, twice, found, value + terms.price(t, found[0]), flag)
     return found
 
 

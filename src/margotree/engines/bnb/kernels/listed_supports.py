@@ -164,31 +164,34 @@ def count_cells(samples: Samples, cols: I8) -> int:
 
 
 @inner()
-def merged(samples: Samples, small: Small, members: I8, cols: I8, cells: int) -> Small:
-    """The members with those that agree on ``cols``, label and side made one."""
+def kinds_of(samples: Samples, members: I8, side: F8, cols: I8, cells: int) -> tuple[I8, I8]:
+    """Which members agree on ``cols``, label and side: the number of everyone's kind, and the first of each kind."""
     where = np.full(cells, -1, np.int64)
-    y = np.empty(cells)
-    cost = np.empty(cells)
-    side = np.empty(cells)
-    first = np.empty(cells, np.int64)
+    kind, first = np.empty(members.size, np.int64), np.empty(members.size, np.int64)
     k = 0
     for i in range(members.size):
-        cell = 0
+        cell = (3 if samples.y[members[i]] > 0 else 0) + int(side[i]) + 1
         for r in range(cols.size):
             cell = cell * samples.levels[cols[r]] + samples.code[cols[r], members[i]]
-        cell = (cell * 2 + (1 if small.y[i] > 0 else 0)) * 3 + int(small.side[i]) + 1
         if where[cell] < 0:
-            where[cell] = k
-            y[k] = small.y[i]
-            side[k] = small.side[i]
-            cost[k] = 0.0
-            first[k] = i
+            where[cell], first[k] = k, i
             k += 1
-        cost[where[cell]] += small.cost[i]
+        kind[i] = where[cell]
+    return kind, first[:k].copy()
+
+
+@inner()
+def merged(samples: Samples, small: Small, members: I8, cols: I8, cells: int) -> Small:
+    """The members with those of a kind made one."""
+    kind, first = kinds_of(samples, members, small.side, cols, cells)
+    k = first.size
+    cost = np.zeros(k)
+    for i in range(members.size):
+        cost[kind[i]] += small.cost[i]
     X = np.empty((samples.X.shape[0], k))
     for r in range(cols.size):
         for q in range(k):
             X[cols[r], q] = small.X[cols[r], first[q]]
     # A hair less, so that rounding of the sums never makes more of a cost.
-    y, cost, side = y[:k].copy(), cost[:k] * (1.0 - ROUNDOFF * members.size), side[:k].copy()
+    y, cost, side = small.y[first], cost * (1.0 - ROUNDOFF * members.size), small.side[first]
     return Small(X, y, cost, side, np.empty(k), np.empty(k), np.empty(k), np.empty(k), samples.reach)

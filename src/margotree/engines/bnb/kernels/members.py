@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from margotree.engines.bnb.kernels.listed_supports import Samples
+from margotree.engines.bnb.kernels.listed_supports import Samples, kinds_of
 from margotree.engines.kernels.jit import inner
 
 F8 = NDArray[np.float64]
@@ -29,22 +29,13 @@ class Members(NamedTuple):
 
 @inner()
 def made_one(samples: Samples, members: Members, cols: I8, cells: int) -> tuple[Members, I8]:
-    """Those that agree on ``cols``, label and side as one member (`listed_supports.merged`), and which became which."""
-    k = members.who.size
-    where = np.full(cells, -1, np.int64)
-    kind, first, cost = np.empty(k, np.int64), np.empty(k, np.int64), np.empty(k)
-    many = 0
-    for i in range(k):
-        cell = (3 if samples.y[members.who[i]] > 0 else 0) + int(members.side[i]) + 1
-        for r in range(cols.size):
-            cell = cell * samples.levels[cols[r]] + samples.code[cols[r], members.who[i]]
-        if where[cell] < 0:
-            where[cell], first[many], cost[many] = many, i, 0.0
-            many += 1
-        kind[i] = where[cell]
+    """Those of a kind as one member (`listed_supports.merged`), and the number of everyone's kind."""
+    kind, first = kinds_of(samples, members.who, members.side, cols, cells)
+    cost = np.zeros(first.size)
+    for i in range(kind.size):
         cost[kind[i]] += members.cost[i]
-    side = members.side[first[:many]]
-    return Members(members.who[first[:many]], side, cost[:many].copy(), side), kind
+    side = members.side[first]
+    return Members(members.who[first], side, cost, side), kind
 
 
 @inner()

@@ -24,8 +24,8 @@ _NEIGHBOURS = 5_000
 _MODERATE, _GREEDY_SHARE = 2_000_000, 0.15
 #: For an exact search where a proof is within reach: shares of the time left and of the time used, and when to end.
 _SHARE, _SHARE_USED, _EARLY = 0.1, 0.2, Effort(least=6, patience=6)
-#: Where none is: the share of the time left, and most seconds; where none is near, less of both.
-_LARGE_SHARE, _SHARE_MOST = 0.7, 60.0
+#: Where none is: the share of the time left, most seconds, and when to end; where none is near, less of all.
+_LARGE_SHARE, _SHARE_MOST, _PATIENT = 0.7, 60.0, Effort(patience=400)
 _FAR_SHARE, _FAR_MOST = 0.2, 15.0
 #: A gap that a search seldom closes, and one that it does not close soon.
 _OUT_OF_REACH, FAR = 0.5, 0.1
@@ -94,7 +94,8 @@ def better_tree(problem: Problem, first: Splits, watch: Watch, gap: float, *, wa
         share = _SHARE * min(1.0, gap / _OUT_OF_REACH)
         seconds = min(share * watch.remaining, _SHARE_USED * watch.elapsed)
     part = watch if watch.by_nodes else watch.part(seconds)
-    return alternate(problem, [first], part, None if hopeless or far else _EARLY, neighbourhood(problem))
+    effort = _PATIENT if hopeless else None if far else _EARLY
+    return alternate(problem, [first], part, effort, neighbourhood(problem))
 
 
 def neighbourhood(problem: Problem) -> Finisher | None:

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from numba import njit
 
 from margotree.engines import Limits, Watch, combined, solve
+from margotree.engines.alternating.search import Effort
 from margotree.engines.bnb import improve as improving
 from margotree.engines.bnb.engine import BranchAndBound
 from margotree.engines.bnb.kernels.record import load_here
@@ -320,16 +321,20 @@ def test_a_search_that_is_far_from_its_end_looks_for_a_better_tree_again(monkeyp
     assert looked == [False, True][:times]
 
 
-@pytest.mark.parametrize(("gap", "waited", "seconds"), [(0.2, False, 2.0), (0.2, True, 10.0), (0.8, True, 35.0)])
-def test_the_farther_the_end_the_longer_a_better_tree_is_looked_for(monkeypatch, gap, waited, seconds):
+@pytest.mark.parametrize(
+    ("gap", "waited", "seconds", "patience"), [(0.2, False, 2.0, 6), (0.2, True, 10.0, 60), (0.8, True, 35.0, 400)]
+)
+def test_the_farther_the_end_the_longer_a_better_tree_is_looked_for(monkeypatch, gap, waited, seconds, patience):
     seen = []
-    monkeypatch.setattr(combined, "alternate", lambda _, __, part, effort, ___: seen.append((part, effort)))
+    monkeypatch.setattr(combined, "alternate", lambda _, __, part, effort, ___: seen.append((part, effort or Effort())))
     watch = Watch(Limits(time=100.0))
     watch._began -= 50.0
-    combined.better_tree(random_problem(1, 20, n=2, depth=2), None, watch, gap, waited=waited)
-    ((part, effort),) = seen
+    problem = random_problem(1, 20, n=2, depth=2)
+    combined.better_tree(problem, None, watch, gap, waited=waited)
+    combined.better_tree(problem, None, Watch(Limits(nodes=100)), gap, waited=waited)
+    (part, effort), (_, by_nodes) = seen
     assert part.limits.time == pytest.approx(seconds, abs=0.2)
-    assert (effort is None) == waited  # who has waited goes on as long as starts pay off
+    assert (effort.patience, by_nodes.patience) == (patience, min(60, patience))  # no time limit would end the latter
 
 
 def test_above_2000_samples_the_alternating_search_comes_first(monkeypatch):

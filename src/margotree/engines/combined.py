@@ -94,7 +94,8 @@ def better_tree(problem: Problem, first: Splits, watch: Watch, gap: float, *, wa
         share = _SHARE * min(1.0, gap / _OUT_OF_REACH)
         seconds = min(share * watch.remaining, _SHARE_USED * watch.elapsed)
     part = watch if watch.by_nodes else watch.part(seconds)
-    effort = _PATIENT if hopeless else None if far else _EARLY
+    patient = _PATIENT if hopeless and not watch.by_nodes else None
+    effort = patient if hopeless or far else _EARLY
     return alternate(problem, [first], part, effort, neighbourhood(problem))
 
 

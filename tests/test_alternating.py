@@ -23,6 +23,7 @@ from margotree.engines.alternating.node import Node, order_of
 from margotree.engines.alternating.search import AlternatingSearch, Effort, alternate, majority
 from margotree.engines.alternating.supports import ROUGH, _some, best_svm, plain_svm, svm_on
 from margotree.engines.alternating.terms import Found, Terms
+from margotree.engines.alternating.upper import Proposal, _drop_features
 from margotree.engines.combined import Alternating
 from margotree.engines.node import solve_large, solve_node
 from margotree.problem import Problem, Splits, evaluate
@@ -178,6 +179,19 @@ def test_an_upper_split_gets_more_features_than_its_budget_where_they_pay(seed):
     _, value = svm_on(Node.of(terms, 0, np.arange(150)), np.arange(12), (np.zeros(40), 0.0), 1e-3, flag)
     kinds, W, B = np.full(3, Draw.SVM), np.zeros((3, 40)), np.ones(3)
     assert min(descend(terms, W, B, kinds, s, flag).value for s in range(6)) < value + terms.price_of(0, 12)
+
+
+def test_features_that_are_not_worth_their_price_are_dropped():
+    X = np.random.default_rng(0).normal(size=(80, 6))
+    y, flag = np.where(X[:, 0] > 0, 1.0, -1.0), np.zeros(1)
+    for alpha, used in ((5.0, [0]), (0.0, [0, 2, 4])):
+        terms = Terms.of(Problem.make(X, y, depth=2, C=1.0, budget=1, alpha=alpha))
+        node = Node.of(terms, 0, np.arange(80))
+        plane, _ = svm_on(node, np.array([0, 2, 4]), (np.zeros(6), 0.0), 1e-3, flag)
+        best = Proposal(terms, 0, node, plane)
+        before = best.value
+        _drop_features(best, flag)
+        assert np.flatnonzero(best.plane[0]).tolist() == used and best.value <= before
 
 
 def test_kernels_are_compiled_once():

@@ -86,16 +86,17 @@ def better_tree(problem: Problem, first: Splits, watch: Watch, gap: float, *, wa
     """
     hopeless = problem.n_samples > LARGE or (waited and gap > _OUT_OF_REACH)
     far = waited and gap > FAR
+    effort = None
     if hopeless:
         seconds = min(_SHARE_MOST, _LARGE_SHARE * watch.remaining)
+        effort = None if watch.by_nodes else _PATIENT  # which only a time limit would end
     elif far:
         seconds = min(_FAR_MOST, _FAR_SHARE * watch.remaining)
     else:
+        effort = _EARLY
         share = _SHARE * min(1.0, gap / _OUT_OF_REACH)
         seconds = min(share * watch.remaining, _SHARE_USED * watch.elapsed)
     part = watch if watch.by_nodes else watch.part(seconds)
-    patient = _PATIENT if hopeless and not watch.by_nodes else None
-    effort = patient if hopeless or far else _EARLY
     return alternate(problem, [first], part, effort, neighbourhood(problem))
 
 

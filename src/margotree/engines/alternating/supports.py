@@ -68,6 +68,20 @@ def heaviest(node: Node, w: FloatArray, count: int) -> Columns:
     return np.sort(np.argsort(-np.abs(w) * np.std(node.Z, axis=0), kind="stable")[:count])
 
 
+def lightest(node: Node, w: FloatArray, count: int) -> Columns:
+    """Of the features used, those whose weights move samples least; the lightest first."""
+    cols = np.flatnonzero(w)
+    return cols[np.argsort(np.abs(w[cols]) * np.std(node.Z[:, cols], axis=0), kind="stable")][:count]
+
+
+def on_some_features(
+    terms: Terms, t: int, node: Node, plane: Plane, value: float, rng: np.random.Generator, flag: FloatArray
+) -> tuple[Plane, float]:
+    """An SVM of an upper node and its value, roughly, on as many features as chance gives it: the heaviest."""
+    size = terms.some_places(t, rng)
+    return svm_on(node, heaviest(node, plane[0], size), plane, ROUGH, flag) if size < len(plane[0]) else (plane, value)
+
+
 def eliminated(node: Node, plane: Plane, size: int, narrow: float, flag: FloatArray) -> Iterator[tuple[Plane, float]]:
     """SVMs on fewer and fewer features, down to ``size``: of those left the lighter half goes at a time."""
     count = int(np.count_nonzero(plane[0]))
@@ -108,11 +122,10 @@ def exchanged(terms: Terms, t: int, node: Node, plane: Plane, value: float, flag
 
 
 def _neighbours(terms: Terms, t: int, node: Node, plane: Plane) -> list[Columns]:
-    spread = np.std(node.Z, axis=0)
-    cols = np.flatnonzero(plane[0])
-    light = cols[np.argsort((np.abs(plane[0]) * spread)[cols], kind="stable")][:_LIGHT]
+    cols, light = np.flatnonzero(plane[0]), lightest(node, plane[0], _LIGHT)
     h = node.heights(plane)
-    pull = np.abs((np.where(h < 1, node.plus, 0.0) - np.where(h > -1, node.minus, 0.0)) @ node.Z) * spread
+    drawn = np.where(h < 1, node.plus, 0.0) - np.where(h > -1, node.minus, 0.0)
+    pull = np.abs(drawn @ node.Z) * np.std(node.Z, axis=0)
     pull[cols] = 0.0
     strong = [j for j in np.argsort(-pull, kind="stable")[:_PULLING] if pull[j] > 0]
     ways = [np.setdiff1d(cols, [j]) for j in light] if terms.soft(t) else []

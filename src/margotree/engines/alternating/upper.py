@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 
 from margotree.engines.alternating.node import Node, Plane
-from margotree.engines.alternating.supports import COLD, ROUGH, exchanged, heaviest, plain_svm, svm_on
+from margotree.engines.alternating.supports import COLD, ROUGH, exchanged, lightest, on_some_features, plain_svm
 from margotree.engines.alternating.terms import Terms
 from margotree.problem.problem import FloatArray
 
@@ -20,7 +20,7 @@ _LENGTHS = np.array([1.0, 3.0, 0.3, 0.1, 0.03, 0.01, 3e-3, 1e-3, 1e-4])
 _DIRECTION, _LINES_UP_TO, _LINES, _ON_LINES = 10_000, 20_000, 25, 100_000
 #: Share of directions whose features are exchanged one by one, where a split has a budget or prices.
 _EXCHANGED = 0.1
-#: Features that are tried to be dropped, the lightest first.
+#: So many of the lightest features are tried to be dropped.
 _LIGHT = 3
 #: A step must gain more than this share to be taken.
 GAIN = 1e-9
@@ -76,17 +76,16 @@ def propose(terms: Terms, t: int, node: Node, plane: Plane, rng: np.random.Gener
 
 def _drop_features(best: Proposal, flag: FloatArray) -> None:
     """Let go of the lightest features while their price is more than they are worth."""
-    dropped = True
-    while dropped and not flag[0]:
-        dropped = False
-        w = best.plane[0]
-        used = np.flatnonzero(w)
-        for j in used[np.argsort(np.abs(w[used]) * np.std(best.node.Z[:, used], axis=0), kind="stable")][:_LIGHT]:
-            fewer = w.copy()
-            fewer[j] = 0.0
-            if not dropped and np.any(fewer):
-                cut = best.node.best_cut(fewer, _LENGTHS, best.value - best.terms.price(best.t, fewer))
-                dropped = cut is not None and best.offer(cut[0])
+    while not flag[0] and any(_drops(best, j) for j in lightest(best.node, best.plane[0], _LIGHT)):
+        pass
+
+
+def _drops(best: Proposal, j: int) -> bool:
+    """Whether it pays to do without feature ``j``; if so that is done."""
+    w = best.plane[0].copy()
+    w[j] = 0.0
+    cut = best.node.best_cut(w, _LENGTHS, best.value - best.terms.price(best.t, w)) if np.any(w) else None
+    return cut is not None and best.offer(cut[0])
 
 
 def _thinned(node: Node, rng: np.random.Generator) -> Node:
@@ -114,13 +113,9 @@ def _direction(
         high=node.high,
         eps=node.eps,
     )
-    found, value = plain_svm(twice, plane, ROUGH, flag, 0.3 if np.any(plane[0]) else COLD)
-    if not terms.limited(t):
-        return found
-    size = terms.some_places(t, rng)
-    if size < len(found[0]):
-        found, value = svm_on(twice, heaviest(node, found[0], size), found, ROUGH, flag)
-    if rng.random() < _EXCHANGED:
+    full = plain_svm(twice, plane, ROUGH, flag, 0.3 if np.any(plane[0]) else COLD)
+    found, value = on_some_features(terms, t, twice, *full, rng, flag)
+    if terms.limited(t) and rng.random() < _EXCHANGED:
         found, _ = exchanged(replace(terms, narrow=ROUGH), t, twice, found, value + terms.price(t, found[0]), flag)
     return found
 

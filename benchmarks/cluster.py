@@ -99,7 +99,7 @@ def speed(args: argparse.Namespace) -> list[dict[str, Any]]:
     return rows
 
 
-def knotty(samples: int = 110) -> Any:
+def knotty(samples: int = 160) -> Any:
     """Squares of either class with some noise: a fit that is solved within a minute or so."""
     import numpy as np
 
@@ -256,7 +256,7 @@ def main() -> None:
     parser.add_argument("--workers", type=int, default=2)
     parser.add_argument("--seconds", type=float, default=40.0, help="of every search")
     parser.add_argument("--rounds", type=int, default=2, help="how often both take their turn")
-    parser.add_argument("--samples", type=int, default=110, help="of the fit that is solved")
+    parser.add_argument("--samples", type=int, default=160, help="of the fit that is solved")
     parser.add_argument("--delay", type=float, default=0.3, help="seconds that a task is late either way, about")
     parser.add_argument("--out", type=Path, help="a file to add the rows to, a line of JSON each")
     args = parser.parse_args()

@@ -345,15 +345,16 @@ def test_estimators_write_and_check(tmp_path):
         margotree.MargotClassifier(proof=tmp_path / "no" / "folder.proof").fit(X, y)
 
 
-@pytest.mark.parametrize(("model", "counts"), [("margot", "1 0 0"), ("hfs", "0 1 1"), ("sfs", "1 1 1")])
+@pytest.mark.parametrize(("model", "counts"), [("margot", "1 0 0 0"), ("hfs", "0 1 1 1"), ("sfs", "1 1 1 1")])
 def test_what_proofs_need_is_compiled_before_the_clock_starts(tmp_path, model, counts):
     """In a process of its own; and the fit needs nothing else."""
     code = f"""
 from margotree.engines.bnb.engine import BranchAndBound
-from margotree.engines.bnb.kernels import leaves, multipliers
+from margotree.engines.bnb.kernels import followed, leaves, multipliers
 from margotree.engines.tiny import tiny_problem
 from margotree.proof.write import ProofWriter
-problem, kernels = tiny_problem("{model}"), (leaves.write_points, multipliers.raise_bounds, multipliers.too_close)
+problem = tiny_problem("{model}")
+kernels = leaves.write_points, multipliers.raise_bounds, followed.too_close, followed.follow
 BranchAndBound().prepare_proof(problem)
 print(*(len(kernel.signatures) for kernel in kernels))
 BranchAndBound().solve_with_proof(problem, ProofWriter("a.proof"))

@@ -1,13 +1,14 @@
 """Kernels that make a proof's multipliers, beside plain twins: lists of points, close hulls, hyperplanes."""
 
 import math
+import struct
 from fractions import Fraction
 
 import numpy as np
 import pytest
 from scipy.optimize import nnls
 
-from margotree.engines.bnb.kernels import leaves, multipliers
+from margotree.engines.bnb.kernels import followed, leaves, multipliers
 from margotree.engines.bnb.kernels.listed_supports import Samples, Table, search
 from margotree.engines.bnb.kernels.members import Members, shared_out
 from margotree.engines.bnb.kernels.points import EACH, LEAD, new_pen
@@ -194,14 +195,64 @@ def test_sides_are_too_close_where_hulls_are(seed):
     # Telling them apart takes weights of length eps / distance.
     least = 0.5 * (eps / apart) ** 2 if apart > 1e-6 else math.inf
     for target in (1e-9, 1e-7, 1e-5, 1.0, 100.0):
-        end, value = multipliers.too_close(
-            samples, place, sides_of, np.int64(j), asked, eps, cols, cost, target, 1.0, pen
-        )
+        end, value = followed.too_close(samples, place, sides_of, np.int64(j), asked, eps, cols, cost, target, 1.0, pen)
         if target < 0.4 * least and math.isfinite(apart):
             assert end > 0, (target, least)
         if end > 0:
             assert target < 1.01 * least + 2.0 * len(who)  # samples on the wrong side cost something, too
             assert worth(samples, members, eps, cols, pen.out[:end].tobytes()) >= value >= target
+
+
+@pytest.mark.parametrize("t", [0, 1])
+@pytest.mark.parametrize("seed", range(30))
+def test_sides_that_follow_are_told_as_if_asked_one_by_one(seed, t):
+    """Samples on both sides of a line at tree node ``t`` of seven, some known to the proof."""
+    rng = np.random.default_rng(seed)
+    n, m, T, eps, target = int(rng.integers(1, 3)), 40, 7, 1e-3, 10.0
+    samples, cols, cost, side_of = random_samples(rng, m=m, n=n), np.arange(n), np.ones(m), sides(T).astype(float)
+    place = np.where(samples.X[0] > 0.2, 2 * t + 2, 2 * t + 1)
+    place[0], place[1] = t, 4 if t == 0 else 2  # one is not decided; one is farther down, or elsewhere
+    known = np.where(rng.random(m) < 0.3, place, t).astype(np.uint16)
+    who, before = np.flatnonzero((known == t) & (rng.random(m) < 0.8)), known.copy()
+    numbers, pen, told = np.array([5, 100]), new_pen(24 + T + LEAD + EACH * m + 200), []
+    text, rest = b"", who
+    while len(rest):  # as much as there is room for
+        looked, count, end, last = followed.follow(
+            samples, place, known, rest, side_of, np.int64(t), eps, cols, cost, target, 2.0, numbers, pen
+        )
+        assert 0 < looked <= len(rest) and bool(count) == (end > 0)
+        text, rest = text + pen.out[:end].tobytes(), rest[looked:]
+        told.append((count, text[len(text) - end + last : len(text) - (T - 1 - t)]))
+    assert len(text) > 0  # somebody follows
+    node, at, place_then = 5, 0, before.copy()
+    while at < len(text):
+        kind, parent, j, where, left, right = struct.unpack_from("<cIIHII", text, at)
+        assert (kind, parent, where) == (b"S", node, t) and j in who and place_then[j] == t
+        side = side_of[t][place[j]]
+        other, node = (left, right) if side > 0 else (right, left)
+        assert struct.unpack_from("<cI", text, at + 19) == (b"L", other)
+        at += 24 + t
+        _, full, given, _ = struct.unpack_from("<BIII", text, at)
+        point = text[at : at + LEAD + 4 * full + EACH * given]
+        at += len(point)
+        assert text[at - len(point) - t : at - len(point)] == bytes(t) and text[at : at + T - 1 - t] == bytes(T - 1 - t)
+        at += T - 1 - t
+        taken = side_of[t][place_then]
+        taken[j] = -side
+        here = np.flatnonzero(np.abs(taken) == 1)
+        scaled = point[: LEAD + 4 * (full + given)] + (np.frombuffer(point[-8 * given :]) / 2.0).tobytes()
+        assert worth(samples, Members(here, taken[here], cost[here], taken[here]), eps, cols, scaled) >= target
+        place_then[j] = 2 * t + (2 if side > 0 else 1)
+    assert np.array_equal(place_then, known) and numbers[0] == node
+    assert sum(count for count, _ in told) == np.count_nonzero(known != before) and (
+        not told or told[-1][1] in (b"", point)
+    )
+    twin = before.copy()
+    for j in who[np.abs(side_of[t][place[who]]) == 1]:
+        side = side_of[t][place[j]]
+        if followed.too_close(samples, twin, side_of[t], np.int64(j), -side, eps, cols, cost, target, 1.0, pen)[0]:
+            twin[j] = 2 * t + (2 if side > 0 else 1)
+    assert np.array_equal(twin, known)
 
 
 @pytest.mark.parametrize("seed", range(60))
@@ -224,12 +275,16 @@ def test_a_hyperplane_has_multipliers_worth_nearly_its_value(seed):
     lb %= 1e6
     claimed, pen, ends, v = lb.copy(), new_pen(6000), np.zeros(5, np.int64), np.zeros(m)
     members = Members(who, side, samples.cost[0] * (1.0 - 2.0**-50), side)
-    done = multipliers.raise_bounds(samples, members, eps, table, ids, before, lb, 0, 1e-10, 1.0, pen, ends, v)
+    done = multipliers.raise_bounds(
+        samples, members, eps, table, ids, before, lb, 0, 1e-10, 1.0, np.int64(70_000), np.int64(1), pen, ends, v
+    )
     assert done == (2, np.count_nonzero(claimed), -1)
     assert np.all(lb >= (1.0 - 1e-9) * claimed)
     begin = 0
     for p, end in zip(np.flatnonzero(claimed), ends, strict=False):
-        point, begin = pen.out[begin:end].tobytes(), end
+        step, begin = pen.out[begin:end].tobytes(), end
+        assert struct.unpack_from("<cIH", step) == (b"R", 70_000, 1)
+        point = step[multipliers.RAISE :]
         assert worth(samples, members, eps, [j for j in supports[p] if j >= 0], point) >= (1.0 - 1e-10) * lb[p]
         assert not alike or len(lists_of(point)[1]) <= 25  # of 24 kinds one each, and one more to help the balance
 
@@ -265,7 +320,22 @@ def one_support(seed):
 
 def raised(samples, table, members, lb, v):
     """`raise_bounds` from nothing to ``lb``."""
-    of = (1e-3, table, np.arange(1), np.zeros(1), lb, 0, 1e-10, 1.0, new_pen(1000), np.zeros(5, np.int64), v)
+    zero = np.int64(0)
+    of = (
+        1e-3,
+        table,
+        np.arange(1),
+        np.zeros(1),
+        lb,
+        0,
+        1e-10,
+        1.0,
+        zero,
+        zero,
+        new_pen(1000),
+        np.zeros(5, np.int64),
+        v,
+    )
     return multipliers.raise_bounds(samples, members, *of)
 
 

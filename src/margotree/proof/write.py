@@ -56,6 +56,12 @@ class Steps:
         self._add(struct.pack("<cIH", b"R", node, t) + point)
         self._before[t] = point
 
+    def written(self, steps: bytes, count: int, last: dict[int, bytes]) -> None:
+        """So many steps that are bytes already; ``last`` are the last points in them, by tree node."""
+        self._add(steps, count)
+        for t, point in last.items():
+            self._before[t] = point
+
     def close(self) -> None:
         if self._stream.closed:
             return
@@ -75,9 +81,9 @@ class Steps:
         with suppress(FileNotFoundError):
             os.unlink(self.path)
 
-    def _add(self, step: bytes) -> None:
-        self._block += step
-        self.count += 1
+    def _add(self, steps: bytes, count: int = 1) -> None:
+        self._block += steps
+        self.count += count
         if len(self._block) >= _BLOCK:
             self._flush()
 

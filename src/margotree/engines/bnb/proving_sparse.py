@@ -11,7 +11,7 @@ from functools import partial
 
 import numpy as np
 
-from margotree.engines.bnb.kernels import lookahead, multipliers
+from margotree.engines.bnb.kernels import followed, lookahead, multipliers
 from margotree.engines.bnb.kernels.members import Members
 from margotree.engines.bnb.kernels.points import EACH, LEAD, new_pen
 from margotree.engines.bnb.pools import ListChooser, Pool
@@ -19,12 +19,12 @@ from margotree.engines.bnb.search import Record
 from margotree.engines.bnb.sparse import Index, Partial, SparseBrancher, SparseTactics, SparseWorker
 from margotree.engines.bnb.support_log import Note, SupportLog
 from margotree.engines.watch import Watch
-from margotree.problem import Problem, topology
+from margotree.problem import Problem
 from margotree.problem.problem import FloatArray
 
 #: Share of a bound that its multipliers may miss in a proof: less than what is left out of the claim.
 _UNSURE = 1e-10
-#: Points, and bytes of points, that are made together.
+#: Steps, and bytes of steps, that are made together.
 _TOGETHER, _ROOM = 256, 1 << 18
 
 
@@ -76,23 +76,24 @@ class ProvingWorker(SparseWorker):
         while p < len(lb):
             p, written, balance = multipliers.raise_bounds(
                 self.samples, members, self.eps, chooser.table, pool.items, pool.lb, lb, p, _UNSURE, self.log.unit,
-                self.pen, self.ends, v,
+                np.int64(now.note.number), np.int64(t), self.pen, self.ends, v,
             )  # fmt: skip
-            self._take_down(now.note, t, self.ends[:written].tolist())
+            self._take_down(t, self.ends[:written].tolist())
             if balance >= 0:
                 if p == asked or not self._told(now, members, v, balance):
                     lb[p], p = pool.lb[p], p + 1
                 asked = p
                 members = members._replace(known=self.log.side_of[t][now.note.place[who]])
 
-    def _take_down(self, note: Note, t: int, ends: list[int]) -> None:
-        text = self.pen.out[: max(ends, default=0)].tobytes()
-        self.log.raise_bounds(note.number, t, [text[a:b] for a, b in zip([0, *ends], ends, strict=False)])
+    def _take_down(self, t: int, ends: list[int]) -> None:
+        if ends:
+            text, last = self.pen.out[: ends[-1]].tobytes(), ends[-2] if len(ends) > 1 else 0
+            self.log.raised(text, len(ends), t, text[last + multipliers.RAISE :])
 
     def _told(self, now: Partial, members: Members, v: FloatArray, balance: int) -> bool:
         """Have the proof know the places of all members that count; whether it does."""
         counts = multipliers.all_unknown(self.samples, members, self.eps, v, np.int64(balance))
-        return all(self._tell(now, j) for j in members.who[counts].tolist())
+        return self._tell(now, members.who[counts])
 
     def _shut(self, now: Partial) -> None:
         assert now.note is not None
@@ -115,7 +116,7 @@ class ProvingWorker(SparseWorker):
         told = now.note
         assert told is not None
         self.cutoff = cutoff
-        if not self._tell(now, i):  # not to be expected; it is then decided where the proof knows it to be
+        if not self._tell(now, np.array([i])):  # not to be expected; it is then decided where the proof knows it to be
             place = now.place.copy()
             place[i] = told.place[i]
             now = replace(now, place=place)
@@ -134,33 +135,42 @@ class ProvingWorker(SparseWorker):
 
     # -- sides that follow -----------------------------------------------------------------------------------------
 
-    def _tell(self, now: Partial, j: int, again: bool = True) -> bool:
-        """Have the proof know where sample ``j`` is, if it can be shown that it must be there."""
+    def _tell(self, now: Partial, who: Index, again: bool = True) -> bool:
+        """Have the proof know where these samples are, if it can be shown that they must be there; whether it does."""
         note = now.note
         assert note is not None
-        for t, side in topology.path_to(int(now.place[j])):
-            if note.place[j] != t:
-                continue
-            found = self._too_close(now, j, t, -side)
-            if found is None and again:  # it may follow from others that the proof does not know yet
-                for other in np.flatnonzero(note.place != now.place).tolist():
-                    if other != j:
-                        self._tell(now, other, again=False)
-                found = self._too_close(now, j, t, -side)
-            if found is None:
-                return False
-            nodes = self.log.split(b"S", note.number, j, t)
-            note.number, other = nodes if side < 0 else nodes[::-1]
-            self.log.shut_by(other, t, found)
-            note.place[j] = 2 * t + (2 if side > 0 else 1)
-        return True
+        for t in range(self.brancher.last):
+            self._follow(now, note, who, t)
+        left = who[note.place[who] != now.place[who]]
+        if len(left) == 0 or not again:
+            return len(left) == 0
+        self._tell(now, np.flatnonzero(note.place != now.place), again=False)  # left may follow from others
+        return self._tell(now, left, again=False)
+
+    def _follow(self, now: Partial, note: Note, who: Index, t: int) -> None:
+        """The same for those at tree node ``t``, as far as to its children."""
+        pool, who = now.pools[t], who[(note.place[who] == t) & (now.place[who] != t)]
+        if len(pool.lb) > 1:
+            return
+        while len(who) > 0:
+            free = self.log.reserve(2 * len(who))
+            numbers = np.array([note.number, free])
+            looked, told, end, last = followed.follow(
+                self.samples, now.place, note.place, who, self.log.side_of, np.int64(t), self.eps,
+                self.choosers[t].columns(pool), self.log.cost[t], self.cutoff, self.log.unit, numbers, self.pen,
+            )  # fmt: skip
+            self.log.give_back(int(numbers[1]), free + 2 * len(who))
+            if told:
+                text = self.pen.out[:end].tobytes()
+                self.log.followed(text, told, t, text[last : end - (self.log.T - 1 - t)])
+                note.number = int(numbers[0])
+            who = who[looked:]
 
     def _impossible(self, now: Partial) -> bool:
         """Close a search node whose sides no split can take, if that can be shown: as they are, or by a sample that can
         go to neither side."""
         assert now.note is not None
-        for j in np.flatnonzero(now.note.place != now.place).tolist():
-            self._tell(now, j)
+        self._tell(now, np.flatnonzero(now.note.place != now.place))
         number = now.note.number
         for t in range(self.brancher.last):
             found = self._too_close(now, -1, t, 0)
@@ -181,7 +191,7 @@ class ProvingWorker(SparseWorker):
         pool = now.pools[t]
         if len(pool.lb) > 1 or now.note is None:
             return None
-        end, _ = multipliers.too_close(
+        end, _ = followed.too_close(
             self.samples, now.note.place, self.log.side_of[t], np.int64(j), float(side), self.eps,
             self.choosers[t].columns(pool), self.log.cost[t], self.cutoff, self.log.unit, self.pen,
         )  # fmt: skip

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from margotree.engines.alternating.search import Effort, alternate
-from margotree.engines.bnb.kernels import leaves, multipliers, points
+from margotree.engines.bnb.kernels import followed, leaves, multipliers, points
 from margotree.engines.bnb.kernels import plunge as kernel
 from margotree.engines.bnb.kernels.record import save
 from margotree.engines.bnb.margot import MargotBrancher
@@ -85,12 +85,15 @@ def proofs_of_supports() -> None:
     brancher = SparseBrancher(tiny_problem("hfs"))
     chooser, pen, pool = brancher.choosers(np.zeros((2, 2)))[0], points.new_pen(1 << 10), np.zeros(1)
     assert isinstance(chooser, ListChooser)
-    who, v = np.arange(2), np.zeros(2)
+    who, v, zero = np.arange(2), np.zeros(2), np.int64(0)
     members = multipliers.Members(who, v, v, v)
     multipliers.raise_bounds(
-        brancher.samples, members, 1e-3, chooser.table, who[:1], pool, pool, 0, 0.0, 1.0, pen, who, v
+        brancher.samples, members, 1e-3, chooser.table, who[:1], pool, pool, 0, 0.0, 1.0, zero, zero, pen, who, v
     )
     multipliers.all_unknown(brancher.samples, members, 1e-3, v, np.int64(0))
-    place, zero = np.zeros(brancher.problem.n_samples, np.uint16), np.int64(0)
+    place = np.zeros(brancher.problem.n_samples, np.uint16)
     cols, cost = chooser.columns(chooser.pool()), brancher.samples.cost[0]
-    multipliers.too_close(brancher.samples, place, v, zero, 1.0, 1e-3, cols, cost, 1.0, 1.0, pen)
+    followed.too_close(brancher.samples, place, v, zero, 1.0, 1e-3, cols, cost, 1.0, 1.0, pen)
+    sides = np.zeros((brancher.problem.n_nodes,) * 2)
+    goal = place.astype(np.int64)
+    followed.follow(brancher.samples, goal, place, who, sides, zero, 1e-3, cols, cost, 1.0, 1.0, who.copy(), pen)

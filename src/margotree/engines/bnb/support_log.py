@@ -59,14 +59,14 @@ class SupportLog:
 
     def begin_tables(self) -> None:
         """Where features have prices, tree nodes have no tables of bounds until these are asked for."""
-        for t in range(self.T):
-            self.raise_bounds(0, t, [NOTHING])
-
-    def raise_bounds(self, node: int, t: int, points: list[bytes]) -> None:
-        """Multipliers of tree node ``t`` that hold at this search node and below it."""
         with self._turn:
-            for point in points:
-                self.steps.raise_bounds(node, t, point)
+            for t in range(self.T):
+                self.steps.raise_bounds(0, t, NOTHING)
+
+    def raised(self, text: bytes, count: int, t: int, last: bytes) -> None:
+        """So many steps that raise bounds of tree node ``t``, as bytes; ``last`` is the last one's point."""
+        with self._turn:
+            self.steps.written(text, count, {t: last})
 
     def shut(self, node: int, bound: float) -> None:
         """A search node closed by what is known of its supports."""
@@ -80,6 +80,22 @@ class SupportLog:
             points = [NOTHING] * self.T
             points[t] = point
             self.steps.leaf(node, points)
+
+    def reserve(self, count: int) -> int:
+        """The first of so many numbers that no search node has."""
+        with self._turn:
+            first, self._nodes = self._nodes, self._nodes + count
+        return first
+
+    def give_back(self, unused: int, end: int) -> None:
+        """Numbers from ``unused`` to ``end`` are not needed after all; they are lost if others were reserved since."""
+        with self._turn:
+            self._nodes = unused if self._nodes == end else self._nodes
+
+    def followed(self, text: bytes, count: int, t: int, last: bytes) -> None:
+        """Decisions about so many samples, each with a leaf; ``last`` is the last leaf's point, of tree node ``t``."""
+        with self._turn:
+            self.steps.written(text, 2 * count, dict.fromkeys(range(self.T), NOTHING) | {t: last})
 
     def one_by_one(self, node: int, t: int, supports: list[set[int]]) -> list[int]:
         """Decide features of tree node ``t`` until these supports are apart; returns the search node of each.

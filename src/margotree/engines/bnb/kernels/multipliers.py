@@ -1,7 +1,6 @@
 """Multipliers of one tree node with few features, as a proof wants them (docs/proof.md): balanced, each in its range.
 
-Those that belong to a hyperplane found by Newton's method, and those which show that sides are too close to be told
-apart.  They are ``v_i = y_i mu_i``.
+They are ``v_i = y_i mu_i``, and belong to a hyperplane found by Newton's method.
 """
 
 from __future__ import annotations
@@ -9,7 +8,6 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from margotree.engines.bnb.kernels.hulls import first_pair, nearest
 from margotree.engines.bnb.kernels.leaves import NOT_HERE
 from margotree.engines.bnb.kernels.listed_supports import Samples, Table, count_cells
 from margotree.engines.bnb.kernels.members import Members, made_one, shared_out
@@ -20,24 +18,25 @@ from margotree.engines.kernels.jit import inner, kernel
 F8 = NDArray[np.float64]
 I8 = NDArray[np.int64]
 
+#: Bytes of a step that raises bounds, before its point.
+RAISE = 7
 #: Multipliers of this share of their cost are at full cost.
 _FULL = 1.0 - 1e-14
 #: What a checker may take off for its rounding, at most: this many units per sample and size of a multiplier.
 _UNITS = 8.0 * 2.0**-53
-#: Multipliers of sides too close to each other prove this much more than is asked for.
-_AMPLE = 1.0 + 1e-6
 
 
 @kernel()
 def raise_bounds(
     samples: Samples, members: Members, eps: float, table: Table, ids: I8, before: F8, lb: F8, first: int,
-    unsure: float, unit: float, pen: Pen, ends: I8, v: F8,
+    unsure: float, unit: float, node: int, t: int, pen: Pen, ends: I8, v: F8,
 ) -> tuple[int, int, int]:  # fmt: skip
-    """Write the points that raised the bounds ``before`` of supports ``ids`` to ``lb``, from the ``first`` on.
+    """Write the steps of search node ``node`` that raised the bounds ``before`` of supports ``ids`` of tree node ``t``
+    to ``lb``, from the ``first`` on.
 
     A bound that its multipliers miss by more than a share ``unsure`` is lowered to what they reach.  Ends early where
     there is no more room, and where samples count of which the proof does not know enough yet: then ``v`` holds the
-    multipliers.  Returns with which support it goes on, how many points were written (``ends`` tells where each ends),
+    multipliers.  Returns with which support it goes on, how many steps were written (``ends`` tells where each ends),
     and the position of the member that balances the support with such samples (-1 if there is none).
     """
     k = members.who.size
@@ -45,14 +44,17 @@ def raise_bounds(
     for p in range(first, ids.size):
         if not lb[p] > before[p]:
             continue
-        if written == ends.size or at + LEAD + EACH * k > pen.out.size:
+        if written == ends.size or at + RAISE + LEAD + EACH * k > pen.out.size:
             return p, written, -1
         balance, value = of_hyperplane(samples, members, eps, table, ids[p], v)
         if balance >= 0 and value > before[p]:
             for i in range(k):
                 if _unknown(samples, members, eps, i, v, balance):
                     return p, written, balance
-            at = _point(samples.y, members, v, balance, True, unit, pen, at)
+            put(pen, at, 82, 1)  # R
+            put(pen, at + 1, node, 4)
+            put(pen, at + 5, t, 2)
+            at = point(samples.y, members, v, balance, True, unit, pen, at + RAISE)
             ends[written] = at
             written += 1
         if value < lb[p] * (1.0 - unsure):
@@ -85,7 +87,7 @@ def all_unknown(samples: Samples, members: Members, eps: float, v: F8, balance: 
 
 
 @inner()
-def _point(y: F8, members: Members, v: F8, balance: int, rest: bool, unit: float, pen: Pen, at: int) -> int:
+def point(y: F8, members: Members, v: F8, balance: int, rest: bool, unit: float, pen: Pen, at: int) -> int:
     """Write multipliers down; returns where they end.  With ``rest``, those sent against their label are taken to be at
     full cost and listed if they are not; else to be at 0."""
     full = given = 0
@@ -140,7 +142,7 @@ def _slopes(
 ) -> tuple[int, float]:
     """`of_hyperplane` of members that stand for so ``many`` samples."""
     side, cost = members.side, members.cost
-    Z, y = _gathered(samples, members.who, cols)
+    Z, y = gathered(samples, members.who, cols)
     lack, pull = np.empty(y.size), np.empty(y.size)
     hard = max(np.max(cost), 1e-12) if cost.size > 0 else 1e-12
     for i in range(y.size):
@@ -151,11 +153,11 @@ def _slopes(
         held = max(0.0, (eps if side[i] < 0.0 else 0.0) - side[i] * h) if side[i] != 0.0 else 0.0
         pull[i] = y[i] * side[i] * held * hard
     balance = _at_width(y, cost, side, lack, pull, width, v)
-    return balance, (_value(Z, y, cost, side, eps, v, many) if balance >= 0 else -np.inf)
+    return balance, (value_of(Z, y, cost, side, eps, v, many) if balance >= 0 else -np.inf)
 
 
 @inner()
-def _gathered(samples: Samples, members: I8, cols: I8) -> tuple[F8, F8]:
+def gathered(samples: Samples, members: I8, cols: I8) -> tuple[F8, F8]:
     """These features of the members, one per row, and their labels."""
     Z, y = np.empty((cols.size, members.size)), np.empty(members.size)
     for i in range(members.size):
@@ -179,7 +181,7 @@ def _at_width(y: F8, cost: F8, side: F8, lack: F8, pull: F8, width: float, v: F8
         if side[i] != y[i]:
             v[i] = cost[i] if v[i] >= cost[i] * _FULL else v[i]
         size += abs(v[i])
-    rest = _sum(y, v)
+    rest = sum_of(y, v)
     balance = -1
     for i in range(y.size):
         shift = -rest * y[i]
@@ -198,7 +200,7 @@ def _at_width(y: F8, cost: F8, side: F8, lack: F8, pull: F8, width: float, v: F8
 
 
 @inner()
-def _sum(y: F8, v: F8) -> float:
+def sum_of(y: F8, v: F8) -> float:
     """The sum of ``y_i v_i`` to the last digits: what additions round off is added up, too."""
     total = rest = 0.0
     for i in range(y.size):
@@ -208,7 +210,7 @@ def _sum(y: F8, v: F8) -> float:
 
 
 @inner()
-def _value(Z: F8, y: F8, cost: F8, side: F8, eps: float, v: F8, many: int) -> float:
+def value_of(Z: F8, y: F8, cost: F8, side: F8, eps: float, v: F8, many: int) -> float:
     """What a checker makes of multipliers of so ``many`` samples on these features at least."""
     k, units = y.size, _UNITS * (many + 64)
     phi = size = 0.0
@@ -229,46 +231,3 @@ def _value(Z: F8, y: F8, cost: F8, side: F8, eps: float, v: F8, many: int) -> fl
     for r in range(u.size):
         pen += (abs(u[r]) + units * span[r]) ** 2
     return phi - units * size - 0.5 * pen * (1.0 + units)
-
-
-@kernel()
-def too_close(
-    samples: Samples, place: NDArray[np.uint16], sides: F8, j: int, side: float, eps: float, cols: I8, cost: F8,
-    target: float, unit: float, pen: Pen,
-) -> tuple[int, float]:  # fmt: skip
-    """Write the multipliers which show that no split on features ``cols`` worth less than ``target`` sends sample ``j``
-    to this side, others being where their ``place`` says (``sides`` tells the side of each place).
-
-    With ``j`` -1 they show it of the others alone.  Returns where they end, 0 if none are found, and the value.
-    """
-    members = _placed(place, sides, j, side, cost)
-    Z, y = _gathered(samples, members.who, cols)
-    target *= _AMPLE
-    right, left = first_pair(Z, members.side, np.searchsorted(members.who, j) if j >= 0 else -1)
-    if right < 0 or left < 0:
-        return 0, -np.inf
-    v = np.empty(y.size)
-    distance = nearest(Z, members.side, right, left, 0.5 * eps * eps / target, v)
-    most = 2.0 * target / eps
-    scale = min(most, eps / distance) if distance > 0.0 else most
-    balance = 0
-    for i in range(y.size):
-        v[i] *= y[i] * scale
-        if abs(v[i]) > abs(v[balance]):
-            balance = i
-    v[balance] -= y[balance] * _sum(y, v)
-    value = _value(Z, y, members.cost, members.side, eps, v, y.size)
-    return (_point(samples.y, members, v, balance, False, unit, pen, 0) if value >= target else 0), value
-
-
-@inner()
-def _placed(place: NDArray[np.uint16], sides: F8, j: int, side: float, cost: F8) -> Members:
-    """Those who take a side, ``j`` taking this one."""
-    who, took, costs = np.empty(place.size, np.int64), np.empty(place.size), np.empty(place.size)
-    k = 0
-    for i in range(place.size):
-        took[k] = side if i == j else sides[place[i]]
-        if took[k] == 1.0 or took[k] == -1.0:
-            who[k], costs[k] = i, cost[i]
-            k += 1
-    return Members(who[:k], took[:k], costs[:k], took[:k])

@@ -1,7 +1,8 @@
 """What a cluster makes of one hard fit: ``python benchmarks/cluster.py --help``.
 
 ``speed``: search nodes per second, and processor seconds per search node, of two threads and of two processes of one
-thread each, in turns, from the same tree.  ``killed``: a worker killed in the middle, three times.  ``gone``: the
+thread each, in turns, from the same tree.  ``killed``: a worker killed in the middle, three times, with a proof if
+asked for.  ``gone``: the
 scheduler killed.  ``slow``: eight workers whose tasks arrive and return late.  Times of different machines are not to
 be compared, ratios within one run are.
 """
@@ -16,6 +17,7 @@ import random
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 from functools import partial
 from pathlib import Path
@@ -130,13 +132,15 @@ def killed(args: argparse.Namespace) -> list[dict[str, Any]]:
     from margotree.engines.cluster.engine import ClusterBranchAndBound
     from margotree.engines.cluster.search import Pace
     from margotree.engines.watch import Limits, Watch
+    from margotree.proof import check
+    from margotree.proof.write import ProofWriter
 
     problem = knotty(args.samples)
     BranchAndBound().prepare(problem)
     limits = Limits(time=args.seconds, n_jobs=args.workers)
     plain = BranchAndBound().solve(problem, Watch(limits)).certificate
     print(json.dumps({"one process": plain.to_dict()}), flush=True)
-    rows = []
+    rows, folder = [], tempfile.TemporaryDirectory()
     for kills in (0, 3):
         engine = ClusterBranchAndBound("processes", args.workers, pace=Pace(seconds=1.0))
         engine.prepare(problem)
@@ -150,8 +154,16 @@ def killed(args: argparse.Namespace) -> list[dict[str, Any]]:
                 dead.append(workers[sorted(workers)[len(dead) % len(workers)]].pid)
                 os.kill(dead[-1], signal.SIGKILL)
 
-        certificate = engine.solve(problem, Watch(limits, kill)).certificate
-        rows.append(_told(engine, certificate, killed=len(dead)))
+        if not args.proof:
+            certificate = engine.solve(problem, Watch(limits, kill)).certificate
+            rows.append(_told(engine, certificate, killed=len(dead)))
+            continue
+        engine.prepare_proof(problem)
+        path = Path(folder.name) / f"{kills}.proof"
+        certificate = engine.solve_with_proof(problem, ProofWriter(path), Watch(limits, kill)).certificate
+        found = check.check(str(path), (problem.X, problem.y, problem.weight))
+        more = {"checked_bound": found.bound, "leaves": found.leaves, "bytes": path.stat().st_size}
+        rows.append(_told(engine, certificate, killed=len(dead), **more))
     return rows
 
 
@@ -256,6 +268,7 @@ def main() -> None:
     parser.add_argument("--workers", type=int, default=2)
     parser.add_argument("--seconds", type=float, default=40.0, help="of every search")
     parser.add_argument("--rounds", type=int, default=2, help="how often both take their turn")
+    parser.add_argument("--proof", action="store_true", help="killed: write a proof, too, and check it")
     parser.add_argument("--samples", type=int, default=160, help="of the fit that is solved")
     parser.add_argument("--delay", type=float, default=0.3, help="seconds that a task is late either way, about")
     parser.add_argument("--out", type=Path, help="a file to add the rows to, a line of JSON each")

@@ -17,7 +17,7 @@ from margotree.engines.bnb.log import sides
 from margotree.engines.kernels.jit import kernel
 from margotree.engines.kernels.workspace import AT_MARGIN, LOW, MID
 from margotree.problem import topology
-from margotree.proof.write import Steps, lists_of
+from margotree.proof.write import AWAY, NOTHING, StepFile, Steps, lists_of, point
 
 # -- points of records -------------------------------------------------------------------------------------------------
 
@@ -371,7 +371,7 @@ def test_a_bound_that_its_multipliers_miss_is_lowered_to_what_they_reach():
 
 
 def test_a_block_that_cannot_be_written_is_heard_of(tmp_path, monkeypatch):
-    steps = Steps(str(tmp_path / "a.part"), 1)
+    steps = StepFile(str(tmp_path / "a.part"), 1)
 
     def full(raw):
         raise OSError("no space left on device")
@@ -385,3 +385,26 @@ def test_a_block_that_cannot_be_written_is_heard_of(tmp_path, monkeypatch):
         write_many(steps)
     steps.discard()  # quietly: it was said
     assert not (tmp_path / "a.part").exists()
+
+
+def some_steps(steps, own):
+    """Steps of all kinds; search nodes from 2 on are those whose number ``own`` gives."""
+    a, b = point([1], [2, 3], [0.5, 7.0], 4), point([], [], [], 1, rest=False)
+    steps.split(b"S", 1, 9, 0, own(2), own(3))
+    steps.raise_bounds(own(2), 2, a)
+    steps.leaf(own(2), [NOTHING, b, a])  # of tree node 2 as before
+    steps.split(b"F", own(3), 5, 1, own(4), own(5))
+    steps.leaf(own(4), [a, b, NOTHING])
+    steps.leaf(own(5), [a, a, a])
+
+
+def test_steps_of_another_process_get_numbers_of_ours():
+    theirs, ours, plain = Steps(3), Steps(3), Steps(3)
+    some_steps(theirs, lambda number: number - 2 + AWAY)
+    for steps in (ours, plain):
+        steps.leaf(0, [NOTHING, point([7], [], [], 1), NOTHING])
+    ours.take_over(theirs.text, 70_000)
+    some_steps(plain, lambda number: number - 2 + 70_000)
+    for steps in (ours, plain):  # what comes next knows what was before
+        steps.leaf(6, [point([1], [2, 3], [0.5, 7.0], 4)] * 3)
+    assert ours.text == plain.text and ours.count == plain.count == 8

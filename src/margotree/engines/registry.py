@@ -108,8 +108,6 @@ def solve(
     the engine can (docs/proof.md).  ``scheduler`` is the address of a Dask scheduler whose workers search, or
     "processes" for as many on this machine as ``limits`` has ``n_jobs`` (docs/cluster.md).
     """
-    if scheduler is not None and proof is not None:
-        raise Refused("a search on a cluster writes no proof; leave out proof or scheduler")
     chosen = choose_engine(problem, engine) if scheduler is None else _spread(problem, engine, scheduler, limits)
     if proof is not None and not chosen.writes_proofs:
         classes = "two classes" if isinstance(problem, MulticlassProblem) else "the engine 'bnb'"

@@ -29,17 +29,26 @@ _WAITING = 16
 NOTHING, AS_BEFORE = b"\0", b"\1"
 
 
-class Steps:
-    """A stream of steps into a file of its own; at no time more than a few blocks are held, which a thread compresses
-    and writes."""
+#: Search nodes that another process has numbered begin here; whoever takes its steps over numbers them anew.
+AWAY = 1 << 31
 
-    def __init__(self, path: str, n_nodes: int) -> None:
-        self.path, self.count = path, 0
-        self._stream = open(path, "xb")  # noqa: SIM115 (closed by close)
-        self._helper = ThreadPoolExecutor(1)
-        self._pending: deque[Future[None]] = deque()
+
+def at_home(number: int, first: int) -> int:
+    """The number of a search node here, if those that another process has numbered get numbers from ``first`` on."""
+    return number if number < AWAY else number - AWAY + first
+
+
+class Steps:
+    """Steps as bytes, in memory."""
+
+    def __init__(self, n_nodes: int) -> None:
+        self.count = 0
         self._block = bytearray()
         self._before = [NOTHING] * n_nodes
+
+    @property
+    def text(self) -> bytes:
+        return bytes(self._block)
 
     def split(self, kind: bytes, node: int, which: int, t: int, first: int, second: int) -> None:
         """A decision about a sample (``b"S"``: left, right) or a feature (``b"F"``: used, not used)."""
@@ -62,6 +71,50 @@ class Steps:
         for t, point in last.items():
             self._before[t] = point
 
+    def take_over(self, text: bytes, first: int) -> None:
+        """The steps of another process; search nodes that it has numbered get numbers from ``first`` on."""
+        step, at = bytearray(), 0
+        while at < len(text):
+            begin, points = at, []
+            places, at = ((1, 11, 15), at + 19) if text[at] in b"SF" else ((1,), at + 5)
+            if text[begin] == ord("L"):
+                points = list(range(len(self._before)))
+            elif text[begin] == ord("R"):
+                points, at = [struct.unpack_from("<H", text, at)[0]], at + 2
+            for t in points:
+                end = _end_of_point(text, at)
+                if text[at : at + 1] != AS_BEFORE:
+                    self._before[t] = text[at:end]
+                at = end
+            step[:] = text[begin:at]
+            for place in places:
+                struct.pack_into("<I", step, place, at_home(struct.unpack_from("<I", step, place)[0], first))
+            self._add(step)
+
+    def _add(self, steps: bytes | bytearray, count: int = 1) -> None:
+        self._block += steps
+        self.count += count
+
+
+def _end_of_point(text: bytes, at: int) -> int:
+    """Where the point that begins there ends."""
+    if text[at] < 2:
+        return at + 1
+    full, given = struct.unpack_from("<II", text, at + 1)
+    return int(at + 13 + 4 * full + 12 * given)
+
+
+class StepFile(Steps):
+    """A stream of steps into a file of its own; at no time more than a few blocks are held, which a thread compresses
+    and writes."""
+
+    def __init__(self, path: str, n_nodes: int) -> None:
+        super().__init__(n_nodes)
+        self.path = path
+        self._stream = open(path, "xb")  # noqa: SIM115 (closed by close)
+        self._helper = ThreadPoolExecutor(1)
+        self._pending: deque[Future[None]] = deque()
+
     def close(self) -> None:
         if self._stream.closed:
             return
@@ -81,9 +134,8 @@ class Steps:
         with suppress(FileNotFoundError):
             os.unlink(self.path)
 
-    def _add(self, steps: bytes, count: int = 1) -> None:
-        self._block += steps
-        self.count += count
+    def _add(self, steps: bytes | bytearray, count: int = 1) -> None:
+        super()._add(steps, count)
         if len(self._block) >= _BLOCK:
             self._flush()
 
@@ -129,17 +181,17 @@ class ProofWriter:
 
     def __init__(self, path: str | PathLike[str]) -> None:
         self.path = os.fspath(path)
-        self._drafts: list[Steps] = []
+        self._drafts: list[StepFile] = []
         folder = os.path.dirname(os.path.abspath(self.path))
         if not os.path.isdir(folder) or not os.access(folder, os.W_OK) or os.path.isdir(self.path):
             raise ValueError(f"proof: {self.path!r} cannot be written; name a file in a folder that can")
 
-    def steps(self, n_nodes: int) -> Steps:
+    def steps(self, n_nodes: int) -> StepFile:
         """A new stream of steps, for one search."""
-        self._drafts.append(Steps(f"{self.path}.{secrets.token_hex(4)}.part", n_nodes))
+        self._drafts.append(StepFile(f"{self.path}.{secrets.token_hex(4)}.part", n_nodes))
         return self._drafts[-1]
 
-    def finish(self, problem: Problem, splits: Splits, bound: float, steps: Steps) -> float:
+    def finish(self, problem: Problem, splits: Splits, bound: float, steps: StepFile) -> float:
         """Write the file: these steps prove ``bound``.  Returns the value of the tree from above."""
         steps.close()
         header = terms_of(problem)

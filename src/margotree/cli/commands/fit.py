@@ -87,8 +87,6 @@ def _may_prove(args: argparse.Namespace, out: str) -> None:
     """Complain about what cannot be proved, or not there, before the work begins."""
     if args.model not in models.CHOOSERS:
         raise CommandError(f"--proof is for --model {', '.join(models.CHOOSERS)}", exits.USAGE)
-    if args.scheduler:
-        raise CommandError("a search on a cluster writes no proof; leave out --proof or --scheduler", exits.USAGE)
     if args.auto:
         raise CommandError("--proof does not go with --auto; fit again with what it chose, and --proof", exits.USAGE)
     keep.may_write(args.proof, inputs=(args.data,), force=args.force, option="--proof")

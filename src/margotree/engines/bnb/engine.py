@@ -90,9 +90,7 @@ class BranchAndBound(Engine):
         get_ready(problem, with_prices=isinstance(problem, Problem) and has_long_lists(problem))
 
     def prepare_proof(self, problem: TrainingProblem) -> None:
-        assert isinstance(problem, Problem)
-        listed = problem.budget is not None and not has_long_lists(problem)
-        get_ready_to_prove(routings=problem.model != "hfs" or not listed, supports=listed)
+        get_ready_to_prove(**what_is_proved(problem))
 
     def solve_with_proof(
         self, problem: Problem, writer: ProofWriter, watch: Watch | None = None, start: Splits | None = None
@@ -286,7 +284,7 @@ class BranchAndBound(Engine):
         log = proof.support_log()
         log.begin_tables()
         brancher = ProvingBrancher(problem, limit, self.sparse, watch, log)
-        search = new_search(problem, brancher, first, watch)
+        search = self._new_search(problem, brancher, first, watch)
         search.run(trial(watch, _TRIAL_SHARE))
         if not is_over(search, watch):
             first_look = SparseBrancher(problem, limit, self.sparse, watch)
@@ -330,6 +328,13 @@ class BranchAndBound(Engine):
         trees = sparsified(brancher, relaxed.incumbent, search.best, watch)
         best = min([search.incumbent, *trees], key=lambda tree: allowed_value(problem, tree))
         return best, relaxed.bound
+
+
+def what_is_proved(problem: TrainingProblem) -> dict[str, bool]:
+    """What proofs of such a problem may be of: of searches over routings, and over lists of supports."""
+    assert isinstance(problem, Problem)
+    listed = problem.budget is not None and not has_long_lists(problem)
+    return {"routings": problem.model != "hfs" or not listed, "supports": listed}
 
 
 def search_over_supports() -> None:

@@ -11,6 +11,7 @@ import queue
 import threading
 import time
 from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -20,6 +21,7 @@ from margotree.engines.bnb.kernels import leaves, points
 from margotree.engines.bnb.kernels import plunge as kernel
 from margotree.engines.bnb.kernels.leaves import NOT_HERE
 from margotree.engines.bnb.kernels.record import MUST_HERE
+from margotree.engines.bnb.search import Record
 from margotree.problem import Problem, topology
 from margotree.problem.problem import FloatArray
 from margotree.proof import write
@@ -39,12 +41,29 @@ _ROOM = 1 << 23
 _SHADE = 1.0 - 2.0**-50
 
 
+def below_away(number: int) -> int:
+    if number >= write.AWAY:
+        raise OverflowError(f"the proof has more than {write.AWAY} search nodes; leave proof or scheduler out")
+    return number
+
+
+@dataclass(frozen=True, kw_only=True)
+class Script:
+    """What another process has done: its steps, how many search nodes it has numbered (from `write.AWAY` on), and the
+    least own bound of one that it closed."""
+
+    text: bytes
+    nodes: int
+    weakest: float
+
+
 class ProofLog:
     """The proof of one search, as it grows; ``unit`` brings values of the engine's problem to the user's."""
 
-    def __init__(self, steps: Steps, problem: Problem, weights: FloatArray, unit: float) -> None:
-        """``problem`` has equal samples merged, and ``weights`` are their sums, correctly rounded."""
-        self.steps, self.unit = steps, unit
+    def __init__(self, steps: Steps, problem: Problem, weights: FloatArray, unit: float, first: int = 1) -> None:
+        """``problem`` has equal samples merged, and ``weights`` are their sums, correctly rounded.  Search nodes are
+        numbered from ``first`` on."""
+        self.steps, self.weights, self.unit = steps, weights, unit
         self.weakest = math.inf  # the least own bound of a search node that was closed
         self.m, self.n, self.T, self.depth = problem.n_samples, problem.n_features, problem.n_nodes, problem.depth
         self.y = np.array(problem.y)
@@ -54,15 +73,14 @@ class ProofLog:
         longest = self.T * points.LEAD + self.m * self.depth * points.EACH
         self._together = min(_TOGETHER, max(1, _ROOM // longest))
         self._pen = points.new_pen(self._together * longest)
-        self._nodes = 1
+        self._nodes = self._first = first
         self._asked = self._written = 0  # leaves
         self._seconds = 0.0  # that writing them took
         self._dropped = False
         self._turn = threading.Lock()
         self._jobs: queue.Queue[Any] = queue.Queue(_WAITING)
         self._failure: BaseException | None = None
-        self._thread = threading.Thread(target=self._write, daemon=True)
-        self._thread.start()
+        self._thread: threading.Thread | None = None  # there is one once there is something to write
 
     def dive(
         self, node: int, log: NDArray[np.int64], codes: Codes, floats: FloatArray, bounds: FloatArray, hands_on: bool
@@ -88,7 +106,7 @@ class ProofLog:
                     shut.append(row)
                     self.weakest = min(self.weakest, float(bounds[row]))
             self._asked += len(shut)
-            self._jobs.put((splits, shut, numbers, codes.copy(), floats.copy()))
+            self._give((splits, shut, numbers, codes.copy(), floats.copy()))
         return numbers
 
     def close(self, data: tuple[Any, ...], bound: float) -> None:
@@ -98,7 +116,20 @@ class ProofLog:
         with self._turn:
             self.weakest = min(self.weakest, bound)
             self._asked += 1
-            self._jobs.put(([], [0], [node], codes[None], floats[None]))
+            self._give(([], [0], [node], codes[None], floats[None]))
+
+    def take_over(self, script: Script, left: list[Record]) -> list[Record]:
+        """Take down what another process has done; returns what it left over, with the numbers that it has here."""
+        self._raise()
+        with self._turn:
+            first, self._nodes = self._nodes, below_away(self._nodes + script.nodes)
+            self.weakest = min(self.weakest, script.weakest)
+            self._give((script.text, first))
+        return [replace(one, data=(*one.data[:-1], write.at_home(one.data[-1], first))) for one in left]
+
+    def script(self) -> Script:
+        """What a log of another process hands on when everything is written."""
+        return Script(text=self.finish().text, nodes=self._nodes - self._first, weakest=self.weakest)
 
     def seconds_to_close(self, open_nodes: int) -> float:
         """How long it takes to close so many search nodes, after those that are yet to be written."""
@@ -111,10 +142,18 @@ class ProofLog:
 
     def finish(self) -> Steps:
         """Wait until everything is written."""
-        self._jobs.put(None)
-        self._thread.join()
+        if self._thread is not None:
+            self._jobs.put(None)
+            self._thread.join()
+            self._thread = None
         self._raise()
         return self.steps
+
+    def _give(self, job: Any) -> None:
+        if self._thread is None:
+            self._thread = threading.Thread(target=self._write, daemon=True)
+            self._thread.start()
+        self._jobs.put(job)
 
     def _raise(self) -> None:
         if self._failure is not None:
@@ -126,19 +165,26 @@ class ProofLog:
         jobs: list[Any] = []
         while True:
             job = self._jobs.get()
-            jobs += [] if job is None else [job]
-            if self._failure is None and (job is None or sum(len(each[1]) for each in jobs) >= _TOGETHER):
+            whole = job is None or len(job) == 2
+            jobs += [] if whole else [job]
+            if self._failure is None and (whole or sum(len(each[1]) for each in jobs) >= _TOGETHER):
                 try:
-                    began = time.perf_counter()
-                    if not self._dropped:
-                        self._steps_of(jobs)
-                    self._seconds += time.perf_counter() - began
-                    self._written += sum(len(each[1]) for each in jobs)
+                    self._write_down(jobs, job if whole else None)
                 except BaseException as failure:  # raised where the search comes by next
                     self._failure = failure
                 jobs = []
             if job is None:
                 return
+
+    def _write_down(self, jobs: list[Any], theirs: tuple[bytes, int] | None) -> None:
+        """What was done here, and then what another process has done."""
+        began = time.perf_counter()
+        if not self._dropped:
+            self._steps_of(jobs)
+        self._seconds += time.perf_counter() - began
+        self._written += sum(len(each[1]) for each in jobs)
+        if theirs is not None and not self._dropped:
+            self.steps.take_over(*theirs)
 
     def _steps_of(self, jobs: list[Any]) -> None:
         """All splits in their order, then all leaves: what is closed is split no more."""

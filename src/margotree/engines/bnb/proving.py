@@ -7,7 +7,7 @@ from margotree.engines.bnb.search import Search
 from margotree.engines.bnb.support_log import SupportLog
 from margotree.problem import Problem
 from margotree.problem.problem import FloatArray
-from margotree.proof.write import ProofWriter, Steps
+from margotree.proof.write import ProofWriter, StepFile
 
 #: Share of a bound that is left out of a claim, so that whoever checks its proof need not round as we do.
 _PROOF_SHADE = 1e-9
@@ -18,7 +18,7 @@ class Proof:
 
     def __init__(self, writer: ProofWriter, unit: float) -> None:
         self.writer, self.unit = writer, unit
-        self.steps: Steps | None = None
+        self.steps: StepFile | None = None
         self._logs: list[ProofLog | SupportLog] = []
 
     def start(self, problem: Problem, weights: FloatArray) -> None:
@@ -50,5 +50,6 @@ class Proof:
         search.close_open()
         for one in self._logs:
             one.finish()
+        assert isinstance(log.steps, StepFile)
         self.steps = log.steps
         return max(0.0, min(log.weakest, search.own_bound)) * (1.0 - _PROOF_SHADE)

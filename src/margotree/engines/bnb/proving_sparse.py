@@ -51,7 +51,7 @@ class ProvingWorker(SparseWorker):
 
     def __init__(self, brancher: ProvingBrancher) -> None:
         super().__init__(brancher)
-        self.log = brancher.log
+        self._proving = brancher
         self.now: Partial | None = None  # the search node that is being solved, if the proof knows it
         self.cutoff = math.inf
         self.pen = new_pen(_ROOM + LEAD + EACH * self.problem.n_samples)
@@ -59,6 +59,10 @@ class ProvingWorker(SparseWorker):
         for chooser in self.choosers:
             assert isinstance(chooser, ListChooser)
             chooser.prove = partial(self._prove, chooser)
+
+    @property
+    def log(self) -> SupportLog:
+        return self._proving.log
 
     def solve(self, now: Partial, cutoff: float, thorough: bool = False) -> Partial:
         self.now, self.cutoff = (None if now.note is None else now), cutoff

@@ -16,7 +16,18 @@ from typing import Any
 from margotree.engines.base import EngineError
 from margotree.engines.cluster.connection import PROCESSES, connect, end_processes, start_processes
 from margotree.engines.cluster.recipe import Recipe
-from margotree.engines.cluster.task import NotHeld, Orders, Outcome, drop, hold, packed, search_below, unpacked, warm
+from margotree.engines.cluster.task import (
+    NotHeld,
+    Orders,
+    Outcome,
+    drop,
+    hold,
+    packed,
+    search_below,
+    unpacked,
+    warm,
+    warm_for_proofs,
+)
 from margotree.engines.cluster.traffic import Traffic
 
 #: Seconds within which the first worker has to come, and a result to arrive once it is there.
@@ -68,6 +79,12 @@ class Crew:
             )
         tasks = [self._client.submit(warm, model, with_prices, workers=[w], pure=False) for w in versions]
         self._client.gather(tasks, errors="skip")  # a worker that fails here will say so in a task
+
+    def warm_up_for_proofs(self, routings: bool, supports: bool) -> None:
+        """The same for what only proofs need."""
+        workers = self._first_workers()
+        tasks = [self._client.submit(warm_for_proofs, routings, supports, workers=[w], pure=False) for w in workers]
+        self._client.gather(tasks, errors="skip")
 
     def _first_workers(self) -> list[str]:
         try:

@@ -7,8 +7,8 @@ from dataclasses import replace
 from functools import partial
 from importlib.util import find_spec
 
-from margotree.engines.base import Answer, Refused
-from margotree.engines.bnb.engine import BranchAndBound, has_long_lists
+from margotree.engines.base import Answer
+from margotree.engines.bnb.engine import BranchAndBound, has_long_lists, what_is_proved
 from margotree.engines.bnb.margot import Tactics
 from margotree.engines.bnb.search import Brancher, Search
 from margotree.engines.bnb.sparse import SparseTactics
@@ -19,7 +19,6 @@ from margotree.engines.cluster.traffic import Traffic
 from margotree.engines.trees import allowed_value
 from margotree.engines.watch import Watch
 from margotree.problem import Problem, Splits, TrainingProblem
-from margotree.proof.write import ProofWriter
 from margotree.solution import Solution
 
 
@@ -28,8 +27,6 @@ class ClusterBranchAndBound(BranchAndBound):
 
     ``scheduler`` is the address of one, or "processes": then as many as asked for are started on this machine.
     """
-
-    writes_proofs = False
 
     def __init__(
         self,
@@ -53,10 +50,9 @@ class ClusterBranchAndBound(BranchAndBound):
         super().prepare(problem)
         self._crew(problem)
 
-    def solve_with_proof(
-        self, problem: Problem, writer: ProofWriter, watch: Watch | None = None, start: Splits | None = None
-    ) -> Solution:
-        raise Refused("a search on a cluster writes no proof; leave out proof or scheduler")
+    def prepare_proof(self, problem: TrainingProblem) -> None:
+        super().prepare_proof(problem)
+        self._crew(problem).warm_up_for_proofs(**what_is_proved(problem))
 
     def solve(self, problem: Problem, watch: Watch | None = None, start: Splits | None = None) -> Solution:
         """As ever; the workers are sent home when the clock has stopped."""

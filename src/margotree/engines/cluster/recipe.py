@@ -6,14 +6,27 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from margotree.engines.bnb.log import ProofLog
 from margotree.engines.bnb.margot import MargotBrancher, Tactics
 from margotree.engines.bnb.priced import PricedBrancher
+from margotree.engines.bnb.proving_sparse import ProvingBrancher
 from margotree.engines.bnb.search import Brancher
 from margotree.engines.bnb.sparse import SparseBrancher, SparseTactics
+from margotree.engines.bnb.support_log import SupportLog
 from margotree.engines.watch import Limits, Watch
 from margotree.problem import Problem
+from margotree.problem.problem import FloatArray
+from margotree.proof.write import AWAY, Steps
 
 OurBrancher = MargotBrancher | PricedBrancher | SparseBrancher
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Terms:
+    """What a proof takes more: the weights that samples have in it, and the unit of its values."""
+
+    weights: FloatArray
+    unit: float
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -28,19 +41,26 @@ class Recipe:
     tactics: Tactics | SparseTactics
     limit: float
     gap: float
+    terms: Terms | None = None
 
     @classmethod
     def of(cls, brancher: Brancher, gap: float) -> Recipe:
-        """The recipe of a brancher; those that write a proof have none, as a proof is written in one place."""
-        if isinstance(brancher, SparseBrancher):
-            return cls(
-                way="supports", problem=brancher.problem, tactics=brancher.tactics, limit=brancher.limit, gap=gap
-            )
+        """The recipe of a brancher."""
         own = brancher.early if isinstance(brancher, PricedBrancher) else brancher
-        if not isinstance(own, MargotBrancher) or own.log is not None:
+        if not isinstance(own, MargotBrancher | SparseBrancher):
             raise TypeError(f"{type(brancher).__name__} cannot be sent to other processes")
-        way = "prices" if own is not brancher else "samples"
-        return cls(way=way, problem=brancher.problem, tactics=own.tactics, limit=own.limit, gap=gap)
+        way = "supports" if isinstance(own, SparseBrancher) else "prices" if own is not brancher else "samples"
+        log = getattr(own, "log", None)
+        terms = None if log is None else Terms(weights=log.weights, unit=log.unit)
+        return cls(way=way, problem=own.problem, tactics=own.tactics, limit=own.limit, gap=gap, terms=terms)
+
+    def log(self) -> ProofLog | SupportLog | None:
+        """A new log for what one task adds to a proof, if there is to be one."""
+        if self.terms is None:
+            return None
+        kind = SupportLog if self.way == "supports" else ProofLog
+        steps = Steps(self.problem.n_nodes)
+        return kind(steps, self.problem, self.terms.weights, self.terms.unit, first=AWAY)
 
     def brancher(self) -> OurBrancher:
         """The brancher, in whatever process."""
@@ -48,14 +68,28 @@ class Recipe:
             if isinstance(array, np.ndarray):
                 array.setflags(write=False)  # which they forget on the way
         watch = Watch(Limits(gap=self.gap))
+        log = self.log()
         if isinstance(self.tactics, SparseTactics):
+            if isinstance(log, SupportLog):
+                return ProvingBrancher(self.problem, self.limit, self.tactics, watch, log)
             return SparseBrancher(self.problem, self.limit, self.tactics, watch)
+        assert not isinstance(log, SupportLog)
         kind = PricedBrancher if self.way == "prices" else MargotBrancher
-        return kind(self.problem, self.tactics, limit=self.limit, watch=watch)
+        return kind(self.problem, self.tactics, limit=self.limit, watch=watch, log=log)
 
 
 def set_watch(brancher: OurBrancher, watch: Watch) -> None:
     """Have the trees of a task made exact only while its time lasts."""
-    parts = (brancher.early, brancher.late) if isinstance(brancher, PricedBrancher) else (brancher,)
-    for part in parts:
+    for part in _parts(brancher):
         part.watch = watch
+
+
+def set_log(brancher: OurBrancher, log: ProofLog | SupportLog | None) -> None:
+    """Have a task written down here."""
+    for part in (brancher, *_parts(brancher)):
+        if log is not None:
+            part.log = log  # type: ignore[union-attr]
+
+
+def _parts(brancher: OurBrancher) -> tuple[MargotBrancher | SparseBrancher, ...]:
+    return (brancher.early, brancher.late) if isinstance(brancher, PricedBrancher) else (brancher,)

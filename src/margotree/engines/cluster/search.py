@@ -94,7 +94,7 @@ class ClusterSearch(Search):
     def _spread(self, key: str) -> None:
         next_report = 0.0
         while True:
-            if (reason := self.watch.must_stop()) is not None:
+            if (reason := self.watch.must_stop() or self._must_close()) is not None:
                 self._stop(reason)
             if self.shared[STOP]:
                 return
@@ -159,6 +159,8 @@ class ClusterSearch(Search):
             record = self._pop()
             if record.bound < self.shared[CUTOFF]:
                 found.append(record)
+            else:
+                self._closed(record.data, record.bound)
         return found
 
     # -- and back ------------------------------------------------------------------------------------------------
@@ -170,7 +172,10 @@ class ClusterSearch(Search):
         self._dives += _LEARN * (max(1, outcome.dives) - self._dives)
         del self._away[number], self._reserved[number]
         record = Record(bound=self._in_flight[number], data=(), size=0)
-        dive = Dive(left=outcome.left, steps=outcome.steps, trees=outcome.trees, unresolved=outcome.unresolved)
+        left = outcome.left
+        if outcome.script is not None:
+            left = self.brancher.log.take_over(outcome.script, left)  # type: ignore[attr-defined]
+        dive = Dive(left=left, steps=outcome.steps, trees=outcome.trees, unresolved=outcome.unresolved)
         self._absorb(number, record, dive)
         if outcome.cutoff < self.shared[CUTOFF]:
             # The worker thought better of its tree than we do; what it closed is closed by no more than this.

@@ -13,12 +13,14 @@ import zlib
 from dataclasses import dataclass, field
 from typing import Any
 
+from margotree.engines.bnb.log import ProofLog, Script
 from margotree.engines.bnb.margot import MargotWorker
 from margotree.engines.bnb.priced import PricedWorker
-from margotree.engines.bnb.ready import get_ready
+from margotree.engines.bnb.ready import get_ready, get_ready_to_prove
 from margotree.engines.bnb.search import CUTOFF, Dive, Record, Search
 from margotree.engines.bnb.sparse import SparseWorker
-from margotree.engines.cluster.recipe import OurBrancher, Recipe, set_watch
+from margotree.engines.bnb.support_log import SupportLog
+from margotree.engines.cluster.recipe import OurBrancher, Recipe, set_log, set_watch
 from margotree.engines.tiny import tiny_problem
 from margotree.engines.trees import allowed_value, trivial_tree
 from margotree.engines.watch import Limits, Watch
@@ -44,7 +46,8 @@ class Outcome:
     """What came of a task.
 
     ``left`` is still open.  All else below the task's nodes is closed by a bound of ``cutoff`` or more, or given up on
-    with the bound ``unresolved``.  ``dives`` are the nodes gone into, ``cpu`` seconds of the processor.
+    with the bound ``unresolved``.  ``dives`` are the nodes gone into, ``cpu`` seconds of the processor, ``script`` is
+    what it adds to a proof.
     """
 
     left: list[Record]
@@ -55,6 +58,7 @@ class Outcome:
     dives: int = 0
     seconds: float = 0.0
     cpu: float = 0.0
+    script: Script | None = None
 
 
 class NotHeld(RuntimeError):
@@ -106,6 +110,11 @@ def warm(model: str, with_prices: bool) -> None:
     get_ready(tiny_problem(model), with_prices=with_prices, alternates=False)
 
 
+def warm_for_proofs(routings: bool, supports: bool) -> None:
+    """The same for what only proofs need."""
+    get_ready_to_prove(routings, supports)
+
+
 def search_below(key: str, data: bytes) -> bytes:
     """A task: :class:`Orders` in, :class:`Outcome` out."""
     if key not in _held:
@@ -118,15 +127,18 @@ def work(held: Held, orders: Orders) -> Outcome:
     limits = Limits(time=orders.seconds, gap=held.recipe.gap, nodes=orders.nodes, memory=orders.memory)
     watch = Watch(limits)
     brancher, worker = held.mine()
+    log = held.recipe.log()
     set_watch(brancher, watch)
+    set_log(brancher, log)
     _may_go(worker)
-    search = _Below(brancher, worker, orders, watch)
+    search = _Below(brancher, worker, orders, watch, log)
     held.watches.add(watch)
     try:
         search.run()
     finally:
         held.watches.discard(watch)
-    return search.outcome(watch.elapsed)
+        script = None if log is None else log.script()
+    return search.outcome(watch.elapsed, script)
 
 
 def _may_go(worker: OurWorker) -> None:
@@ -138,8 +150,8 @@ def _may_go(worker: OurWorker) -> None:
 class _Lent:
     """A brancher whose one worker remembers what it has learnt in earlier tasks."""
 
-    def __init__(self, brancher: OurBrancher, worker: OurWorker) -> None:
-        self.problem = brancher.problem
+    def __init__(self, brancher: OurBrancher, worker: OurWorker, log: ProofLog | SupportLog | None) -> None:
+        self.problem, self.log = brancher.problem, log
         self.root = brancher.root
         self._worker = _Timed(worker)
 
@@ -168,9 +180,16 @@ class _Timed:
 class _Below(Search):
     """The search of one thread below given nodes."""
 
-    def __init__(self, brancher: OurBrancher, worker: OurWorker, orders: Orders, watch: Watch) -> None:
+    def __init__(
+        self,
+        brancher: OurBrancher,
+        worker: OurWorker,
+        orders: Orders,
+        watch: Watch,
+        log: ProofLog | SupportLog | None,
+    ) -> None:
         problem = brancher.problem
-        self._lent = _Lent(brancher, worker)
+        self._lent = _Lent(brancher, worker, log)
         super().__init__(
             self._lent, lambda tree: allowed_value(problem, tree), watch, trivial_tree(problem), orders.cutoff
         )
@@ -178,7 +197,10 @@ class _Below(Search):
         self._begun = True
         self._push(orders.records)
 
-    def outcome(self, seconds: float) -> Outcome:
+    def _must_close(self) -> None:
+        """What is open at the end of a task is not closed, but goes back."""
+
+    def outcome(self, seconds: float, script: Script | None) -> Outcome:
         left = [Record(bound=bound, data=data, size=size) for bound, _, data, size in [*self._queue, *self._stack]]
         cutoff = float(self.shared[CUTOFF])
         return Outcome(
@@ -190,4 +212,5 @@ class _Below(Search):
             seconds=seconds,
             dives=self._lent.worker().dives,
             cpu=self._lent.worker().cpu,
+            script=script,
         )

@@ -181,6 +181,14 @@ def test_an_upper_split_gets_more_features_than_its_budget_where_they_pay(seed):
     assert min(descend(terms, W, B, kinds, s, flag).value for s in range(6)) < value + terms.price_of(0, 12)
 
 
+def test_any_number_of_features_is_tried_where_they_have_a_price():
+    X, y, rng = np.eye(40), np.where(np.arange(40) % 2, 1.0, -1.0), np.random.default_rng(0)
+    priced, hard = (Terms.of(Problem.make(X, y, depth=2, budget=3, **more)) for more in ({"alpha": 0.5}, {}))
+    tried = {priced.some_places(0, rng) for _ in range(300)}
+    assert tried == {3, 6, 12, 24, 40}
+    assert {hard.some_places(0, rng) for _ in range(20)} == {3}
+
+
 def test_features_that_are_not_worth_their_price_are_dropped():
     X = np.random.default_rng(0).normal(size=(80, 6))
     y, flag = np.where(X[:, 0] > 0, 1.0, -1.0), np.zeros(1)

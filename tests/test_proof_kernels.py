@@ -13,11 +13,13 @@ from margotree.engines.bnb.kernels.listed_supports import Samples, Table, search
 from margotree.engines.bnb.kernels.members import Members, shared_out
 from margotree.engines.bnb.kernels.points import EACH, LEAD, new_pen
 from margotree.engines.bnb.kernels.record import COLD, KINK_HERE
-from margotree.engines.bnb.log import sides
+from margotree.engines.bnb.log import ProofLog, Script, sides
+from margotree.engines.bnb.search import Record
+from margotree.engines.bnb.support_log import Note, SupportLog
 from margotree.engines.kernels.jit import kernel
 from margotree.engines.kernels.workspace import AT_MARGIN, LOW, MID
-from margotree.problem import topology
-from margotree.proof.write import AWAY, NOTHING, StepFile, Steps, lists_of, point
+from margotree.problem import Problem, topology
+from margotree.proof.write import AS_BEFORE, AWAY, NOTHING, StepFile, Steps, lists_of, point
 
 # -- points of records -------------------------------------------------------------------------------------------------
 
@@ -408,3 +410,43 @@ def test_steps_of_another_process_get_numbers_of_ours():
     for steps in (ours, plain):  # what comes next knows what was before
         steps.leaf(6, [point([1], [2, 3], [0.5, 7.0], 4)] * 3)
     assert ours.text == plain.text and ours.count == plain.count == 8
+
+
+def test_a_point_is_as_before_only_if_nothing_came_between():
+    steps, a, b = Steps(1), point([1], [], [], 2), point([3], [], [], 4)
+    steps.leaf(1, [a])
+    steps.leaf(2, [a])
+    assert steps.text.endswith(AS_BEFORE)
+    steps.written(struct.pack("<cIH", b"R", 3, 0) + b, 1, {0: b})
+    steps.leaf(3, [a])
+    assert steps.text.endswith(a) and steps.count == 4
+    steps.leaf(4, [a])
+    assert steps.text.endswith(AS_BEFORE)
+
+
+@pytest.mark.parametrize("kind", [ProofLog, SupportLog])
+def test_what_others_prove_least_counts_and_their_numbers_are_nobody_elses(kind):
+    problem = Problem.make([[0.0], [1.0]], [-1.0, 1.0], depth=2)
+    ours = kind(Steps(3), problem, problem.weight, 1.0)
+    theirs = kind(Steps(3), problem, problem.weight, 1.0, first=AWAY)
+    theirs.weakest, theirs._nodes = 0.25, AWAY + 10
+    theirs.steps.split(b"S", 0, 0, 0, AWAY, AWAY + 9)
+    note = [AWAY + 9, 0] if kind is ProofLog else [Note(AWAY + 9, np.zeros(2)), Note(0, np.zeros(2))]
+    ours.weakest = 0.5
+    left = ours.take_over(theirs.script(), [Record(bound=1.0, data=(None, number), size=1) for number in note])
+    assert ours.weakest == 0.25
+    assert ours.finish().text == struct.pack("<cIIHII", b"S", 0, 0, 0, 1, 10)
+    assert [getattr(one.data[-1], "number", one.data[-1]) for one in left] == [10, 0]
+    assert ours._nodes == 11
+    with pytest.raises(OverflowError, match="more than 2147483648 search nodes"):
+        ours.take_over(Script(text=b"", nodes=AWAY, weakest=1.0), [])
+
+
+def test_numbers_that_are_given_back_are_not_taken_from_others():
+    problem = Problem.make([[0.0], [1.0]], [-1.0, 1.0], depth=2)
+    log = SupportLog(Steps(3), problem, problem.weight, 1.0)
+    assert [log.reserve(4), log.reserve(2)] == [1, 5]
+    log.give_back(3, 5)  # others have reserved since
+    assert log.reserve(6) == 7
+    log.give_back(9, 13)
+    assert log.reserve(1) == 9

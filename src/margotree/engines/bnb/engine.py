@@ -56,7 +56,7 @@ _HUGE = 2_000_000
 #: The share of the time for the bound of trees without budgets, where supports are too many to list.
 _BOUND_SHARE = 0.3
 #: Share of the time in which searches that leave no proof may look for a tree.
-_FIRST_SHARE = 0.1
+_FIRST_SHARE = 0.005
 #: So many supports of a node are listed at most.
 _MOST_SUPPORTS = 50_000
 
@@ -268,7 +268,10 @@ class BranchAndBound(Engine):
             return self._run_lists_with_proof(hard, first, watch, self._proof)
         branchers = self._priced_ways(problem, limit, watch, self._proof)
         ways = [self._new_search(problem, brancher, first, watch) for brancher in branchers]
-        search = furthest(ways, watch, _TRIAL_SHARE, proves=False)
+        search = furthest(ways, watch, _QUICK_SHARE, proves=False)
+        if not is_over(search, watch):
+            ways.sort(key=lambda way: way is not search)
+            search = furthest(ways, watch, _TRIAL_SHARE, proves=False)
         self._proof.drop_others(search)
         ways.clear()
         if not is_over(search, watch):

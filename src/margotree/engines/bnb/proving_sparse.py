@@ -139,17 +139,13 @@ class ProvingWorker(SparseWorker):
 
     # -- sides that follow -----------------------------------------------------------------------------------------
 
-    def _tell(self, now: Partial, who: Index, again: bool = True) -> bool:
+    def _tell(self, now: Partial, who: Index) -> bool:
         """Have the proof know where these samples are, if it can be shown that they must be there; whether it does."""
         note = now.note
         assert note is not None
         for t in range(self.brancher.last):
             self._follow(now, note, who, t)
-        left = who[note.place[who] != now.place[who]]
-        if len(left) == 0 or not again:
-            return len(left) == 0
-        self._tell(now, np.flatnonzero(note.place != now.place), again=False)  # left may follow from others
-        return self._tell(now, left, again=False)
+        return bool(np.all(note.place[who] == now.place[who]))
 
     def _follow(self, now: Partial, note: Note, who: Index, t: int) -> None:
         """The same for those at tree node ``t``, as far as to its children."""

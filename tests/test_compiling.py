@@ -4,6 +4,7 @@ import os
 import shutil
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
 import pytest
@@ -107,3 +108,20 @@ def test_parts_are_compiled_whatever_happens_to_the_other_processes(monkeypatch)
     parts = ["no_such_module:one", "no_such_module:two"]
     parallel.compile_parts(parts)
     assert set(done) == set(parts)
+
+
+@pytest.mark.skipif(parallel.fcntl is None, reason="this system has no locks of files")
+def test_what_another_process_is_compiling_is_waited_for(monkeypatch, tmp_path):
+    part, done = "margotree.engines.kernels.parallel:_probe", []
+    monkeypatch.setattr(parallel, "_marker", lambda part: tmp_path / "a.compiled")
+    monkeypatch.setattr(parallel, "_ready", set())
+    waiting = threading.Thread(target=lambda: done.append(parallel.run(part)))
+    with parallel.alone(part):
+        waiting.start()
+        waiting.join(0.3)
+        assert waiting.is_alive() and not done
+    waiting.join(10.0)
+    assert done and (tmp_path / "a.compiled").exists()
+    (tmp_path / "a.lock").unlink()
+    with parallel.alone(part):  # it is in the cache: there is nothing to wait for
+        assert not (tmp_path / "a.lock").exists()

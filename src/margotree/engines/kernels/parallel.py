@@ -12,13 +12,18 @@ import subprocess
 import sys
 import threading
 from collections import deque
-from collections.abc import Sequence
-from contextlib import suppress
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import numba
 
 from margotree.engines.kernels.jit import fingerprint, kernel, say_once
+
+try:
+    import fcntl
+except ImportError:  # not on Windows
+    fcntl = None  # type: ignore[assignment]
 
 #: Seconds that a part takes on one core, about; what is said to somebody who waits.
 _SECONDS = 20
@@ -67,11 +72,30 @@ def run(part: str) -> None:
     if part in _ready:
         return
     module, _, function = part.partition(":")
-    getattr(importlib.import_module(module), function)()
+    with alone(part):
+        getattr(importlib.import_module(module), function)()
     _ready.add(part)
     if _cache_folder() is not None:
         with suppress(OSError):
             _marker(part).touch()
+
+
+@contextmanager
+def alone(part: str) -> Iterator[None]:
+    """One process at a time compiles a part; those that come later wait, and find it in the cache.
+
+    Where several fits begin at once on a new installation, as in a grid search, nothing is compiled twice.
+    """
+    lock = None
+    if fcntl is not None and _cache_folder() is not None and not _marker(part).exists():
+        with suppress(OSError):  # no lock is to be had: better twice than never
+            lock = _marker(part).with_suffix(".lock").open("w")
+            fcntl.flock(lock, fcntl.LOCK_EX)
+    try:
+        yield
+    finally:
+        if lock is not None:
+            lock.close()
 
 
 def _help(missing: deque[str]) -> None:

@@ -136,8 +136,12 @@ class Search:
     def _must_close(self) -> Stopped | None:
         """Whether the time that is left is needed to write down what is open, where a proof is written."""
         log = getattr(self.brancher, "log", None)
-        late = log is not None and log.seconds_to_close(self.open_nodes) >= self.watch.remaining
+        late = log is not None and log.seconds_to_close(self._to_close()) >= self.watch.remaining
         return Stopped.TIME if late else None
+
+    def _to_close(self) -> int:
+        """Search nodes that a proof would have to close if the search ended now."""
+        return self.open_nodes
 
     def _closed(self, data: tuple[Any, ...], bound: float) -> None:
         log = getattr(self.brancher, "log", None)

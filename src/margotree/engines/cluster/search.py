@@ -181,6 +181,9 @@ class ClusterSearch(Search):
             # The worker thought better of its tree than we do; what it closed is closed by no more than this.
             self.unresolved = min(self.unresolved, outcome.cutoff)
 
+    def _to_close(self) -> int:
+        return self.open_nodes + sum(map(len, self._away.values()))
+
     def _take_back(self, *numbers: int) -> None:
         """What tasks were to go into is as open as before."""
         for number in numbers:

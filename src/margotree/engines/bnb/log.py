@@ -10,17 +10,14 @@ import math
 import queue
 import threading
 import time
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from margotree.engines.bnb.kernels import leaves, points
-from margotree.engines.bnb.kernels import plunge as kernel
+from margotree.engines.bnb.kernels import leaves, points, steps
 from margotree.engines.bnb.kernels.leaves import NOT_HERE
-from margotree.engines.bnb.kernels.record import MUST_HERE
 from margotree.engines.bnb.search import Record
 from margotree.problem import Problem, topology
 from margotree.problem.problem import FloatArray
@@ -37,6 +34,12 @@ _SECONDS = 1e-4
 _TRIES = 8
 #: Bytes that leaves written together may take before they are compressed.
 _ROOM = 1 << 23
+#: Bytes of leaves after which a new piece begins: a block of a file must not be too long.
+_PIECE = 1 << 16
+#: Decisions of a dive that are written together.
+_DECISIONS = 256
+#: The only row.
+_ONE = np.zeros(1, np.int64)
 #: Less than the truth in the last digits: what a checker makes of a sample's cost is a hair less, too.
 _SHADE = 1.0 - 2.0**-50
 
@@ -60,19 +63,21 @@ class Script:
 class ProofLog:
     """The proof of one search, as it grows; ``unit`` brings values of the engine's problem to the user's."""
 
-    def __init__(self, steps: Steps, problem: Problem, weights: FloatArray, unit: float, first: int = 1) -> None:
+    def __init__(self, into: Steps, problem: Problem, weights: FloatArray, unit: float, first: int = 1) -> None:
         """``problem`` has equal samples merged, and ``weights`` are their sums, correctly rounded.  Search nodes are
         numbered from ``first`` on."""
-        self.steps, self.weights, self.unit = steps, weights, unit
+        self.steps, self.weights, self.unit = into, weights, unit
         self.weakest = math.inf  # the least own bound of a search node that was closed
         self.m, self.n, self.T, self.depth = problem.n_samples, problem.n_features, problem.n_nodes, problem.depth
         self.y = np.array(problem.y)
         self.label = self.y.astype(np.int8)
         self.cost = np.outer(problem.C, weights) * _SHADE
         self.side_of = sides(self.T)
+        self._features_at = self.m * (2 + self.depth)  # in a record
         longest = self.T * points.LEAD + self.m * self.depth * points.EACH
         self._together = min(_TOGETHER, max(1, _ROOM // longest))
         self._pen = points.new_pen(self._together * longest)
+        self._text = points.new_pen(self._together * (longest + steps.LEAF) + _DECISIONS * steps.SPLIT)
         self._nodes = self._first = first
         self._asked = self._written = 0  # leaves
         self._seconds = 0.0  # that writing them took
@@ -90,24 +95,16 @@ class ProofLog:
         ``hands_on`` tells that a settled search node is not closed but goes on elsewhere.
         """
         self._raise()
-        closing = {kernel.SHUT, kernel.SHUT_TOO, kernel.HERE_SHUT} | (set() if hands_on else {kernel.HERE_SETTLED})
-        numbers, splits, shut = [], [], []
+        rows = len(log)
+        numbers, shut, splits = np.empty(rows, np.int64), np.empty(rows, np.int64), np.empty((rows, 5), np.int64)
         with self._turn:
-            now = node
-            for row, (what, item) in enumerate(log.tolist()):
-                mine = now
-                if what in (kernel.ASIDE, kernel.SHUT):
-                    mine, follow = self._nodes, self._nodes + 1
-                    self._nodes += 2
-                    splits.append((row, now, item, mine, follow))
-                    now = follow
-                numbers.append(mine)
-                if what in closing:
-                    shut.append(row)
-                    self.weakest = min(self.weakest, float(bounds[row]))
-            self._asked += len(shut)
-            self._give((splits, shut, numbers, codes.copy(), floats.copy()))
-        return numbers
+            n_splits, n_shut, self._nodes, weakest = steps.number_rows(
+                log, bounds, np.int64(node), np.int64(self._nodes), hands_on, numbers, splits, shut
+            )
+            self.weakest = min(self.weakest, weakest)
+            self._asked += n_shut
+            self._give((splits[:n_splits], shut[:n_shut], numbers, codes.copy(), floats.copy()))
+        return numbers.tolist()
 
     def close(self, data: tuple[Any, ...], bound: float) -> None:
         """A record that was left waiting until its bound sufficed, or until the end."""
@@ -116,7 +113,7 @@ class ProofLog:
         with self._turn:
             self.weakest = min(self.weakest, bound)
             self._asked += 1
-            self._give(([], [0], [node], codes[None], floats[None]))
+            self._give((np.empty((0, 5), np.int64), _ONE, np.array([node]), codes[None], floats[None]))
 
     def take_over(self, script: Script, left: list[Record]) -> list[Record]:
         """Take down what another process has done; returns what it left over, with the numbers that it has here."""
@@ -188,47 +185,51 @@ class ProofLog:
 
     def _steps_of(self, jobs: list[Any]) -> None:
         """All splits in their order, then all leaves: what is closed is split no more."""
-        closed: dict[int, list[tuple[int, Codes, FloatArray]]] = {}
+        closed: dict[int, list[tuple[NDArray[np.int64], Codes, FloatArray]]] = {}
         for splits, shut, numbers, codes, floats in jobs:
-            for row, node, item, mine, follow in splits:
-                self._split(codes[row], node, item, mine, follow)
-            for row in shut:
-                closed.setdefault(codes.shape[1], []).append((numbers[row], codes[row], floats[row]))
+            for k in range(0, len(splits), _DECISIONS):
+                some = splits[k : k + _DECISIONS]
+                end = steps.write_splits(codes, some, self.m, self.n, self._features_at, self._text)
+                self.steps.written(self._text.out[:end].tobytes(), len(some), {})
+            if len(shut):
+                closed.setdefault(codes.shape[1], []).append((numbers[shut], codes[shut], floats[shut]))
         for alike in closed.values():
-            for k in range(0, len(alike), self._together):
-                self._leaves(alike[k : k + self._together])
+            numbers, codes = (np.concatenate([each[k] for each in alike]) for k in (0, 1))
+            floats = np.zeros((len(numbers), max(each[2].shape[1] for each in alike)))
+            ends = np.cumsum([0, *(len(each[0]) for each in alike)]).tolist()
+            for first, last, each in zip(ends, ends[1:], alike, strict=False):
+                floats[first:last, : each[2].shape[1]] = each[2]
+            for k in range(0, len(numbers), self._together):
+                some = slice(k, k + self._together)
+                self._leaves(numbers[some], codes[some], floats[some])
 
-    def _split(self, codes: Codes, node: int, item: int, mine: int, follow: int) -> None:
-        if item < self.m:
-            place = int(codes[2 * item]) | int(codes[2 * item + 1]) << 8
-            t = (place - 1) // 2
-            first = place == 2 * t + 1
-            kind, which = b"S", item
-        else:
-            t, which = divmod(item - self.m, self.n)
-            first = codes[self._features_at(t) + which] == MUST_HERE
-            kind = b"F"
-        self.steps.split(kind, node, which, t, *((mine, follow) if first else (follow, mine)))
-
-    def _features_at(self, t: int) -> int:
-        return self.m * (2 + self.depth) + t * self.n
-
-    def _leaves(self, alike: Sequence[tuple[int, Codes, FloatArray]]) -> None:
+    def _leaves(self, numbers: NDArray[np.int64], codes: Codes, floats: FloatArray) -> None:
         """Write search nodes that are closed by their own multipliers, with records of the same length."""
-        longest = max(len(each[2]) for each in alike)
-        codes, floats = np.array([each[1] for each in alike]), np.zeros((len(alike), longest))
-        for k, each in enumerate(alike):
-            floats[k, : len(each[2])] = each[2]
-        n = self.n if codes.shape[1] > self._features_at(0) else 0
-        ends = np.zeros((len(alike), self.T), np.int64)
+        n = self.n if codes.shape[1] > self._features_at else 0
+        ends = np.zeros((len(numbers), self.T), np.int64)
         lacking = leaves.write_points(
             codes, floats, self.y, self.cost, self.side_of, n, self.unit, self._pen, ends, np.zeros((2, self.m + 1))
         )
-        text, begin = self._pen.out[: ends[-1, -1]].tobytes(), 0
-        for (number, record, _), last in zip(alike, ends.tolist(), strict=True):
-            found = [text[a:b] for a, b in zip([begin, *last], last, strict=False)]
-            found = found if lacking == 0 else [self._with_balance(t, p, record) for t, p in enumerate(found)]
-            self.steps.leaf(number, found)
+        if lacking:
+            self._leaves_with_balance(numbers.tolist(), codes, ends.tolist())
+            return
+        leaf_ends = np.zeros(len(numbers), np.int64)
+        steps.write_leaves(self._pen, ends, numbers, self._text, leaf_ends)
+        last = dict(enumerate(self._points(ends[-1].tolist(), int(ends[-2, -1]) if len(ends) > 1 else 0)))
+        begin = count = 0
+        for k, end in enumerate(leaf_ends.tolist()):
+            if end - begin >= _PIECE or k == len(numbers) - 1:
+                self.steps.written(self._text.out[begin:end].tobytes(), k + 1 - count, last)
+                begin, count = end, k + 1
+
+    def _points(self, ends: list[int], begin: int) -> list[bytes]:
+        return [self._pen.out[a:b].tobytes() for a, b in zip([begin, *ends], ends, strict=False)]
+
+    def _leaves_with_balance(self, numbers: list[int], codes: Codes, ends: list[list[int]]) -> None:
+        begin = 0
+        for number, record, last in zip(numbers, codes, ends, strict=True):
+            found = self._points(last, begin)
+            self.steps.leaf(number, [self._with_balance(t, p, record) for t, p in enumerate(found)])
             begin = last[-1]
 
     def _with_balance(self, t: int, point: bytes, codes: Codes) -> bytes:

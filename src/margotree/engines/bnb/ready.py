@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from margotree.engines.alternating.search import Effort, alternate
-from margotree.engines.bnb.kernels import followed, leaves, multipliers, points
+from margotree.engines.bnb.kernels import followed, leaves, multipliers, points, steps
 from margotree.engines.bnb.kernels import plunge as kernel
 from margotree.engines.bnb.kernels.record import save
 from margotree.engines.bnb.margot import MargotBrancher
@@ -79,6 +79,10 @@ def proofs_of_routings() -> None:
     none, y, ends = np.zeros((0, 0), np.uint8), np.zeros(0), np.zeros((0, 1), np.int64)
     side_of, pen = np.zeros((1, 1), np.int8), points.new_pen(1)
     leaves.write_points(none, np.zeros((0, 0)), y, y[None], side_of, 0, 1.0, pen, ends, np.zeros((2, 1)))
+    rows, one = np.zeros((0, 2), np.int64), np.int64(1)
+    steps.number_rows(rows, y, one, one, False, ends[:, 0].copy(), np.zeros((0, 5), np.int64), ends[:, 0].copy())
+    steps.write_splits(none, np.zeros((0, 5), np.int64), 0, 1, 0, pen)
+    steps.write_leaves(pen, ends, ends[:, 0].copy(), pen, ends[:, 0].copy())
 
 
 def proofs_of_supports() -> None:

@@ -13,6 +13,7 @@ from margotree.engines.bnb.kernels.listed_supports import Samples
 from margotree.engines.bnb.kernels.members import Members
 from margotree.engines.bnb.kernels.multipliers import point, sum_of, value_of
 from margotree.engines.bnb.kernels.points import EACH, LEAD, Pen, put
+from margotree.engines.bnb.kernels.steps import LEAF, SPLIT
 from margotree.engines.kernels.jit import inner, kernel
 
 F8 = NDArray[np.float64]
@@ -21,8 +22,6 @@ Place = NDArray[np.uint16]
 
 #: Multipliers of sides too close to each other prove this much more than is asked for.
 _AMPLE = 1.0 + 1e-6
-#: Bytes of a decision, and of a leaf before its points.
-_SPLIT, _LEAF = 19, 5
 
 
 @kernel()
@@ -42,13 +41,13 @@ def follow(
     T, m = sides.shape[0], place.size
     at = told = last = 0
     for q in range(who.size):
-        if at + _SPLIT + _LEAF + T + LEAD + EACH * m > pen.out.size:
+        if at + SPLIT + LEAF + T + LEAD + EACH * m > pen.out.size:
             return q, told, at, last
         j, side = who[q], sides[t, place[who[q]]]
         if known[j] != t or abs(side) != 1.0:
             continue
         _join(samples, members, Z, y, k, j, -side, cols, cost)
-        begin = at + _SPLIT + _LEAF + t
+        begin = at + SPLIT + LEAF + t
         end, _ = _apart(samples.y, members, Z, y, k + 1, k, eps, target, unit, pen, begin)
         if end == 0:
             continue
@@ -71,11 +70,11 @@ def _steps(pen: Pen, at: int, end: int, t: int, T: int, j: int, side: float, num
     put(pen, at + 15, right, 4)
     numbers[0], other = (right, left) if side > 0.0 else (left, right)
     numbers[1] += 2
-    at += _SPLIT
+    at += SPLIT
     put(pen, at, 76, 1)  # L
     put(pen, at + 1, other, 4)
     for r in range(t):
-        put(pen, at + _LEAF + r, 0, 1)
+        put(pen, at + LEAF + r, 0, 1)
     for r in range(T - 1 - t):
         put(pen, end + r, 0, 1)
     return end + T - 1 - t

@@ -8,11 +8,12 @@ import numpy as np
 import pytest
 from scipy.optimize import nnls
 
-from margotree.engines.bnb.kernels import followed, leaves, multipliers
+from margotree.engines.bnb.kernels import followed, leaves, multipliers, plunge
+from margotree.engines.bnb.kernels import steps as dives
 from margotree.engines.bnb.kernels.listed_supports import Samples, Table, search
 from margotree.engines.bnb.kernels.members import Members, shared_out
 from margotree.engines.bnb.kernels.points import EACH, LEAD, new_pen
-from margotree.engines.bnb.kernels.record import COLD, KINK_HERE
+from margotree.engines.bnb.kernels.record import COLD, KINK_HERE, MUST_HERE
 from margotree.engines.bnb.log import ProofLog, Script, sides
 from margotree.engines.bnb.search import Record
 from margotree.engines.bnb.support_log import Note, SupportLog
@@ -450,3 +451,63 @@ def test_numbers_that_are_given_back_are_not_taken_from_others():
     assert log.reserve(6) == 7
     log.give_back(9, 13)
     assert log.reserve(1) == 9
+
+
+# -- steps of dives ----------------------------------------------------------------------------------------------------
+
+
+def plain_numbers(log, bounds, node, first, hands_on):
+    """What `steps.number_rows` says, as lists."""
+    closing = {plunge.SHUT, plunge.SHUT_TOO, plunge.HERE_SHUT} | (set() if hands_on else {plunge.HERE_SETTLED})
+    numbers, splits = [], []
+    for row, (what, item) in enumerate(log.tolist()):
+        numbers.append(node)
+        if what in (plunge.ASIDE, plunge.SHUT):
+            numbers[-1] = first
+            splits.append([row, node, item, first, first + 1])
+            node, first = first + 1, first + 2
+    shut = [row for row, what in enumerate(log[:, 0]) if what in closing]
+    return numbers, splits, shut, first, min((bounds[row] for row in shut), default=math.inf)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_dives_are_written_as_by_hand(seed):
+    rng = np.random.default_rng(seed)
+    m, n, depth, rows = 9, 3, 2, 30
+    codes = rng.integers(0, 3, (rows, m * (2 + depth) + 3 * n)).astype(np.uint8)
+    codes[:, : 2 * m] = 0
+    codes[:, : 2 * m : 2] = rng.integers(1, 3, (rows, m))
+    log = np.column_stack([rng.integers(0, 6, rows), rng.integers(0, m + 3 * n, rows)])
+    bounds, first, hands_on = rng.random(rows), 300, bool(seed % 2)
+    numbers, shut, splits = np.empty(rows, np.int64), np.empty(rows, np.int64), np.empty((rows, 5), np.int64)
+    n_splits, n_shut, free, weakest = dives.number_rows(
+        log, bounds, np.int64(7), np.int64(first), hands_on, numbers, splits, shut
+    )
+    found = numbers.tolist(), splits[:n_splits].tolist(), shut[:n_shut].tolist(), free, weakest
+    assert found == plain_numbers(log, bounds, 7, first, hands_on)
+    pen, by_hand = new_pen(19 * rows), Steps(3)
+    end = dives.write_splits(codes, splits[:n_splits], m, n, m * (2 + depth), pen)
+    for row, node, item, mine, follow in found[1]:
+        t, which, kind = 0, item, b"S"
+        is_first = codes[row, 2 * item] == 1 if item < m else False
+        if item >= m:
+            (t, which), kind = divmod(item - m, n), b"F"
+            is_first = codes[row, m * (2 + depth) + item - m] == MUST_HERE
+        by_hand.split(kind, node, which, t, *((mine, follow) if is_first else (follow, mine)))
+    assert pen.out[:end].tobytes() == by_hand.text
+
+
+def test_leaves_are_written_as_by_hand():
+    """With points that are those of the leaf before, and such that say nothing."""
+    a, b = point([1], [2, 3], [0.5, 7.0], 4), point([1], [2, 3], [0.5, 7.5], 4)
+    found = [[a, NOTHING], [a, b], [b, b], [NOTHING, NOTHING], [NOTHING, b], [a, b]]
+    text, by_hand, pen = b"".join(map(b"".join, found)), Steps(2), new_pen(1000)
+    ends = np.cumsum([[len(one) for one in leaf] for leaf in found]).reshape(len(found), 2)
+    points = new_pen(len(text))
+    points.out[:] = np.frombuffer(text, np.uint8)
+    numbers, leaf_ends, by_hand_ends = np.arange(70_000, 70_006), np.zeros(6, np.int64), []
+    end = dives.write_leaves(points, ends, numbers, pen, leaf_ends)
+    for number, leaf in zip(numbers.tolist(), found, strict=True):
+        by_hand.leaf(number, leaf)
+        by_hand_ends.append(len(by_hand.text))
+    assert pen.out[:end].tobytes() == by_hand.text and leaf_ends.tolist() == by_hand_ends

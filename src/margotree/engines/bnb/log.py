@@ -25,9 +25,11 @@ from margotree.proof import write
 from margotree.proof.write import NOTHING, Steps
 
 Codes = NDArray[np.uint8]
+#: A dive: its decisions, the rows that are closed, the numbers of all, and their records.
+Job = tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64], Codes, FloatArray]
 
-#: Dives that may wait to be written down, and leaves that are written together.
-_WAITING, _TOGETHER = 64, 256
+#: Batches that may wait to be written down, and leaves of a batch at least.
+_WAITING, _TOGETHER = 4, 256
 #: Seconds to write a leaf, as long as nobody knows.
 _SECONDS = 1e-4
 #: Samples that are tried where none has room to spare.
@@ -83,7 +85,9 @@ class ProofLog:
         self._seconds = 0.0  # that writing them took
         self._dropped = False
         self._turn = threading.Lock()
-        self._jobs: queue.Queue[Any] = queue.Queue(_WAITING)
+        self._jobs: list[Job] = []  # of dives that are not yet given to the thread that writes, with so many leaves
+        self._ready = 0
+        self._queue: queue.Queue[tuple[list[Job], tuple[bytes, int] | None] | None] = queue.Queue(_WAITING)
         self._failure: BaseException | None = None
         self._thread: threading.Thread | None = None  # there is one once there is something to write
 
@@ -121,7 +125,7 @@ class ProofLog:
         with self._turn:
             first, self._nodes = self._nodes, below_away(self._nodes + script.nodes)
             self.weakest = min(self.weakest, script.weakest)
-            self._give((script.text, first))
+            self._send((script.text, first))
         return [replace(one, data=(*one.data[:-1], write.at_home(one.data[-1], first))) for one in left]
 
     def script(self) -> Script:
@@ -139,18 +143,31 @@ class ProofLog:
 
     def finish(self) -> Steps:
         """Wait until everything is written."""
+        with self._turn:
+            self._send()
         if self._thread is not None:
-            self._jobs.put(None)
+            self._queue.put(None)
             self._thread.join()
             self._thread = None
         self._raise()
         return self.steps
 
-    def _give(self, job: Any) -> None:
+    def _give(self, job: Job) -> None:
+        """Have a dive written down, together with others."""
+        self._jobs.append(job)
+        self._ready += len(job[1])
+        if self._ready >= _TOGETHER:
+            self._send()
+
+    def _send(self, theirs: tuple[bytes, int] | None = None) -> None:
+        """Give what is there to the thread that writes, and then what another process has done."""
+        if not self._jobs and theirs is None:
+            return
         if self._thread is None:
             self._thread = threading.Thread(target=self._write, daemon=True)
             self._thread.start()
-        self._jobs.put(job)
+        self._queue.put((self._jobs, theirs))
+        self._jobs, self._ready = [], 0
 
     def _raise(self) -> None:
         if self._failure is not None:
@@ -159,21 +176,14 @@ class ProofLog:
     # -- in the thread that writes ---------------------------------------------------------------------------------
 
     def _write(self) -> None:
-        jobs: list[Any] = []
-        while True:
-            job = self._jobs.get()
-            whole = job is None or len(job) == 2
-            jobs += [] if whole else [job]
-            if self._failure is None and (whole or sum(len(each[1]) for each in jobs) >= _TOGETHER):
+        while (given := self._queue.get()) is not None:
+            if self._failure is None:
                 try:
-                    self._write_down(jobs, job if whole else None)
+                    self._write_down(*given)
                 except BaseException as failure:  # raised where the search comes by next
                     self._failure = failure
-                jobs = []
-            if job is None:
-                return
 
-    def _write_down(self, jobs: list[Any], theirs: tuple[bytes, int] | None) -> None:
+    def _write_down(self, jobs: list[Job], theirs: tuple[bytes, int] | None) -> None:
         """What was done here, and then what another process has done."""
         began = time.perf_counter()
         if not self._dropped:
@@ -183,14 +193,14 @@ class ProofLog:
         if theirs is not None and not self._dropped:
             self.steps.take_over(*theirs)
 
-    def _steps_of(self, jobs: list[Any]) -> None:
+    def _steps_of(self, jobs: list[Job]) -> None:
         """All splits in their order, then all leaves: what is closed is split no more."""
         closed: dict[int, list[tuple[NDArray[np.int64], Codes, FloatArray]]] = {}
         for splits, shut, numbers, codes, floats in jobs:
             for k in range(0, len(splits), _DECISIONS):
-                some = splits[k : k + _DECISIONS]
-                end = steps.write_splits(codes, some, self.m, self.n, self._features_at, self._text)
-                self.steps.written(self._text.out[:end].tobytes(), len(some), {})
+                part = splits[k : k + _DECISIONS]
+                end = steps.write_splits(codes, part, self.m, self.n, self._features_at, self._text)
+                self.steps.written(self._text.out[:end].tobytes(), len(part), {})
             if len(shut):
                 closed.setdefault(codes.shape[1], []).append((numbers[shut], codes[shut], floats[shut]))
         for alike in closed.values():

@@ -12,9 +12,10 @@ from margotree.engines.bnb.kernels import followed, leaves, multipliers, plunge
 from margotree.engines.bnb.kernels import steps as dives
 from margotree.engines.bnb.kernels.listed_supports import Samples, Table, search
 from margotree.engines.bnb.kernels.members import Members, shared_out
-from margotree.engines.bnb.kernels.points import EACH, LEAD, new_pen
+from margotree.engines.bnb.kernels.points import EACH, LEAD, RAISE, new_pen
 from margotree.engines.bnb.kernels.record import COLD, KINK_HERE, MUST_HERE
-from margotree.engines.bnb.log import ProofLog, Script, sides
+from margotree.engines.bnb.log import ProofLog
+from margotree.engines.bnb.logbook import Script, sides
 from margotree.engines.bnb.search import Record
 from margotree.engines.bnb.support_log import Note, SupportLog
 from margotree.engines.kernels.jit import kernel
@@ -287,7 +288,7 @@ def test_a_hyperplane_has_multipliers_worth_nearly_its_value(seed):
     for p, end in zip(np.flatnonzero(claimed), ends, strict=False):
         step, begin = pen.out[begin:end].tobytes(), end
         assert struct.unpack_from("<cIH", step) == (b"R", 70_000, 1)
-        point = step[multipliers.RAISE :]
+        point = step[RAISE:]
         assert worth(samples, members, eps, [j for j in supports[p] if j >= 0], point) >= (1.0 - 1e-10) * lb[p]
         assert not alike or len(lists_of(point)[1]) <= 25  # of 24 kinds one each, and one more to help the balance
 

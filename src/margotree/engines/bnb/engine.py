@@ -55,8 +55,6 @@ _MANY, _MANY_SHARE = LARGE, 0.7
 _HUGE = 2_000_000
 #: The share of the time for the bound of trees without budgets, where supports are too many to list.
 _BOUND_SHARE = 0.3
-#: Share of the time in which searches that leave no proof may look for a tree.
-_FIRST_SHARE = 0.005
 #: So many supports of a node are listed at most.
 _MOST_SUPPORTS = 50_000
 
@@ -303,7 +301,7 @@ class BranchAndBound(Engine):
             return better_tree(problem, first, watch, 1.0)
         supports_first = SparseBrancher(problem, allowed_value(problem, first), self.sparse, watch)
         first_look = self._new_search(problem, supports_first, first, watch)
-        first_look.run(trial(watch, _FIRST_SHARE))
+        first_look.run(trial(watch, _QUICK_SHARE))
         if is_over(first_look, watch):
             return first_look.incumbent
         first, _ = self._sparsified(supports_first, first_look, trial(watch, _RELAXED_SHARE))

@@ -10,7 +10,6 @@ import math
 import queue
 import threading
 import time
-from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -18,8 +17,8 @@ from numpy.typing import NDArray
 
 from margotree.engines.bnb.kernels import leaves, points, steps
 from margotree.engines.bnb.kernels.leaves import NOT_HERE
-from margotree.engines.bnb.search import Record
-from margotree.problem import Problem, topology
+from margotree.engines.bnb.logbook import Logbook, sides
+from margotree.problem import Problem
 from margotree.problem.problem import FloatArray
 from margotree.proof import write
 from margotree.proof.write import NOTHING, Steps
@@ -42,49 +41,24 @@ _PIECE = 1 << 16
 _DECISIONS = 256
 #: The only row.
 _ONE = np.zeros(1, np.int64)
-#: Less than the truth in the last digits: what a checker makes of a sample's cost is a hair less, too.
-_SHADE = 1.0 - 2.0**-50
 
 
-def below_away(number: int) -> int:
-    if number >= write.AWAY:
-        raise OverflowError(f"the proof has more than {write.AWAY} search nodes; leave proof or scheduler out")
-    return number
-
-
-@dataclass(frozen=True, kw_only=True)
-class Script:
-    """What another process has done: its steps, how many search nodes it has numbered (from `write.AWAY` on), and the
-    least own bound of one that it closed."""
-
-    text: bytes
-    nodes: int
-    weakest: float
-
-
-class ProofLog:
+class ProofLog(Logbook):
     """The proof of one search, as it grows; ``unit`` brings values of the engine's problem to the user's."""
 
     def __init__(self, into: Steps, problem: Problem, weights: FloatArray, unit: float, first: int = 1) -> None:
-        """``problem`` has equal samples merged, and ``weights`` are their sums, correctly rounded.  Search nodes are
-        numbered from ``first`` on."""
-        self.steps, self.weights, self.unit = into, weights, unit
-        self.weakest = math.inf  # the least own bound of a search node that was closed
-        self.m, self.n, self.T, self.depth = problem.n_samples, problem.n_features, problem.n_nodes, problem.depth
-        self.y = np.array(problem.y)
+        super().__init__(into, problem, weights, unit, first)
+        self.m, self.n, self.depth = problem.n_samples, problem.n_features, problem.depth
         self.label = self.y.astype(np.int8)
-        self.cost = np.outer(problem.C, weights) * _SHADE
         self.side_of = sides(self.T)
         self._features_at = self.m * (2 + self.depth)  # in a record
         longest = self.T * points.LEAD + self.m * self.depth * points.EACH
         self._together = min(_TOGETHER, max(1, _ROOM // longest))
         self._pen = points.new_pen(self._together * longest)
-        self._text = points.new_pen(self._together * (longest + steps.LEAF) + _DECISIONS * steps.SPLIT)
-        self._nodes = self._first = first
+        self._text = points.new_pen(self._together * (longest + points.LEAF) + _DECISIONS * points.SPLIT)
         self._asked = self._written = 0  # leaves
         self._seconds = 0.0  # that writing them took
         self._dropped = False
-        self._turn = threading.Lock()
         self._jobs: list[Job] = []  # of dives that are not yet given to the thread that writes, with so many leaves
         self._ready = 0
         self._queue: queue.Queue[tuple[list[Job], tuple[bytes, int] | None] | None] = queue.Queue(_WAITING)
@@ -119,18 +93,12 @@ class ProofLog:
             self._asked += 1
             self._give((np.empty((0, 5), np.int64), _ONE, np.array([node]), codes[None], floats[None]))
 
-    def take_over(self, script: Script, left: list[Record]) -> list[Record]:
-        """Take down what another process has done; returns what it left over, with the numbers that it has here."""
+    def _append(self, text: bytes, first: int) -> None:
         self._raise()
-        with self._turn:
-            first, self._nodes = self._nodes, below_away(self._nodes + script.nodes)
-            self.weakest = min(self.weakest, script.weakest)
-            self._send((script.text, first))
-        return [replace(one, data=(*one.data[:-1], write.at_home(one.data[-1], first))) for one in left]
+        self._send((text, first))
 
-    def script(self) -> Script:
-        """What a log of another process hands on when everything is written."""
-        return Script(text=self.finish().text, nodes=self._nodes - self._first, weakest=self.weakest)
+    def _at_home(self, node: Any, first: int) -> Any:
+        return write.at_home(node, first)
 
     def seconds_to_close(self, open_nodes: int) -> float:
         """How long it takes to close so many search nodes, after those that are yet to be written."""
@@ -274,13 +242,3 @@ class ProofLog:
         others = (self.y[k] * np.delete(self.y * v, k)).tolist()
         fine = side[k] == -self.label[k] or math.fsum(others) <= 0.0
         return bool(fine and (side[k] == self.label[k] or math.fsum([*others, self.cost[t][k]]) >= 0.0))
-
-
-def sides(T: int) -> NDArray[np.int8]:
-    """The side taken at tree node t (row) by a sample whose deepest known tree node is p (column)."""
-    sides = np.full((T, T), NOT_HERE, np.int8)
-    for p in range(T):
-        sides[p, p] = 0
-        for t, side in topology.path_to(p):
-            sides[t, p] = side
-    return sides

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from margotree.engines.bnb.log import ProofLog
+from margotree.engines.bnb.logbook import Logbook
 from margotree.engines.bnb.search import Search
 from margotree.engines.bnb.support_log import SupportLog
 from margotree.problem import Problem
@@ -19,7 +20,7 @@ class Proof:
     def __init__(self, writer: ProofWriter, unit: float) -> None:
         self.writer, self.unit = writer, unit
         self.steps: StepFile | None = None
-        self._logs: list[ProofLog | SupportLog] = []
+        self._logs: list[Logbook] = []
 
     def start(self, problem: Problem, weights: FloatArray) -> None:
         self.problem, self.weights = problem, weights
@@ -45,7 +46,7 @@ class Proof:
     def end(self, search: Search) -> float:
         """Close what is open; returns what the proof of this search proves, a shade less for its rounding."""
         log = getattr(search.brancher, "log", None)
-        assert isinstance(log, (ProofLog, SupportLog))
+        assert isinstance(log, Logbook)
         self.drop_others(search)
         search.close_open()
         for one in self._logs:

@@ -13,7 +13,7 @@ import numpy as np
 
 from margotree.engines.bnb.kernels import followed, lookahead, multipliers
 from margotree.engines.bnb.kernels.members import Members
-from margotree.engines.bnb.kernels.points import EACH, LEAD, new_pen
+from margotree.engines.bnb.kernels.points import EACH, LEAD, RAISE, new_pen
 from margotree.engines.bnb.pools import ListChooser, Pool
 from margotree.engines.bnb.search import Record
 from margotree.engines.bnb.sparse import Index, Partial, SparseBrancher, SparseTactics, SparseWorker
@@ -92,7 +92,7 @@ class ProvingWorker(SparseWorker):
     def _take_down(self, t: int, ends: list[int]) -> None:
         if ends:
             text, last = self.pen.out[: ends[-1]].tobytes(), ends[-2] if len(ends) > 1 else 0
-            self.log.raised(text, len(ends), t, text[last + multipliers.RAISE :])
+            self.log.raised(text, len(ends), t, text[last + RAISE :])
 
     def _told(self, now: Partial, members: Members, v: FloatArray, balance: int) -> bool:
         """Have the proof know the places of all members that count; whether it does."""

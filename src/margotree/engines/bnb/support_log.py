@@ -8,23 +8,19 @@ decisions with a leaf whose multipliers show that taking the other side would co
 from __future__ import annotations
 
 import math
-import threading
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from margotree.engines.bnb.log import Script, below_away, sides
-from margotree.engines.bnb.search import Record
+from margotree.engines.bnb.logbook import Logbook, sides
 from margotree.problem import Problem
 from margotree.problem.problem import FloatArray
 from margotree.proof.write import NOTHING, Steps, at_home
 
 #: Seconds to write a leaf that names nothing.
 _SECONDS = 1e-5
-#: Less than the truth in the last digits: what a checker makes of a sample's cost is a hair less, too.
-_SHADE = 1.0 - 2.0**-50
 
 
 @dataclass(eq=False)
@@ -38,19 +34,12 @@ class Note:
         return Note(number=number, place=self.place.copy())
 
 
-class SupportLog:
+class SupportLog(Logbook):
     """The proof of one search over supports, as it grows; ``unit`` brings values of its problem to the user's."""
 
-    def __init__(self, steps: Steps, problem: Problem, weights: FloatArray, unit: float, first: int = 1) -> None:
-        """``problem`` has equal samples merged, and ``weights`` are their sums, correctly rounded.  Search nodes are
-        numbered from ``first`` on."""
-        self.steps, self.weights, self.unit = steps, weights, unit
-        self.weakest = math.inf  # the least own bound of a search node that was closed
-        self.y, self.T = np.array(problem.y), problem.n_nodes
-        self.cost = np.outer(problem.C, weights) * _SHADE
+    def __init__(self, into: Steps, problem: Problem, weights: FloatArray, unit: float, first: int = 1) -> None:
+        super().__init__(into, problem, weights, unit, first)
         self.side_of = sides(self.T).astype(float)
-        self._nodes = self._first = first
-        self._turn = threading.RLock()
 
     def split(self, kind: bytes, node: int, which: int, t: int) -> tuple[int, int]:
         """A decision about a sample (left, right) or a feature (used, not used): numbers of the two search nodes."""
@@ -124,19 +113,11 @@ class SupportLog:
         """A record that was left waiting until its bound sufficed, or until the end."""
         self.shut(data[-1].number, bound)
 
-    def take_over(self, script: Script, left: list[Record]) -> list[Record]:
-        """Take down what another process has done; returns what it left over, with the numbers that it has here."""
-        with self._turn:
-            first, self._nodes = self._nodes, below_away(self._nodes + script.nodes)
-            self.weakest = min(self.weakest, script.weakest)
-            self.steps.take_over(script.text, first)
-        for one in left:
-            one.data[-1].number = at_home(one.data[-1].number, first)
-        return left
+    def _append(self, text: bytes, first: int) -> None:
+        self.steps.take_over(text, first)
 
-    def script(self) -> Script:
-        """What a log of another process hands on."""
-        return Script(text=self.steps.text, nodes=self._nodes - self._first, weakest=self.weakest)
+    def _at_home(self, node: Any, first: int) -> Any:
+        return replace(node, number=at_home(node.number, first))
 
     def seconds_to_close(self, open_nodes: int) -> float:
         return _SECONDS * open_nodes

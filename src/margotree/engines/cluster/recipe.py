@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from margotree.engines.bnb.log import ProofLog
+from margotree.engines.bnb.logbook import Logbook
 from margotree.engines.bnb.margot import MargotBrancher, Tactics
 from margotree.engines.bnb.priced import PricedBrancher
 from margotree.engines.bnb.proving_sparse import ProvingBrancher
@@ -54,7 +55,7 @@ class Recipe:
         terms = None if log is None else Terms(weights=log.weights, unit=log.unit)
         return cls(way=way, problem=own.problem, tactics=own.tactics, limit=own.limit, gap=gap, terms=terms)
 
-    def log(self) -> ProofLog | SupportLog | None:
+    def log(self) -> Logbook | None:
         """A new log for what one task adds to a proof, if there is to be one."""
         if self.terms is None:
             return None
@@ -73,7 +74,7 @@ class Recipe:
             if isinstance(log, SupportLog):
                 return ProvingBrancher(self.problem, self.limit, self.tactics, watch, log)
             return SparseBrancher(self.problem, self.limit, self.tactics, watch)
-        assert not isinstance(log, SupportLog)
+        assert log is None or isinstance(log, ProofLog)
         kind = PricedBrancher if self.way == "prices" else MargotBrancher
         return kind(self.problem, self.tactics, limit=self.limit, watch=watch, log=log)
 
@@ -84,7 +85,7 @@ def set_watch(brancher: OurBrancher, watch: Watch) -> None:
         part.watch = watch
 
 
-def set_log(brancher: OurBrancher, log: ProofLog | SupportLog | None) -> None:
+def set_log(brancher: OurBrancher, log: Logbook | None) -> None:
     """Have a task written down here."""
     for part in (brancher, *_parts(brancher)):
         if log is not None:

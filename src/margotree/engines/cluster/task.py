@@ -13,13 +13,12 @@ import zlib
 from dataclasses import dataclass, field
 from typing import Any
 
-from margotree.engines.bnb.log import ProofLog, Script
+from margotree.engines.bnb.logbook import Logbook, Script
 from margotree.engines.bnb.margot import MargotWorker
 from margotree.engines.bnb.priced import PricedWorker
 from margotree.engines.bnb.ready import get_ready, get_ready_to_prove
 from margotree.engines.bnb.search import CUTOFF, Dive, Record, Search
 from margotree.engines.bnb.sparse import SparseWorker
-from margotree.engines.bnb.support_log import SupportLog
 from margotree.engines.cluster.recipe import OurBrancher, Recipe, set_log, set_watch
 from margotree.engines.tiny import tiny_problem
 from margotree.engines.trees import allowed_value, trivial_tree
@@ -150,7 +149,7 @@ def _may_go(worker: OurWorker) -> None:
 class _Lent:
     """A brancher whose one worker remembers what it has learnt in earlier tasks."""
 
-    def __init__(self, brancher: OurBrancher, worker: OurWorker, log: ProofLog | SupportLog | None) -> None:
+    def __init__(self, brancher: OurBrancher, worker: OurWorker, log: Logbook | None) -> None:
         self.problem, self.log = brancher.problem, log
         self.root = brancher.root
         self._worker = _Timed(worker)
@@ -186,7 +185,7 @@ class _Below(Search):
         worker: OurWorker,
         orders: Orders,
         watch: Watch,
-        log: ProofLog | SupportLog | None,
+        log: Logbook | None,
     ) -> None:
         problem = brancher.problem
         self._lent = _Lent(brancher, worker, log)

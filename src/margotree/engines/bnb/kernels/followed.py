@@ -12,8 +12,7 @@ from margotree.engines.bnb.kernels.hulls import first_pair, nearest
 from margotree.engines.bnb.kernels.listed_supports import Samples
 from margotree.engines.bnb.kernels.members import Members
 from margotree.engines.bnb.kernels.multipliers import point, sum_of, value_of
-from margotree.engines.bnb.kernels.points import EACH, LEAD, Pen, put
-from margotree.engines.bnb.kernels.steps import LEAF, SPLIT
+from margotree.engines.bnb.kernels.points import CLOSED, EACH, LEAD, LEAF, SAMPLE, SPLIT, Pen, put, put_head, put_split
 from margotree.engines.kernels.jit import inner, kernel
 
 F8 = NDArray[np.float64]
@@ -32,10 +31,10 @@ def follow(
     """Have the proof know that samples ``who`` of tree node ``t`` go where their ``place`` says, if that can be shown:
     each takes a decision, and a leaf for the other side.
 
-    ``known`` are the places that the proof knows, ``sides`` the side at each tree node (row) of each place, and
-    ``numbers`` the search node's and the first that is free; all but ``sides`` are brought up to date.  Returns how
-    many samples were looked at (less than all where there is no room for more bytes), how many of them are known now,
-    where the bytes end, and where the point of the last leaf begins.
+    ``sides`` tells the side at each tree node (row) of each place.  Kept up to date are ``known``, the places that the
+    proof knows, and ``numbers``, the search node's and the first that is free.  Returns how many samples were looked at
+    (less than all where there is no room for more bytes), how many of them are known now, where the bytes end, and
+    where the point of the last leaf begins.
     """
     members, Z, y, k = _placed(samples, known, sides[t], cols, cost)
     T, m = sides.shape[0], place.size
@@ -62,19 +61,12 @@ def follow(
 def _steps(pen: Pen, at: int, end: int, t: int, T: int, j: int, side: float, numbers: I8) -> int:
     """Write the decision about sample ``j`` and the leaf around the point that is written already."""
     left, right = numbers[1], numbers[1] + 1
-    put(pen, at, 83, 1)  # S
-    put(pen, at + 1, numbers[0], 4)
-    put(pen, at + 5, j, 4)
-    put(pen, at + 9, t, 2)
-    put(pen, at + 11, left, 4)
-    put(pen, at + 15, right, 4)
+    at = put_split(pen, at, SAMPLE, numbers[0], j, t, left, right)
     numbers[0], other = (right, left) if side > 0.0 else (left, right)
     numbers[1] += 2
-    at += SPLIT
-    put(pen, at, 76, 1)  # L
-    put(pen, at + 1, other, 4)
+    at = put_head(pen, at, CLOSED, other)
     for r in range(t):
-        put(pen, at + LEAF + r, 0, 1)
+        put(pen, at + r, 0, 1)
     for r in range(T - 1 - t):
         put(pen, end + r, 0, 1)
     return end + T - 1 - t

@@ -11,15 +11,13 @@ from numpy.typing import NDArray
 from margotree.engines.bnb.kernels.leaves import NOT_HERE
 from margotree.engines.bnb.kernels.listed_supports import Samples, Table, count_cells
 from margotree.engines.bnb.kernels.members import Members, made_one, shared_out
-from margotree.engines.bnb.kernels.points import EACH, LEAD, Pen, put, put_float
+from margotree.engines.bnb.kernels.points import EACH, LEAD, RAISE, RAISED, Pen, put, put_float, put_head
 from margotree.engines.kernels.certain import two_sum
 from margotree.engines.kernels.jit import inner, kernel
 
 F8 = NDArray[np.float64]
 I8 = NDArray[np.int64]
 
-#: Bytes of a step that raises bounds, before its point.
-RAISE = 7
 #: Multipliers of this share of their cost are at full cost.
 _FULL = 1.0 - 1e-14
 #: What a checker may take off for its rounding, at most: this many units per sample and size of a multiplier.
@@ -51,10 +49,8 @@ def raise_bounds(
             for i in range(k):
                 if _unknown(samples, members, eps, i, v, balance):
                     return p, written, balance
-            put(pen, at, 82, 1)  # R
-            put(pen, at + 1, node, 4)
-            put(pen, at + 5, t, 2)
-            at = point(samples.y, members, v, balance, True, unit, pen, at + RAISE)
+            at = put(pen, put_head(pen, at, RAISED, node), t, 2)
+            at = point(samples.y, members, v, balance, True, unit, pen, at)
             ends[written] = at
             written += 1
         if value < lb[p] * (1.0 - unsure):
@@ -142,7 +138,7 @@ def _slopes(
 ) -> tuple[int, float]:
     """`of_hyperplane` of members that stand for so ``many`` samples."""
     side, cost = members.side, members.cost
-    Z, y = gathered(samples, members.who, cols)
+    Z, y = _gathered(samples, members.who, cols)
     lack, pull = np.empty(y.size), np.empty(y.size)
     hard = max(np.max(cost), 1e-12) if cost.size > 0 else 1e-12
     for i in range(y.size):
@@ -157,7 +153,7 @@ def _slopes(
 
 
 @inner()
-def gathered(samples: Samples, members: I8, cols: I8) -> tuple[F8, F8]:
+def _gathered(samples: Samples, members: I8, cols: I8) -> tuple[F8, F8]:
     """These features of the members, one per row, and their labels."""
     Z, y = np.empty((cols.size, members.size)), np.empty(members.size)
     for i in range(members.size):

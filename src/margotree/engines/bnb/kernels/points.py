@@ -1,4 +1,4 @@
-"""Points of a proof as bytes (docs/proof.md, "A point is one byte"), written by compiled code."""
+"""Points and steps of a proof as bytes (docs/proof.md), written by compiled code."""
 
 from __future__ import annotations
 
@@ -11,6 +11,10 @@ from margotree.engines.kernels.jit import bare
 
 #: Bytes before the lists of a point, and bytes that each sample adds at most.
 LEAD, EACH = 13, 12
+#: Bytes of a decision, and of a leaf and of a step that raises bounds before their points.
+SPLIT, LEAF, RAISE = 19, 5, 7
+#: The first bytes of steps: decisions about a sample and a feature, a leaf, and what raises bounds.
+SAMPLE, FEATURE, CLOSED, RAISED = (ord(letter) for letter in "SFLR")
 
 
 class Pen(NamedTuple):
@@ -49,3 +53,21 @@ def get(pen: Pen, at: int) -> int:
     for r in range(4):
         number |= np.int64(pen.out[at + r]) << (8 * r)
     return int(number)
+
+
+@bare()
+def put_split(pen: Pen, at: int, kind: int, node: int, which: int, t: int, first: int, second: int) -> int:
+    """Write a decision at search node ``node`` about a sample or feature of tree node ``t``; returns where it ends."""
+    put(pen, at, kind, 1)
+    put(pen, at + 1, node, 4)
+    put(pen, at + 5, which, 4)
+    put(pen, at + 9, t, 2)
+    put(pen, at + 11, first, 4)
+    return put(pen, at + 15, second, 4)
+
+
+@bare()
+def put_head(pen: Pen, at: int, kind: int, node: int) -> int:
+    """Write how a step of search node ``node`` begins; returns where that ends."""
+    put(pen, at, kind, 1)
+    return put(pen, at + 1, node, 4)

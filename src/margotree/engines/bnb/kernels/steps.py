@@ -9,16 +9,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from margotree.engines.bnb.kernels.plunge import ASIDE, HERE_SETTLED, HERE_SHUT, SHUT, SHUT_TOO
-from margotree.engines.bnb.kernels.points import Pen, put
+from margotree.engines.bnb.kernels.points import CLOSED, FEATURE, SAMPLE, Pen, put, put_head, put_split
 from margotree.engines.bnb.kernels.record import MUST_HERE
 from margotree.engines.kernels.jit import bare, bare_kernel
 from margotree.engines.kernels.workspace import F8
 
 Bytes = NDArray[np.uint8]
 I8 = NDArray[np.int64]
-
-#: Bytes of a decision, and of a leaf before its points.
-SPLIT, LEAF = 19, 5
 
 
 @bare_kernel()
@@ -55,20 +52,17 @@ def write_splits(codes: Bytes, splits: I8, m: int, n: int, features_at: int, pen
     at = 0
     for k in range(splits.shape[0]):
         row, item = splits[k, 0], splits[k, 2]
-        kind, which = 83, item  # S
+        kind, which = SAMPLE, item
         if item < m:
             place = np.int64(codes[row, 2 * item]) | (np.int64(codes[row, 2 * item + 1]) << 8)
             t = (place - 1) // 2
             first = place == 2 * t + 1
         else:
-            kind, t, which = 70, (item - m) // n, (item - m) % n  # F
+            kind, t, which = FEATURE, (item - m) // n, (item - m) % n
             first = codes[row, features_at + item - m] == MUST_HERE
-        put(pen, at, kind, 1)
-        put(pen, at + 1, splits[k, 1], 4)
-        put(pen, at + 5, which, 4)
-        put(pen, at + 9, t, 2)
-        put(pen, at + 11, splits[k, 3 if first else 4], 4)
-        at = put(pen, at + 15, splits[k, 4 if first else 3], 4)
+        mine, follow = splits[k, 3], splits[k, 4]
+        one, two = (mine, follow) if first else (follow, mine)
+        at = put_split(pen, at, kind, splits[k, 1], which, t, one, two)
     return at
 
 
@@ -78,8 +72,7 @@ def write_leaves(points: Pen, ends: I8, numbers: I8, pen: Pen, leaf_ends: I8) ->
     where each leaf ends.  Points that are those of the leaf before are not written again."""
     at = begin = 0
     for k in range(numbers.size):
-        put(pen, at, 76, 1)  # L
-        at = put(pen, at + 1, numbers[k], 4)
+        at = put_head(pen, at, CLOSED, numbers[k])
         for t in range(ends.shape[1]):
             end = ends[k, t]
             if k > 0 and _as_before(points, ends, k, t, begin, end):

@@ -7,6 +7,7 @@ import struct
 import subprocess
 import sys
 import zlib
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
@@ -22,7 +23,7 @@ from margotree.engines.bnb import support_log
 from margotree.engines.bnb.engine import BranchAndBound
 from margotree.engines.watch import Watch
 from margotree.problem import MulticlassProblem, Problem
-from margotree.proof import check
+from margotree.proof import check, write
 from margotree.proof.write import ProofWriter
 
 CHECKER = Path(check.__file__)
@@ -371,6 +372,43 @@ def test_who_writes_no_proof_says_so(tmp_path):
     with pytest.raises(EngineRefused, match="bnb"):
         solve(random_problem("margot", 0), engine="local_svm", proof=ProofWriter(tmp_path / "a.proof"))
     assert list(tmp_path.iterdir()) == []
+
+
+def values_of(problem, w, b, eps):
+    """What checker and exact checker say of a tree; None where it is not allowed."""
+    header = {**write.terms_of(problem), "eps": eps}
+    header["digest"] = check.digest_of(header, *arrays(problem))
+    one = other = None
+    with suppress(check.Refused):
+        one = check.tree_value(check.Problem(header, *arrays(problem)), w, b.tolist())
+    with suppress(exact.NotProved):
+        terms = exact.Terms(header, *(a.tolist() for a in arrays(problem)))
+        other = np.nextafter(float(terms.tree_value({"w": w.tolist(), "b": b.tolist()})), np.inf)
+    return one, other
+
+
+@pytest.mark.parametrize("eps", [1e-3, 2.0])
+def test_the_value_of_a_tree_is_exact_however_near_its_samples_are_to_a_border(eps):
+    for seed in range(40):
+        rng = np.random.default_rng(seed)
+        problem = random_problem("margot", seed, m=6)
+        w = rng.choice([0.1, -0.3, 0.7], (problem.n_nodes, problem.n_features))
+        there = rng.choice([1.0, -1.0, 0.0, -eps], problem.n_nodes)
+        b = there - np.sum(w * problem.X[rng.integers(problem.n_samples, size=problem.n_nodes)], axis=1)
+        one, other = values_of(problem, w, b, eps)
+        assert one == other
+
+
+def test_the_value_of_a_tree_is_exact_where_floats_do_not_know_the_heights():
+    """Products of 10^15 that cancel: rounding moves samples by a tenth of a margin, to either side of it."""
+    for seed in range(40):
+        rng = np.random.default_rng(seed)
+        first = 1e15 + rng.integers(0, 99, 20)
+        X = np.column_stack([first, first + rng.integers(-40, 41, 20) / 8])
+        heights = 0.7 * (X[:, 0] - X[:, 1])
+        problem = Problem.make(X, np.where(heights > 0, 1.0, -1.0), depth=1, C=1.0)
+        one, other = values_of(problem, np.array([[0.7, -0.7]]), np.zeros(1), 1e-3)
+        assert one == other
 
 
 def test_the_checker_stands_by_itself():

@@ -74,8 +74,7 @@ def read_header(stream: BinaryIO) -> dict[str, Any]:
         raise Refused("header: it is cut off, or its checksum is not that of its text")
     try:
         header = json.loads(text)
-        tree, claim = header["tree"], header["claim"]
-        D, m, n = header["depth"], header["samples"], header["features"]
+        D, m, n, tree, claim = (header[name] for name in ("depth", "samples", "features", "tree", "claim"))
         T = 2 ** (D if 1 <= D <= 10 else 0) - 1
         shapes = [np.shape(tree["w"]) == (T, n), np.shape(tree["b"]) == (T,), np.shape(header["C"]) == (T,)]
         named = {"margot": (False, False), "hfs": (True, False), "sfs": (True, True)}[header["model"]]
@@ -83,11 +82,10 @@ def read_header(stream: BinaryIO) -> dict[str, Any]:
             shapes.append(np.shape(header[name]) == (T,) if there else header[name] is None)
         numbers = [claim["objective"], claim["bound"], header["eps"], *header["C"], *(header["alpha"] or [])]
         fine = all(shapes) and min(T, header["steps"], m, n) >= 1 and len(header["digest"]) == 64
-        finite = all(math.isfinite(float(x)) for x in numbers) and np.all(np.isfinite(tree["w"]))
+        finite = all(math.isfinite(float(x)) for x in numbers) and np.all(np.isfinite(np.c_[tree["w"], tree["b"]]))
         positive = min(header["eps"], *header["C"]) > 0 and min([0, *(header["alpha"] or [])]) >= 0
         whole = all(isinstance(b, int) and b >= 0 for b in header["budget"] or [])
-        fine = fine and claim["bound"] <= claim["objective"] and bool(np.all(np.isfinite(tree["b"])))
-        if not (fine and finite and positive and whole):
+        if not (fine and finite and positive and whole and claim["bound"] <= claim["objective"]):
             raise Refused("header: its terms, tree and claim do not fit together")
     except (KeyError, TypeError, ValueError, OverflowError) as error:
         raise Refused(f"header: it lacks what a proof needs ({error!r})") from None
@@ -107,8 +105,7 @@ def read_blocks(stream: BinaryIO, most: int) -> Iterator[bytes]:
             return
         if not 0 < size <= most or packed > size + size // 100 + 1000:
             raise Refused(f"block {k}: its lengths ({packed}, {size}) are not those of a block")
-        data = stream.read(packed)
-        unzip = zlib.decompressobj()
+        data, unzip = stream.read(packed), zlib.decompressobj()
         try:
             raw = unzip.decompress(data, size + 1)
         except zlib.error as error:
@@ -178,8 +175,7 @@ class Problem:
             self.side_of[p, p], at = 0, p
             while at > 0:
                 up = (at - 1) // 2
-                self.side_of[up, p] = 1 if at == 2 * up + 2 else -1
-                at = up
+                self.side_of[up, p], at = 1 if at == 2 * up + 2 else -1, up
         self._supports: dict[int, Any] = {}
 
     def supports(self, t: int) -> Any:
@@ -194,8 +190,12 @@ class Problem:
 
 
 def tree_value(p: Problem, w: Any, b: Any) -> float:
-    """What the tree costs: exactly, and then rounded up."""
-    splits, total = [_whole([*row, c]) for row, c in zip(np.asarray(w).tolist(), b, strict=True)], Fraction(0)
+    """What the tree costs: exactly, and then rounded up.  Floats suffice to tell that a sample pays nothing."""
+    w, b = np.asarray(w, dtype=np.float64), np.asarray(b, dtype=np.float64).tolist()
+    with np.errstate(over="ignore", invalid="ignore"):
+        near, off = p.X @ w.T + b, 2 * (p.n + 4) * UNIT * (np.abs(p.X) @ np.abs(w).T + np.abs(b))
+        free = (p.y[:, None] * near - off > 1.0) & ((near > 0.0) | (near + off < -p.eps))
+    splits, total = [_whole([*row, c]) for row, c in zip(w.tolist(), b, strict=True)], Fraction(0)
     ties = [_whole([min(TIE * (1.0 + abs(c)), p.eps / 4), p.eps]) for c in b]
     for t, used in enumerate(np.count_nonzero(w, axis=1).tolist()):
         if p.model == "hfs" and used > p.budget[t]:
@@ -203,8 +203,12 @@ def tree_value(p: Problem, w: Any, b: Any) -> float:
         total += Fraction(sum(c * c for c in splits[t][0][:-1]), 2 * splits[t][1] ** 2)
         total += Fraction(p.alpha[t]) * max(0, used - p.budget[t]) if p.model == "sfs" else 0
     for i, (row, y, weight) in enumerate(zip(p.X.tolist(), p.y.tolist(), p.weight.tolist(), strict=True)):
-        t, (x, x_unit) = 0, _whole([*row, 1.0])
+        t, whole = 0, None
         while t < p.T:
+            if free[i, t]:
+                t = 2 * t + (2 if near[i, t] > 0.0 else 1)
+                continue
+            x, x_unit = whole = whole or _whole([*row, 1.0])
             h, one = sum(map(operator.mul, x, splits[t][0])), x_unit * splits[t][1]  # the sample's height is h / one
             if int(y) * h < one:
                 total += Fraction(p.C[t]) * Fraction(weight) * Fraction(one - int(y) * h, one)
@@ -242,8 +246,7 @@ def multipliers(p: Problem, t: int, side: Any, point: Point) -> tuple[Any, Any, 
     if len(np.unique(listed[:-1])) < len(listed) - 1:
         raise Refused(f"tree node {t}: a sample has two multipliers")
     v = np.where(against & point.rest, p.cost[t], 0.0)
-    v[point.full] = p.cost[t][point.full]
-    v[point.given] = point.values
+    v[point.full], v[point.given] = p.cost[t][point.full], point.values
     v[point.balance] = 0.0
     if not np.all(np.isfinite(point.values)) or np.any((v < 0) & ~against) or np.any((v > p.cost[t]) & ~along):
         raise Refused(f"tree node {t}: a multiplier is out of its range")
@@ -425,7 +428,7 @@ class Replay:
 
 def check(path: str, data: Any, tell: Callable[[float], None] | None = None) -> Proved:
     """What the proof in this file proves about these data: a file, or arrays (X, y, weight).  Refused if nothing."""
-    size, sha, told = max(1, os.path.getsize(path)), hashlib.sha256(), time.monotonic()
+    size, told = max(1, os.path.getsize(path)), time.monotonic()
     with open(path, "rb") as stream:
         header = read_header(stream)
         problem = Problem(header, *(read_data(data, header) if isinstance(data, str) else data))
@@ -434,8 +437,7 @@ def check(path: str, data: Any, tell: Callable[[float], None] | None = None) -> 
         if not objective <= claim["objective"]:
             raise Refused(f"tree: it costs {objective!r}, more than the {claim['objective']!r} claimed")
         replay = Replay(problem, claim["bound"])
-        step = 14 + problem.T * (13 + 12 * problem.m)
-        for raw in read_blocks(stream, BLOCK + step):
+        for raw in read_blocks(stream, BLOCK + 14 + problem.T * (13 + 12 * problem.m)):
             replay.block(raw)
             if tell is not None and time.monotonic() > told + 2.0:
                 told = time.monotonic()
@@ -445,8 +447,7 @@ def check(path: str, data: Any, tell: Callable[[float], None] | None = None) -> 
         if replay.steps != header["steps"]:
             raise Refused(f"end: {replay.steps} steps, but the header tells of {header['steps']}")
         stream.seek(0)
-        for part in iter(lambda: stream.read(1 << 20), b""):
-            sha.update(part)
+        sha = hashlib.file_digest(stream, "sha256")
     return Proved(claim["objective"], claim["bound"], replay.steps, replay.leaves, replay.exact, sha.hexdigest())
 
 
@@ -474,8 +475,7 @@ def read_data(path: str, header: dict[str, Any]) -> tuple[Any, Any, Any]:
     X, y, weight = X[weight > 0], y[weight > 0], weight[weight > 0]
     columns = [y, *X.T[::-1]]
     order = np.lexsort(columns)
-    new = np.append(True, np.any([c[order][1:] != c[order][:-1] for c in columns], axis=0))
-    first = np.flatnonzero(new)
+    first = np.flatnonzero(np.append(True, np.any([c[order][1:] != c[order][:-1] for c in columns], axis=0)))
     return X[order[first]], y[order[first]], np.add.reduceat(weight[order], first)
 
 

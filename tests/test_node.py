@@ -4,9 +4,8 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from numba import njit
 
-from margotree.engines.kernels import margins, pivot, priced
+from entries import add, catch_up, harden, refresh, run
 from margotree.engines.kernels import workspace as w
 from margotree.engines.kernels.ratio import OPTIMAL
 from margotree.engines.kernels.workspace import BEHIND, NUM, VALUE, B, H, W
@@ -14,33 +13,6 @@ from margotree.engines.node import solve_large, solve_node
 from oracles import node_value
 
 EPS = 1e-3
-
-
-@njit
-def add(ws, s, i, y):
-    w.add_item(ws, s, i, y)
-
-
-@njit
-def run(ws, s, cutoff, pivots, tol):
-    return priced.run(ws, s, cutoff, pivots, tol) if ws.priced else pivot.run(ws, s, cutoff, pivots, tol)
-
-
-@njit
-def harden(ws, source, target, i, side, delta):
-    w.copy_slot(ws, source, target)
-    pivot.harden(ws, target, i, side, delta)
-
-
-@njit
-def refresh(ws, s):
-    pivot.refresh(ws, s)
-    return pivot.primal_value(ws, s)
-
-
-@njit
-def catch_up(ws, s):
-    margins.catch_up(ws, s)
 
 
 def new_node(X, y, cost, price=None, members=None):

@@ -1,0 +1,75 @@
+"""Entry points for kernels that only other kernels call: compiled once for all tests and their workers."""
+
+from functools import wraps
+
+from margotree.engines.kernels import factor, features, margins, pivot, priced
+from margotree.engines.kernels import workspace as w
+from margotree.engines.kernels.jit import kernel
+from margotree.engines.kernels.parallel import alone
+
+
+def entry(function):
+    """Compiled and kept; whoever comes first compiles, and other processes wait for that."""
+    compiled = kernel()(function)
+
+    @wraps(function)
+    def call(*args):
+        if compiled.signatures:
+            return compiled(*args)
+        with alone(f"tests:{function.__name__}"):
+            return compiled(*args)
+
+    return call
+
+
+@entry
+def add(ws, s, i, y):
+    w.add_item(ws, s, i, y)
+
+
+@entry
+def run(ws, s, cutoff, pivots, tol):
+    return priced.run(ws, s, cutoff, pivots, tol) if ws.priced else pivot.run(ws, s, cutoff, pivots, tol)
+
+
+@entry
+def harden(ws, source, target, i, side, delta):
+    w.copy_slot(ws, source, target)
+    pivot.harden(ws, target, i, side, delta)
+
+
+@entry
+def refresh(ws, s):
+    pivot.refresh(ws, s)
+    return pivot.primal_value(ws, s)
+
+
+@entry
+def catch_up(ws, s):
+    margins.catch_up(ws, s)
+
+
+@entry
+def decide(ws, s, j, must):
+    priced.decide(ws, s, j, must)
+    margins.follow(ws, s)
+
+
+@entry
+def switch(ws, s, j):
+    factor.switch(ws, s, j)
+
+
+@entry
+def rebuild(ws, s):
+    factor.rebuild(ws, s)
+
+
+@entry
+def worth(ws, s):
+    return features.worth(ws, s)
+
+
+@entry
+def bonus(ws, s):
+    return features.bonus(ws, s)

@@ -151,7 +151,7 @@ def test_among_many_samples_a_few_give_the_first_guess(rare):
     node = replace(
         some_node(0), Z=X, plus=np.where(y > 0, cost, 0.0), minus=np.where(y < 0, cost, 0.0), low=0 * y, high=0 * y
     )
-    few = _some(node)
+    few = _some(node, 2000)
     assert 2_000 <= len(few.Z) <= 4_000
     if not rare:
         assert np.sum(few.plus) == pytest.approx(np.sum(node.plus), rel=0.05)
@@ -442,3 +442,20 @@ def test_odd_data_get_an_allowed_tree_in_time(name, problem):
     assert evaluate(problem, solution.splits).feasible
     assert solution.certificate.objective <= majority(Terms.of(problem)).value * (1 + 1e-9) + 1e-9
     assert solution.certificate.search_seconds < 30  # of a limit of 3, on any machine: no hang
+
+
+@pytest.mark.parametrize("budget", [1, 2])
+def test_features_ranked_by_some_samples_are_those_of_all(budget):
+    """Hard budgets among many samples: a thousand of them choose the features, but the SVM hears every sample."""
+    rng = np.random.default_rng(budget)
+    X = rng.random((5000, 20))
+    y = np.where(X[:, 3] + 0.8 * (budget - 1) * X[:, 11] + 0.05 * rng.standard_normal(5000) > 0.5 * budget, 1.0, -1.0)
+    problem = Problem.make(X, y, depth=1, C=1.0, budget=budget)
+    terms = Terms.of(problem).fine()
+    node = Node.of(terms, 0, np.arange(5000))
+    (w, b), value = best_svm(terms, 0, node, (np.zeros(20), 0.0), np.zeros(1))
+    assert np.flatnonzero(w).tolist() == [3, 11][:budget]
+    assert value == pytest.approx(evaluate(problem, Splits(w=w[None], b=np.array([b]))).objective, rel=1e-5)
+    cols = np.flatnonzero(w)
+    alone = solve_node(X[:, cols], y, np.ones(5000))
+    assert value == pytest.approx(alone.value, rel=1e-5)

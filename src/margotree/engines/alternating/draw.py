@@ -8,7 +8,7 @@ import numpy as np
 
 from margotree.engines.alternating.kernels.below import gini
 from margotree.engines.alternating.node import Node, Plane
-from margotree.engines.alternating.supports import COLD, ROUGH, heaviest, on_some_features, plain_svm
+from margotree.engines.alternating.supports import heaviest, rough_svm
 from margotree.engines.alternating.terms import Terms
 from margotree.problem.problem import FloatArray
 
@@ -54,8 +54,7 @@ def _by_svm(terms: Terms, t: int, node: Node, kind: Draw, rng: np.random.Generat
     if kind is Draw.FEW:
         m = len(node.Z)
         heard = node.thinned(np.sort(rng.choice(m, max(2, int(m * rng.uniform(0.05, 0.5))), replace=False)))
-    found = plain_svm(heard, (np.zeros(node.Z.shape[1]), 0.0), ROUGH, flag, COLD)
-    plane, _ = on_some_features(terms, t, heard, *found, rng, flag)
+    plane, _ = rough_svm(terms, t, heard, (np.zeros(node.Z.shape[1]), 0.0), rng, flag)
     if not np.any(plane[0]):
         return None
     cut = node.best_cut(plane[0], _LENGTHS)

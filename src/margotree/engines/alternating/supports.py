@@ -21,6 +21,8 @@ Columns = NDArray[np.int64]
 COLD, WARM, ROUGH = 2.0, 0.1, 1e-2
 #: From nothing, beyond twice so many samples, an SVM of about so many of them is the first guess.
 _FEW = 2_000
+#: Where budgets are hard features are ranked by an SVM of about so many samples, if there are twice as many.
+_RANKED = 1_000
 #: More features than this and than samples are too many.
 _WIDE = 100
 #: Features considered for each exchange, from the heaviest pull and from the lightest weight.
@@ -30,7 +32,7 @@ _PULLING, _LIGHT = 3, 2
 def plain_svm(node: Node, guess: Plane, narrow: float, flag: FloatArray, wide: float = 0.0) -> tuple[Plane, float]:
     """The SVM on all features, from a guess."""
     if not np.any(guess[0]) and len(node.Z) > 2 * _FEW:
-        guess = plain_svm(_some(node), guess, ROUGH, flag, COLD)[0]
+        guess = plain_svm(_some(node, _FEW), guess, ROUGH, flag, COLD)[0]
         wide = WARM if np.any(guess[0]) else COLD
     wide = wide or (WARM if np.any(guess[0]) else COLD)
     Z, turn = node.Z, None
@@ -44,10 +46,12 @@ def plain_svm(node: Node, guess: Plane, narrow: float, flag: FloatArray, wide: f
     return (w, float(theta[-1])), value
 
 
-def _some(node: Node) -> Node:
-    """Every so-manieth sample of a node, standing for those left out as well."""
-    step = len(node.Z) // _FEW
-    some = node.thinned(np.arange(0, len(node.Z), step))
+def _some(node: Node, count: int, rng: np.random.Generator | None = None) -> Node:
+    """Every so-manieth sample of a node, ``count`` or somewhat more of them, standing for those left out as well."""
+    step = len(node.Z) // count
+    if step < 2:
+        return node
+    some = node.thinned(np.arange(0 if rng is None else rng.integers(step), len(node.Z), step))
     return replace(some, plus=step * some.plus, minus=step * some.minus)
 
 
@@ -74,12 +78,17 @@ def lightest(node: Node, w: FloatArray, count: int) -> Columns:
     return cols[np.argsort(np.abs(w[cols]) * np.std(node.Z[:, cols], axis=0), kind="stable")][:count]
 
 
-def on_some_features(
-    terms: Terms, t: int, node: Node, plane: Plane, value: float, rng: np.random.Generator, flag: FloatArray
+def rough_svm(
+    terms: Terms, t: int, node: Node, guess: Plane, rng: np.random.Generator, flag: FloatArray
 ) -> tuple[Plane, float]:
     """An SVM of an upper node and its value, roughly, on as many features as chance gives it: the heaviest."""
+    wide = 0.3 if np.any(guess[0]) else COLD
     size = terms.some_places(t, rng)
-    return svm_on(node, heaviest(node, plane[0], size), plane, ROUGH, flag) if size < len(plane[0]) else (plane, value)
+    if size >= node.Z.shape[1]:
+        return plain_svm(node, guess, ROUGH, flag, wide)
+    some = node if terms.soft(t) else _some(node, _RANKED, rng)
+    full, _ = plain_svm(some, guess, ROUGH, flag, wide)
+    return svm_on(node, heaviest(some, full[0], size), full, ROUGH, flag)
 
 
 def eliminated(node: Node, plane: Plane, size: int, narrow: float, flag: FloatArray) -> Iterator[tuple[Plane, float]]:
@@ -93,18 +102,27 @@ def eliminated(node: Node, plane: Plane, size: int, narrow: float, flag: FloatAr
 
 def best_svm(terms: Terms, t: int, node: Node, guess: Plane, flag: FloatArray) -> tuple[Plane, float]:
     """A good SVM of a node within its budget or with its prices, which the value includes."""
+
+    def priced(found: tuple[Plane, float]) -> float:
+        return found[1] + terms.price(t, found[0][0])
+
     if not terms.limited(t):
         return plain_svm(node, guess, terms.narrow, flag)
     budget, soft = int(terms.budget[t]), terms.soft(t)
-    full, value = plain_svm(node, guess, ROUGH, flag, COLD)
+    some = node if soft else _some(node, _RANKED)
+    full, value = plain_svm(some, guess, ROUGH, flag, COLD)
     if terms.price(t, full[0]) < value:
-        full, value = plain_svm(node, full, terms.narrow, flag)
-    tried = [(full, value), *eliminated(node, full, budget, terms.narrow, flag)]
+        full, value = plain_svm(some, full, terms.narrow, flag)
+    tried = [(full, value), *eliminated(some, full, budget, terms.narrow, flag)]
+    if some is not node:
+        guide = min(tried, key=priced)[0]
+        cols = heaviest(some, guide[0], max(1, int(np.count_nonzero(guide[0]))))
+        tried = [svm_on(node, cols, guide, terms.narrow, flag)]
     now = np.flatnonzero(guess[0])
     if 0 < len(now) and (soft or len(now) <= budget):
         tried.append(svm_on(node, now, guess, terms.narrow, flag))
-    found = [(plane, value + terms.price(t, plane[0])) for plane, value in tried]
-    return exchanged(terms, t, node, *min(found, key=lambda pair: pair[1]), flag)
+    best = min(tried, key=priced)
+    return exchanged(terms, t, node, best[0], priced(best), flag)
 
 
 def exchanged(terms: Terms, t: int, node: Node, plane: Plane, value: float, flag: FloatArray) -> tuple[Plane, float]:

@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 
 from margotree.engines.alternating.node import Node, Plane
-from margotree.engines.alternating.supports import COLD, ROUGH, exchanged, lightest, on_some_features, plain_svm
+from margotree.engines.alternating.supports import ROUGH, exchanged, lightest, rough_svm
 from margotree.engines.alternating.terms import Terms
 from margotree.problem.problem import FloatArray
 
@@ -113,8 +113,7 @@ def _direction(
         high=node.high,
         eps=node.eps,
     )
-    full = plain_svm(twice, plane, ROUGH, flag, 0.3 if np.any(plane[0]) else COLD)
-    found, value = on_some_features(terms, t, twice, *full, rng, flag)
+    found, value = rough_svm(terms, t, twice, plane, rng, flag)
     if terms.limited(t) and rng.random() < _EXCHANGED:
         found, _ = exchanged(replace(terms, narrow=ROUGH), t, twice, found, value + terms.price(t, found[0]), flag)
     return found

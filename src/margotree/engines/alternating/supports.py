@@ -114,10 +114,9 @@ def best_svm(terms: Terms, t: int, node: Node, guess: Plane, flag: FloatArray) -
     if terms.price(t, full[0]) < value:
         full, value = plain_svm(some, full, terms.narrow, flag)
     tried = [(full, value), *eliminated(some, full, budget, terms.narrow, flag)]
-    if some is not node:
-        guide = min(tried, key=priced)[0]
-        cols = heaviest(some, guide[0], max(1, int(np.count_nonzero(guide[0]))))
-        tried = [svm_on(node, cols, guide, terms.narrow, flag)]
+    if some is not node:  # the budget is hard: the last of these keeps to it
+        guide = tried[-1][0]
+        tried = [svm_on(node, heaviest(some, guide[0], budget), guide, terms.narrow, flag)]
     now = np.flatnonzero(guess[0])
     if 0 < len(now) and (soft or len(now) <= budget):
         tried.append(svm_on(node, now, guess, terms.narrow, flag))

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from scipy.optimize import nnls
 
-from margotree.engines.bnb.kernels import followed, leaves, multipliers, plunge
+from margotree.engines.bnb.kernels import followed, leaves, moves, multipliers
 from margotree.engines.bnb.kernels import steps as dives
 from margotree.engines.bnb.kernels.listed_supports import Samples, Table, search
 from margotree.engines.bnb.kernels.members import Members, shared_out
@@ -459,11 +459,11 @@ def test_numbers_that_are_given_back_are_not_taken_from_others():
 
 def plain_numbers(log, bounds, node, first, hands_on):
     """What `steps.number_rows` says, as lists."""
-    closing = {plunge.SHUT, plunge.SHUT_TOO, plunge.HERE_SHUT} | (set() if hands_on else {plunge.HERE_SETTLED})
+    closing = {moves.SHUT, moves.SHUT_TOO, moves.HERE_SHUT} | (set() if hands_on else {moves.HERE_SETTLED})
     numbers, splits = [], []
     for row, (what, item) in enumerate(log.tolist()):
         numbers.append(node)
-        if what in (plunge.ASIDE, plunge.SHUT):
+        if what in (moves.ASIDE, moves.SHUT):
             numbers[-1] = first
             splits.append([row, node, item, first, first + 1])
             node, first = first + 1, first + 2

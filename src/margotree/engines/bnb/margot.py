@@ -15,7 +15,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from margotree.engines.bnb.kernels import plunge as kernel
+from margotree.engines.bnb.kernels.dive import EMITTED, PAUSED, SETTLED, STEPS
+from margotree.engines.bnb.kernels.moves import ASIDE, HERE
+from margotree.engines.bnb.kernels.plunge import kernel_for, route
 from margotree.engines.bnb.kernels.record import COLD, sizes
 from margotree.engines.bnb.kernels.routing import SLOT, Routing, new_memory
 from margotree.engines.bnb.log import ProofLog
@@ -161,16 +163,16 @@ class MargotWorker:
         steps = int(min(most, self.brancher.tactics.steps))
         self.in_floats[: len(floats)] = floats
         counters = np.zeros(4, np.int64)
-        end, bound = kernel.kernel_for(self.ws)(
+        end, bound = kernel_for(self.ws)(
             self.ws, self.routing, codes, self.in_floats, record.bound, shared, steps, self.options, self.cand,
             self.codes, self.floats, self.used, self.bounds, counters, self.log,
         )  # fmt: skip
-        rows = int(counters[kernel.EMITTED])
+        rows = int(counters[EMITTED])
         left = [self._record(p) for p in range(rows)] if not number else self._logged(number[0], rows)
-        dive = Dive(left=left, steps=int(counters[kernel.STEPS]))
-        if end == kernel.SETTLED:
+        dive = Dive(left=left, steps=int(counters[STEPS]))
+        if end == SETTLED:
             return self.settled(dive, bound)
-        if end == kernel.PAUSED and self.brancher.price is not None and not self.brancher.plain:
+        if end == PAUSED and self.brancher.price is not None and not self.brancher.plain:
             return replace(dive, trees=self._trees())
         return dive
 
@@ -180,7 +182,7 @@ class MargotWorker:
         log, floats = self.log[:rows], self.floats[:rows, : np.max(self.used[:rows], initial=0)]
         numbers = self.brancher.log.dive(node, log, self.codes[:rows], floats, self.bounds[:rows], self.hands_on)
         self.here = numbers[-1]
-        open_rows = np.flatnonzero((log[:, 0] == kernel.ASIDE) | (log[:, 0] == kernel.HERE))
+        open_rows = np.flatnonzero((log[:, 0] == ASIDE) | (log[:, 0] == HERE))
         return [self._record(p, numbers[p]) for p in open_rows.tolist()]
 
     def settled(self, dive: Dive, bound: float) -> Dive:
@@ -198,7 +200,7 @@ class MargotWorker:
     def _tree(self) -> Splits | None:
         """The same; where rounding would send a sample astray, solved again exactly."""
         node = np.zeros(self.problem.n_samples, np.int64)
-        kernel.route(self.ws, self.routing, node)
+        route(self.ws, self.routing, node)
         slots = self._slots()
         w = slots[:, W, : self.problem.n_features]
         splits = Splits(w=w, b=slots[:, NUM, B] - w @ self.brancher.centre)

@@ -6,7 +6,7 @@ import numpy as np
 
 from margotree.engines.alternating.search import Effort, alternate
 from margotree.engines.bnb.kernels import followed, leaves, multipliers, points, steps
-from margotree.engines.bnb.kernels import plunge as kernel
+from margotree.engines.bnb.kernels.plunge import route
 from margotree.engines.bnb.kernels.record import save
 from margotree.engines.bnb.margot import MargotBrancher
 from margotree.engines.bnb.pools import ListChooser
@@ -20,9 +20,8 @@ from margotree.problem import TrainingProblem
 
 #: Whole searches are called by the engine, which calls this file: here they have a name only.
 _SUPPORTS = "margotree.engines.bnb.engine:search_over_supports"
-_PLAIN = ("node_problem", "alternating_search", "dive")
-_PARTS = {"margot": _PLAIN, "hfs": ("node_problem", _SUPPORTS, *_PLAIN[1:])}
-_PARTS["sfs"] = (*_PARTS["hfs"], "dive_with_prices")
+_PLAIN = ("alternating_search", "dive")
+_PARTS = {"margot": _PLAIN, "hfs": (_SUPPORTS, *_PLAIN), "sfs": (_SUPPORTS, "alternating_search", "both_dives")}
 
 
 def get_ready(problem: TrainingProblem, with_prices: bool = False, alternates: bool = True) -> None:
@@ -53,10 +52,14 @@ def many_samples() -> None:
 
 
 def dive() -> None:
+    """With the node problem, whose functions it is made of: one process compiles them once."""
+    node_problem()
     _dive(MargotBrancher(tiny_problem("margot")))
 
 
-def dive_with_prices() -> None:
+def both_dives() -> None:
+    """With prices as well, for the same reason."""
+    dive()
     _dive(MargotBrancher(tiny_problem("sfs")))
 
 
@@ -64,7 +67,7 @@ def _dive(brancher: MargotBrancher) -> None:
     """A dive that ends at once, as every bound is above its cut-off."""
     worker = brancher.worker()
     worker.dive(brancher.root(), np.array([0.0, 0.0]))
-    kernel.route(worker.ws, worker.routing, np.zeros(brancher.problem.n_samples, np.int64))
+    route(worker.ws, worker.routing, np.zeros(brancher.problem.n_samples, np.int64))
     if brancher.price is not None:
         n_codes, n_floats = brancher.sizes()
         save(worker.ws, worker.routing, np.zeros((1, n_codes), np.uint8), np.zeros((1, n_floats)))

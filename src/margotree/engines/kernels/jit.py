@@ -16,9 +16,15 @@ from typing import Any
 from numba import njit
 from numba.core import options
 
+from margotree.engines.kernels.linking import pipeline, without_literals
+
 #: Where kernels live, and how to tell a file that has some.
 _HOME = Path(__file__).resolve().parents[2]
-_HAS_KERNELS = re.compile(rb"^@(kernel|inner|bare|bare_kernel|part)\b", re.M)
+_HAS_KERNELS = re.compile(rb"^\s*@(kernel|inner|bare|bare_kernel)\b", re.M)
+
+
+#: Options of all compiled functions: no wrappers, but entry points have the one by which Python calls them.
+_SETTINGS = {"nogil": True, "error_model": "numpy", "no_cpython_wrapper": True, "no_cfunc_wrapper": True}
 
 
 @cache
@@ -38,25 +44,33 @@ def kernel(function: Any = None, **more: Any) -> Any:
     those of the functions compiled into it.  Ours is current if no kernel has changed at all.  That holds wherever the
     machine code is kept, and when processes with old and new sources run side by side.
     """
-    settings = {"nogil": True, "error_model": "numpy", **more}
+    settings = {**_SETTINGS, "no_cpython_wrapper": False, **pipeline(entry=True), **more}
 
     def compiled(function: Any) -> Any:
         try:
             dispatcher = njit(cache=True, **settings)(function)
         except RuntimeError:  # no folder to keep machine code in
             say_once("no folder can be written to keep compiled kernels in, so they do not last; set NUMBA_CACHE_DIR")
-            return njit(**settings)(function)
+            return without_literals(njit(**settings)(function))
         kept = getattr(getattr(dispatcher, "_cache", None), "_cache_file", None)
         if kept is not None:
             kept._source_stamp = fingerprint()
-        return dispatcher
+        return without_literals(dispatcher)
 
     return compiled if function is None else compiled(function)
 
 
-#: For functions that only kernels call: without the wrapper that unpacks Python arguments, which takes long to compile.
-#: The cached entry point contains them.  Python must not call them.
-inner: Any = partial(njit, nogil=True, error_model="numpy", no_cpython_wrapper=True, no_cfunc_wrapper=True)
+def inner(function: Any = None, **more: Any) -> Any:
+    """For functions that only kernels call: without the wrapper that unpacks Python arguments, which takes long to
+    compile, and without machine code of their own.  The cached entry point contains them.  Python must not call them.
+    """
+    settings = {**_SETTINGS, **pipeline(entry=False), **more}
+
+    def compiled(function: Any) -> Any:
+        return without_literals(njit(**settings)(function))
+
+    return compiled if function is None else compiled(function)
+
 
 #: Numba's option that leaves out reference counts, if this version has it.
 _UNCOUNTED = {"_nrt": False} if hasattr(getattr(options, "DefaultOptions", None), "_nrt") else {}
@@ -65,8 +79,6 @@ _UNCOUNTED = {"_nrt": False} if hasattr(getattr(options, "DefaultOptions", None)
 #: and call only each other.
 bare_kernel: Any = partial(kernel, **_UNCOUNTED)
 bare: Any = partial(inner, **_UNCOUNTED)
-#: For what only gives an entry point its structure: it is compiled as part of its callers and never by itself.
-part: Any = partial(bare, inline="always")
 
 #: Seconds after which loading from the cache can no longer be what takes so long.
 _PATIENCE = 4.0

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from margotree.engines.kernels.jit import inner
+from margotree.engines.kernels.vectors import fill
 from margotree.engines.subset.rows import Rows
 from margotree.problem.problem import FloatArray
 
@@ -68,7 +69,7 @@ def refresh(rows: Rows, point: Point) -> None:
     if best >= 0 and abs(balance) < most:
         point.a[best] -= rows.y[best] * balance
     point.num[LINEAR] = 0.0
-    point.g[:] = 0.0
+    fill(point.g, 0.0)
     for i in range(rows.y.size):
         a = point.a[i]
         if a != 0.0:

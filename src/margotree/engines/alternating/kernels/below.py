@@ -7,6 +7,7 @@ import numpy as np
 from margotree.engines.alternating.kernels.svm import F8, dot
 from margotree.engines.alternating.kernels.sweep import I8
 from margotree.engines.kernels.jit import kernel
+from margotree.engines.kernels.vectors import total
 
 
 @kernel()
@@ -27,7 +28,7 @@ def pay_below(Z: F8, y: F8, weight: F8, C: F8, W: F8, B: F8, ties: F8, top: int,
 @kernel()
 def gini(q: F8, order: I8, cp: F8, cm: F8) -> tuple[float, int]:
     """Least impurity of a split of the projections, and how many samples then go left."""
-    plus, minus = np.sum(cp), np.sum(cm)
+    plus, minus = total(cp), total(cm)
     a, c, best, at = 0.0, 0.0, np.inf, 0
     for k in range(q.size - 1):
         a += cp[order[k]]

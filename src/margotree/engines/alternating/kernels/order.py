@@ -43,7 +43,8 @@ def sort_times(times: F8, order: I8, bucket: I8, ends: I8) -> bool:
     if n == 0:
         return True
     unit = _unit(times)
-    ends[:] = 0
+    for k in range(ends.size):
+        ends[k] = 0
     for i in range(n):
         t = times[i]
         if not abs(t) < 1e300:

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from margotree.engines.kernels.jit import inner, kernel
+from margotree.engines.kernels.vectors import copy, fill, total
 
 F8 = NDArray[np.float64]
 
@@ -119,7 +120,8 @@ def _add_four(H: F8, z: F8, y: F8, x: F8, u: F8, qz: float, qy: float, qx: float
 @inner()
 def _dense_step(Z: F8, q: F8, ridge: float, grad: F8, H: F8, step: F8) -> None:
     m, k = Z.shape
-    H[:, :] = 0.0
+    for a in range(k + 1):
+        fill(H[a], 0.0)
     four, count = np.empty(4, np.int64), 0
     for i in range(m):
         if q[i] != 0.0:
@@ -142,24 +144,26 @@ def _dense_step(Z: F8, q: F8, ridge: float, grad: F8, H: F8, step: F8) -> None:
 def _product_step(Z: F8, q: F8, ridge: float, grad: F8, step: F8) -> None:
     """The same by conjugate gradients, scaled by the diagonal."""
     m, k = Z.shape
-    diagonal = np.ones(k + 1)
+    diagonal, left, scaled = np.empty(k + 1), np.empty(k + 1), np.empty(k + 1)
+    fill(diagonal, 1.0)
     diagonal[k] = ridge
     for i in range(m):
         if q[i] != 0.0:
             for a in range(k):
                 diagonal[a] += q[i] * Z[i, a] * Z[i, a]
             diagonal[k] += q[i]
-    left = -grad
-    step[:] = 0.0
-    scaled = left / diagonal
-    d = scaled.copy()
-    image = np.empty(k + 1)
+    d, image = np.empty(k + 1), np.empty(k + 1)
+    for a in range(k + 1):
+        left[a] = -grad[a]
+        step[a] = 0.0
+        scaled[a] = left[a] / diagonal[a]
+        d[a] = scaled[a]
     size = dot(left, scaled)
     first = size
     for _ in range(_PRODUCTS):
         if size <= 1e-6 * first:
             break
-        image[:k] = d[:k]
+        copy(d, image)
         image[k] = ridge * d[k]
         for i in range(m):
             if q[i] != 0.0:
@@ -242,9 +246,9 @@ def svm(Z: F8, cp: F8, cm: F8, theta: F8, wide: float, narrow: float, flag: F8) 
     Another thread may set ``flag[0]`` to have the work stop.
     """
     m, k = Z.shape
-    plus, minus = np.sum(cp), np.sum(cm)
+    plus, minus = total(cp), total(cm)
     if plus == 0.0 or minus == 0.0:
-        theta[:] = 0.0
+        fill(theta, 0.0)
         theta[k] = -1.0 if plus < minus else 1.0
         return 0.0
     flat = _FLAT if narrow < _ROUGH else _FLAT_ROUGH
@@ -260,7 +264,7 @@ def svm(Z: F8, cp: F8, cm: F8, theta: F8, wide: float, narrow: float, flag: F8) 
             if flag[0] != 0.0:
                 break
             bend = _bends(h, cp, cm, delta, r, q)
-            grad[:k] = w
+            copy(w, grad)
             grad[k] = 0.0
             _slopes(Z, r, grad)
             ridge = 1e-12 * (plus + minus) if bend > 0.0 else (plus + minus) / (m * delta)
@@ -279,19 +283,19 @@ def svm(Z: F8, cp: F8, cm: F8, theta: F8, wide: float, narrow: float, flag: F8) 
         now = 0.5 * dot(w, w) + hinge_value(h, cp, cm)
         if now < value:
             value = now
-            best[:] = theta
+            copy(theta, best)
         if delta <= narrow or flag[0] != 0.0:
             break
         to = max(narrow, _SHRINK * delta)
         # Between two widths the solution moves on a straight line while no sample leaves the rounding.
         if _bends(h, cp, cm, delta, r, q) > 0.0:
             _drift(h, cp, cm, delta, to, r)
-            grad[:] = 0.0
+            fill(grad, 0.0)
             _slopes(Z, r, grad)
             _newton(Z, q, 1e-12 * (plus + minus), grad, H, step)
             for a in range(k + 1):
                 theta[a] += step[a]
             heights(Z, w, theta[k], h)
         delta = to
-    theta[:] = best
+    copy(best, theta)
     return value

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from margotree.engines.kernels.jit import inner, kernel
+from margotree.engines.kernels.vectors import place
 
 F8 = NDArray[np.float64]
 I8 = NDArray[np.int64]
@@ -22,8 +23,8 @@ _STILL, _FAR = 1e-12, 1e300
 @inner()
 def _slope(q_plus: F8, mass_plus: F8, q_minus: F8, mass_minus: F8, s: float, b: float) -> float:
     """Slope in ``b`` of the hinges at heights ``s q + b``; masses are sums over the samples before each place."""
-    lacking = mass_plus[np.searchsorted(q_plus, (1.0 - b) / s)]
-    beyond = mass_minus[q_minus.size] - mass_minus[np.searchsorted(q_minus, (-1.0 - b) / s)]
+    lacking = mass_plus[place(q_plus, (1.0 - b) / s)]
+    beyond = mass_minus[q_minus.size] - mass_minus[place(q_minus, (-1.0 - b) / s)]
     return beyond - lacking
 
 
@@ -45,12 +46,15 @@ def _cheapest_offset(q_plus: F8, mass_plus: F8, q_minus: F8, mass_minus: F8, s: 
 def _by_label(q: F8, cost: F8, order: I8) -> tuple[F8, F8, F8]:
     """Of the samples with a cost, in order: projections, and sums of cost and of cost times projection before each."""
     count = 0
-    for i in order:
+    for j in range(order.size):
+        i = order[j]
         if cost[i] > 0.0:
             count += 1
-    at, mass, moment = np.empty(count), np.zeros(count + 1), np.zeros(count + 1)
+    at, mass, moment = np.empty(count), np.empty(count + 1), np.empty(count + 1)
+    mass[0] = moment[0] = 0.0
     k = 0
-    for i in order:
+    for j in range(order.size):
+        i = order[j]
         if cost[i] > 0.0:
             at[k] = q[i]
             mass[k + 1] = mass[k] + cost[i]
@@ -82,10 +86,11 @@ def thresholds(
         i = order[k]
         at[k], turns[k] = q[i], low[i] - high[i]
         below_all += high[i]
-    for s in lengths:
+    for length in range(lengths.size):
+        s = lengths[length]
         star = _cheapest_offset(q_plus, mass_plus, q_minus, mass_minus, s)
-        a = np.searchsorted(q_plus, (1.0 - star) / s)
-        c = np.searchsorted(q_minus, (-1.0 - star) / s)
+        a = place(q_plus, (1.0 - star) / s)
+        c = place(q_minus, (-1.0 - star) / s)
         least = mass_plus[a] * (1.0 - star) - s * moment_plus[a]
         least += (mass_minus[n_minus] - mass_minus[c]) * (1.0 + star)
         least += s * (moment_minus[n_minus] - moment_minus[c])

@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from margotree.engines.kernels.jit import inner
+from margotree.engines.kernels.vectors import copy, fill
 
 F8 = NDArray[np.float64]
 I8 = NDArray[np.int64]
@@ -70,7 +71,7 @@ def nearest(Z: F8, side: F8, right: int, left: int, enough: float, weight: F8) -
             again |= pairs[q, 0] == right and pairs[q, 1] == left
         if again:
             break
-    weight[:] = 0.0
+    fill(weight, 0.0)
     for q in range(size):
         weight[pairs[q, 0]] += lam[q]
         weight[pairs[q, 1]] -= lam[q]
@@ -126,7 +127,7 @@ def _to_flat(D: F8, lam: F8, to: F8, size: int) -> bool:
     for q in range(size):
         if to[q] <= _NONE:
             return False
-    lam[:size] = to[:size]
+    copy(to[:size], lam)
     return True
 
 

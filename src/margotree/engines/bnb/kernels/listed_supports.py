@@ -166,7 +166,9 @@ def count_cells(samples: Samples, cols: I8) -> int:
 @inner()
 def kinds_of(samples: Samples, members: I8, side: F8, cols: I8, cells: int) -> tuple[I8, I8]:
     """Which members agree on ``cols``, label and side: the number of everyone's kind, and the first of each kind."""
-    where = np.full(cells, -1, np.int64)
+    where = np.empty(cells, np.int64)
+    for cell in range(cells):
+        where[cell] = -1
     kind, first = np.empty(members.size, np.int64), np.empty(members.size, np.int64)
     k = 0
     for i in range(members.size):
@@ -177,7 +179,7 @@ def kinds_of(samples: Samples, members: I8, side: F8, cols: I8, cells: int) -> t
             where[cell], first[k] = k, i
             k += 1
         kind[i] = where[cell]
-    return kind, first[:k].copy()
+    return kind, first[:k]
 
 
 @inner()
@@ -185,7 +187,9 @@ def merged(samples: Samples, small: Small, members: I8, cols: I8, cells: int) ->
     """The members with those of a kind made one."""
     kind, first = kinds_of(samples, members, small.side, cols, cells)
     k = first.size
-    cost = np.zeros(k)
+    y, cost, side = np.empty(k), np.empty(k), np.empty(k)
+    for q in range(k):
+        y[q], cost[q], side[q] = small.y[first[q]], 0.0, small.side[first[q]]
     for i in range(members.size):
         cost[kind[i]] += small.cost[i]
     X = np.empty((samples.X.shape[0], k))
@@ -193,5 +197,6 @@ def merged(samples: Samples, small: Small, members: I8, cols: I8, cells: int) ->
         for q in range(k):
             X[cols[r], q] = small.X[cols[r], first[q]]
     # A hair less, so that rounding of the sums never makes more of a cost.
-    y, cost, side = small.y[first], cost * (1.0 - ROUNDOFF * members.size), small.side[first]
+    for q in range(k):
+        cost[q] *= 1.0 - ROUNDOFF * members.size
     return Small(X, y, cost, side, np.empty(k), np.empty(k), np.empty(k), np.empty(k), samples.reach)

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from margotree.engines.bnb.kernels.listed_supports import Samples
 from margotree.engines.bnb.kernels.propagation import FREE, LEFT, RIGHT, spread
 from margotree.engines.kernels.jit import bare, bare_kernel, inner, kernel
+from margotree.engines.kernels.vectors import descending, fill
 
 F8 = NDArray[np.float64]
 I8 = NDArray[np.int64]
@@ -149,7 +150,7 @@ def lookahead(
         waiting += score[i] >= 0.0
     if waiting == 0:
         return -1
-    order = np.argsort(-score)
+    order = descending(score)
     tried = np.zeros(m, np.int8)
     sides = np.empty((2, m), np.int8)
     top = place[order[0]]
@@ -170,7 +171,8 @@ def lookahead(
 def single_scores(samples: Samples, planes: Planes, h: F8, place: I8, eps: float) -> F8:
     """How much is at stake at each waiting sample by itself; -1 for those that travel on at no cost."""
     T = planes.size.size
-    score = np.full(place.size, -1.0)
+    score = np.empty(place.size)
+    fill(score, -1.0)
     for i in range(place.size):
         t = place[i]
         if t >= T // 2:

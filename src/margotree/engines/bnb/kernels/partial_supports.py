@@ -15,6 +15,7 @@ from margotree.engines.kernels.certain import ROUNDOFF
 from margotree.engines.kernels.jit import bare, bare_kernel, inner, kernel
 from margotree.engines.kernels.newton import small_svm
 from margotree.engines.kernels.smooth import Small
+from margotree.engines.kernels.vectors import copy, total
 
 F8 = NDArray[np.float64]
 I8 = NDArray[np.int64]
@@ -148,12 +149,12 @@ def bound_entry(
     best = 0.0
     state = UNSURE
     cut = 1.0
-    now = guess.copy()
+    now = np.empty(d + 1)
     for turn in range(DISCOUNTS if left > 0 and not gratis else 1):
         back = 0.0 if gratis else left * cut * alpha
         for r in range(d):
             lam[r] = cut * alpha if kind[cols[r]] == MAY and not gratis else 0.0
-        now[:] = guess
+        copy(guess, now)
         value, sure, _ = small_svm(small, cols, lam, now, eps, target - fixed + back, tol, warm, flag)
         value += fixed - back - 8.0 * ROUNDOFF * (fixed + back)
         if turn > 0 and value <= best:
@@ -167,7 +168,7 @@ def bound_entry(
             break
         cut *= 0.125
     if state == IN_PART and best < target and (gratis or nearly_whole(kind, theta, left, alpha)):
-        most = best + SLACK * tol * (1e-6 * float(np.sum(small.cost)) + abs(best))
+        most = best + SLACK * tol * (1e-6 * total(small.cost) + abs(best))
         if rounds_to(small, kind, theta, eps, budget, alpha, most, tol, gratis, flag):
             state = EXACT
     return best, state

@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from margotree.engines.bnb.kernels.plunge import ASIDE, HERE_SETTLED, HERE_SHUT, SHUT, SHUT_TOO
+from margotree.engines.bnb.kernels.moves import ASIDE, HERE_SETTLED, HERE_SHUT, SHUT, SHUT_TOO
 from margotree.engines.bnb.kernels.points import CLOSED, FEATURE, SAMPLE, Pen, put, put_head, put_split
 from margotree.engines.bnb.kernels.record import MUST_HERE
 from margotree.engines.kernels.jit import bare, bare_kernel

@@ -1,0 +1,131 @@
+"""From a search node to its children: going there, and writing down those that are not followed."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from margotree.engines.bnb.kernels.probe import BEST, FLIP, HAND, OTHER, SAME, feature_of
+from margotree.engines.bnb.kernels.record import save_here
+from margotree.engines.bnb.kernels.routing import PLACE, SLOT, SPARE, Routing, headed, in_band, swap_in
+from margotree.engines.kernels.features import value
+from margotree.engines.kernels.jit import bare
+from margotree.engines.kernels.pivot import harden
+from margotree.engines.kernels.workspace import F8, I8, H, Workspace, copy_slot, numbers
+
+# What a row of a logged dive is: a child put aside or closed, the other child, closed as well; or the search node that
+# the dive ended at, to be gone on with, closed, or settled.
+ASIDE, SHUT, SHUT_TOO, HERE, HERE_SHUT, HERE_SETTLED = numbers(6)
+
+
+@bare()
+def go(ws: Workspace, rt: Routing, i: int, flip: bool) -> None:
+    """Send candidate ``i`` where it is headed or the other way, with the states from the best candidate's spares."""
+    if i >= ws.X.shape[0]:
+        swap_in(rt, feature_of(ws, i)[0], BEST + (FLIP if flip else SAME))
+        return
+    t = rt.at[PLACE, i]
+    child = headed(ws, rt, t, i)
+    if flip:
+        child = 4 * t + 3 - child
+        swap_in(rt, t, BEST + FLIP)
+        swap_in(rt, child, BEST + OTHER)
+    else:
+        side = 1.0 if child == 2 * t + 2 else -1.0
+        harden(ws, rt.at[SLOT, t], i, side, 0.0 if side > 0 else rt.eps)
+        swap_in(rt, child, BEST + SAME)
+    rt.at[PLACE, i] = child
+
+
+@bare()
+def emit(ws: Workspace, rt: Routing, i: int, flip: bool, codes: NDArray[np.uint8], floats: F8, row: int) -> int:
+    """Write the child of the current node that is not followed, and restore the memory."""
+    sample = i < ws.X.shape[0]
+    t = rt.at[PLACE, i] if sample else feature_of(ws, i)[0]
+    if sample and not flip:
+        # `harden` works in place, so the node is copied before.
+        copy_slot(ws, rt.at[SLOT, t], rt.at[SPARE, HAND])
+        swap_in(rt, t, HAND)
+    go(ws, rt, i, flip)
+    used = save_here(ws, rt, codes, floats, row)
+    if not sample:
+        swap_in(rt, t, BEST + (FLIP if flip else SAME))
+        return used
+    child = rt.at[PLACE, i]
+    swap_in(rt, child, BEST + (OTHER if flip else SAME))
+    swap_in(rt, t, BEST + FLIP if flip else HAND)
+    rt.at[PLACE, i] = t
+    return used
+
+
+@bare()
+def own_bound(ws: Workspace, rt: Routing) -> float:
+    """What the node problems at hand add up to."""
+    total = 0.0
+    for t in range(rt.T):
+        total += value(ws, rt.at[SLOT, t])
+    return total
+
+
+@bare()
+def note(
+    ws: Workspace,
+    rt: Routing,
+    what: int,
+    codes: NDArray[np.uint8],
+    floats: F8,
+    used: I8,
+    bounds: F8,
+    log: I8,
+    row: int,
+) -> None:
+    """Write down the search node that the dive ended at."""
+    used[row] = save_here(ws, rt, codes, floats, row)
+    bounds[row] = own_bound(ws, rt)
+    log[row, 0] = what
+    log[row, 1] = -1
+
+
+@bare()
+def note_child(
+    ws: Workspace,
+    rt: Routing,
+    i: int,
+    flip: bool,
+    what: int,
+    codes: NDArray[np.uint8],
+    floats: F8,
+    used: I8,
+    bounds: F8,
+    log: I8,
+    row: int,
+) -> None:
+    """Write down a child with the bound that its own node problems have, and restore the memory."""
+    sample = i < ws.X.shape[0]
+    t = rt.at[PLACE, i] if sample else feature_of(ws, i)[0]
+    in_hand = False
+    if sample and not flip:
+        # A side closed by its probe ends the search for candidates, so that its node is still in the spare.
+        in_hand = what != ASIDE and in_band(ws.f[rt.at[SLOT, t], H, i], rt.eps)
+        if not in_hand:
+            copy_slot(ws, rt.at[SLOT, t], rt.at[SPARE, HAND])
+    if in_hand:
+        child = headed(ws, rt, t, i)
+        swap_in(rt, t, HAND)
+        swap_in(rt, child, BEST + SAME)
+        rt.at[PLACE, i] = child
+    else:
+        if sample and not flip:
+            swap_in(rt, t, HAND)
+        go(ws, rt, i, flip)
+    used[row] = save_here(ws, rt, codes, floats, row)
+    bounds[row] = own_bound(ws, rt)
+    log[row, 0] = what
+    log[row, 1] = i
+    if not sample:
+        swap_in(rt, t, BEST + (FLIP if flip else SAME))
+        return
+    child = rt.at[PLACE, i]
+    swap_in(rt, child, BEST + (OTHER if flip else SAME))
+    swap_in(rt, t, BEST + FLIP if flip else HAND)
+    rt.at[PLACE, i] = t

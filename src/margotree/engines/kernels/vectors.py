@@ -1,0 +1,72 @@
+"""Vectors in kernels, in plain loops: they compile in a tenth of the time that slices, sums and searches of Numba take.
+
+(Those bring along messages about shapes that do not fit, and all that it takes to put a message together.)
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from margotree.engines.kernels.jit import bare, inner
+
+F8 = NDArray[np.float64]
+
+
+@bare()
+def fill(a: F8, value: float) -> None:
+    for i in range(a.size):
+        a[i] = value
+
+
+@bare()
+def copy(source: F8, target: F8) -> None:
+    """As many numbers as the source has."""
+    for i in range(source.size):
+        target[i] = source[i]
+
+
+@bare()
+def total(a: F8) -> float:
+    """The sum, in order."""
+    t = 0.0
+    for i in range(a.size):
+        t += a[i]
+    return t
+
+
+@inner()
+def descending(a: F8) -> NDArray[np.int64]:
+    """What sorts the numbers, the largest first; equal ones keep their order (merging longer and longer runs)."""
+    n = a.size
+    order, merged = np.empty(n, np.int64), np.empty(n, np.int64)
+    for i in range(n):
+        order[i] = i
+    width = 1
+    while width < n:
+        for start in range(0, n, 2 * width):
+            middle, end = min(start + width, n), min(start + 2 * width, n)
+            p, q = start, middle
+            for k in range(start, end):
+                if p < middle and (q == end or a[order[p]] >= a[order[q]]):
+                    merged[k] = order[p]
+                    p += 1
+                else:
+                    merged[k] = order[q]
+                    q += 1
+        order, merged = merged, order
+        width *= 2
+    return order
+
+
+@bare()
+def place(ordered: F8, value: float) -> int:
+    """How many of the numbers, which ascend, are less than the value."""
+    low, high = 0, ordered.size
+    while low < high:
+        middle = (low + high) // 2
+        if ordered[middle] < value:
+            low = middle + 1
+        else:
+            high = middle
+    return low

@@ -12,6 +12,7 @@ demo: $(STAMP)
 # Types are checked beside the tests, which leave a core idle now and then.
 test: $(STAMP)
 	$(BIN)/ruff check .
+	$(BIN)/python -m margotree.engines.warm
 	$(BIN)/mypy & types=$$!; $(BIN)/python -m pytest -n 2 --dist worksteal --durations=30 && wait $$types
 
 wheel: $(STAMP)
@@ -41,7 +42,6 @@ $(STAMP): pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit("margotree needs Python 3.11 or later, try: make PYTHON=python3.12" if sys.version_info < (3, 11) else 0)'
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable ".[dev]"
-	$(BIN)/python -m margotree.engines.warm
 	@touch $(STAMP)
 
 $(VENV)/.docs: $(STAMP)

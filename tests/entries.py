@@ -2,8 +2,10 @@
 
 from functools import wraps
 
+import numpy as np
+
 from margotree.engines.bnb.kernels import record
-from margotree.engines.kernels import factor, features, margins, pivot, priced
+from margotree.engines.kernels import factor, features, margins, pivot, priced, vectors
 from margotree.engines.kernels import workspace as w
 from margotree.engines.kernels.jit import kernel
 from margotree.engines.kernels.parallel import alone
@@ -79,3 +81,23 @@ def bonus(ws, s):
 @entry
 def load(ws, routing, codes, floats):
     record.load_here(ws, routing, codes, floats)
+
+
+@entry
+def place(ordered, value):
+    return vectors.place(ordered, value)
+
+
+@entry
+def descending(a):
+    return vectors.descending(a)
+
+
+@entry
+def refilled(a, value):
+    """The sum before, the same as a copy, and filled with a number."""
+    before = vectors.total(a)
+    copied = np.empty(a.size)
+    vectors.copy(a, copied)
+    vectors.fill(a, value)
+    return before, copied

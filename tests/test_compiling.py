@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 import margotree
-from margotree.engines.kernels import jit, parallel
+from margotree.engines.kernels import jit, linking, parallel
 
 ENTRY = """
 from margotree.engines.kernels.jit import kernel
@@ -125,3 +125,31 @@ def test_what_another_process_is_compiling_is_waited_for(monkeypatch, tmp_path):
     (tmp_path / "a.lock").unlink()
     with parallel.alone(part):  # it is in the cache: there is nothing to wait for
         assert not (tmp_path / "a.lock").exists()
+
+
+@jit.inner()
+def _share(a, b, half):
+    if a < 0:
+        raise ValueError("a share of less than nothing")
+    return 0.5 * (a + b) if half else float(a)
+
+
+@jit.kernel()
+def _shares(i):
+    return _share(0, i, True) + _share(i, 1, False) + _share(i, i, i > 0)
+
+
+def test_inner_functions_are_compiled_inside_their_callers_and_once_for_all_numbers():
+    assert _shares(4) == 2.0 + 4.0 + 4.0
+    with pytest.raises(ValueError, match="less than nothing"):
+        _shares(-1)
+    if linking.Compiler is not None and _share.signatures:  # nothing is compiled if the entry point was kept
+        (compiled,) = _share.overloads.values()
+        assert compiled.library.get_pointer_to_function(compiled.fndesc.llvm_func_name) == 0
+
+
+def test_a_numba_without_these_internals_compiles_in_its_own_way(package):
+    path = package / "linking.py"
+    path.write_text(path.read_text().replace("import JITCodeLibrary", "import NoSuchLibrary"))
+    assert ask(package)[:2] == (3, 0)
+    assert ask(package)[:2] == (3, 1)

@@ -29,8 +29,8 @@ _SETTINGS = {"nogil": True, "error_model": "numpy", "no_cpython_wrapper": True, 
 
 @cache
 def fingerprint() -> str:
-    """A digest of all kernels' sources."""
-    digest = hashlib.sha256(Path(__file__).read_bytes())
+    """A digest of all kernels' sources, and of how they are compiled."""
+    digest = hashlib.sha256(Path(__file__).read_bytes() + Path(__file__).with_name("linking.py").read_bytes())
     for path in sorted(_HOME.rglob("*.py")):
         if _HAS_KERNELS.search(source := path.read_bytes()):
             digest.update(source)

@@ -22,6 +22,8 @@ _DIRECTION, _LINES_UP_TO, _LINES, _ON_LINES = 10_000, 20_000, 25, 100_000
 _EXCHANGED = 0.1
 #: So many of the lightest features are tried to be dropped.
 _LIGHT = 3
+#: Up to so many samples, so many SVMs leave out ever more of those who are lost.
+_RESIGNED_UP_TO, _RESIGNED = 5_000, 10
 #: A step must gain more than this share to be taken.
 GAIN = 1e-9
 
@@ -63,15 +65,35 @@ def propose(terms: Terms, t: int, node: Node, plane: Plane, rng: np.random.Gener
     if np.any(plane[0]) and not flag[0]:
         aims.append(_direction(terms, t, _not_lost(heard, plane, rng), prices[-1], plane, rng, flag))
     for w, _ in [*aims, plane]:
-        if np.any(w):
-            cut = node.best_cut(w, _LENGTHS, best.value - terms.price(t, w))
-            if cut is not None:
-                best.offer(cut[0])
+        _cut_across(best, w)
+    if len(node.Z) <= _RESIGNED_UP_TO:
+        _resign(best, heard, prices[-1], rng, flag)
     if len(node.Z) <= _LINES_UP_TO:
         _search_lines(best, aims, rng, flag)
     if terms.limited(t) and terms.soft(t):
         _drop_features(best, flag)
     return best
+
+
+def _cut_across(best: Proposal, w: FloatArray) -> bool:
+    """Offer the best hyperplane across a direction."""
+    if not np.any(w):
+        return False
+    cut = best.node.best_cut(w, _LENGTHS, best.value - best.terms.price(best.t, w))
+    return cut is not None and best.offer(cut[0])
+
+
+def _resign(best: Proposal, node: Node, lam: float, rng: np.random.Generator, flag: FloatArray) -> None:
+    """From the best hyperplane, SVMs that no longer hear those who are lost to the one before, while that pays.
+
+    Where a split is cheap itself and all depends on who goes where, wishes that cannot be met only pull it astray.
+    """
+    for _ in range(_RESIGNED):
+        if flag[0] or not np.any(best.plane[0]):
+            return
+        aim = _direction(best.terms, best.t, _not_lost(node, best.plane, rng), lam, best.plane, rng, flag)
+        if not _cut_across(best, aim[0]):
+            return
 
 
 def _drop_features(best: Proposal, flag: FloatArray) -> None:

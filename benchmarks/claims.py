@@ -2,8 +2,8 @@
 
 Thousands of small problems of every nasty kind (``tests/oracle/instances.py``), each solved by the engine and by brute
 force over all routings in exact arithmetic (``tests/oracle``; needs ``pip install "margotree[test]"``).  Rows go to a
-CSV file as they come; a run that was stopped goes on where it was.  The table at the end counts, per generator, what
-must never happen; the exit status is 1 if anything did.
+CSV file as they come; a run that was stopped goes on where it was, unless the sources have changed since.  The table at
+the end counts, per generator, what must never happen; the exit status is 1 if anything did.
 
     python benchmarks/claims.py --count 10000 --jobs 2
     python benchmarks/claims.py --only units near_duplicates --count 500
@@ -15,11 +15,13 @@ from __future__ import annotations
 
 import argparse
 import csv
+import hashlib
 import multiprocessing
 import os
 import sys
 import time
 from collections.abc import Iterable, Iterator
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +29,7 @@ for _name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"):  # matrices of ten row
     os.environ.setdefault(_name, "1")
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tests"))
 
+import margotree  # noqa: E402
 from oracle.instances import GENERATORS, SEVERAL, make  # noqa: E402
 from oracle.judge import FAULTS, judge  # noqa: E402
 
@@ -37,8 +40,17 @@ Row = dict[str, Any]
 
 COLUMNS = (
     "generator", "number", "model", "depth", "samples", "features", "gap", "lower", "upper", "objective", "bound",
-    "proved", "stopped", "excess", "faults", "open", "unsure", "note", "engine_seconds", "oracle_seconds",
+    "proved", "stopped", "excess", "faults", "open", "unsure", "note", "sources", "engine_seconds", "oracle_seconds",
 )  # fmt: skip
+
+
+@cache
+def sources() -> str:
+    """What tells versions of the package apart: a digest of its files."""
+    digest = hashlib.sha256()
+    for path in sorted(Path(margotree.__file__).parent.rglob("*.py")):
+        digest.update(path.read_bytes())
+    return digest.hexdigest()[:12]
 
 
 def run(task: Task) -> Row:
@@ -52,7 +64,7 @@ def run(task: Task) -> Row:
     m, n = instance.X.shape
     return row | {
         "generator": generator, "number": number, "model": instance.model, "depth": instance.depth,
-        "samples": m, "features": n, "gap": instance.limits["gap"],
+        "samples": m, "features": n, "gap": instance.limits["gap"], "sources": sources(),
     }  # fmt: skip
 
 
@@ -62,11 +74,14 @@ def tasks(names: list[str], count: int) -> list[Task]:
 
 
 def read(path: Path) -> list[Row]:
-    """The rows of an earlier run; a last line that was cut off is left out."""
+    """The rows of an earlier run; a last line that was cut off is left out.  Rows of other sources say nothing here."""
     if not path.exists():
         return []
     with path.open(newline="") as file:
-        return [row for row in csv.DictReader(file) if row.get("oracle_seconds")]
+        rows = [row for row in csv.DictReader(file) if row.get("oracle_seconds")]
+    if any(row.get("sources") != sources() for row in rows):
+        raise SystemExit(f"{path} holds rows of another version of the sources: name another file (--out)")
+    return rows
 
 
 def work(todo: list[Task], path: Path, jobs: int, known: list[Row]) -> Iterator[Row]:

@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-import numpy as np
-
 from margotree.engines.kernels import pivot
 from margotree.engines.kernels.jit import bare_kernel
 from margotree.engines.kernels.ratio import CUT, INFEASIBLE, OPTIMAL, STALLED
@@ -22,27 +18,26 @@ def solve(ws: Workspace, y: F8, side: F8, delta: F8, cutoff: float, max_pivots: 
 
     Samples with a ``side`` other than 0 must lie there by ``delta``.  Without pivots only the bound is recomputed.
     """
-    s: Any = np.int64(0)  # a plain 0 would be a type of its own, and all that is called compiled twice
-    if ws.cnt[s, N_ITEMS] == 0:
+    if ws.cnt[0, N_ITEMS] == 0:
         for i in range(y.size):
-            add_item(ws, s, i, y[i])
+            add_item(ws, 0, i, y[i])
             if side[i] != 0.0:
-                pivot.harden(ws, s, i, side[i], delta[i])
+                pivot.harden(ws, 0, i, side[i], delta[i])
     if max_pivots == 0:
-        pivot.refresh(ws, s)
+        pivot.refresh(ws, 0)
         return STALLED
     outcome = STALLED
     tol = _FIRST_TOLERANCE
     for _ in range(_TOLERANCES):
-        outcome = pivot.run(ws, s, cutoff, max_pivots, tol)
+        outcome = pivot.run(ws, 0, cutoff, max_pivots, tol)
         if outcome == INFEASIBLE:
             return outcome
-        pivot.refresh(ws, s)
-        pivot.correct(ws, s)
+        pivot.refresh(ws, 0)
+        pivot.correct(ws, 0)
         if outcome == CUT or ws.work[SINGLE, STOP] != 0.0:
             return outcome
-        value = ws.g[s, NUM, VALUE]
-        if pivot.primal_value(ws, s) - value <= _GAP * abs(value):
+        value = ws.g[0, NUM, VALUE]
+        if pivot.primal_value(ws, 0) - value <= _GAP * abs(value):
             return OPTIMAL
         tol *= _NEXT
     return outcome

@@ -21,7 +21,6 @@ from margotree.engines.bnb.kernels.moves import (
     HERE_SHUT,
     SHUT,
     SHUT_TOO,
-    emit,
     go,
     note,
     note_child,
@@ -236,7 +235,7 @@ def diving(run: Callable[..., int], set_up: Callable[..., tuple[int, int, int]],
             if max(same, flip) >= cutoff:
                 counters[FIXED] += 1
             elif not logged:
-                out_used[emitted] = emit(ws, rt, i, not flips, out_codes, out_floats, emitted)
+                note_child(ws, rt, i, not flips, ASIDE, out_codes, out_floats, out_used, out_bound, log, emitted)
                 out_bound[emitted] = max(floor, flip, same)
                 emitted += 1
                 counters[EMITTED] = emitted

@@ -38,27 +38,6 @@ def go(ws: Workspace, rt: Routing, i: int, flip: bool) -> None:
 
 
 @bare()
-def emit(ws: Workspace, rt: Routing, i: int, flip: bool, codes: NDArray[np.uint8], floats: F8, row: int) -> int:
-    """Write the child of the current node that is not followed, and restore the memory."""
-    sample = i < ws.X.shape[0]
-    t = rt.at[PLACE, i] if sample else feature_of(ws, i)[0]
-    if sample and not flip:
-        # `harden` works in place, so the node is copied before.
-        copy_slot(ws, rt.at[SLOT, t], rt.at[SPARE, HAND])
-        swap_in(rt, t, HAND)
-    go(ws, rt, i, flip)
-    used = save_here(ws, rt, codes, floats, row)
-    if not sample:
-        swap_in(rt, t, BEST + (FLIP if flip else SAME))
-        return used
-    child = rt.at[PLACE, i]
-    swap_in(rt, child, BEST + (OTHER if flip else SAME))
-    swap_in(rt, t, BEST + FLIP if flip else HAND)
-    rt.at[PLACE, i] = t
-    return used
-
-
-@bare()
 def own_bound(ws: Workspace, rt: Routing) -> float:
     """What the node problems at hand add up to."""
     total = 0.0

@@ -10,13 +10,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from margotree.engines.kernels.jit import bare, inner
-from margotree.engines.kernels.workspace import numbers
 
 F8 = NDArray[np.float64]
 I8 = NDArray[np.int64]
 I1 = NDArray[np.int8]
 
-FREE, LEFT, RIGHT = numbers(3)
+FREE, LEFT, RIGHT = 0, 1, 2
 
 
 @inner()

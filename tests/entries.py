@@ -4,6 +4,7 @@ from functools import wraps
 
 import numpy as np
 
+from margotree.engines.alternating.kernels import order, sweep
 from margotree.engines.bnb.kernels import record
 from margotree.engines.kernels import factor, features, margins, pivot, priced, vectors
 from margotree.engines.kernels import workspace as w
@@ -101,3 +102,23 @@ def refilled(a, value):
     vectors.copy(a, copied)
     vectors.fill(a, value)
     return before, copied
+
+
+@entry
+def sorted_times(times):
+    n = times.size
+    found = np.empty(n, np.int64)
+    order.sort_times(times, found, np.empty(n, np.int64), np.empty(n // 2 + 2, np.int64))
+    return found
+
+
+@entry
+def least_on_line(h, g, node, ww, wd, dd, eps):
+    m = h.size
+    times, kinds, whose = np.empty(4 * m), np.empty(4 * m, np.int8), np.empty(4 * m, np.int64)
+    n = sweep.events(h, g, node.plus, node.minus, eps, times, kinds, whose)
+    by_time = np.empty(n, np.int64)
+    order.sort_times(times[:n], by_time, np.empty(n, np.int64), np.empty(n // 2 + 2, np.int64))
+    return sweep.along(
+        h, g, node.plus, node.minus, node.low, node.high, ww, wd, dd, eps, np.inf, times, kinds, whose, by_time
+    )

@@ -9,17 +9,18 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
+from entries import least_on_line, sorted_times
 from margotree.engines import Limits, Refused, Watch, get_engine, solve
 from margotree.engines.alternating.descend import Descent, descend
 from margotree.engines.alternating.draw import FRESH, Draw
 from margotree.engines.alternating.kernels.below import gini, pay_below
+from margotree.engines.alternating.kernels.reduced import cut, measure, search_lines
 from margotree.engines.alternating.kernels.svm import svm
-from margotree.engines.alternating.kernels.sweep import along, events, thresholds
 from margotree.engines.alternating.ladder import Ladder
-from margotree.engines.alternating.node import Node, order_of
+from margotree.engines.alternating.node import Node
 from margotree.engines.alternating.search import AlternatingSearch, Effort, alternate, majority
 from margotree.engines.alternating.supports import ROUGH, _some, best_svm, plain_svm, svm_on
 from margotree.engines.alternating.terms import Found, Terms
@@ -82,8 +83,7 @@ def test_the_best_threshold_is_that_of_trying_all(seed):
     node = some_node(seed)
     d = np.random.default_rng(seed).standard_normal(2)
     q = node.Z @ d
-    order = np.argsort(q)
-    s, b, value = thresholds(q, order, node.plus, node.minus, node.low, node.high, d @ d, LENGTHS, node.eps, math.inf)
+    s, b, value = cut(node.reduced, d, LENGTHS, node.eps, math.inf)
     naive = math.inf
     for length in LENGTHS:
         for offset in pieces(node, length * q, np.ones(len(q))):
@@ -101,16 +101,56 @@ def test_the_best_point_of_a_line_is_that_of_trying_all_its_pieces(seed):
     w, d = rng.standard_normal(2), rng.standard_normal(2) * (rng.random(2) < 0.7)
     b, by = rng.standard_normal(), rng.standard_normal()
     h, g = node.Z @ w + b, node.Z @ d + by
-    times, kinds, whose = np.empty(100), np.empty(100, np.int8), np.empty(100, np.int64)
-    n = events(h, g, node.plus, node.minus, node.eps, times, kinds, whose)
-    far, value = along(
-        h, g, node.plus, node.minus, node.low, node.high, w @ w, w @ d, d @ d, node.eps, math.inf,
-        times, kinds, whose, np.argsort(times[:n]),
-    )  # fmt: skip
+    far, value = least_on_line(h, g, node.reduced, w @ w, w @ d, d @ d, node.eps)
     naive = min(exactly(node, h + t * g) + 0.5 * (w + t * d) @ (w + t * d) for t in pieces(node, h, g))
     assert value <= naive + 1e-7
     if math.isfinite(value):
         assert exactly(node, h + far * g) + 0.5 * (w + far * d) @ (w + far * d) == pytest.approx(value, rel=1e-7)
+
+
+@settings(max_examples=40, deadline=None)
+@given(seed=st.integers(0, 10_000), price=st.sampled_from([0.0, 0.05, math.inf]))
+def test_lines_lead_to_hyperplanes_that_are_worth_what_is_said_of_them(seed, price):
+    node, rng = some_node(seed), np.random.default_rng(seed)
+    w, b = rng.standard_normal(2) * [1.0, rng.random() < 0.5], rng.standard_normal()
+
+    def worth(w, b):
+        over = max(0, np.count_nonzero(w) - 1)
+        return exactly(node, node.Z @ w + b) + 0.5 * w @ w + (price * over if over else 0.0)
+
+    first = worth(w, b)
+    assume(math.isfinite(first))
+    aims, features = rng.standard_normal((3, 3)), rng.permutation(2)
+    h, at = node.Z @ w + b, np.array([b, first])
+    search_lines(node.reduced, w, h, at, aims, features, node.eps, 1, price, np.zeros(1))
+    assert at[1] <= first
+    assert at[1] == pytest.approx(worth(w, at[0]), rel=1e-9)
+    assert h == pytest.approx(node.Z @ w + at[0], abs=1e-12)
+    if price == 0.0:  # neither to and fro nor along a feature is there anything left to gain soon after
+        again = at.copy()
+        for _ in range(30):
+            search_lines(node.reduced, w, h, again, aims[:0], features, node.eps, 1, price, np.zeros(1))
+        for d, by in ((np.zeros(2), 1.0), (np.array([1.0, 0.0]), 0.0), (np.array([0.0, 1.0]), 0.0)):
+            _, least = least_on_line(h, node.Z @ d + by, node.reduced, w @ w, w @ d, d @ d, node.eps)
+            assert least >= again[1] - 1e-4 * abs(again[1])
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_an_svm_is_found_from_guesses_that_tell_nothing(seed):
+    """Where no sample lies on the rounding, as in a guess with small weights, the first step falls steeply and not
+    far: going too far is how an SVM once got worse than its guess."""
+    rng = np.random.default_rng(seed)
+    Z = (rng.random((300, 25)) < 0.3).astype(float)
+    right = Z @ rng.standard_normal(25) + 0.3 * rng.standard_normal(300) > 0
+    node = Node(
+        Z=Z, plus=np.where(right, 500.0, 0.0), minus=np.where(right, 0.0, 500.0), low=np.zeros(300), high=np.zeros(300),
+        eps=1e-6,
+    )  # fmt: skip
+    guess = np.zeros(25)
+    guess[seed] = 0.1
+    from_nothing = plain_svm(node, (np.zeros(25), 0.0), ROUGH, np.zeros(1))[1]
+    for wide in (0.3, 0.1, 0.01):
+        assert plain_svm(node, (guess, 0.05), ROUGH, np.zeros(1), wide)[1] <= 1.01 * from_nothing
 
 
 @pytest.mark.parametrize("p", [1, 5, 90, 500])
@@ -218,7 +258,7 @@ def test_wishes_that_cannot_be_met_are_given_up_while_that_pays():
         best = Proposal(terms, 0, node, svm_of_all)
         _resign(best, node, 1.0, rng, np.zeros(1))
         assert best.value <= best.start
-        assert best.value == pytest.approx(node.value(node.heights(best.plane), best.plane))
+        assert best.value == pytest.approx(node.measure(best.plane)[1])
         better += best.gain > 0.05 * best.start
     assert better >= 5
 
@@ -226,7 +266,7 @@ def test_wishes_that_cannot_be_met_are_given_up_while_that_pays():
 def test_kernels_are_compiled_once():
     for model in ("margot", "hfs", "sfs"):
         Alternating(FEW).solve(some_problem(1, depth=3, p=4, model=model), Watch())
-    for kernel in (svm, thresholds, events, along, pay_below, gini):
+    for kernel in (svm, measure, cut, search_lines, pay_below, gini):
         assert len(kernel.signatures) == 1, kernel
 
 
@@ -321,7 +361,7 @@ def test_events_are_sorted_however_they_lie(seed, n):
         times = np.sign(times) * 10.0 ** (100 * times.clip(-3, 3))  # of all sizes
     elif shape == 4 and n:
         times[0] = np.inf
-    order = order_of(times)
+    order = sorted_times(times)
     assert np.array_equal(np.sort(order), np.arange(n))
     assert np.array_equal(times[order], np.sort(times))
 

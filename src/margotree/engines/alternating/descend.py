@@ -9,10 +9,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from margotree.engines.alternating.draw import Draw, draw
+from margotree.engines.alternating.kernels.reduced import GAIN
 from margotree.engines.alternating.node import Node, Plane, Rows
 from margotree.engines.alternating.supports import best_svm
 from margotree.engines.alternating.terms import Found, Terms
-from margotree.engines.alternating.upper import GAIN, propose
+from margotree.engines.alternating.upper import propose
 from margotree.problem import topology
 from margotree.problem.problem import FloatArray
 

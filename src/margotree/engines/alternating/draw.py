@@ -81,7 +81,10 @@ def _by_chance(terms: Terms, t: int, node: Node, plane: Plane, kind: Draw, rng: 
             return None
         d = node.Z[rng.choice(right)] - node.Z[rng.choice(left)]
     if np.count_nonzero(d) > most:
-        d = np.where(np.isin(np.arange(p), heaviest(node, d, most)), d, 0.0)
+        heavy = heaviest(node, d, most)
+        kept = np.zeros(p)
+        kept[heavy] = d[heavy]
+        d = kept
     return _cut(node, d, at, 10.0 ** rng.uniform(-3.0, 1.0))
 
 

@@ -9,8 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from margotree.engines.alternating.kernels.below import pay_below
-from margotree.engines.alternating.kernels.order import sort_times
-from margotree.engines.alternating.kernels.sweep import along, events, thresholds
+from margotree.engines.alternating.kernels.reduced import Reduced, cut, measure
 from margotree.engines.alternating.terms import Terms
 from margotree.problem import tie
 from margotree.problem.problem import FloatArray
@@ -29,7 +28,7 @@ class Node:
     low: FloatArray
     high: FloatArray
     eps: float
-    _events: list[NDArray] = field(default_factory=list)
+    _spread: list[FloatArray] = field(default_factory=list)
 
     @classmethod
     def of(cls, terms: Terms, t: int, rows: Rows) -> Node:
@@ -71,13 +70,21 @@ class Node:
         right: NDArray[np.bool_] = h >= -slack
         return None if np.any(~right & (h > slack - self.eps)) else right
 
-    def value(self, h: FloatArray, plane: Plane) -> float:
-        """Everything but prices of features; infinite if a sample lies in the band."""
-        right = self.right_of(h, plane)
-        if right is None:
-            return math.inf
-        below = float(np.sum(np.where(right, self.high, self.low)))
-        return 0.5 * float(plane[0] @ plane[0]) + self.hinges(h) + below
+    def measure(self, plane: Plane) -> tuple[FloatArray, float]:
+        """Heights, and everything but prices of features; infinite if a sample lies in the band."""
+        h = np.empty(len(self.plus))
+        return h, measure(self.reduced, plane[0], plane[1], self.eps, h)
+
+    @property
+    def reduced(self) -> Reduced:
+        return Reduced(self.Z, self.plus, self.minus, self.low, self.high)
+
+    @property
+    def spread(self) -> FloatArray:
+        """How far samples lie apart in each feature; computed once, also for nodes with other prices."""
+        if not self._spread:
+            self._spread.append(np.std(self.Z, axis=0))
+        return self._spread[0]
 
     def heights(self, plane: Plane) -> FloatArray:
         h: FloatArray = self.Z @ plane[0] + plane[1]
@@ -85,10 +92,7 @@ class Node:
 
     def best_cut(self, d: FloatArray, lengths: FloatArray, best: float = math.inf) -> tuple[Plane, float] | None:
         """The best threshold along a direction at any of the lengths, if it beats ``best``."""
-        q = self.Z @ d
-        s, b, value = thresholds(
-            q, order_of(q), self.plus, self.minus, self.low, self.high, float(d @ d), lengths, self.eps, best
-        )
+        s, b, value = cut(self.reduced, d, lengths, self.eps, best)
         return ((s * d, b), value) if s > 0 else None
 
     def no_split(self) -> tuple[Plane, float]:
@@ -98,24 +102,3 @@ class Node:
         ways += [(b, plus * (1.0 - b) + minus * (1.0 + b) + left) for b in (-self.eps, -1.0) if b > -1.0 or left >= 0]
         b, value = min(ways, key=lambda way: way[1])
         return (np.zeros(self.Z.shape[1]), b), value
-
-    def step_along(self, h: FloatArray, g: FloatArray, w: FloatArray, d: FloatArray, best: float) -> float:
-        """How far to go along heights ``h + t g`` to beat ``best`` by most; 0 if nowhere does."""
-        m = len(h)
-        if not self._events:
-            self._events = [np.empty(4 * m), np.empty(4 * m, np.int8), np.empty(4 * m, np.int64)]
-        times, kinds, whose = self._events
-        n = events(h, g, self.plus, self.minus, self.eps, times, kinds, whose)
-        products = float(w @ w), float(w @ d), float(d @ d)
-        t, _ = along(
-            h, g, self.plus, self.minus, self.low, self.high, *products, self.eps, best,
-            times, kinds, whose, order_of(times[:n]),
-        )  # fmt: skip
-        return float(t)
-
-
-def order_of(times: FloatArray) -> NDArray[np.int64]:
-    """What sorts the times: ``argsort``, but quicker where they are spread out."""
-    n = len(times)
-    order, bucket, ends = np.empty(n, np.int64), np.empty(n, np.int64), np.empty(n // 2 + 2, np.int64)
-    return order if sort_times(times, order, bucket, ends) else np.argsort(times)

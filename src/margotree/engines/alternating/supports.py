@@ -59,9 +59,10 @@ def svm_on(node: Node, cols: Columns, guess: Plane, narrow: float, flag: FloatAr
     """The SVM on some features, from a guess."""
     if len(cols) == node.Z.shape[1]:
         return plain_svm(node, guess, narrow, flag)
-    theta = np.append(guess[0][cols], guess[1])
+    theta = np.empty(len(cols) + 1)
+    theta[:-1], theta[-1] = guess[0][cols], guess[1]
     # As rows in memory: another layout would be compiled for anew.
-    value = svm(np.ascontiguousarray(node.Z[:, cols]), node.plus, node.minus, theta, WARM, narrow, flag)
+    value = svm(node.Z.take(cols, axis=1), node.plus, node.minus, theta, WARM, narrow, flag)
     w = np.zeros(node.Z.shape[1])
     w[cols] = theta[:-1]
     return (w, float(theta[-1])), value
@@ -69,13 +70,13 @@ def svm_on(node: Node, cols: Columns, guess: Plane, narrow: float, flag: FloatAr
 
 def heaviest(node: Node, w: FloatArray, count: int) -> Columns:
     """The features whose weights move samples most."""
-    return np.sort(np.argsort(-np.abs(w) * np.std(node.Z, axis=0), kind="stable")[:count])
+    return np.sort(np.argsort(-np.abs(w) * node.spread, kind="stable")[:count])
 
 
 def lightest(node: Node, w: FloatArray, count: int) -> Columns:
     """Of the features used, those whose weights move samples least; the lightest first."""
     cols = np.flatnonzero(w)
-    return cols[np.argsort(np.abs(w[cols]) * np.std(node.Z[:, cols], axis=0), kind="stable")][:count]
+    return cols[np.argsort(np.abs(w[cols]) * node.spread[cols], kind="stable")][:count]
 
 
 def rough_svm(
@@ -138,15 +139,16 @@ def exchanged(terms: Terms, t: int, node: Node, plane: Plane, value: float, flag
     return plane, value
 
 
-def _neighbours(terms: Terms, t: int, node: Node, plane: Plane) -> list[Columns]:
-    cols, light = np.flatnonzero(plane[0]), lightest(node, plane[0], _LIGHT)
+def _neighbours(terms: Terms, t: int, node: Node, plane: Plane) -> Iterator[Columns]:
+    cols, light = np.flatnonzero(plane[0]), lightest(node, plane[0], _LIGHT).tolist()
     h = node.heights(plane)
     drawn = np.where(h < 1, node.plus, 0.0) - np.where(h > -1, node.minus, 0.0)
-    pull = np.abs(drawn @ node.Z) * np.std(node.Z, axis=0)
+    pull = np.abs(drawn @ node.Z) * node.spread
     pull[cols] = 0.0
-    strong = [j for j in np.argsort(-pull, kind="stable")[:_PULLING] if pull[j] > 0]
-    ways = [np.setdiff1d(cols, [j]) for j in light] if terms.soft(t) else []
-    if terms.soft(t) or len(cols) < terms.budget[t]:
-        ways += [np.union1d(cols, [j]) for j in strong]
-    ways += [np.union1d(np.setdiff1d(cols, [out]), [j]) for j in strong for out in light]
-    return [way for way in ways if len(way)]
+    strong = [j for j in np.argsort(-pull, kind="stable")[:_PULLING].tolist() if pull[j] > 0]
+    used, soft = cols.tolist(), terms.soft(t)
+    ways = [(out, None) for out in light] if soft and len(used) > 1 else []
+    if soft or len(used) < terms.budget[t]:
+        ways += [(None, j) for j in strong]
+    for out, j in [*ways, *((out, j) for j in strong for out in light)]:
+        yield np.array(sorted([*(k for k in used if k != out), *([] if j is None else [j])]))

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from margotree.engines.alternating.kernels.reduced import GAIN, search_lines
 from margotree.engines.alternating.node import Node, Plane
 from margotree.engines.alternating.supports import ROUGH, exchanged, lightest, rough_svm
 from margotree.engines.alternating.terms import Terms
@@ -24,8 +25,6 @@ _EXCHANGED = 0.1
 _LIGHT = 3
 #: Up to so many samples, so many SVMs leave out ever more of those who are lost.
 _RESIGNED_UP_TO, _RESIGNED = 5_000, 10
-#: A step must gain more than this share to be taken.
-GAIN = 1e-9
 
 
 class Proposal:
@@ -33,13 +32,14 @@ class Proposal:
 
     def __init__(self, terms: Terms, t: int, node: Node, plane: Plane) -> None:
         self.terms, self.t, self.node = terms, t, node
-        self.plane, self.h = plane, node.heights(plane)
-        self.value = self.start = node.value(self.h, plane) + terms.price(t, plane[0])
+        self.plane = plane
+        self.h, value = node.measure(plane)
+        self.value = self.start = value + terms.price(t, plane[0])
 
     def offer(self, plane: Plane) -> bool:
         """Take a hyperplane if it is better, by its value computed from scratch."""
-        h = self.node.heights(plane)
-        value = self.node.value(h, plane) + self.terms.price(self.t, plane[0])
+        h, value = self.node.measure(plane)
+        value += self.terms.price(self.t, plane[0])
         if not value < self.value - GAIN * abs(self.value):
             return False
         self.plane, self.h, self.value = plane, h, value
@@ -120,21 +120,15 @@ def _not_lost(node: Node, plane: Plane, rng: np.random.Generator) -> Node:
     h = node.heights(plane)
     wish = np.sign(node.low - node.high) * h
     lost = wish < np.quantile(np.abs(h), rng.random()) * -1.0
-    return replace(node, low=np.where(lost, 0.0, node.low), high=np.where(lost, 0.0, node.high), _events=[])
+    return replace(node, low=np.where(lost, 0.0, node.low), high=np.where(lost, 0.0, node.high))
 
 
 def _direction(
     terms: Terms, t: int, node: Node, lam: float, plane: Plane, rng: np.random.Generator, flag: FloatArray
 ) -> Plane:
     """The SVM that hears every sample twice: its label, and at the price ``lam`` the side that is cheaper below."""
-    twice = Node(
-        Z=node.Z,
-        plus=node.plus + lam * np.maximum(0.0, node.low - node.high),
-        minus=node.minus + lam * np.maximum(0.0, node.high - node.low),
-        low=node.low,
-        high=node.high,
-        eps=node.eps,
-    )
+    more = node.low - node.high
+    twice = replace(node, plus=node.plus + lam * np.maximum(0.0, more), minus=node.minus + lam * np.maximum(0.0, -more))
     found, value = rough_svm(terms, t, twice, plane, rng, flag)
     if terms.limited(t) and rng.random() < _EXCHANGED:
         found, _ = exchanged(replace(terms, narrow=ROUGH), t, twice, found, value + terms.price(t, found[0]), flag)
@@ -143,18 +137,12 @@ def _direction(
 
 def _search_lines(best: Proposal, aims: list[Plane], rng: np.random.Generator, flag: FloatArray) -> None:
     """Exact minima on lines: towards the SVMs, longer or shorter, to and fro, and along single features."""
-    p = best.node.Z.shape[1]
-    for aim in aims:
-        w, b = best.plane
-        _search_line(best, aim[0] - w, aim[1] - b)
-    _search_line(best, *best.plane)
-    _search_line(best, np.zeros(p), 1.0)
-    for j in _features(best, rng):
-        if flag[0]:
-            return
-        d = np.zeros(p)
-        d[j] = 1.0
-        _search_line(best, d, 0.0, best.node.Z[:, j])
+    terms, t, features = best.terms, best.t, _features(best, rng)
+    w, h, at = best.plane[0].copy(), best.h, np.array([best.plane[1], best.value])
+    ends = np.array([np.append(*aim) for aim in aims]).reshape(-1, w.size + 1)
+    budget, price = int(terms.budget[t]), float(terms.alpha[t])
+    search_lines(best.node.reduced, w, h, at, ends, features, best.node.eps, budget, price, flag)
+    best.plane, best.value = (w, float(at[0])), float(at[1])
 
 
 def _features(best: Proposal, rng: np.random.Generator) -> np.ndarray:
@@ -164,16 +152,3 @@ def _features(best: Proposal, rng: np.random.Generator) -> np.ndarray:
     if full and not best.terms.soft(best.t) and best.terms.limited(best.t):
         return np.flatnonzero(best.plane[0])
     return rng.permutation(p)[: min(_LINES, _ON_LINES // len(best.node.Z))]
-
-
-def _search_line(best: Proposal, d: FloatArray, by: float, g: FloatArray | None = None) -> None:
-    w, b = best.plane
-    terms, t = best.terms, best.t
-    count = int(np.count_nonzero((w != 0) | (d != 0)))
-    price = terms.price_of(t, count)
-    if np.isinf(price):
-        return
-    g = best.node.Z @ d + by if g is None else np.ascontiguousarray(g)
-    far = best.node.step_along(best.h, g, w, d, best.value - price)
-    if far:
-        best.offer((w + far * d, b + far * by))

@@ -8,10 +8,11 @@ import math
 import numpy as np
 
 from margotree.engines.alternating.descend import LENGTHS, Alternation, Draws
+from margotree.engines.alternating.kernels.reduced import GAIN
 from margotree.engines.alternating.node import Node
 from margotree.engines.alternating.supports import best_svm
 from margotree.engines.alternating.terms import Found
-from margotree.engines.alternating.upper import GAIN, Proposal, propose
+from margotree.engines.alternating.upper import Proposal, propose
 from margotree.engines.multiclass.bipartitions import turned
 from margotree.engines.multiclass.draw import Draw, draw
 from margotree.engines.multiclass.terms import (

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from margotree.engines.kernels.jit import inner, kernel
+from margotree.engines.kernels.jit import inner
 
 F8 = NDArray[np.float64]
 I8 = NDArray[np.int64]
@@ -33,13 +33,23 @@ def _unit(times: F8) -> float:
     return drawn[count // 2] + 1e-300
 
 
-@kernel()
-def sort_times(times: F8, order: I8, bucket: I8, ends: I8) -> bool:
-    """Fill ``order`` with what sorts the times; False if they lie too close together, or are no numbers.
+@inner()
+def sort_times(times: F8, order: I8, bucket: I8, ends: I8) -> None:
+    """Fill ``order`` with what sorts the times.
 
     ``bucket`` is as long as the times, ``ends`` the number of buckets and one more; both are for the work.
     """
+    if not _by_buckets(times, order, bucket, ends):
+        _by_merging(times, order, bucket)
+
+
+@inner()
+def _by_buckets(times: F8, order: I8, bucket: I8, ends: I8) -> bool:
+    """Whether that came to an end; if not, because times lie too close together or are no numbers, at least everybody
+    is in ``order``."""
     n, most = times.size, ends.size - 2
+    for i in range(n):
+        order[i] = i
     if n == 0:
         return True
     unit = _unit(times)
@@ -68,3 +78,25 @@ def sort_times(times: F8, order: I8, bucket: I8, ends: I8) -> bool:
         if moves > _PATIENCE * n:
             return False
     return True
+
+
+@inner()
+def _by_merging(times: F8, order: I8, spare: I8) -> None:
+    """Merge longer and longer runs; those that follow each other already are left as they are."""
+    n, width = times.size, 1
+    while width < n:
+        for start in range(0, n - width, 2 * width):
+            middle, end = start + width, min(start + 2 * width, n)
+            if times[order[middle - 1]] <= times[order[middle]]:
+                continue
+            for k in range(start, middle):
+                spare[k] = order[k]
+            p, q = start, middle
+            for k in range(start, end):
+                if p < middle and (q == end or times[spare[p]] <= times[order[q]]):
+                    order[k] = spare[p]
+                    p += 1
+                else:
+                    order[k] = order[q]
+                    q += 1
+        width *= 2

@@ -20,9 +20,9 @@ _DENSE = 400
 _STEPS, _SEARCH, _PRODUCTS = 40, 60, 200
 #: A line search ends when the derivative has dropped to this share; a width ends at this share of the value, or at the
 #: greater one where the last width is so wide that only a direction is wanted.
-_LEVEL, _FLAT, _FLAT_ROUGH, _ROUGH = 0.3, 1e-6, 1e-4, 5e-3
-#: From width to width.
-_SHRINK = 0.1
+_LEVEL, _FLAT, _FLAT_ROUGH, _ROUGH = 0.1, 1e-6, 1e-4, 5e-3
+#: From width to width; back to a greater one, up to some size, if steps do not suffice for the first.
+_SHRINK, _WIDER, _WIDEST = 0.2, 10.0, 1.0
 
 
 #: Sums may be taken in any order here, so that the processor takes several terms at once.
@@ -183,9 +183,25 @@ def _product_step(Z: F8, q: F8, ridge: float, grad: F8, step: F8) -> None:
 
 
 @inner()
+def _loss_at(h: F8, dh: F8, cp: F8, cm: F8, delta: float, t: float) -> float:
+    """The smoothed loss at ``h + t dh``."""
+    total = 0.0
+    for i in range(h.size):
+        at = h[i] + t * dh[i]
+        right, left = max(1.0 - at, 0.0), max(1.0 + at, 0.0)
+        total += cp[i] * (right * right / (2.0 * delta) if right < delta else right - 0.5 * delta)
+        total += cm[i] * (left * left / (2.0 * delta) if left < delta else left - 0.5 * delta)
+    return total
+
+
+@inner()
 def _how_far(h: F8, dh: F8, cp: F8, cm: F8, delta: float, ws: float, ss: float, start: float) -> float:
-    """How far to go along a step: to where the derivative has dropped to a share of that at the start."""
-    good = _LEVEL * abs(start)
+    """How far to go along a step: to where the derivative has dropped to a share of that at the start.
+
+    Beyond the minimum, where it is positive, only as far as the value is less: a steep fall that is soon over, as where
+    no sample lies on the rounding, may be followed by a long rise.
+    """
+    good, here = _LEVEL * abs(start), np.nan
     low, f_low, high = 0.0, start, 1.0
     f_high = ws + high * ss + _slope_at(h, dh, cp, cm, delta, high)
     for _ in range(_SEARCH):
@@ -194,18 +210,22 @@ def _how_far(h: F8, dh: F8, cp: F8, cm: F8, delta: float, ws: float, ss: float, 
         low, f_low = high, f_high
         high *= 4.0
         f_high = ws + high * ss + _slope_at(h, dh, cp, cm, delta, high)
-    if f_high <= good:
-        return high
-    for _ in range(_SEARCH):
-        share = min(max(f_low / (f_low - f_high), 0.05), 0.95)
-        t = low + share * (high - low)
-        f = ws + t * ss + _slope_at(h, dh, cp, cm, delta, t)
+    t, f = high, f_high
+    for k in range(_SEARCH):
         if abs(f) <= good:
-            return t
+            if f <= 0.0:
+                return t
+            if np.isnan(here):
+                here = _loss_at(h, dh, cp, cm, delta, 0.0)
+            if _loss_at(h, dh, cp, cm, delta, t) + t * (ws + 0.5 * t * ss) < here:
+                return t
         if f < 0.0:
             low, f_low = t, f
         else:
             high, f_high = t, f
+        share = min(max(f_low / (f_low - f_high), 0.05), 0.95) if k % 2 == 0 else 0.5
+        t = low + share * (high - low)
+        f = ws + t * ss + _slope_at(h, dh, cp, cm, delta, t)
     return low
 
 
@@ -242,8 +262,8 @@ def _newton(Z: F8, q: F8, ridge: float, grad: F8, H: F8, step: F8) -> None:
 def svm(Z: F8, cp: F8, cm: F8, theta: F8, wide: float, narrow: float, flag: F8) -> float:
     """Minimise ``1/2 |w|^2`` plus the hinges; ``theta`` holds ``w`` and ``b``, a first guess and then the result.
 
-    Widths of the rounding go from ``wide`` to ``narrow``; the value returned is that of the hinges as they are.
-    Another thread may set ``flag[0]`` to have the work stop.
+    Widths of the rounding go from ``wide`` to ``narrow``; the value returned is that of the hinges as they are, never
+    more than the guess's.  Another thread may set ``flag[0]`` to have the work stop.
     """
     m, k = Z.shape
     plus, minus = total(cp), total(cm)
@@ -256,13 +276,13 @@ def svm(Z: F8, cp: F8, cm: F8, theta: F8, wide: float, narrow: float, flag: F8) 
     grad, step = np.empty(k + 1), np.empty(k + 1)
     H = np.empty((k + 1, k + 1)) if k <= _DENSE else np.empty((0, 0))
     w = theta[:k]
-    best, value = np.empty(k + 1), np.inf
     heights(Z, w, theta[k], h)
+    best, value = theta.copy(), 0.5 * dot(w, w) + hinge_value(h, cp, cm)
     delta = wide
+    widest = wide  # so far
     while True:
-        for _ in range(_STEPS):
-            if flag[0] != 0.0:
-                break
+        steps = 0
+        while steps < _STEPS and flag[0] == 0.0:
             bend = _bends(h, cp, cm, delta, r, q)
             copy(w, grad)
             grad[k] = 0.0
@@ -280,11 +300,19 @@ def svm(Z: F8, cp: F8, cm: F8, theta: F8, wide: float, narrow: float, flag: F8) 
                 theta[a] += far * step[a]
             for i in range(m):
                 h[i] += far * dh[i]
+            steps += 1
         now = 0.5 * dot(w, w) + hinge_value(h, cp, cm)
         if now < value:
             value = now
             copy(theta, best)
-        if delta <= narrow or flag[0] != 0.0:
+        if flag[0] != 0.0:
+            break
+        if steps == _STEPS and delta == widest and widest < _WIDEST:
+            # The guess was no good: from further off more samples are heard of.
+            widest *= _WIDER
+            delta = widest
+            continue
+        if delta <= narrow:
             break
         to = max(narrow, _SHRINK * delta)
         # Between two widths the solution moves on a straight line while no sample leaves the rounding.

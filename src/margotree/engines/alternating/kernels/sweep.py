@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from margotree.engines.kernels.jit import inner, kernel
+from margotree.engines.kernels.jit import inner
 from margotree.engines.kernels.vectors import place
 
 F8 = NDArray[np.float64]
@@ -63,7 +63,7 @@ def _by_label(q: F8, cost: F8, order: I8) -> tuple[F8, F8, F8]:
     return at, mass, moment
 
 
-@kernel()
+@inner()
 def thresholds(
     q: F8, order: I8, cp: F8, cm: F8, low: F8, high: F8, ww: float, lengths: F8, eps: float, best: float
 ) -> tuple[float, float, float]:
@@ -124,7 +124,7 @@ def thresholds(
     return best_s, best_b, best
 
 
-@kernel()
+@inner()
 def events(h: F8, g: F8, cp: F8, cm: F8, eps: float, times: F8, kinds: NDArray[np.int8], whose: I8) -> int:
     """When samples pass a margin (kinds 0 and 1), 0 (kind 2) and ``-eps`` (kind 3) on ``h + t g``; returns how many."""
     n = 0
@@ -145,7 +145,7 @@ def events(h: F8, g: F8, cp: F8, cm: F8, eps: float, times: F8, kinds: NDArray[n
     return n
 
 
-@kernel()
+@inner()
 def along(
     h: F8, g: F8, cp: F8, cm: F8, low: F8, high: F8, ww: float, wd: float, dd: float, eps: float, best: float,
     times: F8, kinds: NDArray[np.int8], whose: I8, order: I8,

@@ -4,7 +4,7 @@ from functools import wraps
 
 import numpy as np
 
-from margotree.engines.alternating.kernels import order, sweep
+from margotree.engines.alternating.kernels import order, soft, sweep
 from margotree.engines.bnb.kernels import record
 from margotree.engines.kernels import factor, features, margins, pivot, priced, vectors
 from margotree.engines.kernels import workspace as w
@@ -122,3 +122,8 @@ def least_on_line(h, g, node, ww, wd, dd, eps):
     return sweep.along(
         h, g, node.plus, node.minus, node.low, node.high, ww, wd, dd, eps, np.inf, times, kinds, whose, by_time
     )
+
+
+@entry
+def soft_cost(tree, theta, grad):
+    return soft._cost(tree, theta, grad)

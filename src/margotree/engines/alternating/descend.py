@@ -46,8 +46,7 @@ class Alternation(ABC):
 
     def run(self, kinds: Draws, tol: float = SMALL_GAIN, best: float = math.inf) -> Found:
         """Draw nodes as ``kinds`` says, then alternate until a sweep gains little, or too little to reach ``best``."""
-        self.settle(0, kinds)
-        value = float(np.sum(self.own))
+        value = self.cost(kinds)
         for _ in range(self.sweeps):
             before = value
             self._sweep()
@@ -56,6 +55,11 @@ class Alternation(ABC):
             if self.flag[0] or gain <= tol * before or (value > best and value - self.outlook * gain > best):
                 break
         return Found(W=self.W, B=self.B, value=value)
+
+    def cost(self, kinds: Draws | None = None) -> float:
+        """What the tree costs once all samples have been sent down."""
+        self.settle(0, kinds)
+        return float(np.sum(self.own))
 
     def _sweep(self) -> None:
         for t in reversed(range(self.terms.n_nodes)):
@@ -177,3 +181,8 @@ def descend(
 ) -> Found:
     """The tree that alternation reaches from here, after drawing some nodes anew; given up if far from ``best``."""
     return Descent(terms, W, B, seed, flag).run(kinds, best=best)
+
+
+def settled(terms: Terms, W: FloatArray, B: FloatArray, flag: FloatArray) -> float:
+    """What the tree costs once its bands are empty, with nothing trained."""
+    return Descent(terms, W, B, 0, flag).cost()

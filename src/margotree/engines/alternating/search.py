@@ -10,13 +10,15 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from margotree.engines.alternating.descend import descend
+from margotree.engines.alternating.anneal import SoftTree
+from margotree.engines.alternating.descend import descend, settled
 from margotree.engines.alternating.ladder import Ladder
-from margotree.engines.alternating.starts import Start, kept, next_start
+from margotree.engines.alternating.starts import Start, greedy, kept, next_start
 from margotree.engines.alternating.terms import Found, Terms
 from margotree.engines.trees import one_way
 from margotree.engines.watch import Watch
 from margotree.problem import Problem, Splits, topology
+from margotree.problem.problem import FloatArray
 
 #: Seconds between looks at the clock.
 _TICK = 0.02
@@ -68,6 +70,8 @@ class AlternatingSearch:
 
     #: What a start goes through.
     descent: Callable[..., Found] = staticmethod(descend)
+    settled: Callable[..., float] = staticmethod(settled)
+    soft_tree: type[SoftTree] = SoftTree
 
     def __init__(
         self, problem: Problem, watch: Watch, effort: Effort | None = None, finisher: Finisher | None = None
@@ -77,7 +81,7 @@ class AlternatingSearch:
         self.seed = watch.limits.seed
         self.ladder = Ladder(self._terms(), self.seed)
         self.best: list[Found] = []
-        self.starts = 0
+        self.starts = self._made = 0  # all, and those that are not given
         self._last_gain = 0
         self._rungs: list[list[Found]] = [[] for _ in self.ladder.sizes]
         self._sent_on: list[list[Found]] = [[] for _ in self.ladder.sizes]
@@ -146,7 +150,14 @@ class AlternatingSearch:
 
     def _descend(self, job: _Job) -> Found:
         start, terms = job.start, self.ladder.rung(job.level)
-        return self.descent(terms, start.W, start.B, start.kinds, job.seed, self._flag, self._best_of(job.level))
+        W, B = self._softly(terms, start, job.seed) if start.soft else (start.W, start.B)
+        return self.descent(terms, W, B, start.kinds, job.seed, self._flag, self._best_of(job.level))
+
+    def _softly(self, terms: Terms, start: Start, seed: int) -> tuple[FloatArray, FloatArray]:
+        """The best of some soft trees."""
+        rng = np.random.default_rng(seed)
+        trees = [self.soft_tree(terms, start.W, start.B, rng).anneal(self._flag) for _ in range(start.soft)]
+        return min(trees, key=lambda tree: self.settled(terms, *tree, self._flag))
 
     def _best_of(self, level: int) -> float:
         """On a part of the samples values compare with those of the same part alone."""
@@ -171,10 +182,13 @@ class AlternatingSearch:
             number = self.starts
             self.starts += 1
             seed = int(np.random.SeedSequence([self.seed, number]).generate_state(1)[0])
-            if number < len(self._given):
-                return _Job(start=self._given[number], level=0, seed=seed)
-            start = self._new_start(number - len(self._given), np.random.default_rng(seed))
-            return _Job(start=start, level=0, seed=seed)
+            if number > 0 and self._given:  # the first start is from nothing, and often far better
+                return _Job(start=self._given.pop(0), level=0, seed=seed)
+            self._made += 1
+            return _Job(start=self._new_start(self._made - 1, np.random.default_rng(seed)), level=0, seed=seed)
+
+    def _greedy_start(self) -> Start:
+        return greedy(self.problem.depth, self.problem.n_features)
 
     def _new_start(self, number: int, rng: np.random.Generator) -> Start:
         return next_start(number, self.problem.depth, self.problem.n_features, self.best, rng)
@@ -200,7 +214,7 @@ class AlternatingSearch:
     def _greedily(self) -> _Job | None:
         """The greedy tree of all samples, or of as many as there is time for: no answer should be worse than that.
 
-        On the first rung it is the first start anyway.
+        On the first rung it is one of the first starts anyway.
         """
         if self._greedy:
             return None
@@ -209,8 +223,7 @@ class AlternatingSearch:
         level = max((k for k, size in enumerate(self.ladder.sizes) if size <= most), default=0)
         if level == 0:
             return None
-        start = self._new_start(0, np.random.default_rng(self.seed))
-        return _Job(start=start, level=level, seed=self.seed, greedy=True)
+        return _Job(start=self._greedy_start(), level=level, seed=self.seed, greedy=True)
 
     def _promotion(self) -> _Job | None:
         top = self.ladder.top

@@ -1,8 +1,8 @@
-"""Where descents start from: the tree at hand, greedy trees, trees by chance, and later the best trees disturbed."""
+"""Where descents start from: the tree at hand, greedy trees, soft trees, trees by chance, later the best disturbed."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -14,22 +14,52 @@ from margotree.problem.problem import FloatArray
 
 #: So many starts are from nothing; after them this share is, and the others disturb one of the best trees.
 _FIRST, _SHARE = 12, 0.2
+#: Of the first starts every other is a soft tree, later this share; this share of the disturbed trees is made soft
+#: again; so many soft trees are trained for one to go on.
+_SOFT, _SOFT_AGAIN, _OF = 0.5, 0.3, 2
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Start:
-    """A tree, and which of its nodes to draw anew and how."""
+    """A tree, and which of its nodes to draw anew and how.
+
+    If ``soft`` is not 0, the tree is first trained as that many soft trees (from chance if it has no splits), of which
+    the best goes on.
+    """
 
     W: FloatArray
     B: FloatArray
     kinds: Draws
+    soft: int = 0
 
 
 def next_start(number: int, depth: int, n_features: int, best: list[Found], rng: np.random.Generator) -> Start:
     """The start of this number; ``best`` are the best trees so far, best first."""
     if number >= _FIRST and best and depth > 1 and rng.random() > _SHARE:
-        return _disturbed(best[min(int(rng.exponential(1.0)), len(best) - 1)], depth, rng)
-    return fresh(_kinds(number, depth, rng), n_features)
+        tree = best[min(int(rng.exponential(1.0)), len(best) - 1)]
+        return soft_again(tree) if rng.random() < _SOFT_AGAIN else _disturbed(tree, depth, rng)
+    if depth > 1 and is_soft(number, rng):
+        return soft(depth, n_features)
+    return fresh(_kinds(number // 2, depth, rng), n_features)
+
+
+def is_soft(number: int, rng: np.random.Generator) -> bool:
+    """Whether a start from nothing is a soft tree."""
+    return number % 2 == 0 if number < _FIRST else bool(rng.random() < _SOFT)
+
+
+def soft(depth: int, n_features: int) -> Start:
+    nodes = topology.n_nodes(depth)
+    return replace(fresh(np.full(nodes, Draw.KEEP), n_features), soft=_OF)
+
+
+def soft_again(tree: Found) -> Start:
+    return replace(kept(tree), soft=1)
+
+
+def greedy(depth: int, n_features: int) -> Start:
+    """The tree that Local SVM would make."""
+    return fresh(np.full(topology.n_nodes(depth), Draw.SVM), n_features)
 
 
 def fresh(kinds: Draws, n_features: int) -> Start:

@@ -77,6 +77,23 @@ class Terms:
         X.setflags(write=False)  # which the view does not hear of
         return view
 
+    @cached_property
+    def centred(self) -> tuple[FloatArray, FloatArray]:
+        """The samples around their mean, and the mean."""
+        mean = np.mean(self.X, axis=0)
+        return self.X - mean, mean
+
+    @cached_property
+    def spread(self) -> FloatArray:
+        """How far samples lie apart in each feature."""
+        found: FloatArray = np.std(self.X, axis=0)
+        return found
+
+    @cached_property
+    def code(self) -> NDArray[np.int64]:
+        """The class of each sample: 1 for the label that belongs on the right."""
+        return (self.y > 0).astype(np.int64)
+
     def fine(self) -> Terms:
         """The same problem with SVMs to many digits."""
         return replace(self, narrow=FINE)

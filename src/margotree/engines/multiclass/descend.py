@@ -215,3 +215,8 @@ def descend(
 ) -> Found:
     """The tree that alternation reaches from here, after drawing some nodes anew; given up if far from ``best``."""
     return ClassDescent(terms, W, B, seed, flag).run(kinds, best=best)
+
+
+def settled(terms: ClassTerms, W: FloatArray, B: FloatArray, flag: FloatArray) -> float:
+    """What the tree costs once its bands are empty, with nothing trained."""
+    return ClassDescent(terms, W, B, 0, flag).cost()

@@ -8,11 +8,12 @@ from typing import Any
 import numpy as np
 
 from margotree.engines.alternating.search import AlternatingSearch, Effort
-from margotree.engines.alternating.starts import Start
+from margotree.engines.alternating.starts import Start, fresh, is_soft, soft, soft_again
 from margotree.engines.alternating.terms import Found
 from margotree.engines.base import Answer, Engine
 from margotree.engines.kernels.jit import compiling
-from margotree.engines.multiclass.descend import Draws, descend
+from margotree.engines.multiclass.anneal import ClassSoftTree
+from margotree.engines.multiclass.descend import Draws, descend, settled
 from margotree.engines.multiclass.draw import FRESH, Draw
 from margotree.engines.multiclass.terms import ClassTerms
 from margotree.engines.polish import without_noise
@@ -23,6 +24,8 @@ from margotree.solution import Stopped
 
 #: So many starts are from nothing; after them this share is, and the others disturb one of the best trees.
 _FIRST, _SHARE = 12, 0.25
+#: This share of the disturbed trees is made soft again.
+_SOFT_AGAIN = 0.3
 #: Descents for several classes cost more each: fewer of them may bring nothing.
 _EFFORT = Effort(least=20, most=1000, patience=30)
 
@@ -31,6 +34,8 @@ class ClassSearch(AlternatingSearch):
     """The descents of one problem of several classes."""
 
     descent = staticmethod(descend)
+    settled = staticmethod(settled)
+    soft_tree = ClassSoftTree
 
     def __init__(self, problem: MulticlassProblem, watch: Watch, effort: Effort | None = None) -> None:
         self.classes = problem
@@ -47,6 +52,9 @@ class ClassSearch(AlternatingSearch):
     def _is_enough(self) -> bool:
         return self.starts >= self.watch.limits.nodes or super()._is_enough()
 
+    def _greedy_start(self) -> Start:
+        return fresh(_kinds(0, self.classes.n_nodes, np.random.default_rng(0)), self.classes.n_features)
+
     def _new_start(self, number: int, rng: np.random.Generator) -> Start:
         return _next_start(number, self.classes, self.best, rng)
 
@@ -54,9 +62,11 @@ class ClassSearch(AlternatingSearch):
 def _next_start(number: int, problem: MulticlassProblem, best: list[Found], rng: np.random.Generator) -> Start:
     """The start of this number; ``best`` are the best trees so far, best first."""
     if number >= _FIRST and best and problem.depth > 1 and rng.random() > _SHARE:
-        return _disturbed(best[min(int(rng.exponential(1.0)), len(best) - 1)], problem.depth, rng)
-    nodes = problem.n_nodes
-    return Start(W=np.zeros((nodes, problem.n_features)), B=np.ones(nodes), kinds=_kinds(number, nodes, rng))
+        tree = best[min(int(rng.exponential(1.0)), len(best) - 1)]
+        return soft_again(tree) if rng.random() < _SOFT_AGAIN else _disturbed(tree, problem.depth, rng)
+    if problem.depth > 1 and is_soft(number, rng):
+        return soft(problem.depth, problem.n_features)
+    return fresh(_kinds(number // 2, problem.n_nodes, rng), problem.n_features)
 
 
 def _kinds(number: int, nodes: int, rng: np.random.Generator) -> Draws:

@@ -1,0 +1,190 @@
+"""Soft trees: their cost and gradient against plain NumPy, what they become when sharp, and what annealing keeps to."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from entries import soft_cost
+from margotree.engines.alternating.anneal import SoftTree
+from margotree.engines.alternating.kernels.soft import Soft, minimise
+from margotree.engines.alternating.search import AlternatingSearch, Effort
+from margotree.engines.alternating.terms import Terms
+from margotree.engines.multiclass.anneal import ClassSoftTree
+from margotree.engines.multiclass.search import ClassSearch
+from margotree.engines.multiclass.terms import ClassTerms
+from margotree.engines.watch import Watch
+from margotree.problem import MulticlassProblem, Problem, Splits, topology
+
+GO = np.zeros(1)
+
+
+def rounded(lacks, width):
+    return np.where(lacks < width, np.maximum(lacks, 0.0) ** 2 / (2.0 * width), lacks - width / 2.0)
+
+
+def plain_cost(soft, theta):
+    """The same in the plainest way: from the last level up, what every sample would pay from each node on."""
+    W, B = theta[:, :-1], theta[:, -1]
+    h = soft.Z @ W.T + B
+    nodes = len(B)
+    pays = np.zeros((nodes, len(h)))
+    for t in reversed(range(nodes)):
+        plus, minus = soft.plus[t, soft.code], soft.minus[t, soft.code]
+        pays[t] = soft.weight * (plus * rounded(1.0 - h[:, t], soft.width) + minus * rounded(1.0 + h[:, t], soft.width))
+        if t < nodes // 2:
+            share = 1.0 / (1.0 + np.exp(-soft.sharp[t] * h[:, t]))
+            pays[t] += share * pays[2 * t + 2] + (1.0 - share) * pays[2 * t + 1]
+    return 0.5 * np.sum(W**2) + np.sum(pays[0])
+
+
+def some_soft(rng, depth=3, classes=3, m=12, p=3):
+    nodes = topology.n_nodes(depth)
+    plus, minus = rng.uniform(size=(2, nodes, classes)) * rng.integers(0, 2, size=(2, nodes, classes))
+    return Soft(
+        rng.normal(size=(m, p)), rng.uniform(0.5, 2.0, m), rng.integers(0, classes, m), plus, minus,
+        rng.uniform(0.3, 2.0, nodes), 0.2,
+    ), rng.normal(size=(nodes, p + 1))  # fmt: skip
+
+
+@pytest.mark.parametrize("depth", [1, 2, 3, 4])
+def test_cost_and_gradient_are_those_of_plain_numpy(depth):
+    rng = np.random.default_rng(depth)
+    for _ in range(10):
+        soft, theta = some_soft(rng, depth)
+        grad = np.empty(theta.size)
+        assert soft_cost(soft, theta.ravel(), grad) == pytest.approx(plain_cost(soft, theta), rel=1e-5)
+        for a in rng.choice(theta.size, 6):
+            step = np.zeros(theta.size)
+            step[a] = 1e-5
+            up, down = (plain_cost(soft, theta + s * step.reshape(theta.shape)) for s in (1, -1))
+            assert grad[a] == pytest.approx((up - down) / 2e-5, rel=1e-3, abs=1e-3)
+
+
+@given(st.integers(0, 10_000))
+@settings(max_examples=30, deadline=None)
+def test_steps_lower_the_cost_and_leave_what_is_not_free(seed):
+    rng = np.random.default_rng(seed)
+    soft, theta = some_soft(rng)
+    free = (rng.random(theta.shape) < 0.7).astype(float)
+    now, values = theta.copy(), [plain_cost(soft, theta)]
+    for _ in range(4):
+        said = minimise(soft, now.reshape(-1), free.reshape(-1), 5, GO)
+        assert said == pytest.approx(plain_cost(soft, now), rel=1e-5)
+        values.append(said)
+    assert np.all(np.diff(values) <= 1e-5 * values[0])
+    assert values[-1] < values[0]
+    assert np.array_equal(now[free == 0], theta[free == 0])
+
+
+def test_many_steps_come_to_rest():
+    """Where the gradient is nothing; the largest of the first ones is about 10."""
+    rng = np.random.default_rng(3)
+    for _ in range(10):
+        soft, theta = some_soft(rng, depth=2)
+        first, grad = np.empty(theta.size), np.empty(theta.size)
+        soft_cost(soft, theta.ravel(), first)
+        now = theta.copy()
+        for _ in range(20):
+            minimise(soft, now.reshape(-1), np.ones(theta.size), 200, GO)
+        soft_cost(soft, now.ravel(), grad)
+        assert np.max(np.abs(grad)) < 0.02 * np.max(np.abs(first))
+
+
+def test_a_raised_flag_stops_at_once():
+    soft, theta = some_soft(np.random.default_rng(0))
+    now = theta.copy()
+    minimise(soft, now.reshape(-1), np.ones(theta.size), 50, np.ones(1))
+    assert np.array_equal(now, theta)
+
+
+def points(rng, m=40, p=3):
+    return rng.random((m, p)), rng.uniform(0.5, 2.0, m)
+
+
+def at_its_sharpest(terms, tree, kind):
+    """The cost of a tree whose splits are steps and whose hinges have a corner."""
+    soft = kind(terms, tree.w, tree.b, np.random.default_rng(0))
+    sharp = np.full(terms.n_nodes, 1e9)
+    hard = Soft(soft.Z, terms.weight, terms.code, *soft.prices(sharp), sharp, 1e-9)
+    return soft_cost(hard, soft.theta.ravel(), np.empty(soft.theta.size))
+
+
+@pytest.mark.parametrize("depth", [1, 2, 3])
+def test_at_its_sharpest_a_soft_tree_costs_what_the_tree_does(depth):
+    rng = np.random.default_rng(depth)
+    for _ in range(5):
+        X, weight = points(rng)
+        y = rng.choice([-1.0, 1.0], len(X))
+        C = rng.uniform(0.1, 3.0, depth)
+        problem = Problem.make(X, y, depth=depth, C=list(C), eps=1e-9, weight=weight)
+        tree = Splits(w=rng.normal(size=(problem.n_nodes, 3)), b=rng.normal(size=problem.n_nodes))
+        said = at_its_sharpest(Terms.of(problem), tree, SoftTree)
+        assert said == pytest.approx(problem.evaluate(tree).objective, rel=1e-6)
+
+
+@pytest.mark.parametrize("classes", [3, 5])
+def test_with_more_classes_it_takes_the_best_sides_and_labels(classes):
+    rng = np.random.default_rng(classes)
+    for depth in (1, 2, 3):
+        X, weight = points(rng)
+        y = np.concatenate([np.arange(classes), rng.integers(0, classes, len(X) - classes)])
+        problem = MulticlassProblem.make(X, y, depth=depth, C=2.0, eps=1e-9, weight=weight)
+        tree = Splits(w=rng.normal(size=(problem.n_nodes, 3)), b=rng.normal(size=problem.n_nodes))
+        said = at_its_sharpest(ClassTerms.of(problem), tree, ClassSoftTree)
+        assert said == pytest.approx(problem.evaluate(tree).objective, rel=1e-6)
+
+
+@pytest.mark.parametrize("budget", [1, 2, 4])
+def test_annealing_keeps_to_hard_budgets(budget):
+    rng = np.random.default_rng(budget)
+    X, _ = points(rng, 60, 6)
+    y = np.where(X[:, 0] + X[:, 1] > 1, 1.0, -1.0)
+    terms = Terms.of(Problem.make(X, y, depth=3, C=5.0, budget=budget))
+    for _ in range(5):
+        W, B = SoftTree(terms, np.zeros((7, 6)), np.ones(7), rng).anneal(GO)
+        assert np.all(np.count_nonzero(W, axis=1) <= budget)
+        assert np.all(np.isfinite(W)) and np.all(np.isfinite(B))
+
+
+def test_a_soft_tree_parts_what_no_single_split_can():
+    """Four corners of a square, crosswise: from most starts by chance all are told apart."""
+    rng = np.random.default_rng(0)
+    X = rng.random((200, 2))
+    X = X[np.min(np.abs(X - 0.5), axis=1) > 0.05]
+    y = np.where((X[:, 0] > 0.5) == (X[:, 1] > 0.5), 1.0, -1.0)
+    problem = Problem.make(X, y, depth=2, C=[0.1, 10.0], eps=1e-9)
+    terms = Terms.of(problem)
+    right = []
+    for _ in range(10):
+        W, B = SoftTree(terms, np.zeros((3, 2)), np.ones(3), rng).anneal(GO)
+        h = X @ W.T + B
+        last = np.where(h[:, 0] >= 0, h[:, 2], h[:, 1])
+        right.append(np.mean(np.sign(last) == y))
+    assert np.median(right) > 0.95
+
+
+def test_a_part_of_many_samples_stands_for_all():
+    rng = np.random.default_rng(0)
+    X, y = rng.random((6_000, 100)), rng.choice([-1.0, 1.0], 6_000)
+    heard = SoftTree(Terms.of(Problem.make(X, y, depth=3, C=1.0)), np.zeros((7, 100)), np.ones(7), rng).terms
+    assert heard.n_samples < 3_000
+    assert np.sum(heard.weight) == pytest.approx(6_000)
+
+
+@pytest.mark.parametrize("kind", ["two", "more"])
+def test_searches_with_soft_starts_repeat_and_return_what_they_say(kind):
+    rng = np.random.default_rng(1)
+    X, _ = points(rng, 60, 4)
+    trees = []
+    for _ in range(2):
+        if kind == "two":
+            problem = Problem.make(X, np.where(X[:, 0] > X[:, 1], 1.0, -1.0), depth=2, C=[0.1, 10.0])
+            search = AlternatingSearch(problem, Watch(), Effort(least=4, most=4))
+        else:
+            problem = MulticlassProblem.make(X, np.arange(60) % 3, depth=2, C=[0.1, 10.0])
+            search = ClassSearch(problem, Watch(), Effort(least=4, most=4))
+        search.run([])
+        trees.append(search.answer())
+        assert problem.evaluate(trees[-1]).feasible
+    assert np.array_equal(trees[0].w, trees[1].w) and np.array_equal(trees[0].b, trees[1].b)

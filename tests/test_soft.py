@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy.optimize import minimize
 
 from entries import soft_cost
 from margotree.engines.alternating.anneal import SoftTree
@@ -91,6 +92,21 @@ def test_many_steps_come_to_rest():
         assert np.max(np.abs(grad)) < 0.02 * np.max(np.abs(first))
 
 
+def test_curvature_is_learnt_on_the_way():
+    """On features of very different sizes, where following the gradient alone would take thousands of steps."""
+    rng = np.random.default_rng(5)
+    for _ in range(5):
+        soft, theta = some_soft(rng, depth=2, m=80, p=4)
+        soft = soft._replace(Z=soft.Z * [10.0, 1.0, 0.3, 0.1], plus=10.0 * soft.plus, minus=10.0 * soft.minus)
+        now = theta.copy()
+        said = minimise(soft, now.reshape(-1), np.ones(theta.size), 60, GO)
+        scipy = minimize(
+            lambda v, soft=soft: plain_cost(soft, v.reshape(3, 5)), theta.ravel(), method="L-BFGS-B",
+            options={"maxiter": 60, "maxfun": 100_000},
+        )  # fmt: skip
+        assert said <= 1.05 * scipy.fun
+
+
 def test_a_raised_flag_stops_at_once():
     soft, theta = some_soft(np.random.default_rng(0))
     now = theta.copy()
@@ -167,9 +183,14 @@ def test_a_soft_tree_parts_what_no_single_split_can():
 def test_a_part_of_many_samples_stands_for_all():
     rng = np.random.default_rng(0)
     X, y = rng.random((6_000, 100)), rng.choice([-1.0, 1.0], 6_000)
-    heard = SoftTree(Terms.of(Problem.make(X, y, depth=3, C=1.0)), np.zeros((7, 100)), np.ones(7), rng).terms
-    assert heard.n_samples < 3_000
-    assert np.sum(heard.weight) == pytest.approx(6_000)
+    soft = SoftTree(Terms.of(Problem.make(X, y, depth=3, C=1.0)), np.zeros((7, 100)), np.ones(7), rng)
+    assert soft.terms.n_samples < soft.later.n_samples < 3_000
+    for heard in (soft.terms, soft.later):
+        assert np.sum(heard.weight) == pytest.approx(6_000)
+    soft.steps = 3
+    W, B = soft.anneal(GO)
+    assert soft.terms is soft.later
+    assert np.all(np.isfinite(W)) and np.all(np.isfinite(B))
 
 
 @pytest.mark.parametrize("kind", ["two", "more"])
@@ -188,3 +209,22 @@ def test_searches_with_soft_starts_repeat_and_return_what_they_say(kind):
         trees.append(search.answer())
         assert problem.evaluate(trees[-1]).feasible
     assert np.array_equal(trees[0].w, trees[1].w) and np.array_equal(trees[0].b, trees[1].b)
+
+
+def test_the_first_start_is_soft_and_the_tree_at_hand_comes_second():
+    rng = np.random.default_rng(1)
+    X, _ = points(rng, 30, 4)
+    problem = Problem.make(X, np.where(X[:, 0] > X[:, 1], 1.0, -1.0), depth=2, C=1.0)
+    given = Splits(w=np.zeros((3, 4)), b=np.ones(3))
+    search = AlternatingSearch(problem, Watch(), Effort(least=6, most=6))
+    seen, descend = [], search._descend
+    search._descend = lambda job: (seen.append(job.start), descend(job))[1]
+    search.run([given])
+    assert [start.soft > 0 for start in seen] == [True, False, False, True, False, True]
+    assert np.array_equal(seen[1].B, given.b) and not np.any(seen[1].kinds)
+
+
+def test_a_stump_has_nothing_to_be_soft_about():
+    X, _ = points(np.random.default_rng(1), 30, 4)
+    search = AlternatingSearch(Problem.make(X, np.where(X[:, 0] > X[:, 1], 1.0, -1.0), depth=1), Watch())
+    assert all(search._new_start(k, np.random.default_rng(k)).soft == 0 for k in range(40))

@@ -20,8 +20,8 @@ _WIDTH = 0.2
 #: Spread of the heights in a tree drawn by chance, and a middling height times the sharpness in one at hand: powers of
 #: ten, drawn from here.  Last-level splits drawn by chance are shorter by a factor.
 _FIRST, _AGAIN, _SHORT = (-1.5, 0.7), (-0.5, 1.0), 0.1
-#: A soft tree hears so many numbers, times nodes, and so many samples at least.
-_HEARD, _LEAST = 1_500_000, 500
+#: A soft tree hears so many numbers times nodes, on the first half of the way fewer, and so many samples at least.
+_HEARD, _HEARD_FIRST, _LEAST = 1_500_000, 500_000, 500
 
 
 class SoftTree:
@@ -34,8 +34,10 @@ class SoftTree:
     rounds, steps = 1, 200
 
     def __init__(self, terms: Terms, W: FloatArray, B: FloatArray, rng: np.random.Generator) -> None:
-        self.terms, self.rng = _heard(terms, rng), rng
-        self.Z, self.mean = self.terms.centred
+        self.terms, self.rng = _heard(terms, rng, _HEARD_FIRST), rng
+        self.later = _heard(terms, rng, _HEARD)
+        self.mean = np.mean(terms.X, axis=0)
+        self.Z = self.terms.X - self.mean
         self.fresh = not np.any(W)
         if self.fresh:
             self.theta, self.sharp = self._by_chance(), np.full(terms.n_nodes, 10.0 ** rng.uniform(*_DULL))
@@ -52,6 +54,8 @@ class SoftTree:
         for k in range(stages + 1):
             if k > 0:
                 self._narrow(min(1.0, k / (_NARROWED * stages)))
+            if 2 * k >= stages and self.terms is not self.later:
+                self.terms, self.Z = self.later, self.later.X - self.mean
             self._train(self.sharper ** (k / stages) * self.sharp, flag)
             if flag[0]:
                 break
@@ -77,7 +81,8 @@ class SoftTree:
         """Directions by chance, of one length, with a good part of all samples on either side of each."""
         nodes, rng = self.terms.n_nodes, self.rng
         W = rng.standard_normal((nodes, self.Z.shape[1]))
-        W *= 10.0 ** rng.uniform(*_FIRST) / np.maximum(np.std(self.Z @ W.T, axis=0), 1e-9)[:, None]
+        spread = np.std(self.Z @ W.T, axis=0)
+        W *= (10.0 ** rng.uniform(*_FIRST) * np.where(spread > 0, 1.0 / np.maximum(spread, 1e-300), 0.0))[:, None]
         q = self.Z @ W.T
         B = np.array([-np.quantile(q[:, t], rng.uniform(0.2, 0.8)) for t in range(nodes)])
         theta = np.column_stack([W, B])
@@ -94,9 +99,9 @@ class SoftTree:
                 self.free[t, out] = self.theta[t, out] = 0.0
 
 
-def _heard(terms: Terms, rng: np.random.Generator) -> Terms:
+def _heard(terms: Terms, rng: np.random.Generator, numbers: int) -> Terms:
     """The terms, with as many of the samples as there is time for, standing for the others as well."""
-    n, most = terms.n_samples, max(_LEAST, _HEARD // (terms.X.shape[1] * terms.n_nodes))
+    n, most = terms.n_samples, max(_LEAST, numbers // (terms.X.shape[1] * terms.n_nodes))
     if n <= most:
         return terms
     return terms.part(np.sort(rng.choice(n, most, replace=False)), np.full(most, n / most))

@@ -78,12 +78,6 @@ class Terms:
         return view
 
     @cached_property
-    def centred(self) -> tuple[FloatArray, FloatArray]:
-        """The samples around their mean, and the mean."""
-        mean = np.mean(self.X, axis=0)
-        return self.X - mean, mean
-
-    @cached_property
     def spread(self) -> FloatArray:
         """How far samples lie apart in each feature."""
         found: FloatArray = np.std(self.X, axis=0)

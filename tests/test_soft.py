@@ -1,5 +1,7 @@
 """Soft trees: their cost and gradient against plain NumPy, what they become when sharp, and what annealing keeps to."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -10,6 +12,7 @@ from entries import soft_cost
 from margotree.engines.alternating.anneal import SoftTree
 from margotree.engines.alternating.kernels.soft import Soft, minimise
 from margotree.engines.alternating.search import AlternatingSearch, Effort
+from margotree.engines.alternating.starts import Record, Start
 from margotree.engines.alternating.terms import Terms
 from margotree.engines.multiclass.anneal import ClassSoftTree
 from margotree.engines.multiclass.search import ClassSearch
@@ -216,12 +219,32 @@ def test_the_first_start_is_soft_and_the_tree_at_hand_comes_second():
     X, _ = points(rng, 30, 4)
     problem = Problem.make(X, np.where(X[:, 0] > X[:, 1], 1.0, -1.0), depth=2, C=1.0)
     given = Splits(w=np.zeros((3, 4)), b=np.ones(3))
-    search = AlternatingSearch(problem, Watch(), Effort(least=6, most=6))
+    search = AlternatingSearch(problem, Watch(), Effort(least=5, most=5))
     seen, descend = [], search._descend
     search._descend = lambda job: (seen.append(job.start), descend(job))[1]
     search.run([given])
-    assert [start.soft > 0 for start in seen] == [True, False, False, True, False, True]
+    assert [start.soft > 0 for start in seen] == [True, False, False, True, False]
     assert np.array_equal(seen[1].B, given.b) and not np.any(seen[1].kinds)
+
+
+def test_who_does_better_is_asked_more_often():
+    zero, record, rng = (
+        Start(W=np.zeros((3, 2)), B=np.ones(3), kinds=np.zeros(3, int)),
+        Record(),
+        np.random.default_rng(0),
+    )
+    assert record.share == 0.5
+    assert [record.asks_soft(k, rng) for k in range(4)] == [True, False, True, False]
+    for k in range(4):
+        record.note(replace(zero, soft=2), 10.0 + k)
+        record.note(zero, 20.0 + k)
+    record.note(replace(zero, W=np.ones((3, 2))), 1.0)  # was not from nothing
+    assert record.share == pytest.approx(5 / 6)
+    for k in range(8):
+        record.note(zero, 5.0 + k / 10)
+    assert record.share == pytest.approx(1 / 6)
+    asked = [record.asks_soft(k, rng) for k in range(4, 400)]
+    assert 0.08 < np.mean(asked) < 0.28
 
 
 def test_a_stump_has_nothing_to_be_soft_about():

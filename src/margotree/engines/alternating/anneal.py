@@ -12,7 +12,7 @@ from margotree.problem.problem import FloatArray
 
 #: Sharpness of a tree drawn by chance (a power of ten, drawn from here), and in the end.  A tree at hand becomes so
 #: many times sharper.  From one sharpness to the next: a factor drawn from here.
-_DULL, _SHARP, _SHARPER, _RATIO = (-1.0, 0.5), 100.0, 100.0, (2.0, 5.0)
+_DULL, _SHARP, _SHARPER, _RATIO = (-1.0, 1.5), 100.0, 100.0, (2.0, 5.0)
 #: After this share of the way splits keep to their budgets.
 _NARROWED = 0.65
 #: The width on which hinges are rounded.
@@ -33,14 +33,23 @@ class SoftTree:
     #: Times per sharpness that prices are asked for, and steps each time.
     rounds, steps = 1, 200
 
-    def __init__(self, terms: Terms, W: FloatArray, B: FloatArray, rng: np.random.Generator) -> None:
+    def __init__(
+        self,
+        terms: Terms,
+        W: FloatArray,
+        B: FloatArray,
+        rng: np.random.Generator,
+        part: tuple[float, float] = (0.0, 1.0),
+    ) -> None:
+        """From the tree given, or from chance if it has no splits; ``part`` is that of all sharpness to begin with."""
         self.terms, self.rng = _heard(terms, rng, _HEARD_FIRST), rng
         self.later = _heard(terms, rng, _HEARD)
         self.mean = np.mean(terms.X, axis=0)
         self.Z = self.terms.X - self.mean
         self.fresh = not np.any(W)
         if self.fresh:
-            self.theta, self.sharp = self._by_chance(), np.full(terms.n_nodes, 10.0 ** rng.uniform(*_DULL))
+            self.theta = self._by_chance()
+            self.sharp = np.full(terms.n_nodes, 10.0 ** np.interp(rng.uniform(*part), (0.0, 1.0), _DULL))
         else:
             self.theta = np.column_stack([W, B + W @ self.mean])
             self.sharp = 10.0 ** rng.uniform(*_AGAIN) / np.maximum(np.median(np.abs(self.heights()), axis=0), 1e-6)

@@ -13,7 +13,7 @@ import numpy as np
 from margotree.engines.alternating.anneal import SoftTree
 from margotree.engines.alternating.descend import descend, settled
 from margotree.engines.alternating.ladder import Ladder
-from margotree.engines.alternating.starts import Start, greedy, kept, next_start
+from margotree.engines.alternating.starts import Record, Start, greedy, kept, next_start
 from margotree.engines.alternating.terms import Found, Terms
 from margotree.engines.trees import one_way
 from margotree.engines.watch import Watch
@@ -81,6 +81,7 @@ class AlternatingSearch:
         self.seed = watch.limits.seed
         self.ladder = Ladder(self._terms(), self.seed)
         self.best: list[Found] = []
+        self.record = Record()
         self.starts = self._made = 0  # all, and those that are not given
         self._last_gain = 0
         self._rungs: list[list[Found]] = [[] for _ in self.ladder.sizes]
@@ -154,9 +155,10 @@ class AlternatingSearch:
         return self.descent(terms, W, B, start.kinds, job.seed, self._flag, self._best_of(job.level))
 
     def _softly(self, terms: Terms, start: Start, seed: int) -> tuple[FloatArray, FloatArray]:
-        """The best of some soft trees."""
+        """The best of some soft trees, from dull ones to sharper ones."""
         rng = np.random.default_rng(seed)
-        trees = [self.soft_tree(terms, start.W, start.B, rng).anneal(self._flag) for _ in range(start.soft)]
+        parts = [(k / start.soft, (k + 1) / start.soft) for k in range(start.soft)]
+        trees = [self.soft_tree(terms, start.W, start.B, rng, part).anneal(self._flag) for part in parts]
         return min(trees, key=lambda tree: self.settled(terms, *tree, self._flag))
 
     def _best_of(self, level: int) -> float:
@@ -191,7 +193,7 @@ class AlternatingSearch:
         return greedy(self.problem.depth, self.problem.n_features)
 
     def _new_start(self, number: int, rng: np.random.Generator) -> Start:
-        return next_start(number, self.problem.depth, self.problem.n_features, self.best, rng)
+        return next_start(number, self.problem.depth, self.problem.n_features, self.best, self.record, rng)
 
     def _is_enough(self) -> bool:
         effort, idle = self.effort, self.starts - self._last_gain
@@ -254,6 +256,8 @@ class AlternatingSearch:
                 self._finished.append(found.value)
             elif not (job.greedy and job.level == self.ladder.top):  # there a tree that has won the race is to come yet
                 self._rungs[job.level].append(found)
+                if job.level == 0:
+                    self.record.note(job.start, found.value)
             if job.level == self.ladder.top:
                 self._keep(found)
 

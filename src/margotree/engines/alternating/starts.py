@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -14,9 +14,11 @@ from margotree.problem.problem import FloatArray
 
 #: So many starts are from nothing; after them this share is, and the others disturb one of the best trees.
 _FIRST, _SHARE = 12, 0.2
-#: Of the first starts every other is a soft tree, later this share; this share of the disturbed trees is made soft
-#: again; so many soft trees are trained for one to go on.
-_SOFT, _SOFT_AGAIN, _OF = 0.5, 0.3, 2
+#: Of the first starts from nothing so many are every other time a soft tree; later so many of the best of them tell how
+#: often.  So many soft trees are trained for one to go on.
+_EVERY_OTHER, _TELL, _OF = 4, 4, 2
+#: Of the disturbed trees this times that share is made soft again.
+_SOFT_AGAIN = 0.6
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -33,19 +35,42 @@ class Start:
     soft: int = 0
 
 
-def next_start(number: int, depth: int, n_features: int, best: list[Found], rng: np.random.Generator) -> Start:
+@dataclass(kw_only=True)
+class Record:
+    """What starts from nothing have come to, soft trees and others: who does better is asked more often."""
+
+    soft: list[float] = field(default_factory=list)
+    others: list[float] = field(default_factory=list)
+
+    def note(self, start: Start, value: float) -> None:
+        if not np.any(start.W):
+            (self.soft if start.soft else self.others).append(value)
+
+    @property
+    def share(self) -> float:
+        """How many of the best are of soft trees, as if there had been one more of each."""
+        values = sorted([*((v, True) for v in self.soft), *((v, False) for v in self.others)])[:_TELL]
+        return (1 + sum(soft for _, soft in values)) / (2 + len(values))
+
+    def asks_soft(self, number: int, rng: np.random.Generator) -> bool:
+        """Whether the start of this number, from nothing, is to be a soft tree."""
+        return number % 2 == 0 if number < _EVERY_OTHER else bool(rng.random() < self.share)
+
+    def asks_soft_again(self, rng: np.random.Generator) -> bool:
+        """Whether a good tree is to be disturbed by making it soft again."""
+        return bool(rng.random() < _SOFT_AGAIN * self.share)
+
+
+def next_start(
+    number: int, depth: int, n_features: int, best: list[Found], record: Record, rng: np.random.Generator
+) -> Start:
     """The start of this number; ``best`` are the best trees so far, best first."""
     if number >= _FIRST and best and depth > 1 and rng.random() > _SHARE:
         tree = best[min(int(rng.exponential(1.0)), len(best) - 1)]
-        return soft_again(tree) if rng.random() < _SOFT_AGAIN else _disturbed(tree, depth, rng)
-    if depth > 1 and is_soft(number, rng):
+        return soft_again(tree) if record.asks_soft_again(rng) else _disturbed(tree, depth, rng)
+    if depth > 1 and record.asks_soft(number, rng):
         return soft(depth, n_features)
-    return fresh(_kinds(number // 2, depth, rng), n_features)
-
-
-def is_soft(number: int, rng: np.random.Generator) -> bool:
-    """Whether a start from nothing is a soft tree."""
-    return number % 2 == 0 if number < _FIRST else bool(rng.random() < _SOFT)
+    return fresh(_kinds(len(record.others), depth, rng), n_features)
 
 
 def soft(depth: int, n_features: int) -> Start:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from margotree.engines.alternating.search import AlternatingSearch, Effort
-from margotree.engines.alternating.starts import Start, fresh, is_soft, soft, soft_again
+from margotree.engines.alternating.starts import Record, Start, fresh, soft, soft_again
 from margotree.engines.alternating.terms import Found
 from margotree.engines.base import Answer, Engine
 from margotree.engines.kernels.jit import compiling
@@ -24,8 +24,6 @@ from margotree.solution import Stopped
 
 #: So many starts are from nothing; after them this share is, and the others disturb one of the best trees.
 _FIRST, _SHARE = 12, 0.25
-#: This share of the disturbed trees is made soft again.
-_SOFT_AGAIN = 0.3
 #: Descents for several classes cost more each: fewer of them may bring nothing.
 _EFFORT = Effort(least=20, most=1000, patience=30)
 
@@ -56,17 +54,19 @@ class ClassSearch(AlternatingSearch):
         return fresh(_kinds(0, self.classes.n_nodes, np.random.default_rng(0)), self.classes.n_features)
 
     def _new_start(self, number: int, rng: np.random.Generator) -> Start:
-        return _next_start(number, self.classes, self.best, rng)
+        return _next_start(number, self.classes, self.best, self.record, rng)
 
 
-def _next_start(number: int, problem: MulticlassProblem, best: list[Found], rng: np.random.Generator) -> Start:
+def _next_start(
+    number: int, problem: MulticlassProblem, best: list[Found], record: Record, rng: np.random.Generator
+) -> Start:
     """The start of this number; ``best`` are the best trees so far, best first."""
     if number >= _FIRST and best and problem.depth > 1 and rng.random() > _SHARE:
         tree = best[min(int(rng.exponential(1.0)), len(best) - 1)]
-        return soft_again(tree) if rng.random() < _SOFT_AGAIN else _disturbed(tree, problem.depth, rng)
-    if problem.depth > 1 and is_soft(number, rng):
+        return soft_again(tree) if record.asks_soft_again(rng) else _disturbed(tree, problem.depth, rng)
+    if problem.depth > 1 and record.asks_soft(number, rng):
         return soft(problem.depth, problem.n_features)
-    return fresh(_kinds(number // 2, problem.n_nodes, rng), problem.n_features)
+    return fresh(_kinds(len(record.others), problem.n_nodes, rng), problem.n_features)
 
 
 def _kinds(number: int, nodes: int, rng: np.random.Generator) -> Draws:

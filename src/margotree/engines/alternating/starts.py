@@ -41,6 +41,12 @@ class Record:
 
     soft: list[float] = field(default_factory=list)
     others: list[float] = field(default_factory=list)
+    _asked: int = 0  # others so far
+
+    def next_other(self) -> int:
+        """The number of a start from nothing that is no soft tree."""
+        self._asked += 1
+        return self._asked - 1
 
     def note(self, start: Start, value: float) -> None:
         if not np.any(start.W):
@@ -70,7 +76,7 @@ def next_start(
         return soft_again(tree) if record.asks_soft_again(rng) else _disturbed(tree, depth, rng)
     if depth > 1 and record.asks_soft(number, rng):
         return soft(depth, n_features)
-    return fresh(_kinds(len(record.others), depth, rng), n_features)
+    return fresh(_kinds(record.next_other(), depth, rng), n_features)
 
 
 def soft(depth: int, n_features: int) -> Start:

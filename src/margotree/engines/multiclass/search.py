@@ -66,7 +66,7 @@ def _next_start(
         return soft_again(tree) if record.asks_soft_again(rng) else _disturbed(tree, problem.depth, rng)
     if problem.depth > 1 and record.asks_soft(number, rng):
         return soft(problem.depth, problem.n_features)
-    return fresh(_kinds(len(record.others), problem.n_nodes, rng), problem.n_features)
+    return fresh(_kinds(record.next_other(), problem.n_nodes, rng), problem.n_features)
 
 
 def _kinds(number: int, nodes: int, rng: np.random.Generator) -> Draws:

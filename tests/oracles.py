@@ -10,6 +10,7 @@ from functools import cache
 from itertools import combinations
 
 import numpy as np
+from scipy.linalg.lapack import dgetrf, dgetrs
 from scipy.optimize import linprog
 
 from margotree.problem import Problem, topology
@@ -69,18 +70,21 @@ def separable(left: np.ndarray, right: np.ndarray) -> bool:
 def convex_qp(P: np.ndarray, q: np.ndarray, G: np.ndarray, g: np.ndarray) -> float:
     """``min 1/2 sum P_j x_j^2 + q.x  s.t.  G x >= g`` by a textbook interior point, proved by its own dual value."""
     x, s, lam = np.zeros(len(q)), np.maximum(1.0, -g), np.full(len(g), 1.0 + np.max(q))
+    K = np.block([[np.diag(P), -G.T], [G, np.zeros((len(g), len(g)))]])
+    last = np.arange(len(q), len(K))
     for _ in range(200):
         dual_residual, primal_residual = P * x + q - G.T @ lam, G @ x - s - g
         primal = 0.5 * P @ x**2 + q @ x
         size = 1.0 + abs(primal)
-        worst = max(np.max(np.abs(dual_residual)), np.max(np.abs(primal_residual)))
+        worst = max(np.abs(dual_residual).max(), np.abs(primal_residual).max())
         if s @ lam <= 1e-10 * size and worst <= 1e-9 * size:
             return float(primal)
-        K = np.block([[np.diag(P), -G.T], [G, np.diag(s / lam)]])
+        K[last, last] = s / lam
+        factor = dgetrf(K)
         correction, target = np.zeros(len(s)), 0.0
         for phase in ("predict", "correct"):
             complement = s * lam + correction - target
-            move = _solve(K, -np.concatenate([dual_residual, primal_residual + complement / lam]))
+            move = _solve(K, factor, -np.concatenate([dual_residual, primal_residual + complement / lam]))
             dx, dlam = move[: len(q)], move[len(q) :]
             ds = -(complement + s * dlam) / lam
             step = _to_the_wall(s, ds), _to_the_wall(lam, dlam)
@@ -93,16 +97,15 @@ def convex_qp(P: np.ndarray, q: np.ndarray, G: np.ndarray, g: np.ndarray) -> flo
     raise AssertionError(f"the oracle did not converge: gap {s @ lam}, residual {worst}")
 
 
-def _solve(K: np.ndarray, rhs: np.ndarray) -> np.ndarray:
-    try:
-        return np.linalg.solve(K, rhs)
-    except np.linalg.LinAlgError:  # degenerate at the last step: any solution is good enough there
+def _solve(K: np.ndarray, factor: tuple[np.ndarray, np.ndarray, int], rhs: np.ndarray) -> np.ndarray:
+    lu, pivots, singular = factor
+    if singular:  # degenerate at the last step: any solution is good enough there
         return np.linalg.lstsq(K, rhs, rcond=None)[0]
+    return dgetrs(lu, pivots, rhs)[0]
 
 
 def _to_the_wall(v: np.ndarray, dv: np.ndarray) -> float:
-    shrinking = dv < 0
-    return float(min(1.0, np.min(-v[shrinking] / dv[shrinking], initial=1.0 / 0.995)))
+    return 1.0 / max(1.0, (-dv / v).max())
 
 
 def supports(n: int, budget: int | None, priced: bool) -> list[tuple[int, ...]]:
@@ -153,7 +156,7 @@ def best_value(problem: Problem) -> float:
         budget = None if problem.budget is None else int(problem.budget[t])
         alpha = 0.0 if problem.alpha is None else float(problem.alpha[t])
         key = (float(problem.C[t]), budget, alpha)
-        if not S:
+        if len({problem.y[i] for i in S}) <= 1:  # all go to the side of their label, which takes no weight
             return 0.0
         if t not in upper:
             return at_node(key, S, None)

@@ -13,7 +13,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from entries import least_on_line, sorted_times
-from margotree.engines import Limits, Refused, Watch, get_engine, solve
+from margotree.engines import Limits, Watch, get_engine, solve
 from margotree.engines.alternating.descend import Descent, descend
 from margotree.engines.alternating.draw import FRESH, Draw
 from margotree.engines.alternating.kernels.below import gini, pay_below
@@ -464,12 +464,6 @@ def test_weights_of_zero_are_as_good_as_absent():
     )
     solution = Alternating(FEW).solve(extra, Watch())
     assert evaluate(extra, solution.splits).feasible
-
-
-def test_bounds_on_weights_are_refused():
-    problem = Problem.make([[0.0], [1.0]], [1, -1], depth=1, max_weight=5.0)
-    with pytest.raises(Refused, match="max_weight"):
-        solve(problem, engine="alternating")
 
 
 def test_an_interrupted_search_hands_back_its_best_tree():

@@ -426,7 +426,7 @@ def test_the_floor_of_oct_h_is_below_every_tree(seed, alpha):
 
 def test_what_the_floor_proves_needs_no_solver():
     """Where a second feature cannot pay for itself, and where there is nothing left to get wrong."""
-    dear = some_problem(3, m=30, n=3, grid=None, mu=0.01, alpha=0.5, min_leaf=1)
+    dear = some_problem(3, m=16, n=3, grid=None, mu=0.01, alpha=0.5, min_leaf=1)
     solution = OctMip(Liar(bound=0.0)).solve(dear, start=cart(dear))
     assert solution.certificate.proved is Proved.OPTIMAL
     assert solution.certificate.objective == pytest.approx(brute_force(dear))

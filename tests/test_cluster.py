@@ -257,9 +257,6 @@ def test_what_no_cluster_can_do_is_refused():
     several = MulticlassProblem.make(np.eye(3), [0, 1, 2], n_classes=3, depth=2)
     with pytest.raises(Refused, match="two classes only"):
         solve(several, scheduler="processes")
-    weighty = Problem.make(problem.X, problem.y, depth=2, max_weight=5.0)
-    with pytest.raises(Refused, match="does not bound weights"):
-        solve(weighty, scheduler="processes")
     with pytest.raises(ValueError, match="address of a Dask scheduler such as 'tcp://"):
         MargotClassifier(scheduler="somewhere").fit([[0.0], [1.0]], [0, 1])
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import cache
 
 from margotree.engines.alternating.search import Effort, Finisher, alternate
@@ -12,8 +13,9 @@ from margotree.engines.bnb.priced import PricedBrancher
 from margotree.engines.kernels.jit import compiling
 from margotree.engines.local_svm import LocalSVM
 from margotree.engines.node import LARGE
-from margotree.engines.polish import without_noise
+from margotree.engines.polish import polish, without_noise
 from margotree.engines.tiny import tiny_problem
+from margotree.engines.trees import allowed_value, trivial_tree
 from margotree.engines.watch import Watch
 from margotree.problem import Problem, Splits, TrainingProblem, evaluate
 from margotree.solution import Stopped
@@ -29,6 +31,8 @@ _LARGE_SHARE, _SHARE_MOST, _PATIENT = 0.7, 60.0, Effort(patience=400)
 _FAR_SHARE, _FAR_MOST = 0.2, 15.0
 #: A gap that a search seldom closes, and one that it does not close soon.
 _OUT_OF_REACH, FAR = 0.5, 0.1
+#: The share of the time for trees without a limit on weights, where there is one.
+_UNBOUNDED_SHARE = 0.6
 #: Beyond, what was trained on parts of the samples is left time to be valued on all: seconds per number and level.
 _VALUED = 3e-9
 
@@ -52,11 +56,6 @@ class Alternating(Engine):
 
         return __version__
 
-    def refuses(self, problem: Problem) -> str | None:
-        if problem.max_weight is not None:
-            return "alternating does not bound weights (max_weight)"
-        return super().refuses(problem)
-
     def makes_start(self, problem: Problem) -> bool:
         return True
 
@@ -69,12 +68,9 @@ class Alternating(Engine):
         if start is None and small:
             trees.append(LocalSVM().search(problem, watch.part(_GREEDY_SHARE * watch.remaining), None).splits)
         working = watch if small else watch.part(watch.remaining - _VALUED * problem.X.size * problem.depth)
-        best = alternate(problem, trees, working, self.effort, self._finisher(problem))
+        best = good_tree(problem, trees, working, self.effort, self.neighbours)
         stopped = watch.must_stop() or working.must_stop() or Stopped.HEURISTIC
         return Answer(splits=without_noise(problem, best) if small else best, stopped=stopped)
-
-    def _finisher(self, problem: Problem) -> Finisher | None:
-        return neighbourhood(problem) if self.neighbours else None
 
 
 def better_tree(problem: Problem, first: Splits, watch: Watch, gap: float, *, waited: bool = False) -> Splits:
@@ -97,7 +93,28 @@ def better_tree(problem: Problem, first: Splits, watch: Watch, gap: float, *, wa
         share = _SHARE * min(1.0, gap / _OUT_OF_REACH)
         seconds = min(share * watch.remaining, _SHARE_USED * watch.elapsed)
     part = watch if watch.by_nodes else watch.part(seconds)
-    return alternate(problem, [first], part, effort, neighbourhood(problem))
+    return good_tree(problem, [first], part, effort)
+
+
+def good_tree(
+    problem: Problem, trees: list[Splits], watch: Watch, effort: Effort | None = None, neighbours: bool = True
+) -> Splits:
+    """The best tree of the alternating search, by its own descents and, if ``neighbours`` are asked for, that of the
+    neighbourhood search.
+
+    Descents know no limit on weights: where there is one, their best tree's routing is kept and its weights are held
+    within the limit, and then only neighbours are searched.
+    """
+    if problem.max_weight is None:
+        return alternate(problem, trees, watch, effort, neighbourhood(problem) if neighbours else None)
+    unbounded = replace(problem, max_weight=None)
+    found = good_tree(unbounded, trees, watch.part(_UNBOUNDED_SHARE * watch.remaining), effort, neighbours)
+    support = None if problem.budget is None else found.w != 0
+    held = polish(problem, evaluate(problem, found).node, support, watch)
+    known = [found, *([] if held is None else [held]), *trees, trivial_tree(problem)]
+    best = min(known, key=lambda tree: allowed_value(problem, tree))
+    finish = neighbourhood(problem) if neighbours else None
+    return best if finish is None else finish(best, watch)
 
 
 def neighbourhood(problem: Problem) -> Finisher | None:

@@ -13,7 +13,7 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
-from margotree.engines.base import Answer, Engine
+from margotree.engines.base import Answer, Engine, Refused
 from margotree.engines.bnb.improve import RoutingBrancher, improve
 from margotree.engines.bnb.lists import count_supports
 from margotree.engines.bnb.log import ProofLog
@@ -76,18 +76,15 @@ class BranchAndBound(Engine):
 
         return __version__
 
-    def refuses(self, problem: Problem) -> str | None:
-        if problem.max_weight is not None:
-            return "bnb does not bound weights (max_weight)"
-        return super().refuses(problem)
-
     def makes_start(self, problem: Problem) -> bool:
-        return problem.n_samples > _MANY and problem.max_weight is None
+        return problem.n_samples > _MANY
 
     def prepare(self, problem: TrainingProblem) -> None:
-        get_ready(problem, with_prices=isinstance(problem, Problem) and has_long_lists(problem))
+        get_ready(problem, with_prices=isinstance(problem, Problem) and lists_nothing(problem))
 
     def prepare_proof(self, problem: TrainingProblem) -> None:
+        if getattr(problem, "max_weight", None) is not None:
+            raise Refused("a proof cannot be written where weights are bounded (max_weight); leave one of the two out")
         get_ready_to_prove(**what_is_proved(problem))
 
     def solve_with_proof(
@@ -143,7 +140,7 @@ class BranchAndBound(Engine):
             return self._run_plain_with_proof if problem.budget is None else self._run_sparse_with_proof
         if problem.budget is None:
             return self._run_plain
-        return self._run_unlisted if has_long_lists(problem) else self._run_sparse
+        return self._run_unlisted if lists_nothing(problem) else self._run_sparse
 
     def _run_plain_with_proof(self, problem: Problem, first: Splits, watch: Watch) -> tuple[Search, Splits]:
         assert self._proof is not None
@@ -174,7 +171,7 @@ class BranchAndBound(Engine):
         search.floor = _least(problem, watch)
         if relative_gap(search.best, search.bound) <= watch.limits.gap:
             return search, first
-        last = problem.X.size > _HUGE or has_long_lists(problem)
+        last = problem.X.size > _HUGE or lists_nothing(problem)
         part = watch if last else watch.share(seconds=_MANY_SHARE * watch.remaining, nodes=math.inf)
         search.reason = watch.must_stop()
         if search.reason is None:
@@ -186,7 +183,8 @@ class BranchAndBound(Engine):
         return search, first
 
     def _run_unlisted(self, problem: Problem, first: Splits, watch: Watch) -> tuple[Search, Splits]:
-        """Where supports are too many to list: a hard budget is searched as a price that no better tree can pay.
+        """Where supports are too many to list, or weights are bounded, which searches over supports know nothing of: a
+        hard budget is searched as a price that no better tree can pay.
 
         Trees come from the alternating search, and trees without budgets give a bound, too.
         """
@@ -373,6 +371,11 @@ def _least(problem: Problem, watch: Watch) -> float:
 def has_long_lists(problem: Problem) -> bool:
     """Whether a node has more supports than can be listed."""
     return problem.model == "hfs" and count_supports(problem) > _MOST_SUPPORTS
+
+
+def lists_nothing(problem: Problem) -> bool:
+    """Whether budgets are searched without lists of supports."""
+    return has_long_lists(problem) or (problem.budget is not None and problem.max_weight is not None)
 
 
 def _why(search: Search, watch: Watch) -> Stopped | None:

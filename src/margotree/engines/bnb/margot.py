@@ -106,13 +106,15 @@ class MargotBrancher:
         """Bytes and floats of a record."""
         m, n = self.problem.n_samples, self.problem.n_features
         priced = self.price is not None and not self.plain
-        return sizes(m, n, self.problem.depth, priced, whole=self.log is not None)
+        limited = self.problem.max_weight is not None
+        return sizes(m, n, self.problem.depth, priced, whole=self.log is not None, limited=limited)
 
     def new_memory(self) -> tuple[Workspace, Routing]:
         y, eps = np.array(self.problem.y), self.problem.eps
         cost = np.outer(self.problem.C, self.problem.weight)
         reach = offset_reach(self.X, self.limit, eps)
-        return new_memory(self.X, y, cost, eps, self.price, plain=self.plain, reach=reach)
+        limit = math.inf if self.problem.max_weight is None else self.problem.max_weight
+        return new_memory(self.X, y, cost, eps, self.price, plain=self.plain, reach=reach, limit=limit)
 
 
 def _prices(problem: Problem) -> FloatArray | None:

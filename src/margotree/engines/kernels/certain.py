@@ -65,7 +65,7 @@ def recompute(ws: Workspace, s: int, field: int) -> tuple[float, float, float]:
         if kind == WRONG:
             nu = max(nu, -cost)
             total += cost * (1.0 + delta) + delta * nu
-            terms += cost * (1.0 + delta) + delta * abs(nu)
+            terms += cost * (1.0 + abs(delta)) + abs(delta * nu)
         else:
             nu = max(nu, 0.0)
             if nu > cost and kind != RIGHT:

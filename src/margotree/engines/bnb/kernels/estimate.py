@@ -32,7 +32,7 @@ def path_cost(ws: Workspace, rt: Routing, t: int, i: int) -> float:
     while t < rt.T:
         s = rt.at[SLOT, t]
         cost = ws.fixed[COST + t, i]
-        if ws.cnt[s, N_ITEMS] == 0:
+        if ws.cnt[s, N_ITEMS] == ws.X.shape[0] - rt.samples:
             return total + NOMINAL * cost
         h = ws.f[s, H, i]
         hinge = 1.0 - y * h
@@ -48,7 +48,7 @@ def path_cost(ws: Workspace, rt: Routing, t: int, i: int) -> float:
 def estimate(ws: Workspace, rt: Routing) -> None:
     """Fill in guesses and scores of all samples; those that cost nothing to wait have a score of -1."""
     score, fixed = rt.score, ws.fixed
-    for i in range(ws.X.shape[0]):
+    for i in range(rt.samples):
         t, y = rt.at[PLACE, i], fixed[LABEL, i]
         score[SCORE, i] = -1.0
         if t >= rt.T // 2:

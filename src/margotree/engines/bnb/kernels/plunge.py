@@ -75,7 +75,7 @@ def plunge_priced(
 def route(ws: Workspace, rt: Routing, out: I8) -> None:
     """The last-level node that each sample reaches if it goes on where it is headed."""
     look(ws, rt)
-    for i in range(ws.X.shape[0]):
+    for i in range(rt.samples):
         t = rt.at[PLACE, i]
         while 2 * t + 1 < rt.T:
             t = headed(ws, rt, t, i)

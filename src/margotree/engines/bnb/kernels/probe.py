@@ -48,7 +48,7 @@ def choose_samples(ws: Workspace, rt: Routing, cand: I8, features_first: bool) -
     look(ws, rt)
     estimate(ws, rt)
     found: Any = np.int64(0)
-    for i in range(ws.X.shape[0]):
+    for i in range(rt.samples):
         if rt.score[SCORE, i] >= 0.0:
             found = rank(rt, i, cand, found)
     return found

@@ -49,11 +49,16 @@ COLD = 255
 _OPEN, KINK_HERE, MUST_HERE, _NEVER = 0, 1, 2, 3
 
 
-def sizes(m: int, n: int, depth: int, priced: bool = False, whole: bool = False) -> tuple[int, int]:
-    """Bytes and floats that one record takes at most; a ``whole`` one has room for all multipliers there can be."""
+def sizes(
+    m: int, n: int, depth: int, priced: bool = False, whole: bool = False, limited: bool = False
+) -> tuple[int, int]:
+    """Bytes and floats that one record takes at most; a ``whole`` one has room for all multipliers there can be.
+
+    Where weights are ``limited``, every tree node has two rows per feature of its own.
+    """
     nodes = 2**depth - 1
     k = n if priced else 0
-    return m * (2 + depth) + nodes * k, nodes * (2 + k + (m if whole else n + 2 + _WAITING))
+    return m * (2 + depth) + nodes * (k + 2 * n * limited), nodes * (2 + k + (m if whole else n + 2 + _WAITING))
 
 
 @bare()
@@ -61,14 +66,14 @@ def save_here(ws: Workspace, rt: Routing, codes: Bytes, floats: F8, row: int) ->
     """Write the search node to one row of these arrays; returns how many floats were used."""
     f, g, k, at = ws.f, ws.g, ws.k, rt.at
     m, n = ws.X.shape
-    for i in range(m):
+    for i in range(rt.samples):
         codes[row, 2 * i] = at[PLACE, i] & 255
         codes[row, 2 * i + 1] = at[PLACE, i] >> 8
     used = 0
     room = floats.shape[1] // rt.T - 2 - (n if ws.priced else 0)
     for t in range(rt.T):
         s = at[SLOT, t]
-        base = 2 * m + level_of(t) * m
+        base, rows = statuses_at(ws, rt, t)
         floats[row, used] = g[s, NUM, B]
         floats[row, used + 1] = g[s, NUM, VALUE]
         used += 2
@@ -77,7 +82,7 @@ def save_here(ws: Workspace, rt: Routing, codes: Bytes, floats: F8, row: int) ->
             code = k[s, STATUS, i]
             if code == OUT:
                 continue  # nodes of one level share their bytes: each writes its own members only
-            codes[row, base + i] = code
+            codes[row, (base if i < rt.samples else rows) + i] = code
             if code != LOW and code != MID:
                 count += 1
                 if count <= room:
@@ -87,17 +92,26 @@ def save_here(ws: Workspace, rt: Routing, codes: Bytes, floats: F8, row: int) ->
             used -= room
             for i in range(m):
                 if k[s, STATUS, i] != OUT:
-                    codes[row, base + i] = COLD
+                    codes[row, (base if i < rt.samples else rows) + i] = COLD
         if ws.priced:
             used = save_features(ws, s, codes, features_at(ws, rt, t), floats, used, row, count > room)
     return used
 
 
 @bare()
+def statuses_at(ws: Workspace, rt: Routing, t: int) -> tuple[int, int]:
+    """Where the bytes for the statuses of tree node ``t`` would begin if all items were samples, and if all were rows
+    that bound weights, of which every tree node has its own."""
+    samples = rt.samples
+    rows = ws.X.shape[0] - samples
+    return samples * (2 + level_of(t)), samples * (2 + level_of(rt.T)) + t * rows - samples
+
+
+@bare()
 def features_at(ws: Workspace, rt: Routing, t: int) -> int:
     """Where the bytes for features of tree node ``t`` begin."""
     m, n = ws.X.shape
-    return m * (2 + level_of(rt.T)) + t * n
+    return rt.samples * (2 + level_of(rt.T)) + rt.T * (m - rt.samples) + t * n
 
 
 @bare()
@@ -137,7 +151,10 @@ def fill(ws: Workspace, rt: Routing, t: int) -> None:
     """Empty tree node ``t`` and give it its items and hard rows as their places tell, with all multipliers 0."""
     s = rt.at[SLOT, t]
     clear(ws, s)
-    for i in range(ws.X.shape[0]):
+    for i in range(rt.samples, ws.X.shape[0]):
+        add_item(ws, s, i, ws.fixed[LABEL, i])
+        harden(ws, s, i, -ws.fixed[LABEL, i], -rt.limit)
+    for i in range(rt.samples):
         side = step_below(rt.at[PLACE, i], t)
         if side == 2.0:
             continue
@@ -150,19 +167,18 @@ def fill(ws: Workspace, rt: Routing, t: int) -> None:
 def load_here(ws: Workspace, rt: Routing, codes: Bytes, floats: F8) -> None:
     """Read a search node back and rebuild everything that was derived."""
     f, g, k, at = ws.f, ws.g, ws.k, rt.at
-    m = ws.X.shape[0]
-    for i in range(m):
+    for i in range(rt.samples):
         at[PLACE, i] = np.int64(codes[2 * i]) | (np.int64(codes[2 * i + 1]) << 8)
     used = 0
     for t in range(rt.T):
         s = at[SLOT, t]
         fill(ws, rt, t)
-        base = 2 * m + level_of(t) * m
+        base, rows = statuses_at(ws, rt, t)
         g[s, NUM, B] = floats[used]
         used += 2
         free = 0
-        for i in range(m):
-            code = np.int64(codes[base + i])
+        for i in range(ws.X.shape[0]):
+            code = np.int64(codes[(base if i < rt.samples else rows) + i])
             if k[s, STATUS, i] == OUT or code == COLD:
                 continue
             if code != LOW and code != MID:

@@ -26,33 +26,50 @@ TOL, TIGHT = 1e-7, 1e-11
 class Routing(NamedTuple):
     """What one worker knows of the search node at hand beyond its node problems.
 
-    A candidate for branching is a sample or, if they have prices, a feature of a tree node: number m + n t + j.
+    Items of the workspace are the samples and, where weights are bounded, two hard rows per feature, which belong to
+    every tree node.  A candidate for branching is a sample or, if they have prices, a feature of a tree node: the
+    number of items + n t + j.
     """
 
     at: I8
     score: F8
     T: int  # tree nodes
     eps: float
+    samples: int
+    limit: float  # on the size of weights
 
 
 def new_memory(
-    X: F8, y: F8, cost: F8, eps: float, prices: F8 | None = None, *, plain: bool = False, reach: float = np.inf
+    X: F8,
+    y: F8,
+    cost: F8,
+    eps: float,
+    prices: F8 | None = None,
+    *,
+    plain: bool = False,
+    reach: float = np.inf,
+    limit: float = np.inf,
 ) -> tuple[Workspace, Routing]:
     """Memory of one worker for samples ``X`` and the tree nodes that ``cost`` has rows for; nothing is in it yet.
 
     A ``plain`` one leaves prices out of the node problems and puts into its bounds what it can of them.  ``reach`` is
-    how large ``|b|`` can be at any node of a tree of interest.
+    how large ``|b|`` can be at any node of a tree of interest, ``limit`` how large weights may be.
     """
-    (m, n), T = X.shape, len(cost)
+    (samples, n), T = X.shape, len(cost)
     priced = prices is not None and not plain
-    ws = new_workspace(X, np.ones(m), cost, prices, priced=priced, spares=SPARES, reach=reach)
-    ws.fixed[LABEL] = y
+    sides = np.repeat([1.0, -1.0], n if limit < np.inf else 0)  # of the rows that hold weights within their limits
+    m = samples + len(sides)
+    if len(sides):
+        X, cost = np.vstack([X, np.eye(n), np.eye(n)]), np.hstack([cost, np.zeros((T, len(sides)))])
+    c = (np.arange(m) < samples).astype(float)
+    ws = new_workspace(X, c, cost, prices, priced=priced, spares=SPARES, reach=reach)
+    ws.fixed[LABEL] = np.concatenate([y, -sides])
     at = np.zeros((3, max(T, SPARES, m)), np.int64)
     at[SLOT, :T] = np.arange(T)
     at[SPARE, :SPARES] = np.arange(T, T + SPARES)
     score = np.zeros((5, m + T * n * priced))
     score[TRUE:] = 0.5
-    return ws, Routing(at=at, score=score, T=T, eps=eps)
+    return ws, Routing(at=at, score=score, T=T, eps=eps, samples=samples, limit=limit)
 
 
 @bare()

@@ -44,13 +44,13 @@ def test_the_known_example_is_worth_what_was_found():
     assert best.upper == pytest.approx(130.12, abs=0.01)
 
 
-@pytest.mark.parametrize("order", ["given", "sorted", "reversed"])
 @pytest.mark.parametrize("s", [1.0, 1e-6, 1e6])
-def test_the_known_example_is_not_called_optimal_at_more(order, s):
+def test_the_known_example_is_not_called_optimal_at_more(s):
     """Unscaled features up to 77748.95: once "optimal" at 163.40, 26 % above a known tree."""
     one = issue_example()
-    rows = {"given": np.arange(10), "sorted": np.argsort(one.X[:, 0]), "reversed": np.argsort(-one.X[:, 0])}[order]
-    assert judge(replace(one, X=one.X[rows] * s, y=one.y[rows])).faults == []
+    best = optimum(replace(one, X=one.X * s))  # in whatever order samples come
+    for rows in (np.arange(10), np.argsort(one.X[:, 0]), np.argsort(-one.X[:, 0])):
+        assert judge(replace(one, X=one.X[rows] * s, y=one.y[rows]), best).faults == []
 
 
 def test_the_known_example_by_its_estimator():
@@ -65,7 +65,7 @@ def test_the_known_example_by_its_estimator():
 @pytest.mark.parametrize("s", [1e-6, 1e-3, 3e4, 1e5, 1e6, 1e9])
 def test_unscaled_features(s):
     """Ten points on a line with coordinates up to s: nothing is claimed that other units refute."""
-    for seed in range(3 if s < 1e9 else 2):  # fractions are long there
+    for seed in range(3 if s < 1e6 else 1):  # fractions are long there
         one = base(np.random.default_rng(seed), depth=2, n=1, m=10)
         C = [(1.0, 10.0, 100.0)[seed % 3]] * 3
         verdict = judge(replace(one, X=one.X * s, C=C, twin=2.0 ** round(np.log2(s))))

@@ -65,8 +65,8 @@ def problem_of(instance: Instance) -> Problem | MulticlassProblem:
     return MulticlassProblem.make(instance.X, instance.y, n_classes=instance.n_classes, **terms)
 
 
-def judge(instance: Instance) -> Verdict:
-    """Solve with the exact engine, then look for faults in what comes out."""
+def judge(instance: Instance, known: Interval | None = None) -> Verdict:
+    """Solve with the exact engine, then look for faults in what comes out; ``known`` is its optimum, if it is."""
     began = time.perf_counter()
     try:
         solution = _solved(instance)
@@ -76,14 +76,16 @@ def judge(instance: Instance) -> Verdict:
         fault = "contradiction" if "contradict" in note else "exception"
         return Verdict(faults=[fault], note=note, engine_seconds=time.perf_counter() - began)
     took = time.perf_counter() - began
-    verdict = examine(instance, solution, twin)
+    verdict = examine(instance, solution, twin, known)
     verdict.engine_seconds, verdict.oracle_seconds = took, time.perf_counter() - began - took
     return verdict
 
 
-def examine(instance: Instance, solution: Solution, twin: Solution | None = None) -> Verdict:
+def examine(
+    instance: Instance, solution: Solution, twin: Solution | None = None, known: Interval | None = None
+) -> Verdict:
     """The faults of an answer, and of that for the same problem in the units ``instance.twin`` beside it."""
-    certificate, known = solution.certificate, optimum(instance)
+    certificate, known = solution.certificate, known or optimum(instance)
     facts = tree_facts(instance, solution.splits.w.tolist(), solution.splits.b.tolist())
     verdict = _filled(instance, certificate, known)
     verdict.faults += _bound_faults(certificate, known, facts)

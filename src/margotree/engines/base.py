@@ -46,8 +46,8 @@ P = TypeVar("P", bound=TrainingProblem)
 class Engine(ABC, Generic[P]):
     """One way to train a tree, for one kind of problem.
 
-    Subclasses give :attr:`name`, :attr:`models`, :meth:`version` and :meth:`search`; those that wrap a solver also
-    override :meth:`missing`.  Users call :meth:`solve`.
+    Subclasses give :attr:`name`, :attr:`models` and :meth:`search`; those that wrap a solver also override
+    :meth:`version` and :meth:`missing`.  Users call :meth:`solve`.
     """
 
     name: str
@@ -66,9 +66,11 @@ class Engine(ABC, Generic[P]):
         if (need := self.missing()) is not None:
             raise NotInstalled(f"engine {self.name!r} is not installed: {need}")
 
-    @abstractmethod
     def version(self) -> str:
-        """Version of the engine or of the solver behind it."""
+        """Version of the solver behind it; that of this package for engines of our own."""
+        from margotree import __version__
+
+        return __version__
 
     def prepare(self, problem: TrainingProblem) -> None:
         """Whatever must not count against the time limit, such as compiling for this kind of problem."""

@@ -51,11 +51,6 @@ class Alternating(Engine):
     def __init__(self, effort: Effort | None = None, *, neighbours: bool = True) -> None:
         self.effort, self.neighbours = effort, neighbours
 
-    def version(self) -> str:
-        from margotree import __version__
-
-        return __version__
-
     def makes_start(self, problem: Problem) -> bool:
         return True
 

@@ -54,11 +54,6 @@ class LocalSVM(Engine):
     models = frozenset({"margot", "hfs", "sfs"})
     proves = False
 
-    def version(self) -> str:
-        from margotree import __version__
-
-        return __version__
-
     def prepare(self, problem: TrainingProblem) -> None:
         _compile(getattr(problem, "model", "margot"), getattr(problem, "n_samples", 0) > LARGE)
 

@@ -2,17 +2,36 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Protocol
+
 import numpy as np
 from numpy.typing import NDArray
 
 from margotree.engines.node import solve_node
 from margotree.engines.watch import Watch
-from margotree.problem import MulticlassProblem, Problem, Splits, evaluate, topology
+from margotree.problem import MulticlassProblem, Problem, Splits, topology
 
 #: Inner margins tried in turn, so that rounding cannot push a sample over the hyperplane it must stay behind.
 _INNER = (0.0, 1e-8, 1e-6)
 #: Weights that move no sample by more than this are rounding; so many samples mostly show that they are not.
 _NOISE, _SOME = 1e-10, 1000
+
+
+class Routing(Protocol):
+    """Where samples go in a tree, and whether it is allowed."""
+
+    @property
+    def feasible(self) -> bool: ...
+
+    @property
+    def node(self) -> NDArray[np.int64]: ...
+
+
+class Routes(Protocol):
+    """A problem whose plain value function knows the routing."""
+
+    def evaluate(self, splits: Splits) -> Routing: ...
 
 
 def polish(
@@ -25,11 +44,17 @@ def polish(
 
     ``node[i]`` is the last-level node that sample ``i`` must reach; ``support`` allows only some features per node.
     """
+    return routing_so(problem, node, lambda inner: _solve_all(problem, node, support, inner, watch or Watch()))
+
+
+def routing_so(problem: Routes, node: NDArray[np.int64], solve: Callable[[float], Splits | None]) -> Splits | None:
+    """The first allowed tree of this routing that ``solve`` gives for inner margins tried in turn, or None once it
+    gives none."""
     for inner in _INNER:
-        splits = _solve_all(problem, node, support, inner, watch or Watch())
+        splits = solve(inner)
         if splits is None:
             return None
-        found = evaluate(problem, splits)
+        found = problem.evaluate(splits)
         if found.feasible and np.array_equal(found.node, node):
             return splits
     return None

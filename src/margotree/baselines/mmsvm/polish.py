@@ -19,11 +19,9 @@ from numpy.typing import NDArray
 from margotree.baselines.mmsvm.problem import IndexArray, MmSvmProblem
 from margotree.engines import Watch
 from margotree.engines.node import solve_node
+from margotree.engines.polish import routing_so
 from margotree.problem import Splits, topology
 from margotree.problem.problem import FloatArray
-
-#: Inner margins tried in turn, so that rounding cannot push a sample over the hyperplane it must stay behind.
-_INNER = (0.0, 1e-8, 1e-6)
 
 #: Rounds at most, and the relative gap at which the average is good enough.
 _ROUNDS, _GAP = 60, 1e-9
@@ -66,14 +64,7 @@ def polish(
 ) -> Splits | None:
     """The best tree in which sample ``i`` reaches the last-level node ``node[i]`` and only the nodes in ``split`` do
     split; None if no tree routes so.  When ``watch`` runs out, the best average so far, or None if there is none."""
-    for inner in _INNER:
-        splits = _solve(problem, node, split, relabelled, inner, watch or Watch())
-        if splits is None:
-            return None
-        found = problem.evaluate(splits)
-        if found.feasible and np.array_equal(found.node, node):
-            return splits
-    return None
+    return routing_so(problem, node, lambda inner: _solve(problem, node, split, relabelled, inner, watch or Watch()))
 
 
 def _solve(

@@ -26,11 +26,6 @@ class Cart(Engine[OctProblem]):
     models = frozenset({"oct_1", "oct_h"})
     proves = False
 
-    def version(self) -> str:
-        from margotree import __version__
-
-        return __version__
-
     def search(self, problem: OctProblem, watch: Watch, start: Splits | None) -> Answer:
         return Answer(splits=cart(problem, watch), stopped=Stopped.HEURISTIC)
 

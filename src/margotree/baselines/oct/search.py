@@ -28,11 +28,6 @@ class Search(Engine[OctProblem]):
     name = "search"
     models = frozenset({"oct_1"})
 
-    def version(self) -> str:
-        from margotree import __version__
-
-        return __version__
-
     def prepare(self, problem: TrainingProblem) -> None:
         _compile()
 

@@ -71,11 +71,6 @@ class BranchAndBound(Engine):
         self.sparse = sparse or SparseTactics()
         self._proof: Proof | None = None
 
-    def version(self) -> str:
-        from margotree import __version__
-
-        return __version__
-
     def makes_start(self, problem: Problem) -> bool:
         return problem.n_samples > _MANY
 

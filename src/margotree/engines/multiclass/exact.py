@@ -168,11 +168,6 @@ class BranchAndBound(Engine[MulticlassProblem]):
     name = "bnb"
     models = frozenset({"margot", "hfs", "sfs"})
 
-    def version(self) -> str:
-        from margotree import __version__
-
-        return __version__
-
     def makes_start(self, problem: MulticlassProblem) -> bool:
         return True
 

@@ -32,11 +32,6 @@ class LocalSVM(Engine[MulticlassProblem]):
     models = frozenset({"margot", "hfs", "sfs"})
     proves = False
 
-    def version(self) -> str:
-        from margotree import __version__
-
-        return __version__
-
     def prepare(self, problem: TrainingProblem) -> None:
         compile_for(problem.model)
 

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from margotree.engines.node import NodeSolution, solve_node
+from margotree.engines.polish import routing_so
 from margotree.engines.subset import best_subset
 from margotree.engines.watch import Watch
 from margotree.problem import MulticlassProblem, Splits, topology
@@ -18,8 +19,6 @@ from margotree.problem.problem import FloatArray
 
 IndexArray = NDArray[np.int64]
 
-#: Inner margins tried in turn, so that rounding cannot push a sample over the hyperplane it must stay behind.
-_INNER = (0.0, 1e-8, 1e-6)
 #: Nodes of so many numbers are solved to the end, and medium ones while so many seconds are left; others get what is
 #: left of the time, but so many seconds at least.
 _QUICK, _MEDIUM, _PLENTY, _LEAST = 5_000, 100_000, 2.0, 0.2
@@ -138,15 +137,7 @@ class NodeSolver:
 
 def polish(solver: NodeSolver, node: IndexArray, sides: IndexArray, labels: IndexArray) -> Splits | None:
     """The best tree in which sample ``i`` reaches last-level node ``node[i]``, for these sides and labels; or None."""
-    problem = solver.problem
-    for inner in _INNER:
-        splits = _all_nodes(solver, node, sides, labels, inner)
-        if splits is None:
-            return None
-        found = problem.evaluate(splits)
-        if found.feasible and np.array_equal(found.node, node):
-            return splits
-    return None
+    return routing_so(solver.problem, node, lambda inner: _all_nodes(solver, node, sides, labels, inner))
 
 
 def _all_nodes(

@@ -122,11 +122,6 @@ class Alternating(Engine[MulticlassProblem]):
     def __init__(self, effort: Effort | None = None) -> None:
         self.effort = effort
 
-    def version(self) -> str:
-        from margotree import __version__
-
-        return __version__
-
     def makes_start(self, problem: MulticlassProblem) -> bool:
         return True
 

@@ -59,5 +59,5 @@ def test_five_seconds_on_ionosphere(estimator):
     estimator.fit(split.X_train, split.y_train)
     seconds = time.perf_counter() - began
     print(f"{seconds:.2f} s")
-    assert estimator.certificate_.seconds <= 15.0  # the limit holds within a second; machines stall for longer
+    assert estimator.certificate_.seconds <= 8.0  # 5.1 on a quiet machine; busy ones stall for a second or two
     assert math.isfinite(estimator.certificate_.bound)

@@ -221,7 +221,7 @@ def test_the_parts_put_together_are_a_proof(proofs, tmp_path):
 def test_a_spoilt_proof_is_refused(proofs, tmp_path, way):
     rng, path, refused = np.random.default_rng(0), tmp_path / "spoilt.proof", 0
     for parts in proofs:
-        for _ in range(5 if way in spoil.WEAKER else 3):
+        for _ in range(8 if way in spoil.WEAKER else 3):
             data = spoilt(parts, way, rng, path)
             if data is None:
                 continue

@@ -227,6 +227,32 @@ def test_the_first_start_is_soft_and_the_tree_at_hand_comes_second():
     assert np.array_equal(seen[1].B, given.b) and not np.any(seen[1].kinds)
 
 
+@pytest.mark.parametrize(("kind", "shares"), [("two", {0.2, 1.0}), ("three", {1.0})])
+def test_for_two_classes_every_other_soft_start_hears_less(kind, shares):
+    rng = np.random.default_rng(0)
+    X, _ = points(rng)
+    told = []
+
+    def listening(search, tree):
+        class Listening(tree):
+            def __init__(self, *args):
+                told.append((len(search.record.soft), args[-1]))
+                super().__init__(*args)
+
+        return Listening
+
+    if kind == "two":
+        problem = Problem.make(X, np.where(X[:, 0] * X[:, 1] > 0, 1, -1), depth=2)
+        search = AlternatingSearch(problem, Watch(), Effort(least=8, most=8))
+    else:
+        problem = MulticlassProblem.make(X, rng.integers(3, size=len(X)), n_classes=3, depth=2)
+        search = ClassSearch(problem, Watch(), Effort(least=8, most=8))
+    search.soft_tree = listening(search, type(search).soft_tree)
+    search.run([])
+    assert {share for _, share in told} == shares
+    assert all(share == search.heard[before % len(search.heard)] for before, share in told)
+
+
 def test_who_does_better_is_asked_more_often():
     zero, record, rng = (
         Start(W=np.zeros((3, 2)), B=np.ones(3), kinds=np.zeros(3, int)),

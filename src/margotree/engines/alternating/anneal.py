@@ -40,10 +40,12 @@ class SoftTree:
         B: FloatArray,
         rng: np.random.Generator,
         part: tuple[float, float] = (0.0, 1.0),
+        heard: float = 1.0,
     ) -> None:
-        """From the tree given, or from chance if it has no splits; ``part`` is that of all sharpness to begin with."""
-        self.terms, self.rng = _heard(terms, rng, _HEARD_FIRST), rng
-        self.later = _heard(terms, rng, _HEARD)
+        """From the tree given, or from chance if it has no splits; ``part`` is that of all sharpness to begin with,
+        ``heard`` the share that it hears of what there is time for."""
+        self.terms, self.rng = _heard(terms, rng, heard * _HEARD_FIRST), rng
+        self.later = _heard(terms, rng, heard * _HEARD)
         self.mean = np.mean(terms.X, axis=0)
         self.Z = self.terms.X - self.mean
         self.fresh = not np.any(W)
@@ -108,9 +110,9 @@ class SoftTree:
                 self.free[t, out] = self.theta[t, out] = 0.0
 
 
-def _heard(terms: Terms, rng: np.random.Generator, numbers: int) -> Terms:
+def _heard(terms: Terms, rng: np.random.Generator, numbers: float) -> Terms:
     """The terms, with as many of the samples as there is time for, standing for the others as well."""
-    n, most = terms.n_samples, max(_LEAST, numbers // (terms.X.shape[1] * terms.n_nodes))
+    n, most = terms.n_samples, max(_LEAST, int(numbers / (terms.X.shape[1] * terms.n_nodes)))
     if n <= most:
         return terms
     return terms.part(np.sort(rng.choice(n, most, replace=False)), np.full(most, n / most))

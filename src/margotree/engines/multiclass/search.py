@@ -34,6 +34,7 @@ class ClassSearch(AlternatingSearch):
     descent = staticmethod(descend)
     settled = staticmethod(settled)
     soft_tree = ClassSoftTree
+    heard = (1.0,)  # with less, sides and labels come out worse
 
     def __init__(self, problem: MulticlassProblem, watch: Watch, effort: Effort | None = None) -> None:
         self.classes = problem

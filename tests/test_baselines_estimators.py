@@ -390,7 +390,7 @@ def turned(n_samples):
 
 def test_four_partitions_are_told_apart():
     data = make_partitions(4).dataset
-    for fitted in (OCTHClassifier(), MMSVMOCTClassifier(c1=100.0)):
+    for fitted in (OCTHClassifier(time_limit=600), MMSVMOCTClassifier(c1=100.0, time_limit=600)):
         fitted.fit(data.X, data.y)
         assert fitted.certificate_.proved is Proved.OPTIMAL
         assert fitted.score(data.X, data.y) == 1.0

@@ -328,7 +328,9 @@ def test_the_classifier_and_the_command_line_reach_the_scheduler(address, tmp_pa
     rng = np.random.default_rng(0)
     X = rng.random((40, 3))
     y = (X[:, 0] + X[:, 1] > 1.0) ^ (rng.random(40) < 0.1)
-    plain, spread = (MargotClassifier(C=[1, 10], scheduler=scheduler).fit(X, y) for scheduler in (None, address))
+    plain, spread = (
+        MargotClassifier(C=[1, 10], scheduler=scheduler, time_limit=600).fit(X, y) for scheduler in (None, address)
+    )
     assert spread.certificate_.objective == pytest.approx(plain.certificate_.objective, rel=1e-4)
     assert spread.certificate_.proved is Proved.OPTIMAL
     data = write_rows(tmp_path / "easy.csv", easy_rows(40))

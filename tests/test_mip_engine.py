@@ -137,12 +137,12 @@ def test_rival_solvers_find_the_same_value(name, model):
     if (need := engine.missing()) is not None:
         pytest.skip(f"{name} is not installed: {need}")
     problem = crossed(16, **MODELS[model])
-    watch = Watch(Limits(gap=1e-6, time=120))
+    watch = Watch(Limits(gap=1e-6, time=600))
     try:
         theirs = engine.solve(problem, watch)
     except EngineError as error:
         pytest.skip(f"{name} cannot run here: {error}")
-    ours = Scip().solve(problem, Watch(Limits(gap=1e-6, time=120)))
+    ours = Scip().solve(problem, Watch(Limits(gap=1e-6, time=600)))
     assert theirs.certificate.stopped is Stopped.SOLVED
     assert theirs.certificate.objective == pytest.approx(ours.certificate.objective, rel=1e-5)
     assert theirs.certificate.bound <= ours.certificate.objective * (1 + 1e-9)

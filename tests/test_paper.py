@@ -37,7 +37,7 @@ def margot_problem(name):
 @pytest.mark.parametrize("name", OPTIMA)
 def test_margot_is_certified_at_the_tuned_hyperparameters(name):
     problem = margot_problem(name)
-    solution = solve(problem, engine="bnb", limits=Limits(time=300, n_jobs=2))
+    solution = solve(problem, engine="bnb", limits=Limits(time=600, n_jobs=2))
     verify(problem, solution)
     assert solution.certificate.proved is Proved.OPTIMAL
     assert solution.certificate.objective == pytest.approx(OPTIMA[name], rel=2e-4)

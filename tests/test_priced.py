@@ -309,7 +309,7 @@ def test_whichever_way_goes_on_finds_the_optimum(seconds, monkeypatch):
     """However short the trials are, and so whoever wins them, nothing that was found or proved is lost."""
     monkeypatch.setattr("margotree.engines.bnb.portfolio._TRIAL_MOST", seconds)
     problem = larger_problem(2, m=30)  # too much for the shortest of them
-    answer = BranchAndBound().solve(problem, Watch(Limits(gap=1e-5, time=60))).certificate
+    answer = BranchAndBound().solve(problem, Watch(Limits(gap=1e-5, time=600))).certificate
     whole = searched(problem, PricedBrancher, Limits(gap=1e-5))
     assert answer.stopped == Stopped.SOLVED
     assert answer.objective == pytest.approx(whole.best, rel=3e-5)

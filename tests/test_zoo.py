@@ -57,7 +57,7 @@ ZOO = {
 def test_our_engine_and_scip_prove_the_same_value(name):
     problem = ZOO[name]()
     ours = BranchAndBound().solve(problem, Watch(Limits(gap=1e-7)))
-    theirs = Scip().solve(problem, Watch(Limits(gap=1e-6, time=120)))
+    theirs = Scip().solve(problem, Watch(Limits(gap=1e-6, time=600)))
     for solution in (ours, theirs):
         verify(problem, solution)
         assert solution.certificate.stopped is Stopped.SOLVED

@@ -52,7 +52,8 @@ class Alternating(Engine):
         self.effort, self.neighbours = effort, neighbours
 
     def makes_start(self, problem: Problem) -> bool:
-        return True
+        # Within a limit on weights its own trees may not be solved again in time where samples are many.
+        return problem.max_weight is None or problem.X.size <= _MODERATE
 
     def prepare(self, problem: TrainingProblem) -> None:
         _compile(getattr(problem, "model", "margot"))

@@ -18,7 +18,7 @@ _INNER = (0.0, 1e-8, 1e-6)
 _NOISE, _SOME = 1e-10, 1000
 
 
-class Routing(Protocol):
+class Routed(Protocol):
     """Where samples go in a tree, and whether it is allowed."""
 
     @property
@@ -31,7 +31,7 @@ class Routing(Protocol):
 class Routes(Protocol):
     """A problem whose plain value function knows the routing."""
 
-    def evaluate(self, splits: Splits) -> Routing: ...
+    def evaluate(self, splits: Splits) -> Routed: ...
 
 
 def polish(

@@ -72,7 +72,7 @@ class BranchAndBound(Engine):
         self._proof: Proof | None = None
 
     def makes_start(self, problem: Problem) -> bool:
-        return problem.n_samples > _MANY
+        return problem.n_samples > _MANY and problem.max_weight is None
 
     def prepare(self, problem: TrainingProblem) -> None:
         get_ready(problem, with_prices=isinstance(problem, Problem) and lists_nothing(problem))

@@ -25,6 +25,7 @@ def chromium() -> Iterator[Any]:
         options.add_argument(switch)
     options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
     chrome = webdriver.Chrome(options=options, service=webdriver.ChromeService(driver))
+    chrome.set_script_timeout(300)  # machines stall
     try:
         yield chrome
     finally:

@@ -29,6 +29,7 @@ from margotree.engines.combined import Alternating
 from margotree.engines.node import solve_large, solve_node
 from margotree.problem import Problem, Splits, evaluate
 from margotree.solution import Stopped
+from patience import slowness, three_tries
 
 FEW = Effort(least=6, most=6)
 LENGTHS = np.array([1.0, 0.3, 0.05])
@@ -337,12 +338,13 @@ def test_a_seed_repeats():
     assert len(values) == 1
 
 
+@three_tries
 def test_it_beats_the_majority_on_a_board_of_squares():
     rng = np.random.default_rng(0)
     X = rng.random((1500, 2))
     y = np.where((X[:, 0] > 0.5) ^ (X[:, 1] > 0.5), 1.0, -1.0)
     problem = Problem.make(X, y, depth=2, C=[0.1, 10.0], eps=1e-6)
-    solution = solve(problem, engine="alternating", limits=Limits(time=20, n_jobs=2))
+    solution = solve(problem, engine="alternating", limits=Limits(time=20 * slowness(), n_jobs=2))
     assert solution.certificate.objective < 0.2 * majority(Terms.of(problem)).value
     assert solution.certificate.bound == -math.inf and solution.certificate.engine == "alternating"
 
@@ -466,6 +468,7 @@ def test_weights_of_zero_are_as_good_as_absent():
     assert evaluate(extra, solution.splits).feasible
 
 
+@three_tries
 def test_an_interrupted_search_hands_back_its_best_tree():
     problem = some_problem(17, n=200, depth=3)
     watch = Watch(Limits(time=60))
@@ -494,6 +497,7 @@ def bad_problems():
 
 
 @pytest.mark.parametrize(("name", "problem"), list(bad_problems()), ids=lambda value: str(value)[:24])
+@three_tries
 def test_odd_data_get_an_allowed_tree_in_time(name, problem):
     solution = solve(problem, engine="alternating", limits=Limits(time=3.0, n_jobs=2))
     assert evaluate(problem, solution.splits).feasible

@@ -18,6 +18,7 @@ from margotree.engines import Limits, Watch
 from margotree.engines.mip.highs import HighsAdapter
 from margotree.problem import Splits
 from margotree.solution import Stopped
+from patience import slowness, three_tries
 
 
 class Counting(Watch):
@@ -115,12 +116,15 @@ def test_moving_a_coefficient_never_costs():
         assert costs.cost(*moved(costs, w / np.abs(w).sum(), Watch())) <= before
 
 
+@three_tries
 def test_the_solver_goes_on_from_it():
     rng = np.random.default_rng(1)
     X = rng.random((80, 5))
     problem = OctProblem.make(X, (X @ [1, -1, 1, 0, 0] > 0.5).astype(int), depth=2, alpha=0.01, mu=0.005, min_leaf=4)
     start, events = best_univariate(problem), []
-    certificate = OctMip(HighsAdapter()).solve(problem, Watch(Limits(time=4), events.append), start).certificate
+    certificate = (
+        OctMip(HighsAdapter()).solve(problem, Watch(Limits(time=4 * slowness()), events.append), start).certificate
+    )
     assert certificate.objective < problem.evaluate(start).objective
     assert certificate.f0 < problem.evaluate(start).objective  # the solver's own first tree
     assert any(event.message == "local search" for event in events)

@@ -35,7 +35,7 @@ from oracles import best_value
 
 #: Everything is sent, in small pieces.
 EAGER = Pace(alone=0.0, short=0.0, nodes=3, batch=2)
-TIGHT = Limits(gap=1e-7, time=120)
+TIGHT = Limits(gap=1e-7, time=600)
 SLOW = Tactics(improve=False, steps=2)
 
 
@@ -215,7 +215,7 @@ def test_a_recipe_makes_the_same_search(way):
 
 def proved(office, problem, path, **pace):
     """Have an office write a proof; returns the certificate and what the checker makes of it."""
-    limits = Limits(gap=1e-5, time=120)  # a claim is a shade less than what is proved
+    limits = Limits(gap=1e-5, time=600)  # a claim is a shade less than what is proved
     pace = replace(EAGER, **pace)
     engine = ClusterBranchAndBound("here", pace=pace, tactics=SLOW, sparse=SparseTactics(steps=2))
     engine.crew = office
@@ -301,7 +301,7 @@ def test_dask_workers_agree_with_one_process(address, model, tmp_path):
     proving = ClusterBranchAndBound(address, pace=pace, tactics=SLOW, sparse=SparseTactics(steps=2))
     proving.prepare_proof(problem)
     path = tmp_path / "a.proof"
-    certificate = proving.solve_with_proof(problem, ProofWriter(path), Watch(Limits(time=60))).certificate
+    certificate = proving.solve_with_proof(problem, ProofWriter(path), Watch(Limits(time=600))).certificate
     assert proving.traffic.tasks > 0 and certificate.proved is Proved.OPTIMAL
     assert check.check(str(path), (problem.X, problem.y, problem.weight)).bound == certificate.bound
     assert min(traffic.sent, traffic.received, traffic.problem) > 0 and "kB back per task" in str(traffic)
@@ -391,7 +391,7 @@ def test_a_scheduler_that_goes_leaves_the_best_tree():
     certificate = solution.certificate
     assert certificate.stopped is Stopped.LOST
     assert any("was lost" in words for words in certificate.warnings)
-    best = BranchAndBound().solve(problem, Watch(Limits(time=60))).certificate
+    best = BranchAndBound().solve(problem, Watch(Limits(time=600))).certificate
     assert 0.0 <= certificate.bound <= best.objective <= certificate.objective * (1 + 1e-4)
 
 
@@ -399,7 +399,7 @@ def test_killed_workers_change_nothing(tmp_path):
     """Nor what is proved."""
     pytest.importorskip("distributed", reason="needs margotree[cluster]")
     problem = knotty()
-    plain = BranchAndBound().solve(problem, Watch(Limits(time=60))).certificate
+    plain = BranchAndBound().solve(problem, Watch(Limits(time=600))).certificate
     engine = ClusterBranchAndBound("processes", 2, pace=Pace(alone=0.0, short=0.0, nodes=100), tactics=SLOW)
     engine.prepare(problem)
     engine.prepare_proof(problem)
@@ -414,7 +414,7 @@ def test_killed_workers_change_nothing(tmp_path):
 
     listener = AtTask(2, kill)
     listener.engine = engine
-    certificate = engine.solve_with_proof(problem, ProofWriter(path), Watch(Limits(time=100), listener)).certificate
+    certificate = engine.solve_with_proof(problem, ProofWriter(path), Watch(Limits(time=600), listener)).certificate
     assert len(killed) >= 1
     assert certificate.proved is plain.proved is Proved.OPTIMAL
     assert certificate.objective == pytest.approx(plain.objective, rel=1e-9)

@@ -59,7 +59,7 @@ def start(package, **env):
 
 
 def ask(package, **env):
-    out, err = start(package, **env).communicate(timeout=120)
+    out, err = start(package, **env).communicate(timeout=600)
     assert out, err
     value, hits = out.split()
     return int(value), int(hits), err
@@ -79,7 +79,7 @@ def test_a_changed_kernel_is_compiled_anew(package, tmp_path, elsewhere):
 def test_processes_that_start_at_once_do_not_disturb_each_other(package):
     (package / "trial_inner.py").write_text(INNER.format(5))
     processes = [start(package) for _ in range(3)]
-    assert [process.communicate(timeout=120)[0].split()[0] for process in processes] == ["5"] * 3
+    assert [process.communicate(timeout=600)[0].split()[0] for process in processes] == ["5"] * 3
     assert ask(package)[:2] == (5, 1)
 
 

@@ -14,6 +14,7 @@ import margotree
 from margotree import HFSMargotClassifierCV, MargotClassifier, MargotClassifierCV, SFSMargotClassifierCV
 from margotree.estimators import race
 from margotree.estimators.settings import Setting, schedules, settings, walks
+from patience import slowness, three_tries
 
 QUICK = {"engine": "alternating", "time_limit": 20, "cv": 3}
 
@@ -83,12 +84,14 @@ def test_a_class_too_small_for_folds_gets_a_tree_of_the_middle():
     assert model.C_ == 10.0 and model.scores_.shape == (3, 0) and np.isnan(model.best_score_)
 
 
+@three_tries
 def test_little_time_is_kept_to():
     X, y = corners(400)
     MargotClassifierCV(depths=[1], Cs=[1.0], engine="alternating").fit(X, y)  # compiled before the clock starts
+    slow = slowness()
     began = time.monotonic()
     model = MargotClassifierCV(time_limit=2, engine="alternating").fit(X, y)
-    assert time.monotonic() - began < 12 and model.tree_.depth == model.depth_
+    assert time.monotonic() - began < 12 * slow and model.tree_.depth == model.depth_
     assert np.isnan(model.scores_).any()
 
 

@@ -29,7 +29,7 @@ def test_ctrl_c_returns_the_best_tree_so_far(start, lines):
         for _ in range(lines):
             assert "incumbent" in process.stderr.readline()
         process.send_signal(signal.SIGINT)
-        out, err = process.communicate(timeout=120)
+        out, err = process.communicate(timeout=600)
     finally:
         process.kill()
     assert process.returncode == 0, err

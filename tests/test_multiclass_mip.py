@@ -48,7 +48,7 @@ def test_a_tree_is_a_point_of_the_model_and_costs_there_what_it_costs(seed):
 @pytest.mark.parametrize(("data", "model"), [("iris", "margot"), ("wine", "margot"), ("iris", "hfs"), ("wine", "sfs")])
 def test_scip_finds_what_the_own_engine_finds(data, model):
     problem = SMALL[data](C=1.0, **MODELS[model])
-    limits = Limits(time=600, gap=1e-4)
+    limits = Limits(time=6000, gap=1e-4)
     own, scip = (solve(problem, engine=name, limits=limits).certificate for name in ("bnb", "scip"))
     assert own.proved is Proved.OPTIMAL and scip.engine == "scip"
     assert scip.objective == pytest.approx(own.objective, rel=3e-4)
@@ -58,8 +58,8 @@ def test_scip_finds_what_the_own_engine_finds(data, model):
 
 def test_a_run_cut_short_keeps_a_tree_and_a_bound_that_holds():
     problem = SMALL["wine"](C=10.0)
-    best = solve(problem, limits=Limits(time=60)).certificate
-    cut = solve(problem, engine="scip", limits=Limits(nodes=2, time=60)).certificate
+    best = solve(problem, limits=Limits(time=600)).certificate
+    cut = solve(problem, engine="scip", limits=Limits(nodes=2, time=600)).certificate
     assert 0.0 <= cut.bound <= best.objective * (1 + 1e-6)
     assert cut.objective >= best.bound * (1 - 1e-9)
 

@@ -236,7 +236,7 @@ def test_all_ways_and_threads_agree(seed):
     """Too large for brute force: each way and two threads must come to the same value."""
     problem = larger_problem(seed)
     values = [
-        searched(problem, make, Limits(gap=1e-5, n_jobs=jobs, time=60)).best
+        searched(problem, make, Limits(gap=1e-5, n_jobs=jobs, time=600)).best
         for make, jobs in itertools.product(WAYS, (1, 2))
     ]
     np.testing.assert_allclose(values, values[0], rtol=3e-5)

@@ -6,9 +6,25 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from entries import add, catch_up, harden, refresh, run
+from margotree.engines.kernels import certain
 from margotree.engines.kernels import workspace as w
 from margotree.engines.kernels.ratio import OPTIMAL
-from margotree.engines.kernels.workspace import BEHIND, NUM, VALUE, B, H, W
+from margotree.engines.kernels.workspace import (
+    BEHIND,
+    DELTA,
+    ITEMS,
+    KIND,
+    N_ITEMS,
+    NU,
+    NUM,
+    VALUE,
+    WRONG,
+    B,
+    H,
+    O,
+    W,
+    new_workspace,
+)
 from margotree.engines.node import solve_large, solve_node
 from oracles import node_value
 
@@ -197,3 +213,14 @@ def test_without_time_for_its_copies_a_large_node_does_not_split_and_claims_noth
     assert not none.w.any() and none.b == -1.0 and none.feasible
     assert none.bound == 0.0 and none.value == 2.0 * np.sum(y > 0)
     assert solve_large(X, y, np.ones(500), time_limit=60.0).bound > 0.0
+
+
+def test_rounding_is_taken_off_whatever_the_sign_of_a_row():
+    """Rows of a limit on weights have a negative goal: what they take from the dual value is rounded as well."""
+    ws = new_workspace(np.eye(2), np.zeros(2), np.zeros((1, 2)))
+    ws.cnt[0, N_ITEMS] = 2
+    ws.k[0, ITEMS, :2], ws.k[0, KIND, :2] = [0, 1], WRONG
+    ws.f[0, O], ws.f[0, NU], ws.f[0, DELTA] = 1.0, [3.0, 7.0], [-5.0, 2.0]
+    total, gamma, _ = certain.recompute.py_func(ws, 0, W)
+    assert gamma > 0
+    assert total <= -15.0 + 14.0 - 0.99 * gamma * (15.0 + 14.0)

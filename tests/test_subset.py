@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -12,13 +13,11 @@ from hypothesis import strategies as st
 
 from margotree.engines.node import solve_node
 from margotree.engines.subset import best_subset
-from margotree.engines.subset.active_set import OPTIMAL
-from margotree.engines.subset.bounds import feature_values, subset_bound
-from margotree.engines.subset.point import KINK, MAY, MUST, NEVER, VALUE, B, new_point
-from margotree.engines.subset.rows import Grouping, make_rows
+from margotree.engines.subset.bounds import subset_bound
+from margotree.engines.subset.relaxation import climb, first_price, relax
+from margotree.engines.subset.samples import Grouping, merged
 from margotree.engines.subset.search import fix
-from margotree.engines.subset.supports import primal_value
-from margotree.engines.subset.task import Task, climb
+from margotree.engines.subset.task import MAY, MUST, NEVER, Task
 from oracles import node_value
 
 EPS = 1e-3
@@ -113,24 +112,29 @@ def test_agrees_with_an_independent_svm(budget, alpha, routed):
     assert close(found.value, best, 1e-6) and found.exact
 
 
+def task_of(X, y, cost, *, side=None, budget=1, alpha=None, limit=math.inf):
+    """The problem with every feature undecided."""
+    sides = np.zeros(len(y), np.int8) if side is None else np.asarray(side, np.int8)
+    return Task(
+        samples=merged(X, y, cost, sides), kind=np.full(X.shape[1], MAY, np.int8), budget=budget,
+        alpha=math.inf if alpha is None else alpha, limit=limit, stop=lambda: False, eps=EPS,
+    )  # fmt: skip
+
+
 def test_every_dual_point_on_the_way_bounds_the_optimum():
-    """Weak duality at every pivot, for the priced and the hard budget, from the point alone."""
+    """Weak duality wherever the work is broken off, for the priced and the hard budget, from the point alone."""
     for seed in range(60):
         _, X, y, cost, asked = random_problem(seed)
-        asked.pop("max_weight", None)
-        side = np.asarray(asked.get("side", np.zeros(len(y))), np.int8)
         best = {alpha: brute_force(X, y, cost, **{**asked, "alpha": alpha}) for alpha in (None, asked.get("alpha"))}
-        rows = make_rows(X, y, cost, side, (0.0, EPS))
-        kind = np.full(X.shape[1], MAY, np.int8)
-        task = Task(rows=rows, kind=kind, budget=1, alpha=math.inf, limit=math.inf, stop=lambda: True)
+        task = task_of(X, y, cost, side=asked.get("side"), limit=asked.get("max_weight", math.inf))
+        point = None
         for lam in (1e-3, 0.3, 30.0):
-            point = new_point(len(rows.y), X.shape[1])
             for cutoff in np.geomspace(1e-6, 1e6, 13):
-                climb(task, rows, point, kind, lam, cutoff)
-                values = feature_values(point.g, math.inf)
+                dual = climb(task, task.kind, point, lam, cutoff)
+                point = dual.point
                 for alpha, value in best.items():
                     price = math.inf if alpha is None else alpha
-                    bound = subset_bound(rows, point.a, values, kind, asked["budget"], price)
+                    bound = min(task.claims, subset_bound(dual.total, dual.values, task.kind, asked["budget"], price))
                     assert bound <= value + 1e-9 * max(1.0, abs(value)), (seed, lam, cutoff, alpha)
 
 
@@ -238,62 +242,61 @@ def test_wrong_wishes_are_refused():
 
 
 def test_relaxation_meets_its_own_primal():
-    """The active-set method ends with equal primal and dual values of the relaxation, with or without weight limits."""
+    """Primal and dual values of the relaxation agree, with or without weight limits, wherever it began."""
     for seed in range(40):
         _, X, y, cost, _ = random_problem(seed)
-        rows = make_rows(X, y, cost, np.zeros(len(y), np.int8), (0.0, EPS))
-        for lam, limit in itertools.product((0.01, 1.0, 50.0), (math.inf, 0.7)):
-            kind = np.full(X.shape[1], MAY, np.int8)
-            kind[0] = MUST
-            task = Task(rows=rows, kind=kind, budget=1, alpha=math.inf, limit=limit, stop=lambda: False)
-            point = new_point(len(rows.y), X.shape[1])
-            assert climb(task, rows, point, kind, lam, math.inf, 1e-12) == OPTIMAL
-            loss = primal_value(rows, point.w, point.num[B]) - 0.5 * point.w @ point.w
-            size = np.abs(point.w)
-            share = np.where(kind == MUST, 1.0, np.clip(np.maximum(size / math.sqrt(2 * lam), size / limit), 0.0, 1.0))
-            used = share > 0
-            price = lam * np.sum(share[kind == MAY])
-            primal = loss + price + np.sum(0.5 * point.w[used] ** 2 / share[used])
-            assert close(primal, point.num[VALUE], 1e-8), (seed, lam, limit)
-            assert np.all(share[point.feature == KINK] <= 1.0)
+        for limit in (math.inf, 0.7):
+            task = task_of(X, y, cost, limit=limit)
+            task.kind[0] = MUST
+            centred, y_, cost_ = task.ws.X[: len(task.samples.y)], task.samples.y, task.samples.cost
+            point = None
+            for turn, lam in enumerate((0.01, 1.0, 50.0, 0.01, 0.01)):
+                if turn == 4:
+                    task.kind[-1] = NEVER  # wherever it stood
+                may = task.kind == MAY
+                dual = climb(task, task.kind, point, lam, math.inf)
+                point = dual.point
+                loss = cost_ @ np.maximum(0.0, 1.0 - y_ * (centred @ point.w + point.b))
+                assert not np.any(point.w[task.kind == NEVER])
+                share = np.where(may, np.clip(np.abs(point.w) / math.sqrt(2 * lam), 0.0, 1.0), task.kind == MUST)
+                used = share > 0
+                primal = loss + lam * np.sum(share[may]) + np.sum(0.5 * point.w[used] ** 2 / share[used])
+                proved = (
+                    dual.total - dual.values[task.kind == MUST].sum() - np.sum(np.maximum(0.0, dual.values[may] - lam))
+                )
+                assert abs(primal - proved) <= 1e-6 * primal + 1e-8 * cost.sum(), (seed, lam, limit)
+                assert np.all(np.abs(point.w) <= limit + 1e-6)
 
 
-def test_merging_equal_rows_changes_nothing():
+def test_merging_equal_samples_changes_nothing():
     rng = np.random.default_rng(5)
     X, y = rng.integers(0, 2, (60, 5)).astype(float), np.where(rng.random(60) < 0.5, 1.0, -1.0)
-    rows = make_rows(X, y, np.full(60, 2.0), np.zeros(60, np.int8), (0.0, EPS))
-    merged = Grouping(rows).on(np.array([1, 3]))
-    assert len(merged.y) <= 8 < len(rows.y) <= 60
-    assert np.sum(merged.cost) == np.sum(rows.cost) == 120.0
-    w, b = np.array([0.3, -1.2]), 0.4
-    wide = np.zeros(5)
-    wide[[1, 3]] = w
-    assert close(primal_value(merged, w, b), primal_value(rows, wide, b))
+    samples = merged(X, y, np.full(60, 2.0), np.zeros(60, np.int8))
+    few = Grouping(samples).on(np.array([1, 3]))
+    assert len(few.y) <= 8 < len(samples.y) <= 60
+    assert np.sum(few.cost) == np.sum(samples.cost) == 120.0
+
+    def loss(part, w):
+        return part.cost @ np.maximum(0.0, 1.0 - part.y * (part.X @ w + 0.4))
+
+    assert close(loss(few, np.array([0.3, -1.2])), loss(samples, np.array([0.0, 0.3, 0.0, -1.2, 0.0])))
 
 
-def test_fixing_keeps_the_best_support():
+@pytest.mark.parametrize("rounds", [1, 3, 20])
+def test_fixing_keeps_the_best_support(rounds):
     """A feature is only decided by a dual point if the other choice reaches the target: check against brute force."""
     for seed in range(80):
         _, X, y, cost, asked = random_problem(seed)
         asked = {k: v for k, v in asked.items() if k in {"budget", "alpha"}}
         best = brute_force(X, y, cost, **asked)
         target = 1.05 * best + 1e-6
-        node, task = _bounded(X, y, cost, **asked)
+        task = task_of(X, y, cost, **asked)
+        node = relax(task, task.kind, None, first_price(task), math.inf, rounds)
         if node.bound >= target:
             continue
-        kind = fix(task, node, target)
+        # A better bound from elsewhere must not lend this point more than it proves.
+        kind = fix(task, replace(node, bound=0.999 * best), target)
         for j in np.flatnonzero(kind != MAY):
             other = {"never": [j]} if kind[j] == MUST else {"must": [j]}
             assert brute_force(X, y, cost, **asked, **other) >= target * (1 - 1e-9), (seed, j)
         assert set(np.unique(kind)) <= {NEVER, MUST, MAY}
-
-
-def _bounded(X, y, cost, *, budget, alpha=None):
-    from margotree.engines.subset.relaxation import first_price, relax
-
-    rows = make_rows(X, y, cost, np.zeros(len(y), np.int8), (0.0, EPS))
-    kind = np.full(X.shape[1], MAY, np.int8)
-    price = math.inf if alpha is None else alpha
-    task = Task(rows=rows, kind=kind, budget=budget, alpha=price, limit=math.inf, stop=lambda: False)
-    point = new_point(len(rows.y), X.shape[1])
-    return relax(task, kind, point, first_price(task), math.inf, 20), task

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import time
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -19,6 +20,8 @@ from margotree.problem.problem import FloatArray
 
 #: Beyond so many samples Newton's method takes over, to this accuracy.
 LARGE, _LARGE_GAP = 2000, 1e-7
+#: How much more than all samples cost a hyperplane with prescribed sides is taken to cost, before it is known.
+_PLENTY = 1e3
 #: Seconds per number that it takes to get there, about.
 _COPYING = 1e-8
 
@@ -60,12 +63,13 @@ def solve_node(
         return solve_large(X, y, cost, time_limit)
     until = time.perf_counter() + time_limit
     centre = X.mean(axis=0)
-    points, items = _items(X - centre, y, cost, sides, (inner, eps + inner), max_weight)
-    ws = new_workspace(points, items["c"], items["cost"][None])
-    row = (ws, items["y"], items["side"], items["delta"])
+    points, items = all_items(X - centre, y, cost, sides, (inner, eps + inner), max_weight)
+    ws = new_workspace(points, items.c, items.cost[None])
+    row = (ws, items.y, items.side, items.delta)
     out_of_reach = 1e13 + 1e6 * float(np.sum(cost))
     # With hard rows what the best hyperplane costs is not known yet: first a guess, then its own value.
-    limit = min(cutoff, 1e3 * (1.0 + float(np.sum(cost)))) if np.any(sides) else _without_split(y, cost)
+    limit = value_limit(y, cost, sides)
+    limit = min(cutoff, limit) if np.any(sides) else limit
     ws.g[0, NUM, REACH] = offset_reach(X - centre, limit, eps + inner)
     with raising(stop_flag(ws), until - time.perf_counter()):
         outcome = solve(*row, min(cutoff, out_of_reach), 200 * (len(points) + points.shape[1] + 2) + 1000)
@@ -80,7 +84,10 @@ def solve_node(
         ws.g[0, NUM, REACH] = offset_reach(X - centre, min(cutoff, (1.0 + 1e-6) * value), eps + inner)
         solve(*row, math.inf, 0)
         bound = float(ws.g[0, NUM, VALUE])
-    found = NodeSolution(w=w, b=b, value=value, bound=min(bound, value), feasible=outcome == OPTIMAL)
+    feasible = bool(outcome == OPTIMAL)
+    # A hyperplane that breaks rows witnesses nothing; offsets were bounded for values up to the limit only.
+    most = limit if (np.any(sides) or max_weight is not None) and not feasible else value
+    found = NodeSolution(w=w, b=b, value=value, bound=min(bound, most), feasible=feasible)
     return _or_no_split(found, y, cost) if outcome == STALLED and not np.any(sides) else found
 
 
@@ -106,6 +113,11 @@ def solve_large(X: FloatArray, y: FloatArray, cost: FloatArray, time_limit: floa
     return _or_no_split(found, y, cost)
 
 
+def value_limit(y: FloatArray, cost: FloatArray, sides: NDArray[np.int8]) -> float:
+    """What the best hyperplane costs at most; with prescribed sides that is not known, and this a generous guess."""
+    return _PLENTY * (1.0 + float(np.sum(cost))) if np.any(sides) else _without_split(y, cost)
+
+
 def _without_split(y: FloatArray, cost: FloatArray) -> float:
     """What no hyperplane at all costs: twice the lesser class."""
     return 2.0 * min(float(np.sum(cost[y > 0])), float(np.sum(cost[y < 0])))
@@ -128,14 +140,24 @@ def _one_class(X: FloatArray, y: FloatArray, sides: NDArray[np.int8]) -> NodeSol
     return NodeSolution(w=np.zeros(X.shape[1]), b=sign, value=0.0, bound=0.0, feasible=True)
 
 
-def _items(
+class Items(NamedTuple):
+    """What is asked of every point of a node problem, as compiled code takes it."""
+
+    c: FloatArray
+    cost: FloatArray
+    y: FloatArray
+    side: FloatArray
+    delta: FloatArray
+
+
+def all_items(
     X: FloatArray,
     y: FloatArray,
     cost: FloatArray,
     sides: NDArray[np.int8],
     corners: tuple[float, float],
     max_weight: float | None,
-) -> tuple[FloatArray, dict[str, FloatArray]]:
+) -> tuple[FloatArray, Items]:
     """The points of a node problem and what is asked of each; a limit on weights is two hard rows per feature."""
     (m, n), more = X.shape, 0
     if max_weight is not None:
@@ -143,10 +165,10 @@ def _items(
     rows = np.concatenate([np.ones(n), -np.ones(n)])[:more]
     limits = np.full(more, -math.inf if max_weight is None else -max_weight)
     right, left = corners
-    return np.ascontiguousarray(X), {
-        "c": np.concatenate([np.ones(m), np.zeros(more)]),
-        "cost": np.concatenate([cost, np.zeros(more)]),
-        "y": np.concatenate([y, -rows]),
-        "side": np.concatenate([sides, rows]),
-        "delta": np.concatenate([np.where(sides > 0, right, left), limits]),
-    }
+    return np.ascontiguousarray(X), Items(
+        c=np.concatenate([np.ones(m), np.zeros(more)]),
+        cost=np.concatenate([cost, np.zeros(more)]),
+        y=np.concatenate([y, -rows]),
+        side=np.concatenate([sides, rows]).astype(np.float64),
+        delta=np.concatenate([np.where(sides > 0, right, left), limits]),
+    )

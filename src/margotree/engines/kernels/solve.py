@@ -1,11 +1,36 @@
-"""One node problem from the beginning to the end: the compiled entry point behind `engines.node`."""
+"""One node problem from the beginning to the end: the compiled entry points behind `engines.node` and `subset`."""
 
 from __future__ import annotations
 
-from margotree.engines.kernels import pivot
-from margotree.engines.kernels.jit import bare_kernel
+import numpy as np
+
+from margotree.engines.kernels import pivot, priced
+from margotree.engines.kernels.jit import bare, bare_kernel
+from margotree.engines.kernels.margins import follow
 from margotree.engines.kernels.ratio import CUT, INFEASIBLE, OPTIMAL, STALLED
-from margotree.engines.kernels.workspace import F8, N_ITEMS, NUM, SINGLE, STOP, VALUE, Workspace, add_item
+from margotree.engines.kernels.workspace import (
+    AT_HARD,
+    AT_MARGIN,
+    F8,
+    FREE,
+    FULL,
+    N_FREE,
+    N_ITEMS,
+    NUM,
+    OFF,
+    PENDING_HARD,
+    PENDING_MARGIN,
+    SINGLE,
+    STATUS,
+    STOP,
+    USE,
+    VALUE,
+    R,
+    Workspace,
+    add_item,
+    put_off,
+    stand,
+)
 
 #: Violations at which the point is recomputed and corrected, and the relative duality gap that is good enough.
 _FIRST_TOLERANCE, _NEXT, _TOLERANCES, _GAP = 1e-7, 1e-2, 3, 1e-10
@@ -18,11 +43,7 @@ def solve(ws: Workspace, y: F8, side: F8, delta: F8, cutoff: float, max_pivots: 
 
     Samples with a ``side`` other than 0 must lie there by ``delta``.  Without pivots only the bound is recomputed.
     """
-    if ws.cnt[0, N_ITEMS] == 0:
-        for i in range(y.size):
-            add_item(ws, 0, i, y[i])
-            if side[i] != 0.0:
-                pivot.harden(ws, 0, i, side[i], delta[i])
+    _enlist(ws, y, side, delta)
     if max_pivots == 0:
         pivot.refresh(ws, 0)
         return STALLED
@@ -41,3 +62,57 @@ def solve(ws: Workspace, y: F8, side: F8, delta: F8, cutoff: float, max_pivots: 
             return OPTIMAL
         tol *= _NEXT
     return outcome
+
+
+@bare_kernel()
+def relax(ws: Workspace, y: F8, side: F8, delta: F8, thresholds: F8, cutoff: float, max_pivots: int) -> int:
+    """The same where features have prices: the relaxation in which they are used in part, for bounds.
+
+    It begins at the multipliers that the workspace has, and at its thresholds: features that are decided by those that
+    are given are moved to where they belong.  Where prices have changed, items with a margin to keep enter anew.
+    """
+    _enlist(ws, y, side, delta)
+    n = thresholds.size
+    anew = False
+    for j in range(n):
+        anew = anew or (0.0 < thresholds[j] < np.inf and thresholds[j] != ws.g[0, R, j])
+    _stand_again(ws, y.size, anew)
+    for j in range(n):
+        use = ws.k[0, USE, j]
+        # Nothing moves if it is not used and never may be, or is and must be.
+        if anew or (use == OFF and thresholds[j] == np.inf) or (use == FULL and thresholds[j] == 0.0):
+            ws.g[0, R, j] = thresholds[j]
+        if anew and thresholds[j] == np.inf:
+            ws.k[0, USE, j] = OFF
+    pivot.refresh(ws, 0)
+    for j in range(n):
+        if ws.g[0, R, j] != thresholds[j]:
+            priced.decide(ws, 0, j, thresholds[j] == 0.0)
+            follow(ws, 0)
+    return priced.run(ws, 0, cutoff, max_pivots, _FIRST_TOLERANCE)
+
+
+@bare()
+def _stand_again(ws: Workspace, m: int, anew: bool) -> None:
+    """Put all items where their status says; those that keep a margin are free, or will be when they enter ``anew``."""
+    ws.cnt[0, N_FREE] = 0
+    for i in range(m):
+        status = ws.k[0, STATUS, i]
+        hard = status == AT_HARD or status == PENDING_HARD
+        if hard or status == AT_MARGIN or status == PENDING_MARGIN:
+            if anew or status == PENDING_HARD or status == PENDING_MARGIN:
+                put_off(ws, 0, i, hard)
+                continue
+            ws.k[0, FREE, ws.cnt[0, N_FREE]] = i
+            ws.cnt[0, N_FREE] += 1
+        stand(ws, 0, i, status)
+
+
+@bare()
+def _enlist(ws: Workspace, y: F8, side: F8, delta: F8) -> None:
+    """Let all samples take part, if none does yet."""
+    if ws.cnt[0, N_ITEMS] == 0:
+        for i in range(y.size):
+            add_item(ws, 0, i, y[i])
+            if side[i] != 0.0:
+                pivot.harden(ws, 0, i, side[i], delta[i])

@@ -6,28 +6,19 @@ import math
 
 import numpy as np
 
-from margotree.engines.subset.point import I1, MAY, MUST
-from margotree.engines.subset.rows import Rows
+from margotree.engines.subset.samples import I1
+from margotree.engines.subset.task import MAY, MUST
 from margotree.problem.problem import FloatArray
 
 #: Share of the dual's terms by which bounds are lowered to stay below rounding errors.
 _SAFETY = 1e-13
 
 
-def feature_values(g: FloatArray, limit: float) -> FloatArray:
-    """What each feature takes from the dual value when it is used."""
-    size = np.abs(g)
-    values: FloatArray = 0.5 * size * size
-    if math.isfinite(limit):
-        values = np.where(size <= limit, values, limit * size - 0.5 * limit * limit)
-    return values
+def subset_bound(total: float, values: FloatArray, kind: I1, budget: int, alpha: float) -> float:
+    """Lower bound over all supports that ``kind`` allows, from one dual point that is worth ``total`` without features.
 
-
-def subset_bound(rows: Rows, a: FloatArray, values: FloatArray, kind: I1, budget: int, alpha: float) -> float:
-    """Lower bound over all supports that ``kind`` allows, from one dual point.
-
-    A support takes from ``p.a`` the values of its features.  The ``budget - |must|`` most valuable others may be taken
-    for nothing, further ones at the price ``alpha`` (infinite for a hard budget).
+    A support takes from ``total`` the values of its features.  The ``budget - |must|`` most valuable others may be
+    taken for nothing, further ones at the price ``alpha`` (infinite for a hard budget).
     """
     must = values[kind == MUST]
     may = np.sort(values[kind == MAY])[::-1]
@@ -41,5 +32,5 @@ def subset_bound(rows: Rows, a: FloatArray, values: FloatArray, kind: I1, budget
         price = alpha * (max(-left, 0) + len(worth))
     elif left < 0:
         return math.inf
-    total, lost = float(rows.p @ a), float(sum(np.sum(v) for v in taken))
-    return total - lost + price - _SAFETY * (total + lost)
+    lost = float(sum(np.sum(v) for v in taken))
+    return total - lost + price - _SAFETY * (abs(total) + lost)

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from margotree.problem.problem import FloatArray
 
 #: So many candidates are looked at, and so often tried outright before their record is trusted.
-_CANDIDATES, _TRUSTED = 8, 4
+_CANDIDATES, _TRUSTED = 4, 2
 
 Gains = Callable[[int], tuple[float, float]]
 

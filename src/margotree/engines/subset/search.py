@@ -5,15 +5,16 @@ from __future__ import annotations
 import heapq
 import itertools
 import math
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from margotree.engines.subset.branching import PseudoCosts
-from margotree.engines.subset.point import I1, MAY, MUST, NEVER, copy_point, new_point
 from margotree.engines.subset.relaxation import Relaxed, first_price, relax
+from margotree.engines.subset.samples import I1
 from margotree.engines.subset.supports import Supports, improve, try_nested
-from margotree.engines.subset.task import Task
+from margotree.engines.subset.task import MAY, MUST, NEVER, Task
 
 #: Prices tried at the root and below.
 _ROOT_ROUNDS, _ROUNDS = 40, 3
@@ -47,7 +48,7 @@ class Search:
             return
         root = self._root()
         if root.bound < supports.target:
-            try_nested(supports, root.point.w, root.point)
+            try_nested(supports, root.point.w)
             improve(supports)
         self._push(root)
         while self._queue and not task.stop() and not self._full() and self.nodes < self.node_limit:
@@ -67,8 +68,7 @@ class Search:
 
     def _root(self) -> Relaxed:
         task = self.task
-        point = new_point(len(task.rows.y), task.n_features)
-        return relax(task, task.kind.copy(), point, first_price(task), self.supports.target, _ROOT_ROUNDS)
+        return relax(task, task.kind.copy(), None, first_price(task), self.supports.target, _ROOT_ROUNDS)
 
     def _push(self, node: Relaxed) -> None:
         if node.bound < self.supports.target:
@@ -103,22 +103,22 @@ class Search:
         return True
 
     def _enumerate(self, node: Relaxed, must: NDArray[np.int64], may: NDArray[np.int64], sizes: list[int]) -> None:
-        base = float(self.task.rows.p @ node.point.a) - float(np.sum(node.values[must]))
+        base = node.total - float(np.sum(node.values[must]))
         choices = [c for size in sizes for c in itertools.combinations(may.tolist(), size)]
         hopes = [base - sum(node.values[j] for j in c) + self.task.price(len(must) + len(c)) for c in choices]
         for k in np.argsort(hopes, kind="stable"):
-            if hopes[k] < self.supports.target:
+            if min(hopes[k], self.task.claims) < self.supports.target:
                 if self.task.stop():
                     return
-                self.supports.value([*must, *choices[k]], node.point)
+                self.supports.value([*must, *choices[k]])
 
     def _round(self, node: Relaxed, kind: I1, must: NDArray[np.int64], may: NDArray[np.int64]) -> None:
         """Try the support that the relaxation leans to."""
         if self.task.hard:
             ranked = may[np.lexsort((-node.values[may], -node.share[may]))]
-            self.supports.value([*must, *ranked[: self.task.budget - len(must)]], node.point)
+            self.supports.value([*must, *ranked[: self.task.budget - len(must)]])
         else:
-            self.supports.value(np.flatnonzero((kind == MUST) | ((kind == MAY) & (node.share > 0.5))), node.point)
+            self.supports.value(np.flatnonzero((kind == MUST) | ((kind == MAY) & (node.share > 0.5))))
 
     def _branch(self, node: Relaxed, kind: I1, may: NDArray[np.int64]) -> list[Relaxed]:
         ready: dict[int, list[Relaxed]] = {}
@@ -134,11 +134,11 @@ class Search:
     def _child(self, node: Relaxed, kind: I1, j: int, decided: int) -> Relaxed:
         below = kind.copy()
         below[j] = decided
-        child = relax(self.task, below, copy_point(node.point), node.lam, self.supports.target, _ROUNDS)
+        child = relax(self.task, below, node.point, node.lam, self.supports.target, _ROUNDS)
         self.costs.learn(j, decided == MUST, node.share[j], self._gain(child, node))
         if child.bound >= node.bound:
             return child
-        return Relaxed(**{**child.__dict__, "bound": node.bound})
+        return replace(child, bound=node.bound)
 
     def _gain(self, child: Relaxed, node: Relaxed) -> float:
         """How much a child lifts its parent's bound; what goes beyond the target does not count."""
@@ -148,14 +148,16 @@ class Search:
 
     def _full(self) -> bool:
         """Whether the open nodes take more memory than they may."""
-        return len(self._queue) * (16 * len(self.task.rows.y) + 64 * self.task.n_features + 2000) > _MEMORY
+        return len(self._queue) * (9 * len(self.task.items.y) + 32 * self.task.n_features + 2000) > _MEMORY
 
 
 def fix(task: Task, node: Relaxed, target: float) -> I1:
     """Decide the features whose other choice would lift the node's bound to the target."""
     kind = node.kind.copy()
+    if target > task.claims:
+        return kind
     may = kind == MAY
-    slack = target - node.bound
+    slack = target - node.own
     left = task.left(kind)
     ranked = np.sort(node.values[may])[::-1]
     # The price of the last free place, and of the first place beyond the budget.

@@ -10,11 +10,11 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from margotree.engines.subset.point import I1, MAY, MUST, NEVER
-from margotree.engines.subset.rows import centre, make_rows
+from margotree.engines.node import solve_node
+from margotree.engines.subset.samples import I1, merged
 from margotree.engines.subset.search import Search
 from margotree.engines.subset.supports import Supports
-from margotree.engines.subset.task import Task
+from margotree.engines.subset.task import MAY, MUST, NEVER, Task
 from margotree.problem.problem import FloatArray
 
 
@@ -81,19 +81,31 @@ def best_subset(
     if alpha is None and len(must) > budget:
         raise ValueError(f"{len(must)} features must be used, but the budget is {budget}")
     sides = np.zeros(len(y), np.int8) if side is None else np.asarray(side, np.int8)
-    rows = make_rows(X, y, np.asarray(cost, np.float64), sides, (inner, eps + inner))
     task = Task(
-        rows=rows,
+        samples=merged(X, y, np.asarray(cost, np.float64), sides),
         kind=kind,
         budget=budget,
         alpha=math.inf if alpha is None else float(alpha),
         limit=math.inf if max_weight is None else float(max_weight),
         stop=_clock(time_limit, stop),
+        eps=eps,
+        inner=inner,
     )
+    if np.any(sides) and _contradictory(task):
+        return _nothing(X.shape[1], bound=math.inf, exact=True)
     supports = Supports(task, cutoff, gap)
     search = Search(task, supports, node_limit)
     search.run()
     return _solution(search, X, y, cost)
+
+
+def _contradictory(task: Task) -> bool:
+    """Whether no hyperplane on all features that may be used obeys the prescribed sides."""
+    X, y, cost, side = task.samples
+    allowed = X[:, task.kind != NEVER] if np.any(task.kind != NEVER) else np.zeros((len(y), 1))
+    limit = None if math.isinf(task.limit) else task.limit
+    found = solve_node(allowed, y, cost, side=side, eps=task.eps, inner=task.inner, max_weight=limit)
+    return math.isinf(found.bound)
 
 
 def _kinds(n_features: int, must: Sequence[int], never: Sequence[int]) -> I1:
@@ -110,21 +122,18 @@ def _clock(time_limit: float, stop: Callable[[], bool] | None) -> Callable[[], b
     return lambda: time.perf_counter() >= until or (stop is not None and stop())
 
 
+def _nothing(n_features: int, *, bound: float, exact: bool, nodes: int = 0) -> SubsetSolution:
+    """No hyperplane."""
+    return SubsetSolution(
+        w=np.zeros(n_features), b=1.0, value=math.inf, bound=bound, feasible=False, exact=exact, nodes=nodes
+    )
+
+
 def _solution(search: Search, X: FloatArray, y: FloatArray, cost: FloatArray) -> SubsetSolution:
     supports = search.supports
     if supports.support is None:
-        nothing = np.zeros(X.shape[1])
-        return SubsetSolution(
-            w=nothing,
-            b=1.0,
-            value=math.inf,
-            bound=search.bound,
-            feasible=False,
-            exact=search.finished,
-            nodes=search.nodes,
-        )
-    w = supports.w
-    b = supports.b - float(w @ centre(X)) if len(y) else 1.0
+        return _nothing(X.shape[1], bound=search.bound, exact=search.finished, nodes=search.nodes)
+    w, b = supports.w, supports.b
     hinge = np.maximum(0.0, 1.0 - y * (X @ w + b))
     value = 0.5 * float(w @ w) + float(cost @ hinge) + search.task.price(len(supports.support))
     return SubsetSolution(

@@ -1,4 +1,4 @@
-"""One best-subset problem and how its parts are solved."""
+"""One best-subset problem: what is asked for."""
 
 from __future__ import annotations
 
@@ -8,17 +8,13 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from margotree.engines.subset.active_set import STALLED, run
-from margotree.engines.subset.basis import Basis, new_basis
-from margotree.engines.subset.point import FREE, I1, MUST, PIVOTS, Point
-from margotree.engines.subset.rows import Grouping, Rows
+from margotree.engines.kernels.certain import offset_reach
+from margotree.engines.kernels.workspace import Workspace, new_workspace
+from margotree.engines.node import Items, all_items, value_limit
+from margotree.engines.subset.samples import I1, Grouping, Samples
 
-#: Pivots between two looks at the clock (fewer where they are long: so many entries of the rows in all), and at most
-#: for one problem (times its size).
-_CHUNK, _CHUNK_ENTRIES, _MOST = 2000, 2e8, 50
-
-#: Tolerance on margins that is fine enough for bounds.
-COARSE = 1e-10
+# What is decided about a feature.
+NEVER, MUST, MAY = 0, 1, 2
 
 Stop = Callable[[], bool]
 
@@ -28,19 +24,35 @@ class Task:
     """What to minimise over supports.
 
     ``kind`` says which features must, may and never be used; ``alpha`` is infinite for a hard budget, ``limit`` for
-    weights of any size; ``stop`` tells when time is up.
+    weights of any size; ``stop`` tells when time is up.  Samples with a side must lie there by ``inner``, left ones by
+    ``eps`` more.
     """
 
-    rows: Rows
+    samples: Samples
     kind: I1
     budget: int
     alpha: float
     limit: float
     stop: Stop
+    eps: float
+    inner: float = 0.0
     groups: Grouping = field(init=False)
+    #: Where relaxations are solved, on centred samples, and the value up to which they bound anything.
+    ws: Workspace = field(init=False)
+    items: Items = field(init=False)
+    claims: float = field(init=False)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "groups", Grouping(self.rows))
+        X, y, cost, side = self.samples
+        centred = X - X.mean(axis=0) if len(y) else X
+        limit = None if math.isinf(self.limit) else self.limit
+        points, items = all_items(centred, y, cost, side, (self.inner, self.eps + self.inner), limit)
+        claims = value_limit(y, cost, side)
+        reach = offset_reach(centred, claims, self.eps + self.inner)
+        object.__setattr__(self, "groups", Grouping(self.samples))
+        object.__setattr__(self, "ws", new_workspace(points, items.c, items.cost[None], priced=True, reach=reach))
+        object.__setattr__(self, "items", items)
+        object.__setattr__(self, "claims", claims if np.any(side) else math.inf)
 
     @property
     def hard(self) -> bool:
@@ -58,18 +70,3 @@ class Task:
     def left(self, kind: I1) -> int:
         """How many features may join those that must be used before they cost anything."""
         return self.budget - int(np.count_nonzero(kind == MUST))
-
-
-def climb(task: Task, rows: Rows, point: Point, kind: I1, lam: float, cutoff: float, tol: float = COARSE) -> int:
-    """Run the active-set method, looking at the clock now and then."""
-    basis = _room_for(point, len(kind))
-    most = point.num[PIVOTS] + _MOST * (len(rows.y) + len(kind)) + 1000
-    chunk = int(min(_CHUNK, 1 + _CHUNK_ENTRIES / max(1, rows.A.size)))
-    while True:
-        outcome: int = run(rows, point, basis, kind, lam, task.limit, cutoff, tol, chunk)
-        if outcome != STALLED or point.num[PIVOTS] >= most or task.stop():
-            return outcome
-
-
-def _room_for(point: Point, n_features: int) -> Basis:
-    return new_basis(n_features + int(np.count_nonzero(point.row == FREE)) + 8, n_features)

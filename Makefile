@@ -3,10 +3,12 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
+# What a user has: the package alone, and the data frames of the examples.
+BASE := $(VENV)/.base
 
 .PHONY: docs pictures demo test lint wheel bench claims paper clean
 
-demo: $(STAMP)
+demo: $(BASE)
 	$(BIN)/python examples/demo.py
 
 # Types are checked beside the tests, which leave a core idle now and then.
@@ -38,11 +40,18 @@ lint: $(STAMP)
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 
-$(STAMP): pyproject.toml
+$(VENV)/.made: pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit("margotree needs Python 3.11 or later, try: make PYTHON=python3.12" if sys.version_info < (3, 11) else 0)'
 	$(PYTHON) -m venv $(VENV)
+	@touch $@
+
+$(BASE): $(VENV)/.made
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable ".[pandas]"
+	@touch $@
+
+$(STAMP): $(VENV)/.made
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable ".[dev]"
-	@touch $(STAMP)
+	@touch $(BASE) $@
 
 $(VENV)/.docs: $(STAMP)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable ".[docs]"

@@ -33,7 +33,7 @@ def test_a_line_tells_incumbent_bound_gap_time_and_nodes():
 
 def test_what_is_not_known_is_said_to_be_unknown():
     line = format_event(Event(phase="start", elapsed=0.0))
-    assert line == "start 0.0 s, nothing is known about better trees, incumbent none yet, bound none yet"
+    assert line == "start 0.0 s, no tree yet"
 
 
 def test_quiet_means_quiet():

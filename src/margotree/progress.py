@@ -120,7 +120,11 @@ def format_event(event: Event) -> str:
 
     incumbent = f"{event.incumbent:.6g}" if math.isfinite(event.incumbent) else "none yet"
     bound = f"{event.bound:.6g}" if math.isfinite(event.bound) else "none yet"
-    parts = [f"{event.phase} {event.elapsed:.1f} s", no_better(event.gap), f"incumbent {incumbent}", f"bound {bound}"]
+    parts = [f"{event.phase} {event.elapsed:.1f} s"]
+    if math.isfinite(event.incumbent) or math.isfinite(event.bound):
+        parts += [no_better(event.gap), f"incumbent {incumbent}", f"bound {bound}"]
+    else:
+        parts.append("no tree yet")
     if event.nodes:
         parts.append(f"nodes {event.nodes}" + (f" ({event.open_nodes} open)" if event.open_nodes else ""))
     if event.message:

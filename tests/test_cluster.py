@@ -112,6 +112,19 @@ def test_agrees_with_brute_force_though_tasks_are_lost(model, seeds):
     assert tasks > 2 * seeds
 
 
+@pytest.mark.parametrize("model", ["margot", "hfs", "sfs"])
+def test_weights_are_limited_there_too(model):
+    """The rows of a limit are part of every record that is sent; the limit binds."""
+    for seed in (1, 2):
+        free = random_problem(seed, m=6, depth=2, model=model)
+        problem = replace(free, max_weight=0.7)
+        best = best_value(problem)
+        assert best > best_value(free) * (1 + 1e-6)
+        certificate = at(Office(), problem)
+        assert certificate.proved is Proved.OPTIMAL
+        assert certificate.objective == pytest.approx(best, rel=1e-6, abs=1e-6)
+
+
 @pytest.mark.parametrize(("model", "seeds"), [("margot", 16), ("hfs", 4), ("sfs", 4)])
 def test_no_bound_above_the_optimum_wherever_it_stops(model, seeds):
     """The office closes after a few tasks, or the nodes run out: what is claimed until then holds."""

@@ -95,6 +95,14 @@ def test_agrees_with_brute_force(block):
             assert_allowed(X, found, **asked)
 
 
+def test_a_support_that_rounding_leaves_unfinished_counts_if_it_obeys_all_rows():
+    """One in 28,000 random instances: pivots run out at the best hyperplane, and nothing else is allowed."""
+    _, X, y, cost, asked = random_problem(23566, 7, 40)
+    found = best_subset(X, y, cost, **asked)
+    assert found.feasible and close(found.value, brute_force(X, y, cost, **asked))
+    assert_allowed(X, found, **asked)
+
+
 @pytest.mark.parametrize("budget", [1, 2, 3])
 @pytest.mark.parametrize("alpha", [None, 0.05, 0.5, 5.0])
 @pytest.mark.parametrize("routed", [False, True])

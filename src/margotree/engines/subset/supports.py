@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
+from dataclasses import replace
 
 import numpy as np
 
 from margotree.engines.node import NodeSolution, solve_node
 from margotree.engines.subset.relaxation import climb
+from margotree.engines.subset.samples import I1
 from margotree.engines.subset.task import MAY, MUST, Task
 from margotree.problem.problem import FloatArray
 
@@ -16,6 +18,8 @@ Support = tuple[int, ...]
 
 #: A support counts as solved if its value and bound agree to this share.
 _AGREE = 1e-8
+#: Rows and limits count as obeyed up to this share.
+_SLACK = 1e-9
 
 
 class Supports:
@@ -73,7 +77,19 @@ class Supports:
         if not support:
             X = np.zeros((len(y), 1))
         limit = None if math.isinf(task.limit) else task.limit
-        return solve_node(X, y, cost, side=side, eps=task.eps, inner=task.inner, max_weight=limit, cutoff=cutoff)
+        found = solve_node(X, y, cost, side=side, eps=task.eps, inner=task.inner, max_weight=limit, cutoff=cutoff)
+        if found.feasible or found.bound >= cutoff or not self._obeys(found, X, side):
+            return found
+        return replace(found, feasible=True)
+
+    def _obeys(self, found: NodeSolution, X: FloatArray, side: I1) -> bool:
+        """Whether a hyperplane that rounding left unfinished lies within all rows and limits, as finished ones do."""
+        w, task = np.abs(found.w), self.task
+        h = X @ found.w + found.b
+        slack = _SLACK * (1.0 + abs(found.b) + float(np.sum(w)))
+        right, left = h[side > 0] - task.inner, -h[side < 0] - task.inner - task.eps
+        lowest = min(np.min(right, initial=0.0), np.min(left, initial=0.0))
+        return bool(lowest >= -slack and np.max(w, initial=0.0) <= task.limit * (1.0 + _SLACK))
 
 
 def try_nested(supports: Supports, w: FloatArray, patience: int = 4) -> None:

@@ -66,15 +66,15 @@ def solve_node(
     points, items = all_items(X - centre, y, cost, sides, (inner, eps + inner), max_weight)
     ws = new_workspace(points, items.c, items.cost[None])
     row = (ws, items.y, items.side, items.delta)
-    out_of_reach = 1e13 + 1e6 * float(np.sum(cost))
+    most = out_of_reach(cost)
     # With hard rows what the best hyperplane costs is not known yet: first a guess, then its own value.
     limit = value_limit(y, cost, sides)
     limit = min(cutoff, limit) if np.any(sides) else limit
     ws.g[0, NUM, REACH] = offset_reach(X - centre, limit, eps + inner)
     with raising(stop_flag(ws), until - time.perf_counter()):
-        outcome = solve(*row, min(cutoff, out_of_reach), 200 * (len(points) + points.shape[1] + 2) + 1000)
+        outcome = solve(*row, min(cutoff, most), 200 * (len(points) + points.shape[1] + 2) + 1000)
     bound = float(ws.g[0, NUM, VALUE])
-    if outcome == INFEASIBLE or bound >= out_of_reach:
+    if outcome == INFEASIBLE or bound >= most:
         return NodeSolution(w=np.zeros(X.shape[1]), b=1.0, value=math.inf, bound=math.inf, feasible=False)
     w = ws.g[0, W, : X.shape[1]].copy()
     b = float(ws.g[0, NUM, B] - w @ centre)
@@ -86,8 +86,8 @@ def solve_node(
         bound = float(ws.g[0, NUM, VALUE])
     feasible = bool(outcome == OPTIMAL)
     # A hyperplane that breaks rows witnesses nothing; offsets were bounded for values up to the limit only.
-    most = limit if (np.any(sides) or max_weight is not None) and not feasible else value
-    found = NodeSolution(w=w, b=b, value=value, bound=min(bound, most), feasible=feasible)
+    witness = limit if (np.any(sides) or max_weight is not None) and not feasible else value
+    found = NodeSolution(w=w, b=b, value=value, bound=min(bound, witness), feasible=feasible)
     return _or_no_split(found, y, cost) if outcome == STALLED and not np.any(sides) else found
 
 
@@ -111,6 +111,11 @@ def solve_large(X: FloatArray, y: FloatArray, cost: FloatArray, time_limit: floa
     value = 0.5 * float(w @ w) + float(cost @ np.maximum(0.0, 1.0 - y * (X @ w + b)))
     found = NodeSolution(w=w, b=b, value=value, bound=min(bound, value), feasible=True)
     return _or_no_split(found, y, cost)
+
+
+def out_of_reach(cost: FloatArray) -> float:
+    """No node problem whose hard rows agree has a value beyond this."""
+    return 1e13 + 1e6 * float(np.sum(cost))
 
 
 def value_limit(y: FloatArray, cost: FloatArray, sides: NDArray[np.int8]) -> float:

@@ -19,6 +19,7 @@ import numpy as np
 from margotree.engines.kernels import solve
 from margotree.engines.kernels.ratio import INFEASIBLE, STALLED
 from margotree.engines.kernels.workspace import NU, NUM, PIVOTS, STATUS, USE, VALUE, B, R, U, W, threshold
+from margotree.engines.node import out_of_reach
 from margotree.engines.subset.bounds import subset_bound
 from margotree.engines.subset.samples import I1
 from margotree.engines.subset.task import MAY, MUST, NEVER, Task
@@ -93,8 +94,8 @@ def relax(task: Task, kind: I1, start: Point | None, lam: float, target: float, 
         dual = climb(task, kind, start, lam, target + (lam * left if left else 0.0))
         start = dual.point
         share = _shares(start.w, kind, lam)
-        own = math.inf if dual.contradictory else subset_bound(dual.total, dual.values, kind, task.budget, task.alpha)
-        bound = max(bound, min(own, task.claims))
+        own = subset_bound(dual.total, dual.values, kind, task.budget, task.alpha)
+        bound = max(bound, math.inf if dual.contradictory else min(own, task.claims))
         used = float(np.sum(share[may]))
         fits = abs(used - left) <= _NEAR * max(left, 1) or (used > left and lam >= task.alpha)
         if bound >= target or fits or left <= 0 or turn == rounds - 1 or task.stop():
@@ -107,25 +108,27 @@ def relax(task: Task, kind: I1, start: Point | None, lam: float, target: float, 
 
 
 def climb(task: Task, kind: I1, start: Point | None, lam: float, cutoff: float) -> Dual:
-    """The relaxation at one price, or a dual point whose value passes ``cutoff``."""
+    """The relaxation at one price, or a dual point whose value passes ``cutoff``; None begins where the last ended."""
     ws, items, n = task.ws, task.items, task.n_features
     if not len(items.y):
         nothing = Point(np.zeros(0), np.zeros(0, np.int8), np.zeros(n), np.zeros(n, np.int8), np.zeros(n), 1.0)
         return Dual(total=0.0, u=np.zeros(n), point=nothing)
-    _restore(task, start)
+    if start is not None:
+        _restore(task, start)
+    reach = out_of_reach(items.cost)
     r = np.array([threshold(lam, j) if k == MAY else 0.0 if k == MUST else math.inf for j, k in enumerate(kind)])
     chunk = int(min(_CHUNK, 1 + _CHUNK_NUMBERS / ws.X.size))
     most = ws.cnt[0, PIVOTS] + _MOST * sum(ws.X.shape) + 1000
     while True:
         before = ws.cnt[0, PIVOTS]
-        outcome = solve.relax(ws, items.y, items.side, items.delta, r, cutoff, np.int64(chunk))
+        outcome = solve.relax(ws, items.y, items.side, items.delta, r, min(cutoff, reach), np.int64(chunk))
         done = ws.cnt[0, PIVOTS]
         if outcome != STALLED or done < before + chunk or done >= most or task.stop():
             break
-    u = ws.g[0, U, :n].copy()
+    u, value = ws.g[0, U, :n].copy(), float(ws.g[0, NUM, VALUE])
     used = np.isfinite(r)
-    total = float(ws.g[0, NUM, VALUE]) + float(np.sum(np.maximum(0.0, 0.5 * (u[used] ** 2 - r[used] ** 2))))
-    return Dual(total=total, u=u, point=_at_hand(task), contradictory=bool(outcome == INFEASIBLE))
+    total = value + float(np.sum(np.maximum(0.0, 0.5 * (u[used] ** 2 - r[used] ** 2))))
+    return Dual(total=total, u=u, point=_at_hand(task), contradictory=bool(outcome == INFEASIBLE or value >= reach))
 
 
 def _at_hand(task: Task) -> Point:
@@ -134,11 +137,10 @@ def _at_hand(task: Task) -> Point:
     return Point(f[0, NU].copy(), status, g[0, R, :n].copy(), use, g[0, W, :n].copy(), float(g[0, NUM, B]))
 
 
-def _restore(task: Task, point: Point | None) -> None:
-    if point is not None:
-        f, g, k, m, n = task.ws.f, task.ws.g, task.ws.k, len(task.items.y), task.n_features
-        f[0, NU], k[0, STATUS, :m], k[0, USE, :n] = point.nu, point.status, point.use
-        g[0, R, :n], g[0, W, :n], g[0, NUM, B] = point.r, point.w, point.b
+def _restore(task: Task, point: Point) -> None:
+    f, g, k, m, n = task.ws.f, task.ws.g, task.ws.k, len(task.items.y), task.n_features
+    f[0, NU], k[0, STATUS, :m], k[0, USE, :n] = point.nu, point.status, point.use
+    g[0, R, :n], g[0, W, :n], g[0, NUM, B] = point.r, point.w, point.b
 
 
 def _next_price(lam: float, excess: float, low: float, high: float) -> float:

@@ -10,7 +10,6 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from margotree.engines.node import solve_node
 from margotree.engines.subset.samples import I1, merged
 from margotree.engines.subset.search import Search
 from margotree.engines.subset.supports import Supports
@@ -91,21 +90,10 @@ def best_subset(
         eps=eps,
         inner=inner,
     )
-    if np.any(sides) and _contradictory(task):
-        return _nothing(X.shape[1], bound=math.inf, exact=True)
     supports = Supports(task, cutoff, gap)
     search = Search(task, supports, node_limit)
     search.run()
     return _solution(search, X, y, cost)
-
-
-def _contradictory(task: Task) -> bool:
-    """Whether no hyperplane on all features that may be used obeys the prescribed sides."""
-    X, y, cost, side = task.samples
-    allowed = X[:, task.kind != NEVER] if np.any(task.kind != NEVER) else np.zeros((len(y), 1))
-    limit = None if math.isinf(task.limit) else task.limit
-    found = solve_node(allowed, y, cost, side=side, eps=task.eps, inner=task.inner, max_weight=limit)
-    return math.isinf(found.bound)
 
 
 def _kinds(n_features: int, must: Sequence[int], never: Sequence[int]) -> I1:
@@ -122,17 +110,13 @@ def _clock(time_limit: float, stop: Callable[[], bool] | None) -> Callable[[], b
     return lambda: time.perf_counter() >= until or (stop is not None and stop())
 
 
-def _nothing(n_features: int, *, bound: float, exact: bool, nodes: int = 0) -> SubsetSolution:
-    """No hyperplane."""
-    return SubsetSolution(
-        w=np.zeros(n_features), b=1.0, value=math.inf, bound=bound, feasible=False, exact=exact, nodes=nodes
-    )
-
-
 def _solution(search: Search, X: FloatArray, y: FloatArray, cost: FloatArray) -> SubsetSolution:
     supports = search.supports
     if supports.support is None:
-        return _nothing(X.shape[1], bound=search.bound, exact=search.finished, nodes=search.nodes)
+        return SubsetSolution(
+            w=np.zeros(X.shape[1]), b=1.0, value=math.inf, bound=search.bound, feasible=False, exact=search.finished,
+            nodes=search.nodes,
+        )  # fmt: skip
     w, b = supports.w, supports.b
     hinge = np.maximum(0.0, 1.0 - y * (X @ w + b))
     value = 0.5 * float(w @ w) + float(cost @ hinge) + search.task.price(len(supports.support))

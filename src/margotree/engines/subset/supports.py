@@ -69,7 +69,7 @@ class Supports:
             self.best, self.support = found.value + price, support
             self.w, self.b = np.zeros(self.task.n_features), found.b
             self.w[list(support)] = found.w[: len(support)]
-        return found.value + price
+        return found.value + price if found.feasible else math.inf
 
     def _svm(self, support: Support, cutoff: float) -> NodeSolution:
         task = self.task

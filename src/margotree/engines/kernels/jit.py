@@ -23,6 +23,9 @@ _HOME = Path(__file__).resolve().parents[2]
 _HAS_KERNELS = re.compile(rb"^\s*@(kernel|inner|bare|bare_kernel)\b", re.M)
 
 
+#: What says how they are compiled.
+_HOW = ("jit.py", "linking.py", "lowering.py", "answers.py", "records.py")
+
 #: Options of all compiled functions: no wrappers, but entry points have the one by which Python calls them.
 _SETTINGS = {"nogil": True, "error_model": "numpy", "no_cpython_wrapper": True, "no_cfunc_wrapper": True}
 
@@ -30,7 +33,9 @@ _SETTINGS = {"nogil": True, "error_model": "numpy", "no_cpython_wrapper": True, 
 @cache
 def fingerprint() -> str:
     """A digest of all kernels' sources, and of how they are compiled."""
-    digest = hashlib.sha256(Path(__file__).read_bytes() + Path(__file__).with_name("linking.py").read_bytes())
+    digest = hashlib.sha256()
+    for name in _HOW:
+        digest.update(Path(__file__).with_name(name).read_bytes())
     for path in sorted(_HOME.rglob("*.py")):
         if _HAS_KERNELS.search(source := path.read_bytes()):
             digest.update(source)
@@ -87,7 +92,7 @@ _PATIENCE = 4.0
 @contextmanager
 def compiling() -> Iterator[None]:
     """Around a first call of kernels: if it takes long, say on stderr what is going on."""
-    text = "compiling its kernels, once per installation; this takes a minute or two"
+    text = "compiling its kernels, once per installation; this takes up to a minute"
     notice = threading.Timer(_PATIENCE, say_once, (text, "compiling"))
     notice.daemon = True
     notice.start()

@@ -6,6 +6,8 @@ calls inner functions from Python, so all but the last of that is thrown away.  
 point links them in and is optimised as a whole.  And a number or a flag that is written down in a call is an ordinary
 number or flag; Numba would make a version of the function for each.
 
+Passes that kernels have no use for are left out, and some of the rest is done in shorter ways (`lowering`, `answers`).
+
 This leans on Numba's internals.  If a version does not have them, everything is compiled in Numba's own way, which
 takes longer and gives the same results.
 """
@@ -19,9 +21,19 @@ from numba import types
 try:
     from numba.core.codegen import JITCodeLibrary
     from numba.core.compiler import Compiler
+    from numba.core.compiler_lock import global_compiler_lock
     from numba.core.environment import lookup_environment
+    from numba.core.typed_passes import NativeLowering
+
+    from margotree.engines.kernels.answers import remembered
+    from margotree.engines.kernels.lowering import DirectLowering
 except ImportError:  # another version of Numba
     Compiler = JITCodeLibrary = None  # type: ignore[assignment, misc]
+
+#: Passes that find nothing to do: kernels have no functions within functions and no arithmetic on whole arrays.
+_NEEDLESS = {"InlineClosureLikes", "NopythonRewrites"}
+#: The pass that says when variables are done with, which nobody asks where references are not counted.
+_UNCOUNTED = {"IRLegalization"}
 
 #: How the variables are called in which functions find their environments.
 _ENVIRONMENT = "_ZN08NumbaEnv"
@@ -88,7 +100,16 @@ if Compiler is not None:
             if self.state.library is None:
                 self.state.library = self.library(self.state.targetctx.codegen(), func.__qualname__)
                 self.state.library.enable_object_caching()
-            return super().compile_extra(func)
+            with global_compiler_lock, remembered():
+                return super().compile_extra(func)
+
+        def define_pipelines(self) -> list[Any]:
+            needless = _NEEDLESS if self.state.flags.nrt else _NEEDLESS | _UNCOUNTED
+            pipelines: list[Any] = super().define_pipelines()
+            for one in pipelines:
+                kept = [(step, why) for step, why in one.passes if step.__name__ not in needless]
+                one.passes[:] = [(DirectLowering if step is NativeLowering else step, why) for step, why in kept]
+            return pipelines
 
     class _Inner(_Entry):
         library = _Lowered

@@ -26,7 +26,7 @@ except ImportError:  # not on Windows
     fcntl = None  # type: ignore[assignment]
 
 #: Seconds that a part takes on one core, about; what is said to somebody who waits.
-_SECONDS = 20
+_SECONDS = 12
 
 
 @kernel()

@@ -23,9 +23,8 @@ Where features have a price ``alpha`` beyond a budget, ``w`` and ``u = sum mu_i 
 anywhere between) where ``|u| = r``.  ``r = 0`` is a feature that is used whatever it does, ``r = inf`` one that may not
 be used.
 
-Functions take ``(ws, s)``: the workspace and a slot.  There are few arrays because every function is compiled with all
-of them: with one array per field, handing them on took most of the time to compile and much of that to run.  For the
-same reason functions read single entries, ``ws.f[s, NU, i]``, and do not make views.
+Functions take ``(ws, s)``: the workspace, which is handed on as one address (`records`), and a slot.  They read single
+entries, ``ws.f[s, NU, i]``, and do not make views, which take far longer to compile.
 """
 
 from __future__ import annotations
@@ -36,6 +35,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from margotree.engines.kernels.jit import bare
+from margotree.engines.kernels.records import record
 
 F8 = NDArray[np.float64]
 I8 = NDArray[np.int64]
@@ -79,6 +79,7 @@ LOW, AT_MARGIN, MID, AT_HARD, PENDING_HARD, PENDING_MARGIN, OUT = numbers(7)
 OFF, KINK, FULL = numbers(3)
 
 
+@record
 class Workspace(NamedTuple):
     """Node problems over the same samples, one per slot."""
 

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from margotree.engines.kernels.jit import bare
+from margotree.engines.kernels.records import record
 
 #: Bytes before the lists of a point, and bytes that each sample adds at most.
 LEAD, EACH = 13, 12
@@ -17,6 +18,7 @@ SPLIT, LEAF, RAISE = 19, 5, 7
 SAMPLE, FEATURE, CLOSED, RAISED = (ord(letter) for letter in "SFLR")
 
 
+@record
 class Pen(NamedTuple):
     """Where bytes are written, and a number beside its own eight bytes."""
 

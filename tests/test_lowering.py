@@ -1,0 +1,184 @@
+"""Kernels are written down in shorter ways than Numba's, and mean the same."""
+
+import gc
+import itertools
+import sys
+from typing import NamedTuple
+
+import numpy as np
+import pytest
+from numba import types
+from numba.core.errors import TypingError
+
+from margotree.engines.kernels import linking
+from margotree.engines.kernels.jit import bare, bare_kernel, inner, kernel
+from margotree.engines.kernels.records import record
+
+STEPS = [-3, -2, -1, 1, 2, 3]
+
+
+@record
+class Trial(NamedTuple):
+    """One field of every kind that kernels use."""
+
+    cube: np.ndarray
+    column: np.ndarray
+    small: np.ndarray
+    flags: np.ndarray
+    number: int
+    share: float
+    told: bool
+
+
+def _entry(trial, i, j):
+    return trial.cube[i, j, 1] + 10 * trial.column[j] + trial.small[i] + trial.share * trial.number
+
+
+@inner()
+def counted_entry(trial, i, j):
+    return trial.cube[i, j, 1] + 10 * trial.column[j] + trial.small[i] + trial.share * trial.number
+
+
+@bare()
+def bare_entry(trial, i, j):
+    return trial.cube[i, j, 1] + 10 * trial.column[j] + trial.small[i] + trial.share * trial.number
+
+
+@kernel()
+def counted_sum(trial):
+    total = 0.0
+    for i in range(trial.cube.shape[0]):
+        for j in range(trial.column.size):
+            if trial.flags[j] or trial.told:
+                total += counted_entry(trial, i, j)
+                trial.cube[i, j, 0] = total
+    view = trial.cube[0]
+    return total + view[1, 2] + len(view)
+
+
+@bare_kernel()
+def bare_sum(trial):
+    total = 0.0
+    for i in range(trial.cube.shape[0]):
+        for j in range(trial.column.size):
+            if trial.flags[j] or trial.told:
+                total += bare_entry(trial, i, j)
+                trial.cube[i, j, 0] = total
+    return total
+
+
+def new_trial(told, *, strided=False, seed=0):
+    rng = np.random.default_rng(seed)
+    column = rng.normal(size=8)[::2] if strided else rng.normal(size=4)
+    small = rng.integers(-5, 5, 3).astype(np.int8)
+    return Trial(rng.normal(size=(3, 4, 5)), column, small, rng.random(4) < 0.5, 7, 0.25, told)
+
+
+@pytest.mark.parametrize(("told", "strided"), list(itertools.product([False, True], repeat=2)))
+def test_records_read_and_write_as_named_tuples_do(told, strided):
+    for compiled, more in ((counted_sum, True), (bare_sum, False)):
+        trial, twin = (new_trial(told, strided=strided) for _ in range(2))
+        total = 0.0
+        for i, j in itertools.product(range(3), range(4)):
+            if twin.flags[j] or told:
+                total += _entry(twin, i, j)
+                twin.cube[i, j, 0] = total
+        assert compiled(trial) == pytest.approx(total + (twin.cube[0, 1, 2] + 4 if more else 0.0), rel=1e-14)
+        np.testing.assert_allclose(trial.cube, twin.cube, rtol=1e-14)
+
+
+@pytest.mark.parametrize("compiled", [counted_sum, bare_sum])
+def test_calls_keep_no_reference_to_the_arrays_of_a_record(compiled):
+    trial = new_trial(True)
+    compiled(trial)
+    before = [sys.getrefcount(array) for array in trial[:4]]
+    for _ in range(50):
+        compiled(trial)
+    assert [sys.getrefcount(array) for array in trial[:4]] == before
+
+
+def test_a_record_of_something_else_is_refused():
+    with pytest.raises(TypingError, match="Cannot determine Numba type"):
+        bare_sum(new_trial(True)._replace(column=object()))
+
+
+@kernel()
+def looped(start, stop, step, out):
+    count = 0
+    for k in range(start, stop, step):
+        out[count] = k
+        count += 1
+    return count
+
+
+@pytest.mark.parametrize("step", STEPS)
+def test_loops_count_as_in_python(step):
+    out = np.zeros(40, np.int64)
+    for start, stop in itertools.product(range(-7, 8), repeat=2):
+        expected = list(range(start, stop, step))
+        assert looped(start, stop, step, out) == len(expected)
+        assert out[: len(expected)].tolist() == expected
+
+
+@kernel()
+def broken_off(n):
+    """Variables set in one turn of a loop are there after it, and in the next."""
+    found, last = -1, 0.0
+    for k in range(n):
+        half = k // 2
+        if half * half > n:
+            found = half
+            break
+        last = float(half)
+    else:
+        found = -2
+    return found, last
+
+
+def test_variables_outlive_the_loop_that_set_them():
+    assert [broken_off(n) for n in (0, 1, 5, 30)] == [broken_off.py_func(n) for n in (0, 1, 5, 30)]
+
+
+@kernel(boundscheck=True)
+def entry_of(a, i, j):
+    return a[i, j] + a[0, -1]
+
+
+@kernel(boundscheck=True)
+def set_entry(a, i):
+    a[i] = 1.0
+    return a[-1]
+
+
+@pytest.mark.skipif(linking.Compiler is None, reason="this Numba compiles in its own way")
+def test_indices_count_from_the_start_unless_written_down_and_are_checked_on_request():
+    square, row = np.arange(6.0).reshape(2, 3), np.zeros(3)
+    assert entry_of(square, 1, 2) == 5.0 + 2.0
+    assert entry_of(square[:, ::-1], 1, 2) == 3.0 + 0.0
+    assert set_entry(row, 2) == 1.0
+    for i, j in ((-1, 0), (0, -1), (2, 0), (0, 3)):
+        with pytest.raises(IndexError):
+            entry_of(square, i, j)
+    for i in (-1, 3):
+        with pytest.raises(IndexError):
+            set_entry(row, i)
+
+
+@inner()
+def next_to(x):
+    return abs(x) + 1
+
+
+@kernel()
+def refused(x):
+    return next_to(x).no_such_field
+
+
+def test_numba_is_left_as_it_was():
+    """Whatever becomes of compiling; what is refused is compiled at every call."""
+    asked = types.Function.get_call_type
+    assert gc.isenabled()
+    with pytest.raises(TypingError, match="no_such_field"):
+        refused(1)
+    assert next_to.signatures  # which went well
+    assert gc.isenabled() and types.Function.get_call_type is asked

@@ -24,8 +24,9 @@ from margotree.problem.problem import FloatArray
 _TICK = 0.02
 #: One of so many trees of a rung goes on to the next; on to all samples only one that is nearly the best there.
 _ONE_IN, _NEARLY = 4, 1.0005
-#: Where a finisher is at hand, one of so many trees on all samples goes to it, for this share of the time.
-_FINISH_ONE_IN, _FINISH_SHARE = 3, 0.25
+#: Where a finisher is at hand, one of so many trees on all samples goes to it: for this share of the time left, but for
+#: no more than this share of the time past, or so many seconds.  Early on a descent often brings far more.
+_FINISH_ONE_IN, _FINISH_SHARE, _FINISH_PAST, _FINISH_LEAST = 3, 0.25, 0.5, 0.5
 #: If no tree has been trained on all samples after this share of the time, the best so far is (after twice the share
 #: where there are few).  Not once there is no time to send them all down: seconds per number and level.
 _LATEST, _SENDING = 0.35, 2e-8
@@ -86,6 +87,7 @@ class AlternatingSearch:
         self.record = Record()
         self.starts = self._made = 0  # all, and those that are not given
         self._last_gain = 0
+        self._began = watch.elapsed
         self._rungs: list[list[Found]] = [[] for _ in self.ladder.sizes]
         self._sent_on: list[list[Found]] = [[] for _ in self.ladder.sizes]
         self._finished: list[float] = []
@@ -169,7 +171,8 @@ class AlternatingSearch:
 
     def _finish(self, start: Start) -> Found:
         assert self.finisher is not None
-        part = self.watch.part(_FINISH_SHARE * self.watch.remaining)
+        past = self.watch.elapsed - self._began
+        part = self.watch.part(min(_FINISH_SHARE * self.watch.remaining, max(_FINISH_LEAST, _FINISH_PAST * past)))
         part.limits = replace(part.limits, seed=self.seed + len(self._finished))  # a second visit tries other things
         splits = self.finisher(Splits(w=start.W, b=start.B), part)
         return Found(W=np.array(splits.w), B=np.array(splits.b), value=self._value(splits))

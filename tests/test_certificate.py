@@ -3,7 +3,7 @@ import pickle
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from margotree.problem import Problem, Splits, evaluate
@@ -102,6 +102,7 @@ def test_there_is_no_certificate_without_a_tree():
 floats = st.floats(allow_nan=False, allow_infinity=False, width=64)
 
 
+@example(objective=0.0, below=1.0, stopped=Stopped.SOLVED, f0=math.nan, nodes=0, warnings=[])
 @given(
     objective=floats,
     below=st.floats(0, 1e300) | st.just(math.inf),

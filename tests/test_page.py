@@ -541,6 +541,7 @@ def sized(page, width):
     page.execute_cdp_cmd(
         "Emulation.setDeviceMetricsOverride", {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": False}
     )
+    page.execute_async_script("requestAnimationFrame(() => requestAnimationFrame(arguments[0]))")  # it lays itself out
 
 
 @pytest.fixture(params=[1400, 400])
@@ -690,7 +691,6 @@ def test_turning_the_device_turns_the_tree(show):
     page = show(tree, X, y)
     for width in (400, 1400, 400):
         sized(page, width)
-        page.execute_async_script("requestAnimationFrame(() => requestAnimationFrame(arguments[0]))")
         vertical = page.execute_script("return document.getElementById('stage').classList.contains('vertical')")
         assert vertical == (width == 400)
     page.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})

@@ -49,7 +49,9 @@ def relative_gap(objective: float, bound: float) -> float:
     """How far the objective may be from the optimum, as a share of the objective; infinite if nothing is known."""
     if (math.isinf(bound) and bound < 0) or not math.isfinite(objective):
         return math.inf
-    return 0.0 if bound >= objective else (objective - bound) / abs(objective)
+    if bound >= objective:
+        return 0.0
+    return (objective - bound) / abs(objective) if objective else math.inf
 
 
 def no_better(gap: float) -> str:

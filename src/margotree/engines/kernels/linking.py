@@ -8,17 +8,23 @@ number or flag; Numba would make a version of the function for each.
 
 Passes that kernels have no use for are left out, and some of the rest is done in shorter ways (`lowering`, `answers`).
 
-This leans on Numba's internals.  If a version does not have them, everything is compiled in Numba's own way, which
-takes longer and gives the same results.
+This leans on Numba's internals.  With a version that it was not tried on, or that does not have them, everything is
+compiled in Numba's own way, which takes longer and gives the same results.
 """
 
 from __future__ import annotations
 
 from typing import Any
 
+import numba
 from numba import types
 
+#: The first and the last version of Numba that the tests have passed with.
+_TRIED = (0, 61), (0, 68)
+
 try:
+    if not _TRIED[0] <= numba.version_info.short <= _TRIED[1]:
+        raise ImportError("nobody knows whether this version has what is needed")
     from numba.core.codegen import JITCodeLibrary
     from numba.core.compiler import Compiler
     from numba.core.compiler_lock import global_compiler_lock
@@ -73,7 +79,8 @@ if Compiler is not None:
         def finalize(self) -> None:
             self._raise_if_finalized()
             for library in dict.fromkeys(self._linking_libraries):
-                self._reload_init.update(library._reload_init)
+                if hasattr(library, "_reload_init"):  # older ones have none
+                    self._reload_init.update(library._reload_init)
                 self._final_module.link_in(library._get_module_for_linking(), preserve=True)
             self._finalized = True
 

@@ -423,6 +423,18 @@ def test_the_greedy_tree_of_all_samples_takes_nobodys_place_there():
     assert search.best[0].value == 5.0 and search._rungs[1] == []
 
 
+def test_the_finisher_gets_no_more_than_half_the_time_past():
+    seen = []
+
+    def finisher(tree, watch):
+        seen.append((watch.remaining, time.perf_counter() - began))
+        return tree
+
+    began = time.perf_counter()
+    alternate(some_problem(3, n=60), [], Watch(Limits(time=600.0)), Effort(least=30, most=30), finisher)
+    assert len(seen) >= 5 and all(given <= max(0.5, 0.5 * past) + 1e-6 for given, past in seen)
+
+
 def test_the_best_tree_and_new_ones_go_to_the_finisher_in_turn():
     search = AlternatingSearch(some_problem(1, depth=2), Watch(), finisher=lambda tree, watch: tree)
     search._rungs[0] = [found(value) for value in (100.0, 100.01, 150.0, *range(200, 209))]

@@ -1,6 +1,7 @@
 """Machine code is kept, is never stale, and is compiled by several processes without anybody noticing."""
 
 import os
+import pickle
 import shutil
 import subprocess
 import sys
@@ -74,6 +75,19 @@ def test_a_changed_kernel_is_compiled_anew(package, tmp_path, elsewhere):
     (package / "trial_inner.py").write_text(INNER.format(4))
     assert ask(package, **env)[:2] == (4, 0)
     assert ask(package, **env)[:2] == (4, 1)
+
+
+def test_machine_code_with_types_that_are_no_more_is_compiled_anew(package, tmp_path):
+    """Numba reads the types it was compiled for before it looks whether it is current."""
+    env = {"NUMBA_CACHE_DIR": str(tmp_path / "cache")}
+    assert ask(package, **env)[:2] == (3, 0)
+    (index,) = (tmp_path / "cache").rglob("*.nbi")
+    with index.open("rb") as file:
+        version = pickle.load(file)
+    for broken in (b"cmargotree.no_such_module\nThing\n.", b"cmargotree.engines\nNoSuchThing\n.", b""):
+        index.write_bytes(pickle.dumps(version) + broken)
+        assert ask(package, **env)[:2] == (3, 0)
+        assert ask(package, **env)[:2] == (3, 1)
 
 
 def test_processes_that_start_at_once_do_not_disturb_each_other(package):

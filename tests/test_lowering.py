@@ -11,13 +11,13 @@ from numba import types
 from numba.core.errors import TypingError
 
 from margotree.engines.kernels import linking
+from margotree.engines.kernels.bundles import bundle
 from margotree.engines.kernels.jit import bare, bare_kernel, inner, kernel
-from margotree.engines.kernels.records import record
 
 STEPS = [-3, -2, -1, 1, 2, 3]
 
 
-@record
+@bundle
 class Trial(NamedTuple):
     """One field of every kind that kernels use."""
 
@@ -30,41 +30,28 @@ class Trial(NamedTuple):
     told: bool
 
 
-def _entry(trial, i, j):
+def entry(trial, i, j):
     return trial.cube[i, j, 1] + 10 * trial.column[j] + trial.small[i] + trial.share * trial.number
 
 
-@inner()
-def counted_entry(trial, i, j):
-    return trial.cube[i, j, 1] + 10 * trial.column[j] + trial.small[i] + trial.share * trial.number
+def summing(entry):
+    """The function that goes through a trial, with this one compiled into it."""
+
+    def total_of(trial):
+        total = 0.0
+        for i in range(trial.cube.shape[0]):
+            for j in range(trial.column.size):
+                if trial.flags[j] or trial.told:
+                    total += entry(trial, i, j)
+                    trial.cube[i, j, 0] = total
+        view = trial.cube[0]
+        return total + view[1, 2] + len(view)
+
+    return total_of
 
 
-@bare()
-def bare_entry(trial, i, j):
-    return trial.cube[i, j, 1] + 10 * trial.column[j] + trial.small[i] + trial.share * trial.number
-
-
-@kernel()
-def counted_sum(trial):
-    total = 0.0
-    for i in range(trial.cube.shape[0]):
-        for j in range(trial.column.size):
-            if trial.flags[j] or trial.told:
-                total += counted_entry(trial, i, j)
-                trial.cube[i, j, 0] = total
-    view = trial.cube[0]
-    return total + view[1, 2] + len(view)
-
-
-@bare_kernel()
-def bare_sum(trial):
-    total = 0.0
-    for i in range(trial.cube.shape[0]):
-        for j in range(trial.column.size):
-            if trial.flags[j] or trial.told:
-                total += bare_entry(trial, i, j)
-                trial.cube[i, j, 0] = total
-    return total
+counted_sum = kernel()(summing(inner()(entry)))
+bare_sum = bare_kernel()(summing(bare()(entry)))
 
 
 def new_trial(told, *, strided=False, seed=0):
@@ -74,21 +61,16 @@ def new_trial(told, *, strided=False, seed=0):
     return Trial(rng.normal(size=(3, 4, 5)), column, small, rng.random(4) < 0.5, 7, 0.25, told)
 
 
+@pytest.mark.parametrize("compiled", [counted_sum, bare_sum])
 @pytest.mark.parametrize(("told", "strided"), list(itertools.product([False, True], repeat=2)))
-def test_records_read_and_write_as_named_tuples_do(told, strided):
-    for compiled, more in ((counted_sum, True), (bare_sum, False)):
-        trial, twin = (new_trial(told, strided=strided) for _ in range(2))
-        total = 0.0
-        for i, j in itertools.product(range(3), range(4)):
-            if twin.flags[j] or told:
-                total += _entry(twin, i, j)
-                twin.cube[i, j, 0] = total
-        assert compiled(trial) == pytest.approx(total + (twin.cube[0, 1, 2] + 4 if more else 0.0), rel=1e-14)
-        np.testing.assert_allclose(trial.cube, twin.cube, rtol=1e-14)
+def test_bundles_read_and_write_as_named_tuples_do(compiled, told, strided):
+    trial, twin = (new_trial(told, strided=strided) for _ in range(2))
+    assert compiled(trial) == pytest.approx(summing(entry)(twin), rel=1e-14)
+    np.testing.assert_allclose(trial.cube, twin.cube, rtol=1e-14)
 
 
 @pytest.mark.parametrize("compiled", [counted_sum, bare_sum])
-def test_calls_keep_no_reference_to_the_arrays_of_a_record(compiled):
+def test_calls_keep_no_reference_to_the_arrays_of_a_bundle(compiled):
     trial = new_trial(True)
     compiled(trial)
     before = [sys.getrefcount(array) for array in trial[:4]]
@@ -97,7 +79,7 @@ def test_calls_keep_no_reference_to_the_arrays_of_a_record(compiled):
     assert [sys.getrefcount(array) for array in trial[:4]] == before
 
 
-def test_a_record_of_something_else_is_refused():
+def test_a_bundle_of_something_else_is_refused():
     with pytest.raises(TypingError, match="Cannot determine Numba type"):
         bare_sum(new_trial(True)._replace(column=object()))
 

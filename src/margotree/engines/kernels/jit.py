@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import hashlib
 import math
+import pickle
 import re
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import cache, partial
 from pathlib import Path
@@ -24,7 +25,7 @@ _HAS_KERNELS = re.compile(rb"^\s*@(kernel|inner|bare|bare_kernel)\b", re.M)
 
 
 #: What says how they are compiled.
-_HOW = ("jit.py", "linking.py", "lowering.py", "answers.py", "records.py")
+_HOW = ("jit.py", "linking.py", "lowering.py", "answers.py", "bundles.py")
 
 #: Options of all compiled functions: no wrappers, but entry points have the one by which Python calls them.
 _SETTINGS = {"nogil": True, "error_model": "numpy", "no_cpython_wrapper": True, "no_cfunc_wrapper": True}
@@ -40,6 +41,14 @@ def fingerprint() -> str:
         if _HAS_KERNELS.search(source := path.read_bytes()):
             digest.update(source)
     return digest.hexdigest()
+
+
+def _legible(load: Callable[[], Any]) -> Any:
+    """What is kept on disk, or nothing if it names types of another version of ours, which Python cannot read."""
+    try:
+        return load()
+    except (ImportError, AttributeError, pickle.UnpicklingError, EOFError):
+        return {}
 
 
 def kernel(function: Any = None, **more: Any) -> Any:
@@ -60,6 +69,7 @@ def kernel(function: Any = None, **more: Any) -> Any:
         kept = getattr(getattr(dispatcher, "_cache", None), "_cache_file", None)
         if kept is not None:
             kept._source_stamp = fingerprint()
+            kept._load_index = partial(_legible, kept._load_index)
         return without_literals(dispatcher)
 
     return compiled if function is None else compiled(function)

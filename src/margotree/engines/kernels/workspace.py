@@ -23,7 +23,7 @@ Where features have a price ``alpha`` beyond a budget, ``w`` and ``u = sum mu_i 
 anywhere between) where ``|u| = r``.  ``r = 0`` is a feature that is used whatever it does, ``r = inf`` one that may not
 be used.
 
-Functions take ``(ws, s)``: the workspace, which is handed on as one address (`records`), and a slot.  They read single
+Functions take ``(ws, s)``: the workspace, which is handed on as one address (`bundles`), and a slot.  They read single
 entries, ``ws.f[s, NU, i]``, and do not make views, which take far longer to compile.
 """
 
@@ -34,8 +34,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from margotree.engines.kernels.bundles import bundle
 from margotree.engines.kernels.jit import bare
-from margotree.engines.kernels.records import record
 
 F8 = NDArray[np.float64]
 I8 = NDArray[np.int64]
@@ -79,7 +79,7 @@ LOW, AT_MARGIN, MID, AT_HARD, PENDING_HARD, PENDING_MARGIN, OUT = numbers(7)
 OFF, KINK, FULL = numbers(3)
 
 
-@record
+@bundle
 class Workspace(NamedTuple):
     """Node problems over the same samples, one per slot."""
 

@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 from margotree.engines.alternating.kernels.order import sort_times
 from margotree.engines.alternating.kernels.svm import dot, heights, hinge_value
 from margotree.engines.alternating.kernels.sweep import along, events, thresholds
+from margotree.engines.kernels.bundles import bundle
 from margotree.engines.kernels.jit import inner, kernel
-from margotree.engines.kernels.records import record
 from margotree.engines.kernels.vectors import copy, fill
 from margotree.problem.value import TIE
 
@@ -23,7 +23,7 @@ I8 = NDArray[np.int64]
 GAIN = 1e-9
 
 
-@record
+@bundle
 class Reduced(NamedTuple):
     """Samples (rows), prices of lacking a margin on the right and left, costs below on the left and right."""
 

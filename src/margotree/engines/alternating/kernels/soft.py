@@ -12,8 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from margotree.engines.alternating.kernels.svm import dot
+from margotree.engines.kernels.bundles import bundle
 from margotree.engines.kernels.jit import inner, kernel
-from margotree.engines.kernels.records import record
 from margotree.engines.kernels.vectors import copy
 
 F8 = NDArray[np.float64]
@@ -27,7 +27,7 @@ _MEMORY, _HALVINGS = 8, 12
 _ENOUGH, _FLAT = 1e-4, 1e-5
 
 
-@record
+@bundle
 class Soft(NamedTuple):
     """Samples (rows) with their weights and classes; per node and class, the prices of lacking a margin on the right
     and on the left; sharpness per node; the width on which hinges are rounded."""

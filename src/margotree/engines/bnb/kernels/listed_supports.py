@@ -11,10 +11,10 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from margotree.engines.kernels.bundles import bundle
 from margotree.engines.kernels.certain import ROUNDOFF
 from margotree.engines.kernels.jit import bare, inner, kernel
 from margotree.engines.kernels.newton import small_svm
-from margotree.engines.kernels.records import record
 from margotree.engines.kernels.smooth import Small
 
 F8 = NDArray[np.float64]
@@ -25,7 +25,7 @@ I8 = NDArray[np.int64]
 AHEAD = 0.3
 
 
-@record
+@bundle
 class Table(NamedTuple):
     """All supports a tree node may use, and the last hyperplane found on each (by one thread)."""
 
@@ -36,7 +36,7 @@ class Table(NamedTuple):
     width: F8  # of the rounding at which it was found; 0: there is none yet
 
 
-@record
+@bundle
 class Samples(NamedTuple):
     """The problem's samples: features one per row, and codes of their values for features with few."""
 

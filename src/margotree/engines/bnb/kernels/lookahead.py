@@ -9,8 +9,8 @@ from numpy.typing import NDArray
 
 from margotree.engines.bnb.kernels.listed_supports import Samples
 from margotree.engines.bnb.kernels.propagation import FREE, LEFT, RIGHT, spread
+from margotree.engines.kernels.bundles import bundle
 from margotree.engines.kernels.jit import bare, bare_kernel, inner, kernel
-from margotree.engines.kernels.records import record
 from margotree.engines.kernels.vectors import descending, fill
 
 F8 = NDArray[np.float64]
@@ -25,7 +25,7 @@ NOMINAL = 1e-2
 FLOOR = 1e-6
 
 
-@record
+@bundle
 class Planes(NamedTuple):
     """The hyperplanes at hand: support and coefficients of every tree node, and the nodes' numbers of members."""
 

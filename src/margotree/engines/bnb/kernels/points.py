@@ -7,8 +7,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from margotree.engines.kernels.bundles import bundle
 from margotree.engines.kernels.jit import bare
-from margotree.engines.kernels.records import record
 
 #: Bytes before the lists of a point, and bytes that each sample adds at most.
 LEAD, EACH = 13, 12
@@ -18,7 +18,7 @@ SPLIT, LEAF, RAISE = 19, 5, 7
 SAMPLE, FEATURE, CLOSED, RAISED = (ord(letter) for letter in "SFLR")
 
 
-@record
+@bundle
 class Pen(NamedTuple):
     """Where bytes are written, and a number beside its own eight bytes."""
 

@@ -9,8 +9,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from margotree.engines.kernels.bundles import bundle
 from margotree.engines.kernels.jit import bare
-from margotree.engines.kernels.records import record
 from margotree.engines.kernels.workspace import F8, I8, LABEL, H, Workspace, new_workspace, numbers
 
 # Rows of ``at``: the slot of each tree node, the spare slots, the deepest tree node known to contain each sample.
@@ -24,7 +24,7 @@ SPARES = 8
 TOL, TIGHT = 1e-7, 1e-11
 
 
-@record
+@bundle
 class Routing(NamedTuple):
     """What one worker knows of the search node at hand beyond its node problems.
 

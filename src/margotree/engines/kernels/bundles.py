@@ -1,12 +1,12 @@
-"""Records: named arrays and numbers that compiled functions hand on as one address.
+"""Bundles: named arrays and numbers that compiled functions hand on as one address.
 
 Numba takes a named tuple apart at every call: the pointer, the shape and the strides of each of its arrays are
 arguments of their own, some eighty for a workspace.  Writing that down was a third of all that the kernels were made
-of, and at run time they went through the stack.  A record lies in one place for as long as an entry point runs,
+of, and at run time they went through the stack.  A bundle lies in one place for as long as an entry point runs,
 written when Python calls it.  Functions get its address and read what they need; nobody writes to it, and the
 optimiser is told so.
 
-Arrays read from a record are borrowed: kernels must not hand them back to Python.
+Arrays read from a bundle are borrowed: kernels must not hand them back to Python.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ T = TypeVar("T")
 _WORD = ir.IntType(64)
 
 
-class Record(types.Type):
-    """The type of a record: what its fields are called, and their types."""
+class Bundle(types.Type):
+    """The type of a bundle: what its fields are called, and their types."""
 
     def __init__(self, kind: type, fields: tuple[str, ...], members: tuple[Any, ...]) -> None:
         self.kind, self.fields, self.members = kind, fields, members
-        super().__init__(f"Record({kind.__module__}.{kind.__qualname__}, {', '.join(map(str, members))})")
+        super().__init__(f"Bundle({kind.__module__}.{kind.__qualname__}, {', '.join(map(str, members))})")
 
     def place(self, field: str) -> tuple[int, Any]:
         """How many words lie before a field, and its type."""
@@ -50,31 +50,31 @@ def _words(member: Any) -> int:
     return 1 + member.ndim * (1 if member.layout == "C" else 2)
 
 
-def record(kind: type[T]) -> type[T]:
+def bundle(kind: type[T]) -> type[T]:
     """Class decorator: compiled functions take these named tuples by address."""
 
     @typeof_impl.register(kind)
     def _(value: Any, context: Any) -> Any:
         members = tuple(typeof_impl(member, context) for member in value)
-        return None if None in members else Record(kind, value._fields, members)
+        return None if None in members else Bundle(kind, value._fields, members)
 
     return kind
 
 
-@register_model(Record)
+@register_model(Bundle)
 class _Model(models.OpaqueModel):
     """An address."""
 
 
-@unbox(Record)
-def _written(record: Record, obj: Any, c: Any) -> Any:
+@unbox(Bundle)
+def _written(whole: Bundle, obj: Any, c: Any) -> Any:
     """Write a named tuple down in the frame of the function that Python calls."""
     builder, context = c.builder, c.context
-    whole = types.Tuple(record.members)
-    native = c.unbox(whole, obj)
-    block = cgutils.alloca_once(builder, _WORD, size=record.words)
-    for k, (field, member) in enumerate(zip(record.fields, record.members, strict=True)):
-        at, _ = record.place(field)
+    members = types.Tuple(whole.members)
+    native = c.unbox(members, obj)
+    block = cgutils.alloca_once(builder, _WORD, size=whole.words)
+    for k, (field, member) in enumerate(zip(whole.fields, whole.members, strict=True)):
+        at, _ = whole.place(field)
         for q, word in enumerate(_taken_apart(context, builder, member, builder.extract_value(native.value, k))):
             builder.store(word, builder.bitcast(builder.gep(block, [_WORD(at + q)]), word.type.as_pointer()))
 
@@ -82,9 +82,9 @@ def _written(record: Record, obj: Any, c: Any) -> Any:
         if native.cleanup is not None:
             native.cleanup()
         if context.enable_nrt:
-            context.nrt.decref(builder, whole, native.value)
+            context.nrt.decref(builder, members, native.value)
 
-    address = _published(builder, builder.bitcast(block, context.get_value_type(record)))
+    address = _published(builder, builder.bitcast(block, context.get_value_type(whole)))
     return NativeValue(address, is_error=native.is_error, cleanup=cleanup)
 
 
@@ -105,15 +105,15 @@ def _taken_apart(context: Any, builder: Any, member: Any, value: Any) -> list[An
 
 @infer_getattr
 class _Fields(AttributeTemplate):
-    key = Record
+    key = Bundle
 
-    def generic_resolve(self, record: Record, field: str) -> Any:  # type: ignore[override]
-        return record.place(field)[1] if field in record.fields else None
+    def generic_resolve(self, whole: Bundle, field: str) -> Any:  # type: ignore[override]
+        return whole.place(field)[1] if field in whole.fields else None
 
 
-@lower_getattr_generic(Record)
-def _read(context: Any, builder: Any, record: Record, address: Any, field: str) -> Any:
-    at, member = record.place(field)
+@lower_getattr_generic(Bundle)
+def _read(context: Any, builder: Any, whole: Bundle, address: Any, field: str) -> Any:
+    at, member = whole.place(field)
     block = builder.bitcast(address, _WORD.as_pointer())
 
     def word(offset: int, kind: Any) -> Any:

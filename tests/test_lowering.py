@@ -10,7 +10,7 @@ import pytest
 from numba import types
 from numba.core.errors import TypingError
 
-from margotree.engines.kernels import linking
+from margotree.engines.kernels import answers, linking
 from margotree.engines.kernels.bundles import bundle
 from margotree.engines.kernels.jit import bare, bare_kernel, inner, kernel
 
@@ -158,9 +158,8 @@ def refused(x):
 
 def test_numba_is_left_as_it_was():
     """Whatever becomes of compiling; what is refused is compiled at every call."""
-    asked = types.Function.get_call_type
     assert gc.isenabled()
     with pytest.raises(TypingError, match="no_such_field"):
         refused(1)
     assert next_to.signatures  # which went well
-    assert gc.isenabled() and types.Function.get_call_type is asked
+    assert gc.isenabled() and types.Function.get_call_type is answers._ask

@@ -351,11 +351,11 @@ def test_what_proofs_need_is_compiled_before_the_clock_starts(tmp_path, model, c
     """In a process of its own; and the fit needs nothing else."""
     code = f"""
 from margotree.engines.bnb.engine import BranchAndBound
-from margotree.engines.bnb.kernels import followed, leaves, multipliers, steps
+from margotree.engines.bnb.kernels import followed, leaves, steps, taken_down
 from margotree.engines.tiny import tiny_problem
 from margotree.proof.write import ProofWriter
 problem = tiny_problem("{model}")
-kernels = leaves.write_points, steps.write_leaves, multipliers.raise_bounds, followed.too_close, followed.follow
+kernels = leaves.write_points, steps.write_leaves, taken_down.take_down, followed.too_close, followed.follow
 BranchAndBound().prepare_proof(problem)
 print(*(len(kernel.signatures) for kernel in kernels))
 BranchAndBound().solve_with_proof(problem, ProofWriter("a.proof"))

@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 from scipy.optimize import nnls
 
-from margotree.engines.bnb.kernels import followed, leaves, moves, multipliers
+from margotree.engines.bnb.kernels import followed, leaves, moves, multipliers, taken_down
 from margotree.engines.bnb.kernels import steps as dives
 from margotree.engines.bnb.kernels.listed_supports import Samples, Table, search
 from margotree.engines.bnb.kernels.members import Members, shared_out
-from margotree.engines.bnb.kernels.points import EACH, LEAD, RAISE, new_pen
+from margotree.engines.bnb.kernels.points import EACH, LEAD, LEAF, RAISE, SPLIT, new_pen
 from margotree.engines.bnb.kernels.record import COLD, KINK_HERE, MUST_HERE
 from margotree.engines.bnb.log import ProofLog
 from margotree.engines.bnb.logbook import Script, sides
@@ -177,6 +177,14 @@ def hulls_apart(Z, side):
     return nnls(A, np.concatenate([np.zeros(Z.shape[1]), [far, far]]))[1]
 
 
+def one_support_each(n_upper, cols, m, only=None):
+    """Upper tree nodes, or ``only`` one of them, with this support; nobody is laid out yet."""
+    placed = followed.new_placed(n_upper, len(cols), m)
+    placed.cols[:] = cols
+    placed.size[slice(None) if only is None else only] = len(cols)
+    return placed
+
+
 @pytest.mark.parametrize("seed", range(60))
 def test_sides_are_too_close_where_hulls_are(seed):
     rng = np.random.default_rng(seed)
@@ -193,13 +201,14 @@ def test_sides_are_too_close_where_hulls_are(seed):
         side[j] = side[j] or 1.0
         place[j] = 0
     who, cost = np.flatnonzero(side), np.ones(m)
-    members = Members(who, side[who], cost[who], side[who])
+    members = Members(who, samples.y[who], side[who], cost[who], side[who])
+    terms, placed = followed.Terms(sides_of[None], cost[None], eps, 1.0), one_support_each(1, cols, m)
     asked = float(side[j]) if j >= 0 else 0.0
     apart = hulls_apart(samples.X[:, who].T, side[who]) if len(set(side[who])) == 2 else math.inf
     # Telling them apart takes weights of length eps / distance.
     least = 0.5 * (eps / apart) ** 2 if apart > 1e-6 else math.inf
     for target in (1e-9, 1e-7, 1e-5, 1.0, 100.0):
-        end, value = followed.too_close(samples, place, sides_of, np.int64(j), asked, eps, cols, cost, target, 1.0, pen)
+        end, value = followed.too_close(samples, terms, placed, place, np.int64(0), np.int64(j), asked, target, pen)
         if target < 0.4 * least and math.isfinite(apart):
             assert end > 0, (target, least)
         if end > 0:
@@ -218,15 +227,14 @@ def test_sides_that_follow_are_told_as_if_asked_one_by_one(seed, t):
     place[0], place[1] = t, 4 if t == 0 else 2  # one is not decided; one is farther down, or elsewhere
     known = np.where(rng.random(m) < 0.3, place, t).astype(np.uint16)
     who, before = np.flatnonzero((known == t) & (rng.random(m) < 0.8)), known.copy()
-    numbers, pen, told = np.array([5, 100]), new_pen(24 + T + LEAD + EACH * m + 200), []
-    text, rest = b"", who
-    while len(rest):  # as much as there is room for
-        looked, count, end, last = followed.follow(
-            samples, place, known, rest, side_of, np.int64(t), eps, cols, cost, target, 2.0, numbers, pen
-        )
-        assert 0 < looked <= len(rest) and bool(count) == (end > 0)
-        text, rest = text + pen.out[:end].tobytes(), rest[looked:]
-        told.append((count, text[len(text) - end + last : len(text) - (T - 1 - t)]))
+    terms, placed = followed.Terms(side_of, np.ones((T, m)), eps, 2.0), one_support_each(3, cols, m, only=t)
+    numbers, narrow = np.array([5, 100]), seed % 2 == 1
+    pen = new_pen((1 if narrow else m) * (SPLIT + LEAF + T + LEAD + 24 * (n + 3)) + 200)
+    text, told, enough = b"", 0, False
+    while not enough:  # as much as there is room for
+        end, count, enough = followed.follow(samples, terms, placed, place, known, who, target, numbers, pen)
+        assert bool(count) == (end > 0) and (enough or count)
+        text, told = text + pen.out[:end].tobytes(), told + count
     assert len(text) > 0  # somebody follows
     node, at, place_then = 5, 0, before.copy()
     while at < len(text):
@@ -245,18 +253,19 @@ def test_sides_that_follow_are_told_as_if_asked_one_by_one(seed, t):
         taken[j] = -side
         here = np.flatnonzero(np.abs(taken) == 1)
         scaled = point[: LEAD + 4 * (full + given)] + (np.frombuffer(point[-8 * given :]) / 2.0).tobytes()
-        assert worth(samples, Members(here, taken[here], cost[here], taken[here]), eps, cols, scaled) >= target
+        members = Members(here, samples.y[here], taken[here], cost[here], taken[here])
+        assert worth(samples, members, eps, cols, scaled) >= target
         place_then[j] = 2 * t + (2 if side > 0 else 1)
     assert np.array_equal(place_then, known) and numbers[0] == node
-    assert sum(count for count, _ in told) == np.count_nonzero(known != before) and (
-        not told or told[-1][1] in (b"", point)
-    )
+    assert told == np.count_nonzero(known != before) and numbers[1] == 100 + 2 * told
     twin = before.copy()
     for j in who[np.abs(side_of[t][place[who]]) == 1]:
         side = side_of[t][place[j]]
-        if followed.too_close(samples, twin, side_of[t], np.int64(j), -side, eps, cols, cost, target, 1.0, pen)[0]:
+        placed = one_support_each(3, cols, m)
+        if followed.too_close(samples, terms, placed, twin, np.int64(t), np.int64(j), -side, target, pen)[0]:
             twin[j] = 2 * t + (2 if side > 0 else 1)
-    assert np.array_equal(twin, known)
+    # Those that do not follow are asked again where room runs out, and may follow from others then.
+    assert np.array_equal(twin[(twin != t) | (not narrow)], known[(twin != t) | (not narrow)])
 
 
 @pytest.mark.parametrize("seed", range(60))
@@ -272,45 +281,72 @@ def test_a_hyperplane_has_multipliers_worth_nearly_its_value(seed):
     side = np.where(rng.random(m) < 0.3, np.where(samples.X[0] > 0.0, 1.0, -1.0), 0.0)
     supports = np.array([[0, 1], [0, -1]])  # both can take these sides
     table = Table(supports, np.array([2, 1]), np.zeros(2), np.zeros((2, 3)), np.zeros(2))
-    who, ids, before, lb = np.arange(m), np.arange(2), np.zeros(2), np.zeros(2)
+    who, ids, lb = np.arange(m), np.arange(2), np.zeros(2)
     for _ in range(2):
         search(samples, np.int64(0), who, side, eps, table, ids, lb, np.inf, 1e-8, np.int64(10), np.zeros((2, 2)))
         lb[np.argmin(lb)] += 1e6  # the next one, too
     lb %= 1e6
-    claimed, pen, ends, v = lb.copy(), new_pen(6000), np.zeros(5, np.int64), np.zeros(m)
-    members = Members(who, side, samples.cost[0] * (1.0 - 2.0**-50), side)
-    done = multipliers.raise_bounds(
-        samples, members, eps, table, ids, before, lb, 0, 1e-10, 1.0, np.int64(70_000), np.int64(1), pen, ends, v
-    )
-    assert done == (2, np.count_nonzero(claimed), -1)
+    claimed, cost = lb.copy(), samples.cost[0] * (1.0 - 2.0**-50)
+    members = Members(who, samples.y, side, cost, side)
+    text, count, lowered = take_down(samples, table, ids, lb, side, side, cost, node=70_000)
+    assert count == np.count_nonzero(claimed) and not lowered
     assert np.all(lb >= (1.0 - 1e-9) * claimed)
-    begin = 0
-    for p, end in zip(np.flatnonzero(claimed), ends, strict=False):
-        step, begin = pen.out[begin:end].tobytes(), end
-        assert struct.unpack_from("<cIH", step) == (b"R", 70_000, 1)
-        point = step[RAISE:]
-        assert worth(samples, members, eps, [j for j in supports[p] if j >= 0], point) >= (1.0 - 1e-10) * lb[p]
-        assert not alike or len(lists_of(point)[1]) <= 25  # of 24 kinds one each, and one more to help the balance
+    at = 0
+    for p in np.flatnonzero(claimed):
+        assert struct.unpack_from("<cIH", text, at) == (b"R", 70_000, 1)
+        full, given = struct.unpack_from("<II", text, at + RAISE + 1)
+        begin, at = at + RAISE, at + RAISE + LEAD + 4 * full + EACH * given
+        assert worth(samples, members, eps, [j for j in supports[p] if j >= 0], text[begin:at]) >= (1.0 - 1e-10) * lb[p]
+        assert not alike or given <= 25  # of 24 kinds one each, and one more to help the balance
+    assert at == len(text)
+
+
+def take_down(samples, table, ids, lb, side, known, cost, *, node=0):
+    """`taken_down.take_down` of bounds from nothing to ``lb`` at tree node 1 of seven, where these are the samples'
+    sides, and those that the proof knows; upper tree nodes have several supports.
+
+    Returns the bytes, the number of steps and whether a bound was lowered.
+    """
+    T, m, place_of = 7, len(side), {0.0: 1, -1.0: 3, 1.0: 4, float(leaves.NOT_HERE): 0}
+    place, told = (np.array([place_of[float(x)] for x in them]) for them in (side, known))
+    terms, placed = (
+        followed.Terms(sides(T).astype(float), np.tile(cost, (T, 1)), 1e-3, 1.0),
+        followed.new_placed(3, 1, m),
+    )
+    pen, numbers, told, p = new_pen(6000), np.array([node, 100]), told.astype(np.uint16), 0
+    text, count, any_lowered = b"", 0, False
+    while p < len(ids):
+        p, end, steps, lowered = taken_down.take_down(
+            samples, terms, placed, np.int64(1), np.arange(m), np.asarray(side, float), place, told, 10.0, table, ids,
+            np.zeros(len(ids)), lb, p, 1e-10, numbers, pen,
+        )  # fmt: skip
+        text, count, any_lowered = text + pen.out[:end].tobytes(), count + steps, any_lowered or lowered
+    return text, count, any_lowered
 
 
 def test_members_of_a_kind_share_out_its_multiplier_known_ones_first():
     kind, cost = np.array([0, 0, 0, 1, 1, 2, 2, 3]), np.array([1.0, 2.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0])
     side = np.array([0.0, 0.0, 0.0, 1.0, 1.0, -1.0, -1.0, 0.0])  # all labels are 1: not known, along, against
     known = np.where(np.arange(8) == 0, leaves.NOT_HERE, side)
-    members, v, total = Members(np.arange(8), side, cost, known), np.full(8, np.nan), np.array([2.0, 2.5, 1.25, 0.0])
+    kind, v, total = kind.astype(np.int32), np.full(8, np.nan), np.array([2.0, 2.5, 1.25, 0.0])
+    members, first = Members(np.arange(8), np.ones(8), side, cost, known), np.array([0, 3, 5, 7])
+    few = Members(first, np.ones(4), side[first], np.array([4.0, 2.0, 2.0, 1.0]), side[first])
 
     @kernel()
-    def share(members, kind, total, balance, v):
-        return shared_out(np.ones(8), members, kind, total, balance, v)
+    def share(members, kind, few, total, balance, v):
+        return shared_out(members, kind, few, total, balance, v)
 
     # Two of four: the second alone; beyond full cost, and short of it: the first of its kind.
-    assert share(members, kind, total, 1, v) == 3
+    assert share(members, kind, few, total, 1, v) == 3
     assert v.tolist() == [0.0, 2.0, 0.0, 1.5, 1.0, 0.25, 1.0, 0.0]
     # Who balances the others stands off the ends of its range: the second lends it to another.
-    assert share(members, kind, total, 0, v) == 1
+    assert share(members, kind, few, total, 0, v) == 1
     assert v[:3].tolist() == [0.0, 1.5, 0.5]
     # Nobody can where the kind has nothing.
-    assert share(members, kind, total, 3, v) == -1
+    assert share(members, kind, few, total, 3, v) == -1
+    # All of a kind that is at full cost, each at its own.
+    assert share(members, kind, few, np.array([4.0, 2.5, 2.0, 0.0]), 1, v) == 3
+    assert v.tolist() == [1.0, 2.0, 1.0, 1.5, 1.0, 1.0, 1.0, 0.0]
 
 
 def one_support(seed):
@@ -322,55 +358,69 @@ def one_support(seed):
     return samples, table, lb
 
 
-def raised(samples, table, members, lb, v):
-    """`raise_bounds` from nothing to ``lb``."""
-    zero = np.int64(0)
-    of = (
-        1e-3,
-        table,
-        np.arange(1),
-        np.zeros(1),
-        lb,
-        0,
-        1e-10,
-        1.0,
-        zero,
-        zero,
-        new_pen(1000),
-        np.zeros(5, np.int64),
-        v,
-    )
-    return multipliers.raise_bounds(samples, members, *of)
-
-
 def test_a_point_waits_for_samples_that_the_proof_must_know():
+    """The proof knows nobody to get to the tree node: those who count are told to, if the root's sides show it."""
     samples, table, lb = one_support(0)
-    v, elsewhere = np.zeros(10), float(leaves.NOT_HERE)
-    knows_none = Members(np.arange(10), np.zeros(10), samples.cost[0], np.full(10, elsewhere))
-    p, written, balance = raised(samples, table, knows_none, lb, v)
-    assert (p, written) == (0, 0) and balance >= 0
-    counts = multipliers.all_unknown(samples, knows_none, 1e-3, v, np.int64(balance))
-    assert set(np.flatnonzero(counts)) == {balance, *np.flatnonzero(v)}
-    knows_them = knows_none._replace(known=np.where(counts, 0.0, elsewhere))
-    assert raised(samples, table, knows_them, lb, v)[:3] == (1, 1, -1)
+    nowhere, here, cost = np.full(10, leaves.NOT_HERE), np.zeros(10), samples.cost[0]
+    claimed = lb.copy()
+    # The root has no support, so that nothing follows there, and nothing is proved.
+    assert take_down(samples, table, np.arange(1), claimed, here, nowhere, cost) == (b"", 0, True)
+    assert claimed[0] == 0.0
+    # As the proof knows all of them already, there is nothing to wait for.
+    text, count, lowered = take_down(samples, table, np.arange(1), lb.copy(), here, here, cost)
+    assert (text[:1], count, lowered) == (b"R", 1, False)
+
+
+def test_sides_that_count_are_told_before_the_point_that_needs_them():
+    """Samples on the left of the root, all alike but for the label; the proof knows one on each side of the root."""
+    samples, table, lb = one_support(0)
+    samples.X[:] = np.append(np.zeros(9), 1.0)
+    samples.y[:] = np.tile([1.0, -1.0], 5)
+    who, here = np.arange(10), np.zeros(10)
+    here[9] = leaves.NOT_HERE  # it goes right, and gets not to tree node 1
+    search(samples, np.int64(0), who[:9], np.zeros(9), 1e-3, table, who[:1], lb, np.inf, 1e-8, np.int64(10),
+           np.zeros((2, 2)))  # fmt: skip
+    terms = followed.Terms(sides(7).astype(float), np.ones((7, 10)), 1e-3, 1.0)
+    placed = one_support_each(3, np.arange(1), 10, only=0)
+    place, known = (
+        np.append(np.ones(9, np.int64), 2),
+        np.append(np.ones(1), np.append(np.zeros(8), 2)).astype(np.uint16),
+    )
+    numbers, pen = np.array([5, 20]), new_pen(5000)
+    p, end, steps, lowered = taken_down.take_down(
+        samples, terms, placed, np.int64(1), who[:9], np.zeros(9), place, known, 10.0, table, who[:1], np.zeros(1), lb,
+        0, 1e-10, numbers, pen,
+    )  # fmt: skip
+    told = np.count_nonzero(known[:9] == 1) - 1
+    assert p == 1 and not lowered and told > 0 and steps == 2 * told + 1
+    assert numbers.tolist() == [20 + 2 * told - 2, 20 + 2 * told]  # on the left of the last decision
+    text = pen.out[:end].tobytes()
+    assert text[:1] == b"S" and struct.unpack_from("<cIH", text, text.rindex(b"R")) == (b"R", numbers[0], 1)
+
+
+@kernel()
+def unknown(members, eps, v, balance):
+    found = np.zeros(v.size, np.bool_)
+    for i in range(v.size):
+        found[i] = multipliers.is_unknown(members, eps, i, v, balance)
+    return found
 
 
 def test_a_side_must_be_known_where_a_multiplier_makes_use_of_it():
-    samples = random_samples(np.random.default_rng(0), m=6, n=1)
-    samples.y[:] = 1.0
     #     balances; as known; not there, at 0; along its label: within its cost, beyond; against it: below its cost
     side, known = np.array([0.0, 1.0, 0.0, 1.0, 1.0, -1.0]), np.array([0.0, 1.0, leaves.NOT_HERE, 0.0, 0.0, 0.0])
-    members = Members(np.arange(6), side, np.ones(6), known)
+    members = Members(np.arange(6), np.ones(6), side, np.ones(6), known)
     v = np.array([0.5, 7.0, 0.0, 0.5, 1.5, 0.5])
-    assert multipliers.all_unknown(samples, members, 1e-3, v, np.int64(0)).tolist() == [False] * 4 + [True] * 2
+    assert unknown(members, 1e-3, v, np.int64(0)).tolist() == [False] * 4 + [True] * 2
     # With so wide a band even a sample sent along its label is worth something else.
-    assert multipliers.all_unknown(samples, members, 2.0, v, np.int64(0)).tolist() == [False] * 3 + [True] * 3
+    assert unknown(members, 2.0, v, np.int64(0)).tolist() == [False] * 3 + [True] * 3
 
 
 def test_a_bound_that_its_multipliers_miss_is_lowered_to_what_they_reach():
     samples, table, lb = one_support(1)
     truth, claimed, side = float(lb[0]), 1.1 * lb, np.zeros(10)
-    raised(samples, table, Members(np.arange(10), side, samples.cost[0], side), claimed, np.zeros(10))
+    text, count, lowered = take_down(samples, table, np.arange(1), claimed, side, side, samples.cost[0])
+    assert (text[:1], count, lowered) == (b"R", 1, True)
     assert claimed[0] == pytest.approx(truth, rel=1e-6)
 
 

@@ -27,6 +27,8 @@ _BLOCK = 1 << 16
 _WAITING = 16
 #: A tree node whose multipliers are all 0, and one whose multipliers are those of the leaf before.
 NOTHING, AS_BEFORE = b"\0", b"\1"
+#: A point that nobody has looked at: no other is the same.
+_UNHEARD = b""
 
 
 #: Search nodes that another process has numbered begin here; whoever takes its steps over numbers them anew.
@@ -65,11 +67,11 @@ class Steps:
         self._add(struct.pack("<cIH", b"R", node, t) + point)
         self._before[t] = point
 
-    def written(self, steps: bytes, count: int, last: dict[int, bytes]) -> None:
-        """So many steps that are bytes already; ``last`` are the last points in them, by tree node."""
+    def written(self, steps: bytes, count: int, last: dict[int, bytes] | None = None) -> None:
+        """So many steps that are bytes already; ``last`` are the last points in them by tree node, if known."""
         self._add(steps, count)
-        for t, point in last.items():
-            self._before[t] = point
+        for t in range(len(self._before)) if last is None else last:
+            self._before[t] = _UNHEARD if last is None else last[t]
 
     def take_over(self, text: bytes, first: int) -> None:
         """The steps of another process; search nodes that it has numbered get numbers from ``first`` on."""

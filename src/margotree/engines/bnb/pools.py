@@ -78,8 +78,8 @@ class ListChooser:
     ) -> None:
         self.samples, self.t, self.eps, self.tol, self.work = samples, np.int64(t), eps, tol, work
         self.rounds = math.inf
-        #: Where a proof is written: takes down what raised the bounds of a pool, and lowers those it cannot prove.
-        self.prove: Callable[[Pool, FloatArray, Index, FloatArray], None] | None = None
+        #: Where a proof is written: takes down what raised bounds of a pool, and lowers what it cannot prove, if any.
+        self.prove: Callable[[Pool, FloatArray, Index, FloatArray], bool] | None = None
         count, width = supports.cols.shape
         self.table = listed_supports.Table(
             supports.cols, supports.size, supports.price, np.zeros((count, width + 1)), np.zeros(count)
@@ -99,8 +99,7 @@ class ListChooser:
         )  # fmt: skip
         theta = self.table.theta[pool.items[at]].copy()
         exact = bool(done >= 0 and lb[at] < target)
-        if self.prove is not None:
-            self.prove(pool, lb, members, side)
+        if self.prove is not None and self.prove(pool, lb, members, side):
             exact, at = exact and bool(at == np.argmin(lb)), int(np.argmin(lb))
         return Pool(items=pool.items, lb=lb, at=int(at), theta=theta, exact=exact).below(target)
 

@@ -6,14 +6,15 @@ Sides that follow from others are told to the proof only once a sample that take
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
 
 import numpy as np
 
-from margotree.engines.bnb.kernels import followed, lookahead, multipliers
-from margotree.engines.bnb.kernels.members import Members
-from margotree.engines.bnb.kernels.points import EACH, LEAD, RAISE, new_pen
+from margotree.engines.bnb.kernels import followed, lookahead, taken_down
+from margotree.engines.bnb.kernels.points import EACH, LEAD, new_pen
 from margotree.engines.bnb.pools import ListChooser, Pool
 from margotree.engines.bnb.search import Record
 from margotree.engines.bnb.sparse import Index, Partial, SparseBrancher, SparseTactics, SparseWorker
@@ -24,8 +25,8 @@ from margotree.problem.problem import FloatArray
 
 #: Share of a bound that its multipliers may miss in a proof: less than what is left out of the claim.
 _UNSURE = 1e-10
-#: Steps, and bytes of steps, that are made together.
-_TOGETHER, _ROOM = 256, 1 << 18
+#: Bytes of steps that are made together.
+_ROOM = 1 << 18
 
 
 class ProvingBrancher(SparseBrancher):
@@ -55,10 +56,13 @@ class ProvingWorker(SparseWorker):
         self.now: Partial | None = None  # the search node that is being solved, if the proof knows it
         self.cutoff = math.inf
         self.pen = new_pen(_ROOM + LEAD + EACH * self.problem.n_samples)
-        self.ends = np.zeros(_TOGETHER, np.int64)
+        self.terms = followed.Terms(brancher.log.side_of, brancher.log.cost, self.eps, brancher.log.unit)
+        widest = 0
         for chooser in self.choosers:
             assert isinstance(chooser, ListChooser)
             chooser.prove = partial(self._prove, chooser)
+            widest = max(widest, chooser.table.cols.shape[1])
+        self.placed = followed.new_placed(brancher.last, widest, self.problem.n_samples)
 
     @property
     def log(self) -> SupportLog:
@@ -70,34 +74,45 @@ class ProvingWorker(SparseWorker):
 
     # -- bounds ----------------------------------------------------------------------------------------------------
 
-    def _prove(self, chooser: ListChooser, pool: Pool, lb: FloatArray, who: Index, side: FloatArray) -> None:
-        """Take down what raised bounds; one that its multipliers do not reach is lowered to what they do."""
-        now, t, p, asked = self.now, int(chooser.t), 0, -1
+    def _prove(self, chooser: ListChooser, pool: Pool, lb: FloatArray, who: Index, side: FloatArray) -> bool:
+        """Take down what raised bounds; whether one was lowered, because its multipliers do not reach it."""
+        now, p, any_lowered = self.now, 0, False
         if now is None or now.note is None:
-            return
-        members = Members(who, side, self.log.cost[t][who], self.log.side_of[t][now.note.place[who]])
-        v = np.empty(len(who))
+            return False
+        self._show_supports(now)
         while p < len(lb):
-            p, written, balance = multipliers.raise_bounds(
-                self.samples, members, self.eps, chooser.table, pool.items, pool.lb, lb, p, _UNSURE, self.log.unit,
-                np.int64(now.note.number), np.int64(t), self.pen, self.ends, v,
-            )  # fmt: skip
-            self._take_down(t, self.ends[:written].tolist())
-            if balance >= 0:
-                if p == asked or not self._told(now, members, v, balance):
-                    lb[p], p = pool.lb[p], p + 1
-                asked = p
-                members = members._replace(known=self.log.side_of[t][now.note.place[who]])
+            with self._numbered(now.note, who, now.place) as numbers:
+                p, end, steps, lowered = taken_down.take_down(
+                    self.samples, self.terms, self.placed, chooser.t, who, side, now.place, now.note.place,
+                    self.cutoff, chooser.table, pool.items, pool.lb, lb, p, _UNSURE, numbers, self.pen,
+                )  # fmt: skip
+                self._write(end, steps)
+                any_lowered |= lowered
+        return any_lowered
 
-    def _take_down(self, t: int, ends: list[int]) -> None:
-        if ends:
-            text, last = self.pen.out[: ends[-1]].tobytes(), ends[-2] if len(ends) > 1 else 0
-            self.log.raised(text, len(ends), t, text[last + RAISE :])
+    def _show_supports(self, now: Partial) -> None:
+        """Lay out the supports of upper tree nodes that have one only."""
+        self.placed.held[:] = -1
+        for t in range(self.brancher.last):
+            columns = self.choosers[t].columns(now.pools[t]) if len(now.pools[t].lb) == 1 else None
+            self.placed.size[t] = -1 if columns is None else len(columns)
+            if columns is not None:
+                self.placed.cols[t, : len(columns)] = columns
 
-    def _told(self, now: Partial, members: Members, v: FloatArray, balance: int) -> bool:
-        """Have the proof know the places of all members that count; whether it does."""
-        counts = multipliers.all_unknown(self.samples, members, self.eps, v, np.int64(balance))
-        return self._tell(now, members.who[counts])
+    @contextmanager
+    def _numbered(self, note: Note, who: Index, place: Index) -> Iterator[Index]:
+        """The number of a search node, which changes with decisions, and the first of numbers for all that these
+        samples may take on their way to where they are."""
+        count = 2 * self.problem.depth * int(np.count_nonzero(note.place[who] != place[who]))
+        free = self.log.reserve(count)
+        numbers = np.array([note.number, free])
+        yield numbers
+        note.number = int(numbers[0])
+        self.log.give_back(int(numbers[1]), free + count)
+
+    def _write(self, end: int, steps: int) -> None:
+        if steps:
+            self.log.written(self.pen.out[:end].tobytes(), steps)
 
     def _shut(self, now: Partial) -> None:
         assert now.note is not None
@@ -141,30 +156,16 @@ class ProvingWorker(SparseWorker):
 
     def _tell(self, now: Partial, who: Index) -> bool:
         """Have the proof know where these samples are, if it can be shown that they must be there; whether it does."""
-        note = now.note
+        note, enough = now.note, False
         assert note is not None
-        for t in range(self.brancher.last):
-            self._follow(now, note, who, t)
+        self._show_supports(now)
+        while not enough:
+            with self._numbered(note, who, now.place) as numbers:
+                end, told, enough = followed.follow(
+                    self.samples, self.terms, self.placed, now.place, note.place, who, self.cutoff, numbers, self.pen
+                )
+                self._write(end, 2 * told)
         return bool(np.all(note.place[who] == now.place[who]))
-
-    def _follow(self, now: Partial, note: Note, who: Index, t: int) -> None:
-        """The same for those at tree node ``t``, as far as to its children."""
-        pool, who = now.pools[t], who[(note.place[who] == t) & (now.place[who] != t)]
-        if len(pool.lb) > 1:
-            return
-        while len(who) > 0:
-            free = self.log.reserve(2 * len(who))
-            numbers = np.array([note.number, free])
-            looked, told, end, last = followed.follow(
-                self.samples, now.place, note.place, who, self.log.side_of, np.int64(t), self.eps,
-                self.choosers[t].columns(pool), self.log.cost[t], self.cutoff, self.log.unit, numbers, self.pen,
-            )  # fmt: skip
-            self.log.give_back(int(numbers[1]), free + 2 * len(who))
-            if told:
-                text = self.pen.out[:end].tobytes()
-                self.log.followed(text, told, t, text[last : end - (self.log.T - 1 - t)])
-                note.number = int(numbers[0])
-            who = who[looked:]
 
     def _impossible(self, now: Partial) -> bool:
         """Close a search node whose sides no split can take, if that can be shown: as they are, or by a sample that can
@@ -188,11 +189,10 @@ class ProvingWorker(SparseWorker):
 
     def _too_close(self, now: Partial, j: int, t: int, side: int) -> bytes | None:
         """What shows that sample ``j`` cannot go to this side of ``t`` (-1: that no split takes sides as they are)."""
-        pool = now.pools[t]
-        if len(pool.lb) > 1 or now.note is None:
+        if self.placed.size[t] < 0 or now.note is None:
             return None
         end, _ = followed.too_close(
-            self.samples, now.note.place, self.log.side_of[t], np.int64(j), float(side), self.eps,
-            self.choosers[t].columns(pool), self.log.cost[t], self.cutoff, self.log.unit, self.pen,
+            self.samples, self.terms, self.placed, now.note.place, np.int64(t), np.int64(j), float(side), self.cutoff,
+            self.pen,
         )  # fmt: skip
         return self.pen.out[:end].tobytes() if end else None

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from margotree.engines.alternating.search import Effort, alternate
-from margotree.engines.bnb.kernels import followed, leaves, multipliers, points, steps
+from margotree.engines.bnb.kernels import followed, leaves, points, steps, taken_down
 from margotree.engines.bnb.kernels.plunge import route
 from margotree.engines.bnb.kernels.record import save
 from margotree.engines.bnb.margot import MargotBrancher
@@ -90,17 +90,15 @@ def proofs_of_routings() -> None:
 
 def proofs_of_supports() -> None:
     brancher = SparseBrancher(tiny_problem("hfs"))
-    chooser, pen, pool = brancher.choosers(np.zeros((2, 2)))[0], points.new_pen(1 << 10), np.zeros(1)
+    chooser, pen, zero = brancher.choosers(np.zeros((2, 2)))[0], points.new_pen(1 << 10), np.int64(0)
     assert isinstance(chooser, ListChooser)
-    who, v, zero = np.arange(2), np.zeros(2), np.int64(0)
-    members = multipliers.Members(who, v, v, v)
-    multipliers.raise_bounds(
-        brancher.samples, members, 1e-3, chooser.table, who[:1], pool, pool, 0, 0.0, 1.0, zero, zero, pen, who, v
+    m, T = brancher.problem.n_samples, brancher.problem.n_nodes
+    who, goal, known, bound = np.arange(2), np.zeros(m, np.int64), np.zeros(m, np.uint16), np.zeros(1)
+    terms = followed.Terms(np.zeros((T, T)), brancher.samples.cost, 1e-3, 1.0)
+    placed = followed.new_placed(brancher.last, 1, m)
+    of = brancher.samples, terms, placed
+    taken_down.take_down(
+        *of, zero, who, np.zeros(2), goal, known, 1.0, chooser.table, who[:1], bound, bound, 0, 0.0, who.copy(), pen
     )
-    multipliers.all_unknown(brancher.samples, members, 1e-3, v, np.int64(0))
-    place = np.zeros(brancher.problem.n_samples, np.uint16)
-    cols, cost = chooser.columns(chooser.pool()), brancher.samples.cost[0]
-    followed.too_close(brancher.samples, place, v, zero, 1.0, 1e-3, cols, cost, 1.0, 1.0, pen)
-    sides = np.zeros((brancher.problem.n_nodes,) * 2)
-    goal = place.astype(np.int64)
-    followed.follow(brancher.samples, goal, place, who, sides, zero, 1e-3, cols, cost, 1.0, 1.0, who.copy(), pen)
+    followed.too_close(*of, known, zero, zero, 1.0, 1.0, pen)
+    followed.follow(*of, goal, known, who, 1.0, who.copy(), pen)

@@ -54,10 +54,10 @@ class SupportLog(Logbook):
             for t in range(self.T):
                 self.steps.raise_bounds(0, t, NOTHING)
 
-    def raised(self, text: bytes, count: int, t: int, last: bytes) -> None:
-        """So many steps that raise bounds of tree node ``t``, as bytes; ``last`` is the last one's point."""
+    def written(self, text: bytes, count: int) -> None:
+        """So many steps that are bytes already."""
         with self._turn:
-            self.steps.written(text, count, {t: last})
+            self.steps.written(text, count)
 
     def shut(self, node: int, bound: float) -> None:
         """A search node closed by what is known of its supports."""
@@ -82,11 +82,6 @@ class SupportLog(Logbook):
         """Numbers from ``unused`` to ``end`` are not needed after all; they are lost if others were reserved since."""
         with self._turn:
             self._nodes = unused if self._nodes == end else self._nodes
-
-    def followed(self, text: bytes, count: int, t: int, last: bytes) -> None:
-        """Decisions about so many samples, each with a leaf; ``last`` is the last leaf's point, of tree node ``t``."""
-        with self._turn:
-            self.steps.written(text, 2 * count, dict.fromkeys(range(self.T), NOTHING) | {t: last})
 
     def one_by_one(self, node: int, t: int, supports: list[set[int]]) -> list[int]:
         """Decide features of tree node ``t`` until these supports are apart; returns the search node of each.

@@ -18,33 +18,38 @@ _NONE, _STILL = 1e-13, 1e-14
 
 
 @inner()
-def first_pair(Z: F8, side: F8, new: int) -> tuple[int, int]:
-    """A member on the right and one on the left; ``new``, if there is one, and the nearest on its other side."""
+def first_pair(Z: F8, side: F8, new: int, h: F8) -> tuple[int, int]:
+    """A member on the right and one on the left; ``new``, if there is one, and the nearest on its other side.  ``h`` is
+    scratch."""
     pair = np.full(2, -1)
     if new < 0:
         for i in range(side.size):
             which = 0 if side[i] > 0.0 else 1
             pair[which] = i if pair[which] < 0 else pair[which]
         return pair[0], pair[1]
+    fill(h[: side.size], 0.0)
+    for r in range(Z.shape[0]):
+        row, mine = Z[r], Z[r, new]
+        for i in range(side.size):
+            h[i] += (row[i] - mine) * (row[i] - mine)
     least = np.inf
     other = -1
     for i in range(side.size):
-        if side[i] == -side[new]:
-            far = 0.0
-            for r in range(Z.shape[0]):
-                far += (Z[r, i] - Z[r, new]) ** 2
-            if far < least:
-                least, other = far, i
+        if h[i] < least and side[i] == -side[new]:
+            least, other = h[i], i
     return (new, other) if side[new] > 0.0 else (other, new)
 
 
 @inner()
-def nearest(Z: F8, side: F8, right: int, left: int, enough: float, weight: F8) -> float:
-    """Weights, adding up to 1 on the right and to -1 on the left, of points of the two sides' hulls whose distance is
-    least, or its square below half of ``enough`` (Wolfe's method, from this pair).  Returns the square."""
+def nearest(Z: F8, side: F8, right: int, left: int, enough: float, pairs: I8, lam: F8, h: F8) -> tuple[int, float]:
+    """Pairs of members on the right and the left, and weights that add up to 1: of points of the two sides' hulls
+    whose distance is least, or its square below half of ``enough`` (Wolfe's method, from this pair).
+
+    ``pairs`` and ``lam`` have room for three more than there are features: no more than one more are ever needed.
+    ``h`` is scratch.  Returns how many pairs there are, and the square.
+    """
     d = Z.shape[0]
-    pairs = np.empty((d + 3, 2), np.int64)  # the corral: no more than d + 1 are ever needed
-    D, lam, to = np.empty((d + 3, d)), np.empty(d + 3), np.empty(d + 3)
+    D, to = np.empty((d + 3, d)), np.empty(d + 3)
     x = np.empty(d)
     size = 0
     xx = 0.0
@@ -63,7 +68,7 @@ def nearest(Z: F8, side: F8, right: int, left: int, enough: float, weight: F8) -
             xx += x[r] * x[r]
         if xx <= 0.5 * enough or size > d + 1:
             break
-        right, left, far = _extremes(Z, side, x)
+        right, left, far = _extremes(Z, side, x, h)
         if xx - far <= _STILL * xx:
             break
         again = False
@@ -71,27 +76,24 @@ def nearest(Z: F8, side: F8, right: int, left: int, enough: float, weight: F8) -
             again |= pairs[q, 0] == right and pairs[q, 1] == left
         if again:
             break
-    fill(weight, 0.0)
-    for q in range(size):
-        weight[pairs[q, 0]] += lam[q]
-        weight[pairs[q, 1]] -= lam[q]
-    return xx
+    return size, xx
 
 
 @inner()
-def _extremes(Z: F8, side: F8, x: F8) -> tuple[int, int, float]:
+def _extremes(Z: F8, side: F8, x: F8, h: F8) -> tuple[int, int, float]:
     """The member on the right least far along ``x``, the one on the left farthest, and the difference."""
+    fill(h[: side.size], 0.0)
+    for r in range(x.size):
+        row, along = Z[r], x[r]
+        for i in range(side.size):
+            h[i] += row[i] * along
     right = left = -1
     low, high = np.inf, -np.inf
     for i in range(side.size):
-        h = 0.0
-        for r in range(x.size):
-            h += Z[r, i] * x[r]
-        if side[i] > 0.0:
-            if h < low:
-                low, right = h, i
-        elif h > high:
-            high, left = h, i
+        if h[i] < low and side[i] > 0.0:
+            low, right = h[i], i
+        if h[i] > high and side[i] < 0.0:
+            high, left = h[i], i
     return right, left, low - high
 
 

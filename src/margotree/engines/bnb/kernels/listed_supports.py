@@ -19,6 +19,7 @@ from margotree.engines.kernels.smooth import Small
 
 F8 = NDArray[np.float64]
 I8 = NDArray[np.int64]
+I4 = NDArray[np.int32]
 
 
 #: How far behind the best support, as a share of the way to the target, others are solved.
@@ -73,6 +74,7 @@ def search(
         settle_one_class(samples, table, ids[p], members)
         return p, 0
     small = gather(samples, t, members, side)
+    cells = new_cells(samples, members, side)
     fresh = np.zeros(ids.size, np.int8)
     best = target
     done = 0
@@ -86,7 +88,7 @@ def search(
             return p, -done - 1
         # A support behind the best so far need not be known exactly, only to be well behind it.
         goal = min(target, best + AHEAD * (target - best))
-        value, sure = on_support(samples, small, members, table, ids[p], eps, goal, tol, work[1, 1:2])
+        value, sure = on_support(samples, small, cells, table, ids[p], eps, goal, tol, work[1, 1:2])
         lb[p] = max(lb[p], value)
         fresh[p] = 1 if sure else 2
         if sure and value < goal:
@@ -139,7 +141,7 @@ def settle_one_class(samples: Samples, table: Table, s: int, members: I8) -> Non
 
 @inner()
 def on_support(
-    samples: Samples, small: Small, members: I8, table: Table, s: int, eps: float, target: float, tol: float, flag: F8
+    samples: Samples, small: Small, cells: Cells, table: Table, s: int, eps: float, target: float, tol: float, flag: F8
 ) -> tuple[float, bool]:
     """Lower bound of the node on support ``s``, its price included, and whether it is tight."""
     d = table.size[s]
@@ -148,13 +150,31 @@ def on_support(
     lam = np.zeros(d)
     warm = table.width[s] > 0.0
     goal = target - table.price[s]
-    cells = count_cells(samples, cols)
-    if 2 * cells > members.size:
-        value, sure, table.width[s] = small_svm(small, cols, lam, theta, eps, goal, tol, warm, flag)
-    else:
-        few = merged(samples, small, members, cols, cells)
+    if few_cells(samples, cols, small.y.size):
+        few = merged(samples, small, cells, cols)
         value, sure, table.width[s] = small_svm(few, cols, lam, theta, eps, goal, tol, warm, flag)
+    else:
+        value, sure, table.width[s] = small_svm(small, cols, lam, theta, eps, goal, tol, warm, flag)
     return value + table.price[s], sure
+
+
+class Cells(NamedTuple):
+    """Members' codes, one feature per row as far as they were asked for, to tell who agrees on a support."""
+
+    members: I8
+    own: I4  # what label and side make of a member
+    code: I4
+    there: NDArray[np.int8]  # which rows of codes are filled in
+    cell: I4  # scratch
+
+
+@inner()
+def new_cells(samples: Samples, members: I8, side: F8) -> Cells:
+    n, k = samples.X.shape[0], members.size
+    own = np.empty(k, np.int32)
+    for i in range(k):
+        own[i] = (3 if samples.y[members[i]] > 0 else 0) + int(side[i]) + 1
+    return Cells(members, own, np.empty((n, k), np.int32), np.zeros(n, np.int8), np.empty(k, np.int32))
 
 
 @bare()
@@ -166,34 +186,49 @@ def count_cells(samples: Samples, cols: I8) -> int:
     return cells
 
 
+@bare()
+def few_cells(samples: Samples, cols: I8, members: int) -> bool:
+    """Whether so many members are much fewer kinds."""
+    return 2 * count_cells(samples, cols) <= members
+
+
 @inner()
-def kinds_of(samples: Samples, members: I8, side: F8, cols: I8, cells: int) -> tuple[I8, I8]:
+def kinds_of(samples: Samples, cells: Cells, cols: I8) -> tuple[I4, I8]:
     """Which members agree on ``cols``, label and side: the number of everyone's kind, and the first of each kind."""
-    where = np.empty(cells, np.int64)
-    for cell in range(cells):
-        where[cell] = -1
-    kind, first = np.empty(members.size, np.int64), np.empty(members.size, np.int64)
+    count, cell = cells.own.size, cells.cell
+    for i in range(count):
+        cell[i] = cells.own[i]
+    for r in range(cols.size):
+        j = cols[r]
+        code, levels = cells.code[j], np.int32(samples.levels[j])
+        if not cells.there[j]:
+            cells.there[j] = 1
+            for i in range(count):
+                code[i] = samples.code[j, cells.members[i]]
+        for i in range(count):
+            cell[i] = cell[i] * levels + code[i]
+    where = np.empty(count_cells(samples, cols), np.int32)
+    for q in range(where.size):
+        where[q] = -1
+    kind, first = np.empty(count, np.int32), np.empty(where.size, np.int64)
     k = 0
-    for i in range(members.size):
-        cell = (3 if samples.y[members[i]] > 0 else 0) + int(side[i]) + 1
-        for r in range(cols.size):
-            cell = cell * samples.levels[cols[r]] + samples.code[cols[r], members[i]]
-        if where[cell] < 0:
-            where[cell], first[k] = k, i
+    for i in range(count):
+        if where[cell[i]] < 0:
+            where[cell[i]], first[k] = k, i
             k += 1
-        kind[i] = where[cell]
+        kind[i] = where[cell[i]]
     return kind, first[:k]
 
 
 @inner()
-def merged(samples: Samples, small: Small, members: I8, cols: I8, cells: int) -> Small:
+def merged(samples: Samples, small: Small, cells: Cells, cols: I8) -> Small:
     """The members with those of a kind made one."""
-    kind, first = kinds_of(samples, members, small.side, cols, cells)
+    kind, first = kinds_of(samples, cells, cols)
     k = first.size
     y, cost, side = np.empty(k), np.empty(k), np.empty(k)
     for q in range(k):
         y[q], cost[q], side[q] = small.y[first[q]], 0.0, small.side[first[q]]
-    for i in range(members.size):
+    for i in range(kind.size):
         cost[kind[i]] += small.cost[i]
     X = np.empty((samples.X.shape[0], k))
     for r in range(cols.size):
@@ -201,5 +236,5 @@ def merged(samples: Samples, small: Small, members: I8, cols: I8, cells: int) ->
             X[cols[r], q] = small.X[cols[r], first[q]]
     # A hair less, so that rounding of the sums never makes more of a cost.
     for q in range(k):
-        cost[q] *= 1.0 - ROUNDOFF * members.size
+        cost[q] *= 1.0 - ROUNDOFF * kind.size
     return Small(X, y, cost, side, np.empty(k), np.empty(k), np.empty(k), np.empty(k), samples.reach)

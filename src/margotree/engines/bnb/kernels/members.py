@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from margotree.engines.bnb.kernels.listed_supports import Samples, kinds_of
+from margotree.engines.bnb.kernels.listed_supports import I4, Cells, Samples, kinds_of
 from margotree.engines.kernels.jit import inner
 
 F8 = NDArray[np.float64]
@@ -18,56 +18,70 @@ _NOTHING = 1e-14
 
 
 class Members(NamedTuple):
-    """Samples that reach a tree node, the side each takes there (0: not known), what it costs in the proof, and the
-    side that the proof knows (`NOT_HERE`: it does not know that the sample gets there)."""
+    """Samples that reach a tree node, their labels, the side each takes there (0: not known), what it costs in the
+    proof, and the side that the proof knows (`NOT_HERE`: it does not know that the sample gets there)."""
 
     who: I8
+    y: F8
     side: F8
     cost: F8
     known: F8
 
 
 @inner()
-def made_one(samples: Samples, members: Members, cols: I8, cells: int) -> tuple[Members, I8]:
+def made_one(samples: Samples, members: Members, cells: Cells, cols: I8) -> tuple[Members, I4]:
     """Those of a kind as one member (`listed_supports.merged`), and the number of everyone's kind."""
-    kind, first = kinds_of(samples, members.who, members.side, cols, cells)
+    kind, first = kinds_of(samples, cells, cols)
     cost = np.zeros(first.size)
     for i in range(kind.size):
         cost[kind[i]] += members.cost[i]
     side = members.side[first]
-    return Members(members.who[first], side, cost, side), kind
+    return Members(members.who[first], members.y[first], side, cost, side), kind
 
 
 @inner()
-def shared_out(y: F8, members: Members, kind: I8, total: F8, balance: int, v: F8) -> int:
+def shared_out(members: Members, kind: I4, few: Members, total: F8, balance: int, v: F8) -> int:
     """Multipliers of members from the ``total`` of their kind: each in full or nothing, but for one per kind.
 
     A bound hears of the total only, and a proof lists few numbers then.  What the proof knows of comes first.  Returns
     the member that balances the others, which is of the kind ``balance``, -1 if there is none.
     """
     left, one = total.copy(), np.full(total.size, -1, np.int64)
+    some, count = np.empty(v.size, np.int64), 0
+    for i in range(v.size):
+        q = kind[i]
+        if q != balance and total[q] == few.cost[q]:
+            v[i] = members.cost[i]
+        else:
+            v[i] = 0.0
+            if q == balance or total[q] != 0.0 or few.side[q] == -few.y[q]:
+                some[count] = i
+                count += 1
     for turn in range(2):
-        for i in range(v.size):
+        for r in range(count):
+            i = some[r]
             side, cost, q = members.side[i], members.cost[i], kind[i]
             if (members.known[i] == side) == (turn == 0):
-                v[i] = cost if side == -y[i] else min(cost, left[q]) if left[q] > _NOTHING * total[q] else 0.0
+                against = side == -members.y[i]
+                v[i] = cost if against else min(cost, left[q]) if left[q] > _NOTHING * total[q] else 0.0
                 left[q] -= v[i]
                 if v[i] > 0.0 and (one[q] < 0 or side == 0.0):
                     one[q] = i
     for q in range(total.size):  # beyond full cost, or short of it, where the side is known
         i = one[q]
-        if i >= 0 and members.side[i] == (y[i] if left[q] > 0.0 else -y[i]):
+        if i >= 0 and members.side[i] == (members.y[i] if left[q] > 0.0 else -members.y[i]):
             v[i] += left[q] if abs(left[q]) > _NOTHING * members.cost[i] else 0.0
     if one[balance] >= 0 and members.side[one[balance]] == 0.0:
-        _give_room(members, kind, one[balance], v)
+        _give_room(members, kind, some[:count], one[balance], v)
     return one[balance]
 
 
 @inner()
-def _give_room(members: Members, kind: I8, b: int, v: F8) -> None:
+def _give_room(members: Members, kind: I4, some: I8, b: int, v: F8) -> None:
     """Keep the multiplier that balances the others off the ends of its range, if another of its kind can help."""
     cost, full, other = members.cost, v[b] > 0.5 * members.cost[b], -1
-    for i in range(v.size):
+    for r in range(some.size):
+        i = some[r]
         better = other < 0 or members.known[other] != members.side[other]
         if better and i != b and kind[i] == kind[b] and v[i] == (0.0 if full else cost[i]):
             other = i

@@ -5,15 +5,16 @@ They are ``v_i = y_i mu_i``, and belong to a hyperplane found by Newton's method
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 from numpy.typing import NDArray
 
 from margotree.engines.bnb.kernels.leaves import NOT_HERE
-from margotree.engines.bnb.kernels.listed_supports import Samples, Table, count_cells
+from margotree.engines.bnb.kernels.listed_supports import Cells, Samples, Table, few_cells, new_cells
 from margotree.engines.bnb.kernels.members import Members, made_one, shared_out
-from margotree.engines.bnb.kernels.points import EACH, LEAD, RAISE, RAISED, Pen, put, put_float, put_head
-from margotree.engines.kernels.certain import two_sum
-from margotree.engines.kernels.jit import inner, kernel
+from margotree.engines.bnb.kernels.points import LEAD, Pen, put, put_float
+from margotree.engines.kernels.jit import bare, inner
 
 F8 = NDArray[np.float64]
 I8 = NDArray[np.int64]
@@ -21,45 +22,28 @@ I8 = NDArray[np.int64]
 #: Multipliers of this share of their cost are at full cost.
 _FULL = 1.0 - 1e-14
 #: What a checker may take off for its rounding, at most: this many units per sample and size of a multiplier.
-_UNITS = 8.0 * 2.0**-53
+UNITS = 8.0 * 2.0**-53
 
 
-@kernel()
-def raise_bounds(
-    samples: Samples, members: Members, eps: float, table: Table, ids: I8, before: F8, lb: F8, first: int,
-    unsure: float, unit: float, node: int, t: int, pen: Pen, ends: I8, v: F8,
-) -> tuple[int, int, int]:  # fmt: skip
-    """Write the steps of search node ``node`` that raised the bounds ``before`` of supports ``ids`` of tree node ``t``
-    to ``lb``, from the ``first`` on.
+class Desk(NamedTuple):
+    """The members' features, one per row as far as they were asked for, and room to work in."""
 
-    A bound that its multipliers miss by more than a share ``unsure`` is lowered to what they reach.  Ends early where
-    there is no more room, and where samples count of which the proof does not know enough yet: then ``v`` holds the
-    multipliers.  Returns with which support it goes on, how many steps were written (``ends`` tells where each ends),
-    and the position of the member that balances the support with such samples (-1 if there is none).
-    """
-    k = members.who.size
-    at = written = 0
-    for p in range(first, ids.size):
-        if not lb[p] > before[p]:
-            continue
-        if written == ends.size or at + RAISE + LEAD + EACH * k > pen.out.size:
-            return p, written, -1
-        balance, value = of_hyperplane(samples, members, eps, table, ids[p], v)
-        if balance >= 0 and value > before[p]:
-            for i in range(k):
-                if _unknown(samples, members, eps, i, v, balance):
-                    return p, written, balance
-            at = put(pen, put_head(pen, at, RAISED, node), t, 2)
-            at = point(samples.y, members, v, balance, True, unit, pen, at)
-            ends[written] = at
-            written += 1
-        if value < lb[p] * (1.0 - unsure):
-            lb[p] = max(before[p], value)
-    return ids.size, written, -1
+    X: F8
+    there: NDArray[np.int8]  # which rows are filled in
+    cells: Cells
+    lack: F8
+    some: I8
 
 
 @inner()
-def _unknown(samples: Samples, members: Members, eps: float, i: int, v: F8, balance: int) -> bool:
+def new_desk(samples: Samples, members: Members) -> Desk:
+    n, k = samples.X.shape[0], members.who.size
+    cells = new_cells(samples, members.who, members.side)
+    return Desk(np.empty((n, k)), np.zeros(n, np.int8), cells, np.empty(k), np.empty(k, np.int64))
+
+
+@bare()
+def is_unknown(members: Members, eps: float, i: int, v: F8, balance: int) -> bool:
     """Whether a member counts in a bound that the proof knows too little of for its multiplier."""
     known, side, cost = members.known[i], members.side[i], members.cost[i]
     if i == balance:
@@ -69,161 +53,174 @@ def _unknown(samples: Samples, members: Members, eps: float, i: int, v: F8, bala
         return v[i] != 0.0
     if known == side or side == 0.0:
         return False
-    against = side == -samples.y[members.who[i]]
+    against = side == -members.y[i]
     return v[i] < 0.0 or v[i] > cost or eps >= 1.0 or (against and v[i] < cost * (1.0 - 1e-12))
 
 
-@kernel()
-def all_unknown(samples: Samples, members: Members, eps: float, v: F8, balance: int) -> NDArray[np.bool_]:
-    """Which members count that the proof knows too little of."""
-    found = np.zeros(v.size, np.bool_)
-    for i in range(v.size):
-        found[i] = _unknown(samples, members, eps, i, v, balance)
-    return found
-
-
 @inner()
-def point(y: F8, members: Members, v: F8, balance: int, rest: bool, unit: float, pen: Pen, at: int) -> int:
-    """Write multipliers down; returns where they end.  With ``rest``, those sent against their label are taken to be at
-    full cost and listed if they are not; else to be at 0."""
+def put_point(members: Members, eps: float, v: F8, balance: int, unit: float, pen: Pen, at: int, some: I8) -> int:
+    """Write multipliers down; returns where they end, 0 if members count of which the proof does not know enough.
+
+    Those sent against their label are taken to be at full cost, and listed if they are not.  ``some`` is scratch.
+    """
     full = given = 0
-    listed = np.zeros(v.size, np.int8)
     lists = at + LEAD
     for i in range(v.size):
-        taken = members.cost[i] if rest and members.known[i] == -y[members.who[i]] else 0.0
+        known, y = members.known[i], members.y[i]
+        if v[i] == 0.0 and known == members.side[i] and known != -y:
+            continue
+        if is_unknown(members, eps, i, v, balance):
+            return 0
+        taken = members.cost[i] if known == -y else 0.0
         if i != balance and v[i] != taken:
             if v[i] == members.cost[i]:
                 put(pen, lists + 4 * full, members.who[i], 4)
                 full += 1
             else:
-                listed[i] = 1
+                some[given] = i
+                given += 1
     lists += 4 * full
-    for i in range(v.size):
-        if listed[i]:
-            put(pen, lists + 4 * given, members.who[i], 4)
-            given += 1
     end = lists + 4 * given
-    for i in range(v.size):
-        if listed[i]:
-            end = put_float(pen, end, v[i] * unit)
-    put(pen, at, 2 if rest else 3, 1)
-    put(pen, at + 1, full, 4)
-    put(pen, at + 5, given, 4)
-    put(pen, at + 9, members.who[balance], 4)
+    for r in range(given):
+        put(pen, lists + 4 * r, members.who[some[r]], 4)
+        end = put_float(pen, end, v[some[r]] * unit)
+    put_lead(pen, at, 2, full, given, members.who[balance])
     return end
 
 
+@bare()
+def put_lead(pen: Pen, at: int, kind: int, full: int, given: int, balance: int) -> None:
+    """Write how a point begins: its kind, how long its lists are, and the sample that balances the others."""
+    put(pen, at, kind, 1)
+    put(pen, at + 1, full, 4)
+    put(pen, at + 5, given, 4)
+    put(pen, at + 9, balance, 4)
+
+
 @inner()
-def of_hyperplane(samples: Samples, members: Members, eps: float, table: Table, s: int, v: F8) -> tuple[int, float]:
+def of_hyperplane(
+    samples: Samples, members: Members, desk: Desk, eps: float, table: Table, s: int, v: F8
+) -> tuple[int, float]:
     """The dual point that belongs to the hyperplane last found on support ``s``, written to ``v``.
 
     Returns the position of the member that balances the others (-1: no point was found), and the value.  Newton's
     method ends at some width of the rounded losses, at which their slopes are the multipliers.
     """
     cols, k = table.cols[s, : table.size[s]], members.who.size
-    theta, width, cells = table.theta[s, : cols.size + 1], table.width[s], count_cells(samples, cols)
-    if 2 * cells > k:
-        return _slopes(samples, members, eps, cols, theta, width, k, v)
-    few, kind = made_one(samples, members, cols, cells)
-    total = np.empty(few.who.size)
-    balance, value = _slopes(samples, few, eps, cols, theta, width, k, total)
+    theta, width = table.theta[s, : cols.size + 1], table.width[s]
+    if not few_cells(samples, cols, k):
+        for r in range(cols.size):
+            _lay_out(samples, members, desk, cols[r])
+        return _slopes(desk.X, cols, members, eps, theta, width, k, desk.lack, desk.some, v)
+    few, kind = made_one(samples, members, desk.cells, cols)
+    Z = np.empty((cols.size, few.who.size))
+    for r in range(cols.size):
+        for q in range(few.who.size):
+            Z[r, q] = samples.X[cols[r], few.who[q]]
+    total, rows = np.empty(few.who.size), np.arange(cols.size)
+    balance, value = _slopes(Z, rows, few, eps, theta, width, k, desk.lack, desk.some, total)
     if balance >= 0:
-        balance = shared_out(samples.y[members.who], members, kind, total, balance, v)
+        balance = shared_out(members, kind, few, total, balance, v)
     return balance, value
 
 
 @inner()
+def _lay_out(samples: Samples, members: Members, desk: Desk, j: int) -> None:
+    """Fill in the row of feature ``j``."""
+    if not desk.there[j]:
+        desk.there[j] = 1
+        row = desk.X[j]
+        for i in range(members.who.size):
+            row[i] = samples.X[j, members.who[i]]
+
+
+@inner()
 def _slopes(
-    samples: Samples, members: Members, eps: float, cols: I8, theta: F8, width: float, many: int, v: F8
+    X: F8, cols: I8, members: Members, eps: float, theta: F8, width: float, many: int, lack: F8, some: I8, v: F8
 ) -> tuple[int, float]:
-    """`of_hyperplane` of members that stand for so ``many`` samples."""
-    side, cost = members.side, members.cost
-    Z, y = _gathered(samples, members.who, cols)
-    lack, pull = np.empty(y.size), np.empty(y.size)
-    hard = max(np.max(cost), 1e-12) if cost.size > 0 else 1e-12
-    for i in range(y.size):
-        h = theta[cols.size]
-        for r in range(cols.size):
-            h += Z[r, i] * theta[r]
+    """`of_hyperplane` of members that stand for so ``many`` samples; ``lack`` and ``some`` are scratch."""
+    k, y, cost, side = members.who.size, members.y, members.cost, members.side
+    for i in range(k):
+        v[i] = theta[cols.size]
+    for r in range(cols.size):
+        row = X[cols[r]]
+        for i in range(k):
+            v[i] += row[i] * theta[r]
+    hard = 1e-12
+    for i in range(k):
+        hard = max(hard, cost[i])
+    rest = size = 0.0
+    for i in range(k):
+        h = v[i]
         lack[i] = 1.0 - y[i] * h
-        held = max(0.0, (eps if side[i] < 0.0 else 0.0) - side[i] * h) if side[i] != 0.0 else 0.0
-        pull[i] = y[i] * side[i] * held * hard
-    balance = _at_width(y, cost, side, lack, pull, width, v)
-    return balance, (value_of(Z, y, cost, side, eps, v, many) if balance >= 0 else -np.inf)
-
-
-@inner()
-def _gathered(samples: Samples, members: I8, cols: I8) -> tuple[F8, F8]:
-    """These features of the members, one per row, and their labels."""
-    Z, y = np.empty((cols.size, members.size)), np.empty(members.size)
-    for i in range(members.size):
-        y[i] = samples.y[members[i]]
-        for r in range(cols.size):
-            Z[r, i] = samples.X[cols[r], members[i]]
-    return Z, y
-
-
-@inner()
-def _at_width(y: F8, cost: F8, side: F8, lack: F8, pull: F8, width: float, v: F8) -> int:
-    """The multipliers of this width, each in its range, one of them taking what the others do not add up to.
-
-    Returns which one, -1 if none can.  Those near the middle of their range are preferred.
-    """
-    size = 0.0
-    for i in range(y.size):
-        v[i] = cost[i] * min(max(lack[i] / width, 0.0), 1.0) + pull[i] / width
+        v[i] = cost[i] * min(max(lack[i] / width, 0.0), 1.0)
+        if side[i] != 0.0:
+            held = max(0.0, (eps if side[i] < 0.0 else 0.0) - side[i] * h)
+            v[i] += y[i] * side[i] * held * hard / width
         if side[i] != -y[i]:
             v[i] = max(v[i], 0.0)
         if side[i] != y[i]:
             v[i] = cost[i] if v[i] >= cost[i] * _FULL else v[i]
         size += abs(v[i])
-    rest = sum_of(y, v)
-    balance = -1
-    for i in range(y.size):
-        shift = -rest * y[i]
+        rest += y[i] * v[i]
+    balance = _balancing(members, rest, size, lack, width, v)
+    if balance < 0:
+        return -1, -np.inf
+    v[balance] -= rest * y[balance]
+    return balance, value_of(X, cols, members, eps, v, many, some)
+
+
+@inner()
+def _balancing(members: Members, rest: float, size: float, lack: F8, width: float, v: F8) -> int:
+    """The member that can take what the others do not add up to, -1 if none can; best in the middle of its range."""
+    balance, best = -1, np.inf
+    most = abs(rest) + (1e-13 + 2.0**-52 * v.size) * size
+    for i in range(v.size):
+        far = abs(lack[i] - 0.5 * width)
+        if far >= best:
+            continue
+        side, y = members.side[i], members.y[i]
         room = np.inf
-        if shift > 0.0 and side[i] != y[i]:
-            room = cost[i] - v[i]
-        elif shift <= 0.0 and side[i] != -y[i]:
+        if rest * y < 0.0:
+            if side != y:
+                room = members.cost[i] - v[i]
+        elif side != -y:
             room = v[i]
-        if room > abs(shift) + 1e-13 * size:
-            far = abs(lack[i] - 0.5 * width)
-            if balance < 0 or far < abs(lack[balance] - 0.5 * width):
-                balance = i
-    if balance >= 0:
-        v[balance] -= rest * y[balance]
+        if room > most:
+            balance, best = i, far
     return balance
 
 
 @inner()
-def sum_of(y: F8, v: F8) -> float:
-    """The sum of ``y_i v_i`` to the last digits: what additions round off is added up, too."""
-    total = rest = 0.0
-    for i in range(y.size):
-        total, off = two_sum(total, y[i] * v[i])
-        rest += off
-    return total + rest
-
-
-@inner()
-def value_of(Z: F8, y: F8, cost: F8, side: F8, eps: float, v: F8, many: int) -> float:
-    """What a checker makes of multipliers of so ``many`` samples on these features at least."""
-    k, units = y.size, _UNITS * (many + 64)
+def value_of(X: F8, cols: I8, members: Members, eps: float, v: F8, many: int, some: I8) -> float:
+    """What a checker makes of multipliers of so ``many`` samples on features ``cols`` at least; ``some`` is scratch."""
+    units, count = UNITS * (many + 64), 0
     phi = size = 0.0
-    u, span = np.zeros(Z.shape[0]), np.zeros(Z.shape[0])
-    for i in range(k):
-        d = eps if side[i] < 0.0 else 0.0
-        if side[i] == y[i]:
-            phi += min(cost[i] * max(0.0, 1.0 - d) + v[i] * d, v[i] * max(1.0, d))
-        elif side[i] == -y[i]:
-            phi += cost[i] * (1.0 + d) - v[i] * d
-        else:
-            phi += v[i]
-        size += abs(v[i]) if side[i] == 0.0 else (cost[i] + abs(v[i])) * (1.0 + d)
-        for r in range(u.size):
-            u[r] += y[i] * v[i] * Z[r, i]
-            span[r] += abs(v[i] * Z[r, i])
+    for i in range(v.size):
+        y, side, cost = members.y[i], members.side[i], members.cost[i]
+        if v[i] != 0.0:
+            some[count] = i
+            count += 1
+        elif side == 0.0:
+            continue
+        d = eps if side < 0.0 else 0.0
+        phi += phi_of(y, side, cost, d, v[i])
+        size += abs(v[i]) if side == 0.0 else (cost + abs(v[i])) * (1.0 + d)
     pen = 0.0
-    for r in range(u.size):
-        pen += (abs(u[r]) + units * span[r]) ** 2
+    for r in range(cols.size):
+        row = X[cols[r]]
+        u = span = 0.0
+        for q in range(count):
+            part = v[some[q]] * row[some[q]]
+            u += members.y[some[q]] * part
+            span += abs(part)
+        pen += (abs(u) + units * span) ** 2
     return phi - units * size - 0.5 * pen * (1.0 + units)
+
+
+@bare()
+def phi_of(y: float, side: float, cost: float, d: float, v: float) -> float:
+    """What a sample's multiplier is worth, ``d`` being how far beyond 0 its side begins."""
+    if side == y:
+        return min(cost * max(0.0, 1.0 - d) + v * d, v * max(1.0, d))
+    return cost * (1.0 + d) - v * d if side == -y else v

@@ -250,14 +250,13 @@ class BranchAndBound(Engine):
     def _run_sparse_with_proof(self, problem: Problem, first: Splits, watch: Watch) -> tuple[Search, Splits]:
         """The same by the two ways that write down what they do; bounds of the third and of MARGOT do not count."""
         assert self._proof is not None
-        if problem.alpha is None and not has_long_lists(problem):
-            return self._run_lists_with_proof(problem, first, watch, self._proof)
-        first = self._first_look(problem, first, watch)
-        limit = allowed_value(problem, first)
-        hard = replace(problem, alpha=None)
-        if problem.alpha is not None and limit < _least_price(problem) and not has_long_lists(hard):
+        hard = _as_hard_budget(problem, first)
+        if hard is None:
+            first = self._first_look(problem, first, watch)
+            hard = _as_hard_budget(problem, first)
+        if hard is not None:
             return self._run_lists_with_proof(hard, first, watch, self._proof)
-        branchers = self._priced_ways(problem, limit, watch, self._proof)
+        branchers = self._priced_ways(problem, allowed_value(problem, first), watch, self._proof)
         ways = [self._new_search(problem, brancher, first, watch) for brancher in branchers]
         search = furthest(ways, watch, _QUICK_SHARE, proves=False)
         if not is_over(search, watch):
@@ -345,6 +344,14 @@ def _rounding(stands_for: NDArray[np.int64]) -> float:
 def _with_prices(problem: Problem, limit: float) -> Problem:
     """A hard budget as a price that no tree below ``limit`` can pay: its bounds hold for the hard one."""
     return replace(problem, alpha=np.full(problem.n_nodes, (1.0 + 1e-6) * limit))
+
+
+def _as_hard_budget(problem: Problem, first: Splits) -> Problem | None:
+    """The problem whose supports are listed because no tree better than ``first`` can pay for one more feature; None if
+    one may, or if supports are too many."""
+    hard = replace(problem, alpha=None)
+    dear = problem.alpha is None or allowed_value(problem, first) < _least_price(problem)
+    return hard if dear and not has_long_lists(hard) else None
 
 
 def _least_price(problem: Problem, free: bool = True) -> float:

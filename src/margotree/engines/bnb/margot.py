@@ -181,11 +181,10 @@ class MargotWorker:
     def _logged(self, node: int, rows: int) -> list[Record]:
         """Write the dive down; returns the records of it that are still to be gone on with."""
         assert self.brancher.log is not None
-        log, floats = self.log[:rows], self.floats[:rows, : np.max(self.used[:rows], initial=0)]
+        log, floats = self.log[:rows], self.floats[:rows, : int(self.used[:rows].max())]
         numbers = self.brancher.log.dive(node, log, self.codes[:rows], floats, self.bounds[:rows], self.hands_on)
         self.here = numbers[-1]
-        open_rows = np.flatnonzero((log[:, 0] == ASIDE) | (log[:, 0] == HERE))
-        return [self._record(p, numbers[p]) for p in open_rows.tolist()]
+        return [self._record(p, numbers[p]) for p, what in enumerate(log[:, 0].tolist()) if what in (ASIDE, HERE)]
 
     def settled(self, dive: Dive, bound: float) -> Dive:
         """The dive with the tree that its last search node stands for; the node's bound is all that is known of it."""

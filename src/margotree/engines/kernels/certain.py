@@ -99,3 +99,15 @@ def two_sum(a: float, b: float) -> tuple[float, float]:
     total = a + b
     part = total - a
     return total, (a - (total - part)) + (b - part)
+
+
+@bare()
+def exact_sum(y: F8, v: F8) -> tuple[float, bool]:
+    """The sum of ``y_i v_i``, correctly rounded, and whether it is: what two additions round off is added up, too."""
+    high = low = 0.0
+    exact = True
+    for i in range(y.size):
+        high, off = two_sum(high, y[i] * v[i])
+        low, off = two_sum(low, off)
+        exact &= off == 0.0
+    return high + low, exact

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from margotree.engines.bnb.kernels.points import LEAD, Pen, get, put, put_float
 from margotree.engines.bnb.kernels.record import COLD, KINK_HERE
 from margotree.engines.bnb.kernels.routing import level_of
-from margotree.engines.kernels.certain import two_sum
+from margotree.engines.kernels.certain import exact_sum
 from margotree.engines.kernels.jit import bare, bare_kernel
 from margotree.engines.kernels.workspace import F8, LOW, MID
 
@@ -126,7 +126,7 @@ def _balance(pen: Pen, begin: int, y: F8, cost: F8, t: int, v: F8) -> int:
     ample = max(_AMPLE, 4.0 * m * 2.0**-53) * size
     best = _roomiest(y, cost, t, v, rest, ample, True)
     if best < 0:
-        rest, exact = _exact_sum(y, v)
+        rest, exact = exact_sum(y, v[0, :m])
         best = _roomiest(y, cost, t, v, rest, ample if rest != 0.0 else -1.0, False) if exact else best
     put(pen, begin + 9, best if best >= 0 else NOBODY, 4)
     return 1 if best < 0 else 0
@@ -147,17 +147,3 @@ def _roomiest(y: F8, cost: F8, t: int, v: F8, rest: float, ample: float, both: b
         if room > most:
             best, most = i, room
     return best
-
-
-@bare()
-def _exact_sum(y: F8, v: F8) -> tuple[float, bool]:
-    """The sum of ``y_i v_i``, correctly rounded, and whether it is: what two additions round off is added up, too."""
-    high = low = 0.0
-    exact = True
-    for i in range(y.size):
-        if v[1, i] == NOT_HERE:
-            continue
-        high, off = two_sum(high, y[i] * v[0, i])
-        low, off = two_sum(low, off)
-        exact &= off == 0.0
-    return high + low, exact

@@ -14,6 +14,7 @@ from margotree.engines.bnb.kernels.leaves import NOT_HERE
 from margotree.engines.bnb.kernels.listed_supports import Cells, Samples, Table, few_cells, new_cells
 from margotree.engines.bnb.kernels.members import Members, made_one, shared_out
 from margotree.engines.bnb.kernels.points import LEAD, Pen, put, put_float
+from margotree.engines.kernels.certain import exact_sum
 from margotree.engines.kernels.jit import bare, inner
 
 F8 = NDArray[np.float64]
@@ -111,17 +112,37 @@ def of_hyperplane(
     if not few_cells(samples, cols, k):
         for r in range(cols.size):
             _lay_out(samples, members, desk, cols[r])
-        return _slopes(desk.X, cols, members, eps, theta, width, k, desk.lack, desk.some, v)
+        balance, value, least = _slopes(desk.X, cols, members, eps, theta, width, k, desk.lack, desk.some, v)
+        return (balance if _can_balance(members, balance, least, v) else -1), value
     few, kind = made_one(samples, members, desk.cells, cols)
     Z = np.empty((cols.size, few.who.size))
     for r in range(cols.size):
         for q in range(few.who.size):
             Z[r, q] = samples.X[cols[r], few.who[q]]
     total, rows = np.empty(few.who.size), np.arange(cols.size)
-    balance, value = _slopes(Z, rows, few, eps, theta, width, k, desk.lack, desk.some, total)
+    balance, value, least = _slopes(Z, rows, few, eps, theta, width, k, desk.lack, desk.some, total)
     if balance >= 0:
         balance = shared_out(members, kind, few, total, balance, v)
-    return balance, value
+    return (balance if _can_balance(members, balance, least, v) else -1), value
+
+
+@inner()
+def _can_balance(members: Members, balance: int, least: float, v: F8) -> bool:
+    """Whether what makes the sum of the others 0 is certain to be in the range of this member, if there is one.
+
+    It is where the multiplier has at least this room on both sides.
+    """
+    if balance < 0:
+        return False
+    y, side, mine = members.y[balance], members.side[balance], v[balance]
+    if (side == -y or mine > least) and (side == y or members.cost[balance] - mine > least):
+        return True
+    v[balance] = 0.0
+    low, sure = exact_sum(members.y, v)
+    v[balance] = members.cost[balance]
+    high, sure_too = exact_sum(members.y, v)
+    v[balance] = mine
+    return (side == -y or (sure and low * y <= 0.0)) and (side == y or (sure_too and high * y >= 0.0))
 
 
 @inner()
@@ -137,8 +158,9 @@ def _lay_out(samples: Samples, members: Members, desk: Desk, j: int) -> None:
 @inner()
 def _slopes(
     X: F8, cols: I8, members: Members, eps: float, theta: F8, width: float, many: int, lack: F8, some: I8, v: F8
-) -> tuple[int, float]:
-    """`of_hyperplane` of members that stand for so ``many`` samples; ``lack`` and ``some`` are scratch."""
+) -> tuple[int, float, float]:
+    """`of_hyperplane` of members that stand for so ``many`` samples, and room that is more than rounding can make of
+    their sum; ``lack`` and ``some`` are scratch."""
     k, y, cost, side = members.who.size, members.y, members.cost, members.side
     for i in range(k):
         v[i] = theta[cols.size]
@@ -163,30 +185,31 @@ def _slopes(
             v[i] = cost[i] if v[i] >= cost[i] * _FULL else v[i]
         size += abs(v[i])
         rest += y[i] * v[i]
-    balance = _balancing(members, rest, size, lack, width, v)
+    least = (1e-13 + 2.0**-52 * many) * size
+    balance = _balancing(members, rest, least, lack, width, True, v)
     if balance < 0:
-        return -1, -np.inf
+        rest, _ = exact_sum(y, v)
+        balance = _balancing(members, rest, least, lack, width, False, v)
+    if balance < 0:
+        return -1, -np.inf, least
     v[balance] -= rest * y[balance]
-    return balance, value_of(X, cols, members, eps, v, many, some)
+    return balance, value_of(X, cols, members, eps, v, many, some), least
 
 
 @inner()
-def _balancing(members: Members, rest: float, size: float, lack: F8, width: float, v: F8) -> int:
-    """The member that can take what the others do not add up to, -1 if none can; best in the middle of its range."""
+def _balancing(members: Members, rest: float, least: float, lack: F8, width: float, both: bool, v: F8) -> int:
+    """The member nearest to its margin with more than the ``least`` room beyond where it has to go, on ``both`` sides,
+    so that the others need not add up to 0; -1 if there is none."""
     balance, best = -1, np.inf
-    most = abs(rest) + (1e-13 + 2.0**-52 * v.size) * size
     for i in range(v.size):
         far = abs(lack[i] - 0.5 * width)
         if far >= best:
             continue
-        side, y = members.side[i], members.y[i]
-        room = np.inf
-        if rest * y < 0.0:
-            if side != y:
-                room = members.cost[i] - v[i]
-        elif side != -y:
-            room = v[i]
-        if room > most:
+        shift = -rest * members.y[i]
+        above = np.inf if members.side[i] == members.y[i] else members.cost[i] - (v[i] + shift)
+        below = np.inf if members.side[i] == -members.y[i] else v[i] + shift
+        room = min(above, below) if both else above if shift > 0.0 else below
+        if room > least:
             balance, best = i, far
     return balance
 

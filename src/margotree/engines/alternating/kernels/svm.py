@@ -26,7 +26,10 @@ _SHRINK, _WIDER, _WIDEST = 0.2, 10.0, 1.0
 
 
 #: Sums may be taken in any order here, so that the processor takes several terms at once.
-@inner(fastmath={"reassoc", "contract", "nsz"})
+_ANY_ORDER = {"reassoc", "contract", "nsz"}
+
+
+@inner(fastmath=_ANY_ORDER)
 def dot(u: F8, v: F8) -> float:
     t = 0.0
     for j in range(u.size):
@@ -41,43 +44,31 @@ def heights(Z: F8, w: F8, b: float, h: F8) -> None:
         h[i] = dot(Z[i], w) + b
 
 
-@inner()
+@inner(fastmath=_ANY_ORDER)
 def hinge_value(h: F8, cp: F8, cm: F8) -> float:
     """What the samples pay at these heights: ``cp`` for lacking a margin on the right, ``cm`` on the left."""
     t = 0.0
     for i in range(h.size):
-        if h[i] < 1.0:
-            t += cp[i] * (1.0 - h[i])
-        if h[i] > -1.0:
-            t += cm[i] * (1.0 + h[i])
+        t += cp[i] * max(1.0 - h[i], 0.0) + cm[i] * max(1.0 + h[i], 0.0)
     return t
 
 
-@inner()
+@inner(fastmath=_ANY_ORDER)
 def _bends(h: F8, cp: F8, cm: F8, delta: float, r: F8, q: F8) -> float:
     """Slope ``r`` and curvature ``q`` of the smoothed loss in each height; returns the sum of the curvatures."""
     total = 0.0
     for i in range(h.size):
-        s = 1.0 - h[i]
-        slope, bend = 0.0, 0.0
-        if s >= delta:
-            slope -= cp[i]
-        elif s > 0.0:
-            slope -= cp[i] * s / delta
-            bend += cp[i] / delta
-        s = 1.0 + h[i]
-        if s >= delta:
-            slope += cm[i]
-        elif s > 0.0:
-            slope += cm[i] * s / delta
-            bend += cm[i] / delta
-        r[i] = slope
-        q[i] = bend
-        total += bend
+        right, left = 1.0 - h[i], 1.0 + h[i]
+        lacks_right, lacks_left = min(max(right, 0.0), delta), min(max(left, 0.0), delta)
+        r[i] = (cm[i] * lacks_left - cp[i] * lacks_right) / delta
+        # On the rounding, what lacks is what was not cut off.
+        bend = (cp[i] if lacks_right == right else 0.0) + (cm[i] if lacks_left == left else 0.0)
+        q[i] = bend / delta
+        total += q[i]
     return total
 
 
-@inner()
+@inner(fastmath=_ANY_ORDER)
 def _slope_at(h: F8, dh: F8, cp: F8, cm: F8, delta: float, t: float) -> float:
     """Derivative of the smoothed loss along ``h + t dh``."""
     total = 0.0
@@ -104,7 +95,7 @@ def _cholesky(H: F8, grad: F8, step: F8) -> None:
         step[r] = t / H[r, r]
 
 
-@inner()
+@inner(fastmath=_ANY_ORDER)
 def _add_four(H: F8, z: F8, y: F8, x: F8, u: F8, qz: float, qy: float, qx: float, qu: float) -> None:
     """Add the products of four rows with themselves to the lower half of ``H``, which is read and written once."""
     k = z.size
@@ -182,16 +173,17 @@ def _product_step(Z: F8, q: F8, ridge: float, grad: F8, step: F8) -> None:
         size = now
 
 
-@inner()
+@inner(fastmath=_ANY_ORDER)
 def _loss_at(h: F8, dh: F8, cp: F8, cm: F8, delta: float, t: float) -> float:
     """The smoothed loss at ``h + t dh``."""
     total = 0.0
     for i in range(h.size):
         at = h[i] + t * dh[i]
         right, left = max(1.0 - at, 0.0), max(1.0 + at, 0.0)
-        total += cp[i] * (right * right / (2.0 * delta) if right < delta else right - 0.5 * delta)
-        total += cm[i] * (left * left / (2.0 * delta) if left < delta else left - 0.5 * delta)
-    return total
+        # A parabola up to the width, and straight on beyond.
+        near_right, near_left = min(right, delta), min(left, delta)
+        total += cp[i] * near_right * (right - 0.5 * near_right) + cm[i] * near_left * (left - 0.5 * near_left)
+    return total / delta
 
 
 @inner()
@@ -229,7 +221,7 @@ def _how_far(h: F8, dh: F8, cp: F8, cm: F8, delta: float, ws: float, ss: float, 
     return low
 
 
-@inner()
+@inner(fastmath=_ANY_ORDER)
 def _slopes(Z: F8, r: F8, grad: F8) -> None:
     """Add ``r`` times the rows (and a one for the offset) to ``grad``."""
     k = Z.shape[1]
@@ -241,7 +233,7 @@ def _slopes(Z: F8, r: F8, grad: F8) -> None:
             grad[k] += ri
 
 
-@inner()
+@inner(fastmath=_ANY_ORDER)
 def _drift(h: F8, cp: F8, cm: F8, delta: float, to: float, r: F8) -> None:
     """How the slopes of the samples on a rounding change when its width does."""
     share = (to - delta) / (delta * delta)

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from entries import least_on_line, sorted_times
 from margotree.engines import Limits, Watch, get_engine, solve
+from margotree.engines.alternating import search as alternating_search
 from margotree.engines.alternating.descend import Descent, descend
 from margotree.engines.alternating.draw import FRESH, Draw
 from margotree.engines.alternating.kernels.below import gini, pay_below
@@ -22,6 +23,7 @@ from margotree.engines.alternating.kernels.svm import svm
 from margotree.engines.alternating.ladder import Ladder
 from margotree.engines.alternating.node import Node
 from margotree.engines.alternating.search import AlternatingSearch, Effort, alternate, majority
+from margotree.engines.alternating.starts import kept
 from margotree.engines.alternating.supports import ROUGH, _some, best_svm, plain_svm, svm_on
 from margotree.engines.alternating.terms import Found, Terms
 from margotree.engines.alternating.upper import Proposal, _drop_features, _resign
@@ -445,6 +447,27 @@ def test_the_best_tree_and_new_ones_go_to_the_finisher_in_turn():
         sent.append(next(tree.value for tree in [*search._rungs[0], *search.best] if tree.W is job.start.W))
         search._take(job, found(result))
     assert sent == [100.0, 99.0, 150.0]  # 100.01 is as good as the first
+
+
+def test_visits_to_the_finisher_that_the_clock_ends_get_a_share_of_the_time(monkeypatch):
+    monkeypatch.setattr(alternating_search, "_FINISH_LEAST", 1e-3)
+    slow = AlternatingSearch(
+        some_problem(1, depth=2), Watch(), finisher=lambda tree, watch: (time.sleep(0.01), tree)[1]
+    )
+    quick = AlternatingSearch(some_problem(1, depth=2), Watch(), finisher=lambda tree, watch: tree)
+    tree = kept(slow._constant())
+    quick._finish(tree)
+    assert quick._finishing == 0.0  # so that a random state repeats where nobody looks at the clock
+    monkeypatch.setattr(alternating_search, "_FINISH_LEAST", 1e-3)
+    slow._finish(tree)
+    assert 0.01 <= slow._finishing < 10.0
+    slow._rungs[0] = [found(value) for value in range(100, 130)]
+    slow._began, slow._finishing = slow.watch.elapsed - 50.0, 10.0
+    assert slow._to_finish() is None  # it has had a fifth of the time
+    slow.starts = 40  # none of which has brought anything
+    assert slow._to_finish() is not None
+    slow._finishing = 40.0
+    assert slow._to_finish() is None
 
 
 @pytest.mark.parametrize("seconds", [math.inf, 1e-9])

@@ -27,6 +27,8 @@ _ONE_IN, _NEARLY = 4, 1.0005
 #: Where a finisher is at hand, one of so many trees on all samples goes to it: for this share of the time left, but for
 #: no more than this share of the time past, or so many seconds.  Early on a descent often brings far more.
 _FINISH_ONE_IN, _FINISH_SHARE, _FINISH_PAST, _FINISH_LEAST = 3, 0.25, 0.5, 0.5
+#: The share of all time for visits that the clock ends, and the same once so many starts in a row have brought nothing.
+_FINISHING, _FINISHING_IDLE, _IDLE = 0.1, 0.6, 20
 #: If no tree has been trained on all samples after this share of the time, the best so far is (after twice the share
 #: where there are few).  Not once there is no time to send them all down: seconds per number and level.
 _LATEST, _SENDING = 0.35, 2e-8
@@ -91,6 +93,7 @@ class AlternatingSearch:
         self._rungs: list[list[Found]] = [[] for _ in self.ladder.sizes]
         self._sent_on: list[list[Found]] = [[] for _ in self.ladder.sizes]
         self._finished: list[float] = []
+        self._finishing = 0.0  # seconds of the visits to the finisher that the clock has ended
         self._hurried = False  # whether a tree has gone to all samples out of turn
         self._greedy = self.ladder.top == 0  # whether the greedy tree of more samples than the first rung's is made
         self._given: list[Start] = []
@@ -171,10 +174,14 @@ class AlternatingSearch:
 
     def _finish(self, start: Start) -> Found:
         assert self.finisher is not None
-        past = self.watch.elapsed - self._began
+        began = self.watch.elapsed
+        past = began - self._began
         part = self.watch.part(min(_FINISH_SHARE * self.watch.remaining, max(_FINISH_LEAST, _FINISH_PAST * past)))
         part.limits = replace(part.limits, seed=self.seed + len(self._finished))  # a second visit tries other things
         splits = self.finisher(Splits(w=start.W, b=start.B), part)
+        if part.must_stop() is not None:
+            with self._lock:
+                self._finishing += self.watch.elapsed - began
         return Found(W=np.array(splits.w), B=np.array(splits.b), value=self._value(splits))
 
     def _next_job(self) -> _Job | None:
@@ -211,6 +218,9 @@ class AlternatingSearch:
         that has not been there."""
         top = self.ladder.top
         if self.finisher is None or (len(self._finished) + 1) // 2 >= len(self._rungs[top]) // _FINISH_ONE_IN:
+            return None
+        share = _FINISHING_IDLE if self.starts - self._last_gain > _IDLE else _FINISHING
+        if self._finishing > share * (self.watch.elapsed - self._began) * max(1, self.watch.limits.n_jobs):
             return None
         again = len(self._finished) // 2 % 2 == 1
         waiting = [] if again else [tree for tree in self._rungs[top] if not _near(tree.value, self._finished, _ALIKE)]

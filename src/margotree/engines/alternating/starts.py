@@ -13,7 +13,7 @@ from margotree.problem import topology
 from margotree.problem.problem import FloatArray
 
 #: So many starts are from nothing; after them this share is, and the others disturb one of the best trees.
-_FIRST, _SHARE = 12, 0.2
+_FIRST, _SHARE = 12, 0.4
 #: Of the first starts from nothing so many are every other time a soft tree; later so many of the best of them tell how
 #: often.  So many soft trees are trained for one to go on.
 _EVERY_OTHER, _TELL, _OF = 4, 4, 2

@@ -435,6 +435,10 @@ def test_the_finisher_gets_no_more_than_half_the_time_past():
     began = time.perf_counter()
     alternate(some_problem(3, n=60), [], Watch(Limits(time=600.0)), Effort(least=30, most=30), finisher)
     assert len(seen) >= 5 and all(given <= max(0.5, 0.5 * past) + 1e-6 for given, past in seen)
+    # Work that is to repeat does not look at the clock.
+    seen.clear()
+    alternate(some_problem(3, n=60), [], Watch(Limits(time=600.0, nodes=100)), Effort(least=9, most=9), finisher)
+    assert seen and all(given > 100.0 for given, _ in seen)
 
 
 def test_the_best_tree_and_new_ones_go_to_the_finisher_in_turn():

@@ -175,8 +175,9 @@ class AlternatingSearch:
     def _finish(self, start: Start) -> Found:
         assert self.finisher is not None
         began = self.watch.elapsed
-        past = began - self._began
-        part = self.watch.part(min(_FINISH_SHARE * self.watch.remaining, max(_FINISH_LEAST, _FINISH_PAST * past)))
+        # Where work is to repeat, no clock ends a visit before all of the work is to end.
+        most = math.inf if self.watch.by_nodes else max(_FINISH_LEAST, _FINISH_PAST * (began - self._began))
+        part = self.watch.part(min(_FINISH_SHARE * self.watch.remaining, most))
         part.limits = replace(part.limits, seed=self.seed + len(self._finished))  # a second visit tries other things
         splits = self.finisher(Splits(w=start.W, b=start.B), part)
         if part.must_stop() is not None:

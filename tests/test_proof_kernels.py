@@ -406,6 +406,36 @@ def unknown(members, eps, v, balance):
     return found
 
 
+@kernel()
+def can_balance(members, balance, least, v):
+    return multipliers._can_balance(members, balance, least, v)
+
+
+@pytest.mark.parametrize(
+    ("others", "side", "can"),
+    [
+        ((0.25, 0.75), 0.0, True),  # at its cost, exactly
+        ((0.25, 0.75 + 2**-53), 0.0, False),  # a hair beyond: the sum is 1 in floats
+        ((0.25, 0.75 + 2**-53), 1.0, True),  # which is allowed along its label
+        ((0.25, 0.75 + 2**-53), -1.0, False),
+        ((0.25, -0.25), 0.0, True),  # at 0, exactly
+        ((0.25, -0.25 - 2**-54), 0.0, False),
+        ((0.25, -0.25 - 2**-54), -1.0, True),  # which is allowed against its label
+        ((1.0, 2.0**-60), 0.0, False),  # no float tells the two from 1
+    ],
+)
+def test_who_balances_the_others_is_in_range_to_the_last_digit(others, side, can):
+    """The first is of another label than the others: it has to be what they add up to, between 0 and its cost of 1."""
+    sides_known = np.array([side, 1.0, 1.0])
+    members = Members(np.arange(3), np.array([1.0, -1.0, -1.0]), sides_known, np.ones(3), sides_known)
+    v = np.array([0.5, *others])
+    assert can_balance(members, np.int64(0), 10.0, v) == can
+    assert v[0] == 0.5  # as it was
+    # With room enough on both sides nobody needs to add up; and nobody cannot.
+    assert can_balance(members, np.int64(0), 0.1, v)
+    assert not can_balance(members, np.int64(-1), 0.1, v)
+
+
 def test_a_side_must_be_known_where_a_multiplier_makes_use_of_it():
     #     balances; as known; not there, at 0; along its label: within its cost, beyond; against it: below its cost
     side, known = np.array([0.0, 1.0, 0.0, 1.0, 1.0, -1.0]), np.array([0.0, 1.0, leaves.NOT_HERE, 0.0, 0.0, 0.0])

@@ -191,7 +191,7 @@ def _apart(
     value = _value(samples, terms, placed, t, j, asked, some[:count], v, k)
     if value < target:
         return 0, value
-    return _put_point(terms, placed.who[t], some[:count], v, balance, t, pen, at), value
+    return _put_point(terms, placed.who[t], some[:count], v, balance, pen, at), value
 
 
 @inner()
@@ -250,18 +250,14 @@ def _value(
 
 
 @inner()
-def _put_point(terms: Terms, who: I8, some: I8, v: F8, balance: int, t: int, pen: Pen, at: int) -> int:
-    """Write these multipliers down, with everybody else at 0; returns where they end."""
-    full = given = 0
-    for turn in range(2):
-        for q in range(some.size):
-            i = who[some[q]]
-            if q != balance and v[q] != 0.0 and (v[q] == terms.cost[t, i]) == (turn == 0):
-                put(pen, at + LEAD + 4 * (full + given), i, 4)
-                full, given = full + 1 - turn, given + turn
-    end = at + LEAD + 4 * (full + given)
+def _put_point(terms: Terms, who: I8, some: I8, v: F8, balance: int, pen: Pen, at: int) -> int:
+    """Write these multipliers down, all by number, with everybody else at 0; returns where they end."""
+    given = some.size - 1
+    where = at + LEAD
+    end = where + 4 * given
     for q in range(some.size):
-        if q != balance and v[q] != 0.0 and v[q] != terms.cost[t, who[some[q]]]:
+        if q != balance:
+            where = put(pen, where, who[some[q]], 4)
             end = put_float(pen, end, v[q] * terms.unit)
-    put_lead(pen, at, 3, full, given, who[some[balance]])
+    put_lead(pen, at, 3, 0, given, who[some[balance]])
     return end

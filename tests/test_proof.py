@@ -170,6 +170,17 @@ def test_what_balances_keeps_to_its_range_to_the_last_digit(tmp_path, seed):
     assert bound == min(certificate.bound, objective)
 
 
+def test_prices_that_no_better_tree_can_pay_are_a_hard_budget_from_the_start(tmp_path, monkeypatch):
+    """No search is made first that leaves no proof."""
+    monkeypatch.setattr(BranchAndBound, "_first_look", None)
+    problem = random_problem("sfs", 5, m=20)
+    dear = replace(problem, alpha=np.full_like(problem.alpha, 1e6))
+    certificate = proved(dear, tmp_path / "a.proof", nodes=1e6).certificate
+    assert certificate.gap <= 1e-4 and both(tmp_path / "a.proof", arrays(dear))[1] == certificate.bound
+    with pytest.raises(TypeError):  # nobody knows here
+        proved(replace(problem, alpha=np.full_like(problem.alpha, 1e-3)), tmp_path / "b.proof", nodes=1e6)
+
+
 def test_time_is_left_to_close_what_is_open(tmp_path, monkeypatch):
     """A search that would need all its time to write down what is open stops, and proves what it has."""
     monkeypatch.setattr(logging.ProofLog, "seconds_to_close", lambda self, open_nodes: 100.0 if open_nodes > 3 else 0.0)

@@ -471,6 +471,18 @@ def test_a_block_that_cannot_be_written_is_heard_of(tmp_path, monkeypatch):
     assert not (tmp_path / "a.part").exists()
 
 
+def test_a_point_is_said_to_be_as_before_only_where_somebody_knows_what_was_before():
+    steps, a = Steps(1), point([0], [1], [0.5], 2)
+    steps.leaf(1, [a])
+    begin = len(steps.text)
+    steps.leaf(2, [a])
+    assert steps.text[begin + LEAF :] == AS_BEFORE
+    begin = len(steps.text)
+    steps.written(b"", 0)  # steps with points that nobody has looked at
+    steps.leaf(3, [a])
+    assert steps.text[begin + LEAF :] == a
+
+
 def some_steps(steps, own):
     """Steps of all kinds; search nodes from 2 on are those whose number ``own`` gives."""
     a, b = point([1], [2, 3], [0.5, 7.0], 4), point([], [], [], 1, rest=False)

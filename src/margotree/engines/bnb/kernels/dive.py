@@ -90,10 +90,10 @@ def diving(run: Callable[..., int], set_up: Callable[..., tuple[int, int, int]],
         total: float,
         cutoff: float,
         flip_pivots: int,
-        logged: bool,
-    ) -> float:
-        """Bound after candidate ``i`` goes the way it is headed (way 0) or the other (way 1)."""
-        bound = total
+    ) -> tuple[float, bool]:
+        """Bound after candidate ``i`` goes the way it is headed (way 0) or the other (way 1), and whether both node
+        problems of that are set up: the first may do."""
+        bound, whole = total, False
         for step in range(2):
             t, k, pivots = set_up(ws, rt, i, way == 1, step, flip_pivots)
             if t < 0:
@@ -104,12 +104,13 @@ def diving(run: Callable[..., int], set_up: Callable[..., tuple[int, int, int]],
             if after < base + cutoff - bound:
                 after = max(after, solved(ws, s, base + cutoff - bound, pivots, TOL))
             bound = bound + after - base
-            if bound >= cutoff and not logged:
-                break  # a log needs both node problems, if only to say that the second was not needed
+            whole = step == 1
+            if bound >= cutoff:
+                break
         # Remember what share of the estimate came true.
         share = min(1.0, (bound - total) / max(rt.score[GUESS + way, i], 1e-300))
         rt.score[TRUE + way, i] += LEARN * (max(share, 1e-3) - rt.score[TRUE + way, i])
-        return bound
+        return bound, whole
 
     @bare()
     def pick(
@@ -121,31 +122,33 @@ def diving(run: Callable[..., int], set_up: Callable[..., tuple[int, int, int]],
         cutoff: float,
         options: I8,
         counters: I8,
-    ) -> tuple[int, float, float, float]:
+    ) -> tuple[int, float, float, float, bool, bool]:
         """Solve both sides of the candidates in turn until none has been better for a while.
 
-        Returns the best candidate, the bounds on its two sides, and the best bound on the node itself that was seen:
-        whatever a sample does, it pays the lesser of its two sides.  A candidate with a closed side ends the search.
+        Returns the best candidate, the bounds on its two sides, the best bound on the node itself that was seen (a
+        sample pays the lesser of its two sides, whatever it does), and whether all node problems of its two sides are
+        set up: where one has closed a side, which ends the search, the other need not be.
         """
-        patience, flip_pivots, logged = options[PATIENCE], options[FLIP_PIVOTS], options[LOGGED] != 0
+        patience, flip_pivots = options[PATIENCE], options[FLIP_PIVOTS]
         slack = cutoff - total
         tiny = FLOOR * slack
         best, best_score, best_same, best_flip, floor = -1, -1.0, 0.0, 0.0, total
         idle = 0
+        whole_same = whole_flip = True
         for p in range(found):
             i = cand[p]
             same, flip, score, forced = total, total, -2.0, False
             for way in range(2):
-                bound = probe(ws, rt, i, way, total, cutoff, flip_pivots, logged)
+                bound, whole = probe(ws, rt, i, way, total, cutoff, flip_pivots)
                 counters[SOLVES] += 1
                 if way == AS_HEADED:
-                    same = bound
+                    same, whole_same = bound, whole
                     score = min(max(same - total, tiny), slack)
                     if score * slack <= best_score:
                         score = -2.0  # whatever the other way brings, this is not the best
                         break
                 else:
-                    flip = bound
+                    flip, whole_flip = bound, whole
                     floor = max(floor, min(same, flip))
                     score *= min(max(flip - total, tiny), slack)
                     forced = same >= cutoff or flip >= cutoff
@@ -159,7 +162,7 @@ def diving(run: Callable[..., int], set_up: Callable[..., tuple[int, int, int]],
                 idle = 0
             if forced or idle >= patience:
                 break
-        return best, best_same, best_flip, floor
+        return best, best_same, best_flip, floor, whole_same, whole_flip
 
     @bare()
     def dive(
@@ -217,16 +220,19 @@ def diving(run: Callable[..., int], set_up: Callable[..., tuple[int, int, int]],
                     refresh(ws, rt.at[SLOT, t])
                 settled = True
                 continue
-            i, same, flip, seen = pick(ws, rt, cand, found, total, cutoff, options, counters)
+            i, same, flip, seen, whole_same, whole_flip = pick(ws, rt, cand, found, total, cutoff, options, counters)
             floor = max(floor, seen)
             flips = same > flip
             both = same >= cutoff and flip >= cutoff
+            whole, whole_too = (whole_same, whole_flip) if flips else (whole_flip, whole_same)
             if logged:
                 what = ASIDE if max(same, flip) < cutoff else SHUT
-                note_child(ws, rt, i, not flips, what, out_codes, out_floats, out_used, out_bound, log, emitted)
+                note_child(ws, rt, i, not flips, what, out_codes, out_floats, out_used, out_bound, log, emitted, whole)
                 emitted += 1
                 if both:
-                    note_child(ws, rt, i, flips, SHUT_TOO, out_codes, out_floats, out_used, out_bound, log, emitted)
+                    note_child(
+                        ws, rt, i, flips, SHUT_TOO, out_codes, out_floats, out_used, out_bound, log, emitted, whole_too
+                    )  # fmt: skip
                     emitted += 1
                 counters[EMITTED] = emitted
             if both:
@@ -235,7 +241,7 @@ def diving(run: Callable[..., int], set_up: Callable[..., tuple[int, int, int]],
             if max(same, flip) >= cutoff:
                 counters[FIXED] += 1
             elif not logged:
-                note_child(ws, rt, i, not flips, ASIDE, out_codes, out_floats, out_used, out_bound, log, emitted)
+                note_child(ws, rt, i, not flips, ASIDE, out_codes, out_floats, out_used, out_bound, log, emitted, True)
                 out_bound[emitted] = max(floor, flip, same)
                 emitted += 1
                 counters[EMITTED] = emitted

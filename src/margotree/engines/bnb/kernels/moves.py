@@ -11,7 +11,19 @@ from margotree.engines.bnb.kernels.routing import PLACE, SLOT, SPARE, Routing, h
 from margotree.engines.kernels.features import value
 from margotree.engines.kernels.jit import bare
 from margotree.engines.kernels.pivot import harden
-from margotree.engines.kernels.workspace import F8, I8, H, Workspace, copy_slot, numbers
+from margotree.engines.kernels.workspace import (
+    F8,
+    I8,
+    LOW,
+    NU,
+    PENDING_HARD,
+    STATUS,
+    H,
+    O,
+    Workspace,
+    copy_slot,
+    numbers,
+)
 
 # What a row of a logged dive is: a child put aside or closed, the other child, closed as well; or the search node that
 # the dive ended at, to be gone on with, closed, or settled.
@@ -66,7 +78,7 @@ def note(
 
 
 @bare()
-def note_child(
+def note_part(
     ws: Workspace,
     rt: Routing,
     i: int,
@@ -79,8 +91,55 @@ def note_child(
     log: I8,
     row: int,
 ) -> None:
-    """Write down a child with the bound that its own node problems have, and restore the memory."""
+    """Write down a child of which only the first node problem was set up: in the second, sample ``i`` keeps the
+    multiplier that it has, or starts with 0."""
+    f, k, at = ws.f, ws.k, rt.at
+    t = at[PLACE, i]
+    child = headed(ws, rt, t, i)
+    if flip:
+        child = 4 * t + 3 - child
+    turned = flip and ws.priced  # which of the two `set_up_sample` begins with
+    done, spare = (t, FLIP) if turned else (child, OTHER if flip else SAME)
+    swap_in(rt, done, BEST + spare)
+    at[PLACE, i] = child
+    s = at[SLOT, child if turned else t]
+    status, nu = k[s, STATUS, i], f[s, NU, i]
+    if turned:
+        k[s, STATUS, i] = LOW
+    elif (f[s, O, i] > 0.0) != (child == 2 * t + 2):
+        k[s, STATUS, i], f[s, NU, i] = PENDING_HARD, -nu  # as `harden` would have it
+    used[row] = save_here(ws, rt, codes, floats, row)
+    bounds[row] = own_bound(ws, rt)
+    log[row, 0] = what
+    log[row, 1] = i
+    k[s, STATUS, i], f[s, NU, i] = status, nu
+    swap_in(rt, done, BEST + spare)
+    at[PLACE, i] = t
+
+
+@bare()
+def note_child(
+    ws: Workspace,
+    rt: Routing,
+    i: int,
+    flip: bool,
+    what: int,
+    codes: NDArray[np.uint8],
+    floats: F8,
+    used: I8,
+    bounds: F8,
+    log: I8,
+    row: int,
+    whole: bool,
+) -> None:
+    """Write down a child with the bound that its own node problems have, and restore the memory.
+
+    Where a first node problem has closed a child, and it is not ``whole``, its parent's multipliers do for the other.
+    """
     sample = i < ws.X.shape[0]
+    if sample and not whole and what != ASIDE:
+        note_part(ws, rt, i, flip, what, codes, floats, used, bounds, log, row)
+        return
     t = rt.at[PLACE, i] if sample else feature_of(ws, i)[0]
     in_hand = False
     if sample and not flip:

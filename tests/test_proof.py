@@ -366,7 +366,7 @@ from margotree.engines.bnb.kernels import followed, leaves, steps, taken_down
 from margotree.engines.tiny import tiny_problem
 from margotree.proof.write import ProofWriter
 problem = tiny_problem("{model}")
-kernels = leaves.write_points, steps.write_leaves, taken_down.take_down, followed.too_close, followed.follow
+kernels = leaves.write_points, steps.write_leaves, taken_down.search, followed.too_close, followed.follow
 BranchAndBound().prepare_proof(problem)
 print(*(len(kernel.signatures) for kernel in kernels))
 BranchAndBound().solve_with_proof(problem, ProofWriter("a.proof"))

@@ -136,8 +136,7 @@ class Reader:
 
 def digest_of(header: dict[str, Any], X: Any, y: Any, weight: Any) -> str:
     """What the header's digest must be: data and terms, bit for bit, as little-endian float64."""
-    words = f"{header['model']} {header['depth']} {X.shape[0]} {X.shape[1]}\n"
-    sha = hashlib.sha256(words.encode())
+    sha = hashlib.sha256(f"{header['model']} {header['depth']} {X.shape[0]} {X.shape[1]}\n".encode())
     for part in (X, y, weight, header["C"], [header["eps"]], header["budget"] or [], header["alpha"] or []):
         sha.update(np.ascontiguousarray(part, dtype="<f8").tobytes())
     return sha.hexdigest()
@@ -150,8 +149,7 @@ class Problem:
         self.X, self.y, self.weight = (np.asarray(a, dtype=np.float64) for a in (X, y, weight))
         self.model, self.depth, self.eps = str(header["model"]), int(header["depth"]), float(header["eps"])
         self.C, self.budget, self.alpha = header["C"], header["budget"], header["alpha"]
-        self.T, self.n = len(self.C), header["features"]
-        sizes = (header["samples"], header["features"])
+        self.T, self.n, sizes = len(self.C), header["features"], (header["samples"], header["features"])
         if self.X.shape != sizes or self.y.shape != sizes[:1] or self.weight.shape != sizes[:1]:
             raise Refused(f"data: {self.X.shape} numbers, but the proof is about {sizes} (samples, features)")
         if digest_of(header, self.X, self.y, self.weight) != header["digest"]:
@@ -195,7 +193,8 @@ def tree_value(p: Problem, w: Any, b: Any) -> float:
     with np.errstate(over="ignore", invalid="ignore"):
         near, off = p.X @ w.T + b, 2 * (p.n + 4) * UNIT * (np.abs(p.X) @ np.abs(w).T + np.abs(b))
         free = (p.y[:, None] * near - off > 1.0) & ((near > 0.0) | (near + off < -p.eps))
-    splits, total = [_whole([*row, c]) for row, c in zip(w.tolist(), b, strict=True)], Fraction(0)
+    splits = [_whole([*row, c]) for row, c in zip(w.tolist(), b, strict=True)]
+    total, lacks = Fraction(0), dict[tuple[int, float, int], int]()
     ties = [_whole([min(TIE * (1.0 + abs(c)), p.eps / 4), p.eps]) for c in b]
     for t, used in enumerate(np.count_nonzero(w, axis=1).tolist()):
         if p.model == "hfs" and used > p.budget[t]:
@@ -211,11 +210,12 @@ def tree_value(p: Problem, w: Any, b: Any) -> float:
             x, x_unit = whole = whole or _whole([*row, 1.0])
             h, one = sum(map(operator.mul, x, splits[t][0])), x_unit * splits[t][1]  # the sample's height is h / one
             if int(y) * h < one:
-                total += Fraction(p.C[t]) * Fraction(weight) * Fraction(one - int(y) * h, one)
+                lacks[t, weight, one] = lacks.get((t, weight, one), 0) + one - int(y) * h
             (tie, eps), unit = ties[t]
             if 2 * t + 1 < p.T and (tie - eps) * one < h * unit < -tie * one:
                 raise Refused(f"tree: sample {i} lies in the band beside the split of node {t}")
             t = 2 * t + (2 if h * unit >= -tie * one else 1)
+    total += sum(Fraction(p.C[t]) * Fraction(weight) * Fraction(h, one) for (t, weight, one), h in lacks.items())
     return math.nextafter(float(total), math.inf)
 
 

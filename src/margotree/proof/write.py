@@ -198,8 +198,7 @@ class ProofWriter:
         steps.close()
         header = terms_of(problem)
         header["digest"] = check.digest_of(header, problem.X, problem.y, problem.weight)
-        stated = check.Problem(header, problem.X, problem.y, problem.weight)
-        objective = check.tree_value(stated, splits.w, splits.b.tolist())
+        objective = _value_from_above(problem, splits)
         header |= {
             "tree": {"w": splits.w.tolist(), "b": splits.b.tolist()},
             "claim": {"objective": objective, "bound": min(bound, objective)},
@@ -219,6 +218,16 @@ class ProofWriter:
         for steps in self._drafts:
             steps.discard()
         self._drafts.clear()
+
+
+def _value_from_above(problem: Problem, splits: Splits) -> float:
+    """What a checker makes of the tree; features without weight add nothing, and would take time."""
+    used = np.any(splits.w != 0.0, axis=0)
+    used[0] |= not used.any()
+    data = problem.X[:, used], problem.y, problem.weight
+    header = terms_of(problem) | {"features": int(used.sum())}
+    stated = check.Problem(header | {"digest": check.digest_of(header, *data)}, *data)
+    return check.tree_value(stated, splits.w[:, used], splits.b.tolist())
 
 
 def describe(path: str | PathLike[str], table: dict[str, Any]) -> None:

@@ -46,6 +46,8 @@ _ALONE_SHARE = 0.05
 #: Where features have budgets or prices: shares of the time for a quick try and a longer one of each way to search, for
 #: a start without either, and for better incumbents.
 _QUICK_SHARE, _TRIAL_SHARE, _RELAXED_SHARE, _SPARSE_SHARE = 0.005, 0.025, 0.02, 0.02
+#: How many times as long a search over supports may take that writes down what it does.
+_PROOF_LONGER = 1.5
 #: Where work is measured in search nodes: steps for better incumbents at least (they are quick), and nodes at least of
 #: the search without budgets or prices.
 _IMPROVE_NODES, _RELAXED_NODES = 2000, 1000
@@ -278,7 +280,7 @@ class BranchAndBound(Engine):
         log.begin_tables()
         brancher = ProvingBrancher(problem, limit, self.sparse, watch, log)
         search = self._new_search(problem, brancher, first, watch)
-        search.run(trial(watch, _TRIAL_SHARE))
+        search.run(trial(watch, _PROOF_LONGER * _TRIAL_SHARE))
         if not is_over(search, watch):
             first_look = SparseBrancher(problem, limit, self.sparse, watch)
             first, _ = self._sparsified(first_look, search, trial(watch, _RELAXED_SHARE))

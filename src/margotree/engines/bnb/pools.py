@@ -78,8 +78,8 @@ class ListChooser:
     ) -> None:
         self.samples, self.t, self.eps, self.tol, self.work = samples, np.int64(t), eps, tol, work
         self.rounds = math.inf
-        #: Where a proof is written: takes down what raised bounds of a pool, and lowers what it cannot prove, if any.
-        self.prove: Callable[[Pool, FloatArray, Index, FloatArray], bool] | None = None
+        #: Where a proof is written: what searches instead, and takes down what raises bounds.
+        self.prove: Callable[[Pool, FloatArray, Index, FloatArray, float], tuple[int, bool] | None] | None = None
         count, width = supports.cols.shape
         self.table = listed_supports.Table(
             supports.cols, supports.size, supports.price, np.zeros((count, width + 1)), np.zeros(count)
@@ -93,15 +93,18 @@ class ListChooser:
 
     def tighten(self, pool: Pool, members: Index, side: FloatArray, target: float, thorough: bool) -> Pool:
         lb = pool.lb.copy()
+        found = None if self.prove is None else self.prove(pool, lb, members, side, target)
+        at, exact = self._search(pool, lb, members, side, target) if found is None else found
+        theta = self.table.theta[pool.items[at]].copy()
+        return Pool(items=pool.items, lb=lb, at=at, theta=theta, exact=exact and bool(lb[at] < target)).below(target)
+
+    def _search(self, pool: Pool, lb: FloatArray, members: Index, side: FloatArray, target: float) -> tuple[int, bool]:
+        """Raise bounds; returns the position of the least, and whether it is exact."""
         at, done = listed_supports.search(
             self.samples, self.t, members, side, self.eps, self.table, pool.items, lb, target, self.tol, _ALL,
             self.work,
         )  # fmt: skip
-        theta = self.table.theta[pool.items[at]].copy()
-        exact = bool(done >= 0 and lb[at] < target)
-        if self.prove is not None and self.prove(pool, lb, members, side):
-            exact, at = exact and bool(at == np.argmin(lb)), int(np.argmin(lb))
-        return Pool(items=pool.items, lb=lb, at=int(at), theta=theta, exact=exact).below(target)
+        return int(at), bool(done >= 0)
 
     def decide(self, pool: Pool, dear: float) -> list[Pool] | None:
         return None

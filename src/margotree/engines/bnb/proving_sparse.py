@@ -74,21 +74,25 @@ class ProvingWorker(SparseWorker):
 
     # -- bounds ----------------------------------------------------------------------------------------------------
 
-    def _prove(self, chooser: ListChooser, pool: Pool, lb: FloatArray, who: Index, side: FloatArray) -> bool:
-        """Take down what raised bounds; whether one was lowered, because its multipliers do not reach it."""
-        now, p, any_lowered = self.now, 0, False
+    def _prove(
+        self, chooser: ListChooser, pool: Pool, lb: FloatArray, who: Index, side: FloatArray, target: float
+    ) -> tuple[int, bool] | None:
+        """Raise bounds of a tree node's supports, and take down why; the position of the least, and whether it is
+        exact.  Nothing if the proof does not know the search node."""
+        now, at, over = self.now, 0, False
         if now is None or now.note is None:
-            return False
+            return None
         self._show_supports(now)
-        while p < len(lb):
+        state = np.zeros(len(lb), np.int8)
+        while not over:
             with self._numbered(now.note, who, now.place) as numbers:
-                p, end, steps, lowered = taken_down.take_down(
+                at, over, end, steps = taken_down.search(
                     self.samples, self.terms, self.placed, chooser.t, who, side, now.place, now.note.place,
-                    self.cutoff, chooser.table, pool.items, pool.lb, lb, p, _UNSURE, numbers, self.pen,
+                    self.cutoff, chooser.table, pool.items, lb, state, target, chooser.tol, chooser.work, _UNSURE,
+                    numbers, self.pen,
                 )  # fmt: skip
                 self._write(end, steps)
-                any_lowered |= lowered
-        return any_lowered
+        return int(at), bool(state[at] == taken_down.EXACT)
 
     def _show_supports(self, now: Partial) -> None:
         """Lay out the supports of upper tree nodes that have one only."""

@@ -97,8 +97,9 @@ def proofs_of_supports() -> None:
     terms = followed.Terms(np.zeros((T, T)), brancher.samples.cost, 1e-3, 1.0)
     placed = followed.new_placed(brancher.last, 1, m)
     of = brancher.samples, terms, placed
-    taken_down.take_down(
-        *of, zero, who, np.zeros(2), goal, known, 1.0, chooser.table, who[:1], bound, bound, 0, 0.0, who.copy(), pen
-    )
+    taken_down.search(
+        *of, zero, who, np.zeros(2), goal, known, 1.0, chooser.table, who[:1], bound, np.zeros(1, np.int8), 0.0, 0.0,
+        chooser.work, 0.0, who.copy(), pen,
+    )  # fmt: skip
     followed.too_close(*of, known, zero, zero, 1.0, 1.0, pen)
     followed.follow(*of, goal, known, who, 1.0, who.copy(), pen)

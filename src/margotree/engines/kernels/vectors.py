@@ -12,6 +12,17 @@ from margotree.engines.kernels.jit import bare, inner
 
 F8 = NDArray[np.float64]
 
+#: For sums that may be taken in any order, so that the processor takes several terms at once.
+ANY_ORDER = {"reassoc", "contract", "nsz"}
+
+
+@inner(fastmath=ANY_ORDER)
+def dot(u: F8, v: F8) -> float:
+    t = 0.0
+    for j in range(u.size):
+        t += u[j] * v[j]
+    return t
+
 
 @bare()
 def fill(a: F8, value: float) -> None:

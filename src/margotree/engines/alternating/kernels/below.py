@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from margotree.engines.alternating.kernels.svm import F8, dot
+from margotree.engines.alternating.kernels.svm import F8
 from margotree.engines.alternating.kernels.sweep import I8
 from margotree.engines.kernels.jit import kernel
-from margotree.engines.kernels.vectors import total
+from margotree.engines.kernels.vectors import dot, total
 
 
 @kernel()

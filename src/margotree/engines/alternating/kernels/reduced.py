@@ -9,11 +9,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from margotree.engines.alternating.kernels.order import sort_times
-from margotree.engines.alternating.kernels.svm import dot, heights, hinge_value
+from margotree.engines.alternating.kernels.svm import heights, hinge_value
 from margotree.engines.alternating.kernels.sweep import along, events, thresholds
 from margotree.engines.kernels.bundles import bundle
 from margotree.engines.kernels.jit import inner, kernel
-from margotree.engines.kernels.vectors import copy, fill
+from margotree.engines.kernels.vectors import copy, dot, fill
 from margotree.problem.value import TIE
 
 F8 = NDArray[np.float64]

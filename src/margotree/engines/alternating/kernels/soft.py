@@ -11,10 +11,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from margotree.engines.alternating.kernels.svm import dot
 from margotree.engines.kernels.bundles import bundle
 from margotree.engines.kernels.jit import inner, kernel
-from margotree.engines.kernels.vectors import copy
+from margotree.engines.kernels.vectors import copy, dot
 
 F8 = NDArray[np.float64]
 I8 = NDArray[np.int64]

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from margotree.engines.kernels.jit import inner, kernel
-from margotree.engines.kernels.vectors import copy, fill, total
+from margotree.engines.kernels.vectors import ANY_ORDER, copy, dot, fill, total
 
 F8 = NDArray[np.float64]
 
@@ -25,18 +25,6 @@ _LEVEL, _FLAT, _FLAT_ROUGH, _ROUGH = 0.1, 1e-6, 1e-4, 5e-3
 _SHRINK, _WIDER, _WIDEST = 0.2, 10.0, 1.0
 
 
-#: Sums may be taken in any order here, so that the processor takes several terms at once.
-_ANY_ORDER = {"reassoc", "contract", "nsz"}
-
-
-@inner(fastmath=_ANY_ORDER)
-def dot(u: F8, v: F8) -> float:
-    t = 0.0
-    for j in range(u.size):
-        t += u[j] * v[j]
-    return t
-
-
 @inner()
 def heights(Z: F8, w: F8, b: float, h: F8) -> None:
     """``h = Z w + b``."""
@@ -44,7 +32,7 @@ def heights(Z: F8, w: F8, b: float, h: F8) -> None:
         h[i] = dot(Z[i], w) + b
 
 
-@inner(fastmath=_ANY_ORDER)
+@inner(fastmath=ANY_ORDER)
 def hinge_value(h: F8, cp: F8, cm: F8) -> float:
     """What the samples pay at these heights: ``cp`` for lacking a margin on the right, ``cm`` on the left."""
     t = 0.0
@@ -53,7 +41,7 @@ def hinge_value(h: F8, cp: F8, cm: F8) -> float:
     return t
 
 
-@inner(fastmath=_ANY_ORDER)
+@inner(fastmath=ANY_ORDER)
 def _bends(h: F8, cp: F8, cm: F8, delta: float, r: F8, q: F8) -> float:
     """Slope ``r`` and curvature ``q`` of the smoothed loss in each height; returns the sum of the curvatures."""
     total = 0.0
@@ -68,7 +56,7 @@ def _bends(h: F8, cp: F8, cm: F8, delta: float, r: F8, q: F8) -> float:
     return total
 
 
-@inner(fastmath=_ANY_ORDER)
+@inner(fastmath=ANY_ORDER)
 def _slope_at(h: F8, dh: F8, cp: F8, cm: F8, delta: float, t: float) -> float:
     """Derivative of the smoothed loss along ``h + t dh``."""
     total = 0.0
@@ -95,7 +83,7 @@ def _cholesky(H: F8, grad: F8, step: F8) -> None:
         step[r] = t / H[r, r]
 
 
-@inner(fastmath=_ANY_ORDER)
+@inner(fastmath=ANY_ORDER)
 def _add_four(H: F8, z: F8, y: F8, x: F8, u: F8, qz: float, qy: float, qx: float, qu: float) -> None:
     """Add the products of four rows with themselves to the lower half of ``H``, which is read and written once."""
     k = z.size
@@ -173,7 +161,7 @@ def _product_step(Z: F8, q: F8, ridge: float, grad: F8, step: F8) -> None:
         size = now
 
 
-@inner(fastmath=_ANY_ORDER)
+@inner(fastmath=ANY_ORDER)
 def _loss_at(h: F8, dh: F8, cp: F8, cm: F8, delta: float, t: float) -> float:
     """The smoothed loss at ``h + t dh``."""
     total = 0.0
@@ -221,7 +209,7 @@ def _how_far(h: F8, dh: F8, cp: F8, cm: F8, delta: float, ws: float, ss: float, 
     return low
 
 
-@inner(fastmath=_ANY_ORDER)
+@inner(fastmath=ANY_ORDER)
 def _slopes(Z: F8, r: F8, grad: F8) -> None:
     """Add ``r`` times the rows (and a one for the offset) to ``grad``."""
     k = Z.shape[1]
@@ -233,7 +221,7 @@ def _slopes(Z: F8, r: F8, grad: F8) -> None:
             grad[k] += ri
 
 
-@inner(fastmath=_ANY_ORDER)
+@inner(fastmath=ANY_ORDER)
 def _drift(h: F8, cp: F8, cm: F8, delta: float, to: float, r: F8) -> None:
     """How the slopes of the samples on a rounding change when its width does."""
     share = (to - delta) / (delta * delta)

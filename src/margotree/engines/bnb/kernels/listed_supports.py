@@ -151,7 +151,7 @@ def on_support(
     warm = table.width[s] > 0.0
     goal = target - table.price[s]
     if few_cells(samples, cols, small.y.size):
-        few = merged(samples, small, cells, cols)
+        few = merged(samples, small, cells, s, cols)
         value, sure, table.width[s] = small_svm(few, cols, lam, theta, eps, goal, tol, warm, flag)
     else:
         value, sure, table.width[s] = small_svm(small, cols, lam, theta, eps, goal, tol, warm, flag)
@@ -165,7 +165,11 @@ class Cells(NamedTuple):
     own: I4  # what label and side make of a member
     code: I4
     there: NDArray[np.int8]  # which rows of codes are filled in
-    cell: I4  # scratch
+    cell: I4  # scratch, and the next as well
+    where: I4
+    kind: I4  # the number of everyone's kind on the support looked at last, and the first of each kind
+    first: I8
+    last: I8  # that support, and how many kinds there are
 
 
 @inner()
@@ -174,7 +178,11 @@ def new_cells(samples: Samples, members: I8, side: F8) -> Cells:
     own = np.empty(k, np.int32)
     for i in range(k):
         own[i] = (3 if samples.y[members[i]] > 0 else 0) + int(side[i]) + 1
-    return Cells(members, own, np.empty((n, k), np.int32), np.zeros(n, np.int8), np.empty(k, np.int32))
+    cell, where, kind = np.empty(k, np.int32), np.empty(k, np.int32), np.empty(k, np.int32)
+    last = np.full(2, -1, np.int64)
+    return Cells(
+        members, own, np.empty((n, k), np.int32), np.zeros(n, np.int8), cell, where, kind, np.empty(k, np.int64), last
+    )
 
 
 @bare()
@@ -193,9 +201,18 @@ def few_cells(samples: Samples, cols: I8, members: int) -> bool:
 
 
 @inner()
-def kinds_of(samples: Samples, cells: Cells, cols: I8) -> tuple[I4, I8]:
-    """Which members agree on ``cols``, label and side: the number of everyone's kind, and the first of each kind."""
-    count, cell = cells.own.size, cells.cell
+def kinds_of(samples: Samples, cells: Cells, s: int, cols: I8) -> tuple[I4, I8]:
+    """Which members agree on the features ``cols`` of support ``s``, label and side: the number of everyone's kind, and
+    the first of each kind.  There are fewer kinds than members (`few_cells`)."""
+    if cells.last[0] != s:
+        cells.last[0], cells.last[1] = s, _tell_apart(samples, cells, cols)
+    return cells.kind, cells.first[: cells.last[1]]
+
+
+@inner()
+def _tell_apart(samples: Samples, cells: Cells, cols: I8) -> int:
+    """Fill in the kinds; returns how many there are."""
+    count, cell, where, kind, first = cells.own.size, cells.cell, cells.where, cells.kind, cells.first
     for i in range(count):
         cell[i] = cells.own[i]
     for r in range(cols.size):
@@ -207,23 +224,21 @@ def kinds_of(samples: Samples, cells: Cells, cols: I8) -> tuple[I4, I8]:
                 code[i] = samples.code[j, cells.members[i]]
         for i in range(count):
             cell[i] = cell[i] * levels + code[i]
-    where = np.empty(count_cells(samples, cols), np.int32)
-    for q in range(where.size):
+    for q in range(count_cells(samples, cols)):
         where[q] = -1
-    kind, first = np.empty(count, np.int32), np.empty(where.size, np.int64)
     k = 0
     for i in range(count):
         if where[cell[i]] < 0:
             where[cell[i]], first[k] = k, i
             k += 1
         kind[i] = where[cell[i]]
-    return kind, first[:k]
+    return k
 
 
 @inner()
-def merged(samples: Samples, small: Small, cells: Cells, cols: I8) -> Small:
+def merged(samples: Samples, small: Small, cells: Cells, s: int, cols: I8) -> Small:
     """The members with those of a kind made one."""
-    kind, first = kinds_of(samples, cells, cols)
+    kind, first = kinds_of(samples, cells, s, cols)
     k = first.size
     y, cost, side = np.empty(k), np.empty(k), np.empty(k)
     for q in range(k):

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from margotree.engines.bnb.kernels.listed_supports import I4, Cells, Samples, kinds_of
-from margotree.engines.kernels.jit import inner
+from margotree.engines.kernels.jit import bare, inner
 
 F8 = NDArray[np.float64]
 I8 = NDArray[np.int64]
@@ -29,9 +29,9 @@ class Members(NamedTuple):
 
 
 @inner()
-def made_one(samples: Samples, members: Members, cells: Cells, cols: I8) -> tuple[Members, I4]:
+def made_one(samples: Samples, members: Members, cells: Cells, s: int, cols: I8) -> tuple[Members, I4]:
     """Those of a kind as one member (`listed_supports.merged`), and the number of everyone's kind."""
-    kind, first = kinds_of(samples, cells, cols)
+    kind, first = kinds_of(samples, cells, s, cols)
     cost = np.zeros(first.size)
     for i in range(kind.size):
         cost[kind[i]] += members.cost[i]
@@ -47,26 +47,28 @@ def shared_out(members: Members, kind: I4, few: Members, total: F8, balance: int
     the member that balances the others, which is of the kind ``balance``, -1 if there is none.
     """
     left, one = total.copy(), np.full(total.size, -1, np.int64)
-    some, count = np.empty(v.size, np.int64), 0
+    # No branches over members: nobody could guess which kind comes next.
+    share, listed = np.zeros(total.size), np.zeros(total.size, np.int64)
+    for q in range(total.size):
+        share[q] = 1.0 if q != balance and total[q] == few.cost[q] else 0.0
+        counts = q == balance or total[q] != 0.0 or few.side[q] == -few.y[q]
+        listed[q] = 1 if share[q] == 0.0 and counts else 0
+    some, count = np.empty(v.size + 1, np.int64), 0
     for i in range(v.size):
         q = kind[i]
-        if q != balance and total[q] == few.cost[q]:
-            v[i] = members.cost[i]
+        v[i] = members.cost[i] * share[q]
+        some[count] = i
+        count += listed[q]
+    unknown = 0  # those of whom the proof knows less come after the others
+    for r in range(count):
+        i = some[r]
+        if members.known[i] == members.side[i]:
+            _give(members, kind, i, total, left, one, v)
         else:
-            v[i] = 0.0
-            if q == balance or total[q] != 0.0 or few.side[q] == -few.y[q]:
-                some[count] = i
-                count += 1
-    for turn in range(2):
-        for r in range(count):
-            i = some[r]
-            side, cost, q = members.side[i], members.cost[i], kind[i]
-            if (members.known[i] == side) == (turn == 0):
-                against = side == -members.y[i]
-                v[i] = cost if against else min(cost, left[q]) if left[q] > _NOTHING * total[q] else 0.0
-                left[q] -= v[i]
-                if v[i] > 0.0 and (one[q] < 0 or side == 0.0):
-                    one[q] = i
+            some[unknown], some[r] = i, some[unknown]
+            unknown += 1
+    for r in range(unknown):
+        _give(members, kind, some[r], total, left, one, v)
     for q in range(total.size):  # beyond full cost, or short of it, where the side is known
         i = one[q]
         if i >= 0 and members.side[i] == (members.y[i] if left[q] > 0.0 else -members.y[i]):
@@ -74,6 +76,18 @@ def shared_out(members: Members, kind: I4, few: Members, total: F8, balance: int
     if one[balance] >= 0 and members.side[one[balance]] == 0.0:
         _give_room(members, kind, some[:count], one[balance], v)
     return one[balance]
+
+
+@bare()
+def _give(members: Members, kind: I4, i: int, total: F8, left: F8, one: I8, v: F8) -> None:
+    """Member ``i`` takes of what is ``left`` of its kind's total as much as it can; ``one`` is the one of its kind that
+    may be given more."""
+    side, cost, q = members.side[i], members.cost[i], kind[i]
+    against = side == -members.y[i]
+    v[i] = cost if against else min(cost, left[q]) if left[q] > _NOTHING * total[q] else 0.0
+    left[q] -= v[i]
+    if v[i] > 0.0 and (one[q] < 0 or side == 0.0):
+        one[q] = i
 
 
 @inner()

@@ -16,6 +16,7 @@ from margotree.engines.bnb.kernels.members import Members, made_one, shared_out
 from margotree.engines.bnb.kernels.points import LEAD, Pen, put, put_float
 from margotree.engines.kernels.certain import exact_sum
 from margotree.engines.kernels.jit import bare, inner
+from margotree.engines.kernels.vectors import dot
 
 F8 = NDArray[np.float64]
 I8 = NDArray[np.int64]
@@ -31,6 +32,7 @@ class Desk(NamedTuple):
 
     X: F8
     there: NDArray[np.int8]  # which rows are filled in
+    longest: F8  # the largest number of each
     cells: Cells
     lack: F8
     some: I8
@@ -40,7 +42,7 @@ class Desk(NamedTuple):
 def new_desk(samples: Samples, members: Members) -> Desk:
     n, k = samples.X.shape[0], members.who.size
     cells = new_cells(samples, members.who, members.side)
-    return Desk(np.empty((n, k)), np.zeros(n, np.int8), cells, np.empty(k), np.empty(k, np.int64))
+    return Desk(np.empty((n, k)), np.zeros(n, np.int8), np.empty(n), cells, np.empty(k), np.empty(k, np.int64))
 
 
 @bare()
@@ -67,14 +69,18 @@ def put_point(members: Members, eps: float, v: F8, balance: int, unit: float, pe
     full = given = 0
     lists = at + LEAD
     for i in range(v.size):
-        known, y = members.known[i], members.y[i]
+        known, y, cost = members.known[i], members.y[i], members.cost[i]
+        if known == members.side[i] and known == 0.0 and i != balance and (v[i] == 0.0 or v[i] == cost):
+            put(pen, lists + 4 * full, members.who[i], 4)  # not kept at 0: no branch here, nobody could guess which
+            full += v[i] == cost
+            continue
         if v[i] == 0.0 and known == members.side[i] and known != -y:
             continue
         if is_unknown(members, eps, i, v, balance):
             return 0
-        taken = members.cost[i] if known == -y else 0.0
+        taken = cost if known == -y else 0.0
         if i != balance and v[i] != taken:
-            if v[i] == members.cost[i]:
+            if v[i] == cost:
                 put(pen, lists + 4 * full, members.who[i], 4)
                 full += 1
             else:
@@ -114,7 +120,7 @@ def of_hyperplane(
             _lay_out(samples, members, desk, cols[r])
         balance, value, least = _slopes(desk.X, cols, members, eps, theta, width, k, desk.lack, desk.some, v)
         return (balance if _can_balance(members, balance, least, v) else -1), value
-    few, kind = made_one(samples, members, desk.cells, cols)
+    few, kind = made_one(samples, members, desk.cells, s, cols)
     Z = np.empty((cols.size, few.who.size))
     for r in range(cols.size):
         for q in range(few.who.size):
@@ -150,9 +156,11 @@ def _lay_out(samples: Samples, members: Members, desk: Desk, j: int) -> None:
     """Fill in the row of feature ``j``."""
     if not desk.there[j]:
         desk.there[j] = 1
-        row = desk.X[j]
+        row, longest = desk.X[j], 0.0
         for i in range(members.who.size):
             row[i] = samples.X[j, members.who[i]]
+            longest = max(longest, abs(row[i]))
+        desk.longest[j] = longest
 
 
 @inner()
@@ -239,6 +247,41 @@ def value_of(X: F8, cols: I8, members: Members, eps: float, v: F8, many: int, so
             span += abs(part)
         pen += (abs(u) + units * span) ** 2
     return phi - units * size - 0.5 * pen * (1.0 + units)
+
+
+@inner()
+def lift(
+    samples: Samples, members: Members, desk: Desk, eps: float, v: F8, table: Table, ids: I8, lb: F8, goal: float
+) -> None:
+    """Raise the bounds ``lb`` of supports ``ids`` that are below ``goal`` to what multipliers ``v`` prove of them,
+    whatever support they were found on."""
+    n, k = desk.X.shape
+    units = UNITS * (k + 64)
+    mu, pen = desk.lack, np.empty(n + 1)
+    pen[n] = 0.0  # of the feature -1, which fills up short supports
+    phi = size = total = 0.0
+    for i in range(k):
+        y, side, cost = members.y[i], members.side[i], members.cost[i]
+        mu[i] = y * v[i]
+        total += abs(v[i])
+        if side == 0.0:
+            phi += v[i]
+            size += abs(v[i])
+        else:
+            d = eps if side < 0.0 else 0.0
+            phi += phi_of(y, side, cost, d, v[i])
+            size += (cost + abs(v[i])) * (1.0 + d)
+    for j in range(n):
+        _lay_out(samples, members, desk, j)
+        pen[j] = 0.5 * (1.0 + units) * (abs(dot(desk.X[j], mu)) + units * total * desk.longest[j]) ** 2
+    phi -= units * size
+    widest = table.cols.shape[1]
+    for q in range(ids.size):
+        if lb[q] < goal:
+            s, value = ids[q], phi
+            for r in range(widest):
+                value -= pen[table.cols[s, r]]
+            lb[q] = max(lb[q], value)
 
 
 @bare()

@@ -1,4 +1,5 @@
-"""What raised the bounds of supports, taken down as steps of a proof (docs/proof.md)."""
+"""The search of `listed_supports` that leaves a proof behind: what raises bounds is taken down as steps of it
+(docs/proof.md)."""
 
 from __future__ import annotations
 
@@ -6,60 +7,116 @@ import numpy as np
 from numpy.typing import NDArray
 
 from margotree.engines.bnb.kernels.followed import Place, Placed, Terms, tell
-from margotree.engines.bnb.kernels.listed_supports import Samples, Table
+from margotree.engines.bnb.kernels.listed_supports import (
+    AHEAD,
+    Samples,
+    Table,
+    few_cells,
+    free_of_charge,
+    gather,
+    least,
+    on_support,
+    settle_one_class,
+)
 from margotree.engines.bnb.kernels.members import Members
-from margotree.engines.bnb.kernels.multipliers import Desk, is_unknown, new_desk, of_hyperplane, put_point
+from margotree.engines.bnb.kernels.multipliers import (
+    Desk,
+    is_unknown,
+    lift,
+    new_desk,
+    of_hyperplane,
+    put_point,
+)
 from margotree.engines.bnb.kernels.points import EACH, LEAD, RAISE, RAISED, Pen, put, put_head
 from margotree.engines.kernels.jit import inner, kernel
 
 F8 = NDArray[np.float64]
 I8 = NDArray[np.int64]
 
+#: What may be known of a support's bound: that it is to be raised, that it is exact, that nothing raises it further.
+OPEN, EXACT, STUCK = 0, 1, 2
+
 
 @kernel()
-def take_down(
-    samples: Samples, terms: Terms, placed: Placed, t: int, who: I8, side: F8, place: I8, known: Place, target: float,
-    table: Table, ids: I8, before: F8, lb: F8, first: int, unsure: float, numbers: I8, pen: Pen,
-) -> tuple[int, int, int, bool]:  # fmt: skip
-    """Write the steps that raised the bounds ``before`` of supports ``ids`` of tree node ``t`` to ``lb``, from the
-    ``first`` on; ``who`` gets there, and takes these sides.
+def search(
+    samples: Samples, terms: Terms, placed: Placed, t: int, who: I8, side: F8, place: I8, known: Place, cutoff: float,
+    table: Table, ids: I8, lb: F8, state: NDArray[np.int8], target: float, tol: float, work: F8, unsure: float,
+    numbers: I8, pen: Pen,
+) -> tuple[int, bool, int, int]:  # fmt: skip
+    """Raise the least of the bounds ``lb`` of the supports ``ids`` of tree node ``t`` until it is exact to ``tol`` or
+    at least ``target``, and write down why; ``who`` gets there, and takes these sides.
 
-    A bound that its multipliers miss by more than a share ``unsure`` is lowered to what they reach.  Where samples
-    count of which the proof does not know enough, it is told more (`followed.follow`, which says what ``known``,
-    ``target`` and ``numbers`` are); what it cannot be told is not raised.  Returns with which support it goes on once
-    the bytes are taken away, where they end, how many steps they are, and whether a bound was lowered.
+    A bound is raised to what its multipliers prove, up to a share ``unsure``; where many samples are alike on a
+    support, these raise bounds of other supports, too.  Where samples count of which the proof does not know enough, it
+    is told more (`followed.follow`, which says what ``known``, ``cutoff`` and ``numbers`` are); what it cannot be told
+    is not raised.  ``state`` tells of every support what is known of its bound, `OPEN` at first.  Returns the position
+    of the least bound, whether the search is over (if not, it goes on once the bytes are taken away), where the bytes
+    end, and how many steps they are.
     """
-    members = _members_of(samples, terms, t, who, side, known)
-    desk, v = new_desk(samples, members), np.empty(who.size)
     at = steps = 0
-    lowered = False
-    for p in range(first, ids.size):
-        if not lb[p] > before[p]:
-            continue
-        balance, value = of_hyperplane(samples, members, desk, terms.eps, table, ids[p], v)
-        end, turn = 0, 0
-        while end == 0 and turn < 2 and balance >= 0 and value > before[p]:
-            if at + RAISE + LEAD + EACH * who.size > pen.out.size:
-                return p, at, steps, lowered
-            end = put_point(members, terms.eps, v, balance, terms.unit, pen, at + RAISE, desk.some)
-            if end == 0 and turn == 0:
-                asked = _asked(members, desk, terms.eps, v, balance)
-                at, told, enough = tell(samples, terms, placed, place, known, asked, target, numbers, pen, at)
-                steps += 2 * told
-                if not enough:
-                    return p, at, steps, lowered
-                for i in range(who.size):
-                    members.known[i] = terms.sides[t, known[who[i]]]
-                balance, value = of_hyperplane(samples, members, desk, terms.eps, table, ids[p], v)
-            turn += 1
+    if free_of_charge(samples, who, side):
+        p = least(lb)
+        settle_one_class(samples, table, ids[p], who)
+        state[p] = EXACT
+        return p, True, at, steps
+    members, small = _members_of(samples, terms, t, who, side, known), gather(samples, t, who, side)
+    desk, v = new_desk(samples, members), np.empty(who.size)
+    best = target
+    for q in range(ids.size):
+        best = min(best, lb[q]) if state[q] == EXACT else best
+    while True:
+        p = least(lb)
+        if lb[p] >= target or state[p] != OPEN or work[1, 1] != 0.0:
+            return p, True, at, steps
+        # A support behind the best so far need not be known exactly, only to be well behind it.
+        goal = min(target, best + AHEAD * (target - best))
+        value, sure = on_support(samples, small, desk.cells, table, ids[p], terms.eps, goal, tol, work[1, 1:2])
+        proved = 0.0
+        if value > lb[p]:
+            at, told, proved, enough = raised(
+                samples, terms, placed, t, members, desk, place, known, cutoff, table, ids[p], lb[p], numbers, pen, at,
+                v,
+            )  # fmt: skip
+            steps += told
+            if not enough:
+                return p, False, at, steps
+            if proved > lb[p] and few_cells(samples, table.cols[ids[p], : table.size[ids[p]]], who.size):
+                lift(samples, members, desk, terms.eps, v, table, ids, lb, goal)
+            lb[p] = max(lb[p], value if proved >= value * (1.0 - unsure) else proved)
+        state[p] = EXACT if sure else STUCK
+        if sure and value < goal:
+            best = min(best, value)
+
+
+@inner()
+def raised(
+    samples: Samples, terms: Terms, placed: Placed, t: int, members: Members, desk: Desk, place: I8, known: Place,
+    cutoff: float, table: Table, s: int, before: float, numbers: I8, pen: Pen, at: int, v: F8,
+) -> tuple[int, int, float, bool]:  # fmt: skip
+    """Write, from ``at`` on, the step that raises the bound ``before`` of support ``s``, whose multipliers go to ``v``.
+
+    Returns where the bytes end, how many steps they are, what they prove (0 if nothing), and whether there was room.
+    """
+    steps = turn = 0
+    balance, value = of_hyperplane(samples, members, desk, terms.eps, table, s, v)
+    while turn < 2 and balance >= 0 and value > before:
+        if at + RAISE + LEAD + EACH * v.size > pen.out.size:
+            return at, steps, 0.0, False
+        end = put_point(members, terms.eps, v, balance, terms.unit, pen, at + RAISE, desk.some)
         if end > 0:
             put(pen, put_head(pen, at, RAISED, numbers[0]), t, 2)
-            at, steps = end, steps + 1
-        else:
-            value = before[p]
-        if value < lb[p] * (1.0 - unsure):
-            lb[p], lowered = max(before[p], value), True
-    return ids.size, at, steps, lowered
+            return end, steps + 1, value, True
+        if turn == 0:
+            asked = _asked(members, desk, terms.eps, v, balance)
+            at, told, enough = tell(samples, terms, placed, place, known, asked, cutoff, numbers, pen, at)
+            steps += 2 * told
+            if not enough:
+                return at, steps, 0.0, False
+            for i in range(v.size):
+                members.known[i] = terms.sides[t, known[members.who[i]]]
+            balance, value = of_hyperplane(samples, members, desk, terms.eps, table, s, v)
+        turn += 1
+    return at, steps, 0.0, True
 
 
 @inner()

@@ -405,7 +405,7 @@ def test_a_point_waits_for_samples_that_the_proof_must_know():
     nowhere, here, cost = np.full(10, leaves.NOT_HERE), np.zeros(10), samples.cost[0]
     # The root has no support, so that nothing follows there, and nothing is proved.
     lb = np.zeros(1)
-    assert prove(samples, table, lb, here, nowhere, cost) == (b"", 0, [True])
+    assert prove(samples, table, lb, here, nowhere, cost) == (b"", 0, [False])  # and so nothing is exact
     assert lb[0] == 0.0
     # As the proof knows all of them already, there is nothing to wait for.
     text, count, _ = prove(samples, table, lb, here, here, cost)

@@ -71,7 +71,6 @@ def search(
         # A support behind the best so far need not be known exactly, only to be well behind it.
         goal = min(target, best + AHEAD * (target - best))
         value, sure = on_support(samples, small, desk.cells, table, ids[p], terms.eps, goal, tol, work[1, 1:2])
-        proved = 0.0
         if value > lb[p]:
             at, told, proved, enough = raised(
                 samples, terms, placed, t, members, desk, place, known, cutoff, table, ids[p], lb[p], numbers, pen, at,
@@ -83,7 +82,7 @@ def search(
             if proved > lb[p] and few_cells(samples, table.cols[ids[p], : table.size[ids[p]]], who.size):
                 lift(samples, members, desk, terms.eps, v, table, ids, lb, goal)
             lb[p] = max(lb[p], value if proved >= value * (1.0 - unsure) else proved)
-        state[p] = EXACT if sure else STUCK
+        state[p] = EXACT if sure and lb[p] >= value * (1.0 - tol) else STUCK
         if sure and value < goal:
             best = min(best, value)
 

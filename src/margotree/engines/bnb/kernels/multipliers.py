@@ -257,8 +257,7 @@ def lift(
     whatever support they were found on."""
     n, k = desk.X.shape
     units = UNITS * (k + 64)
-    mu, pen = desk.lack, np.empty(n + 1)
-    pen[n] = 0.0  # of the feature -1, which fills up short supports
+    mu, pen = desk.lack, np.empty(n)
     phi = size = total = 0.0
     for i in range(k):
         y, side, cost = members.y[i], members.side[i], members.cost[i]
@@ -275,11 +274,10 @@ def lift(
         _lay_out(samples, members, desk, j)
         pen[j] = 0.5 * (1.0 + units) * (abs(dot(desk.X[j], mu)) + units * total * desk.longest[j]) ** 2
     phi -= units * size
-    widest = table.cols.shape[1]
     for q in range(ids.size):
         if lb[q] < goal:
             s, value = ids[q], phi
-            for r in range(widest):
+            for r in range(table.size[s]):
                 value -= pen[table.cols[s, r]]
             lb[q] = max(lb[q], value)
 

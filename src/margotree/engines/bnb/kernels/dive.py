@@ -21,6 +21,7 @@ from margotree.engines.bnb.kernels.moves import (
     HERE_SHUT,
     SHUT,
     SHUT_TOO,
+    Rows,
     go,
     note,
     note_child,
@@ -187,6 +188,7 @@ def diving(run: Callable[..., int], set_up: Callable[..., tuple[int, int, int]],
         them.  A logged dive writes all search nodes that it closes there, too, ``log`` says what each row is, and no
         bound counts but that of a search node's own multipliers.
         """
+        rows = Rows(out_codes, out_floats, out_used, out_bound, log)
         emitted = np.int64(0)
         settled = False
         logged = options[LOGGED] != 0
@@ -199,12 +201,12 @@ def diving(run: Callable[..., int], set_up: Callable[..., tuple[int, int, int]],
             if settled or floor >= cutoff:
                 if logged:
                     what = HERE_SETTLED if settled else HERE_SHUT
-                    note(ws, rt, what, out_codes, out_floats, out_used, out_bound, log, emitted)
+                    note(ws, rt, what, -1, rows, emitted)
                     counters[EMITTED] = emitted + 1
                 return SETTLED if settled else EXHAUSTED, floor
             asked_to_stop = shared[1] != 0.0 or ws.work[SINGLE, STOP] != 0.0
             if counters[STEPS] >= max_steps or emitted >= last or asked_to_stop:
-                note(ws, rt, HERE, out_codes, out_floats, out_used, out_bound, log, emitted)
+                note(ws, rt, HERE, -1, rows, emitted)
                 if not logged:
                     out_bound[emitted] = floor
                 counters[EMITTED] = emitted + 1
@@ -227,12 +229,10 @@ def diving(run: Callable[..., int], set_up: Callable[..., tuple[int, int, int]],
             whole, whole_too = (whole_same, whole_flip) if flips else (whole_flip, whole_same)
             if logged:
                 what = ASIDE if max(same, flip) < cutoff else SHUT
-                note_child(ws, rt, i, not flips, what, out_codes, out_floats, out_used, out_bound, log, emitted, whole)
+                note_child(ws, rt, i, not flips, what, rows, emitted, whole)
                 emitted += 1
                 if both:
-                    note_child(
-                        ws, rt, i, flips, SHUT_TOO, out_codes, out_floats, out_used, out_bound, log, emitted, whole_too
-                    )  # fmt: skip
+                    note_child(ws, rt, i, flips, SHUT_TOO, rows, emitted, whole_too)
                     emitted += 1
                 counters[EMITTED] = emitted
             if both:
@@ -241,7 +241,7 @@ def diving(run: Callable[..., int], set_up: Callable[..., tuple[int, int, int]],
             if max(same, flip) >= cutoff:
                 counters[FIXED] += 1
             elif not logged:
-                note_child(ws, rt, i, not flips, ASIDE, out_codes, out_floats, out_used, out_bound, log, emitted, True)
+                note_child(ws, rt, i, not flips, ASIDE, rows, emitted, True)
                 out_bound[emitted] = max(floor, flip, same)
                 emitted += 1
                 counters[EMITTED] = emitted

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -58,39 +60,28 @@ def own_bound(ws: Workspace, rt: Routing) -> float:
     return total
 
 
-@bare()
-def note(
-    ws: Workspace,
-    rt: Routing,
-    what: int,
-    codes: NDArray[np.uint8],
-    floats: F8,
-    used: I8,
-    bounds: F8,
-    log: I8,
-    row: int,
-) -> None:
-    """Write down the search node that the dive ended at."""
-    used[row] = save_here(ws, rt, codes, floats, row)
-    bounds[row] = own_bound(ws, rt)
-    log[row, 0] = what
-    log[row, 1] = -1
+class Rows(NamedTuple):
+    """Search nodes that a dive writes down, one per row: records, how many floats each has, what its node problems add
+    up to, and what the row is, with the item that was decided about."""
+
+    codes: NDArray[np.uint8]
+    floats: F8
+    used: I8
+    bounds: F8
+    log: I8
 
 
 @bare()
-def note_part(
-    ws: Workspace,
-    rt: Routing,
-    i: int,
-    flip: bool,
-    what: int,
-    codes: NDArray[np.uint8],
-    floats: F8,
-    used: I8,
-    bounds: F8,
-    log: I8,
-    row: int,
-) -> None:
+def note(ws: Workspace, rt: Routing, what: int, i: int, rows: Rows, row: int) -> None:
+    """Write down the search node at hand, which came of a decision about item ``i`` (-1: of none)."""
+    rows.used[row] = save_here(ws, rt, rows.codes, rows.floats, row)
+    rows.bounds[row] = own_bound(ws, rt)
+    rows.log[row, 0] = what
+    rows.log[row, 1] = i
+
+
+@bare()
+def note_part(ws: Workspace, rt: Routing, i: int, flip: bool, what: int, rows: Rows, row: int) -> None:
     """Write down a child of which only the first node problem was set up: in the second, sample ``i`` keeps the
     multiplier that it has, or starts with 0."""
     f, k, at = ws.f, ws.k, rt.at
@@ -108,37 +99,21 @@ def note_part(
         k[s, STATUS, i] = LOW
     elif (f[s, O, i] > 0.0) != (child == 2 * t + 2):
         k[s, STATUS, i], f[s, NU, i] = PENDING_HARD, -nu  # as `harden` would have it
-    used[row] = save_here(ws, rt, codes, floats, row)
-    bounds[row] = own_bound(ws, rt)
-    log[row, 0] = what
-    log[row, 1] = i
+    note(ws, rt, what, i, rows, row)
     k[s, STATUS, i], f[s, NU, i] = status, nu
     swap_in(rt, done, BEST + spare)
     at[PLACE, i] = t
 
 
 @bare()
-def note_child(
-    ws: Workspace,
-    rt: Routing,
-    i: int,
-    flip: bool,
-    what: int,
-    codes: NDArray[np.uint8],
-    floats: F8,
-    used: I8,
-    bounds: F8,
-    log: I8,
-    row: int,
-    whole: bool,
-) -> None:
+def note_child(ws: Workspace, rt: Routing, i: int, flip: bool, what: int, rows: Rows, row: int, whole: bool) -> None:
     """Write down a child with the bound that its own node problems have, and restore the memory.
 
     Where a first node problem has closed a child, and it is not ``whole``, its parent's multipliers do for the other.
     """
     sample = i < ws.X.shape[0]
     if sample and not whole and what != ASIDE:
-        note_part(ws, rt, i, flip, what, codes, floats, used, bounds, log, row)
+        note_part(ws, rt, i, flip, what, rows, row)
         return
     t = rt.at[PLACE, i] if sample else feature_of(ws, i)[0]
     in_hand = False
@@ -156,10 +131,7 @@ def note_child(
         if sample and not flip:
             swap_in(rt, t, HAND)
         go(ws, rt, i, flip)
-    used[row] = save_here(ws, rt, codes, floats, row)
-    bounds[row] = own_bound(ws, rt)
-    log[row, 0] = what
-    log[row, 1] = i
+    note(ws, rt, what, i, rows, row)
     if not sample:
         swap_in(rt, t, BEST + (FLIP if flip else SAME))
         return

@@ -226,17 +226,11 @@ def _balancing(members: Members, rest: float, least: float, lack: F8, width: flo
 def value_of(X: F8, cols: I8, members: Members, eps: float, v: F8, many: int, some: I8) -> float:
     """What a checker makes of multipliers of so ``many`` samples on features ``cols`` at least; ``some`` is scratch."""
     units, count = UNITS * (many + 64), 0
-    phi = size = 0.0
+    phi, size = _worth(members, eps, v)
     for i in range(v.size):
-        y, side, cost = members.y[i], members.side[i], members.cost[i]
         if v[i] != 0.0:
             some[count] = i
             count += 1
-        elif side == 0.0:
-            continue
-        d = eps if side < 0.0 else 0.0
-        phi += phi_of(y, side, cost, d, v[i])
-        size += abs(v[i]) if side == 0.0 else (cost + abs(v[i])) * (1.0 + d)
     pen = 0.0
     for r in range(cols.size):
         row = X[cols[r]]
@@ -249,6 +243,22 @@ def value_of(X: F8, cols: I8, members: Members, eps: float, v: F8, many: int, so
     return phi - units * size - 0.5 * pen * (1.0 + units)
 
 
+@bare()
+def _worth(members: Members, eps: float, v: F8) -> tuple[float, float]:
+    """What multipliers add up to before anything is taken off for weights, and the sizes of the terms, for rounding."""
+    phi = size = 0.0
+    for i in range(v.size):
+        y, side, cost = members.y[i], members.side[i], members.cost[i]
+        if side == 0.0:
+            phi += v[i]
+            size += abs(v[i])
+        else:
+            d = eps if side < 0.0 else 0.0
+            phi += phi_of(y, side, cost, d, v[i])
+            size += (cost + abs(v[i])) * (1.0 + d)
+    return phi, size
+
+
 @inner()
 def lift(
     samples: Samples, members: Members, desk: Desk, eps: float, v: F8, table: Table, ids: I8, lb: F8, goal: float
@@ -258,18 +268,11 @@ def lift(
     n, k = desk.X.shape
     units = UNITS * (k + 64)
     mu, pen = desk.lack, np.empty(n)
-    phi = size = total = 0.0
+    phi, size = _worth(members, eps, v)
+    total = 0.0
     for i in range(k):
-        y, side, cost = members.y[i], members.side[i], members.cost[i]
-        mu[i] = y * v[i]
+        mu[i] = members.y[i] * v[i]
         total += abs(v[i])
-        if side == 0.0:
-            phi += v[i]
-            size += abs(v[i])
-        else:
-            d = eps if side < 0.0 else 0.0
-            phi += phi_of(y, side, cost, d, v[i])
-            size += (cost + abs(v[i])) * (1.0 + d)
     for j in range(n):
         _lay_out(samples, members, desk, j)
         pen[j] = 0.5 * (1.0 + units) * (abs(dot(desk.X[j], mu)) + units * total * desk.longest[j]) ** 2

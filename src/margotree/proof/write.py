@@ -128,6 +128,11 @@ class StepFile(Steps):
             self._helper.shutdown()
             self._stream.close()
 
+    def hand_over(self) -> None:
+        """Nothing more is to come for the time being: have what there is compressed and written, beside other work."""
+        if not self._stream.closed:
+            self._flush()
+
     def discard(self) -> None:
         """Nobody wants them: close the file, whatever was written of it, and remove it."""
         self._helper.shutdown(cancel_futures=True)
@@ -195,10 +200,11 @@ class ProofWriter:
 
     def finish(self, problem: Problem, splits: Splits, bound: float, steps: StepFile) -> float:
         """Write the file: these steps prove ``bound``.  Returns the value of the tree from above."""
-        steps.close()
+        steps.hand_over()
         header = terms_of(problem)
         header["digest"] = check.digest_of(header, problem.X, problem.y, problem.weight)
         objective = _value_from_above(problem, splits)
+        steps.close()
         header |= {
             "tree": {"w": splits.w.tolist(), "b": splits.b.tolist()},
             "claim": {"objective": objective, "bound": min(bound, objective)},

@@ -34,6 +34,7 @@ from margotree.engines.tiny import tiny_problem
 from margotree.engines.trees import allowed_value, trivial_tree
 from margotree.engines.watch import Watch
 from margotree.problem import Problem, Splits, TrainingProblem
+from margotree.problem.problem import FloatArray
 from margotree.proof.write import ProofWriter
 from margotree.solution import Solution, Stopped, relative_gap
 
@@ -103,8 +104,7 @@ class BranchAndBound(Engine):
         if merged.budget is not None and not _binding(merged):
             merged = without_budget(merged)
         if self._proof is not None:
-            weights = [math.fsum(problem.weight[stands_for == k]) for k in range(merged.n_samples)]
-            self._proof.start(merged, np.array(weights))
+            self._proof.start(merged, _weights(problem, stands_for))
         search, first = self._run(merged, start, watch)
         bound = max(0.0, search.bound) * (1.0 - _rounding(stands_for))
         if self._proof is not None:
@@ -341,6 +341,13 @@ def search_over_supports() -> None:
 def _rounding(stands_for: NDArray[np.int64]) -> float:
     """What the last operations may add to a bound: weights of equal samples added up, values of nodes likewise."""
     return ROUNDOFF * (MORE + int(np.max(np.bincount(stands_for))))
+
+
+def _weights(problem: Problem, stands_for: NDArray[np.int64]) -> FloatArray:
+    """What equal samples weigh together, correctly rounded."""
+    ends = np.cumsum(np.bincount(stands_for))[:-1]
+    parts = np.split(problem.weight[np.argsort(stands_for, kind="stable")], ends)
+    return np.array([math.fsum(part) for part in parts])
 
 
 def _with_prices(problem: Problem, limit: float) -> Problem:

@@ -6,8 +6,6 @@ Sides that follow from others are told to the proof only once a sample that take
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
 
@@ -85,13 +83,12 @@ class ProvingWorker(SparseWorker):
         self._show_supports(now)
         state = np.zeros(len(lb), np.int8)
         while not over:
-            with self._numbered(now.note, who, now.place) as numbers:
-                at, over, end, steps = taken_down.search(
-                    self.samples, self.terms, self.placed, chooser.t, who, side, now.place, now.note.place,
-                    self.cutoff, chooser.table, pool.items, lb, state, target, chooser.tol, chooser.work, _UNSURE,
-                    numbers, self.pen,
-                )  # fmt: skip
-                self._write(end, steps)
+            numbers = self._numbered(now, who)
+            at, over, end, steps = taken_down.search(
+                self.samples, self.terms, self.placed, chooser.t, who, side, now.place, now.note.place, self.cutoff,
+                chooser.table, pool.items, lb, state, target, chooser.tol, chooser.work, _UNSURE, numbers, self.pen,
+            )  # fmt: skip
+            self._write(now.note, numbers, end, steps)
         return int(at), bool(state[at] == taken_down.EXACT)
 
     def _show_supports(self, now: Partial) -> None:
@@ -103,18 +100,24 @@ class ProvingWorker(SparseWorker):
             if columns is not None:
                 self.placed.cols[t, : len(columns)] = columns
 
-    @contextmanager
-    def _numbered(self, note: Note, who: Index, place: Index) -> Iterator[Index]:
-        """The number of a search node, which changes with decisions, and the first of numbers for all that these
-        samples may take on their way to where they are."""
-        count = 2 * self.problem.depth * int(np.count_nonzero(note.place[who] != place[who]))
-        free = self.log.reserve(count)
-        numbers = np.array([note.number, free])
-        yield numbers
-        note.number = int(numbers[0])
-        self.log.give_back(int(numbers[1]), free + count)
+    def _told_less(self, now: Partial, who: Index) -> int:
+        """How many of these samples the proof does not know to be where they are."""
+        assert now.note is not None
+        return int(np.count_nonzero(now.note.place[who] != now.place[who]))
 
-    def _write(self, end: int, steps: int) -> None:
+    def _numbered(self, now: Partial, who: Index) -> Index:
+        """The number of a search node, which changes with decisions, the first of numbers for all that these samples
+        may take on their way to where they are, and where those numbers end."""
+        assert now.note is not None
+        count = 2 * self.problem.depth * self._told_less(now, who)
+        free = self.log.reserve(count)
+        return np.array([now.note.number, free, free + count])
+
+    def _write(self, note: Note, numbers: Index, end: int, steps: int) -> None:
+        """Take down what a kernel has written with such numbers, and give back those that it did not need."""
+        number, unused, last = numbers.tolist()
+        note.number = number
+        self.log.give_back(unused, last)
         if steps:
             self.log.written(self.pen.out[:end].tobytes(), steps)
 
@@ -160,16 +163,17 @@ class ProvingWorker(SparseWorker):
 
     def _tell(self, now: Partial, who: Index) -> bool:
         """Have the proof know where these samples are, if it can be shown that they must be there; whether it does."""
-        note, enough = now.note, False
+        note = now.note
         assert note is not None
         self._show_supports(now)
+        enough = not self._told_less(now, who)
         while not enough:
-            with self._numbered(note, who, now.place) as numbers:
-                end, told, enough = followed.follow(
-                    self.samples, self.terms, self.placed, now.place, note.place, who, self.cutoff, numbers, self.pen
-                )
-                self._write(end, 2 * told)
-        return bool(np.all(note.place[who] == now.place[who]))
+            numbers = self._numbered(now, who)
+            end, told, enough = followed.follow(
+                self.samples, self.terms, self.placed, now.place, note.place, who, self.cutoff, numbers, self.pen
+            )
+            self._write(note, numbers, end, 2 * told)
+        return not self._told_less(now, who)
 
     def _impossible(self, now: Partial) -> bool:
         """Close a search node whose sides no split can take, if that can be shown: as they are, or by a sample that can

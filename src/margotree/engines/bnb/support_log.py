@@ -80,8 +80,9 @@ class SupportLog(Logbook):
 
     def give_back(self, unused: int, end: int) -> None:
         """Numbers from ``unused`` to ``end`` are not needed after all; they are lost if others were reserved since."""
-        with self._turn:
-            self._nodes = unused if self._nodes == end else self._nodes
+        if unused < end:
+            with self._turn:
+                self._nodes = unused if self._nodes == end else self._nodes
 
     def one_by_one(self, node: int, t: int, supports: list[set[int]]) -> list[int]:
         """Decide features of tree node ``t`` until these supports are apart; returns the search node of each.

@@ -142,15 +142,23 @@ class StepFile(Steps):
             os.unlink(self.path)
 
     def _add(self, steps: bytes | bytearray, count: int = 1) -> None:
-        super()._add(steps, count)
-        if len(self._block) >= _BLOCK:
+        if len(steps) < _BLOCK:
+            super()._add(steps, count)
+            if len(self._block) >= _BLOCK:
+                self._flush()
+        else:  # they are a block by themselves, and need not be copied
             self._flush()
+            self._have_packed(bytes(steps))
+            self.count += count
 
     def _flush(self) -> None:
         if self._block:
-            self._wait(_WAITING)
-            self._pending.append(self._helper.submit(self._pack, bytes(self._block)))
+            self._have_packed(bytes(self._block))
             self._block.clear()
+
+    def _have_packed(self, block: bytes) -> None:
+        self._wait(_WAITING)
+        self._pending.append(self._helper.submit(self._pack, block))
 
     def _wait(self, most: int) -> None:
         """Until at most so many blocks are waiting to be written; raises what went wrong with one."""

@@ -24,7 +24,7 @@ from margotree.problem.problem import FloatArray
 #: Share of a bound that its multipliers may miss in a proof: less than what is left out of the claim.
 _UNSURE = 1e-10
 #: Bytes of steps that are made together.
-_ROOM = 1 << 18
+_ROOM = 1 << 20
 
 
 class ProvingBrancher(SparseBrancher):

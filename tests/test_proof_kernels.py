@@ -591,7 +591,7 @@ def test_numbers_that_are_given_back_are_not_taken_from_others():
 
 
 def plain_numbers(log, bounds, node, first, hands_on):
-    """What `steps.number_rows` says, as lists."""
+    """What `steps.take_down` says, as lists."""
     closing = {moves.SHUT, moves.SHUT_TOO, moves.HERE_SHUT} | (set() if hands_on else {moves.HERE_SETTLED})
     numbers, splits = [], []
     for row, (what, item) in enumerate(log.tolist()):
@@ -612,23 +612,27 @@ def test_dives_are_written_as_by_hand(seed):
     codes[:, : 2 * m] = 0
     codes[:, : 2 * m : 2] = rng.integers(1, 3, (rows, m))
     log = np.column_stack([rng.integers(0, 6, rows), rng.integers(0, m + 3 * n, rows)])
+    floats, used = rng.random((rows, 5)), rng.integers(0, 6, rows)
     bounds, first, hands_on = rng.random(rows), 300, bool(seed % 2)
-    numbers, shut, splits = np.empty(rows, np.int64), np.empty(rows, np.int64), np.empty((rows, 5), np.int64)
-    n_splits, n_shut, free, weakest = dives.number_rows(
-        log, bounds, np.int64(7), np.int64(first), hands_on, numbers, splits, shut
+    numbers, splits, closed, free, weakest = plain_numbers(log, bounds, 7, first, hands_on)
+    ours, pen, decided = np.empty(rows, np.int64), new_pen(19 * rows), np.zeros(2, np.int64)
+    shut, by_hand = dives.new_shut(rows, codes.shape[1], 5), Steps(3)
+    found = dives.take_down(
+        log, codes, floats, used, bounds, rows, 7, first, hands_on, m, n, m * (2 + depth), ours, shut, decided, pen
     )
-    found = numbers.tolist(), splits[:n_splits].tolist(), shut[:n_shut].tolist(), free, weakest
-    assert found == plain_numbers(log, bounds, 7, first, hands_on)
-    pen, by_hand = new_pen(19 * rows), Steps(3)
-    end = dives.write_splits(codes, splits[:n_splits], m, n, m * (2 + depth), pen)
-    for row, node, item, mine, follow in found[1]:
+    assert found == (free, weakest) and ours.tolist() == numbers and shut.held[0] == len(closed)
+    assert shut.numbers[: len(closed)].tolist() == [numbers[row] for row in closed]
+    assert np.array_equal(shut.codes[: len(closed)], codes[closed])
+    for k, row in enumerate(closed):
+        assert np.array_equal(shut.floats[k, : used[row]], floats[row, : used[row]])
+    for row, node, item, mine, follow in splits:
         t, which, kind = 0, item, b"S"
         is_first = codes[row, 2 * item] == 1 if item < m else False
         if item >= m:
             (t, which), kind = divmod(item - m, n), b"F"
             is_first = codes[row, m * (2 + depth) + item - m] == MUST_HERE
         by_hand.split(kind, node, which, t, *((mine, follow) if is_first else (follow, mine)))
-    assert pen.out[:end].tobytes() == by_hand.text
+    assert pen.out[: decided[0]].tobytes() == by_hand.text and decided[1] == len(splits)
 
 
 def test_leaves_are_written_as_by_hand():

@@ -17,6 +17,8 @@ from numpy.typing import NDArray
 
 from margotree.engines.bnb.kernels import leaves, points, steps
 from margotree.engines.bnb.kernels.leaves import NOT_HERE
+from margotree.engines.bnb.kernels.moves import Rows
+from margotree.engines.bnb.kernels.record import sizes
 from margotree.engines.bnb.logbook import Logbook, sides
 from margotree.problem import Problem
 from margotree.problem.problem import FloatArray
@@ -24,9 +26,6 @@ from margotree.proof import write
 from margotree.proof.write import NOTHING, Steps
 
 Codes = NDArray[np.uint8]
-#: A dive: its decisions, the rows that are closed, the numbers of all, and their records.
-Job = tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64], Codes, FloatArray]
-
 #: Batches that may wait to be written down, and leaves of a batch at least.
 _WAITING, _TOGETHER = 4, 256
 #: Seconds to write a leaf, as long as nobody knows.
@@ -35,12 +34,29 @@ _SECONDS = 1e-4
 _TRIES = 8
 #: Bytes that leaves written together may take before they are compressed.
 _ROOM = 1 << 23
+#: Bytes and floats of records that may wait together.
+_RECORDS = 1 << 23
 #: Bytes of leaves after which a new piece begins: a block of a file must not be too long.
 _PIECE = 1 << 16
-#: Decisions of a dive that are written together.
-_DECISIONS = 256
-#: The only row.
-_ONE = np.zeros(1, np.int64)
+
+
+class Batch:
+    """What dives have left to be written: their decisions, as bytes, and search nodes that are closed, by the length of
+    their records."""
+
+    def __init__(self, rows: int) -> None:
+        self.rows = rows  # decisions and search nodes that there is room for
+        self.pen, self.decided = points.new_pen(rows * points.SPLIT), np.zeros(2, np.int64)
+        self.shut: dict[int, steps.Shut] = {}
+        self.leaves = 0
+
+    def shut_of(self, n_codes: int, n_floats: int) -> steps.Shut:
+        if n_codes not in self.shut:
+            self.shut[n_codes] = steps.new_shut(self.rows, n_codes, n_floats)
+        return self.shut[n_codes]
+
+    def has_room(self, rows: int) -> bool:
+        return max(self.leaves, int(self.decided[1])) + rows <= self.rows
 
 
 class ProofLog(Logbook):
@@ -55,33 +71,34 @@ class ProofLog(Logbook):
         longest = self.T * points.LEAD + self.m * self.depth * points.EACH
         self._together = min(_TOGETHER, max(1, _ROOM // longest))
         self._pen = points.new_pen(self._together * longest)
-        self._text = points.new_pen(self._together * (longest + points.LEAF) + _DECISIONS * points.SPLIT)
+        self._text = points.new_pen(self._together * (longest + points.LEAF))
         self._asked = self._written = 0  # leaves
         self._seconds = 0.0  # that writing them took
         self._dropped = False
-        self._jobs: list[Job] = []  # of dives that are not yet given to the thread that writes, with so many leaves
-        self._ready = 0
-        self._queue: queue.Queue[tuple[list[Job], tuple[bytes, int] | None] | None] = queue.Queue(_WAITING)
+        self._rows = max(1, min(2 * _TOGETHER, _RECORDS // sum(sizes(self.m, self.n, self.depth, True, whole=True))))
+        self._batch = Batch(self._rows)  # of dives that are not yet given to the thread that writes
+        self._queue: queue.Queue[tuple[Batch, tuple[bytes, int] | None] | None] = queue.Queue(_WAITING)
         self._failure: BaseException | None = None
         self._thread: threading.Thread | None = None  # there is one once there is something to write
 
-    def dive(
-        self, node: int, log: NDArray[np.int64], codes: Codes, floats: FloatArray, bounds: FloatArray, hands_on: bool
-    ) -> list[int]:
+    def dive(self, node: int, rows: int, found: Rows, hands_on: bool) -> list[int]:
         """Take down a dive from search node ``node``; returns the numbers of the search nodes of its rows.
 
         ``hands_on`` tells that a settled search node is not closed but goes on elsewhere.
         """
         self._raise()
-        rows = len(log)
-        numbers, shut, splits = np.empty(rows, np.int64), np.empty(rows, np.int64), np.empty((rows, 5), np.int64)
+        numbers = np.empty(rows, np.int64)
+        codes, floats = found.codes, found.floats
         with self._turn:
-            n_splits, n_shut, self._nodes, weakest = steps.number_rows(
-                log, bounds, np.int64(node), np.int64(self._nodes), hands_on, numbers, splits, shut
-            )
+            self._make_room(rows)
+            shut = self._batch.shut_of(codes.shape[1], floats.shape[1])
+            before = shut.held[0]
+            self._nodes, weakest = steps.take_down(
+                found.log, codes, floats, found.used, found.bounds, rows, node, self._nodes, hands_on, self.m, self.n,
+                self._features_at, numbers, shut, self._batch.decided, self._batch.pen,
+            )  # fmt: skip
             self.weakest = min(self.weakest, weakest)
-            self._asked += n_shut
-            self._give((splits[:n_splits], shut[:n_shut], numbers, codes.copy(), floats.copy()))
+            self._more(int(shut.held[0] - before))
         return numbers.tolist()
 
     def close(self, data: tuple[Any, ...], bound: float) -> None:
@@ -89,9 +106,13 @@ class ProofLog(Logbook):
         self._raise()
         codes, floats, node = data
         with self._turn:
+            self._make_room(1)
+            priced = len(codes) > self._features_at
+            shut = self._batch.shut_of(*sizes(self.m, self.n, self.depth, priced, whole=True))
+            k = int(shut.held[0])
+            shut.held[0], shut.numbers[k], shut.codes[k], shut.floats[k, : len(floats)] = k + 1, node, codes, floats
             self.weakest = min(self.weakest, bound)
-            self._asked += 1
-            self._give((np.empty((0, 5), np.int64), _ONE, np.array([node]), codes[None], floats[None]))
+            self._more(1)
 
     def _append(self, text: bytes, first: int) -> None:
         self._raise()
@@ -120,22 +141,29 @@ class ProofLog(Logbook):
         self._raise()
         return self.steps
 
-    def _give(self, job: Job) -> None:
-        """Have a dive written down, together with others."""
-        self._jobs.append(job)
-        self._ready += len(job[1])
-        if self._ready >= _TOGETHER:
+    def _make_room(self, rows: int) -> None:
+        """For so many rows of a dive."""
+        if not self._batch.has_room(rows):
+            self._send()
+            if rows > self._batch.rows:
+                self._batch = Batch(rows)
+
+    def _more(self, count: int) -> None:
+        """There are so many more leaves to be written: have that done once there are enough."""
+        self._asked += count
+        self._batch.leaves += count
+        if self._batch.leaves >= _TOGETHER:
             self._send()
 
     def _send(self, theirs: tuple[bytes, int] | None = None) -> None:
         """Give what is there to the thread that writes, and then what another process has done."""
-        if not self._jobs and theirs is None:
+        if not self._batch.leaves and not self._batch.decided[1] and theirs is None:
             return
         if self._thread is None:
             self._thread = threading.Thread(target=self._write, daemon=True)
             self._thread.start()
-        self._queue.put((self._jobs, theirs))
-        self._jobs, self._ready = [], 0
+        self._queue.put((self._batch, theirs))
+        self._batch = Batch(self._rows)
 
     def _raise(self) -> None:
         if self._failure is not None:
@@ -151,35 +179,26 @@ class ProofLog(Logbook):
                 except BaseException as failure:  # raised where the search comes by next
                     self._failure = failure
 
-    def _write_down(self, jobs: list[Job], theirs: tuple[bytes, int] | None) -> None:
+    def _write_down(self, batch: Batch, theirs: tuple[bytes, int] | None) -> None:
         """What was done here, and then what another process has done."""
         began = time.perf_counter()
         if not self._dropped:
-            self._steps_of(jobs)
+            self._steps_of(batch)
         self._seconds += time.perf_counter() - began
-        self._written += sum(len(each[1]) for each in jobs)
+        self._written += batch.leaves
         if theirs is not None and not self._dropped:
             self.steps.take_over(*theirs)
 
-    def _steps_of(self, jobs: list[Job]) -> None:
+    def _steps_of(self, batch: Batch) -> None:
         """All splits in their order, then all leaves: what is closed is split no more."""
-        closed: dict[int, list[tuple[NDArray[np.int64], Codes, FloatArray]]] = {}
-        for splits, shut, numbers, codes, floats in jobs:
-            for k in range(0, len(splits), _DECISIONS):
-                part = splits[k : k + _DECISIONS]
-                end = steps.write_splits(codes, part, self.m, self.n, self._features_at, self._text)
-                self.steps.written(self._text.out[:end].tobytes(), len(part), {})
-            if len(shut):
-                closed.setdefault(codes.shape[1], []).append((numbers[shut], codes[shut], floats[shut]))
-        for alike in closed.values():
-            numbers, codes = (np.concatenate([each[k] for each in alike]) for k in (0, 1))
-            floats = np.zeros((len(numbers), max(each[2].shape[1] for each in alike)))
-            ends = np.cumsum([0, *(len(each[0]) for each in alike)]).tolist()
-            for first, last, each in zip(ends, ends[1:], alike, strict=False):
-                floats[first:last, : each[2].shape[1]] = each[2]
-            for k in range(0, len(numbers), self._together):
-                some = slice(k, k + self._together)
-                self._leaves(numbers[some], codes[some], floats[some])
+        end, count = batch.decided.tolist()
+        if count:
+            self.steps.written(batch.pen.out[:end].tobytes(), count, {})
+        for shut in batch.shut.values():
+            count = int(shut.held[0])
+            for k in range(0, count, self._together):
+                some = slice(k, min(k + self._together, count))
+                self._leaves(shut.numbers[some], shut.codes[some], shut.floats[some])
 
     def _leaves(self, numbers: NDArray[np.int64], codes: Codes, floats: FloatArray) -> None:
         """Write search nodes that are closed by their own multipliers, with records of the same length."""

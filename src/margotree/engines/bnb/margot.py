@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from margotree.engines.bnb.kernels.dive import EMITTED, PAUSED, SETTLED, STEPS
-from margotree.engines.bnb.kernels.moves import ASIDE, HERE
+from margotree.engines.bnb.kernels.moves import ASIDE, HERE, Rows
 from margotree.engines.bnb.kernels.plunge import kernel_for, route
 from margotree.engines.bnb.kernels.record import COLD, sizes
 from margotree.engines.bnb.kernels.routing import SLOT, Routing, new_memory
@@ -151,6 +151,7 @@ class MargotWorker:
         self.used = np.zeros(room, np.int64)
         self.bounds = np.zeros(room)
         self.log = np.zeros((room, 2), np.int64)
+        self.rows = Rows(self.codes, self.floats, self.used, self.bounds, self.log)
         self.here = 0  # the number of the search node at which the last dive ended
 
     def stop_flag(self) -> FloatArray:
@@ -181,10 +182,9 @@ class MargotWorker:
     def _logged(self, node: int, rows: int) -> list[Record]:
         """Write the dive down; returns the records of it that are still to be gone on with."""
         assert self.brancher.log is not None
-        log, floats = self.log[:rows], self.floats[:rows, : int(self.used[:rows].max())]
-        numbers = self.brancher.log.dive(node, log, self.codes[:rows], floats, self.bounds[:rows], self.hands_on)
-        self.here = numbers[-1]
-        return [self._record(p, numbers[p]) for p, what in enumerate(log[:, 0].tolist()) if what in (ASIDE, HERE)]
+        numbers = self.brancher.log.dive(node, rows, self.rows, self.hands_on)
+        self.here, kinds = numbers[-1], self.log[:rows, 0].tolist()
+        return [self._record(p, numbers[p]) for p, what in enumerate(kinds) if what in (ASIDE, HERE)]
 
     def settled(self, dive: Dive, bound: float) -> Dive:
         """The dive with the tree that its last search node stands for; the node's bound is all that is known of it."""

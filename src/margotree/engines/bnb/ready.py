@@ -82,9 +82,10 @@ def proofs_of_routings() -> None:
     none, y, ends = np.zeros((0, 0), np.uint8), np.zeros(0), np.zeros((0, 1), np.int64)
     side_of, pen = np.zeros((1, 1), np.int8), points.new_pen(1)
     leaves.write_points(none, np.zeros((0, 0)), y, y[None], side_of, 0, 1.0, pen, ends, np.zeros((2, 1)))
-    rows, one = np.zeros((0, 2), np.int64), np.int64(1)
-    steps.number_rows(rows, y, one, one, False, ends[:, 0].copy(), np.zeros((0, 5), np.int64), ends[:, 0].copy())
-    steps.write_splits(none, np.zeros((0, 5), np.int64), 0, 1, 0, pen)
+    log, few, floats = np.zeros((0, 2), np.int64), np.zeros(0, np.int64), np.zeros((0, 0))
+    steps.take_down(
+        log, none, floats, few, y, 0, 0, 1, False, 0, 1, 0, few, steps.new_shut(0, 0, 0), np.zeros(2, np.int64), pen
+    )
     steps.write_leaves(pen, ends, ends[:, 0].copy(), pen, ends[:, 0].copy())
 
 

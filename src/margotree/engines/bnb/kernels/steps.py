@@ -5,12 +5,15 @@ Compiled, and without the GIL: search nodes may take less time than Python takes
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 from numpy.typing import NDArray
 
 from margotree.engines.bnb.kernels.moves import ASIDE, HERE_SETTLED, HERE_SHUT, SHUT, SHUT_TOO
 from margotree.engines.bnb.kernels.points import CLOSED, FEATURE, SAMPLE, Pen, put, put_head, put_split
 from margotree.engines.bnb.kernels.record import MUST_HERE
+from margotree.engines.kernels.bundles import bundle
 from margotree.engines.kernels.jit import bare, bare_kernel
 from margotree.engines.kernels.workspace import F8
 
@@ -18,52 +21,74 @@ Bytes = NDArray[np.uint8]
 I8 = NDArray[np.int64]
 
 
-@bare_kernel()
-def number_rows(
-    log: I8, bounds: F8, node: int, first: int, hands_on: bool, numbers: I8, splits: I8, shut: I8
-) -> tuple[int, int, int, float]:
-    """Number the search nodes of the rows of a dive that began at ``node``, from ``first`` on.
+@bundle
+class Shut(NamedTuple):
+    """Search nodes that are closed and not yet written down: their numbers and their records."""
 
-    ``splits`` gets the decisions (row, search node, item, search node of the row, search node that is gone on with),
-    and ``shut`` the rows that are closed; settled ones are, unless the dive ``hands_on``.  Returns how many there are
-    of both, the next free number, and the least bound of those closed.
+    numbers: I8
+    codes: Bytes
+    floats: F8
+    held: I8  # how many there are
+
+
+def new_shut(rows: int, n_codes: int, n_floats: int) -> Shut:
+    return Shut(
+        np.empty(rows, np.int64), np.empty((rows, n_codes), np.uint8), np.empty((rows, n_floats)), np.zeros(1, np.int64)
+    )
+
+
+@bare_kernel()
+def take_down(
+    log: I8, codes: Bytes, floats: F8, used: I8, bounds: F8, rows: int, node: int, first: int, hands_on: bool, m: int,
+    n: int, features_at: int, numbers: I8, shut: Shut, decided: I8, pen: Pen,
+) -> tuple[int, float]:  # fmt: skip
+    """Number the search nodes of the rows of a dive that began at ``node``, from ``first`` on, write its decisions, and
+    keep the rows that are closed; settled ones are, unless the dive ``hands_on``.
+
+    Features, which are ``n``, have states that begin at ``features_at`` in a record.  ``decided`` tells where the bytes
+    of decisions end and how many there are.  Returns the next free number, and the least bound of those closed.
     """
-    n_splits = n_shut = 0
     weakest, now = np.inf, node
-    for row in range(log.shape[0]):
-        what = log[row, 0]
+    for row in range(rows):
+        what, item = log[row, 0], log[row, 1]
         numbers[row] = now
         if what == ASIDE or what == SHUT:
             numbers[row] = first
-            splits[n_splits, 0], splits[n_splits, 1], splits[n_splits, 2] = row, now, log[row, 1]
-            splits[n_splits, 3], splits[n_splits, 4] = first, first + 1
-            now, first, n_splits = first + 1, first + 2, n_splits + 1
+            decided[0] = _decide(codes[row], item, m, n, features_at, now, first, first + 1, pen, decided[0])
+            decided[1] += 1
+            now, first = first + 1, first + 2
         if what == SHUT or what == SHUT_TOO or what == HERE_SHUT or (what == HERE_SETTLED and not hands_on):
-            shut[n_shut] = row
-            n_shut += 1
+            _keep(shut, numbers[row], codes[row], floats[row], used[row])
             weakest = min(weakest, bounds[row])
-    return n_splits, n_shut, first, weakest
+    return first, weakest
 
 
-@bare_kernel()
-def write_splits(codes: Bytes, splits: I8, m: int, n: int, features_at: int, pen: Pen) -> int:
-    """Write decisions about samples, or about features, whose states begin at ``features_at`` in the records of the
-    rows; returns where they end."""
-    at = 0
-    for k in range(splits.shape[0]):
-        row, item = splits[k, 0], splits[k, 2]
-        kind, which = SAMPLE, item
-        if item < m:
-            place = np.int64(codes[row, 2 * item]) | (np.int64(codes[row, 2 * item + 1]) << 8)
-            t = (place - 1) // 2
-            first = place == 2 * t + 1
-        else:
-            kind, t, which = FEATURE, (item - m) // n, (item - m) % n
-            first = codes[row, features_at + item - m] == MUST_HERE
-        mine, follow = splits[k, 3], splits[k, 4]
-        one, two = (mine, follow) if first else (follow, mine)
-        at = put_split(pen, at, kind, splits[k, 1], which, t, one, two)
-    return at
+@bare()
+def _decide(
+    record: Bytes, item: int, m: int, n: int, features_at: int, node: int, mine: int, follow: int, pen: Pen, at: int
+) -> int:
+    """Write the decision about an item, of which this record took one side; returns where it ends."""
+    kind, which = SAMPLE, item
+    if item < m:
+        place = np.int64(record[2 * item]) | (np.int64(record[2 * item + 1]) << 8)
+        t = int((place - 1) // 2)
+        first = place == 2 * t + 1
+    else:
+        kind, t, which = FEATURE, (item - m) // n, (item - m) % n
+        first = record[features_at + item - m] == MUST_HERE
+    one, two = (mine, follow) if first else (follow, mine)
+    return int(put_split(pen, at, kind, node, which, t, one, two))
+
+
+@bare()
+def _keep(shut: Shut, number: int, record: Bytes, floats: F8, used: int) -> None:
+    k = shut.held[0]
+    shut.held[0] += 1
+    shut.numbers[k] = number
+    for q in range(record.size):
+        shut.codes[k, q] = record[q]
+    for q in range(used):
+        shut.floats[k, q] = floats[q]
 
 
 @bare_kernel()

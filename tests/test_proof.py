@@ -19,7 +19,7 @@ import margotree
 from margotree.engines import Limits, solve
 from margotree.engines.base import Refused as EngineRefused
 from margotree.engines.bnb import log as logging
-from margotree.engines.bnb import support_log
+from margotree.engines.bnb import proving_sparse, support_log
 from margotree.engines.bnb.engine import BranchAndBound
 from margotree.engines.watch import Watch
 from margotree.problem import MulticlassProblem, Problem
@@ -100,6 +100,28 @@ def test_one_thread_or_two_prove_the_same(tmp_path):
         path = tmp_path / f"{threads}.proof"
         assert proved(problem, path, n_jobs=threads).certificate.gap <= 1e-4
         assert both(path, arrays(problem)) is not None
+
+
+@pytest.mark.parametrize("model", ["margot", "sfs"])
+@pytest.mark.parametrize("rows", [1, 7])
+def test_a_dive_may_be_longer_than_a_batch(tmp_path, monkeypatch, model, rows):
+    """Where memory for records is short, or leaves are many, batches are sent early."""
+    together = []
+    send = logging.ProofLog._write_down
+    monkeypatch.setattr(logging, "_TOGETHER", rows)
+    monkeypatch.setattr(logging, "_RECORDS", rows)
+    monkeypatch.setattr(logging.ProofLog, "_write_down", lambda *args: together.append(args[1]) or send(*args))
+    problem, path = random_problem(model, 3, m=14), tmp_path / "a.proof"
+    solution = proved(problem, path)
+    assert both(path, arrays(problem)) is not None
+    assert len(together) > 2 and all(max(b.leaves, b.decided[1]) <= b.rows for b in together)
+    monkeypatch.undo()
+    assert proved(problem, path).certificate.bound == solution.certificate.bound
+
+
+def test_what_is_written_together_fits_a_block():
+    assert proving_sparse._ROOM <= check.BLOCK >= 2 * logging._PIECE
+    assert write._BLOCK <= check.BLOCK
 
 
 def test_a_search_cut_short_proves_the_bound_it_reached(tmp_path):

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from functools import cache
+from functools import cache, partial
 
-from margotree.engines.alternating.search import Effort, Finisher, alternate
+import numpy as np
+
+from margotree.engines.alternating.light import LightlyPricedSearch
+from margotree.engines.alternating.search import AlternatingSearch, Effort, Finisher, alternate
 from margotree.engines.base import Answer, Engine
 from margotree.engines.bnb.improve import RoutingBrancher, Tried, improve
 from margotree.engines.bnb.margot import MargotBrancher, Tactics, merge_duplicates
 from margotree.engines.bnb.priced import PricedBrancher
+from margotree.engines.bnb.sparse import without_budget
 from margotree.engines.kernels.jit import compiling
 from margotree.engines.local_svm import LocalSVM
 from margotree.engines.node import LARGE
@@ -24,6 +28,8 @@ from margotree.solution import Stopped
 _NEIGHBOURS = 5_000
 #: Up to so many numbers in the data, the Local SVM tree is made by its own engine first, in this share of the time.
 _MODERATE, _GREEDY_SHARE = 2_000_000, 0.15
+#: It is soon done, with budgets, if there are no more features than this.
+_FEW_FEATURES = 20
 #: For an exact search where a proof is within reach: shares of the time left and of the time used, and when to end.
 _SHARE, _SHARE_USED, _EARLY = 0.1, 0.2, Effort(least=6, patience=6)
 #: Where none is: the share of the time left, most seconds, and when to end; where none is near, less of all.
@@ -33,6 +39,8 @@ _FAR_SHARE, _FAR_MOST = 0.2, 15.0
 _OUT_OF_REACH, FAR = 0.5, 0.1
 #: The share of the time for trees without a limit on weights, where there is one.
 _UNBOUNDED_SHARE = 0.6
+#: Prices that come to no more than this share of a tree's value are light.
+_LIGHT = 0.05
 #: Beyond, what was trained on parts of the samples is left time to be valued on all: seconds per number and level.
 _VALUED = 3e-9
 
@@ -59,14 +67,35 @@ class Alternating(Engine):
         _compile(getattr(problem, "model", "margot"))
 
     def search(self, problem: Problem, watch: Watch, start: Splits | None) -> Answer:
-        trees = [] if start is None else [start]
+        trees, later = ([], 0.0) if start is None else ([start], 0.0)
         small = problem.X.size <= _MODERATE
         if start is None and small:
-            trees.append(LocalSVM().search(problem, watch.part(_GREEDY_SHARE * watch.remaining), None).splits)
-        working = watch if small else watch.part(watch.remaining - _VALUED * problem.X.size * problem.depth)
+            trees, later = _greedy_trees(problem, watch)
+        rest = later if small else _VALUED * problem.X.size * problem.depth
+        working = watch.part(watch.remaining - rest) if rest else watch
         best = good_tree(problem, trees, working, self.effort, self.neighbours)
+        if later:
+            best = min(best, _local_svm(problem, watch, later).splits, key=partial(allowed_value, problem))
         stopped = watch.must_stop() or working.must_stop() or Stopped.HEURISTIC
         return Answer(splits=without_noise(problem, best) if small else best, stopped=stopped)
+
+
+def _greedy_trees(problem: Problem, watch: Watch) -> tuple[list[Splits], float]:
+    """Local SVM trees to begin with, and seconds to keep for one.
+
+    With budgets among many features a greedy tree takes long, and seldom helps: it is left for the end, to make sure of
+    what is promised, and one without prices is first.
+    """
+    seconds = _GREEDY_SHARE * watch.remaining
+    if problem.budget is None or problem.n_features <= _FEW_FEATURES:
+        return [_local_svm(problem, watch, seconds).splits], 0.0
+    if problem.alpha is None:
+        return [], seconds
+    return [_local_svm(without_budget(problem), watch, seconds).splits], seconds
+
+
+def _local_svm(problem: Problem, watch: Watch, seconds: float) -> Answer:
+    return LocalSVM().search(problem, watch.part(min(seconds, watch.remaining)), None)
 
 
 def better_tree(problem: Problem, first: Splits, watch: Watch, gap: float, *, waited: bool = False) -> Splits:
@@ -102,7 +131,10 @@ def good_tree(
     within the limit, and then only neighbours are searched.
     """
     if problem.max_weight is None:
-        return alternate(problem, trees, watch, effort, neighbourhood(problem) if neighbours else None)
+        light = prices_are_light(problem, trees)
+        finisher = neighbourhood(without_budget(problem) if light else problem) if neighbours else None
+        kind = LightlyPricedSearch if light else AlternatingSearch
+        return alternate(problem, trees, watch, effort, finisher, kind)
     unbounded = replace(problem, max_weight=None)
     found = good_tree(unbounded, trees, watch.part(_UNBOUNDED_SHARE * watch.remaining), effort, neighbours)
     support = None if problem.budget is None else found.w != 0
@@ -111,6 +143,14 @@ def good_tree(
     best = min(known, key=lambda tree: allowed_value(problem, tree))
     finish = neighbourhood(problem) if neighbours else None
     return best if finish is None else finish(best, watch)
+
+
+def prices_are_light(problem: Problem, trees: list[Splits]) -> bool:
+    """Whether all features that have a price cost little together, beside the best of the trees."""
+    if problem.alpha is None or problem.budget is None:
+        return False
+    most = float(problem.alpha @ np.maximum(0, problem.n_features - problem.budget))
+    return most <= _LIGHT * min(allowed_value(problem, tree) for tree in [*trees, trivial_tree(problem)])
 
 
 def neighbourhood(problem: Problem) -> Finisher | None:
@@ -132,4 +172,5 @@ def neighbourhood(problem: Problem) -> Finisher | None:
 def _compile(model: str) -> None:
     """Train a tiny tree, so that everything is compiled or loaded from the cache."""
     with compiling():
-        Alternating(Effort(least=5, most=5)).search(tiny_problem(model), Watch(), None)
+        for kind in ("margot", "sfs") if model == "sfs" else (model,):  # prices may be left out at first
+            Alternating(Effort(least=5, most=5)).search(tiny_problem(kind), Watch(), None)

@@ -60,7 +60,7 @@ Finisher = Callable[[Splits, Watch], Splits]
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class _Job:
+class Job:
     start: Start
     level: int
     seed: int
@@ -75,6 +75,8 @@ class AlternatingSearch:
     descent: Callable[..., Found] = staticmethod(descend)
     settled: Callable[..., float] = staticmethod(settled)
     soft_tree: type[SoftTree] = SoftTree
+    #: Whether values that the finisher reports are those of the problem.
+    finisher_reports = True
     #: Shares of what they may that soft trees hear in turn: a few samples do for some problems, and take less time.
     heard: tuple[float, ...] = (0.2, 1.0)
 
@@ -122,7 +124,7 @@ class AlternatingSearch:
 
     def sharpen(self) -> None:
         """Train the best tree's SVMs to many digits."""
-        terms, tree = self.ladder.terms.fine(), kept(self.best[0])
+        terms, tree = self._last_terms().fine(), kept(self.best[0])
         self._flag[0] = 0.0
         self._in_threads(lambda: self._keep(self.descent(terms, tree.W, tree.B, tree.kinds, self.seed, self._flag)), 1)
 
@@ -135,7 +137,7 @@ class AlternatingSearch:
                 value = self._value(tree.splits)
                 if math.isinf(value) and self.problem.X.size <= _SETTLED:
                     self._flag[0] = 1.0  # samples are moved out of bands, and nothing is trained
-                    self._keep(self._descend(_Job(start=kept(tree), level=self.ladder.top, seed=self.seed)))
+                    self._keep(self._descend(Job(start=kept(tree), level=self.ladder.top, seed=self.seed)))
                 elif math.isfinite(value):
                     self._keep(replace(tree, value=value))
 
@@ -156,8 +158,11 @@ class AlternatingSearch:
         while (job := self._next_job()) is not None:
             self._take(job, self._finish(job.start) if job.finish else self._descend(job))
 
-    def _descend(self, job: _Job) -> Found:
-        start, terms = job.start, self.ladder.rung(job.level)
+    def _descend(self, job: Job) -> Found:
+        return self._descend_with(self.ladder.rung(job.level), job)
+
+    def _descend_with(self, terms: Terms, job: Job) -> Found:
+        start = job.start
         W, B = self._softly(terms, start, job.seed) if start.soft else (start.W, start.B)
         return self.descent(terms, W, B, start.kinds, job.seed, self._flag, self._best_of(job.level))
 
@@ -179,13 +184,14 @@ class AlternatingSearch:
         most = math.inf if self.watch.by_nodes else max(_FINISH_LEAST, _FINISH_PAST * (began - self._began))
         part = self.watch.part(min(_FINISH_SHARE * self.watch.remaining, most))
         part.limits = replace(part.limits, seed=self.seed + len(self._finished))  # a second visit tries other things
+        part.listener = part.listener if self.finisher_reports else None
         splits = self.finisher(Splits(w=start.W, b=start.B), part)
         if part.must_stop() is not None:
             with self._lock:
                 self._finishing += self.watch.elapsed - began
         return Found(W=np.array(splits.w), B=np.array(splits.b), value=self._value(splits))
 
-    def _next_job(self) -> _Job | None:
+    def _next_job(self) -> Job | None:
         """A tree that goes on to the next rung, or else a new start; None when it is time to end."""
         with self._lock:
             if self._flag[0]:
@@ -198,9 +204,9 @@ class AlternatingSearch:
             self.starts += 1
             seed = int(np.random.SeedSequence([self.seed, number]).generate_state(1)[0])
             if number > 0 and self._given:  # the first start is from nothing, and often far better
-                return _Job(start=self._given.pop(0), level=0, seed=seed)
+                return Job(start=self._given.pop(0), level=0, seed=seed)
             self._made += 1
-            return _Job(start=self._new_start(self._made - 1, np.random.default_rng(seed)), level=0, seed=seed)
+            return Job(start=self._new_start(self._made - 1, np.random.default_rng(seed)), level=0, seed=seed)
 
     def _greedy_start(self) -> Start:
         return greedy(self.problem.depth, self.problem.n_features)
@@ -214,7 +220,7 @@ class AlternatingSearch:
             return True
         return self.starts >= effort.least and idle >= effort.patience + self._last_gain
 
-    def _to_finish(self) -> _Job | None:
+    def _to_finish(self) -> Job | None:
         """When it is time for a tree to go to the finisher: in turn the best, which it may have been at, and the best
         that has not been there."""
         top = self.ladder.top
@@ -227,9 +233,9 @@ class AlternatingSearch:
         waiting = [] if again else [tree for tree in self._rungs[top] if not _near(tree.value, self._finished, _ALIKE)]
         tree = min(waiting or self.best, key=lambda found: found.value)
         self._finished.append(tree.value)
-        return _Job(start=kept(tree), level=top, seed=self.seed, finish=True)
+        return Job(start=kept(tree), level=top, seed=self.seed, finish=True)
 
-    def _greedily(self) -> _Job | None:
+    def _greedily(self) -> Job | None:
         """The greedy tree of all samples, or of as many as there is time for: no answer should be worse than that.
 
         On the first rung it is one of the first starts anyway.
@@ -241,9 +247,9 @@ class AlternatingSearch:
         level = max((k for k, size in enumerate(self.ladder.sizes) if size <= most), default=0)
         if level == 0:
             return None
-        return _Job(start=self._greedy_start(), level=level, seed=self.seed, greedy=True)
+        return Job(start=self._greedy_start(), level=level, seed=self.seed, greedy=True)
 
-    def _promotion(self) -> _Job | None:
+    def _promotion(self) -> Job | None:
         top = self.ladder.top
         if self.watch.remaining < _SENDING * self.problem.X.size * self.problem.depth:
             top -= 1
@@ -263,10 +269,10 @@ class AlternatingSearch:
             if due or (late and not self._hurried):
                 self._hurried |= late
                 gone.append(tree)
-                return _Job(start=kept(tree), level=top if late else level + 1, seed=self.seed + len(here))
+                return Job(start=kept(tree), level=top if late else level + 1, seed=self.seed + len(here))
         return None
 
-    def _take(self, job: _Job, found: Found) -> None:
+    def _take(self, job: Job, found: Found) -> None:
         with self._lock:
             if job.finish:
                 self._finished.append(found.value)
@@ -293,6 +299,10 @@ class AlternatingSearch:
     def _terms(self) -> Terms:
         return Terms.of(self.problem)
 
+    def _last_terms(self) -> Terms:
+        """What the best tree is trained with in the end."""
+        return self.ladder.terms
+
     def _constant(self) -> Found:
         """A tree that is allowed in every problem."""
         return majority(self.ladder.terms)
@@ -308,9 +318,10 @@ def alternate(
     watch: Watch,
     effort: Effort | None = None,
     finisher: Finisher | None = None,
+    kind: type[AlternatingSearch] = AlternatingSearch,
 ) -> Splits:
     """The best tree that alternation finds; feasible, and never worse than those given that are, or the majority."""
-    search = AlternatingSearch(problem, watch, effort, finisher)
+    search = kind(problem, watch, effort, finisher)
     search.run(given)
     return search.answer()
 

@@ -1,0 +1,90 @@
+"""Prices that are small beside the rest: descents leave them out, values never do; greedy trees that take long."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from margotree.engines import Limits, Watch, get_engine
+from margotree.engines import combined as engines
+from margotree.engines.alternating.light import LightlyPricedSearch
+from margotree.engines.alternating.search import AlternatingSearch, Effort
+from margotree.engines.bnb.sparse import without_budget
+from margotree.engines.combined import Alternating, good_tree, prices_are_light
+from margotree.engines.trees import allowed_value, trivial_tree
+from margotree.problem import Problem, evaluate
+
+FEW = Effort(least=8, most=8)
+
+
+def board(alpha: float | None, *, n: int = 120, p: int = 4, budget: int = 1, C=(1.0, 10.0)) -> Problem:
+    rng = np.random.default_rng(5)
+    X = rng.random((n, p))
+    y = np.where((X[:, 0] > 0.5) ^ (X[:, 1] > 0.4 + 0.2 * X[:, 2]), 1.0, -1.0)
+    y[:6] *= -1
+    return Problem.make(X, y, depth=2, C=C, budget=budget, alpha=alpha)
+
+
+@pytest.mark.parametrize(("alpha", "light"), [(1e-3, True), (10.0, False), (None, False)])
+def test_prices_are_light_beside_a_good_tree(alpha, light):
+    problem = board(alpha)
+    assert prices_are_light(problem, [trivial_tree(problem)]) is light
+
+
+def test_a_better_tree_may_tell_that_prices_are_not_light():
+    problem = board(4.0)
+    assert prices_are_light(problem, [])
+    good = get_engine("alternating", problem).search(replace(problem, alpha=np.full(3, 1e-6)), Watch(), None).splits
+    assert not prices_are_light(problem, [good])
+
+
+@pytest.mark.parametrize("alpha", [1e-3, 0.05])
+def test_all_values_include_prices(alpha):
+    problem, told = board(alpha), []
+    search = LightlyPricedSearch(problem, Watch(listener=told.append), FEW)
+    search.run([])
+    assert all(one.value == pytest.approx(evaluate(problem, one.splits).objective, rel=1e-6) for one in search.best)
+    answer = evaluate(problem, search.answer())
+    assert answer.feasible and answer.objective <= told[-1].incumbent * (1.0 + 1e-9)
+    assert [event.incumbent for event in told] == sorted((event.incumbent for event in told), reverse=True)
+
+
+def test_features_that_bring_nothing_are_dropped_in_the_end():
+    """The fourth feature tells nothing, and no descent that leaves prices out lets go of it."""
+    problem = board(0.05)
+    tree = good_tree(problem, [], Watch(), FEW)
+    dense = good_tree(without_budget(problem), [], Watch(), FEW)
+    assert prices_are_light(problem, [dense])
+    assert np.count_nonzero(tree.w) < np.count_nonzero(dense.w)
+    assert allowed_value(problem, tree) < allowed_value(problem, dense)
+
+
+def test_values_that_leave_prices_out_are_not_reported():
+    problem, told = board(0.05), []
+    finished = []
+
+    def finisher(tree, watch):
+        finished.append(watch.listener)
+        return tree
+
+    for kind, heard in ((LightlyPricedSearch, False), (AlternatingSearch, True)):
+        finished.clear()
+        kind(problem, Watch(Limits(time=600.0), told.append), Effort(least=9, most=9), finisher).run([])
+        assert finished and all((one is not None) is heard for one in finished)
+
+
+@pytest.mark.parametrize("model", ["hfs", "sfs"])
+def test_among_many_features_the_greedy_tree_comes_last(monkeypatch, model):
+    """And still no answer is worse."""
+    monkeypatch.setattr(engines, "_FEW_FEATURES", 3)
+    problem, calls = board(0.5 if model == "sfs" else None, budget=2), []
+    greedy, descents = engines._local_svm, engines.good_tree
+    monkeypatch.setattr(engines, "_local_svm", lambda p, *args: calls.append(p.model) or greedy(p, *args))
+    monkeypatch.setattr(engines, "good_tree", lambda *args: calls.append("descents") or descents(*args))
+    answer = Alternating(Effort(least=1, most=1)).search(problem, Watch(Limits(time=60)), None)
+    assert calls == ([] if model == "hfs" else ["margot"]) + ["descents", model]
+    local = get_engine("local_svm", problem).search(problem, Watch(), None).splits
+    assert allowed_value(problem, answer.splits) <= allowed_value(problem, local) < math.inf

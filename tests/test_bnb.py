@@ -324,7 +324,9 @@ def test_a_search_that_is_far_from_its_end_looks_for_a_better_tree_again(monkeyp
 )
 def test_the_farther_the_end_the_longer_a_better_tree_is_looked_for(monkeypatch, gap, waited, seconds, patience):
     seen = []
-    monkeypatch.setattr(combined, "alternate", lambda _, __, part, effort, ___: seen.append((part, effort or Effort())))
+    monkeypatch.setattr(
+        combined, "alternate", lambda _, __, part, effort, *___: seen.append((part, effort or Effort()))
+    )
     watch = Watch(Limits(time=100.0))
     watch._began -= 50.0
     problem = random_problem(1, 20, n=2, depth=2)

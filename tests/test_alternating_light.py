@@ -12,8 +12,8 @@ from margotree.engines import Limits, Watch, get_engine
 from margotree.engines import combined as engines
 from margotree.engines.alternating.light import LightlyPricedSearch
 from margotree.engines.alternating.search import AlternatingSearch, Effort
-from margotree.engines.bnb.sparse import without_budget
 from margotree.engines.combined import Alternating, good_tree, prices_are_light
+from margotree.engines.presolve import without_budget
 from margotree.engines.trees import allowed_value, trivial_tree
 from margotree.problem import Problem, evaluate
 
@@ -88,3 +88,15 @@ def test_among_many_features_the_greedy_tree_comes_last(monkeypatch, model):
     assert calls == ([] if model == "hfs" else ["margot"]) + ["descents", model]
     local = get_engine("local_svm", problem).search(problem, Watch(), None).splits
     assert allowed_value(problem, answer.splits) <= allowed_value(problem, local) < math.inf
+
+
+@pytest.mark.parametrize("seconds", [60.0, math.inf])
+def test_descents_get_all_time_but_what_is_kept_for_the_greedy_tree(monkeypatch, seconds):
+    monkeypatch.setattr(engines, "_FEW_FEATURES", 3)
+    problem, given = board(None, budget=2), []
+    descents = engines.good_tree
+    monkeypatch.setattr(
+        engines, "good_tree", lambda p, t, watch, *args: given.append(watch.remaining) or descents(p, t, watch, *args)
+    )
+    Alternating(Effort(least=1, most=1)).search(problem, Watch(Limits(time=seconds)), None)
+    assert given == [pytest.approx(0.85 * seconds, rel=0.05)]

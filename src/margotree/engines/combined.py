@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 from functools import cache, partial
 
@@ -13,11 +14,11 @@ from margotree.engines.base import Answer, Engine
 from margotree.engines.bnb.improve import RoutingBrancher, Tried, improve
 from margotree.engines.bnb.margot import MargotBrancher, Tactics, merge_duplicates
 from margotree.engines.bnb.priced import PricedBrancher
-from margotree.engines.bnb.sparse import without_budget
 from margotree.engines.kernels.jit import compiling
 from margotree.engines.local_svm import LocalSVM
 from margotree.engines.node import LARGE
 from margotree.engines.polish import polish, without_noise
+from margotree.engines.presolve import without_budget
 from margotree.engines.tiny import tiny_problem
 from margotree.engines.trees import allowed_value, trivial_tree
 from margotree.engines.watch import Watch
@@ -72,7 +73,7 @@ class Alternating(Engine):
         if start is None and small:
             trees, later = _greedy_trees(problem, watch)
         rest = later if small else _VALUED * problem.X.size * problem.depth
-        working = watch.part(watch.remaining - rest) if rest else watch
+        working = watch.part(watch.remaining - rest) if 0.0 < rest < math.inf else watch  # inf: there is no limit
         best = good_tree(problem, trees, working, self.effort, self.neighbours)
         if later:
             best = min(best, _local_svm(problem, watch, later).splits, key=partial(allowed_value, problem))

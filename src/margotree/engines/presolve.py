@@ -69,3 +69,8 @@ def _power_of_two(problem: Problem | MulticlassProblem) -> float:
     costs = np.log2(prices)
     low, high = (-_MOST - float(np.min(costs))) / 2, (_MOST - float(np.max(costs))) / 2
     return math.ldexp(1.0, int(min(max(exponent, math.ceil(low)), max(math.floor(high), math.ceil(low)))))
+
+
+def without_budget(problem: Problem) -> Problem:
+    """The same problem with all features free of charge: its optimum is no larger."""
+    return replace(problem, budget=None, alpha=None)

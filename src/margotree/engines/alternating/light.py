@@ -6,12 +6,14 @@ They are quicker, and know more ways to a better tree; only trees that may be th
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import cached_property
 
 import numpy as np
 
 from margotree.engines.alternating.search import AlternatingSearch, Job
 from margotree.engines.alternating.starts import Start, kept
 from margotree.engines.alternating.terms import Found, Terms
+from margotree.engines.presolve import without_budget
 
 #: The share of disturbed trees whose descents look at prices.
 _LOOKING = 0.5
@@ -23,17 +25,19 @@ class LightlyPricedSearch(AlternatingSearch):
     finisher_reports = False
 
     def _terms(self) -> Terms:
-        terms = self._last_terms()
-        everything = np.full_like(terms.budget, terms.X.shape[1])
-        return replace(terms, budget=everything, alpha=np.full_like(terms.alpha, np.inf))
+        return Terms.of(without_budget(self.problem))
 
     def _last_terms(self) -> Terms:
+        return self._priced
+
+    @cached_property
+    def _priced(self) -> Terms:
         return Terms.of(self.problem)
 
     def _descend(self, job: Job) -> Found:
         disturbed = job.level == self.ladder.top and np.any(job.start.W)
         if disturbed and np.random.default_rng(job.seed).random() < _LOOKING:
-            return self._descend_with(self._last_terms(), job)
+            return self._descend_with(self._priced, job)
         found = super()._descend(job)
         found = replace(found, value=found.value + self._price(found))
         return self._made_sparse(found) if job.level == self.ladder.top else found
@@ -42,13 +46,12 @@ class LightlyPricedSearch(AlternatingSearch):
         return self._made_sparse(super()._finish(start))
 
     def _price(self, found: Found) -> float:
-        terms = self._last_terms()
-        return sum(terms.price(t, w) for t, w in enumerate(found.W))
+        return sum(self._priced.price(t, w) for t, w in enumerate(found.W))
 
     def _made_sparse(self, found: Found) -> Found:
         """The tree, or what it becomes once prices count, if it may become the best."""
         if found.value - self._price(found) >= self.best[0].value:
             return found
         tree = kept(found)
-        sparse = self.descent(self._last_terms(), tree.W, tree.B, tree.kinds, self.seed, self._flag)
+        sparse = self.descent(self._priced, tree.W, tree.B, tree.kinds, self.seed, self._flag)
         return min(found, sparse, key=lambda one: one.value)

@@ -184,7 +184,8 @@ class AlternatingSearch:
         most = math.inf if self.watch.by_nodes else max(_FINISH_LEAST, _FINISH_PAST * (began - self._began))
         part = self.watch.part(min(_FINISH_SHARE * self.watch.remaining, most))
         part.limits = replace(part.limits, seed=self.seed + len(self._finished))  # a second visit tries other things
-        part.listener = part.listener if self.finisher_reports else None
+        if not self.finisher_reports:
+            part.listener = None
         splits = self.finisher(Splits(w=start.W, b=start.B), part)
         if part.must_stop() is not None:
             with self._lock:

@@ -24,12 +24,12 @@ from margotree.engines.bnb.proving import Proof
 from margotree.engines.bnb.proving_sparse import ProvingBrancher
 from margotree.engines.bnb.ready import get_ready, get_ready_to_prove
 from margotree.engines.bnb.search import Brancher, Search
-from margotree.engines.bnb.sparse import SparseBrancher, SparseTactics, sparsified, without_budget
+from margotree.engines.bnb.sparse import SparseBrancher, SparseTactics, sparsified
 from margotree.engines.combined import Alternating, better_tree
 from margotree.engines.kernels.certain import MORE, ROUNDOFF
 from margotree.engines.node import LARGE, solve_large
 from margotree.engines.polish import without_noise
-from margotree.engines.presolve import standard_scale
+from margotree.engines.presolve import standard_scale, without_budget
 from margotree.engines.tiny import tiny_problem
 from margotree.engines.trees import allowed_value, trivial_tree
 from margotree.engines.watch import Watch

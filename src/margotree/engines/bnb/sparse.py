@@ -24,6 +24,7 @@ from margotree.engines.bnb.support_log import Note
 from margotree.engines.kernels.certain import offset_reach
 from margotree.engines.kernels.jit import raising
 from margotree.engines.polish import polish
+from margotree.engines.presolve import without_budget
 from margotree.engines.trees import allowed_value, trivial_tree
 from margotree.engines.watch import Watch
 from margotree.problem import Problem, Splits, evaluate
@@ -418,8 +419,3 @@ def sparsified(brancher: SparseBrancher, tree: Splits, cutoff: float, watch: Wat
         now = worker.solve(now, cutoff, thorough=True)
     tree_found = worker.tree(now, now.place, watch) if now.bound < cutoff else None
     return [] if tree_found is None else [tree_found]
-
-
-def without_budget(problem: Problem) -> Problem:
-    """The same problem with all features free of charge: its optimum is no larger."""
-    return replace(problem, budget=None, alpha=None)

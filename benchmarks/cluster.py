@@ -37,10 +37,10 @@ HARD = {
 def _searched(model: str) -> tuple[Any, Any, Any]:
     """The problem as it is searched, the way it is, and a good tree to begin with."""
     from margotree.engines import Limits, solve
-    from margotree.engines.bnb.margot import MargotBrancher, merge_duplicates
+    from margotree.engines.bnb.margot import MargotBrancher
     from margotree.engines.bnb.priced import PricedBrancher
     from margotree.engines.bnb.sparse import SparseBrancher
-    from margotree.engines.presolve import standard_scale
+    from margotree.engines.presolve import merge_duplicates, standard_scale
     from margotree.engines.trees import allowed_value
 
     problem = problem_of(HARD[model])

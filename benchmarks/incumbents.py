@@ -34,8 +34,9 @@ from sklearn.model_selection import train_test_split
 from breadth import count_processor_time  # type: ignore[import-not-found]
 from margotree.engines import Event, Limits, Watch, get_engine
 from margotree.engines.bnb.improve import improve
-from margotree.engines.bnb.margot import MargotBrancher, Tactics, merge_duplicates
+from margotree.engines.bnb.margot import MargotBrancher, Tactics
 from margotree.engines.combined import Alternating
+from margotree.engines.presolve import merge_duplicates
 from margotree.problem import Problem, Splits, evaluate
 
 BEST = Path(__file__).with_name("best_known.csv")

@@ -13,7 +13,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from entries import least_on_line, sorted_times
-from margotree.engines import Limits, Watch, get_engine, solve
+from margotree.engines import Limits, Watch, combined, get_engine, solve
 from margotree.engines.alternating import search as alternating_search
 from margotree.engines.alternating.descend import Descent, descend
 from margotree.engines.alternating.draw import FRESH, Draw
@@ -27,8 +27,9 @@ from margotree.engines.alternating.starts import kept
 from margotree.engines.alternating.supports import ROUGH, _some, best_svm, plain_svm, svm_on
 from margotree.engines.alternating.terms import Found, Terms
 from margotree.engines.alternating.upper import Proposal, _drop_features, _resign
-from margotree.engines.combined import Alternating
+from margotree.engines.combined import Alternating, good_tree
 from margotree.engines.node import solve_large, solve_node
+from margotree.engines.presolve import merge_duplicates
 from margotree.problem import Problem, Splits, evaluate
 from margotree.solution import Stopped
 from patience import slowness, three_tries
@@ -450,7 +451,40 @@ def test_the_best_tree_and_new_ones_go_to_the_finisher_in_turn():
         job = search._to_finish()
         sent.append(next(tree.value for tree in [*search._rungs[0], *search.best] if tree.W is job.start.W))
         search._take(job, found(result))
+        search._finished_at = 0  # as if as many trees had come in between
     assert sent == [100.0, 99.0, 150.0]  # 100.01 is as good as the first
+
+
+def test_a_finisher_that_brings_nothing_is_asked_ever_more_seldom_until_it_does():
+    search = AlternatingSearch(some_problem(1, depth=2), Watch(), finisher=lambda tree, watch: tree)
+    search.best = [found(100.0)]
+    asked = []
+    for k in range(120):
+        search._rungs[0].append(found(200.0 + k))
+        if (job := search._to_finish()) is not None:
+            asked.append(k + 1)
+            search._take(job, found(90.0 if len(asked) == 8 else 150.0))
+    assert np.diff([0, *asked]).tolist()[:12] == [3, 3, 3, 6, 6, 6, 12, 12, 3, 3, 3, 6]
+
+
+def test_equal_samples_are_searched_as_one(monkeypatch):
+    X = np.repeat([[0.0, 0.0], [0.0, 1.0], [1.0, 0.0], [1.0, 1.0]], 50, axis=0)
+    y = np.repeat([-1.0, 1.0, 1.0, -1.0], 50)
+    y[:5] = 1.0
+    problem = Problem.make(X, y, depth=2, C=[0.01, 1.0], eps=1e-6)
+    seen = []
+
+    def searched(part, *args):
+        seen.append(part)
+        return good_tree(part, *args)
+
+    get_engine("alternating").prepare(problem)
+    monkeypatch.setattr(combined, "good_tree", searched)
+    tree = solve(problem, engine="alternating").splits
+    assert [part.n_samples for part in seen] == [5] and np.sum(seen[0].weight) == 200.0
+    assert evaluate(problem, tree).objective == pytest.approx(evaluate(seen[0], tree).objective)
+    # Where data are large no time is spent on looking for them.
+    assert merge_duplicates(problem, X.size - 1)[0] is problem
 
 
 def test_visits_to_the_finisher_that_the_clock_ends_get_a_share_of_the_time(monkeypatch):

@@ -16,10 +16,11 @@ from margotree.engines.alternating.search import Effort
 from margotree.engines.bnb import improve as improving
 from margotree.engines.bnb.engine import BranchAndBound
 from margotree.engines.bnb.kernels.routing import PLACE
-from margotree.engines.bnb.margot import MargotBrancher, Tactics, merge_duplicates
+from margotree.engines.bnb.margot import MargotBrancher, Tactics
 from margotree.engines.bnb.search import Search
 from margotree.engines.node import solve_node
 from margotree.engines.polish import polish
+from margotree.engines.presolve import merge_duplicates
 from margotree.engines.trees import trivial_tree
 from margotree.problem import Problem, Splits, evaluate, topology
 from margotree.solution import Proved, Stopped, verify

@@ -11,7 +11,7 @@ import pytest
 from margotree.data import load, paper_hyperparameters, paper_split
 from margotree.engines import Limits, Refused, solve
 from margotree.engines.multiclass.exact import ExactSearch, proved_value
-from margotree.engines.multiclass.search import constant_tree
+from margotree.engines.multiclass.search import ClassSearch, constant_tree
 from margotree.engines.node import solve_node
 from margotree.engines.registry import accepting, choose_engine
 from margotree.engines.watch import Watch
@@ -192,3 +192,29 @@ def test_both_engines_find_the_same_optimum_of_two_classes(data):
     value, bound = proved_value(as_classes(margot), gap=1e-9)
     assert value == pytest.approx(known.objective, rel=3e-9)
     assert bound <= known.objective * (1 + 1e-9) and known.bound <= value * (1 + 1e-9)
+
+
+@pytest.mark.parametrize("engine", ["bnb", "alternating"])
+def test_equal_samples_count_as_one(engine, monkeypatch):
+    """A table with every row ten times is the same problem as one with weights of ten, and no larger."""
+    rng = np.random.default_rng(3)
+    X, y = rng.integers(0, 4, (12, 2)) / 3.0, np.resize([0, 1, 2], 12)
+    terms = {"depth": 2, "C": [1.0, 5.0], "n_classes": 3}
+    many = MulticlassProblem.make(np.repeat(X, 10, axis=0), np.repeat(y, 10), **terms)
+    few = MulticlassProblem.make(X, y, weight=np.full(12, 10.0), **terms)
+    sizes = []
+    plain = ClassSearch.__init__
+
+    def made(search, problem, *args):
+        sizes.append(problem.n_samples)
+        plain(search, problem, *args)
+
+    monkeypatch.setattr(ClassSearch, "__init__", made)
+    one, other = (solve(problem, engine=engine) for problem in (many, few))
+    assert max(sizes) <= 12
+    alike = 1e-9 if engine == "bnb" else 0.05
+    assert one.certificate.objective == pytest.approx(other.certificate.objective, rel=alike)
+    assert many.evaluate(one.splits).objective == pytest.approx(one.certificate.objective, rel=1e-9)
+    if engine == "bnb":
+        assert one.certificate.proved is Proved.OPTIMAL
+        assert one.certificate.bound <= other.certificate.objective * (1.0 + 1e-12)

@@ -15,12 +15,13 @@ from entries import add, bonus, decide, harden, rebuild, run, switch, worth
 from margotree.engines import Limits, Watch
 from margotree.engines.bnb import engine
 from margotree.engines.bnb.engine import BranchAndBound
-from margotree.engines.bnb.margot import MargotBrancher, Tactics, merge_duplicates
+from margotree.engines.bnb.margot import MargotBrancher, Tactics
 from margotree.engines.bnb.portfolio import furthest
 from margotree.engines.bnb.priced import PricedBrancher
 from margotree.engines.bnb.search import Search
 from margotree.engines.kernels import factor, ratio
 from margotree.engines.kernels import workspace as w
+from margotree.engines.presolve import merge_duplicates
 from margotree.engines.trees import allowed_value, trivial_tree
 from margotree.problem import Problem
 from margotree.solution import Stopped

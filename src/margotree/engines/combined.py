@@ -12,13 +12,13 @@ from margotree.engines.alternating.light import LightlyPricedSearch
 from margotree.engines.alternating.search import AlternatingSearch, Effort, Finisher, alternate
 from margotree.engines.base import Answer, Engine
 from margotree.engines.bnb.improve import RoutingBrancher, Tried, improve
-from margotree.engines.bnb.margot import MargotBrancher, Tactics, merge_duplicates
+from margotree.engines.bnb.margot import MargotBrancher, Tactics
 from margotree.engines.bnb.priced import PricedBrancher
 from margotree.engines.kernels.jit import compiling
 from margotree.engines.local_svm import LocalSVM
 from margotree.engines.node import LARGE
 from margotree.engines.polish import polish, without_noise
-from margotree.engines.presolve import without_budget
+from margotree.engines.presolve import MODERATE, merge_duplicates, without_budget
 from margotree.engines.tiny import tiny_problem
 from margotree.engines.trees import allowed_value, trivial_tree
 from margotree.engines.watch import Watch
@@ -27,8 +27,8 @@ from margotree.solution import Stopped
 
 #: Up to so many samples the neighbourhood search takes part.
 _NEIGHBOURS = 5_000
-#: Up to so many numbers in the data, the Local SVM tree is made by its own engine first, in this share of the time.
-_MODERATE, _GREEDY_SHARE = 2_000_000, 0.15
+#: On data of moderate size the Local SVM tree is made by its own engine first, in this share of the time.
+_GREEDY_SHARE = 0.15
 #: It is soon done, with budgets, if there are no more features than this.
 _FEW_FEATURES = 20
 #: For an exact search where a proof is within reach: shares of the time left and of the time used, and when to end.
@@ -36,6 +36,8 @@ _SHARE, _SHARE_USED, _EARLY = 0.1, 0.2, Effort(least=6, patience=6)
 #: Where none is: the share of the time left, most seconds, and when to end; where none is near, less of all.
 _LARGE_SHARE, _SHARE_MOST, _PATIENT = 0.7, 60.0, Effort(patience=400)
 _FAR_SHARE, _FAR_MOST = 0.2, 15.0
+#: Where good trees are all that is asked for: when to end.
+_ALONE = Effort(patience=200)
 #: A gap that a search seldom closes, and one that it does not close soon.
 _OUT_OF_REACH, FAR = 0.5, 0.1
 #: The share of the time for trees without a limit on weights, where there is one.
@@ -62,19 +64,20 @@ class Alternating(Engine):
 
     def makes_start(self, problem: Problem) -> bool:
         # Within a limit on weights its own trees may not be solved again in time where samples are many.
-        return problem.max_weight is None or problem.X.size <= _MODERATE
+        return problem.max_weight is None or problem.X.size <= MODERATE
 
     def prepare(self, problem: TrainingProblem) -> None:
         _compile(getattr(problem, "model", "margot"))
 
     def search(self, problem: Problem, watch: Watch, start: Splits | None) -> Answer:
         trees, later = ([], 0.0) if start is None else ([start], 0.0)
-        small = problem.X.size <= _MODERATE
+        small = problem.X.size <= MODERATE
+        problem, _ = merge_duplicates(problem, MODERATE)
         if start is None and small:
             trees, later = _greedy_trees(problem, watch)
         rest = later if small else _VALUED * problem.X.size * problem.depth
         working = watch.part(watch.remaining - rest) if 0.0 < rest < math.inf else watch  # inf: there is no limit
-        best = good_tree(problem, trees, working, self.effort, self.neighbours)
+        best = good_tree(problem, trees, working, self.effort or _ALONE, self.neighbours)
         if later:
             best = min(best, _local_svm(problem, watch, later).splits, key=partial(allowed_value, problem))
         stopped = watch.must_stop() or working.must_stop() or Stopped.HEURISTIC

@@ -1,4 +1,4 @@
-"""Every problem at one scale: what engines see does not depend on the user's units.
+"""Every problem at one scale and equal samples as one: what engines see does not depend on the user's units.
 
 With all features divided by ``s`` and ``C``, ``alpha`` multiplied by ``s^2``, the weights ``s w`` give the same ``h``
 for every sample and ``s^2`` times the objective.  ``s`` is a power of two, so nothing is rounded either way.
@@ -8,14 +8,21 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
+from itertools import chain
 from typing import TypeVar, cast
 
 import numpy as np
+from numpy.typing import NDArray
 
+from margotree.engines.kernels.certain import MORE, ROUNDOFF
 from margotree.problem import MulticlassProblem, Problem, Splits, TrainingProblem
+from margotree.problem.blocks import sort_rows
 
 P = TypeVar("P", bound=TrainingProblem)
+Tree = TypeVar("Tree", Problem, MulticlassProblem)
 
+#: Data of no more numbers than this are of moderate size: a pass or a sort takes no time worth mentioning.
+MODERATE = 2_000_000
 #: Exponents of what is multiplied stay within this, so that nothing overflows or loses digits.
 _MOST = 200
 
@@ -69,6 +76,35 @@ def _power_of_two(problem: Problem | MulticlassProblem) -> float:
     costs = np.log2(prices)
     low, high = (-_MOST - float(np.min(costs))) / 2, (_MOST - float(np.max(costs))) / 2
     return math.ldexp(1.0, int(min(max(exponent, math.ceil(low)), max(math.floor(high), math.ceil(low)))))
+
+
+def merge_duplicates(problem: Tree, most: float = math.inf) -> tuple[Tree, NDArray[np.int64]]:
+    """The same problem with equal samples of equal label made one of summed weight; also who stands for whom.
+
+    Where the data have more than ``most`` numbers none are looked for.
+    """
+    if problem.X.size > most:
+        return problem, np.arange(problem.n_samples)
+    order, new = sort_rows(chain(problem.X.T, [problem.y]))
+    if new.all():
+        return problem, np.arange(problem.n_samples)
+    group = np.empty_like(order)
+    group[order] = np.cumsum(new) - 1
+    first = np.full(int(new.sum()), problem.n_samples)
+    np.minimum.at(first, group, np.arange(problem.n_samples))
+    kept = np.sort(first)  # in the order in which they first appear
+    stands_for = np.searchsorted(kept, first)[group]
+    X, y = problem.X[kept], problem.y[kept]
+    weight = np.bincount(stands_for, weights=problem.weight).astype(np.float64)
+    for array in (X, y, weight):
+        array.setflags(write=False)
+    return replace(problem, X=X, y=y, weight=weight), stands_for
+
+
+def merging_error(stands_for: NDArray[np.int64]) -> float:
+    """What the last operations may add to a bound, as a share: weights of equal samples added up, values of nodes
+    likewise."""
+    return ROUNDOFF * (MORE + int(np.max(np.bincount(stands_for))))
 
 
 def without_budget(problem: Problem) -> Problem:

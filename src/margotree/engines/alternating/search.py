@@ -27,6 +27,8 @@ _ONE_IN, _NEARLY = 4, 1.0005
 #: Where a finisher is at hand, one of so many trees on all samples goes to it: for this share of the time left, but for
 #: no more than this share of the time past, or so many seconds.  Early on a descent often brings far more.
 _FINISH_ONE_IN, _FINISH_SHARE, _FINISH_PAST, _FINISH_LEAST = 3, 0.25, 0.5, 0.5
+#: After so many visits in a row that brought nothing it is one of twice as many, up to so many times twice.
+_IN_VAIN, _SELDOM = 3, 4
 #: The share of all time for visits that the clock ends, and the same once so many starts in a row have brought nothing.
 _FINISHING, _FINISHING_IDLE, _IDLE = 0.1, 0.6, 20
 #: If no tree has been trained on all samples after this share of the time, the best so far is (after twice the share
@@ -95,6 +97,7 @@ class AlternatingSearch:
         self._rungs: list[list[Found]] = [[] for _ in self.ladder.sizes]
         self._sent_on: list[list[Found]] = [[] for _ in self.ladder.sizes]
         self._finished: list[float] = []
+        self._finished_at = self._in_vain = 0  # trees at the last visit to the finisher; visits in a row for nothing
         self._finishing = 0.0  # seconds of the visits to the finisher that the clock has ended
         self._hurried = False  # whether a tree has gone to all samples out of turn
         self._greedy = self.ladder.top == 0  # whether the greedy tree of more samples than the first rung's is made
@@ -225,7 +228,8 @@ class AlternatingSearch:
         """When it is time for a tree to go to the finisher: in turn the best, which it may have been at, and the best
         that has not been there."""
         top = self.ladder.top
-        if self.finisher is None or (len(self._finished) + 1) // 2 >= len(self._rungs[top]) // _FINISH_ONE_IN:
+        one_in = _FINISH_ONE_IN << min(self._in_vain // _IN_VAIN, _SELDOM)
+        if self.finisher is None or len(self._rungs[top]) < self._finished_at + one_in:
             return None
         share = _FINISHING_IDLE if self.starts - self._last_gain > _IDLE else _FINISHING
         if self._finishing > share * (self.watch.elapsed - self._began) * max(1, self.watch.limits.n_jobs):
@@ -234,6 +238,7 @@ class AlternatingSearch:
         waiting = [] if again else [tree for tree in self._rungs[top] if not _near(tree.value, self._finished, _ALIKE)]
         tree = min(waiting or self.best, key=lambda found: found.value)
         self._finished.append(tree.value)
+        self._finished_at = len(self._rungs[top])
         return Job(start=kept(tree), level=top, seed=self.seed, finish=True)
 
     def _greedily(self) -> Job | None:
@@ -277,6 +282,7 @@ class AlternatingSearch:
         with self._lock:
             if job.finish:
                 self._finished.append(found.value)
+                self._in_vain = 0 if found.value < self.best[0].value * (1.0 - _PAYS) else self._in_vain + 1
             elif not (job.greedy and job.level == self.ladder.top):  # there a tree that has won the race is to come yet
                 self._rungs[job.level].append(found)
                 if job.level == 0:

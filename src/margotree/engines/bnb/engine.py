@@ -17,7 +17,7 @@ from margotree.engines.base import Answer, Engine, Refused
 from margotree.engines.bnb.improve import RoutingBrancher, improve
 from margotree.engines.bnb.lists import count_supports
 from margotree.engines.bnb.log import ProofLog
-from margotree.engines.bnb.margot import FEATURES_FIRST, MargotBrancher, Tactics, merge_duplicates
+from margotree.engines.bnb.margot import FEATURES_FIRST, MargotBrancher, Tactics
 from margotree.engines.bnb.portfolio import furthest, go_on, is_over, new_search, offer_better, pass_on, phase, trial
 from margotree.engines.bnb.priced import PricedBrancher
 from margotree.engines.bnb.proving import Proof
@@ -26,10 +26,9 @@ from margotree.engines.bnb.ready import get_ready, get_ready_to_prove
 from margotree.engines.bnb.search import Brancher, Search
 from margotree.engines.bnb.sparse import SparseBrancher, SparseTactics, sparsified
 from margotree.engines.combined import Alternating, better_tree
-from margotree.engines.kernels.certain import MORE, ROUNDOFF
 from margotree.engines.node import LARGE, solve_large
 from margotree.engines.polish import without_noise
-from margotree.engines.presolve import standard_scale, without_budget
+from margotree.engines.presolve import merge_duplicates, merging_error, standard_scale, without_budget
 from margotree.engines.tiny import tiny_problem
 from margotree.engines.trees import allowed_value, trivial_tree
 from margotree.engines.watch import Watch
@@ -106,7 +105,7 @@ class BranchAndBound(Engine):
         if self._proof is not None:
             self._proof.start(merged, _weights(problem, stands_for))
         search, first = self._run(merged, start, watch)
-        bound = max(0.0, search.bound) * (1.0 - _rounding(stands_for))
+        bound = max(0.0, search.bound) * (1.0 - merging_error(stands_for))
         if self._proof is not None:
             bound = min(bound, self._proof.end(search))
         solved = relative_gap(search.best, bound) <= watch.limits.gap
@@ -336,11 +335,6 @@ def search_over_supports() -> None:
     """Whole searches of tiny problems, which compile what searches over supports call (see ``ready``)."""
     for model in ("hfs", "sfs"):
         BranchAndBound().search(tiny_problem(model), Watch(), None)
-
-
-def _rounding(stands_for: NDArray[np.int64]) -> float:
-    """What the last operations may add to a bound: weights of equal samples added up, values of nodes likewise."""
-    return ROUNDOFF * (MORE + int(np.max(np.bincount(stands_for))))
 
 
 def _weights(problem: Problem, stands_for: NDArray[np.int64]) -> FloatArray:

@@ -9,7 +9,6 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 from functools import cached_property
-from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -28,7 +27,6 @@ from margotree.engines.polish import polish
 from margotree.engines.trees import allowed_value, trivial_tree
 from margotree.engines.watch import Watch
 from margotree.problem import Problem, Splits, evaluate
-from margotree.problem.blocks import sort_rows
 from margotree.problem.problem import FloatArray
 
 
@@ -228,28 +226,3 @@ def stored(bound: float, codes: NDArray[np.uint8], floats: FloatArray, number: i
     """A record; ``number`` is that of its search node where a proof is written."""
     data = (codes, floats) if number is None else (codes, floats, number)
     return Record(bound=bound, data=data, size=codes.nbytes + floats.nbytes + 200)
-
-
-def merge_duplicates(problem: Problem) -> tuple[Problem, NDArray[np.int64]]:
-    """The same problem with equal samples of equal label made one of summed weight; also who stands for whom."""
-    order, new = sort_rows(chain(problem.X.T, [problem.y]))
-    if new.all():
-        return problem, np.arange(problem.n_samples)
-    group = np.empty_like(order)
-    group[order] = np.cumsum(new) - 1
-    first = np.full(int(new.sum()), problem.n_samples)
-    np.minimum.at(first, group, np.arange(problem.n_samples))
-    kept = np.sort(first)  # in the order in which they first appear
-    stands_for = np.searchsorted(kept, first)[group]
-    merged = Problem.make(
-        problem.X[kept],
-        problem.y[kept],
-        depth=problem.depth,
-        C=problem.C,
-        weight=np.bincount(stands_for, weights=problem.weight),
-        eps=problem.eps,
-        budget=problem.budget,
-        alpha=problem.alpha,
-        max_weight=problem.max_weight,
-    )
-    return merged, stands_for

@@ -19,6 +19,7 @@ from margotree.engines.multiclass.branching import Cut, choose
 from margotree.engines.multiclass.nodes import polish
 from margotree.engines.multiclass.search import alternate, compile_for
 from margotree.engines.polish import without_noise
+from margotree.engines.presolve import MODERATE, merge_duplicates, merging_error
 from margotree.engines.watch import Watch
 from margotree.problem import MulticlassProblem, Splits, TrainingProblem
 from margotree.solution import Stopped, relative_gap
@@ -175,6 +176,7 @@ class BranchAndBound(Engine[MulticlassProblem]):
         compile_for(problem.model)
 
     def search(self, problem: MulticlassProblem, watch: Watch, start: Splits | None) -> Answer:
+        problem, stands_for = merge_duplicates(problem, MODERATE)
         large = problem.n_samples > _LARGE
         easy = problem.n_samples <= _FEW_ROWS and problem.depth <= _FEW_LEVELS
         share = 1.0 if large else _SHARE if easy else _LARGE_SHARE
@@ -190,7 +192,7 @@ class BranchAndBound(Engine[MulticlassProblem]):
         return Answer(
             splits=without_noise(problem, search.best),
             stopped=stopped,
-            bound=min(search.bound, search.value),
+            bound=min(search.bound, search.value) * (1.0 - merging_error(stands_for)),
             nodes=search.nodes,
             f0=f0,
             f1=search.f1,

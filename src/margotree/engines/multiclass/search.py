@@ -17,6 +17,7 @@ from margotree.engines.multiclass.descend import Draws, descend, settled
 from margotree.engines.multiclass.draw import FRESH, Draw
 from margotree.engines.multiclass.terms import ClassTerms
 from margotree.engines.polish import without_noise
+from margotree.engines.presolve import MODERATE, merge_duplicates
 from margotree.engines.tiny import tiny_multiclass
 from margotree.engines.watch import Watch
 from margotree.problem import MulticlassProblem, Splits, TrainingProblem, topology
@@ -130,6 +131,7 @@ class Alternating(Engine[MulticlassProblem]):
         compile_for(problem.model)
 
     def search(self, problem: MulticlassProblem, watch: Watch, start: Splits | None) -> Answer:
+        problem, _ = merge_duplicates(problem, MODERATE)
         best = alternate(problem, [] if start is None else [start], watch, self.effort)
         stopped = watch.must_stop() or Stopped.HEURISTIC
         return Answer(splits=without_noise(problem, best), stopped=stopped)

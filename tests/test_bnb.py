@@ -4,6 +4,7 @@ import itertools
 import signal
 import threading
 import time
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -321,7 +322,8 @@ def test_a_search_that_is_far_from_its_end_looks_for_a_better_tree_again(monkeyp
 
 
 @pytest.mark.parametrize(
-    ("gap", "waited", "seconds", "patience"), [(0.2, False, 2.0, 6), (0.2, True, 10.0, 60), (0.8, True, 35.0, 400)]
+    ("gap", "waited", "seconds", "patience"),
+    [(0.2, False, 2.0, 6), (0.2, True, 10.0, 60), (0.8, True, 35.0, 400), (0.95, False, 35.0, 400)],
 )
 def test_the_farther_the_end_the_longer_a_better_tree_is_looked_for(monkeypatch, gap, waited, seconds, patience):
     seen = []
@@ -336,6 +338,9 @@ def test_the_farther_the_end_the_longer_a_better_tree_is_looked_for(monkeypatch,
     (part, effort), (_, by_nodes) = seen
     assert part.limits.time == pytest.approx(seconds, abs=0.2)
     assert (effort.patience, by_nodes.patience) == (patience, min(60, patience))  # no time limit would end the latter
+    if not waited and gap > 0.9:  # which says nothing of searches over supports
+        combined.better_tree(replace(problem, budget=np.ones(3, np.int64)), None, watch, gap)
+        assert seen[-1][0].limits.time == pytest.approx(5.0, abs=0.2)
 
 
 def test_above_2000_samples_the_alternating_search_comes_first(monkeypatch):

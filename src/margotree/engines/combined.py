@@ -38,8 +38,8 @@ _LARGE_SHARE, _SHARE_MOST, _PATIENT = 0.7, 60.0, Effort(patience=400)
 _FAR_SHARE, _FAR_MOST = 0.2, 15.0
 #: Where good trees are all that is asked for: when to end.
 _ALONE = Effort(patience=200)
-#: A gap that a search seldom closes, and one that it does not close soon.
-_OUT_OF_REACH, FAR = 0.5, 0.1
+#: A gap that a search does not close, one that it seldom closes, and one that it does not close soon.
+_HOPELESS, _OUT_OF_REACH, FAR = 0.9, 0.5, 0.1
 #: The share of the time for trees without a limit on weights, where there is one.
 _UNBOUNDED_SHARE = 0.6
 #: Prices that come to no more than this share of a tree's value are light.
@@ -106,10 +106,13 @@ def better_tree(problem: Problem, first: Splits, watch: Watch, gap: float, *, wa
     """A better incumbent for an exact search that has not finished soon and has this gap left.
 
     Where a proof may be within reach it ends early, the earlier the smaller the gap: so much a better tree can bring at
-    most.  Where none is, because samples are many or the search has ``waited`` for one in vain, the tree is all that
-    comes of a fit, and it gets most of the time as long as starts pay off; a part of it where one is not near.
+    most.  Where none is, because samples are many, nearly nothing is proved or the search has ``waited`` for more in
+    vain, the tree is all that comes of a fit, and gets most of the time while starts pay off; a part of it where a
+    proof is not near.
     """
-    hopeless = problem.n_samples > LARGE or (waited and gap > _OUT_OF_REACH)
+    # A search over supports may have nothing to show for long, and then all at once.
+    reach = _OUT_OF_REACH if waited else _HOPELESS if problem.budget is None else math.inf
+    hopeless = problem.n_samples > LARGE or gap > reach
     far = waited and gap > FAR
     effort = None
     if hopeless:

@@ -2,17 +2,21 @@
 
 import gc
 import itertools
+import os
 import subprocess
 import sys
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from sklearn.model_selection import train_test_split
+from sklearn.preprocessing import minmax_scale
 
 from entries import add, bonus, decide, harden, rebuild, run, switch, worth
-from margotree.engines import Limits, Watch
+from margotree.engines import Limits, Watch, solve
 from margotree.engines.bnb import engine
 from margotree.engines.bnb.engine import BranchAndBound
 from margotree.engines.bnb.margot import MargotBrancher, Tactics
@@ -334,7 +338,7 @@ print(len(plunge.signatures), len(plunge_priced.signatures))
 class Tried:
     """Stands in for a search: comes to ``own`` after ten steps, for a reason, and gains ``pace`` each time after."""
 
-    best = 10.0
+    best, watch = 10.0, Watch()
 
     def __init__(self, own, reason=Stopped.TIME, pace=0.0):
         self.own_bound, self.reason, self.floor, self.steps, self.pace = own - pace, reason, 0.0, 0, pace
@@ -377,3 +381,26 @@ def test_a_search_that_solves_the_problem_is_the_last_one_tried():
     ways = [Tried(5.0), Tried(1.0, Stopped.SOLVED), Tried(9.0)]
     assert furthest(ways, Watch(Limits(time=10)), 0.1) is ways[1]
     assert ways[1].floor == 5.0 and ways[1].steps == 20 and ways[2].steps == 0
+
+
+def test_a_search_that_is_stuck_leaves_it_to_the_others():
+    """It has nothing left to do, and yet a node could not be solved."""
+    ways = [Tried(9.0, reason=None), Tried(1.0), Tried(3.0)]
+    assert furthest(ways, Watch(Limits(time=10)), 0.1) is ways[2]
+    assert ways[2].floor == 9.0  # what it has proved is proved
+    alone = [Tried(9.0, reason=None)]
+    assert furthest(alone, Watch(Limits(time=10)), 0.1) is alone[0]
+
+
+@pytest.mark.skipif(not os.environ.get("MARGOTREE_DATA"), reason="MARGOTREE_DATA is not set")
+def test_a_table_on_which_the_search_over_supports_gets_stuck_is_certified():
+    """24 different rows of up to 506 equal ones: rows of the root's problem contradict each other by a hair."""
+    path = Path(os.environ["MARGOTREE_DATA"]) / "breadth" / "titanic.csv"
+    if not path.exists():
+        pytest.skip(f"{path.name} is not there")
+    table = np.genfromtxt(path, delimiter=",", skip_header=1)
+    X, _, y, _ = train_test_split(table[:, :-1], table[:, -1], random_state=1, stratify=table[:, -1], train_size=0.75)
+    y = np.where(y == y.max(), 1.0, -1.0)
+    problem = Problem.make(minmax_scale(X), y, depth=2, C=100.0, budget=1, alpha=1.0, eps=1e-6)
+    found = solve(problem, engine="bnb", limits=Limits(time=60, gap=1e-4)).certificate
+    assert found.gap <= 1e-4 and found.objective == pytest.approx(149308.698, rel=1e-6)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from margotree.engines.bnb.search import Brancher, Search
+from margotree.engines.bnb.search import PRECISION, Brancher, Search
 from margotree.engines.combined import FAR, better_tree
 from margotree.engines.node import LARGE
 from margotree.engines.trees import allowed_value
@@ -41,6 +41,13 @@ def is_over(search: Search, watch: Watch) -> bool:
     return search.reason is not trial or watch.must_stop(search.steps) is not None
 
 
+def is_stuck(search: Search) -> bool:
+    """Whether a search has nothing left to do and yet has not closed the gap, as where a node could not be solved."""
+    return search.reason is None and relative_gap(search.best, search.bound) > max(
+        search.watch.limits.gap, 2 * PRECISION
+    )
+
+
 def new_search(problem: Problem, brancher: Brancher, first: Splits, watch: Watch, ceiling: float = math.inf) -> Search:
     return Search(brancher, lambda tree: allowed_value(problem, tree), watch, first, ceiling)
 
@@ -48,8 +55,8 @@ def new_search(problem: Problem, brancher: Brancher, first: Splits, watch: Watch
 def furthest(ways: list[Search], watch: Watch, share: float, proves: bool = True) -> Search:
     """Try one search after the other: that which solves the problem or has come furthest, with what all have found.
 
-    Where it is close, the leaders are tried again, and longer.  Unless it ``proves`` anything to others, what one has
-    proved is left to itself.
+    Where it is close, the leaders are tried again, and longer; one that is stuck leaves it to the others.  Unless it
+    ``proves`` anything to others, what one has proved is left to itself.
     """
     last = ways[0]
     for _ in range(_HEATS):
@@ -57,9 +64,9 @@ def furthest(ways: list[Search], watch: Watch, share: float, proves: bool = True
             pass_on(last, search, proves)
             search.run(trial(watch, share, search.steps))
             last = search
-            if is_over(search, watch):
+            if is_over(search, watch) and not is_stuck(search):
                 return search
-        ways, share = _leaders(ways), 2.0 * share
+        ways, share = _leaders([way for way in ways if not is_stuck(way)] or ways), 2.0 * share
         if len(ways) == 1:
             break
     pass_on(last, ways[0], proves)

@@ -4,9 +4,10 @@ Every row is one run: a fit (table, depth, C, model) by one way to search.  Rows
 20 and 30 s (as far as the run went) and the primal integral: the mean over the run of how far the incumbent is above
 the best known value, 100 % before there is one.  Best known values, from any run of anybody, are kept in
 ``best_known.csv`` beside this file; a run that finds a better one writes it there.  Rows are appended to a CSV as they
-come; a run that was stopped goes on where it was.  ``--table`` prints what is there, and the share of runs within 1 %
-of the best known.  ``--sample 60`` draws so many fits by chance, ``--runs 2`` runs each twice, the second time with its
-samples in another order, and ``--clock cpu`` counts processor time, for machines that others keep busy (one thread).
+come; a run that was stopped goes on where it was.  ``--table`` prints what is there, the share of runs within 1 % of
+the best known, and the mean distance from it (100 % at most).  ``--sample 60`` draws so many fits by chance, ``--runs
+2`` runs each twice, the second time with its samples in another order, and ``--clock cpu`` counts processor time, for
+machines that others keep busy (one thread).
 
 Tables are CSV files with the label last, in the folder ``--data``.  Columns of words become one column per word; the
 training part is 75 % (``train_test_split(random_state=1, stratify=y)``), features are brought to [0, 1] on it.  ``eps``
@@ -250,7 +251,8 @@ def show(rows: list[Row]) -> None:
             values = [(float(row[f"after_{s}"]), best[key(row)]) for row in mine if row[f"after_{s}"]]
             if values:
                 share = np.mean([value <= 1.01 * known for value, known in values])
-                shares.append(f"{100 * share:.0f} % after {s} s")
+                above = np.mean([min(1.0, value / known - 1.0) for value, known in values])
+                shares.append(f"{100 * share:.0f} % after {s} s (mean distance {100 * above:.1f} %)")
         integral = np.mean([float(row["integral"]) for row in mine])
         print(f"\n{way}: within 1 % of the best known: {', '.join(shares)}; primal integral {100 * integral:.1f} %")
 

@@ -474,9 +474,10 @@ def test_equal_samples_are_searched_as_one(monkeypatch):
     problem = Problem.make(X, y, depth=2, C=[0.01, 1.0], eps=1e-6)
     seen = []
 
-    def searched(part, *args):
+    def searched(part, trees, watch, effort, neighbours):
         seen.append(part)
-        return good_tree(part, *args)
+        assert effort.patience > 2 * Effort().patience  # where it is all there is, it does not give up early
+        return good_tree(part, trees, watch, effort, neighbours)
 
     get_engine("alternating").prepare(problem)
     monkeypatch.setattr(combined, "good_tree", searched)

@@ -10,6 +10,7 @@ import pytest
 
 from margotree.data import load, paper_hyperparameters, paper_split
 from margotree.engines import Limits, Refused, solve
+from margotree.engines.multiclass import exact
 from margotree.engines.multiclass.exact import ExactSearch, proved_value
 from margotree.engines.multiclass.search import ClassSearch, constant_tree
 from margotree.engines.node import solve_node
@@ -218,3 +219,12 @@ def test_equal_samples_count_as_one(engine, monkeypatch):
     if engine == "bnb":
         assert one.certificate.proved is Proved.OPTIMAL
         assert one.certificate.bound <= other.certificate.objective * (1.0 + 1e-12)
+
+
+def test_what_summed_weights_may_have_rounded_is_taken_off_the_bound(monkeypatch):
+    problem = MulticlassProblem.make(np.repeat(np.eye(3), 4, axis=0), np.repeat([0, 1, 2], 4), depth=2, C=1.0)
+    plain = solve(problem, engine="bnb").certificate
+    assert plain.stopped is Stopped.SOLVED
+    monkeypatch.setattr(exact, "merging_error", lambda stands_for: 0.25)
+    less = solve(problem, engine="bnb").certificate
+    assert less.bound == pytest.approx(0.75 * plain.bound, rel=1e-3) and less.stopped is Stopped.PRECISION

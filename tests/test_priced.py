@@ -20,7 +20,7 @@ from margotree.engines import Limits, Watch, solve
 from margotree.engines.bnb import engine
 from margotree.engines.bnb.engine import BranchAndBound
 from margotree.engines.bnb.margot import MargotBrancher, Tactics
-from margotree.engines.bnb.portfolio import furthest
+from margotree.engines.bnb.portfolio import furthest, is_stuck
 from margotree.engines.bnb.priced import PricedBrancher
 from margotree.engines.bnb.search import Search
 from margotree.engines.kernels import factor, ratio
@@ -388,6 +388,9 @@ def test_a_search_that_is_stuck_leaves_it_to_the_others():
     ways = [Tried(9.0, reason=None), Tried(1.0), Tried(3.0)]
     assert furthest(ways, Watch(Limits(time=10)), 0.1) is ways[2]
     assert ways[2].floor == 9.0  # what it has proved is proved
+    done = Tried(10.0 * (1.0 - 1e-9), reason=None)  # as close as numbers are, though not by a target of nothing
+    done.watch = Watch(Limits(gap=0.0))
+    assert not is_stuck(done)
     alone = [Tried(9.0, reason=None)]
     assert furthest(alone, Watch(Limits(time=10)), 0.1) is alone[0]
 

@@ -43,9 +43,8 @@ def is_over(search: Search, watch: Watch) -> bool:
 
 def is_stuck(search: Search) -> bool:
     """Whether a search has nothing left to do and yet has not closed the gap, as where a node could not be solved."""
-    return search.reason is None and relative_gap(search.best, search.bound) > max(
-        search.watch.limits.gap, 2 * PRECISION
-    )
+    target = max(search.watch.limits.gap, 2 * PRECISION)
+    return search.reason is None and relative_gap(search.best, search.bound) > target
 
 
 def new_search(problem: Problem, brancher: Brancher, first: Splits, watch: Watch, ceiling: float = math.inf) -> Search:

@@ -189,10 +189,13 @@ class BranchAndBound(Engine[MulticlassProblem]):
             return Answer(splits=without_noise(problem, best), stopped=stopped, bound=0.0, f0=f0)
         search = ExactSearch(problem, watch, best)
         stopped = search.run()
+        bound = min(search.bound, search.value) * (1.0 - merging_error(stands_for))
+        if stopped is Stopped.SOLVED and relative_gap(search.value, bound) > watch.limits.gap:
+            stopped = Stopped.PRECISION
         return Answer(
             splits=without_noise(problem, search.best),
             stopped=stopped,
-            bound=min(search.bound, search.value) * (1.0 - merging_error(stands_for)),
+            bound=bound,
             nodes=search.nodes,
             f0=f0,
             f1=search.f1,

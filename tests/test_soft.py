@@ -12,7 +12,7 @@ from entries import soft_cost
 from margotree.engines.alternating.anneal import SoftTree
 from margotree.engines.alternating.kernels.soft import Soft, minimise
 from margotree.engines.alternating.search import AlternatingSearch, Effort
-from margotree.engines.alternating.starts import Record, Start
+from margotree.engines.alternating.starts import Record, Start, Way
 from margotree.engines.alternating.terms import Terms
 from margotree.engines.multiclass.anneal import ClassSoftTree
 from margotree.engines.multiclass.search import ClassSearch
@@ -242,7 +242,7 @@ def test_for_two_classes_every_other_soft_start_hears_less(kind, shares):
         return Listening
 
     if kind == "two":
-        problem = Problem.make(X, np.where(X[:, 0] * X[:, 1] > 0, 1, -1), depth=2)
+        problem = Problem.make(X, np.where((X[:, 0] - 0.5) * (X[:, 1] - 0.5) > 0, 1, -1), depth=2)
         search = AlternatingSearch(problem, Watch(), Effort(least=8, most=8))
     else:
         problem = MulticlassProblem.make(X, rng.integers(3, size=len(X)), n_classes=3, depth=2)
@@ -262,15 +262,115 @@ def test_who_does_better_is_asked_more_often():
     assert record.share == 0.5
     assert [record.asks_soft(k, rng) for k in range(4)] == [True, False, True, False]
     for k in range(4):
-        record.note(replace(zero, soft=2), 10.0 + k)
-        record.note(zero, 20.0 + k)
-    record.note(replace(zero, W=np.ones((3, 2))), 1.0)  # was not from nothing
+        record.note(replace(zero, soft=2), 10.0 + k, 30.0)
+        record.note(zero, 20.0 + k, 30.0)
+    record.note(replace(zero, W=np.ones((3, 2))), 1.0, 30.0)  # was not from nothing
     assert record.share == pytest.approx(5 / 6)
     for k in range(8):
-        record.note(zero, 5.0 + k / 10)
+        record.note(zero, 5.0 + k / 10, 30.0)
     assert record.share == pytest.approx(1 / 6)
     asked = [record.asks_soft(k, rng) for k in range(4, 400)]
     assert 0.08 < np.mean(asked) < 0.28
+
+
+def start_of(way):
+    tree = Start(W=np.ones((3, 2)), B=np.ones(3), kinds=np.zeros(3, int))
+    return {
+        Way.FROM_NOTHING: replace(tree, W=np.zeros((3, 2))),
+        Way.DISTURBED: tree,
+        Way.SOFT_AGAIN: replace(tree, soft=1),
+        Way.SUBTREE: replace(tree, top=1, below=tree),
+    }[way]
+
+
+def ways_asked(record, rng, depth=3, times=300):
+    return np.bincount([record.next_way(100, depth, rng) for _ in range(times)], minlength=len(Way)) / times
+
+
+@pytest.mark.parametrize("paying", list(Way))
+def test_ways_that_bring_better_trees_are_taken_more_often(paying):
+    record, rng = Record(), np.random.default_rng(0)
+    assert all(record.next_way(k, 3, rng) is Way.FROM_NOTHING for k in range(5))
+    assert np.all(ways_asked(record, rng) > 0.15)  # nothing is known yet
+    for _ in range(12):
+        for way in Way:
+            record.note(start_of(way), 0.9 if way is paying else 1.1, 1.0)
+    asked = ways_asked(record, rng)
+    assert asked[paying] > 0.7
+    for _ in range(400):  # and less often once they no longer do
+        record.note(start_of(paying), 1.1, 1.0)
+    assert ways_asked(record, rng)[paying] < asked[paying] - 0.2
+
+
+def test_what_a_way_is_credited_with():
+    def asked(better):
+        record, rng = Record(), np.random.default_rng(0)
+        record.next_way(100, 3, rng)
+        for way in Way:
+            for _ in range(10):
+                record.note(start_of(way), 1.0 - better * (way is Way.DISTURBED), 1.0)
+        return ways_asked(record, rng)[Way.DISTURBED]
+
+    # The more the better, but no more than a half per cent counts; a tree that is worse is no debt.
+    assert asked(0.5) == asked(0.005) > asked(0.001) > asked(0.0) == asked(-0.5)
+
+
+def test_dear_starts_are_made_less_often():
+    record, rng = Record(), np.random.default_rng(0)
+    record.next_way(100, 3, rng)
+    for way in Way:
+        for _ in range(50):
+            record.note(start_of(way), 1.0, 1.0)
+    nothing, disturbed, again, subtree = ways_asked(record, rng, times=3000)
+    assert nothing < 0.7 * min(disturbed, again)
+    assert max(disturbed, again) < 0.7 * subtree
+
+
+def test_nothing_is_credited_before_there_is_a_choice():
+    record, rng = Record(), np.random.default_rng(0)
+    for _ in range(20):
+        record.note(start_of(Way.FROM_NOTHING), 0.5, 1.0)
+    assert np.all(ways_asked(record, rng) > 0.15)
+
+
+def test_what_has_no_subtrees_of_upper_nodes_is_not_asked_for_any():
+    record, rng = Record(), np.random.default_rng(0)
+    assert set(np.flatnonzero(ways_asked(record, rng, 1))) == {Way.FROM_NOTHING}
+    assert set(np.flatnonzero(ways_asked(record, rng, 2))) == {Way.FROM_NOTHING, Way.DISTURBED, Way.SOFT_AGAIN}
+    assert set(np.flatnonzero(ways_asked(record, rng, 3))) == set(Way)
+
+
+@pytest.mark.parametrize("kind", ["two", "three"])
+def test_starts_are_credited_with_what_they_gain_on_the_best_tree(kind):
+    X, _ = points(np.random.default_rng(5), 60, 2)
+    if kind == "two":
+        problem = Problem.make(X, np.where((X[:, 0] - 0.5) * (X[:, 1] - 0.5) > 0, 1, -1), depth=2, C=10.0)
+        search = AlternatingSearch(problem, Watch(), Effort(least=40, most=40))
+    else:
+        problem = MulticlassProblem.make(X, np.digitize(X[:, 0], [0.3, 0.7]), n_classes=3, depth=2, C=10.0)
+        search = ClassSearch(problem, Watch(), Effort(least=40, most=40))
+    told, note, best = [], search.record.note, []
+
+    def listening(start, value, before):
+        told.append((start, before))
+        best.append(search.best[0].value)
+        note(start, value, before)
+
+    search.record.note = listening
+    search.run([])
+    assert len(told) == 40
+    assert [before for _, before in told] == best
+    assert all(not np.any(start.W) for start, _ in told[:5])
+    assert any(np.any(start.W) and start.soft for start, _ in told[5:])
+    assert any(np.any(start.W) and not start.soft for start, _ in told[5:])
+
+
+def test_a_tree_without_splits_is_nothing_to_start_from():
+    X, _ = points(np.random.default_rng(1), 30, 4)
+    search = AlternatingSearch(Problem.make(X, np.where(X[:, 0] > X[:, 1], 1.0, -1.0), depth=2), Watch())
+    search.best = [search._constant()]
+    starts = [search._new_start(k, np.random.default_rng(k)) for k in range(60)]
+    assert all(not np.any(start.W) and (start.soft == 2 or np.all(start.kinds > 0)) for start in starts)
 
 
 def test_a_stump_has_nothing_to_be_soft_about():

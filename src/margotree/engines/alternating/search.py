@@ -11,9 +11,21 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from margotree.engines.alternating.anneal import SoftTree
-from margotree.engines.alternating.descend import descend, settled
+from margotree.engines.alternating.descend import Draws, descend, settled
 from margotree.engines.alternating.ladder import Ladder
-from margotree.engines.alternating.starts import Record, Start, greedy, kept, next_start
+from margotree.engines.alternating.starts import (
+    Record,
+    Start,
+    Way,
+    disturbed,
+    first_kinds,
+    fresh,
+    greedy,
+    kept,
+    soft,
+    soft_again,
+)
+from margotree.engines.alternating.subtrees import rows_at, subtree_start
 from margotree.engines.alternating.terms import Found, Terms
 from margotree.engines.trees import one_way
 from margotree.engines.watch import Watch
@@ -77,6 +89,9 @@ class AlternatingSearch:
     descent: Callable[..., Found] = staticmethod(descend)
     settled: Callable[..., float] = staticmethod(settled)
     soft_tree: type[SoftTree] = SoftTree
+    #: How starts from nothing and from a good tree are drawn.
+    first_kinds: Callable[..., Draws] = staticmethod(first_kinds)
+    disturbed: Callable[..., Start] = staticmethod(disturbed)
     #: Whether values that the finisher reports are those of the problem.
     finisher_reports = True
     #: Shares of what they may that soft trees hear in turn: a few samples do for some problems, and take less time.
@@ -165,9 +180,26 @@ class AlternatingSearch:
         return self._descend_with(self.ladder.rung(job.level), job)
 
     def _descend_with(self, terms: Terms, job: Job) -> Found:
-        start = job.start
-        W, B = self._softly(terms, start, job.seed) if start.soft else (start.W, start.B)
-        return self.descent(terms, W, B, start.kinds, job.seed, self._flag, self._best_of(job.level))
+        if job.start.below is not None:
+            return self._descend_below(terms, job.start, job.start.below, job.seed)
+        return self._descend_from(terms, job.start, job.seed, self._best_of(job.level))
+
+    def _descend_from(self, terms: Terms, start: Start, seed: int, best: float) -> Found:
+        W, B = self._softly(terms, start, seed) if start.soft else (start.W, start.B)
+        return self.descent(terms, W, B, start.kinds, seed, self._flag, best)
+
+    def _descend_below(self, terms: Terms, start: Start, below: Start, seed: int) -> Found:
+        """A descent of one subtree by itself, and of the whole tree if that subtree has become better."""
+        W, B, nodes = start.W.copy(), start.B.copy(), topology.subtree(start.top, terms.depth)
+        rows = rows_at(terms, W, B, start.top)
+        if len(rows):
+            part = terms.below(nodes, rows)
+            before = self.settled(part, W[nodes], B[nodes], self._flag)
+            found = self._descend_from(part, below, seed, before)
+            if found.value < before * (1.0 - _PAYS):
+                W[nodes], B[nodes] = found.W, found.B
+                return self._descend_from(terms, replace(start, W=W, B=B), seed, math.inf)
+        return Found(W=W, B=B, value=self.settled(terms, W, B, self._flag))
 
     def _softly(self, terms: Terms, start: Start, seed: int) -> tuple[FloatArray, FloatArray]:
         """The best of some soft trees, from dull ones to sharper ones."""
@@ -216,7 +248,20 @@ class AlternatingSearch:
         return greedy(self.problem.depth, self.problem.n_features)
 
     def _new_start(self, number: int, rng: np.random.Generator) -> Start:
-        return next_start(number, self.problem.depth, self.problem.n_features, self.best, self.record, rng)
+        depth, n_features = self.problem.depth, self.problem.n_features
+        way = self.record.next_way(number, depth, rng)
+        if way is not Way.FROM_NOTHING:
+            tree = self.best[min(int(rng.exponential(1.0)), len(self.best) - 1)]
+            if np.any(tree.W):  # one without splits is nothing to start from
+                return self._start_near(tree, way, rng)
+        if depth > 1 and self.record.asks_soft(number, rng):
+            return soft(depth, n_features)
+        return fresh(self.first_kinds(self.record.next_other(), depth, rng), n_features)
+
+    def _start_near(self, tree: Found, way: Way, rng: np.random.Generator) -> Start:
+        if way is Way.SUBTREE:
+            return subtree_start(tree, self.problem.depth, self.disturbed, rng)
+        return soft_again(tree) if way is Way.SOFT_AGAIN else self.disturbed(tree, self.problem.depth, rng)
 
     def _is_enough(self) -> bool:
         effort, idle = self.effort, self.starts - self._last_gain
@@ -284,9 +329,10 @@ class AlternatingSearch:
                 self._finished.append(found.value)
                 self._in_vain = 0 if found.value < self.best[0].value * (1.0 - _PAYS) else self._in_vain + 1
             elif not (job.greedy and job.level == self.ladder.top):  # there a tree that has won the race is to come yet
-                self._rungs[job.level].append(found)
                 if job.level == 0:
-                    self.record.note(job.start, found.value)
+                    before = self.best[0].value if self.ladder.top == 0 else self._best_of(0)
+                    self.record.note(job.start, found.value, before)
+                self._rungs[job.level].append(found)
             if job.level == self.ladder.top:
                 self._keep(found)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from enum import IntEnum
 
 import numpy as np
 
@@ -12,13 +13,28 @@ from margotree.engines.alternating.terms import Found
 from margotree.problem import topology
 from margotree.problem.problem import FloatArray
 
-#: So many starts are from nothing; after them this share is, and the others disturb one of the best trees.
-_FIRST, _SHARE = 12, 0.4
+#: So many starts are from nothing; after them those ways are taken more often that have brought better trees.
+_FIRST = 5
 #: Of the first starts from nothing so many are every other time a soft tree; later so many of the best of them tell how
 #: often.  So many soft trees are trained for one to go on.
 _EVERY_OTHER, _TELL, _OF = 4, 4, 2
-#: Of the disturbed trees this times that share is made soft again.
-_SOFT_AGAIN = 0.6
+#: A tree that is better than the best by this share has brought all that a start can be credited with.
+_FULL = 0.005
+#: What each way is credited with, and how many starts it is charged for, before it has been tried.
+_CREDIT, _CHARGE = 1.0, 2.0
+
+
+class Way(IntEnum):
+    """Where a start comes from."""
+
+    FROM_NOTHING = 0
+    DISTURBED = 1  # one of the best trees, with some nodes drawn anew
+    SOFT_AGAIN = 2  # one of the best trees, made soft and then sharper again
+    SUBTREE = 3  # one of the best trees, with a subtree trained by itself from elsewhere
+
+
+#: What a start of each way costs beside the others.
+_COST = (2.0, 1.0, 1.0, 0.3)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -26,31 +42,53 @@ class Start:
     """A tree, and which of its nodes to draw anew and how.
 
     If ``soft`` is not 0, the tree is first trained as that many soft trees (from chance if it has no splits), of which
-    the best goes on.
+    the best goes on.  If ``below`` is given, it is where the subtree of node ``top`` starts from, by itself.
     """
 
     W: FloatArray
     B: FloatArray
     kinds: Draws
     soft: int = 0
+    top: int = 0
+    below: Start | None = None
 
 
 @dataclass(kw_only=True)
 class Record:
-    """What starts from nothing have come to, soft trees and others: who does better is asked more often."""
+    """What starts have come to: who does better is asked more often."""
 
-    soft: list[float] = field(default_factory=list)
+    soft: list[float] = field(default_factory=list)  # values of soft trees and others, from nothing
     others: list[float] = field(default_factory=list)
     _asked: int = 0  # others so far
+    _chosen: bool = False  # whether there has been a choice of ways
+    _credit: list[float] = field(default_factory=lambda: [_CREDIT] * len(Way))
+    _charge: list[float] = field(default_factory=lambda: [_CHARGE] * len(Way))
 
     def next_other(self) -> int:
         """The number of a start from nothing that is no soft tree."""
         self._asked += 1
         return self._asked - 1
 
-    def note(self, start: Start, value: float) -> None:
-        if not np.any(start.W):
+    def next_way(self, number: int, depth: int, rng: np.random.Generator) -> Way:
+        """The way of the start of this number: the one that pays best, as far as is known.
+
+        How often a way brings a better tree is drawn from what its record leaves possible (Thompson sampling), so that
+        ways are tried again for as long as they may be the best.
+        """
+        if number < _FIRST or depth == 1:
+            return Way.FROM_NOTHING
+        self._chosen = True
+        ways = [way for way in Way if depth > 2 or way is not Way.SUBTREE]  # which would be a single SVM
+        return max(ways, key=lambda way: rng.gamma(self._credit[way]) / self._charge[way])
+
+    def note(self, start: Start, value: float, before: float) -> None:
+        """Take down what a start has come to, and what the best tree was before."""
+        way = _way(start)
+        if way is Way.FROM_NOTHING:
             (self.soft if start.soft else self.others).append(value)
+        if self._chosen:
+            self._charge[way] += _COST[way]
+            self._credit[way] += min(1.0, max(0.0, 1.0 - value / before) / _FULL) if before > 0 else 0.0
 
     @property
     def share(self) -> float:
@@ -62,21 +100,13 @@ class Record:
         """Whether the start of this number, from nothing, is to be a soft tree."""
         return number % 2 == 0 if number < _EVERY_OTHER else bool(rng.random() < self.share)
 
-    def asks_soft_again(self, rng: np.random.Generator) -> bool:
-        """Whether a good tree is to be disturbed by making it soft again."""
-        return bool(rng.random() < _SOFT_AGAIN * self.share)
 
-
-def next_start(
-    number: int, depth: int, n_features: int, best: list[Found], record: Record, rng: np.random.Generator
-) -> Start:
-    """The start of this number; ``best`` are the best trees so far, best first."""
-    if number >= _FIRST and best and depth > 1 and rng.random() > _SHARE:
-        tree = best[min(int(rng.exponential(1.0)), len(best) - 1)]
-        return soft_again(tree) if record.asks_soft_again(rng) else _disturbed(tree, depth, rng)
-    if depth > 1 and record.asks_soft(number, rng):
-        return soft(depth, n_features)
-    return fresh(_kinds(record.next_other(), depth, rng), n_features)
+def _way(start: Start) -> Way:
+    if not np.any(start.W):
+        return Way.FROM_NOTHING
+    if start.below is not None:
+        return Way.SUBTREE
+    return Way.SOFT_AGAIN if start.soft else Way.DISTURBED
 
 
 def soft(depth: int, n_features: int) -> Start:
@@ -102,7 +132,8 @@ def kept(tree: Found) -> Start:
     return Start(W=tree.W, B=tree.B, kinds=np.full(len(tree.B), Draw.KEEP))
 
 
-def _kinds(number: int, depth: int, rng: np.random.Generator) -> Draws:
+def first_kinds(number: int, depth: int, rng: np.random.Generator) -> Draws:
+    """How the nodes of a start from nothing are drawn: SVMs, CART, then by chance."""
     nodes = topology.n_nodes(depth)
     if number < 2:
         return np.full(nodes, (Draw.SVM, Draw.CART)[number])
@@ -111,7 +142,7 @@ def _kinds(number: int, depth: int, rng: np.random.Generator) -> Draws:
     return kinds
 
 
-def _disturbed(tree: Found, depth: int, rng: np.random.Generator) -> Start:
+def disturbed(tree: Found, depth: int, rng: np.random.Generator) -> Start:
     """One node redrawn, all upper nodes shaken, two subtrees swapped, or one copied over its sibling."""
     W, B, kinds = tree.W.copy(), tree.B.copy(), np.full(len(tree.B), Draw.KEEP)
     t = int(rng.integers(len(topology.upper(depth))))

@@ -60,6 +60,11 @@ class Terms:
         """The same problem on some samples, each of them standing for several."""
         return replace(self, X=self.X[rows], y=self.y[rows], weight=self.weight[rows] * factor)
 
+    def below(self, nodes: list[int], rows: NDArray[np.int64]) -> Terms:
+        """The problem of a subtree, given its nodes, and of the samples that reach it."""
+        part = self.part(rows, np.ones(len(rows)))
+        return replace(part, C=self.C[nodes], budget=self.budget[nodes], alpha=self.alpha[nodes])
+
     def samples(self, rows: NDArray[np.int64]) -> FloatArray:
         """The features of some samples in their order; of all of them no new copy."""
         return self._all_samples if len(rows) == self.n_samples else self.X[rows]

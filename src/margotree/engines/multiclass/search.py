@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from margotree.engines.alternating.search import AlternatingSearch, Effort
-from margotree.engines.alternating.starts import Record, Start, fresh, soft, soft_again
+from margotree.engines.alternating.starts import Start, fresh
 from margotree.engines.alternating.terms import Found
 from margotree.engines.base import Answer, Engine
 from margotree.engines.kernels.jit import compiling
@@ -23,56 +23,13 @@ from margotree.engines.watch import Watch
 from margotree.problem import MulticlassProblem, Splits, TrainingProblem, topology
 from margotree.solution import Stopped
 
-#: So many starts are from nothing; after them this share is, and the others disturb one of the best trees.
-_FIRST, _SHARE = 12, 0.25
 #: Descents for several classes cost more each: fewer of them may bring nothing.
 _EFFORT = Effort(least=20, most=1000, patience=30)
 
 
-class ClassSearch(AlternatingSearch):
-    """The descents of one problem of several classes."""
-
-    descent = staticmethod(descend)
-    settled = staticmethod(settled)
-    soft_tree = ClassSoftTree
-    heard = (1.0,)  # with less, sides and labels come out worse
-
-    def __init__(self, problem: MulticlassProblem, watch: Watch, effort: Effort | None = None) -> None:
-        self.classes = problem
-        stand_in: Any = problem  # it has all that the search asks of a problem of two classes
-        super().__init__(stand_in, watch, effort or _EFFORT)
-
-    def _terms(self) -> ClassTerms:
-        return ClassTerms.of(self.classes)
-
-    def _constant(self) -> Found:
-        tree = constant_tree(self.classes)
-        return Found(W=tree.w, B=tree.b, value=self._value(tree))
-
-    def _is_enough(self) -> bool:
-        return self.starts >= self.watch.limits.nodes or super()._is_enough()
-
-    def _greedy_start(self) -> Start:
-        return fresh(_kinds(0, self.classes.n_nodes, np.random.default_rng(0)), self.classes.n_features)
-
-    def _new_start(self, number: int, rng: np.random.Generator) -> Start:
-        return _next_start(number, self.classes, self.best, self.record, rng)
-
-
-def _next_start(
-    number: int, problem: MulticlassProblem, best: list[Found], record: Record, rng: np.random.Generator
-) -> Start:
-    """The start of this number; ``best`` are the best trees so far, best first."""
-    if number >= _FIRST and best and problem.depth > 1 and rng.random() > _SHARE:
-        tree = best[min(int(rng.exponential(1.0)), len(best) - 1)]
-        return soft_again(tree) if record.asks_soft_again(rng) else _disturbed(tree, problem.depth, rng)
-    if problem.depth > 1 and record.asks_soft(number, rng):
-        return soft(problem.depth, problem.n_features)
-    return fresh(_kinds(record.next_other(), problem.n_nodes, rng), problem.n_features)
-
-
-def _kinds(number: int, nodes: int, rng: np.random.Generator) -> Draws:
+def _first_kinds(number: int, depth: int, rng: np.random.Generator) -> Draws:
     """First CART and the greedy tree; then one way for all nodes, or another for each."""
+    nodes = topology.n_nodes(depth)
     if number < 4:
         return np.full(nodes, (Draw.GREEDY, Draw.CART, Draw.BETWEEN, Draw.MEANS)[number])
     if rng.random() < 0.5:
@@ -95,6 +52,35 @@ def _disturbed(tree: Found, depth: int, rng: np.random.Generator) -> Start:
     else:
         kinds[: len(upper)] = Draw.SHAKEN
     return Start(W=tree.W.copy(), B=tree.B.copy(), kinds=kinds)
+
+
+class ClassSearch(AlternatingSearch):
+    """The descents of one problem of several classes."""
+
+    descent = staticmethod(descend)
+    settled = staticmethod(settled)
+    soft_tree = ClassSoftTree
+    first_kinds = staticmethod(_first_kinds)
+    disturbed = staticmethod(_disturbed)
+    heard = (1.0,)  # with less, sides and labels come out worse
+
+    def __init__(self, problem: MulticlassProblem, watch: Watch, effort: Effort | None = None) -> None:
+        self.classes = problem
+        stand_in: Any = problem  # it has all that the search asks of a problem of two classes
+        super().__init__(stand_in, watch, effort or _EFFORT)
+
+    def _terms(self) -> ClassTerms:
+        return ClassTerms.of(self.classes)
+
+    def _constant(self) -> Found:
+        tree = constant_tree(self.classes)
+        return Found(W=tree.w, B=tree.b, value=self._value(tree))
+
+    def _is_enough(self) -> bool:
+        return self.starts >= self.watch.limits.nodes or super()._is_enough()
+
+    def _greedy_start(self) -> Start:
+        return fresh(_first_kinds(0, self.classes.depth, np.random.default_rng(0)), self.classes.n_features)
 
 
 def constant_tree(problem: MulticlassProblem) -> Splits:

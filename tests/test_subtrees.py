@@ -1,0 +1,148 @@
+"""Subtrees of good trees trained by themselves: who reaches them, what is asked for, and that nothing gets worse."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from margotree.engines.alternating.search import AlternatingSearch, Effort, Job
+from margotree.engines.alternating.starts import Way, kept, soft
+from margotree.engines.alternating.subtrees import rows_at, subtree_start
+from margotree.engines.alternating.terms import Terms
+from margotree.engines.multiclass.search import ClassSearch
+from margotree.engines.multiclass.terms import ClassTerms
+from margotree.engines.watch import Watch
+from margotree.problem import MulticlassProblem, Problem, evaluate, topology
+
+SOME = Effort(least=6, most=6)
+
+
+def two(seed=0, n=120, depth=3, **more):
+    rng = np.random.default_rng(seed)
+    X = rng.random((n, 3))
+    y = np.where(np.sin(9 * X[:, 0]) * np.sin(7 * X[:, 1]) > 0, 1, -1)
+    return Problem.make(X, y, depth=depth, C=10.0 ** np.arange(depth), eps=1e-4, **more)
+
+
+def three(seed=0, n=120):
+    rng = np.random.default_rng(seed)
+    X = rng.random((n, 3))
+    y = (np.floor(4 * X[:, 0]) + np.floor(3 * X[:, 1])).astype(int) % 3
+    return MulticlassProblem.make(X, y, n_classes=3, depth=3, C=(1.0, 10.0, 100.0), eps=1e-4)
+
+
+def searched(problem):
+    kind = AlternatingSearch if isinstance(problem, Problem) else ClassSearch
+    search = kind(problem, Watch(), SOME)
+    search.run([])
+    assert np.any(search.best[0].W[0])
+    return search
+
+
+PROBLEMS = [two(), two(budget=[1] * 7), two(budget=[1] * 7, alpha=[2.0] * 7), three()]
+NAMES = ["margot", "hfs", "sfs", "three classes"]
+
+
+@pytest.mark.parametrize("problem", [PROBLEMS[0], PROBLEMS[1]], ids=NAMES[:2])
+def test_who_reaches_a_node_is_who_the_value_function_says(problem):
+    search = searched(problem)
+    tree, terms = search.best[0], Terms.of(problem)
+    last = evaluate(problem, tree.splits).node
+    for t in range(problem.n_nodes):
+        below = [s for s in topology.subtree(t, 3) if s in topology.last(3)]
+        assert list(rows_at(terms, tree.W, tree.B, t)) == list(np.flatnonzero(np.isin(last, below)))
+
+
+@pytest.mark.parametrize("problem", PROBLEMS, ids=NAMES)
+def test_a_tree_costs_what_its_root_and_subtrees_cost(problem):
+    search = searched(problem)
+    terms, tree = search.ladder.terms, search.best[0]
+    parts = 0.0
+    for t in (1, 2):
+        nodes = topology.subtree(t, 3)
+        part = terms.below(nodes, rows_at(terms, tree.W, tree.B, t))
+        assert part.depth == 2
+        parts += search.settled(part, tree.W[nodes], tree.B[nodes], np.zeros(1))
+    W, B = tree.W.copy(), tree.B.copy()
+    whole = search.settled(terms, W, B, np.zeros(1))
+    top = replace(terms, C=terms.C[:1], budget=terms.budget[:1], alpha=terms.alpha[:1])
+    if isinstance(terms, ClassTerms):  # a root by itself would be a last-level node, with labels instead of sides
+        assert parts <= whole * (1 + 1e-9)
+    else:
+        assert parts + search.settled(top, W[:1], B[:1], np.zeros(1)) == pytest.approx(whole, rel=1e-9)
+
+
+def test_starts_are_of_subtrees_with_upper_nodes_and_of_all_kinds():
+    search = searched(two(depth=4, n=200))
+    rng, tree, kinds = np.random.default_rng(0), search.best[0], []
+    for _ in range(300):
+        start = subtree_start(tree, 4, search.disturbed, rng)
+        nodes = topology.subtree(start.top, 4)
+        assert start.top in topology.upper(4)
+        assert start.top > 0
+        assert len(start.below.B) == len(nodes) >= 3
+        assert not np.any(start.kinds)
+        assert start.W is tree.W
+        kinds.append((start.top, (start.below.soft, bool(np.any(start.below.W)))))
+    assert {top for top, _ in kinds} == set(range(1, 7))
+    assert {kind for _, kind in kinds} >= {(1, True), (2, False), (0, True)}
+
+
+@pytest.mark.parametrize("problem", PROBLEMS, ids=NAMES)
+def test_a_subtree_that_does_not_get_better_leaves_the_tree_as_it_is(problem):
+    search = searched(problem)
+    tree = search.best[0]
+    seen = []
+    descent = search.descent
+
+    def watched(terms, W, B, *rest):
+        seen.append(terms.n_nodes)
+        found = descent(terms, W, B, *rest)
+        return replace(found, value=1e9) if terms.n_nodes == 3 else found  # no subtree comes to anything
+
+    search.descent = watched
+    for seed in range(6):
+        start = search._start_near(tree, Way.SUBTREE, np.random.default_rng(seed))
+        found = search._descend(Job(start=start, level=0, seed=seed))
+        assert np.array_equal(found.W, tree.W)
+        assert np.array_equal(found.B, tree.B)
+        assert found.value == pytest.approx(tree.value, rel=1e-6)
+    assert set(seen) == {3}
+
+
+@pytest.mark.parametrize("problem", PROBLEMS, ids=NAMES)
+def test_a_poor_subtree_is_made_better_and_the_tree_stays_allowed(problem):
+    search = searched(problem)
+    tree = search.best[0]
+    nodes = topology.subtree(1, 3)
+    W, B = tree.W.copy(), tree.B.copy()
+    W[nodes], B[nodes] = 0.0, 1.0  # all one way
+    value = search._value(replace(tree, W=W, B=B).splits)
+    assert value > tree.value * 1.01
+    good = kept(replace(tree, W=tree.W[nodes], B=tree.B[nodes]))
+    for below in (good, soft(2, 3)):
+        start = replace(kept(replace(tree, W=W, B=B)), top=1, below=below)
+        found = search._descend(Job(start=start, level=0, seed=0))
+        assert search._value(found.splits) == pytest.approx(found.value, rel=1e-6)
+        assert found.value <= (tree.value if below is good else value) * (1 + 1e-6)
+
+
+@pytest.mark.parametrize("rows", [0, 1])
+def test_a_subtree_that_hardly_anybody_reaches(rows):
+    problem = two()
+    search = searched(problem)
+    tree = search.best[0]
+    W, B = tree.W.copy(), tree.B.copy()
+    h = problem.X @ W[0]
+    order = np.sort(h)
+    B[0] = 1.0 - order[0] if rows == 0 else -0.5 * (order[0] + order[1])
+    if rows and order[1] - order[0] < 2 * problem.eps:
+        W[0] *= 1.0 / (order[1] - order[0])
+        B[0] *= 1.0 / (order[1] - order[0])
+    assert len(rows_at(search.ladder.terms, W, B, 1)) == rows
+    for below in (soft(2, 3), kept(replace(tree, W=W[[1, 3, 4]], B=B[[1, 3, 4]]))):
+        start = replace(kept(replace(tree, W=W, B=B)), top=1, below=below)
+        found = search._descend(Job(start=start, level=0, seed=0))
+        assert np.isfinite(search._value(found.splits))

@@ -11,7 +11,8 @@ import pytest
 from margotree.engines import Limits, Watch, get_engine
 from margotree.engines import combined as engines
 from margotree.engines.alternating.light import LightlyPricedSearch
-from margotree.engines.alternating.search import AlternatingSearch, Effort
+from margotree.engines.alternating.search import AlternatingSearch, Effort, Job
+from margotree.engines.alternating.starts import kept
 from margotree.engines.combined import Alternating, good_tree, prices_are_light
 from margotree.engines.presolve import without_budget
 from margotree.engines.trees import allowed_value, trivial_tree
@@ -100,3 +101,26 @@ def test_descents_get_all_time_but_what_is_kept_for_the_greedy_tree(monkeypatch,
     )
     Alternating(Effort(least=1, most=1)).search(problem, Watch(Limits(time=seconds)), None)
     assert given == [pytest.approx(0.85 * seconds, rel=0.05)]
+
+
+def test_a_tree_whose_subtree_gets_no_better_is_not_made_sparse_again():
+    rng = np.random.default_rng(3)
+    X = rng.random((120, 4))
+    y = np.where(np.sin(9 * X[:, 0]) * np.sin(7 * X[:, 1]) > 0, 1.0, -1.0)
+    problem = Problem.make(X, y, depth=3, C=(1.0, 10.0, 100.0), budget=1, alpha=0.05)
+    search = LightlyPricedSearch(problem, Watch(), FEW)
+    search.run([])
+    tree, nodes = search.best[0], [1, 3, 4]
+    seen, descent = [], search.descent
+
+    def watched(terms, W, B, *rest):
+        seen.append(terms.n_nodes)
+        found = descent(terms, W, B, *rest)
+        return replace(found, value=1e9) if terms.n_nodes == 3 else found  # no subtree comes to anything
+
+    search.descent = watched
+    below = kept(replace(tree, W=tree.W[nodes], B=tree.B[nodes]))
+    start = replace(kept(tree), top=1, below=below)
+    found = [search._descend(Job(start=start, level=0, seed=seed)) for seed in range(6)]
+    assert seen == [3] * 6
+    assert all(one.value == pytest.approx(tree.value, rel=1e-6) for one in found)

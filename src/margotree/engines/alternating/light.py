@@ -40,7 +40,8 @@ class LightlyPricedSearch(AlternatingSearch):
             return self._descend_with(self._priced, job)
         found = super()._descend(job)
         found = replace(found, value=found.value + self._price(found))
-        return self._made_sparse(found) if job.level == self.ladder.top else found
+        # A tree that is what it was has been made sparse before.
+        return self._made_sparse(found) if job.level == self.ladder.top and found.W is not job.start.W else found
 
     def _finish(self, start: Start) -> Found:
         return self._made_sparse(super()._finish(start))

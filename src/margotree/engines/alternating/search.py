@@ -189,17 +189,20 @@ class AlternatingSearch:
         return self.descent(terms, W, B, start.kinds, seed, self._flag, best)
 
     def _descend_below(self, terms: Terms, start: Start, below: Start, seed: int) -> Found:
-        """A descent of one subtree by itself, and of the whole tree if that subtree has become better."""
-        W, B, nodes = start.W.copy(), start.B.copy(), topology.subtree(start.top, terms.depth)
-        rows = rows_at(terms, W, B, start.top)
+        """A descent of one subtree by itself, and of the whole tree if that subtree has become better.
+
+        If it has not, the tree is that of the start, in the same arrays.
+        """
+        nodes, rows = topology.subtree(start.top, terms.depth), rows_at(terms, start.W, start.B, start.top)
         if len(rows):
             part = terms.below(nodes, rows)
-            before = self.settled(part, W[nodes], B[nodes], self._flag)
+            before = self.settled(part, start.W[nodes], start.B[nodes], self._flag)
             found = self._descend_from(part, below, seed, before)
             if found.value < before * (1.0 - _PAYS):
+                W, B = start.W.copy(), start.B.copy()
                 W[nodes], B[nodes] = found.W, found.B
                 return self._descend_from(terms, replace(start, W=W, B=B), seed, math.inf)
-        return Found(W=W, B=B, value=self.settled(terms, W, B, self._flag))
+        return Found(W=start.W, B=start.B, value=self.settled(terms, start.W, start.B, self._flag))
 
     def _softly(self, terms: Terms, start: Start, seed: int) -> tuple[FloatArray, FloatArray]:
         """The best of some soft trees, from dull ones to sharper ones."""

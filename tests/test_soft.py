@@ -326,10 +326,10 @@ def test_dear_starts_are_made_less_often():
     assert max(disturbed, again) < 0.7 * subtree
 
 
-def test_nothing_is_credited_before_there_is_a_choice():
+def test_nothing_is_credited_or_charged_before_there_is_a_choice():
     record, rng = Record(), np.random.default_rng(0)
     for _ in range(20):
-        record.note(start_of(Way.FROM_NOTHING), 0.5, 1.0)
+        record.note(start_of(Way.FROM_NOTHING), 1.0, 1.0)
     assert np.all(ways_asked(record, rng) > 0.15)
 
 

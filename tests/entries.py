@@ -4,7 +4,7 @@ from functools import wraps
 
 import numpy as np
 
-from margotree.engines.alternating.kernels import order, soft, sweep
+from margotree.engines.alternating.kernels import curvature, order, soft, sweep
 from margotree.engines.bnb.kernels import record
 from margotree.engines.kernels import factor, features, margins, pivot, priced, vectors
 from margotree.engines.kernels import workspace as w
@@ -127,3 +127,16 @@ def least_on_line(h, g, node, ww, wd, dd, eps):
 @entry
 def soft_cost(tree, theta, grad):
     return soft._cost(tree, theta, grad)
+
+
+@entry
+def newton_steps(Z, weights, deltas, ridge, grads, same, steps):
+    """Steps one after the other, with the weights and gradients of each row of the arrays."""
+    now = curvature.new_curvature(Z.shape[0], Z.shape[1])
+    for n in range(len(deltas)):
+        curvature.newton_step(Z, weights[n], deltas[n], ridge, grads[n], now, same[n], steps[n])
+
+
+@entry
+def nonzero(a, who, those):
+    return vectors.nonzero(a, who, those)

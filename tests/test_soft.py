@@ -51,11 +51,15 @@ def some_soft(rng, depth=3, classes=3, m=12, p=3):
     ), rng.normal(size=(nodes, p + 1))  # fmt: skip
 
 
+@pytest.mark.parametrize("sharper", [1.0, 30.0], ids=["dull", "sharp"])
+@pytest.mark.parametrize("m", [3, 12, 128, 261])
 @pytest.mark.parametrize("depth", [1, 2, 3, 4])
-def test_cost_and_gradient_are_those_of_plain_numpy(depth):
+def test_cost_and_gradient_are_those_of_plain_numpy(depth, m, sharper):
+    """Also of more samples than are sent down at a time, and where few of them come by a node."""
     rng = np.random.default_rng(depth)
-    for _ in range(10):
-        soft, theta = some_soft(rng, depth)
+    for _ in range(3):
+        soft, theta = some_soft(rng, depth, m=m)
+        soft = soft._replace(sharp=sharper * soft.sharp)
         grad = np.empty(theta.size)
         assert soft_cost(soft, theta.ravel(), grad) == pytest.approx(plain_cost(soft, theta), rel=1e-5)
         for a in rng.choice(theta.size, 6):

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from margotree.engines.kernels.jit import bare, inner
 
 F8 = NDArray[np.float64]
+I8 = NDArray[np.int64]
 
 #: For sums that may be taken in any order, so that the processor takes several terms at once.
 ANY_ORDER = {"reassoc", "contract", "nsz"}
@@ -22,6 +23,27 @@ def dot(u: F8, v: F8) -> float:
     for j in range(u.size):
         t += u[j] * v[j]
     return t
+
+
+@inner(fastmath=ANY_ORDER)
+def four_dots(z: F8, y: F8, x: F8, u: F8, w: F8) -> tuple[float, float, float, float]:
+    """The products of four vectors with one, which is read once."""
+    of_z = of_y = of_x = of_u = 0.0
+    for j in range(w.size):
+        of_z += z[j] * w[j]
+        of_y += y[j] * w[j]
+        of_x += x[j] * w[j]
+        of_u += u[j] * w[j]
+    return of_z, of_y, of_x, of_u
+
+
+@inner(fastmath=ANY_ORDER)
+def add_four(to: F8, z: F8, y: F8, x: F8, u: F8, rz: float, ry: float, rx: float, ru: float) -> None:
+    """Add so many times four vectors, and to the number after them as many times one."""
+    k = z.size
+    for a in range(k):
+        to[a] += (rz * z[a] + ry * y[a]) + (rx * x[a] + ru * u[a])
+    to[k] += (rz + ry) + (rx + ru)
 
 
 @bare()
@@ -38,6 +60,27 @@ def copy(source: F8, target: F8) -> None:
 
 
 @bare()
+def pad(who: I8, count: int) -> None:
+    """Repeat the last of so many entries until four go into their number, for those who take four at a time."""
+    for j in range(count, count + (-count) % 4):
+        who[j] = who[count - 1]
+
+
+@bare()
+def nonzero(a: F8, who: I8, those: F8) -> int:
+    """How many numbers are not zero, which ones, and these, followed by zeros for those who take four at a time."""
+    count = 0
+    for i in range(a.size):
+        if a[i] != 0.0:
+            who[count], those[count] = i, a[i]
+            count += 1
+    pad(who, count)
+    for j in range(count, count + (-count) % 4):
+        those[j] = 0.0
+    return count
+
+
+@bare()
 def total(a: F8) -> float:
     """The sum, in order."""
     t = 0.0
@@ -47,7 +90,7 @@ def total(a: F8) -> float:
 
 
 @inner()
-def descending(a: F8) -> NDArray[np.int64]:
+def descending(a: F8) -> I8:
     """What sorts the numbers, the largest first; equal ones keep their order (merging longer and longer runs)."""
     n = a.size
     order, merged = np.empty(n, np.int64), np.empty(n, np.int64)

@@ -13,13 +13,18 @@ from numpy.typing import NDArray
 
 from margotree.engines.kernels.bundles import bundle
 from margotree.engines.kernels.jit import inner, kernel
-from margotree.engines.kernels.vectors import copy, dot
+from margotree.engines.kernels.vectors import add_four, copy, dot, fill, four_dots, pad
 
 F8 = NDArray[np.float64]
 I8 = NDArray[np.int64]
 
 #: Shares smaller than this are none, and so are sigmoids this far out.
 _TINY, _FAR = 1e-6, 14.0
+#: So many samples are sent down at a time: few enough to stay at hand.
+_BLOCK = 128  # a multiple of four
+# Of samples on their way, per node: their share that comes by and what it pays from there on (by sample); of those who
+# come by, heights, the share of them that goes right, and what the cost rises with their heights.
+REACH, PAYS, HEIGHT, RIGHT, SLOPE = range(5)
 #: Pairs of steps that the curvature is known from; halvings of a step.
 _MEMORY, _HALVINGS = 8, 12
 #: What a step must gain, as a share of what its slope promises; the steps end when this share of the value is gained.
@@ -42,9 +47,9 @@ class Soft(NamedTuple):
 
 @inner()
 def _hinge(lacks: float, width: float) -> float:
-    if lacks <= 0.0:
-        return 0.0
-    return lacks * lacks / (2.0 * width) if lacks < width else lacks - 0.5 * width
+    """A parabola up to the width, and straight on beyond."""
+    near = min(max(lacks, 0.0), width)
+    return near * (max(lacks, 0.0) - 0.5 * near) / width
 
 
 @inner()
@@ -54,51 +59,91 @@ def _bend(lacks: float, width: float) -> float:
 
 
 @inner()
+def _heights(Z: F8, who: I8, w: F8, b: float, h: F8) -> None:
+    """The heights of some rows."""
+    for j in range(0, who[_BLOCK], 4):
+        first, second, third, fourth = four_dots(Z[who[j]], Z[who[j + 1]], Z[who[j + 2]], Z[who[j + 3]], w)
+        h[j], h[j + 1], h[j + 2], h[j + 3] = first + b, second + b, third + b, fourth + b
+
+
+@inner()
+def _add_slopes(Z: F8, who: I8, slope: F8, grad: F8) -> None:
+    """Add some rows (and a one for the offset) times their slopes."""
+    for j in range(0, who[_BLOCK], 4):
+        add_four(
+            grad, Z[who[j]], Z[who[j + 1]], Z[who[j + 2]], Z[who[j + 3]],
+            slope[j], slope[j + 1], slope[j + 2], slope[j + 3],
+        )  # fmt: skip
+
+
+@inner()
+def _send_down(soft: Soft, Z: F8, theta: F8, who: I8, room: F8) -> None:
+    """Who comes by each node (their number is the last entry), in what share, and at what height."""
+    n, p = Z.shape
+    nodes, k = soft.sharp.size, p + 1
+    fill(room[REACH, 0], 1.0)
+    for t in range(nodes):
+        reach, those, h, right, count = room[REACH, t], who[t], room[HEIGHT, t], room[RIGHT, t], 0
+        for i in range(n):
+            if reach[i] >= _TINY:
+                those[count] = i
+                count += 1
+        those[_BLOCK] = count
+        pad(those, count)
+        _heights(Z, those, theta[t * k : t * k + p], theta[t * k + p], h)
+        if t >= nodes // 2:
+            continue
+        to_left, to_right = room[REACH, 2 * t + 1], room[REACH, 2 * t + 2]
+        fill(to_left, 0.0)
+        fill(to_right, 0.0)
+        for j in range(count):
+            u, i = soft.sharp[t] * h[j], those[j]
+            right[j] = 1.0 if u > _FAR else (0.0 if u < -_FAR else 1.0 / (1.0 + np.exp(-u)))
+            to_left[i], to_right[i] = reach[i] * (1.0 - right[j]), reach[i] * right[j]
+
+
+@inner()
+def _pay(soft: Soft, start: int, who: I8, room: F8) -> float:
+    """What the samples from ``start`` on pay, and what that rises with their heights."""
+    nodes, cost = soft.sharp.size, 0.0
+    for t in range(nodes - 1, -1, -1):
+        those, h, right, slope, pays = who[t], room[HEIGHT, t], room[RIGHT, t], room[SLOPE, t], room[PAYS, t]
+        fill(pays, 0.0)
+        fill(slope, 0.0)
+        for j in range(those[_BLOCK]):
+            i = those[j]
+            c, weight = soft.code[start + i], soft.weight[start + i]
+            plus, minus = weight * soft.plus[t, c], weight * soft.minus[t, c]
+            a, b = 1.0 - h[j], 1.0 + h[j]
+            pays[i] = plus * _hinge(a, soft.width) + minus * _hinge(b, soft.width)
+            rises = minus * _bend(b, soft.width) - plus * _bend(a, soft.width)
+            if t < nodes // 2:
+                more = room[PAYS, 2 * t + 2, i] - room[PAYS, 2 * t + 1, i]
+                pays[i] += room[PAYS, 2 * t + 1, i] + right[j] * more
+                rises += soft.sharp[t] * right[j] * (1.0 - right[j]) * more
+            slope[j] = room[REACH, t, i] * rises
+            if t == 0:
+                cost += pays[i]
+    return cost
+
+
+@inner()
 def _cost(soft: Soft, theta: F8, grad: F8) -> float:
     """What the tree costs, and its gradient; ``theta`` has the weights of each node, then its offset."""
     m, p = soft.Z.shape
-    nodes = soft.sharp.size
-    upper, k = nodes // 2, p + 1
-    h, right, reach = np.empty(nodes), np.empty(nodes), np.empty(nodes)
-    pays, slope = np.empty(nodes), np.empty(nodes)
-    cost = 0.0
+    nodes, k = soft.sharp.size, p + 1
+    who, room, cost = np.empty((nodes, _BLOCK + 1), np.int64), np.empty((5, nodes, _BLOCK)), 0.0
     for t in range(nodes):
         w = theta[t * k : t * k + p]
         cost += 0.5 * dot(w, w)
         copy(w, grad[t * k : t * k + p])
         grad[t * k + p] = 0.0
-    for i in range(m):
-        z, c, weight = soft.Z[i], soft.code[i], soft.weight[i]
-        reach[0] = 1.0
+    for start in range(0, m, _BLOCK):
+        Z = soft.Z[start : min(start + _BLOCK, m)]
+        _send_down(soft, Z, theta, who, room)
+        cost += _pay(soft, start, who, room)
         for t in range(nodes):
-            if reach[t] >= _TINY:
-                h[t] = dot(z, theta[t * k : t * k + p]) + theta[t * k + p]
-            if t < upper:
-                right[t] = 0.0
-                if reach[t] >= _TINY:
-                    u = soft.sharp[t] * h[t]
-                    right[t] = 1.0 if u > _FAR else (0.0 if u < -_FAR else 1.0 / (1.0 + np.exp(-u)))
-                reach[2 * t + 1], reach[2 * t + 2] = reach[t] * (1.0 - right[t]), reach[t] * right[t]
-        for t in range(nodes - 1, -1, -1):
-            pays[t] = 0.0
-            if reach[t] < _TINY:
-                continue
-            plus, minus = weight * soft.plus[t, c], weight * soft.minus[t, c]
-            a, b = 1.0 - h[t], 1.0 + h[t]
-            pays[t] = plus * _hinge(a, soft.width) + minus * _hinge(b, soft.width)
-            slope[t] = minus * _bend(b, soft.width) - plus * _bend(a, soft.width)
-            if t < upper:
-                more = pays[2 * t + 2] - pays[2 * t + 1]
-                pays[t] += pays[2 * t + 1] + right[t] * more
-                slope[t] += soft.sharp[t] * right[t] * (1.0 - right[t]) * more
-        cost += pays[0]
-        for t in range(nodes):
-            r = reach[t] * slope[t] if reach[t] >= _TINY else 0.0
-            if r != 0.0:
-                g = grad[t * k : t * k + p]
-                for a in range(p):
-                    g[a] += r * z[a]
-                grad[t * k + p] += r
+            _add_slopes(Z, who[t], room[SLOPE, t], grad[t * k : (t + 1) * k])
     return cost
 
 

@@ -9,27 +9,30 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from margotree.engines.alternating.kernels.curvature import Curvature, new_curvature, newton_step
 from margotree.engines.kernels.jit import inner, kernel
-from margotree.engines.kernels.vectors import ANY_ORDER, copy, dot, fill, total
+from margotree.engines.kernels.vectors import ANY_ORDER, add_four, copy, dot, fill, four_dots, nonzero, total
 
 F8 = NDArray[np.float64]
 
-#: Up to so many features the curvature is a matrix; beyond, it is only multiplied with.
-_DENSE = 400
-#: Newton steps of one width, evaluations of one line search, multiplications for one step.
-_STEPS, _SEARCH, _PRODUCTS = 40, 60, 200
+#: Newton steps of one width, evaluations of one line search.
+_STEPS, _SEARCH = 40, 60
 #: A line search ends when the derivative has dropped to this share; a width ends at this share of the value, or at the
 #: greater one where the last width is so wide that only a direction is wanted.
 _LEVEL, _FLAT, _FLAT_ROUGH, _ROUGH = 0.1, 1e-6, 1e-4, 5e-3
-#: From width to width; back to a greater one, up to some size, if steps do not suffice for the first.
-_SHRINK, _WIDER, _WIDEST = 0.2, 10.0, 1.0
+#: From width to width, and to the last one at once from less than so many times what comes before it; back to a greater
+#: one, up to some size, if steps do not suffice for the first.
+_SHRINK, _LAST, _WIDER, _WIDEST = 0.2, 2.0, 10.0, 1.0
 
 
 @inner()
 def heights(Z: F8, w: F8, b: float, h: F8) -> None:
     """``h = Z w + b``."""
-    for i in range(h.size):
-        h[i] = dot(Z[i], w) + b
+    last = h.size - 1
+    for i in range(0, h.size, 4):
+        j, k, n = min(i + 1, last), min(i + 2, last), min(i + 3, last)
+        first, second, third, fourth = four_dots(Z[i], Z[j], Z[k], Z[n], w)
+        h[i], h[j], h[k], h[n] = first + b, second + b, third + b, fourth + b
 
 
 @inner(fastmath=ANY_ORDER)
@@ -43,15 +46,14 @@ def hinge_value(h: F8, cp: F8, cm: F8) -> float:
 
 @inner(fastmath=ANY_ORDER)
 def _bends(h: F8, cp: F8, cm: F8, delta: float, r: F8, q: F8) -> float:
-    """Slope ``r`` and curvature ``q`` of the smoothed loss in each height; returns the sum of the curvatures."""
+    """Slope ``r`` of the smoothed loss in each height, and ``q``, its curvature times the width; returns their sum."""
     total = 0.0
     for i in range(h.size):
         right, left = 1.0 - h[i], 1.0 + h[i]
         lacks_right, lacks_left = min(max(right, 0.0), delta), min(max(left, 0.0), delta)
         r[i] = (cm[i] * lacks_left - cp[i] * lacks_right) / delta
         # On the rounding, what lacks is what was not cut off.
-        bend = (cp[i] if lacks_right == right else 0.0) + (cm[i] if lacks_left == left else 0.0)
-        q[i] = bend / delta
+        q[i] = (cp[i] if lacks_right == right else 0.0) + (cm[i] if lacks_left == left else 0.0)
         total += q[i]
     return total
 
@@ -64,101 +66,6 @@ def _slope_at(h: F8, dh: F8, cp: F8, cm: F8, delta: float, t: float) -> float:
         at = h[i] + t * dh[i]
         total += dh[i] * (cm[i] * min(max(1.0 + at, 0.0), delta) - cp[i] * min(max(1.0 - at, 0.0), delta))
     return total / delta
-
-
-@inner()
-def _cholesky(H: F8, grad: F8, step: F8) -> None:
-    """``step = -H^-1 grad``; pivots are kept positive."""
-    n = grad.size
-    for c in range(n):
-        for r in range(c, n):
-            t = H[r, c] - dot(H[r, :c], H[c, :c])
-            H[r, c] = np.sqrt(max(t, 1e-13 * (1e-10 + H[c, c]))) if r == c else t / H[c, c]
-    for r in range(n):
-        step[r] = (-grad[r] - dot(H[r, :r], step[:r])) / H[r, r]
-    for r in range(n - 1, -1, -1):
-        t = step[r]
-        for q in range(r + 1, n):
-            t -= H[q, r] * step[q]
-        step[r] = t / H[r, r]
-
-
-@inner(fastmath=ANY_ORDER)
-def _add_four(H: F8, z: F8, y: F8, x: F8, u: F8, qz: float, qy: float, qx: float, qu: float) -> None:
-    """Add the products of four rows with themselves to the lower half of ``H``, which is read and written once."""
-    k = z.size
-    for a in range(k):
-        vz, vy, vx, vu = qz * z[a], qy * y[a], qx * x[a], qu * u[a]
-        row = H[a]
-        for c in range(a + 1):
-            row[c] += (vz * z[c] + vy * y[c]) + (vx * x[c] + vu * u[c])
-        H[k, a] += (vz + vy) + (vx + vu)
-    H[k, k] += (qz + qy) + (qx + qu)
-
-
-@inner()
-def _dense_step(Z: F8, q: F8, ridge: float, grad: F8, H: F8, step: F8) -> None:
-    m, k = Z.shape
-    for a in range(k + 1):
-        fill(H[a], 0.0)
-    four, count = np.empty(4, np.int64), 0
-    for i in range(m):
-        if q[i] != 0.0:
-            four[count] = i
-            count += 1
-            if count == 4:
-                a, b, c, d = four[0], four[1], four[2], four[3]
-                _add_four(H, Z[a], Z[b], Z[c], Z[d], q[a], q[b], q[c], q[d])
-                count = 0
-    for j in range(count):
-        z = Z[four[j]]
-        _add_four(H, z, z, z, z, q[four[j]], 0.0, 0.0, 0.0)
-    for a in range(k):
-        H[a, a] += 1.0
-    H[k, k] += ridge
-    _cholesky(H, grad, step)
-
-
-@inner()
-def _product_step(Z: F8, q: F8, ridge: float, grad: F8, step: F8) -> None:
-    """The same by conjugate gradients, scaled by the diagonal."""
-    m, k = Z.shape
-    diagonal, left, scaled = np.empty(k + 1), np.empty(k + 1), np.empty(k + 1)
-    fill(diagonal, 1.0)
-    diagonal[k] = ridge
-    for i in range(m):
-        if q[i] != 0.0:
-            for a in range(k):
-                diagonal[a] += q[i] * Z[i, a] * Z[i, a]
-            diagonal[k] += q[i]
-    d, image = np.empty(k + 1), np.empty(k + 1)
-    for a in range(k + 1):
-        left[a] = -grad[a]
-        step[a] = 0.0
-        scaled[a] = left[a] / diagonal[a]
-        d[a] = scaled[a]
-    size = dot(left, scaled)
-    first = size
-    for _ in range(_PRODUCTS):
-        if size <= 1e-6 * first:
-            break
-        copy(d, image)
-        image[k] = ridge * d[k]
-        for i in range(m):
-            if q[i] != 0.0:
-                t = q[i] * (dot(Z[i], d[:k]) + d[k])
-                for a in range(k):
-                    image[a] += t * Z[i, a]
-                image[k] += t
-        far = size / dot(d, image)
-        for a in range(k + 1):
-            step[a] += far * d[a]
-            left[a] -= far * image[a]
-            scaled[a] = left[a] / diagonal[a]
-        now = dot(left, scaled)
-        for a in range(k + 1):
-            d[a] = scaled[a] + now / size * d[a]
-        size = now
 
 
 @inner(fastmath=ANY_ORDER)
@@ -209,16 +116,14 @@ def _how_far(h: F8, dh: F8, cp: F8, cm: F8, delta: float, ws: float, ss: float, 
     return low
 
 
-@inner(fastmath=ANY_ORDER)
-def _slopes(Z: F8, r: F8, grad: F8) -> None:
+@inner()
+def _slopes(Z: F8, r: F8, grad: F8, now: Curvature) -> None:
     """Add ``r`` times the rows (and a one for the offset) to ``grad``."""
-    k = Z.shape[1]
-    for i in range(r.size):
-        if r[i] != 0.0:
-            z, ri = Z[i], r[i]
-            for a in range(k):
-                grad[a] += ri * z[a]
-            grad[k] += ri
+    who, by = now.who, now.those
+    for j in range(0, nonzero(r, who, by), 4):
+        add_four(
+            grad, Z[who[j]], Z[who[j + 1]], Z[who[j + 2]], Z[who[j + 3]], by[j], by[j + 1], by[j + 2], by[j + 3]
+        )  # fmt: skip
 
 
 @inner(fastmath=ANY_ORDER)
@@ -228,14 +133,6 @@ def _drift(h: F8, cp: F8, cm: F8, delta: float, to: float, r: F8) -> None:
     for i in range(h.size):
         s, t = 1.0 - h[i], 1.0 + h[i]
         r[i] = share * ((cp[i] * s if 0.0 < s < delta else 0.0) - (cm[i] * t if 0.0 < t < delta else 0.0))
-
-
-@inner()
-def _newton(Z: F8, q: F8, ridge: float, grad: F8, H: F8, step: F8) -> None:
-    if Z.shape[1] <= _DENSE:
-        _dense_step(Z, q, ridge, grad, H, step)
-    else:
-        _product_step(Z, q, ridge, grad, step)
 
 
 @kernel()
@@ -254,23 +151,24 @@ def svm(Z: F8, cp: F8, cm: F8, theta: F8, wide: float, narrow: float, flag: F8) 
     flat = _FLAT if narrow < _ROUGH else _FLAT_ROUGH
     h, dh, r, q = np.empty(m), np.empty(m), np.empty(m), np.empty(m)
     grad, step = np.empty(k + 1), np.empty(k + 1)
-    H = np.empty((k + 1, k + 1)) if k <= _DENSE else np.empty((0, 0))
+    curvature = new_curvature(m, k)
     w = theta[:k]
     heights(Z, w, theta[k], h)
     best, value = theta.copy(), 0.5 * dot(w, w) + hinge_value(h, cp, cm)
     delta = wide
     widest = wide  # so far
     while True:
-        steps = 0
+        steps, flat_here, bend, ridge = 0, False, 0.0, 0.0
         while steps < _STEPS and flag[0] == 0.0:
             bend = _bends(h, cp, cm, delta, r, q)
             copy(w, grad)
             grad[k] = 0.0
-            _slopes(Z, r, grad)
+            _slopes(Z, r, grad, curvature)
             ridge = 1e-12 * (plus + minus) if bend > 0.0 else (plus + minus) / (m * delta)
-            _newton(Z, q, ridge, grad, H, step)
+            newton_step(Z, q, delta, ridge, grad, curvature, False, step)
             start = dot(grad, step)
             if -start <= flat * (0.5 * dot(w, w) + hinge_value(h, cp, cm)):
+                flat_here = True
                 break
             heights(Z, step[:k], step[k], dh)
             far = _how_far(h, dh, cp, cm, delta, dot(w, step[:k]), dot(step[:k], step[:k]), start)
@@ -294,13 +192,13 @@ def svm(Z: F8, cp: F8, cm: F8, theta: F8, wide: float, narrow: float, flag: F8) 
             continue
         if delta <= narrow:
             break
-        to = max(narrow, _SHRINK * delta)
+        to = _SHRINK * delta if _SHRINK * delta > _LAST * narrow else narrow
         # Between two widths the solution moves on a straight line while no sample leaves the rounding.
-        if _bends(h, cp, cm, delta, r, q) > 0.0:
+        if flat_here and bend > 0.0:
             _drift(h, cp, cm, delta, to, r)
             fill(grad, 0.0)
-            _slopes(Z, r, grad)
-            _newton(Z, q, 1e-12 * (plus + minus), grad, H, step)
+            _slopes(Z, r, grad, curvature)
+            newton_step(Z, q, delta, ridge, grad, curvature, True, step)
             for a in range(k + 1):
                 theta[a] += step[a]
             heights(Z, w, theta[k], h)

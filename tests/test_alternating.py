@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import time
 from dataclasses import replace
+from functools import partial
 from itertools import pairwise
 
 import numpy as np
@@ -15,7 +16,7 @@ from hypothesis import strategies as st
 from entries import least_on_line, sorted_times
 from margotree.engines import Limits, Watch, combined, get_engine, solve
 from margotree.engines.alternating import search as alternating_search
-from margotree.engines.alternating.descend import Descent, descend
+from margotree.engines.alternating.descend import Descent
 from margotree.engines.alternating.draw import FRESH, Draw
 from margotree.engines.alternating.kernels.below import gini, pay_below
 from margotree.engines.alternating.kernels.reduced import cut, measure, search_lines
@@ -222,7 +223,7 @@ def test_an_upper_split_gets_more_features_than_its_budget_where_they_pay(seed):
     # One split on the twelve features that count, the children as they are without any.
     _, value = svm_on(Node.of(terms, 0, np.arange(150)), np.arange(12), (np.zeros(40), 0.0), 1e-3, flag)
     kinds, W, B = np.full(3, Draw.SVM), np.zeros((3, 40)), np.ones(3)
-    assert min(descend(terms, W, B, kinds, s, flag).value for s in range(6)) < value + terms.price_of(0, 12)
+    assert min(Descent(terms, W, B, s, flag).run(kinds).value for s in range(6)) < value + terms.price_of(0, 12)
 
 
 def test_any_number_of_features_is_tried_where_they_have_a_price():
@@ -289,7 +290,7 @@ def test_every_descent_ends_in_an_allowed_tree_and_knows_its_value(seed, depth, 
     terms = Terms.of(problem)
     kinds = np.random.default_rng(seed).choice(FRESH, problem.n_nodes)
     zero = np.zeros((problem.n_nodes, problem.n_features))
-    found = descend(terms, zero, np.ones(problem.n_nodes), kinds, seed, np.zeros(1))
+    found = Descent(terms, zero, np.ones(problem.n_nodes), seed, np.zeros(1)).run(kinds)
     seen = evaluate(problem, found.splits)
     assert seen.feasible, seen.complaints
     assert found.value == pytest.approx(seen.objective, rel=1e-9, abs=1e-9)
@@ -313,7 +314,7 @@ def test_no_visit_makes_a_tree_worse():
 
 def test_a_raised_flag_leaves_an_allowed_tree():
     problem = some_problem(7, depth=3)
-    found = descend(Terms.of(problem), np.zeros((7, 3)), np.ones(7), np.full(7, Draw.SVM), 0, np.ones(1))
+    found = Descent(Terms.of(problem), np.zeros((7, 3)), np.ones(7), 0, np.ones(1)).run(np.full(7, Draw.SVM))
     assert evaluate(problem, found.splits).feasible
 
 
@@ -377,8 +378,9 @@ def test_a_descent_that_falls_too_slowly_is_given_up():
         problem = some_problem(seed, n=200, depth=3)
         start = Splits(w=np.zeros((7, 3)), b=np.ones(7))
         kinds = np.full(7, Draw.SVM)
-        whole, far = (descend(Terms.of(problem), start.w, start.b, kinds, 0, np.zeros(1), b) for b in (math.inf, 0.0))
-        near = descend(Terms.of(problem), start.w, start.b, kinds, 0, np.zeros(1), whole.value)
+        descent = partial(Descent, Terms.of(problem), start.w, start.b, 0, np.zeros(1))
+        whole, far = (descent().run(kinds, best=b) for b in (math.inf, 0.0))
+        near = descent().run(kinds, best=whole.value)
         assert near.value >= whole.value * (1 - 1e-12)
         assert evaluate(problem, far.splits).feasible and far.value >= whole.value
         given_up += far.value > whole.value

@@ -113,9 +113,9 @@ def test_a_tree_whose_subtree_gets_no_better_is_not_made_sparse_again():
     tree, nodes = search.best[0], [1, 3, 4]
     seen, descent = [], search.descent
 
-    def watched(terms, W, B, *rest):
+    def watched(terms, *rest):
         seen.append(terms.n_nodes)
-        found = descent(terms, W, B, *rest)
+        found = descent(terms, *rest)
         return replace(found, value=1e9) if terms.n_nodes == 3 else found  # no subtree comes to anything
 
     search.descent = watched

@@ -64,14 +64,14 @@ def test_a_tree_costs_what_its_root_and_subtrees_cost(problem):
         nodes = topology.subtree(t, 3)
         part = terms.below(nodes, rows_at(terms, tree.W, tree.B, t))
         assert part.depth == 2
-        parts += search.settled(part, tree.W[nodes], tree.B[nodes], np.zeros(1))
+        parts += search.settled(part, tree.W[nodes], tree.B[nodes])
     W, B = tree.W.copy(), tree.B.copy()
-    whole = search.settled(terms, W, B, np.zeros(1))
+    whole = search.settled(terms, W, B)
     top = replace(terms, C=terms.C[:1], budget=terms.budget[:1], alpha=terms.alpha[:1])
     if isinstance(terms, ClassTerms):  # a root by itself would be a last-level node, with labels instead of sides
         assert parts <= whole * (1 + 1e-9)
     else:
-        assert parts + search.settled(top, W[:1], B[:1], np.zeros(1)) == pytest.approx(whole, rel=1e-9)
+        assert parts + search.settled(top, W[:1], B[:1]) == pytest.approx(whole, rel=1e-9)
 
 
 def test_starts_are_of_subtrees_with_upper_nodes_and_of_all_kinds():
@@ -97,9 +97,9 @@ def test_a_subtree_that_does_not_get_better_leaves_the_tree_as_it_is(problem):
     seen = []
     descent = search.descent
 
-    def watched(terms, W, B, *rest):
+    def watched(terms, *rest):
         seen.append(terms.n_nodes)
-        found = descent(terms, W, B, *rest)
+        found = descent(terms, *rest)
         return replace(found, value=1e9) if terms.n_nodes == 3 else found  # no subtree comes to anything
 
     search.descent = watched

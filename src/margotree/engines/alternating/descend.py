@@ -80,17 +80,55 @@ class Alternation(ABC):
     def _plane(self, t: int) -> Plane:
         return self.W[t].copy(), float(self.B[t])
 
+    def _send_on(self, t: int, node: Node) -> None:
+        right = node.right_of(node.heights(self._plane(t)), self._plane(t))
+        if right is None:
+            self.W[t], self.B[t] = self._out_of_band(t)
+            right = node.right_of(node.heights(self._plane(t)), self._plane(t))
+        assert right is not None
+        self.rows[topology.left(t)], self.rows[topology.right(t)] = self.rows[t][~right], self.rows[t][right]
+
+    def _out_of_band(self, t: int) -> Plane:
+        """The cheapest hyperplane across the same direction that has nobody in its band."""
+        node = self._look_below(t)
+        if np.any(self.W[t]):
+            cut = node.best_cut(self.W[t].copy(), LENGTHS)
+            if cut is not None and node.right_of(node.heights(cut[0]), cut[0]) is not None:
+                return cut[0]
+        return node.no_split()[0]
+
+    def _visit_upper(self, t: int) -> bool:
+        """Try to better an upper node, and take it back if bands further down make the tree no better; whether that
+        came to something."""
+        below = topology.subtree(t, self.depth)
+        before = float(np.sum(self.own[below]))
+        plane = self._proposed(t, before)
+        if plane is None:
+            return False
+        W, B = self.W[below], self.B[below]
+        self.W[t], self.B[t] = plane
+        self.settle(t)
+        if np.sum(self.own[below]) < before * (1.0 - GAIN):
+            return True
+        self.W[below], self.B[below] = W, B
+        self.settle(t)
+        return False
+
     @abstractmethod
     def settle(self, top: int, kinds: Draws | None = None) -> None:
         """Send the samples of ``top`` down its subtree, drawing new hyperplanes and emptying bands on the way."""
 
     @abstractmethod
-    def _visit_upper(self, t: int) -> bool:
-        """Try to better an upper node; whether that came to something."""
+    def _look_below(self, t: int) -> Node:
+        """The samples of an upper node, and what they would pay on either side."""
+
+    @abstractmethod
+    def _proposed(self, t: int, before: float) -> Plane | None:
+        """A better hyperplane for an upper node whose subtree costs ``before``, if there is one."""
 
     @abstractmethod
     def _visit_last(self, t: int) -> bool:
-        """The same at the last level."""
+        """Try to better a node of the last level; whether that came to something."""
 
 
 class Descent(Alternation):
@@ -112,22 +150,10 @@ class Descent(Alternation):
         self._price(t, node)
         self.stale[t] = True
 
-    def _send_on(self, t: int, node: Node) -> None:
-        right = node.right_of(node.heights(self._plane(t)), self._plane(t))
-        if right is None:
-            self.W[t], self.B[t] = self._out_of_band(t, node)
-            right = node.right_of(node.heights(self._plane(t)), self._plane(t))
-        assert right is not None
-        self.rows[topology.left(t)], self.rows[topology.right(t)] = self.rows[t][~right], self.rows[t][right]
-
-    def _out_of_band(self, t: int, node: Node) -> Plane:
-        """The cheapest hyperplane across the same direction that has nobody in its band."""
+    def _look_below(self, t: int) -> Node:
+        node = Node.of(self.terms, t, self.rows[t])
         node.look_below(self.terms, t, self.rows[t], self.W, self.B)
-        if np.any(self.W[t]):
-            cut = node.best_cut(self.W[t].copy(), LENGTHS)
-            if cut is not None and node.right_of(node.heights(cut[0]), cut[0]) is not None:
-                return cut[0]
-        return node.no_split()[0]
+        return node
 
     def _price(self, t: int, node: Node) -> None:
         w = self.W[t]
@@ -152,37 +178,6 @@ class Descent(Alternation):
         self.own[t] = value
         return False
 
-    def _visit_upper(self, t: int) -> bool:
-        """Improve an upper node; taken back if bands further down make the tree no better."""
-        plane, gain = self._proposed(t)
-        below = topology.subtree(t, self.depth)
-        before = float(np.sum(self.own[below]))
-        if gain <= GAIN * before:
-            return False
-        W, B = self.W[below], self.B[below]
-        self.W[t], self.B[t] = plane
-        self.settle(t)
-        if np.sum(self.own[below]) < before * (1.0 - GAIN):
-            return True
-        self.W[below], self.B[below] = W, B
-        self.settle(t)
-        return False
-
-    def _proposed(self, t: int) -> tuple[Plane, float]:
-        """A hyperplane, and what it gains; the copy of the node's samples is not kept."""
-        node = Node.of(self.terms, t, self.rows[t])
-        node.look_below(self.terms, t, self.rows[t], self.W, self.B)
-        found = propose(self.terms, t, node, self._plane(t), self.rng, self.flag)
-        return found.plane, found.gain
-
-
-def descend(
-    terms: Terms, W: FloatArray, B: FloatArray, kinds: Draws, seed: int, flag: FloatArray, best: float = math.inf
-) -> Found:
-    """The tree that alternation reaches from here, after drawing some nodes anew; given up if far from ``best``."""
-    return Descent(terms, W, B, seed, flag).run(kinds, best=best)
-
-
-def settled(terms: Terms, W: FloatArray, B: FloatArray, flag: FloatArray) -> float:
-    """What the tree costs once its bands are empty, with nothing trained."""
-    return Descent(terms, W, B, 0, flag).cost()
+    def _proposed(self, t: int, before: float) -> Plane | None:
+        found = propose(self.terms, t, self._look_below(t), self._plane(t), self.rng, self.flag)
+        return found.plane if found.gain > GAIN * before else None

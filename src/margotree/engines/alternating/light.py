@@ -53,6 +53,5 @@ class LightlyPricedSearch(AlternatingSearch):
         """The tree, or what it becomes once prices count, if it may become the best."""
         if found.value - self._price(found) >= self.best[0].value:
             return found
-        tree = kept(found)
-        sparse = self.descent(self._priced, tree.W, tree.B, tree.kinds, self.seed, self._flag)
+        sparse = self.descent(self._priced, kept(found), self.seed)
         return min(found, sparse, key=lambda one: one.value)

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from margotree.engines.alternating.anneal import SoftTree
-from margotree.engines.alternating.descend import Draws, descend, settled
+from margotree.engines.alternating.descend import Alternation, Descent, Draws
 from margotree.engines.alternating.ladder import Ladder
 from margotree.engines.alternating.starts import (
     Record,
@@ -86,8 +86,7 @@ class AlternatingSearch:
     """The descents of one problem."""
 
     #: What a start goes through.
-    descent: Callable[..., Found] = staticmethod(descend)
-    settled: Callable[..., float] = staticmethod(settled)
+    alternation: type[Alternation] = Descent
     soft_tree: type[SoftTree] = SoftTree
     #: How starts from nothing and from a good tree are drawn.
     first_kinds: Callable[..., Draws] = staticmethod(first_kinds)
@@ -144,7 +143,7 @@ class AlternatingSearch:
         """Train the best tree's SVMs to many digits."""
         terms, tree = self._last_terms().fine(), kept(self.best[0])
         self._flag[0] = 0.0
-        self._in_threads(lambda: self._keep(self.descent(terms, tree.W, tree.B, tree.kinds, self.seed, self._flag)), 1)
+        self._in_threads(lambda: self._keep(self.descent(terms, tree, self.seed)), 1)
 
     def carry_up(self, most: int) -> None:
         """Value on all samples what was trained on some of them and promises more than the best tree: the best of as
@@ -185,8 +184,18 @@ class AlternatingSearch:
         return self._descend_from(terms, job.start, job.seed, self._best_of(job.level))
 
     def _descend_from(self, terms: Terms, start: Start, seed: int, best: float) -> Found:
-        W, B = self._softly(terms, start, seed) if start.soft else (start.W, start.B)
-        return self.descent(terms, W, B, start.kinds, seed, self._flag, best)
+        if start.soft:
+            W, B = self._softly(terms, start, seed)
+            start = replace(start, W=W, B=B)
+        return self.descent(terms, start, seed, best)
+
+    def descent(self, terms: Terms, start: Start, seed: int, best: float = math.inf) -> Found:
+        """The tree that alternation reaches from here, after drawing some nodes anew; given up if far from ``best``."""
+        return self.alternation(terms, start.W, start.B, seed, self._flag).run(start.kinds, best=best)
+
+    def settled(self, terms: Terms, W: FloatArray, B: FloatArray) -> float:
+        """What the tree costs once its bands are empty, with nothing trained."""
+        return self.alternation(terms, W, B, 0, self._flag).cost()
 
     def _descend_below(self, terms: Terms, start: Start, below: Start, seed: int) -> Found:
         """A descent of one subtree by itself, and of the whole tree if that subtree has become better.
@@ -196,20 +205,20 @@ class AlternatingSearch:
         nodes, rows = topology.subtree(start.top, terms.depth), rows_at(terms, start.W, start.B, start.top)
         if len(rows):
             part = terms.below(nodes, rows)
-            before = self.settled(part, start.W[nodes], start.B[nodes], self._flag)
+            before = self.settled(part, start.W[nodes], start.B[nodes])
             found = self._descend_from(part, below, seed, before)
             if found.value < before * (1.0 - _PAYS):
                 W, B = start.W.copy(), start.B.copy()
                 W[nodes], B[nodes] = found.W, found.B
                 return self._descend_from(terms, replace(start, W=W, B=B), seed, math.inf)
-        return Found(W=start.W, B=start.B, value=self.settled(terms, start.W, start.B, self._flag))
+        return Found(W=start.W, B=start.B, value=self.settled(terms, start.W, start.B))
 
     def _softly(self, terms: Terms, start: Start, seed: int) -> tuple[FloatArray, FloatArray]:
         """The best of some soft trees, from dull ones to sharper ones."""
         rng, heard = np.random.default_rng(seed), self.heard[len(self.record.soft) % len(self.heard)]
         parts = [(k / start.soft, (k + 1) / start.soft) for k in range(start.soft)]
         trees = [self.soft_tree(terms, start.W, start.B, rng, part, heard).anneal(self._flag) for part in parts]
-        return min(trees, key=lambda tree: self.settled(terms, *tree, self._flag))
+        return min(trees, key=lambda tree: self.settled(terms, *tree))
 
     def _best_of(self, level: int) -> float:
         """On a part of the samples values compare with those of the same part alone."""

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import itertools
-import math
 
 import numpy as np
 
-from margotree.engines.alternating.descend import LENGTHS, Alternation, Draws
+from margotree.engines.alternating.descend import Alternation, Draws
 from margotree.engines.alternating.kernels.reduced import GAIN
 from margotree.engines.alternating.node import Node
 from margotree.engines.alternating.supports import best_svm
-from margotree.engines.alternating.terms import Found
 from margotree.engines.alternating.upper import Proposal, propose
 from margotree.engines.multiclass.bipartitions import turned
 from margotree.engines.multiclass.draw import Draw, draw
@@ -61,29 +59,11 @@ class ClassDescent(Alternation):
                 if kind is not Draw.KEEP:
                     now = (self._plane(t), self.labels.sides[t])
                     self.W[t], self.B[t] = draw(self.terms, t, self.rows[t], now, kind, self.rng, self.flag)
-                self._send_on(t)
+                self._send_on(t, self._node(t))
             elif kind is not Draw.KEEP and len(self.rows[t]):
                 self.W[t], self.B[t] = self._best_last(t)[0]
             self._label(t)
             self.stale[t] = True
-
-    def _send_on(self, t: int) -> None:
-        node = self._node(t)
-        right = node.right_of(node.heights(self._plane(t)), self._plane(t))
-        if right is None:
-            self.W[t], self.B[t] = self._out_of_band(t)
-            right = node.right_of(node.heights(self._plane(t)), self._plane(t))
-        assert right is not None
-        self.rows[topology.left(t)], self.rows[topology.right(t)] = self.rows[t][~right], self.rows[t][right]
-
-    def _out_of_band(self, t: int) -> Plane:
-        """The cheapest hyperplane across the same direction that has nobody in its band."""
-        node = self._look_below(t, self._sides(t, self._plane(t)))
-        if np.any(self.W[t]):
-            cut = node.best_cut(self.W[t].copy(), LENGTHS)
-            if cut is not None and node.right_of(node.heights(cut[0]), cut[0]) is not None:
-                return cut[0]
-        return node.no_split()[0]
 
     def _label(self, t: int) -> None:
         """The best sides or labels for the hyperplane, and what the node then costs."""
@@ -107,7 +87,9 @@ class ClassDescent(Alternation):
         """The samples of an upper node with the sides that it has now."""
         return upper_node(self.terms, t, self.rows[t], self.labels.sides[t])
 
-    def _look_below(self, t: int, sides: IndexArray) -> Node:
+    def _look_below(self, t: int, sides: IndexArray | None = None) -> Node:
+        """With the given sides, or else the best for the hyperplane at hand."""
+        sides = self._sides(t, self._plane(t)) if sides is None else sides
         node = upper_node(self.terms, t, self.rows[t], sides)
         node.low = pay_below(self.terms, self.rows[t], self.W, self.B, self.labels, topology.left(t))
         node.high = pay_below(self.terms, self.rows[t], self.W, self.B, self.labels, topology.right(t))
@@ -155,23 +137,11 @@ class ClassDescent(Alternation):
 
     # -- upper nodes --------------------------------------------------------------------------------------------
 
-    def _visit_upper(self, t: int) -> bool:
-        """Improve an upper node; taken back if bands further down make the tree no better."""
-        found = self._proposed(t)
-        below = topology.subtree(t, self.depth)
-        before = float(np.sum(self.own[below]))
-        if found is None or found.value >= before * (1.0 - GAIN):
-            return False
-        W, B = self.W[below], self.B[below]
-        self.W[t], self.B[t] = found.plane
-        self.settle(t)
-        if np.sum(self.own[below]) < before * (1.0 - GAIN):
-            return True
-        self.W[below], self.B[below] = W, B
-        self.settle(t)
-        return False
+    def _proposed(self, t: int, before: float) -> Plane | None:
+        best = self._best_proposal(t)
+        return None if best is None or best.value >= before * (1.0 - GAIN) else best.plane
 
-    def _proposed(self, t: int) -> Proposal | None:
+    def _best_proposal(self, t: int) -> Proposal | None:
         """Hyperplane and sides in turn, from the sides at hand and now and then from those that pay below."""
         node = self._look_below(t, self.labels.sides[t])
         best: Proposal | None = None
@@ -208,15 +178,3 @@ class ClassDescent(Alternation):
             other[self.rng.integers(1, self.terms.n_classes)] *= -1
             ways.append(turned(other))
         return [way for i, way in enumerate(ways) if i == 0 or not np.array_equal(way, now)]
-
-
-def descend(
-    terms: ClassTerms, W: FloatArray, B: FloatArray, kinds: Draws, seed: int, flag: FloatArray, best: float = math.inf
-) -> Found:
-    """The tree that alternation reaches from here, after drawing some nodes anew; given up if far from ``best``."""
-    return ClassDescent(terms, W, B, seed, flag).run(kinds, best=best)
-
-
-def settled(terms: ClassTerms, W: FloatArray, B: FloatArray, flag: FloatArray) -> float:
-    """What the tree costs once its bands are empty, with nothing trained."""
-    return ClassDescent(terms, W, B, 0, flag).cost()

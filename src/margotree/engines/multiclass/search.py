@@ -13,7 +13,7 @@ from margotree.engines.alternating.terms import Found
 from margotree.engines.base import Answer, Engine
 from margotree.engines.kernels.jit import compiling
 from margotree.engines.multiclass.anneal import ClassSoftTree
-from margotree.engines.multiclass.descend import Draws, descend, settled
+from margotree.engines.multiclass.descend import ClassDescent, Draws
 from margotree.engines.multiclass.draw import FRESH, Draw
 from margotree.engines.multiclass.terms import ClassTerms
 from margotree.engines.polish import without_noise
@@ -57,8 +57,7 @@ def _disturbed(tree: Found, depth: int, rng: np.random.Generator) -> Start:
 class ClassSearch(AlternatingSearch):
     """The descents of one problem of several classes."""
 
-    descent = staticmethod(descend)
-    settled = staticmethod(settled)
+    alternation = ClassDescent
     soft_tree = ClassSoftTree
     first_kinds = staticmethod(_first_kinds)
     disturbed = staticmethod(_disturbed)

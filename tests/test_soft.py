@@ -133,6 +133,18 @@ def at_its_sharpest(terms, tree, kind):
     return soft_cost(hard, soft.theta.ravel(), np.empty(soft.theta.size))
 
 
+@pytest.mark.parametrize(("m", "first", "later"), [(990, 990, 990), (1010, 500, 1010), (4000, 500, 500)])
+def test_a_soft_tree_hears_all_samples_unless_they_are_many_more_than_it_may(m, first, later):
+    """Features are so many that it may hear 500 at first; later 600 or so, or no more where it is told to hear less."""
+    rng = np.random.default_rng(0)
+    problem = Problem.make(rng.random((m, 350)), rng.choice([-1.0, 1.0], m), depth=3, C=1.0)
+    terms, less = Terms.of(problem), 0.2 if m == 4000 else 1.0
+    soft = SoftTree(terms, np.zeros((7, 350)), np.ones(7), rng, heard=less)
+    assert (soft.terms.n_samples, soft.later.n_samples) == (first, later)
+    for part in (soft.terms, soft.later):  # those who are heard stand for the others
+        assert np.sum(part.weight) == pytest.approx(np.sum(terms.weight))
+
+
 @pytest.mark.parametrize("depth", [1, 2, 3])
 def test_at_its_sharpest_a_soft_tree_costs_what_the_tree_does(depth):
     rng = np.random.default_rng(depth)

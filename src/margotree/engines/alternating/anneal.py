@@ -20,8 +20,10 @@ _WIDTH = 0.2
 #: Spread of the heights in a tree drawn by chance, and a middling height times the sharpness in one at hand: powers of
 #: ten, drawn from here.  Last-level splits drawn by chance are shorter by a factor.
 _FIRST, _AGAIN, _SHORT = (-1.5, 0.7), (-0.5, 1.0), 0.1
-#: A soft tree hears so many numbers times nodes, on the first half of the way fewer, and so many samples at least.
-_HEARD, _HEARD_FIRST, _LEAST = 1_500_000, 500_000, 500
+#: A soft tree hears so many numbers times nodes, on the first half of the way fewer, and so many samples at least.  All
+#: of them if they are no more than so many times that: a few left out save little, and where there are not many samples
+#: per feature the tree that fits the others can be far off for them.
+_HEARD, _HEARD_FIRST, _LEAST, _NEARLY_ALL = 1_500_000, 500_000, 500, 2.0
 
 
 class SoftTree:
@@ -113,6 +115,6 @@ class SoftTree:
 def _heard(terms: Terms, rng: np.random.Generator, numbers: float) -> Terms:
     """The terms, with as many of the samples as there is time for, standing for the others as well."""
     n, most = terms.n_samples, max(_LEAST, int(numbers / (terms.X.shape[1] * terms.n_nodes)))
-    if n <= most:
+    if n <= _NEARLY_ALL * most:
         return terms
     return terms.part(np.sort(rng.choice(n, most, replace=False)), np.full(most, n / most))

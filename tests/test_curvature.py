@@ -58,10 +58,20 @@ def test_steps_are_the_same_on_both_sides_of_where_matrices_end(k):
         np.testing.assert_allclose(step, expected, atol=1e-2 * np.max(np.abs(expected)))
 
 
-def test_rows_that_lie_on_a_plane_still_have_a_step():
-    rng = np.random.default_rng(0)
-    Z = np.repeat(rng.normal(size=(20, 1)), 3, axis=1)
-    weights, grads, steps = np.full((1, 20), 1e12), rng.normal(size=(1, 4)), np.empty((1, 4))
+@pytest.mark.parametrize("k", [3, DENSE + 1])
+def test_without_any_rows_a_step_is_the_gradient(k):
+    rng = np.random.default_rng(k)
+    grads, steps = rng.normal(size=(1, k + 1)), np.empty((1, k + 1))
+    newton_steps(rng.normal(size=(5, k)), np.zeros((1, 5)), np.ones(1), 0.5, grads, np.zeros(1, bool), steps)
+    np.testing.assert_allclose(steps[0], -grads[0] / np.append(np.ones(k), 0.5))
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_rows_that_lie_on_a_plane_still_have_a_step(seed):
+    """Beside their weight the one on the diagonal is lost in rounding, which leaves pivots of either sign."""
+    rng = np.random.default_rng(seed)
+    Z = rng.normal(size=(40, 2)) @ rng.normal(size=(2, 6))
+    weights, grads, steps = np.full((1, 40), 1e12), rng.normal(size=(1, 7)), np.empty((1, 7))
     newton_steps(Z, weights, np.array([1e-6]), 0.0, grads, np.zeros(1, bool), steps)
     assert np.all(np.isfinite(steps)) and steps[0] @ grads[0] < 0
 

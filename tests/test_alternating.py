@@ -29,9 +29,11 @@ from margotree.engines.alternating.supports import ROUGH, _some, best_svm, plain
 from margotree.engines.alternating.terms import Found, Terms
 from margotree.engines.alternating.upper import Proposal, _drop_features, _resign
 from margotree.engines.combined import Alternating, good_tree
+from margotree.engines.multiclass.descend import ClassDescent
+from margotree.engines.multiclass.terms import ClassTerms
 from margotree.engines.node import solve_large, solve_node
 from margotree.engines.presolve import merge_duplicates
-from margotree.problem import Problem, Splits, evaluate
+from margotree.problem import MulticlassProblem, Problem, Splits, evaluate
 from margotree.solution import Stopped
 from patience import slowness, three_tries
 
@@ -294,6 +296,27 @@ def test_every_descent_ends_in_an_allowed_tree_and_knows_its_value(seed, depth, 
     seen = evaluate(problem, found.splits)
     assert seen.feasible, seen.complaints
     assert found.value == pytest.approx(seen.objective, rel=1e-9, abs=1e-9)
+
+
+@pytest.mark.parametrize("classes", [2, 3])
+def test_a_proposal_that_makes_the_tree_worse_is_taken_back(classes, monkeypatch):
+    rng = np.random.default_rng(classes)
+    X, y = rng.random((90, 3)), np.arange(90) % classes
+    X[:, 0] += y
+    if classes == 2:
+        problem, kind, terms = Problem.make(X, 2.0 * y - 1.0, depth=2, C=10.0), Descent, Terms.of
+    else:
+        problem, kind, terms = MulticlassProblem.make(X, y, depth=2, C=10.0), ClassDescent, ClassTerms.of
+    tree = solve(problem, engine="alternating", limits=Limits(time=0.5)).splits
+    descent = kind(terms(problem), tree.w, tree.b, 0, np.zeros(1))
+    value = descent.cost()
+    own, rows = descent.own.copy(), [list(who) for who in descent.rows]
+    monkeypatch.setattr(descent, "_proposed", lambda t, before: (np.zeros(3), 1.0))  # everybody to the right
+    assert np.any(tree.w[0]) and not descent._visit_upper(0)
+    assert np.array_equal(descent.W, tree.w) and np.array_equal(descent.B, tree.b)
+    np.testing.assert_allclose(descent.own, own)
+    assert [list(who) for who in descent.rows] == rows
+    assert descent.cost() == pytest.approx(value)
 
 
 def test_no_visit_makes_a_tree_worse():

@@ -451,6 +451,34 @@ def test_the_greedy_tree_of_all_samples_takes_nobodys_place_there():
     assert search.best[0].value == 5.0 and search._rungs[1] == []
 
 
+def test_large_data_are_worked_on_as_a_whole_by_one_descent_at_a_time(monkeypatch):
+    problem = Problem.make(np.random.default_rng(0).random((8_000, 2)), np.resize([1.0, -1.0], 8_000), depth=2, C=1.0)
+    for most, level in ((16_000, 1), (15_999, 0)):
+        monkeypatch.setattr(alternating_search, "_ALONE", most)
+        search = AlternatingSearch(problem, Watch())
+        search.best = [found(300.0)]
+        first = search._next_job()  # the greedy tree, on all samples
+        search._rungs[0] = [found(value) for value in range(100, 108)]
+        second = search._next_job()
+        assert first.level == 1 and second.level == level
+        search._take(second, found(99.0))
+        search._take(first, found(200.0))
+        search._rungs[0] += [found(98.0) for _ in range(8)]
+        assert search._next_job().level == 1  # nobody else is there by now
+
+
+def test_samples_at_hand_are_not_copied_to_look_below_them():
+    problem = some_problem(2)
+    several = MulticlassProblem.make(problem.X, np.resize([0, 1, 2], problem.n_samples), depth=2, C=10.0)
+    for kind, terms in ((Descent, Terms.of(problem)), (ClassDescent, ClassTerms.of(several))):
+        descent = kind(terms, np.zeros((3, terms.X.shape[1])), np.ones(3), 0, np.zeros(1))
+        descent.cost()
+        descent.rows[0] = np.arange(1, terms.n_samples)  # of all of them there would be no copy anyway
+        node = descent._look_below(0)
+        again = descent._look_below(0, node)
+        assert again.Z is node.Z and np.array_equal(again.low, node.low) and np.array_equal(again.high, node.high)
+
+
 def test_the_finisher_gets_no_more_than_half_the_time_past():
     seen = []
 

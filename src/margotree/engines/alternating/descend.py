@@ -83,14 +83,14 @@ class Alternation(ABC):
     def _send_on(self, t: int, node: Node) -> None:
         right = node.right_of(node.heights(self._plane(t)), self._plane(t))
         if right is None:
-            self.W[t], self.B[t] = self._out_of_band(t)
+            self.W[t], self.B[t] = self._out_of_band(t, node)
             right = node.right_of(node.heights(self._plane(t)), self._plane(t))
         assert right is not None
         self.rows[topology.left(t)], self.rows[topology.right(t)] = self.rows[t][~right], self.rows[t][right]
 
-    def _out_of_band(self, t: int) -> Plane:
+    def _out_of_band(self, t: int, node: Node) -> Plane:
         """The cheapest hyperplane across the same direction that has nobody in its band."""
-        node = self._look_below(t)
+        node = self._look_below(t, node)
         if np.any(self.W[t]):
             cut = node.best_cut(self.W[t].copy(), LENGTHS)
             if cut is not None and node.right_of(node.heights(cut[0]), cut[0]) is not None:
@@ -119,8 +119,8 @@ class Alternation(ABC):
         """Send the samples of ``top`` down its subtree, drawing new hyperplanes and emptying bands on the way."""
 
     @abstractmethod
-    def _look_below(self, t: int) -> Node:
-        """The samples of an upper node, and what they would pay on either side."""
+    def _look_below(self, t: int, node: Node | None = None) -> Node:
+        """The samples of an upper node, and what they would pay on either side; of those at hand no second copy."""
 
     @abstractmethod
     def _proposed(self, t: int, before: float) -> Plane | None:
@@ -150,8 +150,8 @@ class Descent(Alternation):
         self._price(t, node)
         self.stale[t] = True
 
-    def _look_below(self, t: int) -> Node:
-        node = Node.of(self.terms, t, self.rows[t])
+    def _look_below(self, t: int, node: Node | None = None) -> Node:
+        node = node or Node.of(self.terms, t, self.rows[t])
         node.look_below(self.terms, t, self.rows[t], self.W, self.B)
         return node
 

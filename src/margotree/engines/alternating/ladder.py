@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import threading
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -30,15 +32,17 @@ class Ladder:
         for rows in self._labels:
             rng.shuffle(rows)
         self._rungs: dict[int, Terms] = {len(self.sizes) - 1: terms}
+        self._making = threading.Lock()
 
     @property
     def top(self) -> int:
         return len(self.sizes) - 1
 
     def rung(self, level: int) -> Terms:
-        if level not in self._rungs:
-            self._rungs[level] = self._part(self.sizes[level] / self.terms.n_samples)
-        return self._rungs[level]
+        with self._making:  # once, by whoever comes first
+            if level not in self._rungs:
+                self._rungs[level] = self._part(self.sizes[level] / self.terms.n_samples)
+            return self._rungs[level]
 
     def _part(self, share: float) -> Terms:
         """The first samples of each label in the shuffled order, weighted to stand for all of them."""

@@ -50,6 +50,8 @@ _LATEST, _SENDING = 0.35, 2e-8
 _GREEDY_SHARE, _GREEDY = 0.6, 2e-7
 #: When time is up, the best trees of so many rungs are looked at; bands are emptied among so many numbers at most.
 _CARRIED, _SETTLED = 2, 5_000_000
+#: With more numbers than this, one descent at a time works on all samples, whatever the threads: its copies are large.
+_ALONE = 5_000_000
 #: Good trees kept to be disturbed, and how different their values must be; to the finisher, which trains nodes to many
 #: digits, trees that differ by less than this share are the same.
 _ELITE, _DIFFERENT, _ALIKE = 5, 1e-6, 5e-4
@@ -113,6 +115,7 @@ class AlternatingSearch:
         self._finished: list[float] = []
         self._finished_at = self._in_vain = 0  # trees at the last visit to the finisher; visits in a row for nothing
         self._finishing = 0.0  # seconds of the visits to the finisher that the clock has ended
+        self._on_all = 0  # descents that work on all samples at the moment
         self._hurried = False  # whether a tree has gone to all samples out of turn
         self._greedy = self.ladder.top == 0  # whether the greedy tree of more samples than the first rung's is made
         self._given: list[Start] = []
@@ -240,21 +243,27 @@ class AlternatingSearch:
         return Found(W=np.array(splits.w), B=np.array(splits.b), value=self._value(splits))
 
     def _next_job(self) -> Job | None:
-        """A tree that goes on to the next rung, or else a new start; None when it is time to end."""
+        """What a thread is to do next; None when it is time to end."""
         with self._lock:
-            if self._flag[0]:
-                return None
-            if (job := self._to_finish() or self._greedily() or self._promotion()) is not None:
-                return job
-            if self._is_enough():
-                return None
-            number = self.starts
-            self.starts += 1
-            seed = int(np.random.SeedSequence([self.seed, number]).generate_state(1)[0])
-            if number > 0 and self._given:  # the first start is from nothing, and often far better
-                return Job(start=self._given.pop(0), level=0, seed=seed)
-            self._made += 1
-            return Job(start=self._new_start(self._made - 1, np.random.default_rng(seed)), level=0, seed=seed)
+            job = None if self._flag[0] else self._promising_job() or self._new_job()
+            self._on_all += job is not None and job.level == self.ladder.top
+            return job
+
+    def _promising_job(self) -> Job | None:
+        """What there is to do with the trees at hand."""
+        return self._to_finish() or self._greedily() or self._promotion()
+
+    def _new_job(self) -> Job | None:
+        """A new start; None when there have been enough."""
+        if self._is_enough():
+            return None
+        number = self.starts
+        self.starts += 1
+        seed = int(np.random.SeedSequence([self.seed, number]).generate_state(1)[0])
+        if number > 0 and self._given:  # the first start is from nothing, and often far better
+            return Job(start=self._given.pop(0), level=0, seed=seed)
+        self._made += 1
+        return Job(start=self._new_start(self._made - 1, np.random.default_rng(seed)), level=0, seed=seed)
 
     def _greedy_start(self) -> Start:
         return greedy(self.problem.depth, self.problem.n_features)
@@ -327,16 +336,20 @@ class AlternatingSearch:
                 continue
             tree = min(waiting, key=lambda found: found.value)
             least = min(found.value for found in here)
-            to_top = late or level + 1 == self.ladder.top
+            to = top if late else level + 1
+            to_top = late or to == self.ladder.top
+            if to == self.ladder.top and self._on_all > 0 and self.problem.X.size > _ALONE:
+                continue
             due = len(gone) < len(here) // _ONE_IN and (not to_top or tree.value <= _NEARLY * least)
             if due or (late and not self._hurried):
                 self._hurried |= late
                 gone.append(tree)
-                return Job(start=kept(tree), level=top if late else level + 1, seed=self.seed + len(here))
+                return Job(start=kept(tree), level=to, seed=self.seed + len(here))
         return None
 
     def _take(self, job: Job, found: Found) -> None:
         with self._lock:
+            self._on_all -= job.level == self.ladder.top
             if job.finish:
                 self._finished.append(found.value)
                 self._in_vain = 0 if found.value < self.best[0].value * (1.0 - _PAYS) else self._in_vain + 1

@@ -87,10 +87,12 @@ class ClassDescent(Alternation):
         """The samples of an upper node with the sides that it has now."""
         return upper_node(self.terms, t, self.rows[t], self.labels.sides[t])
 
-    def _look_below(self, t: int, sides: IndexArray | None = None) -> Node:
-        """With the given sides, or else the best for the hyperplane at hand."""
-        sides = self._sides(t, self._plane(t)) if sides is None else sides
-        node = upper_node(self.terms, t, self.rows[t], sides)
+    def _look_below(self, t: int, node: Node | None = None) -> Node:
+        """With the sides that it has now; of a node that is being settled, with the best for the hyperplane at hand."""
+        if node is None:
+            node = self._node(t)
+        else:
+            node = upper_node(self.terms, t, self.rows[t], self._sides(t, self._plane(t)), node.Z)
         node.low = pay_below(self.terms, self.rows[t], self.W, self.B, self.labels, topology.left(t))
         node.high = pay_below(self.terms, self.rows[t], self.W, self.B, self.labels, topology.right(t))
         return node
@@ -143,14 +145,14 @@ class ClassDescent(Alternation):
 
     def _best_proposal(self, t: int) -> Proposal | None:
         """Hyperplane and sides in turn, from the sides at hand and now and then from those that pay below."""
-        node = self._look_below(t, self.labels.sides[t])
+        node = self._look_below(t)
         best: Proposal | None = None
         for sides in self._first_sides(t, node):
             plane = self._plane(t)
             for _ in range(_ROUNDS):
                 if self.flag[0]:
                     return best
-                again = upper_node(self.terms, t, self.rows[t], sides)
+                again = upper_node(self.terms, t, self.rows[t], sides, node.Z)
                 again.low, again.high = node.low, node.high
                 found = propose(self.terms, t, again, plane, self.rng, self.flag)
                 if best is None or found.value < best.value:

@@ -69,21 +69,23 @@ class Labels:
         return cls(sides=sides, pairs=np.tile([0, 1], (terms.n_nodes - terms.n_upper, 1)))
 
 
-def upper_node(terms: ClassTerms, t: int, rows: Rows, sides: IndexArray) -> Node:
-    """An upper node: every sample has the side that its class wants."""
+def upper_node(terms: ClassTerms, t: int, rows: Rows, sides: IndexArray, Z: FloatArray | None = None) -> Node:
+    """An upper node: every sample has the side that its class wants; ``Z`` are the samples, where they are at hand."""
     cost, wants_right = terms.C[t] * terms.weight[rows], sides[terms.code[rows]] > 0
-    return _node(terms, rows, np.where(wants_right, cost, 0.0), np.where(wants_right, 0.0, cost))
+    Z = terms.samples(rows) if Z is None else Z
+    return _node(terms, Z, np.where(wants_right, cost, 0.0), np.where(wants_right, 0.0, cost))
 
 
 def last_node(terms: ClassTerms, t: int, rows: Rows, pair: IndexArray) -> Node:
     """A last-level node: a sample pays for each of the two labels that is not its own."""
     cost, code = terms.C[t] * terms.weight[rows], terms.code[rows]
-    return _node(terms, rows, np.where(code != pair[0], cost, 0.0), np.where(code != pair[1], cost, 0.0))
+    Z = terms.samples(rows)
+    return _node(terms, Z, np.where(code != pair[0], cost, 0.0), np.where(code != pair[1], cost, 0.0))
 
 
-def _node(terms: ClassTerms, rows: Rows, plus: FloatArray, minus: FloatArray) -> Node:
-    none = np.zeros(len(rows))
-    return Node(Z=terms.samples(rows), plus=plus, minus=minus, low=none, high=none, eps=terms.eps)
+def _node(terms: ClassTerms, Z: FloatArray, plus: FloatArray, minus: FloatArray) -> Node:
+    none = np.zeros(len(Z))
+    return Node(Z=Z, plus=plus, minus=minus, low=none, high=none, eps=terms.eps)
 
 
 def pay_below(terms: ClassTerms, rows: Rows, W: FloatArray, B: FloatArray, labels: Labels, top: int) -> FloatArray:

@@ -149,9 +149,10 @@ def svm(Z: F8, cp: F8, cm: F8, theta: F8, wide: float, narrow: float, flag: F8) 
         theta[k] = -1.0 if plus < minus else 1.0
         return 0.0
     flat = _FLAT if narrow < _ROUGH else _FLAT_ROUGH
-    h, dh, r, q = np.empty(m), np.empty(m), np.empty(m), np.empty(m)
+    h, r, q = np.empty(m), np.empty(m), np.empty(m)
     grad, step = np.empty(k + 1), np.empty(k + 1)
     curvature = new_curvature(m, k)
+    dh = curvature.those[:m]  # nobody's once a step is known
     w = theta[:k]
     heights(Z, w, theta[k], h)
     best, value = theta.copy(), 0.5 * dot(w, w) + hinge_value(h, cp, cm)

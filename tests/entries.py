@@ -4,7 +4,7 @@ from functools import wraps
 
 import numpy as np
 
-from margotree.engines.alternating.kernels import curvature, order, soft, sweep
+from margotree.engines.alternating.kernels import curvature, order, soft, sweep, turns
 from margotree.engines.bnb.kernels import record
 from margotree.engines.kernels import factor, features, margins, pivot, priced, vectors
 from margotree.engines.kernels import workspace as w
@@ -122,6 +122,12 @@ def least_on_line(h, g, node, ww, wd, dd, eps):
     return sweep.along(
         h, g, node.plus, node.minus, node.low, node.high, ww, wd, dd, eps, np.inf, times, kinds, whose, by_time
     )
+
+
+@entry
+def turned(node, h, by_distance, usable, chance, d):
+    basis = np.empty((d.size, d.size))
+    return turns.turn(node.Z, h, node.low, node.high, by_distance, usable, chance, basis, d)
 
 
 @entry

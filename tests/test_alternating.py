@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from entries import least_on_line, sorted_times
 from margotree.engines import Limits, Watch, combined, get_engine, solve
 from margotree.engines.alternating import search as alternating_search
+from margotree.engines.alternating import upper
 from margotree.engines.alternating.descend import Descent
 from margotree.engines.alternating.draw import FRESH, Draw
 from margotree.engines.alternating.kernels.below import gini, pay_below
@@ -127,16 +128,16 @@ def test_lines_lead_to_hyperplanes_that_are_worth_what_is_said_of_them(seed, pri
 
     first = worth(w, b)
     assume(math.isfinite(first))
-    aims, features = rng.standard_normal((3, 3)), rng.permutation(2)
+    aims, features, chance = rng.standard_normal((3, 3)), rng.permutation(2), rng.random((9, 4))
     h, at = node.Z @ w + b, np.array([b, first])
-    search_lines(node.reduced, w, h, at, aims, features, node.eps, 1, price, np.zeros(1))
+    search_lines(node.reduced, w, h, at, aims, features, chance, node.eps, 1, price, np.zeros(1))
     assert at[1] <= first
     assert at[1] == pytest.approx(worth(w, at[0]), rel=1e-9)
     assert h == pytest.approx(node.Z @ w + at[0], abs=1e-12)
     if price == 0.0:  # neither to and fro nor along a feature is there anything left to gain soon after
         again = at.copy()
         for _ in range(30):
-            search_lines(node.reduced, w, h, again, aims[:0], features, node.eps, 1, price, np.zeros(1))
+            search_lines(node.reduced, w, h, again, aims[:0], features, chance[:0], node.eps, 1, price, np.zeros(1))
         for d, by in ((np.zeros(2), 1.0), (np.array([1.0, 0.0]), 0.0), (np.array([0.0, 1.0]), 0.0)):
             _, least = least_on_line(h, node.Z @ d + by, node.reduced, w @ w, w @ d, d @ d, node.eps)
             assert least >= again[1] - 1e-4 * abs(again[1])
@@ -317,6 +318,26 @@ def test_a_proposal_that_makes_the_tree_worse_is_taken_back(classes, monkeypatch
     np.testing.assert_allclose(descent.own, own)
     assert [list(who) for who in descent.rows] == rows
     assert descent.cost() == pytest.approx(value)
+
+
+def test_where_directions_bring_nothing_one_of_them_is_tried_the_next_time(monkeypatch):
+    problem = some_problem(4, n=80)
+    descent = Descent(Terms.of(problem), np.zeros((3, 3)), np.ones(3), 0, np.zeros(1))
+    descent.run(np.full(3, Draw.SVM))
+    asked, direction = [], upper._direction
+    monkeypatch.setattr(upper, "_direction", lambda *args: asked.append(1) or direction(*args))
+    counts = []
+    for aimed in (False, True, False):  # what the visit before came to
+        descent.spent[0] = not aimed
+        asked.clear()
+        descent._proposed(0, math.inf)
+        counts.append(len(asked))
+        assert descent.spent[0]  # the tree is as good as directions can make it
+    assert counts[0] == counts[2] == 1 and counts[1] >= 5
+    descent.W[0], descent.B[0] = 0.0, 1.0
+    descent.settle(0)
+    descent._proposed(0, math.inf)
+    assert not descent.spent[0]
 
 
 def test_no_visit_makes_a_tree_worse():

@@ -114,7 +114,5 @@ class SoftTree:
 
 def _heard(terms: Terms, rng: np.random.Generator, numbers: float) -> Terms:
     """The terms, with as many of the samples as there is time for, standing for the others as well."""
-    n, most = terms.n_samples, max(_LEAST, int(numbers / (terms.X.shape[1] * terms.n_nodes)))
-    if n <= _NEARLY_ALL * most:
-        return terms
-    return terms.part(np.sort(rng.choice(n, most, replace=False)), np.full(most, n / most))
+    most = max(_LEAST, int(numbers / (terms.X.shape[1] * terms.n_nodes)))
+    return terms if terms.n_samples <= _NEARLY_ALL * most else terms.some(most, rng)

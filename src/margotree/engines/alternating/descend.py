@@ -32,7 +32,7 @@ class Alternation(ABC):
     """
 
     #: Sweeps over the nodes at most; a descent is given up when so many sweeps like its last would not reach the best.
-    sweeps, outlook = 60, 10.0
+    sweeps, outlook = 60, 3.0
 
     def __init__(self, terms: Terms, W: FloatArray, B: FloatArray, seed: int, flag: FloatArray) -> None:
         self.terms, self.flag = terms, flag
@@ -42,6 +42,7 @@ class Alternation(ABC):
         self.rows: list[Rows] = [np.arange(0)] * terms.n_nodes
         self.rows[0] = np.arange(terms.n_samples)
         self.stale = np.ones(terms.n_nodes, dtype=bool)
+        self.spent = np.zeros(terms.n_nodes, dtype=bool)  # where SVM directions brought nothing the last time
         self.rng = np.random.default_rng(seed)
 
     def run(self, kinds: Draws, tol: float = SMALL_GAIN, best: float = math.inf) -> Found:
@@ -179,5 +180,6 @@ class Descent(Alternation):
         return False
 
     def _proposed(self, t: int, before: float) -> Plane | None:
-        found = propose(self.terms, t, self._look_below(t), self._plane(t), self.rng, self.flag)
+        found = propose(self.terms, t, self._look_below(t), self._plane(t), self.rng, self.flag, bool(self.spent[t]))
+        self.spent[t] = not found.aimed
         return found.plane if found.gain > GAIN * before else None

@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from margotree.engines.alternating import scouts
 from margotree.engines.alternating.anneal import SoftTree
 from margotree.engines.alternating.descend import Alternation, Descent, Draws
 from margotree.engines.alternating.ladder import Ladder
@@ -187,6 +188,13 @@ class AlternatingSearch:
         return self._descend_from(terms, job.start, job.seed, self._best_of(job.level))
 
     def _descend_from(self, terms: Terms, start: Start, seed: int, best: float) -> Found:
+        if scouts.is_tried(terms, start):
+            rng = np.random.default_rng(seed)
+            tries = [self._train(part, start, int(rng.integers(2**31))) for part in scouts.parts(terms, rng)]
+            start = kept(min(tries, key=lambda tree: self.settled(terms, tree.W, tree.B)))
+        return self._train(terms, start, seed, best)
+
+    def _train(self, terms: Terms, start: Start, seed: int, best: float = math.inf) -> Found:
         if start.soft:
             W, B = self._softly(terms, start, seed)
             start = replace(start, W=W, B=B)
@@ -213,7 +221,7 @@ class AlternatingSearch:
             if found.value < before * (1.0 - _PAYS):
                 W, B = start.W.copy(), start.B.copy()
                 W[nodes], B[nodes] = found.W, found.B
-                return self._descend_from(terms, replace(start, W=W, B=B), seed, math.inf)
+                return self._train(terms, replace(start, W=W, B=B), seed)
         return Found(W=start.W, B=start.B, value=self.settled(terms, start.W, start.B))
 
     def _softly(self, terms: Terms, start: Start, seed: int) -> tuple[FloatArray, FloatArray]:

@@ -60,6 +60,11 @@ class Terms:
         """The same problem on some samples, each of them standing for several."""
         return replace(self, X=self.X[rows], y=self.y[rows], weight=self.weight[rows] * factor)
 
+    def some(self, count: int, rng: np.random.Generator) -> Terms:
+        """The same problem on so many samples drawn by chance."""
+        n = self.n_samples
+        return self.part(np.sort(rng.choice(n, count, replace=False)), np.full(count, n / count))
+
     def below(self, nodes: list[int], rows: NDArray[np.int64]) -> Terms:
         """The problem of a subtree, given its nodes, and of the samples that reach it."""
         part = self.part(rows, np.ones(len(rows)))

@@ -19,6 +19,8 @@ _LENGTHS = np.array([1.0, 3.0, 0.3, 0.1, 0.03, 0.01, 3e-3, 1e-3, 1e-4])
 #: A direction is found from so many samples at most; lines are searched with up to so many, along so many features at
 #: most and so many samples in all.
 _DIRECTION, _LINES_UP_TO, _LINES, _ON_LINES = 10_000, 20_000, 25, 100_000
+#: Turns on lines at most.
+_TURNS = 40
 #: Share of directions whose features are exchanged one by one, where a split has a budget or prices.
 _EXCHANGED = 0.1
 #: So many of the lightest features are tried to be dropped.
@@ -35,6 +37,7 @@ class Proposal:
         self.plane = plane
         self.h, value = node.measure(plane)
         self.value = self.start = value + terms.price(t, plane[0])
+        self.aimed = False  # whether directions brought something, and not only lines
 
     def offer(self, plane: Plane) -> bool:
         """Take a hyperplane if it is better, by its value computed from scratch."""
@@ -50,24 +53,27 @@ class Proposal:
         return self.start - self.value
 
 
-def propose(terms: Terms, t: int, node: Node, plane: Plane, rng: np.random.Generator, flag: FloatArray) -> Proposal:
-    """The best found along SVM directions at several lengths and on lines through it."""
+def propose(
+    terms: Terms, t: int, node: Node, plane: Plane, rng: np.random.Generator, flag: FloatArray, one: bool = False
+) -> Proposal:
+    """The best found along SVM directions at several lengths, or along ``one`` of them, and on lines through it."""
     best = Proposal(terms, t, node, plane)
     best.offer(node.no_split()[0])
     many = len(node.Z) > _MANY
     prices = [*_PRICES, 10.0 ** rng.uniform(-3.0, 1.0)]
     heard = _thinned(node, rng)
     aims = []
-    for lam in [prices[rng.integers(len(prices))]] if many else prices:
+    for lam in [prices[rng.integers(len(prices))]] if one or many else prices:
         if flag[0]:
             return best
         aims.append(_direction(terms, t, heard, lam, plane, rng, flag))
-    if np.any(plane[0]) and not flag[0]:
+    if np.any(plane[0]) and not flag[0] and (many or not one):
         aims.append(_direction(terms, t, _not_lost(heard, plane, rng), prices[-1], plane, rng, flag))
     for w, _ in [*aims, plane]:
         _cut_across(best, w)
-    if len(node.Z) <= _RESIGNED_UP_TO:
+    if not one and len(node.Z) <= _RESIGNED_UP_TO:
         _resign(best, heard, prices[-1], rng, flag)
+    best.aimed = best.gain > GAIN * best.start
     if len(node.Z) <= _LINES_UP_TO:
         _search_lines(best, aims, rng, flag)
     if terms.limited(t) and terms.soft(t):
@@ -141,7 +147,8 @@ def _search_lines(best: Proposal, aims: list[Plane], rng: np.random.Generator, f
     w, h, at = best.plane[0].copy(), best.h, np.array([best.plane[1], best.value])
     ends = np.array([np.append(*aim) for aim in aims]).reshape(-1, w.size + 1)
     budget, price = int(terms.budget[t]), float(terms.alpha[t])
-    search_lines(best.node.reduced, w, h, at, ends, features, best.node.eps, budget, price, flag)
+    chance = rng.random((_TURNS if np.any(w) and not best.aimed else 0, 4))
+    search_lines(best.node.reduced, w, h, at, ends, features, chance, best.node.eps, budget, price, flag)
     best.plane, best.value = (w, float(at[0])), float(at[1])
 
 

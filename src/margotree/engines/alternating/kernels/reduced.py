@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from margotree.engines.alternating.kernels.order import sort_times
 from margotree.engines.alternating.kernels.svm import heights, hinge_value
 from margotree.engines.alternating.kernels.sweep import along, events, thresholds
+from margotree.engines.alternating.kernels.turns import turn
 from margotree.engines.kernels.bundles import bundle
 from margotree.engines.kernels.jit import inner, kernel
 from margotree.engines.kernels.vectors import copy, dot, fill
@@ -21,6 +22,8 @@ I8 = NDArray[np.int64]
 
 #: A step must gain more than this share to be taken.
 GAIN = 1e-9
+#: So many turns in a row may gain nothing.
+_IN_VAIN = 8
 
 
 @bundle
@@ -80,9 +83,11 @@ def cut(node: Reduced, d: F8, lengths: F8, eps: float, best: float) -> tuple[flo
 
 @kernel()
 def search_lines(
-    node: Reduced, w: F8, h: F8, at: F8, aims: F8, features: I8, eps: float, budget: int, price: float, flag: F8
-) -> None:
-    """Exact minima on lines: towards the hyperplanes ``aims``, longer or shorter, to and fro, and along ``features``.
+    node: Reduced, w: F8, h: F8, at: F8, aims: F8, features: I8, chance: F8, eps: float, budget: int, price: float,
+    flag: F8,
+) -> None:  # fmt: skip
+    """Exact minima on lines: towards the hyperplanes ``aims``, longer or shorter, to and fro, along ``features``, and
+    in turns that ``chance`` (a row each) has a say in, until too many in a row gain nothing.
 
     ``w`` with its heights ``h`` and ``at``, its offset and value, are the best so far and become the best found.
     Features beyond the ``budget`` cost ``price`` each.
@@ -110,6 +115,38 @@ def search_lines(
             g[i] = node.Z[i, j]
         _step(node, w, h, at, d, 0.0, g, eps, budget, price, room)
         d[j] = 0.0
+    if chance.shape[0] > 0:
+        _take_turns(node, w, h, at, d, g, chance, eps, budget, price, room, flag)
+
+
+@inner()
+def _take_turns(
+    node: Reduced, w: F8, h: F8, at: F8, d: F8, g: F8, chance: F8, eps: float, budget: int, price: float, room: Room,
+    flag: F8,
+) -> None:  # fmt: skip
+    m, p = node.Z.shape
+    usable, way, basis = np.empty(p), np.empty(p + 1), np.empty((p + 1, p + 1))
+    near, order = np.empty(m), np.empty(m, np.int64)
+    in_vain, value = 0, np.inf
+    for k in range(chance.shape[0]):
+        if flag[0] != 0.0 or in_vain == _IN_VAIN:
+            return
+        if at[1] < value:
+            value, used = at[1], 0
+            for i in range(m):
+                near[i] = abs(h[i])
+            sort_times(near, order, room.bucket[:m], room.ends[: m // 2 + 2])
+            for a in range(p):
+                used += w[a] != 0.0
+            for a in range(p):
+                usable[a] = 1.0 if used < budget or w[a] != 0.0 else 0.0
+        in_vain += 1
+        if not turn(node.Z, h, node.low, node.high, order, usable, chance[k], basis, way):
+            continue
+        copy(way[:p], d)
+        _towards(node, w, h, at, d, way[p], g, eps, budget, price, room)
+        if at[1] < value:
+            in_vain = 0
 
 
 @inner()

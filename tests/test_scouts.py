@@ -1,0 +1,81 @@
+"""Starts that are tried out on a few samples where there are many."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from margotree.engines import Limits, Watch
+from margotree.engines.alternating import scouts
+from margotree.engines.alternating.draw import Draw
+from margotree.engines.alternating.search import AlternatingSearch, Effort, alternate, majority
+from margotree.engines.alternating.starts import first_kinds, fresh, greedy, kept, soft, soft_again
+from margotree.engines.alternating.terms import Found, Terms
+from margotree.engines.multiclass.search import ClassSearch
+from margotree.problem import MulticlassProblem, Problem, evaluate
+
+
+@pytest.fixture
+def problem():
+    rng = np.random.default_rng(3)
+    X = rng.random((1700, 2))
+    y = np.where((X[:, 0] > 0.4) ^ (X[:, 1] > 0.6), 1.0, -1.0)
+    return Problem.make(X, y, depth=2, C=[0.1, 10.0], eps=1e-6)
+
+
+def test_only_starts_from_nothing_and_by_chance_are_tried_out(problem):
+    terms, rng = Terms.of(problem), np.random.default_rng(0)
+    mixed = fresh(np.array([Draw.FEATURE, Draw.CART, Draw.CART]), 2)
+    tree = Found(W=np.ones((3, 2)), B=np.ones(3), value=1.0)
+    assert scouts.is_tried(terms, soft(2, 2)) and scouts.is_tried(terms, mixed)
+    # What Local SVM and CART would make is made of all samples, as no answer is to be worse.
+    plain = [greedy(2, 2), *(fresh(first_kinds(number, 2, rng), 2) for number in (0, 1))]
+    assert not any(scouts.is_tried(terms, start) for start in [*plain, kept(tree), soft_again(tree)])
+
+
+def test_samples_must_be_many_beside_the_weights_of_the_tree(problem):
+    terms = Terms.of(problem)
+    few = terms.part(np.arange(1599), np.ones(1599))
+    assert scouts.is_tried(terms, soft(2, 2)) and not scouts.is_tried(few, soft(2, 2))
+    wide = replace(terms, X=np.tile(terms.X, 10))  # 63 weights, 15 samples for each
+    assert not scouts.is_tried(wide, soft(2, 20))
+    assert {part.n_samples for part in scouts.parts(wide, np.random.default_rng(0))} == {945}
+    parts = list(scouts.parts(terms, np.random.default_rng(0)))
+    assert len(parts) == 6 and all(part.n_samples == 400 for part in parts)
+    assert all(np.sum(part.weight) == pytest.approx(1700) for part in parts)
+    assert not np.array_equal(parts[0].X, parts[1].X)
+
+
+def test_the_try_that_is_best_for_all_samples_goes_on(problem, monkeypatch):
+    search = AlternatingSearch(problem, Watch())
+    terms, began = search.ladder.terms, []
+
+    def train(part, start, seed, best=np.inf):
+        began.append((part.n_samples, start))
+        k = len(began)
+        # What a try is worth on its few samples says nothing.
+        return Found(W=np.full((3, 2), float(k)), B=np.ones(3), value=10.0 - k)
+
+    monkeypatch.setattr(search, "_train", train)
+    monkeypatch.setattr(search, "settled", lambda terms, W, B: abs(W[0, 0] - 3.0))
+    search._descend_from(terms, soft(2, 2), 0, 5.0)
+    assert [count for count, _ in began] == [400] * 6 + [1700]
+    assert began[-1][1].W[0, 0] == 3.0 and not began[-1][1].soft
+
+
+def test_trees_that_were_tried_out_are_trees_and_repeat(problem):
+    trees = [alternate(problem, [], Watch(Limits(seed=4)), Effort(least=3, most=3)) for _ in range(2)]
+    assert np.array_equal(trees[0].w, trees[1].w)
+    seen = evaluate(problem, trees[0])
+    assert seen.feasible and seen.objective < 0.2 * majority(Terms.of(problem)).value
+
+
+def test_several_classes_are_tried_out_as_well(problem):
+    codes = (problem.X[:, 0] > 0.4) + 1 * (problem.X[:, 1] > 0.6)
+    several = MulticlassProblem.make(problem.X, codes, depth=2, C=[0.1, 10.0], eps=1e-6)
+    search = ClassSearch(several, Watch(), Effort(least=1, most=1))
+    assert scouts.is_tried(search.ladder.terms, soft(2, 2))
+    search.run([])
+    assert several.evaluate(search.best[0].splits).feasible

@@ -324,8 +324,9 @@ def test_where_directions_bring_nothing_one_of_them_is_tried_the_next_time(monke
     problem = some_problem(4, n=80)
     descent = Descent(Terms.of(problem), np.zeros((3, 3)), np.ones(3), 0, np.zeros(1))
     descent.run(np.full(3, Draw.SVM))
-    asked, direction = [], upper._direction
+    asked, direction, turns = [], upper._direction, []
     monkeypatch.setattr(upper, "_direction", lambda *args: asked.append(1) or direction(*args))
+    monkeypatch.setattr(upper, "search_lines", lambda *args: turns.append(len(args[6])))
     counts = []
     for aimed in (False, True, False):  # what the visit before came to
         descent.spent[0] = not aimed
@@ -338,6 +339,7 @@ def test_where_directions_bring_nothing_one_of_them_is_tried_the_next_time(monke
     descent.settle(0)
     descent._proposed(0, math.inf)
     assert not descent.spent[0]
+    assert turns == [40, 40, 40, 0]  # where directions do bring something, turns have time
 
 
 def test_no_visit_makes_a_tree_worse():

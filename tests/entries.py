@@ -126,7 +126,7 @@ def least_on_line(h, g, node, ww, wd, dd, eps):
 
 @entry
 def turned(node, h, by_distance, usable, chance, d):
-    basis = np.empty((d.size, d.size))
+    basis = np.empty((min(d.size, turns.HELD), d.size))
     return turns.turn(node.Z, h, node.low, node.high, by_distance, usable, chance, basis, d)
 
 

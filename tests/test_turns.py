@@ -79,6 +79,13 @@ def test_others_than_the_nearest_are_kept_where_chance_says_so():
     assert 6 <= len(kept) <= 25
 
 
+def test_no_more_than_some_are_kept_where_features_are_many():
+    node = cheap_node(3, 300, 90)
+    h, d = node.Z @ np.linspace(-1.0, 1.0, 90), np.empty(91)
+    assert turned(node.reduced, h, np.argsort(np.abs(h)), np.ones(90), np.array([0.5, 0.99, 0.9, 0.0]), d)
+    assert np.count_nonzero(np.abs(node.Z @ d[:-1] + d[-1]) < 1e-9) == 64
+
+
 def test_where_everybody_is_on_the_cheaper_side_there_is_no_turn():
     node = cheap_node(2, 10, 2)
     h = np.where(node.low > node.high, 1.0, -1.0)

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from margotree.engines.alternating.kernels.order import sort_times
 from margotree.engines.alternating.kernels.svm import heights, hinge_value
 from margotree.engines.alternating.kernels.sweep import along, events, thresholds
-from margotree.engines.alternating.kernels.turns import turn
+from margotree.engines.alternating.kernels.turns import HELD, turn
 from margotree.engines.kernels.bundles import bundle
 from margotree.engines.kernels.jit import inner, kernel
 from margotree.engines.kernels.vectors import copy, dot, fill
@@ -125,21 +125,19 @@ def _take_turns(
     flag: F8,
 ) -> None:  # fmt: skip
     m, p = node.Z.shape
-    usable, way, basis = np.empty(p), np.empty(p + 1), np.empty((p + 1, p + 1))
+    usable, way, basis = np.empty(p), np.empty(p + 1), np.empty((min(p + 1, HELD), p + 1))
     near, order = np.empty(m), np.empty(m, np.int64)
     in_vain, value = 0, np.inf
     for k in range(chance.shape[0]):
         if flag[0] != 0.0 or in_vain == _IN_VAIN:
             return
         if at[1] < value:
-            value, used = at[1], 0
+            value = at[1]
             for i in range(m):
                 near[i] = abs(h[i])
             sort_times(near, order, room.bucket[:m], room.ends[: m // 2 + 2])
             for a in range(p):
-                used += w[a] != 0.0
-            for a in range(p):
-                usable[a] = 1.0 if used < budget or w[a] != 0.0 else 0.0
+                usable[a] = 1.0 if budget >= p or w[a] != 0.0 else 0.0
         in_vain += 1
         if not turn(node.Z, h, node.low, node.high, order, usable, chance[k], basis, way):
             continue

@@ -16,6 +16,8 @@ from margotree.engines.kernels.vectors import dot
 F8 = NDArray[np.float64]
 I8 = NDArray[np.int64]
 
+#: So many samples stay put at most.
+HELD = 64
 #: Somebody this far from the hyperplane is chosen, in the mean, among those who are to change sides.
 _MIDDLING = 5.0
 #: A sample whose part outside of the others' span is a smaller share than this (squared) is in it.
@@ -74,7 +76,8 @@ def turn(Z: F8, h: F8, low: F8, high: F8, order: I8, usable: F8, chance: F8, bas
     size, places = _row(Z, i, usable, d), 1
     for a in range(usable.size):
         places += usable[a] > 0.0
-    most, count, thin, state = int(chance[1] * places), 0, chance[2] < 0.5, int(chance[3] * _MODULUS)
+    most, count = min(int(chance[1] * places), basis.shape[0]), 0
+    thin, state = chance[2] < 0.5, int(chance[3] * _MODULUS)
     for k in range(order.size):
         if count == most:
             break

@@ -3,27 +3,64 @@
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 
 import numpy as np
 
-from margotree.engines.alternating.kernels.soft import Soft, minimise
+from margotree.engines.alternating.kernels.soft import Soft, learn
 from margotree.engines.alternating.terms import Terms
 from margotree.problem.problem import FloatArray
 
-#: Sharpness of a tree drawn by chance (a power of ten, drawn from here), and in the end.  A tree at hand becomes so
-#: many times sharper.  From one sharpness to the next: a factor drawn from here.
-_DULL, _SHARP, _SHARPER, _RATIO = (-1.0, 1.5), 100.0, 100.0, (2.0, 5.0)
+#: The sharpness of a tree drawn by chance (a power of ten, drawn from here) and in the
+#: end; the same of a tree at hand, times a middling height, which becomes so many times sharper at least.
+_DULL, _SHARP, _AGAIN, _SHARP_AGAIN, _SHARPER = (-1.0, 1.2), 30.0, (-0.3, 1.9), 100.0, 3.0
+#: The length of a step at first (a power of ten, drawn from here), and in the end, as a share of that; the same of a
+#: tree at hand, which goes down with its sharpness to the power of so much.
+_RATE, _SLOWER, _RATE_AGAIN, _LESS = (-2.0, -1.0), 0.1, (-2.1, -1.4), 0.6
+#: Trees that are made soft again and again are this sharp at least, as a share of the range.
+_FINELY = 0.45
+#: How often splits of a tree at hand keep to the features that they have.
+_SAME = 0.5
 #: After this share of the way splits keep to their budgets.
 _NARROWED = 0.65
 #: The width on which hinges are rounded.
 _WIDTH = 0.2
-#: Spread of the heights in a tree drawn by chance, and a middling height times the sharpness in one at hand: powers of
-#: ten, drawn from here.  Last-level splits drawn by chance are shorter by a factor.
-_FIRST, _AGAIN, _SHORT = (-1.5, 0.7), (-0.5, 1.0), 0.1
-#: A soft tree hears so many numbers times nodes, on the first half of the way fewer, and so many samples at least.  All
-#: of them if they are no more than so many times that: a few left out save little, and where there are not many samples
-#: per feature the tree that fits the others can be far off for them.
-_HEARD, _HEARD_FIRST, _LEAST, _NEARLY_ALL = 1_500_000, 500_000, 500, 2.0
+#: Spread of the heights in a tree drawn by chance: a power of ten, drawn from here.  Its last-level splits are shorter
+#: by a factor.
+_FIRST, _SHORT = (-1.0, 0.5), 0.1
+#: Soft trees are made soft again at most so many times, one more each time that there are twice as many numbers; where
+#: splits have budgets or prices, which soft trees know little of, only a part of that.
+_TIMES_MOST, _NUMBERS_ONCE, _LIMITED = 8, 1_000, 3
+#: Samples heard per step; in all so many, each at most so many times, and so many numbers per level at most.
+_BATCH, _VISITS, _TIMES, _NUMBERS = 64, 200_000, 500, 60_000_000
+
+
+@dataclass(frozen=True)
+class Manner:
+    """How a soft tree is trained: how sharp it is at first (0 to 1) and how long its steps are (0 to 1)."""
+
+    sharp: float
+    rate: float
+
+    @classmethod
+    def by_chance(cls, rng: np.random.Generator) -> Manner:
+        return cls(float(rng.random()), float(rng.random()))
+
+    @classmethod
+    def finely(cls, rng: np.random.Generator) -> Manner:
+        """For a tree that is soft no longer and is to become a little better."""
+        return cls(float(rng.uniform(_FINELY, 1.0)), float(rng.random()))
+
+    def like(self, rng: np.random.Generator) -> Manner:
+        """A similar one."""
+        sharp, rate = np.clip((self.sharp, self.rate) + 0.1 * rng.standard_normal(2), 0.0, 1.0)
+        return Manner(float(sharp), float(rate))
+
+
+def again_times(terms: Terms) -> int:
+    """How often a soft tree is made soft again before it goes on: the more, the longer a descent takes."""
+    times = round(math.log2(max(2.0, terms.X.size / _NUMBERS_ONCE)))
+    return min(_TIMES_MOST, times // _LIMITED if terms.limited(0) else times)
 
 
 class SoftTree:
@@ -32,44 +69,49 @@ class SoftTree:
     Weights are those of the samples around their mean, which is what makes gradients tell.
     """
 
-    #: Times per sharpness that prices are asked for, and steps each time.
-    rounds, steps = 1, 200
+    #: Stages, each of one sharpness and of one length of steps.
+    stages = 12
 
-    def __init__(
-        self,
-        terms: Terms,
-        W: FloatArray,
-        B: FloatArray,
-        rng: np.random.Generator,
-        part: tuple[float, float] = (0.0, 1.0),
-        heard: float = 1.0,
-    ) -> None:
-        """From the tree given, or from chance if it has no splits; ``part`` is that of all sharpness to begin with,
-        ``heard`` the share that it hears of what there is time for."""
-        self.terms, self.rng = _heard(terms, rng, heard * _HEARD_FIRST), rng
-        self.later = _heard(terms, rng, heard * _HEARD)
+    def __init__(self, terms: Terms, W: FloatArray, B: FloatArray, rng: np.random.Generator, manner: Manner) -> None:
+        """From the tree given, or from chance if it has no splits."""
+        self.terms, self.rng, spread = terms, rng, terms.spread
         self.mean = np.mean(terms.X, axis=0)
-        self.Z = self.terms.X - self.mean
+        self.Z = np.empty(terms.X.shape, np.float32)
+        np.subtract(terms.X, self.mean, out=self.Z, casting="same_kind")
+        self.unit = np.where(spread > 0.0, 1.0 / np.maximum(spread, 1e-3 * max(float(np.max(spread)), 1e-300)), 0.0)
         self.fresh = not np.any(W)
         if self.fresh:
             self.theta = self._by_chance()
-            self.sharp = np.full(terms.n_nodes, 10.0 ** np.interp(rng.uniform(*part), (0.0, 1.0), _DULL))
+            self.scale = np.ones(terms.n_nodes)
+            self.sharp = np.full(terms.n_nodes, 10.0 ** np.interp(manner.sharp, (0.0, 1.0), _DULL))
+            self.sharper = _SHARP / self.sharp[0]
+            self.rate = 10.0 ** np.interp(manner.rate, (0.0, 1.0), _RATE)
         else:
             self.theta = np.column_stack([W, B + W @ self.mean])
-            self.sharp = 10.0 ** rng.uniform(*_AGAIN) / np.maximum(np.median(np.abs(self.heights()), axis=0), 1e-6)
-        self.sharper = _SHARP / self.sharp[0] if self.fresh else _SHARPER
+            middling = np.maximum(np.median(np.abs(self.heights()), axis=0), 1e-6)
+            sharp = np.interp(manner.sharp, (0.0, 1.0), _AGAIN)
+            self.sharp, self.scale = 10.0**sharp / middling, np.minimum(1.0, middling)
+            self.sharper = max(_SHARP_AGAIN / 10.0**sharp, _SHARPER)
+            self.rate = 10.0 ** (np.interp(manner.rate, (0.0, 1.0), _RATE_AGAIN) - _LESS * sharp)
         self.free = np.ones_like(self.theta)
+        if not self.fresh and rng.random() < _SAME:
+            self.free[:, :-1] = W != 0
         self.places = np.array([terms.some_places(t, rng) for t in range(terms.n_nodes)])
 
     def anneal(self, flag: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Train it sharper and sharper; the weights and offsets that come out."""
-        stages = max(2, round(math.log(self.sharper) / math.log(self.rng.uniform(*_RATIO))))
-        for k in range(stages + 1):
-            if k > 0:
-                self._narrow(min(1.0, k / (_NARROWED * stages)))
-            if 2 * k >= stages and self.terms is not self.later:
-                self.terms, self.Z = self.later, self.later.X - self.mean
-            self._train(self.sharper ** (k / stages) * self.sharp, flag)
+        terms, batch = self.terms, min(_BATCH, self.terms.n_samples)
+        visits = min(_VISITS, _TIMES * terms.n_samples, _NUMBERS / ((terms.depth + 1) * terms.X.shape[1]))
+        state, done, steps = np.zeros((2, self.theta.size)), 0, max(1, round(visits / (batch * self.stages)))
+        for k in range(self.stages):
+            share = k / (self.stages - 1)
+            self._narrow(min(1.0, share / _NARROWED))
+            sharp = self.sharper**share * self.sharp
+            soft = Soft(self.Z, terms.weight, terms.code, *self.prices(sharp), sharp, _WIDTH)
+            unit = (self.free * np.outer(self.scale, np.append(self.unit, 1.0))).reshape(-1)
+            order = self.rng.permutation(terms.n_samples)
+            theta, rate = self.theta.reshape(-1), self.rate * _SLOWER**share
+            done = learn(soft, order, theta, unit, rate, steps, batch, state, done, flag)
             if flag[0]:
                 break
         W = self.theta[:, :-1].copy()
@@ -81,22 +123,20 @@ class SoftTree:
         return np.column_stack([none, self.terms.C]), np.column_stack([self.terms.C, none])
 
     def heights(self) -> FloatArray:
-        h: FloatArray = self.Z @ self.theta[:, :-1].T + self.theta[:, -1]
-        return h
+        return self._along(self.theta[:, :-1]) + self.theta[:, -1]
 
-    def _train(self, sharp: FloatArray, flag: FloatArray) -> None:
-        terms = self.terms
-        for _ in range(self.rounds):
-            soft = Soft(self.Z, terms.weight, terms.code, *self.prices(sharp), sharp, _WIDTH)
-            minimise(soft, self.theta.reshape(-1), self.free.reshape(-1), self.steps, flag)
+    def _along(self, W: FloatArray) -> FloatArray:
+        """The samples' products with some directions."""
+        found: FloatArray = (self.Z @ W.T.astype(np.float32)).astype(np.float64)
+        return found
 
     def _by_chance(self) -> FloatArray:
         """Directions by chance, of one length, with a good part of all samples on either side of each."""
         nodes, rng = self.terms.n_nodes, self.rng
-        W = rng.standard_normal((nodes, self.Z.shape[1]))
-        spread = np.std(self.Z @ W.T, axis=0)
+        W = rng.standard_normal((nodes, self.Z.shape[1])) * self.unit
+        spread = np.std(self._along(W), axis=0)
         W *= (10.0 ** rng.uniform(*_FIRST) * np.where(spread > 0, 1.0 / np.maximum(spread, 1e-300), 0.0))[:, None]
-        q = self.Z @ W.T
+        q = self._along(W)
         B = np.array([-np.quantile(q[:, t], rng.uniform(0.2, 0.8)) for t in range(nodes)])
         theta = np.column_stack([W, B])
         theta[nodes // 2 :] *= _SHORT
@@ -110,9 +150,3 @@ class SoftTree:
                 size = max(int(places), round(now ** (1.0 - share) * places**share))
                 out = np.argsort(-np.abs(self.theta[t, :-1]) * self.terms.spread, kind="stable")[size:]
                 self.free[t, out] = self.theta[t, out] = 0.0
-
-
-def _heard(terms: Terms, rng: np.random.Generator, numbers: float) -> Terms:
-    """The terms, with as many of the samples as there is time for, standing for the others as well."""
-    most = max(_LEAST, int(numbers / (terms.X.shape[1] * terms.n_nodes)))
-    return terms if terms.n_samples <= _NEARLY_ALL * most else terms.some(most, rng)

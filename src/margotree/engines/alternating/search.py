@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from margotree.engines.alternating import scouts
-from margotree.engines.alternating.anneal import SoftTree
+from margotree.engines.alternating.anneal import Manner, SoftTree, again_times
 from margotree.engines.alternating.descend import Alternation, Descent, Draws
 from margotree.engines.alternating.ladder import Ladder
 from margotree.engines.alternating.starts import (
@@ -40,6 +40,8 @@ _ONE_IN, _NEARLY = 4, 1.0005
 #: Where a finisher is at hand, one of so many trees on all samples goes to it: for this share of the time left, but for
 #: no more than this share of the time past, or so many seconds.  Early on a descent often brings far more.
 _FINISH_ONE_IN, _FINISH_SHARE, _FINISH_PAST, _FINISH_LEAST = 3, 0.25, 0.5, 0.5
+#: The first visit is after so many trees.
+_FINISH_AFTER = 8
 #: After so many visits in a row that brought nothing it is one of twice as many, up to so many times twice.
 _IN_VAIN, _SELDOM = 3, 4
 #: The share of all time for visits that the clock ends, and the same once so many starts in a row have brought nothing.
@@ -78,9 +80,12 @@ Finisher = Callable[[Splits, Watch], Splits]
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Job:
+    """A start and what to do with it; the tree that it comes ``of``, if that is one of the best."""
+
     start: Start
     level: int
     seed: int
+    of: Found | None = None
     finish: bool = False
     greedy: bool = False
 
@@ -96,8 +101,6 @@ class AlternatingSearch:
     disturbed: Callable[..., Start] = staticmethod(disturbed)
     #: Whether values that the finisher reports are those of the problem.
     finisher_reports = True
-    #: Shares of what they may that soft trees hear in turn: a few samples do for some problems, and take less time.
-    heard: tuple[float, ...] = (0.2, 1.0)
 
     def __init__(
         self, problem: Problem, watch: Watch, effort: Effort | None = None, finisher: Finisher | None = None
@@ -225,11 +228,27 @@ class AlternatingSearch:
         return Found(W=start.W, B=start.B, value=self.settled(terms, start.W, start.B))
 
     def _softly(self, terms: Terms, start: Start, seed: int) -> tuple[FloatArray, FloatArray]:
-        """The best of some soft trees, from dull ones to sharper ones."""
-        rng, heard = np.random.default_rng(seed), self.heard[len(self.record.soft) % len(self.heard)]
-        parts = [(k / start.soft, (k + 1) / start.soft) for k in range(start.soft)]
-        trees = [self.soft_tree(terms, start.W, start.B, rng, part, heard).anneal(self._flag) for part in parts]
-        return min(trees, key=lambda tree: self.settled(terms, *tree))
+        """The best of some soft trees, which is then made soft again and again: next to a descent that takes little."""
+        rng = np.random.default_rng(seed)
+
+        def trained(W: FloatArray, B: FloatArray, manner: Manner) -> Found:
+            W, B = self.soft_tree(terms, W, B, rng, manner).anneal(self._flag)
+            return Found(W=W, B=B, value=self.settled(terms, W, B))
+
+        best = None
+        for _ in range(start.soft):
+            whole = terms.n_nodes == self.ladder.terms.n_nodes and not np.any(start.W)
+            manner = self.record.next_manner(rng) if whole else Manner.by_chance(rng)
+            tree = trained(start.W, start.B, manner)
+            if whole:
+                self.record.manners.append((tree.value, manner))
+            best = tree if best is None or tree.value < best.value else best
+        assert best is not None
+        for _ in range(again_times(terms)):
+            if not self._flag[0] and np.any(best.W):
+                tree = trained(best.W, best.B, Manner.finely(rng))
+                best = tree if tree.value < best.value else best
+        return best.W, best.B
 
     def _best_of(self, level: int) -> float:
         """On a part of the samples values compare with those of the same part alone."""
@@ -271,21 +290,24 @@ class AlternatingSearch:
         if number > 0 and self._given:  # the first start is from nothing, and often far better
             return Job(start=self._given.pop(0), level=0, seed=seed)
         self._made += 1
-        return Job(start=self._new_start(self._made - 1, np.random.default_rng(seed)), level=0, seed=seed)
+        start, tree = self._new_start(self._made - 1, np.random.default_rng(seed))
+        return Job(start=start, level=0, seed=seed, of=tree)
 
     def _greedy_start(self) -> Start:
         return greedy(self.problem.depth, self.problem.n_features)
 
-    def _new_start(self, number: int, rng: np.random.Generator) -> Start:
+    def _new_start(self, number: int, rng: np.random.Generator) -> tuple[Start, Found | None]:
+        """A start, and which of the best trees it is near, if any."""
         depth, n_features = self.problem.depth, self.problem.n_features
         way = self.record.next_way(number, depth, rng)
         if way is not Way.FROM_NOTHING:
-            tree = self.best[min(int(rng.exponential(1.0)), len(self.best) - 1)]
-            if np.any(tree.W):  # one without splits is nothing to start from
-                return self._start_near(tree, way, rng)
+            grown = [tree for tree in self.best if np.any(tree.W)]  # one without splits is nothing to start from
+            if grown:
+                tree = grown[min(int(rng.exponential(1.0)), len(grown) - 1)]
+                return self._start_near(tree, way, rng), tree
         if depth > 1 and self.record.asks_soft(number, rng):
-            return soft(depth, n_features)
-        return fresh(self.first_kinds(self.record.next_other(), depth, rng), n_features)
+            return soft(depth, n_features), None
+        return fresh(self.first_kinds(self.record.next_other(), depth, rng), n_features), None
 
     def _start_near(self, tree: Found, way: Way, rng: np.random.Generator) -> Start:
         if way is Way.SUBTREE:
@@ -303,7 +325,7 @@ class AlternatingSearch:
         that has not been there."""
         top = self.ladder.top
         one_in = _FINISH_ONE_IN << min(self._in_vain // _IN_VAIN, _SELDOM)
-        if self.finisher is None or len(self._rungs[top]) < self._finished_at + one_in:
+        if self.finisher is None or len(self._rungs[top]) < max(_FINISH_AFTER, self._finished_at + one_in):
             return None
         share = _FINISHING_IDLE if self.starts - self._last_gain > _IDLE else _FINISHING
         if self._finishing > share * (self.watch.elapsed - self._began) * max(1, self.watch.limits.n_jobs):
@@ -313,7 +335,7 @@ class AlternatingSearch:
         tree = min(waiting or self.best, key=lambda found: found.value)
         self._finished.append(tree.value)
         self._finished_at = len(self._rungs[top])
-        return Job(start=kept(tree), level=top, seed=self.seed, finish=True)
+        return Job(start=kept(tree), level=top, seed=self.seed, of=tree, finish=True)
 
     def _greedily(self) -> Job | None:
         """The greedy tree of all samples, or of as many as there is time for: no answer should be worse than that.
@@ -367,10 +389,13 @@ class AlternatingSearch:
                     self.record.note(job.start, found.value, before)
                 self._rungs[job.level].append(found)
             if job.level == self.ladder.top:
-                self._keep(found)
+                self._keep(found, job.of)
 
-    def _keep(self, found: Found) -> None:
+    def _keep(self, found: Found, of: Found | None = None) -> None:
+        """Take in a tree, instead of the one it comes ``of`` if it is better, so that the best are of many descents."""
         before = self.best[0].value if self.best else math.inf
+        if of is not None and found.value < of.value:
+            self.best = [tree for tree in self.best if tree is not of]
         if found.value < before or not _near(found.value, [other.value for other in self.best]):
             self.best = sorted([*self.best, found], key=lambda tree: tree.value)[:_ELITE]
         if found.value < before * (1.0 - _PAYS):

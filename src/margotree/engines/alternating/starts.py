@@ -7,6 +7,7 @@ from enum import IntEnum
 
 import numpy as np
 
+from margotree.engines.alternating.anneal import Manner
 from margotree.engines.alternating.descend import Draws
 from margotree.engines.alternating.draw import FRESH, Draw
 from margotree.engines.alternating.terms import Found
@@ -14,10 +15,12 @@ from margotree.problem import topology
 from margotree.problem.problem import FloatArray
 
 #: So many starts are from nothing; after them those ways are taken more often that have brought better trees.
-_FIRST = 5
+_FIRST, _AGAIN_AT = 7, (1, 4)
 #: Of the first starts from nothing so many are every other time a soft tree; later so many of the best of them tell how
 #: often.  So many soft trees are trained for one to go on.
-_EVERY_OTHER, _TELL, _OF = 4, 4, 2
+_EVERY_OTHER, _TELL, _OF = 4, 4, 3
+#: The share of soft trees that are trained in any manner; of the others so many are taken as an example.
+_ANY_MANNER, _GOOD_MANNERS = 0.5, 4
 #: A tree that is better than the best by this share has brought all that a start can be credited with.
 _FULL = 0.005
 #: What each way is credited with, and how many starts it is charged for, before it has been tried.
@@ -59,10 +62,18 @@ class Record:
 
     soft: list[float] = field(default_factory=list)  # values of soft trees and others, from nothing
     others: list[float] = field(default_factory=list)
+    manners: list[tuple[float, Manner]] = field(default_factory=list)  # of soft trees from nothing, with values
     _asked: int = 0  # others so far
     _chosen: bool = False  # whether there has been a choice of ways
     _credit: list[float] = field(default_factory=lambda: [_CREDIT] * len(Way))
     _charge: list[float] = field(default_factory=lambda: [_CHARGE] * len(Way))
+
+    def next_manner(self, rng: np.random.Generator) -> Manner:
+        """How a soft tree is to be trained: by chance, or much as one of the best before it."""
+        if rng.random() < _ANY_MANNER or not self.manners:
+            return Manner.by_chance(rng)
+        best = sorted(self.manners, key=lambda one: one[0])[:_GOOD_MANNERS]
+        return best[rng.integers(len(best))][1].like(rng)
 
     def next_other(self) -> int:
         """The number of a start from nothing that is no soft tree."""
@@ -76,7 +87,7 @@ class Record:
         ways are tried again for as long as they may be the best.
         """
         if number < _FIRST or depth == 1:
-            return Way.FROM_NOTHING
+            return Way.SOFT_AGAIN if number in _AGAIN_AT and depth > 1 else Way.FROM_NOTHING
         self._chosen = True
         ways = [way for way in Way if depth > 2 or way is not Way.SUBTREE]  # which would be a single SVM
         return max(ways, key=lambda way: rng.gamma(self._credit[way]) / self._charge[way])

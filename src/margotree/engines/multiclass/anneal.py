@@ -15,8 +15,7 @@ from margotree.problem.problem import FloatArray
 class ClassSoftTree(SoftTree):
     """A soft tree that chooses the sides and labels that are best for it, now and then."""
 
-    #: Times per sharpness that sides and labels are chosen, and steps in between.
-    rounds, steps = 4, 50
+    stages = 30  # at each of which sides and labels are chosen
     terms: ClassTerms
 
     def prices(self, sharp: FloatArray) -> tuple[FloatArray, FloatArray]:

@@ -61,7 +61,6 @@ class ClassSearch(AlternatingSearch):
     soft_tree = ClassSoftTree
     first_kinds = staticmethod(_first_kinds)
     disturbed = staticmethod(_disturbed)
-    heard = (1.0,)  # with less, sides and labels come out worse
 
     def __init__(self, problem: MulticlassProblem, watch: Watch, effort: Effort | None = None) -> None:
         self.classes = problem

@@ -1,7 +1,8 @@
-"""A tree whose upper splits send every sample both ways, in shares: all its hyperplanes at once by quasi-Newton steps.
+"""A tree whose upper splits send every sample both ways, in shares: all its hyperplanes at once by gradient steps.
 
 The share that goes right is a sigmoid of the height times the split's sharpness.  What the tree costs is then smooth in
-all hyperplanes together, so that a split can move and those below it move along.
+all hyperplanes together, so that a split can move and those below it move along.  Steps on a few samples at a time cost
+next to nothing, and their errors lead out of poor trees.  Samples and their slopes have single precision.
 """
 
 from __future__ import annotations
@@ -13,22 +14,21 @@ from numpy.typing import NDArray
 
 from margotree.engines.kernels.bundles import bundle
 from margotree.engines.kernels.jit import inner, kernel
-from margotree.engines.kernels.vectors import add_four, copy, dot, fill, four_dots, pad
+from margotree.engines.kernels.vectors import ANY_ORDER, fill, pad
 
+F4 = NDArray[np.float32]
 F8 = NDArray[np.float64]
 I8 = NDArray[np.int64]
 
 #: Shares smaller than this are none, and so are sigmoids this far out.
 _TINY, _FAR = 1e-6, 14.0
-#: So many samples are sent down at a time: few enough to stay at hand.
-_BLOCK = 128  # a multiple of four
+#: So many samples are sent down at a time, at most.
+BLOCK = 128  # a multiple of four
 # Of samples on their way, per node: their share that comes by and what it pays from there on (by sample); of those who
 # come by, heights, the share of them that goes right, and what the cost rises with their heights.
 REACH, PAYS, HEIGHT, RIGHT, SLOPE = range(5)
-#: Pairs of steps that the curvature is known from; halvings of a step.
-_MEMORY, _HALVINGS = 8, 12
-#: What a step must gain, as a share of what its slope promises; the steps end when this share of the value is gained.
-_ENOUGH, _FLAT = 1e-4, 1e-5
+#: How much of the running means of gradients and of their squares is kept from step to step; a gradient of nothing.
+_MEAN, _SQUARE, _NOTHING = 0.9, 0.98, 1e-12
 
 
 @bundle
@@ -36,7 +36,7 @@ class Soft(NamedTuple):
     """Samples (rows) with their weights and classes; per node and class, the prices of lacking a margin on the right
     and on the left; sharpness per node; the width on which hinges are rounded."""
 
-    Z: F8
+    Z: F4
     weight: F8
     code: I8
     plus: F8
@@ -58,28 +58,39 @@ def _bend(lacks: float, width: float) -> float:
     return min(max(lacks / width, 0.0), 1.0)
 
 
-@inner()
-def _heights(Z: F8, who: I8, w: F8, b: float, h: F8) -> None:
-    """The heights of some rows."""
-    for j in range(0, who[_BLOCK], 4):
-        first, second, third, fourth = four_dots(Z[who[j]], Z[who[j + 1]], Z[who[j + 2]], Z[who[j + 3]], w)
-        h[j], h[j + 1], h[j + 2], h[j + 3] = first + b, second + b, third + b, fourth + b
+@inner(fastmath=ANY_ORDER)
+def _heights(Z: F4, rows: I8, who: I8, w: F4, b: float, h: F8) -> None:
+    """The heights of those of the rows ``who`` come by, four at a time."""
+    zero = np.float32(0.0)
+    for j in range(0, who[BLOCK], 4):
+        z, y, x, u = Z[rows[who[j]]], Z[rows[who[j + 1]]], Z[rows[who[j + 2]]], Z[rows[who[j + 3]]]
+        of_z, of_y, of_x, of_u = zero, zero, zero, zero
+        for a in range(w.size):
+            of_z += z[a] * w[a]
+            of_y += y[a] * w[a]
+            of_x += x[a] * w[a]
+            of_u += u[a] * w[a]
+        h[j], h[j + 1], h[j + 2], h[j + 3] = of_z + b, of_y + b, of_x + b, of_u + b
 
 
-@inner()
-def _add_slopes(Z: F8, who: I8, slope: F8, grad: F8) -> None:
-    """Add some rows (and a one for the offset) times their slopes."""
-    for j in range(0, who[_BLOCK], 4):
-        add_four(
-            grad, Z[who[j]], Z[who[j + 1]], Z[who[j + 2]], Z[who[j + 3]],
-            slope[j], slope[j + 1], slope[j + 2], slope[j + 3],
+@inner(fastmath=ANY_ORDER)
+def _add_slopes(Z: F4, rows: I8, who: I8, slope: F8, grad: F4) -> None:
+    """Add those of the rows ``who`` come by (and a one for the offset) times their slopes."""
+    k = Z.shape[1]
+    for j in range(0, who[BLOCK], 4):
+        z, y, x, u = Z[rows[who[j]]], Z[rows[who[j + 1]]], Z[rows[who[j + 2]]], Z[rows[who[j + 3]]]
+        rz, ry, rx, ru = (
+            np.float32(slope[j]), np.float32(slope[j + 1]), np.float32(slope[j + 2]), np.float32(slope[j + 3])
         )  # fmt: skip
+        for a in range(k):
+            grad[a] += (rz * z[a] + ry * y[a]) + (rx * x[a] + ru * u[a])
+        grad[k] += (rz + ry) + (rx + ru)
 
 
 @inner()
-def _send_down(soft: Soft, Z: F8, theta: F8, who: I8, room: F8) -> None:
-    """Who comes by each node (their number is the last entry), in what share, and at what height."""
-    n, p = Z.shape
+def _send_down(soft: Soft, rows: I8, theta: F4, who: I8, room: F8) -> None:
+    """Which of the rows come by each node (their number is the last entry), in what share, and at what height."""
+    n, p = rows.size, soft.Z.shape[1]
     nodes, k = soft.sharp.size, p + 1
     fill(room[REACH, 0], 1.0)
     for t in range(nodes):
@@ -88,9 +99,9 @@ def _send_down(soft: Soft, Z: F8, theta: F8, who: I8, room: F8) -> None:
             if reach[i] >= _TINY:
                 those[count] = i
                 count += 1
-        those[_BLOCK] = count
+        those[BLOCK] = count
         pad(those, count)
-        _heights(Z, those, theta[t * k : t * k + p], theta[t * k + p], h)
+        _heights(soft.Z, rows, those, theta[t * k : t * k + p], theta[t * k + p], h)
         if t >= nodes // 2:
             continue
         to_left, to_right = room[REACH, 2 * t + 1], room[REACH, 2 * t + 2]
@@ -103,16 +114,16 @@ def _send_down(soft: Soft, Z: F8, theta: F8, who: I8, room: F8) -> None:
 
 
 @inner()
-def _pay(soft: Soft, start: int, who: I8, room: F8) -> float:
-    """What the samples from ``start`` on pay, and what that rises with their heights."""
+def _pay(soft: Soft, rows: I8, who: I8, room: F8) -> float:
+    """What the rows pay, and what that rises with their heights."""
     nodes, cost = soft.sharp.size, 0.0
     for t in range(nodes - 1, -1, -1):
         those, h, right, slope, pays = who[t], room[HEIGHT, t], room[RIGHT, t], room[SLOPE, t], room[PAYS, t]
         fill(pays, 0.0)
         fill(slope, 0.0)
-        for j in range(those[_BLOCK]):
+        for j in range(those[BLOCK]):
             i = those[j]
-            c, weight = soft.code[start + i], soft.weight[start + i]
+            c, weight = soft.code[rows[i]], soft.weight[rows[i]]
             plus, minus = weight * soft.plus[t, c], weight * soft.minus[t, c]
             a, b = 1.0 - h[j], 1.0 + h[j]
             pays[i] = plus * _hinge(a, soft.width) + minus * _hinge(b, soft.width)
@@ -128,103 +139,63 @@ def _pay(soft: Soft, start: int, who: I8, room: F8) -> float:
 
 
 @inner()
-def _cost(soft: Soft, theta: F8, grad: F8) -> float:
-    """What the tree costs, and its gradient; ``theta`` has the weights of each node, then its offset."""
-    m, p = soft.Z.shape
-    nodes, k = soft.sharp.size, p + 1
-    who, room, cost = np.empty((nodes, _BLOCK + 1), np.int64), np.empty((5, nodes, _BLOCK)), 0.0
-    for t in range(nodes):
-        w = theta[t * k : t * k + p]
-        cost += 0.5 * dot(w, w)
-        copy(w, grad[t * k : t * k + p])
-        grad[t * k + p] = 0.0
-    for start in range(0, m, _BLOCK):
-        Z = soft.Z[start : min(start + _BLOCK, m)]
-        _send_down(soft, Z, theta, who, room)
-        cost += _pay(soft, start, who, room)
-        for t in range(nodes):
-            _add_slopes(Z, who[t], room[SLOPE, t], grad[t * k : (t + 1) * k])
+def batch_slopes(soft: Soft, rows: I8, theta: F4, who: I8, room: F8, grad: F4) -> float:
+    """What the rows (:data:`BLOCK` at most) pay; ``grad`` becomes what that rises with every number of ``theta``, which
+    has the weights of each node, then its offset."""
+    k = soft.Z.shape[1] + 1
+    for a in range(grad.size):
+        grad[a] = 0.0
+    _send_down(soft, rows, theta, who, room)
+    cost = _pay(soft, rows, who, room)
+    for t in range(soft.sharp.size):
+        _add_slopes(soft.Z, rows, who[t], room[SLOPE, t], grad[t * k : (t + 1) * k])
     return cost
 
 
-@inner()
-def _masked_cost(soft: Soft, theta: F8, free: F8, grad: F8) -> float:
-    cost = _cost(soft, theta, grad)
-    for a in range(grad.size):
-        grad[a] *= free[a]
-    return cost
-
-
-@inner()
-def _direction(grad: F8, S: F8, Y: F8, count: int, d: F8) -> None:
-    """Minus the gradient times the inverse curvature that the last steps tell (limited-memory BFGS)."""
-    for a in range(grad.size):
-        d[a] = -grad[a]
-    if count == 0:
-        return
-    share = np.empty(_MEMORY)
-    first = max(0, count - _MEMORY)
-    for j in range(count - 1, first - 1, -1):
-        s, y = S[j % _MEMORY], Y[j % _MEMORY]
-        share[j % _MEMORY] = dot(s, d) / dot(s, y)
-        for a in range(d.size):
-            d[a] -= share[j % _MEMORY] * y[a]
-    s, y = S[(count - 1) % _MEMORY], Y[(count - 1) % _MEMORY]
-    size = dot(s, y) / dot(y, y)
-    for a in range(d.size):
-        d[a] *= size
-    for j in range(first, count):
-        s, y = S[j % _MEMORY], Y[j % _MEMORY]
-        more = share[j % _MEMORY] - dot(y, d) / dot(s, y)
-        for a in range(d.size):
-            d[a] += more * s[a]
+@inner(fastmath=ANY_ORDER)
+def _step(
+    theta: F8, rounded: F4, grad: F4, unit: F8, pull: float, last: int, times: float, rate: float, done: int, mean: F8,
+    square: F8,
+) -> None:  # fmt: skip
+    """One step of a node's numbers, of which those before the ``last`` are weights."""
+    first, second = 1.0 / (1.0 - _MEAN**done), 1.0 / (1.0 - _SQUARE**done)
+    for a in range(theta.size):
+        g = (times * grad[a] + (pull * theta[a] if a < last else 0.0)) * unit[a]
+        mean[a] = _MEAN * mean[a] + (1.0 - _MEAN) * g
+        square[a] = _SQUARE * square[a] + (1.0 - _SQUARE) * g * g
+        theta[a] -= rate * unit[a] * (first * mean[a]) / (np.sqrt(second * square[a]) + _NOTHING)
+        rounded[a] = theta[a]
 
 
 @kernel()
-def minimise(soft: Soft, theta: F8, free: F8, steps: int, flag: F8) -> float:
-    """Lower the cost by at most so many steps from ``theta``, where ``free`` is 1, 0 elsewhere; returns the cost.
+def learn(
+    soft: Soft, order: I8, theta: F8, unit: F8, rate: float, steps: int, batch: int, state: F8, done: int, flag: F8
+) -> int:
+    """So many steps from ``theta`` (of each node its weights, then its offset), each on the next ``batch`` samples in
+    this order.
 
-    Another thread may set ``flag[0]`` to have the work stop.
+    A step goes about ``rate`` times ``unit`` in each number, the less the less its gradients agree with each other
+    (Adam).  ``state`` has their running means and is kept from call to call, as is the number of steps ``done``, which
+    is returned.  Another thread may set ``flag[0]`` to have the work stop.
     """
-    n = theta.size
-    S, Y = np.empty((_MEMORY, n)), np.empty((_MEMORY, n))
-    grad, d, there, slopes = np.empty(n), np.empty(n), np.empty(n), np.empty(n)
-    cost = _masked_cost(soft, theta, free, grad)
-    count = 0
+    m, p = order.size, soft.Z.shape[1]
+    nodes, k = soft.sharp.size, p + 1
+    who, room = np.empty((nodes, BLOCK + 1), np.int64), np.empty((5, nodes, BLOCK))
+    grad, rounded = np.empty(theta.size, np.float32), np.empty(theta.size, np.float32)
+    for a in range(theta.size):
+        rounded[a] = theta[a]
+    parts = (m + batch - 1) // batch
     for _ in range(steps):
         if flag[0] != 0.0:
             break
-        _direction(grad, S, Y, count, d)
-        slope = dot(grad, d)
-        if slope >= 0.0:  # what is remembered no longer fits
-            if count == 0:
-                break
-            count = 0
-            _direction(grad, S, Y, count, d)
-            slope = dot(grad, d)
-            if slope >= 0.0:
-                break
-        far = 1.0 if count > 0 else min(1.0, 1.0 / np.sqrt(dot(grad, grad)))
-        now = np.inf
-        for _ in range(_HALVINGS):
-            for a in range(n):
-                there[a] = theta[a] + far * d[a]
-            now = _masked_cost(soft, there, free, slopes)
-            if now <= cost + _ENOUGH * far * slope:
-                break
-            # Where a parabola through both values has its bottom, within bounds.
-            far *= min(max(-0.5 * far * slope / (now - cost - far * slope), 0.1), 0.5)
-        if not now < cost:
-            break
-        s, y = S[count % _MEMORY], Y[count % _MEMORY]
-        for a in range(n):
-            s[a], y[a] = there[a] - theta[a], slopes[a] - grad[a]
-        if dot(s, y) > 1e-10 * dot(y, y):
-            count += 1
-        gain = cost - now
-        copy(there, theta)
-        copy(slopes, grad)
-        cost = now
-        if gain <= _FLAT * cost:
-            break
-    return cost
+        start = done % parts * batch
+        end = min(start + batch, m)
+        batch_slopes(soft, order[start:end], rounded, who, room, grad)
+        done += 1
+        times = m / (end - start)
+        for t in range(nodes):
+            a, b = t * k, t * k + k
+            _step(
+                theta[a:b], rounded[a:b], grad[a:b], unit[a:b], 1.0, p, times, rate, done, state[0, a:b], state[1, a:b]
+            )  # fmt: skip
+    return done

@@ -540,7 +540,7 @@ def test_a_finisher_that_brings_nothing_is_asked_ever_more_seldom_until_it_does(
         if (job := search._to_finish()) is not None:
             asked.append(k + 1)
             search._take(job, found(90.0 if len(asked) == 8 else 150.0))
-    assert np.diff([0, *asked]).tolist()[:12] == [8, 3, 3, 6, 6, 6, 12, 12, 3, 3, 3, 6]
+    assert np.diff([0, *asked]).tolist()[:12] == [3, 3, 3, 6, 6, 6, 12, 12, 3, 3, 3, 6]
 
 
 def test_equal_samples_are_searched_as_one(monkeypatch):

@@ -29,11 +29,10 @@ def test_only_starts_from_nothing_and_by_chance_are_tried_out(problem):
     terms, rng = Terms.of(problem), np.random.default_rng(0)
     mixed = fresh(np.array([Draw.FEATURE, Draw.CART, Draw.CART]), 2)
     tree = Found(W=np.ones((3, 2)), B=np.ones(3), value=1.0)
-    assert scouts.is_tried(terms, mixed)
-    # Soft trees hear few samples at a time anyway; what Local SVM and CART would make is made of all samples, as no
-    # answer is to be worse.
+    assert scouts.is_tried(terms, soft(2, 2)) and scouts.is_tried(terms, mixed)
+    # What Local SVM and CART would make is made of all samples, as no answer is to be worse.
     plain = [greedy(2, 2), *(fresh(first_kinds(number, 2, rng), 2) for number in (0, 1))]
-    assert not any(scouts.is_tried(terms, start) for start in [*plain, kept(tree), soft(2, 2), soft_again(tree)])
+    assert not any(scouts.is_tried(terms, start) for start in [*plain, kept(tree), soft_again(tree)])
 
 
 def test_samples_must_be_many_beside_the_weights_of_the_tree(problem):
@@ -62,8 +61,9 @@ def test_the_try_that_is_best_for_all_samples_goes_on(problem, monkeypatch):
 
     monkeypatch.setattr(search, "_train", train)
     monkeypatch.setattr(search, "settled", lambda terms, W, B: abs(W[0, 0] - 3.0))
-    search._descend_from(terms, fresh(np.array([Draw.FEATURE, Draw.CART, Draw.CART]), 2), 0, 5.0)
+    search._descend_from(terms, soft(2, 2), 0, 5.0)
     assert [count for count, _ in began] == [400] * 6 + [1700]
+    assert [start.soft for _, start in began] == [1] * 6 + [0]
     assert began[-1][1].W[0, 0] == 3.0 and not np.any(began[-1][1].kinds)
 
 
@@ -78,6 +78,6 @@ def test_several_classes_are_tried_out_as_well(problem):
     codes = (problem.X[:, 0] > 0.4) + 1 * (problem.X[:, 1] > 0.6)
     several = MulticlassProblem.make(problem.X, codes, depth=2, C=[0.1, 10.0], eps=1e-6)
     search = ClassSearch(several, Watch(), Effort(least=1, most=1))
-    assert scouts.is_tried(search.ladder.terms, fresh(np.array([Draw.FEATURE, Draw.CART, Draw.CART]), 2))
+    assert scouts.is_tried(search.ladder.terms, soft(2, 2))
     search.run([])
     assert several.evaluate(search.best[0].splits).feasible

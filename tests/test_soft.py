@@ -254,6 +254,14 @@ def test_constant_features_and_a_single_sample_do_no_harm():
     assert np.all(np.isfinite(W)) and np.all(np.isfinite(B))
 
 
+@pytest.mark.parametrize("C", [1e-40, 1e40])
+def test_absurd_prices_come_to_a_tree_of_numbers(C):
+    X, _ = points(np.random.default_rng(0), 30, 3)
+    problem = Problem.make(X, np.where(X[:, 0] > X[:, 1], 1.0, -1.0), depth=2, C=C)
+    W, B = SoftTree(Terms.of(problem), np.zeros((3, 3)), np.ones(3), np.random.default_rng(0), MIDDLING).anneal(GO)
+    assert np.all(np.isfinite(W)) and np.all(np.isfinite(B))
+
+
 def test_much_to_hear_is_heard_less_often(monkeypatch):
     told = []
 
@@ -270,7 +278,7 @@ def test_much_to_hear_is_heard_less_often(monkeypatch):
         SoftTree(Terms.of(problem), np.zeros((7, p)), np.ones(7), rng, MIDDLING).anneal(GO)
         sums.append(sum(told))
     few, many, more, wide = sums
-    assert few == pytest.approx(500 * 20, rel=0.05)
+    assert few == pytest.approx(300 * 20, rel=0.05)
     assert many == more == pytest.approx(200_000, rel=0.01)
     assert wide == pytest.approx(50_000, rel=0.02)
 

@@ -6,6 +6,7 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from margotree.engines.alternating.kernels.soft import Soft, learn
 from margotree.engines.alternating.terms import Terms
@@ -32,7 +33,7 @@ _FIRST, _SHORT = (-1.0, 0.5), 0.1
 #: splits have budgets or prices, which soft trees know little of, only a part of that.
 _TIMES_MOST, _NUMBERS_ONCE, _LIMITED = 8, 1_000, 3
 #: Samples heard per step; in all so many, each at most so many times, and so many numbers per level at most.
-_BATCH, _VISITS, _TIMES, _NUMBERS = 64, 200_000, 500, 60_000_000
+_BATCH, _VISITS, _TIMES, _NUMBERS = 64, 200_000, 300, 60_000_000
 
 
 @dataclass(frozen=True)
@@ -76,7 +77,7 @@ class SoftTree:
         """From the tree given, or from chance if it has no splits."""
         self.terms, self.rng, spread = terms, rng, terms.spread
         self.mean = np.mean(terms.X, axis=0)
-        self.Z = np.empty(terms.X.shape, np.float32)
+        self.Z: NDArray[np.float32] = np.empty(terms.X.shape, np.float32)
         np.subtract(terms.X, self.mean, out=self.Z, casting="same_kind")
         self.unit = np.where(spread > 0.0, 1.0 / np.maximum(spread, 1e-3 * max(float(np.max(spread)), 1e-300)), 0.0)
         self.fresh = not np.any(W)
@@ -114,6 +115,8 @@ class SoftTree:
             done = learn(soft, order, theta, unit, rate, steps, batch, state, done, flag)
             if flag[0]:
                 break
+        if not np.all(np.isfinite(self.theta)):  # prices beyond single precision
+            self.theta[:] = 0.0
         W = self.theta[:, :-1].copy()
         return W, self.theta[:, -1] - W @ self.mean
 

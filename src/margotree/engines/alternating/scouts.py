@@ -19,7 +19,7 @@ _TRIES, _PER_WEIGHT, _LEAST, _TIMES = 6, 15, 400, 4
 
 def is_tried(terms: Terms, start: Start) -> bool:
     """Whether a start is from nothing, by chance, and samples are many."""
-    by_chance = len(np.unique(start.kinds)) > 1
+    by_chance = start.soft > 0 or len(np.unique(start.kinds)) > 1
     return by_chance and not np.any(start.W) and terms.n_nodes > 1 and terms.n_samples >= _TIMES * _size(terms)
 
 

@@ -40,8 +40,6 @@ _ONE_IN, _NEARLY = 4, 1.0005
 #: Where a finisher is at hand, one of so many trees on all samples goes to it: for this share of the time left, but for
 #: no more than this share of the time past, or so many seconds.  Early on a descent often brings far more.
 _FINISH_ONE_IN, _FINISH_SHARE, _FINISH_PAST, _FINISH_LEAST = 3, 0.25, 0.5, 0.5
-#: The first visit is after so many trees.
-_FINISH_AFTER = 8
 #: After so many visits in a row that brought nothing it is one of twice as many, up to so many times twice.
 _IN_VAIN, _SELDOM = 3, 4
 #: The share of all time for visits that the clock ends, and the same once so many starts in a row have brought nothing.
@@ -193,7 +191,8 @@ class AlternatingSearch:
     def _descend_from(self, terms: Terms, start: Start, seed: int, best: float) -> Found:
         if scouts.is_tried(terms, start):
             rng = np.random.default_rng(seed)
-            tries = [self._train(part, start, int(rng.integers(2**31))) for part in scouts.parts(terms, rng)]
+            one = replace(start, soft=min(start.soft, 1))
+            tries = [self._train(part, one, int(rng.integers(2**31))) for part in scouts.parts(terms, rng)]
             start = kept(min(tries, key=lambda tree: self.settled(terms, tree.W, tree.B)))
         return self._train(terms, start, seed, best)
 
@@ -325,7 +324,7 @@ class AlternatingSearch:
         that has not been there."""
         top = self.ladder.top
         one_in = _FINISH_ONE_IN << min(self._in_vain // _IN_VAIN, _SELDOM)
-        if self.finisher is None or len(self._rungs[top]) < max(_FINISH_AFTER, self._finished_at + one_in):
+        if self.finisher is None or len(self._rungs[top]) < self._finished_at + one_in:
             return None
         share = _FINISHING_IDLE if self.starts - self._last_gain > _IDLE else _FINISHING
         if self._finishing > share * (self.watch.elapsed - self._began) * max(1, self.watch.limits.n_jobs):

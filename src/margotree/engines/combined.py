@@ -180,4 +180,4 @@ def _compile(model: str) -> None:
     """Train a tiny tree, so that everything is compiled or loaded from the cache."""
     with compiling():
         for kind in ("margot", "sfs") if model == "sfs" else (model,):  # prices may be left out at first
-            Alternating(Effort(least=5, most=5)).search(tiny_problem(kind), Watch(), None)
+            Alternating(Effort(least=8, most=8)).search(tiny_problem(kind), Watch(), None)

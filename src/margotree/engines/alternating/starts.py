@@ -14,11 +14,12 @@ from margotree.engines.alternating.terms import Found
 from margotree.problem import topology
 from margotree.problem.problem import FloatArray
 
-#: So many starts are from nothing; after them those ways are taken more often that have brought better trees.
+#: Of so many starts these are the best tree so far made soft again, the others from nothing; after them those ways are
+#: taken more often that have brought better trees.
 _FIRST, _AGAIN_AT = 7, (1, 4)
-#: Of the first starts from nothing so many are every other time a soft tree; later so many of the best of them tell how
-#: often.  So many soft trees are trained for one to go on.
-_EVERY_OTHER, _TELL, _OF = 4, 4, 3
+#: Of the first starts so many are every other time a soft tree, if from nothing; later so many of the best of them tell
+#: how often.  So many soft trees are trained for one to go on.
+_EVERY_OTHER, _TELL, _OF = 6, 4, 3
 #: The share of soft trees that are trained in any manner; of the others so many are taken as an example.
 _ANY_MANNER, _GOOD_MANNERS = 0.5, 4
 #: A tree that is better than the best by this share has brought all that a start can be credited with.
@@ -144,10 +145,10 @@ def kept(tree: Found) -> Start:
 
 
 def first_kinds(number: int, depth: int, rng: np.random.Generator) -> Draws:
-    """How the nodes of a start from nothing are drawn: SVMs, CART, then by chance."""
+    """How the nodes of a start from nothing are drawn: CART, SVMs, then by chance."""
     nodes = topology.n_nodes(depth)
     if number < 2:
-        return np.full(nodes, (Draw.SVM, Draw.CART)[number])
+        return np.full(nodes, (Draw.CART, Draw.SVM)[number])
     kinds = rng.choice(FRESH[1:], nodes) if rng.random() < 0.5 else np.full(nodes, Draw.CART)
     kinds[0] = rng.choice(FRESH[1:])
     return kinds

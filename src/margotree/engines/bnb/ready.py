@@ -75,7 +75,7 @@ def _dive(brancher: MargotBrancher) -> None:
 
 def alternating_search() -> None:
     tiny = tiny_problem("margot")
-    alternate(tiny, [trivial_tree(tiny)], Watch(), Effort(least=5, most=5))
+    alternate(tiny, [trivial_tree(tiny)], Watch(), Effort(least=8, most=8))
 
 
 def proofs_of_routings() -> None:

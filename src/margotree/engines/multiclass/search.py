@@ -125,4 +125,4 @@ class Alternating(Engine[MulticlassProblem]):
 def compile_for(model: str) -> None:
     """Train a tiny tree, so that everything is compiled or loaded from the cache; the same for all engines."""
     with compiling():
-        Alternating(Effort(least=5, most=5)).search(tiny_multiclass(model), Watch(), None)
+        Alternating(Effort(least=8, most=8)).search(tiny_multiclass(model), Watch(), None)

@@ -132,15 +132,14 @@ def turned(node, h, by_distance, usable, chance, d):
 
 @entry
 def soft_cost(tree, theta, grad):
-    """What a soft tree costs, and its gradient, from those of batches of its samples."""
-    m, k, nodes = tree.Z.shape[0], tree.Z.shape[1] + 1, tree.sharp.size
+    """What the samples of a soft tree pay, and its gradient, from those of batches."""
+    m, nodes = tree.Z.shape[0], tree.sharp.size
     who, room = np.empty((nodes, soft.BLOCK + 1), np.int64), np.empty((5, nodes, soft.BLOCK))
     part, rounded = np.empty(theta.size, np.float32), np.empty(theta.size, np.float32)
     rows, cost = np.arange(m), 0.0
     for a in range(theta.size):
         rounded[a] = theta[a]
-        grad[a] = theta[a] if a % k < k - 1 else 0.0
-        cost += 0.5 * theta[a] * grad[a]
+        grad[a] = 0.0
     for start in range(0, m, soft.BLOCK):
         cost += soft.batch_slopes(tree, rows[start : min(start + soft.BLOCK, m)], rounded, who, room, part)
         for a in range(theta.size):

@@ -6,14 +6,13 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
-from margotree.engines.alternating.kernels.soft import Soft, learn
+from margotree.engines.alternating.kernels.soft import BLOCK, Soft, learn
 from margotree.engines.alternating.terms import Terms
 from margotree.problem.problem import FloatArray
 
-#: The sharpness of a tree drawn by chance (a power of ten, drawn from here) and in the
-#: end; the same of a tree at hand, times a middling height, which becomes so many times sharper at least.
+#: The sharpness of a tree drawn by chance (a power of ten, drawn from here), and in the end; the same of a tree at
+#: hand, times a middling height, which becomes so many times sharper at least.
 _DULL, _SHARP, _AGAIN, _SHARP_AGAIN, _SHARPER = (-1.0, 1.2), 30.0, (-0.3, 1.9), 100.0, 3.0
 #: The length of a step at first (a power of ten, drawn from here), and in the end, as a share of that; the same of a
 #: tree at hand, which goes down with its sharpness to the power of so much.
@@ -32,8 +31,8 @@ _FIRST, _SHORT = (-1.0, 0.5), 0.1
 #: Soft trees are made soft again at most so many times, one more each time that there are twice as many numbers; where
 #: splits have budgets or prices, which soft trees know little of, only a part of that.
 _TIMES_MOST, _NUMBERS_ONCE, _LIMITED = 8, 1_000, 3
-#: Samples heard per step; in all so many, each at most so many times, and so many numbers per level at most.
-_BATCH, _VISITS, _TIMES, _NUMBERS = 64, 200_000, 300, 60_000_000
+#: Samples heard in all, each at most so many times, and so many numbers per level at most.
+_VISITS, _TIMES, _NUMBERS = 200_000, 300, 60_000_000
 
 
 @dataclass(frozen=True)
@@ -67,7 +66,8 @@ def again_times(terms: Terms) -> int:
 class SoftTree:
     """A tree whose splits have a sharpness: a sample goes right in a share that is a sigmoid of sharpness times height.
 
-    Weights are those of the samples around their mean, which is what makes gradients tell.
+    Weights are those of the samples around their mean, in units of their spread: that makes gradients tell, and
+    samples of any size fit into single precision.
     """
 
     #: Stages, each of one sharpness and of one length of steps.
@@ -75,11 +75,8 @@ class SoftTree:
 
     def __init__(self, terms: Terms, W: FloatArray, B: FloatArray, rng: np.random.Generator, manner: Manner) -> None:
         """From the tree given, or from chance if it has no splits."""
-        self.terms, self.rng, spread = terms, rng, terms.spread
-        self.mean = np.mean(terms.X, axis=0)
-        self.Z: NDArray[np.float32] = np.empty(terms.X.shape, np.float32)
-        np.subtract(terms.X, self.mean, out=self.Z, casting="same_kind")
-        self.unit = np.where(spread > 0.0, 1.0 / np.maximum(spread, 1e-3 * max(float(np.max(spread)), 1e-300)), 0.0)
+        self.terms, self.rng = terms, rng
+        self.Z, self.unit = terms.standard, terms.unit
         self.fresh = not np.any(W)
         if self.fresh:
             self.theta = self._by_chance()
@@ -88,7 +85,8 @@ class SoftTree:
             self.sharper = _SHARP / self.sharp[0]
             self.rate = 10.0 ** np.interp(manner.rate, (0.0, 1.0), _RATE)
         else:
-            self.theta = np.column_stack([W, B + W @ self.mean])
+            inverse = np.where(self.unit > 0.0, 1.0 / np.maximum(self.unit, 1e-300), 0.0)
+            self.theta = np.column_stack([W * inverse, B + W @ terms.mean])
             middling = np.maximum(np.median(np.abs(self.heights()), axis=0), 1e-6)
             sharp = np.interp(manner.sharp, (0.0, 1.0), _AGAIN)
             self.sharp, self.scale = 10.0**sharp / middling, np.minimum(1.0, middling)
@@ -101,24 +99,31 @@ class SoftTree:
 
     def anneal(self, flag: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Train it sharper and sharper; the weights and offsets that come out."""
-        terms, batch = self.terms, min(_BATCH, self.terms.n_samples)
+        terms, theta = self.terms, self.theta
         visits = min(_VISITS, _TIMES * terms.n_samples, _NUMBERS / ((terms.depth + 1) * terms.X.shape[1]))
-        state, done, steps = np.zeros((2, self.theta.size)), 0, max(1, round(visits / (batch * self.stages)))
+        steps = max(1, round(visits / (min(BLOCK, terms.n_samples) * self.stages)))
+        state, done = np.zeros((2, theta.size)), 0
         for k in range(self.stages):
-            share = k / (self.stages - 1)
-            self._narrow(min(1.0, share / _NARROWED))
-            sharp = self.sharper**share * self.sharp
-            soft = Soft(self.Z, terms.weight, terms.code, *self.prices(sharp), sharp, _WIDTH)
-            unit = (self.free * np.outer(self.scale, np.append(self.unit, 1.0))).reshape(-1)
-            order = self.rng.permutation(terms.n_samples)
-            theta, rate = self.theta.reshape(-1), self.rate * _SLOWER**share
-            done = learn(soft, order, theta, unit, rate, steps, batch, state, done, flag)
+            done = self._stage(k / (self.stages - 1), steps, state, done, flag)
             if flag[0]:
                 break
-        if not np.all(np.isfinite(self.theta)):  # prices beyond single precision
-            self.theta[:] = 0.0
-        W = self.theta[:, :-1].copy()
-        return W, self.theta[:, -1] - W @ self.mean
+        if not np.all(np.isfinite(theta)):  # features or prices beyond all numbers
+            theta[:] = 0.0
+        W = theta[:, :-1] * self.unit
+        return W, theta[:, -1] - W @ terms.mean
+
+    def _stage(self, share: float, steps: int, state: FloatArray, done: int, flag: FloatArray) -> int:
+        """So many steps with the sharpness that is due after this share of the way; how many there have been in all."""
+        terms = self.terms
+        self._narrow(min(1.0, share / _NARROWED))
+        sharp = self.sharper**share * self.sharp
+        plus, minus = self.prices(sharp)
+        dear = float(np.max(terms.C))  # as shares of which prices make slopes that fit into single precision
+        soft = Soft(self.Z, terms.weight, terms.code, plus / dear, minus / dear, sharp, _WIDTH)
+        pull = np.tile(np.append(self.unit**2 / dear, 0.0), terms.n_nodes)
+        far = (self.rate * _SLOWER**share * self.free * self.scale[:, None]).reshape(-1)
+        order = self.rng.permutation(terms.n_samples)
+        return learn(soft, order, self.theta.reshape(-1), pull, far, steps, state, done, flag)
 
     def prices(self, sharp: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Per node and class: the prices of lacking a margin on the right and on the left."""
@@ -136,7 +141,7 @@ class SoftTree:
     def _by_chance(self) -> FloatArray:
         """Directions by chance, of one length, with a good part of all samples on either side of each."""
         nodes, rng = self.terms.n_nodes, self.rng
-        W = rng.standard_normal((nodes, self.Z.shape[1])) * self.unit
+        W = rng.standard_normal((nodes, self.Z.shape[1])) * (self.unit > 0.0)
         spread = np.std(self._along(W), axis=0)
         W *= (10.0 ** rng.uniform(*_FIRST) * np.where(spread > 0, 1.0 / np.maximum(spread, 1e-300), 0.0))[:, None]
         q = self._along(W)
@@ -147,9 +152,10 @@ class SoftTree:
 
     def _narrow(self, share: float) -> None:
         """Let go of the lightest features beyond the places that each split has: this share of them, in logarithms."""
+        heft = self.terms.spread * self.unit  # below 1 where the unit is not the spread's
         for t, places in enumerate(self.places):
             now = int(np.sum(self.free[t, :-1]))
             if now > places:
                 size = max(int(places), round(now ** (1.0 - share) * places**share))
-                out = np.argsort(-np.abs(self.theta[t, :-1]) * self.terms.spread, kind="stable")[size:]
+                out = np.argsort(-np.abs(self.theta[t, :-1]) * heft, kind="stable")[size:]
                 self.free[t, out] = self.theta[t, out] = 0.0

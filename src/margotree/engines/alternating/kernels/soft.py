@@ -22,8 +22,8 @@ I8 = NDArray[np.int64]
 
 #: Shares smaller than this are none, and so are sigmoids this far out.
 _TINY, _FAR = 1e-6, 14.0
-#: So many samples are sent down at a time, at most.
-BLOCK = 128  # a multiple of four
+#: So many samples are sent down at a time, and heard per step.
+BLOCK = 64  # a multiple of four
 # Of samples on their way, per node: their share that comes by and what it pays from there on (by sample); of those who
 # come by, heights, the share of them that goes right, and what the cost rises with their heights.
 REACH, PAYS, HEIGHT, RIGHT, SLOPE = range(5)
@@ -153,49 +153,40 @@ def batch_slopes(soft: Soft, rows: I8, theta: F4, who: I8, room: F8, grad: F4) -
 
 
 @inner(fastmath=ANY_ORDER)
-def _step(
-    theta: F8, rounded: F4, grad: F4, unit: F8, pull: float, last: int, times: float, rate: float, done: int, mean: F8,
-    square: F8,
-) -> None:  # fmt: skip
-    """One step of a node's numbers, of which those before the ``last`` are weights."""
+def _step(theta: F8, grad: F4, pull: F8, far: F8, times: float, done: int, state: F8, rounded: F4) -> None:
+    """One step along the running means of the gradients (``times`` those given, and what ``pull`` adds)."""
     first, second = 1.0 / (1.0 - _MEAN**done), 1.0 / (1.0 - _SQUARE**done)
+    mean, square = state[0], state[1]
     for a in range(theta.size):
-        g = (times * grad[a] + (pull * theta[a] if a < last else 0.0)) * unit[a]
+        g = times * grad[a] + pull[a] * theta[a]
         mean[a] = _MEAN * mean[a] + (1.0 - _MEAN) * g
         square[a] = _SQUARE * square[a] + (1.0 - _SQUARE) * g * g
-        theta[a] -= rate * unit[a] * (first * mean[a]) / (np.sqrt(second * square[a]) + _NOTHING)
+        theta[a] -= far[a] * (first * mean[a]) / (np.sqrt(second * square[a]) + _NOTHING)
         rounded[a] = theta[a]
 
 
 @kernel()
-def learn(
-    soft: Soft, order: I8, theta: F8, unit: F8, rate: float, steps: int, batch: int, state: F8, done: int, flag: F8
-) -> int:
-    """So many steps from ``theta`` (of each node its weights, then its offset), each on the next ``batch`` samples in
-    this order.
+def learn(soft: Soft, order: I8, theta: F8, pull: F8, far: F8, steps: int, state: F8, done: int, flag: F8) -> int:
+    """So many steps from ``theta`` (of each node its weights, then its offset), each on the next :data:`BLOCK` samples
+    in this order, over and over.
 
-    A step goes about ``rate`` times ``unit`` in each number, the less the less its gradients agree with each other
-    (Adam).  ``state`` has their running means and is kept from call to call, as is the number of steps ``done``, which
-    is returned.  Another thread may set ``flag[0]`` to have the work stop.
+    Half of ``pull`` times the square of each number counts as well.  A step goes about as ``far`` as given for each
+    number, the less the less its gradients agree with each other (Adam).  ``state`` has their running means and those
+    of their squares and is kept from call to call, as is the number of steps ``done``, which is returned.  Another
+    thread may set ``flag[0]`` to have the work stop.
     """
-    m, p = order.size, soft.Z.shape[1]
-    nodes, k = soft.sharp.size, p + 1
+    m, nodes = order.size, soft.sharp.size
     who, room = np.empty((nodes, BLOCK + 1), np.int64), np.empty((5, nodes, BLOCK))
     grad, rounded = np.empty(theta.size, np.float32), np.empty(theta.size, np.float32)
     for a in range(theta.size):
         rounded[a] = theta[a]
-    parts = (m + batch - 1) // batch
+    rows = np.empty(min(BLOCK, m), np.int64)
     for _ in range(steps):
         if flag[0] != 0.0:
             break
-        start = done % parts * batch
-        end = min(start + batch, m)
-        batch_slopes(soft, order[start:end], rounded, who, room, grad)
+        for i in range(rows.size):
+            rows[i] = order[(done * rows.size + i) % m]
+        batch_slopes(soft, rows, rounded, who, room, grad)
         done += 1
-        times = m / (end - start)
-        for t in range(nodes):
-            a, b = t * k, t * k + k
-            _step(
-                theta[a:b], rounded[a:b], grad[a:b], unit[a:b], 1.0, p, times, rate, done, state[0, a:b], state[1, a:b]
-            )  # fmt: skip
+        _step(theta, grad, pull, far, m / rows.size, done, state, rounded)
     return done

@@ -225,6 +225,45 @@ def test_annealing_keeps_to_hard_budgets(budget):
         assert np.all(np.isfinite(W)) and np.all(np.isfinite(B))
 
 
+def test_features_beyond_the_budget_pull_by_what_they_cost():
+    rng = np.random.default_rng(0)
+    X, _ = points(rng, 60, 6)
+    W, y = rng.normal(size=(3, 6)), np.where(X[:, 0] > X[:, 1], 1.0, -1.0)
+    W[2] = 0.0
+    for alpha, paid_for in ((3.0, 3.0), (0.0, 0.0), (np.inf, 0.0)):
+        terms = replace(Terms.of(Problem.make(X, y, depth=2, C=1.0, budget=2)), alpha=np.full(3, alpha))
+        soft = SoftTree(terms, W, rng.normal(size=3), rng, MIDDLING)
+        own = np.append(terms.unit**2, 0.0)
+        costs = 0.5 * (soft.pull(0.0) - own) * soft.theta**2
+        assert not np.any(costs[:, -1]) and not np.any(costs[2])  # offsets, and a split without features
+        order = np.argsort(-np.abs(soft.theta[:, :-1]), axis=1)
+        for t in range(2):
+            assert not np.any(costs[t, order[t, :2]])  # those in the budget are free
+            beyond = costs[t, order[t, 2:]]
+            assert np.all(beyond <= paid_for) and np.all(np.diff(beyond) <= 0.0)
+            assert np.all(beyond >= 0.0) and (beyond[0] > 0.3 * paid_for or paid_for == 0.0)
+        assert np.all(0.5 * (soft.pull(1.0) - own) * soft.theta**2 >= costs - 1e-9)  # in the end even small ones
+
+
+def test_soft_trees_have_the_features_that_are_worth_their_price():
+    rng = np.random.default_rng(0)
+    X = rng.random((300, 8))
+    y = np.where((X[:, 0] > 0.5) == (X[:, 1] > 0.5), 1.0, -1.0)
+    counts = {}
+    for alpha in (1e-4, 30.0):
+        terms = Terms.of(Problem.make(X, y, depth=2, C=[0.1, 10.0], budget=1, alpha=alpha))
+        found = [
+            SoftTree(terms, np.zeros((3, 8)), np.ones(3), np.random.default_rng(k), MIDDLING).anneal(GO)[0]
+            for k in range(10)
+        ]
+        counts[alpha] = np.mean([np.count_nonzero(W, axis=1) for W in found])
+        if alpha > 1:
+            assert (
+                np.mean([np.count_nonzero(W[:, 2:]) for W in found]) < 4.0
+            )  # of 18 that tell nothing, of which three cost nothing
+    assert counts[30.0] < 0.5 * counts[1e-4]
+
+
 def test_a_soft_tree_parts_what_no_single_split_can():
     """Four corners of a square, crosswise: from most starts by chance all are told apart."""
     rng = np.random.default_rng(0)

@@ -21,8 +21,11 @@ _RATE, _SLOWER, _RATE_AGAIN, _LESS = (-2.0, -1.0), 0.1, (-2.1, -1.4), 0.6
 _FINELY = 0.45
 #: How often splits of a tree at hand keep to the features that they have.
 _SAME = 0.5
-#: After this share of the way splits keep to their budgets.
+#: After this share of the way splits keep to their budgets, and to features that are worth their prices.
 _NARROWED = 0.65
+#: Where features have prices, a weight is small if it is this share of the split's largest at first (a power of ten,
+#: drawn from here), or so much less in the end; the largest counts as this share of middling heights at least.
+_SMALL, _SMALLER, _AT_LEAST = (-1.0, -0.3), 0.1, 0.1
 #: The width on which hinges are rounded.
 _WIDTH = 0.2
 #: Spread of the heights in a tree drawn by chance: a power of ten, drawn from here.  Its last-level splits are shorter
@@ -95,7 +98,8 @@ class SoftTree:
         self.free = np.ones_like(self.theta)
         if not self.fresh and rng.random() < _SAME:
             self.free[:, :-1] = W != 0
-        self.places = np.array([terms.some_places(t, rng) for t in range(terms.n_nodes)])
+        self.priced = [t for t in range(terms.n_nodes) if terms.limited(t) and 0.0 < terms.alpha[t] < np.inf]
+        self.small = 10.0 ** rng.uniform(*_SMALL)
 
     def anneal(self, flag: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Train it sharper and sharper; the weights and offsets that come out."""
@@ -116,14 +120,31 @@ class SoftTree:
         """So many steps with the sharpness that is due after this share of the way; how many there have been in all."""
         terms = self.terms
         self._narrow(min(1.0, share / _NARROWED))
+        pull = self.pull(share)
         sharp = self.sharper**share * self.sharp
         plus, minus = self.prices(sharp)
         dear = float(np.max(terms.C))  # as shares of which prices make slopes that fit into single precision
         soft = Soft(self.Z, terms.weight, terms.code, plus / dear, minus / dear, sharp, _WIDTH)
-        pull = np.tile(np.append(self.unit**2 / dear, 0.0), terms.n_nodes)
         far = (self.rate * _SLOWER**share * self.free * self.scale[:, None]).reshape(-1)
         order = self.rng.permutation(terms.n_samples)
-        return learn(soft, order, self.theta.reshape(-1), pull, far, steps, state, done, flag)
+        return learn(soft, order, self.theta.reshape(-1), pull.reshape(-1) / dear, far, steps, state, done, flag)
+
+    def pull(self, share: float) -> FloatArray:
+        """Twice what squares of the numbers count for: their own price, and that of features beyond the budget.
+
+        A weight of the size that it has now pays about the price of its feature, and less if it is small.  Counted
+        anew at every stage this goes towards the number of weights, and what is not worth its price dwindles away.
+        """
+        pull = np.tile(np.append(self.unit**2, 0.0), (self.terms.n_nodes, 1))
+        for t in self.priced:
+            size = np.abs(self.theta[t, :-1])
+            small = max(float(np.max(size)), _AT_LEAST * self.scale[t]) * self.small * _SMALLER**share
+            paying = np.argsort(-size, kind="stable")[self.terms.budget[t] :]
+            pull[t, paying] += 2.0 * self.terms.alpha[t] / (size[paying] ** 2 + small**2)
+            if share > _NARROWED:
+                out = paying[size[paying] < small]
+                self.free[t, out] = self.theta[t, out] = 0.0
+        return pull
 
     def prices(self, sharp: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Per node and class: the prices of lacking a margin on the right and on the left."""
@@ -151,11 +172,12 @@ class SoftTree:
         return theta
 
     def _narrow(self, share: float) -> None:
-        """Let go of the lightest features beyond the places that each split has: this share of them, in logarithms."""
-        heft = self.terms.spread * self.unit  # below 1 where the unit is not the spread's
-        for t, places in enumerate(self.places):
-            now = int(np.sum(self.free[t, :-1]))
-            if now > places:
-                size = max(int(places), round(now ** (1.0 - share) * places**share))
+        """Let go of the lightest features beyond hard budgets: this share of them, in logarithms."""
+        terms = self.terms
+        heft = terms.spread * self.unit  # below 1 where the unit is not the spread's
+        for t in range(terms.n_nodes):
+            now, places = int(np.sum(self.free[t, :-1])), int(terms.budget[t])
+            if now > places and not terms.soft(t):
+                size = max(places, round(now ** (1.0 - share) * places**share))
                 out = np.argsort(-np.abs(self.theta[t, :-1]) * heft, kind="stable")[size:]
                 self.free[t, out] = self.theta[t, out] = 0.0

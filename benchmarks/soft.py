@@ -1,0 +1,125 @@
+"""What soft trees are worth: ``python benchmarks/soft.py --help``.
+
+Fits are those of ``incumbents.py``, their best known values too.  Per fit, first, soft trees from nothing, each in any
+manner: milliseconds of processor time (training alone), and how far such a tree is above the best known value as it is
+and after a descent (medians, per cent).  Then ways on from good trees, those that a search has after ``--first``
+seconds with two seeds: a tree made soft again once, as often as the search does it, or disturbed, each followed by a
+descent; milliseconds, the share of goes that bring a better tree, and the mean gain (per cent; 0 where there is none).
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+
+import numpy as np
+
+from breadth import count_processor_time
+from incumbents import best_known, drawn, key, problem_of
+from margotree.engines import Limits, Watch, get_engine
+from margotree.engines.alternating import starts
+from margotree.engines.alternating.anneal import Manner, SoftTree, again_times
+from margotree.engines.alternating.search import AlternatingSearch, Effort
+from margotree.engines.alternating.starts import Start, kept
+from margotree.engines.alternating.terms import Found, Terms
+from margotree.problem import Problem
+
+GO = np.zeros(1)
+
+
+def timed(work: Callable[[], Found]) -> tuple[Found, float]:
+    began = time.process_time()
+    found = work()
+    return found, 1e3 * (time.process_time() - began)
+
+
+def good_trees(problem: Problem, seconds: float) -> list[Found]:
+    """The best trees of two searches."""
+    trees = []
+    for seed in range(2):
+        search = AlternatingSearch(problem, Watch(Limits(time=seconds, seed=seed)), Effort(patience=10_000))
+        search.run([])
+        trees.append(search.best[0])
+    return trees
+
+
+class Bench:
+    """One problem and the search whose parts are measured."""
+
+    def __init__(self, problem: Problem) -> None:
+        self.terms = Terms.of(problem)
+        self.search = AlternatingSearch(problem, Watch())
+        self.depth = problem.depth
+
+    def trained(self, W: np.ndarray, B: np.ndarray, rng: np.random.Generator, manner: Manner) -> Found:
+        W, B = SoftTree(self.terms, W, B, rng, manner).anneal(GO)
+        return Found(W=W, B=B, value=self.search.settled(self.terms, W, B))
+
+    def descended(self, start: Start, seed: int, best: float = np.inf) -> Found:
+        return self.search.descent(self.terms, start, seed, best)
+
+    def from_nothing(self, goes: int, best: float) -> list[float]:
+        """Milliseconds, and how far above the best known before and after a descent."""
+        W, B, rows = np.zeros((self.terms.n_nodes, self.terms.X.shape[1])), np.ones(self.terms.n_nodes), []
+        for seed in range(goes):
+            rng = np.random.default_rng(seed)
+            tree, spent = timed(lambda rng=rng: self.trained(W, B, rng, Manner.by_chance(rng)))
+            after = self.descended(kept(tree), seed)
+            rows.append((spent, *(100 * (found.value / best - 1) for found in (tree, after))))
+        return list(np.median(rows, axis=0))
+
+    def again(self, tree: Found, times: int, seed: int) -> Found:
+        rng, best = np.random.default_rng(seed), tree
+        for k in range(times):
+            found = self.trained(best.W, best.B, rng, Manner.finely(rng))
+            best = found if k == 0 or found.value < best.value else best
+        return self.descended(kept(best), seed, tree.value)
+
+    def disturbed(self, tree: Found, seed: int) -> Found:
+        return self.descended(starts.disturbed(tree, self.depth, np.random.default_rng(seed)), seed, tree.value)
+
+    def from_trees(self, trees: list[Found], goes: int, way: Callable[[Found, int], Found]) -> list[float]:
+        """Milliseconds, the share of goes that bring a better tree, and the mean gain."""
+        rows = []
+        for seed in range(goes):
+            tree = trees[seed % len(trees)]
+            found, spent = timed(lambda tree=tree, seed=seed: way(tree, seed))
+            gain = max(0.0, 1.0 - found.value / tree.value)
+            rows.append((spent, 100.0 * (gain > 1e-4), 100.0 * gain))
+        return list(np.mean(rows, axis=0))
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--data", type=Path, default=Path(os.environ.get("MARGOTREE_DATA", ".")) / "breadth")
+    parser.add_argument("--suite", default="table", choices=("table", "zoo"))
+    parser.add_argument("--sample", type=int, help="only so many fits, drawn by chance")
+    parser.add_argument("--only", nargs="+", help="tables")
+    parser.add_argument("--goes", type=int, default=24, help="of each kind")
+    parser.add_argument("--first", type=float, default=3.0, help="seconds of processor time for the good trees")
+    args = parser.parse_args()
+    count_processor_time()
+    print("| set | depth | C | model | soft ms | above | descended | again ms | better | gain ", end="")
+    print("| times | ms | better | gain | disturbed ms | better | gain |\n|" + " --- |" * 17)
+    for fit in drawn(args.suite, args.sample):
+        known = best_known().get(key(fit))
+        if (args.only and fit["data"] not in args.only) or known is None:
+            continue
+        problem = problem_of(fit, args.data)
+        get_engine("alternating").prepare(problem)
+        bench, trees = Bench(problem), good_trees(problem, args.first)
+        times = max(1, again_times(bench.terms))
+        cells = [*bench.from_nothing(args.goes, known)]
+        cells += bench.from_trees(trees, args.goes, lambda tree, seed, b=bench: b.again(tree, 1, seed))
+        cells += [times, *bench.from_trees(trees, args.goes, lambda t, seed, b=bench, n=times: b.again(t, n, seed))]
+        cells += bench.from_trees(trees, args.goes, bench.disturbed)
+        print("| " + " | ".join([*key(fit), *(f"{cell:.3g}" for cell in cells)]) + " |", flush=True)
+
+
+if __name__ == "__main__":
+    main()

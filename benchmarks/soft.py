@@ -3,8 +3,9 @@
 Fits are those of ``incumbents.py``, their best known values too.  Per fit, first, soft trees from nothing, each in any
 manner: milliseconds of processor time (training alone), and how far such a tree is above the best known value as it is
 and after a descent (medians, per cent).  Then ways on from good trees, those that a search has after ``--first``
-seconds with two seeds: a tree made soft again once, as often as the search does it, or disturbed, each followed by a
-descent; milliseconds, the share of goes that bring a better tree, and the mean gain (per cent; 0 where there is none).
+seconds with two seeds: a tree made soft again once, as often as the search does it with one from nothing (both go
+through a descent in brief), or disturbed (and a full descent); milliseconds, the share of goes that bring a better
+tree, and the mean gain (per cent; 0 where there is none).
 """
 
 from __future__ import annotations
@@ -60,8 +61,8 @@ class Bench:
         W, B = SoftTree(self.terms, W, B, rng, manner).anneal(GO)
         return Found(W=W, B=B, value=self.search.settled(self.terms, W, B))
 
-    def descended(self, start: Start, seed: int, best: float = np.inf) -> Found:
-        return self.search.descent(self.terms, start, seed, best)
+    def descended(self, start: Start, seed: int, best: float = np.inf, brief: bool = False) -> Found:
+        return self.search.descent(self.terms, start, seed, best, brief)
 
     def from_nothing(self, goes: int, best: float) -> list[float]:
         """Milliseconds, and how far above the best known before and after a descent."""
@@ -78,7 +79,7 @@ class Bench:
         for k in range(times):
             found = self.trained(best.W, best.B, rng, Manner.finely(rng))
             best = found if k == 0 or found.value < best.value else best
-        return self.descended(kept(best), seed, tree.value)
+        return self.descended(kept(best), seed, tree.value, brief=True)
 
     def disturbed(self, tree: Found, seed: int) -> Found:
         return self.descended(starts.disturbed(tree, self.depth, np.random.default_rng(seed)), seed, tree.value)

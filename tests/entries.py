@@ -133,15 +133,18 @@ def turned(node, h, by_distance, usable, chance, d):
 @entry
 def soft_cost(tree, theta, grad):
     """What the samples of a soft tree pay, and its gradient, from those of batches."""
-    m, nodes = tree.Z.shape[0], tree.sharp.size
-    who, room = np.empty((nodes, soft.BLOCK + 1), np.int64), np.empty((5, nodes, soft.BLOCK))
-    part, rounded = np.empty(theta.size, np.float32), np.empty(theta.size, np.float32)
-    rows, cost = np.arange(m), 0.0
+    blocks, order = soft.new_blocks(tree), np.arange(tree.Z.shape[0])
+    room = np.empty((7, tree.sharp.size, soft.BLOCK), np.float32)
+    part, rounded, cost = np.empty(theta.size, np.float32), np.empty(theta.size, np.float32), 0.0
     for a in range(theta.size):
         rounded[a] = theta[a]
         grad[a] = 0.0
-    for start in range(0, m, soft.BLOCK):
-        cost += soft.batch_slopes(tree, rows[start : min(start + soft.BLOCK, m)], rounded, who, room, part)
+    for k in range((order.size + soft.BLOCK - 1) // soft.BLOCK):
+        soft.fill_in(tree, order, k, blocks)
+        for i in range(max(0, order.size - k * soft.BLOCK), soft.BLOCK):  # these have been heard
+            for c in range(blocks.weights.shape[1]):
+                blocks.weights[k, c, i] = 0.0
+        cost += soft.block_slopes(tree, blocks.features[k], blocks.weights[k], rounded, room, part)
         for a in range(theta.size):
             grad[a] += part[a]
     return cost

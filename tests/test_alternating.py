@@ -24,7 +24,7 @@ from margotree.engines.alternating.kernels.reduced import cut, measure, search_l
 from margotree.engines.alternating.kernels.svm import svm
 from margotree.engines.alternating.ladder import Ladder
 from margotree.engines.alternating.node import Node
-from margotree.engines.alternating.search import AlternatingSearch, Effort, alternate, majority
+from margotree.engines.alternating.search import AlternatingSearch, Effort, Job, alternate, majority
 from margotree.engines.alternating.starts import kept
 from margotree.engines.alternating.supports import ROUGH, _some, best_svm, plain_svm, svm_on
 from margotree.engines.alternating.terms import Found, Terms
@@ -479,7 +479,7 @@ def test_large_data_are_worked_on_as_a_whole_by_one_descent_at_a_time(monkeypatc
     for most, level in ((16_000, 1), (15_999, 0)):
         monkeypatch.setattr(alternating_search, "_ALONE", most)
         search = AlternatingSearch(problem, Watch())
-        search.best = [found(300.0)]
+        search.joint.trees = [found(300.0)]
         first = search._next_job()  # the greedy tree, on all samples
         search._rungs[0] = [found(value) for value in range(100, 108)]
         second = search._next_job()
@@ -520,23 +520,23 @@ def test_the_finisher_gets_no_more_than_half_the_time_past():
 
 def test_the_best_tree_and_new_ones_go_to_the_finisher_in_turn():
     search = AlternatingSearch(some_problem(1, depth=2), Watch(), finisher=lambda tree, watch: tree)
-    search._rungs[0] = [found(value) for value in (100.0, 100.01, 150.0, *range(200, 209))]
-    search.best = [found(100.0)]
+    search.joint.seen = [found(value) for value in (100.0, 100.01, 150.0, *range(200, 209))]
+    search.joint.trees = [found(100.0)]
     sent = []
     for result in (99.0, 99.0, 149.0):
         job = search._to_finish()
-        sent.append(next(tree.value for tree in [*search._rungs[0], *search.best] if tree.W is job.start.W))
+        sent.append(next(tree.value for tree in [*search.joint.seen, *search.best] if tree.W is job.start.W))
         search._take(job, found(result))
-        search._finished_at = 0  # as if as many trees had come in between
+        search.joint.finished_at = 0  # as if as many trees had come in between
     assert sent == [100.0, 99.0, 150.0]  # 100.01 is as good as the first
 
 
 def test_a_finisher_that_brings_nothing_is_asked_ever_more_seldom_until_it_does():
     search = AlternatingSearch(some_problem(1, depth=2), Watch(), finisher=lambda tree, watch: tree)
-    search.best = [found(100.0)]
+    search.joint.trees = [found(100.0)]
     asked = []
     for k in range(120):
-        search._rungs[0].append(found(200.0 + k))
+        search.joint.seen.append(found(200.0 + k))
         if (job := search._to_finish()) is not None:
             asked.append(k + 1)
             search._take(job, found(90.0 if len(asked) == 8 else 150.0))
@@ -570,13 +570,13 @@ def test_visits_to_the_finisher_that_the_clock_ends_get_a_share_of_the_time(monk
         some_problem(1, depth=2), Watch(), finisher=lambda tree, watch: (time.sleep(0.01), tree)[1]
     )
     quick = AlternatingSearch(some_problem(1, depth=2), Watch(), finisher=lambda tree, watch: tree)
-    tree = kept(slow._constant())
+    tree = Job(start=kept(slow._constant()), level=0, seed=0)
     quick._finish(tree)
     assert quick._finishing == 0.0  # so that a random state repeats where nobody looks at the clock
     monkeypatch.setattr(alternating_search, "_FINISH_LEAST", 1e-3)
     slow._finish(tree)
     assert 0.01 <= slow._finishing < 10.0
-    slow._rungs[0] = [found(value) for value in range(100, 130)]
+    slow.joint.seen = [found(value) for value in range(100, 130)]
     slow._began, slow._finishing = slow.watch.elapsed - 50.0, 10.0
     assert slow._to_finish() is None  # it has had a fifth of the time
     slow.starts = 40  # none of which has brought anything

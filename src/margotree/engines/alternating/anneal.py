@@ -6,6 +6,7 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from margotree.engines.alternating.kernels.soft import BLOCK, Soft, learn
 from margotree.engines.alternating.terms import Terms
@@ -33,7 +34,7 @@ _WIDTH = 0.2
 _FIRST, _SHORT = (-1.0, 0.5), 0.1
 #: Soft trees are made soft again at most so many times, one more each time that there are twice as many numbers; where
 #: splits have budgets or prices, which soft trees know little of, only a part of that.
-_TIMES_MOST, _NUMBERS_ONCE, _LIMITED = 8, 1_000, 3
+_TIMES_MOST, _NUMBERS_ONCE, _LIMITED = 6, 1_000, 3
 #: Samples heard in all, each at most so many times, and so many numbers per level at most.
 _VISITS, _TIMES, _NUMBERS = 200_000, 300, 60_000_000
 
@@ -76,9 +77,11 @@ class SoftTree:
     #: Stages, each of one sharpness and of one length of steps.
     stages = 12
 
-    def __init__(self, terms: Terms, W: FloatArray, B: FloatArray, rng: np.random.Generator, manner: Manner) -> None:
-        """From the tree given, or from chance if it has no splits."""
-        self.terms, self.rng = terms, rng
+    def __init__(
+        self, terms: Terms, W: FloatArray, B: FloatArray, rng: np.random.Generator, manner: Manner, effort: float = 1.0
+    ) -> None:
+        """From the tree given, or from chance if it has no splits; ``effort`` is how long it is trained."""
+        self.terms, self.rng, self.effort = terms, rng, effort
         self.Z, self.unit = terms.standard, terms.unit
         self.fresh = not np.any(W)
         if self.fresh:
@@ -104,9 +107,9 @@ class SoftTree:
     def anneal(self, flag: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Train it sharper and sharper; the weights and offsets that come out."""
         terms, theta = self.terms, self.theta
-        visits = min(_VISITS, _TIMES * terms.n_samples, _NUMBERS / ((terms.depth + 1) * terms.X.shape[1]))
+        visits = self.effort * min(_VISITS, _TIMES * terms.n_samples, _NUMBERS / ((terms.depth + 1) * terms.X.shape[1]))
         steps = max(1, round(visits / (min(BLOCK, terms.n_samples) * self.stages)))
-        state, done = np.zeros((2, theta.size)), 0
+        state, done = np.zeros((2, theta.size), np.float32), 0
         for k in range(self.stages):
             done = self._stage(k / (self.stages - 1), steps, state, done, flag)
             if flag[0]:
@@ -116,18 +119,19 @@ class SoftTree:
         W = theta[:, :-1] * self.unit
         return W, theta[:, -1] - W @ terms.mean
 
-    def _stage(self, share: float, steps: int, state: FloatArray, done: int, flag: FloatArray) -> int:
+    def _stage(self, share: float, steps: int, state: NDArray[np.float32], done: int, flag: FloatArray) -> int:
         """So many steps with the sharpness that is due after this share of the way; how many there have been in all."""
         terms = self.terms
         self._narrow(min(1.0, share / _NARROWED))
         pull = self.pull(share)
         sharp = self.sharper**share * self.sharp
         plus, minus = self.prices(sharp)
-        dear = float(np.max(terms.C))  # as shares of which prices make slopes that fit into single precision
+        dear = max(float(np.max(terms.C)), float(np.max(pull)))  # shares of which fit into single precision
         soft = Soft(self.Z, terms.weight, terms.code, plus / dear, minus / dear, sharp, _WIDTH)
-        far = (self.rate * _SLOWER**share * self.free * self.scale[:, None]).reshape(-1)
+        far = (self.rate * _SLOWER**share * self.free * self.scale[:, None]).reshape(-1).astype(np.float32)
         order = self.rng.permutation(terms.n_samples)
-        return learn(soft, order, self.theta.reshape(-1), pull.reshape(-1) / dear, far, steps, state, done, flag)
+        light = (pull.reshape(-1) / dear).astype(np.float32)
+        return learn(soft, order, self.theta.reshape(-1), light, far, steps, state, done, flag)
 
     def pull(self, share: float) -> FloatArray:
         """Twice what squares of the numbers count for: their own price, and that of features beyond the budget.

@@ -45,15 +45,18 @@ class Alternation(ABC):
         self.spent = np.zeros(terms.n_nodes, dtype=bool)  # where SVM directions brought nothing the last time
         self.rng = np.random.default_rng(seed)
 
-    def run(self, kinds: Draws, tol: float = SMALL_GAIN, best: float = math.inf) -> Found:
-        """Draw nodes as ``kinds`` says, then alternate until a sweep gains little, or too little to reach ``best``."""
+    def run(self, kinds: Draws, tol: float = SMALL_GAIN, best: float = math.inf, hopeless: float = math.inf) -> Found:
+        """Draw nodes as ``kinds`` says, then alternate until a sweep gains little, or too little to reach ``best``, or
+        the first one leaves the tree by a ``hopeless`` share above it."""
         value = self.cost(kinds)
-        for _ in range(self.sweeps):
+        for sweep in range(self.sweeps):
             before = value
             self._sweep()
             value = float(np.sum(self.own))
             gain = before - value
             if self.flag[0] or gain <= tol * before or (value > best and value - self.outlook * gain > best):
+                break
+            if sweep == 0 and value - best > hopeless * best:
                 break
         return Found(W=self.W, B=self.B, value=value)
 

@@ -11,7 +11,7 @@ from functools import cached_property
 import numpy as np
 
 from margotree.engines.alternating.search import AlternatingSearch, Job
-from margotree.engines.alternating.starts import Start, kept
+from margotree.engines.alternating.starts import kept
 from margotree.engines.alternating.terms import Found, Terms
 from margotree.engines.presolve import without_budget
 
@@ -41,17 +41,17 @@ class LightlyPricedSearch(AlternatingSearch):
         found = super()._descend(job)
         found = replace(found, value=found.value + self._price(found))
         # A tree that is what it was has been made sparse before.
-        return self._made_sparse(found) if job.level == self.ladder.top and found.W is not job.start.W else found
+        return self._made_sparse(found, job) if job.level == self.ladder.top and found.W is not job.start.W else found
 
-    def _finish(self, start: Start) -> Found:
-        return self._made_sparse(super()._finish(start))
+    def _finish(self, job: Job) -> Found:
+        return self._made_sparse(super()._finish(job), job)
 
     def _price(self, found: Found) -> float:
         return sum(self._priced.price(t, w) for t, w in enumerate(found.W))
 
-    def _made_sparse(self, found: Found) -> Found:
-        """The tree, or what it becomes once prices count, if it may become the best."""
-        if found.value - self._price(found) >= self.best[0].value:
+    def _made_sparse(self, found: Found, job: Job) -> Found:
+        """The tree, or what it becomes once prices count, if it may become the best of its island."""
+        if found.value - self._price(found) >= self._best_of(job):
             return found
         sparse = self.descent(self._priced, kept(found), self.seed)
         return min(found, sparse, key=lambda one: one.value)

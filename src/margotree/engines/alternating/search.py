@@ -13,6 +13,7 @@ import numpy as np
 from margotree.engines.alternating import scouts
 from margotree.engines.alternating.anneal import Manner, SoftTree, again_times
 from margotree.engines.alternating.descend import Alternation, Descent, Draws
+from margotree.engines.alternating.island import PAYS, Island, near
 from margotree.engines.alternating.ladder import Ladder
 from margotree.engines.alternating.starts import (
     Record,
@@ -22,6 +23,7 @@ from margotree.engines.alternating.starts import (
     first_kinds,
     fresh,
     greedy,
+    idleness,
     kept,
     soft,
     soft_again,
@@ -53,11 +55,14 @@ _GREEDY_SHARE, _GREEDY = 0.6, 2e-7
 _CARRIED, _SETTLED = 2, 5_000_000
 #: With more numbers than this, one descent at a time works on all samples, whatever the threads: its copies are large.
 _ALONE = 5_000_000
-#: Good trees kept to be disturbed, and how different their values must be; to the finisher, which trains nodes to many
-#: digits, trees that differ by less than this share are the same.
-_ELITE, _DIFFERENT, _ALIKE = 5, 1e-6, 5e-4
-#: What counts as an improvement when starts are asked whether they still pay off.
-_PAYS = 1e-4
+#: To the finisher, which trains nodes to many digits, trees that differ by less than this share are the same.
+_ALIKE = 5e-4
+#: An island is left once so many starts have brought nothing.
+_IDLE_ISLAND = 16.0
+#: How long soft trees are trained, and a good tree that is made soft again: a power of ten, drawn from here.
+_EFFORT, _LITTLE = 0.8, (-0.7, 0.0)
+#: Further above the best than by this share after its first sweep, a descent in brief hardly ever reaches it.
+_HOPELESS = 0.02
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -78,7 +83,8 @@ Finisher = Callable[[Splits, Watch], Splits]
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Job:
-    """A start and what to do with it; the tree that it comes ``of``, if that is one of the best."""
+    """A start and what to do with it; the tree that it comes ``of``, if that is one of the best; for which island it is
+    made, and the number of the start there."""
 
     start: Start
     level: int
@@ -86,6 +92,8 @@ class Job:
     of: Found | None = None
     finish: bool = False
     greedy: bool = False
+    island: Island | None = None
+    number: int = 0
 
 
 class AlternatingSearch:
@@ -107,15 +115,15 @@ class AlternatingSearch:
         self.finisher = finisher
         self.seed = watch.limits.seed
         self.ladder = Ladder(self._terms(), self.seed)
-        self.best: list[Found] = []
+        self.joint = Island()  # the best trees of all
+        self.island = self.joint  # where work goes on
         self.record = Record()
-        self.starts = self._made = 0  # all, and those that are not given
+        self.starts = 0
         self._last_gain = 0
         self._began = watch.elapsed
         self._rungs: list[list[Found]] = [[] for _ in self.ladder.sizes]
         self._sent_on: list[list[Found]] = [[] for _ in self.ladder.sizes]
         self._finished: list[float] = []
-        self._finished_at = self._in_vain = 0  # trees at the last visit to the finisher; visits in a row for nothing
         self._finishing = 0.0  # seconds of the visits to the finisher that the clock has ended
         self._on_all = 0  # descents that work on all samples at the moment
         self._hurried = False  # whether a tree has gone to all samples out of turn
@@ -123,6 +131,11 @@ class AlternatingSearch:
         self._given: list[Start] = []
         self._flag = np.zeros(1)
         self._lock = threading.Lock()
+
+    @property
+    def best(self) -> list[Found]:
+        """The best trees of all, best first."""
+        return self.joint.trees
 
     def run(self, given: list[Splits]) -> None:
         """Search from the given trees and from anywhere; the best trees are in :attr:`best`, best first."""
@@ -178,7 +191,7 @@ class AlternatingSearch:
 
     def _work(self) -> None:
         while (job := self._next_job()) is not None:
-            self._take(job, self._finish(job.start) if job.finish else self._descend(job))
+            self._take(job, self._finish(job) if job.finish else self._descend(job))
 
     def _descend(self, job: Job) -> Found:
         return self._descend_with(self.ladder.rung(job.level), job)
@@ -186,7 +199,7 @@ class AlternatingSearch:
     def _descend_with(self, terms: Terms, job: Job) -> Found:
         if job.start.below is not None:
             return self._descend_below(terms, job.start, job.start.below, job.seed)
-        return self._descend_from(terms, job.start, job.seed, self._best_of(job.level))
+        return self._descend_from(terms, job.start, job.seed, self._best_of(job))
 
     def _descend_from(self, terms: Terms, start: Start, seed: int, best: float) -> Found:
         if scouts.is_tried(terms, start):
@@ -197,14 +210,21 @@ class AlternatingSearch:
         return self._train(terms, start, seed, best)
 
     def _train(self, terms: Terms, start: Start, seed: int, best: float = math.inf) -> Found:
+        brief = False
         if start.soft:
-            W, B = self._softly(terms, start, seed)
-            start = replace(start, W=W, B=B)
-        return self.descent(terms, start, seed, best)
+            brief = bool(np.any(start.W)) and (seed % 2 == 0 or not terms.limited(0))
+            tree = self._softly(terms, start, seed)
+            start = replace(start, W=tree.W, B=tree.B)
+        return self.descent(terms, start, seed, best, brief)
 
-    def descent(self, terms: Terms, start: Start, seed: int, best: float = math.inf) -> Found:
-        """The tree that alternation reaches from here, after drawing some nodes anew; given up if far from ``best``."""
-        return self.alternation(terms, start.W, start.B, seed, self._flag).run(start.kinds, best=best)
+    def descent(self, terms: Terms, start: Start, seed: int, best: float = math.inf, brief: bool = False) -> Found:
+        """The tree that alternation reaches from here, after drawing some nodes anew; given up if far from ``best``.
+
+        In ``brief`` upper nodes hear few SVM directions, and a first sweep has to come near ``best``.
+        """
+        descent = self.alternation(terms, start.W, start.B, seed, self._flag)
+        descent.spent[:] = brief
+        return descent.run(start.kinds, best=best, hopeless=_HOPELESS if brief else math.inf)
 
     def settled(self, terms: Terms, W: FloatArray, B: FloatArray) -> float:
         """What the tree costs once its bands are empty, with nothing trained."""
@@ -220,41 +240,44 @@ class AlternatingSearch:
             part = terms.below(nodes, rows)
             before = self.settled(part, start.W[nodes], start.B[nodes])
             found = self._descend_from(part, below, seed, before)
-            if found.value < before * (1.0 - _PAYS):
+            if found.value < before * (1.0 - PAYS):
                 W, B = start.W.copy(), start.B.copy()
                 W[nodes], B[nodes] = found.W, found.B
                 return self._train(terms, replace(start, W=W, B=B), seed)
         return Found(W=start.W, B=start.B, value=self.settled(terms, start.W, start.B))
 
-    def _softly(self, terms: Terms, start: Start, seed: int) -> tuple[FloatArray, FloatArray]:
-        """The best of some soft trees, which is then made soft again and again: next to a descent that takes little."""
+    def _softly(self, terms: Terms, start: Start, seed: int) -> Found:
+        """A tree at hand made soft again for a while; from nothing the best of some soft trees, which is then made soft
+        again and again: next to a descent that takes little."""
         rng = np.random.default_rng(seed)
 
-        def trained(W: FloatArray, B: FloatArray, manner: Manner) -> Found:
-            W, B = self.soft_tree(terms, W, B, rng, manner).anneal(self._flag)
+        def trained(tree: Start | Found, manner: Manner, effort: float) -> Found:
+            W, B = self.soft_tree(terms, tree.W, tree.B, rng, manner, effort).anneal(self._flag)
             return Found(W=W, B=B, value=self.settled(terms, W, B))
 
-        best = None
+        if np.any(start.W):
+            return trained(start, Manner.finely(rng), 10.0 ** rng.uniform(*_LITTLE))
+        whole, trees = terms.n_nodes == self.ladder.terms.n_nodes, []
         for _ in range(start.soft):
-            whole = terms.n_nodes == self.ladder.terms.n_nodes and not np.any(start.W)
             manner = self.record.next_manner(rng) if whole else Manner.by_chance(rng)
-            tree = trained(start.W, start.B, manner)
+            trees.append(trained(start, manner, _EFFORT))
             if whole:
-                self.record.manners.append((tree.value, manner))
-            best = tree if best is None or tree.value < best.value else best
-        assert best is not None
+                self.record.manners.append((trees[-1].value, manner))
+        best = min(trees, key=lambda tree: tree.value)
         for _ in range(again_times(terms)):
             if not self._flag[0] and np.any(best.W):
-                tree = trained(best.W, best.B, Manner.finely(rng))
-                best = tree if tree.value < best.value else best
-        return best.W, best.B
+                best = min(best, trained(best, Manner.finely(rng), _EFFORT), key=lambda tree: tree.value)
+        return best
 
-    def _best_of(self, level: int) -> float:
-        """On a part of the samples values compare with those of the same part alone."""
-        return min((found.value for found in self._rungs[level]), default=math.inf)
+    def _best_of(self, job: Job) -> float:
+        """What a start has to better: the best of its island, or, on a part of the samples, of that part."""
+        if job.level == self.ladder.top and job.island is not None:
+            return job.island.least
+        return min((found.value for found in self._rungs[job.level]), default=math.inf)
 
-    def _finish(self, start: Start) -> Found:
+    def _finish(self, job: Job) -> Found:
         assert self.finisher is not None
+        start = job.start
         began = self.watch.elapsed
         # Where work is to repeat, no clock ends a visit before all of the work is to end.
         most = math.inf if self.watch.by_nodes else max(_FINISH_LEAST, _FINISH_PAST * (began - self._began))
@@ -283,14 +306,23 @@ class AlternatingSearch:
         """A new start; None when there have been enough."""
         if self._is_enough():
             return None
+        self._change_island()
         number = self.starts
         self.starts += 1
         seed = int(np.random.SeedSequence([self.seed, number]).generate_state(1)[0])
         if number > 0 and self._given:  # the first start is from nothing, and often far better
             return Job(start=self._given.pop(0), level=0, seed=seed)
-        self._made += 1
-        start, tree = self._new_start(self._made - 1, np.random.default_rng(seed))
-        return Job(start=start, level=0, seed=seed, of=tree)
+        island, made = self.island, self.island.made
+        island.made += 1
+        start, tree = self._new_start(made, np.random.default_rng(seed))
+        return Job(start=start, level=0, seed=seed, of=tree, island=island, number=made)
+
+    def _change_island(self) -> None:
+        """Leave an island that has brought nothing for long: for a new one, and from there for the best of all."""
+        if self.island.idle < _IDLE_ISLAND or self.ladder.top > 0 or self.problem.depth == 1:
+            return
+        self.island.idle = 0.0
+        self.island = Island() if self.island is self.joint else self.joint
 
     def _greedy_start(self) -> Start:
         return greedy(self.problem.depth, self.problem.n_features)
@@ -300,11 +332,12 @@ class AlternatingSearch:
         depth, n_features = self.problem.depth, self.problem.n_features
         way = self.record.next_way(number, depth, rng)
         if way is not Way.FROM_NOTHING:
-            grown = [tree for tree in self.best if np.any(tree.W)]  # one without splits is nothing to start from
+            # One without splits is nothing to start from.
+            grown = [tree for tree in self.island.trees if np.any(tree.W)]
             if grown:
                 tree = grown[min(int(rng.exponential(1.0)), len(grown) - 1)]
                 return self._start_near(tree, way, rng), tree
-        if depth > 1 and self.record.asks_soft(number, rng):
+        if depth > 1 and self.record.asks_soft(rng):
             return soft(depth, n_features), None
         return fresh(self.first_kinds(self.record.next_other(), depth, rng), n_features), None
 
@@ -322,19 +355,19 @@ class AlternatingSearch:
     def _to_finish(self) -> Job | None:
         """When it is time for a tree to go to the finisher: in turn the best, which it may have been at, and the best
         that has not been there."""
-        top = self.ladder.top
-        one_in = _FINISH_ONE_IN << min(self._in_vain // _IN_VAIN, _SELDOM)
-        if self.finisher is None or len(self._rungs[top]) < self._finished_at + one_in:
+        island = self.island
+        one_in = _FINISH_ONE_IN << min(island.in_vain // _IN_VAIN, _SELDOM)
+        if self.finisher is None or len(island.seen) < island.finished_at + one_in:
             return None
         share = _FINISHING_IDLE if self.starts - self._last_gain > _IDLE else _FINISHING
         if self._finishing > share * (self.watch.elapsed - self._began) * max(1, self.watch.limits.n_jobs):
             return None
         again = len(self._finished) // 2 % 2 == 1
-        waiting = [] if again else [tree for tree in self._rungs[top] if not _near(tree.value, self._finished, _ALIKE)]
-        tree = min(waiting or self.best, key=lambda found: found.value)
+        waiting = [] if again else [tree for tree in island.seen if not near(tree.value, self._finished, _ALIKE)]
+        tree = min(waiting or island.trees, key=lambda found: found.value)
         self._finished.append(tree.value)
-        self._finished_at = len(self._rungs[top])
-        return Job(start=kept(tree), level=top, seed=self.seed, of=tree, finish=True)
+        island.finished_at = len(island.seen)
+        return Job(start=kept(tree), level=self.ladder.top, seed=self.seed, of=tree, finish=True, island=island)
 
     def _greedily(self) -> Job | None:
         """The greedy tree of all samples, or of as many as there is time for: no answer should be worse than that.
@@ -378,26 +411,28 @@ class AlternatingSearch:
 
     def _take(self, job: Job, found: Found) -> None:
         with self._lock:
-            self._on_all -= job.level == self.ladder.top
+            island, top = job.island or self.joint, job.level == self.ladder.top
+            self._on_all -= top
             if job.finish:
                 self._finished.append(found.value)
-                self._in_vain = 0 if found.value < self.best[0].value * (1.0 - _PAYS) else self._in_vain + 1
-            elif not (job.greedy and job.level == self.ladder.top):  # there a tree that has won the race is to come yet
+                island.in_vain = 0 if island.pays(found.value) else island.in_vain + 1
+            elif not (job.greedy and top):  # there a tree that has won the race is to come yet
                 if job.level == 0:
-                    before = self.best[0].value if self.ladder.top == 0 else self._best_of(0)
-                    self.record.note(job.start, found.value, before)
+                    self.record.note(job.start, found.value, self._best_of(job), job.number)
+                    island.idle += idleness(job.start, job.number)
                 self._rungs[job.level].append(found)
-            if job.level == self.ladder.top:
+                if top:
+                    island.seen.append(found)
+            if top:
+                if island is not self.joint:
+                    island.keep(found, job.of)
                 self._keep(found, job.of)
 
     def _keep(self, found: Found, of: Found | None = None) -> None:
-        """Take in a tree, instead of the one it comes ``of`` if it is better, so that the best are of many descents."""
-        before = self.best[0].value if self.best else math.inf
-        if of is not None and found.value < of.value:
-            self.best = [tree for tree in self.best if tree is not of]
-        if found.value < before or not _near(found.value, [other.value for other in self.best]):
-            self.best = sorted([*self.best, found], key=lambda tree: tree.value)[:_ELITE]
-        if found.value < before * (1.0 - _PAYS):
+        """Take in a tree among the best of all."""
+        before = self.joint.least
+        self.joint.keep(found, of)
+        if found.value < before * (1.0 - PAYS):
             self._last_gain = self.starts
         if found.value < before:
             self.watch.report("alternating", incumbent=found.value, nodes=self.starts)
@@ -416,10 +451,6 @@ class AlternatingSearch:
     def _constant(self) -> Found:
         """A tree that is allowed in every problem."""
         return majority(self.ladder.terms)
-
-
-def _near(value: float, others: list[float], share: float = _DIFFERENT) -> bool:
-    return any(abs(value - other) <= share * other for other in others)
 
 
 def alternate(

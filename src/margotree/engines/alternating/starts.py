@@ -14,12 +14,11 @@ from margotree.engines.alternating.terms import Found
 from margotree.problem import topology
 from margotree.problem.problem import FloatArray
 
-#: Of so many starts these are the best tree so far made soft again, the others from nothing; after them those ways are
-#: taken more often that have brought better trees.
-_FIRST, _AGAIN_AT = 7, (1, 4)
+#: So many starts of an island are from nothing; after them those ways are taken more often that bring better trees.
+_FIRST = 3
 #: Of the first starts so many are every other time a soft tree, if from nothing; later so many of the best of them tell
 #: how often.  So many soft trees are trained for one to go on.
-_EVERY_OTHER, _TELL, _OF = 6, 4, 3
+_EVERY_OTHER, _TELL, _OF = 4, 4, 12
 #: The share of soft trees that are trained in any manner; of the others so many are taken as an example.
 _ANY_MANNER, _GOOD_MANNERS = 0.5, 4
 #: A tree that is better than the best by this share has brought all that a start can be credited with.
@@ -38,7 +37,7 @@ class Way(IntEnum):
 
 
 #: What a start of each way costs beside the others.
-_COST = (2.0, 1.0, 1.0, 0.3)
+_COST = (4.0, 1.0, 1.0, 0.3)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -64,8 +63,8 @@ class Record:
     soft: list[float] = field(default_factory=list)  # values of soft trees and others, from nothing
     others: list[float] = field(default_factory=list)
     manners: list[tuple[float, Manner]] = field(default_factory=list)  # of soft trees from nothing, with values
+    _asked_soft: int = 0
     _asked: int = 0  # others so far
-    _chosen: bool = False  # whether there has been a choice of ways
     _credit: list[float] = field(default_factory=lambda: [_CREDIT] * len(Way))
     _charge: list[float] = field(default_factory=lambda: [_CHARGE] * len(Way))
 
@@ -82,23 +81,22 @@ class Record:
         return self._asked - 1
 
     def next_way(self, number: int, depth: int, rng: np.random.Generator) -> Way:
-        """The way of the start of this number: the one that pays best, as far as is known.
+        """The way of the start of this number on its island: the one that pays best, as far as is known.
 
         How often a way brings a better tree is drawn from what its record leaves possible (Thompson sampling), so that
         ways are tried again for as long as they may be the best.
         """
         if number < _FIRST or depth == 1:
-            return Way.SOFT_AGAIN if number in _AGAIN_AT and depth > 1 else Way.FROM_NOTHING
-        self._chosen = True
+            return Way.FROM_NOTHING
         ways = [way for way in Way if depth > 2 or way is not Way.SUBTREE]  # which would be a single SVM
         return max(ways, key=lambda way: rng.gamma(self._credit[way]) / self._charge[way])
 
-    def note(self, start: Start, value: float, before: float) -> None:
-        """Take down what a start has come to, and what the best tree was before."""
+    def note(self, start: Start, value: float, before: float, number: int) -> None:
+        """Take down what the start of this number on its island has come to, and the best value there before."""
         way = _way(start)
         if way is Way.FROM_NOTHING:
             (self.soft if start.soft else self.others).append(value)
-        if self._chosen:
+        if number >= _FIRST:  # there was a choice
             self._charge[way] += _COST[way]
             self._credit[way] += min(1.0, max(0.0, 1.0 - value / before) / _FULL) if before > 0 else 0.0
 
@@ -108,9 +106,12 @@ class Record:
         values = sorted([*((v, True) for v in self.soft), *((v, False) for v in self.others)])[:_TELL]
         return (1 + sum(soft for _, soft in values)) / (2 + len(values))
 
-    def asks_soft(self, number: int, rng: np.random.Generator) -> bool:
-        """Whether the start of this number, from nothing, is to be a soft tree."""
-        return number % 2 == 0 if number < _EVERY_OTHER else bool(rng.random() < self.share)
+    def asks_soft(self, rng: np.random.Generator) -> bool:
+        """Whether the next start from nothing is to be a soft tree."""
+        number = self._asked_soft + self._asked
+        soft = number % 2 == 0 if number < _EVERY_OTHER else bool(rng.random() < self.share)
+        self._asked_soft += soft
+        return soft
 
 
 def _way(start: Start) -> Way:
@@ -119,6 +120,12 @@ def _way(start: Start) -> Way:
     if start.below is not None:
         return Way.SUBTREE
     return Way.SOFT_AGAIN if start.soft else Way.DISTURBED
+
+
+def idleness(start: Start, number: int) -> float:
+    """How much an island has been idle with the start of this number: the first ones have nothing to better, and a
+    subtree is soon done."""
+    return min(1.0, _COST[_way(start)]) if number >= _FIRST else 0.0
 
 
 def soft(depth: int, n_features: int) -> Start:

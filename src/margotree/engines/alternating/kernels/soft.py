@@ -2,7 +2,11 @@
 
 The share that goes right is a sigmoid of the height times the split's sharpness.  What the tree costs is then smooth in
 all hyperplanes together, so that a split can move and those below it move along.  Steps on a few samples at a time cost
-next to nothing, and their errors lead out of poor trees.  Samples and their slopes have single precision.
+next to nothing, and their errors lead out of poor trees.
+
+A step hears a block of samples, which lie side by side, feature by feature, so that the processor does the same for
+many of them at once; there is nothing to decide for any one of them.  All has single precision but the numbers
+themselves.
 """
 
 from __future__ import annotations
@@ -14,21 +18,26 @@ from numpy.typing import NDArray
 
 from margotree.engines.kernels.bundles import bundle
 from margotree.engines.kernels.jit import inner, kernel
-from margotree.engines.kernels.vectors import ANY_ORDER, fill, pad
+from margotree.engines.kernels.vectors import ANY_ORDER
 
 F4 = NDArray[np.float32]
 F8 = NDArray[np.float64]
 I8 = NDArray[np.int64]
 
-#: Shares smaller than this are none, and so are sigmoids this far out.
-_TINY, _FAR = 1e-6, 14.0
-#: So many samples are sent down at a time, and heard per step.
-BLOCK = 64  # a multiple of four
-# Of samples on their way, per node: their share that comes by and what it pays from there on (by sample); of those who
-# come by, heights, the share of them that goes right, and what the cost rises with their heights.
-REACH, PAYS, HEIGHT, RIGHT, SLOPE = range(5)
+#: So many samples are heard per step.
+BLOCK = 64
+#: Blocks hear each sample about as often as the others: where there are few, they are made of so many at least.
+_HEARD = 1280
+#: Of the samples of a block, per node: the share of them that comes by, what they pay from there on, heights, the share
+#: that goes right, what the cost rises with their heights; and the prices of lacking a margin on the right and left.
+REACH, PAYS, HEIGHT, RIGHT, SLOPE, PLUS, MINUS = range(7)
 #: How much of the running means of gradients and of their squares is kept from step to step; a gradient of nothing.
-_MEAN, _SQUARE, _NOTHING = 0.9, 0.98, 1e-12
+_MEAN, _SQUARE, _NOTHING = np.float32(0.9), np.float32(0.98), np.float32(1e-12)
+#: Numbers of single precision: others would make all that they meet twice as long.  Sigmoids are flat this far out.
+_ZERO, _HALF, _ONE, _FAR = np.float32(0.0), np.float32(0.5), np.float32(1.0), np.float32(14.0)
+#: The power series of the exponential function, and the part of the exponent that it is taken of.
+_S2, _S3, _S4, _S5, _S6, _S7 = (np.float32(1.0 / k) for k in range(2, 8))
+_SIXTEENTH = np.float32(1.0 / 16.0)
 
 
 @bundle
@@ -45,130 +54,181 @@ class Soft(NamedTuple):
     width: float
 
 
-@inner()
-def _hinge(lacks: float, width: float) -> float:
-    """A parabola up to the width, and straight on beyond."""
-    near = min(max(lacks, 0.0), width)
-    return near * (max(lacks, 0.0) - 0.5 * near) / width
+class Blocks(NamedTuple):
+    """Blocks of samples as they are heard: features by sample, and weights by class and sample; which are filled in."""
+
+    features: F4
+    weights: F4
+    filled: I8
 
 
 @inner()
-def _bend(lacks: float, width: float) -> float:
-    """The slope of the rounded hinge in what is lacking."""
-    return min(max(lacks / width, 0.0), 1.0)
+def new_blocks(soft: Soft) -> Blocks:
+    """Room for all blocks, with none filled in."""
+    m, p = soft.Z.shape
+    count = 1 if m <= BLOCK else (m * ((_HEARD + m - 1) // m) + BLOCK - 1) // BLOCK
+    blocks = Blocks(
+        np.empty((count, p, BLOCK), np.float32), np.empty((count, soft.plus.shape[1], BLOCK), np.float32),
+        np.empty(count, np.int64),
+    )  # fmt: skip
+    for k in range(count):
+        blocks.filled[k] = 0
+    return blocks
+
+
+@inner()
+def fill_in(soft: Soft, order: I8, k: int, blocks: Blocks) -> None:
+    """The block of this number: the next samples in order, over and over; if there are too few, all of them once."""
+    m, p = soft.Z.shape
+    features, weights = blocks.features[k], blocks.weights[k]
+    for c in range(weights.shape[0]):
+        for i in range(BLOCK):
+            weights[c, i] = _ZERO
+    for i in range(BLOCK):
+        row = order[(k * BLOCK + i) % m]
+        z = soft.Z[row]
+        for a in range(p):
+            features[a, i] = z[a]
+        if i < m:
+            weights[soft.code[row], i] = np.float32(soft.weight[row])
+    blocks.filled[k] = 1
 
 
 @inner(fastmath=ANY_ORDER)
-def _heights(Z: F4, rows: I8, who: I8, w: F4, b: float, h: F8) -> None:
-    """The heights of those of the rows ``who`` come by, four at a time."""
-    zero = np.float32(0.0)
-    for j in range(0, who[BLOCK], 4):
-        z, y, x, u = Z[rows[who[j]]], Z[rows[who[j + 1]]], Z[rows[who[j + 2]]], Z[rows[who[j + 3]]]
-        of_z, of_y, of_x, of_u = zero, zero, zero, zero
-        for a in range(w.size):
-            of_z += z[a] * w[a]
-            of_y += y[a] * w[a]
-            of_x += x[a] * w[a]
-            of_u += u[a] * w[a]
-        h[j], h[j + 1], h[j + 2], h[j + 3] = of_z + b, of_y + b, of_x + b, of_u + b
+def _heights(features: F4, w: F4, b: np.float32, h: F4) -> None:
+    """The samples' products with ``w``, and ``b`` more; four features at a time."""
+    p = w.size
+    for i in range(BLOCK):
+        h[i] = b
+    whole = p - p % 4
+    for a in range(0, whole, 4):
+        x, y, z, u = features[a], features[a + 1], features[a + 2], features[a + 3]
+        of_x, of_y, of_z, of_u = w[a], w[a + 1], w[a + 2], w[a + 3]
+        for i in range(BLOCK):
+            h[i] += (of_x * x[i] + of_y * y[i]) + (of_z * z[i] + of_u * u[i])
+    for a in range(whole, p):
+        x, of_x = features[a], w[a]
+        for i in range(BLOCK):
+            h[i] += of_x * x[i]
 
 
 @inner(fastmath=ANY_ORDER)
-def _add_slopes(Z: F4, rows: I8, who: I8, slope: F8, grad: F4) -> None:
-    """Add those of the rows ``who`` come by (and a one for the offset) times their slopes."""
-    k = Z.shape[1]
-    for j in range(0, who[BLOCK], 4):
-        z, y, x, u = Z[rows[who[j]]], Z[rows[who[j + 1]]], Z[rows[who[j + 2]]], Z[rows[who[j + 3]]]
-        rz, ry, rx, ru = (
-            np.float32(slope[j]), np.float32(slope[j + 1]), np.float32(slope[j + 2]), np.float32(slope[j + 3])
-        )  # fmt: skip
-        for a in range(k):
-            grad[a] += (rz * z[a] + ry * y[a]) + (rx * x[a] + ru * u[a])
-        grad[k] += (rz + ry) + (rx + ru)
+def _send_on(h: F4, sharp: np.float32, reach: F4, right: F4, to_left: F4, to_right: F4) -> None:
+    """The shares of the samples that go right, and those that come by on either side."""
+    for i in range(BLOCK):
+        y = _SIXTEENTH * min(abs(sharp * h[i]), _FAR)
+        # exp(-y) by its series, to the power of 16.
+        e = _ONE - y * (_ONE - _S2 * y * (_ONE - _S3 * y * (_ONE - _S4 * y * (
+            _ONE - _S5 * y * (_ONE - _S6 * y * (_ONE - _S7 * y))))))  # fmt: skip
+        e *= e
+        e *= e
+        e *= e
+        e *= e
+        near = _ONE / (_ONE + e)
+        share = near if h[i] >= _ZERO else _ONE - near
+        right[i] = share
+        to_right[i] = share * reach[i]
+        to_left[i] = reach[i] - share * reach[i]
+
+
+@inner(fastmath=ANY_ORDER)
+def _prices(weights: F4, plus: F8, minus: F8, on_right: F4, on_left: F4) -> None:
+    """What each sample pays for what it lacks, by its class."""
+    for i in range(BLOCK):
+        on_right[i] = on_left[i] = _ZERO
+    for c in range(weights.shape[0]):
+        some, dear, cheap = weights[c], np.float32(plus[c]), np.float32(minus[c])
+        for i in range(BLOCK):
+            on_right[i] += dear * some[i]
+            on_left[i] += cheap * some[i]
+
+
+@inner(fastmath=ANY_ORDER)
+def _lack(h: F4, on_right: F4, on_left: F4, width: np.float32, pays: F4, slope: F4) -> None:
+    """What samples pay for what they lack, a parabola up to the width and straight on beyond, and its slope."""
+    by = _ONE / width
+    for i in range(BLOCK):
+        a, b = max(_ONE - h[i], _ZERO), max(_ONE + h[i], _ZERO)
+        near_a, near_b = min(a, width), min(b, width)
+        pays[i] = by * (on_right[i] * near_a * (a - _HALF * near_a) + on_left[i] * near_b * (b - _HALF * near_b))
+        slope[i] = by * (on_left[i] * near_b - on_right[i] * near_a)
+
+
+@inner(fastmath=ANY_ORDER)
+def _pay_below(sharp: np.float32, right: F4, on_left: F4, on_right: F4, pays: F4, slope: F4) -> None:
+    """Add what samples pay in the two subtrees, and how that changes with the shares that go there."""
+    for i in range(BLOCK):
+        share, more = right[i], on_right[i] - on_left[i]
+        pays[i] += on_left[i] + share * more
+        slope[i] += sharp * share * (_ONE - share) * more
+
+
+@inner(fastmath=ANY_ORDER)
+def _add_up(features: F4, slope: F4, reach: F4, grad: F4) -> None:
+    """The gradient in a node's weights and offset, from the slopes of those who come by."""
+    p, total = features.shape[0], _ZERO
+    for i in range(BLOCK):
+        slope[i] *= reach[i]
+        total += slope[i]
+    for a in range(p):
+        x, t = features[a], _ZERO
+        for i in range(BLOCK):
+            t += x[i] * slope[i]
+        grad[a] = t
+    grad[p] = total
 
 
 @inner()
-def _send_down(soft: Soft, rows: I8, theta: F4, who: I8, room: F8) -> None:
-    """Which of the rows come by each node (their number is the last entry), in what share, and at what height."""
-    n, p = rows.size, soft.Z.shape[1]
-    nodes, k = soft.sharp.size, p + 1
-    fill(room[REACH, 0], 1.0)
+def block_slopes(soft: Soft, features: F4, weights: F4, theta: F4, room: F4, grad: F4) -> float:
+    """What a block pays; ``grad`` becomes what that rises with every number of ``theta``, which has the weights of each
+    node, then its offset."""
+    nodes, p, width = soft.sharp.size, features.shape[0], np.float32(soft.width)
+    k, upper = p + 1, nodes // 2
+    for i in range(BLOCK):
+        room[REACH, 0, i] = _ONE
     for t in range(nodes):
-        reach, those, h, right, count = room[REACH, t], who[t], room[HEIGHT, t], room[RIGHT, t], 0
-        for i in range(n):
-            if reach[i] >= _TINY:
-                those[count] = i
-                count += 1
-        those[BLOCK] = count
-        pad(those, count)
-        _heights(soft.Z, rows, those, theta[t * k : t * k + p], theta[t * k + p], h)
-        if t >= nodes // 2:
-            continue
-        to_left, to_right = room[REACH, 2 * t + 1], room[REACH, 2 * t + 2]
-        fill(to_left, 0.0)
-        fill(to_right, 0.0)
-        for j in range(count):
-            u, i = soft.sharp[t] * h[j], those[j]
-            right[j] = 1.0 if u > _FAR else (0.0 if u < -_FAR else 1.0 / (1.0 + np.exp(-u)))
-            to_left[i], to_right[i] = reach[i] * (1.0 - right[j]), reach[i] * right[j]
-
-
-@inner()
-def _pay(soft: Soft, rows: I8, who: I8, room: F8) -> float:
-    """What the rows pay, and what that rises with their heights."""
-    nodes, cost = soft.sharp.size, 0.0
+        h = room[HEIGHT, t]
+        _heights(features, theta[t * k : t * k + p], theta[t * k + p], h)
+        if t < upper:
+            _send_on(
+                h, np.float32(soft.sharp[t]), room[REACH, t], room[RIGHT, t], room[REACH, 2 * t + 1],
+                room[REACH, 2 * t + 2],
+            )  # fmt: skip
     for t in range(nodes - 1, -1, -1):
-        those, h, right, slope, pays = who[t], room[HEIGHT, t], room[RIGHT, t], room[SLOPE, t], room[PAYS, t]
-        fill(pays, 0.0)
-        fill(slope, 0.0)
-        for j in range(those[BLOCK]):
-            i = those[j]
-            c, weight = soft.code[rows[i]], soft.weight[rows[i]]
-            plus, minus = weight * soft.plus[t, c], weight * soft.minus[t, c]
-            a, b = 1.0 - h[j], 1.0 + h[j]
-            pays[i] = plus * _hinge(a, soft.width) + minus * _hinge(b, soft.width)
-            rises = minus * _bend(b, soft.width) - plus * _bend(a, soft.width)
-            if t < nodes // 2:
-                more = room[PAYS, 2 * t + 2, i] - room[PAYS, 2 * t + 1, i]
-                pays[i] += room[PAYS, 2 * t + 1, i] + right[j] * more
-                rises += soft.sharp[t] * right[j] * (1.0 - right[j]) * more
-            slope[j] = room[REACH, t, i] * rises
-            if t == 0:
-                cost += pays[i]
-    return cost
-
-
-@inner()
-def batch_slopes(soft: Soft, rows: I8, theta: F4, who: I8, room: F8, grad: F4) -> float:
-    """What the rows (:data:`BLOCK` at most) pay; ``grad`` becomes what that rises with every number of ``theta``, which
-    has the weights of each node, then its offset."""
-    k = soft.Z.shape[1] + 1
-    for a in range(grad.size):
-        grad[a] = 0.0
-    _send_down(soft, rows, theta, who, room)
-    cost = _pay(soft, rows, who, room)
-    for t in range(soft.sharp.size):
-        _add_slopes(soft.Z, rows, who[t], room[SLOPE, t], grad[t * k : (t + 1) * k])
+        pays, slope = room[PAYS, t], room[SLOPE, t]
+        _prices(weights, soft.plus[t], soft.minus[t], room[PLUS, t], room[MINUS, t])
+        _lack(room[HEIGHT, t], room[PLUS, t], room[MINUS, t], width, pays, slope)
+        if t < upper:
+            _pay_below(
+                np.float32(soft.sharp[t]), room[RIGHT, t], room[PAYS, 2 * t + 1], room[PAYS, 2 * t + 2], pays, slope
+            )
+        _add_up(features, slope, room[REACH, t], grad[t * k : (t + 1) * k])
+    cost = 0.0
+    for i in range(BLOCK):
+        cost += room[PAYS, 0, i]
     return cost
 
 
 @inner(fastmath=ANY_ORDER)
-def _step(theta: F8, grad: F4, pull: F8, far: F8, times: float, done: int, state: F8, rounded: F4) -> None:
-    """One step along the running means of the gradients (``times`` those given, and what ``pull`` adds)."""
-    first, second = 1.0 / (1.0 - _MEAN**done), 1.0 / (1.0 - _SQUARE**done)
+def _step(
+    theta: F8, grad: F4, pull: F4, far: F4, times: np.float32, first: np.float32, second: np.float32, state: F4,
+    rounded: F4,
+) -> None:  # fmt: skip
+    """One step along the running means of the gradients (``times`` those given, and what ``pull`` adds), which are
+    ``first`` and ``second`` times what is kept of them."""
     mean, square = state[0], state[1]
     for a in range(theta.size):
-        g = times * grad[a] + pull[a] * theta[a]
-        mean[a] = _MEAN * mean[a] + (1.0 - _MEAN) * g
-        square[a] = _SQUARE * square[a] + (1.0 - _SQUARE) * g * g
+        g = times * grad[a] + pull[a] * rounded[a]
+        mean[a] = _MEAN * mean[a] + (_ONE - _MEAN) * g
+        square[a] = _SQUARE * square[a] + (_ONE - _SQUARE) * g * g
         theta[a] -= far[a] * (first * mean[a]) / (np.sqrt(second * square[a]) + _NOTHING)
         rounded[a] = theta[a]
 
 
 @kernel()
-def learn(soft: Soft, order: I8, theta: F8, pull: F8, far: F8, steps: int, state: F8, done: int, flag: F8) -> int:
+def learn(soft: Soft, order: I8, theta: F8, pull: F4, far: F4, steps: int, state: F4, done: int, flag: F8) -> int:
     """So many steps from ``theta`` (of each node its weights, then its offset), each on the next :data:`BLOCK` samples
-    in this order, over and over.
+    in this order, over and over (nearly: after some rounds from the first again).
 
     Half of ``pull`` times the square of each number counts as well.  A step goes about as ``far`` as given for each
     number, the less the less its gradients agree with each other (Adam).  ``state`` has their running means and those
@@ -176,17 +236,19 @@ def learn(soft: Soft, order: I8, theta: F8, pull: F8, far: F8, steps: int, state
     thread may set ``flag[0]`` to have the work stop.
     """
     m, nodes = order.size, soft.sharp.size
-    who, room = np.empty((nodes, BLOCK + 1), np.int64), np.empty((5, nodes, BLOCK))
+    blocks, room = new_blocks(soft), np.empty((7, nodes, BLOCK), np.float32)
     grad, rounded = np.empty(theta.size, np.float32), np.empty(theta.size, np.float32)
+    times = np.float32(m / min(m, BLOCK))
     for a in range(theta.size):
         rounded[a] = theta[a]
-    rows = np.empty(min(BLOCK, m), np.int64)
     for _ in range(steps):
         if flag[0] != 0.0:
             break
-        for i in range(rows.size):
-            rows[i] = order[(done * rows.size + i) % m]
-        batch_slopes(soft, rows, rounded, who, room, grad)
+        k = done % blocks.filled.size
+        if blocks.filled[k] == 0:
+            fill_in(soft, order, k, blocks)
+        block_slopes(soft, blocks.features[k], blocks.weights[k], rounded, room, grad)
         done += 1
-        _step(theta, grad, pull, far, m / rows.size, done, state, rounded)
+        first, second = _ONE / (_ONE - _MEAN**done), _ONE / (_ONE - _SQUARE**done)
+        _step(theta, grad, pull, far, times, np.float32(first), np.float32(second), state, rounded)
     return done

@@ -1,0 +1,170 @@
+"""Islands: trees that are worked on apart from better ones, and what becomes of the best of all meanwhile."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+from margotree.engines.alternating.descend import Descent
+from margotree.engines.alternating.island import Island
+from margotree.engines.alternating.search import AlternatingSearch, Effort, Job
+from margotree.engines.alternating.starts import Way, fresh, kept
+from margotree.engines.alternating.terms import Found, Terms
+from margotree.engines.watch import Limits, Watch
+from margotree.problem import Problem, evaluate
+
+
+def found(value):
+    return Found(W=np.full((3, 2), value), B=np.ones(3), value=value)
+
+
+def checkered(n=150, depth=2, seed=0):
+    rng = np.random.default_rng(seed)
+    X = rng.random((n, 2))
+    y = np.where(np.sin(9 * X[:, 0]) * np.sin(7 * X[:, 1]) > 0, 1.0, -1.0)
+    return Problem.make(X, y, depth=depth, C=10.0 ** np.arange(depth), eps=1e-5)
+
+
+def test_an_island_keeps_the_best_few_that_differ():
+    island = Island()
+    assert island.least == math.inf and island.pays(5.0)
+    for value in (5.0, 9.0, 7.0, 7.0 + 1e-9, 4.0, 8.0, 6.0):
+        island.keep(found(value))
+    assert [tree.value for tree in island.trees] == [4.0, 5.0, 6.0, 7.0, 8.0]
+
+
+def test_a_better_tree_takes_the_place_of_the_one_it_comes_of():
+    island, first, second = Island(), found(5.0), found(6.0)
+    island.keep(first)
+    island.keep(second)
+    island.keep(found(5.5), second)
+    assert [tree.value for tree in island.trees] == [5.0, 5.5]
+    island.keep(found(5.7), first)  # no better: both stay
+    assert [tree.value for tree in island.trees] == [5.0, 5.5, 5.7]
+
+
+def test_only_what_pays_ends_being_idle():
+    island = Island()
+    island.keep(found(5.0))
+    island.idle = 7.0
+    island.keep(found(5.0 * (1 - 1e-5)))
+    assert island.idle == 7.0
+    island.keep(found(4.0))
+    assert island.idle == 0.0
+
+
+def test_an_idle_island_is_left_for_a_new_one_and_that_one_for_the_best_of_all():
+    search = AlternatingSearch(checkered(), Watch(), Effort(patience=1000))
+    first = search.island
+    assert first is search.joint
+
+    def bring(value):
+        job = search._new_job()
+        search._take(job, found(value))
+        return job
+
+    for _ in range(3):
+        assert not np.any(bring(10.0).start.W)
+    while (job := search._new_job()).island is first:
+        search._take(job, found(11.0))
+    second = job.island
+    assert second is not first and job.number == 0 and not np.any(job.start.W) and job.of is None
+    search._take(job, found(20.0))
+    assert [tree.value for tree in second.trees] == [20.0]
+    assert 20.0 in [tree.value for tree in search.best] and search.best[0].value == 10.0
+    for _ in range(90):  # not much better than the best of all, but better and better: it is not left
+        before = second.least
+        job = bring(before * 0.99)
+        assert job.island is second
+    assert search.best[0].value == pytest.approx(second.least)
+    while search.island is second:
+        bring(30.0)
+    assert search.island is search.joint
+    assert search.joint.least <= second.least
+
+
+def test_first_starts_do_not_make_an_island_idle():
+    search = AlternatingSearch(checkered(), Watch())
+    search._keep(found(1.0))
+    for number in range(3):
+        search._take(
+            Job(start=fresh(np.zeros(3, int), 2), level=0, seed=0, island=search.joint, number=number), found(9.0)
+        )
+        assert search.joint.idle == 0.0
+    search._take(Job(start=fresh(np.zeros(3, int), 2), level=0, seed=0, island=search.joint, number=3), found(9.0))
+    assert search.joint.idle == 1.0
+
+
+def test_what_an_island_has_to_better_is_its_own():
+    search = AlternatingSearch(checkered(), Watch())
+    search._keep(found(1.0))
+    island = Island()
+    job = Job(start=fresh(np.zeros(3, int), 2), level=0, seed=0, island=island)
+    assert search._best_of(job) == math.inf
+    search._take(job, found(9.0))
+    assert search._best_of(job) == 9.0 and search.best[0].value == 1.0
+
+
+def test_a_raced_search_and_a_stump_have_one_island():
+    rng = np.random.default_rng(0)
+    large = Problem.make(rng.random((8_000, 2)), np.resize([1.0, -1.0], 8_000), depth=2)
+    for problem in (large, checkered(depth=1)):
+        search = AlternatingSearch(problem, Watch())
+        search.island.idle = 1e9
+        search._change_island()
+        assert search.island is search.joint
+
+
+@pytest.mark.parametrize("jobs", [1, 2])
+def test_a_search_on_many_islands_gives_back_the_best_tree(jobs, monkeypatch):
+    monkeypatch.setattr("margotree.engines.alternating.search._IDLE_ISLAND", 2.0)
+    problem, islands, told = checkered(), set(), []
+    watch = Watch(Limits(time=600, n_jobs=jobs), told.append)
+    search = AlternatingSearch(problem, watch, Effort(least=80, most=80))
+    take = search._take
+    search._take = lambda job, tree: (islands.add(id(job.island)), take(job, tree))[1]
+    search.run([])
+    assert len(islands) > 2
+    answer = evaluate(problem, search.answer())
+    assert answer.feasible and answer.objective <= told[-1].incumbent * (1 + 1e-9)
+    assert [event.incumbent for event in told] == sorted((event.incumbent for event in told), reverse=True)
+
+
+def test_a_descent_in_brief_gives_up_what_is_far_off_after_a_sweep():
+    problem = checkered(depth=3)
+    terms, nodes = Terms.of(problem), problem.n_nodes
+    sweeps = []
+
+    class Counted(Descent):
+        def _sweep(self):
+            sweeps.append(1)
+            super()._sweep()
+
+    start = fresh(np.full(nodes, 6), 2)
+    sweeps.clear()
+    Counted(terms, start.W, start.B, 3, np.zeros(1)).run(start.kinds, best=1e-3, hopeless=0.02)
+    assert len(sweeps) == 1
+    sweeps.clear()
+    Counted(terms, start.W, start.B, 3, np.zeros(1)).run(start.kinds, hopeless=0.02)
+    assert len(sweeps) > 1  # there is nothing to be far from
+
+
+def test_good_trees_made_soft_again_go_through_a_descent_in_brief():
+    search = AlternatingSearch(checkered(depth=3), Watch(), Effort(least=6, most=6))
+    search.run([])
+    tree, seen, descent = search.best[0], [], search.descent
+
+    def watched(terms, start, seed, best, brief):
+        seen.append(brief)
+        return descent(terms, start, seed, best, brief)
+
+    search.descent = watched
+    search._flag[0] = 0.0
+    for seed in (1, 2):
+        search._descend(
+            Job(start=search._start_near(tree, Way.SOFT_AGAIN, np.random.default_rng(0)), level=0, seed=seed)
+        )
+    search._descend(Job(start=kept(tree), level=0, seed=1))
+    assert seen == [True, True, False]

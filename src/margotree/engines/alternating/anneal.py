@@ -32,8 +32,8 @@ _WIDTH = 0.2
 #: Spread of the heights in a tree drawn by chance: a power of ten, drawn from here.  Its last-level splits are shorter
 #: by a factor.
 _FIRST, _SHORT = (-1.0, 0.5), 0.1
-#: Soft trees are made soft again at most so many times, one more each time that there are twice as many numbers; where
-#: splits have budgets or prices, which soft trees know little of, only a part of that.
+#: Soft trees from nothing are made soft again at most so many times, one more each time that there are twice as many
+#: numbers; where splits have budgets or prices only a part of that.
 _TIMES_MOST, _NUMBERS_ONCE, _LIMITED = 6, 1_000, 3
 #: Samples heard in all, each at most so many times, and so many numbers per level at most.
 _VISITS, _TIMES, _NUMBERS = 200_000, 300, 60_000_000

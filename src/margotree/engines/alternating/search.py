@@ -431,9 +431,9 @@ class AlternatingSearch:
     def _keep(self, found: Found, of: Found | None = None) -> None:
         """Take in a tree among the best of all."""
         before = self.joint.least
-        self.joint.keep(found, of)
-        if found.value < before * (1.0 - PAYS):
+        if self.joint.pays(found.value):
             self._last_gain = self.starts
+        self.joint.keep(found, of)
         if found.value < before:
             self.watch.report("alternating", incumbent=found.value, nodes=self.starts)
 

@@ -63,8 +63,8 @@ class Record:
     soft: list[float] = field(default_factory=list)  # values of soft trees and others, from nothing
     others: list[float] = field(default_factory=list)
     manners: list[tuple[float, Manner]] = field(default_factory=list)  # of soft trees from nothing, with values
-    _asked_soft: int = 0
-    _asked: int = 0  # others so far
+    _asked_soft: int = 0  # soft trees from nothing so far
+    _asked: int = 0  # others
     _credit: list[float] = field(default_factory=lambda: [_CREDIT] * len(Way))
     _charge: list[float] = field(default_factory=lambda: [_CHARGE] * len(Way))
 

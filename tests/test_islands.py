@@ -132,23 +132,53 @@ def test_a_search_on_many_islands_gives_back_the_best_tree(jobs, monkeypatch):
     assert [event.incumbent for event in told] == sorted((event.incumbent for event in told), reverse=True)
 
 
-def test_a_descent_in_brief_gives_up_what_is_far_off_after_a_sweep():
+def test_ways_on_are_from_the_trees_of_the_island():
+    search = AlternatingSearch(checkered(), Watch())
+    search._keep(found(1.0))
+    search.island = Island(trees=[found(9.0)])
+    origins = [search._new_start(100, np.random.default_rng(k))[1] for k in range(40)]
+    assert {id(tree) for tree in origins if tree is not None} == {id(search.island.trees[0])}
+
+
+@pytest.mark.parametrize(("hopeless", "best", "once"), [(0.02, 0.9, True), (math.inf, 0.9, False), (0.02, None, False)])
+def test_a_descent_gives_up_what_is_hopeless_after_a_sweep(hopeless, best, once):
     problem = checkered(depth=3)
-    terms, nodes = Terms.of(problem), problem.n_nodes
     sweeps = []
 
     class Counted(Descent):
+        outlook = 1e12  # by itself it would go on as long as anything is gained
+
         def _sweep(self):
             sweeps.append(1)
             super()._sweep()
 
-    start = fresh(np.full(nodes, 6), 2)
-    sweeps.clear()
-    Counted(terms, start.W, start.B, 3, np.zeros(1)).run(start.kinds, best=1e-3, hopeless=0.02)
-    assert len(sweeps) == 1
-    sweeps.clear()
-    Counted(terms, start.W, start.B, 3, np.zeros(1)).run(start.kinds, hopeless=0.02)
+    start = fresh(np.full(problem.n_nodes, 6), 2)
+
+    def value(best):
+        sweeps.clear()
+        descent = Counted(Terms.of(problem), start.W, start.B, 3, np.zeros(1))
+        return descent.run(start.kinds, best=best, hopeless=hopeless).value
+
+    least = value(math.inf)
     assert len(sweeps) > 1  # there is nothing to be far from
+    if best is not None:
+        value(best * least)
+        assert (len(sweeps) == 1) is once
+
+
+def test_descents_in_brief_hear_few_directions_and_have_to_come_near():
+    seen = []
+
+    class Told(Descent):
+        def run(self, kinds, **more):
+            seen.append((bool(np.all(self.spent)), more["hopeless"] < 1.0))
+            return super().run(kinds, **more)
+
+    search = AlternatingSearch(checkered(), Watch())
+    search.alternation = Told
+    for brief in (True, False):
+        search.descent(search.ladder.terms, fresh(np.full(3, 6), 2), 0, math.inf, brief)
+    assert seen == [(True, True), (False, False)]
 
 
 def test_good_trees_made_soft_again_go_through_a_descent_in_brief():

@@ -15,7 +15,7 @@ HOME = Path(margotree.__file__).parent
 #: From the ground up; what shares a line does not know each other.  ``margotree`` is the package's own face: the names
 #: that a user sees.
 FLOORS = (
-    ("late", "disk", "show", "table"),
+    ("late", "disk", "private_names", "show", "table"),
     ("problem",),
     ("solution", "data", "proof"),
     ("tree", "engines"),

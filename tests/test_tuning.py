@@ -5,11 +5,11 @@ from __future__ import annotations
 import pickle
 import threading
 import time
+from concurrent.futures.process import BrokenProcessPool
 
 import numpy as np
 import pytest
 from joblib import parallel_config
-from joblib.externals.loky.process_executor import TerminatedWorkerError
 from sklearn.base import clone
 from sklearn.datasets import make_classification
 from sklearn.model_selection import GridSearchCV
@@ -289,7 +289,7 @@ def test_jobs_lost_with_their_worker_are_run_again(monkeypatch):
             for done, (function, args, _) in enumerate(list(tasks)):
                 if done == 1 and len(broken) < 2:
                     broken.append(done)
-                    raise TerminatedWorkerError("a worker died")
+                    raise BrokenProcessPool("a worker died")
                 made.append(args[0][1])
                 yield function(*args)
 
@@ -303,10 +303,10 @@ def test_jobs_lost_with_their_worker_are_run_again(monkeypatch):
 def test_a_pool_that_only_breaks_is_given_up(monkeypatch):
     def always(**settings):
         def call(tasks):
-            raise TerminatedWorkerError("a worker died")
+            raise BrokenProcessPool("a worker died")
 
         return call
 
     monkeypatch.setattr("margotree.tuning.chains.Parallel", always)
-    with pytest.raises(TerminatedWorkerError):
+    with pytest.raises(BrokenProcessPool):
         run_chains([["a"]], lambda job: (job,), str.upper, {}.__setitem__)

@@ -5,6 +5,8 @@ from __future__ import annotations
 import argparse
 from dataclasses import dataclass
 
+from margotree.private_names import arguments, subcommands
+
 
 @dataclass(frozen=True)
 class Option:
@@ -27,21 +29,19 @@ Commands = dict[str, tuple[str, list[Option], tuple[str, ...]]]
 
 def _commands(parser: argparse.ArgumentParser) -> Commands:
     """Name to help, options, and the words its first positional argument may be (none: a file)."""
-    subs = next(a for a in parser._actions if isinstance(a, argparse._SubParsersAction))
-    helps = {a.dest: a.help or "" for a in subs._choices_actions}
-    return {name: (helps[name], _options(sub), _words(sub)) for name, sub in subs.choices.items()}
+    return {name: (text, _options(sub), _words(sub)) for name, text, sub in subcommands(parser)}
 
 
 def _options(parser: argparse.ArgumentParser) -> list[Option]:
     return [
         Option(a.option_strings[-1], (a.help or "").replace("%%", "%"), tuple(map(str, a.choices or ())), a.nargs != 0)
-        for a in parser._actions
+        for a in arguments(parser)
         if a.option_strings
     ]
 
 
 def _words(parser: argparse.ArgumentParser) -> tuple[str, ...]:
-    return next((tuple(map(str, a.choices)) for a in parser._actions if not a.option_strings and a.choices), ())
+    return next((tuple(map(str, a.choices)) for a in arguments(parser) if not a.option_strings and a.choices), ())
 
 
 def _bash(commands: Commands) -> str:

@@ -19,7 +19,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from margotree.engines import Limits, Watch, solve
 from margotree.engines.watch import Listener
 from margotree.estimators.band import resolve_eps
-from margotree.estimators.loops import CutShort, in_a_loop
+from margotree.estimators.loops import CutShort
 from margotree.estimators.parameters import CONSTRAINTS, Rule, check_parameters, threads
 from margotree.estimators.proofs import check_proof
 from margotree.estimators.remarks import (
@@ -33,6 +33,7 @@ from margotree.estimators.remarks import (
 )
 from margotree.estimators.samples import FloatArray, Samples, distinct, explained, read_samples
 from margotree.estimators.start import read_start
+from margotree.private_names import within_scikit_learn_loop
 from margotree.problem import MulticlassProblem, Problem, Splits, TrainingProblem
 from margotree.progress import Progress
 from margotree.proof.check import Proved
@@ -87,7 +88,7 @@ class TreeClassifier(ClassifierMixin, BaseEstimator, ABC):
         with Progress(getattr(self, "verbose", 0)) as listener:
             seconds = max(watch.remaining, _SEARCH_SHARE * watch.limits.time)
             solution = self._solve(problem, start, replace(watch.limits, time=seconds), listener)
-        if solution.certificate.stopped == Stopped.INTERRUPTED and in_a_loop():
+        if solution.certificate.stopped == Stopped.INTERRUPTED and within_scikit_learn_loop():
             raise CutShort("a fit of a loop was cut short: it is no result")
         self.tree_ = self._grow(solution, samples, scaling, problem)
         self.certificate_ = solution.certificate

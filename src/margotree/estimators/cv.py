@@ -24,13 +24,14 @@ from margotree.engines.multiclass import search as multiclass
 from margotree.engines.registry import train
 from margotree.engines.watch import Listener
 from margotree.estimators.base import MarginTreeClassifier
-from margotree.estimators.loops import CutShort, in_a_loop
+from margotree.estimators.loops import CutShort
 from margotree.estimators.margot import HFSMargotClassifier, MargotClassifier, SFSMargotClassifier
 from margotree.estimators.parameters import check_parameters, threads
 from margotree.estimators.race import Race
 from margotree.estimators.remarks import RareClassWarning, rare_classes, remark, without_remarks
 from margotree.estimators.samples import FloatArray, Samples, distinct, explained, read_samples
 from margotree.estimators.settings import Setting, settings
+from margotree.private_names import within_scikit_learn_loop
 from margotree.problem import MulticlassProblem, Problem, Splits
 from margotree.solution import Solution, Stopped
 from margotree.tree import Scaling, Tree
@@ -183,7 +184,7 @@ class MargotClassifierCV(MarginTreeClassifier):
             verbose=int(self.verbose),
         )
         best = race.run()
-        if race.interrupted and in_a_loop():
+        if race.interrupted and within_scikit_learn_loop():
             raise CutShort("a choice within a loop was cut short: it is no result")
         self.scores_, self.interrupted_ = race.scores, race.interrupted
         self.best_score_ = float(np.nanmean(race.scores[best]))

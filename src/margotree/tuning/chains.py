@@ -12,11 +12,11 @@ import traceback
 import warnings
 from collections import deque
 from collections.abc import Callable, Hashable, Iterator, Sequence
+from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass
 from typing import Any
 
 from joblib import Parallel, delayed, effective_n_jobs
-from joblib.externals.loky.process_executor import TerminatedWorkerError
 from joblib.parallel import get_active_backend
 
 from margotree.engines.watch import loop_is_over, loop_of_fits
@@ -92,7 +92,7 @@ def _run(
                     arrived(job, result)
                 ready.finished(job)
                 lost = 0
-        except TerminatedWorkerError:
+        except BrokenProcessPool:
             lost += 1
             if lost > RETRIES:
                 raise

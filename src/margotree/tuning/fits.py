@@ -13,7 +13,6 @@ from typing import Any
 import numpy as np
 from joblib import effective_n_jobs
 from sklearn.base import clone
-from sklearn.utils import _safe_indexing
 
 from margotree.estimators.remarks import without_remarks
 from margotree.solution import Stopped
@@ -143,7 +142,7 @@ class Fits:
 
     def _part(self, rows: Any) -> tuple:
         weight = None if self.sample_weight is None else np.asarray(self.sample_weight)[rows]
-        return _safe_indexing(self.X, rows), _safe_indexing(self.y, rows), weight
+        return _rows_of(self.X, rows), _rows_of(self.y, rows), weight
 
     # -- what comes back ----------------------------------------------------------------------------------------
 
@@ -247,6 +246,13 @@ def _fit(estimator: Any, start: Tree | None, X: Any, y: Any, weight: Any) -> Non
     except ValueError:
         # The neighbour's tree is not allowed here, such as one with more features than this budget.
         estimator.set_params(start=usual).fit(X, y, **weighted(weight))
+
+
+def _rows_of(data: Any, rows: Any) -> Any:
+    """Rows of an array, a data frame or a series, by position."""
+    if hasattr(data, "iloc"):
+        return data.iloc[rows]
+    return data[rows] if hasattr(data, "shape") else [data[k] for k in rows]
 
 
 def _digest(*parts: Any) -> str:

@@ -11,8 +11,9 @@ from sklearn.metrics import check_scoring
 from sklearn.model_selection import GridSearchCV, ParameterGrid, check_cv
 from sklearn.utils import indexable
 
-from margotree.estimators.loops import CutShort, in_a_loop
+from margotree.estimators.loops import CutShort
 from margotree.estimators.remarks import without_remarks
+from margotree.private_names import best_index, cv_results, within_scikit_learn_loop
 from margotree.tuning.fits import Fits, weighted
 from margotree.tuning.rules import best_accuracy, scoring
 
@@ -93,10 +94,10 @@ class TreeSearchCV(GridSearchCV):
         fits = Fits(self, settings, splits, X, y, sample_weight)
         found = fits.run()
         self.interrupted_ = fits.interrupted
-        if self.interrupted_ and in_a_loop():
+        if self.interrupted_ and within_scikit_learn_loop():
             raise CutShort("a search within a loop was cut short: it is no result")
         self.multimetric_ = isinstance(found[0]["test_scores"], dict)
-        self.cv_results_ = self._format_results(settings, self.n_splits_, found)
+        self.cv_results_ = cv_results(self, settings, self.n_splits_, found)
         if self.refit:
             self._choose()
             self._train(X, y, sample_weight, None if self.interrupted_ else fits.seconds_left())
@@ -104,7 +105,7 @@ class TreeSearchCV(GridSearchCV):
 
     def _choose(self) -> None:
         metric = self.refit if isinstance(self.refit, str) else "accuracy" if self.multimetric_ else "score"
-        self.best_index_ = int(self._select_best_index(self.refit, metric, self.cv_results_))
+        self.best_index_ = best_index(self.refit, metric, self.cv_results_)
         self.best_params_ = self.cv_results_["params"][self.best_index_]
         if f"mean_test_{metric}" in self.cv_results_:
             self.best_score_ = float(self.cv_results_[f"mean_test_{metric}"][self.best_index_])

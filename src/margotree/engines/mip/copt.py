@@ -33,7 +33,7 @@ _TOO_LARGE, _INFINITY, _KEPT = 4, 1e30, 9
 class CoptAdapter(Adapter):
     name = "copt"
     package = "coptpy"
-    install = "pip install margotree[copt]"
+    install = 'pip install "margotree[copt]"'
     kinds = frozenset({"MILP", "MIQP", "MIQCP"})
 
     def version(self) -> str:

@@ -37,7 +37,7 @@ _TOO_LARGE, _KEPT = 1016, 9
 class CplexAdapter(Adapter):
     name = "cplex"
     package = "cplex"
-    install = "pip install margotree[cplex]"
+    install = 'pip install "margotree[cplex]"'
     kinds = frozenset({"MILP", "MIQP", "MIQCP"})
 
     def version(self) -> str:

@@ -29,7 +29,7 @@ _TOO_LARGE, _NO_LICENCE, _KEPT = 10010, 10009, 9
 class GurobiAdapter(Adapter):
     name = "gurobi"
     package = "gurobipy"
-    install = "pip install margotree[gurobi]"
+    install = 'pip install "margotree[gurobi]"'
     kinds = frozenset({"MILP", "MIQP", "MIQCP"})
 
     def version(self) -> str:

@@ -26,7 +26,7 @@ _STATUS = {
 class HighsAdapter(Adapter):
     name = "highs"
     package = "highspy"
-    install = "pip install highspy"
+    install = 'pip install "margotree[mip]"'
     kinds = frozenset({"MILP"})
 
     def version(self) -> str:

@@ -31,7 +31,7 @@ _BATCH, _KEPT = 256, 10
 class ScipAdapter(Adapter):
     name = "scip"
     package = "pyscipopt"
-    install = "pip install pyscipopt"
+    install = 'pip install "margotree[mip]"'
     kinds = frozenset({"MILP", "MIQP", "MIQCP"})
     at_root = 1
     entries_per_second = 1e6

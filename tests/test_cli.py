@@ -64,7 +64,7 @@ def run(folder, capsys, monkeypatch):
 def test_fit_prints_rules_certificate_and_where_the_tree_is(run):
     code, out, err = run("fit", "people.csv", "--target", "State", "--model", "local", "--out", "other.json")
     assert code == exits.OK and err.startswith("reading people.csv\n")
-    for words in ("Age in years", "proved: nothing is known about better trees", "saved as other.json"):
+    for words in ("Age in years", "proved: nothing is proved about better trees", "saved as other.json"):
         assert words in out
     assert margotree.load("other.json").feature_names == ("Age in years", "BMI", "Sex=m")
 
@@ -76,9 +76,9 @@ def test_a_gap_of_zero_is_honoured(run):
 
 def test_a_wide_gap_is_not_called_optimal(run):
     code, out, _ = run("fit", "people.csv", "--target", "State", "--gap", "0.9", "--quiet", "--out", "wide.json")
-    assert code == exits.OK and "optimal" not in out and "proved: no tree can be more than " in out
+    assert code == exits.OK and "optimal" not in out and "proved: no tree has a training objective more than " in out
     code, out, _ = run("show", "wide.json", "--json")
-    assert json.loads(out)["statement"].startswith("no tree can be more than ")
+    assert json.loads(out)["statement"].startswith("no tree has a training objective more than ")
 
 
 def test_fit_measures_on_new_rows_if_asked(run):

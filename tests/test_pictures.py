@@ -167,7 +167,7 @@ def test_the_caption_tells_what_is_proved():
         objective=2.0, bound=1.5, stopped=Stopped.TIME, gap_target=1e-4, engine="bnb", engine_version="1"
     )
     caption = " ".join(text for text, _ in words(plot_tree(replace(tree, certificate=proof))))
-    assert "Proved: no tree can be more than 25 % better." in caption
+    assert f"Proved: {proof.statement}." in caption and "more than 25 % smaller" in caption
 
 
 def test_estimators_and_trees_draw_themselves():

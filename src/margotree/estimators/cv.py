@@ -388,7 +388,7 @@ def _alternate(
     problem: Problem | MulticlassProblem, start: Splits | str | None, limits: Limits, listener: Listener | None
 ) -> Solution:
     first, several = start if isinstance(start, Splits) else None, isinstance(problem, MulticlassProblem)
-    engine: Engine = multiclass.Alternating(_EFFORT) if several else Alternating(_EFFORT, neighbours=False)
+    engine: Engine = multiclass.Alternating(_EFFORT) if several else Alternating(_EFFORT, neighbours=False, greedy=True)
     return train(problem, engine, limits=limits, start=first, listener=listener)
 
 

@@ -14,6 +14,10 @@ from margotree.proof.write import ProofWriter
 from margotree.solution import CUT_OFF, Certificate, Solution, Stopped, hold_against
 
 
+#: A search that ends with no more nodes than this has come to no tree of its own.
+_BEGUN = 100
+
+
 class EngineError(RuntimeError):
     """An engine cannot do what it was asked to; the message says what would help."""
 
@@ -144,5 +148,5 @@ class Engine(ABC, Generic[P]):
 
     def _was_cut_off(self, answer: Answer, watch: Watch) -> bool:
         """Whether the time was up before all nodes of some tree were trained, and before a search had begun."""
-        begun = self.proves and answer.nodes > 1
+        begun = self.proves and answer.nodes > _BEGUN
         return self.notes_trees and answer.stopped is Stopped.TIME and not (watch.has_tree or begun)

@@ -69,15 +69,10 @@ def test_the_picture_says_it(proved):
     from matplotlib import pyplot as plt
 
     tree, *_ = proved
-    caption = " ".join(text.get_text() for text in tree.plot().texts)
+    # The lines of the caption are drawn from the last to the first.
+    caption = " ".join(reversed([text.get_text() for text in tree.plot().texts]))
     plt.close("all")
-    words = re.escape(f"Proved: {tree.certificate.statement}.")
-    assert re.search(words, caption) or tree.certificate.statement in _lines_joined(caption)
-
-
-def _lines_joined(caption):
-    """Lines of the caption are drawn from the last to the first."""
-    return caption
+    assert f"Proved: {tree.certificate.statement}." in caption
 
 
 def test_the_command_line_says_it(proved, tmp_path, capsys):

@@ -13,7 +13,6 @@ from margotree.problem import MulticlassProblem, Problem, Splits, TrainingProble
 from margotree.proof.write import ProofWriter
 from margotree.solution import CUT_OFF, Certificate, Solution, Stopped, hold_against
 
-
 #: A search that ends with no more nodes than this has come to no tree of its own.
 _BEGUN = 100
 

@@ -113,7 +113,7 @@ class Watch:
         return Stopped.NODES if nodes >= self.limits.nodes else None
 
     def part(self, seconds: float) -> Watch:
-        """A watch for a part of the work: at most ``seconds``, same listener, same interruption, same count of trees."""
+        """A watch for a part of the work: at most ``seconds``, same listener, interruption and count of trees."""
         limits = replace(self.limits, time=min(seconds, self.remaining))
         before = self._before + self.elapsed
         watch = Watch(limits, self.listener)

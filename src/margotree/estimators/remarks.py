@@ -84,7 +84,7 @@ def cut_off_fits(cut_off: NDArray[np.bool_], scores: NDArray[np.float64]) -> str
     if np.all(np.isnan(scores)):
         return (
             f"the time limit cut off every fit on a fold ({fits}) {why}: no setting has a score, best_score_ is NaN, "
-            "and the setting in the middle of the shallowest is taken without a choice; give more time, or fewer settings"
+            "and the middle one of the shallowest settings is taken without a choice; give more time, or fewer settings"
         )
     return (
         f"the time limit cut off {fits} fit{'s' * (fits > 1)} on folds {why}: {settings} of the {len(cut_off)} "

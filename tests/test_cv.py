@@ -232,7 +232,7 @@ def test_a_choice_whose_fits_were_all_cut_off_has_no_score_and_says_so(several, 
 @pytest.mark.parametrize("several", [False, True])
 @pytest.mark.parametrize(
     "model",
-    [MargotClassifier(engine="alternating"), MargotClassifier(), HFSMargotClassifier(), LocalSVMTreeClassifier(depth=2)],
+    [MargotClassifier(engine="alternating"), MargotClassifier(), HFSMargotClassifier(), LocalSVMTreeClassifier()],
     ids=["alternating", "bnb", "hfs", "local"],
 )
 def test_a_fit_that_was_cut_off_says_so(model, several, hurried):

@@ -130,7 +130,8 @@ class Race:
         """
 
         def walk(row: list[Setting]) -> None:
-            tree, at = None, 0
+            tree: Tree | None = None
+            at = 0
             while at < len(row):
                 together = min(self._stride, len(row) - at)
                 setting = row[at + together // 2]
@@ -141,11 +142,12 @@ class Race:
                 found = self.fit_and_score(setting, fold, seconds, tree)
                 if found is None:
                     return
-                if found[1] is None:
+                new, score = found
+                if score is None:
                     self.cut_off[self.place[id(setting)], fold] = True
                     self._stride = max(self._stride, 2 * together)
                     continue
-                tree, score = found
+                tree = new
                 self.scores[self.place[id(setting)], fold] = score
                 self._tell_one(setting, fold, score)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -22,7 +21,7 @@ FEW = 40
 _AREA, _SPARSE, _SMALLEST = 24.0, 400, 7.0
 
 
-def draw_samples(ax: Axes, points: FloatArray, code: NDArray[np.int64], classes: Sequence[Any]) -> None:
+def draw_samples(ax: Axes, points: FloatArray, code: NDArray[np.int64], classes: NDArray[Any]) -> None:
     """The samples, each class with its colour and marker; smaller where there are many."""
     area = marker_area(len(points))
     for k, label in enumerate(classes):

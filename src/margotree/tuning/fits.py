@@ -79,8 +79,8 @@ class Fits:
             settings = len({k for k, _ in self.cut_off})
             warnings.warn(
                 f"the time limit cut off {len(self.cut_off)} of {len(jobs)} fits before all splits of a first tree "
-                f"were trained: they have no score, and {settings} of {len(self.settings)} settings are not chosen for it "
-                "(see cv_results_['cut_off']); give the search more time, or fewer settings",
+                f"were trained: they have no score, and {settings} of {len(self.settings)} settings are not chosen for "
+                "it (see cv_results_['cut_off']); give the search more time, or fewer settings",
                 stacklevel=3,
             )
         if len(missing) == len(jobs):

@@ -45,26 +45,42 @@ def test_only_a_solved_search_with_a_closed_gap_proves_optimality():
     assert certificate(bound=-math.inf, stopped=Stopped.SOLVED).proved is Proved.FEASIBLE
 
 
+NOT_ACCURACY = "(this says nothing about accuracy)"
+
+
 def test_the_statement_says_what_is_proved_with_its_number():
     solved = {"stopped": Stopped.SOLVED}
-    assert certificate(bound=9.9995, **solved).statement == "optimal, no tree can be more than 0.005 % better"
-    assert certificate(bound=10.0, gap_target=0.0, **solved).statement == "optimal, no tree can be better (gap 0 %)"
-    assert certificate(bound=7.3).statement == "no tree can be more than 27 % better"
-    assert certificate(bound=-math.inf).statement == "nothing is known about better trees"
-    assert certificate(bound=0.0).statement == "nothing useful is known about better trees (gap 100 %)"
-    assert certificate(bound=9.0, restriction="big M").statement.endswith("10 % better, under a restriction")
+    smaller = "no tree has a training objective more than {} smaller " + NOT_ACCURACY
+    assert certificate(bound=9.9995, **solved).statement == "optimal, " + smaller.format("0.005 %")
+    none = f"optimal, no tree has a smaller training objective {NOT_ACCURACY}"
+    assert certificate(bound=10.0, gap_target=0.0, **solved).statement == none
+    assert certificate(bound=7.3).statement == smaller.format("27 %")
+    assert certificate(bound=-math.inf).statement == "nothing is proved about better trees"
+    assert certificate(bound=9.0, restriction="big M").statement == smaller.format("10 %") + ", under a restriction"
+
+
+@pytest.mark.parametrize("bound", [5.0, 0.04, 0.0, -30.0])
+def test_from_a_gap_of_a_half_on_nothing_useful_is_proved(bound):
+    said = certificate(bound=bound).statement
+    assert said.startswith("nothing useful is proved yet about better trees (the gap of the training objective is ")
+    assert said.endswith("%; this says nothing about accuracy); a longer time limit may prove more")
+    assert "no tree" not in said and "no tree has" in certificate(bound=5.0001).statement
+    # Where more of nothing in particular would help, none is named.
+    assert certificate(bound=bound, stopped=Stopped.PRECISION).statement.endswith("about accuracy)")
+    assert "larger node limit may prove more" in certificate(bound=bound, stopped=Stopped.NODES).statement
 
 
 def test_a_wide_target_that_is_met_is_not_called_optimal():
     wide = certificate(bound=7.6, gap_target=0.3, stopped=Stopped.SOLVED)
     assert wide.proved is Proved.WITHIN_GAP
-    assert wide.statement == "no tree can be more than 24 % better; the search was asked for 30 %"
+    smaller = f"no tree has a training objective more than 24 % smaller {NOT_ACCURACY}"
+    assert wide.statement == f"{smaller}; the search was asked for 30 %"
     assert "optimal" not in str(wide) and wide.statement in str(wide)
 
 
-@given(gap=st.floats(1e-12, 0.999))
+@given(gap=st.floats(1e-12, 0.4999))
 def test_a_gap_in_words_is_never_smaller_than_the_gap(gap):
-    said = float(no_better(gap).removeprefix("no tree can be more than ").removesuffix(" % better"))
+    said = float(no_better(gap).removeprefix("no tree has a training objective more than ").split(" %")[0])
     assert said >= 100 * gap * (1 - 1e-7) and said <= max(1.02 * 100 * gap, 1e-4)
 
 

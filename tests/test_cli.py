@@ -64,7 +64,7 @@ def run(folder, capsys, monkeypatch):
 def test_fit_prints_rules_certificate_and_where_the_tree_is(run):
     code, out, err = run("fit", "people.csv", "--target", "State", "--model", "local", "--out", "other.json")
     assert code == exits.OK and err.startswith("reading people.csv\n")
-    for words in ("Age in years", "proved: nothing is known about better trees", "saved as other.json"):
+    for words in ("Age in years", "proved: nothing is proved about better trees", "saved as other.json"):
         assert words in out
     assert margotree.load("other.json").feature_names == ("Age in years", "BMI", "Sex=m")
 
@@ -75,10 +75,11 @@ def test_a_gap_of_zero_is_honoured(run):
 
 
 def test_a_wide_gap_is_not_called_optimal(run):
-    code, out, _ = run("fit", "people.csv", "--target", "State", "--gap", "0.9", "--quiet", "--out", "wide.json")
-    assert code == exits.OK and "optimal" not in out and "proved: no tree can be more than " in out
+    code, out, _ = run("fit", "people.csv", "--target", "State", "--gap", "0.4", "--quiet", "--out", "wide.json")
+    assert code == exits.OK and "optimal" not in out
+    assert "proved: no tree has a training objective more than " in out
     code, out, _ = run("show", "wide.json", "--json")
-    assert json.loads(out)["statement"].startswith("no tree can be more than ")
+    assert json.loads(out)["statement"].startswith("no tree has a training objective more than ")
 
 
 def test_fit_measures_on_new_rows_if_asked(run):
@@ -405,6 +406,15 @@ def test_pictures_and_pages_are_written_whole(run, folder):
     assert (folder / "p.progress.png").read_bytes().startswith(b"\x89PNG")
     assert run("page", "p.json", "--data", "people.csv")[0] == exits.OK
     assert "</html>" in (folder / "p.html").read_text(encoding="utf-8")
+    for kind, option in (
+        ("plane", ("--node", 7)), ("tree", ("--node", 0)), ("features", ("--data", "people.csv")),
+        ("progress", ("--node", 0)), ("node", ("--all-splits",)),
+    ):  # fmt: skip
+        code, _, err = run("plot", "p.json", "--kind", kind, *option, "--out", "no.png")
+        assert code == exits.USAGE and f"{option[0]} does not apply to --kind {kind}, only to --kind " in err, err
+    code, _, err = run("plot", "p.json", "--kind", "node", "--data", "people.csv", "--node", 7, "--out", "no.png")
+    assert code == exits.USAGE and "there is no node 7: the nodes of this tree are 0 to 2" in err
+    assert not (folder / "no.png").exists()
     code, _, err = run("plot", "p.json", "--kind", "node")
     assert code == exits.USAGE and "--data" in err
     code, _, err = run("plot", "p.json", "--kind", "progress", "--out", "q.png")

@@ -11,8 +11,15 @@ from sklearn.base import clone
 from sklearn.model_selection import KFold
 
 import margotree
-from margotree import HFSMargotClassifierCV, MargotClassifier, MargotClassifierCV, SFSMargotClassifierCV
-from margotree.estimators import race
+from margotree import (
+    HFSMargotClassifier,
+    HFSMargotClassifierCV,
+    LocalSVMTreeClassifier,
+    MargotClassifier,
+    MargotClassifierCV,
+    SFSMargotClassifierCV,
+)
+from margotree.estimators import CutOffWarning, race
 from margotree.estimators.settings import Setting, schedules, settings, walks
 from patience import slowness, three_tries
 
@@ -152,6 +159,109 @@ def test_a_fold_that_was_cut_short_decides_nothing():
 
     found = race.Race(candidates, [50, 50], score, seconds=60, lanes=1, verbose=0)
     assert candidates[found.run()].C == 2.0
+
+
+def test_a_score_of_a_fit_that_was_cut_off_does_not_count():
+    """Setting 1.0 is cut off on the second fold, 3.0 on the first: neither is chosen, whatever else it scored."""
+    candidates = settings([1], [1.0, 2.0, 3.0], n_features=2)
+    starts = []
+
+    def score(setting: Setting, fold: int, seconds: float, start):
+        starts.append((setting.C, fold, start))
+        cut = (setting.C, fold) in {(1.0, 1), (3.0, 0)}
+        return f"tree of {setting.C:g}", None if cut else {1.0: 0.9, 2.0: 0.89}[setting.C]
+
+    found = race.Race(candidates, [100, 100], score, seconds=60, lanes=1, verbose=0)
+    assert candidates[found.run()].C == 2.0
+    assert found.cut_off.tolist() == [[False, True], [False, False], [True, False]]
+    assert np.isnan(found.scores[found.cut_off]).all() and not np.isnan(found.scores[1]).any()
+    assert (2.0, 1, None) in starts  # no fit starts from a tree that was cut off
+    assert {C for C, fold, _ in starts if fold == 1} == {1.0, 2.0}
+
+
+def test_where_fits_are_cut_off_fewer_settings_get_more_time():
+    candidates = settings([1], [float(2**k) for k in range(16)], n_features=2)
+    asked = []
+
+    def score(setting: Setting, fold: int, seconds: float, start):
+        asked.append((fold, setting.C, seconds))
+        return "tree", 0.8 if seconds > 3.5 * asked[0][2] else None  # what is too short for the first is for all
+
+    found = race.Race(candidates, [100, 100], score, seconds=60, lanes=1, verbose=0)
+    chosen = found.run()
+    first = [seconds for fold, _, seconds in asked if fold == 0]
+    assert len(first) < 8 and first[1] > 1.9 * first[0] and first[2] > 3.8 * first[0]
+    assert found.scores[chosen, 0] == 0.8 and found.cut_off[:, 0].sum() in {2, 3}
+    assert {C for fold, C, _ in asked if fold == 1} == {s.C for s, row in zip(candidates, found.scores, strict=True)
+                                                        if not np.isnan(row[0])}  # fmt: skip
+
+
+def test_without_any_score_there_is_no_choice():
+    candidates = settings([1], [1.0, 2.0, 3.0], n_features=2)
+    found = race.Race(candidates, [100, 100], lambda *given: ("tree", None), seconds=60, lanes=1, verbose=0)
+    assert found.run() is None and np.isnan(found.scores).all() and found.cut_off[:, 0].any()
+
+
+class Hurried:
+    """A clock on which every look takes a second: fits of less are over before they have begun."""
+
+    def __init__(self):
+        self.now = 0.0
+
+    def __call__(self):
+        self.now += 1.0
+        return self.now
+
+
+@pytest.fixture
+def hurried(monkeypatch):
+    monkeypatch.setattr("margotree.engines.watch.time.perf_counter", Hurried())
+
+
+@pytest.mark.parametrize("several", [False, True])
+def test_a_choice_whose_fits_were_all_cut_off_has_no_score_and_says_so(several, hurried):
+    X, y = three_groups() if several else corners()
+    model = MargotClassifierCV(depths=[2], Cs=[1.0, 10.0, 100.0], **QUICK)
+    with pytest.warns(CutOffWarning, match=r"cut off every fit .* best_score_ is NaN.* give more time"):
+        model.fit(X, y)
+    assert np.isnan(model.best_score_) and np.isnan(model.scores_).all()
+    assert model.cut_off_.shape == model.scores_.shape and model.cut_off_.any()
+    assert model.C_ == 10.0 and model.predict(X).shape == y.shape  # the middle, and a tree all the same
+
+
+@pytest.mark.parametrize("several", [False, True])
+@pytest.mark.parametrize(
+    "model",
+    [MargotClassifier(engine="alternating"), MargotClassifier(), HFSMargotClassifier(), LocalSVMTreeClassifier()],
+    ids=["alternating", "bnb", "hfs", "local"],
+)
+def test_a_fit_that_was_cut_off_says_so(model, several, hurried):
+    X, y = three_groups() if several else corners()
+    with pytest.warns(CutOffWarning, match="cut the fit off before all splits of a first tree were trained"):
+        model.set_params(time_limit=0.5).fit(X, y)
+    assert model.certificate_.cut_off and "warning: the time limit cut the fit off" in str(model.certificate_)
+    model.set_params(time_limit=1e9, **({"node_limit": 3} if "node_limit" in model.get_params() else {})).fit(X, y)
+    assert not model.certificate_.cut_off
+
+
+def test_a_choice_that_lost_some_fits_says_how_many(monkeypatch):
+    whole = MargotClassifierCV._fit_and_score
+
+    def cut_off_at_ten(self, rows, folds, scorer, seed, setting, *rest):
+        found = whole(self, rows, folds, scorer, seed, setting, *rest)
+        return (found[0], None) if setting.C == 10.0 else found
+
+    monkeypatch.setattr(MargotClassifierCV, "_fit_and_score", cut_off_at_ten)
+    model = MargotClassifierCV(depths=[1], Cs=[1.0, 10.0], **QUICK)
+    with pytest.warns(CutOffWarning, match="cut off 1 fit on folds .* 1 of the 2 settings"):
+        model.fit(*corners())
+    assert model.C_ == 1.0 and model.cut_off_.tolist() == [[False] * 3, [True, False, False]]
+    assert model.best_score_ == pytest.approx(np.mean(model.scores_[0]))
+
+
+def test_fits_with_time_are_not_cut_off():
+    model = MargotClassifierCV(depths=[1], Cs=[1.0, 10.0], **QUICK).fit(*corners())
+    assert not model.cut_off_.any() and not model.certificate_.cut_off
 
 
 def test_schedules_have_cheap_upper_levels_and_walks_grow():

@@ -18,6 +18,7 @@ from margotree.solution import Certificate, Stopped
 from margotree.tree import Tree
 from margotree.tree.outline import outline
 from margotree.tree.reach import Reach
+from margotree.tree.text import rule_of
 
 matplotlib = pytest.importorskip("matplotlib")
 matplotlib.use("Agg")
@@ -166,8 +167,9 @@ def test_the_caption_tells_what_is_proved():
     proof = Certificate(
         objective=2.0, bound=1.5, stopped=Stopped.TIME, gap_target=1e-4, engine="bnb", engine_version="1"
     )
-    caption = " ".join(text for text, _ in words(plot_tree(replace(tree, certificate=proof))))
-    assert "Proved: no tree can be more than 25 % better." in caption
+    # The lines of a caption are drawn from the last to the first.
+    caption = " ".join(reversed([text for text, _ in words(plot_tree(replace(tree, certificate=proof)))]))
+    assert f"Proved: {proof.statement}." in caption and "more than 25 % smaller" in caption
 
 
 def test_estimators_and_trees_draw_themselves():
@@ -295,6 +297,42 @@ def test_a_split_shows_its_samples_at_their_distance(depth, n_features):
     assert not cut(ax, boxes)
 
 
+@pytest.mark.parametrize("classes", [("a", "b"), ("a", "b", "c", "d")])
+@pytest.mark.parametrize("depth", [1, 2, 3, 4])
+def test_the_axes_of_a_split_name_only_features_that_it_uses(depth, classes):
+    names = [f"feature number {j:02d}" for j in range(20)]
+    tree, X, y = grown(depth, 20, used=2, classes=classes, names=names)
+    for node in outline(tree).nodes:
+        ax = plot_node(tree, X, y, node)
+        used = {names[j] for j in np.flatnonzero(tree.splits.w[node])}
+        assert set(re.findall(r"feature number \d\d", ax.get_ylabel() + ax.get_xlabel())) <= used
+        # Two features leave one direction along the hyperplane, which shows all of the spread.
+        assert "(100 % of the spread)" in ax.get_ylabel()
+        plt.close("all")
+
+
+def test_many_support_vectors_do_not_cover_the_samples():
+    few, many = (plot_plane(*grown(2, 2, n_samples=n)) for n in (30, 900))
+    for ax, thin in ((few, False), (many, True)):
+        rings, samples = ax.collections[-1], ax.collections[0]
+        n = len(rings.get_offsets())
+        assert f"support vectors ({n})" in [text.get_text() for text in ax.get_legend().get_texts()]
+        assert (n > 40) == thin and (rings.get_linewidth()[0] < 0.5) == thin
+        assert (rings.get_sizes()[0] < 3 * samples.get_sizes()[0]) == thin
+
+
+@pytest.mark.parametrize("n_features", [2, 12])
+@pytest.mark.parametrize("units", ["user", "scaled"])
+def test_numbers_of_a_picture_are_those_of_the_text(n_features, units):
+    tree, _, _ = grown(2, n_features)
+    shown = [text.replace("\N{MINUS SIGN}", "-") for text, _ in words(plot_tree(tree, max_features=99, units=units))]
+    for t in outline(tree).nodes:
+        rule = rule_of(tree, t, units=units)
+        assert set(rule.weights) <= set(shown) and f"sum \N{GREATER-THAN OR EQUAL TO} {rule.threshold}" in shown
+        text = " ".join(tree.export_text(units=units, width=10**6, simplify=False).replace("- ", "-").split())
+        assert all(weight.removeprefix("-") in text for weight in rule.weights) and rule.threshold in text
+
+
 def test_the_direction_along_a_hyperplane_spreads_most():
     rng = np.random.default_rng(3)
     X, w = rng.normal(size=(80, 6)) * [1, 4, 2, 1, 3, 1], rng.normal(size=6)
@@ -318,7 +356,7 @@ def test_legends_of_many_long_labels_find_room():
 
 def test_a_node_that_does_not_split_has_no_picture():
     tree, X, y = grown(2, 2, pruned=[1])
-    for node, message in ((1, "does not split"), (9, "0 to 2")):
+    for node, message in ((1, "does not split.* nodes that split: 0, 2"), (9, "0 to 2")):
         with pytest.raises(ValueError, match=message):
             plot_node(tree, X, y, node)
 

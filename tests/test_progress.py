@@ -27,7 +27,8 @@ def watch(stream, times, verbose=1):
 def test_a_line_tells_incumbent_bound_gap_time_and_nodes():
     line = format_event(event(12.34, open_nodes=5, message="restart"))
     assert line == (
-        "search 12.3 s, no tree can be more than 5 % better, incumbent 20, bound 19, nodes 42 (5 open), restart"
+        "search 12.3 s, no tree has a training objective more than 5 % smaller (this says nothing about accuracy), "
+        "incumbent 20, bound 19, nodes 42 (5 open), restart"
     )
 
 
@@ -51,7 +52,9 @@ def test_a_line_that_updates_never_wraps(monkeypatch):
     monkeypatch.setenv("COLUMNS", "60")
     shown = watch(Terminal(), [0.0])
     assert all(len(line.removesuffix("\n").removesuffix("\x1b[K")) < 60 for line in shown.split("\r"))
-    assert "no tree can be more than 5 % better" in shown
+    assert "gap 5 %, incumbent 20, bound 19" in shown and "no tree" not in shown  # the sentence has no room
+    monkeypatch.setenv("COLUMNS", "200")
+    assert "no tree has a training objective more than 5 % smaller" in watch(Terminal(), [0.0])
 
 
 def test_a_pipe_gets_a_plain_line_now_and_then_and_the_last_word():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import pickle
 import threading
 import time
@@ -15,6 +16,7 @@ from sklearn.datasets import make_classification
 from sklearn.model_selection import GridSearchCV
 
 from margotree import LocalSVMTreeClassifier, MargotClassifier
+from margotree.solution import CUT_OFF
 from margotree.tuning import (
     FewestFeatures,
     Rows,
@@ -118,7 +120,8 @@ def test_it_answers_as_grid_search_does(data, searched):
     plain = GridSearchCV(
         MargotClassifier(time_limit=20), GRID, cv=paper_folds(3), scoring=scoring(), refit=FewestFeatures()
     ).fit(*data)
-    assert set(plain.cv_results_) == set(searched.cv_results_)
+    assert set(plain.cv_results_) == set(searched.cv_results_) - {"cut_off"}
+    assert searched.cv_results_["cut_off"].tolist() == [False] * len(GRID["C"])
     assert plain.cv_results_["params"] == searched.cv_results_["params"]
     for name in ("split0_test_accuracy", "mean_test_accuracy", "rank_test_accuracy", "mean_test_n_features"):
         np.testing.assert_allclose(plain.cv_results_[name], searched.cv_results_[name])
@@ -176,6 +179,44 @@ def test_every_fit_gets_its_share(data, tmp_path):
         limits = [row["time_limit"] for row in rows]
     assert 0.05 <= limits[0] <= 0.5  # a twelfth of six seconds, for the first
     assert max(limits) <= 6.0
+
+
+def cutting(monkeypatch, is_cut_off):
+    """Have the fits for which ``is_cut_off(estimator)`` say that the time limit cut them off."""
+    fit = MargotClassifier.fit
+
+    def fitted(self, *given, **more):
+        fit(self, *given, **more)
+        if is_cut_off(self):
+            self.certificate_ = self.certificate_.with_(warnings=(CUT_OFF,), stopped="time limit")
+            self.tree_ = dataclasses.replace(self.tree_, certificate=self.certificate_)
+        return self
+
+    monkeypatch.setattr(MargotClassifier, "fit", fitted)
+
+
+def test_a_fit_that_was_cut_off_has_no_score_and_is_made_again(data, searched, tmp_path, monkeypatch):
+    """The best setting of all is cut off on its folds: another is chosen; with more time it is fitted again."""
+    best, file = searched.best_params_["C"], tmp_path / "search.sqlite"
+    with monkeypatch.context() as patch:
+        cutting(patch, lambda model: best == model.C)
+        with pytest.warns(UserWarning, match=r"cut off 3 of 12 fits .* 1 of 4 settings .*give the search more time"):
+            search = make(resume=file).fit(*data)
+    cut_off = search.cv_results_["cut_off"]
+    assert cut_off.tolist() == [params["C"] == best for params in search.cv_results_["params"]]
+    assert np.isnan(search.cv_results_["mean_test_accuracy"]).tolist() == cut_off.tolist()
+    assert search.best_params_["C"] != best
+    assert search.best_score_ == np.nanmax(search.cv_results_["mean_test_accuracy"]) <= searched.best_score_
+    again = make(resume=file).fit(*data)
+    assert not again.cv_results_["cut_off"].any() and again.best_params_ == searched.best_params_
+
+
+def test_a_search_whose_fits_were_all_cut_off_has_no_score_and_says_so(data, monkeypatch):
+    cutting(monkeypatch, lambda model: True)
+    with pytest.warns(UserWarning, match=r"best_score_ is NaN, and the setting in the middle .*more time"):
+        search = make().fit(*data)
+    assert np.isnan(search.best_score_) and search.cv_results_["cut_off"].all()
+    assert search.best_params_ == {"C": GRID["C"][2]} and search.predict(data[0]).shape == data[1].shape
 
 
 @three_tries

@@ -107,22 +107,27 @@ class Progress:
         line = format_event(self._unshown)
         if self.live:
             # A line that wraps could not be replaced by the next one.
-            line = line[: max(20, shutil.get_terminal_size().columns - 1)]
+            room = max(20, shutil.get_terminal_size().columns - 1)
+            line = (line if len(line) <= room else format_event(self._unshown, brief=True))[:room]
         # Carriage return first and erase-to-end last: the cursor rests behind the text.
         self.stream.write(f"\r{line}\x1b[K" if self.live else f"{line}\n")
         self.stream.flush()
         self._shown_at, self._unshown = self._clock(), None
 
 
-def format_event(event: Event) -> str:
-    """One line: who works, for how long, what is proved so far, the best tree's value, the bound, the search nodes."""
-    from margotree.solution import no_better  # NumPy comes with it, which help and completion do without
+def format_event(event: Event, *, brief: bool = False) -> str:
+    """One line: phase, seconds, what is proved so far, the best tree's value, the bound, the search nodes.
+
+    A ``brief`` line shows the gap alone in place of the sentence about it.
+    """
+    from margotree.solution import gap_text, no_better  # imports NumPy, which help and completion do without
 
     incumbent = f"{event.incumbent:.6g}" if math.isfinite(event.incumbent) else "none yet"
     bound = f"{event.bound:.6g}" if math.isfinite(event.bound) else "none yet"
     parts = [f"{event.phase} {event.elapsed:.1f} s"]
     if math.isfinite(event.incumbent) or math.isfinite(event.bound):
-        parts += [no_better(event.gap), f"incumbent {incumbent}", f"bound {bound}"]
+        proved = f"gap {gap_text(event.gap)}" if brief else no_better(event.gap)
+        parts += [proved, f"incumbent {incumbent}", f"bound {bound}"]
     else:
         parts.append("no tree yet")
     if event.nodes:

@@ -11,7 +11,10 @@ from margotree.engines.presolve import standard_scale
 from margotree.engines.watch import Watch
 from margotree.problem import MulticlassProblem, Problem, Splits, TrainingProblem
 from margotree.proof.write import ProofWriter
-from margotree.solution import Certificate, Solution, Stopped, hold_against
+from margotree.solution import CUT_OFF, Certificate, Solution, Stopped, hold_against
+
+#: A search that ends with no more nodes than this has come to no tree of its own.
+_BEGUN = 100
 
 
 class EngineError(RuntimeError):
@@ -55,6 +58,8 @@ class Engine(ABC, Generic[P]):
     models: frozenset[str] = frozenset()
     #: Whether it can return a lower bound.
     proves: bool = True
+    #: Whether it notes in the watch that all nodes of a tree were trained.
+    notes_trees: bool = False
     #: Whether it can write a proof of its bound that others can check (docs/proof.md).
     writes_proofs: bool = False
 
@@ -137,5 +142,10 @@ class Engine(ABC, Generic[P]):
             f1=answer.f1,
             restriction=answer.restriction,
             eps=problem.eps if isinstance(problem, Problem | MulticlassProblem) else math.nan,
-            warnings=answer.warnings,
+            warnings=(*answer.warnings, *([CUT_OFF] if self._was_cut_off(answer, watch) else [])),
         )
+
+    def _was_cut_off(self, answer: Answer, watch: Watch) -> bool:
+        """Whether the time was up before all nodes of some tree were trained, and before a search had begun."""
+        begun = self.proves and answer.nodes > _BEGUN
+        return self.notes_trees and answer.stopped is Stopped.TIME and not (watch.has_tree or begun)

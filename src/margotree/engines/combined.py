@@ -52,15 +52,17 @@ class Alternating(Engine):
     """Good trees at any size, and nothing proved about them (docs/alternating.md).
 
     Descents from many starts; the tree is never worse than the start given, the Local SVM tree (on data of moderate
-    size) or the majority vote.  It ends when starts stop paying off or time is up.
+    size) or the majority vote.  It ends when starts stop paying off or time is up.  Where a start is given the Local
+    SVM tree is made only if ``greedy`` asks for it.
     """
 
     name = "alternating"
     models = frozenset({"margot", "hfs", "sfs"})
     proves = False
+    notes_trees = True
 
-    def __init__(self, effort: Effort | None = None, *, neighbours: bool = True) -> None:
-        self.effort, self.neighbours = effort, neighbours
+    def __init__(self, effort: Effort | None = None, *, neighbours: bool = True, greedy: bool = False) -> None:
+        self.effort, self.neighbours, self.greedy = effort, neighbours, greedy
 
     def makes_start(self, problem: Problem) -> bool:
         # Within a limit on weights its own trees may not be solved again in time where samples are many.
@@ -73,8 +75,9 @@ class Alternating(Engine):
         trees, later = ([], 0.0) if start is None else ([start], 0.0)
         small = problem.X.size <= MODERATE
         problem, _ = merge_duplicates(problem, MODERATE)
-        if start is None and small:
-            trees, later = _greedy_trees(problem, watch)
+        if small and (start is None or self.greedy):
+            greedy, later = _greedy_trees(problem, watch)
+            trees += greedy
         rest = later if small else _VALUED * problem.X.size * problem.depth
         working = watch.part(watch.remaining - rest) if 0.0 < rest < math.inf else watch  # inf: there is no limit
         best = good_tree(problem, trees, working, self.effort or _ALONE, self.neighbours)

@@ -27,6 +27,8 @@ _LEAST = 0.2
 _LEAST_NODES = 50
 #: Relative gap below which a plain node counts as solved.
 _EXACT = 1e-6
+#: From this gap on a plain node that its time cut short is not trained.
+_FAR = 0.1
 #: Why a node of many samples is not solved to the end.
 _MANY = "has many samples, and its features were chosen by weight"
 
@@ -53,6 +55,7 @@ class LocalSVM(Engine):
     name = "local_svm"
     models = frozenset({"margot", "hfs", "sfs"})
     proves = False
+    notes_trees = True
 
     def prepare(self, problem: TrainingProblem) -> None:
         _compile(getattr(problem, "model", "margot"), getattr(problem, "n_samples", 0) > LARGE)
@@ -62,7 +65,7 @@ class LocalSVM(Engine):
         w = np.zeros((problem.n_nodes, problem.n_features))
         b = np.ones(problem.n_nodes)
         at = np.zeros(problem.n_samples, dtype=np.int64)
-        warnings = []
+        warnings, cut = [], False
         for t in range(problem.n_nodes):
             rows = np.flatnonzero(at == t)
             share = _share(problem, t, at)
@@ -71,11 +74,15 @@ class LocalSVM(Engine):
             w[t], b[t] = fit.w, fit.b
             if fit.gap > 0:
                 warnings.append(_warning(t, fit.gap, fit.why))
+                cut |= _is_cut_off(problem, fit)
             if t in topology.upper(problem.depth):
                 goes_right = right_of(problem, w[t], b[t], rows)
                 at[rows] = np.where(goes_right, topology.right(t), topology.left(t))
             watch.report("local_svm", nodes=t + 1, open_nodes=problem.n_nodes - t - 1)
-        stopped = Stopped.INTERRUPTED if watch.interrupted else Stopped.HEURISTIC
+        if not (cut or watch.interrupted):
+            watch.tree_is_trained()
+        in_time = Stopped.TIME if cut and watch.over else Stopped.HEURISTIC
+        stopped = Stopped.INTERRUPTED if watch.interrupted else in_time
         splits = without_noise(problem, Splits(w=w, b=b))
         return Answer(splits=splits, stopped=stopped, nodes=problem.n_nodes, warnings=tuple(warnings))
 
@@ -175,6 +182,11 @@ def _share(problem: Problem, t: int, at: NDArray[np.int64]) -> float:
     here, this_level = int(np.count_nonzero(at == t)), int(np.count_nonzero(at >= t))
     levels_below = problem.depth - 1 - topology.level(t)
     return max(here, 1e-9) / max(1, this_level + levels_below * problem.n_samples)
+
+
+def _is_cut_off(problem: Problem, fit: NodeFit) -> bool:
+    """Whether the hyperplane of a node is far from trained: where features are chosen, that there is none."""
+    return fit.gap > _FAR if problem.budget is None else not np.any(fit.w)
 
 
 def _warning(t: int, gap: float, why: str) -> str:

@@ -11,7 +11,7 @@ from margotree.engines.base import Engine, Refused
 from margotree.engines.watch import Limits, Listener, Watch, ctrl_c
 from margotree.problem import MulticlassProblem, Problem, Splits, TrainingProblem
 from margotree.proof.write import ProofWriter
-from margotree.solution import Solution
+from margotree.solution import CUT_OFF, Solution
 
 #: Where each engine lives; imported only when it is asked for.
 _HOMES = {
@@ -177,10 +177,12 @@ def without_audit(watch: Watch, problem: TrainingProblem) -> Watch:
 
 
 def _with_start(solution: Solution, first: Solution) -> Solution:
+    # Whether the fit was cut off is what the engine says in the end.
+    warnings = tuple(w for w in first.certificate.warnings if w != CUT_OFF)
     certificate = solution.certificate.with_(
         start_seconds=first.certificate.search_seconds,
         start_objective=first.certificate.objective,
-        warnings=first.certificate.warnings + solution.certificate.warnings,
+        warnings=warnings + solution.certificate.warnings,
     )
     if math.isinf(certificate.bound) and math.isfinite(first.certificate.bound):
         certificate = certificate.with_(bound=first.certificate.bound)

@@ -53,6 +53,13 @@ class Event:
 Listener = Callable[[Event], None]
 
 
+class Trained:
+    """How many trees all of whose nodes are trained the work has had so far, in all of its phases."""
+
+    def __init__(self) -> None:
+        self.trees = 0
+
+
 class Watch:
     """A running clock with its limits, its listener and a flag that Ctrl-C raises."""
 
@@ -62,6 +69,7 @@ class Watch:
         self._began = time.perf_counter()
         self._before = 0.0  # what the work has taken before this part of it
         self._stop = threading.Event()
+        self._trained = Trained()
 
     @property
     def elapsed(self) -> float:
@@ -80,6 +88,15 @@ class Watch:
         """Whether to come to an end at once, whatever is being done: interrupted, or out of time."""
         return self.interrupted or self.elapsed >= self.limits.time
 
+    @property
+    def has_tree(self) -> bool:
+        """Whether all nodes of some tree were trained, in whatever phase of the work."""
+        return self._trained.trees > 0
+
+    def tree_is_trained(self) -> None:
+        """Note that all nodes of a tree were trained: by a greedy heuristic, a soft tree or the sweep of a descent."""
+        self._trained.trees += 1
+
     def interrupt(self) -> None:
         self._stop.set()
 
@@ -96,11 +113,11 @@ class Watch:
         return Stopped.NODES if nodes >= self.limits.nodes else None
 
     def part(self, seconds: float) -> Watch:
-        """A watch for a part of the work: at most ``seconds``, same listener, same interruption."""
+        """A watch for a part of the work: at most ``seconds``, same listener, interruption and count of trees."""
         limits = replace(self.limits, time=min(seconds, self.remaining))
         before = self._before + self.elapsed
         watch = Watch(limits, self.listener)
-        watch._stop, watch._before = self._stop, before
+        watch._stop, watch._before, watch._trained = self._stop, before, self._trained
         return watch
 
     def in_units(self, unit: float) -> Watch:
@@ -114,6 +131,7 @@ class Watch:
 
         watch = Watch(self.limits, tell)
         watch._began, watch._before, watch._stop = self._began, self._before, self._stop
+        watch._trained = self._trained
         return watch
 
     @property

@@ -8,9 +8,10 @@ from margotree.estimators.margot import (
     SFSMargotClassifier,
 )
 from margotree.estimators.missing import missing_pipeline
-from margotree.estimators.remarks import FewLeavesWarning, FewSplitsWarning, RareClassWarning
+from margotree.estimators.remarks import CutOffWarning, FewLeavesWarning, FewSplitsWarning, RareClassWarning
 
 __all__ = [
+    "CutOffWarning",
     "FewLeavesWarning",
     "FewSplitsWarning",
     "HFSMargotClassifier",

@@ -23,9 +23,11 @@ from margotree.estimators.loops import CutShort
 from margotree.estimators.parameters import CONSTRAINTS, Rule, check_parameters, threads
 from margotree.estimators.proofs import check_proof
 from margotree.estimators.remarks import (
+    CutOffWarning,
     FewLeavesWarning,
     FewSplitsWarning,
     RareClassWarning,
+    cut_off,
     few_leaves,
     few_splits,
     rare_classes,
@@ -300,6 +302,7 @@ class MarginTreeClassifier(TreeClassifier):
             *super()._remarks(samples, problem),
             (few_leaves(samples, problem.depth), FewLeavesWarning),
             (few_splits(self.tree_, problem.C), FewSplitsWarning),
+            (cut_off(self.tree_), CutOffWarning),
         ]
 
     def _terms(self) -> dict[str, Any]:

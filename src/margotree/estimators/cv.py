@@ -28,7 +28,14 @@ from margotree.estimators.loops import CutShort
 from margotree.estimators.margot import HFSMargotClassifier, MargotClassifier, SFSMargotClassifier
 from margotree.estimators.parameters import check_parameters, threads
 from margotree.estimators.race import Race
-from margotree.estimators.remarks import RareClassWarning, rare_classes, remark, without_remarks
+from margotree.estimators.remarks import (
+    CutOffWarning,
+    RareClassWarning,
+    cut_off_fits,
+    rare_classes,
+    remark,
+    without_remarks,
+)
 from margotree.estimators.samples import FloatArray, Samples, distinct, explained, read_samples
 from margotree.estimators.settings import Setting, settings
 from margotree.private_names import within_scikit_learn_loop
@@ -86,9 +93,13 @@ class MargotClassifierCV(MarginTreeClassifier):
     settings_ : list of dict
         What was tried.
     scores_ : array (settings, folds)
-        The score of each on each fold; NaN where it was given up or no time was left.
+        The score of each on each fold; NaN where it was given up, no time was left or the fit was cut off.
+    cut_off_ : array (settings, folds) of bool
+        Whether the time limit cut a fit off before all splits of a first tree were trained.  Such a fit has no score,
+        and its setting is not chosen; a warning tells how many there were.
     best_score_ : float
-        Mean score of the chosen setting over its folds (a little flattering, being among the best of many).  Of
+        Mean score of the chosen setting over its folds (a little flattering, being among the best of many); NaN, with
+        a warning, if every fit was cut off: the setting in the middle of the shallowest ones is then taken.  Of
         settings within half a standard error of the best the simplest is chosen: shallow, few features, C equal on all
         levels and low.
     interrupted_ : bool
@@ -168,7 +179,7 @@ class MargotClassifierCV(MarginTreeClassifier):
     ) -> Setting:
         rows, folds = self._folds(samples, given, seed)
         self.settings_ = [setting.params for setting in candidates]
-        self.interrupted_ = False
+        self.interrupted_, self.cut_off_ = False, np.zeros((len(candidates), len(folds)), dtype=bool)
         if len(candidates) == 1 or not folds:
             self.scores_ = np.full((len(candidates), len(folds)), np.nan)
             self.best_score_ = math.nan
@@ -186,9 +197,10 @@ class MargotClassifierCV(MarginTreeClassifier):
         best = race.run()
         if race.interrupted and within_scikit_learn_loop():
             raise CutShort("a choice within a loop was cut short: it is no result")
-        self.scores_, self.interrupted_ = race.scores, race.interrupted
-        self.best_score_ = float(np.nanmean(race.scores[best]))
-        return candidates[best]
+        self.scores_, self.interrupted_, self.cut_off_ = race.scores, race.interrupted, race.cut_off
+        remark(cut_off_fits(race.cut_off, race.scores), CutOffWarning)
+        self.best_score_ = math.nan if best is None else float(np.nanmean(race.scores[best]))
+        return _middle_of_the_shallowest(candidates) if best is None else candidates[best]
 
     def _folds(self, samples: Samples, given: tuple[Any, Any, Any], seed: int) -> tuple[_Rows, list[tuple[Any, Any]]]:
         """The samples to be divided, and the folds: none if a class has too few samples to be divided."""
@@ -222,7 +234,7 @@ class MargotClassifierCV(MarginTreeClassifier):
         fold: int,
         seconds: float,
         start: Tree | None,
-    ) -> tuple[Tree, float] | None:
+    ) -> tuple[Tree, float | None] | None:
         train_rows, test_rows = folds[fold]
         model = self._model(setting, seed, engine="alternating", time_limit=_finite(seconds))
         setattr(model, "_solve", _alternate)  # noqa: B010, with the effort of a fold
@@ -238,6 +250,8 @@ class MargotClassifierCV(MarginTreeClassifier):
                 model.set_params(start="local_svm").fit(X, y, weight)  # the neighbour's tree is not allowed here
         if model.certificate_.stopped == Stopped.INTERRUPTED:
             return None
+        if model.certificate_.cut_off:
+            return model.tree_, None
         X, y, weight = rows.part(test_rows)
         weighted = {} if weight is None else {"sample_weight": weight}
         return model.tree_, float(scorer(model, X, y, **weighted))
@@ -389,8 +403,15 @@ def _alternate(
     problem: Problem | MulticlassProblem, start: Splits | str | None, limits: Limits, listener: Listener | None
 ) -> Solution:
     first, several = start if isinstance(start, Splits) else None, isinstance(problem, MulticlassProblem)
-    engine: Engine = multiclass.Alternating(_EFFORT) if several else Alternating(_EFFORT, neighbours=False)
+    engine: Engine = multiclass.Alternating(_EFFORT) if several else Alternating(_EFFORT, neighbours=False, greedy=True)
     return train(problem, engine, limits=limits, start=first, listener=listener)
+
+
+def _middle_of_the_shallowest(candidates: list[Setting]) -> Setting:
+    """What is taken without scores where time is short."""
+    least = min(setting.depth for setting in candidates)
+    shallow = [setting for setting in candidates if setting.depth == least]
+    return shallow[len(shallow) // 2]
 
 
 def _finite(seconds: float) -> float | None:

@@ -26,12 +26,17 @@ _LEAST = 0.05
 #: Share of the settings expected to be still in the race on later folds.
 _EXPECTED = 0.35
 
-#: ``fit_and_score(setting, fold, seconds, start)``: the tree and its score, or None if it was cut short.
-FitAndScore = Callable[[Setting, int, float, Tree | None], tuple[Tree, float] | None]
+#: ``fit_and_score(setting, fold, seconds, start)``: the tree and its score, which is None if the time limit cut the fit
+#: off before all splits of a tree were trained; None in place of both if Ctrl-C ended it.
+FitAndScore = Callable[[Setting, int, float, Tree | None], tuple[Tree, float | None] | None]
 
 
 class Race:
-    """The fits of one choice: ``scores[k, f]`` is setting ``k``'s on fold ``f``, NaN where it was not fitted."""
+    """The fits of one choice.
+
+    ``scores[k, f]`` is setting ``k``'s on fold ``f``, NaN where it has none; ``cut_off[k, f]`` tells that there is none
+    because the time limit cut the fit off.
+    """
 
     def __init__(
         self,
@@ -47,24 +52,29 @@ class Race:
         self.ends = time.monotonic() + seconds
         self.lanes, self.verbose = lanes, verbose
         self.scores: NDArray[np.float64] = np.full((len(self.candidates), len(self.rows)), np.nan)
+        self.cut_off: NDArray[np.bool_] = np.zeros(self.scores.shape, dtype=bool)
         self.place = {id(setting): k for k, setting in enumerate(self.candidates)}
         self.interrupted = False
         self.cut: int | None = None  # the fold that time or Ctrl-C ended
         self._lock = threading.Lock()
         self._left = 0
+        self._stride = 1  # how many neighbouring settings share the time of one fit
 
-    def run(self) -> int:
-        """Fit and score until the folds or the time are over; the position of the winner.
+    def run(self) -> int | None:
+        """Fit and score until the folds or the time are over; the position of the winner, None if all were cut off.
 
         The first Ctrl-C ends it: what is complete decides.  KeyboardInterrupt if nothing is.
         """
         with loop_of_fits() as over:
             for fold in range(len(self.rows)):
                 alive = self.alive()
+                if not np.all(np.isnan(self.scores)):
+                    self._stride = 1
                 later = _EXPECTED * len(alive) * (len(self.rows) - fold - 1)
                 self._left = len(alive) + math.ceil(later)
                 self._fold(fold, [self.candidates[k] for k in alive], over)
-                self.cut = fold if np.isnan(self.scores[alive, fold]).any() else None
+                unfitted = np.isnan(self.scores[alive, fold]) & ~self.cut_off[alive, fold]
+                self.cut = fold if unfitted.any() else None
                 self._tell(fold)
                 if over.is_set() or time.monotonic() >= self.ends:
                     break
@@ -72,6 +82,8 @@ class Race:
         if np.all(np.isnan(self.scores)):
             if self.interrupted:
                 raise KeyboardInterrupt("interrupted before any setting was scored")
+            if self.cut_off.any():
+                return None
             raise ValueError("the time limit left no time for any fit: give it more")
         return self.winner()
 
@@ -107,21 +119,35 @@ class Race:
     def _comparable(self) -> NDArray[np.float64]:
         """The scores without a fold that was cut short: only settings that came first would have one there."""
         scores = self.scores.copy()
-        if self.cut is not None and self.cut > 0:
+        if self.cut is not None and not np.all(np.isnan(scores[:, : self.cut])):
             scores[:, self.cut :] = np.nan
         return scores
 
     def _fold(self, fold: int, alive: list[Setting], over: threading.Event) -> None:
+        """Fit and score the settings, each row of neighbours in order.
+
+        Once a fit was cut off, only one of twice as many neighbouring settings is fitted, in twice the time.
+        """
+
         def walk(row: list[Setting]) -> None:
-            tree = None
-            for setting in row:
-                seconds = self._share()
+            tree: Tree | None = None
+            at = 0
+            while at < len(row):
+                together = min(self._stride, len(row) - at)
+                setting = row[at + together // 2]
+                at += together
+                seconds = self._share(together)
                 if over.is_set() or seconds <= 0:
                     return
                 found = self.fit_and_score(setting, fold, seconds, tree)
                 if found is None:
                     return
-                tree, score = found
+                new, score = found
+                if score is None:
+                    self.cut_off[self.place[id(setting)], fold] = True
+                    self._stride = max(self._stride, 2 * together)
+                    continue
+                tree = new
                 self.scores[self.place[id(setting)], fold] = score
                 self._tell_one(setting, fold, score)
 
@@ -129,12 +155,13 @@ class Race:
             for job in [pool.submit(copy_context().run, walk, row) for row in walks(alive)]:
                 job.result()
 
-    def _share(self) -> float:
-        """What a fit may take of the time left; 0 if there is none."""
+    def _share(self, together: int) -> float:
+        """What a fit may take of the time left in place of as many settings; 0 if there is none."""
         with self._lock:
-            left, self._left = self._left, self._left - 1
+            left, self._left = self._left, self._left - together
         remaining = self.ends - time.monotonic()
-        return 0.0 if remaining <= 0 else max(_LEAST, remaining * self.lanes / max(1, left))
+        share = min(1.0, together * self.lanes / max(1, left))
+        return 0.0 if remaining <= 0 else max(_LEAST, remaining * share)
 
     def _tell(self, fold: int) -> None:
         if self.verbose and not np.all(np.isnan(self.scores)):

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from margotree.estimators.samples import Samples
-from margotree.solution import Proved
+from margotree.solution import CUT_OFF, Proved
 from margotree.tree import Tree
 
 #: A class of fewer rows than this is too small to learn from.
@@ -36,6 +36,10 @@ class FewLeavesWarning(UserWarning):
 
 class RareClassWarning(UserWarning):
     """A class has only a handful of rows."""
+
+
+class CutOffWarning(UserWarning):
+    """The time limit cut off a fit, or fits on folds, before all splits of a first tree were trained."""
 
 
 @contextmanager
@@ -66,6 +70,28 @@ def rare_classes(samples: Samples) -> str:
     )
 
 
+def cut_off(tree: Tree) -> str:
+    """That the fit was cut off by its time limit; empty if it was not."""
+    return CUT_OFF if tree.certificate is not None and tree.certificate.cut_off else ""
+
+
+def cut_off_fits(cut_off: NDArray[np.bool_], scores: NDArray[np.float64]) -> str:
+    """How many settings were not scored because the time limit cut off their fits; empty if none."""
+    settings, fits = int(cut_off.any(axis=1).sum()), int(cut_off.sum())
+    if not fits:
+        return ""
+    why = "before all splits of a first tree were trained"
+    if np.all(np.isnan(scores)):
+        return (
+            f"the time limit cut off every fit on a fold ({fits}) {why}: no setting has a score, best_score_ is NaN, "
+            "and the middle one of the shallowest settings is taken without a choice; give more time, or fewer settings"
+        )
+    return (
+        f"the time limit cut off {fits} fit{'s' * (fits > 1)} on folds {why}: {settings} of the {len(cut_off)} "
+        "settings were left out of the choice for it (see cut_off_); give more time, or fewer settings"
+    )
+
+
 def few_leaves(samples: Samples, depth: int) -> str:
     """How deep the tree must be for every class to have a leaf; empty if it is."""
     classes, leaves = len(samples.classes), 2**depth
@@ -80,6 +106,8 @@ def few_leaves(samples: Samples, depth: int) -> str:
 def few_splits(tree: Tree, C: NDArray[np.float64]) -> str:
     """What to try where C left most splits without effect although some training samples are misclassified."""
     shown = len(tree.outline().nodes)
+    if cut_off(tree):
+        return ""  # says nothing about C
     if 2 * shown >= tree.n_nodes or not _mistakes(tree):
         return ""
     levels = [float(np.min(C[2**k - 1 : 2 ** (k + 1) - 1])) for k in range(tree.depth)]

@@ -14,9 +14,6 @@ from margotree.tree.text import Rule, rule_of
 
 _AT_LEAST, _AT_MOST = "\N{GREATER-THAN OR EQUAL TO}", "\N{LESS-THAN OR EQUAL TO}"
 
-#: Digits of a weight on a card; the rule of record is in ``export_text``.
-_DIGITS = 3
-
 
 @dataclass(frozen=True, kw_only=True)
 class Bar:
@@ -57,7 +54,7 @@ def cards(tree: Tree, shape: Outline, counts: FloatArray, most: int, units: str)
 
 
 def _card(tree: Tree, t: int, counts: FloatArray, most: int, units: str) -> Card:
-    rule, rough = rule_of(tree, t, units=units), rule_of(tree, t, units=units, digits=_DIGITS)
+    rule = rule_of(tree, t, units=units)  # with the numbers of ``export_text``
     # A last bar in place of "+ 1 more" takes no more room.
     shown = len(rule.features) if len(rule.features) <= most + 1 else most
     weights = tree.splits.w[t][list(rule.features)]
@@ -65,7 +62,7 @@ def _card(tree: Tree, t: int, counts: FloatArray, most: int, units: str) -> Card
     single = len(rule.features) == 1
     bars = tuple(
         Bar(name=one_line(tree.features[j]), length=float(length), number="" if single else signed(number))
-        for j, length, number in zip(rule.features[:shown], lengths, rough.weights, strict=False)
+        for j, length, number in zip(rule.features[:shown], lengths, rule.weights, strict=False)
     )
     more, condition = len(rule.features) - shown, _condition(tree, rule)
     return Card(node=t, counts=counts, bars=bars, more=more, rule=condition, wanted=tree.wanted(t))

@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from margotree.pictures.canvas import INK, PAPER, axes, its_tree, legend_above, legend_name, plain_axes
-from margotree.pictures.palette import class_colour, class_marker, tint
+from margotree.pictures.canvas import INK, PAPER, axes, its_tree, legend_above, plain_axes
+from margotree.pictures.palette import class_colour, tint
+from margotree.pictures.samples import draw_samples, draw_support
 from margotree.pictures.words import one_line
 from margotree.problem import topology
 from margotree.tree import Tree
 from margotree.tree.outline import first_real, outline
 from margotree.tree.reach import Reach
 from margotree.tree.scaling import FloatArray
+from margotree.tree.text import rule_of
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -25,22 +28,30 @@ def plot_node(tree: Any, X: ArrayLike, y: ArrayLike, node: int, ax: Axes | None 
     """Draw the samples that reach ``node``: across, ``h`` (0 is the hyperplane, -1 and 1 its margins); upwards, the
     direction along the hyperplane in which they spread most.
 
-    Both axes show straight projections of the samples in scaled units.  The band is the margin, rings mark support
-    vectors.  With one feature nothing is left to spread along: the samples are then stacked.
+    Both axes show straight projections of the samples in scaled units, on the features that the split uses and no
+    others.  The band is the margin; rings (thin ones where there are many) mark support vectors.  With one feature
+    nothing is left to spread along: the samples are then stacked.
     """
     tree = its_tree(tree)
     if not 0 <= node < tree.n_nodes:
-        raise ValueError(f"the branch nodes of this tree are 0 to {tree.n_nodes - 1}, got {node}")
+        raise ValueError(f"there is no node {node}: the nodes of this tree are 0 to {tree.n_nodes - 1}")
     if node not in outline(tree).children:
-        raise ValueError(f"node {node} does not split, or no sample can reach it: there is no hyperplane to show")
+        splitting = ", ".join(map(str, outline(tree).nodes)) or "none"
+        raise ValueError(
+            f"node {node} does not split, or no sample can reach it: there is no hyperplane to show; nodes that split: "
+            f"{splitting}"
+        )
     reach = Reach.of(tree, X, y)
     ax = axes(ax, 7.0, 4.6)
     h, rows = reach.h(node), reach.at(node)
-    across = spread(reach.scaled[rows], tree.splits.w[node])
+    used = sorted(rule_of(tree, node).features)
+    across = spread(reach.scaled[rows][:, used], tree.splits.w[node, used])
+    points = np.column_stack([h, across.position])
     _sides(ax, tree, node, h)
-    _points(ax, reach, node, h, across.position)
+    draw_samples(ax, points, reach.code[rows], tree.classes)
+    draw_support(ax, points[reach.support(node)], len(points))
     ax.set_xlabel(f"h at node {node} of {len(rows)} samples (0: hyperplane, \N{PLUS-MINUS SIGN}1: margin)")
-    ax.set_ylabel(_along(tree, across), parse_math=False)
+    ax.set_ylabel(_along([tree.features[j] for j in used], across), parse_math=False)
     plain_axes(ax)
     if legend:
         legend_above(ax)
@@ -82,11 +93,11 @@ def _stacked(values: FloatArray) -> FloatArray:
     return height
 
 
-def _along(tree: Tree, across: Spread) -> str:
+def _along(features: Sequence[str], across: Spread) -> str:
     if not across.direction.any():
         return "samples, stacked"
     heavy = np.argsort(-np.abs(across.direction))[:2]
-    names = [one_line(tree.features[j]) for j in heavy if abs(across.direction[j]) > 0.2]
+    names = [one_line(features[j]) for j in heavy if abs(across.direction[j]) > 0.2]
     short = [name if len(name) <= 24 else name[:15] + "\N{HORIZONTAL ELLIPSIS}" + name[-8:] for name in names]
     mostly = "".join(f"\n{word} {name}" for word, name in zip(("mostly", "and"), short, strict=False))
     return f"along the hyperplane ({100 * across.share:.0f} % of the spread){mostly}"
@@ -109,17 +120,3 @@ def _side_colour(tree: Tree, child: int) -> str:
     shape = outline(tree)
     codes = {int(tree.leaf_class[v - tree.n_nodes]) for v in shape.below(first_real(tree, child))}
     return tint(class_colour(codes.pop()), 0.14) if len(codes) == 1 else PAPER
-
-
-def _points(ax: Axes, reach: Reach, node: int, h: FloatArray, position: FloatArray) -> None:
-    code, ringed = reach.code[reach.at(node)], reach.support(node)
-    for k, label in enumerate(reach.tree.classes):
-        here = code == k
-        ax.scatter(
-            h[here], position[here], s=24, marker=class_marker(k), color=class_colour(k), edgecolor=PAPER,
-            linewidth=0.5, zorder=3, label=legend_name(label),
-        )  # fmt: skip
-    ax.scatter(
-        h[ringed], position[ringed], s=80, marker="o", facecolor="none", edgecolor=INK, linewidth=0.9, zorder=4,
-        label="support vectors",
-    )  # fmt: skip

@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from margotree.pictures.canvas import INK, PAPER, axes, its_tree, legend_above, legend_name, plain_axes
+from margotree.pictures.canvas import INK, axes, its_tree, legend_above, plain_axes
 from margotree.pictures.geometry import box_polygon, clip, segment
-from margotree.pictures.palette import class_colour, class_marker, tint
+from margotree.pictures.palette import class_colour, tint
+from margotree.pictures.samples import draw_samples, draw_support
 from margotree.pictures.words import one_line
 from margotree.problem import topology
 from margotree.tree import Tree
@@ -38,8 +39,8 @@ def plot_plane(
     """Draw a tree that uses two features as a map in the user's units: coloured regions are what it predicts.
 
     A solid line is a hyperplane, drawn only where samples get to it, the thicker the closer to the root; dashed lines
-    are its margins (``h = -1`` and ``h = 1``).  Rings mark support vectors: those of the split that decides
-    (``support="last"``), of any split on the sample's way (``"all"``), or none (``None``).
+    are its margins (``h = -1`` and ``h = 1``).  Rings (thin ones where there are many) mark support vectors: those of
+    the split that decides (``support="last"``), of any split on the sample's path (``"all"``), or none (``None``).
 
     A tree on more features can be drawn if at most two of them have a weight, or two are named in ``features`` that
     include all that have one.
@@ -53,9 +54,9 @@ def plot_plane(
     ax = axes(ax, _SIZE * 1.1, _SIZE)
     low, high = _window(points)
     _regions(ax, tree, pair, box_polygon(low, high), margins)
-    _points(ax, reach, points)
+    draw_samples(ax, points, reach.code, reach.tree.classes)
     if support is not None:
-        _rings(ax, points[_support(reach, support)])
+        draw_support(ax, points[_support(reach, support)], len(points))
     ax.set(xlim=(low[0], high[0]), ylim=(low[1], high[1]))
     ax.set_xlabel(one_line(tree.features[first]), parse_math=False)
     ax.set_ylabel(one_line(tree.features[second]), parse_math=False)
@@ -125,15 +126,6 @@ def _lines(ax: Axes, w: FloatArray, b: float, polygon: FloatArray, level: int, m
             ax.plot(*ends.T, color=INK, linestyle=style, linewidth=width, zorder=2, alpha=1.0 if h == 0 else 0.7)
 
 
-def _points(ax: Axes, reach: Reach, points: FloatArray) -> None:
-    for k, label in enumerate(reach.tree.classes):
-        here = reach.code == k
-        ax.scatter(
-            points[here, 0], points[here, 1], s=24, marker=class_marker(k), color=class_colour(k), edgecolor=PAPER,
-            linewidth=0.5, zorder=3, label=legend_name(label),
-        )  # fmt: skip
-
-
 def _support(reach: Reach, which: str) -> NDArray[np.int64]:
     shape = outline(reach.tree)
     found: set[int] = set()
@@ -145,10 +137,3 @@ def _support(reach: Reach, which: str) -> NDArray[np.int64]:
             rows = rows[reach.passes[rows][:, leaves].any(axis=1)]
         found |= set(rows.tolist())
     return np.array(sorted(found), dtype=np.int64)
-
-
-def _rings(ax: Axes, points: FloatArray) -> None:
-    ax.scatter(
-        points[:, 0], points[:, 1], s=80, marker="o", facecolor="none", edgecolor=INK, linewidth=0.9, zorder=4,
-        label="support vectors",
-    )  # fmt: skip

@@ -10,7 +10,7 @@ import numpy as np
 
 from margotree.pictures.canvas import axes, legend_above, plain_axes
 from margotree.pictures.palette import class_colour
-from margotree.solution import Certificate, relative_gap
+from margotree.solution import Certificate, gap_text, relative_gap
 from margotree.tree.scaling import FloatArray
 
 if TYPE_CHECKING:
@@ -44,9 +44,9 @@ def plot_progress(
         both = np.isfinite(incumbent) & np.isfinite(bound)
         ax.fill_between(time, bound, incumbent, where=both.tolist(), step="post", color=blue, alpha=0.1, linewidth=0)
     gap = relative_gap(_last(incumbent, math.inf), _last(bound, -math.inf))
-    ending = f"gap {100 * gap:.3g} %" if math.isfinite(gap) else "no bound"
+    ending = f"gap {gap_text(gap)}" if math.isfinite(gap) else "no bound"
     ax.set_xlabel("seconds" if label else f"seconds ({ending} after {time[-1]:.3g} s)")
-    ax.set_ylabel("objective")
+    ax.set_ylabel("training objective")
     plain_axes(ax)
     ax.margins(x=0.02)
     legend_above(ax)

@@ -25,8 +25,24 @@ class Stopped(StrEnum):
     LOST = "cluster lost"
 
 
+#: What may narrow the gap of a search that ended for this reason.
+_MORE_MAY_PROVE = {
+    Stopped.TIME: "a longer time limit",
+    Stopped.NODES: "a larger node limit",
+    Stopped.MEMORY: "more memory",
+    Stopped.INTERRUPTED: "a longer search",
+}
+
 #: The word "optimal" is for searches that aimed at this gap or a smaller one.
 OPTIMAL_GAP = 1e-4
+
+#: From this gap on the sentence says that nothing useful is proved.
+USELESS_GAP = 0.5
+
+#: The warning of a fit that was cut off: its tree says nothing about its parameters.
+CUT_OFF = "the time limit cut the fit off before all splits of a first tree were trained; give it more time"
+
+_NOT_ACCURACY = "this says nothing about accuracy"
 
 
 class Proved(StrEnum):
@@ -55,17 +71,26 @@ def relative_gap(objective: float, bound: float) -> float:
 
 
 def no_better(gap: float) -> str:
-    """A gap in words, for everybody who shows one: what a tree that nobody has found yet could at best gain.
+    """The sentence for a gap: how much smaller the training objective of any other tree could at most be.
 
-    The number is rounded up, so that the sentence is never a shade stronger than the proof.
+    Every text, picture and page takes it from here.  From :data:`USELESS_GAP` on it says that nothing useful is proved,
+    as a large percentage would read like a statement about the tree.  The number is rounded up, so that the sentence
+    never claims more than the proof.
     """
-    if gap <= 0:
-        return "no tree can be better (gap 0 %)"
-    if gap < 1:
-        return f"no tree can be more than {percent_up(gap)} better"
     if math.isinf(gap):
-        return "nothing is known about better trees"
-    return f"nothing useful is known about better trees (gap {percent_up(gap)})"
+        return "nothing is proved about better trees"
+    if gap >= USELESS_GAP:
+        return (
+            "nothing useful is proved yet about better trees "
+            f"(the gap of the training objective is {gap_text(gap)}; {_NOT_ACCURACY})"
+        )
+    smaller = f"training objective more than {gap_text(gap)} smaller" if gap > 0 else "smaller training objective"
+    return f"no tree has a {smaller} ({_NOT_ACCURACY})"
+
+
+def gap_text(gap: float) -> str:
+    """A gap as it is shown everywhere: three digits, rounded up; "unknown" without a bound."""
+    return "unknown" if math.isinf(gap) else "0 %" if gap <= 0 else percent_up(gap)
 
 
 def percent_up(gap: float) -> str:
@@ -136,11 +161,18 @@ class Certificate:
             sentence = f"optimal, {sentence}"
         elif self._reached:
             sentence += f"; the search was asked for {_percent(self.gap_target)}"
+        elif USELESS_GAP <= self.gap < math.inf and self.stopped in _MORE_MAY_PROVE:
+            sentence += f"; {_MORE_MAY_PROVE[self.stopped]} may prove more"
         return f"{sentence}, under a restriction" if self.restriction and math.isfinite(self.bound) else sentence
 
     @property
     def _reached(self) -> bool:
         return self.stopped is Stopped.SOLVED and self.gap <= self.gap_target
+
+    @property
+    def cut_off(self) -> bool:
+        """Whether the time limit ended the fit before all splits of a first tree were trained."""
+        return CUT_OFF in self.warnings
 
     @property
     def seconds(self) -> float:
@@ -186,7 +218,7 @@ class Certificate:
 
     def __str__(self) -> str:
         lines = [
-            f"objective {self.objective:.6g}, bound {self.bound:.6g}, gap {_gap(self.gap)}",
+            f"objective {self.objective:.6g}, bound {self.bound:.6g}, gap {gap_text(self.gap)}",
             f"proved: {self.statement}",
             f"stopped: {self.stopped} after {self.seconds:.2f} s "
             f"(start {self.start_seconds:.2f}, search {self.search_seconds:.2f}), {self.nodes} search nodes",
@@ -209,11 +241,6 @@ class Certificate:
 
 def _percent(gap: float) -> str:
     return f"{100 * gap:.3g} %"
-
-
-def _gap(gap: float) -> str:
-    """As in the sentence, so that a reader sees one number and not two."""
-    return "unknown" if math.isinf(gap) else "0 %" if gap <= 0 else percent_up(gap)
 
 
 def _plain(value: Any) -> Any:

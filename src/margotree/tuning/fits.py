@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 import time
 import warnings
 from collections.abc import Mapping
@@ -12,10 +13,11 @@ from typing import Any
 
 import numpy as np
 from joblib import effective_n_jobs
+from numpy.typing import NDArray
 from sklearn.base import clone
 
 from margotree.estimators.remarks import without_remarks
-from margotree.solution import Stopped
+from margotree.solution import Certificate, Stopped
 from margotree.tree import Tree
 from margotree.tuning import record
 from margotree.tuning.chains import Failure, run_chains
@@ -51,6 +53,7 @@ class Fits:
         self.checksum = _digest(X, y, sample_weight)
         self.keys = self._keys()
         self.found: dict[tuple[int, int], dict[str, Any]] = {}
+        self.cut_off: set[tuple[int, int]] = set()
         self.failure: tuple[tuple[int, int], Failure] | None = None
         self.interrupted = False
         self.began = time.monotonic()
@@ -71,6 +74,14 @@ class Fits:
             warnings.warn(
                 f"{why} left {len(missing)} of {len(jobs)} fits undone; their settings have NaN scores", stacklevel=3
             )
+        if self.cut_off:
+            settings = len({k for k, _ in self.cut_off})
+            warnings.warn(
+                f"the time limit cut off {len(self.cut_off)} of {len(jobs)} fits before all splits of a first tree "
+                f"were trained: they have no score, and {settings} of {len(self.settings)} settings are not chosen for "
+                "it (see cv_results_['cut_off']); give the search more time, or fewer settings",
+                stacklevel=3,
+            )
         if len(missing) == len(jobs):
             raise SearchError("the time limit left no time for any fit: give the search more")
         return [self._scored(job) for job in jobs]
@@ -88,8 +99,18 @@ class Fits:
         self.tally.end()
 
     def _some_setting_is_whole(self) -> bool:
-        folds = range(len(self.splits))
-        return any(all((k, f) in self.found for f in folds) for k in range(len(self.settings)))
+        folds, scored = range(len(self.splits)), self.found.keys() - self.cut_off
+        return any(all((k, f) in scored for f in folds) for k in range(len(self.settings)))
+
+    def nothing_to_choose_by(self) -> bool:
+        """Whether the time limit left no setting with a score on every fold."""
+        left_out = self.cut_off or len(self.found) < len(self.keys)
+        return bool(left_out) and not self._some_setting_is_whole()
+
+    def settings_cut_off(self) -> NDArray[np.bool_]:
+        """Which settings have a fit that the time limit cut off."""
+        cut = {k for k, _ in self.cut_off}
+        return np.array([k in cut for k in range(len(self.settings))])
 
     def seconds_left(self) -> float | None:
         """What is left of the time limit of the search; None without one."""
@@ -136,7 +157,8 @@ class Fits:
         return share if own is None else min(share, float(own))
 
     def _start(self, job: tuple[int, int]) -> Tree | None:
-        neighbour = self.found.get(self.before.get(job, (-1, -1))) if self.warm else None
+        before = self.before.get(job, (-1, -1))
+        neighbour = self.found.get(before) if self.warm and before not in self.cut_off else None
         record_ = None if neighbour is None else neighbour.get("tree")
         return None if record_ is None else Tree.from_dict(record_)
 
@@ -155,9 +177,12 @@ class Fits:
                 raise SearchError(f"the fit of {self.settings[job[0]]} on fold {job[1]} failed: {result.reason}")
             warnings.warn(f"the fit of {self.settings[job[0]]} on fold {job[1]} failed: {result.reason}", stacklevel=2)
             result = {"scores": {"failed": result.reason}}
+        if result.pop("cut_off", False):
+            self.cut_off.add(job)
         row = {**self._asked(job), **result, **record.here_and_now()}
         self.found[job] = row
-        if self.rows is not None and "failed" not in row["scores"]:
+        # A later search is to repeat what failed or was cut off.
+        if self.rows is not None and "failed" not in row["scores"] and job not in self.cut_off:
             self.rows.put(row)
         self.tally.add(f"{self.search.name} {_words(self.settings[job[0]])}".strip())
 
@@ -180,6 +205,10 @@ class Fits:
         row = self.found.get(job, {"scores": {"failed": "no time"}})
         scores = row["scores"]
         n_test = len(self.splits[job[1]][1])
+        if job in self.cut_off:
+            blank = self._blank(math.nan)
+            out = {"fit_error": None, "n_test_samples": n_test, "fit_time": row["seconds"], "score_time": 0.0}
+            return {**out, "test_scores": blank, "train_scores": blank}
         if "failed" in scores:
             nan = float("nan") if self.search.error_score == "raise" else float(self.search.error_score)
             blank = self._blank(nan)
@@ -222,18 +251,19 @@ def _fit_one(
     train_scores = _floats(scorer(estimator, train[0], train[1])) if train_too else {}
     seconds = time.perf_counter() - fitted
     row = record.of_tree(estimator.tree_) if isinstance(getattr(estimator, "tree_", None), Tree) else {}
-    row["cut"] = _stopped(estimator) == Stopped.INTERRUPTED
+    certificate = _certificate(estimator)
+    row["cut"] = certificate is not None and certificate.stopped == Stopped.INTERRUPTED
+    row["cut_off"] = certificate is not None and certificate.cut_off
     row["scores"] = {"test": test_scores, "train": train_scores, "seconds": seconds}
     if isinstance(test_scores, dict) and "accuracy" in test_scores:
         row["test_acc"] = 100 * test_scores["accuracy"]
     return {**row, "seconds": fitted - began, "time_limit": estimator.get_params(deep=False).get("time_limit")}
 
 
-def _stopped(estimator: Any) -> str:
-    """Why the fit of a tree, or of the tree at the end of a pipeline, ended."""
+def _certificate(estimator: Any) -> Certificate | None:
+    """The certificate of a tree, or of the tree at the end of a pipeline."""
     last = estimator[-1] if hasattr(estimator, "steps") else estimator
-    certificate = getattr(last, "certificate_", None)
-    return "" if certificate is None else str(certificate.stopped)
+    return getattr(last, "certificate_", None)
 
 
 def _fit(estimator: Any, start: Tree | None, X: Any, y: Any, weight: Any) -> None:

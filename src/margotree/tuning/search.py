@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 import time
+import warnings
 from os import PathLike
 from typing import Any
 
@@ -25,8 +27,11 @@ class TreeSearchCV(GridSearchCV):
     """Cross-validated search over a grid, as scikit-learn's, made for trees that take a while.
 
     ``cv_results_``, ``best_params_``, ``best_estimator_`` and the rest are those of ``GridSearchCV``.  What differs:
-    along the grid a fit starts from the tree its neighbour found on the same fold; the search takes a time limit,
-    shows how far it is, and resumes.
+    ``cv_results_["cut_off"]`` tells for each setting whether the time limit cut one of its fits off before all splits
+    of a first tree were trained; such a fit has no score (NaN), its setting is not chosen, and a warning says so.  If
+    no setting is complete, ``best_score_`` is NaN and the setting in the middle of the grid is taken.  Along the grid a
+    fit starts from the tree its neighbour found on the same fold; the search takes a time limit, shows how far it is,
+    and resumes.
 
     Parameters
     ----------
@@ -98,8 +103,9 @@ class TreeSearchCV(GridSearchCV):
             raise CutShort("a search within a loop was cut short: it is no result")
         self.multimetric_ = isinstance(found[0]["test_scores"], dict)
         self.cv_results_ = cv_results(self, settings, self.n_splits_, found)
+        self.cv_results_["cut_off"] = fits.settings_cut_off()
         if self.refit:
-            self._choose()
+            self._choose_without_scores() if fits.nothing_to_choose_by() else self._choose()
             self._train(X, y, sample_weight, None if self.interrupted_ else fits.seconds_left())
         return self
 
@@ -109,6 +115,17 @@ class TreeSearchCV(GridSearchCV):
         self.best_params_ = self.cv_results_["params"][self.best_index_]
         if f"mean_test_{metric}" in self.cv_results_:
             self.best_score_ = float(self.cv_results_[f"mean_test_{metric}"][self.best_index_])
+
+    def _choose_without_scores(self) -> None:
+        """The setting in the middle of the grid, where time left no setting with a score on every fold."""
+        warnings.warn(
+            "the time limit left no setting with a score on every fold: best_score_ is NaN, and the setting in the "
+            "middle of the grid is taken without a choice; give the search more time, or fewer settings",
+            stacklevel=3,
+        )
+        settings = self.cv_results_["params"]
+        self.best_index_ = len(settings) // 2
+        self.best_params_, self.best_score_ = settings[self.best_index_], math.nan
 
     def _train(self, X: Any, y: Any, sample_weight: Any, seconds: float | None) -> None:
         """The fit on everything, with all the time the search has left, or under the estimator's own limit."""

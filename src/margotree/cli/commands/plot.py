@@ -34,7 +34,7 @@ def add(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--kind", choices=KINDS, default="tree", help="what to draw (tree)")
     parser.add_argument("--data", metavar="FILE", help="samples to show: CSV, Excel or Parquet file with the target")
     parser.add_argument("--target", metavar="COL", help="the column with the classes, if the tree file does not say")
-    parser.add_argument("--node", type=int, default=0, metavar="N", help="the split to draw with --kind node (0)")
+    parser.add_argument("--node", type=int, metavar="N", help="the split to draw with --kind node (0)")
     parser.add_argument(
         "--all-splits", action="store_true", help="also draw the splits that change no training row's label"
     )
@@ -47,6 +47,8 @@ def add(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     if find_spec("matplotlib") is None:
         raise CommandError('drawing needs matplotlib; pip install "margotree[plot]"', exits.FAILED)
+    _refuse_what_does_not_apply(args)
+    args.node = args.node or 0
     if args.data is None and args.kind in {"node", "plane"}:
         raise CommandError(f"--kind {args.kind} shows samples; name a file of them with --data", exits.USAGE)
     out = args.out or _default_out(args)
@@ -58,6 +60,24 @@ def run(args: argparse.Namespace) -> int:
     write_atomically(out, lambda draft: figure.savefig(draft, dpi=args.dpi, bbox_inches="tight"))
     console.result({"picture": out}, f"drawn as {out}", as_json=args.json)
     return exits.OK
+
+
+#: Options that only some kinds of pictures take.
+_ONLY_FOR = {
+    "node": ("node",),
+    "all_splits": ("tree",),
+    "data": ("tree", "node", "plane"),
+    "target": ("tree", "node", "plane"),
+}
+
+
+def _refuse_what_does_not_apply(args: argparse.Namespace) -> None:
+    for option, kinds in _ONLY_FOR.items():
+        value = getattr(args, option)
+        if value is None or value is False or args.kind in kinds:  # 0 is a node
+            continue
+        flag, takers = "--" + option.replace("_", "-"), " or ".join(f"--kind {kind}" for kind in kinds)
+        raise CommandError(f"{flag} does not apply to --kind {args.kind}, only to {takers}; leave it out", exits.USAGE)
 
 
 def _default_out(args: argparse.Namespace) -> str:
@@ -77,10 +97,11 @@ def _of_tree(args: argparse.Namespace) -> Any:
     y: Any = None
     if args.data is not None:
         X, y = samples_of(args, tree)
-    if args.kind == "node":
-        return pictures.plot_node(tree, X, y, args.node)
-    if args.kind == "plane":
-        return pictures.plot_plane(tree, X, y)
+    if args.kind in {"node", "plane"}:
+        try:
+            return pictures.plot_node(tree, X, y, args.node) if args.kind == "node" else pictures.plot_plane(tree, X, y)
+        except ValueError as error:
+            raise CommandError(str(error), exits.USAGE) from None
     return pictures.plot_tree(tree, X, y, simplify=not args.all_splits)
 
 

@@ -100,8 +100,14 @@ def _choose(args: argparse.Namespace, encoding: Any, samples: Any, out: str) -> 
     tree = with_table(dataclasses.replace(model.tree_, feature_names=encoding.features), encoding, samples)
     out = keep.keep_tree(tree, out)
     lines = [
-        {"params": params, "accuracy": _number(_mean(row)), "sd": _number(_spread(row)), "features": None}
-        for params, row in zip(model.settings_, model.scores_, strict=True)
+        {
+            "params": params,
+            "accuracy": _number(_mean(row)),
+            "sd": _number(_spread(row)),
+            "features": None,
+            "cut_off": bool(cut_off.any()),
+        }
+        for params, row, cut_off in zip(model.settings_, model.scores_, model.cut_off_, strict=True)
     ]
     _show(args, lines, model.settings_.index(chosen(model)), chosen(model), model.interrupted_, tree, out)
     return exits.INTERRUPTED if model.interrupted_ or model.certificate_.stopped == "interrupted" else exits.OK
@@ -174,6 +180,7 @@ def _tell(args: argparse.Namespace, search: Any, tree: Tree, out: str) -> None:
             "accuracy": _number(found["mean_test_accuracy"][k]),
             "sd": _number(found["std_test_accuracy"][k]),
             "features": _number(found["mean_test_n_features"][k]),
+            "cut_off": bool(found["cut_off"][k]),
         }
         for k, params in enumerate(found["params"])
     ]
@@ -217,10 +224,11 @@ def _table(lines: list[dict[str, Any]], best: int, most: int = 30) -> list[str]:
     for k in order[:most]:
         line = lines[k]
         setting = ", ".join(f"{name} {value}" for name, value in line["params"].items())
+        mark = "*" if k == best else " "
         if line["accuracy"] is None:
-            shown.append(f"  {'given up, or no time':<24}  {setting}")
+            why = "cut off by the time" if line["cut_off"] else "given up, or no time"
+            shown.append(f"{mark} {why:<24}  {setting}")
         else:
-            mark = "*" if k == best else " "
             features = "" if line["features"] is None else f"{line['features']:.1f}"
             shown.append(f"{mark} {line['accuracy']:8.1%} {line['sd']:7.1%} {features:>9}  {setting}")
     return shown + ([f"  and {len(lines) - most} more"] if len(lines) > most else [])

@@ -43,6 +43,7 @@ class Alternation(ABC):
         self.rows[0] = np.arange(terms.n_samples)
         self.stale = np.ones(terms.n_nodes, dtype=bool)
         self.spent = np.zeros(terms.n_nodes, dtype=bool)  # where SVM directions brought nothing the last time
+        self.swept = False  # whether all nodes were visited before the flag went up
         self.rng = np.random.default_rng(seed)
 
     def run(self, kinds: Draws, tol: float = SMALL_GAIN, best: float = math.inf, hopeless: float = math.inf) -> Found:
@@ -52,6 +53,7 @@ class Alternation(ABC):
         for sweep in range(self.sweeps):
             before = value
             self._sweep()
+            self.swept |= not self.flag[0]
             value = float(np.sum(self.own))
             gain = before - value
             if self.flag[0] or gain <= tol * before or (value > best and value - self.outlook * gain > best):

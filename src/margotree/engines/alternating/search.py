@@ -224,7 +224,14 @@ class AlternatingSearch:
         """
         descent = self.alternation(terms, start.W, start.B, seed, self._flag)
         descent.spent[:] = brief
-        return descent.run(start.kinds, best=best, hopeless=_HOPELESS if brief else math.inf)
+        found = descent.run(start.kinds, best=best, hopeless=_HOPELESS if brief else math.inf)
+        self._note_trained(terms, descent.swept)
+        return found
+
+    def _note_trained(self, terms: Terms, trained: bool) -> None:
+        """Tell the watch of a tree, not only a subtree, all of whose nodes were trained before its clock ran out."""
+        if trained and terms.n_nodes == self.ladder.terms.n_nodes:
+            self.watch.tree_is_trained()
 
     def settled(self, terms: Terms, W: FloatArray, B: FloatArray) -> float:
         """What the tree costs once its bands are empty, with nothing trained."""
@@ -253,6 +260,7 @@ class AlternatingSearch:
 
         def trained(tree: Start | Found, manner: Manner, effort: float) -> Found:
             W, B = self.soft_tree(terms, tree.W, tree.B, rng, manner, effort).anneal(self._flag)
+            self._note_trained(terms, not self._flag[0])
             return Found(W=W, B=B, value=self.settled(terms, W, B))
 
         if np.any(start.W):

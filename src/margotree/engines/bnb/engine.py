@@ -65,6 +65,7 @@ class BranchAndBound(Engine):
     """Certified trees by a search over partial routings and supports (docs/engine.md)."""
 
     name = "bnb"
+    notes_trees = True
     models = frozenset({"margot", "hfs", "sfs"})
     writes_proofs = True
 

@@ -168,6 +168,7 @@ class BranchAndBound(Engine[MulticlassProblem]):
 
     name = "bnb"
     models = frozenset({"margot", "hfs", "sfs"})
+    notes_trees = True
 
     def makes_start(self, problem: MulticlassProblem) -> bool:
         return True

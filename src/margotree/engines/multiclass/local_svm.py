@@ -31,6 +31,7 @@ class LocalSVM(Engine[MulticlassProblem]):
     name = "local_svm"
     models = frozenset({"margot", "hfs", "sfs"})
     proves = False
+    notes_trees = True
 
     def prepare(self, problem: TrainingProblem) -> None:
         compile_for(problem.model)
@@ -56,6 +57,8 @@ class LocalSVM(Engine[MulticlassProblem]):
             rows[topology.left(t)], rows[topology.right(t)] = rows[t][~right], rows[t][right]
             watch.report("local_svm", nodes=t + 1, open_nodes=problem.n_nodes - t - 1)
         stopped = watch.must_stop() or Stopped.HEURISTIC
+        if stopped is Stopped.HEURISTIC:
+            watch.tree_is_trained()
         return Answer(splits=without_noise(problem, Splits(w=W, b=B)), stopped=stopped, nodes=problem.n_nodes)
 
 

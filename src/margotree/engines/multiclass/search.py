@@ -104,6 +104,7 @@ class Alternating(Engine[MulticlassProblem]):
     name = "alternating"
     models = frozenset({"margot", "hfs", "sfs"})
     proves = False
+    notes_trees = True
 
     def __init__(self, effort: Effort | None = None) -> None:
         self.effort = effort

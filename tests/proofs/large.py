@@ -67,5 +67,5 @@ def many_raises(path, steps, rows=2000, n=20):
     """The same step again and again, which compresses to almost nothing."""
     data = samples(rows, n)
     header = header_of("hfs", *data, depth=1, steps=steps, budget=4)
-    put(path, header, [struct.pack("<cIHB", b"R", 0, 0, 0)] * (steps - 1) + [b"L\0\0\0\0\0\0\0"[:6] + b""])
+    put(path, header, [struct.pack("<cIHB", b"R", 0, 0, 0)] * (steps - 1) + [struct.pack("<cIB", b"L", 0, 0)])
     return data

@@ -42,7 +42,7 @@ MODELS = {"margot": (False, False), "hfs": (True, False), "sfs": (True, True)}  
 TERMS = ["model", "depth", "samples", "features", "C", "eps", "budget", "alpha"]
 ENTRIES = [*TERMS, "digest", "tree", "claim", "steps", "table"]
 TABLE = ["features", "offset", "scale", "target", "weight", "labels", "class_weight"]
-WORK_PER_BYTE = 1.0  #: Of the proof file: the default limit of work is so many passes through the data per tree node.
+LEAST_WORK, WORK_PER_BYTE = 1e10, 1.0  #: The default limit of work, and per byte of the proof and number of the data.
 SPLIT_BYTES, OPEN_BYTES = 400, 250  #: Memory of a split with its children, and the part of a child that is closed.
 
 
@@ -68,7 +68,7 @@ class Meter:
     def allow_work(self, proof_bytes: float, per_byte: float) -> None:
         """The default for a proof file of this size."""
         if self.given is None:
-            self.most_done = 2e10 + proof_bytes * per_byte
+            self.most_done = LEAST_WORK + proof_bytes * per_byte
 
     def hold(self, size: float) -> None:
         self.held += size

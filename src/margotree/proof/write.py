@@ -260,13 +260,13 @@ def unprovable(problem: Problem) -> str:
     if not np.all(problem.weight > 0.0):
         return "a proof cannot be written with samples of weight 0; leave these samples or proof out"
     with np.errstate(over="ignore"):
-        # Of equal samples the weights are added, so that there costs are larger.
+        # Of equal samples the weights are added, so that their cost is larger.
         least = problem.C.min() * problem.weight.min() * (1.0 - 2.0**-50)
         largest = problem.C.max() * problem.weight.sum()
     if not (least >= check.LEAST and largest <= check.LARGEST):
         return (
-            f"a proof cannot be written with costs of margin violations (C times weight) below {check.LEAST:g} or above "
-            f"{check.LARGEST:g}; here they range from {least:g} to {largest:g}: change C or the weights, or leave "
+            f"a proof cannot be written with costs of margin violations (C times weight) below {check.LEAST:g} or "
+            f"above {check.LARGEST:g}; here they range from {least:g} to {largest:g}: change C or the weights, or leave "
             "proof out"
         )
     return ""

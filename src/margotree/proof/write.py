@@ -266,8 +266,8 @@ def unprovable(problem: Problem) -> str:
     if not (least >= check.LEAST and largest <= check.LARGEST):
         return (
             f"a proof cannot be written with costs of margin violations (C times weight) below {check.LEAST:g} or "
-            f"above {check.LARGEST:g}; here they range from {least:g} to {largest:g}: change C or the weights, or leave "
-            "proof out"
+            f"above {check.LARGEST:g}; here they range from {least:g} to {largest:g}: change C or the weights, "
+            "or leave proof out"
         )
     return ""
 

@@ -795,7 +795,7 @@ class Replay:
         return float(self.known[t][4])
 
 
-def _about(value: Fraction) -> str:
+def _about(value: Any) -> str:
     try:
         return f"{float(value):.12g}"
     except OverflowError:
@@ -851,7 +851,8 @@ def check(
 def read_data(path: str, header: dict[str, Any], meter: Meter) -> Data:
     """Samples, labels and weights: arrays of a .npz file, or a CSV file with the columns that the header names."""
     if path.endswith(".npz"):
-        return Data(*_arrays(path, header, meter), source=os.path.basename(path))
+        X, y, weight = _arrays(path, header, meter)
+        return Data(X, y, weight, source=os.path.basename(path))
     how = header["table"]
     if how is None:
         raise Refused("data: the proof does not say how to read a table; give a .npz file with X, y and weight")

@@ -60,7 +60,7 @@ def _progress(args: argparse.Namespace) -> Any:
     return None if args.quiet else tell
 
 
-def _with_tree(args: argparse.Namespace, limits: dict[str, float | None]) -> Proved:
+def _with_tree(args: argparse.Namespace, limits: dict[str, Any]) -> Proved:
     import numpy as np
 
     from margotree.estimators.proofs import check_proof, problem_numbers

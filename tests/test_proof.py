@@ -13,7 +13,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from tests.proofs import exact, spoil
+from tests.proofs import exact, large, spoil
 
 import margotree
 from margotree.engines import Limits, solve
@@ -447,7 +447,7 @@ def test_the_value_of_a_tree_is_exact_where_floats_do_not_know_the_heights():
 def test_the_checker_stands_by_itself():
     source = CHECKER.read_text()
     assert "import margotree" not in source and "from margotree" not in source
-    assert len(source.splitlines()) < 500
+    assert len(source.splitlines()) < 1000
 
 
 def test_zeros_without_end_take_no_memory(proofs, tmp_path):
@@ -487,3 +487,257 @@ def test_a_header_of_nonsense_is_refused(proofs, tmp_path):
         path.write_bytes(parts.first + text + b"%08x\n" % zlib.crc32(text))
         with pytest.raises(check.Refused, match="header"):
             check.check(str(path), tuple(parts.data))
+
+
+# -- what is proved ----------------------------------------------------------------------------------------------------
+
+
+def weighted_table(folder):
+    rng = np.random.default_rng(0)
+    X, weight = np.round(rng.normal(size=(30, 2)), 2), rng.integers(0, 3, 30)
+    rows = [f"{a},{b},{w},{'yes' if a * b > 0 else 'no'}" for (a, b), w in zip(X.tolist(), weight, strict=True)]
+    (folder / "people.csv").write_text("\n".join(["age,pay,share,buys", *rows]) + "\n")
+    return X, np.where(X[:, 0] * X[:, 1] > 0, "yes", "no"), weight
+
+
+@pytest.fixture(scope="module")
+def fitted(tmp_path_factory):
+    """A folder with a weighted table, a proof about it, and the estimator."""
+    folder = tmp_path_factory.mktemp("fitted")
+    X, y, weight = weighted_table(folder)
+    tree = margotree.SFSMargotClassifier(C=[10.0, 5.0], budget=1, alpha=0.3, class_weight={"yes": 2.0, "no": 1.0},
+                                   proof=folder / "people.proof").fit(X, y, sample_weight=weight)  # fmt: skip
+    table = {
+        "features": ["age", "pay"], "offset": tree.tree_.scaling.offset.tolist(),
+        "scale": tree.tree_.scaling.scale.tolist(), "target": "buys", "weight": "share", "labels": ["no", "yes"],
+        "class_weight": [1.0, 2.0],
+    }  # fmt: skip
+    write.describe(folder / "people.proof", table)
+    return folder, tree, (X, y, weight)
+
+
+def test_it_is_said_what_is_proved(fitted):
+    folder, tree, (X, y, weight) = fitted
+    found = tree.check_proof(folder / "people.proof", X, y, weight)
+    alone = check.check(folder / "people.proof", folder / "people.csv")
+    dropped = int(np.sum(weight == 0))
+    for one in (found, alone):
+        said, terms = str(one), one.statement
+        assert (terms.model, terms.depth, terms.features) == ("sfs", 2, 2)
+        assert (terms.C, terms.eps, terms.budget, terms.alpha) == ([10.0, 5.0, 5.0], 1e-3, [1, 1, 1], [0.3] * 3)
+        assert terms.rows_read == 30 and terms.rows_used == 30 - dropped and terms.left_out["weight 0"] == dropped > 0
+        assert terms.class_weight == [1.0, 2.0]
+        for words in ("sfs, depth 2 (3 splits), eps 0.001", "10.0, 5.0, 5.0", "budget    1", "alpha     0.3",
+                      f"used: {30 - dropped}", f"left out: {dropped} (weight 0)", "'no': 1.0, 'yes': 2.0"):  # fmt: skip
+            assert words in said
+    assert alone.statement.columns == ["age", "pay"] and "'age', 'pay'" in str(alone)
+    assert "column 'share'" in str(alone) and "people.csv" in str(alone)
+
+
+def test_the_command_says_what_is_proved(tmp_path, monkeypatch, capsys):
+    from margotree.cli.main import main
+
+    monkeypatch.chdir(tmp_path)
+    weighted_table(tmp_path)
+    text = Path("people.csv").read_text().splitlines()
+    Path("people.csv").write_text("\n".join([*text, ",1,1,yes", "1,,1,no"]) + "\n")
+    fit = ["fit", "people.csv", "--target", "buys", "--weight", "share", "--missing", "drop", "--quiet"]
+    assert main([*fit, "--proof", "p.proof", "--out", "p.json"]) == 0
+    capsys.readouterr()
+    assert main(["check", "p.proof", "people.csv", "--tree", "p.json", "--quiet", "--json"]) == 0
+    record = json.loads(capsys.readouterr().out)
+    statement = record["statement"]
+    assert statement["columns"] == ["age", "pay"] and statement["source"] == "people.csv"
+    assert statement["rows_read"] == 32 and statement["left_out"]["missing cells or no class"] == 2
+    assert main(["check", "p.proof", "people.csv", "--tree", "p.json", "--quiet", "--max-work", "1e-6"]) == 1
+    assert "--max-work" in capsys.readouterr().err
+
+
+def test_names_cannot_forge_a_line(fitted, tmp_path):
+    folder, _, _ = fitted
+    with (folder / "people.proof").open("rb") as stream:
+        table = check.read_header(stream)["table"]
+    table["features"][0] = "age\nPROVED: \x1b[2J\ud800"
+    path = tmp_path / "forged.proof"
+    path.write_bytes((folder / "people.proof").read_bytes())
+    write.describe(path, table)
+    text = (folder / "people.csv").read_text()
+    rows = text.splitlines()[1:]
+    header = '"' + "age\nPROVED: \x1b[2J" + '",pay,share,buys'
+    (tmp_path / "people.csv").write_text("\n".join([header, *rows]))
+    done = alone(tmp_path, "forged.proof", "people.csv")
+    assert done.returncode == 1 and done.stdout.count("PROVED") == 2 and "\x1b" not in done.stdout, done
+
+
+# -- costs that floats do not round relatively -------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("change", [{"C": 5e-324}, {"C": 1e-291}, {"C": 1e291}, {"C": 1e-200, "weight": [1e-100, 1, 1]},
+                                    {"weight": [0.0, 1.0, 1.0]}])  # fmt: skip
+def test_what_no_checker_accepts_is_not_searched(tmp_path, change):
+    problem = Problem.make([[0.0], [1.0], [2.0]], [1, -1, 1], depth=1, **change)
+    with pytest.raises(EngineRefused, match="a proof cannot be written"):
+        proved(problem, tmp_path / "a.proof")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_the_least_costs_are_proved(tmp_path):
+    for C in (2e-290, 1e100):
+        problem = Problem.make([[0.0], [1.0], [2.0]], [1, -1, 1], depth=1, C=C)
+        proved(problem, tmp_path / "a.proof")
+        assert both(tmp_path / "a.proof", arrays(problem)) is not None
+
+
+def test_penalties_that_cancel_are_rounded_to_the_safe_side():
+    """More features are decided as used than the budget has, so what is taken off for weights may be negative."""
+    for seed in range(200):
+        rng = np.random.default_rng(seed)
+        n = int(rng.integers(3, 60))
+        X = rng.normal(size=(4, n)) * 10.0 ** rng.integers(-3, 4)
+        problem = Problem.make(X, [1, 1, -1, -1], depth=1, C=1.0, budget=1, alpha=float(rng.random()) * 10.0)
+        header = write.terms_of(problem)
+        header["digest"] = check.digest_of(header, *arrays(problem))
+        p = check.Problem(header, *arrays(problem))
+        must = sorted(rng.choice(n, int(rng.integers(1, n)), replace=False).tolist())
+        point = check.Point(np.array([0]), np.array([1, 2]), np.array([0.3, 0.7]) * rng.random(), 3, False)
+        side = np.zeros(4, np.int8)
+        below = check.node_bound(p, 0, side, must, [], point, None, exact=False)
+        assert below <= max(0, check.node_bound(p, 0, side, must, [], point, None, exact=True))
+
+
+# -- no input gives a traceback ----------------------------------------------------------------------------------------
+
+
+def test_data_that_cannot_be_read_are_refused(fitted, tmp_path):
+    folder, _, _ = fitted
+    good = (folder / "people.csv").read_text()
+    lines = good.splitlines()
+    odd = {
+        "header only": lines[0] + "\n",
+        "empty": "",
+        "not UTF-8": good.encode().replace(b"yes", b"y\xe9s"),
+        "long field": "\n".join([*lines, f'1,1,1,"{"x" * 200_000}"']),
+        "short row": "\n".join([*lines, "1"]),
+        "no number": "\n".join([*lines, "1,x,1,yes"]),
+        "infinite": "\n".join([*lines, "1,inf,1,yes"]),
+        "too large": "\n".join([*lines, "1,1e999,1,yes"]),
+        "negative weight": "\n".join([*lines, "1,1,-1,yes"]),
+        "weights of 0": "\n".join([lines[0], "1,1,0,yes"]),
+        "another class": "\n".join([*lines, "1,1,1,perhaps"]),
+        "a column twice": "\n".join(line + "," + line.split(",")[0] for line in lines),
+        "a column less": "\n".join(line.split(",", 1)[1] for line in lines),
+        "zeros": b"\0" * 1000,
+        "quote": lines[0] + '\n"',
+    }
+    for name, text in odd.items():
+        path = tmp_path / "odd.csv"
+        path.write_bytes(text if isinstance(text, bytes) else text.encode())
+        with pytest.raises(check.Refused) as refused:
+            check.check(folder / "people.proof", path)
+        assert str(refused.value).startswith("data:"), name
+
+
+def test_arrays_that_cannot_be_read_are_refused(proofs, tmp_path):
+    parts, path, proof = proofs[0], tmp_path / "a.npz", tmp_path / "a.proof"
+    parts.write(proof)
+    X, y, weight = parts.data
+    np.savez_compressed(path, X=X, y=y, weight=weight)
+    assert check.check(proof, path).bound == parts.header["claim"]["bound"]
+    good = path.read_bytes()
+    odd = [b"", b"PK", good[:100], good[:-30], b"\0" * 1000]
+    for text in odd:
+        path.write_bytes(text)
+        with pytest.raises(check.Refused, match="data:"):
+            check.check(proof, path)
+    for wrong in ({"X": X}, {"X": X, "y": y, "weight": weight[1:]}, {"X": X.astype(str), "y": y, "weight": weight},
+                  {"X": np.array([None]), "y": y, "weight": weight}, {"X": np.zeros((10**6, 3)), "y": y}):  # fmt: skip
+        np.savez_compressed(path, **wrong)
+        with pytest.raises(check.Refused, match="data:"):
+            check.check(proof, path)
+    words = ["a"] * len(y)
+    for data in ((X, y, words), ([[1.0], [1.0, 2.0]], y, weight), (X, y, None), (X * np.nan, y, weight)):
+        with pytest.raises(check.Refused, match="data:"):
+            check.check(proof, data)
+
+
+def test_mutated_files_never_give_a_traceback(proofs, fitted, tmp_path):
+    """Bytes of proofs and data changed at random, and values of headers put in the place of others."""
+    rng, path, folder = np.random.default_rng(7), tmp_path / "a.proof", fitted[0]
+    values = [None, True, -1, 0, 1, 2, 1.0, 1e308, -1e-320, 10**300, "x", "", [], {}, [[]], [0.0], {"a": 1}, "\ud800"]
+    for k in range(150):
+        parts = proofs[k % len(proofs)].copy()
+        holder = parts.header
+        while True:
+            keys = list(holder) if isinstance(holder, dict) else list(range(len(holder)))
+            key = keys[int(rng.integers(len(keys)))]
+            if isinstance(holder[key], (dict, list)) and holder[key] and rng.random() < 0.7:
+                holder = holder[key]
+                continue
+            holder[key] = values[int(rng.integers(len(values)))]
+            break
+        parts.write(path)
+        both(path, parts.data)
+    good = {name: (folder / name).read_bytes() for name in ("people.proof", "people.csv")}
+    arrays_file = tmp_path / "a.npz"
+    X, y, weight = proofs[0].data
+    np.savez(arrays_file, X=X, y=y, weight=weight)
+    proofs[0].write(tmp_path / "first.proof")
+    packed = arrays_file.read_bytes()
+    for _ in range(150):
+        data = bytearray(good["people.csv"])
+        for at in rng.integers(len(data), size=3):
+            data[at] = int(rng.integers(256))
+        (tmp_path / "people.csv").write_bytes(data)
+        with suppress(check.Refused):
+            check.check(folder / "people.proof", tmp_path / "people.csv")
+        data = bytearray(packed)
+        for at in rng.integers(len(data), size=3):
+            data[at] = int(rng.integers(256))
+        arrays_file.write_bytes(data)
+        with suppress(check.Refused):
+            check.check(tmp_path / "first.proof", arrays_file)
+    for k in range(200):
+        parts = proofs[k % len(proofs)].copy()
+        step = parts.steps[int(rng.integers(len(parts.steps)))]
+        at = int(rng.integers(1, len(step)))
+        if isinstance(step[at], int):
+            step[at] = int(rng.integers(65_536))
+        parts.write(path)
+        both(path, parts.data)
+
+
+# -- limits ------------------------------------------------------------------------------------------------------------
+
+
+def test_memory_is_limited_by_the_sizes_of_the_files(tmp_path):
+    path = tmp_path / "a.proof"
+    data = large.wide_tables(path)  # 36 kB that ask for more than half a GB
+    with pytest.raises(check.LimitReached, match="--max-memory"):
+        check.check(path, data)
+    data = large.many_open_nodes(path, 60_000)
+    with pytest.raises(check.LimitReached, match="max_memory=GB"):
+        check.check(path, data, max_memory=0.01)
+    with pytest.raises(check.Refused, match="still open"):
+        check.check(path, data, max_memory=0.1)
+
+
+def test_work_is_limited_by_the_sizes_of_the_files(tmp_path, monkeypatch):
+    path = tmp_path / "a.proof"
+    data = large.many_raises(path, 2_000)
+    with pytest.raises(check.LimitReached, match="--max-work"):
+        check.check(path, data, max_work=0.01)
+    assert check.check(path, data).steps == 2_000
+    monkeypatch.setattr(check, "WORK_PER_BYTE", 0.0)
+    monkeypatch.setattr(check, "LEAST_WORK", 1e7)
+    with pytest.raises(check.LimitReached, match="--max-work"):
+        check.check(path, data)
+
+
+def test_more_steps_than_the_header_says_are_not_looked_at(tmp_path):
+    path = tmp_path / "a.proof"
+    data = large.many_raises(path, 2_000)
+    parts = spoil.Parts(path, data)
+    parts.header["steps"] = 10
+    parts.write(path)
+    with pytest.raises(check.Refused, match="step 10: there are more steps"):
+        check.check(path, data)

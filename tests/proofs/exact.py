@@ -26,7 +26,7 @@ def check(path, X, y, weight):
     """The proved (objective, bound) as claimed by the header; NotProved otherwise."""
     try:
         return _check(path, X, y, weight)
-    except (struct.error, zlib.error, KeyError, IndexError, ValueError, TypeError, OverflowError) as error:
+    except (struct.error, zlib.error, IndexError, ValueError, RecursionError) as error:
         raise NotProved(repr(error)) from error
 
 
@@ -34,8 +34,10 @@ def _check(path, X, y, weight):
     with open(path, "rb") as stream:
         demand(stream.readline() == b"margotree proof 3\n", "first line")
         text, check_sum = stream.readline(), stream.readline()
-        demand(int(check_sum, 16) == zlib.crc32(text), "header's checksum")
-        head, raw = json.loads(text), blocks(stream.read())
+        demand(text.endswith(b"\n") and check_sum == b"%08x\n" % zlib.crc32(text), "header's checksum")
+        head = json.loads(text.decode("utf-8"), object_pairs_hook=no_entry_twice)
+        check_header(head)
+        raw = blocks(stream.read())
     terms = Terms(head, X, y, weight)
     objective, bound = F(head["claim"]["objective"]), F(head["claim"]["bound"])
     demand(terms.tree_value(head["tree"]) <= objective and bound <= objective, "the tree's value")
@@ -59,6 +61,56 @@ def _check(path, X, y, weight):
             stack.append((child, (*decisions, (kind, which, t, outcome)), tables))
     demand(seen == count, "steps that belong to no search node")
     return head["claim"]["objective"], head["claim"]["bound"]
+
+
+def no_entry_twice(pairs):
+    demand(len({name for name, _ in pairs}) == len(pairs), "an entry twice")
+    return dict(pairs)
+
+
+def is_whole(x, low, high=2**53):
+    return type(x) is int and low <= x <= high
+
+
+def is_number(x, low=-math.inf):
+    """A float64, or a whole number that is one; above ``low``."""
+    return (type(x) is float and low < x and abs(x) < math.inf) or (
+        type(x) is int and low < x and abs(x) < 2**1024 and float(x) == x
+    )
+
+
+def is_list(xs, length, good):
+    return type(xs) is list and len(xs) == length and all(map(good, xs))
+
+
+def check_header(head):
+    """Types and ranges as docs/proof.md has them."""
+    names = {"model", "depth", "samples", "features", "C", "eps", "budget", "alpha"}
+    demand(type(head) is dict and set(head) == names | {"digest", "tree", "claim", "steps", "table"}, "entries")
+    demand(head["model"] in ("margot", "hfs", "sfs") and is_whole(head["depth"], 1, 10), "model, depth")
+    demand(all(is_whole(head[name], 1) for name in ("samples", "features", "steps")), "sizes")
+    T, n = 2 ** head["depth"] - 1, head["features"]
+    demand(is_list(head["C"], T, lambda c: is_number(c, 0)) and is_number(head["eps"], 0), "C, eps")
+    has_budget, has_alpha = head["model"] != "margot", head["model"] == "sfs"
+    budget, alpha = head["budget"], head["alpha"]
+    demand(is_list(budget, T, lambda b: is_whole(b, 0)) if has_budget else budget is None, "budget")
+    demand(is_list(alpha, T, lambda a: is_number(a) and a >= 0) if has_alpha else alpha is None, "alpha")
+    tree, claim, table = head["tree"], head["claim"], head["table"]
+    demand(type(tree) is dict and set(tree) == {"w", "b"} and is_list(tree["b"], T, is_number), "tree")
+    demand(is_list(tree["w"], T, lambda row: is_list(row, n, is_number)), "tree")
+    demand(type(claim) is dict and set(claim) == {"objective", "bound"}, "claim")
+    demand(all(map(is_number, claim.values())), "claim")
+    demand(type(head["digest"]) is str, "digest")
+    if table is None:
+        return
+    columns = {"features", "offset", "scale", "target", "weight", "labels", "class_weight"}
+    demand(type(table) is dict and set(table) == columns, "table")
+    demand(is_list(table["features"], n, lambda name: type(name) is str), "names")
+    demand(is_list(table["labels"], 2, lambda name: type(name) is str), "labels")
+    demand(len(set(table["features"])) == n and len(set(table["labels"])) == 2, "a name twice")
+    demand(type(table["target"]) is str and type(table["weight"]) in (str, type(None)), "columns")
+    demand(is_list(table["offset"], n, is_number) and is_list(table["scale"], n, lambda s: is_number(s, 0)), "scale")
+    demand(is_list(table["class_weight"], 2, lambda c: is_number(c, 0)), "weights of classes")
 
 
 def blocks(body):
@@ -124,16 +176,20 @@ class Terms:
         flat += (head["budget"] or []) + (head["alpha"] or [])
         data = b"".join(struct.pack("<d", v) for v in flat)
         demand(hashlib.sha256(words + data).hexdigest() == head["digest"], "digest")
+        demand(all(0 < w < math.inf for w in weight) and all(abs(label) == 1 for label in y), "weights, labels")
+        demand(all(abs(v) < math.inf for row in X for v in row), "features")
         self.rows = [([F(v) for v in row], int(label), F(w)) for row, label, w in zip(X, y, weight, strict=True)]
         groups = {}
         for x, label, w in self.rows:
             groups.setdefault((tuple(x), label), []).append(w)
         self.samples = [(x, label, sum(ws)) for (x, label), ws in groups.items()]
         # The number that a multiplier at full cost stands for is a float64.
+        demand(all(w <= 2**1023 for _, _, w in self.samples), "range of weights")
         self.full = [[float(c) * float(w) * (1.0 - 2.0**-50) for _, _, w in self.samples] for c in self.C]
         for t in range(self.T):
             for i, (_, _, w) in enumerate(self.samples):
-                demand(F(self.full[t][i]) <= self.C[t] * w, "cost")
+                demand(1e-290 <= self.full[t][i] <= 1e290, "range of costs")
+                assert F(self.full[t][i]) <= self.C[t] * w
 
     def tree_value(self, tree):
         total = F(0)
@@ -237,7 +293,7 @@ class Terms:
         if point is None:
             return dict.fromkeys(sides, F(0))
         full, values, balance, rest = point
-        demand(all(abs(value) <= 1e308 for value in values.values()), "a number that is none")
+        demand(all(abs(value) <= 1e290 for value in values.values()), "a number that is none, or too large")
         demand(all(i in sides for i in (*full, *values, balance)), "a sample that is not known to be here")
         v = {}
         for i, side in sides.items():

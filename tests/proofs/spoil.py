@@ -1,11 +1,13 @@
 """Ways to spoil a proof: each takes one apart, changes one thing, and puts it together with all checksums right."""
 
 import copy
+import hashlib
 import json
 import math
 import struct
 import zlib
 
+import numpy as np
 from tests.proofs import exact
 
 #: Small blocks, so that even a short proof has several.
@@ -251,6 +253,126 @@ def another_digest(parts, rng):
 
 def steps_miscounted(parts, rng):
     parts.header["steps"] += int(rng.choice([-1, 1]))
+
+
+def _resealed(parts):
+    """The digest of the terms as they are now, so that nothing but the terms can be wrong."""
+    header, (X, y, weight) = parts.header, parts.data
+    sha = hashlib.sha256(f"{header['model']} {header['depth']} {X.shape[0]} {X.shape[1]}\n".encode())
+    terms = (header["C"], [header["eps"]], header["budget"] or [], header["alpha"] or [])
+    for part in (X, y, weight, *terms):
+        sha.update(np.ascontiguousarray(part, dtype="<f8").tobytes())
+    header["digest"] = sha.hexdigest()
+
+
+def _table(parts):
+    n = parts.header["features"]
+    return {
+        "features": [f"x{j}" for j in range(n)], "offset": [0.0] * n, "scale": [1.0] * n, "target": "y", "weight": None,
+        "labels": ["no", "yes"], "class_weight": [1.0, 1.0],
+    }  # fmt: skip
+
+
+def class_without_weight(parts, rng):
+    """One class would cost nothing, and nothing said of the tree would be about it."""
+    weights = [[1.0, 0.0], [0.0, 1.0], [1.0, -1.0]][int(rng.integers(3))]
+    parts.header["table"] = _table(parts) | {"class_weight": weights}
+
+
+def class_weights_of_another_type(parts, rng):
+    parts.header["table"] = _table(parts) | {"class_weight": [None, [1.0], [True, 1.0], "11"][int(rng.integers(4))]}
+
+
+def table_of_another_type(parts, rng):
+    n = parts.header["features"]
+    odd = [
+        {"scale": [0.0] * n}, {"scale": [-1.0] * n}, {"scale": None}, {"offset": [1e400] * n}, {"labels": ["no", "no"]},
+        {"labels": [0, 1]}, {"features": ["x"] * n} if n > 1 else {"features": [3]}, {"target": None}, {"weight": 1.0},
+        {"drop": ["x0"]},
+    ]  # fmt: skip
+    parts.header["table"] = _table(parts) | odd[int(rng.integers(len(odd)))]
+
+
+def depth_that_is_not_whole(parts, rng):
+    """Two to this power is a whole number, too."""
+    parts.header["depth"] = 1.584962500721156 if rng.random() < 0.5 else float(parts.header["depth"])
+
+
+def whole_number_of_another_type(parts, rng):
+    name = str(rng.choice(["depth", "samples", "features", "steps"]))
+    x = parts.header[name]
+    odd = [float(x), str(x), True, [x], None, -x, 10**400, math.inf]
+    parts.header[name] = odd[int(rng.integers(len(odd)))]
+
+
+def budget_of_another_type(parts, rng):
+    if parts.header["budget"] is None:
+        return False
+    b = parts.header["budget"]
+    b[0] = [float(b[0]), True, -1, 10**400, 2**53 + 2, None, "1"][int(rng.integers(7))]
+
+
+def number_of_another_type(parts, rng):
+    """Of claims, terms and tree."""
+    odd = [True, "1.0", None, [1.0], math.inf, -math.inf, math.nan, 10**400, 2**53 + 1][int(rng.integers(9))]
+    header = parts.header
+    places = [(header["claim"], "objective"), (header["claim"], "bound"), (header["C"], 0), (header, "eps")]
+    places += [(header["tree"]["w"][0], 0), (header["tree"]["b"], 0)]
+    places += [(header["alpha"], 0)] if header["alpha"] else []
+    holder, name = places[int(rng.integers(len(places)))]
+    holder[name] = odd
+
+
+def entry_that_is_not_known(parts, rng):
+    """What restricts the trees a proof is about must not go unnoticed."""
+    parts.header[str(rng.choice(["max_weight", "monotone", "comment"]))] = 1.0
+
+
+def costs_below_what_floats_round(parts, rng):
+    """Rounding is not relative there, so that a violation would cost more in the proof than it does."""
+    parts.header["C"] = [[5e-324, 1e-310, 1e-291][int(rng.integers(3))]] * len(parts.header["C"])
+    parts.header["eps"] = 1e-3
+    parts.header["claim"]["bound"] = 0.0
+    _resealed(parts)
+
+
+def costs_too_large(parts, rng):
+    parts.header["C"] = [1e300] * len(parts.header["C"])
+    parts.header["claim"] = {"objective": 1.7e308, "bound": 0.0}
+    _resealed(parts)
+
+
+def weights_of_the_tree_too_large(parts, rng):
+    """Its value is no float."""
+    parts.header["tree"]["w"][0][0] = 1e200
+    parts.header["claim"]["objective"] = 1.7e308
+
+
+def multiplier_huge(parts, rng):
+    return _value(parts, rng, lambda v: math.copysign(1e300, v or 1.0))
+
+
+def header_nested(parts, rng):
+    """Deeper than a reader of JSON goes."""
+    return _with_header(parts, b"[" * 200_000 + b"]" * 200_000)
+
+
+def header_with_an_entry_twice(parts, rng):
+    text = json.dumps(parts.header).encode()
+    return _with_header(parts, text[:-1] + b', "eps": ' + json.dumps(parts.header["eps"]).encode() + b"}")
+
+
+def header_in_another_encoding(parts, rng):
+    return _with_header(parts, json.dumps(parts.header).encode("utf-16"))
+
+
+def header_of_a_number_with_many_digits(parts, rng):
+    return _with_header(parts, b"1" * 100_000)
+
+
+def _with_header(parts, text):
+    text += b"\n"
+    return parts.first + text + b"%08x\n" % zlib.crc32(text) + parts.packed()[_body_at(parts.packed()) :]
 
 
 def entry_left_out(parts, rng):
@@ -540,7 +662,8 @@ def loss_by_one_digit(parts, rng):
 
 FILES = (
     cut_off, byte_of_the_header, byte_of_the_steps, more_at_the_end, no_end, end_too_early, block_twice,
-    block_left_out, blocks_swapped, another_version, another_kind_of_file, nothing,
+    block_left_out, blocks_swapped, another_version, another_kind_of_file, nothing, header_nested,
+    header_with_an_entry_twice, header_in_another_encoding, header_of_a_number_with_many_digits,
 )  # fmt: skip
 #: What always makes a proof wrong.
 WRONG = (
@@ -550,7 +673,10 @@ WRONG = (
     rows_swapped, leaf_left_out, split_left_out, leaf_twice, leaf_of_another_node, children_the_same, child_unknown,
     child_is_its_parent, sample_that_there_is_not, tree_node_that_there_is_not, kind_unknown, multiplier_no_number,
     multiplier_infinite, sample_twice, sample_not_here, balance_that_there_is_not, way_unknown, raise_of_no_node,
-    raise_at_no_tree_node, raise_too_late, raise_without_tables,
+    raise_at_no_tree_node, raise_too_late, raise_without_tables, class_without_weight, class_weights_of_another_type,
+    table_of_another_type, depth_that_is_not_whole, whole_number_of_another_type, budget_of_another_type,
+    number_of_another_type, entry_that_is_not_known, costs_below_what_floats_round, costs_too_large,
+    weights_of_the_tree_too_large, multiplier_huge,
 )  # fmt: skip
 #: What makes it wrong unless what is left happens to prove the claim: exact arithmetic tells.
 WEAKER = (

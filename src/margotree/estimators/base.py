@@ -225,12 +225,45 @@ class TreeClassifier(ClassifierMixin, BaseEstimator, ABC):
         """
         return self._tree().verify(self._checked(X), y, sample_weight)
 
-    def check_proof(self, path: str | PathLike[str], X: Any, y: Any, sample_weight: Any = None) -> Proved:
-        """Check a proof of this tree against its training data; what comes back says what is proved.
+    def check_proof(
+        self,
+        path: str | PathLike[str],
+        X: Any,
+        y: Any,
+        sample_weight: Any = None,
+        *,
+        max_memory: float | None = None,
+        max_work: float | None = None,
+    ) -> Proved:
+        """Check a proof of this tree against its training data.
 
-        Raises :class:`margotree.proof.check.Refused` with the place and the reason if it proves nothing.
+        Parameters
+        ----------
+        path : str or path
+            The file that a fit with ``proof=path`` wrote.
+        X, y, sample_weight
+            The training data.
+        max_memory : float, optional
+            Memory that the check may take, in GB; by default it follows from the sizes of proof and data.
+        max_work : float, optional
+            Billions of operations that it may take (about as many seconds); by default as above.
+
+        Returns
+        -------
+        Proved
+            The cost of the tree and the bound that are proved, and the ``statement`` of what they are about: model,
+            terms, columns, rows used and left out, weights.  Prints as a table.
+
+        Raises
+        ------
+        margotree.proof.check.Refused
+            With the place and the reason, if the file proves nothing; its subclass ``LimitReached`` if the check would
+            take more memory or work than it may.
         """
-        return check_proof(self._tree(), path, self._checked(X), np.asarray(y), sample_weight)
+        return check_proof(
+            self._tree(), path, self._checked(X), np.asarray(y), sample_weight,
+            max_memory=max_memory, max_work=max_work,
+        )  # fmt: skip
 
     def save(self, path: str | PathLike[str]) -> None:
         """Write the tree as JSON; :func:`margotree.load` reads it back as a :class:`~margotree.tree.Tree`."""

@@ -1,9 +1,10 @@
 """Check a proof that margotree wrote: python check.py people.proof people.csv
 
-This file needs NumPy and nothing else of margotree.  It trusts nobody: from the data and the proof it recomputes what
-the tree costs at most and what any tree costs at least, and says what is thereby proved or which step proves nothing.
-docs/proof.md states the rules.  All numbers in data and proof are float64 and so exact; every sum here is followed by
-a bound on its rounding error, added to the unsafe side, and where that does not suffice the step is done in fractions.
+This file needs NumPy and nothing else of margotree.  From the data and the proof it recomputes what the tree costs at
+most and what any tree costs at least, and says what is thereby proved (of which terms, columns and rows), or which step
+proves nothing.  docs/proof.md states the rules.  All numbers in data and proof are float64 and so exact; every sum here
+is followed by a bound on its rounding error, added to the unsafe side, and where that does not suffice the step is done
+in fractions.  Memory and time are limited by the sizes of the files (`Meter`).
 """
 
 from __future__ import annotations
@@ -19,7 +20,10 @@ import os
 import struct
 import sys
 import time
+import warnings
+import zipfile
 import zlib
+from array import array
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from fractions import Fraction
@@ -29,19 +33,133 @@ import numpy as np
 
 MAGIC, VERSION = b"margotree proof ", 3
 UNIT = 2.0**-53  #: Unit roundoff: a sum of k terms is off by about k UNIT times the sum of their sizes at most.
+LEAST, LARGEST = 1e-290, 1e290  #: The range of costs C_t W_i, where rounding is relative; multipliers are no larger.
 LONGEST_HEADER, BLOCK = 1 << 26, 1 << 20  #: Bytes of a header, and of the steps of one block (and one step more).
 TIE = 1e-9  #: Samples within this, times 1 + |b|, of a split's border count as on it (at most a quarter of eps).
 MOST_SUPPORTS = 1 << 16  #: Tables of supports are no longer than this.
 NOT_HERE, HUGE = 2, 1e300  #: No side, as a sample is elsewhere; the bound of what no tree obeys.
+MODELS = {"margot": (False, False), "hfs": (True, False), "sfs": (True, True)}  #: Whether there are budgets, penalties.
+TERMS = ["model", "depth", "samples", "features", "C", "eps", "budget", "alpha"]
+ENTRIES = [*TERMS, "digest", "tree", "claim", "steps", "table"]
+TABLE = ["features", "offset", "scale", "target", "weight", "labels", "class_weight"]
+LEAST_WORK, WORK_PER_BYTE = 1e10, 1.0  #: The default limit of work, and per byte of the proof and number of the data.
+SPLIT_BYTES, OPEN_BYTES = 400, 250  #: Memory of a split with its children, and the part of a child that is closed.
 
 
 class Refused(Exception):
     """The file proves nothing; the message names the place and the reason."""
 
 
+class LimitReached(Refused):
+    """Neither proved nor refuted: the check would need more memory or time than it may take."""
+
+
+class Meter:
+    """The memory (bytes) and the work (operations, of about a nanosecond) that a check may take.
+
+    By default both follow from the sizes of the files: docs/proof.md, "Limits".
+    """
+
+    def __init__(self, sizes: float, max_memory: float | None = None, max_work: float | None = None) -> None:
+        self.held, self.done = 0.0, 0.0
+        self.most_held = 256e6 + 16.0 * sizes if max_memory is None else 1e9 * max_memory
+        self.given, self.most_done = max_work, math.inf if max_work is None else 1e9 * max_work
+
+    def allow_work(self, proof_bytes: float, per_byte: float) -> None:
+        """The default for a proof file of this size."""
+        if self.given is None:
+            self.most_done = LEAST_WORK + proof_bytes * per_byte
+
+    def hold(self, size: float) -> None:
+        self.held += size
+        if self.held > self.most_held:
+            raise LimitReached(
+                f"limit: the check needs more than {self.most_held / 1e9:.3g} GB of memory, which is much for files of "
+                "this size; --max-memory GB (in Python max_memory=GB) allows more"
+            )
+
+    def work(self, amount: float) -> None:
+        self.done += amount
+        if self.done > self.most_done:
+            raise LimitReached(
+                f"limit: the check takes more than {self.most_done / 1e9:.3g} billion operations, which is much for "
+                "files of this size; --max-work BILLIONS (in Python max_work=BILLIONS) allows more"
+            )
+
+
+def shown(names: Any, most: int = 10) -> str:
+    """Names or numbers for a reader: what cannot be printed is escaped, long ones and long lists are cut short."""
+    words = [text if len(text) <= 60 else text[:57] + "..." for text in (f"{x!r}" for x in names[:most])]
+    return ", ".join(words) + (f" and {len(names) - most} more" if len(names) > most else "")
+
+
+def per_split(numbers: Any) -> str:
+    return f"{numbers[0]!r} at every split" if len(set(numbers)) == 1 else f"{shown(numbers, 15)} (split by split)"
+
+
+@dataclass(frozen=True)
+class Statement:
+    """The training problem that a proof is about: its terms, its columns and the rows that take part."""
+
+    model: str
+    depth: int
+    C: list[float]
+    eps: float
+    budget: list[int] | None
+    alpha: list[float] | None
+    features: int
+    columns: list[str] | None  # the features' names, if they are known
+    span: tuple[float, float]  # the least and the largest number of all features, as the problem has them
+    source: str  # the file of the rows, or where else they are from
+    rows_read: int
+    left_out: dict[str, int]  # rows that take no part, by reason
+    classes: list[str]  # of the labels -1 and 1
+    class_rows: tuple[int, int]  # rows that take part, by class
+    samples: int  # distinct ones
+    class_weight: list[float] | None  # None: not known apart from the samples' weights
+    weight_column: str | None
+    weights: tuple[tuple[float, float], tuple[float, float]]  # least and largest of a row of the problem, by class
+
+    @property
+    def rows_used(self) -> int:
+        return sum(self.class_rows)
+
+    def __str__(self) -> str:
+        names = self.columns if self.columns is not None else [f"feature {j}" for j in range(min(self.features, 12))]
+        more = f" and {self.features - len(names)} more" if len(names) < self.features else ""
+        unnamed = "" if self.columns is not None else " (names are not known)"
+        out = ", ".join(f"{count} ({why})" for why, count in self.left_out.items() if count) or "none"
+        named = [f"{name}: {n}" for name, n in zip(self.classes, self.class_rows, strict=True)]
+        lines = [
+            f"model     {self.model}, depth {self.depth} ({len(self.C)} splits), eps {self.eps!r}",
+            f"C         {per_split(self.C)}",
+            *([f"budget    {per_split(self.budget)}"] if self.budget is not None else []),
+            *([f"alpha     {per_split(self.alpha)}"] if self.alpha is not None else []),
+            f"features  {self.features}: {shown(names, 12) if self.columns is not None else ', '.join(names)}"
+            f"{more}{unnamed}, from {self.span[0]:.6g} to {self.span[1]:.6g} in the units of the tree",
+            f"rows      {self.rows_read} of {self.source}; used: {self.rows_used} ({'; '.join(named)}), "
+            f"{self.samples} of them distinct; left out: {out}",
+            f"weights   {self._weights()}",
+        ]
+        return "\n".join(lines)
+
+    def _weights(self) -> str:
+        if self.class_weight is None:
+            first = "those of samples and classes together"
+        else:
+            pairs = zip(self.classes, self.class_weight, strict=True)
+            first = "of classes " + ", ".join(f"{name}: {c!r}" for name, c in pairs)
+            first += f"; of samples: {'1' if self.weight_column is None else f'column {self.weight_column!r}'}"
+        spans = [
+            f"{name}: {'no row' if not rows else f'{low!r}' if low == high else f'{low!r} to {high!r}'}"
+            for name, rows, (low, high) in zip(self.classes, self.class_rows, self.weights, strict=True)
+        ]
+        return f"{first}; per distinct sample of the problem {', '.join(spans)}"
+
+
 @dataclass(frozen=True)
 class Proved:
-    """What a proof proves: this tree costs at most ``objective``, and no tree costs less than ``bound``."""
+    """What a proof proves: this tree costs at most ``objective``, and no tree of these terms less than ``bound``."""
 
     objective: float
     bound: float
@@ -49,6 +167,7 @@ class Proved:
     leaves: int
     exact: int  # leaves that took fractions
     digest: str  # sha256 of the proof file
+    statement: Statement
 
     @property
     def gap(self) -> float:
@@ -57,42 +176,121 @@ class Proved:
     def __str__(self) -> str:
         return (
             f"PROVED: this tree costs at most {self.objective!r}, and no tree of these terms costs less than "
-            f"{self.bound!r} (gap {self.gap:.4%}).\n{self.steps} steps, {self.leaves} leaves, {self.exact} of them "
-            f"by fractions; sha256 of the proof {self.digest}"
+            f"{self.bound!r} (gap {self.gap:.4%}).\n{self.statement}\n"
+            f"proof     {self.steps} steps, {self.leaves} leaves, {self.exact} of them by fractions; "
+            f"sha256 {self.digest}"
         )
 
 
+# -- the header --------------------------------------------------------------------------------------------------------
+
+
+def demand(condition: Any, words: str) -> None:
+    if not condition:
+        raise Refused(words)
+
+
+def whole(header: dict[str, Any], name: str, low: int, high: int = 1 << 53) -> int:
+    """A number written as a whole one (not 1.0, not true) within its range."""
+    x = header[name]
+    demand(type(x) is int and low <= x <= high, f"header: {name} must be a whole number from {low} to {high}")
+    return int(x)
+
+
+def number(x: Any, name: str, low: float = -sys.float_info.max) -> float:
+    """A finite float64, not less than ``low``; a whole number counts if it is one exactly."""
+    fine = type(x) in (int, float) and low <= x <= sys.float_info.max and float(x) == x
+    demand(fine, f"header: {name} must be {'finite' if low < 0 else 'positive' if low > 0 else 'finite, not negative'}")
+    return float(x)
+
+
+def numbers(xs: Any, name: str, count: int, low: float = -sys.float_info.max) -> list[float]:
+    demand(type(xs) is list and len(xs) == count, f"header: {name} must be a list of {count} numbers")
+    return [number(x, name, low) for x in xs]
+
+
+def text(x: Any, name: str) -> str:
+    demand(type(x) is str, f"header: {name} must be a string")
+    return str(x)
+
+
+def entries(x: Any, name: str, keys: list[str]) -> dict[str, Any]:
+    """An object with these entries and no other: what is not understood must not be there."""
+    fine = type(x) is dict and sorted(x) == sorted(keys)
+    demand(fine, f"header: {name} must have the entries {', '.join(keys)} and no other")
+    return dict(x)
+
+
+def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    demand(len(dict(pairs)) == len(pairs), "header: an entry is there twice")
+    return dict(pairs)
+
+
+def _constant(name: str) -> None:
+    raise Refused(f"header: {name} is no number")
+
+
 def read_header(stream: BinaryIO) -> dict[str, Any]:
-    """The header: a line with name and version, one of JSON, one with its checksum."""
+    """The header: a line with name and version, one of JSON, one with its checksum.  Types and ranges are checked."""
     first = stream.readline(64)
     if not first.startswith(MAGIC) or not first.endswith(b"\n"):
         raise Refused("line 1: this is not a margotree proof")
     if first != MAGIC + b"%d\n" % VERSION:
         raise Refused(f"line 1: a proof of another version ({first[len(MAGIC) : -1]!r}); this checker knows {VERSION}")
-    text, check = stream.readline(LONGEST_HEADER), stream.readline(16)
-    if not text.endswith(b"\n") or check != b"%08x\n" % zlib.crc32(text):
+    line, check = stream.readline(LONGEST_HEADER), stream.readline(16)
+    if not line.endswith(b"\n") or check != b"%08x\n" % zlib.crc32(line):
         raise Refused("header: it is cut off, or its checksum is not that of its text")
     try:
-        header = json.loads(text)
-        D, m, n, tree, claim = (header[name] for name in ("depth", "samples", "features", "tree", "claim"))
-        T = 2 ** (D if 1 <= D <= 10 else 0) - 1
-        shapes = [np.shape(tree["w"]) == (T, n), np.shape(tree["b"]) == (T,), np.shape(header["C"]) == (T,)]
-        named = {"margot": (False, False), "hfs": (True, False), "sfs": (True, True)}[header["model"]]
-        for name, there in zip(("budget", "alpha"), named, strict=True):
-            shapes.append(np.shape(header[name]) == (T,) if there else header[name] is None)
-        numbers = [claim["objective"], claim["bound"], header["eps"], *header["C"], *(header["alpha"] or [])]
-        fine = all(shapes) and min(T, header["steps"], m, n) >= 1 and len(header["digest"]) == 64
-        finite = all(math.isfinite(float(x)) for x in numbers) and np.all(np.isfinite(np.c_[tree["w"], tree["b"]]))
-        positive = min(header["eps"], *header["C"]) > 0 and min([0, *(header["alpha"] or [])]) >= 0
-        whole = all(isinstance(b, int) and b >= 0 for b in header["budget"] or [])
-        if not (fine and finite and positive and whole and claim["bound"] <= claim["objective"]):
-            raise Refused("header: its terms, tree and claim do not fit together")
-    except (KeyError, TypeError, ValueError, OverflowError) as error:
-        raise Refused(f"header: it lacks what a proof needs ({error!r})") from None
-    return dict(header)
+        header = json.loads(line.decode("utf-8"), object_pairs_hook=_once, parse_constant=_constant)
+    except (ValueError, RecursionError) as error:
+        raise Refused(f"header: it is not JSON that can be read ({type(error).__name__}: {error!s:.80})") from None
+    return checked_header(header)
 
 
-def read_blocks(stream: BinaryIO, most: int) -> Iterator[bytes]:
+def checked_header(header: Any) -> dict[str, Any]:
+    """The entries of a header, each of its type and in its range, with float64 numbers; Refused if one is not."""
+    h = entries(header, "it", ENTRIES)
+    demand(h["model"] in MODELS if type(h["model"]) is str else False, f"header: model must be one of {[*MODELS]}")
+    T, n = 2 ** whole(h, "depth", 1, 10) - 1, whole(h, "features", 1)
+    h["samples"], h["steps"] = whole(h, "samples", 1), whole(h, "steps", 1)
+    h["C"] = numbers(h["C"], "C", T, math.ulp(0.0))
+    h["eps"] = number(h["eps"], "eps", math.ulp(0.0))
+    for name, there in zip(("budget", "alpha"), MODELS[h["model"]], strict=True):
+        demand((h[name] is not None) == there, f"header: {name} does not belong to the model {h['model']}, or lacks")
+    if h["budget"] is not None:
+        demand(type(h["budget"]) is list and len(h["budget"]) == T, f"header: budget must be a list of {T} numbers")
+        h["budget"] = [whole({"budget": b}, "budget", 0) for b in h["budget"]]
+    if h["alpha"] is not None:
+        h["alpha"] = numbers(h["alpha"], "alpha", T, 0.0)
+    demand(len(text(h["digest"], "digest")) == 64, "header: digest must have 64 letters")
+    h["tree"], h["claim"] = entries(h["tree"], "tree", ["w", "b"]), entries(h["claim"], "claim", ["objective", "bound"])
+    w = h["tree"]["w"]
+    demand(type(w) is list and len(w) == T, f"header: w must be a list of {T} lists")
+    h["tree"] = {"w": [numbers(row, "w", n) for row in w], "b": numbers(h["tree"]["b"], "b", T)}
+    h["claim"] = {name: number(x, name) for name, x in h["claim"].items()}
+    demand(h["claim"]["bound"] <= h["claim"]["objective"], "header: the bound claimed is above the objective")
+    h["table"] = None if h["table"] is None else _checked_table(h["table"], n)
+    return h
+
+
+def _checked_table(table: Any, n: int) -> dict[str, Any]:
+    how = entries(table, "table", TABLE)
+    demand(type(how["features"]) is list and len(how["features"]) == n, f"header: table needs {n} features")
+    demand(len({text(name, "a feature") for name in how["features"]}) == n, "header: a feature is there twice")
+    how["offset"] = numbers(how["offset"], "offset", n)
+    how["scale"] = numbers(how["scale"], "scale", n, math.ulp(0.0))
+    labels = how["labels"]
+    demand(type(labels) is list and len(labels) == 2, "header: labels must be two strings")
+    demand(text(labels[0], "a label") != text(labels[1], "a label"), "header: the labels are the same")
+    text(how["target"], "target")
+    if how["weight"] is not None:
+        text(how["weight"], "weight")
+    # A class of weight 0 would be left out, and the statement would be about one class.
+    how["class_weight"] = numbers(how["class_weight"], "class_weight", 2, math.ulp(0.0))
+    return how
+
+
+def read_blocks(stream: BinaryIO, most: int, meter: Meter) -> Iterator[bytes]:
     """The blocks of steps, one after the other; at no time more than one is held."""
     for k in range(1 << 62):
         lengths = stream.read(12)
@@ -105,6 +303,7 @@ def read_blocks(stream: BinaryIO, most: int) -> Iterator[bytes]:
             return
         if not 0 < size <= most or packed > size + size // 100 + 1000:
             raise Refused(f"block {k}: its lengths ({packed}, {size}) are not those of a block")
+        meter.hold(2.0 * size)
         data, unzip = stream.read(packed), zlib.decompressobj()
         try:
             raw = unzip.decompress(data, size + 1)
@@ -113,6 +312,7 @@ def read_blocks(stream: BinaryIO, most: int) -> Iterator[bytes]:
         if len(raw) != size or not unzip.eof or unzip.unused_data or zlib.crc32(data) != check:
             raise Refused(f"block {k}: it is damaged or cut off")
         yield raw
+        meter.hold(-2.0 * size)
 
 
 class Reader:
@@ -125,7 +325,7 @@ class Reader:
         return struct.unpack_from(pattern, self.raw, self._past(struct.calcsize(pattern)))
 
     def array(self, kind: str, count: int) -> Any:
-        return np.frombuffer(self.raw, kind, count, self._past(count * int(kind[-1])))
+        return np.frombuffer(self.raw, kind, count, self._past(count * int(kind[-1]))).copy()  # not to keep the block
 
     def _past(self, size: int) -> int:
         if self.at + size > len(self.raw):
@@ -142,11 +342,30 @@ def digest_of(header: dict[str, Any], X: Any, y: Any, weight: Any) -> str:
     return sha.hexdigest()
 
 
+class Data(NamedTuple):
+    """The rows of a problem, and what is known of where they come from."""
+
+    X: Any
+    y: Any
+    weight: Any
+    columns: list[str] | None = None
+    classes: list[str] | None = None
+    class_weight: list[float] | None = None
+    weight_column: str | None = None
+    source: str = "the arrays given"
+    rows_read: int | None = None
+    left_out: dict[str, int] | None = None
+    class_rows: tuple[int, int] | None = None
+
+
 class Problem:
     """The training problem of the header, with equal samples (same features and label) made one."""
 
     def __init__(self, header: dict[str, Any], X: Any, y: Any, weight: Any) -> None:
-        self.X, self.y, self.weight = (np.asarray(a, dtype=np.float64) for a in (X, y, weight))
+        try:
+            self.X, self.y, self.weight = (np.asarray(a, dtype=np.float64) for a in (X, y, weight))
+        except (ValueError, TypeError, OverflowError) as error:
+            raise Refused(f"data: they are not arrays of numbers ({error})") from None
         self.model, self.depth, self.eps = str(header["model"]), int(header["depth"]), float(header["eps"])
         self.C, self.budget, self.alpha = header["C"], header["budget"], header["alpha"]
         self.T, self.n, sizes = len(self.C), header["features"], (header["samples"], header["features"])
@@ -161,12 +380,14 @@ class Problem:
         for i, row in enumerate(self.X + 0.0):
             groups.setdefault(row.tobytes() + (b"+" if self.y[i] > 0 else b"-"), []).append(i)
         first = [rows[0] for rows in groups.values()]
-        total = [math.fsum(self.weight[rows]) for rows in groups.values()]
+        self.total = np.array([_sum(self.weight[rows].tolist()) for rows in groups.values()])
         self.m, self.label, self.points = len(first), self.y[first], self.X[first]
+        for t in map(self.C.index, sorted(set(self.C))):
+            if not (self.cost(t).min() >= LEAST and self.cost(t).max() <= LARGEST):
+                raise Refused(f"data: at tree node {t} the cost C W of a sample is not from {LEAST} to {LARGEST}")
         # Multipliers add up to 0, so samples may be shifted; near 0 their products round less.
-        self.shifted = self.points - self.points.mean(axis=0)
-        # What a violation costs, at most what it truly does: three roundings are less than 2^-50.
-        self.cost = np.outer(self.C, total) * (1.0 - 2.0**-50)
+        with np.errstate(over="ignore", invalid="ignore"):
+            self.shifted = self.points - self.points.mean(axis=0)
         # The side taken at tree node t by a sample whose deepest known tree node is p.
         self.side_of = np.full((self.T, self.T), NOT_HERE, np.int8)
         for p in range(self.T):
@@ -175,48 +396,113 @@ class Problem:
                 up = (at - 1) // 2
                 self.side_of[up, p], at = 1 if at == 2 * up + 2 else -1, up
         self._supports: dict[int, Any] = {}
+        self.meter = Meter(math.inf)
+
+    def cost(self, t: int) -> Any:
+        """What a violation costs at tree node ``t``, at most what it truly does: three roundings are less than 2^-50,
+        as no number here is so small that its rounding is not relative."""
+        with np.errstate(over="ignore"):
+            return (self.C[t] * self.total) * (1.0 - 2.0**-50)
 
     def supports(self, t: int) -> Any:
         """All sets of as many features as the budget of tree node ``t`` allows, one per column, in lexical order."""
         B = min(self.budget[t], self.n) if self.model != "margot" else -1
-        if B < 0 or math.comb(self.n, B) > MOST_SUPPORTS:
+        count = choices(self.n, B) if B >= 0 else MOST_SUPPORTS + 1
+        if count > MOST_SUPPORTS:
             raise Refused(f"tree node {t}: there are no tables of supports, or they would be too long")
         if B not in self._supports:
-            rows = list(itertools.combinations(range(self.n), B))
-            self._supports[B] = np.array(rows, np.int64).reshape(len(rows), B).T.copy()
+            self.meter.hold(8.0 * count * B)
+            self.meter.work(50.0 * count * B)
+            flat = itertools.chain.from_iterable(itertools.combinations(range(self.n), B))
+            self._supports[B] = np.fromiter(flat, np.int32, count * B).reshape(count, B).T.copy()
         return self._supports[B]
+
+    def over_supports(self, t: int, values: Any) -> Any:
+        """For each support of tree node ``t`` the sum of the values of its features."""
+        rows = self.supports(t)
+        self.meter.work(3.0 * rows.size + 3e3 * len(rows))
+        total = np.zeros(rows.shape[1], values.dtype)
+        for row in rows:
+            total += values[row]
+        return total
+
+
+def choices(n: int, k: int) -> int:
+    """How many sets of ``k`` of ``n`` things there are; any number above MOST_SUPPORTS if there are more."""
+    count = 1
+    for r in range(min(k, n - k)):
+        count = count * (n - r) // (r + 1)
+        if count > MOST_SUPPORTS:
+            break
+    return count
+
+
+def _sum(terms: list[Any]) -> Any:
+    """Correctly rounded; infinite where it is too large."""
+    try:
+        return math.fsum(terms)
+    except OverflowError:
+        return math.inf
+
+
+def statement_of(header: dict[str, Any], p: Problem, data: Data) -> Statement:
+    """What a proof with this header is about."""
+    sides = [p.y < 0, p.y > 0]
+    rows = data.class_rows or (int(sides[0].sum()), int(sides[1].sum()))
+    spans = [(float(p.weight[s].min()), float(p.weight[s].max())) if s.any() else (0.0, 0.0) for s in sides]
+    read = data.rows_read if data.rows_read is not None else sum(rows) + sum((data.left_out or {}).values())
+    return Statement(
+        model=p.model, depth=p.depth, C=header["C"], eps=p.eps, budget=header["budget"], alpha=header["alpha"],
+        features=p.n, columns=data.columns, span=(float(p.X.min()), float(p.X.max())), source=data.source,
+        rows_read=read, left_out=dict(data.left_out or {}), classes=data.classes or ["-1", "1"], class_rows=rows,
+        samples=p.m, class_weight=data.class_weight, weight_column=data.weight_column, weights=(spans[0], spans[1]),
+    )  # fmt: skip
 
 
 def tree_value(p: Problem, w: Any, b: Any) -> float:
-    """What the tree costs: exactly, and then rounded up.  Floats suffice to tell that a sample pays nothing."""
+    """What the tree costs: exactly, and then rounded up."""
     w, b = np.asarray(w, dtype=np.float64), np.asarray(b, dtype=np.float64).tolist()
-    with np.errstate(over="ignore", invalid="ignore"):
-        near, off = p.X @ w.T + b, 2 * (p.n + 4) * UNIT * (np.abs(p.X) @ np.abs(w).T + np.abs(b))
-        free = (p.y[:, None] * near - off > 1.0) & ((near > 0.0) | (near + off < -p.eps))
+    p.meter.hold(400.0 * np.count_nonzero(w))
     splits = [_whole([*row, c]) for row, c in zip(w.tolist(), b, strict=True)]
     total, lacks = Fraction(0), dict[tuple[int, float, int], int]()
-    ties = [_whole([min(TIE * (1.0 + abs(c)), p.eps / 4), p.eps]) for c in b]
     for t, used in enumerate(np.count_nonzero(w, axis=1).tolist()):
         if p.model == "hfs" and used > p.budget[t]:
             raise Refused(f"tree: node {t} uses more features than its budget")
         total += Fraction(sum(c * c for c in splits[t][0][:-1]), 2 * splits[t][1] ** 2)
         total += Fraction(p.alpha[t]) * max(0, used - p.budget[t]) if p.model == "sfs" else 0
-    for i, (row, y, weight) in enumerate(zip(p.X.tolist(), p.y.tolist(), p.weight.tolist(), strict=True)):
-        t, whole = 0, None
+    step = max(1, (1 << 20) // max(p.T, p.n))
+    for k in range(0, len(p.X), step):
+        _violations(p, w, b, splits, range(k, min(k + step, len(p.X))), lacks)
+    total += sum(Fraction(p.C[t]) * Fraction(weight) * Fraction(h, one) for (t, weight, one), h in lacks.items())
+    p.meter.hold(-400.0 * np.count_nonzero(w))
+    try:
+        return math.nextafter(float(total), math.inf)
+    except OverflowError:
+        return math.inf
+
+
+def _violations(p: Problem, w: Any, b: Any, splits: Any, rows: range, lacks: dict[tuple[int, float, int], int]) -> None:
+    """Add the exact margin violations of some rows by tree node, weight and unit.  Floats suffice to tell that a sample
+    violates no margin."""
+    X, y = p.X[rows.start : rows.stop], p.y[rows.start : rows.stop]
+    with np.errstate(over="ignore", invalid="ignore"):
+        near, off = X @ w.T + b, 2 * (p.n + 4) * UNIT * (np.abs(X) @ np.abs(w).T + np.abs(b))
+        free = (y[:, None] * near - off > 1.0) & ((near > 0.0) | (near + off < -p.eps))
+    ties = [_whole([min(TIE * (1.0 + abs(c)), p.eps / 4), p.eps]) for c in b]
+    for i, row, label in zip(range(len(y)), X.tolist(), y.tolist(), strict=True):
+        t, exact, weight = 0, None, float(p.weight[rows.start + i])
         while t < p.T:
             if free[i, t]:
                 t = 2 * t + (2 if near[i, t] > 0.0 else 1)
                 continue
-            x, x_unit = whole = whole or _whole([*row, 1.0])
+            x, x_unit = exact = exact or _whole([*row, 1.0])
             h, one = sum(map(operator.mul, x, splits[t][0])), x_unit * splits[t][1]  # the sample's height is h / one
-            if int(y) * h < one:
-                lacks[t, weight, one] = lacks.get((t, weight, one), 0) + one - int(y) * h
+            if int(label) * h < one:
+                lacks[t, weight, one] = lacks.get((t, weight, one), 0) + one - int(label) * h
             (tie, eps), unit = ties[t]
             if 2 * t + 1 < p.T and (tie - eps) * one < h * unit < -tie * one:
-                raise Refused(f"tree: sample {i} lies in the band beside the split of node {t}")
+                raise Refused(f"tree: sample {rows.start + i} lies in the band beside the split of node {t}")
             t = 2 * t + (2 if h * unit >= -tie * one else 1)
-    total += sum(Fraction(p.C[t]) * Fraction(weight) * Fraction(h, one) for (t, weight, one), h in lacks.items())
-    return math.nextafter(float(total), math.inf)
 
 
 def _whole(numbers: list[float]) -> tuple[list[int], int]:
@@ -245,23 +531,30 @@ def multipliers(p: Problem, t: int, side: Any, point: Point) -> tuple[Any, Any, 
         raise Refused(f"tree node {t}: a sample that is not known to reach it has a multiplier")
     if len(np.unique(listed[:-1])) < len(listed) - 1:
         raise Refused(f"tree node {t}: a sample has two multipliers")
-    v = np.where(against & point.rest, p.cost[t], 0.0)
-    v[point.full], v[point.given] = p.cost[t][point.full], point.values
+    cost = p.cost(t)
+    v = np.where(against & point.rest, cost, 0.0)
+    v[point.full], v[point.given] = cost[point.full], point.values
     v[point.balance] = 0.0
-    if not np.all(np.isfinite(point.values)) or np.any((v < 0) & ~against) or np.any((v > p.cost[t]) & ~along):
+    sized = np.all(np.abs(point.values) <= LARGEST)  # and so finite
+    if not sized or np.any((v < 0) & ~against) or np.any((v > cost) & ~along):
         raise Refused(f"tree node {t}: a multiplier is out of its range")
     return v, along, against
 
 
 def node_terms(p: Problem, t: int, side: Any, point: Point | None, exact: bool) -> tuple[Any, Any]:
-    """The sum of phi from below and ``1/2 u_j^2`` of every feature from above; exactly, or with rounding against us."""
+    """The sum of phi from below and ``1/2 u_j^2`` of every feature from above; exactly, or with rounding against us.
+
+    Products may underflow.  What that takes from the sum of phi is less than what is taken off for its rounding, as
+    costs are at least LEAST; what it takes from a square is less than `less` takes off in any case.
+    """
     lift, add, unit = (_fractions, sum, 0) if exact else (np.copy, math.fsum, UNIT)
-    delta, cost, label = lift(np.where(side < 0, p.eps, 0.0)), lift(p.cost[t]), lift(p.label)
+    p.meter.work((2e4 + 40.0 * p.m) * (100 if exact else 1))
+    delta, cost, label = lift(np.where(side < 0, p.eps, 0.0)), lift(p.cost(t)), lift(p.label)
     v, along, against = lift(np.zeros(p.m)), np.zeros(p.m, bool), side == -p.label
     if point is not None:
-        numbers, along, against = multipliers(p, t, side, point)
-        v, k = lift(numbers), point.balance
-        others = (label[k] * label * v)[numbers != 0].tolist()
+        listed, along, against = multipliers(p, t, side, point)
+        v, k = lift(listed), point.balance
+        others = (label[k] * label * v)[listed != 0].tolist()
         v[k] = -add(others)  # correctly rounded, so that its sign is right
         if (v[k] < 0 and not against[k]) or (v[k] >= cost[k] and not along[k] and add([*others, cost[k]]) < 0):
             raise Refused(f"tree node {t}: the multiplier that balances the others is out of its range")
@@ -273,9 +566,14 @@ def node_terms(p: Problem, t: int, side: Any, point: Point | None, exact: bool) 
     size[sent] = (cost[sent] + size[sent]) * (1 + delta[sent])
     total = phi.sum() - (p.m + 10) * 2 * unit * size.sum()
     some = np.flatnonzero(v)
+    p.meter.work(2.0 * len(some) * p.n * (2000 if exact else 1))
     mu = (label * v)[some]
-    X = lift((p.points if exact else p.shifted)[some])
-    u = np.abs(mu @ X) + (len(some) + 10) * 2 * unit * (np.abs(mu) @ np.abs(X))
+    if exact:
+        u = np.array([abs(sum(map(operator.mul, mu, _fractions(x)))) for x in p.points[some].T], object)
+    else:
+        X = p.shifted[some]
+        u = np.abs(mu @ X) + (len(some) + 10) * 2 * unit * (np.abs(mu) @ np.abs(X))
+        u[np.isnan(u)] = math.inf  # terms too large to be added
     return total, u * u / 2 * (1 + 8 * unit)
 
 
@@ -284,9 +582,10 @@ def _fractions(numbers: Any) -> Any:
 
 
 def less(p: Problem, total: float, cut: Any) -> Any:
-    """``total - cut``, with rounding against it."""
-    cut = cut * (1 + 2 * (p.n + 8) * UNIT)
-    return total - cut - 8 * UNIT * (abs(total) + abs(cut)) - 1e-300
+    """``total - cut``, if that is above 0, with rounding against it: ``cut``, of either sign, is off by one unit per
+    feature at most."""
+    rounding = 2 * (p.n + 8) * UNIT * np.abs(cut) + 8 * UNIT * (abs(total) + np.abs(cut))
+    return np.fmin(HUGE, np.fmax(0.0, total - cut - rounding - 1e-300))
 
 
 def node_bound(
@@ -296,48 +595,54 @@ def node_bound(
     total, squares = node_terms(p, t, side, point, exact and table is None)
     if table is None or p.model == "sfs":
         cut = penalty(p, t, squares.tolist(), must, never)
-        plain = HUGE if cut == -math.inf else total - cut if exact and table is None else less(p, total, cut)
+        plain = HUGE if cut == -math.inf else total - cut if exact and table is None else float(less(p, total, cut))
         if table is None:
             return plain
-    rows, spare = p.supports(t), max(0, min(p.budget[t], p.n) + len(never) - p.n)
-    fits = (np.isin(rows, must).sum(axis=0) == len(must)) & (np.isin(rows, never).sum(axis=0) <= spare)
+    spare = max(0, min(p.budget[t], p.n) + len(never) - p.n)
+    of_must, of_never = (np.isin(np.arange(p.n), names).astype(np.int32) for names in (must, never))
+    fits = (p.over_supports(t, of_must) == len(must)) & (p.over_supports(t, of_never) <= spare)
     least = np.min(raised(p, t, table, total, squares)[fits], initial=HUGE)
     return max(plain, min(least, p.alpha[t])) if p.model == "sfs" else least  # more features cost alpha
 
 
 def raised(p: Problem, t: int, table: Any, total: float, squares: Any) -> Any:
     """The table of the least costs of tree node ``t`` on each support, with what a point proves of all of them."""
-    return np.maximum(table, less(p, total, squares[p.supports(t)].sum(axis=0)))
+    return np.maximum(table, less(p, total, p.over_supports(t, squares)))
 
 
 def penalty(p: Problem, t: int, squares: list[Any], must: list[int], never: list[int]) -> Any:
-    """The most that ``1/2 sum of u_j^2`` over a support can be, less what the support costs."""
+    """The most that ``1/2 sum of u_j^2`` over a support can be, less what the support costs; rounded once."""
+    add = sum if isinstance(squares[0], Fraction) else _sum
     if p.model == "margot":
-        return sum(squares)
-    taken = sum(squares[j] for j in must)
-    rest = sorted((x for j, x in enumerate(squares) if j not in must and j not in never), reverse=True)
-    places = p.budget[t] - len(must)
+        return add(squares)
+    decided = {*must, *never}
+    rest = sorted((x for j, x in enumerate(squares) if j not in decided), reverse=True)
+    places, taken = p.budget[t] - len(must), [squares[j] for j in must]
     if p.model == "hfs":
-        return -math.inf if places < 0 else taken + sum(rest[:places])
+        return -math.inf if places < 0 else add(taken + rest[:places])
     alpha = Fraction(p.alpha[t]) if isinstance(squares[0], Fraction) else p.alpha[t]
-    taken += min(places, 0) * alpha + sum(rest[: max(places, 0)])
-    return taken + sum(max(0, x - alpha) for x in rest[max(places, 0) :])
+    taken += [-alpha] * max(0, -places) + rest[: max(places, 0)]
+    return add(taken + [part for x in rest[max(places, 0) :] if x > alpha for part in (x, -alpha)])
 
 
-class Open(NamedTuple):
-    """A search node: the place of each sample, what is decided about features, and tables of supports."""
+class Decision(NamedTuple):
+    """One outcome of a decision, and the ones before it: what is known at a search node."""
 
-    place: Any
-    features: tuple[tuple[int, int, bool], ...]  # tree node, feature, whether it is used
-    tables: tuple[Any, ...]  # per tree node: least costs on its supports; None: nothing is known
+    before: Decision | None
+    of_feature: bool
+    which: int
+    t: int
+    outcome: int  # a sample: 1 is left, 2 right; a feature: 1 is used, 2 not used
 
 
 class Replay:
-    """Goes through the steps of a proof and remembers the search nodes that are open."""
+    """Goes through the steps of a proof and remembers the search nodes that are open, by their last decision."""
 
-    def __init__(self, p: Problem, bound: float) -> None:
-        self.p, self.bound = p, bound
-        self.open = {0: Open(np.zeros(p.m, np.min_scalar_type(p.T)), (), (None,) * p.T)}
+    def __init__(self, p: Problem, bound: float, steps: int) -> None:
+        self.p, self.bound, self.most_steps = p, bound, steps
+        self.open: dict[int, Decision | None] = {0: None}
+        self.tables: dict[int, dict[int, Any]] = {}  # of open search nodes: by tree node, least costs on its supports
+        self.holders: dict[int, int] = {}  # how many open search nodes hold a table
         self.steps = self.leaves = self.exact = 0
         self.before: list[Point | None] = [None] * p.T
         self.known: list[tuple[Any, ...]] = [()] * p.T
@@ -347,37 +652,73 @@ class Replay:
         read = Reader(raw)
         while read.at < len(raw):
             try:
-                (kind,) = read.take("<c")
-                (node,) = read.take("<I") if kind in (b"S", b"F", b"L", b"R") else (-1,)
-                if node not in self.open:
-                    raise Refused(f"search node {node} is not open, or there is no step of kind {kind!r}")
-                now = self.open.pop(node)
-                if kind == b"L":
-                    self._leaf(read, node, now)
-                elif kind == b"R":
-                    self.open[node] = self._raise(read, now)
-                else:
-                    self._split(read, kind == b"F", now)
+                self._step(read)
+            except LimitReached:
+                raise
             except Refused as error:
                 raise Refused(f"step {self.steps}: {error}") from None
             self.steps += 1
 
-    def _split(self, read: Reader, feature: bool, now: Open) -> None:
+    def _step(self, read: Reader) -> None:
+        self.p.meter.work(3e3)
+        if self.steps >= self.most_steps:
+            raise Refused(f"there are more steps than the {self.most_steps} of the header")
+        (kind,) = read.take("<c")
+        (node,) = read.take("<I") if kind in (b"S", b"F", b"L", b"R") else (-1,)
+        if node not in self.open:
+            raise Refused(f"search node {node} is not open, or there is no step of kind {kind!r}")
+        if kind == b"R":
+            return self._raise(read, node)
+        last, tables = self.open.pop(node), self.tables.pop(node, {})
+        if kind == b"L":
+            self._leaf(read, node, last, tables)
+            self.p.meter.hold(-OPEN_BYTES)
+        else:
+            for child in self._split(read, kind == b"F", last):
+                if tables:
+                    self.tables[child] = tables
+                    self._count(tables, 1)
+        self._count(tables, -1)
+
+    def _count(self, tables: dict[int, Any], by: int) -> None:
+        """So many search nodes more hold these tables; what is held by one is in memory."""
+        for table in tables.values():
+            holders = self.holders.get(id(table), 0) + by
+            if holders == by:
+                self.p.meter.hold(table.nbytes)
+            if holders:
+                self.holders[id(table)] = holders
+            else:
+                del self.holders[id(table)]
+                self.p.meter.hold(-table.nbytes)
+
+    def _decisions(self, last: Decision | None) -> Iterator[Decision]:
+        """The decisions at a search node, the last one first."""
+        while last is not None:
+            yield last
+            last = last.before
+
+    def _split(self, read: Reader, feature: bool, last: Decision | None) -> tuple[int, int]:
         """One decision with a child for each outcome: the rule by which children cover their parent."""
         which, t, first, second = read.take("<IHII")
         if first == second or first in self.open or second in self.open:
             raise Refused(f"its children {first} and {second} are open already, or the same")
-        known = any((at, j) == (t, which) for at, j, _ in now.features)
+        place, known, count = 0, False, 0
+        for count, one in enumerate(self._decisions(last)):  # noqa: B007 (counted as work)
+            if one.of_feature == feature and one.which == which:
+                if not feature:
+                    place = 2 * one.t + one.outcome
+                    break
+                known |= one.t == t
+        self.p.meter.work(50.0 * count)
         if feature and (known or which not in self.features or t >= self.p.T):
             raise Refused(f"feature {which} of tree node {t} is decided already, or there is none")
-        if not feature and (which >= self.p.m or now.place[which] != t or 2 * t + 1 >= self.p.T):
+        if not feature and (which >= self.p.m or place != t or 2 * t + 1 >= self.p.T):
             raise Refused(f"sample {which} is not known to stop at tree node {t} for now, an upper one")
-        for child, k in ((first, 1), (second, 2)):
-            if feature:
-                self.open[child] = now._replace(features=(*now.features, (t, which, k == 1)))
-            else:
-                self.open[child] = now._replace(place=now.place.copy())
-                self.open[child].place[which] = 2 * t + k
+        self.p.meter.hold(SPLIT_BYTES)
+        self.open[first] = Decision(last, feature, which, t, 1)
+        self.open[second] = Decision(last, feature, which, t, 2)
+        return first, second
 
     def _point(self, read: Reader, t: int) -> Point | None:
         """Multipliers of tree node ``t``: none, those of the step before, or a list."""
@@ -387,34 +728,62 @@ class Replay:
         if code >= 2:
             n_full, n_given, balance = read.take("<III")
             full, given = read.array("<u4", n_full), read.array("<u4", n_given)
+            self.p.meter.hold(4.0 * n_full + 12.0 * n_given)
+            self._forget(t)
             self.before[t] = Point(full, given, read.array("<f8", n_given), balance, code == 2)
         elif code == 0:
-            self.before[t] = None
+            self._forget(t)
         return self.before[t]
 
-    def _raise(self, read: Reader, now: Open) -> Open:
+    def _forget(self, t: int) -> None:
+        """The point that was the last one of tree node ``t``."""
+        if (point := self.before[t]) is not None:
+            self.p.meter.hold(-4.0 * len(point.full) - 12.0 * len(point.given))
+        self.before[t] = None
+
+    def _raise(self, read: Reader, node: int) -> None:
         """Multipliers of one tree node, which prove something about each of its supports, here and further down."""
         (t,) = read.take("<H")
         if t >= self.p.T:
             raise Refused(f"there is no tree node {t}")
-        table = np.zeros(self.p.supports(t).shape[1]) if now.tables[t] is None else now.tables[t]
-        terms = node_terms(self.p, t, self.p.side_of[t][now.place], self._point(read, t), exact=False)
-        table = raised(self.p, t, table, *terms)
-        return now._replace(tables=(*now.tables[:t], table, *now.tables[t + 1 :]))
+        tables = self.tables.get(node, {})
+        table = tables[t] if t in tables else np.zeros(self.p.supports(t).shape[1])
+        place, _ = self._known_at(self.open[node])
+        terms = node_terms(self.p, t, self.p.side_of[t][place], self._point(read, t), exact=False)
+        self.tables[node] = {**tables, t: raised(self.p, t, table, *terms)}
+        self._count(self.tables[node], 1)
+        self._count(tables, -1)
 
-    def _leaf(self, read: Reader, node: int, now: Open) -> None:
+    def _known_at(self, last: Decision | None) -> tuple[Any, dict[int, tuple[list[int], list[int]]]]:
+        """The place of each sample, and by tree node the features decided as used and as not used."""
+        place, features = np.zeros(self.p.m, np.int64), dict[int, tuple[list[int], list[int]]]()
+        samples, places = array("q"), array("q")
+        for one in self._decisions(last):
+            if one.of_feature:
+                features.setdefault(one.t, ([], []))[one.outcome - 1].append(one.which)
+            else:
+                samples.append(one.which)
+                places.append(2 * one.t + one.outcome)
+        self.p.meter.work(5e3 + 100.0 * len(samples) + self.p.m)
+        for i, where in zip(reversed(samples), reversed(places), strict=True):
+            place[i] = where
+        return place, features
+
+    def _leaf(self, read: Reader, node: int, last: Decision | None, tables: dict[int, Any]) -> None:
         """Multipliers for every tree node, whose bounds must add up to the claim."""
         p, cases = self.p, []
-        for t, table in enumerate(now.tables):
-            used, unused = ([j for at, j, how in now.features if at == t and how == way] for way in (True, False))
-            cases.append((t, p.side_of[t][now.place], used, unused, self._point(read, t), table))
+        place, features = self._known_at(last)
+        for t in range(p.T):
+            p.meter.work(5e3 + 2.0 * p.m)
+            used, unused = (sorted(some) for some in features.get(t, ([], [])))
+            cases.append((t, p.side_of[t][place], used, unused, self._point(read, t), tables.get(t)))
         total = math.fsum(max(0.0, self._cached(case)) for case in cases) * (1 - p.T * UNIT)
         self.leaves += 1
         if not total >= self.bound:
             exact = sum(Fraction(max(0, node_bound(p, *case, exact=True))) for case in cases)
             self.exact += 1
             if exact < Fraction(self.bound):
-                raise Refused(f"search node {node} is closed, but proves {float(exact):.12g}, not {self.bound:.12g}")
+                raise Refused(f"search node {node} is closed, but proves {_about(exact)}, not {self.bound:.12g}")
 
     def _cached(self, case: tuple[Any, ...]) -> float:
         """Neighbours share most of their points, with the same decisions."""
@@ -426,18 +795,42 @@ class Replay:
         return float(self.known[t][4])
 
 
-def check(path: str, data: Any, tell: Callable[[float], None] | None = None) -> Proved:
-    """What the proof in this file proves about these data: a file, or arrays (X, y, weight).  Refused if nothing."""
+def _about(value: Any) -> str:
+    try:
+        return f"{float(value):.12g}"
+    except OverflowError:
+        return "more than a float holds"
+
+
+def check(
+    path: str | os.PathLike[str],
+    data: Any,
+    tell: Callable[[float], None] | None = None,
+    *,
+    max_memory: float | None = None,
+    max_work: float | None = None,
+) -> Proved:
+    """What the proof in this file proves about these data: a file, or arrays (X, y, weight).
+
+    Raises `Refused` if nothing, and `LimitReached` if that would take more than ``max_memory`` GB of memory or
+    ``max_work`` billion operations; without them limits follow from the sizes of proof and data (docs/proof.md).
+    """
+    from_file = isinstance(data, (str, os.PathLike))
     size, told = max(1, os.path.getsize(path)), time.monotonic()
-    with open(path, "rb") as stream:
+    sizes = size + (os.path.getsize(data) if from_file else sum(getattr(a, "nbytes", 0) for a in data[:3]))
+    meter = Meter(sizes, max_memory, max_work)
+    with open(path, "rb") as stream, np.errstate(all="ignore"):
         header = read_header(stream)
-        problem = Problem(header, *(read_data(data, header) if isinstance(data, str) else data))
-        claim = {name: float(header["claim"][name]) for name in ("objective", "bound")}
+        rows = read_data(os.fspath(data), header, meter) if from_file else Data(*data)
+        problem = Problem(header, rows.X, rows.y, rows.weight)
+        problem.meter = meter
+        meter.allow_work(size, WORK_PER_BYTE * problem.T * (1e4 + problem.m * problem.n))
+        claim = header["claim"]
         objective = tree_value(problem, header["tree"]["w"], header["tree"]["b"])
         if not objective <= claim["objective"]:
             raise Refused(f"tree: it costs {objective!r}, more than the {claim['objective']!r} claimed")
-        replay = Replay(problem, claim["bound"])
-        for raw in read_blocks(stream, BLOCK + 14 + problem.T * (13 + 12 * problem.m)):
+        replay = Replay(problem, claim["bound"], header["steps"])
+        for raw in read_blocks(stream, BLOCK + 14 + problem.T * (13 + 12 * problem.m), meter):
             replay.block(raw)
             if tell is not None and time.monotonic() > told + 2.0:
                 told = time.monotonic()
@@ -447,50 +840,119 @@ def check(path: str, data: Any, tell: Callable[[float], None] | None = None) -> 
         if replay.steps != header["steps"]:
             raise Refused(f"end: {replay.steps} steps, but the header tells of {header['steps']}")
         stream.seek(0)
-        sha = hashlib.file_digest(stream, "sha256")
-    return Proved(claim["objective"], claim["bound"], replay.steps, replay.leaves, replay.exact, sha.hexdigest())
+        sha = hashlib.file_digest(stream, "sha256").hexdigest()
+        statement = statement_of(header, problem, rows)
+    return Proved(claim["objective"], claim["bound"], replay.steps, replay.leaves, replay.exact, sha, statement)
 
 
-def read_data(path: str, header: dict[str, Any]) -> tuple[Any, Any, Any]:
+# -- data from files ---------------------------------------------------------------------------------------------------
+
+
+def read_data(path: str, header: dict[str, Any], meter: Meter) -> Data:
     """Samples, labels and weights: arrays of a .npz file, or a CSV file with the columns that the header names."""
     if path.endswith(".npz"):
-        with np.load(path, allow_pickle=False) as arrays:
-            return arrays["X"], arrays["y"], arrays["weight"]
-    how = header.get("table")
-    if not isinstance(how, dict):
+        X, y, weight = _arrays(path, header, meter)
+        return Data(X, y, weight, source=os.path.basename(path))
+    how = header["table"]
+    if how is None:
         raise Refused("data: the proof does not say how to read a table; give a .npz file with X, y and weight")
-    with open(path, newline="", encoding="utf-8-sig") as stream:
-        rows = list(csv.DictReader(stream))
-    try:
-        X = np.array([[float(row[name]) for name in how["features"]] for row in rows])
-        words = [str(row[how["target"]]).strip() for row in rows]
-        weight = np.array([float(row[how["weight"]]) if how["weight"] else 1.0 for row in rows])
-        X = (X - np.array(how["offset"])) / np.array(how["scale"]) + 0.0
-        y = np.array([-1.0 if word == how["labels"][0] else 1.0 for word in words])
-    except (KeyError, TypeError, ValueError, IndexError) as error:
-        raise Refused(f"data: {path} does not have the columns of numbers that the proof names ({error!r})") from None
+    X, words, own = _columns(path, how)
+    X = (X - np.array(how["offset"])) / np.array(how["scale"]) + 0.0
     if odd := sorted(set(words) - set(how["labels"])):
-        raise Refused(f"data: {path} has the class {odd[0]!r}, of which the proof knows nothing")
-    weight = weight * np.where(y > 0, how["class_weight"][1], how["class_weight"][0])
-    X, y, weight = X[weight > 0], y[weight > 0], weight[weight > 0]
+        raise Refused(f"data: {path} has the class {shown(odd, 1)}, of which the proof knows nothing")
+    y = np.array([-1.0 if word == how["labels"][0] else 1.0 for word in words])
+    used = own > 0
+    if not np.any(used):
+        raise Refused(f"data: in {path} no row has a weight above 0")
+    X, y, weight = X[used], y[used], (own * np.where(y > 0, how["class_weight"][1], how["class_weight"][0]))[used]
     columns = [y, *X.T[::-1]]
     order = np.lexsort(columns)
     first = np.flatnonzero(np.append(True, np.any([c[order][1:] != c[order][:-1] for c in columns], axis=0)))
-    return X[order[first]], y[order[first]], np.add.reduceat(weight[order], first)
+    return Data(
+        X[order[first]], y[order[first]], np.add.reduceat(weight[order], first),
+        columns=how["features"], classes=[shown([label]) for label in how["labels"]],
+        class_weight=how["class_weight"], weight_column=how["weight"], source=os.path.basename(path),
+        rows_read=len(own), left_out={"weight 0": int(np.sum(~used))},
+        class_rows=(int(np.sum(y < 0)), int(np.sum(y > 0))),
+    )  # fmt: skip
+
+
+def _columns(path: str, how: dict[str, Any]) -> tuple[Any, list[str], Any]:
+    """The features' numbers, the words of the target and the weights of all rows of a CSV file."""
+    values, words, weight = array("d"), list[str](), array("d")
+    with open(path, newline="", encoding="utf-8-sig") as stream:
+        lines = csv.reader(stream)
+        try:
+            names = next(lines, [])
+            at = [_position(names, name) for name in [*how["features"], how["target"], how["weight"]]]
+            for row in filter(None, lines):
+                values.extend(float(row[k]) for k in at[:-2])
+                words.append(row[at[-2]].strip())
+                weight.append(1.0 if at[-1] < 0 else float(row[at[-1]]))
+        except (ValueError, IndexError, csv.Error) as error:
+            said = "it is not UTF-8" if isinstance(error, UnicodeDecodeError) else f"{error!s:.120}"
+            raise Refused(f"data: {path}, line {lines.line_num + 1} or the one before: {said}") from None
+    own = np.array(weight)
+    if not len(own):
+        raise Refused(f"data: {path} has no rows below its header")
+    if not np.all((own >= 0) & np.isfinite(own)):
+        raise Refused(f"data: the weights of {path} must be finite and not negative")
+    return np.array(values).reshape(len(own), len(at) - 2), words, own
+
+
+def _position(names: list[str], name: str | None) -> int:
+    """Where a column is; -1 for none."""
+    if name is None:
+        return -1
+    if names.count(name) != 1:
+        raise ValueError(f"the column {shown([name])} is there {names.count(name)} times")
+    return names.index(name)
+
+
+def _arrays(path: str, header: dict[str, Any], meter: Meter) -> list[Any]:
+    """The arrays X, y and weight of a .npz file, after their shapes were compared with what the proof is about."""
+    m, found = header["samples"], []
+    with open(path, "rb") as stream:
+        for name, shape in (("X", (m, header["features"])), ("y", (m,)), ("weight", (m,))):
+            try:
+                with warnings.catch_warnings(), zipfile.ZipFile(stream) as archive, archive.open(name + ".npy") as part:
+                    warnings.simplefilter("ignore")
+                    read = (np.lib.format.read_array_header_1_0, np.lib.format.read_array_header_2_0)
+                    has, by_column, kind = read[np.lib.format.read_magic(part)[0] - 1](part)
+                    if has != shape or kind.kind not in "fiub":
+                        raise ValueError(f"{name} is {shown(has)} of {kind}, the proof is about {shape} numbers")
+                    meter.hold(4.0 * math.prod(shape) * kind.itemsize)
+                    raw = part.read(math.prod(shape) * kind.itemsize)
+            except LimitReached:
+                raise
+            except Exception as error:  # what a damaged archive raises is not laid down
+                raise Refused(f"data: {path}: {name} cannot be read ({type(error).__name__}: {error!s:.120})") from None
+            if len(raw) != math.prod(shape) * kind.itemsize:
+                raise Refused(f"data: {path}: {name} is cut off")
+            found.append(np.frombuffer(raw, kind).reshape(shape, order="F" if by_column else "C"))
+    return found
 
 
 def main(argv: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description="Check a proof that margotree wrote.")
     parser.add_argument("proof", help="the proof file")
     parser.add_argument("data", help="the table it is about (.csv), or arrays X, y, weight (.npz)")
+    parser.add_argument("--max-memory", metavar="GB", type=float, help="memory that the check may take")
+    parser.add_argument("--max-work", metavar="BILLIONS", type=float, help="billions of operations it may take")
     args = parser.parse_args(argv)
+    if hasattr(sys.stdout, "reconfigure"):
+        sys.stdout.reconfigure(errors="backslashreplace")
+
+    def tell(share: float) -> None:
+        print(f"{share:6.1%} checked", file=sys.stderr, flush=True)
+
     try:
-        print(check(args.proof, args.data, lambda share: print(f"{share:6.1%} checked", file=sys.stderr, flush=True)))
+        print(check(args.proof, args.data, tell, max_memory=args.max_memory, max_work=args.max_work))
     except Refused as error:
         print(f"NOT PROVED: {error}")
         return 1
     except OSError as error:
-        print(f"cannot read {error.filename}: {error.strerror}", file=sys.stderr)
+        print(f"cannot read {error.filename or args.proof}: {error.strerror or error}", file=sys.stderr)
         return 3
     return 0
 

@@ -248,9 +248,28 @@ def describe(path: str | PathLike[str], table: dict[str, Any]) -> None:
     """Tell a proof that is written how its numbers are found in a table."""
     draft = f"{os.fspath(path)}.{secrets.token_hex(4)}.part"
     with open(path, "rb") as old, open(draft, "xb") as new:
-        new.write(pack_header(check.read_header(old) | {"table": table}))
+        new.write(pack_header(check.checked_header(check.read_header(old) | {"table": table})))
         shutil.copyfileobj(old, new, 1 << 20)
     os.replace(draft, path)
+
+
+def unprovable(problem: Problem) -> str:
+    """Why no proof about this problem would be accepted, in words; empty if one would."""
+    if problem.max_weight is not None:
+        return "a proof cannot be written where weights are bounded (max_weight); leave one of the two out"
+    if not np.all(problem.weight > 0.0):
+        return "a proof cannot be written with samples of weight 0; leave these samples or proof out"
+    with np.errstate(over="ignore"):
+        # Of equal samples the weights are added, so that their cost is larger.
+        least = problem.C.min() * problem.weight.min() * (1.0 - 2.0**-50)
+        largest = problem.C.max() * problem.weight.sum()
+    if not (least >= check.LEAST and largest <= check.LARGEST):
+        return (
+            f"a proof cannot be written with costs of margin violations (C times weight) below {check.LEAST:g} or "
+            f"above {check.LARGEST:g}; here they range from {least:g} to {largest:g}: change C or the weights, "
+            "or leave proof out"
+        )
+    return ""
 
 
 def terms_of(problem: Problem) -> dict[str, Any]:

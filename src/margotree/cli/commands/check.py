@@ -1,14 +1,16 @@
 """Check the proof that fit --proof wrote, against the training data.
 
-Recomputes what the tree costs at most and what any tree costs at least, with all rounding against it, and trusts
-neither the engine nor the certificate. The same file can be checked without margotree by the one file
-margotree/proof/check.py (docs/proof.md). Exit code 1 if the proof proves nothing, 3 if a file is missing.
+Recomputes what the tree costs at most and what any tree costs at least, with all rounding against it, independently
+of the engine and the certificate, and prints what is proved: model and terms, columns, rows used and left out, weights.
+The same file can be checked without margotree by the one file margotree/proof/check.py (docs/proof.md). Exit code 1 if
+the proof proves nothing or the check would take more memory or work than it may, 3 if a file is missing.
 """
 
 from __future__ import annotations
 
 import argparse
 import dataclasses
+import os
 import sys
 from typing import TYPE_CHECKING, Any
 
@@ -28,6 +30,8 @@ def add(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("data", help="the file that the tree was trained on, or arrays X, y, weight (.npz)")
     parser.add_argument("--tree", metavar="FILE", help="the saved tree: it tells how to read the data")
     parser.add_argument("--note", action="store_true", help="note in the tree file that its proof was checked")
+    parser.add_argument("--max-memory", metavar="GB", type=float, help="memory that the check may take")
+    parser.add_argument("--max-work", metavar="BILLIONS", type=float, help="billions of operations it may take")
     parser.add_argument("--numbers", metavar="FILE", help="write X, y and weight as .npz, for check.py (needs --tree)")
     options.add_reading(parser)
     options.add_output(parser)
@@ -39,7 +43,8 @@ def run(args: argparse.Namespace) -> int:
     if (args.note or args.numbers) and not args.tree:
         raise CommandError("--note and --numbers need the tree: say --tree FILE", exits.USAGE)
     try:
-        found = _with_tree(args) if args.tree else check(args.proof, args.data, _progress(args))
+        limits = {"max_memory": args.max_memory, "max_work": args.max_work}
+        found = _with_tree(args, limits) if args.tree else check(args.proof, args.data, _progress(args), **limits)
     except Refused as error:
         hint = "" if args.tree or "how to read a table" not in str(error) else "; or say --tree FILE, the saved tree"
         raise CommandError(f"not proved: {error}{hint}", exits.FAILED) from None
@@ -55,7 +60,7 @@ def _progress(args: argparse.Namespace) -> Any:
     return None if args.quiet else tell
 
 
-def _with_tree(args: argparse.Namespace) -> Proved:
+def _with_tree(args: argparse.Namespace, limits: dict[str, Any]) -> Proved:
     import numpy as np
 
     from margotree.estimators.proofs import check_proof, problem_numbers
@@ -64,12 +69,17 @@ def _with_tree(args: argparse.Namespace) -> Proved:
     encoding = encoding_of(tree, args.tree)
     if not encoding.target:
         raise CommandError(f"{args.tree} does not say which column holds the classes", exits.DATA)
-    samples = encoding.training(options.read(args))
+    table = options.read(args)
+    samples = encoding.training(table)
     data = (samples.X, samples.y, samples.weight)
     if args.numbers:
         X, y, weight = problem_numbers(tree, *data)
         np.savez(args.numbers, X=X, y=y, weight=weight)
-    found = check_proof(tree, args.proof, *data, tell=_progress(args))
+    found = check_proof(
+        tree, args.proof, *data, tell=_progress(args), source=os.path.basename(args.data),
+        left_out={"missing cells or no class": table.n_rows - len(samples.rows)}, weight_column=encoding.weight,
+        **limits,
+    )  # fmt: skip
     if args.note:
         _noted(tree, found).save(args.tree)
     return found

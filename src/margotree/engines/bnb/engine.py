@@ -34,7 +34,7 @@ from margotree.engines.trees import allowed_value, trivial_tree
 from margotree.engines.watch import Watch
 from margotree.problem import Problem, Splits, TrainingProblem
 from margotree.problem.problem import FloatArray
-from margotree.proof.write import ProofWriter
+from margotree.proof.write import ProofWriter, unprovable
 from margotree.solution import Solution, Stopped, relative_gap
 
 #: Share of the time that better incumbents may take before the search begins.
@@ -81,14 +81,14 @@ class BranchAndBound(Engine):
         get_ready(problem, with_prices=isinstance(problem, Problem) and lists_nothing(problem))
 
     def prepare_proof(self, problem: TrainingProblem) -> None:
-        if getattr(problem, "max_weight", None) is not None:
-            raise Refused("a proof cannot be written where weights are bounded (max_weight); leave one of the two out")
+        _must_be_provable(problem)
         get_ready_to_prove(**what_is_proved(problem))
 
     def solve_with_proof(
         self, problem: Problem, writer: ProofWriter, watch: Watch | None = None, start: Splits | None = None
     ) -> Solution:
         """As :meth:`solve`, with a proof of what the certificate claims, written to a file (docs/proof.md)."""
+        _must_be_provable(problem)
         self._proof = Proof(writer, standard_scale(problem)[1].unit)
         try:
             solution = self.solve(problem, watch, start)
@@ -323,6 +323,12 @@ class BranchAndBound(Engine):
         trees = sparsified(brancher, relaxed.incumbent, search.best, watch)
         best = min([search.incumbent, *trees], key=lambda tree: allowed_value(problem, tree))
         return best, relaxed.bound
+
+
+def _must_be_provable(problem: TrainingProblem) -> None:
+    """Complain before the search, not after it, about what a proof cannot be about."""
+    if isinstance(problem, Problem) and (reason := unprovable(problem)):
+        raise Refused(reason)
 
 
 def what_is_proved(problem: TrainingProblem) -> dict[str, bool]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from margotree.export.common import (
@@ -16,8 +17,9 @@ from margotree.export.common import (
     used_features,
     without_nul,
 )
-from margotree.table.described import described
-from margotree.table.encoding import Category, Column, Number
+from margotree.table.cellrule import CellRule, RawColumns
+from margotree.table.described import raw_columns
+from margotree.table.words import fold
 
 if TYPE_CHECKING:
     from margotree.tree import Tree
@@ -26,19 +28,23 @@ if TYPE_CHECKING:
 def to_sql(tree: Tree, *, table: str | None = None) -> str:
     """A ``CASE`` expression that gives the label of a row: ``SELECT id, CASE ... END AS label FROM people``.
 
-    Columns are asked for by the features' names; where the tree was trained by ``margotree fit``, a column of words
-    by its own name and its words.  ``table`` puts a table's name before each column, so that a column that is not there
-    is an error in SQLite too (which otherwise takes an unknown quoted name for a text).
+    Where the tree was trained by ``margotree fit``, the columns are those of the training file, as text or as numbers:
+    cells are read as ``margotree predict`` reads them, with their words, units,
+    decimal commas and missing cells.  Otherwise the columns are the features, of a numeric type, by their names.
+    ``table`` puts a table's name before each column, so that a column that is not there is an error in SQLite too
+    (which otherwise takes an unknown quoted name for a text).
 
-    A row in which a column that the tree asks for is NULL, or holds a word that training did not see, gets NULL: as in
-    Python, such a sample has no label.  NaN and infinity, where a database has them, must not be in the columns.
+    A row gets NULL if a column that the tree asks for is missing and nothing stands in, holds a word that training did
+    not see, or a text that is no number: as in Python, such a sample has no label.  Text is compared by the database's
+    ``LOWER`` and ``TRIM``: where those know ASCII letters and blanks alone (SQLite), a word with other letters in
+    another case, or with other spaces around it, gives NULL.  NaN and infinity must not be in columns of a tree that
+    was trained from Python.
     """
     writer = _Writer(tree, table)
     plan = plan_of(tree)
     if isinstance(plan, int):
         return writer.labels[plan] + "\n"
-    holes = [f"{writer.columns[j]} IS NULL" for j in used_features(plan)]
-    hole = "\n    OR ".join(grouped(holes, lambda group: f"({' OR '.join(group)})"))
+    hole = "\n    OR ".join(grouped(writer.holes(used_features(plan)), lambda group: f"({' OR '.join(group)})"))
     return f"CASE\n  WHEN {hole}\n  THEN NULL\n{writer.arms(plan, '  ')}\nEND\n"
 
 
@@ -48,10 +54,16 @@ class _Writer:
     def __init__(self, tree: Tree, table: str | None) -> None:
         self.labels = [_label(value, label_type(tree)) for value in tree.classes.tolist()]
         prefix = "" if table is None else _name(table) + "."
-        self.columns = [f"{prefix}{_name(feature)}" for feature in tree.features]
-        encoding = described(tree)
-        if encoding is not None:
-            self.columns = [text for column in encoding.columns for text in _features(column, prefix)]
+        raw = raw_columns(tree)
+        self.place = raw.rule_of()
+        cells = [_typed(prefix, rule) if raw.typed else _Cell(prefix, rule, raw) for rule in raw.rules]
+        self.cell = {cell.rule: cell for cell in cells}
+        self.columns = [self.cell[rule].feature(k) for rule, k in self.place.values()]
+
+    def holes(self, used: Sequence[int]) -> list[str]:
+        """The conditions under which a row has no label; one for each column that is asked for, if it has any."""
+        rules = dict.fromkeys(self.place[j][0] for j in used)
+        return [self.cell[rule].refused() for rule in rules]
 
     def arms(self, rule: Rule, indent: str) -> str:
         total = nested([self._term(term) for term in rule.terms], f"{indent}     ")
@@ -74,29 +86,99 @@ class _Writer:
         return signed(_number(term.weight), column)
 
 
-def _features(column: Column, prefix: str) -> list[str]:
-    """The features that come of a column of the training file, NULL where its cell says nothing."""
-    name = prefix + _name(column.name)
-    if isinstance(column, Number):
-        return [name if column.fill is None else f"COALESCE({name}, {_number(column.fill)})"]
-    if isinstance(column, Category):
-        return _words(column, name)
-    return [prefix + _name(feature) for feature in column.features]
+class _Cell:
+    """A column of the training file, of any type: what its rule says, as SQL."""
+
+    def __init__(self, prefix: str, rule: CellRule, raw: RawColumns) -> None:
+        self.rule, self.comma = rule, raw.comma
+        self.name = prefix + _name(rule.column)
+        # Words that differ in case alone are told apart only where training told them apart.
+        self.exact = len({fold(word) for word, _ in rule.words}) < len(rule.words)
+        self.text = f"COALESCE(TRIM(CAST({self.name} AS VARCHAR(255))), '')"
+        self.lower = f"LOWER({self.text})"
+        self.missing = f"{self.lower} IN ({', '.join(map(_text, raw.missing))})"
+
+    def refused(self) -> str:
+        """Where the cell gives the row no label."""
+        wrong = []
+        if self.rule.words:
+            wrong.append(f"{self._word()} NOT IN ({', '.join(self._spelled(word) for word, _ in self.rule.words)})")
+        if self.rule.numeric:
+            wrong.append(f"({_no_number(self._bare())})")
+        both = " AND ".join(wrong)
+        return f"{both}" if self.rule.missing is None else f"(NOT {self.missing} AND {both})"
+
+    def feature(self, k: int) -> str:
+        """The value of the k-th feature, where the cell is not refused."""
+        # Few values and many words: one arm for each value.
+        arms = []
+        if self.rule.missing is not None:
+            arms.append((self.missing, self.rule.missing[k]))
+        for value in dict.fromkeys(values[k] for _, values in self.rule.words):
+            words = [self._spelled(word) for word, values in self.rule.words if values[k] == value]
+            arms.append((f"{self._word()} IN ({', '.join(words)})", value))
+        rest = _number(0.0)
+        if self.rule.numeric and k == 0:
+            rest = self._number()
+        else:
+            arms = [(condition, value) for condition, value in arms if value != 0.0]
+        if not arms:
+            return rest
+        whens = " ".join(f"WHEN {condition} THEN {_number(value)}" for condition, value in arms)
+        return f"CASE {whens} ELSE {rest} END"
+
+    def _word(self) -> str:
+        return self.text if self.exact else self.lower
+
+    def _spelled(self, word: str) -> str:
+        if self.exact:
+            return _text(word)
+        # Letters beyond ASCII are left to the database, which may or may not know their other case.
+        return _text(word.lower()) if word.isascii() else f"LOWER({_text(word)})"
+
+    def _bare(self) -> str:
+        """The text of the number, without a unit and with a decimal point."""
+        bare = self.lower
+        if self.rule.units:
+            whens = " ".join(
+                f"WHEN SUBSTR({bare}, LENGTH({bare}) - {len(unit) - 1}) = {_text(unit)} "
+                f"THEN TRIM(SUBSTR({bare}, 1, LENGTH({bare}) - {len(unit)}))"
+                for unit in self.rule.units
+            )
+            bare = f"CASE {whens} ELSE {bare} END"
+        return f"REPLACE({bare}, ',', '.')" if self.comma else bare
+
+    def _number(self) -> str:
+        """As the column has it where it can: a number that is turned into text and back may lose digits."""
+        plain = f"CAST({self.name} AS DOUBLE PRECISION)"
+        if not self.rule.units and not self.comma:
+            return plain
+        changed = f"CAST({self._bare()} AS DOUBLE PRECISION)"
+        return f"CASE WHEN {_no_number(self.lower)} THEN {changed} ELSE {plain} END"
 
 
-def _words(column: Category, name: str) -> list[str]:
-    cell = f"NULLIF(TRIM(CAST({name} AS VARCHAR(255))), '')"
-    if column.fill is not None:
-        cell = f"COALESCE({cell}, {_text(column.fill)})"
-    # Words that differ in case alone are told apart only where training told them apart.
-    lower = len({word.casefold() for word in column.values}) == len(column.values)
-    spelled = {word: f"LOWER({_text(word)})" if lower else _text(word) for word in column.values}
-    return [_one_hot(f"LOWER({cell})" if lower else cell, spelled, word) for word in column.shown]
+class _Typed(_Cell):
+    """A column of numbers by type, NULL where missing."""
+
+    def refused(self) -> str:
+        return f"{self.name} IS NULL"
+
+    def feature(self, k: int) -> str:
+        return self.name
 
 
-def _one_hot(cell: str, known: dict[str, str], word: str) -> str:
-    arms = " ".join(f"WHEN {text} THEN {1 if other == word else 0}" for other, text in known.items())
-    return f"CASE {cell} {arms} END"
+def _typed(prefix: str, rule: CellRule) -> _Cell:
+    return _Typed(prefix, rule, RawColumns(rules=(rule,), missing=(), typed=True))
+
+
+def _no_number(text: str) -> str:
+    """Whether a text in lower case is no number: ``-12.5e+3`` without regular expressions, which SQL has none of."""
+    digits = f"REPLACE(REPLACE({text}, 'e-', 'e'), 'e+', 'e')"
+    return (
+        f"LTRIM(SUBSTR({digits}, 1, 1), '+-.0123456789') <> '' OR LTRIM(SUBSTR({digits}, 2), '.0123456789e') <> '' "
+        f"OR LTRIM({digits}, '+-.e') = '' OR {digits} LIKE '%.%.%' OR {digits} LIKE '%e%.%' OR {digits} LIKE '%e%e%' "
+        f"OR {digits} LIKE '%e'"
+    )
 
 
 def _label(value: object, kind: type) -> str:

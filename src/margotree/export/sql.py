@@ -26,11 +26,11 @@ if TYPE_CHECKING:
 
 
 def to_sql(tree: Tree, *, table: str | None = None) -> str:
-    """A ``CASE`` expression that gives the label of a row: ``SELECT id, CASE ... END AS label FROM people``.
+    """An expression that gives the label of a row: ``SELECT id, CASE ... END AS label FROM people``.
 
     Where the tree was trained by ``margotree fit``, the columns are those of the training file, as text or as numbers:
-    cells are read as ``margotree predict`` reads them, with their words, units,
-    decimal commas and missing cells.  Otherwise the columns are the features, of a numeric type, by their names.
+    cells are read as ``margotree predict`` reads them, with their words, units, decimal commas and missing cells, by a
+    subquery without a table.  Otherwise the columns are the features, of a numeric type, by their names.
     ``table`` puts a table's name before each column, so that a column that is not there is an error in SQLite too
     (which otherwise takes an unknown quoted name for a text).
 
@@ -44,8 +44,9 @@ def to_sql(tree: Tree, *, table: str | None = None) -> str:
     plan = plan_of(tree)
     if isinstance(plan, int):
         return writer.labels[plan] + "\n"
-    hole = "\n    OR ".join(grouped(writer.holes(used_features(plan)), lambda group: f"({' OR '.join(group)})"))
-    return f"CASE\n  WHEN {hole}\n  THEN NULL\n{writer.arms(plan, '  ')}\nEND\n"
+    used = used_features(plan)
+    hole = "\n    OR ".join(grouped(writer.holes(used), lambda group: f"({' OR '.join(group)})"))
+    return writer.on_features(f"CASE\n  WHEN {hole}\n  THEN NULL\n{writer.arms(plan, '  ')}\nEND", used)
 
 
 class _Writer:
@@ -53,17 +54,31 @@ class _Writer:
 
     def __init__(self, tree: Tree, table: str | None) -> None:
         self.labels = [_label(value, label_type(tree)) for value in tree.classes.tolist()]
-        prefix = "" if table is None else _name(table) + "."
-        raw = raw_columns(tree)
-        self.place = raw.rule_of()
-        cells = [_typed(prefix, rule) if raw.typed else _Cell(prefix, rule, raw) for rule in raw.rules]
-        self.cell = {cell.rule: cell for cell in cells}
-        self.columns = [self.cell[rule].feature(k) for rule, k in self.place.values()]
+        self.prefix = "" if table is None else _name(table) + "."
+        self.raw = raw_columns(tree)
+        self.place = self.raw.rule_of()
+        if self.raw.typed:
+            self.columns = [self.prefix + _name(name) for name in tree.features]
+        else:
+            self.columns = [f"features.x{j}" for j in range(tree.n_features)]
 
     def holes(self, used: Sequence[int]) -> list[str]:
-        """The conditions under which a row has no label; one for each column that is asked for, if it has any."""
-        rules = dict.fromkeys(self.place[j][0] for j in used)
-        return [self.cell[rule].refused() for rule in rules]
+        """The conditions under which a row has no label."""
+        return [f"{self.columns[j]} IS NULL" for j in used]
+
+    def on_features(self, labels: str, used: Sequence[int]) -> str:
+        """The expression on the features, with the features below it where they have to be read from text."""
+        if self.raw.typed:
+            return labels + "\n"
+        rules = list(dict.fromkeys(self.place[j][0] for j in used))
+        cells = {rule: _Cell(k, rule, self.raw) for k, rule in enumerate(rules)}
+        texts = [part for cell in cells.values() for part in cell.texts(self.prefix)]
+        numbers = [part for cell in cells.values() for part in cell.numbers()]
+        features = [f"{cells[rule].feature(k)} AS x{j}" for j in used for rule, k in [self.place[j]]]
+        return (
+            f"(SELECT {labels}\nFROM (SELECT\n  {_listed(features)}\nFROM (SELECT\n  {_listed(numbers)}\n"
+            f"FROM (SELECT\n  {_listed(texts)}\n) AS texts) AS numbers) AS features)\n"
+        )
 
     def arms(self, rule: Rule, indent: str) -> str:
         total = nested([self._term(term) for term in rule.terms], f"{indent}     ")
@@ -87,48 +102,41 @@ class _Writer:
 
 
 class _Cell:
-    """A column of the training file, of any type: what its rule says, as SQL."""
+    """A column of the training file, of any type: what its rule says, as SQL.
 
-    def __init__(self, prefix: str, rule: CellRule, raw: RawColumns) -> None:
-        self.rule, self.comma = rule, raw.comma
-        self.name = prefix + _name(rule.column)
+    ``c`` is the cell as it is, ``t`` its text, ``l`` that in lower case, ``n`` the text of the number in it.
+    """
+
+    def __init__(self, position: int, rule: CellRule, raw: RawColumns) -> None:
+        self.k, self.rule, self.raw = position, rule, raw
         # Words that differ in case alone are told apart only where training told them apart.
         self.exact = len({fold(word) for word, _ in rule.words}) < len(rule.words)
-        self.text = f"COALESCE(TRIM(CAST({self.name} AS VARCHAR(255))), '')"
-        self.lower = f"LOWER({self.text})"
-        self.missing = f"{self.lower} IN ({', '.join(map(_text, raw.missing))})"
 
-    def refused(self) -> str:
-        """Where the cell gives the row no label."""
-        wrong = []
-        if self.rule.words:
-            wrong.append(f"{self._word()} NOT IN ({', '.join(self._spelled(word) for word, _ in self.rule.words)})")
-        if self.rule.numeric:
-            wrong.append(f"({_no_number(self._bare())})")
-        both = " AND ".join(wrong)
-        return f"{both}" if self.rule.missing is None else f"(NOT {self.missing} AND {both})"
+    def texts(self, prefix: str) -> list[str]:
+        """The columns of the innermost table."""
+        name = prefix + _name(self.rule.column)
+        text = f"COALESCE(TRIM(CAST({name} AS VARCHAR(255))), '')"
+        exact = [f"{text} AS t{self.k}"] if self.exact else []
+        return [f"{name} AS c{self.k}", f"LOWER({text}) AS l{self.k}", *exact]
+
+    def numbers(self) -> list[str]:
+        """The columns of the table above."""
+        k = self.k
+        exact = [f"t{k}"] if self.exact else []
+        return [f"c{k}", f"l{k}", *exact, *([f"{self._bare()} AS n{k}"] if self.rule.numeric else [])]
 
     def feature(self, k: int) -> str:
-        """The value of the k-th feature, where the cell is not refused."""
+        """The value of the k-th feature; NULL where the row has no label."""
+        missing = "NULL" if self.rule.missing is None else _number(self.rule.missing[k])
+        arms = [f"WHEN l{self.k} IN ({', '.join(map(_text, self.raw.missing))}) THEN {missing}"]
+        word = f"t{self.k}" if self.exact else f"l{self.k}"
         # Few values and many words: one arm for each value.
-        arms = []
-        if self.rule.missing is not None:
-            arms.append((self.missing, self.rule.missing[k]))
         for value in dict.fromkeys(values[k] for _, values in self.rule.words):
             words = [self._spelled(word) for word, values in self.rule.words if values[k] == value]
-            arms.append((f"{self._word()} IN ({', '.join(words)})", value))
-        rest = _number(0.0)
-        if self.rule.numeric and k == 0:
-            rest = self._number()
-        else:
-            arms = [(condition, value) for condition, value in arms if value != 0.0]
-        if not arms:
-            return rest
-        whens = " ".join(f"WHEN {condition} THEN {_number(value)}" for condition, value in arms)
-        return f"CASE {whens} ELSE {rest} END"
-
-    def _word(self) -> str:
-        return self.text if self.exact else self.lower
+            arms.append(f"WHEN {word} IN ({', '.join(words)}) THEN {_number(value)}")
+        if self.rule.numeric:
+            arms.append(f"WHEN {_no_number(f'n{self.k}')} THEN NULL ELSE {_number(0.0) if k else self._number()}")
+        return f"CASE {' '.join(arms)} END"
 
     def _spelled(self, word: str) -> str:
         if self.exact:
@@ -138,7 +146,7 @@ class _Cell:
 
     def _bare(self) -> str:
         """The text of the number, without a unit and with a decimal point."""
-        bare = self.lower
+        bare = f"l{self.k}"
         if self.rule.units:
             whens = " ".join(
                 f"WHEN SUBSTR({bare}, LENGTH({bare}) - {len(unit) - 1}) = {_text(unit)} "
@@ -146,29 +154,19 @@ class _Cell:
                 for unit in self.rule.units
             )
             bare = f"CASE {whens} ELSE {bare} END"
-        return f"REPLACE({bare}, ',', '.')" if self.comma else bare
+        return f"REPLACE({bare}, ',', '.')" if self.raw.comma else bare
 
     def _number(self) -> str:
         """As the column has it where it can: a number that is turned into text and back may lose digits."""
-        plain = f"CAST({self.name} AS DOUBLE PRECISION)"
-        if not self.rule.units and not self.comma:
+        plain = f"CAST(c{self.k} AS DOUBLE PRECISION)"
+        if not self.rule.units and not self.raw.comma:
             return plain
-        changed = f"CAST({self._bare()} AS DOUBLE PRECISION)"
-        return f"CASE WHEN {_no_number(self.lower)} THEN {changed} ELSE {plain} END"
+        changed = f"CAST(n{self.k} AS DOUBLE PRECISION)"
+        return f"CASE WHEN n{self.k} = l{self.k} THEN {plain} ELSE {changed} END"
 
 
-class _Typed(_Cell):
-    """A column of numbers by type, NULL where missing."""
-
-    def refused(self) -> str:
-        return f"{self.name} IS NULL"
-
-    def feature(self, k: int) -> str:
-        return self.name
-
-
-def _typed(prefix: str, rule: CellRule) -> _Cell:
-    return _Typed(prefix, rule, RawColumns(rules=(rule,), missing=(), typed=True))
+def _listed(columns: Sequence[str]) -> str:
+    return ",\n  ".join(columns)
 
 
 def _no_number(text: str) -> str:

@@ -12,9 +12,10 @@ import dataclasses
 import sys
 from typing import TYPE_CHECKING, Any
 
-from margotree.cli import console, exits, options
+from margotree.cli import console, exits, keep, options
 from margotree.cli.exits import CommandError
 from margotree.cli.saved import encoding_of, load_tree
+from margotree.disk import write_atomically
 
 if TYPE_CHECKING:
     from margotree.proof.check import Proved
@@ -29,6 +30,7 @@ def add(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--tree", metavar="FILE", help="the saved tree: it tells how to read the data")
     parser.add_argument("--note", action="store_true", help="note in the tree file that its proof was checked")
     parser.add_argument("--numbers", metavar="FILE", help="write X, y and weight as .npz, for check.py (needs --tree)")
+    keep.add_force(parser)
     options.add_reading(parser)
     options.add_output(parser)
 
@@ -38,6 +40,9 @@ def run(args: argparse.Namespace) -> int:
 
     if (args.note or args.numbers) and not args.tree:
         raise CommandError("--note and --numbers need the tree: say --tree FILE", exits.USAGE)
+    if args.numbers:
+        inputs = (args.proof, args.data, args.tree)
+        keep.may_write(args.numbers, inputs=inputs, force=args.force, option="--numbers")
     try:
         found = _with_tree(args) if args.tree else check(args.proof, args.data, _progress(args))
     except Refused as error:
@@ -56,8 +61,6 @@ def _progress(args: argparse.Namespace) -> Any:
 
 
 def _with_tree(args: argparse.Namespace) -> Proved:
-    import numpy as np
-
     from margotree.estimators.proofs import check_proof, problem_numbers
 
     tree = load_tree(args.tree)
@@ -68,11 +71,19 @@ def _with_tree(args: argparse.Namespace) -> Proved:
     data = (samples.X, samples.y, samples.weight)
     if args.numbers:
         X, y, weight = problem_numbers(tree, *data)
-        np.savez(args.numbers, X=X, y=y, weight=weight)
+        write_atomically(args.numbers, lambda draft: _save_numbers(draft, X=X, y=y, weight=weight))
     found = check_proof(tree, args.proof, *data, tell=_progress(args))
     if args.note:
         _noted(tree, found).save(args.tree)
     return found
+
+
+def _save_numbers(path: str, **arrays: Any) -> None:
+    """Arrays under exactly this name, which numpy would add .npz to."""
+    import numpy as np
+
+    with open(path, "xb") as stream:
+        np.savez(stream, **arrays)
 
 
 def _noted(tree: Tree, found: Proved) -> Tree:

@@ -362,3 +362,28 @@ def test_onnx(cases):
         np.testing.assert_allclose(probabilities, case.tree.predict_proba(X), rtol=0, atol=1e-12)
         labels = iter(label.tolist())
         agree(case, [None if values is None else next(labels) for values in coded])
+
+
+@pytest.fixture(scope="module")
+def chrome():
+    yield from chromium()
+
+
+READ = """
+return arguments[0].map((cells) => {
+  const { values } = margotree.readCells(cells);
+  return values ? margotree.facts.classes[margotree.route(values).code] : null;
+});
+"""
+
+
+def test_the_page_in_a_browser(cases, chrome, tmp_path):
+    for case in cases:
+        (tmp_path / "tree.html").write_text(render_page(case.tree), encoding="utf-8")
+        chrome.get((tmp_path / "tree.html").as_uri())
+        # The page takes a decimal comma in any entry, as its users type.
+        typed = [k for k, row in enumerate(case.rows) if case.decimal != "." or "1,5" not in row.values()]
+        names = [column.name for column in case.encoding.columns]
+        chosen = replace(case, rows=[case.rows[k] for k in typed])
+        agree(chosen, chrome.execute_script(READ, [[row[name] for name in names] for row in chosen.rows]))
+        assert chrome.get_log("browser") == []

@@ -1,5 +1,6 @@
 """What a command must not do to files, and what it must know of them again."""
 
+import argparse
 import csv
 import io
 import json
@@ -45,6 +46,10 @@ FIT = ("fit", "easy.csv", "--target", "died", "--model", "local")
         (("tune", *FIT[1:], "--resume", "easy.csv"), "easy.csv"),
         (("plot", "t.json", "--out", "t.json"), "t.json"),
         (("page", "t.json", "--data", "easy.csv", "--out", "easy.csv"), "easy.csv"),
+        (("export", "t.json", "--to", "sql", "--out", "t.json"), "t.json"),
+        (("check", "p.jsonl", "easy.csv", "--tree", "t.json", "--numbers", "easy.csv"), "easy.csv"),
+        (("report", "t.json", "--out", "t.json"), "t.json"),
+        (("table", "t.json", "--out", "t.json"), "t.json"),
     ],
 )
 def test_no_command_overwrites_what_it_reads(run, tmp_path, command, read):
@@ -66,6 +71,9 @@ def test_no_command_overwrites_what_it_reads(run, tmp_path, command, read):
         (("plot", "t.json", "--out", "there.svg"), "there.svg"),
         (("page", "t.json"), "t.html"),
         (("tune", *FIT[1:], "--folds", "2", "--grid", "C=1", "--out", "there.json"), "there.json"),
+        (("export", "t.json", "--to", "sql"), "t.sql"),
+        (("export", "t.json", "--to", "c", "--out", "there.c"), "there.c"),
+        (("export", "t.json", "--to", "python"), "t.py"),
     ],
 )
 def test_what_is_there_is_replaced_only_when_asked(run, tmp_path, command, out):
@@ -75,6 +83,47 @@ def test_what_is_there_is_replaced_only_when_asked(run, tmp_path, command, out):
     assert (tmp_path / out).read_text() == "an earlier answer"
     assert run(*command, "--force")[0] == exits.OK
     assert (tmp_path / out).read_text() != "an earlier answer"
+
+
+@pytest.mark.parametrize(
+    ("command", "option"),
+    [
+        ((*FIT[:-1], "margot", "--proof", "there"), "--proof"),
+        (("export", "t.json", "--to", "onnx", "--out", "there"), "--out"),
+        (("report", "results.sqlite", "--out", "there"), "--out"),
+        (("table", "results.sqlite", "--out", "there"), "--out"),
+        (("check", "p.jsonl", "easy.csv", "--tree", "t.json", "--numbers", "there"), "--numbers"),
+    ],
+)
+def test_what_is_there_is_kept_before_the_work_begins(run, tmp_path, command, option):
+    (tmp_path / "there").write_text("an earlier answer")
+    code, _, err = run(*command)
+    assert code == exits.DATA and f"there is there already; say --force to replace it, or name another with {option}" in err
+    assert (tmp_path / "there").read_text() == "an earlier answer"
+
+
+def test_every_option_that_names_a_file_to_write_comes_with_force():
+    """But the results of experiments, which are gone on with (--resume) and never replaced."""
+    writes = ("--out", "--log", "--proof", "--numbers")
+    found = {}
+    for command in commands():
+        parser = argparse.ArgumentParser()
+        command.add(parser)
+        options = {flag for action in parser._actions for flag in action.option_strings}
+        if options & set(writes):
+            found[command.__name__.rsplit(".", 1)[1]] = "--force" in options
+    assert {name for name, forced in found.items() if not forced} == {"experiment"}
+    assert {"fit", "tune", "predict", "plot", "page", "export", "report", "table", "check"} <= set(found)
+
+
+def commands():
+    from importlib import import_module
+    from pkgutil import iter_modules
+
+    import margotree.cli.commands as package
+
+    found = [import_module(f"{package.__name__}.{module.name}") for module in iter_modules(package.__path__)]
+    return [module for module in found if hasattr(module, "add")]
 
 
 def test_at_a_terminal_the_user_is_asked(run, tmp_path, monkeypatch):

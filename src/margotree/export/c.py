@@ -6,7 +6,9 @@ import re
 import textwrap
 from typing import TYPE_CHECKING, Any
 
-from margotree.export.common import Plan, Term, label_type, nested, plan_of, signed, used_features, without_nul
+from margotree.export.c_cells import Reader, c_text
+from margotree.export.common import Plan, Term, label_type, nested, plan_of, signed, used_features
+from margotree.table.described import raw_columns
 
 if TYPE_CHECKING:
     from margotree.tree import Tree
@@ -24,21 +26,26 @@ def to_c(tree: Tree, *, name: str = "margotree") -> str:
     are the 0/1 features the tree names.  If a value that the tree asks for is NaN or infinite the answer is -1: as in
     Python, such a sample has no label.  ``name`` starts every name in the file, so that several trees fit into one
     program.
+
+    Where the tree was trained by ``margotree fit``, ``int <name>_read(const char *const *cells, double *x)`` turns the
+    cells of a row of such a file into ``x``: see :mod:`margotree.export.c_cells`.
     """
     if not _NAME.fullmatch(name):
         raise ValueError(f"name must be a C identifier such as 'margotree', got {name!r}")
     plan, kind = plan_of(tree), label_type(tree)
     labels = [_label(value, kind) for value in tree.classes.tolist()]
-    features = [_text(feature) for feature in tree.features]
+    features = [c_text(feature) for feature in tree.features]
     body = _checks(used_features(plan)) + _lines(plan, "    ")
+    raw = raw_columns(tree)
+    reader = None if raw.typed else Reader(raw, name)
     return f"""/* A classification tree, written by margotree.  C99, no dependencies; compiled by C++ as well.
 
    int {name}_predict(const double *x)
        x: {len(features)} numbers in the order of {name}_features, in the units of the training data
        returns the position of the label in {name}_labels, or -1 if a number that is asked for is not finite
-   Compile without -ffast-math: it removes the check for numbers that are not finite. */
+{reader.words if reader else ""}   Compile without -ffast-math: it removes the check for numbers that are not finite. */
 #include <math.h>
-
+{reader.includes if reader else ""}
 #ifdef __cplusplus
 extern "C" {{
 #endif
@@ -47,7 +54,7 @@ extern const int {name}_n_features, {name}_n_labels;
 extern const char *const {name}_features[{len(features)}];
 extern const {_C_TYPES[kind]} {name}_labels[{len(labels)}];
 int {name}_predict(const double *x);
-
+{reader.declared if reader else ""}
 const int {name}_n_features = {len(features)}, {name}_n_labels = {len(labels)};
 
 const char *const {name}_features[{len(features)}] = {{
@@ -61,7 +68,7 @@ const {_C_TYPES[kind]} {name}_labels[{len(labels)}] = {{
 int {name}_predict(const double *x) {{
 {body}
 }}
-
+{reader.defined if reader else ""}
 #ifdef __cplusplus
 }}
 #endif
@@ -103,17 +110,7 @@ def _term(term: Term) -> str:
 
 def _label(value: Any, kind: type) -> str:
     if kind is str:
-        return _text(value)
+        return c_text(value)
     if kind is int and not -(2**63) < value < 2**63:
         raise ValueError(f"the label {value} does not fit into a long long; train on shorter labels")
     return str(int(value)) + ("LL" if kind is int else "") if kind in {bool, int} else repr(value)
-
-
-def _text(text: str) -> str:
-    """A string literal of ASCII characters alone, for any compiler's idea of source encoding."""
-    return '"' + "".join(_byte(b) for b in without_nul(text, "the name").encode()) + '"'
-
-
-def _byte(b: int) -> str:
-    # Three octal digits end by themselves, and an escaped question mark starts no trigraph.
-    return chr(b) if 32 <= b < 127 and chr(b) not in '"\\?' else f"\\{b:03o}"

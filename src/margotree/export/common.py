@@ -21,6 +21,9 @@ from margotree.tree.scaling import FloatArray
 #: multiplied out, its weight times its value would lose the digits in which the samples differ.
 _FAR = 1e3
 
+#: Powers of two from 1 down to the smallest number of full precision.
+_SMALLEST_EXPONENT = 1020
+
 #: Terms that stand in one sum; longer ones are nested, for parsers that limit how deep an expression may be.
 _TERMS = 50
 
@@ -70,7 +73,10 @@ def plan_of(tree: Tree) -> Plan:
 
 
 def folded(tree: Tree) -> tuple[FloatArray, FloatArray]:
-    """The weights on ``x - origin`` and the threshold of every node: scaling and tie are in them."""
+    """The weights on ``x - origin`` and the threshold of every node: scaling and tie are in them.
+
+    Raises a ValueError if a weight cannot be written in the user's units.
+    """
     scaling, origin = tree.scaling, origins(tree)
     with np.errstate(over="ignore"):
         weights = tree.splits.w / scaling.scale
@@ -83,7 +89,21 @@ def folded(tree: Tree) -> tuple[FloatArray, FloatArray]:
         )
     moved = weights * (scaling.offset - origin)
     parts = [(*moved[t], -tree.splits.b[t], -tree.tie(t)) for t in range(tree.n_nodes)]
-    return weights, np.array([math.fsum(part) for part in parts])
+    return _without_overflow(weights, np.array([math.fsum(part) for part in parts]))
+
+
+def _without_overflow(weights: FloatArray, threshold: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """The same rules, multiplied by powers of two where that is needed for no sum of finite values to overflow.
+
+    A sum stays finite if the weights of its rule add up to no more than 1/2.  Powers of two change no digit, so that
+    ordinary samples get the sums they would get without.  Subnormal weights would lose digits: down to those, no rule
+    is multiplied.
+    """
+    exponent = np.frexp(np.abs(weights).sum(axis=1))[1] + 1
+    smallest = np.min(np.abs(weights), axis=1, where=weights != 0, initial=np.inf)
+    room = np.where(np.isfinite(smallest), np.frexp(smallest)[1] + _SMALLEST_EXPONENT, 0)
+    power = -np.clip(exponent, 0, np.maximum(room, 0))
+    return np.ldexp(weights, power[:, None]), np.ldexp(threshold, power)
 
 
 def origins(tree: Tree) -> FloatArray:

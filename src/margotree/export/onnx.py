@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from margotree import __version__
 from margotree.export.common import folded, label_type, origins
 from margotree.problem import topology
+from margotree.table.described import raw_columns
 
 if TYPE_CHECKING:
     from margotree.tree import Tree
@@ -28,6 +29,9 @@ def to_onnx(tree: Tree, *, float32: bool = False) -> Any:
     which rounds values before the tree sees them (the graph computes in double all the same).  Labels keep their type:
     words, whole numbers, booleans, doubles.  ``probabilities`` are those of ``predict_proba``, one column per class,
     and NaN in a row that holds NaN or infinity: its label means nothing, and a graph cannot raise an error.
+
+    The model's metadata hold, as JSON, ``features``, ``classes`` and how the cells of a file become features:
+    ``columns`` (the fields of :class:`margotree.table.cellrule.CellRule`), ``missing`` and ``comma``.
     """
     if find_spec("onnx") is None:
         raise ImportError('ONNX export needs the package onnx; pip install "margotree[onnx]"')
@@ -38,9 +42,8 @@ def to_onnx(tree: Tree, *, float32: bool = False) -> Any:
         graph.made(), opset_imports=[helper.make_opsetid("", _OPSET)], ir_version=_IR,
         producer_name="margotree", producer_version=__version__,
     )  # fmt: skip
-    helper.set_model_props(
-        model, {"features": json.dumps(list(tree.features)), "classes": json.dumps(tree.classes.tolist())}
-    )
+    properties = {"features": list(tree.features), "classes": tree.classes.tolist(), **raw_columns(tree).record()}
+    helper.set_model_props(model, {name: json.dumps(value) for name, value in properties.items()})
     checker.check_model(model)
     return model
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from margotree.export.common import Plan, Term, nested, plan_of, signed
-from margotree.table.described import described
-from margotree.table.encoding import Category, Number
+from margotree.table.described import raw_columns
 
 if TYPE_CHECKING:
     from margotree.tree import Tree
@@ -16,21 +15,25 @@ def to_python(tree: Tree) -> str:
     """Source of a module with ``predict(sample)`` and ``predict_many(samples)``, for any Python from 3.6 on.
 
     A sample is a sequence of numbers in the order of ``FEATURES``, or a mapping (a row of ``csv.DictReader``, a JSON
-    object) from names to numbers; where the tree was trained by ``margotree fit``, columns of words are given by their
-    words.  Values that are missing, no numbers or unknown words are a ``ValueError``, as they are in margotree.
+    object) from the names of the columns to numbers or text.  Where the tree was trained by ``margotree fit`` the
+    columns are those of the training file, and text is read as ``margotree predict`` reads it, with words, units,
+    decimal commas and missing cells; otherwise they are the features.  Values that are missing and not filled in, no
+    numbers or unknown words are a ``ValueError``, as they are in margotree.
     """
-    words, fills = _columns(tree)
+    raw = raw_columns(tree)
     return _MODULE.format(
         features=_listed(tree.features),
         classes=_listed(tree.classes.tolist()),
-        words=_listed_pairs(words),
-        fills=_listed_pairs(fills),
+        columns=_listed([tuple(rule.record().values()) for rule in raw.rules]),
+        missing=_listed(list(raw.missing)),
+        comma=raw.comma,
         rules=_lines(plan_of(tree), "    "),
     )
 
 
 _MODULE = '''"""A classification tree, written by margotree.  It needs Python 3.6 or later and nothing else."""
 
+import re
 from math import isfinite
 
 #: The names of the numbers of a sample, in their order.
@@ -39,15 +42,19 @@ FEATURES = ({features})
 #: The labels.
 CLASSES = ({classes})
 
-#: Features that come of a column of words: the column, the word that makes it 1, and all words of that column.
-WORDS = {{{words}}}
+#: How a cell becomes features: the column, its features, their values where the cell is missing (None: an error), words
+#: and their values, whether other cells are numbers, and the units that may follow a number.
+COLUMNS = ({columns})
 
-#: What stands in for a missing value of a column.
-FILLS = {{{fills}}}
+#: Cells that mean "not known".
+MISSING = ({missing})
+
+#: Whether fractions may be written with a decimal comma.
+COMMA = {comma}
 
 
 def predict(sample):
-    """The label of one sample: numbers in the order of FEATURES, or a mapping from names to values."""
+    """The label of one sample: numbers in the order of FEATURES, or a mapping from the names of columns to values."""
     return CLASSES[_position(_numbers(sample))]
 
 
@@ -62,7 +69,7 @@ def _position(x):
 
 def _numbers(sample):
     if hasattr(sample, "keys"):
-        x = [_feature(sample, name) for name in FEATURES]
+        x = [value for column in COLUMNS for value in _values(sample, *column)]
     else:
         x = [float(value) for value in sample]
     if len(x) != len(FEATURES):
@@ -73,53 +80,45 @@ def _numbers(sample):
     return x
 
 
-def _feature(sample, name):
-    if name not in WORDS:
-        return float(_cell(sample, name))
-    column, word, known = WORDS[name]
-    cell = str(_cell(sample, column)).strip()
-    if cell not in known:
-        same = [other for other in known if other.casefold() == cell.casefold()]
-        if len(same) != 1:
-            raise ValueError("%r of %r was in no training row, which had %s" % (cell, column, ", ".join(known)))
-        cell = same[0]
-    return float(cell == word)
-
-
-def _cell(sample, column):
+def _values(sample, column, features, missing, words, numeric, units):
+    """The features of one cell."""
     if column not in sample:
         raise ValueError("the sample lacks %r" % (column,))
     cell = sample[column]
-    if cell is None or cell != cell or str(cell).strip() == "":
-        if column not in FILLS:
+    text = "" if cell is None or cell != cell else str(cell).strip()
+    if text.casefold() in MISSING:
+        if missing is None:
             raise ValueError("the value of %r is missing" % (column,))
-        cell = FILLS[column]
-    return cell
+        return missing
+    same = [word for word in words if word == text] or [word for word in words if _fold(word) == _fold(text)]
+    if len(same) == 1:
+        return words[same[0]]
+    if not numeric:
+        raise ValueError("%r of %r was in no training row, which had %s" % (cell, column, ", ".join(words)))
+    try:
+        return [float(_plain(cell, units))] + [0.0] * (len(features) - 1)
+    except (TypeError, ValueError):
+        raise ValueError("%r of %r is no number" % (cell, column))
+
+
+def _fold(word):
+    return " ".join(word.casefold().split())
+
+
+def _plain(cell, units):
+    """A number as Python reads it: without its unit, with a decimal point."""
+    if not isinstance(cell, str):
+        return cell
+    amount = re.match(r"([+-]?[\\d.,]*\\d(?:[eE][+-]?\\d+)?)\\s*(%|[^\\W\\d_]+)$", cell.strip())
+    if amount and amount.group(2).casefold() in units:
+        cell = amount.group(1)
+    return cell.replace(",", ".") if COMMA and cell.count(",") == 1 and "." not in cell else cell
 '''
-
-
-def _columns(tree: Tree) -> tuple[dict[str, object], dict[str, object]]:
-    """The features that come of words, and what stands in for missing cells."""
-    encoding = described(tree)
-    columns = () if encoding is None else encoding.columns
-    words: dict[str, object] = {}
-    fills: dict[str, object] = {}
-    for column in columns:
-        if isinstance(column, Category):
-            for feature, word in zip(column.features, column.shown, strict=True):
-                words[feature] = (column.name, word, tuple(column.values))
-        if isinstance(column, (Category, Number)) and column.fill is not None:
-            fills[column.name] = column.fill
-    return words, fills
 
 
 def _listed(items: object) -> str:
     assert isinstance(items, (list, tuple))
     return "".join(f"\n    {item!r}," for item in items) + "\n"
-
-
-def _listed_pairs(pairs: dict[str, object]) -> str:
-    return "".join(f"\n    {key!r}: {value!r}," for key, value in pairs.items()) + ("\n" if pairs else "")
 
 
 def _lines(plan: Plan, indent: str) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from margotree.export.common import (
@@ -16,30 +17,36 @@ from margotree.export.common import (
     used_features,
     without_nul,
 )
-from margotree.table.described import described
-from margotree.table.encoding import Category, Column, Number
+from margotree.table.cellrule import CellRule, RawColumns
+from margotree.table.described import raw_columns
+from margotree.table.words import fold
 
 if TYPE_CHECKING:
     from margotree.tree import Tree
 
 
 def to_sql(tree: Tree, *, table: str | None = None) -> str:
-    """A ``CASE`` expression that gives the label of a row: ``SELECT id, CASE ... END AS label FROM people``.
+    """An expression that gives the label of a row: ``SELECT id, CASE ... END AS label FROM people``.
 
-    Columns are asked for by the features' names; where the tree was trained by ``margotree fit``, a column of words
-    by its own name and its words.  ``table`` puts a table's name before each column, so that a column that is not there
-    is an error in SQLite too (which otherwise takes an unknown quoted name for a text).
+    Where the tree was trained by ``margotree fit``, the columns are those of the training file, as text or as numbers:
+    cells are read as ``margotree predict`` reads them, with their words, units, decimal commas and missing cells, by a
+    subquery without a table.  Otherwise the columns are the features, of a numeric type, by their names.
+    ``table`` puts a table's name before each column, so that a column that is not there is an error in SQLite too
+    (which otherwise takes an unknown quoted name for a text).
 
-    A row in which a column that the tree asks for is NULL, or holds a word that training did not see, gets NULL: as in
-    Python, such a sample has no label.  NaN and infinity, where a database has them, must not be in the columns.
+    A row gets NULL if a column that the tree asks for is missing and nothing stands in, holds a word that training did
+    not see, or a text that is no number: as in Python, such a sample has no label.  Text is compared by the database's
+    ``LOWER`` and ``TRIM``: where those know ASCII letters and blanks alone (SQLite), a word with other letters in
+    another case, or with other spaces around it, gives NULL.  NaN and infinity must not be in columns of a tree that
+    was trained from Python.
     """
     writer = _Writer(tree, table)
     plan = plan_of(tree)
     if isinstance(plan, int):
         return writer.labels[plan] + "\n"
-    holes = [f"{writer.columns[j]} IS NULL" for j in used_features(plan)]
-    hole = "\n    OR ".join(grouped(holes, lambda group: f"({' OR '.join(group)})"))
-    return f"CASE\n  WHEN {hole}\n  THEN NULL\n{writer.arms(plan, '  ')}\nEND\n"
+    used = used_features(plan)
+    hole = "\n    OR ".join(grouped(writer.holes(used), lambda group: f"({' OR '.join(group)})"))
+    return writer.on_features(f"CASE\n  WHEN {hole}\n  THEN NULL\n{writer.arms(plan, '  ')}\nEND", used)
 
 
 class _Writer:
@@ -47,11 +54,31 @@ class _Writer:
 
     def __init__(self, tree: Tree, table: str | None) -> None:
         self.labels = [_label(value, label_type(tree)) for value in tree.classes.tolist()]
-        prefix = "" if table is None else _name(table) + "."
-        self.columns = [f"{prefix}{_name(feature)}" for feature in tree.features]
-        encoding = described(tree)
-        if encoding is not None:
-            self.columns = [text for column in encoding.columns for text in _features(column, prefix)]
+        self.prefix = "" if table is None else _name(table) + "."
+        self.raw = raw_columns(tree)
+        self.place = self.raw.rule_of()
+        if self.raw.typed:
+            self.columns = [self.prefix + _name(name) for name in tree.features]
+        else:
+            self.columns = [f"features.x{j}" for j in range(tree.n_features)]
+
+    def holes(self, used: Sequence[int]) -> list[str]:
+        """The conditions under which a row has no label."""
+        return [f"{self.columns[j]} IS NULL" for j in used]
+
+    def on_features(self, labels: str, used: Sequence[int]) -> str:
+        """The expression on the features, with the features below it where they have to be read from text."""
+        if self.raw.typed:
+            return labels + "\n"
+        rules = list(dict.fromkeys(self.place[j][0] for j in used))
+        cells = {rule: _Cell(k, rule, self.raw) for k, rule in enumerate(rules)}
+        texts = [part for cell in cells.values() for part in cell.texts(self.prefix)]
+        numbers = [part for cell in cells.values() for part in cell.numbers()]
+        features = [f"{cells[rule].feature(k)} AS x{j}" for j in used for rule, k in [self.place[j]]]
+        return (
+            f"(SELECT {labels}\nFROM (SELECT\n  {_listed(features)}\nFROM (SELECT\n  {_listed(numbers)}\n"
+            f"FROM (SELECT\n  {_listed(texts)}\n) AS texts) AS numbers) AS features)\n"
+        )
 
     def arms(self, rule: Rule, indent: str) -> str:
         total = nested([self._term(term) for term in rule.terms], f"{indent}     ")
@@ -74,29 +101,82 @@ class _Writer:
         return signed(_number(term.weight), column)
 
 
-def _features(column: Column, prefix: str) -> list[str]:
-    """The features that come of a column of the training file, NULL where its cell says nothing."""
-    name = prefix + _name(column.name)
-    if isinstance(column, Number):
-        return [name if column.fill is None else f"COALESCE({name}, {_number(column.fill)})"]
-    if isinstance(column, Category):
-        return _words(column, name)
-    return [prefix + _name(feature) for feature in column.features]
+class _Cell:
+    """A column of the training file, of any type: what its rule says, as SQL.
+
+    ``c`` is the cell as it is, ``t`` its text, ``l`` that in lower case, ``n`` the text of the number in it.
+    """
+
+    def __init__(self, position: int, rule: CellRule, raw: RawColumns) -> None:
+        self.k, self.rule, self.raw = position, rule, raw
+        # Words that differ in case alone are told apart only where training told them apart.
+        self.exact = len({fold(word) for word, _ in rule.words}) < len(rule.words)
+
+    def texts(self, prefix: str) -> list[str]:
+        """The columns of the innermost table."""
+        name = prefix + _name(self.rule.column)
+        text = f"COALESCE(TRIM(CAST({name} AS VARCHAR(255))), '')"
+        exact = [f"{text} AS t{self.k}"] if self.exact else []
+        return [f"{name} AS c{self.k}", f"LOWER({text}) AS l{self.k}", *exact]
+
+    def numbers(self) -> list[str]:
+        """The columns of the table above."""
+        k = self.k
+        exact = [f"t{k}"] if self.exact else []
+        return [f"c{k}", f"l{k}", *exact, *([f"{self._bare()} AS n{k}"] if self.rule.numeric else [])]
+
+    def feature(self, k: int) -> str:
+        """The value of the k-th feature; NULL where the row has no label."""
+        missing = "NULL" if self.rule.missing is None else _number(self.rule.missing[k])
+        arms = [f"WHEN l{self.k} IN ({', '.join(map(_text, self.raw.missing))}) THEN {missing}"]
+        word = f"t{self.k}" if self.exact else f"l{self.k}"
+        # Few values and many words: one arm for each value.
+        for value in dict.fromkeys(values[k] for _, values in self.rule.words):
+            words = [self._spelled(word) for word, values in self.rule.words if values[k] == value]
+            arms.append(f"WHEN {word} IN ({', '.join(words)}) THEN {_number(value)}")
+        if self.rule.numeric:
+            arms.append(f"WHEN {_no_number(f'n{self.k}')} THEN NULL ELSE {_number(0.0) if k else self._number()}")
+        return f"CASE {' '.join(arms)} END"
+
+    def _spelled(self, word: str) -> str:
+        if self.exact:
+            return _text(word)
+        # Letters beyond ASCII are left to the database, which may or may not know their other case.
+        return _text(word.lower()) if word.isascii() else f"LOWER({_text(word)})"
+
+    def _bare(self) -> str:
+        """The text of the number, without a unit and with a decimal point."""
+        bare = f"l{self.k}"
+        if self.rule.units:
+            whens = " ".join(
+                f"WHEN SUBSTR({bare}, LENGTH({bare}) - {len(unit) - 1}) = {_text(unit)} "
+                f"THEN TRIM(SUBSTR({bare}, 1, LENGTH({bare}) - {len(unit)}))"
+                for unit in self.rule.units
+            )
+            bare = f"CASE {whens} ELSE {bare} END"
+        return f"REPLACE({bare}, ',', '.')" if self.raw.comma else bare
+
+    def _number(self) -> str:
+        """As the column has it where it can: a number that is turned into text and back may lose digits."""
+        plain = f"CAST(c{self.k} AS DOUBLE PRECISION)"
+        if not self.rule.units and not self.raw.comma:
+            return plain
+        changed = f"CAST(n{self.k} AS DOUBLE PRECISION)"
+        return f"CASE WHEN n{self.k} = l{self.k} THEN {plain} ELSE {changed} END"
 
 
-def _words(column: Category, name: str) -> list[str]:
-    cell = f"NULLIF(TRIM(CAST({name} AS VARCHAR(255))), '')"
-    if column.fill is not None:
-        cell = f"COALESCE({cell}, {_text(column.fill)})"
-    # Words that differ in case alone are told apart only where training told them apart.
-    lower = len({word.casefold() for word in column.values}) == len(column.values)
-    spelled = {word: f"LOWER({_text(word)})" if lower else _text(word) for word in column.values}
-    return [_one_hot(f"LOWER({cell})" if lower else cell, spelled, word) for word in column.shown]
+def _listed(columns: Sequence[str]) -> str:
+    return ",\n  ".join(columns)
 
 
-def _one_hot(cell: str, known: dict[str, str], word: str) -> str:
-    arms = " ".join(f"WHEN {text} THEN {1 if other == word else 0}" for other, text in known.items())
-    return f"CASE {cell} {arms} END"
+def _no_number(text: str) -> str:
+    """Whether a text in lower case is no number: ``-12.5e+3`` without regular expressions, which SQL has none of."""
+    digits = f"REPLACE(REPLACE({text}, 'e-', 'e'), 'e+', 'e')"
+    return (
+        f"LTRIM(SUBSTR({digits}, 1, 1), '+-.0123456789') <> '' OR LTRIM(SUBSTR({digits}, 2), '.0123456789e') <> '' "
+        f"OR LTRIM({digits}, '+-.e') = '' OR {digits} LIKE '%.%.%' OR {digits} LIKE '%e%.%' OR {digits} LIKE '%e%e%' "
+        f"OR {digits} LIKE '%e'"
+    )
 
 
 def _label(value: object, kind: type) -> str:

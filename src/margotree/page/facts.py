@@ -8,11 +8,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from margotree.page.columns import columns_of
+from margotree.page.columns import columns_of, typical_values
+from margotree.table.described import described, raw_columns
 from margotree.tree import Tree
 from margotree.tree.outline import outline
 from margotree.tree.proved import proof_words
 from margotree.tree.reach import Reach
+from margotree.tree.scaling import FloatArray
 from margotree.tree.text import rule_of, wanted_words
 
 _MODELS = {
@@ -41,6 +43,7 @@ def facts_of(tree: Tree, X: ArrayLike | None, y: ArrayLike | None, title: str | 
         "labelsBelow": [tree.labels_below(reached_only=reached).T.tolist() for reached in (True, False)],
         "features": _features(tree, reach, columns),
         "columns": columns,
+        "missing": list(raw_columns(tree).missing),
         "offset": tree.scaling.offset.tolist(),
         "scale": tree.scaling.scale.tolist(),
         "scaled": not tree.scaling.is_identity,
@@ -57,7 +60,11 @@ def _title(tree: Tree) -> str:
     model = _MODELS.get(str(tree.terms.get("model")), "Tree")
     labels = [str(label) for label in tree.classes.tolist()]
     named = " or ".join(labels) if len(labels) == 2 else f"{len(labels)} classes"
-    return f"{model}: {named}"
+    encoding = described(tree)
+    if encoding is None:
+        return f"{model}: {named}"
+    where = f", trained on {encoding.source}" if encoding.source else ""
+    return f"{encoding.target}: {named} ({model}{where})"
 
 
 def _features(tree: Tree, reach: Reach | None, columns: list[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -66,22 +73,31 @@ def _features(tree: Tree, reach: Reach | None, columns: list[dict[str, Any]]) ->
     user = None if reach is None or not len(reach.scaled) else reach.scaled * scale + offset
     if not tree.scaling.is_identity:
         # The range of the training samples, whichever samples are shown.
-        low, start, high = offset, offset + scale / 2, offset + scale
+        low, high = offset, offset + scale
     elif user is not None:
         low, high = user.min(axis=0), user.max(axis=0)
     else:
-        # Trained in the user's own units and no samples at hand: nothing is known of the range.
+        # Trained in the user's own units and no samples given: nothing is known of the range.
+        typical = _typical(tree, columns, np.zeros(tree.n_features))
         features: list[dict[str, Any]] = [
-            {"name": name, "start": 0.0, "low": None, "high": None} for name in tree.features
+            {"name": name, "start": float(typical[j]), "low": None, "high": None} for j, name in enumerate(tree.features)
         ]
         return _with_words(features, columns)
-    if user is not None:
-        start = np.median(user, axis=0)
+    start = _typical(tree, columns, low + (high - low) / 2) if user is None else np.median(user, axis=0)
     features = [
         {"name": name, "start": _short(start[j], high[j] - low[j]), "low": float(low[j]), "high": float(high[j])}
         for j, name in enumerate(tree.features)
     ]
     return _with_words(features, columns)
+
+
+def _typical(tree: Tree, columns: list[dict[str, Any]], otherwise: FloatArray) -> FloatArray:
+    """The medians of the training file where the tree knows them; no cell is missing."""
+    start = otherwise.copy()
+    for column, typical in zip(columns, typical_values(tree), strict=True):
+        if not isinstance(typical, str) and typical is not None:
+            start[column["features"]] = [typical, *[0.0] * (len(column["features"]) - 1)]
+    return start
 
 
 def _with_words(features: list[dict[str, Any]], columns: list[dict[str, Any]]) -> list[dict[str, Any]]:

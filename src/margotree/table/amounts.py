@@ -54,6 +54,21 @@ def bare(cells: Sequence[str], unit: str | None) -> list[str]:
     return [_without(cell, _singular(unit)) for cell in cells]
 
 
+def spellings(unit: str | None) -> tuple[str, ...]:
+    """What may follow a number of a column with this unit, in lower case: one month, two months."""
+    if unit is None or unit == MONTH_NAMES:
+        return ()
+    one = _singular(unit)
+    return tuple(form for form in (f"{one}s", one) if _singular(form) == one and _AMOUNT.fullmatch(f"1{form}"))
+
+
+def month_words(unit: str | None) -> dict[str, float]:
+    """The words for months and their numbers, if that is what the column holds."""
+    if unit != MONTH_NAMES:
+        return {}
+    return {name + dot: float(number) for name, number in _MONTH.items() for dot in ("", ".")}
+
+
 def carries(cells: Sequence[str], unit: str) -> bool:
     """Whether some cell is written with the unit."""
     return any(cell != plain for cell, plain in zip(cells, bare(cells, unit), strict=True))

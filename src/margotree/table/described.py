@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
+from margotree.table.cellrule import CellRule, RawColumns
+from margotree.table.cells import MISSING
 from margotree.table.encoding import Encoding
 from margotree.table.record import from_record
 
@@ -28,3 +30,12 @@ def described(tree: Described) -> Encoding | None:
         return None
     encoding = from_record(tree.terms[ENTRY])
     return encoding if tuple(encoding.features) == tuple(tree.features) else None
+
+
+def raw_columns(tree: Described) -> RawColumns:
+    """How a raw row becomes the tree's features; the features themselves, as numbers, for a tree trained from Python."""
+    encoding = described(tree)
+    if encoding is not None:
+        return encoding.raw
+    rules = tuple(CellRule(column=name, features=(name,), numeric=True) for name in tree.features)
+    return RawColumns(rules=rules, missing=tuple(sorted(MISSING)), typed=True)

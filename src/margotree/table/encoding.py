@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
 
-from margotree.table.amounts import bare
-from margotree.table.cells import numbers
+from margotree.table.amounts import bare, month_words, spellings
+from margotree.table.cellrule import CellRule, RawColumns
+from margotree.table.cells import MISSING, numbers
 from margotree.table.table import MissingCells, Table, TableError, suggestion
 from margotree.table.words import Spellings, fold
 
@@ -23,43 +24,60 @@ class Number:
     """A column of numbers; ``fill`` stands in for a missing cell if there is one.
 
     ``unit`` is what they are written with ("%", "months", names of months); ``flag`` adds a 0/1 feature that says
-    where the cell was missing.
+    where the cell was missing.  ``typical`` is the median of the training file, for display alone.
     """
 
     name: str
     fill: float | None = None
     unit: str | None = None
     flag: bool = False
+    typical: float | None = field(default=None, compare=False)
 
     @property
     def features(self) -> tuple[str, ...]:
         return (self.name, *_flagged(self))
 
+    @property
+    def rule(self) -> CellRule:
+        """How a cell becomes the features."""
+        months = month_words(self.unit)
+        present = (0.0,) * self.flag
+        return CellRule(
+            column=self.name,
+            features=self.features,
+            missing=None if self.fill is None else (self.fill, *(1.0,) * self.flag),
+            words=tuple((word, (number, *present)) for word, number in months.items()),
+            numeric=True,
+            units=spellings(self.unit),
+        )
+
     def encode(self, cells: Sequence[str], table: Table, unknown: str) -> FloatArray:
-        """One feature and the flag if there is one; NaN where the cell is missing and nothing stands in."""
+        """The features of each cell; NaN where the cell is missing and nothing stands in."""
         values, bad = numbers(bare(cells, self.unit), table)
         if len(bad):
             raise TableError(
                 f"{table.source}, line {table.lines[bad[0]]}: {cells[bad[0]]!r} under {self.name!r} is no number, "
                 f"but the tree was trained on numbers there{_and_more(len(bad))}"
             )
-        holes = np.isnan(values)
-        if self.fill is not None:
-            values[holes] = self.fill
-        return np.column_stack([values, *([holes.astype(np.float64)] if self.flag else [])])
+        coded = np.zeros((len(cells), len(self.features)))
+        coded[:, 0] = values
+        coded[np.isnan(values)] = np.nan if (missing := self.rule.missing) is None else missing
+        return coded
 
 
 @dataclass(frozen=True, kw_only=True)
 class Category:
     """A column of words: a 0/1 feature for each of them, or one for the second of two; ``flag`` as in :class:`Number`.
 
-    Words that differ in case or blanks are the same.
+    Words that differ in case or blanks are the same.  ``typical`` is the commonest word of the training file, for
+    display alone.
     """
 
     name: str
     values: tuple[str, ...]
     fill: str | None = None
     flag: bool = False
+    typical: str | None = field(default=None, compare=False)
 
     @property
     def shown(self) -> tuple[str, ...]:
@@ -68,6 +86,18 @@ class Category:
     @property
     def features(self) -> tuple[str, ...]:
         return (*(f"{self.name}={value}" for value in self.shown), *_flagged(self))
+
+    @property
+    def rule(self) -> CellRule:
+        """How a cell becomes the features."""
+        coded = {word: tuple(float(word == shown) for shown in self.shown) for word in self.values}
+        present = (0.0,) * self.flag
+        return CellRule(
+            column=self.name,
+            features=self.features,
+            missing=None if self.fill is None else (*coded[self.fill], *(1.0,) * self.flag),
+            words=tuple((word, (*values, *present)) for word, values in coded.items()),
+        )
 
     def strangers(self, cells: Sequence[str]) -> list[int]:
         """Positions of the words that training did not see."""
@@ -85,14 +115,12 @@ class Category:
                 f"training row, which had {known}{_and_more(len(strange))}; mend the cell, or say --unknown ignore to "
                 "take it as none of them"
             )
-        spelled = Spellings(self.values)
-        # A stranger becomes a word that no column of words can hold.
-        as_known = {cell: spelled(cell) or "\0" for cell in set(cells) if cell} | {"": self.fill or ""}
-        given = np.array([as_known[cell] for cell in cells], dtype=object)
-        coded = np.column_stack([(given == value).astype(np.float64) for value in self.shown])
-        coded[given == ""] = np.nan
-        holes = np.array([[not cell] for cell in cells], dtype=np.float64)
-        return np.hstack([coded, holes]) if self.flag else coded
+        rule, spelled = self.rule, Spellings(self.values)
+        size = len(rule.features)
+        values_of: dict[str | None, tuple[float, ...]] = dict(rule.words) | {None: (0.0,) * size}
+        coded = {cell: values_of[spelled(cell)] for cell in set(cells) if cell}
+        coded[""] = (np.nan,) * size if rule.missing is None else rule.missing
+        return np.array([coded[cell] for cell in cells], dtype=np.float64).reshape(-1, size)
 
 
 Column = Number | Category
@@ -138,7 +166,8 @@ class Encoding:
     ``missing`` is "error", "drop" (training rows with one are left out), "median" (the median, or the commonest word,
     stands in) or "indicator" (the same, and a feature says where).  ``positive`` names the label that is told apart
     from all others, if that was asked for; ``whole`` says that labels are whole numbers; ``spelling`` holds the labels
-    as training spelled them.
+    as training spelled them.  ``decimal`` is how the training file writes fractions (see :class:`Table`), and
+    ``source`` its name, for display alone.
     """
 
     columns: tuple[Column, ...]
@@ -148,10 +177,18 @@ class Encoding:
     whole: bool = False
     missing: str = "error"
     spelling: tuple[str, ...] = ()
+    decimal: str = "."
+    source: str = field(default="", compare=False)
 
     @property
     def features(self) -> tuple[str, ...]:
         return tuple(feature for column in self.columns for feature in column.features)
+
+    @property
+    def raw(self) -> RawColumns:
+        """How a raw row becomes the features: what exports and pages follow."""
+        rules = tuple(column.rule for column in self.columns)
+        return RawColumns(rules=rules, missing=tuple(sorted(MISSING)), comma=self.decimal != ".")
 
     def apply(self, table: Table, *, unknown: str = "error", missing: str = "error") -> tuple[FloatArray, list[int]]:
         """The features of each row, and which rows have them all.

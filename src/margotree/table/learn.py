@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -59,7 +60,10 @@ def learn(table: Table, wishes: Wishes) -> tuple[Encoding, tuple[str, ...]]:
     _refuse(refused)
     if not columns:
         raise TableError(f"{table.source} has no column left to tell {target!r} by")
-    encoding = Encoding(columns=tuple(columns), target=target, weight=weight, missing=wishes.missing, **labels)
+    encoding = Encoding(
+        columns=tuple(columns), target=target, weight=weight, missing=wishes.missing, decimal=table.decimal,
+        source=os.path.basename(table.source), **labels,
+    )  # fmt: skip
     _check_names(encoding)
     return encoding, (*notes, *in_one_note(_suspects(table, encoding, words)))
 
@@ -107,8 +111,9 @@ def _column(table: Table, name: str, wishes: Wishes, notes: list[str]) -> Column
     known = np.array([bool(cell) for cell in cells])
     if len(bad) == 0:
         notes += _unit_note(cells, name, unit)
-        fill = float(np.median(values[known])) if wishes.missing in FILLING else None
-        return Number(name=name, fill=fill, unit=unit, flag=_flag(cells, wishes))
+        median = float(np.median(values[known]))
+        fill = median if wishes.missing in FILLING else None
+        return Number(name=name, fill=fill, unit=unit, flag=_flag(cells, wishes), typical=median)
     if 1 - len(bad) / known.sum() > _MOSTLY:
         raise TableError(
             f"{table.source}, line {table.lines[bad[0]]}: {cells[bad[0]]!r} under {name!r} is no number, but most "
@@ -146,8 +151,11 @@ def _category(table: Table, name: str, wishes: Wishes, notes: list[str]) -> Cate
             f"--max-categories {len(counts)}{_comma_hint(table, name)}"
         )
     notes += merging_note(name, several)
-    fill = counts.most_common(1)[0][0] if wishes.missing in FILLING else None
-    return Category(name=name, values=tuple(sorted(counts)), fill=fill, flag=_flag(cells, wishes))
+    commonest = counts.most_common(1)[0][0]
+    fill = commonest if wishes.missing in FILLING else None
+    return Category(
+        name=name, values=tuple(sorted(counts)), fill=fill, flag=_flag(cells, wishes), typical=commonest
+    )
 
 
 def _turned(cells: Sequence[str]) -> str:

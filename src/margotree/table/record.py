@@ -22,6 +22,8 @@ def to_record(encoding: Encoding) -> dict[str, Any]:
         "whole": encoding.whole,
         "missing": encoding.missing,
         "spelling": list(encoding.spelling),
+        "decimal": encoding.decimal,
+        "source": encoding.source,
     }
 
 
@@ -41,13 +43,15 @@ def from_record(record: Mapping[str, Any]) -> Encoding:
             whole=bool(record.get("whole", False)),
             missing=str(record.get("missing", "error")),
             spelling=tuple(str(label) for label in record.get("spelling", ())),
+            decimal=str(record.get("decimal", ".")),
+            source=str(record.get("source", "")),
         )
     except (KeyError, TypeError, ValueError) as error:
         raise TableError(f"the tree file's description of its columns makes no sense: {error!r}") from None
 
 
 def _column_record(column: Column) -> dict[str, Any]:
-    both = {"name": column.name, "fill": column.fill, "flag": column.flag}
+    both = {"name": column.name, "fill": column.fill, "flag": column.flag, "typical": column.typical}
     if isinstance(column, Number):
         return {"kind": "number", **both, "unit": column.unit}
     return {"kind": "category", **both, "values": list(column.values)}
@@ -55,9 +59,13 @@ def _column_record(column: Column) -> dict[str, Any]:
 
 def _column(entry: Mapping[str, Any]) -> Column:
     name, fill, flag = str(entry["name"]), entry.get("fill"), bool(entry.get("flag", False))
+    typical = entry.get("typical")
     if entry["kind"] == "number":
-        return Number(name=name, fill=None if fill is None else float(fill), unit=entry.get("unit"), flag=flag)
+        fill, typical = (None if number is None else float(number) for number in (fill, typical))
+        return Number(name=name, fill=fill, unit=entry.get("unit"), flag=flag, typical=typical)
     if entry["kind"] == "category":
         values = tuple(str(value) for value in entry["values"])
-        return Category(name=name, values=values, fill=fill, flag=flag)
+        if fill is not None and fill not in values:
+            raise ValueError(f"{fill!r} stands in for missing cells of {name!r}, but is none of its words")
+        return Category(name=name, values=values, fill=fill, flag=flag, typical=typical)
     raise ValueError(f"a column of kind {entry['kind']!r}")

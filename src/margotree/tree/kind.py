@@ -14,6 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from margotree.problem import Splits
 from margotree.solution import Certificate
+from margotree.tree.rows import Rows
 from margotree.tree.scaling import FloatArray, Scaling
 
 
@@ -72,7 +73,7 @@ class TreeLike(Protocol):
 
     def wanted(self, t: int) -> tuple[list[int], list[int]] | None: ...
 
-    def side(self, scaled: FloatArray, t: int) -> tuple[FloatArray, NDArray[np.bool_]]: ...
+    def side(self, scaled: FloatArray | Rows, t: int) -> tuple[FloatArray, NDArray[np.bool_]]: ...
 
     def scaled(self, X: ArrayLike) -> FloatArray: ...
 

@@ -42,8 +42,7 @@ class Reach:
 
     def h(self, t: int) -> FloatArray:
         """``h_t`` of the samples that reach node ``t``."""
-        w, b = self.tree.splits.w[t], self.tree.splits.b[t]
-        return self.scaled[self.at(t)] @ w + b
+        return self.tree.side(self.scaled[self.at(t)], t)[0]
 
     def support(self, t: int) -> NDArray[np.bool_]:
         """Which of the samples that reach ``t`` hold its hyperplane: on the margin of their class or beyond it.

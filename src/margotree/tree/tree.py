@@ -21,6 +21,7 @@ from margotree.tree.kind import Split
 from margotree.tree.outline import Outline, labels_below, outline
 from margotree.tree.path import Path, Step
 from margotree.tree.route import Router
+from margotree.tree.rows import Rows
 from margotree.tree.scaling import FloatArray, Scaling
 from margotree.tree.score import class_scores, score
 
@@ -34,7 +35,8 @@ class Tree:
 
     A sample goes right at node ``t`` if ``h_t(x) = w_t.x + b_t >= 0``, where ``x`` is in scaled units and a value
     that misses 0 by no more than rounding (:func:`margotree.problem.tie`, at most 1e-9 times the size of the node's
-    numbers) still counts as 0.  Nodes and leaves are numbered as in :mod:`margotree.problem.topology`.
+    numbers) still counts as 0.  That holds for all finite values: a sum that would overflow is taken on smaller numbers
+    (:mod:`margotree.tree.rows`).  Nodes and leaves are numbered as in :mod:`margotree.problem.topology`.
 
     ``leaf_class[k]`` is the position in ``classes`` of the label of the k-th leaf from the left.  If not given it is
     MARGOT's: below each last-level node the left leaf bears the first class, the right leaf the second.  A branch
@@ -116,7 +118,7 @@ class Tree:
     def apply(self, X: ArrayLike) -> NDArray[np.int64]:
         """The leaf each sample ends in."""
         ties = np.array([self.tie(t) for t in range(self.n_nodes)])
-        return Router(self, ties, lambda rows: self._leaf_of(self._checked(rows))).leaves(self._given(X))
+        return Router(self, ties, lambda given: self._leaf_of(self._rows(given))).leaves(self._given(X))
 
     def predict(self, X: ArrayLike) -> NDArray[Any]:
         """The label of each sample's leaf."""
@@ -139,12 +141,12 @@ class Tree:
         A margin tree of more than two classes gives a column for each: ``h`` of the last split for the class on its
         right, ``-h`` for that on its left, and ``-1 - |h|`` for every other.  The largest is the label's.
         """
-        scaled = self.scaled(X)
+        rows = self._rows(self._given(X))
         if len(self.classes) != 2:
             if self.sides is None:
                 raise ValueError(f"decision_function is for two classes, this tree has {len(self.classes)}")
-            return class_scores(self, scaled, self._leaf_of(scaled))
-        return score(self, scaled, self._class_at(self._leaf_of(scaled)))
+            return class_scores(self, rows, self._leaf_of(rows))
+        return score(self, rows, self._class_at(self._leaf_of(rows)))
 
     def predict_proba(self, X: ArrayLike) -> FloatArray:
         """Share of each class among the training samples of the leaf, by weight.
@@ -166,7 +168,7 @@ class Tree:
 
     def path(self, x: ArrayLike) -> Path:
         """The way of one sample, node by node: a list of steps that prints as a table."""
-        row = self.scaled(np.atleast_2d(np.asarray(x, dtype=np.float64)))
+        row = self._rows(self._given(np.atleast_2d(np.asarray(x, dtype=np.float64))))
         if len(row) != 1:
             raise ValueError(f"path explains one sample at a time, got {len(row)}")
         steps, t = [], 0
@@ -199,11 +201,12 @@ class Tree:
 
     def scaled(self, X: ArrayLike) -> FloatArray:
         """Samples in the units of ``splits``, checked; columns of a data frame are found by name."""
-        return self._checked(self._given(X))
+        return self._rows(self._given(X)).finite
 
-    def side(self, scaled: FloatArray, t: int) -> tuple[FloatArray, NDArray[np.bool_]]:
+    def side(self, scaled: FloatArray | Rows, t: int) -> tuple[FloatArray, NDArray[np.bool_]]:
         """``h`` of samples in scaled units at node ``t``, and whether they go right there."""
-        h = scaled @ self.splits.w[t] + self.splits.b[t]
+        rows = scaled if isinstance(scaled, Rows) else Rows.of_scaled(scaled)
+        h = rows.h(self.splits.w[t], float(self.splits.b[t]))
         return h, h >= -self.tie(t)
 
     def selected(self, threshold: float = SELECTED) -> NDArray[np.bool_]:
@@ -312,16 +315,16 @@ class Tree:
             raise ValueError(f"X must have one row a sample and {self.n_features} columns, got shape {given.shape}")
         return given
 
-    def _checked(self, given: FloatArray) -> FloatArray:
+    def _rows(self, given: FloatArray) -> Rows:
         if not np.all(np.isfinite(given)):
             raise ValueError("X contains NaN or infinity; every feature of a sample must be known to classify it")
-        return self.scaling.apply(given)
+        return Rows.of(self.scaling, given)
 
-    def _leaf_of(self, scaled: FloatArray) -> NDArray[np.int64]:
-        at = np.zeros(len(scaled), dtype=np.int64)
+    def _leaf_of(self, rows: Rows) -> NDArray[np.int64]:
+        at = np.zeros(len(rows), dtype=np.int64)
         for t in range(self.n_nodes):
             reached = np.flatnonzero(at == t)
-            right = self.side(scaled[reached], t)[1]
+            right = self.side(rows[reached], t)[1]
             at[reached] = np.where(right, topology.right(t), topology.left(t))
         return at
 

@@ -14,9 +14,10 @@ import os
 import sys
 from typing import TYPE_CHECKING, Any
 
-from margotree.cli import console, exits, options
+from margotree.cli import console, exits, keep, options
 from margotree.cli.exits import CommandError
 from margotree.cli.saved import encoding_of, load_tree
+from margotree.disk import write_atomically
 
 if TYPE_CHECKING:
     from margotree.proof.check import Proved
@@ -33,6 +34,7 @@ def add(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--max-memory", metavar="GB", type=float, help="memory that the check may take")
     parser.add_argument("--max-work", metavar="BILLIONS", type=float, help="billions of operations it may take")
     parser.add_argument("--numbers", metavar="FILE", help="write X, y and weight as .npz, for check.py (needs --tree)")
+    keep.add_force(parser)
     options.add_reading(parser)
     options.add_output(parser)
 
@@ -42,6 +44,9 @@ def run(args: argparse.Namespace) -> int:
 
     if (args.note or args.numbers) and not args.tree:
         raise CommandError("--note and --numbers need the tree: say --tree FILE", exits.USAGE)
+    if args.numbers:
+        inputs = (args.proof, args.data, args.tree)
+        keep.may_write(args.numbers, inputs=inputs, force=args.force, option="--numbers")
     try:
         limits = {"max_memory": args.max_memory, "max_work": args.max_work}
         found = _with_tree(args, limits) if args.tree else check(args.proof, args.data, _progress(args), **limits)
@@ -61,8 +66,6 @@ def _progress(args: argparse.Namespace) -> Any:
 
 
 def _with_tree(args: argparse.Namespace, limits: dict[str, Any]) -> Proved:
-    import numpy as np
-
     from margotree.estimators.proofs import check_proof, problem_numbers
 
     tree = load_tree(args.tree)
@@ -74,7 +77,7 @@ def _with_tree(args: argparse.Namespace, limits: dict[str, Any]) -> Proved:
     data = (samples.X, samples.y, samples.weight)
     if args.numbers:
         X, y, weight = problem_numbers(tree, *data)
-        np.savez(args.numbers, X=X, y=y, weight=weight)
+        write_atomically(args.numbers, lambda draft: _save_numbers(draft, X=X, y=y, weight=weight))
     found = check_proof(
         tree, args.proof, *data, tell=_progress(args), source=os.path.basename(args.data),
         left_out={"missing cells or no class": table.n_rows - len(samples.rows)}, weight_column=encoding.weight,
@@ -83,6 +86,14 @@ def _with_tree(args: argparse.Namespace, limits: dict[str, Any]) -> Proved:
     if args.note:
         _noted(tree, found).save(args.tree)
     return found
+
+
+def _save_numbers(path: str, **arrays: Any) -> None:
+    """Arrays under exactly this name, which numpy would add .npz to."""
+    import numpy as np
+
+    with open(path, "xb") as stream:
+        np.savez(stream, **arrays)
 
 
 def _noted(tree: Tree, found: Proved) -> Tree:

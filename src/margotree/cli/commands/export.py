@@ -1,7 +1,7 @@
 """Write a saved tree for use without margotree: as an SQL expression, C or Python source, or an ONNX model.
 
-All of them predict as margotree does, in the units of the training file. SQL and Python take columns of words as words;
-C and ONNX take the 0/1 features that margotree show names.
+All of them predict as margotree does, in the units of the training file. SQL and Python take the columns of that file; C
+has a function that turns them into the features that margotree show names, and ONNX a description of how to.
 """
 
 from __future__ import annotations
@@ -38,6 +38,7 @@ def add(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--name", metavar="NAME", help="with --to c: what names in the source begin with (margotree)")
     parser.add_argument("--table", metavar="NAME", help="with --to sql: put this table's name before the columns")
     parser.add_argument("--float32", action="store_true", help="with --to onnx: take single precision numbers")
+    keep.add_force(parser)
     options.add_output(parser)
 
 
@@ -45,9 +46,7 @@ def run(args: argparse.Namespace) -> int:
     _check(args)
     out = args.out or _default(args.tree, args.to)
     if out != "-":
-        keep.must_be_writable(out)
-        if os.path.realpath(out) == os.path.realpath(args.tree):
-            raise CommandError(f"{out} is the tree itself; name another file with --out", exits.USAGE)
+        keep.may_write(out, inputs=(args.tree,), force=args.force)
     tree = load_tree(args.tree)
     if args.to == "onnx":
         _write_onnx(tree, out, args.float32)

@@ -10,15 +10,46 @@ function parseNumber(text) {
   return /^[+-]?(\d+([.,]\d*)?|[.,]\d+)(e[+-]?\d+)?$/i.test(plain) ? Number(plain.replace(",", ".")) : NaN;
 }
 
-/** The position of the option that a text names, or -1; case and blanks around it do not count unless they must. */
-function optionOf(column, text) {
-  const word = text.trim();
-  const exact = column.options.findIndex((option) => option.word === word);
-  if (exact >= 0) return exact;
-  const same = (option) => option.word.toLowerCase() === word.toLowerCase()
-    || (Number.isFinite(parseNumber(word)) && parseNumber(option.word) === parseNumber(word));
-  const alike = column.options.filter(same);
-  return alike.length === 1 ? column.options.indexOf(alike[0]) : -1;
+/** What is left of a word when case and blanks do not count. */
+function folded(word) {
+  return word.toLowerCase().trim().split(/\s+/).join(" ");
+}
+
+/** The values that a text has among words, or undefined; case and blanks do not count unless they must. */
+function wordValues(words, text) {
+  const exact = words.find(([word]) => word === text);
+  if (exact) return exact[1];
+  const alike = words.filter(([word]) => folded(word) === folded(text));
+  return alike.length === 1 ? alike[0][1] : undefined;
+}
+
+/** A number with its unit taken off, if the column has one and digits stand before it. */
+function withoutUnit(column, text) {
+  for (const unit of column.units) {
+    if (!text.toLowerCase().endsWith(unit)) continue;
+    const rest = text.slice(0, text.length - unit.length).trim();
+    if (/\d$/.test(rest)) return rest;
+  }
+  return text;
+}
+
+/** The values of a column's features that a cell means, or null: the rule of margotree/table/cellrule.py. */
+function readCell(column, cell) {
+  const text = cell.trim();
+  if (facts.missing.includes(text.toLowerCase())) return column.missing;
+  const known = wordValues(column.words, text);
+  if (known !== undefined) return known;
+  const number = column.numeric ? parseNumber(withoutUnit(column, text)) : NaN;
+  if (!Number.isFinite(number)) return null;
+  const values = column.features.map((_, k) => (k === 0 ? number : 0));
+  // A column that is 0 or 1 in all samples is a choice of these.
+  return column.options && !column.options.some((option) => option.values[0] === number) ? null : values;
+}
+
+/** Whether these values come of a missing cell that is marked as one. */
+function isMissing(column, values) {
+  return column.missing !== null && column.features.length > 1 && !column.options
+    && column.features.every((j, k) => values[j] === column.missing[k]);
 }
 
 /** The option whose values these are, or the nearest. */
@@ -30,7 +61,8 @@ function optionAt(column, values) {
 /** A feature's value in words: that of its column's choice, or the number. */
 function valueWords(c, values) {
   const column = facts.columns[c];
-  return column.options ? column.options[optionAt(column, values)].word : exact(values[column.features[0]]);
+  if (column.options) return column.options[optionAt(column, values)].word;
+  return isMissing(column, values) ? "not known" : exact(values[column.features[0]]);
 }
 
 /** Whether a number lies outside the range of training, by more than rounding. */
@@ -50,24 +82,30 @@ function rangeWords({ low, high }) {
 
 const marks = ["\t", ";", "|", ",", " "];
 
-/** The cells of a row parted by a mark; quotes keep a cell together, and a mark at the end starts no further cell. */
+/** The cells of a row parted by a mark; quotes keep a cell together. */
 function cellsOf(text, mark) {
   const cells = [];
   let cell = "";
   let quoted = false;
-  for (const sign of text.trim()) {
+  for (const sign of mark === " " ? text.trim() : text) {
     if (sign === '"') quoted = !quoted;
     else if (!quoted && (mark === " " ? /\s/.test(sign) : sign === mark)) { cells.push(cell); cell = ""; } else cell += sign;
   }
   cells.push(cell);
   const trimmed = cells.map((one) => one.trim());
   if (mark === " ") return trimmed.map((one) => one.replace(/[,;]$/, "")).filter((one) => one !== "");
-  return trimmed.length > 1 && trimmed[trimmed.length - 1] === "" ? trimmed.slice(0, -1) : trimmed;
+  return trimmed;
+}
+
+/** The rows that a text may be: a mark at its end may start a further cell, which is missing, or none. */
+function rowsOf(text) {
+  return marks.map((mark) => cellsOf(text, mark)).flatMap((cells) => (
+    cells.length > 1 && cells[cells.length - 1] === "" ? [cells.slice(0, -1), cells] : [cells]));
 }
 
 /** The values a pasted row means, or what is wrong with it. */
 function readRow(text) {
-  const tries = marks.map((mark) => cellsOf(text, mark));
+  const tries = rowsOf(text);
   const fitting = tries.filter((cells) => cells.length === facts.columns.length).map(valuesOf);
   const good = fitting.find((one) => one.values);
   if (good) return good;
@@ -87,15 +125,13 @@ function needed() {
 function valuesOf(cells) {
   const values = facts.features.map(() => NaN);
   for (const [c, column] of facts.columns.entries()) {
-    if (!column.options) {
-      values[column.features[0]] = parseNumber(cells[c]);
-      if (Number.isNaN(values[column.features[0]])) return { wrong: `\u201c${cells[c]}\u201d for ${column.name} is no number.` };
-      continue;
+    const read = readCell(column, cells[c]);
+    if (read === null) {
+      if (!column.options) return { wrong: `\u201c${cells[c]}\u201d for ${column.name} is no number.` };
+      const words = column.options.filter((option) => !option.missing).map((option) => option.word).join(", ");
+      return { wrong: `\u201c${cells[c]}\u201d for ${column.name} is none of: ${words}.` };
     }
-    const k = optionOf(column, cells[c]);
-    const words = column.options.map((option) => option.word).join(", ");
-    if (k < 0) return { wrong: `\u201c${cells[c]}\u201d for ${column.name} is none of: ${words}.` };
-    column.features.forEach((j, i) => { values[j] = column.options[k].values[i]; });
+    column.features.forEach((j, k) => { values[j] = read[k]; });
   }
   return { values };
 }

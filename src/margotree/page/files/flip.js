@@ -27,7 +27,7 @@ function singleFlips(values, isFree, target = null) {
   const crossings = crossingsOf(h);
   const found = [];
   for (const [j, places] of crossings) {
-    if (!isFree(j) || optionsOf(j)) continue;
+    if (!isFree(j) || !isMovable(j, values)) continue;
     places.sort((a, b) => Math.abs(a) - Math.abs(b));
     const shift = places.find((s) => goal(walk((t) => h[t] + s * weightOf(t, j)).code));
     if (shift === undefined) continue;
@@ -38,8 +38,10 @@ function singleFlips(values, isFree, target = null) {
   return found.sort((a, b) => Math.abs(a.shift) - Math.abs(b.shift));
 }
 
-function optionsOf(j) {
-  return facts.columns[columnOf.get(j)].options;
+/** Whether a feature can be moved: the value of a number that is known, not what says that a cell was missing. */
+function isMovable(j, values) {
+  const column = facts.columns[columnOf.get(j)];
+  return !column.options && column.features[0] === j && !isMissing(column, values);
 }
 
 /** The nearest other word of a choice that changes the label; none or one. */
@@ -54,7 +56,7 @@ function wordFlip(values, column, goal) {
 /** The sample with each other word of a choice, and how far that is. */
 function otherWords(values, column) {
   const now = optionAt(column, values);
-  return column.options.map((option, k) => ({ option, k })).filter(({ k }) => k !== now).map(({ option }) => {
+  return column.options.map((option, k) => ({ option, k })).filter(({ option, k }) => k !== now && !option.missing).map(({ option }) => {
     const moved = [...values];
     column.features.forEach((j, i) => { moved[j] = option.values[i]; });
     const size = Math.hypot(...column.features.map((j) => (moved[j] - values[j]) / facts.scale[j]));
@@ -100,7 +102,7 @@ function weightOf(t, j) {
 function nearestFlip(values, isFree, target = null) {
   const goal = goalOf(route(values).code, target);
   const leaves = leavesOf(goal);
-  const moves = (j) => isFree(j) && !optionsOf(j);
+  const moves = (j) => isFree(j) && isMovable(j, values);
   const tried = combinations(values, isFree);
   let best = null;
   for (const start of tried || [{ values, size: 0 }]) {

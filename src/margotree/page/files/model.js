@@ -5,9 +5,11 @@
 const facts = JSON.parse(document.getElementById("facts").textContent);
 const nNodes = facts.nodes.length;
 
-/** The user's values in the units the tree was trained in. */
+/** The user's values in the units the tree was trained in; `given` are the values themselves. */
 function scaled(values) {
-  return values.map((x, j) => (x - facts.offset[j]) / facts.scale[j]);
+  const point = values.map((x, j) => (x - facts.offset[j]) / facts.scale[j]);
+  point.given = values;
+  return point;
 }
 
 /** h of node t: its sign is the side, its size the distance in margins. */
@@ -15,7 +17,31 @@ function distance(t, point) {
   const node = facts.nodes[t];
   let sum = 0;
   for (let k = 0; k < node.at.length; k++) sum += node.w[k] * point[node.at[k]];
-  return sum + node.b;
+  return (Number.isFinite(sum) ? sum : hugeSum(node, point.given)) + node.b;
+}
+
+/** The largest size of an h, as margotree/tree/rows.py has it. */
+const largest = 2 ** 1022;
+
+/** A number as digits and a power of two. */
+function parts(x) {
+  if (x === 0) return [0, 0];
+  const power = Math.min(1023, Math.floor(Math.log2(Math.abs(x))));
+  return [x / 2 ** power, power];
+}
+
+/** The sum of terms that overflow, with their exponents apart. */
+function hugeSum(node, values) {
+  const terms = node.at.map((j, k) => {
+    const [x, xPower] = parts(values[j] / 4 - facts.offset[j] / 4);
+    const [w, wPower] = parts(node.w[k]);
+    const [s, sPower] = parts(facts.scale[j]);
+    return [(x * w) / s, xPower + 2 + wPower - sPower];
+  });
+  const top = Math.max(...terms.filter(([term]) => term !== 0).map(([, power]) => power));
+  const sum = terms.reduce((all, [term, power]) => all + (term === 0 ? 0 : term * 2 ** (power - top)), 0);
+  const half = Math.floor(top / 2);
+  return Math.max(-largest, Math.min(largest, sum * 2 ** half * 2 ** (top - half)));
 }
 
 /** On the hyperplane, up to rounding, counts as right. */

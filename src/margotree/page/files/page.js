@@ -307,7 +307,7 @@ function target() {
 function field(c, lockable) {
   const column = facts.columns[c];
   const j = column.features[0];
-  const input = column.options ? choiceBox(column) : numberBox(j);
+  const input = column.options ? choiceBox(column) : numberBox(column);
   inputs.set(c, input);
   const made = element("div", { class: "field" }, element("label", { for: input.id, text: column.name }), input);
   const foot = element("span", { class: "foot" });
@@ -315,6 +315,7 @@ function field(c, lockable) {
     foot.append(element("small", { id: `range${j}`, class: "quiet", text: rangeWords(facts.features[j]) }));
     input.setAttribute("aria-describedby", `range${j}`);
   }
+  if (!column.options && column.missing !== null) input.placeholder = "not known";
   if (lockable) {
     const lock = element("input", { type: "checkbox", id: `lock${j}`, "aria-label": `keep ${column.name} as it is` });
     locks.set(c, lock);
@@ -325,8 +326,10 @@ function field(c, lockable) {
 }
 
 /** Not type=number, which takes a comma in some languages and drops it in others. */
-function numberBox(j) {
-  return element("input", { type: "text", inputmode: "decimal", id: `x${j}`, value: facts.features[j].start, required: "" });
+function numberBox(column) {
+  const j = column.features[0];
+  const needed = column.missing === null ? { required: "" } : {};
+  return element("input", { type: "text", inputmode: "decimal", id: `x${j}`, value: facts.features[j].start, ...needed });
 }
 
 function choiceBox(column) {
@@ -338,14 +341,15 @@ function choiceBox(column) {
 
 function fill(values) {
   facts.columns.forEach((column, c) => {
-    inputs.get(c).value = column.options ? optionAt(column, values) : values[column.features[0]];
+    const number = isMissing(column, values) ? "" : values[column.features[0]];
+    inputs.get(c).value = column.options ? optionAt(column, values) : number;
   });
   update();
 }
 
 function pasteRow() {
-  const words = by("paste").value.trim();
-  if (!words) return;
+  const words = by("paste").value;
+  if (!words.trim()) return;
   const { values, wrong } = readRow(words);
   by("paste").setAttribute("aria-invalid", String(!values));
   by("paste-help").textContent = values ? "Taken over." : wrong;
@@ -358,8 +362,8 @@ function readSample() {
   const missing = [];
   facts.columns.forEach((column, c) => {
     const entry = inputs.get(c).value;
-    if (column.options) column.features.forEach((j, k) => { values[j] = column.options[Number(entry)].values[k]; });
-    else values[column.features[0]] = parseNumber(entry);
+    const read = column.options ? column.options[Number(entry)].values : readCell(column, entry);
+    if (read !== null) column.features.forEach((j, k) => { values[j] = read[k]; });
     if (column.features.some((j) => !Number.isFinite(values[j]))) missing.push(c);
   });
   return { values, missing };
@@ -530,4 +534,4 @@ redrawBranches();
 new ResizeObserver(redrawBranches).observe(by("stage"));
 
 /* For scripts: the same arithmetic without the page. */
-window.margotree = { facts, route, decision, singleFlips, nearestFlip, fill, parseNumber, readRow };
+window.margotree = { facts, route, decision, singleFlips, nearestFlip, fill, parseNumber, readRow, readCells: valuesOf };

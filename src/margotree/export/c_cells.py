@@ -1,0 +1,184 @@
+"""Cells of a file as features, in C: ``int <name>_read(const char *const *cells, double *x)``.
+
+``cells`` holds a text for each of ``<name>_columns``, as it stands in the file (NULL is a missing cell too), and ``x``
+gets the ``<name>_n_features`` numbers that ``<name>_predict`` takes.  The answer is 0, or the number of the column
+(from 1) whose cell gives a row no label: missing where nothing stands in, a word that training did not see, or a text
+that is no number.  Letters beyond ASCII are compared byte by byte: such a word in another case is an unknown one.
+"""
+
+from __future__ import annotations
+
+from margotree.export.common import without_nul
+from margotree.table.cellrule import CellRule, RawColumns
+from margotree.table.words import fold
+
+_WORDS = """   int {name}_read(const char *const *cells, double *x)
+       cells: the texts of a row of the file, in the order of {name}_columns
+       writes the numbers for {name}_predict into x; returns 0, or the number (from 1) of the column whose cell is
+       missing where nothing stands in, an unknown word, or no number: such a row has no label
+"""
+
+_INCLUDES = """#include <locale.h>
+#include <stdlib.h>
+#include <string.h>
+"""
+
+_DECLARED = """
+extern const int {name}_n_columns;
+extern const char *const {name}_columns[{n}];
+int {name}_read(const char *const *cells, double *x);
+"""
+
+_TRIMMED = """
+static int {name}_blank(char c) {{ return c == ' ' || (c >= '\\t' && c <= '\\r'); }}
+
+static char {name}_small(char c) {{ return (char)(c >= 'A' && c <= 'Z' ? c - 'A' + 'a' : c); }}
+
+/* A word in any case and spacing; or just as it is written, if that is what tells words apart. */
+static int {name}_same(const char *cell, size_t n, const char *word, int exact) {{
+    size_t k = 0;
+    if (exact) return strlen(word) == n && memcmp(cell, word, n) == 0;
+    while (k < n && *word) {{
+        if ({name}_blank(cell[k])) {{
+            if (*word++ != ' ') return 0;
+            while (k < n && {name}_blank(cell[k])) k++;
+        }} else if ({name}_small(cell[k++]) != *word++) {{
+            return 0;
+        }}
+    }}
+    return k == n && !*word;
+}}
+
+static int {name}_missing(const char *cell, size_t n) {{
+    static const char *const words[] = {{{missing}}};
+    for (size_t k = 0; k < sizeof words / sizeof *words; k++) {{
+        if ({name}_same(cell, n, words[k], 0)) return 1;
+    }}
+    return 0;
+}}
+"""
+
+_NUMBER = """
+static size_t {name}_digits(const char *cell, size_t n, size_t k) {{
+    while (k < n && cell[k] >= '0' && cell[k] <= '9') k++;
+    return k;
+}}
+
+static int {name}_number(const char *cell, size_t n, double *value) {{
+    char text[512], *end;
+    const char *point = localeconv()->decimal_point;
+    size_t k = n && (*cell == '+' || *cell == '-'), whole = {name}_digits(cell, n, k), part = whole;
+    if (n >= sizeof text - 8 || strlen(point) > 7) return 0;
+    if (part < n && (cell[part] == '.'{comma})) part = {name}_digits(cell, n, part + 1);
+    if (part - k < (size_t)(part == whole ? 1 : 2)) return 0;
+    k = part;
+    if (k < n && (cell[k] == 'e' || cell[k] == 'E')) {{
+        size_t start = k + 1 + (k + 1 < n && (cell[k + 1] == '+' || cell[k + 1] == '-'));
+        k = {name}_digits(cell, n, start);
+        if (k == start) return 0;
+    }}
+    if (k != n) return 0;
+    /* strtod wants the decimal point of the program's locale. */
+    memcpy(text, cell, whole);
+    text[whole] = 0;
+    if (part > whole) {{
+        strcat(text, point);
+        strncat(text, cell + whole + 1, n - whole - 1);
+    }} else {{
+        strncat(text, cell + whole, n - whole);
+    }}
+    *value = strtod(text, &end);
+    return *end == 0 && isfinite(*value);
+}}
+"""
+
+_UNIT = """
+/* The length of the cell without a unit at its end. */
+static size_t {name}_without(const char *cell, size_t n, const char *unit) {{
+    size_t length = strlen(unit), rest = n > length ? n - length : 0;
+    if (!rest || !{name}_same(cell + rest, length, unit, 0)) return n;
+    while (rest && {name}_blank(cell[rest - 1])) rest--;
+    return rest && cell[rest - 1] >= '0' && cell[rest - 1] <= '9' ? rest : n;
+}}
+"""
+
+_READ = """
+const int {name}_n_columns = {n};
+
+const char *const {name}_columns[{n}] = {{
+    {columns}
+}};
+
+int {name}_read(const char *const *cells, double *x) {{
+    const char *cell;
+    size_t n;
+{body}
+    return 0;
+}}
+"""
+
+_COLUMN = """    cell = cells[{k}] ? cells[{k}] : "";
+    while ({name}_blank(*cell)) cell++;
+    n = strlen(cell);
+    while (n && {name}_blank(cell[n - 1])) n--;
+{arms}"""
+
+
+class Reader:
+    """The parts of a C file that read the cells of a row."""
+
+    def __init__(self, raw: RawColumns, name: str) -> None:
+        self.name = name
+        self.words, self.includes = _WORDS.format(name=name), _INCLUDES
+        self.declared = _DECLARED.format(name=name, n=len(raw.rules))
+        missing = ", ".join(c_text(word) for word in raw.missing)
+        self.defined = _TRIMMED.format(name=name, missing=missing)
+        if any(rule.numeric for rule in raw.rules):
+            self.defined += _NUMBER.format(name=name, comma=" || cell[part] == ','" if raw.comma else "")
+        if any(rule.units for rule in raw.rules):
+            self.defined += _UNIT.format(name=name)
+        columns = ",\n    ".join(c_text(rule.column) for rule in raw.rules)
+        body, first = [], 0
+        for k, rule in enumerate(raw.rules):
+            arms = self._arms(rule, k, first)
+            body.append(_COLUMN.format(name=name, k=k, arms=arms))
+            first += len(rule.features)
+        self.defined += _READ.format(name=name, n=len(raw.rules), columns=columns, body="\n".join(body))
+
+    def _arms(self, rule: CellRule, k: int, first: int) -> str:
+        refused = f"return {k + 1};"
+        exact = len({fold(word) for word, _ in rule.words}) < len(rule.words)
+        missing = refused if rule.missing is None else _assigned(rule.missing, first)
+        arms = [f"    if ({self.name}_missing(cell, n)) {{ {missing} }}\n"]
+        for word, values in rule.words:
+            same = f"{self.name}_same(cell, n, {c_text(word if exact else _lower(word))}, {int(exact)})"
+            arms.append(f"    else if ({same}) {{ {_assigned(values, first)} }}\n")
+        if not rule.numeric:
+            return "".join([*arms, f"    else {refused}\n"])
+        arms.append("    else {\n")
+        if rule.units:
+            arms.append("        const size_t whole = n;\n")
+        for unit in rule.units:
+            arms.append(f"        if (n == whole) n = {self.name}_without(cell, n, {c_text(_lower(unit))});\n")
+        arms.append(f"        if (!{self.name}_number(cell, n, &x[{first}])) {refused}\n")
+        rest = _assigned((0.0,) * (len(rule.features) - 1), first + 1)
+        return "".join([*arms, *([f"        {rest}\n"] if rest else []), "    }\n"])
+
+
+def _assigned(values: tuple[float, ...], first: int) -> str:
+    return " ".join(f"x[{first + k}] = {value!r};" for k, value in enumerate(values))
+
+
+def _lower(word: str) -> str:
+    """In lower case as far as C compares it: ASCII letters, and single blanks."""
+    return " ".join("".join(c.lower() if c.isascii() else c for c in word).split())
+
+
+def c_text(text: str) -> str:
+    """A string literal of ASCII characters alone, for any compiler's idea of source encoding."""
+    return '"' + "".join(_byte(b) for b in without_nul(text, "the name").encode()) + '"'
+
+
+def _byte(b: int) -> str:
+    # Three octal digits end by themselves, and an escaped question mark starts no trigraph.
+    return chr(b) if 32 <= b < 127 and chr(b) not in '"\\?' else f"\\{b:03o}"

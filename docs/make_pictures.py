@@ -36,7 +36,7 @@ def draw_tree(seconds: float) -> None:
 def draw_progress(seconds: float) -> None:
     X, y = load_breast_cancer(return_X_y=True)
     with recording() as events:
-        MargotClassifier(depth=2, C=[1, 100], time_limit=seconds).fit(X[:, 20:28], y)
+        MargotClassifier(depth=2, C=10, time_limit=seconds).fit(X[:, :10], y)
     plot_progress(events).figure.savefig(IMAGES / "progress.png", dpi=110, bbox_inches="tight")
 
 

@@ -6,7 +6,7 @@ STAMP := $(VENV)/.installed
 # What a user has: the package alone, and the data frames of the examples.
 BASE := $(VENV)/.base
 
-.PHONY: docs pictures demo test lint wheel bench claims paper clean
+.PHONY: docs pictures demo test lint style words wheel bench claims paper clean
 
 demo: $(BASE)
 	$(BIN)/python examples/demo.py
@@ -36,9 +36,16 @@ docs: $(VENV)/.docs
 pictures: $(STAMP)
 	$(BIN)/python docs/make_pictures.py
 
-lint: $(STAMP)
-	$(BIN)/ruff check .
+lint: style
 	$(BIN)/mypy
+
+style: $(STAMP)
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+
+# Spelling, and the vocabulary of docs/glossary.md.
+words: $(STAMP)
+	$(BIN)/python .ci/words.py
 
 $(VENV)/.made: pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit("margotree needs Python 3.11 or later, try: make PYTHON=python3.12" if sys.version_info < (3, 11) else 0)'

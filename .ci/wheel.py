@@ -1,12 +1,12 @@
-"""Builds the wheel, installs it into an empty environment and uses it there as somebody would who just got it.
+"""Builds the sdist and from it the wheel, installs the wheel into an empty environment and uses it there.
 
     python .ci/wheel.py                   # build and check
     python .ci/wheel.py --out dist        # and keep what was built
     python .ci/wheel.py --fit             # train a small tree as well, which compiles the kernels: minutes
 
-Runs on Linux, macOS and Windows. Training is left to the tests: here it is about what a wheel can get wrong, that is
-files that are not in it, dependencies that are not declared, commands that are not there, trees of before that do not
-load.
+Runs on Linux, macOS and Windows. Training is left to the tests. This script finds the faults of packaging: missing
+files, undeclared dependencies, missing commands, a version lost between clone, sdist and wheel, trees of earlier
+versions that do not load.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ import os
 import shutil
 import subprocess
 import sys
+import tarfile
 import tempfile
-import tomllib
 import zipfile
 from pathlib import Path
 
@@ -54,26 +54,49 @@ def main() -> None:
     args = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         place = Path(folder)
-        wheel = build(place)
+        sdist = build_sdist(place)
+        wheel = build_wheel(sdist, place)
         check_content(wheel)
-        check_use(install(wheel, place / "empty"), place, fit=args.fit)
+        check_use(install(wheel, place / "empty"), place, version(wheel), fit=args.fit)
         if args.out:
             args.out.mkdir(parents=True, exist_ok=True)
+            shutil.copy(sdist, args.out)
             shutil.copy(wheel, args.out)
     print(f"{wheel.name}: built, installed into an empty environment and used there")
 
 
-def build(place: Path) -> Path:
-    """The wheel, made of what git knows, so that files left behind by an earlier build do not creep in."""
-    source = place / "source"
+def build_sdist(place: Path) -> Path:
+    """The sdist of a copy of what git knows: files of an earlier build are not in it, and none is left in the clone."""
+    source, tool = place / "source", place / "build-tool"
     listed = run(["git", "-C", str(ROOT), "ls-files", "-z", "--cached", "--others", "--exclude-standard"]).split("\0")
     for name in filter(None, listed):
         if (ROOT / name).is_file():
             (source / name).parent.mkdir(parents=True, exist_ok=True)
             shutil.copy(ROOT / name, source / name)
-    run([sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "--wheel-dir", str(place), str(source)])
+    # The version is read from the tags of the clone, through a link as git itself makes for worktrees.
+    folder = run(["git", "-C", str(ROOT), "rev-parse", "--absolute-git-dir"]).strip()
+    (source / ".git").write_text(f"gitdir: {folder}\n", encoding="utf-8")
+    pip = [sys.executable, "-m", "pip", "--disable-pip-version-check"]
+    run([*pip, "install", "--quiet", "--target", str(tool), "build"])
+    build = "import sys; sys.path.insert(0, sys.argv.pop(1)); from build.__main__ import main; main(sys.argv[1:])"
+    run([sys.executable, "-c", build, str(tool), "--sdist", "--outdir", str(place), str(source)])
+    (sdist,) = place.glob("margotree-*.tar.gz")
+    return sdist
+
+
+def build_wheel(sdist: Path, place: Path) -> Path:
+    """The wheel of the sdist, of the same version, although there is no clone any more."""
+    run([sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "--wheel-dir", str(place), str(sdist)])
     (wheel,) = place.glob("margotree-*.whl")
+    assert version(wheel) == sdist.name.removeprefix("margotree-").removesuffix(".tar.gz"), (sdist.name, wheel.name)
+    with tarfile.open(sdist) as archive:
+        names = {name.partition("/")[2] for name in archive.getnames()}
+    assert {"README.md", "CHANGELOG.md", "LICENSE", "tests/test_release.py"} <= names
     return wheel
+
+
+def version(wheel: Path) -> str:
+    return wheel.name.split("-")[1]
 
 
 def check_content(wheel: Path) -> None:
@@ -97,10 +120,9 @@ def install(wheel: Path, where: Path) -> Path:
     return programs
 
 
-def check_use(programs: Path, place: Path, *, fit: bool) -> None:
+def check_use(programs: Path, place: Path, expected: str, *, fit: bool) -> None:
     python, command = str(programs / "python"), str(programs / "margotree")
-    version = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["version"]
-    assert run([command, "--version"], place).strip() == f"margotree {version}"
+    assert run([command, "--version"], place).strip() == f"margotree {expected}"
     assert "fit" in run([command, "--help"], place)
     tree = str(SAVED / "tree.json")
     assert run([python, "-I", "-c", USE, tree], place).strip() == "yes,no"

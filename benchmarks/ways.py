@@ -1,7 +1,7 @@
 """Which way to search SFS-MARGOT comes furthest: ``python benchmarks/ways.py --help``.
 
 Each way starts from the same tree (what the engine finds in ``--start`` seconds) and gets the same seconds on one
-thread; what is compared is its own bound, without help from the others.  See docs/engine.md for what the ways are.
+thread; what is compared is its own bound, without help from the others.  See docs/engine.md for the three strategies.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Links in the documents lead somewhere, and the first page keeps its promises."""
+"""Links in the documents lead somewhere, lines are short, and the first pages keep their promises."""
 
 import re
 from pathlib import Path
@@ -6,16 +6,28 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parent.parent
-PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md")])
+DOCS = ROOT / "docs"
 #: Made while the documentation is built.
 BUILT = ("gallery/", "_generated/")
+PAGES = sorted(
+    [*ROOT.glob("*.md"), *(p for p in DOCS.rglob("*.md") if not {"gallery", "_generated", "_build"} & set(p.parts))]
+)
+#: Addresses of the project that stand for files of this tree, as PyPI needs them in the README.
+ADDRESSES = (
+    "https://github.com/margotree/margotree/blob/main/",
+    "https://raw.githubusercontent.com/margotree/margotree/main/",
+)
 
 
 def links(page):
-    """Targets of links and pictures outside of code."""
-    text = re.sub(r"```.*?```", "", page.read_text(encoding="utf-8"), flags=re.S)
+    """Targets of links and images outside of code; the project's own addresses as paths from the root."""
+    text = re.sub(r"```(?!\{image).*?```", "", page.read_text(encoding="utf-8"), flags=re.S)
+    shown = re.findall(r"```\{image\} (\S+)", text)
     text = re.sub(r"`[^`]*`", "", text)
-    return re.findall(r"\]\(([^)\s]+)\)", text)
+    found = re.findall(r"\]\(([^)\s]+)\)", text) + re.findall(r"^\[[^\]]+\]:\s*(\S+)$", text, flags=re.M) + shown
+    for address in ADDRESSES:
+        found = [f"/{link.removeprefix(address)}" if link.startswith(address) else link for link in found]
+    return found
 
 
 def anchors(page):
@@ -34,22 +46,90 @@ def test_links_lead_somewhere(page):
             source = ROOT / "examples" / "gallery" / (Path(path).stem + ".py")
             assert Path(path).stem in {"index", "commands"} or source.exists(), link
             continue
-        target = (page.parent / path).resolve() if path else page
+        target = ROOT / path[1:] if path.startswith("/") else (page.parent / path).resolve() if path else page
         assert target.exists(), link
         assert not anchor or anchor in anchors(target), link
 
 
-def test_every_page_can_be_found_from_the_first():
-    index = (ROOT / "docs" / "index.md").read_text(encoding="utf-8")
-    listed = set(re.findall(r"^([\w-]+)$", index, flags=re.M))
-    assert {p.stem for p in (ROOT / "docs").glob("*.md")} - {"index"} <= listed
+def contents(page):
+    """The pages that the tables of contents of a page list."""
+    text = page.read_text(encoding="utf-8")
+    blocks = re.findall(r"```\{toctree\}\n(.*?)```", text, flags=re.S)
+    return {
+        (page.parent / f"{name}.md").resolve() for block in blocks for name in re.findall(r"^[\w/-]+$", block, re.M)
+    }
 
 
-def test_the_first_screen_of_the_readme_shows_a_picture_and_three_lines_of_code():
-    screen = "\n".join((ROOT / "README.md").read_text(encoding="utf-8").splitlines()[:25])
-    assert re.search(r"!\[.+\]\(docs/images/tree\.png\)", screen)
+def test_every_page_is_in_a_table_of_contents():
+    listed = contents(DOCS / "index.md") | contents(DOCS / "experiments" / "index.md")
+    assert [page for page in PAGES if DOCS in page.parents and page not in listed] == [DOCS / "index.md"]
+
+
+@pytest.mark.parametrize(
+    "page", [*PAGES, *sorted((ROOT / ".github").glob("*.md"))], ids=lambda p: str(p.relative_to(ROOT))
+)
+def test_lines_are_short(page):
+    """At most 120 characters; code, tables and addresses count, too."""
+    lines = page.read_text(encoding="utf-8").splitlines()
+    assert [f"{number}: {line}" for number, line in enumerate(lines, start=1) if len(line) > 120] == []
+
+
+def first_screen():
+    return "\n".join((ROOT / "README.md").read_text(encoding="utf-8").splitlines()[:25])
+
+
+def test_the_first_screen_of_the_readme_installs_and_compares():
+    """The line to install, three lines of code beside scikit-learn's tree, a plot, and what a certificate is for."""
+    screen = first_screen()
+    assert screen.index("pip install margotree") < screen.index("```python")
     code = re.search(r"```python\n(.*?)```", screen, flags=re.S)
-    assert code is not None and len(code.group(1).strip().splitlines()) == 3
+    assert code is not None and "DecisionTreeClassifier(" in code[1] and "HFSMargotClassifier(" in code[1]
+    assert "tree image" in screen and "certificate" in screen.split("```")[-1]
+
+
+def test_the_readme_can_be_shown_elsewhere():
+    """On PyPI relative links and images lead nowhere; every reference is defined."""
+    page = ROOT / "README.md"
+    assert [link for link in links(page) if not link.startswith(("/", "https://"))] == []
+    text = re.sub(r"```.*?```", "", page.read_text(encoding="utf-8"), flags=re.S)
+    defined = set(re.findall(r"^\[([^\]]+)\]:", text, flags=re.M))
+    used = {re.sub(r"\s+", " ", name) for name in re.findall(r"\]\[([^\]]+)\]", text)}
+    assert used == defined
+
+
+def test_the_figures_of_the_readme_are_means_of_the_rows():
+    """Mean accuracies and numbers of splits, recomputed from benchmarks/breadth_rows.csv."""
+    pd = pytest.importorskip("pandas", reason="needs pandas: pip install pandas")
+    rows = pd.read_csv(ROOT / "benchmarks" / "breadth_rows.csv")
+    names = {
+        "random forest": "random forest",
+        "boosted trees": "boosted trees",
+        "**MARGOT, depth 3**": "margot d3",
+        "logistic regression": "logistic",
+        "CART, depth 4": "cart d4",
+        "CART, depth 3": "cart d3",
+        "HFS-MARGOT, depth 2, two features per split": "hfs d2",
+        "CART, depth 2": "cart d2",
+    }
+    text = (ROOT / "README.md").read_text(encoding="utf-8").replace("**", "")
+    for shown, method in names.items():
+        of = rows[rows.method == method]
+        assert of.data.nunique() == len(of) == 20
+        cells = re.search(rf"^\| {re.escape(shown.strip('*'))} \| (.*) \|$", text, flags=re.M)
+        mean, two, splits = (cell.strip() for cell in cells[1].split("|"))
+        assert float(mean) == pytest.approx(100 * of.accuracy.mean(), abs=0.051), shown
+        assert float(two) == pytest.approx(100 * of[of.classes == 2].accuracy.mean(), abs=0.051), shown
+        assert not splits or float(splits) == pytest.approx(of.splits.mean(), abs=0.051), shown
+
+
+def test_the_first_page_has_three_doors():
+    """Each with one image, one snippet and pages in reading order."""
+    doors = re.split(r"^## ", (DOCS / "index.md").read_text(encoding="utf-8").split("```{toctree}")[0], flags=re.M)[1:]
+    assert len(doors) == 3
+    for door in doors:
+        assert len(re.findall(r"```\{image\}", door)) == 1
+        assert len(re.findall(r"^```(?:sh|python)$", door, flags=re.M)) == 1
+        assert len(re.findall(r"^\d\. \[", door, flags=re.M)) >= 5
 
 
 def test_the_commands_in_the_documents_are_understood():

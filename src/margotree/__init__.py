@@ -7,8 +7,6 @@ from typing import Any
 
 from margotree import late
 
-__version__ = "0.1.0"
-
 _HOMES = {
     "MargotClassifier": "margotree.estimators",
     "HFSMargotClassifier": "margotree.estimators",
@@ -50,9 +48,21 @@ __all__ = ["__version__", *sorted(_HOMES)]
 
 def __getattr__(name: str) -> Any:
     # Estimators pull in scikit-learn and numba; a plain import stays fast without them.
+    if name == "__version__":
+        return _version()
     if name not in _HOMES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     return getattr(import_module(_HOMES[name]), name)
+
+
+def _version() -> str:
+    """The installed version, which setuptools-scm takes from the tag (docs/releasing.md)."""
+    from importlib import metadata
+
+    try:
+        return metadata.version("margotree")
+    except metadata.PackageNotFoundError:  # sources on the path that were never installed
+        return "0+unknown"
 
 
 def __dir__() -> list[str]:

@@ -49,7 +49,7 @@ _VALUED = 3e-9
 
 
 class Alternating(Engine):
-    """Good trees at any size, and nothing proved about them (docs/alternating.md).
+    """Good trees at any size, and nothing proved about them (docs/local_search.md).
 
     Descents from many starts; the tree is never worse than the start given, the Local SVM tree (on data of moderate
     size) or the majority vote.  It ends when starts stop paying off or time is up.  Where a start is given the Local

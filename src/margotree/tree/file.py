@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from margotree import __version__
 from margotree.disk import write_text
 from margotree.problem import Splits
 from margotree.solution import Certificate
@@ -50,7 +51,13 @@ def to_record(tree: TreeLike) -> dict[str, Any]:
         "terms": dict(tree.terms),
         "simplified": shape_record(outline(tree, simplify=True)),
     }
-    return {"format": FORMAT, "version": VERSION, "checksum": _checksum(body), "tree": body}
+    return {
+        "format": FORMAT,
+        "version": VERSION,
+        "written_by": f"margotree {__version__}",
+        "checksum": _checksum(body),
+        "tree": body,
+    }
 
 
 def shape_record(shape: Outline) -> dict[str, Any]:

@@ -1,1 +1,1 @@
-"""The alternating search: good trees at any size, without a bound (docs/alternating.md)."""
+"""The alternating search: good trees at any size, without a bound (docs/local_search.md)."""

@@ -32,7 +32,7 @@ from margotree.problem.problem import FloatArray
 
 @dataclass(frozen=True, kw_only=True)
 class Tactics:
-    """What the dive does; the defaults are the measured best (docs/engine.md)."""
+    """What the dive does; the defaults are the measured best (docs/experiments)."""
 
     candidates: int = 32
     patience: int = 8

@@ -44,7 +44,7 @@ _SOME = 1000
 
 @dataclass(frozen=True, kw_only=True)
 class SparseTactics:
-    """What a dive does; the defaults are the measured best (docs/engine.md)."""
+    """What a dive does; the defaults are the measured best (docs/experiments)."""
 
     candidates: int = 12
     steps: int = 100

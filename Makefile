@@ -27,7 +27,7 @@ claims: $(STAMP)
 	$(BIN)/python benchmarks/claims.py --jobs 2 --out results/claims.csv
 
 paper: $(STAMP)
-	$(BIN)/python -m margotree.experiments paper
+	$(BIN)/python -m margotree.paper.experiments paper
 
 docs: $(VENV)/.docs
 	$(BIN)/python -m sphinx -W --keep-going -q -b html docs docs/_build/html

@@ -76,7 +76,7 @@ def fit(job: str, data: str, time_limit: float) -> dict[str, Any]:
     from sklearn.metrics import accuracy_score, balanced_accuracy_score
 
     from margotree import MMSVMOCTClassifier, OCT1Classifier, OCTHClassifier
-    from margotree.data import load, paper_hyperparameters, paper_split
+    from margotree.paper.data import load, paper_hyperparameters, paper_split
 
     model, engine = _model(job), job.partition("@")[2]
     rivals = {"oct_1": OCT1Classifier, "oct_h": OCTHClassifier, "mm_svm_oct": MMSVMOCTClassifier}
@@ -128,7 +128,7 @@ def _ours(row: dict[str, Any] | None) -> list[str]:
 
 
 def _papers(job: str, data: str) -> list[str]:
-    from margotree.data import paper_table
+    from margotree.paper.data import paper_table
 
     model = _model(job)
     train, test, times, features = (

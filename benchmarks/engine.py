@@ -65,7 +65,7 @@ def cases(suite: str) -> Iterator[Case]:
 
 
 def problem_of(case: Case) -> Any:
-    from margotree.data import load, make_partitions, paper_hyperparameters, paper_split
+    from margotree.paper.data import load, make_partitions, paper_hyperparameters, paper_split
     from margotree.problem import Problem
 
     if case["data"].endswith("-partitions"):

@@ -15,8 +15,9 @@ from pathlib import Path
 import numpy as np
 
 from margotree import MargotClassifier
-from margotree.data import make_partitions
-from margotree.tuning import Rows, TreeSearchCV, paper_folds, paper_grid
+from margotree.model_selection import Rows, TreeSearchCV
+from margotree.paper.data import make_partitions
+from margotree.paper.tuning import paper_folds, paper_grid
 
 
 def main() -> None:

@@ -17,7 +17,7 @@ from sklearn.datasets import load_breast_cancer
 from sklearn.model_selection import train_test_split
 
 from margotree import HFSMargotClassifier, MargotClassifier
-from margotree.pictures import plot_progress
+from margotree.plots import plot_progress
 from margotree.progress import recording
 
 IMAGES = Path(__file__).parent / "images"

@@ -57,8 +57,8 @@ def test_certificates_of_earlier_files_have_no_width():
 
 
 def test_the_papers_experiments_name_its_width():
-    from margotree.experiments.case import BANDED, Case
-    from margotree.experiments.train import settings
+    from margotree.paper.experiments.case import BANDED, Case
+    from margotree.paper.experiments.train import settings
 
     for model in BANDED:
         assert settings(Case(data="x", model=model, params=()))["eps"] == 1e-3

@@ -24,8 +24,8 @@ from sklearn.utils.estimator_checks import check_estimator
 
 import margotree
 from margotree import LocalSVMTreeClassifier, MMSVMOCTClassifier, OCT1Classifier, OCTHClassifier
-from margotree.data import load, make_partitions, paper_hyperparameters, paper_split, paper_table
 from margotree.engines import EngineError
+from margotree.paper.data import load, make_partitions, paper_hyperparameters, paper_split, paper_table
 from margotree.problem import Splits
 from margotree.solution import Proved, VerificationError
 from margotree.tree import Tree

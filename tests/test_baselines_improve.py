@@ -12,8 +12,8 @@ from margotree.baselines.oct.improve import improve
 from margotree.baselines.oct.problem import OctProblem
 from margotree.baselines.oct.retrain import PRICES, candidates, moved
 from margotree.baselines.oct.search import Search
-from margotree.baselines.oct.shape import lay_out, settle
-from margotree.baselines.oct.sides import Sides, sides
+from margotree.baselines.oct.side_costs import Sides, sides
+from margotree.baselines.oct.tree_cleanup import lay_out, settle
 from margotree.engines import Limits, Watch
 from margotree.engines.mip.highs import HighsAdapter
 from margotree.problem import Splits

@@ -14,14 +14,14 @@ from scipy.optimize import linprog
 
 from margotree.baselines.oct.cart import cart
 from margotree.baselines.oct.engine import OctMip
-from margotree.baselines.oct.floor import floor
+from margotree.baselines.oct.lower_bound import floor
+from margotree.baselines.oct.merged_samples import ladder
 from margotree.baselines.oct.milp import formulate
-from margotree.baselines.oct.points import ladder
 from margotree.baselines.oct.problem import OctProblem
 from margotree.baselines.oct.search import Search
-from margotree.baselines.oct.separate import separate
-from margotree.baselines.oct.shape import build, lay_out, realise, settle
+from margotree.baselines.oct.separation import separate
 from margotree.baselines.oct.start import Univariate
+from margotree.baselines.oct.tree_cleanup import build, lay_out, realise, settle
 from margotree.baselines.registry import choose_engine, engines_for, solve
 from margotree.engines import EngineError, Limits, Refused, Watch
 from margotree.engines.mip.adapter import Adapter

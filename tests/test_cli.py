@@ -318,7 +318,7 @@ def test_a_full_disk_keeps_the_old_file_and_the_new_tree(folder, run, monkeypatc
 
 
 def test_an_unfinished_file_never_takes_the_place_of_a_whole_one(tmp_path):
-    from margotree.disk import write_atomically
+    from margotree.atomic_files import write_atomically
 
     target = tmp_path / "picture.svg"
     target.write_text("old")
@@ -481,7 +481,7 @@ def test_experiments_are_listed_and_missing_results_are_said(run):
 
 
 def test_limits_of_an_experiment_reach_it(run, monkeypatch):
-    from margotree import experiments
+    from margotree.paper import experiments
 
     asked = {}
     monkeypatch.setattr(experiments, "run", lambda names, **terms: asked.update(terms) or experiments.Ran())

@@ -18,7 +18,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from margotree.data import (
+from margotree.paper.data import (
     DataError,
     Dataset,
     dataset_names,
@@ -31,8 +31,8 @@ from margotree.data import (
     paper_table,
     paper_tables,
 )
-from margotree.data.catalogue import ENTRIES, Entry, find
-from margotree.data.read import parse, write
+from margotree.paper.data.catalogue import ENTRIES, Entry, find
+from margotree.paper.data.read import parse, write
 from margotree.problem import Problem, evaluate, topology
 
 needs_data = pytest.mark.skipif(not os.environ.get("MARGOTREE_DATA"), reason="MARGOTREE_DATA is not set")
@@ -254,7 +254,7 @@ def test_a_data_folder_that_does_not_exist_is_an_error(nowhere: Path, monkeypatc
 
 
 def test_cache_folder_follows_the_user(nowhere: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    from margotree.data.places import cache_folder
+    from margotree.paper.data.locations import cache_folder
 
     assert cache_folder() == nowhere
     monkeypatch.delenv("MARGOTREE_CACHE")
@@ -578,7 +578,7 @@ def test_hyperparameters_the_paper_does_not_print(model: str, dataset: str, fixe
 
 
 def test_importing_data_imports_neither_scikit_learn_nor_pandas() -> None:
-    code = "import sys, margotree.data; print([m for m in ('sklearn', 'pandas', 'scipy') if m in sys.modules])"
+    code = "import sys, margotree.paper.data; print([m for m in ('sklearn', 'pandas', 'scipy') if m in sys.modules])"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
 

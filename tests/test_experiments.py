@@ -12,20 +12,20 @@ from importlib import import_module
 import numpy as np
 import pytest
 
-from margotree import experiments
 from margotree.cli import main as cli
-from margotree.data import DataError, paper_table
-from margotree.experiments import search
-from margotree.experiments.__main__ import main
-from margotree.experiments.backends import running_on
-from margotree.experiments.case import Case, pairs, row_identity
-from margotree.experiments.evaluate import accuracies, evaluate
-from margotree.experiments.samples import TEN, samples
-from margotree.experiments.specs import SPECS, SearchSpec, Spec, asked_sets, find
-from margotree.experiments.tables import best_rows
-from margotree.experiments.train import train
+from margotree.model_selection import Rows
+from margotree.paper import experiments
+from margotree.paper.data import DataError, paper_table
+from margotree.paper.experiments import search
+from margotree.paper.experiments.__main__ import main
+from margotree.paper.experiments.backends import running_on
+from margotree.paper.experiments.case import Case, pairs, row_identity
+from margotree.paper.experiments.evaluate import accuracies, evaluate
+from margotree.paper.experiments.samples import TEN, samples
+from margotree.paper.experiments.specs import SPECS, SearchSpec, Spec, asked_sets, find
+from margotree.paper.experiments.tables import best_rows
+from margotree.paper.experiments.train import train
 from margotree.solution import VerificationError
-from margotree.tuning import Rows
 
 CASE = Case(data="4-partitions", model="local_svm", params=pairs({"C": [1.0, 1e4]}))
 
@@ -62,7 +62,7 @@ def test_tables_share_their_fits():
 
 
 def test_every_measure_of_every_spec_is_a_column_the_paper_prints():
-    from margotree.experiments.measures import MEASURES
+    from margotree.paper.experiments.measures import MEASURES
 
     for spec in SPECS:
         if isinstance(spec, SearchSpec) or spec.reference is None or spec.layout != "plain":
@@ -132,7 +132,7 @@ def test_a_fit_that_fails_is_told_and_the_others_go_on(tmp_path, monkeypatch):
             raise RuntimeError("out of luck")
         return train(case, X, y)
 
-    monkeypatch.setattr(import_module("margotree.experiments.run"), "train", broken)
+    monkeypatch.setattr(import_module("margotree.paper.experiments.run"), "train", broken)
     ran = run(tmp_path / "rows.sqlite")
     assert ran.made == 1
     assert ran.failed == [("local_svm on 6-partitions, depth 3, C=(10.0, 100.0, 10000.0)", "RuntimeError: out of luck")]
@@ -155,7 +155,7 @@ def offline(tmp_path, monkeypatch):
     """No data, no network: what is made here and what scikit-learn ships is all there is."""
     monkeypatch.delenv("MARGOTREE_DATA", raising=False)
     monkeypatch.setenv("MARGOTREE_CACHE", str(tmp_path / "cache"))
-    monkeypatch.setattr("margotree.data.download.fetch", lambda entry: (None, ["UCI 151: no network"]))
+    monkeypatch.setattr("margotree.paper.data.download.fetch", lambda entry: (None, ["UCI 151: no network"]))
     samples.cache_clear()
     yield
     samples.cache_clear()
@@ -194,7 +194,7 @@ def test_a_run_goes_on_with_the_sets_that_are_here(tmp_path, capsys):
 
 @pytest.mark.usefixtures("offline")
 def test_the_small_paper_goes_on_offline(tmp_path, monkeypatch, capsys):
-    paper = import_module("margotree.experiments.paper")
+    paper = import_module("margotree.paper.experiments.small_run")
     monkeypatch.setattr(paper, "names", lambda: ("datasets", "synthetic", "features_fs", "hyperparameters"))
     monkeypatch.setattr(paper, "figure_names", lambda: ("planes",))
     monkeypatch.setattr(paper, "FIT", 0.2)

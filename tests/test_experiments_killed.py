@@ -13,10 +13,10 @@ from typing import Any
 
 import pytest
 
-from margotree.experiments.backends import running_on
-from margotree.experiments.case import Case, pairs
-from margotree.experiments.run import Ran, run_cases
-from margotree.tuning import Rows
+from margotree.model_selection import Rows
+from margotree.paper.experiments.backends import running_on
+from margotree.paper.experiments.case import Case, pairs
+from margotree.paper.experiments.run import Ran, run_cases
 
 CASES = [
     Case(data="4-partitions", model="margot", params=pairs({"C": [c0, c1]}), time_limit=120.0)
@@ -33,7 +33,7 @@ import sys, time
 sys.path.insert(0, {here!r})
 from importlib import import_module
 from test_experiments_killed import CASES, Ran, Rows, run_cases
-home = import_module("margotree.experiments.run")
+home = import_module("margotree.paper.experiments.run")
 train = home.train
 def slow(case, X, y):
     trained = train(case, X, y)

@@ -13,7 +13,6 @@ import sqlite3
 import subprocess
 from dataclasses import dataclass, replace
 from functools import cached_property
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -49,7 +48,7 @@ KINDS = {
         "sex": rng.choice(["Female", "male"], n).tolist(),
     },
     "many words": lambda rng, n: {
-        "ward": rng.choice(["general", "intensive care", "surgery", "O'Hara \\ \"9\"?"], n).tolist(),
+        "ward": rng.choice(["general", "intensive care", "surgery", 'O\'Hara \\ "9"?'], n).tolist(),
         "town": rng.choice(["Köln", "Zürich", "Åbo", "oslo"], n).tolist(),
     },
     "units": lambda rng, n: {
@@ -63,7 +62,9 @@ KINDS = {
     },
 }
 KINDS["mixed"] = lambda rng, n: {
-    name: cells for kind in ("two words", "numbers", "units", "many words") for name, cells in KINDS[kind](rng, n).items()
+    name: cells
+    for kind in ("two words", "numbers", "units", "many words")
+    for name, cells in KINDS[kind](rng, n).items()
 }
 
 #: Cells that new files may hold, in columns of any kind.
@@ -155,7 +156,9 @@ def _rows(table, encoding, rng):
     names = [column.name for column in encoding.columns]
     cells = {name: [cell for cell in table.column(name) if cell] for name in names}
     drawn = [{name: str(rng.choice(cells[name])) for name in names} for _ in range(48)]
-    drawn += [{name: f" {cell.upper() if cell.isascii() else cell} " for name, cell in row.items()} for row in drawn[:8]]
+    drawn += [
+        {name: f" {cell.upper() if cell.isascii() else cell} " for name, cell in row.items()} for row in drawn[:8]
+    ]
     drawn += [row | {str(rng.choice(names)): odd} for row, odd in zip(drawn, ODD + ODD, strict=False)]
     return drawn + [{name: odd for name in names} for odd in ("", "1e300", "-1e308", "0", "7")]
 

@@ -11,10 +11,11 @@ from joblib import parallel_config
 from sklearn.model_selection import GridSearchCV, cross_val_score
 
 from easy import easy_rows, write_rows
-from margotree import MargotClassifier, experiments
+from margotree import MargotClassifier
 from margotree.cli import exits, main
-from margotree.experiments.train import train
-from margotree.tuning import Rows, TreeSearchCV, paper_folds
+from margotree.model_selection import Rows, TreeSearchCV, stratified_folds
+from margotree.paper import experiments
+from margotree.paper.experiments.train import train
 
 rng = np.random.default_rng(0)
 X, y = rng.normal(size=(80, 5)), rng.integers(0, 2, 80)
@@ -58,7 +59,7 @@ def slow() -> Disturbed:
 @pytest.mark.parametrize("n_jobs", [1, 2])
 def test_a_search_chooses_among_what_is_complete(tmp_path, n_jobs):
     file = tmp_path / "fits.sqlite"
-    search = TreeSearchCV(slow(), GRID, cv=paper_folds(2), n_jobs=n_jobs, resume=file, warm=False)
+    search = TreeSearchCV(slow(), GRID, cv=stratified_folds(2), n_jobs=n_jobs, resume=file, warm=False)
     with pytest.warns(UserWarning, match=r"the interruption left \d of 8 fits undone"):
         search.fit(X, y)
     done = np.isfinite(search.cv_results_["mean_test_accuracy"])
@@ -69,7 +70,7 @@ def test_a_search_chooses_among_what_is_complete(tmp_path, n_jobs):
     with Rows(file) as rows:
         assert len(rows) <= 6 and all(row["stopped"] != "interrupted" for row in rows)
     Disturbed.at = -1
-    again = TreeSearchCV(slow(), GRID, cv=paper_folds(2), resume=file, refit=False, warm=False).fit(X, y)
+    again = TreeSearchCV(slow(), GRID, cv=stratified_folds(2), resume=file, refit=False, warm=False).fit(X, y)
     assert not again.interrupted_ and np.isfinite(again.cv_results_["mean_test_accuracy"]).all()
 
 
@@ -143,7 +144,7 @@ def interrupting(at):
 def test_an_experiment_ends_with_what_is_complete(tmp_path, monkeypatch, n_jobs):
     file = tmp_path / "rows.sqlite"
     wrapped, begun = interrupting(2)
-    monkeypatch.setattr(import_module("margotree.experiments.run"), "train", wrapped)
+    monkeypatch.setattr(import_module("margotree.paper.experiments.run"), "train", wrapped)
     terms = {"data": ["4-partitions", "6-partitions"], "only": ["local_svm", "margot"], "time_limit": 1.0}
     with parallel_config(backend="threading"):
         ran = experiments.run(["synthetic"], out=file, n_jobs=n_jobs, progress=0, **terms)
@@ -169,6 +170,6 @@ def test_the_commands_say_so(tmp_path, capsys, monkeypatch):
     Disturbed.begun, Disturbed.at = 0, 1
     code = main([*tune, "--fit-time-limit", "0.2", "--force"])
     assert code == exits.INTERRUPTED and "before any setting was fitted on all folds" in capsys.readouterr().err
-    monkeypatch.setattr(import_module("margotree.experiments.run"), "train", interrupting(1)[0])
+    monkeypatch.setattr(import_module("margotree.paper.experiments.run"), "train", interrupting(1)[0])
     code = main(["experiment", "synthetic", "--set", "4-partitions", "--only", "margot", "--out", "r.sqlite", "--json"])
     assert code == exits.INTERRUPTED and json.loads(capsys.readouterr().out)["interrupted"]

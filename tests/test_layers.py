@@ -8,25 +8,25 @@ from pathlib import Path
 import pytest
 
 import margotree
-from margotree import late
+from margotree import lazy_registry
 
 HOME = Path(margotree.__file__).parent
 
 #: From the ground up; what shares a line does not know each other.  ``margotree`` is the package's own face: the names
 #: that a user sees.
 FLOORS = (
-    ("late", "disk", "private_names", "show", "table"),
+    ("_moved", "lazy_registry", "atomic_files", "private_names", "small_tables", "table"),
     ("problem",),
-    ("solution", "data", "proof"),
+    ("solution", "proof"),
     ("tree", "engines"),
-    ("progress", "pictures"),
+    ("progress", "plots"),
     ("page", "export", "estimators"),
     ("baselines",),
     ("margotree",),
-    ("tuning",),
-    ("experiments",),
-    ("report",),
+    ("model_selection",),
+    ("paper",),
     ("cli",),
+    ("data", "tuning", "experiments", "report", "pictures"),
 )
 FLOOR = {name: k for k, names in enumerate(FLOORS) for name in names}
 
@@ -112,15 +112,15 @@ def test_nothing_goes_round_in_circles():
 @pytest.mark.parametrize(
     "line",
     [
-        "from margotree.pictures import plot_tree",
+        "from margotree.plots import plot_tree",
         "from margotree import pictures",
-        "import margotree.pictures.tree as drawing",
+        "import margotree.plots.tree as drawing",
         "from ..pictures import plot_tree",
         "from .. import pictures",
-        "def plot(tree):\n    from margotree.pictures import plot_tree\n    return plot_tree(tree)",
-        "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    from margotree.pictures import plot_tree",
-        'from importlib import import_module\nimport_module("margotree.pictures").plot_tree',
-        'HOMES = {"plot": "margotree.pictures:plot_tree"}',
+        "def plot(tree):\n    from margotree.plots import plot_tree\n    return plot_tree(tree)",
+        "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    from margotree.plots import plot_tree",
+        'from importlib import import_module\nimport_module("margotree.plots").plot_tree',
+        'HOMES = {"plot": "margotree.plots:plot_tree"}',
         "import margotree",
         "from margotree import MargotClassifier",
         "from margotree.engines import Watch",  # a neighbour on the same floor
@@ -138,7 +138,7 @@ def test_an_upward_import_is_found(line):
         "from margotree import __version__",
         "from margotree.tree.scaling import Scaling",
         "from .scaling import Scaling",
-        '"""Words about margotree.pictures in a docstring."""',
+        '"""Words about margotree.plots in a docstring."""',
         "import numpy as np",
     ],
 )
@@ -157,8 +157,8 @@ def test_a_circle_is_found():
 
 @pytest.mark.parametrize("name", ["plot_tree", "write_page", "restate oct_1", "restate oct_h", "restate mm_svm_oct"])
 def test_what_trees_offer_is_there(name):
-    assert late.provided(name) and callable(late.get(name))
+    assert lazy_registry.provided(name) and callable(lazy_registry.get(name))
 
 
 def test_nothing_else_is_offered():
-    assert not late.provided("restate forest")
+    assert not lazy_registry.provided("restate forest")

@@ -15,10 +15,10 @@ from margotree.baselines.oct.cart import cart
 from margotree.baselines.oct.engine import OctMip
 from margotree.baselines.oct.enumerate import Enumeration
 from margotree.baselines.oct.lp import no_time_for, solve_lp
-from margotree.baselines.oct.points import Ladders
+from margotree.baselines.oct.merged_samples import Ladders
 from margotree.baselines.oct.problem import OctProblem
 from margotree.baselines.oct.search import Search
-from margotree.baselines.oct.shape import settle
+from margotree.baselines.oct.tree_cleanup import settle
 from margotree.engines import Limits, Watch, watch
 from margotree.engines.band import in_band, leave_band
 from margotree.engines.local_svm import LocalSVM

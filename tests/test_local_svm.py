@@ -263,7 +263,7 @@ def paper_cases():
 
 def start_on(model, name, **changes):
     """Our start on the paper's split with the paper's hyperparameters, unless they are changed."""
-    from margotree.data import load, paper_hyperparameters, paper_split
+    from margotree.paper.data import load, paper_hyperparameters, paper_split
 
     split = paper_split(load(name, allow_download=False))
     asked = {**paper_hyperparameters(model, name), **changes}
@@ -273,7 +273,7 @@ def start_on(model, name, **changes):
 
 
 def printed_start(model, name):
-    from margotree.data import paper_table
+    from margotree.paper.data import paper_table
 
     for row in paper_table("warm_start"):
         if row["dataset"] == name and str(row["model"]).lower().replace("-margot", "") == model:

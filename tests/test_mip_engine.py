@@ -9,8 +9,6 @@ import numpy as np
 import pytest
 from sklearn.datasets import load_breast_cancer, load_iris, load_wine
 
-from margotree.data import load, paper_hyperparameters, paper_split
-from margotree.data.partitions import make_partitions
 from margotree.engines import EngineError, Limits, Refused, Watch, choose_engine, get_engine
 from margotree.engines.mip.adapter import Adapter
 from margotree.engines.mip.engine import MipEngine
@@ -19,6 +17,8 @@ from margotree.engines.mip.scip import Scip
 from margotree.engines.node import solve_node
 from margotree.engines.polish import polish
 from margotree.engines.watch import ctrl_c
+from margotree.paper.data import load, paper_hyperparameters, paper_split
+from margotree.paper.data.synthetic import make_partitions
 from margotree.problem import Problem, Splits, evaluate, topology
 from margotree.solution import Proved, Solution, Stopped, VerificationError, verify
 from oracles import best_value

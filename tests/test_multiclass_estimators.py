@@ -190,7 +190,7 @@ def test_exports_name_all_the_classes(fitted):
 
 def test_what_is_shown_says_which_classes_a_split_parts(fitted):
     from margotree.page.facts import facts_of
-    from margotree.pictures.cards import cards
+    from margotree.plots.node_cards import cards
 
     tree = fitted.tree_
     left, right = tree.wanted(0)
@@ -204,7 +204,7 @@ def test_what_is_shown_says_which_classes_a_split_parts(fitted):
 
 
 def test_a_search_over_settings_starts_fits_from_each_other():
-    from margotree.tuning import TreeSearchCV
+    from margotree.model_selection import TreeSearchCV
 
     model = MargotClassifier(engine="alternating", **QUICK)
     search = TreeSearchCV(model, {"C": [1.0, 10.0]}, cv=2).fit(X, Y)

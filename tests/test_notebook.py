@@ -29,7 +29,7 @@ def test_a_tree_shows_its_picture_and_what_is_proved():
 
 
 def test_without_matplotlib_a_tree_shows_its_rules(monkeypatch):
-    monkeypatch.setattr("margotree.pictures.notebook.find_spec", lambda name: None)
+    monkeypatch.setattr("margotree.plots.notebook_html.find_spec", lambda name: None)
     tree = replace(grown(2, 3)[0], classes=np.array(["<b>", "c"]))
     shown = tree._repr_html_()
     assert "<pre>" in shown and "&lt;b&gt;" in shown and "<b>" not in shown

@@ -7,8 +7,8 @@ import time
 import pytest
 
 from margotree import HFSMargotClassifier, MargotClassifier, SFSMargotClassifier
-from margotree.data import load, paper_hyperparameters, paper_split
 from margotree.engines import Limits, solve
+from margotree.paper.data import load, paper_hyperparameters, paper_split
 from margotree.problem import Problem
 from margotree.solution import Proved, verify
 from patience import three_tries

@@ -7,17 +7,17 @@ import numpy as np
 import pytest
 
 from grown import grown
-from margotree import pictures
-from margotree.pictures import canvas, plot_features, plot_node, plot_plane, plot_progress, plot_tree
-from margotree.pictures.geometry import box_polygon, clip, segment
-from margotree.pictures.node import spread
-from margotree.pictures.palette import class_colour, tint
-from margotree.pictures.words import fitted, width_of
+from margotree import plots
+from margotree.plots import figures, plot_features, plot_node, plot_plane, plot_progress, plot_tree
+from margotree.plots.geometry import box_polygon, clip, segment
+from margotree.plots.node import spread
+from margotree.plots.palette import class_colour, tint
+from margotree.plots.text_fitting import fitted, width_of
 from margotree.problem import Splits, topology
 from margotree.solution import Certificate, Stopped
 from margotree.tree import Tree
 from margotree.tree.outline import outline
-from margotree.tree.reach import Reach
+from margotree.tree.sample_paths import Reach
 from margotree.tree.text import rule_of
 
 matplotlib = pytest.importorskip("matplotlib")
@@ -464,7 +464,7 @@ def test_colours_of_classes_differ():
 
 
 def test_without_matplotlib_the_message_says_what_to_install(monkeypatch):
-    monkeypatch.setattr(canvas, "find_spec", lambda name: None)
+    monkeypatch.setattr(figures, "find_spec", lambda name: None)
     tree, X, y = grown(2, 2)
     calls = [
         lambda: plot_tree(tree),
@@ -473,14 +473,14 @@ def test_without_matplotlib_the_message_says_what_to_install(monkeypatch):
         lambda: plot_features(tree),
         lambda: plot_progress([{"elapsed": 1.0}]),
     ]
-    assert len(calls) == len(pictures.__all__)
+    assert len(calls) == len(plots.__all__)
     for call in calls:
         with pytest.raises(ImportError, match=r'pip install "margotree\[plot\]"'):
             call()
 
 
 def test_matplotlib_is_imported_on_first_use():
-    code = "import sys, margotree.pictures, margotree.page; sys.exit('matplotlib' in sys.modules)"
+    code = "import sys, margotree.plots, margotree.page; sys.exit('matplotlib' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code]).returncode == 0
 
 

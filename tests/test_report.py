@@ -5,9 +5,9 @@ from html.parser import HTMLParser
 
 import pytest
 
-from margotree import experiments
 from margotree.cli import exits, main
-from margotree.report import gather, render
+from margotree.paper import experiments
+from margotree.paper.report import gather, render
 
 SET = "Breast Cancer D."
 

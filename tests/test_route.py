@@ -5,7 +5,7 @@ import pytest
 
 from margotree import Tree
 from margotree.problem import Splits
-from margotree.tree import Scaling, route
+from margotree.tree import Scaling, routing
 
 
 def some_tree(seed: int, depth: int, p: int, *, units: float = 1.0, offset: float = 0.0) -> tuple[Tree, np.ndarray]:
@@ -28,7 +28,7 @@ def plainly(tree: Tree, X: np.ndarray) -> np.ndarray:
 def test_leaves_are_those_of_scaling_first(depth, units, offset, compiled, monkeypatch):
     import numba  # noqa: F401, as a fit would
 
-    monkeypatch.setattr(route, "COMPILED_FROM", 0 if compiled else 10**9)
+    monkeypatch.setattr(routing, "COMPILED_FROM", 0 if compiled else 10**9)
     for seed in range(5):
         tree, X = some_tree(seed, depth, 4, units=units, offset=offset)
         assert np.array_equal(tree.apply(X), plainly(tree, X))
@@ -40,7 +40,7 @@ def test_leaves_are_those_of_scaling_first(depth, units, offset, compiled, monke
 @pytest.mark.parametrize("compiled", [False, True])
 @pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
 def test_a_missing_number_is_said_wherever_it_is(bad, compiled, monkeypatch):
-    monkeypatch.setattr(route, "COMPILED_FROM", 0 if compiled else 10**9)
+    monkeypatch.setattr(routing, "COMPILED_FROM", 0 if compiled else 10**9)
     tree, X = some_tree(0, 2, 3)
     X[321, 1] = bad
     with pytest.raises(ValueError, match="NaN or infinity"):

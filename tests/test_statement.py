@@ -12,9 +12,9 @@ from grown import grown
 from margotree.cli import main
 from margotree.engines.watch import Event
 from margotree.page.page import render_page
+from margotree.paper.report.gather import Fit
+from margotree.paper.report.html import _certificate as report_entry
 from margotree.progress import format_event
-from margotree.report.gather import Fit
-from margotree.report.html import _certificate as report_entry
 from margotree.solution import Certificate, Stopped, no_better
 
 #: Gap, how the search ended, and what the sentence must say and must not.

@@ -100,7 +100,7 @@ def test_files_keep_both_and_earlier_files_load(tmp_path):
 
 def test_pictures_are_simplified_unless_a_sample_needs_the_split():
     pytest.importorskip("matplotlib").use("Agg")
-    from margotree.pictures import plot_tree
+    from margotree.plots import plot_tree
 
     def words(ax):
         return [text.get_text() for text in ax.texts]
@@ -143,7 +143,7 @@ def test_fit_warns_of_a_class_with_a_handful_of_rows():
 
 
 def test_a_search_that_tries_poor_settings_is_not_told_so_each_time():
-    from margotree.tuning import tune
+    from margotree.paper.tuning import tune
 
     X, y = data(60)
     with warnings.catch_warnings(record=True) as heard:

@@ -16,8 +16,7 @@ from sklearn.datasets import make_classification
 from sklearn.model_selection import GridSearchCV
 
 from margotree import LocalSVMTreeClassifier, MargotClassifier
-from margotree.solution import CUT_OFF
-from margotree.tuning import (
+from margotree.model_selection import (
     FewestFeatures,
     Rows,
     RowsError,
@@ -25,15 +24,14 @@ from margotree.tuning import (
     TreeSearchCV,
     best_accuracy,
     model_names,
-    paper_folds,
-    paper_grid,
     scoring,
-    tied_budgets,
-    tune,
+    stratified_folds,
 )
-from margotree.tuning.chains import Failure, run_chains
-from margotree.tuning.tally import Tally, duration
-from margotree.tuning.walks import walks
+from margotree.model_selection.fit_chains import Failure, run_chains
+from margotree.model_selection.grid_paths import walks
+from margotree.model_selection.progress_line import Tally, duration
+from margotree.paper.tuning import paper_grid, tied_budgets, tune
+from margotree.solution import CUT_OFF
 from patience import slowness, three_tries
 
 # -- grids ------------------------------------------------------------------------------------------------------
@@ -108,7 +106,7 @@ def data() -> tuple[np.ndarray, np.ndarray]:
 
 
 def make(**more) -> TreeSearchCV:
-    return TreeSearchCV(MargotClassifier(time_limit=20), GRID, cv=paper_folds(3), **more)
+    return TreeSearchCV(MargotClassifier(time_limit=20), GRID, cv=stratified_folds(3), **more)
 
 
 @pytest.fixture(scope="module")
@@ -118,7 +116,7 @@ def searched(data) -> TreeSearchCV:
 
 def test_it_answers_as_grid_search_does(data, searched):
     plain = GridSearchCV(
-        MargotClassifier(time_limit=20), GRID, cv=paper_folds(3), scoring=scoring(), refit=FewestFeatures()
+        MargotClassifier(time_limit=20), GRID, cv=stratified_folds(3), scoring=scoring(), refit=FewestFeatures()
     ).fit(*data)
     assert set(plain.cv_results_) == set(searched.cv_results_) - {"cut_off"}
     assert searched.cv_results_["cut_off"].tolist() == [False] * len(GRID["C"])
@@ -152,7 +150,7 @@ def test_fits_are_kept_and_not_repeated(data, searched, tmp_path, monkeypatch):
         assert {row["start"] for row in rows} == {"local_svm", "neighbour"}
         assert all(row["tree"] and row["certificate"] and row["versions"] and row["data"] == "made" for row in rows)
     fitted = []
-    monkeypatch.setattr("margotree.tuning.fits._fit_one", lambda *given: fitted.append(given))
+    monkeypatch.setattr("margotree.model_selection.fits._fit_one", lambda *given: fitted.append(given))
     again = make(resume=file, refit=False).fit(*data)
     assert not fitted
     np.testing.assert_array_equal(again.cv_results_["mean_test_accuracy"], searched.cv_results_["mean_test_accuracy"])
@@ -334,7 +332,7 @@ def test_jobs_lost_with_their_worker_are_run_again(monkeypatch):
                 made.append(args[0][1])
                 yield function(*args)
 
-    monkeypatch.setattr("margotree.tuning.chains.Parallel", Fragile)
+    monkeypatch.setattr("margotree.model_selection.fit_chains.Parallel", Fragile)
     arrived = {}
     run_chains([["a", "b"], ["c"], ["d"]], lambda job: (job,), str.upper, arrived.__setitem__)
     assert arrived == {"a": "A", "b": "B", "c": "C", "d": "D"}
@@ -348,6 +346,6 @@ def test_a_pool_that_only_breaks_is_given_up(monkeypatch):
 
         return call
 
-    monkeypatch.setattr("margotree.tuning.chains.Parallel", always)
+    monkeypatch.setattr("margotree.model_selection.fit_chains.Parallel", always)
     with pytest.raises(BrokenProcessPool):
         run_chains([["a"]], lambda job: (job,), str.upper, {}.__setitem__)

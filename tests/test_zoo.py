@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 from sklearn.datasets import load_iris, load_wine
 
-from margotree.data.partitions import make_partitions
 from margotree.engines import Limits, Watch
 from margotree.engines.bnb.engine import BranchAndBound
 from margotree.engines.mip.scip import Scip
+from margotree.paper.data.synthetic import make_partitions
 from margotree.problem import Problem
 from margotree.solution import Proved, Stopped, verify
 

@@ -9,8 +9,8 @@ everything below it. Trained together (right), the root is a line that is useles
 import matplotlib.pyplot as plt
 
 from margotree import LocalSVMTreeClassifier, MargotClassifier
-from margotree.data import make_partitions
-from margotree.pictures import plot_plane
+from margotree.paper.data import make_partitions
+from margotree.plots import plot_plane
 
 points = make_partitions(4, random_state=0).dataset
 X, y = points.X, points.y

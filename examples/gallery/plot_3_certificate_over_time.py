@@ -9,7 +9,7 @@ what is not known yet. Usually the tree is found early and the rest of the time 
 from sklearn.datasets import load_breast_cancer
 
 from margotree import MargotClassifier
-from margotree.pictures import plot_progress
+from margotree.plots import plot_progress
 from margotree.progress import recording
 
 X, y = load_breast_cancer(return_X_y=True)

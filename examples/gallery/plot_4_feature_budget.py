@@ -9,7 +9,7 @@ from sklearn.datasets import load_breast_cancer
 from sklearn.model_selection import train_test_split
 
 from margotree import HFSMargotClassifier
-from margotree.pictures import plot_features
+from margotree.plots import plot_features
 
 X, y = load_breast_cancer(return_X_y=True, as_frame=True)
 X_train, X_test, y_train, y_test = train_test_split(X, y, random_state=0, stratify=y)

@@ -10,7 +10,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 from margotree import MargotClassifier
-from margotree.pictures import plot_plane
+from margotree.plots import plot_plane
 
 rng = np.random.default_rng(0)
 X = np.vstack([rng.normal([0, 0], 1, (60, 2)), rng.normal([2, 1], 1, (20, 2))])

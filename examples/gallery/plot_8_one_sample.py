@@ -9,7 +9,7 @@ it is, 1 being the margin; the picture shows where the others lie about the last
 from sklearn.datasets import load_breast_cancer
 
 from margotree import HFSMargotClassifier
-from margotree.pictures import plot_node
+from margotree.plots import plot_node
 
 X, y = load_breast_cancer(return_X_y=True, as_frame=True)
 y = y.map({0: "malignant", 1: "benign"})

@@ -10,8 +10,8 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 from margotree import MargotClassifier, OCT1Classifier
-from margotree.data import make_partitions
-from margotree.pictures import plot_plane
+from margotree.paper.data import make_partitions
+from margotree.plots import plot_plane
 
 points = make_partitions(4, random_state=0).dataset
 turn = np.array([[0.8, -0.6], [0.6, 0.8]])

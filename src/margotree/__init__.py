@@ -5,7 +5,7 @@ from __future__ import annotations
 from importlib import import_module
 from typing import Any
 
-from margotree import late
+from margotree import lazy_registry
 
 _HOMES = {
     "MargotClassifier": "margotree.estimators",
@@ -27,10 +27,10 @@ _HOMES = {
 }
 
 #: What trees offer and the layers above them do.
-late.provide(
+lazy_registry.provide(
     {
-        "plot_tree": "margotree.pictures",
-        "tree_html": "margotree.pictures.notebook",
+        "plot_tree": "margotree.plots",
+        "tree_html": "margotree.plots.notebook_html",
         "write_page": "margotree.page",
         "leaves_by_row": "margotree.engines.route",
         "to_onnx": "margotree.export",

@@ -41,9 +41,7 @@ def samples(m, n):
 def many_open_nodes(path, splits, rows=2000):
     """Splits without a leaf: every search node stays open."""
     data = samples(rows, 1)
-    steps = [
-        struct.pack("<cIIHII", b"S", k, (k + 1).bit_length() - 1, 0, 2 * k + 1, 2 * k + 2) for k in range(splits)
-    ]
+    steps = [struct.pack("<cIIHII", b"S", k, (k + 1).bit_length() - 1, 0, 2 * k + 1, 2 * k + 2) for k in range(splits)]
     put(path, header_of("margot", *data, depth=2, steps=splits), steps)
     return data
 

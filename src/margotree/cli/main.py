@@ -84,7 +84,7 @@ def _told(error: Exception) -> tuple[str, int]:
 
 
 def _is_data_error(error: Exception) -> bool:
-    from margotree.data.dataset import DataError
+    from margotree.paper.data.dataset import DataError
 
     return isinstance(error, DataError)
 

@@ -1,4 +1,4 @@
-"""Rows to leaves in compiled code, for predictions on many rows (:mod:`margotree.tree.route`)."""
+"""Rows to leaves in compiled code, for predictions on many rows (:mod:`margotree.tree.routing`)."""
 
 from __future__ import annotations
 

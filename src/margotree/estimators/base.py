@@ -42,7 +42,7 @@ from margotree.proof.check import Proved
 from margotree.proof.write import ProofWriter
 from margotree.solution import Certificate, Solution, Stopped
 from margotree.tree import Scaling, Tree
-from margotree.tree.audit import Verified
+from margotree.tree.verification import Verified
 
 #: However long reading the data takes, the search has this share of the time limit.
 _SEARCH_SHARE = 0.8
@@ -195,7 +195,7 @@ class TreeClassifier(ClassifierMixin, BaseEstimator, ABC):
         return self._tree().export_text(digits=digits, units=units, width=width, simplify=simplify)
 
     def plot(self, X: Any = None, y: Any = None, ax: Any = None, **options: Any) -> Any:
-        """A picture of the tree on matplotlib axes, which are returned; see :func:`margotree.pictures.plot_tree`."""
+        """A picture of the tree on matplotlib axes, which are returned; see :func:`margotree.plots.plot_tree`."""
         return self._tree().plot(None if X is None else self._checked(X), y, ax, **options)
 
     def to_html(self, path: str | PathLike[str], X: Any = None, y: Any = None, *, title: str | None = None) -> None:

@@ -9,7 +9,7 @@ import numpy as np
 from margotree.table.cellrule import CellRule
 from margotree.table.described import described, raw_columns
 from margotree.tree import Tree
-from margotree.tree.reach import Reach
+from margotree.tree.sample_paths import Reach
 from margotree.tree.scaling import FloatArray
 
 #: The choice for a cell that is missing.

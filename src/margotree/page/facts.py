@@ -12,8 +12,8 @@ from margotree.page.columns import columns_of, typical_values
 from margotree.table.described import described, raw_columns
 from margotree.tree import Tree
 from margotree.tree.outline import outline
-from margotree.tree.proved import proof_words
-from margotree.tree.reach import Reach
+from margotree.tree.proof_summary import proof_words
+from margotree.tree.sample_paths import Reach
 from margotree.tree.scaling import FloatArray
 from margotree.tree.text import rule_of, wanted_words
 
@@ -80,7 +80,8 @@ def _features(tree: Tree, reach: Reach | None, columns: list[dict[str, Any]]) ->
         # Trained in the user's own units and no samples given: nothing is known of the range.
         typical = _typical(tree, columns, np.zeros(tree.n_features))
         features: list[dict[str, Any]] = [
-            {"name": name, "start": float(typical[j]), "low": None, "high": None} for j, name in enumerate(tree.features)
+            {"name": name, "start": float(typical[j]), "low": None, "high": None}
+            for j, name in enumerate(tree.features)
         ]
         return _with_words(features, columns)
     start = _typical(tree, columns, low + (high - low) / 2) if user is None else np.median(user, axis=0)

@@ -13,9 +13,9 @@ from typing import Any
 
 from numpy.typing import ArrayLike
 
-from margotree.disk import write_text
+from margotree.atomic_files import write_text
 from margotree.page.facts import facts_of
-from margotree.pictures.palette import class_colour, tint
+from margotree.plots.palette import class_colour, tint
 from margotree.tree import Tree
 
 _SCRIPTS = ("model.js", "entry.js", "flip.js", "draw.js", "page.js")

@@ -1,8 +1,8 @@
 """What is to be solved, and what a given tree is worth."""
 
-from margotree.problem.kinds import Finding, TrainingProblem
 from margotree.problem.multiclass import MulticlassProblem
 from margotree.problem.problem import MAX_DEPTH, Problem, check_depth, per_node
+from margotree.problem.protocol import Finding, TrainingProblem
 from margotree.problem.value import Evaluation, Splits, evaluate, tie
 
 __all__ = [

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from margotree.problem import topology
-from margotree.problem.labelled import IndexArray, MulticlassEvaluation, evaluate
+from margotree.problem.multiclass_value import IndexArray, MulticlassEvaluation, evaluate
 from margotree.problem.problem import FloatArray, Problem
 from margotree.problem.value import Splits
 
@@ -131,7 +131,7 @@ class MulticlassProblem:
         return replace(self, sides=_frozen(s), labels=_frozen(pairs))
 
     def evaluate(self, splits: Splits) -> MulticlassEvaluation:
-        """Value and feasibility of a tree by the plain function :func:`margotree.problem.labelled.evaluate`."""
+        """Value and feasibility of a tree by the plain function :func:`margotree.problem.multiclass_value.evaluate`."""
         return evaluate(self, splits)
 
     def two_class(self) -> Problem:

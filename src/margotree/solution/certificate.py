@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass, fields, replace
 from enum import StrEnum
 from typing import Any
 
-from margotree.show import html_table
+from margotree.small_tables import html_table
 
 
 class Stopped(StrEnum):

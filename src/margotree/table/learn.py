@@ -153,9 +153,7 @@ def _category(table: Table, name: str, wishes: Wishes, notes: list[str]) -> Cate
     notes += merging_note(name, several)
     commonest = counts.most_common(1)[0][0]
     fill = commonest if wishes.missing in FILLING else None
-    return Category(
-        name=name, values=tuple(sorted(counts)), fill=fill, flag=_flag(cells, wishes), typical=commonest
-    )
+    return Category(name=name, values=tuple(sorted(counts)), fill=fill, flag=_flag(cells, wishes), typical=commonest)
 
 
 def _turned(cells: Sequence[str]) -> str:

@@ -1,8 +1,8 @@
 """The fitted model: predicts, explains and keeps itself; needs nothing but NumPy."""
 
 from margotree.tree.file import TreeFileError
-from margotree.tree.kind import Split
 from margotree.tree.path import Path, Step
+from margotree.tree.protocol import Split
 from margotree.tree.scaling import Scaling
 from margotree.tree.tree import SELECTED, Tree
 

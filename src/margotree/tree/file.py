@@ -13,12 +13,12 @@ from typing import Any
 import numpy as np
 
 from margotree import __version__
-from margotree.disk import write_text
+from margotree.atomic_files import write_text
 from margotree.problem import Splits
 from margotree.solution import Certificate
 from margotree.tree import labels
-from margotree.tree.kind import TreeLike
 from margotree.tree.outline import Outline, outline
+from margotree.tree.protocol import TreeLike
 from margotree.tree.scaling import Scaling
 
 FORMAT, VERSION = "margotree.tree", 1

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from margotree.problem import topology
-from margotree.tree.kind import TreeLike
+from margotree.tree.protocol import TreeLike
 
 #: Weights that a solver leaves where it means 0, relative to the offset.
 _NOISE = 1e-9

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from margotree.show import html_table, text_table
+from margotree.small_tables import html_table, text_table
 
 _HEADS = ("node", "rule", "h, in margins", "goes")
 

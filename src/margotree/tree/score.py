@@ -6,8 +6,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from margotree.problem import topology
-from margotree.tree.kind import TreeLike
 from margotree.tree.outline import labels_below
+from margotree.tree.protocol import TreeLike
 from margotree.tree.rows import Rows
 from margotree.tree.scaling import FloatArray
 

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from margotree.tree.kind import TreeLike
 from margotree.tree.outline import Outline, outline
+from margotree.tree.protocol import TreeLike
 from margotree.tree.scaling import FloatArray
 
 #: How far rounding the printed numbers may move ``h`` of any sample in the training range, in margins.

@@ -12,18 +12,18 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from margotree import late
+from margotree import lazy_registry
 from margotree.problem import Splits, check_depth, tie, topology
 from margotree.solution import Certificate
-from margotree.tree import audit, file, labels, text
-from margotree.tree.audit import Verified
-from margotree.tree.kind import Split
+from margotree.tree import file, labels, text, verification
 from margotree.tree.outline import Outline, labels_below, outline
 from margotree.tree.path import Path, Step
-from margotree.tree.route import Router
+from margotree.tree.protocol import Split
+from margotree.tree.routing import Router
 from margotree.tree.rows import Rows
 from margotree.tree.scaling import FloatArray, Scaling
 from margotree.tree.score import class_scores, score
+from margotree.tree.verification import Verified
 
 #: A feature counts as selected by a node from this weight on (in scaled units), as in the paper.
 SELECTED = 5e-4
@@ -219,7 +219,7 @@ class Tree:
         Raises :class:`~margotree.solution.VerificationError` if what the certificate claims does not hold on them.
         The bound rests on the engine and is checked only for not contradicting the value.
         """
-        return audit.verify_tree(self, X, y, sample_weight)
+        return verification.verify_tree(self, X, y, sample_weight)
 
     def outline(self, *, simplify: bool = True) -> Outline:
         """Which nodes and leaves there are to show; see :func:`margotree.tree.outline.outline`.
@@ -242,8 +242,8 @@ class Tree:
         return text.export_text(self, digits=digits, units=units, width=width, simplify=simplify)
 
     def plot(self, X: ArrayLike | None = None, y: ArrayLike | None = None, ax: Any = None, **options: Any) -> Any:
-        """A picture of the tree on matplotlib axes, which are returned; see :func:`margotree.pictures.plot_tree`."""
-        return late.get("plot_tree")(self, X, y, ax, **options)
+        """A picture of the tree on matplotlib axes, which are returned; see :func:`margotree.plots.plot_tree`."""
+        return lazy_registry.get("plot_tree")(self, X, y, ax, **options)
 
     def to_html(
         self,
@@ -257,25 +257,25 @@ class Tree:
 
         See :func:`margotree.page.write_page`; with ``X`` and ``y`` it also shows how samples lie about each split.
         """
-        late.get("write_page")(self, path, X, y, title=title)
+        lazy_registry.get("write_page")(self, path, X, y, title=title)
 
     # -- leaving Python -----------------------------------------------------------------------------------------
 
     def to_sql(self, *, table: str | None = None) -> str:
         """The tree as one SQL expression; see :func:`margotree.export.to_sql`."""
-        return str(late.get("to_sql")(self, table=table))
+        return str(lazy_registry.get("to_sql")(self, table=table))
 
     def to_c(self, *, name: str = "margotree") -> str:
         """The tree as C source; see :func:`margotree.export.to_c`."""
-        return str(late.get("to_c")(self, name=name))
+        return str(lazy_registry.get("to_c")(self, name=name))
 
     def to_python(self) -> str:
         """The tree as a Python module without dependencies; see :func:`margotree.export.to_python`."""
-        return str(late.get("to_python")(self))
+        return str(lazy_registry.get("to_python")(self))
 
     def to_onnx(self, *, float32: bool = False) -> Any:
         """The tree as an ONNX model (extra ``onnx``); see :func:`margotree.export.to_onnx`."""
-        return late.get("to_onnx")(self, float32=float32)
+        return lazy_registry.get("to_onnx")(self, float32=float32)
 
     # -- keeping ------------------------------------------------------------------------------------------------
 
@@ -302,7 +302,7 @@ class Tree:
 
     def _repr_html_(self) -> str:
         """In a notebook a tree shows its picture and what is proved of it."""
-        return str(late.get("tree_html")(self))
+        return str(lazy_registry.get("tree_html")(self))
 
     # -- inside -------------------------------------------------------------------------------------------------
 

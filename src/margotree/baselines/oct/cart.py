@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from margotree.baselines.oct.points import IndexArray
+from margotree.baselines.oct.merged_samples import IndexArray
 from margotree.baselines.oct.problem import OctProblem
-from margotree.baselines.oct.shape import build, lay_out
+from margotree.baselines.oct.tree_cleanup import build, lay_out
 from margotree.engines import Answer, Engine, Watch
 from margotree.problem import Splits
 from margotree.problem.problem import FloatArray

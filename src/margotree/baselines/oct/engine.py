@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from margotree.baselines.mip import RivalMip
-from margotree.baselines.oct.floor import floor
 from margotree.baselines.oct.improve import improve
+from margotree.baselines.oct.lower_bound import floor
 from margotree.baselines.oct.milp import OctModel, formulate
 from margotree.baselines.oct.problem import OctProblem
 from margotree.baselines.oct.search import Search
-from margotree.baselines.oct.shape import lay_out, settle
+from margotree.baselines.oct.tree_cleanup import lay_out, settle
 from margotree.engines import Watch
 from margotree.problem import Splits, TrainingProblem
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from margotree.baselines.oct import kernels
-from margotree.baselines.oct.points import FloatArray, IndexArray
+from margotree.baselines.oct.merged_samples import FloatArray, IndexArray
 from margotree.baselines.oct.problem import OctProblem
 
 #: Costs that differ by less than this share of the baseline are equal.

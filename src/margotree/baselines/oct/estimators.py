@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from margotree.baselines.base import RivalClassifier
 from margotree.baselines.oct.problem import OctProblem
-from margotree.baselines.oct.shape import settle
+from margotree.baselines.oct.tree_cleanup import settle
 from margotree.engines import Watch
 from margotree.estimators.parameters import CONSTRAINTS, Rule, start_rule
 from margotree.estimators.samples import Samples, distinct

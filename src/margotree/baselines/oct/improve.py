@@ -9,11 +9,11 @@ from collections.abc import Callable, Iterator
 
 import numpy as np
 
+from margotree.baselines.oct.perturbation import shake
 from margotree.baselines.oct.problem import OctProblem
 from margotree.baselines.oct.retrain import PRICES, candidates, moved
-from margotree.baselines.oct.shake import shake
-from margotree.baselines.oct.shape import settle
-from margotree.baselines.oct.sides import sides
+from margotree.baselines.oct.side_costs import sides
+from margotree.baselines.oct.tree_cleanup import settle
 from margotree.engines import Watch
 from margotree.problem import Splits
 from margotree.problem.problem import FloatArray

@@ -17,10 +17,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from margotree.baselines.oct.points import IndexArray
+from margotree.baselines.oct.merged_samples import IndexArray
 from margotree.baselines.oct.problem import OctProblem
-from margotree.baselines.oct.shape import leaves_below, realise, settle
 from margotree.baselines.oct.split_rows import one_feature, ranks, several_features
+from margotree.baselines.oct.tree_cleanup import leaves_below, realise, settle
 from margotree.engines import Watch
 from margotree.engines.mip.model import Draft, MipModel
 from margotree.problem import Splits, topology
@@ -80,8 +80,8 @@ class OctModel:
             yield tree
 
     def point(self, splits: Splits) -> FloatArray:
-        """The point of the model that an allowed tree (as :func:`~margotree.baselines.oct.shape.settle` leaves it)
-        stands for."""
+        """Return the point of the model for a feasible tree, as
+        :func:`~margotree.baselines.oct.tree_cleanup.settle` leaves it."""
         problem, blocks = self.problem, self.mip.blocks
         found = problem.evaluate(splits)
         where = np.zeros(len(problem.points.X), dtype=np.int64)

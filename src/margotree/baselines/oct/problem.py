@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from margotree.baselines.oct.points import IndexArray, Ladders, Points
+from margotree.baselines.oct.merged_samples import IndexArray, Ladders, Points
 from margotree.baselines.oct.value import OctEvaluation, evaluate
 from margotree.engines.watch import Watch
 from margotree.problem import Splits, check_depth, topology

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from margotree.baselines.oct.lp import no_time_for, solve_lp
-from margotree.baselines.oct.sides import Sides
+from margotree.baselines.oct.side_costs import Sides
 from margotree.engines import Watch
 from margotree.problem.blocks import heights
 from margotree.problem.problem import FloatArray

@@ -8,9 +8,9 @@ import numpy as np
 
 from margotree.baselines.oct.cart import cart
 from margotree.baselines.oct.enumerate import SLACK, Cut, Enumeration
-from margotree.baselines.oct.points import IndexArray
+from margotree.baselines.oct.merged_samples import IndexArray
 from margotree.baselines.oct.problem import OctProblem
-from margotree.baselines.oct.shape import build, lay_out, settle
+from margotree.baselines.oct.tree_cleanup import build, lay_out, settle
 from margotree.engines import Answer, Engine, Watch
 from margotree.engines.kernels.jit import compiling
 from margotree.engines.mip.adapter import Progress, run_watched

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from margotree.baselines.oct.points import IndexArray
+from margotree.baselines.oct.merged_samples import IndexArray
 from margotree.baselines.oct.problem import OctProblem
-from margotree.baselines.oct.shape import leaves_below
+from margotree.baselines.oct.tree_cleanup import leaves_below
 from margotree.engines.mip.model import Draft, Term
 from margotree.problem import topology
 from margotree.problem.problem import FloatArray

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from margotree.baselines.oct.problem import OctProblem
 from margotree.baselines.oct.search import Search
-from margotree.baselines.oct.shape import lay_out, settle
+from margotree.baselines.oct.tree_cleanup import lay_out, settle
 from margotree.engines import Answer, Engine, Watch
 from margotree.problem import Splits, TrainingProblem
 from margotree.solution import Stopped

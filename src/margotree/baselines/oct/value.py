@@ -10,7 +10,7 @@ from typing import Protocol
 
 import numpy as np
 
-from margotree.baselines.oct.points import IndexArray
+from margotree.baselines.oct.merged_samples import IndexArray
 from margotree.problem import Splits, tie, topology
 from margotree.problem.blocks import heights
 from margotree.problem.problem import FloatArray

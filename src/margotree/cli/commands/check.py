@@ -14,10 +14,10 @@ import os
 import sys
 from typing import TYPE_CHECKING, Any
 
+from margotree.atomic_files import write_atomically
 from margotree.cli import console, exits, keep, options
 from margotree.cli.exits import CommandError
 from margotree.cli.saved import encoding_of, load_tree
-from margotree.disk import write_atomically
 
 if TYPE_CHECKING:
     from margotree.proof.check import Proved

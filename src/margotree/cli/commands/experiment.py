@@ -37,7 +37,7 @@ def add(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    from margotree import experiments
+    from margotree.paper import experiments
 
     if not args.names:
         known = {"tables": list(experiments.names()), "figures": list(experiments.figure_names())}

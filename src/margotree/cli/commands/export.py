@@ -1,7 +1,7 @@
 """Write a saved tree for use without margotree: as an SQL expression, C or Python source, or an ONNX model.
 
-All of them predict as margotree does, in the units of the training file. SQL and Python take the columns of that file; C
-has a function that turns them into the features that margotree show names, and ONNX a description of how to.
+All of them predict as margotree does, in the units of the training file. SQL and Python take the columns of that file; C has a
+function that turns them into the features that margotree show names, and ONNX a description of how to.
 """
 
 from __future__ import annotations
@@ -12,10 +12,10 @@ import re
 import sys
 from typing import TYPE_CHECKING
 
+from margotree.atomic_files import write_atomically, write_text
 from margotree.cli import console, exits, keep, options
 from margotree.cli.exits import CommandError
 from margotree.cli.saved import load_tree
-from margotree.disk import write_atomically, write_text
 
 if TYPE_CHECKING:
     from margotree.tree import Tree

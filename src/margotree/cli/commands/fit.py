@@ -14,10 +14,10 @@ import os
 import warnings
 from typing import TYPE_CHECKING, Any
 
+from margotree.atomic_files import write_text
 from margotree.cli import console, exits, keep, measure, models, options
 from margotree.cli.exits import CommandError
 from margotree.cli.saved import with_table
-from margotree.disk import write_text
 from margotree.progress import recording
 
 if TYPE_CHECKING:

@@ -5,10 +5,10 @@ from __future__ import annotations
 import argparse
 import os
 
+from margotree.atomic_files import write_atomically
 from margotree.cli import console, exits, keep, options
 from margotree.cli.commands.plot import samples_of
 from margotree.cli.saved import load_tree
-from margotree.disk import write_atomically
 
 HELP = "write a page on which to explore a saved tree"
 

@@ -11,10 +11,10 @@ import os
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
+from margotree.atomic_files import write_atomically
 from margotree.cli import console, exits, keep, options
 from margotree.cli.exits import CommandError
 from margotree.cli.saved import encoding_of, load_tree
-from margotree.disk import write_atomically
 
 if TYPE_CHECKING:
     from margotree.tree import Tree
@@ -88,21 +88,21 @@ def _default_out(args: argparse.Namespace) -> str:
 
 
 def _of_tree(args: argparse.Namespace) -> Any:
-    from margotree import pictures
+    from margotree import plots
 
     tree = load_tree(args.tree)
     if args.kind == "features":
-        return pictures.plot_features(tree)
+        return plots.plot_features(tree)
     X: Any = None
     y: Any = None
     if args.data is not None:
         X, y = samples_of(args, tree)
     if args.kind in {"node", "plane"}:
         try:
-            return pictures.plot_node(tree, X, y, args.node) if args.kind == "node" else pictures.plot_plane(tree, X, y)
+            return plots.plot_node(tree, X, y, args.node) if args.kind == "node" else plots.plot_plane(tree, X, y)
         except ValueError as error:
             raise CommandError(str(error), exits.USAGE) from None
-    return pictures.plot_tree(tree, X, y, simplify=not args.all_splits)
+    return plots.plot_tree(tree, X, y, simplify=not args.all_splits)
 
 
 def samples_of(args: argparse.Namespace, tree: Tree) -> tuple[Any, Any]:
@@ -124,7 +124,7 @@ def samples_of(args: argparse.Namespace, tree: Tree) -> tuple[Any, Any]:
 def _progress(args: argparse.Namespace) -> Any:
     import json
 
-    from margotree.pictures import plot_progress
+    from margotree.plots import plot_progress
 
     try:
         with open(args.tree, encoding="utf-8") as stream:

@@ -13,9 +13,9 @@ import sys
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from margotree.atomic_files import write_text
 from margotree.cli import console, exits, keep, options
 from margotree.cli.saved import encoding_of, load_tree
-from margotree.disk import write_text
 
 if TYPE_CHECKING:
     from margotree.table import Encoding, Table

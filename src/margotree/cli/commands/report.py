@@ -23,8 +23,8 @@ def run(args: argparse.Namespace) -> int:
     out = args.out or os.path.splitext(os.path.basename(args.results))[0] + ".html"
     keep.may_write(out, inputs=(args.results,), force=args.force)
     console.say(f"reading {args.results}", quiet=args.quiet)
-    from margotree.experiments import RowsError
-    from margotree.report import write_report
+    from margotree.paper.experiments import RowsError
+    from margotree.paper.report import write_report
 
     try:
         write_report(args.results, out, figures=not args.no_figures)

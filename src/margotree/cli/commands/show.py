@@ -46,7 +46,7 @@ def _rules(tree: Tree, args: argparse.Namespace) -> str:
 
 
 def _certificate(tree: Tree, args: argparse.Namespace) -> str:
-    from margotree.tree.proved import proof_words
+    from margotree.tree.proof_summary import proof_words
 
     words = str(tree.certificate or "no certificate was saved with this tree")
     return "\n".join(filter(None, (words, proof_words(tree))))

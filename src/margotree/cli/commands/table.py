@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import argparse
 
+from margotree.atomic_files import write_text
 from margotree.cli import exits, keep
 from margotree.cli.exits import CommandError
-from margotree.disk import write_text
 
 HELP = "print tables from a file of results, beside the paper's"
 
@@ -21,7 +21,7 @@ def add(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    from margotree import experiments
+    from margotree.paper import experiments
 
     if args.out:
         keep.may_write(args.out, inputs=(args.results,), force=args.force)

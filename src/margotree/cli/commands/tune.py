@@ -123,7 +123,7 @@ def _spread(scores: Any) -> float:
 
 
 def _search(args: argparse.Namespace, samples: Any) -> Any:
-    from margotree.tuning import RULES, TreeSearchCV, paper_folds
+    from margotree.model_selection import RULES, TreeSearchCV, stratified_folds
 
     fit = argparse.Namespace(**{**vars(args), "time_limit": args.fit_time_limit, "jobs": None})
     estimator = models.estimator(fit, classes=sorted(set(samples.y.tolist())), verbose=0)
@@ -131,7 +131,7 @@ def _search(args: argparse.Namespace, samples: Any) -> Any:
         estimator,
         _grid(args, estimator, samples.X.shape[1]),
         refit=RULES[args.rule],
-        cv=paper_folds(args.folds),
+        cv=stratified_folds(args.folds),
         n_jobs=args.jobs or 1,
         time_limit=args.time_limit,
         resume=args.resume,
@@ -144,7 +144,7 @@ def _grid(args: argparse.Namespace, estimator: Any, n_features: int) -> dict[str
     if args.grid:
         return dict(_asked(text, estimator) for text in args.grid)
     if args.paper:
-        from margotree.tuning import paper_grid
+        from margotree.paper.tuning import paper_grid
 
         most = min(3, n_features)
         return paper_grid(_TUNING_NAMES.get(args.model, args.model), models.depth(args), most_features=most)

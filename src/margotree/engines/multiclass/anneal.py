@@ -8,7 +8,7 @@ from margotree.engines.alternating.anneal import SoftTree
 from margotree.engines.multiclass.bipartitions import along_line, class_means
 from margotree.engines.multiclass.terms import ClassTerms, IndexArray, Labels
 from margotree.problem import topology
-from margotree.problem.labelled import best_pair, best_sides, class_hinges
+from margotree.problem.multiclass_value import best_pair, best_sides, class_hinges
 from margotree.problem.problem import FloatArray
 
 

@@ -23,7 +23,7 @@ from margotree.engines.multiclass.terms import (
     upper_node,
 )  # fmt: skip
 from margotree.problem import topology
-from margotree.problem.labelled import best_pair, best_sides
+from margotree.problem.multiclass_value import best_pair, best_sides
 from margotree.problem.problem import FloatArray
 
 #: Rounds of hyperplane and sides at a node.

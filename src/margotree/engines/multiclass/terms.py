@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from margotree.engines.alternating.node import Node, Plane, Rows
 from margotree.engines.alternating.terms import Terms
 from margotree.problem import MulticlassProblem, topology
-from margotree.problem.labelled import class_hinges
+from margotree.problem.multiclass_value import class_hinges
 from margotree.problem.problem import FloatArray
 
 IndexArray = NDArray[np.int64]

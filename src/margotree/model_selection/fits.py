@@ -1,0 +1,311 @@
+"""The fits of one grid search: what each is given, what comes back, and what it is called on disk."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+import time
+import warnings
+from collections.abc import Mapping
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+from joblib import effective_n_jobs
+from numpy.typing import NDArray
+from sklearn.base import clone
+
+from margotree.estimators.remarks import without_remarks
+from margotree.model_selection import fit_record
+from margotree.model_selection.fit_chains import Failure, run_chains
+from margotree.model_selection.grid_paths import walks
+from margotree.model_selection.models import model_name
+from margotree.model_selection.progress_line import Tally
+from margotree.model_selection.result_rows import Rows
+from margotree.solution import Certificate, Stopped
+from margotree.tree import Tree
+
+#: Parameters that do not change which fit it is.
+_ASIDE = {"start", "n_jobs", "verbose"}
+
+#: Least seconds a fit is given when the time of the whole search runs short.
+_LEAST = 0.05
+
+
+class SearchError(RuntimeError):
+    """A fit of the search failed; the message tells which and why."""
+
+
+class Fits:
+    """The fits of one search: a job is (position of the setting, fold)."""
+
+    def __init__(
+        self, search: Any, settings: list[dict], splits: list[tuple], X: Any, y: Any, sample_weight: Any
+    ) -> None:
+        self.search, self.settings, self.splits = search, settings, splits
+        self.X, self.y, self.sample_weight = X, y, sample_weight
+        self.estimator = clone(search.estimator)
+        self.params = self.estimator.get_params(deep=False)
+        self.warm = search.warm and "start" in self.params
+        self.chains = [[(k, f) for k in walk] for walk in walks(settings) for f in range(len(splits))]
+        self.before = {b: a for chain in self.chains for a, b in pairwise(chain)}
+        self.checksum = _digest(X, y, sample_weight)
+        self.keys = self._keys()
+        self.found: dict[tuple[int, int], dict[str, Any]] = {}
+        self.cut_off: set[tuple[int, int]] = set()
+        self.failure: tuple[tuple[int, int], Failure] | None = None
+        self.interrupted = False
+        self.began = time.monotonic()
+
+    def run(self) -> list[dict[str, Any]]:
+        """Every fit in the words of scikit-learn; after a Ctrl-C those that were complete by then, others as NaN."""
+        if self.search.resume is None:
+            self._run(None)
+        else:
+            with Rows(self.search.resume) as rows:
+                self._run(rows)
+        jobs = [(k, f) for k in range(len(self.settings)) for f in range(len(self.splits))]
+        missing = [job for job in jobs if job not in self.found]
+        if self.interrupted and not self._some_setting_is_whole():
+            raise KeyboardInterrupt("interrupted before any setting was fitted on all folds")
+        if missing:
+            why = "the interruption" if self.interrupted else "the time limit of the search"
+            warnings.warn(
+                f"{why} left {len(missing)} of {len(jobs)} fits undone; their settings have NaN scores", stacklevel=3
+            )
+        if self.cut_off:
+            settings = len({k for k, _ in self.cut_off})
+            warnings.warn(
+                f"the time limit cut off {len(self.cut_off)} of {len(jobs)} fits before all splits of a first tree "
+                f"were trained: they have no score, and {settings} of {len(self.settings)} settings are not chosen for "
+                "it (see cv_results_['cut_off']); give the search more time, or fewer settings",
+                stacklevel=3,
+            )
+        if len(missing) == len(jobs):
+            raise SearchError("the time limit left no time for any fit: give the search more")
+        return [self._scored(job) for job in jobs]
+
+    def _run(self, rows: Rows | None) -> None:
+        self.rows = rows
+        if rows is not None:
+            known = {row["key"]: row for row in rows.where(kind="fold")}
+            self.found = {job: known[key] for job, key in self.keys.items() if key in known}
+        self.left = len(self.keys) - len(self.found)
+        self.tally = Tally(len(self.keys), len(self.found), verbose=self.search.verbose)
+        self.lanes = effective_n_jobs(self.search.n_jobs or 1)
+        n_jobs = self.search.n_jobs or 1
+        self.interrupted = run_chains(self.chains, self._arguments, _fit_one, self._arrived, n_jobs=n_jobs)
+        self.tally.end()
+
+    def _some_setting_is_whole(self) -> bool:
+        folds, scored = range(len(self.splits)), self.found.keys() - self.cut_off
+        return any(all((k, f) in scored for f in folds) for k in range(len(self.settings)))
+
+    def nothing_to_choose_by(self) -> bool:
+        """Whether the time limit left no setting with a score on every fold."""
+        left_out = self.cut_off or len(self.found) < len(self.keys)
+        return bool(left_out) and not self._some_setting_is_whole()
+
+    def settings_cut_off(self) -> NDArray[np.bool_]:
+        """Which settings have a fit that the time limit cut off."""
+        cut = {k for k, _ in self.cut_off}
+        return np.array([k in cut for k in range(len(self.settings))])
+
+    def seconds_left(self) -> float | None:
+        """What is left of the time limit of the search; None without one."""
+        limit = self.search.time_limit
+        return None if limit is None else limit - (time.monotonic() - self.began)
+
+    # -- what a job is given ------------------------------------------------------------------------------------
+
+    def _arguments(self, job: tuple[int, int]) -> tuple | None:
+        if job in self.found or self.failure is not None:
+            return None
+        seconds = self._seconds()
+        self.left -= 1
+        if seconds is not None and seconds <= 0:
+            return None
+        k, f = job
+        estimator = clone(self.estimator).set_params(**clone(self.settings[k], safe=False))
+        if seconds is not None:
+            estimator.set_params(time_limit=seconds)
+        train, test = self.splits[f]
+        start = self._start(job)
+        return (
+            estimator,
+            start,
+            self._part(train),
+            self._part(test),
+            self.search.scorer_,
+            self.search.return_train_score,
+        )
+
+    def _seconds(self) -> float | None:
+        """The job's share of the time that is left; None for the estimator's own limit, 0 if it is too late."""
+        remaining = self.seconds_left()
+        if remaining is None:
+            return None
+        if remaining <= 0:
+            return 0.0
+        if "time_limit" not in self.params:
+            return None
+        own = self.params["time_limit"]
+        # The fit on everything comes last and alone: as long as the others' round.
+        last = self.lanes if self.search.refit else 0
+        share = max(_LEAST, remaining * self.lanes / max(1, self.left + last))
+        return share if own is None else min(share, float(own))
+
+    def _start(self, job: tuple[int, int]) -> Tree | None:
+        before = self.before.get(job, (-1, -1))
+        neighbour = self.found.get(before) if self.warm and before not in self.cut_off else None
+        record_ = None if neighbour is None else neighbour.get("tree")
+        return None if record_ is None else Tree.from_dict(record_)
+
+    def _part(self, rows: Any) -> tuple:
+        weight = None if self.sample_weight is None else np.asarray(self.sample_weight)[rows]
+        return _rows_of(self.X, rows), _rows_of(self.y, rows), weight
+
+    # -- what comes back ----------------------------------------------------------------------------------------
+
+    def _arrived(self, job: tuple[int, int], result: Any) -> None:
+        if not isinstance(result, Failure) and result.pop("cut", False):
+            return  # Ctrl-C cut it short: it is no result
+        if isinstance(result, Failure):
+            if self.search.error_score == "raise":
+                self.failure = self.failure or (job, result)
+                raise SearchError(f"the fit of {self.settings[job[0]]} on fold {job[1]} failed: {result.reason}")
+            warnings.warn(f"the fit of {self.settings[job[0]]} on fold {job[1]} failed: {result.reason}", stacklevel=2)
+            result = {"scores": {"failed": result.reason}}
+        if result.pop("cut_off", False):
+            self.cut_off.add(job)
+        row = {**self._asked(job), **result, **fit_record.here_and_now()}
+        self.found[job] = row
+        # A later search is to repeat what failed or was cut off.
+        if self.rows is not None and "failed" not in row["scores"] and job not in self.cut_off:
+            self.rows.put(row)
+        self.tally.add(f"{self.search.name} {_words(self.settings[job[0]])}".strip())
+
+    def _asked(self, job: tuple[int, int]) -> dict[str, Any]:
+        k, f = job
+        return {
+            "key": self.keys[job],
+            "kind": "fold",
+            "data": self.search.name,
+            "model": model_name(self.estimator),
+            "params": _plain(self.settings[k]),
+            "fold": f,
+            "start": "neighbour" if self.warm and job in self.before else str(self.params.get("start")),
+            "seed": self.params.get("random_state"),
+            "data_checksum": self.checksum,
+        }
+
+    def _scored(self, job: tuple[int, int]) -> dict[str, Any]:
+        """A fit in the words of scikit-learn."""
+        row = self.found.get(job, {"scores": {"failed": "no time"}})
+        scores = row["scores"]
+        n_test = len(self.splits[job[1]][1])
+        if job in self.cut_off:
+            blank = self._blank(math.nan)
+            out = {"fit_error": None, "n_test_samples": n_test, "fit_time": row["seconds"], "score_time": 0.0}
+            return {**out, "test_scores": blank, "train_scores": blank}
+        if "failed" in scores:
+            nan = float("nan") if self.search.error_score == "raise" else float(self.search.error_score)
+            blank = self._blank(nan)
+            out = {"fit_error": scores["failed"], "n_test_samples": n_test, "fit_time": 0.0, "score_time": 0.0}
+            return {**out, "test_scores": blank, "train_scores": blank}
+        return {
+            "fit_error": None, "n_test_samples": n_test, "fit_time": row["seconds"], "score_time": scores["seconds"],
+            "test_scores": scores["test"], "train_scores": scores["train"],
+        }  # fmt: skip
+
+    def _blank(self, value: float) -> Any:
+        some = next(row["scores"]["test"] for row in self.found.values() if "test" in row["scores"])
+        return dict.fromkeys(some, value) if isinstance(some, dict) else value
+
+    # -- what it is called --------------------------------------------------------------------------------------
+
+    def _keys(self) -> dict[tuple[int, int], str]:
+        """A name for every fit that any other fit does not have: model, parameters, data, fold."""
+        # A node limit that is not set leaves the names of earlier files as they are.
+        same = {n: _plain(v) for n, v in self.params.items() if n not in _ASIDE and (n, v) != ("node_limit", None)}
+        keys = {}
+        for f, (train, _) in enumerate(self.splits):
+            fold = _digest(self.checksum, np.asarray(train, dtype=np.int64))
+            for k, setting in enumerate(self.settings):
+                asked = {**same, **_plain(setting)}
+                text = json.dumps([type(self.estimator).__name__, asked, fold, self.warm], sort_keys=True)
+                keys[k, f] = hashlib.sha256(text.encode()).hexdigest()[:32]
+        return keys
+
+
+def _fit_one(
+    estimator: Any, start: Tree | None, train: tuple, test: tuple, scorer: Any, train_too: bool
+) -> dict[str, Any]:
+    """One fit and its scores, wherever it runs; the answer holds plain values only."""
+    began = time.perf_counter()
+    with without_remarks():
+        _fit(estimator, start, *train)
+    fitted = time.perf_counter()
+    test_scores = _floats(scorer(estimator, test[0], test[1]))
+    train_scores = _floats(scorer(estimator, train[0], train[1])) if train_too else {}
+    seconds = time.perf_counter() - fitted
+    row = fit_record.of_tree(estimator.tree_) if isinstance(getattr(estimator, "tree_", None), Tree) else {}
+    certificate = _certificate(estimator)
+    row["cut"] = certificate is not None and certificate.stopped == Stopped.INTERRUPTED
+    row["cut_off"] = certificate is not None and certificate.cut_off
+    row["scores"] = {"test": test_scores, "train": train_scores, "seconds": seconds}
+    if isinstance(test_scores, dict) and "accuracy" in test_scores:
+        row["test_acc"] = 100 * test_scores["accuracy"]
+    return {**row, "seconds": fitted - began, "time_limit": estimator.get_params(deep=False).get("time_limit")}
+
+
+def _certificate(estimator: Any) -> Certificate | None:
+    """The certificate of a tree, or of the tree at the end of a pipeline."""
+    last = estimator[-1] if hasattr(estimator, "steps") else estimator
+    return getattr(last, "certificate_", None)
+
+
+def _fit(estimator: Any, start: Tree | None, X: Any, y: Any, weight: Any) -> None:
+    if start is None:
+        estimator.fit(X, y, **weighted(weight))
+        return
+    usual = estimator.get_params(deep=False)["start"]
+    try:
+        estimator.set_params(start=start).fit(X, y, **weighted(weight))
+    except ValueError:
+        # The neighbour's tree is not allowed here, such as one with more features than this budget.
+        estimator.set_params(start=usual).fit(X, y, **weighted(weight))
+
+
+def _rows_of(data: Any, rows: Any) -> Any:
+    """Rows of an array, a data frame or a series, by position."""
+    if hasattr(data, "iloc"):
+        return data.iloc[rows]
+    return data[rows] if hasattr(data, "shape") else [data[k] for k in rows]
+
+
+def _digest(*parts: Any) -> str:
+    """SHA-256 of arrays and words."""
+    found = hashlib.sha256()
+    for part in map(np.asarray, parts):
+        found.update(str((part.shape, part.dtype.kind)).encode())
+        found.update(part.tobytes() if part.dtype.kind in "biuf" else repr(part.tolist()).encode())
+    return found.hexdigest()
+
+
+def weighted(weight: Any) -> dict[str, Any]:
+    return {} if weight is None else {"sample_weight": weight}
+
+
+def _floats(scores: Any) -> Any:
+    return {n: float(s) for n, s in scores.items()} if isinstance(scores, Mapping) else float(scores)
+
+
+def _plain(value: Any) -> Any:
+    """The value as JSON has it; what JSON lacks, by its repr."""
+    return json.loads(json.dumps(value, default=lambda v: v.item() if isinstance(v, np.generic) else repr(v)))
+
+
+def _words(setting: Mapping[str, Any]) -> str:
+    return ", ".join(f"{n}={v}" for n, v in setting.items())

@@ -1,0 +1,181 @@
+"""The paper's figures from a file of rows: hyperplanes with margins, selected features, box plots, trees."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from margotree.model_selection.result_rows import Rows
+from margotree.paper.data import DataError, TrainTest, make_partitions
+from margotree.paper.experiments.measures import MEASURES
+from margotree.paper.experiments.samples import samples
+from margotree.paper.experiments.specs import FIRST, SECOND, Method, Spec, find
+from margotree.paper.experiments.tables import Found, best_rows
+from margotree.tree import Scaling, Tree
+
+#: Sets whose trees the paper draws.
+_DRAWN = ("Parkinsons", "Breast Cancer D.")
+
+_DPI = 150
+
+
+def figure_names() -> tuple[str, ...]:
+    return tuple(_FIGURES)
+
+
+def figure(name: str, store: str | PathLike[str], out: str | PathLike[str] = "results") -> list[Path]:
+    """Draw a figure from the fits that are in the file, and return the pictures written into the folder ``out``.
+
+    ``planes`` needs the fits of ``synthetic``, ``features`` those of ``features`` and ``features_fs``, ``depths`` those
+    of ``depths`` and ``trees`` those of ``features_fs``; what is missing is left out.
+    """
+    if name not in _FIGURES:
+        raise ValueError(f"unknown figure {name!r}; there are: {', '.join(_FIGURES)}")
+    with Rows(store, must_exist=True) as rows:
+        found = best_rows(rows.where(kind="fit"))
+    folder = Path(out)
+    folder.mkdir(parents=True, exist_ok=True)
+    drawn = [_saved(picture, folder / f"{stem}.png") for stem, picture in _FIGURES[name](found)]
+    if not drawn:
+        raise ValueError(f"{store} holds none of the fits that the figure {name!r} shows; run them first")
+    return drawn
+
+
+def _planes(found: Found) -> Iterator[tuple[str, Any]]:
+    """One picture a 2-D set: the truth where it is known, then a panel a method."""
+    from margotree.plots import plot_plane
+
+    spec = find("synthetic")
+    assert isinstance(spec, Spec)
+    for name in spec.data:
+        trees = _trees(found, spec.methods, name)
+        if not trees or (split := _samples_if_here(name)) is None:
+            continue
+        panels = {**_truth(name), **{f"{m.title}, {_accuracy(row)}": tree for m, row, tree in trees}}
+        figure, axes = _panels(len(panels))
+        for ax, (title, tree) in zip(axes, panels.items(), strict=False):
+            plot_plane(tree, split.X_train, split.y_train, ax=ax, legend=False, support=None)
+            ax.set_title(title, fontsize=10)
+        yield f"planes-{name}", figure
+
+
+def _truth(name: str) -> dict[str, Tree]:
+    if not name.endswith("-partitions"):
+        return {}
+    made = make_partitions(int(name[0]))
+    tree = Tree(
+        splits=made.truth,
+        scaling=Scaling.identity(2),
+        classes=np.array([-1.0, 1.0]),
+        feature_names=made.dataset.feature_names,
+    )
+    return {"ground truth": tree}
+
+
+def _features(found: Found) -> Iterator[tuple[str, Any]]:
+    """One picture a set: which features the tree of each method uses, and in how many splits."""
+    from margotree.plots import plot_features
+
+    spec = find("features")
+    assert isinstance(spec, Spec)
+    for name in spec.data:
+        trees = {method.title: tree for method, _, tree in _trees(found, (*FIRST, *SECOND), name)}
+        if trees:
+            ax = plot_features(trees)
+            ax.set_title(name, fontsize=10, loc="left", pad=24)
+            yield f"features-{_stem(name)}", ax.figure
+
+
+def _depths(found: Found) -> Iterator[tuple[str, Any]]:
+    """Test accuracy and gap over the sets, a box for each model and depth."""
+    spec = find("depths")
+    assert isinstance(spec, Spec)
+    boxes = {
+        m.title: [r for r in (found.get(m.case(name).identity()) for name in spec.data) if r] for m in spec.methods
+    }
+    boxes = {title: rows for title, rows in boxes.items() if rows}
+    if not boxes:
+        return
+    figure, axes = _panels(2, columns=2, size=(5.2, 3.6))
+    for ax, (measure, title) in zip(axes, (("test_acc", "test ACC (%)"), ("gap", "gap (%)")), strict=True):
+        values = [[v for v in map(MEASURES[measure].of, rows) if v is not None] for rows in boxes.values()]
+        drawn = ax.boxplot(values, widths=0.6, medianprops={"color": "black"}, patch_artist=True)
+        for box, label in zip(drawn["boxes"], boxes, strict=True):
+            box.set_facecolor("#a6cbe3" if label.startswith("MARGOT") else "#e6e6e6")
+        ax.set_xticks(range(1, len(boxes) + 1), [t.replace(", ", "\n") for t in boxes], fontsize=8)
+        ax.set_title(title, fontsize=10)
+    fewest, most = min(map(len, boxes.values())), max(map(len, boxes.values()))
+    sets = f"{most}" if fewest == most else f"{fewest} to {most}"
+    limits = sorted({row["time_limit"] for rows in boxes.values() for row in rows})
+    words = f"{limits[0]:g}" if len(limits) == 1 else f"{limits[0]:g} to {limits[-1]:g}"
+    figure.supxlabel(f"{sets} data sets a box, limit {words} s a fit", fontsize=7, color="gray")
+    yield "depths", figure
+
+
+def _tree_pictures(found: Found) -> Iterator[tuple[str, Any]]:
+    """The trees of the feature-selecting models on the two sets the paper shows, in the features' own units."""
+    from margotree.plots import plot_tree
+
+    for name in _DRAWN:
+        split = None
+        for method, _, tree in _trees(found, SECOND, name):
+            split = split or _samples_if_here(name)
+            if split is None:
+                break
+            own_units = replace(
+                tree, scaling=Scaling(offset=split.low, scale=split.span), classes=np.array(split.class_names)
+            )
+            ax = plot_tree(own_units, title=f"{method.title}, {name}")
+            yield f"tree-{_stem(name)}-{method.column}", ax.figure
+
+
+_FIGURES: dict[str, Callable[[Found], Iterator[tuple[str, Any]]]] = {
+    "planes": _planes,
+    "features": _features,
+    "depths": _depths,
+    "trees": _tree_pictures,
+}
+
+
+def _samples_if_here(name: str) -> TrainTest | None:
+    try:
+        return samples(name)
+    except DataError:
+        return None
+
+
+def _trees(found: Found, methods: Sequence[Method], name: str) -> list[tuple[Method, dict[str, Any], Tree]]:
+    rows = ((method, found.get(method.case(name).identity())) for method in methods)
+    return [(method, row, Tree.from_dict(row["tree"])) for method, row in rows if row is not None]
+
+
+def _accuracy(row: dict[str, Any]) -> str:
+    proved = "optimal" if row["proved"] == "optimal" else "not proved"
+    return f"{row['train_acc']:.1f} %" + ("" if row["model"] == "local_svm" else f" ({proved})")
+
+
+def _panels(n: int, columns: int = 3, size: tuple[float, float] = (3.4, 3.2)) -> tuple[Any, list[Any]]:
+    from matplotlib.figure import Figure
+
+    columns = 2 if n == 4 else min(columns, n)
+    lines = -(-n // columns)
+    figure = Figure(figsize=(size[0] * columns, size[1] * lines), layout="constrained")
+    axes = [figure.add_subplot(lines, columns, k + 1) for k in range(n)]
+    return figure, axes
+
+
+def _saved(picture: Any, path: Path) -> Path:
+    picture.savefig(path, dpi=_DPI, bbox_inches="tight")
+    if (pyplot := sys.modules.get("matplotlib.pyplot")) is not None:
+        pyplot.close(picture)  # it keeps every figure it made
+    return path
+
+
+def _stem(name: str) -> str:
+    return "".join(c if c.isalnum() else "-" for c in name.lower()).strip("-").replace("--", "-")

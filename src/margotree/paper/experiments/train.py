@@ -1,0 +1,40 @@
+"""Training, wherever it runs.  It returns the tree and does not judge it."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+from numpy.typing import NDArray
+
+from margotree.estimators.remarks import without_remarks
+from margotree.model_selection.models import make_model
+from margotree.paper.experiments.case import BANDED, ENGINE, PAPER_EPS, Case
+
+
+def train(case: Case, X: NDArray[Any], y: NDArray[Any]) -> dict[str, Any]:
+    """Fit one case; ``X`` comes scaled."""
+    estimator = make_model(case.model, **settings(case))
+    began = time.perf_counter()
+    with without_remarks():
+        estimator.fit(X, y)
+    return {"tree": estimator.tree_.to_dict(), "seconds": time.perf_counter() - began}
+
+
+def settings(case: Case) -> dict[str, Any]:
+    """The case as arguments of its classifier."""
+    params: dict[str, Any] = {
+        "depth": case.depth,
+        "time_limit": case.time_limit,
+        "random_state": case.seed,
+        "n_jobs": 1,
+    }
+    if case.model != "local_svm":
+        params["engine"] = ENGINE
+    if case.model != "oct_1":  # it has no scale: only the order of values matters to it
+        params["scale"] = None
+    if case.model in BANDED:
+        params["eps"] = PAPER_EPS
+    if not case.start:
+        params["start"] = None
+    return {**params, **{name: list(v) if isinstance(v, tuple) else v for name, v in case.params}}

@@ -1,0 +1,172 @@
+"""Which features are used, as a grid: the splits of one tree, or several trees or methods side by side."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from margotree.plots.figures import INK, LINE, QUIET, TEXT, axes, figure_of, its_tree
+from margotree.plots.text_fitting import fitted, one_line, width_of, wrapped
+from margotree.tree import SELECTED, Tree
+from margotree.tree.outline import outline
+from margotree.tree.scaling import FloatArray
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+_CELL, _NAMES = 0.22, 2.6
+_SIGNED_WORDS = "+ speaks for the rule being met (right), \N{MINUS SIGN} against (left); the darker, the heavier"
+
+#: Light weights would vanish beside heavy ones: colours follow this power of them.
+_LIFT = 0.5
+
+
+def plot_features(
+    trees: Any,
+    ax: Axes | None = None,
+    *,
+    threshold: float = SELECTED,
+    max_features: int = 60,
+) -> Axes:
+    """Draw selected features as rows of a grid, the most used first.
+
+    - One tree (or fitted estimator): a column per split, cells coloured by the signed weight in scaled units.
+    - A mapping from names to trees: a column per tree, cells say how many of its splits use the feature.
+    - A mapping from names to lists of trees (such as the folds of a method): cells say how many of them use it.
+
+    A feature counts as used from ``|w| >= threshold`` on.  Features that nobody uses are left out and counted, and so
+    are those beyond ``max_features``.
+    """
+    grid = _grid(trees, threshold)
+    order = np.argsort(-np.abs(grid.use).sum(axis=0), kind="stable")
+    used = [int(j) for j in order if grid.use[:, j].any()]
+    shown = used[:max_features]
+    names = [fitted(one_line(grid.features[j]), TEXT - 1, _NAMES) for j in shown]
+    heads = [fitted(one_line(head), TEXT - 1, 1.6) for head in grid.heads]
+    ax = axes(ax, *_figure_size(names, heads))
+    _cells(ax, grid, shown)
+    _labels(ax, names, heads)
+    room = 0.95 * figure_of(ax).get_size_inches()[0]
+    lines = [line for part in _caption(grid, len(shown), len(used)) for line in wrapped(part, TEXT - 1, room)]
+    ax.set_xlabel("\n".join(lines), size=TEXT - 1, color=QUIET, labelpad=8, loc="right")
+    return ax
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Grid:
+    """``use[c, j]`` is what column ``c`` does with feature ``j``; ``most`` is what fills a cell."""
+
+    heads: list[str]
+    features: tuple[str, ...]
+    use: FloatArray
+    most: float
+    words: str
+    signed: bool = False
+
+
+def _grid(trees: Any, threshold: float) -> Grid:
+    if not isinstance(trees, Mapping):
+        return _splits_grid(its_tree(trees), threshold)
+    if not trees:
+        raise ValueError("there are no trees to draw")
+    if all(isinstance(value, Sequence) for value in trees.values()):
+        return _methods_grid({name: [its_tree(tree) for tree in group] for name, group in trees.items()}, threshold)
+    return _trees_grid({name: its_tree(tree) for name, tree in trees.items()}, threshold)
+
+
+def _splits_grid(tree: Tree, threshold: float) -> Grid:
+    nodes = outline(tree).nodes
+    use = np.where(tree.selected(threshold), tree.splits.w, 0.0)[nodes]
+    return Grid(
+        heads=[f"[{t}]" for t in nodes], features=tree.features, use=use.reshape(-1, tree.n_features),
+        most=float(np.abs(use).max(initial=0.0)), words=_SIGNED_WORDS, signed=True,
+    )  # fmt: skip
+
+
+def _trees_grid(trees: dict[str, Tree], threshold: float) -> Grid:
+    use = np.array([tree.selected(threshold).sum(axis=0, dtype=float) for tree in _alike(list(trees.values()))])
+    return Grid(
+        heads=list(trees), features=next(iter(trees.values())).features, use=use, most=float(use.max(initial=0.0)),
+        words="number: splits of the tree that use the feature",
+    )  # fmt: skip
+
+
+def _methods_grid(methods: dict[str, list[Tree]], threshold: float) -> Grid:
+    everybody = _alike([tree for group in methods.values() for tree in group])
+    use = np.array([
+        np.sum([tree.selected(threshold).any(axis=0) for tree in group], axis=0, dtype=float)
+        if group else np.zeros(everybody[0].n_features)
+        for group in methods.values()
+    ])  # fmt: skip
+    return Grid(
+        heads=list(methods), features=everybody[0].features, use=use, most=float(max(map(len, methods.values()))),
+        words="number: trees that use the feature",
+    )  # fmt: skip
+
+
+def _alike(trees: list[Tree]) -> list[Tree]:
+    if len({tree.features for tree in trees}) != 1:
+        raise ValueError("trees in one grid must be trained on the same features, in the same order")
+    return trees
+
+
+def _figure_size(names: list[str], heads: list[str]) -> tuple[float, float]:
+    left = max((width_of(name, TEXT - 1) for name in names), default=0.5)
+    top = max((width_of(head, TEXT - 1) for head in heads), default=0.0) if _turned(heads) else 0.2
+    return max(3.0, left + 0.5 + _column(heads) * len(heads)), top + 0.9 + _CELL * max(1, len(names))
+
+
+def _column(heads: list[str]) -> float:
+    return 0.4 if _turned(heads) else max(0.5, max((width_of(head, TEXT - 1) for head in heads), default=0) + 0.15)
+
+
+def _turned(heads: list[str]) -> bool:
+    """Long names of many columns stand upright."""
+    return len(heads) > 4 and max(map(len, heads)) > 6
+
+
+def _cells(ax: Axes, grid: Grid, shown: list[int]) -> None:
+    from matplotlib import colormaps
+
+    values = grid.use[:, shown].T
+    scale = grid.most or 1.0
+    shade = np.sign(values) * (np.abs(values) / scale) ** (_LIFT if grid.signed else 1.0)
+    ax.imshow(
+        np.where(values == 0, np.nan, shade), aspect="auto", vmin=-1 if grid.signed else -0.35, vmax=1,
+        cmap=colormaps["PuOr_r" if grid.signed else "Blues"],
+    )  # fmt: skip
+    _numbers(ax, values, np.abs(shade), grid.signed)
+    ax.set_xticks(np.arange(-0.5, values.shape[1]), minor=True)
+    ax.set_yticks(np.arange(-0.5, values.shape[0]), minor=True)
+    ax.grid(which="minor", color=LINE, linewidth=0.5)
+    ax.tick_params(which="both", length=0)
+
+
+def _numbers(ax: Axes, values: FloatArray, shade: FloatArray, signed: bool) -> None:
+    for (row, column), value in np.ndenumerate(values):
+        if value:
+            words = ("+" if value > 0 else "\N{MINUS SIGN}") if signed else f"{value:.0f}"
+            colour = "white" if shade[row, column] > 0.6 else INK
+            ax.text(column, row, words, ha="center", va="center", size=TEXT - 2, color=colour)
+
+
+def _labels(ax: Axes, names: list[str], heads: list[str]) -> None:
+    ax.xaxis.tick_top()
+    turned = _turned(heads)
+    ax.set_xticks(range(len(heads)), heads, size=TEXT - 1, color=INK, rotation=90 if turned else 0, parse_math=False)
+    ax.set_yticks(range(len(names)), names, size=TEXT - 1, color=INK, parse_math=False)
+    for side in ax.spines.values():
+        side.set_color(LINE)
+
+
+def _caption(grid: Grid, shown: int, used: int) -> list[str]:
+    unused = len(grid.features) - used
+    parts = [grid.words]
+    if used > shown:
+        parts.append(f"{used - shown} more are used")
+    if unused:
+        parts.append(f"{unused} of {len(grid.features)} features are not used")
+    return parts

@@ -1,0 +1,92 @@
+"""Where pictures are drawn: matplotlib, asked for only when a picture is."""
+
+from __future__ import annotations
+
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, Any
+
+from margotree.plots.text_fitting import fitted, one_line, width_of
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+    from margotree.tree import Tree
+
+#: Text that explains, lines that part, and what stands behind.
+INK, QUIET, LINE, PAPER = "#1f2933", "#5b6770", "#c3cad0", "#ffffff"
+
+#: How large the text of a picture with axes is, in points.
+TEXT = 9.0
+
+
+#: Room beside a legend's text for its mark, in inches.
+_HANDLE = 0.5
+
+
+class MatplotlibMissing(ImportError):
+    """Pictures need matplotlib, and it is not installed."""
+
+
+def need_matplotlib() -> None:
+    """Raise :class:`MatplotlibMissing` with the command that helps."""
+    if find_spec("matplotlib") is None:
+        raise MatplotlibMissing('pictures need matplotlib: pip install "margotree[plot]"')
+
+
+def axes(ax: Axes | None, width: float, height: float) -> Axes:
+    """The axes given, or those of a new figure of that size (in inches)."""
+    need_matplotlib()
+    if ax is not None:
+        return ax
+    import matplotlib.pyplot as plt
+
+    return plt.subplots(figsize=(width, height), layout="constrained")[1]
+
+
+def figure_of(ax: Axes) -> Figure:
+    """The figure that holds ``ax``, also where it sits in a part of it."""
+    figure = ax.get_figure(root=True)
+    assert figure is not None
+    return figure
+
+
+def its_tree(model: Any) -> Tree:
+    """The tree itself, or that of a fitted estimator."""
+    tree = getattr(model, "tree_", model)
+    if not hasattr(tree, "splits"):
+        raise TypeError(f"a Tree or a fitted tree classifier is needed, got {type(model).__name__}; call fit first")
+    return tree
+
+
+def legend_above(ax: Axes) -> None:
+    """A legend over the axes, in as many columns as fit beside each other."""
+    handles, names = ax.get_legend_handles_labels()
+    width = ax.get_position().width * figure_of(ax).get_size_inches()[0]
+    # Many names stand in two columns at least, or there would be more legend than picture.
+    room = width / (2 if len(names) > 4 else 1) - _HANDLE
+    names = [fitted(one_line(name), TEXT, room) for name in names]
+    widest = max(width_of(name, TEXT) for name in names) + _HANDLE
+    columns = max(1, min(len(names), int(width / widest)))
+    legend = ax.legend(
+        handles, names, loc="lower left", bbox_to_anchor=(0, 1), ncols=columns, frameon=False, fontsize=TEXT,
+        handletextpad=0.3, borderaxespad=0.2, columnspacing=1.2,
+    )  # fmt: skip
+    for text in legend.get_texts():
+        text.set_parse_math(False)
+
+
+def legend_name(label: object) -> str:
+    """A class's name in a legend, which leaves out names that begin with an underscore."""
+    return f" {label}" if str(label).startswith("_") else str(label)
+
+
+def plain_axes(ax: Axes) -> None:
+    """A frame of two thin lines and small text."""
+    for side in ("top", "right"):
+        ax.spines[side].set_visible(False)
+    for side in ("left", "bottom"):
+        ax.spines[side].set_color(LINE)
+    ax.tick_params(colors=QUIET, labelsize=TEXT - 1, length=3)
+    ax.xaxis.label.set(color=INK, size=TEXT)
+    ax.yaxis.label.set(color=INK, size=TEXT)

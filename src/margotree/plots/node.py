@@ -1,0 +1,122 @@
+"""One split seen along its hyperplane: how its samples lie about it, whatever the number of features."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from margotree.plots.figures import INK, PAPER, axes, its_tree, legend_above, plain_axes
+from margotree.plots.palette import class_colour, tint
+from margotree.plots.samples import draw_samples, draw_support
+from margotree.plots.text_fitting import one_line
+from margotree.problem import topology
+from margotree.tree import Tree
+from margotree.tree.outline import first_real, outline
+from margotree.tree.sample_paths import Reach
+from margotree.tree.scaling import FloatArray
+from margotree.tree.text import rule_of
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+
+def plot_node(tree: Any, X: ArrayLike, y: ArrayLike, node: int, ax: Axes | None = None, *, legend: bool = True) -> Axes:
+    """Draw the samples that reach ``node``: across, ``h`` (0 is the hyperplane, -1 and 1 its margins); upwards, the
+    direction along the hyperplane in which they spread most.
+
+    Both axes show straight projections of the samples in scaled units, on the features that the split uses and no
+    others.  The band is the margin; rings (thin ones where there are many) mark support vectors.  With one feature
+    nothing is left to spread along: the samples are then stacked.
+    """
+    tree = its_tree(tree)
+    if not 0 <= node < tree.n_nodes:
+        raise ValueError(f"there is no node {node}: the nodes of this tree are 0 to {tree.n_nodes - 1}")
+    if node not in outline(tree).children:
+        splitting = ", ".join(map(str, outline(tree).nodes)) or "none"
+        raise ValueError(
+            f"node {node} does not split, or no sample can reach it: there is no hyperplane to show; nodes that split: "
+            f"{splitting}"
+        )
+    reach = Reach.of(tree, X, y)
+    ax = axes(ax, 7.0, 4.6)
+    h, rows = reach.h(node), reach.at(node)
+    used = sorted(rule_of(tree, node).features)
+    across = spread(reach.scaled[rows][:, used], tree.splits.w[node, used])
+    points = np.column_stack([h, across.position])
+    _sides(ax, tree, node, h)
+    draw_samples(ax, points, reach.code[rows], tree.classes)
+    draw_support(ax, points[reach.support(node)], len(points))
+    ax.set_xlabel(f"h at node {node} of {len(rows)} samples (0: hyperplane, \N{PLUS-MINUS SIGN}1: margin)")
+    ax.set_ylabel(_along([tree.features[j] for j in used], across), parse_math=False)
+    plain_axes(ax)
+    if legend:
+        legend_above(ax)
+    return ax
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Spread:
+    """Samples along a hyperplane: ``direction`` is a unit vector at right angles to ``w`` (0 where there is none) and
+    ``share`` the part of the variance along the hyperplane that it shows."""
+
+    position: FloatArray
+    direction: FloatArray
+    share: float
+
+
+def spread(scaled: FloatArray, w: FloatArray) -> Spread:
+    """The direction along the hyperplane of ``w`` in which the samples vary most."""
+    normal = w / np.linalg.norm(w)
+    if len(scaled) < 2:
+        return Spread(position=np.zeros(len(scaled)), direction=np.zeros(len(w)), share=0.0)
+    centred = scaled - scaled.mean(axis=0)
+    flat = centred - np.outer(centred @ normal, normal)
+    _, size, directions = np.linalg.svd(flat, full_matrices=False)
+    if size[0] <= 1e-9 * max(1.0, float(np.abs(centred).max())):
+        return Spread(position=_stacked(centred @ normal), direction=np.zeros(len(w)), share=0.0)
+    # The sign is free: let the heaviest feature point upwards, so that pictures do not flip.
+    first = directions[0] * np.sign(directions[0][np.argmax(np.abs(directions[0]))])
+    return Spread(position=flat @ first, direction=first, share=float(size[0] ** 2 / np.sum(size**2)))
+
+
+def _stacked(values: FloatArray) -> FloatArray:
+    """Heights that keep samples of nearly equal value apart."""
+    bins = np.digitize(values, np.linspace(values.min(), values.max(), 60))
+    height = np.zeros(len(values))
+    for k in np.unique(bins):
+        here = np.flatnonzero(bins == k)
+        height[here] = np.arange(len(here))
+    return height
+
+
+def _along(features: Sequence[str], across: Spread) -> str:
+    if not across.direction.any():
+        return "samples, stacked"
+    heavy = np.argsort(-np.abs(across.direction))[:2]
+    names = [one_line(features[j]) for j in heavy if abs(across.direction[j]) > 0.2]
+    short = [name if len(name) <= 24 else name[:15] + "\N{HORIZONTAL ELLIPSIS}" + name[-8:] for name in names]
+    mostly = "".join(f"\n{word} {name}" for word, name in zip(("mostly", "and"), short, strict=False))
+    return f"along the hyperplane ({100 * across.share:.0f} % of the spread){mostly}"
+
+
+def _sides(ax: Axes, tree: Tree, node: int, h: FloatArray) -> None:
+    low = -1.15 * max(1.6, float(-h.min(initial=0.0)))
+    high = 1.15 * max(1.6, float(h.max(initial=0.0)))
+    for start, end, child in ((low, 0.0, topology.left(node)), (0.0, high, topology.right(node))):
+        ax.axvspan(start, end, facecolor=_side_colour(tree, child), zorder=0)
+    ax.axvspan(-1, 1, facecolor="#8a949c", alpha=0.18, zorder=0.5, linewidth=0)
+    ax.axvline(0, color=INK, linewidth=1.6, zorder=2)
+    for margin in (-1, 1):
+        ax.axvline(margin, color=INK, linewidth=0.9, linestyle="--", zorder=2, alpha=0.7)
+    ax.set_xlim(low, high)
+
+
+def _side_colour(tree: Tree, child: int) -> str:
+    """The colour of the label where a side is decided, none where it goes on."""
+    shape = outline(tree)
+    codes = {int(tree.leaf_class[v - tree.n_nodes]) for v in shape.below(first_real(tree, child))}
+    return tint(class_colour(codes.pop()), 0.14) if len(codes) == 1 else PAPER

@@ -1,0 +1,85 @@
+"""What a node shows: the numbers and names on its card, before anything is drawn."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from margotree.plots.text_fitting import one_line
+from margotree.tree import Tree
+from margotree.tree.outline import Outline
+from margotree.tree.scaling import FloatArray
+from margotree.tree.text import Rule, rule_of
+
+_AT_LEAST, _AT_MOST = "\N{GREATER-THAN OR EQUAL TO}", "\N{LESS-THAN OR EQUAL TO}"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Bar:
+    """A feature of a split: ``length`` is its weight in scaled units as a share of the node's largest."""
+
+    name: str
+    length: float
+    number: str
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Card:
+    """A node that splits: bars of its heaviest features, how many more there are, and when a sample goes right.
+
+    ``wanted`` are the classes that should go left and right, at upper nodes of trees for several classes.
+    """
+
+    node: int
+    counts: FloatArray
+    bars: tuple[Bar, ...]
+    more: int
+    rule: str
+    wanted: tuple[list[int], list[int]] | None = None
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class LeafCard:
+    node: int
+    counts: FloatArray
+    code: int
+    label: str
+
+
+def cards(tree: Tree, shape: Outline, counts: FloatArray, most: int, units: str) -> dict[int, Card | LeafCard]:
+    """A card for everything the tree shows."""
+    found: dict[int, Card | LeafCard] = {t: _card(tree, t, counts[t], most, units) for t in shape.nodes}
+    return found | {v: _leaf(tree, v, shape.label[v], counts[v]) for v in shape.leaves}
+
+
+def _card(tree: Tree, t: int, counts: FloatArray, most: int, units: str) -> Card:
+    rule = rule_of(tree, t, units=units)  # with the numbers of ``export_text``
+    # A last bar in place of "+ 1 more" takes no more room.
+    shown = len(rule.features) if len(rule.features) <= most + 1 else most
+    weights = tree.splits.w[t][list(rule.features)]
+    lengths = weights / np.abs(weights).max()
+    single = len(rule.features) == 1
+    bars = tuple(
+        Bar(name=one_line(tree.features[j]), length=float(length), number="" if single else signed(number))
+        for j, length, number in zip(rule.features[:shown], lengths, rule.weights, strict=False)
+    )
+    more, condition = len(rule.features) - shown, _condition(tree, rule)
+    return Card(node=t, counts=counts, bars=bars, more=more, rule=condition, wanted=tree.wanted(t))
+
+
+def _condition(tree: Tree, rule: Rule) -> str:
+    if len(rule.features) > 1:
+        return f"sum {_AT_LEAST} {signed(rule.threshold)}"
+    name = one_line(tree.features[rule.features[0]])
+    # -x >= -5 reads x <= 5.
+    return f"{name} {_AT_MOST if rule.flipped else _AT_LEAST} {signed(rule.limit)}"
+
+
+def _leaf(tree: Tree, v: int, code: int, counts: FloatArray) -> LeafCard:
+    return LeafCard(node=v, counts=counts, code=code, label=one_line(tree.classes[code]))
+
+
+def signed(number: str) -> str:
+    """A number with the minus sign of print."""
+    return number.replace("-", "\N{MINUS SIGN}")

@@ -1,0 +1,139 @@
+"""A tree on two features: its regions, hyperplanes and margins, each within the region of its node."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from margotree.plots.figures import INK, axes, its_tree, legend_above, plain_axes
+from margotree.plots.geometry import box_polygon, clip, segment
+from margotree.plots.palette import class_colour, tint
+from margotree.plots.samples import draw_samples, draw_support
+from margotree.plots.text_fitting import one_line
+from margotree.problem import topology
+from margotree.tree import Tree
+from margotree.tree.outline import outline
+from margotree.tree.sample_paths import Reach
+from margotree.tree.scaling import FloatArray
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+_SIZE, _ROOM = 6.0, 0.06
+
+
+def plot_plane(
+    tree: Any,
+    X: ArrayLike,
+    y: ArrayLike,
+    ax: Axes | None = None,
+    *,
+    features: Sequence[int | str] | None = None,
+    margins: bool = True,
+    support: str | None = "last",
+    legend: bool = True,
+) -> Axes:
+    """Draw a tree that uses two features as a map in the user's units: coloured regions are what it predicts.
+
+    A solid line is a hyperplane, drawn only where samples get to it, the thicker the closer to the root; dashed lines
+    are its margins (``h = -1`` and ``h = 1``).  Rings (thin ones where there are many) mark support vectors: those of
+    the split that decides (``support="last"``), of any split on the sample's path (``"all"``), or none (``None``).
+
+    A tree on more features can be drawn if at most two of them have a weight, or two are named in ``features`` that
+    include all that have one.
+    """
+    tree = its_tree(tree)
+    if support not in {"last", "all", None}:
+        raise ValueError(f"support is 'last', 'all' or None, got {support!r}")
+    first, second = pair = _pair(tree, features)
+    reach = Reach.of(tree, X, y)
+    points = (reach.scaled * tree.scaling.scale + tree.scaling.offset)[:, pair]
+    ax = axes(ax, _SIZE * 1.1, _SIZE)
+    low, high = _window(points)
+    _regions(ax, tree, pair, box_polygon(low, high), margins)
+    draw_samples(ax, points, reach.code, reach.tree.classes)
+    if support is not None:
+        draw_support(ax, points[_support(reach, support)], len(points))
+    ax.set(xlim=(low[0], high[0]), ylim=(low[1], high[1]))
+    ax.set_xlabel(one_line(tree.features[first]), parse_math=False)
+    ax.set_ylabel(one_line(tree.features[second]), parse_math=False)
+    plain_axes(ax)
+    if legend:
+        legend_above(ax)
+    return ax
+
+
+def _pair(tree: Tree, features: Sequence[int | str] | None) -> list[int]:
+    used = np.flatnonzero(tree.splits.w.any(axis=0)).tolist()
+    if features is None:
+        spare = [j for j in range(tree.n_features) if j not in used]
+        chosen = sorted(used + spare[: max(0, 2 - len(used))])
+    else:
+        chosen = [feature_position(tree, f) for f in features]
+    if len(chosen) != 2 or len(set(chosen)) != 2 or not set(used) <= set(chosen):
+        raise ValueError(
+            f"a plane shows two features, but this tree uses {len(used)} of {tree.n_features}"
+            + ("" if features is None else f", and not only {list(features)}")
+            + "; plot_node shows one split of a tree on any number of them"
+        )
+    return chosen
+
+
+def feature_position(tree: Tree, feature: int | str) -> int:
+    """A feature by its number or its name."""
+    if isinstance(feature, str):
+        if feature not in tree.features:
+            raise ValueError(f"the tree knows no feature {feature!r}")
+        return tree.features.index(feature)
+    if not 0 <= feature < tree.n_features:
+        raise ValueError(f"features are numbered 0 to {tree.n_features - 1}, got {feature!r}")
+    return int(feature)
+
+
+def _window(points: FloatArray) -> tuple[FloatArray, FloatArray]:
+    low, high = points.min(axis=0), points.max(axis=0)
+    room = _ROOM * np.where(high > low, high - low, 1.0)
+    return low - room, high + room
+
+
+def _regions(ax: Axes, tree: Tree, pair: list[int], window: FloatArray, margins: bool) -> None:
+    """Walk down with the polygon of each node; leaves colour theirs, nodes draw their lines in theirs."""
+    shape = outline(tree)
+    waiting: list[tuple[int, FloatArray]] = [(shape.root, window)]
+    while waiting:
+        v, polygon = waiting.pop()
+        if len(polygon) < 3:
+            continue
+        if v not in shape.children:
+            colour = tint(class_colour(int(tree.leaf_class[v - tree.n_nodes])), 0.17)
+            ax.fill(*polygon.T, facecolor=colour, edgecolor=colour, linewidth=0.5, zorder=0)
+            continue
+        split = tree.split(v)
+        w, b = split.weights[pair], -split.threshold
+        _lines(ax, w, b, polygon, topology.level(v), margins)
+        left, right = shape.children[v]
+        waiting += [(left, clip(polygon, -w, -b)), (right, clip(polygon, w, b))]
+
+
+def _lines(ax: Axes, w: FloatArray, b: float, polygon: FloatArray, level: int, margins: bool) -> None:
+    for h, style in ((0.0, "-"), (-1.0, "--"), (1.0, "--")):
+        ends = segment(polygon, w, b - h) if margins or h == 0 else None
+        if ends is not None:
+            width = max(2.6 - 0.7 * level, 0.9) if h == 0 else 0.9
+            ax.plot(*ends.T, color=INK, linestyle=style, linewidth=width, zorder=2, alpha=1.0 if h == 0 else 0.7)
+
+
+def _support(reach: Reach, which: str) -> NDArray[np.int64]:
+    shape = outline(reach.tree)
+    found: set[int] = set()
+    for t in shape.nodes:
+        rows = reach.at(t)[reach.support(t)]
+        if which == "last":
+            # The split that decides is the one above the sample's leaf, also where branches were pruned.
+            leaves = [v for v in shape.children[t] if v not in shape.children]
+            rows = rows[reach.passes[rows][:, leaves].any(axis=1)]
+        found |= set(rows.tolist())
+    return np.array(sorted(found), dtype=np.int64)

@@ -1,0 +1,119 @@
+"""A saved claim against the data it was made on."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from margotree import lazy_registry
+from margotree.problem import Finding, MulticlassProblem, Problem, TrainingProblem
+from margotree.small_tables import html_table, text_table
+from margotree.solution import Certificate, Solution, VerificationError, verify
+from margotree.tree.labels import positions
+from margotree.tree.protocol import TreeLike
+
+_MARGIN = frozenset({"margot", "hfs", "sfs"})
+
+
+class Verified:
+    """What :meth:`~margotree.tree.Tree.verify` found: the problem's own finding, printed beside what was claimed."""
+
+    _HEADS = ("", "claimed", "recomputed")
+
+    def __init__(self, finding: Finding, certificate: Certificate, eps: float | None = None) -> None:
+        self.finding, self.certificate, self.eps = finding, certificate, eps
+
+    @property
+    def objective(self) -> float:
+        return self.finding.objective
+
+    @property
+    def feasible(self) -> bool:
+        return self.finding.feasible
+
+    @property
+    def complaints(self) -> list[str]:
+        return self.finding.complaints
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("_") or name == "finding":
+            raise AttributeError(name)
+        return getattr(self.finding, name)
+
+    def __str__(self) -> str:
+        return text_table(self._HEADS, self._rows())
+
+    __repr__ = __str__
+
+    def _repr_html_(self) -> str:
+        return html_table(self._HEADS, self._rows())
+
+    def _rows(self) -> list[tuple[str, str, str]]:
+        bound = self.certificate.bound
+        rows = [
+            ("objective", f"{self.certificate.objective:.9g}", f"{self.objective:.9g}"),
+            ("an allowed tree", "yes", "yes" if self.feasible else "no"),
+            *self._band(),
+            ("bound", "none" if math.isinf(bound) else f"{bound:.9g}", "not recomputed: it rests on the engine"),
+        ]
+        values = getattr(self.finding, "node_values", ())
+        return rows + [(f"value of node [{t}]", "", f"{value:.9g}") for t, value in enumerate(values)]
+
+    def _band(self) -> list[tuple[str, str, str]]:
+        """Which eps the tree is allowed for; where nobody knows one, nothing."""
+        if self.eps is None:
+            return []
+        claimed = "" if math.isnan(self.certificate.eps) else f"{self.certificate.eps:g}"
+        return [("band beside upper splits, eps", claimed, f"{self.eps:g}")]
+
+
+def verify_tree(tree: TreeLike, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Verified:
+    """State the training problem again and recompute what the tree's certificate claims."""
+    model = tree.terms.get("model")
+    if tree.certificate is None or not (model in _MARGIN or lazy_registry.provided(f"restate {model}")):
+        raise ValueError("this tree carries no certificate of a problem known here, so there is nothing to verify")
+    problem = _restate(tree, X, y, sample_weight)
+    found = verify(problem, Solution(splits=tree.splits, certificate=tree.certificate))
+    # Where leaves bear labels of their own, the value was computed with the best ones: the tree must have those.
+    if not np.array_equal(getattr(found, "label", tree.leaf_class), tree.leaf_class):
+        raise VerificationError("a leaf predicts another class than the heaviest of the samples in it")
+    if not (math.isnan(tree.certificate.eps) or tree.certificate.eps == problem.eps):
+        raise VerificationError(f"the certificate speaks of eps {tree.certificate.eps!r}, the tree of {problem.eps!r}")
+    return Verified(found, tree.certificate, problem.eps if isinstance(problem, Problem) else None)
+
+
+def _restate(tree: TreeLike, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None) -> TrainingProblem:
+    code, scaled = positions(tree.classes, y), tree.scaled(X)
+    weight = np.ones(len(code)) if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
+    if not len(code) == len(scaled) == len(weight):
+        raise ValueError(f"X, y and weights must be of one length, got {len(scaled)}, {len(code)} and {len(weight)}")
+    counts = weight > 0
+    model = str(tree.terms["model"])
+    restate = _margin if model in _MARGIN else lazy_registry.get(f"restate {model}")
+    problem: TrainingProblem = restate(tree.terms, tree.depth, scaled[counts], code[counts], weight[counts])
+    if isinstance(problem, MulticlassProblem):
+        # Sides and labels are part of the claim: the value is that of the tree as it is, not of the best labels.
+        try:
+            return problem.labelled(tree.terms.get("sides") or [], tree.leaf_class.reshape(-1, 2))
+        except (TypeError, ValueError) as error:
+            raise VerificationError(f"the tree's own labels make no sense: {error}") from None
+    return problem
+
+
+def _margin(
+    terms: Mapping[str, Any], depth: int, X: NDArray[np.float64], code: NDArray[np.int64], weight: NDArray[np.float64]
+) -> Problem | MulticlassProblem:
+    K = int(terms.get("n_classes") or 2)
+    price = np.asarray(terms.get("class_weight") or [1.0] * K)
+    named: dict[str, Any] = {k: terms.get(k) for k in ("C", "budget", "alpha")}
+    if K > 2:
+        return MulticlassProblem.make(
+            X, code, depth=depth, eps=terms["eps"], weight=weight * price[code], n_classes=K, **named
+        )
+    named["max_weight"] = terms.get("max_weight")
+    signs = np.where(code == 1, 1.0, -1.0)
+    return Problem.make(X, signs, depth=depth, eps=terms["eps"], weight=weight * price[code], **named)

@@ -134,7 +134,7 @@ def test_an_upward_import_is_found(line):
     "line",
     [
         "from margotree.problem import Splits",
-        "from margotree import late",
+        "from margotree import lazy_registry",
         "from margotree import __version__",
         "from margotree.tree.scaling import Scaling",
         "from .scaling import Scaling",

@@ -37,8 +37,9 @@ def tune(
     """Choose the hyperparameters of a model by cross-validation, as the paper did, and train it with them.
 
     ``model`` is one of :func:`~margotree.model_selection.model_names`; ``rule`` is ``"accuracy"`` (the best mean
-    validation accuracy) or ``"features"`` (the fewest features within 2.5 % of it).  ``time_limit`` is for the whole search,
-    ``fit_time_limit`` for every fit of it.  With ``resume`` fits are kept in that file and not repeated.  ``params``
+    validation accuracy) or ``"features"`` (the fewest features within 2.5 % of it).  ``time_limit`` is for the whole
+    search, ``fit_time_limit`` for every fit of it.  With ``resume`` fits are kept in that file and not repeated.
+    ``params``
     go to the model; ``eps`` is the paper's 1e-3 unless given.  Returns the fitted search: ``best_estimator_``,
     ``best_params_``, ``cv_results_``.
     """

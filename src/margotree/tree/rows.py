@@ -1,7 +1,7 @@
 """Samples on their way through a tree, and ``h`` of their splits for all finite values.
 
-A value far beyond the training range may overflow where it is scaled, or its product with a weight may.  The sum of such
-terms is then taken with their exponents apart, so that no term overflows, terms of weight 0 count nothing and huge
+A value far beyond the training range may overflow where it is scaled, or its product with a weight may.  The sum of
+such terms is then taken with their exponents apart, so that no term overflows, terms of weight 0 count nothing and huge
 terms of opposite signs cancel as far as they do.
 """
 

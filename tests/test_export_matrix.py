@@ -414,7 +414,7 @@ def test_a_trained_tree_reads_the_right_columns(model, missing, tmp_path, monkey
     tree = Tree.load("t.json")
     with sqlite3.connect(":memory:") as base:
         base.execute(f"CREATE TABLE people ({', '.join(names)})")
-        base.executemany(f"INSERT INTO people VALUES ({', '.join('?' * len(names))})", [[*row.values()] for row in rows])
+        base.executemany(f"INSERT INTO people VALUES ({', '.join('?' * len(names))})", [list(r.values()) for r in rows])
         found = [label for (label,) in base.execute(f"SELECT {tree.to_sql(table='people')} FROM people")]
     # SQL looks only at the columns that the tree asks for, so that it has labels for more rows.
     assert [label for label, want in zip(found, wanted, strict=True) if want is not None] == [

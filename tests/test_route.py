@@ -80,9 +80,8 @@ def test_huge_values_go_where_exact_numbers_would(depth):
     for x, at in zip(X.tolist(), leaf.tolist(), strict=True):
         v = 0
         while v < n:
-            terms = [
-                Fraction(w[v, j]) * (Fraction(x[j]) - Fraction(scaling.offset[j])) / Fraction(scale[j]) for j in range(4)
-            ]
+            away = [Fraction(x[j]) - Fraction(scaling.offset[j]) for j in range(4)]
+            terms = [Fraction(w[v, j]) * away[j] / Fraction(scale[j]) for j in range(4)]
             h = sum(terms, Fraction(tree.splits.b[v]))
             if abs(h) <= Fraction(1, 2**48) * max(map(abs, terms)):
                 break  # within rounding

@@ -44,7 +44,7 @@ class RawColumns:
     """The columns of a raw row, in the order of their features.
 
     ``missing`` are the cells (in lower case, without blanks around them) that mean "not known"; ``comma`` says that
-    fractions may be written with a decimal comma.  ``typed`` tells that the columns are numbers already and not text, as
+    fractions may be written with a decimal comma.  ``typed`` tells that the columns are numbers already and not text:
     those of a tree trained from Python, which describes no table.
     """
 

@@ -98,10 +98,8 @@ def test_what_is_there_is_replaced_only_when_asked(run, tmp_path, command, out):
 def test_what_is_there_is_kept_before_the_work_begins(run, tmp_path, command, option):
     (tmp_path / "there").write_text("an earlier answer")
     code, _, err = run(*command)
-    assert (
-        code == exits.DATA
-        and f"there is there already; say --force to replace it, or name another with {option}" in err
-    )
+    assert code == exits.DATA
+    assert f"there is there already; say --force to replace it, or name another with {option}" in err
     assert (tmp_path / "there").read_text() == "an earlier answer"
 
 

@@ -61,11 +61,8 @@ KINDS = {
         "fat": [cell.replace(".", ",") for cell in _amounts(rng, n, " %")],
     },
 }
-KINDS["mixed"] = lambda rng, n: {
-    name: cells
-    for kind in ("two words", "numbers", "units", "many words")
-    for name, cells in KINDS[kind](rng, n).items()
-}
+_MIXED = ("two words", "numbers", "units", "many words")
+KINDS["mixed"] = lambda rng, n: {name: cells for kind in _MIXED for name, cells in KINDS[kind](rng, n).items()}
 
 #: Cells that new files may hold, in columns of any kind.
 ODD = ("", "?", " NA ", "never seen", "-0", "-0.0", "1e300", "-1e300", "1e308", "-1e308", "inf", "1-2", "2020-03-04",
@@ -156,9 +153,8 @@ def _rows(table, encoding, rng):
     names = [column.name for column in encoding.columns]
     cells = {name: [cell for cell in table.column(name) if cell] for name in names}
     drawn = [{name: str(rng.choice(cells[name])) for name in names} for _ in range(48)]
-    drawn += [
-        {name: f" {cell.upper() if cell.isascii() else cell} " for name, cell in row.items()} for row in drawn[:8]
-    ]
+    drawn += [{name: f" {cell.upper() if cell.isascii() else cell} " for name, cell in row.items()}
+              for row in drawn[:8]]  # fmt: skip
     drawn += [row | {str(rng.choice(names)): odd} for row, odd in zip(drawn, ODD + ODD, strict=False)]
     return drawn + [{name: odd for name in names} for odd in ("", "1e300", "-1e308", "0", "7")]
 
@@ -390,3 +386,53 @@ def test_the_page_in_a_browser(cases, chrome, tmp_path):
         chosen = replace(case, rows=[case.rows[k] for k in typed])
         agree(chosen, chrome.execute_script(READ, [[row[name] for name in names] for row in chosen.rows]))
         assert chrome.get_log("browser") == []
+
+
+# -- by the command line, from the training file on -----------------------------------------------------------------
+
+
+@pytest.mark.parametrize("missing", ["drop", "median", "indicator"])
+@pytest.mark.parametrize("model", [["local"], ["hfs", "--budget", "1", "--depth", "1", "--time-limit", "5"]])
+def test_a_trained_tree_reads_the_right_columns(model, missing, tmp_path, monkeypatch, capsys):
+    """A column with holes before the one that decides; and a unit, words and holes in words."""
+    monkeypatch.chdir(tmp_path)
+    rng, rows = np.random.default_rng(0), []
+    for k in range(60):
+        b = round(float(rng.uniform(0, 9)), 2)
+        a = "" if k % 7 == 0 else round(float(rng.uniform(0, 9)), 2)
+        word = "" if k % 11 == 0 else rng.choice(["red", "green", "blue"])
+        rows.append({"a": a, "word": word, "share": f"{rng.integers(0, 100)}%", "b": b, "c": k % 5, "y": int(b > 4)})
+    names = list(rows[0])
+    with open("t.csv", "w", encoding="utf-8") as stream:
+        stream.write("\n".join([",".join(names), *(",".join(str(row[name]) for name in names) for row in rows)]))
+    options = ["--missing", missing, "--out", "t.json", "--quiet"]
+    assert main(["fit", "t.csv", "--target", "y", "--model", *model, *options]) == 0
+    capsys.readouterr()
+    assert main(["predict", "t.json", "t.csv", "--missing", "skip", "--json", "--quiet"]) == 0
+    wanted = [row["prediction"] for row in json.loads(capsys.readouterr().out)["predictions"]]
+    assert {0, 1} <= set(wanted) and (None in wanted) == (missing == "drop")
+    tree = Tree.load("t.json")
+    with sqlite3.connect(":memory:") as base:
+        base.execute(f"CREATE TABLE people ({', '.join(names)})")
+        base.executemany(f"INSERT INTO people VALUES ({', '.join('?' * len(names))})", [list(r.values()) for r in rows])
+        found = [label for (label,) in base.execute(f"SELECT {tree.to_sql(table='people')} FROM people")]
+    # SQL looks only at the columns that the tree asks for, so that it has labels for more rows.
+    assert [label for label, want in zip(found, wanted, strict=True) if want is not None] == [
+        want for want in wanted if want is not None
+    ]
+    module = {}
+    exec(tree.to_python(), module)
+    complete = [k for k, want in enumerate(wanted) if want is not None]
+    assert module["predict_many"]([rows[k] for k in complete]) == [wanted[k] for k in complete]
+    assert main(["page", "t.json", "--data", "t.csv", "--quiet"]) == 0
+    assert "y: 0 or 1 (" in capsys.readouterr().out or "y: 0 or 1 (" in (tmp_path / "t.html").read_text()
+
+
+@pytest.mark.parametrize("missing", MISSING)
+def test_dates_are_refused_before_there_is_a_tree_to_export(missing, tmp_path, capsys):
+    lines = ["day,b,y"] + [f"2024-{1 + k % 12:02}-{1 + k % 28:02},{k},{k % 2}" for k in range(60)]
+    (tmp_path / "t.csv").write_text("\n".join(lines) + "\n")
+    out = str(tmp_path / "t.json")
+    assert main(["fit", str(tmp_path / "t.csv"), "--target", "y", "--missing", missing, "--out", out]) != 0
+    assert "dates" in capsys.readouterr().err
+    assert not (tmp_path / "t.json").exists()

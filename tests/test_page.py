@@ -741,4 +741,61 @@ def test_columns_that_are_0_or_1_in_all_samples_are_choices(show):
     page = show(tree, flags, y)
     assert [page.find_element("id", f"x{j}").tag_name for j in range(3)] == ["input", "select", "input"]
     columns = facts_in(render_page(tree))["columns"]
-    assert columns == [{"name": name, "features": [j]} for j, name in enumerate(tree.features)]
+    assert [column["name"] for column in columns] == list(tree.features)
+    assert [column["features"] for column in columns] == [[0], [1], [2]]
+    assert not any("options" in column for column in columns)
+
+
+def test_the_page_of_a_described_tree_opens_on_what_is_usual_and_says_what_it_is_about():
+    tree, _, _ = worded_tree()
+    encoding = Encoding(
+        columns=(
+            Number(name="age", fill=40.0, flag=True, typical=61.0),
+            Category(name="ward", values=WARDS, typical="surgery"),
+            Number(name="crp", typical=11.0),
+        ),
+        target="died", source="patients.csv",
+    )  # fmt: skip
+    w = [[1.0, 0.5, 0.3, 0.2, -0.4, 2.0]]
+    tree = Tree(
+        splits=Splits(w=w, b=[-1.0]), scaling=Scaling(offset=[18.0, 0, 0, 0, 0, 1], scale=[70.0, 1, 1, 1, 1, 205]),
+        classes=["no", "yes"], feature_names=encoding.features, terms={"model": "hfs", ENTRY: to_record(encoding)},
+    )  # fmt: skip
+    facts = facts_in(render_page(tree))
+    assert [feature["start"] for feature in facts["features"]] == [61.0, 0.0, 0.0, 0.0, 1.0, 11.0]
+    assert facts["title"] == "died: no or yes (HFS-MARGOT, trained on patients.csv)"
+    assert facts_in(render_page(tree, title="Mine"))["title"] == "Mine"
+
+
+def test_a_missing_cell_is_entered_and_no_change_makes_one(show):
+    encoding = Encoding(
+        columns=(
+            Number(name="age", fill=40.0, flag=True, typical=61.0),
+            Category(name="ward", values=WARDS, fill="general", flag=True),
+        ),
+        target="died",
+    )
+    w = [[1.0, 0.9, 0.3, 0.2, -0.4, 0.8]]
+    tree = Tree(
+        splits=Splits(w=w, b=[-1.0]), scaling=Scaling(offset=[18.0, 0, 0, 0, 0, 0], scale=[70.0, 1, 1, 1, 1, 1]),
+        classes=["no", "yes"], feature_names=encoding.features, terms={ENTRY: to_record(encoding)},
+    )  # fmt: skip
+    page = show(tree)
+    box = page.find_element("id", "x0")
+    assert box.get_attribute("value") == "61.0" or box.get_attribute("value") == "61"
+    enter(page, "x0", Keys.DELETE)
+    assert shown(page) == tree.predict([[40.0, 1, 1, 0, 0, 0]])[0]
+    assert box.get_attribute("placeholder") == "not known"
+    enter(page, "x0", "20")
+    assert shown(page) == tree.predict([[20.0, 0, 1, 0, 0, 0]])[0] == "no"
+    assert page.find_element("css selector", "#x2 option:nth-child(4)").text == "not known"
+    page.execute_script("x2.value = 3; x2.dispatchEvent(new Event('input', { bubbles: true }))")
+    assert shown(page) == tree.predict([[20.0, 0, 1, 0, 0, 1]])[0] == "yes"
+    flips = "return margotree.singleFlips([20, 0, 1, 0, 0, 0], () => true).map((flip) => [flip.feature, flip.to])"
+    assert all(feature == 0 or to in WARDS for feature, to in page.execute_script(flips))
+    nearest = page.execute_script("return margotree.nearestFlip([40, 1, 0, 0, 1, 0], () => true)")
+    assert nearest is None or nearest["values"][:2] == [40, 1]
+    row = page.execute_script("return [margotree.readRow('\\tsurgery'), margotree.readRow('50;')]")
+    assert row == [{"values": [40, 1, 0, 0, 1, 0]}, {"values": [50, 0, 1, 0, 0, 1]}]
+    page.execute_script("margotree.fill([40, 1, 0, 0, 1, 0])")
+    assert box.get_attribute("value") == ""

@@ -60,7 +60,7 @@ class _Writer:
         if self.raw.typed:
             self.columns = [self.prefix + _name(name) for name in tree.features]
         else:
-            self.columns = [f"features.x{j}" for j in range(tree.n_features)]
+            self.columns = [f"features.{name}" for name in _aliases(tree.features)]
 
     def holes(self, used: Sequence[int]) -> list[str]:
         """The conditions under which a row has no label."""
@@ -74,7 +74,8 @@ class _Writer:
         cells = {rule: _Cell(k, rule, self.raw) for k, rule in enumerate(rules)}
         texts = [part for cell in cells.values() for part in cell.texts(self.prefix)]
         numbers = [part for cell in cells.values() for part in cell.numbers()]
-        features = [f"{cells[rule].feature(k)} AS x{j}" for j in used for rule, k in [self.place[j]]]
+        alias = [column.removeprefix("features.") for column in self.columns]
+        features = [f"{cells[rule].feature(k)} AS {alias[j]}" for j in used for rule, k in [self.place[j]]]
         return (
             f"(SELECT {labels}\nFROM (SELECT\n  {_listed(features)}\nFROM (SELECT\n  {_listed(numbers)}\n"
             f"FROM (SELECT\n  {_listed(texts)}\n) AS texts) AS numbers) AS features)\n"
@@ -163,6 +164,13 @@ class _Cell:
             return plain
         changed = f"CAST(n{self.k} AS DOUBLE PRECISION)"
         return f"CASE WHEN n{self.k} = l{self.k} THEN {plain} ELSE {changed} END"
+
+
+def _aliases(features: Sequence[str]) -> list[str]:
+    """The features' names where a database takes them: different in more than case, and short."""
+    if len({name.casefold() for name in features}) == len(features) and all(len(n.encode()) < 60 for n in features):
+        return [_name(name) for name in features]
+    return [f"x{j}" for j in range(len(features))]
 
 
 def _listed(columns: Sequence[str]) -> str:

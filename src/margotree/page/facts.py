@@ -80,8 +80,8 @@ def _features(tree: Tree, reach: Reach | None, columns: list[dict[str, Any]]) ->
         # Trained in the user's own units and no samples given: nothing is known of the range.
         typical = _typical(tree, columns, np.zeros(tree.n_features))
         features: list[dict[str, Any]] = [
-            {"name": name, "start": float(typical[j]), "low": None, "high": None}
-            for j, name in enumerate(tree.features)
+            {"name": name, "start": start, "low": None, "high": None}
+            for name, start in zip(tree.features, typical.tolist(), strict=True)
         ]
         return _with_words(features, columns)
     start = _typical(tree, columns, low + (high - low) / 2) if user is None else np.median(user, axis=0)

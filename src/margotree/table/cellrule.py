@@ -44,8 +44,8 @@ class RawColumns:
     """The columns of a raw row, in the order of their features.
 
     ``missing`` are the cells (in lower case, without blanks around them) that mean "not known"; ``comma`` says that
-    fractions may be written with a decimal comma.  ``typed`` tells that the columns are numbers already, not text, as
-    for a tree trained from Python, which describes no table.
+    fractions may be written with a decimal comma.  ``typed`` tells that the columns are numbers already and not text:
+    those of a tree trained from Python, which describes no table.
     """
 
     rules: tuple[CellRule, ...]

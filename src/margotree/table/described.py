@@ -33,7 +33,7 @@ def described(tree: Described) -> Encoding | None:
 
 
 def raw_columns(tree: Described) -> RawColumns:
-    """How a raw row becomes the tree's features; for a tree trained from Python, the features themselves."""
+    """How a raw row becomes the tree's features; for a tree trained from Python, the features as they are."""
     encoding = described(tree)
     if encoding is not None:
         return encoding.raw

@@ -1,7 +1,7 @@
 """Write a saved tree for use without margotree: as an SQL expression, C or Python source, or an ONNX model.
 
-All of them predict as margotree does, in the units of the training file. SQL and Python take the columns of that
-file; C has a function that turns them into the features that margotree show names, and ONNX a description of how to.
+All of them predict as margotree does, in the units of the training file. SQL and Python take the columns of that file;
+C has a function that turns them into the features that margotree show names, and ONNX a description of how to.
 """
 
 from __future__ import annotations

@@ -27,6 +27,7 @@ FLOORS = (
     ("experiments",),
     ("report",),
     ("cli",),
+    ("__main__",),
 )
 FLOOR = {name: k for k, names in enumerate(FLOORS) for name in names}
 

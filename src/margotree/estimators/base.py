@@ -17,7 +17,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from margotree.engines import Limits, Watch, solve
-from margotree.engines.watch import Listener
+from margotree.engines.watch import Listener, holding_ctrl_c
 from margotree.estimators.band import resolve_eps
 from margotree.estimators.loops import CutShort, in_a_loop
 from margotree.estimators.parameters import CONSTRAINTS, Rule, check_parameters, threads
@@ -26,6 +26,7 @@ from margotree.estimators.remarks import (
     FewLeavesWarning,
     FewSplitsWarning,
     RareClassWarning,
+    UnwrittenProofWarning,
     few_leaves,
     few_splits,
     rare_classes,
@@ -89,9 +90,12 @@ class TreeClassifier(ClassifierMixin, BaseEstimator, ABC):
             solution = self._solve(problem, start, replace(watch.limits, time=seconds), listener)
         if solution.certificate.stopped == Stopped.INTERRUPTED and in_a_loop():
             raise CutShort("a fit of a loop was cut short: it is no result")
-        self.tree_ = self._grow(solution, samples, scaling, problem)
-        self.certificate_ = solution.certificate
-        self.classes_ = samples.classes
+        with holding_ctrl_c() as interrupted:
+            self.tree_ = self._grow(solution, samples, scaling, problem)
+            self.certificate_ = solution.certificate
+            self.classes_ = samples.classes
+        if interrupted.is_set():
+            raise KeyboardInterrupt("interrupted after the search; the tree is complete, and kept as tree_")
         for words, kind in self._remarks(samples, problem):
             remark(words, kind)
         return self
@@ -323,10 +327,13 @@ class MarginTreeClassifier(TreeClassifier):
     ) -> Solution:
         path = getattr(self, "proof", None)
         proof = None if path is None else ProofWriter(path)
-        return solve(
+        solution = solve(
             problem, engine=self._engine(), limits=limits, start=start, listener=listener, proof=proof,
             scheduler=getattr(self, "scheduler", None),
         )  # fmt: skip
+        if proof is not None and proof.trouble:
+            remark(f"the proof {proof.trouble}; the tree and its certificate are complete", UnwrittenProofWarning)
+        return solution
 
     def _plain_terms(self, problem: Problem | MulticlassProblem, samples: Samples) -> dict[str, Any]:
         return {

@@ -38,6 +38,10 @@ class RareClassWarning(UserWarning):
     """A class has only a handful of rows."""
 
 
+class UnwrittenProofWarning(UserWarning):
+    """The proof that was asked for could not be written to its file."""
+
+
 @contextmanager
 def without_remarks() -> Iterator[None]:
     """No remarks by the fits inside (in this thread), such as those of a search that tries poor settings on purpose."""

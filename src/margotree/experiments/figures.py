@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from margotree.data import DataError, TrainTest, make_partitions
+from margotree.disk import write_atomically
 from margotree.experiments.measures import MEASURES
 from margotree.experiments.samples import samples
 from margotree.experiments.specs import FIRST, SECOND, Method, Spec, find
@@ -171,7 +172,7 @@ def _panels(n: int, columns: int = 3, size: tuple[float, float] = (3.4, 3.2)) ->
 
 
 def _saved(picture: Any, path: Path) -> Path:
-    picture.savefig(path, dpi=_DPI, bbox_inches="tight")
+    write_atomically(path, lambda draft: picture.savefig(draft, dpi=_DPI, bbox_inches="tight"))
     if (pyplot := sys.modules.get("matplotlib.pyplot")) is not None:
         pyplot.close(picture)  # it keeps every figure it made
     return path

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
 
 from margotree.table.amounts import bare
 from margotree.table.cells import numbers
+from margotree.table.missing import Filled, MissingReport
+from margotree.table.reading import Reading
 from margotree.table.table import MissingCells, Table, TableError, suggestion
 from margotree.table.words import Spellings, fold
 
@@ -104,12 +106,16 @@ def _flagged(column: Column) -> tuple[str, ...]:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Samples:
-    """The training rows of a table: features, labels, weights (None: all count the same) and where they stood."""
+    """The training rows of a table: features, labels, weights (None: all count the same) and where they stood.
+
+    ``report`` tells what became of missing cells.
+    """
 
     X: FloatArray
     y: LabelArray
     weight: FloatArray | None
     rows: list[int]
+    report: MissingReport = field(default_factory=MissingReport)
 
     def fingerprint(self) -> str:
         """SHA-256 of numbers, labels and weights, by which the same rows in the same order are known again."""
@@ -138,7 +144,7 @@ class Encoding:
     ``missing`` is "error", "drop" (training rows with one are left out), "median" (the median, or the commonest word,
     stands in) or "indicator" (the same, and a feature says where).  ``positive`` names the label that is told apart
     from all others, if that was asked for; ``whole`` says that labels are whole numbers; ``spelling`` holds the labels
-    as training spelled them.
+    as training spelled them; ``reading`` is what the reader of the training file was told.
     """
 
     columns: tuple[Column, ...]
@@ -148,6 +154,7 @@ class Encoding:
     whole: bool = False
     missing: str = "error"
     spelling: tuple[str, ...] = ()
+    reading: Reading = field(default_factory=Reading)
 
     @property
     def features(self) -> tuple[str, ...]:
@@ -207,7 +214,33 @@ class Encoding:
                 f"{table.source}, line {line}: no label under {self.target!r}{_and_more(len(rows) - len(labelled))}"
             )
         rows = [rows[k] for k in labelled]
-        return Samples(X=X[labelled], y=self.labels(table, rows), weight=self.weights(table, rows), rows=rows)
+        weight = self.weights(table, rows)
+        report = self._report(table, cells, rows, weight)
+        return Samples(X=X[labelled], y=self.labels(table, rows), weight=weight, rows=rows, report=report)
+
+    def _report(
+        self, table: Table, labels: Sequence[str], rows: Sequence[int], weight: FloatArray | None
+    ) -> MissingReport:
+        """What became of the missing cells, where these rows are the ones used."""
+        used = np.zeros(table.n_rows, dtype=bool)
+        used[list(rows)] = True
+        labelled = np.array([bool(label) for label in labels], dtype=bool)
+        filled, holes = [], []
+        for column in self.columns:
+            empty = np.array([not cell for cell in self._cells(column.name, table)], dtype=bool)
+            if column.fill is None and (count := int((empty & labelled & ~used).sum())):
+                holes.append((column.name, count))
+            elif column.fill is not None and (count := int((empty & used).sum())):
+                filled.append(Filled(column=column.name, cells=count, value=column.fill, flag=column.flag))
+        return MissingReport(
+            rows=table.n_rows,
+            used=len(rows),
+            filled=tuple(filled),
+            unlabelled=int((~labelled).sum()),
+            incomplete=int((labelled & ~used).sum()),
+            holes=tuple(holes),
+            weightless=0 if weight is None else int((weight == 0).sum()),
+        )
 
     def _cells(self, name: str, table: Table) -> list[str]:
         if name not in table.names:

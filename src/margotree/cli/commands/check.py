@@ -9,12 +9,14 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
+import io
 import sys
 from typing import TYPE_CHECKING, Any
 
-from margotree.cli import console, exits, options
+from margotree.cli import console, exits, keep, options
 from margotree.cli.exits import CommandError
 from margotree.cli.saved import encoding_of, load_tree
+from margotree.disk import write_bytes
 
 if TYPE_CHECKING:
     from margotree.proof.check import Proved
@@ -29,15 +31,20 @@ def add(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--tree", metavar="FILE", help="the saved tree: it tells how to read the data")
     parser.add_argument("--note", action="store_true", help="note in the tree file that its proof was checked")
     parser.add_argument("--numbers", metavar="FILE", help="write X, y and weight as .npz, for check.py (needs --tree)")
-    options.add_reading(parser)
+    keep.add_force(parser)
+    options.add_reading(parser, kept=True)
     options.add_output(parser)
 
 
 def run(args: argparse.Namespace) -> int:
     from margotree.proof.check import Refused, check
 
-    if (args.note or args.numbers) and not args.tree:
-        raise CommandError("--note and --numbers need the tree: say --tree FILE", exits.USAGE)
+    if not args.tree and (args.note or args.numbers or options.told(args).told()):
+        raise CommandError(
+            "--note, --numbers and options for reading the file need the tree: say --tree FILE", exits.USAGE
+        )
+    if args.numbers:
+        keep.may_write(args.numbers, inputs=(args.proof, args.data, args.tree), force=args.force, option="--numbers")
     try:
         found = _with_tree(args) if args.tree else check(args.proof, args.data, _progress(args))
     except Refused as error:
@@ -64,11 +71,13 @@ def _with_tree(args: argparse.Namespace) -> Proved:
     encoding = encoding_of(tree, args.tree)
     if not encoding.target:
         raise CommandError(f"{args.tree} does not say which column holds the classes", exits.DATA)
-    samples = encoding.training(options.read(args))
+    samples = encoding.training(options.read(args, encoding.reading))
     data = (samples.X, samples.y, samples.weight)
     if args.numbers:
         X, y, weight = problem_numbers(tree, *data)
-        np.savez(args.numbers, X=X, y=y, weight=weight)
+        content = io.BytesIO()
+        np.savez(content, X=X, y=y, weight=weight)
+        write_bytes(args.numbers, content.getvalue())
     found = check_proof(tree, args.proof, *data, tell=_progress(args))
     if args.note:
         _noted(tree, found).save(args.tree)

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from margotree.cli import console, exits, keep, options
 from margotree.cli.exits import CommandError
 from margotree.cli.saved import load_tree
-from margotree.disk import write_atomically, write_text
+from margotree.disk import write_bytes, write_text
 
 if TYPE_CHECKING:
     from margotree.tree import Tree
@@ -88,9 +88,4 @@ def _write_onnx(tree: Tree, out: str, float32: bool) -> None:
         content = tree.to_onnx(float32=float32).SerializeToString()
     except ImportError as error:
         raise CommandError(str(error), exits.FAILED) from None
-
-    def fill(draft: str) -> None:
-        with open(draft, "xb") as stream:
-            stream.write(content)
-
-    write_atomically(out, fill)
+    write_bytes(out, content)

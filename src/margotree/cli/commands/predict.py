@@ -50,7 +50,7 @@ def add(parser: argparse.ArgumentParser) -> None:
         help="rows with missing cells: an error, or left without a label",
     )
     keep.add_force(parser)
-    options.add_reading(parser)
+    options.add_reading(parser, kept=True)
     options.add_output(parser)
 
 
@@ -61,7 +61,7 @@ def run(args: argparse.Namespace) -> int:
 
     tree = load_tree(args.tree)
     encoding = encoding_of(tree, args.tree)
-    table = options.read(args)
+    table = options.read(args, encoding.reading)
     console.notes(table.notes, quiet=args.quiet)
     X, rows = _features(args, encoding, table)
     labels: Any = tree.predict(X) if len(rows) else []

@@ -32,7 +32,7 @@ from margotree.estimators.remarks import (
     rare_classes,
     remark,
 )
-from margotree.estimators.samples import FloatArray, Samples, distinct, explained, read_samples
+from margotree.estimators.samples import FloatArray, Samples, check_labels, distinct, explained, read_samples
 from margotree.estimators.start import read_start
 from margotree.problem import MulticlassProblem, Problem, Splits, TrainingProblem
 from margotree.progress import Progress
@@ -77,6 +77,7 @@ class TreeClassifier(ClassifierMixin, BaseEstimator, ABC):
         owner = type(self).__name__
         check_parameters(owner, self.get_params(deep=False), self._rules)
         watch = Watch(self._limits())
+        check_labels(y)
         with explained(X):
             X, y = validate_data(self, X, y, dtype=np.float64)
         samples = read_samples(

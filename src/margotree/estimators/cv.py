@@ -29,7 +29,7 @@ from margotree.estimators.margot import HFSMargotClassifier, MargotClassifier, S
 from margotree.estimators.parameters import check_parameters, threads
 from margotree.estimators.race import Race
 from margotree.estimators.remarks import RareClassWarning, rare_classes, remark, without_remarks
-from margotree.estimators.samples import FloatArray, Samples, distinct, explained, read_samples
+from margotree.estimators.samples import FloatArray, Samples, check_labels, distinct, explained, read_samples
 from margotree.estimators.settings import Setting, settings
 from margotree.problem import MulticlassProblem, Problem, Splits
 from margotree.solution import Solution, Stopped
@@ -139,6 +139,7 @@ class MargotClassifierCV(MarginTreeClassifier):
         owner = type(self).__name__
         check_parameters(owner, self.get_params(deep=False), self._rules)
         given = X
+        check_labels(y)
         with explained(X):
             X, y = validate_data(self, X, y, dtype=np.float64)
         samples = read_samples(owner, X, y, sample_weight, self.class_weight, multi_class=self._multi_class)

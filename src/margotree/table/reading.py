@@ -36,7 +36,8 @@ class Reading:
     @classmethod
     def from_record(cls, record: Mapping[str, Any]) -> Reading:
         """Read what :meth:`to_record` wrote; ValueError if it makes no sense.  Other entries are passed over."""
-        known: dict[str, Any] = {field.name: record[field.name] for field in fields(cls) if record.get(field.name) is not None}
+        names = [field.name for field in fields(cls)]
+        known: dict[str, Any] = {name: record[name] for name in names if record.get(name) is not None}
         for name, value in known.items():
             if name == "missing":
                 fits = isinstance(value, list) and all(isinstance(word, str) for word in value)

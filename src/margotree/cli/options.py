@@ -8,6 +8,8 @@ import os
 import shlex
 from typing import TYPE_CHECKING, Any
 
+from margotree.cli import console
+
 if TYPE_CHECKING:
     from margotree.table import Reading, Table
 
@@ -81,13 +83,16 @@ def read(args: argparse.Namespace, kept: Reading | None = None) -> Table:
 
     given = told(args)
     kept = _applicable(kept or Reading(), args.data)
+    inherited = flags({name: value for name, value in kept.told().items() if name not in given.told()})
+    if inherited:
+        console.notes([f"{args.data} is read as the training file was, with {inherited}"], quiet=args.quiet)
     try:
         return read_table(args.data, **kept.overridden(given).told())
     except TableError as error:
-        inherited = {name: value for name, value in kept.told().items() if name not in given.told()}
         if not inherited or not os.path.exists(args.data):
             raise
-        raise TableError(f"{error}.  The training file was read with {flags(inherited)}; options override this") from None
+        how = f"read as the training file was, with {inherited}; an option of your own overrides that"
+        raise TableError(f"{error} ({how})") from None
 
 
 def _applicable(kept: Reading, path: str) -> Reading:

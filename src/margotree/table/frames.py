@@ -84,7 +84,9 @@ def _columns(X: Any) -> list[tuple[Any, Any]]:
 
 
 def _odd_cell(column: Any) -> Any:
-    """A cell that is no number; None if there is none."""
+    """A cell that is no number; None if there is none, or if they are complex numbers."""
+    if getattr(getattr(column, "dtype", None), "kind", "") == "c":
+        return None
     try:
         np.asarray(column, dtype=np.float64)
         return None

@@ -28,7 +28,7 @@ def trees(tmp_path_factory):
         row["stage"] = "abc"[k % 3]
     rows[3]["died"] = ""
     data = write_rows(folder / "easy.csv", rows)
-    for target, missing, other in (("died", "median", "stage"), ("stage", "indicator", "died")):
+    for target, missing, other in (("died", "median", "stage"), ("stage", "median", "died")):
         fit = ["fit", data, "--target", target, "--model", "local", "--missing", missing, "--drop", other]
         assert main([*fit, "--out", str(folder / f"{target}.json"), "--quiet"]) == exits.OK
     return folder
@@ -354,4 +354,6 @@ def test_what_was_filled_in_and_what_was_left_out_is_told_and_kept(run):
     left = "left out: 1 without a label under 'died', 19 with missing cells (by column: 'crp' 12, 'smoker' 9)"
     assert code == exits.OK and left in err and "filled in" not in err
     assert left in run("show", "drop.json")[1]
-    assert "left out" not in run("show", "stage.json")[1] and "tell where" in run("show", "stage.json")[1]
+    assert "left out" not in run("show", "stage.json")[1] and "tell where" not in run("show", "stage.json")[1]
+    indicator = [*FIT[:-4], "--missing", "indicator", *FIT[-2:], "--out", "flags.json"]
+    assert "'... missing' tell where" in run(*indicator)[2]

@@ -92,7 +92,7 @@ class MissingReport:
                 raise ValueError(f"the number of rows or cells under {name!r} cannot be {count!r}")
         for one in filled:
             fits = isinstance(one.column, str) and type(one.value) in (int, float, str) and type(one.flag) is bool
-            if not fits:
+            if not fits or (isinstance(one.value, int) and float(one.value) != one.value):
                 raise ValueError(f"a column that was filled in cannot be described by {one!r}")
         return cls(**counts, filled=filled, holes=tuple(holes.items()))
 

@@ -56,7 +56,7 @@ def check_record(record: Any) -> None:
         if not encoding.target:
             raise ValueError("'target' is empty")
         missing_report(record)
-    except (KeyError, TypeError, ValueError, AttributeError) as error:
+    except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
         raise TableError(f"the tree file's description of its training rows makes no sense: {_said(error)}") from None
 
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 import argparse
 import os
 import re
-import sys
 from typing import TYPE_CHECKING
 
 from margotree.cli import console, exits, keep, options
@@ -52,7 +51,7 @@ def run(args: argparse.Namespace) -> int:
     if args.to == "onnx":
         _write_onnx(tree, out, args.float32)
     elif out == "-":
-        sys.stdout.write(_source(tree, args))
+        console.out(_source(tree, args))
         return exits.OK
     else:
         write_text(out, _source(tree, args))

@@ -9,7 +9,6 @@ from __future__ import annotations
 import argparse
 import csv
 import io
-import sys
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -157,8 +156,7 @@ def _write(args: argparse.Namespace, found: _Found, kept: dict[str, list[str]]) 
     if args.out:
         write_text(args.out, out.getvalue())
     else:
-        sys.stdout.write(out.getvalue())
-        sys.stdout.flush()
+        console.out(out.getvalue())
 
 
 def _unlike(name: str, kept: dict[str, list[str]]) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from margotree.cli import exits, keep
+from margotree.cli import console, exits, keep
 from margotree.cli.exits import CommandError
 from margotree.disk import write_text
 
@@ -33,5 +33,5 @@ def run(args: argparse.Namespace) -> int:
     if args.out:
         write_text(args.out, text + "\n")
     else:
-        print(text)
+        console.out(text + "\n")
     return exits.OK

@@ -52,7 +52,7 @@ CASES = {
     ),
     "delimiter": (["--delimiter", "^"], "t.csv", lambda path: path.write_text(_text(_known(_rows()), "^"))),
     "decimal": (["--decimal", ","], "t.csv", lambda path: path.write_text(_text(_quoted(_commas(_known(_rows())))))),
-    "encoding": (["--encoding", "cp437"], "t.csv", lambda path: path.write_bytes(_text(_known(_rows())).encode("cp437"))),
+    "encoding": (["--encoding", "cp437"], "t.csv", lambda path: path.write_text(_text(_known(_rows())), "cp437")),
     "no header": (["--no-header"], "t.csv", lambda path: path.write_text(_text(_known(_rows()), header=None))),
     "sheet": (["--sheet", "patients"], "t.xlsx", lambda path: _excel(path, _known(_rows()))),
     "sheet and na": (["--sheet", "patients", "--na", "<5"], "t.xlsx", lambda path: _excel(path, _rows())),
@@ -105,7 +105,7 @@ def test_check_reads_as_the_fit_did(tmp_path, capsys, monkeypatch):
     fit = ("fit", "t.csv", "--target", "died", "--na", "<5", "--missing", "median", "--drop", "ward", "--depth", "1")
     code, _, err = _run(capsys, *fit, "--out", "t.json", "--proof", "t.proof", "--time-limit", "20")
     assert code == exits.OK, err
-    code, out, err = _run(capsys, "check", "t.proof", "t.csv", "--tree", "t.json", "--numbers", "n.npz")
+    code, _, err = _run(capsys, "check", "t.proof", "t.csv", "--tree", "t.json", "--numbers", "n.npz")
     assert code == exits.OK, err
     assert np.load(tmp_path / "n.npz")["X"].shape[1] == 2
     # Without the tree the options would go unheard.

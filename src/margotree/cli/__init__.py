@@ -3,6 +3,9 @@
 Nothing heavy is imported before a command runs, so that help and completion answer at once.
 """
 
-from margotree.cli.main import main
+try:
+    from margotree.cli.main import main
+except KeyboardInterrupt:  # Ctrl-C right after the start
+    raise SystemExit(130) from None
 
 __all__ = ["main"]

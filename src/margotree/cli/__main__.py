@@ -1,7 +1,7 @@
-"""``python -m margotree.cli`` for where the script is not on the path."""
+"""``python -m margotree.cli``, the same as ``python -m margotree``."""
 
 import sys
 
-from margotree.cli.main import main
+from margotree.cli import main
 
 sys.exit(main())

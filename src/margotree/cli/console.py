@@ -21,4 +21,15 @@ def notes(lines: Iterable[str], *, quiet: bool = False) -> None:
 
 def result(record: dict[str, Any], text: str, *, as_json: bool) -> None:
     """The result, for a program or for a reader."""
-    print(json.dumps(record, indent=2, allow_nan=False) if as_json else text, flush=True)
+    out((json.dumps(record, indent=2, allow_nan=False) if as_json else text) + "\n")
+
+
+def out(text: str) -> None:
+    """Write on standard output; an error says that it is standard output that cannot be written."""
+    try:
+        sys.stdout.write(text)
+        sys.stdout.flush()
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        raise OSError(error.errno, f"cannot be written: {error.strerror}", "standard output") from None

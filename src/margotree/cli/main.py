@@ -8,13 +8,16 @@ import os
 import signal
 import sys
 from collections.abc import Sequence
+from contextlib import suppress
+from difflib import get_close_matches
 from importlib import import_module
 from types import FrameType
-from typing import Any
+from typing import Any, NoReturn
 
 from margotree import __version__
 from margotree.cli import exits
 from margotree.cli.exits import CommandError
+from margotree.cli.keep import os_words
 
 #: One module a command, in the order of the help.
 COMMANDS = (
@@ -23,9 +26,30 @@ COMMANDS = (
 )  # fmt: skip
 
 
+class Parser(argparse.ArgumentParser):
+    """A parser whose errors are one line and a hint, without the list of all options."""
+
+    def error(self, message: str) -> NoReturn:
+        self.exit(exits.USAGE, f"{self.prog}: {message} ({self.prog} --help lists the options)\n")
+
+    def parse_args(self, args: Any = None, namespace: Any = None) -> Any:
+        """All arguments parsed; one that the command does not know is its error, with the option that comes nearest."""
+        parsed, unknown = self.parse_known_args(args, namespace)
+        if unknown:
+            command = getattr(parsed, "parser", self)
+            command.error(f"there is no option or further argument {unknown[0]}{_nearest(unknown[0], command)}")
+        return parsed
+
+
+def _nearest(wanted: str, parser: argparse.ArgumentParser) -> str:
+    known = [flag for action in parser._actions for flag in action.option_strings]
+    close = get_close_matches(wanted.split("=")[0], known, n=1)
+    return f"; did you mean {close[0]}?" if close else ""
+
+
 def build_parser() -> argparse.ArgumentParser:
     """All commands with all their options."""
-    parser = argparse.ArgumentParser(
+    parser = Parser(
         prog="margotree",
         description="Margin optimal classification trees: small trees of SVM splits with a certificate.",
         epilog="Exit codes: " + "; ".join(f"{code} {words}" for code, words in exits.MEANING.items()) + ".",
@@ -42,21 +66,45 @@ def build_parser() -> argparse.ArgumentParser:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run a command; the number returned is the exit code."""
+    args = argparse.Namespace(command="")
     try:
         args = build_parser().parse_args(argv)
+        _terminate_like_ctrl_c()
+        code = int(args.run(args))
+        sys.stdout.flush()
+        return code
     except SystemExit as ended:
         return int(ended.code or 0)
-    _terminate_like_ctrl_c()
-    try:
-        return int(args.run(args))
-    except KeyboardInterrupt as interrupt:
-        return _fail(args, str(interrupt) or "interrupted before there was anything to keep", exits.INTERRUPTED)
     except BrokenPipeError:
-        # Whoever read our output has seen enough; closing stdout again must not raise a second time.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        # The reader of our output has seen enough; closing stdout again must not raise a second time.
+        _drop_output()
         return exits.OK
-    except (CommandError, ValueError, OSError, RuntimeError, MemoryError) as error:
+    except BaseException as error:
+        if _is_interrupt(error):
+            return _fail(args, _why_interrupted(error), exits.INTERRUPTED)
+        if not isinstance(error, (CommandError, ValueError, OSError, RuntimeError, MemoryError)):
+            raise
         return _fail(args, *_told(error))
+
+
+def _is_interrupt(error: BaseException | None) -> bool:
+    """Whether it is Ctrl-C, or what a module that was interrupted while it was imported made of it."""
+    while error is not None:
+        if isinstance(error, KeyboardInterrupt):
+            return True
+        error = error.__cause__ or error.__context__
+    return False
+
+
+def _why_interrupted(error: BaseException) -> str:
+    said = str(error) if isinstance(error, KeyboardInterrupt) else ""
+    return said or "interrupted before there was anything to keep"
+
+
+def _drop_output() -> None:
+    """Have what is still to be printed go nowhere."""
+    with suppress(OSError, ValueError, AttributeError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _told(error: Exception) -> tuple[str, int]:
@@ -75,7 +123,7 @@ def _told(error: Exception) -> tuple[str, int]:
     if isinstance(error, VerificationError):
         return str(error), exits.FAILED
     if isinstance(error, OSError):
-        return " ".join(filter(None, (error.filename, error.strerror))) or str(error), exits.DATA
+        return os_words(error), exits.DATA
     if isinstance(error, MemoryError):
         return "out of memory; fewer rows or features, or a smaller depth, may fit", exits.FAILED
     if isinstance(error, ValueError) or _is_data_error(error):
@@ -90,9 +138,14 @@ def _is_data_error(error: Exception) -> bool:
 
 
 def _fail(args: argparse.Namespace, message: str, code: int) -> int:
-    print(f"margotree {args.command}: {message}", file=sys.stderr)
-    if getattr(args, "json", False):
-        print(json.dumps({"error": message, "exit_code": code}))
+    try:
+        sys.stdout.flush()
+        if getattr(args, "json", False):
+            print(json.dumps({"error": message, "exit_code": code}), flush=True)
+    except OSError as error:
+        _drop_output()
+        message = f"standard output cannot be written: {error.strerror or error}"
+    print(f"{' '.join(filter(None, ('margotree', args.command)))}: {message}", file=sys.stderr)
     return code
 
 
@@ -105,5 +158,5 @@ def _terminate_like_ctrl_c() -> None:
     try:
         signal.signal(signal.SIGTERM, interrupt)
     except ValueError:
-        # Only the main thread may; elsewhere somebody else is in charge of signals.
+        # Only the main thread may install handlers; elsewhere the caller is in charge of signals.
         return

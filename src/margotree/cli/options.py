@@ -3,31 +3,39 @@
 from __future__ import annotations
 
 import argparse
-from typing import TYPE_CHECKING
+import dataclasses
+import os
+import shlex
+from typing import TYPE_CHECKING, Any
+
+from margotree.cli import console
 
 if TYPE_CHECKING:
-    from margotree.table import Table
+    from margotree.table import Reading, Table
 
 
-def add_reading(parser: argparse.ArgumentParser) -> None:
-    """How to read a table; all of it is found out if not given."""
-    group = parser.add_argument_group("reading the file")
+def add_reading(parser: argparse.ArgumentParser, *, kept: bool = False) -> None:
+    """How to read a table; what is not given is found out, or (``kept``) as it was for the training file."""
+    words = "What is not given is as it was given for the training file, or else found out." if kept else None
+    group = parser.add_argument_group("reading the file", words)
     group.add_argument(
         "--delimiter", metavar="CHAR", help="what parts the columns: a character, comma, semicolon, tab or bar"
     )
     group.add_argument("--decimal", choices=(".", ","), help="how fractions are written")
     group.add_argument("--encoding", metavar="NAME", help="such as utf-8, cp1252, utf-16")
-    group.add_argument("--no-header", action="store_true", help='the first line is data; columns are "column 1", ...')
-    group.add_argument("--sheet", metavar="NAME", help="the sheet of an Excel file (the first)")
     group.add_argument(
-        "--na", metavar="WORD", action="append", default=[], help="a further word for a missing cell; repeatable"
+        "--header",
+        action=argparse.BooleanOptionalAction,
+        help='whether the first line holds the column names (it does); without one they are "column 1", ...',
     )
+    group.add_argument("--sheet", metavar="NAME", help="the sheet of an Excel file (the first)")
+    group.add_argument("--na", metavar="WORD", action="append", help="a further word for a missing cell; repeatable")
 
 
 def add_columns(parser: argparse.ArgumentParser) -> None:
     """What the columns of a training file are."""
     group = parser.add_argument_group("columns")
-    group.add_argument("--target", metavar="COL", required=True, help="the column with the classes")
+    group.add_argument("--target", metavar="COL", help="the column with the classes (required)")
     group.add_argument("--positive", metavar="LABEL", help="tell this class apart from all others together")
     group.add_argument("--drop", metavar="COL", action="append", default=[], help="leave a column out; repeatable")
     group.add_argument(
@@ -53,19 +61,53 @@ def add_output(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--quiet", action="store_true", help="no progress, no notes")
 
 
-def read(args: argparse.Namespace) -> Table:
-    """The table named on the command line."""
-    from margotree.table import read_table
+def told(args: argparse.Namespace) -> Reading:
+    """What the options say about reading the file."""
+    from margotree.table import Reading
 
-    return read_table(
-        args.data,
+    return Reading(
         delimiter=args.delimiter,
         decimal=args.decimal,
         encoding=args.encoding,
-        header=not args.no_header,
-        missing=args.na,
+        header=args.header,
+        missing=None if args.na is None else tuple(args.na),
         sheet=args.sheet,
     )
+
+
+def read(args: argparse.Namespace, kept: Reading | None = None) -> Table:
+    """The table named on the command line, read as the options say and otherwise as the training file was."""
+    from margotree.table import Reading, TableError, read_table
+
+    given = told(args)
+    kept = _applicable(kept or Reading(), args.data)
+    inherited = flags({name: value for name, value in kept.told().items() if name not in given.told()})
+    if inherited:
+        console.notes([f"{args.data} is read as the training file was, with {inherited}"], quiet=args.quiet)
+    try:
+        return read_table(args.data, **kept.overridden(given).told())
+    except TableError as error:
+        if not inherited or not os.path.exists(args.data):
+            raise
+        how = f"read as the training file was, with {inherited}; an option of your own overrides that"
+        raise TableError(f"{error} ({how})") from None
+
+
+def _applicable(kept: Reading, path: str) -> Reading:
+    """The reading of the training file, without the sheet where the new file can have none."""
+    from margotree.table.read import is_excel
+
+    return kept if is_excel(path) else dataclasses.replace(kept, sheet=None)
+
+
+def flags(told: dict[str, Any]) -> str:
+    """Options that say this about reading a file."""
+    words = {name: f"--{name} {value}" for name, value in told.items()}
+    if "header" in told:
+        words["header"] = "--header" if told["header"] else "--no-header"
+    if "missing" in told:
+        words["missing"] = " ".join(f"--na {shlex.quote(word)}" for word in told["missing"])
+    return " ".join(filter(None, words.values()))
 
 
 def numbers(text: str) -> float | list[float]:

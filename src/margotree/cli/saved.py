@@ -20,7 +20,8 @@ def with_table(tree: Tree, encoding: Encoding, samples: Samples) -> Tree:
     from margotree.table.record import to_record
 
     known_by = {"sha256": samples.fingerprint(), "sha256_of_set": samples.fingerprint_of_set()}
-    table: dict[str, Any] = to_record(encoding) | {"rows": len(samples.rows)} | known_by
+    rows = {"rows": len(samples.rows), "missing_report": samples.report.to_record()}
+    table: dict[str, Any] = to_record(encoding) | rows | known_by
     return dataclasses.replace(tree, terms={**tree.terms, ENTRY: table})
 
 
@@ -36,8 +37,11 @@ def encoding_of(tree: Tree, path: str) -> Encoding:
     from margotree.table import Encoding, Number
     from margotree.table.record import from_record
 
-    if ENTRY in tree.terms:
-        return from_record(tree.terms[ENTRY])
+    if tree.terms.get(ENTRY) is not None:
+        encoding = from_record(tree.terms[ENTRY])
+        if encoding.features != tree.features:
+            raise CommandError(f"{path}: its features are not those that the columns it describes give", DATA)
+        return encoding
     if tree.feature_names is None:
         raise CommandError(
             f"{path} was saved from an array without column names, so its features cannot be found in a file; train it "

@@ -206,6 +206,17 @@ def ctrl_c(watch: Watch) -> Iterator[Watch]:
 
 
 @contextmanager
+def holding_ctrl_c() -> Iterator[threading.Event]:
+    """While inside, the first Ctrl-C only sets the event, so that a finished tree is not lost; a second one raises."""
+    came = threading.Event()
+    if _loop is not None or threading.current_thread() is not threading.main_thread():
+        yield came
+        return
+    with _first_ctrl_c(came.set):
+        yield came
+
+
+@contextmanager
 def _first_ctrl_c(call: Callable[[], None]) -> Iterator[None]:
     def ask_to_stop(signum: int, frame: Any) -> None:
         call()

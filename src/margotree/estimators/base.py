@@ -17,7 +17,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from margotree.engines import Limits, Watch, solve
-from margotree.engines.watch import Listener
+from margotree.engines.watch import Listener, holding_ctrl_c
 from margotree.estimators.band import resolve_eps
 from margotree.estimators.loops import CutShort
 from margotree.estimators.parameters import CONSTRAINTS, Rule, check_parameters, threads
@@ -27,13 +27,14 @@ from margotree.estimators.remarks import (
     FewLeavesWarning,
     FewSplitsWarning,
     RareClassWarning,
+    UnwrittenProofWarning,
     cut_off,
     few_leaves,
     few_splits,
     rare_classes,
     remark,
 )
-from margotree.estimators.samples import FloatArray, Samples, distinct, explained, read_samples
+from margotree.estimators.samples import FloatArray, Samples, check_labels, distinct, explained, read_samples
 from margotree.estimators.start import read_start
 from margotree.private_names import within_scikit_learn_loop
 from margotree.problem import MulticlassProblem, Problem, Splits, TrainingProblem
@@ -79,6 +80,7 @@ class TreeClassifier(ClassifierMixin, BaseEstimator, ABC):
         owner = type(self).__name__
         check_parameters(owner, self.get_params(deep=False), self._rules)
         watch = Watch(self._limits())
+        check_labels(y)
         with explained(X):
             X, y = validate_data(self, X, y, dtype=np.float64)
         samples = read_samples(
@@ -92,9 +94,12 @@ class TreeClassifier(ClassifierMixin, BaseEstimator, ABC):
             solution = self._solve(problem, start, replace(watch.limits, time=seconds), listener)
         if solution.certificate.stopped == Stopped.INTERRUPTED and within_scikit_learn_loop():
             raise CutShort("a fit of a loop was cut short: it is no result")
-        self.tree_ = self._grow(solution, samples, scaling, problem)
-        self.certificate_ = solution.certificate
-        self.classes_ = samples.classes
+        with holding_ctrl_c() as interrupted:
+            self.tree_ = self._grow(solution, samples, scaling, problem)
+            self.certificate_ = solution.certificate
+            self.classes_ = samples.classes
+        if interrupted.is_set():
+            raise KeyboardInterrupt("interrupted after the search; the tree is complete, and kept as tree_")
         for words, kind in self._remarks(samples, problem):
             remark(words, kind)
         return self
@@ -360,10 +365,13 @@ class MarginTreeClassifier(TreeClassifier):
     ) -> Solution:
         path = getattr(self, "proof", None)
         proof = None if path is None else ProofWriter(path)
-        return solve(
+        solution = solve(
             problem, engine=self._engine(), limits=limits, start=start, listener=listener, proof=proof,
             scheduler=getattr(self, "scheduler", None),
         )  # fmt: skip
+        if proof is not None and proof.trouble:
+            remark(f"the proof {proof.trouble}; the tree and its certificate are complete", UnwrittenProofWarning)
+        return solution
 
     def _plain_terms(self, problem: Problem | MulticlassProblem, samples: Samples) -> dict[str, Any]:
         return {

@@ -36,7 +36,7 @@ from margotree.estimators.remarks import (
     remark,
     without_remarks,
 )
-from margotree.estimators.samples import FloatArray, Samples, distinct, explained, read_samples
+from margotree.estimators.samples import FloatArray, Samples, check_labels, distinct, explained, read_samples
 from margotree.estimators.settings import Setting, settings
 from margotree.private_names import within_scikit_learn_loop
 from margotree.problem import MulticlassProblem, Problem, Splits
@@ -151,6 +151,7 @@ class MargotClassifierCV(MarginTreeClassifier):
         owner = type(self).__name__
         check_parameters(owner, self.get_params(deep=False), self._rules)
         given = X
+        check_labels(y)
         with explained(X):
             X, y = validate_data(self, X, y, dtype=np.float64)
         samples = read_samples(owner, X, y, sample_weight, self.class_weight, multi_class=self._multi_class)

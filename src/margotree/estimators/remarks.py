@@ -42,6 +42,10 @@ class CutOffWarning(UserWarning):
     """The time limit cut off a fit, or fits on folds, before all splits of a first tree were trained."""
 
 
+class UnwrittenProofWarning(UserWarning):
+    """The proof that was asked for could not be written to its file."""
+
+
 @contextmanager
 def without_remarks() -> Iterator[None]:
     """No remarks by the fits inside (in this thread), such as those of a search that tries poor settings on purpose."""

@@ -17,6 +17,7 @@ from sklearn.utils.multiclass import check_classification_targets, type_of_targe
 from sklearn.utils.validation import check_consistent_length
 
 from margotree.problem.blocks import sort_rows
+from margotree.table.frames import advice, dates, holes, missing_rows, odd_columns
 from margotree.tree import Scaling
 
 FloatArray = NDArray[np.float64]
@@ -56,55 +57,45 @@ def read_samples(
     return Samples(X=X, y=codes.astype(np.int64), weight=weight, classes=classes, class_weight=share)
 
 
+def check_labels(y: Any) -> None:
+    """ValueError naming the rows where ``y`` is missing, if there are any."""
+    rows = [] if y is None else missing_rows(y)
+    if rows:
+        shown = ", ".join(map(str, rows[:8])) + (f" and {len(rows) - 8} more" if len(rows) > 8 else "")
+        raise ValueError(
+            f"Input y contains NaN: y has missing values at row{'s' * (len(rows) > 1)} {shown} (the first row is 0); "
+            "leave those rows out of X and y, or give them labels"
+        )
+
+
 @contextmanager
 def explained(X: Any) -> Iterator[None]:
-    """Around scikit-learn's check of ``X``: its complaint, and which column it is about and what helps."""
+    """Around scikit-learn's check of ``X``: its complaint, and which columns it is about and what helps."""
+    if dates(X):
+        raise ValueError(advice(odd_columns(X)))
     try:
         yield
-    except ValueError as error:
-        hint = _hint(X, str(error))
+    except (ValueError, TypeError) as error:
+        hint = _hint(X, error)
         if not hint:
             raise
-        raise ValueError(f"{error}\n{hint}") from None
+        raise ValueError(hint) from None
 
 
-def _hint(X: Any, message: str) -> str:
+def _hint(X: Any, error: Exception) -> str:
+    message = str(error)
     if "Input X contains NaN" in message:
-        return "margotree.missing_pipeline(...) makes a classifier that fills missing values in and says where."
-    if "could not convert string" not in message and "complex data" not in message.lower():
+        where = f"Columns with missing values: {found}.\n" if (found := holes(X)) else ""
+        return (
+            f"{message}\n{where}margotree.missing_pipeline(...) makes a classifier that fills missing values in and "
+            "says where."
+        )
+    known = "could not convert string" in message or "complex data" in message.lower()
+    if not (known or "cast" in message or (isinstance(error, TypeError) and hasattr(X, "columns"))):
         return ""
-    words = _columns_of_words(X)
-    if not words:
+    if not (odd := odd_columns(X)):
         return ""
-    shown = ", ".join(f"{name!r} ({example!r})" for name, example in words[:6])
-    more = f" and {len(words) - 6} more" if len(words) > 6 else ""
-    return (
-        f"Columns that hold words: {shown}{more}.  A tree takes numbers: encode them, for instance with OneHotEncoder "
-        'in a Pipeline (see "Words and missing values: a pipeline" in the gallery, '
-        "examples/gallery/plot_5_pipeline.py), or leave them out."
-    )
-
-
-def _columns_of_words(X: Any) -> list[tuple[Any, str]]:
-    """The columns with a cell that is no number, each with such a cell; named as the user's table names them."""
-    names = list(getattr(X, "columns", ())) or None
-    cells = np.asarray(X, dtype=object)
-    if cells.ndim != 2:
-        return []
-    found = []
-    for j in range(cells.shape[1]):
-        odd = next((cell for cell in cells[:, j] if isinstance(cell, str) and not _is_number(cell)), None)
-        if odd is not None:
-            found.append((j if names is None else names[j], odd))
-    return found
-
-
-def _is_number(cell: str) -> bool:
-    try:
-        float(cell)
-    except ValueError:
-        return False
-    return True
+    return f"{message}\n{advice(odd)}" if known else advice(odd)
 
 
 def distinct(

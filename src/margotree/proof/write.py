@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 
+from margotree.atomic_files import unwritten, write_atomically
 from margotree.problem import Problem, Splits
 from margotree.proof import check
 
@@ -116,6 +117,7 @@ class StepFile(Steps):
         self._stream = open(path, "xb")  # noqa: SIM115 (closed by close)
         self._helper = ThreadPoolExecutor(1)
         self._pending: deque[Future[None]] = deque()
+        self._failed: OSError | None = None  # a full disk: the search goes on, and close raises this
 
     def close(self) -> None:
         if self._stream.closed:
@@ -123,6 +125,8 @@ class StepFile(Steps):
         try:
             self._flush()
             self._wait(0)
+            if self._failed is not None:
+                raise self._failed
             self._stream.write(struct.pack("<III", 0, 0, 0))
         finally:
             self._helper.shutdown()
@@ -166,8 +170,13 @@ class StepFile(Steps):
             self._pending.popleft().result()
 
     def _pack(self, raw: bytes) -> None:
+        if self._failed is not None:
+            return
         packed = zlib.compress(raw, _LEVEL)
-        self._stream.write(struct.pack("<III", len(packed), len(raw), zlib.crc32(packed)) + packed)
+        try:
+            self._stream.write(struct.pack("<III", len(packed), len(raw), zlib.crc32(packed)) + packed)
+        except OSError as error:
+            self._failed = error
 
 
 def point(full: Any, given: Any, values: Any, balance: int, rest: bool = True) -> bytes:
@@ -191,11 +200,13 @@ def lists_of(point: bytes) -> tuple[Any, Any, Any, int]:
 class ProofWriter:
     """One proof file: steps are collected beside it, and it appears, whole, at the end.
 
-    How the numbers are found in a table is for whoever knows one to say afterwards (`describe`).
+    How the numbers are found in a table is for whoever knows one to say afterwards (`describe`).  ``trouble`` says why
+    the file could not be written; it is empty if it was.
     """
 
     def __init__(self, path: str | PathLike[str]) -> None:
         self.path = os.fspath(path)
+        self.trouble = ""
         self._drafts: list[StepFile] = []
         folder = os.path.dirname(os.path.abspath(self.path))
         if not os.path.isdir(folder) or not os.access(folder, os.W_OK) or os.path.isdir(self.path):
@@ -212,19 +223,23 @@ class ProofWriter:
         header = terms_of(problem)
         header["digest"] = check.digest_of(header, problem.X, problem.y, problem.weight)
         objective = _value_from_above(problem, splits)
-        steps.close()
+        try:
+            steps.close()
+        except OSError as error:
+            raise unwritten(error, self.path) from error
         header |= {
             "tree": {"w": splits.w.tolist(), "b": splits.b.tolist()},
             "claim": {"objective": objective, "bound": min(bound, objective)},
             "steps": steps.count,
             "table": None,
         }
-        draft = f"{self.path}.{secrets.token_hex(4)}.part"
-        with open(draft, "xb") as stream:
-            stream.write(pack_header(header))
-            with open(steps.path, "rb") as body:
+
+        def fill(draft: str) -> None:
+            with open(draft, "xb") as stream, open(steps.path, "rb") as body:
+                stream.write(pack_header(header))
                 shutil.copyfileobj(body, stream, 1 << 20)
-        os.replace(draft, self.path)
+
+        write_atomically(self.path, fill)
         return objective
 
     def clean(self) -> None:
@@ -246,11 +261,13 @@ def _value_from_above(problem: Problem, splits: Splits) -> float:
 
 def describe(path: str | PathLike[str], table: dict[str, Any]) -> None:
     """Tell a proof that is written how its numbers are found in a table."""
-    draft = f"{os.fspath(path)}.{secrets.token_hex(4)}.part"
-    with open(path, "rb") as old, open(draft, "xb") as new:
-        new.write(pack_header(check.checked_header(check.read_header(old) | {"table": table})))
-        shutil.copyfileobj(old, new, 1 << 20)
-    os.replace(draft, path)
+
+    def fill(draft: str) -> None:
+        with open(path, "rb") as old, open(draft, "xb") as new:
+            new.write(pack_header(check.checked_header(check.read_header(old) | {"table": table})))
+            shutil.copyfileobj(old, new, 1 << 20)
+
+    write_atomically(path, fill)
 
 
 def unprovable(problem: Problem) -> str:

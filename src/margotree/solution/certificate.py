@@ -252,8 +252,11 @@ def _plain(value: Any) -> Any:
 
 
 def _from_plain(value: Any, kind: str) -> Any:
-    if kind == "float":
+    """The value of an entry of this type; ValueError if it has another."""
+    if kind == "float" and (type(value) in (int, float) or value in ("inf", "-inf", "nan")):
         return float(value)
-    if kind == "int":
-        return int(value)
-    return tuple(value) if isinstance(value, list) else value
+    if kind.startswith("tuple") and isinstance(value, list) and all(isinstance(text, str) for text in value):
+        return tuple(value)
+    if (kind == "int" and type(value) is int) or (kind in ("str", "Stopped") and isinstance(value, str)):
+        return value
+    raise ValueError(f"an entry of a certificate cannot be {value!r:.80}")

@@ -7,6 +7,7 @@ way.  NumPy and the standard library are all it needs (Parquet files need pyarro
 from margotree.table.encoding import Category, Encoding, Number, Samples
 from margotree.table.learn import Wishes, learn
 from margotree.table.read import read_table
+from margotree.table.reading import Reading
 from margotree.table.remarks import remarks
 from margotree.table.table import MissingCells, Table, TableError
 
@@ -15,6 +16,7 @@ __all__ = [
     "Encoding",
     "MissingCells",
     "Number",
+    "Reading",
     "Samples",
     "Table",
     "TableError",

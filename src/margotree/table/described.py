@@ -26,7 +26,7 @@ class Described(Protocol):
 
 def described(tree: Described) -> Encoding | None:
     """How the columns of the training file became the tree's features; None for a tree trained from Python."""
-    if ENTRY not in tree.terms:
+    if tree.terms.get(ENTRY) is None:
         return None
     encoding = from_record(tree.terms[ENTRY])
     return encoding if tuple(encoding.features) == tuple(tree.features) else None

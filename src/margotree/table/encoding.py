@@ -12,6 +12,8 @@ from numpy.typing import NDArray
 from margotree.table.amounts import bare, month_words, spellings
 from margotree.table.cellrule import CellRule, RawColumns
 from margotree.table.cells import MISSING, numbers
+from margotree.table.missing import Filled, MissingReport
+from margotree.table.reading import Reading
 from margotree.table.table import MissingCells, Table, TableError, suggestion
 from margotree.table.words import Spellings, fold
 
@@ -132,12 +134,16 @@ def _flagged(column: Column) -> tuple[str, ...]:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Samples:
-    """The training rows of a table: features, labels, weights (None: all count the same) and where they stood."""
+    """The training rows of a table: features, labels, weights (None: all count the same) and where they stood.
+
+    ``report`` tells what became of missing cells.
+    """
 
     X: FloatArray
     y: LabelArray
     weight: FloatArray | None
     rows: list[int]
+    report: MissingReport = field(default_factory=MissingReport)
 
     def fingerprint(self) -> str:
         """SHA-256 of numbers, labels and weights, by which the same rows in the same order are known again."""
@@ -167,7 +173,7 @@ class Encoding:
     stands in) or "indicator" (the same, and a feature says where).  ``positive`` names the label that is told apart
     from all others, if that was asked for; ``whole`` says that labels are whole numbers; ``spelling`` holds the labels
     as training spelled them.  ``decimal`` is how the training file writes fractions (see :class:`Table`), and
-    ``source`` its name, for display alone.
+    ``source`` its name, for display alone; ``reading`` holds the reader's options for the training file.
     """
 
     columns: tuple[Column, ...]
@@ -179,6 +185,7 @@ class Encoding:
     spelling: tuple[str, ...] = ()
     decimal: str = "."
     source: str = field(default="", compare=False)
+    reading: Reading = field(default_factory=Reading)
 
     @property
     def features(self) -> tuple[str, ...]:
@@ -188,7 +195,8 @@ class Encoding:
     def raw(self) -> RawColumns:
         """How a raw row becomes the features: what exports and pages follow."""
         rules = tuple(column.rule for column in self.columns)
-        return RawColumns(rules=rules, missing=tuple(sorted(MISSING)), comma=self.decimal != ".")
+        words = MISSING | {word.strip().casefold() for word in self.reading.missing or ()}
+        return RawColumns(rules=rules, missing=tuple(sorted(words)), comma=self.decimal != ".")
 
     def apply(self, table: Table, *, unknown: str = "error", missing: str = "error") -> tuple[FloatArray, list[int]]:
         """The features of each row, and which rows have them all.
@@ -244,7 +252,33 @@ class Encoding:
                 f"{table.source}, line {line}: no label under {self.target!r}{_and_more(len(rows) - len(labelled))}"
             )
         rows = [rows[k] for k in labelled]
-        return Samples(X=X[labelled], y=self.labels(table, rows), weight=self.weights(table, rows), rows=rows)
+        weight = self.weights(table, rows)
+        report = self._report(table, cells, rows, weight)
+        return Samples(X=X[labelled], y=self.labels(table, rows), weight=weight, rows=rows, report=report)
+
+    def _report(
+        self, table: Table, labels: Sequence[str], rows: Sequence[int], weight: FloatArray | None
+    ) -> MissingReport:
+        """What became of the missing cells, where these rows are the ones used."""
+        used = np.zeros(table.n_rows, dtype=bool)
+        used[list(rows)] = True
+        labelled = np.array([bool(label) for label in labels], dtype=bool)
+        filled, holes = [], []
+        for column in self.columns:
+            empty = np.array([not cell for cell in self._cells(column.name, table)], dtype=bool)
+            if column.fill is None and (count := int((empty & labelled & ~used).sum())):
+                holes.append((column.name, count))
+            elif column.fill is not None and (count := int((empty & used).sum())):
+                filled.append(Filled(column=column.name, cells=count, value=column.fill, flag=column.flag))
+        return MissingReport(
+            rows=table.n_rows,
+            used=len(rows),
+            filled=tuple(filled),
+            unlabelled=int((~labelled).sum()),
+            incomplete=int((labelled & ~used).sum()),
+            holes=tuple(holes),
+            weightless=0 if weight is None else int((weight == 0).sum()),
+        )
 
     def _cells(self, name: str, table: Table) -> list[str]:
         if name not in table.names:

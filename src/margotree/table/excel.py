@@ -11,32 +11,35 @@ from margotree.table.headers import column_names
 from margotree.table.table import Table, TableError, suggestion
 
 
-def from_excel(path: str, missing: frozenset[str], *, sheet: str | None = None, header: bool = True) -> Table:
+def from_excel(
+    path: str, missing: frozenset[str], *, sheet: str | None = None, header: bool = True, decimal: str | None = None
+) -> Table:
     """The cells of a sheet (the first if not named) as text, under the first row that holds something."""
     if find_spec("openpyxl") is None:
         raise TableError(
             f'{path}: reading Excel files needs openpyxl; pip install "margotree[excel]", or save it as CSV'
         )
-    rows, notes = _rows(path, sheet)
+    rows, source, notes = _rows(path, sheet)
     width = max((k + 1 for _, row in rows for k, cell in enumerate(row) if cell), default=0)
     rows = [(line, [*row, *[""] * width][:width]) for line, row in rows if any(row)]
     if not rows:
-        raise TableError(f"{path} is empty; expected a row of column names and one row per sample")
-    names, renamed = column_names(rows[0][1] if header else [""] * width, path)
+        raise TableError(f"{source} is empty; expected a row of column names and one row per sample")
+    names, renamed = column_names(rows[0][1] if header else [""] * width, source)
     body = rows[1:] if header else rows
     if not body:
-        raise TableError(f"{path} has a header but no rows below it")
+        raise TableError(f"{source} has a header but no rows below it")
     return Table(
-        source=path,
+        source=source,
         names=names,
         columns=tuple(plain((row[k] for _, row in body), missing) for k in range(width)),
         lines=[line for line, _ in body],
+        decimal=decimal or ".",
         notes=(*notes, *renamed),
     )
 
 
-def _rows(path: str, sheet: str | None) -> tuple[list[tuple[int, list[str]]], tuple[str, ...]]:
-    """The rows of the sheet with their numbers, and a note if there are other sheets."""
+def _rows(path: str, sheet: str | None) -> tuple[list[tuple[int, list[str]]], str, tuple[str, ...]]:
+    """The rows of the sheet with their numbers, what messages call it, and a note if there are other sheets."""
     from zipfile import BadZipFile
 
     from openpyxl import load_workbook
@@ -60,7 +63,8 @@ def _rows(path: str, sheet: str | None) -> tuple[list[tuple[int, list[str]]], tu
         book.close()
     others = ", ".join(repr(name) for name in names if name != chosen)
     note = f"{path}: read the first sheet, {chosen!r}; there are others ({others}): say --sheet NAME to take one"
-    return rows, (note,) if others and sheet is None else ()
+    source = f"{path} (sheet {chosen!r}; others: {others})" if others else path
+    return rows, source, (note,) if others and sheet is None else ()
 
 
 def _cell(value: Any) -> str:

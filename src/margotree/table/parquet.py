@@ -10,7 +10,7 @@ from margotree.table.headers import column_names
 from margotree.table.table import Table, TableError
 
 
-def from_parquet(path: str, missing: frozenset[str]) -> Table:
+def from_parquet(path: str, missing: frozenset[str], *, decimal: str | None = None) -> Table:
     """The columns of a Parquet file as text cells; numbers keep every bit."""
     if find_spec("pyarrow") is None:
         raise TableError(f'{path}: reading Parquet needs pyarrow; pip install "margotree[parquet]", or save it as CSV')
@@ -30,6 +30,7 @@ def from_parquet(path: str, missing: frozenset[str]) -> Table:
         names=names,
         columns=tuple(columns),
         lines=list(range(1, content.num_rows + 1)),
+        decimal=decimal or ".",
         notes=renamed,
     )
 

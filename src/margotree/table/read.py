@@ -32,11 +32,11 @@ def read_table(
     if path.lower().endswith((".parquet", ".pq")):
         from margotree.table.parquet import from_parquet
 
-        return from_parquet(_found(path), words)
-    if path.lower().endswith((".xlsx", ".xlsm")):
+        return from_parquet(_found(path), frozenset(words), decimal=decimal)
+    if is_excel(path):
         from margotree.table.excel import from_excel
 
-        return from_excel(_found(path), frozenset(words), sheet=sheet, header=header)
+        return from_excel(_found(path), frozenset(words), sheet=sheet, header=header, decimal=decimal)
     if sheet is not None:
         raise TableError(f"{path} is no Excel file (.xlsx), so it has no sheet {sheet!r}")
     raw = sys.stdin.buffer.read() if path == "-" else _bytes(_found(path))
@@ -45,6 +45,11 @@ def read_table(
     return from_text(
         text, source, notes=notes, delimiter=delimiter, decimal=decimal, header=header, missing=frozenset(words)
     )
+
+
+def is_excel(path: str) -> bool:
+    """Whether a file of this name is read as an Excel file."""
+    return path.lower().endswith((".xlsx", ".xlsm"))
 
 
 def _found(path: str) -> str:

@@ -33,6 +33,7 @@ def to_text(raw: bytes, source: str, encoding: str | None = None) -> tuple[str, 
 def _checked(text: str, source: str) -> str:
     if "\0" in text:
         raise TableError(f"{source} is no text: it holds NUL characters (is it UTF-16? then say --encoding utf-16)")
+    text = text.removeprefix("\ufeff")  # a mark that an encoding named by the user leaves in
     if not text.strip():
         raise TableError(f"{source} is empty; expected a line of column names and one line per sample")
     return text

@@ -16,7 +16,7 @@ from margotree import __version__
 from margotree.atomic_files import write_text
 from margotree.problem import Splits
 from margotree.solution import Certificate
-from margotree.tree import labels
+from margotree.tree import labels, schema
 from margotree.tree.outline import Outline, outline
 from margotree.tree.protocol import TreeLike
 from margotree.tree.scaling import Scaling
@@ -26,6 +26,13 @@ FORMAT, VERSION = "margotree.tree", 1
 _REQUIRED = frozenset({"w", "b", "offset", "scale", "eps", "classes", "leaf_class", "counts", "feature_names"})
 #: "simplified" is for readers of the file; a tree works it out anew.
 _OPTIONAL = frozenset({"certificate", "terms", "simplified"})
+
+
+#: The arrays of numbers of a tree, and their dimensions.
+_DIMENSIONS = {"w": 2, "b": 1, "offset": 1, "scale": 1, "counts": 2}
+
+#: What values of a wrong kind may raise.
+_NONSENSE = (TypeError, ValueError, KeyError, AttributeError, IndexError, OverflowError, RecursionError)
 
 
 class TreeFileError(ValueError):
@@ -74,20 +81,24 @@ def from_record(record: Any) -> dict[str, Any]:
     """What :class:`~margotree.tree.Tree` is made from; TreeFileError says why a record is none."""
     body = _checked_body(record)
     try:
+        numbers = {name: schema.array(name, body[name], ndim) for name, ndim in _DIMENSIONS.items()}
         names, certificate = body["feature_names"], body.get("certificate")
+        classes = labels.from_plain(schema.mapping("classes", body["classes"]))
         return {
-            "splits": Splits(w=_numbers(body["w"], 2), b=_numbers(body["b"], 1)),
-            "scaling": Scaling(offset=_numbers(body["offset"], 1), scale=_numbers(body["scale"], 1)),
-            "eps": float(body["eps"]),
-            "classes": labels.from_plain(body["classes"]),
-            "leaf_class": _numbers(body["leaf_class"], 1).astype(np.int64),
-            "counts": _numbers(body["counts"], 2),
-            "feature_names": None if names is None else tuple(map(_word, names)),
-            "certificate": None if certificate is None else Certificate.from_dict(certificate),
-            "terms": dict(body.get("terms") or {}),
+            "splits": Splits(w=numbers["w"], b=numbers["b"]),
+            "scaling": Scaling(offset=numbers["offset"], scale=numbers["scale"]),
+            "eps": schema.number("eps", body["eps"]),
+            "classes": classes,
+            "leaf_class": schema.array("leaf_class", body["leaf_class"], 1, whole=True).astype(np.int64),
+            "counts": numbers["counts"],
+            "feature_names": None if names is None else schema.words("feature_names", names),
+            "certificate": None
+            if certificate is None
+            else Certificate.from_dict(schema.mapping("certificate", certificate)),
+            "terms": schema.terms(body.get("terms"), len(classes)),
         }
-    except (TypeError, ValueError, KeyError, AttributeError, OverflowError) as error:
-        raise TreeFileError(f"the tree in it makes no sense: {error}") from error
+    except _NONSENSE as error:
+        raise TreeFileError(f"the tree in it makes no sense: {_said(error)}") from error
 
 
 def _checked_body(record: Any) -> dict[str, Any]:
@@ -109,22 +120,13 @@ def _checked_body(record: Any) -> dict[str, Any]:
 def _checksum(body: dict[str, Any]) -> str:
     try:
         canonical = json.dumps(body, sort_keys=True, separators=(",", ":"), allow_nan=False)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise TreeFileError(f"a tree file cannot hold this: {error}") from None
     return "sha256:" + hashlib.sha256(canonical.encode()).hexdigest()
 
 
-def _numbers(value: Any, ndim: int) -> np.ndarray:
-    array = np.array(value)
-    if array.dtype.kind not in "iuf" or array.ndim != ndim:
-        raise ValueError(f"expected numbers in {ndim} dimension(s)")
-    return array.astype(np.float64)
-
-
-def _word(value: Any) -> str:
-    if not isinstance(value, str):
-        raise ValueError(f"a feature name must be a string, got {value!r}")
-    return value
+def _said(error: Exception) -> str:
+    return f"{error} is missing" if isinstance(error, KeyError) else str(error)
 
 
 # -- plain values <-> disk ----------------------------------------------------------------------------------------
@@ -159,8 +161,8 @@ def blaming(path: str | PathLike[str]) -> Iterator[None]:
         yield
     except TreeFileError as error:
         raise TreeFileError(f"{os.fspath(path)}: {error}") from error.__cause__
-    except ValueError as error:
-        raise TreeFileError(f"{os.fspath(path)}: the tree in it makes no sense: {error}") from error
+    except _NONSENSE as error:
+        raise TreeFileError(f"{os.fspath(path)}: the tree in it makes no sense: {_said(error)}") from error
 
 
 def _cut_short(content: str, stumbled_at: int) -> bool:

@@ -15,6 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 from margotree import lazy_registry
 from margotree.problem import Splits, check_depth, tie, topology
 from margotree.solution import Certificate
+from margotree.table.frames import advice, odd_columns
 from margotree.tree import file, labels, text, verification
 from margotree.tree.outline import Outline, labels_below, outline
 from margotree.tree.path import Path, Step
@@ -310,7 +311,12 @@ class Tree:
         """Samples as numbers in the user's units, one row each."""
         if self.feature_names is not None and hasattr(X, "columns"):
             X = self._columns(X)
-        given = np.asarray(X, dtype=np.float64)
+        try:
+            given = np.asarray(X, dtype=np.float64)
+        except (TypeError, ValueError) as error:
+            if odd := odd_columns(X):
+                raise ValueError(advice(odd)) from error
+            raise
         if given.ndim != 2 or given.shape[1] != self.n_features:
             raise ValueError(f"X must have one row a sample and {self.n_features} columns, got shape {given.shape}")
         return given

@@ -94,7 +94,12 @@ def _restate(tree: TreeLike, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLik
     counts = weight > 0
     model = str(tree.terms["model"])
     restate = _margin if model in _MARGIN else lazy_registry.get(f"restate {model}")
-    problem: TrainingProblem = restate(tree.terms, tree.depth, scaled[counts], code[counts], weight[counts])
+    try:
+        problem: TrainingProblem = restate(tree.terms, tree.depth, scaled[counts], code[counts], weight[counts])
+    except KeyError as error:
+        raise VerificationError(f"the tree's terms lack {error}, so its training problem cannot be stated") from None
+    except (TypeError, ValueError, IndexError) as error:
+        raise VerificationError(f"the tree's terms and these data make no training problem: {error}") from None
     if isinstance(problem, MulticlassProblem):
         # Sides and labels are part of the claim: the value is that of the tree as it is, not of the best labels.
         try:

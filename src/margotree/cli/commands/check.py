@@ -10,11 +10,12 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
+import io
 import os
 import sys
 from typing import TYPE_CHECKING, Any
 
-from margotree.atomic_files import write_atomically
+from margotree.atomic_files import write_bytes
 from margotree.cli import console, exits, keep, options
 from margotree.cli.exits import CommandError
 from margotree.cli.saved import encoding_of, load_tree
@@ -35,18 +36,19 @@ def add(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--max-work", metavar="BILLIONS", type=float, help="billions of operations it may take")
     parser.add_argument("--numbers", metavar="FILE", help="write X, y and weight as .npz, for check.py (needs --tree)")
     keep.add_force(parser)
-    options.add_reading(parser)
+    options.add_reading(parser, kept=True)
     options.add_output(parser)
 
 
 def run(args: argparse.Namespace) -> int:
     from margotree.proof.check import Refused, check
 
-    if (args.note or args.numbers) and not args.tree:
-        raise CommandError("--note and --numbers need the tree: say --tree FILE", exits.USAGE)
+    if not args.tree and (args.note or args.numbers or options.told(args).told()):
+        raise CommandError(
+            "--note, --numbers and options for reading the file need the tree: say --tree FILE", exits.USAGE
+        )
     if args.numbers:
-        inputs = (args.proof, args.data, args.tree)
-        keep.may_write(args.numbers, inputs=inputs, force=args.force, option="--numbers")
+        keep.may_write(args.numbers, inputs=(args.proof, args.data, args.tree), force=args.force, option="--numbers")
     try:
         limits = {"max_memory": args.max_memory, "max_work": args.max_work}
         found = _with_tree(args, limits) if args.tree else check(args.proof, args.data, _progress(args), **limits)
@@ -66,18 +68,22 @@ def _progress(args: argparse.Namespace) -> Any:
 
 
 def _with_tree(args: argparse.Namespace, limits: dict[str, Any]) -> Proved:
+    import numpy as np
+
     from margotree.estimators.proofs import check_proof, problem_numbers
 
     tree = load_tree(args.tree)
     encoding = encoding_of(tree, args.tree)
     if not encoding.target:
         raise CommandError(f"{args.tree} does not say which column holds the classes", exits.DATA)
-    table = options.read(args)
+    table = options.read(args, encoding.reading)
     samples = encoding.training(table)
     data = (samples.X, samples.y, samples.weight)
     if args.numbers:
         X, y, weight = problem_numbers(tree, *data)
-        write_atomically(args.numbers, lambda draft: _save_numbers(draft, X=X, y=y, weight=weight))
+        content = io.BytesIO()
+        np.savez(content, X=X, y=y, weight=weight)
+        write_bytes(args.numbers, content.getvalue())
     found = check_proof(
         tree, args.proof, *data, tell=_progress(args), source=os.path.basename(args.data),
         left_out={"missing cells or no class": table.n_rows - len(samples.rows)}, weight_column=encoding.weight,
@@ -86,14 +92,6 @@ def _with_tree(args: argparse.Namespace, limits: dict[str, Any]) -> Proved:
     if args.note:
         _noted(tree, found).save(args.tree)
     return found
-
-
-def _save_numbers(path: str, **arrays: Any) -> None:
-    """Arrays under exactly this name, which numpy would add .npz to."""
-    import numpy as np
-
-    with open(path, "xb") as stream:
-        np.savez(stream, **arrays)
 
 
 def _noted(tree: Tree, found: Proved) -> Tree:

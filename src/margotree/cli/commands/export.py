@@ -9,10 +9,9 @@ from __future__ import annotations
 import argparse
 import os
 import re
-import sys
 from typing import TYPE_CHECKING
 
-from margotree.atomic_files import write_atomically, write_text
+from margotree.atomic_files import write_bytes, write_text
 from margotree.cli import console, exits, keep, options
 from margotree.cli.exits import CommandError
 from margotree.cli.saved import load_tree
@@ -51,7 +50,7 @@ def run(args: argparse.Namespace) -> int:
     if args.to == "onnx":
         _write_onnx(tree, out, args.float32)
     elif out == "-":
-        sys.stdout.write(_source(tree, args))
+        console.out(_source(tree, args))
         return exits.OK
     else:
         write_text(out, _source(tree, args))
@@ -87,9 +86,4 @@ def _write_onnx(tree: Tree, out: str, float32: bool) -> None:
         content = tree.to_onnx(float32=float32).SerializeToString()
     except ImportError as error:
         raise CommandError(str(error), exits.FAILED) from None
-
-    def fill(draft: str) -> None:
-        with open(draft, "xb") as stream:
-            stream.write(content)
-
-    write_atomically(out, fill)
+    write_bytes(out, content)

@@ -10,8 +10,11 @@ from __future__ import annotations
 import argparse
 import dataclasses
 import json
+import math
 import os
+import shlex
 import warnings
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from margotree.atomic_files import write_text
@@ -21,8 +24,10 @@ from margotree.cli.saved import with_table
 from margotree.progress import recording
 
 if TYPE_CHECKING:
+    from margotree.cli.keep import Kept
     from margotree.cli.measure import Measured
-    from margotree.table import Encoding, Samples
+    from margotree.progress import Event
+    from margotree.table import Encoding, Samples, Table
     from margotree.tree import Tree
 
 HELP = "train a tree on a table and save it"
@@ -68,19 +73,56 @@ def run(args: argparse.Namespace) -> int:
     console.say(_what(args, samples), quiet=args.quiet)
     with recording() as events, warnings.catch_warnings(record=True) as heard:
         warnings.simplefilter("always")
-        model.fit(samples.X, samples.y, sample_weight=samples.weight)
+        late = fitted(model, samples, events)
     remarks = list(dict.fromkeys(str(one.message) for one in heard))
     console.notes(remarks, quiet=args.quiet)
-    tree = with_table(dataclasses.replace(model.tree_, feature_names=encoding.features), encoding, samples)
-    out = keep.keep_tree(tree, out)
-    if args.log:
-        write_text(args.log, "".join(json.dumps(_plain(event)) + "\n" for event in events))
-    if args.proof:
-        _describe(args.proof, tree, encoding)
-    interrupted = tree.certificate is not None and tree.certificate.stopped == "interrupted"
+    from margotree.engines.watch import holding_ctrl_c
+
+    with holding_ctrl_c() as also_late:
+        tree = with_table(dataclasses.replace(model.tree_, feature_names=encoding.features), encoding, samples)
+        kept = keep.keep_tree(tree, out)
+        kept = kept.with_trouble(*_write_others(args, tree, encoding, events, heard))
+    assert tree.certificate is not None
+    interrupted = late or also_late.is_set() or tree.certificate.stopped == "interrupted"
     measured = None if interrupted else measure.measure(args, samples)
-    _tell(args, tree, samples, [*notes, *remarks], out, measured, chosen(model) if args.auto else None)
-    return exits.INTERRUPTED if interrupted else exits.OK
+    _tell(args, tree, samples, [*notes, *remarks], kept, measured, chosen(model) if args.auto else None)
+    return kept.code or (exits.INTERRUPTED if interrupted else exits.OK)
+
+
+def fitted(model: Any, samples: Samples, events: Sequence[Event]) -> bool:
+    """Fit the model; whether Ctrl-C came after the search, when there was a tree to keep.
+
+    If there is none, KeyboardInterrupt says why.
+    """
+    try:
+        model.fit(samples.X, samples.y, sample_weight=samples.weight)
+    except KeyboardInterrupt as interrupt:
+        if hasattr(model, "tree_"):
+            return True
+        reason = str(interrupt) or (
+            "interrupted again before the search could end: its best tree so far is lost"
+            if any(event.nodes or math.isfinite(event.incumbent) for event in events)
+            else "interrupted before the search began (the data were being prepared or the kernels compiled), so there "
+            "is no tree to keep"
+        )
+        raise KeyboardInterrupt(reason) from None
+    return False
+
+
+def _write_others(
+    args: argparse.Namespace, tree: Tree, encoding: Encoding, events: Sequence[Event], heard: Sequence[Any]
+) -> list[str]:
+    """Write what was asked for beside the tree; returns what could not be written."""
+    from margotree.estimators.remarks import UnwrittenProofWarning
+
+    troubles = []
+    if args.log:
+        log = "".join(json.dumps(_plain(event)) + "\n" for event in events)
+        troubles.append(keep.attempt(lambda: write_text(args.log, log)))
+    if args.proof:
+        unwritten = [str(one.message) for one in heard if issubclass(one.category, UnwrittenProofWarning)]
+        troubles += unwritten or [keep.attempt(lambda: _describe(args.proof, tree, encoding))]
+    return [trouble for trouble in troubles if trouble]
 
 
 def _may_prove(args: argparse.Namespace, out: str) -> None:
@@ -97,9 +139,10 @@ def _may_prove(args: argparse.Namespace, out: str) -> None:
 def _describe(path: str, tree: Tree, encoding: Encoding) -> None:
     """Tell the proof how its numbers are found in the file, where columns of numbers are all there is to find."""
     from margotree.proof.write import describe
-    from margotree.table import Number
+    from margotree.table import Number, Reading
 
-    if encoding.positive is not None or any(c != Number(name=c.name) for c in encoding.columns):
+    plain = encoding.reading == Reading() and encoding.missing != "drop" and encoding.positive is None
+    if not plain or any(c != Number(name=c.name) for c in encoding.columns):
         return
     table = {
         "features": list(encoding.features),
@@ -119,14 +162,15 @@ def read_training(args: argparse.Namespace) -> tuple[Encoding, Samples, list[str
 
     table = options.read(args)
     console.say(f"read {table.n_rows:,} rows of {len(table.names)} columns", quiet=args.quiet)
+    # Said before anything can go wrong: a note may name the column, or the sheet, that does.
+    console.notes(table.notes, quiet=args.quiet)
     wishes = Wishes(
-        target=_target(args), drop=args.drop, categorical=args.categorical, weight=args.weight,
+        target=_target(args, table), drop=args.drop, categorical=args.categorical, weight=args.weight,
         positive=args.positive, missing=args.missing, max_categories=args.max_categories,
     )  # fmt: skip
     encoding, found = learn(table, wishes)
-    notes = [*table.notes, *found]
-    # Said before anything can go wrong: a note may name the column that does.
-    console.notes(notes, quiet=args.quiet)
+    console.notes(found, quiet=args.quiet)
+    encoding = dataclasses.replace(encoding, reading=options.told(args))
     try:
         samples = encoding.training(table)
     except MissingCells as error:
@@ -135,16 +179,20 @@ def read_training(args: argparse.Namespace) -> tuple[Encoding, Samples, list[str
             "commonest word), --missing indicator to do so and add a feature that says where, or --drop COL to do "
             "without a column"
         ) from None
-    if left_out := table.n_rows - len(samples.rows):
-        notes.append(f"{left_out} of {table.n_rows} rows have missing cells: left out")
-        console.notes(notes[-1:], quiet=args.quiet)
+    missing = samples.report.sentences(encoding.target, encoding.weight)
+    console.notes(missing, quiet=args.quiet)
     _check_classes(args, samples)
-    return encoding, samples, notes
+    return encoding, samples, [*table.notes, *found, *missing]
 
 
-def _target(args: argparse.Namespace) -> str:
-    """Without a header a bare number will do."""
-    return f"column {args.target}" if args.no_header and args.target.isdigit() else str(args.target)
+def _target(args: argparse.Namespace, table: Table) -> str:
+    """The header of the target column; without a header a bare number will do."""
+    if args.target is None:
+        columns = ", ".join(map(repr, table.names))
+        raise CommandError(
+            f"which column holds the classes?  Say --target COL; {table.source} has the columns {columns}", exits.USAGE
+        )
+    return f"column {args.target}" if args.header is False and args.target.isdigit() else str(args.target)
 
 
 def _check_classes(args: argparse.Namespace, samples: Samples) -> None:
@@ -189,7 +237,7 @@ def _tell(
     tree: Tree,
     samples: Samples,
     notes: list[str],
-    out: str,
+    kept: Kept,
     measured: Measured | None,
     choice: dict[str, Any] | None,
 ) -> None:
@@ -197,7 +245,7 @@ def _tell(
     right = float((tree.predict(samples.X) == samples.y).mean())
     label, share = measure.commonest(samples.y)
     record = {
-        "tree": out,
+        "tree": kept.path,
         "proof": args.proof,
         "statement": tree.certificate.statement,
         "certificate": tree.certificate.to_dict(),
@@ -209,6 +257,7 @@ def _tell(
         },
         "measured": None if measured is None else measured.record(),
         "notes": notes,
+        "not_written": list(kept.troubles),
         "chosen": choice,
     }
     text = "\n".join(
@@ -221,11 +270,16 @@ def _tell(
             "",
             f"on the training rows: right on {right:.1%} (always saying {label}: {share:.1%})",
             measured.words() if measured else "on new rows: not measured; --holdout 0.2 or --cv 5 does that",
-            f"saved as {out}",
-            *([f"its proof as {args.proof}; margotree check {args.proof} {args.data}"] if args.proof else []),
+            kept.words(),
+            *([_proof_words(args, kept)] if args.proof and not kept.troubles else []),
         ]
     )
     console.result(record, text, as_json=args.json)
+
+
+def _proof_words(args: argparse.Namespace, kept: Kept) -> str:
+    command = shlex.join(["margotree", "check", args.proof, args.data, "--tree", kept.path])
+    return f"its proof as {args.proof}; {command}"
 
 
 def _words(choice: dict[str, Any]) -> str:

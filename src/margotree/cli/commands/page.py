@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import os
 
-from margotree.atomic_files import write_atomically
 from margotree.cli import console, exits, keep, options
 from margotree.cli.commands.plot import samples_of
 from margotree.cli.saved import load_tree
@@ -22,7 +21,7 @@ def add(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--target", metavar="COL", help="the column with the classes, if the tree file does not say")
     parser.add_argument("--title", metavar="TEXT", help="its heading")
     keep.add_force(parser)
-    options.add_reading(parser)
+    options.add_reading(parser, kept=True)
     options.add_output(parser)
 
 
@@ -31,6 +30,6 @@ def run(args: argparse.Namespace) -> int:
     keep.may_write(out, inputs=(args.tree, args.data), force=args.force)
     tree = load_tree(args.tree)
     X, y = (None, None) if args.data is None else samples_of(args, tree)
-    write_atomically(out, lambda draft: tree.to_html(draft, X, y, title=args.title))
+    tree.to_html(out, X, y, title=args.title)
     console.result({"page": out}, f"written as {out}", as_json=args.json)
     return exits.OK

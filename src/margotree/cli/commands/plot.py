@@ -40,7 +40,7 @@ def add(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--dpi", type=int, default=150, metavar="N", help="dots an inch of a PNG (150)")
     keep.add_force(parser)
-    options.add_reading(parser)
+    options.add_reading(parser, kept=True)
     options.add_output(parser)
 
 
@@ -114,7 +114,7 @@ def samples_of(args: argparse.Namespace, tree: Tree) -> tuple[Any, Any]:
         encoding = dataclasses.replace(encoding, target=args.target)
     if not encoding.target:
         raise CommandError(f"{args.tree} does not say which column holds the classes; say --target COL", exits.USAGE)
-    table = options.read(args)
+    table = options.read(args, encoding.reading)
     X, rows = encoding.apply(table, missing="skip")
     cells = table.column(encoding.target)
     labelled = [k for k, i in enumerate(rows) if cells[i]]

@@ -9,7 +9,6 @@ from __future__ import annotations
 import argparse
 import csv
 import io
-import sys
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -50,7 +49,7 @@ def add(parser: argparse.ArgumentParser) -> None:
         help="rows with missing cells: an error, or left without a label",
     )
     keep.add_force(parser)
-    options.add_reading(parser)
+    options.add_reading(parser, kept=True)
     options.add_output(parser)
 
 
@@ -61,7 +60,7 @@ def run(args: argparse.Namespace) -> int:
 
     tree = load_tree(args.tree)
     encoding = encoding_of(tree, args.tree)
-    table = options.read(args)
+    table = options.read(args, encoding.reading)
     console.notes(table.notes, quiet=args.quiet)
     X, rows = _features(args, encoding, table)
     labels: Any = tree.predict(X) if len(rows) else []
@@ -157,8 +156,7 @@ def _write(args: argparse.Namespace, found: _Found, kept: dict[str, list[str]]) 
     if args.out:
         write_text(args.out, out.getvalue())
     else:
-        sys.stdout.write(out.getvalue())
-        sys.stdout.flush()
+        console.out(out.getvalue())
 
 
 def _unlike(name: str, kept: dict[str, list[str]]) -> str:

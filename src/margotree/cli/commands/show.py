@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING, Any
 
-from margotree.cli import console, exits
+from margotree.cli import console, exits, options
 from margotree.cli.saved import ENTRY, load_tree
 
 if TYPE_CHECKING:
@@ -55,9 +55,22 @@ def _certificate(tree: Tree, args: argparse.Namespace) -> str:
 def _terms(tree: Tree, args: argparse.Namespace) -> str:
     said = {name: value for name, value in tree.terms.items() if name not in (ENTRY, "proof") and value is not None}
     terms = ", ".join(f"{name} {value}" for name, value in said.items())
-    table = tree.terms.get(ENTRY)
-    target = f"\ntrained on {table['rows']} rows to tell {table['target']!r}" if table else ""
-    return f"depth {tree.depth}, {terms}{target}"
+    return "\n".join([f"depth {tree.depth}, {terms}", *_training(tree)])
+
+
+def _training(tree: Tree) -> list[str]:
+    """What the tree knows of its training file: target, rows, missing cells, and how the file was read."""
+    if (table := tree.terms.get(ENTRY)) is None:
+        return []
+    from margotree.table import Reading
+    from margotree.table.record import missing_report
+
+    rows, report = table.get("rows"), missing_report(table)
+    number = "" if rows is None else f" {rows} rows"
+    lines = [f"trained on{number} to tell {table['target']!r}"]
+    lines += [] if report is None else report.sentences(table["target"], table.get("weight"))
+    told = options.flags(Reading.from_record(table.get("reading") or {}).told())
+    return lines + ([f"file read with {told}"] if told else [])
 
 
 def _record(tree: Tree, args: argparse.Namespace) -> dict[str, Any]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 
 from margotree.atomic_files import write_text
-from margotree.cli import exits, keep
+from margotree.cli import console, exits, keep
 from margotree.cli.exits import CommandError
 
 HELP = "print tables from a file of results, beside the paper's"
@@ -33,5 +33,5 @@ def run(args: argparse.Namespace) -> int:
     if args.out:
         write_text(args.out, text + "\n")
     else:
-        print(text)
+        console.out(text + "\n")
     return exits.OK

@@ -15,11 +15,14 @@ import warnings
 from typing import TYPE_CHECKING, Any
 
 from margotree.cli import console, exits, keep, models, options
-from margotree.cli.commands.fit import chosen, default_out, read_training
+from margotree.cli.commands.fit import chosen, default_out, fitted, read_training
 from margotree.cli.exits import CommandError
 from margotree.cli.saved import with_table
+from margotree.progress import recording
 
 if TYPE_CHECKING:
+    from margotree.cli.keep import Kept
+    from margotree.table import Encoding, Samples
     from margotree.tree import Tree
 
 HELP = "choose hyperparameters by cross-validation"
@@ -76,11 +79,19 @@ def run(args: argparse.Namespace) -> int:
     told = dict.fromkeys(str(warning.message) for warning in warned if "non-finite" not in str(warning.message))
     console.notes(told, quiet=args.quiet)
     best = search.best_estimator_
-    tree = with_table(dataclasses.replace(best.tree_, feature_names=encoding.features), encoding, samples)
-    out = keep.keep_tree(tree, out)
-    _tell(args, search, tree, out)
-    cut = search.interrupted_ or (tree.certificate is not None and tree.certificate.stopped == "interrupted")
-    return exits.INTERRUPTED if cut else exits.OK
+    tree, kept, late = _keep(best.tree_, encoding, samples, out)
+    _tell(args, search, tree, kept)
+    cut = late or search.interrupted_ or (tree.certificate is not None and tree.certificate.stopped == "interrupted")
+    return kept.code or (exits.INTERRUPTED if cut else exits.OK)
+
+
+def _keep(tree: Tree, encoding: Encoding, samples: Samples, out: str) -> tuple[Tree, Kept, bool]:
+    """The tree with the description of its table, where it is saved, and whether Ctrl-C came while it was written."""
+    from margotree.engines.watch import holding_ctrl_c
+
+    with holding_ctrl_c() as interrupted:
+        tree = with_table(dataclasses.replace(tree, feature_names=encoding.features), encoding, samples)
+        return tree, keep.keep_tree(tree, out), interrupted.is_set()
 
 
 def _by_itself(args: argparse.Namespace) -> bool:
@@ -93,12 +104,11 @@ def _choose(args: argparse.Namespace, encoding: Any, samples: Any, out: str) -> 
     """The choice by the CV classifier: depths, schedules of C and budgets raced on folds."""
     verbose = 0 if args.quiet else 1
     model = models.chooser(args, classes=sorted(set(samples.y.tolist())), verbose=verbose, folds=args.folds)
-    with warnings.catch_warnings(record=True) as warned:
+    with recording() as events, warnings.catch_warnings(record=True) as warned:
         warnings.simplefilter("always")
-        model.fit(samples.X, samples.y, sample_weight=samples.weight)
+        late = fitted(model, samples, events)
     console.notes(dict.fromkeys(str(warning.message) for warning in warned), quiet=args.quiet)
-    tree = with_table(dataclasses.replace(model.tree_, feature_names=encoding.features), encoding, samples)
-    out = keep.keep_tree(tree, out)
+    tree, kept, also_late = _keep(model.tree_, encoding, samples, out)
     lines = [
         {
             "params": params,
@@ -109,8 +119,9 @@ def _choose(args: argparse.Namespace, encoding: Any, samples: Any, out: str) -> 
         }
         for params, row, cut_off in zip(model.settings_, model.scores_, model.cut_off_, strict=True)
     ]
-    _show(args, lines, model.settings_.index(chosen(model)), chosen(model), model.interrupted_, tree, out)
-    return exits.INTERRUPTED if model.interrupted_ or model.certificate_.stopped == "interrupted" else exits.OK
+    _show(args, lines, model.settings_.index(chosen(model)), chosen(model), model.interrupted_, tree, kept)
+    cut = late or also_late or model.interrupted_ or model.certificate_.stopped == "interrupted"
+    return kept.code or (exits.INTERRUPTED if cut else exits.OK)
 
 
 def _mean(scores: Any) -> float:
@@ -172,7 +183,7 @@ def _value(text: str) -> Any:
     return parts[0] if len(parts) == 1 else tuple(parts)
 
 
-def _tell(args: argparse.Namespace, search: Any, tree: Tree, out: str) -> None:
+def _tell(args: argparse.Namespace, search: Any, tree: Tree, kept: Kept) -> None:
     found = search.cv_results_
     lines: list[dict[str, Any]] = [
         {
@@ -184,7 +195,7 @@ def _tell(args: argparse.Namespace, search: Any, tree: Tree, out: str) -> None:
         }
         for k, params in enumerate(found["params"])
     ]
-    _show(args, lines, search.best_index_, search.best_params_, search.interrupted_, tree, out)
+    _show(args, lines, search.best_index_, search.best_params_, search.interrupted_, tree, kept)
 
 
 def _show(
@@ -194,10 +205,11 @@ def _show(
     params: dict[str, Any],
     interrupted: bool,
     tree: Tree,
-    out: str,
+    kept: Kept,
 ) -> None:
     record = {
-        "tree": out,
+        "tree": kept.path,
+        "not_written": list(kept.troubles),
         "best_params": params,
         "validation_accuracy": lines[best]["accuracy"],
         "settings": lines,
@@ -214,7 +226,7 @@ def _show(
         str(tree.certificate),
         "",
     ]
-    console.result(record, "\n".join([*text, f"saved as {out}"]), as_json=args.json)
+    console.result(record, "\n".join([*text, kept.words()]), as_json=args.json)
 
 
 def _table(lines: list[dict[str, Any]], best: int, most: int = 30) -> list[str]:

@@ -25,7 +25,7 @@ def add(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("tree", help="the saved tree")
     parser.add_argument("data", help="the file it was trained on")
     parser.add_argument("--target", metavar="COL", help="the column with the classes, if the tree file does not say")
-    options.add_reading(parser)
+    options.add_reading(parser, kept=True)
     options.add_output(parser)
 
 
@@ -36,7 +36,7 @@ def run(args: argparse.Namespace) -> int:
     if tree.certificate is None:
         raise CommandError(f"{args.tree} carries no certificate, so there is nothing to verify", exits.DATA)
     encoding = _encoding(args, tree)
-    table = options.read(args)
+    table = options.read(args, encoding.reading)
     samples = encoding.training(table)
     same = _same_rows(tree, samples)
     try:

@@ -93,7 +93,10 @@ class BranchAndBound(Engine):
         try:
             solution = self.solve(problem, watch, start)
             assert self._proof.steps is not None
-            writer.finish(problem, solution.splits, solution.certificate.bound, self._proof.steps)
+            try:
+                writer.finish(problem, solution.splits, solution.certificate.bound, self._proof.steps)
+            except OSError as error:  # the tree is complete, and not to be lost with its proof
+                writer.trouble = f"{writer.path} {error.strerror or error}"
         finally:
             self._proof = None
             writer.clean()

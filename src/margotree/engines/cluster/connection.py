@@ -13,7 +13,7 @@ from margotree.engines.base import EngineError
 #: What to say instead of an address to have the workers started on this machine.
 PROCESSES = "processes"
 #: What installs Dask.
-GET_IT = "pip install 'margotree[cluster]'"
+GET_IT = 'pip install "margotree[cluster]"'
 #: Seconds within which a scheduler has to answer.
 _ANSWER = 20.0
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 from functools import partial
 from importlib.util import find_spec
 
-from margotree.engines.base import Answer
+from margotree.engines.base import Answer, NotInstalled
 from margotree.engines.bnb.engine import BranchAndBound, has_long_lists, what_is_proved
 from margotree.engines.bnb.margot import Tactics
 from margotree.engines.bnb.search import Brancher, Search
@@ -44,6 +44,11 @@ class ClusterBranchAndBound(BranchAndBound):
 
     def missing(self) -> str | None:
         return None if find_spec("distributed") is not None else GET_IT
+
+    def must_be_installed(self) -> None:
+        """It is Dask that may be missing here, not the engine."""
+        if (need := self.missing()) is not None:
+            raise NotInstalled(f"scheduler={self.scheduler!r} needs Dask, which is not installed: {need}")
 
     def prepare(self, problem: TrainingProblem) -> None:
         """Compile here and on the workers, who are called in for it; a time limit does not count that."""

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from margotree.atomic_files import write_atomically
 from margotree.model_selection.result_rows import Rows
 from margotree.paper.data import DataError, TrainTest, make_partitions
 from margotree.paper.experiments.measures import MEASURES
@@ -171,7 +172,7 @@ def _panels(n: int, columns: int = 3, size: tuple[float, float] = (3.4, 3.2)) ->
 
 
 def _saved(picture: Any, path: Path) -> Path:
-    picture.savefig(path, dpi=_DPI, bbox_inches="tight")
+    write_atomically(path, lambda draft: picture.savefig(draft, dpi=_DPI, bbox_inches="tight"))
     if (pyplot := sys.modules.get("matplotlib.pyplot")) is not None:
         pyplot.close(picture)  # it keeps every figure it made
     return path

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from os import PathLike
 from pathlib import Path
 
+from margotree.atomic_files import write_text
 from margotree.paper.experiments.figures import figure, figure_names
 from margotree.paper.experiments.run import Ran, run
 from margotree.paper.experiments.samples import PLANE
@@ -63,6 +64,6 @@ def write_tables(
     for name in wanted:
         for form in formats:
             path = folder / f"{name}.{ENDINGS[form]}"
-            path.write_text(table(name, file, form, data), encoding="utf-8")
+            write_text(path, table(name, file, form, data))
             written.append(path)
     return written

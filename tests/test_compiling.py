@@ -1,17 +1,21 @@
 """Machine code is kept, is never stale, and is compiled by several processes without anybody noticing."""
 
 import os
-import pickle
 import shutil
 import subprocess
 import sys
 import threading
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 import margotree
-from margotree.engines.kernels import jit, linking, parallel
+from margotree import notices
+from margotree.engines.kernels import compile_ahead as ahead
+from margotree.engines.kernels import jit, linking
+from margotree.engines.kernels.compile_ahead import Part
+from margotree.engines.kernels.disk_cache import read_sealed, write_sealed
 
 ENTRY = """
 from margotree.engines.kernels.jit import kernel
@@ -46,21 +50,23 @@ def package(tmp_path):
     (home / "engines" / "__init__.py").touch()
     ignore = shutil.ignore_patterns("__pycache__")
     kernels = Path(shutil.copytree(source / "engines" / "kernels", home / "engines" / "kernels", ignore=ignore))
+    for name in ("disk.py", "notices.py"):
+        shutil.copy(source / name, home / name)
     (kernels / "trial_entry.py").write_text(ENTRY)
     (kernels / "trial_inner.py").write_text(INNER.format(3))
     return kernels
 
 
-def start(package, **env):
+def start(package, before="", **env):
     """Another process that asks the copy, and not the package that is being tested."""
     env = {**os.environ, "PYTHONPATH": str(package.parents[2]), **env}
     return subprocess.Popen(
-        [sys.executable, "-c", ASK], env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        [sys.executable, "-c", before + ASK], env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     )
 
 
-def ask(package, **env):
-    out, err = start(package, **env).communicate(timeout=600)
+def ask(package, before="", **env):
+    out, err = start(package, before, **env).communicate(timeout=600)
     assert out, err
     value, hits = out.split()
     return int(value), int(hits), err
@@ -77,17 +83,63 @@ def test_a_changed_kernel_is_compiled_anew(package, tmp_path, elsewhere):
     assert ask(package, **env)[:2] == (4, 1)
 
 
-def test_machine_code_with_types_that_are_no_more_is_compiled_anew(package, tmp_path):
-    """Numba reads the types it was compiled for before it looks whether it is current."""
+FULL = """
+import resource
+resource.setrlimit(resource.RLIMIT_FSIZE, (0, resource.RLIM_INFINITY))  # as a full disk: no file gets a byte
+"""
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="limits on file sizes are set in Unix's way")
+def test_a_full_disk_costs_the_saved_code_and_one_line(package, tmp_path):
     env = {"NUMBA_CACHE_DIR": str(tmp_path / "cache")}
+    value, hits, said = ask(package, before=FULL, **env)
+    assert (value, hits) == (3, 0)
+    assert said.count("not saved") == 1 and "NUMBA_CACHE_DIR" in said
+    assert ask(package, **env) == (3, 0, "")  # there is room again
+    assert ask(package, **env) == (3, 1, "")
+
+
+def damaged(data):
+    """What becomes of files: cut off, empty, a bit in the machine code flipped, another file altogether."""
+    at = 2 * len(data) // 3
+    return data[: len(data) // 2], b"", data[:at] + bytes([data[at] ^ 4]) + data[at + 1 :], b"something else"
+
+
+def test_damaged_files_are_compiled_anew_and_replaced(package, tmp_path):
+    env = {"NUMBA_CACHE_DIR": str(tmp_path / "cache")}
+    assert ask(package, **env) == (3, 0, "")
+    (file,) = (tmp_path / "cache").rglob("trial_entry*.nbc")
+    intact = read_sealed(file)
+    assert intact is not None
+    for wrong in damaged(file.read_bytes()):
+        file.write_bytes(wrong)
+        assert read_sealed(file) is None
+        assert ask(package, **env) == (3, 0, "")
+        assert read_sealed(file) is not None
+    assert ask(package, **env) == (3, 1, "")
+
+
+def test_a_file_passes_for_no_other(tmp_path):
+    write_sealed(tmp_path / "one", b"data")
+    (tmp_path / "one").rename(tmp_path / "two")
+    assert read_sealed(tmp_path / "two") is None
+
+
+@pytest.mark.skipif(sys.platform == "win32" or os.geteuid() == 0, reason="permissions are those of a Unix user")
+def test_a_file_that_cannot_be_read_is_compiled_anew(package, tmp_path):
+    env = {"NUMBA_CACHE_DIR": str(tmp_path / "cache")}
+    assert ask(package, **env) == (3, 0, "")
+    (file,) = (tmp_path / "cache").rglob("trial_entry*.nbc")
+    file.chmod(0)
     assert ask(package, **env)[:2] == (3, 0)
-    (index,) = (tmp_path / "cache").rglob("*.nbi")
-    with index.open("rb") as file:
-        version = pickle.load(file)
-    for broken in (b"cmargotree.no_such_module\nThing\n.", b"cmargotree.engines\nNoSuchThing\n.", b""):
-        index.write_bytes(pickle.dumps(version) + broken)
-        assert ask(package, **env)[:2] == (3, 0)
-        assert ask(package, **env)[:2] == (3, 1)
+
+
+def test_files_of_former_sources_are_removed(package, tmp_path):
+    env = {"NUMBA_CACHE_DIR": str(tmp_path / "cache")}
+    ask(package, **env)
+    (package / "trial_inner.py").write_text(INNER.format(4))
+    assert ask(package, **env)[:2] == (4, 0)
+    assert len([*(tmp_path / "cache").rglob("trial_entry*.nbc")]) == 1
 
 
 def test_processes_that_start_at_once_do_not_disturb_each_other(package):
@@ -108,36 +160,46 @@ def test_without_a_folder_to_write_it_says_so_once_and_goes_on(package, tmp_path
 
 
 def test_a_line_on_a_topic_is_said_once(capsys):
-    jit.say_once("first", "a topic of this test")
-    jit.say_once("second", "a topic of this test")
+    notices.say_once("first", "a topic of this test")
+    notices.say_once("second", "a topic of this test")
     assert capsys.readouterr().err == "margotree: first\n"
 
 
-def test_parts_are_compiled_whatever_happens_to_the_other_processes(monkeypatch):
-    """Parts that other processes fail at are done here."""
-    done = []
-    monkeypatch.setattr(parallel, "_help", lambda missing: missing.popleft())
-    monkeypatch.setattr(parallel, "run", done.append)
-    monkeypatch.setattr(jit, "_said", {"compiling"})
-    parts = ["no_such_module:one", "no_such_module:two"]
-    parallel.compile_parts(parts)
-    assert set(done) == set(parts)
+def test_parts_that_other_processes_fail_at_are_compiled_here(monkeypatch, tmp_path):
+    module = "no_such_module_elsewhere"
+    called = []
+    monkeypatch.setitem(sys.modules, module, SimpleNamespace(one=lambda: called.append("one"), two=called.append))
+    monkeypatch.setattr(ahead, "_cores", lambda: 3)
+    ahead.compile_ahead([Part(f"{module}:one", 3.0), Part(f"{module}:two:words", 2.0), Part(f"{module}:two:more", 1.0)])
+    assert sorted(called) == ["more", "one", "words"]
 
 
-@pytest.mark.skipif(parallel.fcntl is None, reason="this system has no locks of files")
+def test_parts_that_others_include_are_compiled_with_them(monkeypatch, tmp_path):
+    called = []
+    monkeypatch.setattr(ahead, "_cores", lambda: 1)
+    monkeypatch.setattr(ahead, "run", called.append)
+    small = Part("unknown:small", 1.0)
+    middle = Part("unknown:middle", 2.0, includes=(small,))
+    large = Part("unknown:large", 3.0, includes=(middle,))
+    ahead.compile_ahead([small, Part("unknown:other", 2.5), large, Part("unknown:training")])
+    assert called[:2] == ["unknown:large", "unknown:other"]
+    assert set(called[2:]) == {"unknown:small", "unknown:large", "unknown:other", "unknown:training"}
+
+
+@pytest.mark.skipif(ahead.fcntl is None, reason="this system has no locks of files")
 def test_what_another_process_is_compiling_is_waited_for(monkeypatch, tmp_path):
-    part, done = "margotree.engines.kernels.parallel:_probe", []
-    monkeypatch.setattr(parallel, "_marker", lambda part: tmp_path / "a.compiled")
-    monkeypatch.setattr(parallel, "_ready", set())
-    waiting = threading.Thread(target=lambda: done.append(parallel.run(part)))
-    with parallel.alone(part):
+    part, done = f"{ahead.MODULE}:_probe", []
+    monkeypatch.setattr(ahead, "_marker", lambda part: tmp_path / "a.compiled")
+    monkeypatch.setattr(ahead, "_ready", set())
+    waiting = threading.Thread(target=lambda: done.append(ahead.run(part)))
+    with ahead.alone(part):
         waiting.start()
         waiting.join(0.3)
         assert waiting.is_alive() and not done
     waiting.join(10.0)
     assert done and (tmp_path / "a.compiled").exists()
     (tmp_path / "a.lock").unlink()
-    with parallel.alone(part):  # it is in the cache: there is nothing to wait for
+    with ahead.alone(part):  # it is in the cache: there is nothing to wait for
         assert not (tmp_path / "a.lock").exists()
 
 

@@ -15,7 +15,7 @@ HOME = Path(margotree.__file__).parent
 #: From the ground up; what shares a line does not know each other.  ``margotree`` is the package's own face: the names
 #: that a user sees.
 FLOORS = (
-    ("late", "disk", "show", "table"),
+    ("late", "disk", "show", "notices", "table"),
     ("problem",),
     ("solution", "data", "proof"),
     ("tree", "engines"),
@@ -155,7 +155,9 @@ def test_a_circle_is_found():
     assert set(circle(graph)) == set(sources)
 
 
-@pytest.mark.parametrize("name", ["plot_tree", "write_page", "restate oct_1", "restate oct_h", "restate mm_svm_oct"])
+@pytest.mark.parametrize(
+    "name", ["plot_tree", "write_page", "kernels_of_baselines", "restate oct_1", "restate oct_h", "restate mm_svm_oct"]
+)
 def test_what_trees_offer_is_there(name):
     assert late.provided(name) and callable(late.get(name))
 

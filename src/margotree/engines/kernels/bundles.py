@@ -6,7 +6,9 @@ of, and at run time they went through the stack.  A bundle lies in one place for
 written when Python calls it.  Functions get its address and read what they need; nobody writes to it, and the
 optimiser is told so.
 
-Arrays read from a bundle are borrowed: kernels must not hand them back to Python.
+Arrays read from a bundle are borrowed: kernels must not hand them back to Python.  Frozen arrays count as others, so
+that kernels are not compiled once more for them; a kernel must not write to an array that may be frozen.  With
+``NUMBA_BOUNDSCHECK=1`` one that does is refused by the compiler.
 """
 
 from __future__ import annotations
@@ -15,7 +17,7 @@ from typing import Any, TypeVar
 
 from llvmlite import ir
 from numba import types
-from numba.core import cgutils
+from numba.core import cgutils, config
 from numba.core.imputils import lower_getattr_generic
 from numba.core.typing.templates import AttributeTemplate, infer_getattr
 from numba.extending import NativeValue, models, register_model, typeof_impl, unbox
@@ -55,10 +57,17 @@ def bundle(kind: type[T]) -> type[T]:
 
     @typeof_impl.register(kind)
     def _(value: Any, context: Any) -> Any:
-        members = tuple(typeof_impl(member, context) for member in value)
+        members = tuple(_writable(typeof_impl(member, context)) for member in value)
         return None if None in members else Bundle(kind, value._fields, members)
 
     return kind
+
+
+def _writable(member: Any) -> Any:
+    """The same type whether or not an array is frozen."""
+    if not isinstance(member, types.Array) or member.mutable or getattr(config, "BOUNDSCHECK", None):
+        return member
+    return member.copy(readonly=False)
 
 
 @register_model(Bundle)

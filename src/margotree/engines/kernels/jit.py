@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import hashlib
 import math
-import pickle
 import re
-import sys
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cache, partial
 from pathlib import Path
@@ -17,7 +15,9 @@ from typing import Any
 from numba import njit
 from numba.core import options
 
+from margotree.engines.kernels.disk_cache import KernelCache
 from margotree.engines.kernels.linking import pipeline, without_literals
+from margotree.notices import say_once
 
 #: Where kernels live, and how to tell a file that has some.
 _HOME = Path(__file__).resolve().parents[2]
@@ -25,7 +25,7 @@ _HAS_KERNELS = re.compile(rb"^\s*@(kernel|inner|bare|bare_kernel)\b", re.M)
 
 
 #: What says how they are compiled.
-_HOW = ("jit.py", "linking.py", "lowering.py", "answers.py", "bundles.py")
+_HOW = ("jit.py", "disk_cache.py", "linking.py", "lowering.py", "answers.py", "bundles.py")
 
 #: Options of all compiled functions: no wrappers, but entry points have the one by which Python calls them.
 _SETTINGS = {"nogil": True, "error_model": "numpy", "no_cpython_wrapper": True, "no_cfunc_wrapper": True}
@@ -43,14 +43,6 @@ def fingerprint() -> str:
     return digest.hexdigest()
 
 
-def _legible(load: Callable[[], Any]) -> Any:
-    """What is kept on disk, or nothing if it names types of another version of ours, which Python cannot read."""
-    try:
-        return load()
-    except (ImportError, AttributeError, pickle.UnpicklingError, EOFError):
-        return {}
-
-
 def kernel(function: Any = None, **more: Any) -> Any:
     """For functions that Python calls: compiled at their first call, once per installation.
 
@@ -61,15 +53,11 @@ def kernel(function: Any = None, **more: Any) -> Any:
     settings = {**_SETTINGS, "no_cpython_wrapper": False, **pipeline(entry=True), **more}
 
     def compiled(function: Any) -> Any:
+        dispatcher = njit(**settings)(function)
         try:
-            dispatcher = njit(cache=True, **settings)(function)
+            dispatcher._cache = KernelCache(function, fingerprint())
         except RuntimeError:  # no folder to keep machine code in
             say_once("no folder can be written to keep compiled kernels in, so they do not last; set NUMBA_CACHE_DIR")
-            return without_literals(njit(**settings)(function))
-        kept = getattr(getattr(dispatcher, "_cache", None), "_cache_file", None)
-        if kept is not None:
-            kept._source_stamp = fingerprint()
-            kept._load_index = partial(_legible, kept._load_index)
         return without_literals(dispatcher)
 
     return compiled if function is None else compiled(function)
@@ -94,34 +82,6 @@ _UNCOUNTED = {"_nrt": False} if hasattr(getattr(options, "DefaultOptions", None)
 #: and call only each other.
 bare_kernel: Any = partial(kernel, **_UNCOUNTED)
 bare: Any = partial(inner, **_UNCOUNTED)
-
-#: Seconds after which loading from the cache can no longer be what takes so long.
-_PATIENCE = 4.0
-
-
-@contextmanager
-def compiling() -> Iterator[None]:
-    """Around a first call of kernels: if it takes long, say on stderr what is going on."""
-    text = "compiling its kernels, once per installation; this takes up to a minute"
-    notice = threading.Timer(_PATIENCE, say_once, (text, "compiling"))
-    notice.daemon = True
-    notice.start()
-    try:
-        yield
-    finally:
-        notice.cancel()
-
-
-#: What has been said.
-_said: set[str] = set()
-
-
-def say_once(text: str, topic: str | None = None) -> None:
-    """A line on stderr, unless this, or anything on the same topic, has been said in this process."""
-    if (topic or text) not in _said:
-        _said.add(topic or text)
-        print(f"margotree: {text}", file=sys.stderr)
-
 
 @contextmanager
 def raising(flag: Any, seconds: float) -> Iterator[None]:

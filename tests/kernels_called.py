@@ -13,7 +13,7 @@ from pathlib import Path
 
 import numpy as np
 
-from margotree.engines.kernels.disk_cache import KernelCache
+from margotree.engines.numba_backend.disk_cache import KernelCache
 
 
 def in_memory():

@@ -12,14 +12,13 @@ import pytest
 
 import margotree
 from margotree import notices
-from margotree.engines.kernels import compile_ahead as ahead
-from margotree.engines.kernels import jit, linking
-from margotree.engines.kernels.compile_ahead import Part
-from margotree.engines.kernels.disk_cache import read_sealed, write_sealed
+from margotree.engines.numba_backend import Part, choice, inner, kernel
+from margotree.engines.numba_backend import ahead_of_time as ahead
+from margotree.engines.numba_backend.sealed_files import read_sealed, write_sealed
 
 ENTRY = """
-from margotree.engines.kernels.jit import kernel
-from margotree.engines.kernels.trial_inner import three
+from margotree.engines.numba_backend import kernel
+from margotree.engines.trial_inner import three
 
 
 @kernel()
@@ -27,7 +26,8 @@ def answer():
     return three()
 """
 INNER = """
-from margotree.engines.kernels.jit import inner
+from margotree.engines.numba_backend import inner
+
 
 
 @inner()
@@ -35,7 +35,7 @@ def three():
     return {}
 """
 ASK = """
-from margotree.engines.kernels.trial_entry import answer
+from margotree.engines.trial_entry import answer
 print(answer(), sum(answer.stats.cache_hits.values()))
 """
 
@@ -49,17 +49,18 @@ def package(tmp_path):
     (home / "__init__.py").touch()
     (home / "engines" / "__init__.py").touch()
     ignore = shutil.ignore_patterns("__pycache__")
-    kernels = Path(shutil.copytree(source / "engines" / "kernels", home / "engines" / "kernels", ignore=ignore))
+    engines = home / "engines"
+    shutil.copytree(source / "engines" / "numba_backend", engines / "numba_backend", ignore=ignore)
     for name in ("disk.py", "notices.py"):
         shutil.copy(source / name, home / name)
-    (kernels / "trial_entry.py").write_text(ENTRY)
-    (kernels / "trial_inner.py").write_text(INNER.format(3))
-    return kernels
+    (engines / "trial_entry.py").write_text(ENTRY)
+    (engines / "trial_inner.py").write_text(INNER.format(3))
+    return engines
 
 
 def start(package, before="", **env):
     """Another process that asks the copy, and not the package that is being tested."""
-    env = {**os.environ, "PYTHONPATH": str(package.parents[2]), **env}
+    env = {**os.environ, "PYTHONPATH": str(package.parents[1]), **env}
     return subprocess.Popen(
         [sys.executable, "-c", before + ASK], env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     )
@@ -203,14 +204,14 @@ def test_what_another_process_is_compiling_is_waited_for(monkeypatch, tmp_path):
         assert not (tmp_path / "a.lock").exists()
 
 
-@jit.inner()
+@inner()
 def _share(a, b, half):
     if a < 0:
         raise ValueError("a share of less than nothing")
     return 0.5 * (a + b) if half else float(a)
 
 
-@jit.kernel()
+@kernel()
 def _shares(i):
     return _share(0, i, True) + _share(i, 1, False) + _share(i, i, i > 0)
 
@@ -219,13 +220,45 @@ def test_inner_functions_are_compiled_inside_their_callers_and_once_for_all_numb
     assert _shares(4) == 2.0 + 4.0 + 4.0
     with pytest.raises(ValueError, match="less than nothing"):
         _shares(-1)
-    if linking.Compiler is not None and _share.signatures:  # nothing is compiled if the entry point was kept
+    if "linking" in choice.ways() and _share.signatures:  # nothing is compiled if the entry point was kept
         (compiled,) = _share.overloads.values()
         assert compiled.library.get_pointer_to_function(compiled.fndesc.llvm_func_name) == 0
 
 
-def test_a_numba_without_these_internals_compiles_in_its_own_way(package):
-    path = package / "linking.py"
-    path.write_text(path.read_text().replace("import JITCodeLibrary", "import NoSuchLibrary"))
-    assert ask(package)[:2] == (3, 0)
-    assert ask(package)[:2] == (3, 1)
+@pytest.mark.parametrize(
+    ("file", "there", "gone"),
+    [
+        ("linking.py", "import JITCodeLibrary", "import NoSuchLibrary"),
+        ("linking.py", "options.DefaultOptions", "options.NoSuchOptions"),
+        ("lowering.py", "import load_item", "import no_such_item"),
+        ("choice.py", "(0, 68)", "(0, 60)"),
+    ],
+)
+def test_a_numba_without_these_internals_compiles_in_its_own_way(package, file, there, gone):
+    path = package / "numba_backend" / file
+    assert there in path.read_text()
+    path.write_text(path.read_text().replace(there, gone))
+    before = "from margotree.engines.numba_backend.choice import ways\nassert not ways()\n"
+    assert ask(package, before) == (3, 0, "")
+    assert ask(package, before) == (3, 1, "")
+
+
+def test_a_numba_without_its_cache_compiles_in_every_process_and_says_so(package):
+    path = package / "numba_backend" / "disk_cache.py"
+    path.write_text(path.read_text().replace("import FunctionCache", "import NoSuchCache"))
+    for _ in range(2):
+        value, hits, said = ask(package)
+        assert (value, hits, said.count("not saved")) == (3, 0, 1)
+
+
+def test_both_ways_of_compiling_are_kept_side_by_side(package):
+    for hits in (0, 1):
+        assert ask(package) == (3, hits, "")
+        assert ask(package, MARGOTREE_NUMBA="plain") == (3, hits, "")
+        assert ask(package, MARGOTREE_NUMBA="without linking") == (3, hits, "")
+        assert ask(package, NUMBA_BOUNDSCHECK="1") == (3, hits, "")
+
+
+def test_an_unknown_way_of_compiling_is_refused(package):
+    with pytest.raises(AssertionError, match='MARGOTREE_NUMBA must be "plain"'):
+        ask(package, MARGOTREE_NUMBA="fast")

@@ -7,8 +7,8 @@ import time
 import pytest
 
 from margotree import notices
-from margotree.engines.kernels import compile_ahead as ahead
-from margotree.engines.kernels.compile_ahead import Part
+from margotree.engines.numba_backend import Part
+from margotree.engines.numba_backend import ahead_of_time as ahead
 from margotree.progress import Progress
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from margotree.baselines.oct.search import KERNELS
-from margotree.engines.kernels.compile_ahead import Part, compile_ahead
+from margotree.engines.numba_backend import Part, compile_ahead
 
 
 def kernels_of_baselines() -> tuple[Part, ...]:

@@ -7,7 +7,7 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass, replace
 from typing import Generic, TypeVar
 
-from margotree.engines.kernels.compile_ahead import Part, compile_ahead
+from margotree.engines.numba_backend import Part, compile_ahead
 from margotree.engines.presolve import standard_scale
 from margotree.engines.watch import Watch
 from margotree.problem import MulticlassProblem, Problem, Splits, TrainingProblem

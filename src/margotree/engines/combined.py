@@ -15,9 +15,9 @@ from margotree.engines.base import Answer, Engine
 from margotree.engines.bnb.improve import RoutingBrancher, Tried, improve
 from margotree.engines.bnb.margot import MargotBrancher, Tactics
 from margotree.engines.bnb.priced import PricedBrancher
-from margotree.engines.kernels.compile_ahead import Part
 from margotree.engines.local_svm import LocalSVM
 from margotree.engines.node import LARGE
+from margotree.engines.numba_backend import Part
 from margotree.engines.polish import polish, without_noise
 from margotree.engines.presolve import MODERATE, merge_duplicates, without_budget
 from margotree.engines.tiny import tiny_problem

@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 from margotree.engines import parts
 from margotree.engines.band import leave_band, right_of
 from margotree.engines.base import Answer, Engine
-from margotree.engines.kernels.compile_ahead import Part
 from margotree.engines.node import LARGE, solve_large, solve_node
+from margotree.engines.numba_backend import Part
 from margotree.engines.polish import without_noise
 from margotree.engines.subset import best_subset
 from margotree.engines.tiny import tiny_problem

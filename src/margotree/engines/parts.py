@@ -6,7 +6,7 @@ What shares many functions is one part, so that these are compiled once.  The fu
 
 from __future__ import annotations
 
-from margotree.engines.kernels.compile_ahead import Part
+from margotree.engines.numba_backend import Part
 from margotree.problem import TrainingProblem
 
 _READY = "margotree.engines.bnb.ready"

@@ -8,7 +8,7 @@ from importlib import import_module
 import numpy as np
 
 from margotree.engines.base import Engine, Refused
-from margotree.engines.kernels.compile_ahead import compile_ahead
+from margotree.engines.numba_backend import compile_ahead
 from margotree.engines.watch import Limits, Listener, Watch, ctrl_c
 from margotree.problem import MulticlassProblem, Problem, Splits, TrainingProblem
 from margotree.proof.write import ProofWriter

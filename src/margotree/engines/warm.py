@@ -11,7 +11,7 @@ from collections.abc import Iterator
 
 from margotree import late
 from margotree.engines import parts
-from margotree.engines.kernels.compile_ahead import Part, compile_ahead
+from margotree.engines.numba_backend import Part, compile_ahead
 from margotree.engines.registry import accepting, get_engine
 from margotree.engines.tiny import tiny_multiclass, tiny_problem
 

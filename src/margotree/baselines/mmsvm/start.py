@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from margotree.baselines.mmsvm.polish import polish
 from margotree.baselines.mmsvm.problem import MmSvmProblem
 from margotree.engines import Answer, Engine, Watch, get_engine
-from margotree.engines.kernels.compile_ahead import Part
+from margotree.engines.numba_backend import Part
 from margotree.problem import Splits, TrainingProblem, topology
 from margotree.solution import Stopped
 

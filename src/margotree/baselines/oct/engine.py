@@ -10,7 +10,7 @@ from margotree.baselines.oct.problem import OctProblem
 from margotree.baselines.oct.search import KERNELS
 from margotree.baselines.oct.shape import lay_out, settle
 from margotree.engines import Watch
-from margotree.engines.kernels.compile_ahead import Part
+from margotree.engines.numba_backend import Part
 from margotree.problem import Splits, TrainingProblem
 
 #: The local search's share of the time left, and its most in seconds.

@@ -10,8 +10,8 @@ from margotree.baselines.oct.points import IndexArray
 from margotree.baselines.oct.problem import OctProblem
 from margotree.baselines.oct.shape import build, lay_out, settle
 from margotree.engines import Answer, Engine, Watch
-from margotree.engines.kernels.compile_ahead import Part
 from margotree.engines.mip.adapter import Progress, run_watched
+from margotree.engines.numba_backend import Part
 from margotree.problem import Splits, TrainingProblem, topology
 from margotree.solution import Stopped
 

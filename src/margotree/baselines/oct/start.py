@@ -8,7 +8,7 @@ from margotree.baselines.oct.problem import OctProblem
 from margotree.baselines.oct.search import KERNELS, Search
 from margotree.baselines.oct.shape import lay_out, settle
 from margotree.engines import Answer, Engine, Watch
-from margotree.engines.kernels.compile_ahead import Part
+from margotree.engines.numba_backend import Part
 from margotree.problem import Splits, TrainingProblem
 from margotree.solution import Stopped
 

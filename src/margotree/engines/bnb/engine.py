@@ -27,8 +27,8 @@ from margotree.engines.bnb.proving_sparse import ProvingBrancher
 from margotree.engines.bnb.search import Brancher, Search
 from margotree.engines.bnb.sparse import SparseBrancher, SparseTactics, sparsified
 from margotree.engines.combined import Alternating, better_tree
-from margotree.engines.kernels.compile_ahead import Part
 from margotree.engines.node import LARGE, solve_large
+from margotree.engines.numba_backend import Part
 from margotree.engines.polish import without_noise
 from margotree.engines.presolve import merge_duplicates, merging_error, standard_scale, without_budget
 from margotree.engines.tiny import tiny_problem

@@ -20,7 +20,7 @@ from margotree.engines.bnb.priced import PricedWorker
 from margotree.engines.bnb.search import CUTOFF, Dive, Record, Search
 from margotree.engines.bnb.sparse import SparseWorker
 from margotree.engines.cluster.recipe import OurBrancher, Recipe, set_log, set_watch
-from margotree.engines.kernels.compile_ahead import compile_ahead
+from margotree.engines.numba_backend import compile_ahead
 from margotree.engines.tiny import tiny_problem
 from margotree.engines.trees import allowed_value, trivial_tree
 from margotree.engines.watch import Limits, Watch

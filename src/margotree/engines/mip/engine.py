@@ -8,13 +8,13 @@ from typing import Literal
 
 from margotree.engines import parts
 from margotree.engines.base import Answer, Engine
-from margotree.engines.kernels.compile_ahead import Part
 from margotree.engines.mip.adapter import Adapter
 from margotree.engines.mip.answer import answer, better, points, run
 from margotree.engines.mip.constants import Constants, derived_constants, paper_constants
 from margotree.engines.mip.formulation import Formulation, formulate
 from margotree.engines.mip.model import MipResult
 from margotree.engines.mip.normal import binding, normalise
+from margotree.engines.numba_backend import Part
 from margotree.engines.polish import polish
 from margotree.engines.tiny import tiny_problem
 from margotree.engines.trees import trivial_tree

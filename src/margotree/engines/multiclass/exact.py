@@ -14,11 +14,11 @@ import numpy as np
 
 from margotree.engines.alternating.search import Effort
 from margotree.engines.base import Answer, Engine
-from margotree.engines.kernels.compile_ahead import Part
 from margotree.engines.multiclass.box import Box, Boxes
 from margotree.engines.multiclass.branching import Cut, choose
 from margotree.engines.multiclass.nodes import polish
 from margotree.engines.multiclass.search import alternate, kernels_for
+from margotree.engines.numba_backend import Part
 from margotree.engines.polish import without_noise
 from margotree.engines.presolve import MODERATE, merge_duplicates, merging_error
 from margotree.engines.watch import Watch

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from margotree.engines.base import Answer, Engine
-from margotree.engines.kernels.compile_ahead import Part
 from margotree.engines.mip.adapter import Adapter
 from margotree.engines.mip.answer import answer, better, points, run
 from margotree.engines.mip.copt import CoptAdapter
@@ -14,6 +13,7 @@ from margotree.engines.mip.scip import ScipAdapter
 from margotree.engines.multiclass.formulation import ClassFormulation, class_constants, formulate_classes
 from margotree.engines.multiclass.nodes import NodeSolver, polish
 from margotree.engines.multiclass.search import constant_tree, kernels_for
+from margotree.engines.numba_backend import Part
 from margotree.engines.watch import Watch
 from margotree.problem import MulticlassProblem, Splits, TrainingProblem
 

@@ -11,11 +11,11 @@ from margotree.engines.alternating.search import AlternatingSearch, Effort
 from margotree.engines.alternating.starts import Start, fresh
 from margotree.engines.alternating.terms import Found
 from margotree.engines.base import Answer, Engine
-from margotree.engines.kernels.compile_ahead import Part
 from margotree.engines.multiclass.anneal import ClassSoftTree
 from margotree.engines.multiclass.descend import ClassDescent, Draws
 from margotree.engines.multiclass.draw import FRESH, Draw
 from margotree.engines.multiclass.terms import ClassTerms
+from margotree.engines.numba_backend import Part
 from margotree.engines.polish import without_noise
 from margotree.engines.presolve import MODERATE, merge_duplicates
 from margotree.engines.tiny import tiny_multiclass

@@ -14,6 +14,8 @@ from typing import Any
 from numba import types
 from numba.core.targetconfig import ConfigStack
 
+from margotree.engines.numba_backend.choice import ways
+
 _Function: Any = types.Function
 _ask = _Function.get_call_type
 #: Answers by function, types of arguments and settings.
@@ -27,10 +29,12 @@ _depth = 0
 def remembered() -> Iterator[None]:
     """Inside, answers are kept, and no garbage is looked for.  The caller holds Numba's lock."""
     global _depth
-    collecting = _depth == 0 and gc.isenabled()
+    collecting = _depth == 0 and gc.isenabled() and "garbage" in ways()
     _depth += 1
-    _Function.get_call_type = _answer
-    gc.disable()
+    if "cached_typing" in ways():
+        _Function.get_call_type = _answer
+    if collecting:
+        gc.disable()
     try:
         yield
     finally:

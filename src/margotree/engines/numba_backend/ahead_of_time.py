@@ -19,8 +19,8 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import NamedTuple
 
-from margotree.engines.kernels.disk_cache import can_save, variant
-from margotree.engines.kernels.jit import fingerprint, kernel
+from margotree.engines.numba_backend.decorators import fingerprint, kernel
+from margotree.engines.numba_backend.sealed_files import can_save, variant
 from margotree.notices import status
 
 try:
@@ -32,7 +32,7 @@ except ImportError:  # not on Windows
 _PATIENCE, _PATIENCE_LOADING = 1.0, 4.0
 
 #: This module, however it is run.
-MODULE = "margotree.engines.kernels.compile_ahead"
+MODULE = "margotree.engines.numba_backend.ahead_of_time"
 
 #: Parts that are compiled or loaded in this process.
 _ready: set[str] = set()
@@ -148,7 +148,8 @@ class _Work:
 
     def summary(self) -> str:
         seconds = time.monotonic() - self.began
-        return f"compiled {self.n} part{'s' * (self.n > 1)} of the kernels in {seconds:.1f} s" if self.n else "loaded compiled kernels"
+        parts = f"{self.n} part{'s' * (self.n > 1)} of the kernels"
+        return f"compiled {parts} in {seconds:.1f} s" if self.n else "loaded compiled kernels"
 
 
 def run(name: str) -> None:
@@ -206,7 +207,7 @@ def _marker(part: str) -> Path:
 
 
 if __name__ == "__main__":
-    from margotree.engines.kernels.compile_ahead import run as run_part
+    from margotree.engines.numba_backend.ahead_of_time import run as run_part
 
     for name in sys.argv[1:]:
         run_part(name)

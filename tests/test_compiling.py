@@ -5,6 +5,7 @@ import shutil
 import subprocess
 import sys
 import threading
+import tomllib
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -257,6 +258,13 @@ def test_both_ways_of_compiling_are_kept_side_by_side(package):
         assert ask(package, MARGOTREE_NUMBA="plain") == (3, hits, "")
         assert ask(package, MARGOTREE_NUMBA="without linking") == (3, hits, "")
         assert ask(package, NUMBA_BOUNDSCHECK="1") == (3, hits, "")
+
+
+def test_the_versions_of_numba_that_can_be_installed_are_those_tested():
+    project = tomllib.loads((Path(__file__).parent.parent / "pyproject.toml").read_text())["project"]
+    (first, last), (_, above) = choice.TESTED[0], choice.TESTED[1]
+    bounds = next(one for one in project["dependencies"] if one.startswith("numba"))
+    assert bounds == f"numba>={first}.{last},<0.{above + 1}"
 
 
 def test_an_unknown_way_of_compiling_is_refused(package):

@@ -8,6 +8,7 @@ from typing import NamedTuple
 import numpy as np
 import pytest
 from numba import types
+from numba.core import config
 from numba.core.errors import TypingError
 
 from margotree.engines.numba_backend import choice, inner, kernel, struct
@@ -77,6 +78,15 @@ def test_calls_keep_no_reference_to_the_arrays_of_a_struct(compiled):
     for _ in range(50):
         compiled(trial)
     assert [sys.getrefcount(array) for array in trial[:4]] == before
+
+
+@pytest.mark.skipif(bool(config.BOUNDSCHECK) or "structs" not in choice.ways(), reason="frozen arrays are told apart")
+def test_frozen_arrays_have_no_kernel_of_their_own():
+    trial, frozen = new_trial(True), new_trial(True)
+    frozen.column.setflags(write=False)
+    assert borrowed_sum(trial) == borrowed_sum(frozen)
+    kinds = [signature for signature in borrowed_sum.signatures if "array(float64, 1d, C)" in str(signature)]
+    assert len(kinds) == 1
 
 
 def test_a_struct_of_something_else_is_refused():

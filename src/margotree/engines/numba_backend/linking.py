@@ -1,8 +1,8 @@
 """Inner functions become machine code once, inside the entry points that call them, and never by themselves.
 
 Numba optimises each function together with all that it calls and makes machine code of the lot, for every function
-anew: a function at the bottom is compiled once for itself and once more for each of its callers and theirs.  Nobody
-calls inner functions from Python, so all but the last of that is thrown away.  Here they are only lowered; the entry
+anew: a function at the bottom is compiled once for itself and once more for each of its callers and theirs.  Inner
+functions are not called from Python, so all but the last of that is thrown away.  Here they are only lowered; the entry
 point links them in and is optimised as a whole.  And a number or a flag that is written down in a call is an ordinary
 number or flag; Numba would make a version of the function for each.
 
@@ -31,7 +31,7 @@ from margotree.engines.numba_backend.lowering import DirectLowering
 
 #: Passes that find nothing to do: kernels have no functions within functions and no arithmetic on whole arrays.
 _NEEDLESS = {"InlineClosureLikes", "NopythonRewrites"}
-#: The pass that says when variables are done with, which nobody asks where references are not counted.
+#: The pass that says when variables are done with, which is not needed where references are not counted.
 _UNCOUNTED = {"IRLegalization"}
 
 #: How the variables are called in which functions find their environments.

@@ -3,8 +3,8 @@
 Numba takes a named tuple apart at every call: the pointer, the shape and the strides of each of its arrays are
 arguments of their own, some eighty for a workspace.  Writing that down was a third of all that the kernels were made
 of, and at run time they went through the stack.  A struct lies in one place for as long as an entry point runs,
-written when Python calls it.  Functions get its address and read what they need; nobody writes to it, and the
-optimiser is told so.
+written when Python calls it.  Functions get its address and read what they need; they do not write to it, and
+the optimiser is told so.
 
 Arrays read from a struct are borrowed: kernels must not hand them back to Python.  Frozen arrays count as others, so
 that kernels are not compiled once more for them; a kernel must not write to an array that may be frozen.  With

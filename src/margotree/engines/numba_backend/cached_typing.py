@@ -6,7 +6,6 @@ again when it writes the call down.  The answer is always the same.
 
 from __future__ import annotations
 
-import gc
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -27,14 +26,11 @@ _depth = 0
 
 @contextmanager
 def remembered() -> Iterator[None]:
-    """Inside, answers are kept, and no garbage is looked for.  The caller holds Numba's lock."""
+    """Inside, answers are kept.  The caller holds Numba's lock."""
     global _depth
-    collecting = _depth == 0 and gc.isenabled() and "garbage" in ways()
     _depth += 1
     if "cached_typing" in ways():
         _Function.get_call_type = _answer
-    if collecting:
-        gc.disable()
     try:
         yield
     finally:
@@ -42,8 +38,6 @@ def remembered() -> Iterator[None]:
         if _depth == 0:
             _Function.get_call_type = _ask
             _settings.clear()
-        if collecting:
-            gc.enable()
 
 
 def _answer(function: Any, context: Any, args: Any, kws: Any) -> Any:

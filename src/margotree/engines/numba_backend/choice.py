@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from functools import cache
+from importlib import import_module
 
 import numba
 
@@ -12,10 +13,11 @@ import numba
 VARIABLE = "MARGOTREE_NUMBA"
 #: The first and the last version of Numba that the tests have passed with.
 TESTED = (0, 61), (0, 68)
+#: The modules that build on Numba's internals.
+_INTERNALS = (".linking", ".structs")
 #: All ways: inner functions linked before they are optimised; calls with literal arguments typed as others; short
-#: lowering; typing of calls remembered; structs passed by address; references not counted; needless passes left out;
-#: no garbage collection while compiling.
-WAYS = ("linking", "literals", "lowering", "cached_typing", "structs", "references", "passes", "garbage")
+#: lowering; typing of calls remembered; structs passed by address; references not counted.
+WAYS = ("linking", "literals", "lowering", "cached_typing", "structs", "references")
 
 
 @cache
@@ -40,7 +42,8 @@ def _internals_are_there() -> bool:
     if not TESTED[0] <= numba.version_info.short <= TESTED[1]:
         return False
     try:
-        from margotree.engines.numba_backend import linking, structs  # noqa: F401
+        for name in _INTERNALS:
+            import_module(name, __package__)
     except (ImportError, AttributeError):
         return False
     return True

@@ -6,8 +6,7 @@ functions are not called from Python, so all but the last of that is thrown away
 point links them in and is optimised as a whole.  And a number or a flag that is written down in a call is an ordinary
 number or flag; Numba would make a version of the function for each.
 
-Passes that kernels have no use for are left out, and some of the rest is done in shorter ways (`lowering`,
-`cached_typing`).
+Some of the rest is done in shorter ways (`lowering`, `cached_typing`).
 
 This module, `lowering`, `cached_typing` and `structs` build on Numba's internals and are imported only where `choice`
 finds them.
@@ -29,15 +28,8 @@ from margotree.engines.numba_backend.cached_typing import remembered
 from margotree.engines.numba_backend.choice import ways
 from margotree.engines.numba_backend.lowering import DirectLowering
 
-#: Passes that find nothing to do: kernels have no functions within functions and no arithmetic on whole arrays.
-_NEEDLESS = {"InlineClosureLikes", "NopythonRewrites"}
-#: The pass that says when variables are done with, which is not needed where references are not counted.
-_UNCOUNTED = {"IRLegalization"}
-
 #: How the variables are called in which functions find their environments.
 _ENVIRONMENT = "_ZN08NumbaEnv"
-
-
 #: Numba's option that leaves out reference counts, if this version has it.
 _NOT_COUNTED = {"_nrt": False} if hasattr(options.DefaultOptions, "_nrt") else {}
 
@@ -107,13 +99,10 @@ class _Entry(Compiler):
             return super().compile_extra(func)
 
     def define_pipelines(self) -> list[Any]:
-        needless = _NEEDLESS if self.state.flags.nrt else _NEEDLESS | _UNCOUNTED
-        needless = needless if "passes" in ways() else set()
-        lowering = DirectLowering if "lowering" in ways() else NativeLowering
         pipelines: list[Any] = super().define_pipelines()
-        for one in pipelines:
-            kept = [(step, why) for step, why in one.passes if step.__name__ not in needless]
-            one.passes[:] = [(lowering if step is NativeLowering else step, why) for step, why in kept]
+        if "lowering" in ways():
+            for one in pipelines:
+                one.passes[:] = [(DirectLowering if step is NativeLowering else step, why) for step, why in one.passes]
         return pipelines
 
 

@@ -6,7 +6,7 @@ STAMP := $(VENV)/.installed
 # What a user has: the package alone, and the data frames of the examples.
 BASE := $(VENV)/.base
 
-.PHONY: docs pictures demo test lint style words wheel bench claims paper clean
+.PHONY: docs pictures demo test kernels lint style words wheel bench claims paper clean
 
 demo: $(BASE)
 	$(BIN)/python examples/demo.py
@@ -16,6 +16,12 @@ test: $(STAMP)
 	$(BIN)/ruff check .
 	$(BIN)/python -m margotree.engines.warm
 	$(BIN)/mypy & types=$$!; $(BIN)/python -m pytest -n 2 --dist worksteal --durations=30 && wait $$types
+
+# The kernels as Numba compiles them by itself, and with every index checked: the tests of each must pass both ways.
+KERNELS := tests/test_lowering.py tests/test_vectors.py tests/test_route.py tests/test_node.py
+kernels: $(STAMP)
+	MARGOTREE_NUMBA=plain $(BIN)/python -m pytest $(KERNELS) & plain=$$!; \
+	NUMBA_BOUNDSCHECK=1 $(BIN)/python -m pytest $(KERNELS) && wait $$plain
 
 wheel: $(STAMP)
 	$(BIN)/python .ci/wheel.py

@@ -1,8 +1,11 @@
-"""How long kernels take to compile: ``python benchmarks/compiling.py [FOLDER ...]``.
+"""How long kernels take to compile: ``python benchmarks/compiling.py [FOLDER ...]``, or ``--ways``.
 
 Processor seconds, on one core and with an empty cache, until a first MARGOT fit is done and until everything is
 compiled (``margotree.engines.warm``); then a first fit that finds its cache, and how much of that is importing.
 Sources of other versions are measured in turn with these, so that a busy machine troubles all alike.
+
+With ``--ways`` the kernels of a first MARGOT fit are compiled with each way of compiling switched off in turn, and in
+Numba's own way (docs/compiling.md).
 """
 
 from __future__ import annotations
@@ -15,6 +18,8 @@ import sys
 import tempfile
 from pathlib import Path
 
+from margotree.engines.numba_backend.choice import WAYS
+
 HERE = Path(__file__).resolve().parents[1] / "src"
 FIT = """
 import numpy as np
@@ -23,6 +28,11 @@ X = np.random.default_rng(0).normal(size=(40, 3))
 MargotClassifier(depth=2, C=1.0, time_limit=5).fit(X, X[:, 0] * X[:, 1] > 0)
 """
 IMPORT = "import numpy\nfrom margotree import MargotClassifier"
+COMPILE = """
+from margotree.engines.bnb.ready import alternating_search, dive
+dive()
+alternating_search()
+"""
 TASKS = {
     "first fit": ["-c", FIT],
     "first fit, cached": ["-c", FIT],
@@ -35,7 +45,11 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folders", nargs="*", type=Path, help="sources of other versions, to be compared with")
     parser.add_argument("--rounds", type=int, default=1)
+    parser.add_argument("--ways", action="store_true", help="what each way of compiling saves")
     args = parser.parse_args()
+    if args.ways:
+        print_ways(args.rounds)
+        return
     folders = [*args.folders, HERE]
     print("| sources | " + " | ".join(TASKS) + " |\n| --- |" + " ---: |" * len(TASKS))
     best = {folder: dict.fromkeys(TASKS, float("inf")) for folder in folders}
@@ -47,6 +61,19 @@ def main() -> None:
         print(f"| {folder} | " + " | ".join(f"{seconds:.1f}" for seconds in best[folder].values()) + " |", flush=True)
 
 
+def print_ways(rounds: int) -> None:
+    """A table of processor seconds, each the least of some rounds."""
+    named = ["", *(f"without {way}" for way in WAYS), "plain"]
+    best = dict.fromkeys(named, float("inf"))
+    for _ in range(rounds):
+        for way in named:
+            with tempfile.TemporaryDirectory() as cache:
+                best[way] = min(best[way], seconds(HERE, ["-c", COMPILE], cache, MARGOTREE_NUMBA=way))
+    print("| compiled | CPU seconds | beside all ways |\n| --- | ---: | ---: |")
+    for way, took in best.items():
+        print(f"| {way or 'all ways'} | {took:.1f} | {100 * (took / best[''] - 1):+.0f} % |", flush=True)
+
+
 def measured(folder: Path) -> dict[str, float]:
     """Processor seconds of all tasks, the first and the last with an empty cache."""
     with tempfile.TemporaryDirectory() as full, tempfile.TemporaryDirectory() as other:
@@ -54,9 +81,9 @@ def measured(folder: Path) -> dict[str, float]:
         return {task: seconds(folder, command, caches.get(task, full)) for task, command in TASKS.items()}
 
 
-def seconds(folder: Path, command: list[str], cache: str) -> float:
+def seconds(folder: Path, command: list[str], cache: str, **settings: str) -> float:
     """Processor seconds of one process and its children, on one core."""
-    env = {**os.environ, "PYTHONPATH": str(folder), "NUMBA_CACHE_DIR": cache, "OMP_NUM_THREADS": "1"}
+    env = {**os.environ, "PYTHONPATH": str(folder), "NUMBA_CACHE_DIR": cache, "OMP_NUM_THREADS": "1", **settings}
     pin = ["taskset", "-c", str(min(os.sched_getaffinity(0)))]
     before = used()
     subprocess.run([*pin, sys.executable, *command], env=env, check=True, stderr=subprocess.DEVNULL)

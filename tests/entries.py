@@ -8,8 +8,8 @@ from margotree.engines.alternating.kernels import curvature, order, soft, sweep,
 from margotree.engines.bnb.kernels import record
 from margotree.engines.kernels import factor, features, margins, pivot, priced, vectors
 from margotree.engines.kernels import workspace as w
-from margotree.engines.kernels.jit import kernel
-from margotree.engines.kernels.parallel import alone
+from margotree.engines.numba_backend import kernel
+from margotree.engines.numba_backend.ahead_of_time import alone
 
 
 def entry(function):

@@ -15,7 +15,7 @@ HOME = Path(margotree.__file__).parent
 #: From the ground up; what shares a line does not know each other.  ``margotree`` is the package's own face: the names
 #: that a user sees.
 FLOORS = (
-    ("_moved", "lazy_registry", "atomic_files", "private_names", "small_tables", "table"),
+    ("_moved", "lazy_registry", "atomic_files", "notices", "private_names", "small_tables", "table"),
     ("problem",),
     ("solution", "proof"),
     ("tree", "engines"),
@@ -156,7 +156,9 @@ def test_a_circle_is_found():
     assert set(circle(graph)) == set(sources)
 
 
-@pytest.mark.parametrize("name", ["plot_tree", "write_page", "restate oct_1", "restate oct_h", "restate mm_svm_oct"])
+@pytest.mark.parametrize(
+    "name", ["plot_tree", "write_page", "kernels_of_baselines", "restate oct_1", "restate oct_h", "restate mm_svm_oct"]
+)
 def test_what_trees_offer_is_there(name):
     assert lazy_registry.provided(name) and callable(lazy_registry.get(name))
 

@@ -1,6 +1,5 @@
 """Kernels are written down in shorter ways than Numba's, and mean the same."""
 
-import gc
 import itertools
 import sys
 from typing import NamedTuple
@@ -8,16 +7,17 @@ from typing import NamedTuple
 import numpy as np
 import pytest
 from numba import types
+from numba.core import config
 from numba.core.errors import TypingError
 
-from margotree.engines.kernels import answers, linking
-from margotree.engines.kernels.bundles import bundle
-from margotree.engines.kernels.jit import bare, bare_kernel, inner, kernel
+from margotree.engines.numba_backend import choice, inner, kernel, struct
 
+#: What Numba asks for the type of a call, before anything is compiled here.
+ASK = types.Function.get_call_type
 STEPS = [-3, -2, -1, 1, 2, 3]
 
 
-@bundle
+@struct
 class Trial(NamedTuple):
     """One field of every kind that kernels use."""
 
@@ -51,7 +51,7 @@ def summing(entry):
 
 
 counted_sum = kernel()(summing(inner()(entry)))
-bare_sum = bare_kernel()(summing(bare()(entry)))
+borrowed_sum = kernel(allocates=False)(summing(inner(allocates=False)(entry)))
 
 
 def new_trial(told, *, strided=False, seed=0):
@@ -61,16 +61,16 @@ def new_trial(told, *, strided=False, seed=0):
     return Trial(rng.normal(size=(3, 4, 5)), column, small, rng.random(4) < 0.5, 7, 0.25, told)
 
 
-@pytest.mark.parametrize("compiled", [counted_sum, bare_sum])
+@pytest.mark.parametrize("compiled", [counted_sum, borrowed_sum])
 @pytest.mark.parametrize(("told", "strided"), list(itertools.product([False, True], repeat=2)))
-def test_bundles_read_and_write_as_named_tuples_do(compiled, told, strided):
+def test_structs_read_and_write_as_named_tuples_do(compiled, told, strided):
     trial, twin = (new_trial(told, strided=strided) for _ in range(2))
     assert compiled(trial) == pytest.approx(summing(entry)(twin), rel=1e-14)
     np.testing.assert_allclose(trial.cube, twin.cube, rtol=1e-14)
 
 
-@pytest.mark.parametrize("compiled", [counted_sum, bare_sum])
-def test_calls_keep_no_reference_to_the_arrays_of_a_bundle(compiled):
+@pytest.mark.parametrize("compiled", [counted_sum, borrowed_sum])
+def test_calls_keep_no_reference_to_the_arrays_of_a_struct(compiled):
     trial = new_trial(True)
     compiled(trial)
     before = [sys.getrefcount(array) for array in trial[:4]]
@@ -79,9 +79,18 @@ def test_calls_keep_no_reference_to_the_arrays_of_a_bundle(compiled):
     assert [sys.getrefcount(array) for array in trial[:4]] == before
 
 
-def test_a_bundle_of_something_else_is_refused():
+@pytest.mark.skipif(bool(config.BOUNDSCHECK) or "structs" not in choice.ways(), reason="frozen arrays are told apart")
+def test_frozen_arrays_have_no_kernel_of_their_own():
+    trial, frozen = new_trial(True), new_trial(True)
+    frozen.column.setflags(write=False)
+    assert borrowed_sum(trial) == borrowed_sum(frozen)
+    kinds = [signature for signature in borrowed_sum.signatures if "array(float64, 1d, C)" in str(signature)]
+    assert len(kinds) == 1
+
+
+def test_a_struct_of_something_else_is_refused():
     with pytest.raises(TypingError, match="Cannot determine Numba type"):
-        bare_sum(new_trial(True)._replace(column=object()))
+        borrowed_sum(new_trial(True)._replace(column=object()))
 
 
 @kernel()
@@ -132,7 +141,7 @@ def set_entry(a, i):
     return a[-1]
 
 
-@pytest.mark.skipif(linking.Compiler is None, reason="this Numba compiles in its own way")
+@pytest.mark.skipif("lowering" not in choice.ways(), reason="this Numba compiles in its own way")
 def test_indices_count_from_the_start_unless_written_down_and_are_checked_on_request():
     square, row = np.arange(6.0).reshape(2, 3), np.zeros(3)
     assert entry_of(square, 1, 2) == 5.0 + 2.0
@@ -158,8 +167,7 @@ def refused(x):
 
 def test_numba_is_left_as_it_was():
     """Whatever becomes of compiling; what is refused is compiled at every call."""
-    assert gc.isenabled()
     with pytest.raises(TypingError, match="no_such_field"):
         refused(1)
     assert next_to.signatures  # which went well
-    assert gc.isenabled() and types.Function.get_call_type is answers._ask
+    assert types.Function.get_call_type is ASK

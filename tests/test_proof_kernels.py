@@ -18,8 +18,8 @@ from margotree.engines.bnb.log import ProofLog
 from margotree.engines.bnb.logbook import Script, sides
 from margotree.engines.bnb.search import Record
 from margotree.engines.bnb.support_log import Note, SupportLog
-from margotree.engines.kernels.jit import kernel
 from margotree.engines.kernels.workspace import AT_MARGIN, LOW, MID
+from margotree.engines.numba_backend import kernel
 from margotree.problem import Problem, topology
 from margotree.proof.write import AS_BEFORE, AWAY, NOTHING, StepFile, Steps, lists_of, point
 

@@ -37,6 +37,7 @@ lazy_registry.provide(
         "to_sql": "margotree.export",
         "to_c": "margotree.export",
         "to_python": "margotree.export",
+        "kernels_of_baselines": "margotree.baselines.warm",
         "restate oct_1": "margotree.baselines.oct.problem",
         "restate oct_h": "margotree.baselines.oct.problem",
         "restate mm_svm_oct": "margotree.baselines.mmsvm.problem",

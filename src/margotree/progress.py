@@ -14,6 +14,8 @@ from dataclasses import replace
 from types import TracebackType
 from typing import TYPE_CHECKING, TextIO
 
+from margotree import notices
+
 if TYPE_CHECKING:
     from margotree.engines import Event
 
@@ -88,6 +90,8 @@ class Progress:
     def _beat(self) -> None:
         while not self._over.wait(_SILENCE / 2):
             with self._lock:
+                if notices.status_is_shown():  # a line about compiling, and nothing else
+                    self._heard_at = self._clock()
                 silent = self._clock() - self._heard_at
                 due = self._clock() - self._shown_at >= max(self._every, _SILENCE / 2)
                 if silent >= _SILENCE and due and not self._over.is_set():

@@ -1,14 +1,19 @@
-"""Compile the rivals' kernels ahead of the first fit: ``python -m margotree.baselines.warm``."""
+"""Compile the baselines' kernels ahead of the first fit: ``python -m margotree.baselines.warm``."""
 
 from __future__ import annotations
 
-from margotree.baselines.oct.problem import OctProblem
-from margotree.baselines.oct.search import Search
+from margotree.baselines.oct.search import KERNELS
+from margotree.engines.numba_backend import Part, compile_ahead
+
+
+def kernels_of_baselines() -> tuple[Part, ...]:
+    """What :mod:`margotree.engines.warm` compiles besides the engines' own kernels."""
+    return (KERNELS,)
 
 
 def warm_up() -> None:
-    """Prepare the one engine of theirs that is compiled."""
-    Search().prepare(OctProblem.make([[0.0], [1.0]], [0, 1], depth=1))
+    """Compile or load the baselines' kernels."""
+    compile_ahead(kernels_of_baselines())
 
 
 if __name__ == "__main__":

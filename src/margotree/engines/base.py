@@ -7,6 +7,7 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass, replace
 from typing import Generic, TypeVar
 
+from margotree.engines.numba_backend import Part, compile_ahead
 from margotree.engines.presolve import standard_scale
 from margotree.engines.watch import Watch
 from margotree.problem import MulticlassProblem, Problem, Splits, TrainingProblem
@@ -77,11 +78,21 @@ class Engine(ABC, Generic[P]):
 
         return __version__
 
+    def kernels(self, problem: TrainingProblem) -> tuple[Part, ...]:
+        """The parts of the kernels that this kind of problem calls."""
+        return ()
+
+    def kernels_of_proofs(self, problem: TrainingProblem) -> tuple[Part, ...]:
+        """The parts that only proofs call; raises :class:`Refused` if none can be written for this problem."""
+        return ()
+
     def prepare(self, problem: TrainingProblem) -> None:
-        """Whatever must not count against the time limit, such as compiling for this kind of problem."""
+        """Do what must not count against the time limit, such as compiling for this kind of problem."""
+        compile_ahead(self.kernels(problem))
 
     def prepare_proof(self, problem: TrainingProblem) -> None:
         """The same for what only proofs need."""
+        compile_ahead(self.kernels_of_proofs(problem))
 
     def makes_start(self, problem: P) -> bool:
         """Whether it makes the greedy start itself, so that nobody needs to make one first."""

@@ -4,19 +4,20 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
-from functools import cache, partial
+from functools import partial
 
 import numpy as np
 
+from margotree.engines import parts
 from margotree.engines.alternating.light import LightlyPricedSearch
 from margotree.engines.alternating.search import AlternatingSearch, Effort, Finisher, alternate
 from margotree.engines.base import Answer, Engine
 from margotree.engines.bnb.improve import RoutingBrancher, Tried, improve
 from margotree.engines.bnb.margot import MargotBrancher, Tactics
 from margotree.engines.bnb.priced import PricedBrancher
-from margotree.engines.kernels.jit import compiling
 from margotree.engines.local_svm import LocalSVM
 from margotree.engines.node import LARGE
+from margotree.engines.numba_backend import Part
 from margotree.engines.polish import polish, without_noise
 from margotree.engines.presolve import MODERATE, merge_duplicates, without_budget
 from margotree.engines.tiny import tiny_problem
@@ -68,8 +69,10 @@ class Alternating(Engine):
         # Within a limit on weights its own trees may not be solved again in time where samples are many.
         return problem.max_weight is None or problem.X.size <= MODERATE
 
-    def prepare(self, problem: TrainingProblem) -> None:
-        _compile(getattr(problem, "model", "margot"))
+    def kernels(self, problem: TrainingProblem) -> tuple[Part, ...]:
+        many = (parts.MANY_SAMPLES,) * (getattr(problem, "n_samples", 0) > LARGE)
+        model = parts.model_of(problem)
+        return (*many, *parts.of_search(problem), Part(f"{__name__}:train_tiny:{model}"))
 
     def search(self, problem: Problem, watch: Watch, start: Splits | None) -> Answer:
         trees, later = ([], 0.0) if start is None else ([start], 0.0)
@@ -178,9 +181,7 @@ def neighbourhood(problem: Problem) -> Finisher | None:
     return finish
 
 
-@cache
-def _compile(model: str) -> None:
+def train_tiny(model: str) -> None:
     """Train a tiny tree, so that everything is compiled or loaded from the cache."""
-    with compiling():
-        for kind in ("margot", "sfs") if model == "sfs" else (model,):  # prices may be left out at first
-            Alternating(Effort(least=8, most=8)).search(tiny_problem(kind), Watch(), None)
+    for kind in ("margot", "sfs") if model == "sfs" else (model,):  # prices may be left out at first
+        Alternating(Effort(least=8, most=8)).search(tiny_problem(kind), Watch(), None)

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from functools import cache
 
 import numpy as np
 from numpy.typing import NDArray
 
+from margotree.engines import parts
 from margotree.engines.band import leave_band, right_of
 from margotree.engines.base import Answer, Engine
-from margotree.engines.kernels.jit import compiling
 from margotree.engines.node import LARGE, solve_large, solve_node
+from margotree.engines.numba_backend import Part
 from margotree.engines.polish import without_noise
 from margotree.engines.subset import best_subset
 from margotree.engines.tiny import tiny_problem
@@ -57,8 +57,9 @@ class LocalSVM(Engine):
     proves = False
     notes_trees = True
 
-    def prepare(self, problem: TrainingProblem) -> None:
-        _compile(getattr(problem, "model", "margot"), getattr(problem, "n_samples", 0) > LARGE)
+    def kernels(self, problem: TrainingProblem) -> tuple[Part, ...]:
+        many = (parts.MANY_SAMPLES,) * (getattr(problem, "n_samples", 0) > LARGE)
+        return (*many, *parts.of_nodes(problem), Part(f"{__name__}:train_tiny:{parts.model_of(problem)}"))
 
     def search(self, problem: Problem, watch: Watch, start: Splits | None) -> Answer:
         """Train the nodes level by level; a start is of no use to a greedy method and is ignored."""
@@ -87,14 +88,9 @@ class LocalSVM(Engine):
         return Answer(splits=splits, stopped=stopped, nodes=problem.n_nodes, warnings=tuple(warnings))
 
 
-@cache
-def _compile(model: str, many: bool) -> None:
+def train_tiny(model: str) -> None:
     """Train a tiny tree, so that everything is compiled or loaded from the cache."""
-    with compiling():
-        tiny = tiny_problem(model)
-        LocalSVM().search(tiny, Watch(), None)
-        if many:
-            solve_large(tiny.X, tiny.y, tiny.weight)
+    LocalSVM().search(tiny_problem(model), Watch(), None)
 
 
 def fit_node(problem: Problem, t: int, rows: NDArray[np.int64], watch: Watch) -> NodeFit:

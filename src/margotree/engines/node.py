@@ -12,10 +12,10 @@ from numpy.typing import ArrayLike, NDArray
 
 from margotree.engines.kernels import newton
 from margotree.engines.kernels.certain import offset_reach
-from margotree.engines.kernels.jit import raising
 from margotree.engines.kernels.ratio import INFEASIBLE, OPTIMAL, STALLED
 from margotree.engines.kernels.solve import solve
 from margotree.engines.kernels.workspace import NUM, REACH, VALUE, B, W, new_workspace, stop_flag
+from margotree.engines.watch import raising
 from margotree.problem.problem import FloatArray
 
 #: Beyond so many samples Newton's method takes over, to this accuracy.

@@ -8,6 +8,7 @@ from importlib import import_module
 import numpy as np
 
 from margotree.engines.base import Engine, Refused
+from margotree.engines.numba_backend import compile_ahead
 from margotree.engines.watch import Limits, Listener, Watch, ctrl_c
 from margotree.problem import MulticlassProblem, Problem, Splits, TrainingProblem
 from margotree.proof.write import ProofWriter
@@ -141,11 +142,7 @@ def train(
     proof: ProofWriter | None = None,
 ) -> Solution:
     """Any problem on a given engine, started from nothing, from a tree or from what another engine finds first."""
-    for one in (engine, start):
-        if isinstance(one, Engine):
-            one.prepare(problem)
-    if proof is not None:
-        engine.prepare_proof(problem)
+    _prepare(problem, [one for one in (engine, start) if isinstance(one, Engine)], engine if proof else None)
     watch = without_audit(Watch(limits, listener), problem)
 
     def search(first: Splits | None) -> Solution:
@@ -163,6 +160,20 @@ def train(
         first = start.solve(problem, watch.share(seconds=seconds, nodes=nodes))
         solution = search(first.splits)
     return _with_start(solution, first)
+
+
+def _prepare(problem: TrainingProblem, engines: list[Engine], proving: Engine | None) -> None:
+    """Compile for all engines at once, then let each of them prepare what else it needs."""
+    compile_ahead(
+        [
+            *(() if proving is None else proving.kernels_of_proofs(problem)),
+            *(part for engine in engines for part in engine.kernels(problem)),
+        ]
+    )
+    for engine in engines:
+        engine.prepare(problem)
+    if proving is not None:
+        proving.prepare_proof(problem)
 
 
 def without_audit(watch: Watch, problem: TrainingProblem) -> Watch:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from margotree.engines.kernels.jit import kernel
+from margotree.engines.numba_backend import kernel
 
 F8 = NDArray[np.float64]
 
@@ -33,3 +33,9 @@ def leaves_by_row(X: F8, W: F8, level: F8, length: F8, fixed: F8, rounding: floa
             at = 2 * at + (2 if height >= 0.0 else 1)
         leaf[i] = at
     return leaf
+
+
+def route_tiny() -> None:
+    """Route one row, to have the kernel compiled."""
+    row, one = np.zeros((1, 1)), np.zeros(1)
+    leaves_by_row(row, row, one, one, one, 1.0, 1)

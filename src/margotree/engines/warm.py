@@ -1,20 +1,35 @@
-"""Compile the kernels ahead of the first fit: ``python -m margotree.engines.warm``.
+"""Compile all kernels ahead of the first fit: ``python -m margotree.engines.warm``.
 
-Fits do this by themselves before their clock starts; an installation script can have it done beforehand.
+Fits compile by themselves, before their clock starts, what they need; an installation script can have it done
+beforehand.  What is compiled here is all that any fit or prediction calls, that of proofs, of a cluster's workers and
+of the baselines included.
 """
 
 from __future__ import annotations
 
-from margotree.engines.registry import choose_engine
+from collections.abc import Iterator
+
+from margotree import lazy_registry
+from margotree.engines import parts
+from margotree.engines.numba_backend import Part, compile_ahead
+from margotree.engines.registry import accepting, get_engine
 from margotree.engines.tiny import tiny_multiclass, tiny_problem
 
 
 def warm_up() -> None:
-    """Prepare the start heuristic, the alternating search and the default engine for each model."""
-    for model in ("sfs", "hfs", "margot"):  # what needs most comes first, so that all cores have something to do
+    """Compile or load every kernel."""
+    compile_ahead(all_parts())
+
+
+def all_parts() -> Iterator[Part]:
+    """What each engine needs for each model, for few and for many samples, with proofs and for predictions."""
+    yield from (parts.MANY_SAMPLES, parts.PREDICTION, *parts.of_proofs(routings=True, supports=True))
+    for model in ("margot", "hfs", "sfs"):
         for problem in (tiny_problem(model), tiny_multiclass(model)):
-            for name in ("auto", "local_svm", "alternating"):
-                choose_engine(problem, name).prepare(problem)
+            for name in accepting(problem):
+                yield from get_engine(name, problem).kernels(problem)
+    if lazy_registry.provided("kernels_of_baselines"):
+        yield from lazy_registry.get("kernels_of_baselines")()
 
 
 if __name__ == "__main__":

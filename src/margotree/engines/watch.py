@@ -229,3 +229,18 @@ def _first_ctrl_c(call: Callable[[], None]) -> Iterator[None]:
         yield
     finally:
         signal.signal(signal.SIGINT, before)
+
+
+@contextmanager
+def raising(flag: Any, seconds: float) -> Iterator[None]:
+    """Set ``flag[0]`` to 1 after so many seconds, unless the block is left before: how a clock reaches a kernel."""
+    if seconds == math.inf:
+        yield
+        return
+    timer = threading.Timer(max(0.0, seconds), flag.__setitem__, (0, 1.0))
+    timer.daemon = True
+    timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from margotree.baselines.mmsvm.polish import polish
 from margotree.baselines.mmsvm.problem import MmSvmProblem
 from margotree.engines import Answer, Engine, Watch, get_engine
+from margotree.engines.numba_backend import Part
 from margotree.problem import Splits, TrainingProblem, topology
 from margotree.solution import Stopped
 
@@ -24,9 +25,9 @@ class LocalStart(Engine[MmSvmProblem]):
     def version(self) -> str:
         return get_engine("local_svm").version()
 
-    def prepare(self, problem: TrainingProblem) -> None:
+    def kernels(self, problem: TrainingProblem) -> tuple[Part, ...]:
         assert isinstance(problem, MmSvmProblem)
-        get_engine("local_svm").prepare(problem.margin)
+        return get_engine("local_svm").kernels(problem.margin)
 
     def search(self, problem: MmSvmProblem, watch: Watch, start: Splits | None) -> Answer:
         tree = get_engine("local_svm").search(problem.margin, watch, None).splits

@@ -7,9 +7,10 @@ from margotree.baselines.oct.improve import improve
 from margotree.baselines.oct.lower_bound import floor
 from margotree.baselines.oct.milp import OctModel, formulate
 from margotree.baselines.oct.problem import OctProblem
-from margotree.baselines.oct.search import Search
+from margotree.baselines.oct.search import KERNELS
 from margotree.baselines.oct.tree_cleanup import lay_out, settle
 from margotree.engines import Watch
+from margotree.engines.numba_backend import Part
 from margotree.problem import Splits, TrainingProblem
 
 #: The local search's share of the time left, and its most in seconds.
@@ -36,9 +37,8 @@ class OctMip(RivalMip[OctProblem]):
 
         return improve(problem, tree, watch=part, tell=tell, seed=watch.limits.seed)
 
-    def prepare(self, problem: TrainingProblem) -> None:
-        if problem.model == "oct_h":
-            Search().prepare(problem)  # for the floor
+    def kernels(self, problem: TrainingProblem) -> tuple[Part, ...]:
+        return (KERNELS,) if problem.model == "oct_h" else ()  # for the lower bound
 
     def floor(self, problem: OctProblem, watch: Watch) -> float:
         return floor(problem, watch)

@@ -17,7 +17,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from margotree.engines.kernels.jit import inner, kernel
+from margotree.engines.numba_backend import inner, kernel
 
 FloatArray = NDArray[np.float64]
 IndexArray = NDArray[np.int64]

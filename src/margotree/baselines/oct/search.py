@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from functools import cache
-
 import numpy as np
 
 from margotree.baselines.oct.cart import cart
@@ -12,10 +10,13 @@ from margotree.baselines.oct.merged_samples import IndexArray
 from margotree.baselines.oct.problem import OctProblem
 from margotree.baselines.oct.tree_cleanup import build, lay_out, settle
 from margotree.engines import Answer, Engine, Watch
-from margotree.engines.kernels.jit import compiling
 from margotree.engines.mip.adapter import Progress, run_watched
+from margotree.engines.numba_backend import Part
 from margotree.problem import Splits, TrainingProblem, topology
 from margotree.solution import Stopped
+
+#: What has to be compiled.
+KERNELS = Part(f"{__name__}:enumerate_tiny", 5.0)
 
 
 class Search(Engine[OctProblem]):
@@ -28,8 +29,8 @@ class Search(Engine[OctProblem]):
     name = "search"
     models = frozenset({"oct_1"})
 
-    def prepare(self, problem: TrainingProblem) -> None:
-        _compile()
+    def kernels(self, problem: TrainingProblem) -> tuple[Part, ...]:
+        return (KERNELS,)
 
     def search(self, problem: OctProblem, watch: Watch, start: Splits | None) -> Answer:
         if not problem.read(watch):
@@ -68,11 +69,10 @@ class _Live(Progress):
         super().tell(watch)
 
 
-@cache
-def _compile() -> None:
-    with compiling():
-        tiny = OctProblem.make([[0.0], [1.0], [2.0], [3.0]], [0, 1, 0, 1], depth=3)
-        Enumeration(tiny, 2.0).run()
+def enumerate_tiny() -> None:
+    """Enumerate the trees of a tiny problem, to have the kernels compiled."""
+    tiny = OctProblem.make([[0.0], [1.0], [2.0], [3.0]], [0, 1, 0, 1], depth=3)
+    Enumeration(tiny, 2.0).run()
 
 
 def _first(problem: OctProblem, start: Splits | None, watch: Watch) -> Splits:

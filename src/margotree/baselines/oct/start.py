@@ -5,9 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 
 from margotree.baselines.oct.problem import OctProblem
-from margotree.baselines.oct.search import Search
+from margotree.baselines.oct.search import KERNELS, Search
 from margotree.baselines.oct.tree_cleanup import lay_out, settle
 from margotree.engines import Answer, Engine, Watch
+from margotree.engines.numba_backend import Part
 from margotree.problem import Splits, TrainingProblem
 from margotree.solution import Stopped
 
@@ -22,8 +23,8 @@ class Univariate(Engine[OctProblem]):
     def version(self) -> str:
         return Search().version()
 
-    def prepare(self, problem: TrainingProblem) -> None:
-        Search().prepare(problem)
+    def kernels(self, problem: TrainingProblem) -> tuple[Part, ...]:
+        return (KERNELS,)
 
     def search(self, problem: OctProblem, watch: Watch, start: Splits | None) -> Answer:
         if not problem.read(watch):

@@ -13,8 +13,10 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
+from margotree.engines import parts
 from margotree.engines.base import Answer, Engine, Refused
 from margotree.engines.bnb.improve import RoutingBrancher, improve
+from margotree.engines.bnb.kernels import partial_supports
 from margotree.engines.bnb.lists import count_supports
 from margotree.engines.bnb.log import ProofLog
 from margotree.engines.bnb.margot import FEATURES_FIRST, MargotBrancher, Tactics
@@ -22,11 +24,11 @@ from margotree.engines.bnb.portfolio import furthest, go_on, is_over, new_search
 from margotree.engines.bnb.priced import PricedBrancher
 from margotree.engines.bnb.proving import Proof
 from margotree.engines.bnb.proving_sparse import ProvingBrancher
-from margotree.engines.bnb.ready import get_ready, get_ready_to_prove
 from margotree.engines.bnb.search import Brancher, Search
 from margotree.engines.bnb.sparse import SparseBrancher, SparseTactics, sparsified
 from margotree.engines.combined import Alternating, better_tree
 from margotree.engines.node import LARGE, solve_large
+from margotree.engines.numba_backend import Part
 from margotree.engines.polish import without_noise
 from margotree.engines.presolve import merge_duplicates, merging_error, standard_scale, without_budget
 from margotree.engines.tiny import tiny_problem
@@ -77,12 +79,13 @@ class BranchAndBound(Engine):
     def makes_start(self, problem: Problem) -> bool:
         return problem.n_samples > _MANY and problem.max_weight is None
 
-    def prepare(self, problem: TrainingProblem) -> None:
-        get_ready(problem, with_prices=isinstance(problem, Problem) and lists_nothing(problem))
+    def kernels(self, problem: TrainingProblem) -> tuple[Part, ...]:
+        many = (parts.MANY_SAMPLES,) * (getattr(problem, "n_samples", 0) > LARGE)
+        return many + parts.of_search(problem, with_prices=isinstance(problem, Problem) and lists_nothing(problem))
 
-    def prepare_proof(self, problem: TrainingProblem) -> None:
+    def kernels_of_proofs(self, problem: TrainingProblem) -> tuple[Part, ...]:
         _must_be_provable(problem)
-        get_ready_to_prove(**what_is_proved(problem))
+        return parts.of_proofs(**what_is_proved(problem))
 
     def solve_with_proof(
         self, problem: Problem, writer: ProofWriter, watch: Watch | None = None, start: Splits | None = None
@@ -345,6 +348,7 @@ def search_over_supports() -> None:
     """Whole searches of tiny problems, which compile what searches over supports call (see ``ready``)."""
     for model in ("hfs", "sfs"):
         BranchAndBound().search(tiny_problem(model), Watch(), None)
+    partial_supports.price(np.zeros(1, np.int8), 1, 0.1)  # of pools, which tiny problems do without
 
 
 def _weights(problem: Problem, stands_for: NDArray[np.int64]) -> FloatArray:

@@ -13,8 +13,7 @@ from numpy.typing import NDArray
 from margotree.engines.bnb.margot import MargotBrancher
 from margotree.engines.bnb.priced import PricedBrancher
 from margotree.engines.bnb.search import CUTOFF, Worker
-from margotree.engines.kernels.jit import raising
-from margotree.engines.watch import Watch
+from margotree.engines.watch import Watch, raising
 from margotree.problem import Problem, Splits, evaluate, topology
 from margotree.problem.problem import FloatArray
 

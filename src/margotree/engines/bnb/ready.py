@@ -1,4 +1,4 @@
-"""What has to be compiled before the clock of a fit starts, in parts that can be compiled at the same time."""
+"""Functions that call kernels on tiny problems, to have them compiled (see :mod:`margotree.engines.parts`)."""
 
 from __future__ import annotations
 
@@ -11,34 +11,11 @@ from margotree.engines.bnb.kernels.record import save
 from margotree.engines.bnb.margot import MargotBrancher
 from margotree.engines.bnb.pools import ListChooser
 from margotree.engines.bnb.sparse import SparseBrancher
-from margotree.engines.kernels.parallel import compile_parts
-from margotree.engines.node import LARGE, solve_large, solve_node
+from margotree.engines.node import solve_large, solve_node
+from margotree.engines.subset import best_subset
 from margotree.engines.tiny import tiny_problem
 from margotree.engines.trees import trivial_tree
 from margotree.engines.watch import Watch
-from margotree.problem import TrainingProblem
-
-#: Whole searches are called by the engine, which calls this file: here they have a name only.
-_SUPPORTS = "margotree.engines.bnb.engine:search_over_supports"
-_PLAIN = ("alternating_search", "dive")
-_PARTS = {"margot": _PLAIN, "hfs": (_SUPPORTS, *_PLAIN), "sfs": (_SUPPORTS, "alternating_search", "both_dives")}
-
-
-def get_ready(problem: TrainingProblem, with_prices: bool = False, alternates: bool = True) -> None:
-    """Compile or load everything that a search for such a problem may call; budgets may be searched ``with_prices``.
-
-    Whoever only searches below given nodes needs nothing of the alternating search.
-    """
-    parts = _PARTS["sfs" if with_prices else getattr(problem, "model", "margot")]
-    parts = parts if alternates else tuple(part for part in parts if part != "alternating_search")
-    many = ("many_samples",) if getattr(problem, "n_samples", 0) > LARGE else ()
-    compile_parts([part if ":" in part else f"{__name__}:{part}" for part in (*many, *parts)])
-
-
-def get_ready_to_prove(routings: bool, supports: bool) -> None:
-    """The same for what only proofs need: of searches over ``routings``, and over lists of ``supports``."""
-    parts = ["proofs_of_routings"] * routings + ["proofs_of_supports"] * supports
-    compile_parts([f"{__name__}:{part}" for part in parts])
 
 
 def node_problem() -> None:
@@ -51,15 +28,28 @@ def many_samples() -> None:
     solve_large(tiny.X, tiny.y, tiny.weight)
 
 
+def best_subsets() -> None:
+    """Nodes with budgets, hard and with prices."""
+    node_problem()
+    tiny = tiny_problem("sfs")
+    for alpha in (None, 0.1):
+        best_subset(tiny.X, tiny.y, tiny.weight, budget=1, alpha=alpha)
+
+
 def dive() -> None:
     """With the node problem, whose functions it is made of: one process compiles them once."""
     node_problem()
     _dive(MargotBrancher(tiny_problem("margot")))
 
 
-def both_dives() -> None:
-    """With prices as well, for the same reason."""
+def dive_and_subsets() -> None:
     dive()
+    best_subsets()
+
+
+def all_dives() -> None:
+    """With prices as well, for the same reason."""
+    dive_and_subsets()
     _dive(MargotBrancher(tiny_problem("sfs")))
 
 

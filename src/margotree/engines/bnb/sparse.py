@@ -22,11 +22,10 @@ from margotree.engines.bnb.pools import Chooser, ListChooser, PartialChooser, Po
 from margotree.engines.bnb.search import CUTOFF, STOP, Dive, Record
 from margotree.engines.bnb.support_log import Note
 from margotree.engines.kernels.certain import offset_reach
-from margotree.engines.kernels.jit import raising
 from margotree.engines.polish import polish
 from margotree.engines.presolve import without_budget
 from margotree.engines.trees import allowed_value, trivial_tree
-from margotree.engines.watch import Watch
+from margotree.engines.watch import Watch, raising
 from margotree.problem import Problem, Splits, evaluate
 from margotree.problem.problem import FloatArray
 

@@ -13,13 +13,14 @@ import zlib
 from dataclasses import dataclass, field
 from typing import Any
 
+from margotree.engines import parts
 from margotree.engines.bnb.logbook import Logbook, Script
 from margotree.engines.bnb.margot import MargotWorker
 from margotree.engines.bnb.priced import PricedWorker
-from margotree.engines.bnb.ready import get_ready, get_ready_to_prove
 from margotree.engines.bnb.search import CUTOFF, Dive, Record, Search
 from margotree.engines.bnb.sparse import SparseWorker
 from margotree.engines.cluster.recipe import OurBrancher, Recipe, set_log, set_watch
+from margotree.engines.numba_backend import compile_ahead
 from margotree.engines.tiny import tiny_problem
 from margotree.engines.trees import allowed_value, trivial_tree
 from margotree.engines.watch import Limits, Watch
@@ -106,12 +107,12 @@ def drop(key: str) -> None:
 
 def warm(model: str, with_prices: bool) -> None:
     """Compile or load what such a problem needs, before the first task comes."""
-    get_ready(tiny_problem(model), with_prices=with_prices, alternates=False)
+    compile_ahead(parts.of_search(tiny_problem(model), with_prices=with_prices, alternates=False))
 
 
 def warm_for_proofs(routings: bool, supports: bool) -> None:
     """The same for what only proofs need."""
-    get_ready_to_prove(routings, supports)
+    compile_ahead(parts.of_proofs(routings, supports))
 
 
 def search_below(key: str, data: bytes) -> bytes:

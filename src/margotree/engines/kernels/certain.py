@@ -13,7 +13,6 @@ import math
 
 import numpy as np
 
-from margotree.engines.kernels.jit import bare
 from margotree.engines.kernels.workspace import (
     COST,
     DELTA,
@@ -32,6 +31,7 @@ from margotree.engines.kernels.workspace import (
     O,
     Workspace,
 )
+from margotree.engines.numba_backend import inner
 
 #: Twice the unit roundoff: what it is more pays for the rounding of these very sums.
 ROUNDOFF = 2.3e-16
@@ -50,7 +50,7 @@ def offset_reach(X: F8, limit: float, eps: float) -> float:
     return (max(1.0, eps) + longest * math.sqrt(2.0 * max(limit, 0.0))) * (1.0 + 1e-9)
 
 
-@bare()
+@inner(allocates=False)
 def recompute(ws: Workspace, s: int, field: int) -> tuple[float, float, float]:
     """Field W or U <- u, the sum of mu_i x_i; returns what items add to the dual value at least, gamma, and how far off
     u may be."""
@@ -87,13 +87,13 @@ def recompute(ws: Workspace, s: int, field: int) -> tuple[float, float, float]:
     return total, gamma, gamma * size
 
 
-@bare()
+@inner(allocates=False)
 def taken_off(square: float, gamma: float, off: float) -> float:
     """What rounding may have added by way of u: ``square`` is ``|u|^2`` of the features that count."""
     return gamma * square + 2.0 * off * (np.sqrt(square) + off)
 
 
-@bare()
+@inner(allocates=False)
 def two_sum(a: float, b: float) -> tuple[float, float]:
     """The rounded sum of two numbers, and what was rounded off."""
     total = a + b
@@ -101,7 +101,7 @@ def two_sum(a: float, b: float) -> tuple[float, float]:
     return total, (a - (total - part)) + (b - part)
 
 
-@bare()
+@inner(allocates=False)
 def exact_sum(y: F8, v: F8) -> tuple[float, bool]:
     """The sum of ``y_i v_i``, correctly rounded, and whether it is: what two additions round off is added up, too."""
     high = low = 0.0

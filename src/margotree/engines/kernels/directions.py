@@ -10,7 +10,6 @@ from __future__ import annotations
 import numpy as np
 
 from margotree.engines.kernels import factor
-from margotree.engines.kernels.jit import bare
 from margotree.engines.kernels.workspace import (
     COLUMN,
     DU,
@@ -27,6 +26,7 @@ from margotree.engines.kernels.workspace import (
     V,
     Workspace,
 )
+from margotree.engines.numba_backend import inner
 
 #: A column whose square shrinks to this share when made orthogonal to the others depends on them.
 _DEPENDENT = 1e-10
@@ -34,13 +34,13 @@ _DEPENDENT = 1e-10
 _ROUNDING = 1e-9
 
 
-@bare()
+@inner(allocates=False)
 def solution_row(n: int) -> int:
     """Where `orthogonal` and `direction` leave what b and the kinks do."""
     return SCRATCH + 2 * n + 4
 
 
-@bare()
+@inner(allocates=False)
 def _back(ws: Workspace, q: int) -> None:
     """From coefficients of the orthogonal columns to those of the columns themselves, in the solution row."""
     work, n = ws.work, ws.X.shape[1]
@@ -54,7 +54,7 @@ def _back(ws: Workspace, q: int) -> None:
             work[x, b] -= work[was + a, b] * work[x, a]
 
 
-@bare()
+@inner(allocates=False)
 def orthogonal(ws: Workspace, s: int, e: int, dependent: bool) -> tuple[int, float]:
     """Make the columns of b and the kinks orthogonal, and find out whether the free items can balance item ``e``.
 
@@ -118,7 +118,7 @@ def orthogonal(ws: Workspace, s: int, e: int, dependent: bool) -> tuple[int, flo
     return 0, 0.0
 
 
-@bare()
+@inner(allocates=False)
 def direction(ws: Workspace, s: int, e: int, move: float) -> float:
     """Where to go after `orthogonal`: free items so that their margins and all kinks stay while one moves.
 
@@ -154,7 +154,7 @@ def direction(ws: Workspace, s: int, e: int, move: float) -> float:
     return work[x, 0]
 
 
-@bare()
+@inner(allocates=False)
 def spread(ws: Workspace, s: int) -> float:
     """What a change of u does to w, kinks apart; returns how much that bends the dual value."""
     work, n = ws.work, ws.X.shape[1]

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import math
 
-from margotree.engines.kernels.jit import bare
 from margotree.engines.kernels.workspace import (
     AT_HARD,
     COLUMN,
@@ -24,6 +23,7 @@ from margotree.engines.kernels.workspace import (
     Workspace,
     put_off,
 )
+from margotree.engines.numba_backend import inner
 
 RHO = 1.0
 #: Squared pivots below this share of the diagonal count as linear dependence.
@@ -32,7 +32,7 @@ DEPENDENT = 1e-11
 LITTLE = 1e-5
 
 
-@bare()
+@inner(allocates=False)
 def gram(ws: Workspace, s: int, i: int, e: int) -> float:
     """Entry of the Gram matrix for two items, in the features that are on."""
     X, g, n = ws.X, ws.g, ws.X.shape[1]
@@ -57,7 +57,7 @@ def gram(ws: Workspace, s: int, i: int, e: int) -> float:
     return (s0 + s1) + (s2 + s3) + rest
 
 
-@bare()
+@inner(allocates=False)
 def gram_column(ws: Workspace, s: int, e: int) -> None:
     """Row COLUMN of the scratch <- Gram entries of item ``e`` with all free items."""
     X, g, fixed, work, n = ws.X, ws.g, ws.fixed, ws.work, ws.X.shape[1]
@@ -80,7 +80,7 @@ def gram_column(ws: Workspace, s: int, e: int) -> None:
         work[COLUMN, p] = s0 + s1 + RHO * fixed[C, f] * fixed[C, e]
 
 
-@bare()
+@inner(allocates=False)
 def solve_lower(ws: Workspace, s: int, row: int) -> None:
     """Multiply a row of the scratch by ``L^-1``."""
     g, work = ws.g, ws.work
@@ -96,7 +96,7 @@ def solve_lower(ws: Workspace, s: int, row: int) -> None:
         work[row, r] = (s0 + s1) / g[s, FACTOR + r, r]
 
 
-@bare()
+@inner(allocates=False)
 def solve_upper(ws: Workspace, s: int, row: int) -> None:
     """Multiply a row of the scratch by ``L^-T``."""
     g, work = ws.g, ws.work
@@ -107,7 +107,7 @@ def solve_upper(ws: Workspace, s: int, row: int) -> None:
             work[row, q] -= g[s, FACTOR + r, q] * a
 
 
-@bare()
+@inner(allocates=False)
 def append(ws: Workspace, s: int, i: int, pivot2: float) -> None:
     """Put item ``i`` last among the free ones; row COLUMN holds ``L^-1`` of its Gram column, ``pivot2`` is its squared
     pivot."""
@@ -124,7 +124,7 @@ def append(ws: Workspace, s: int, i: int, pivot2: float) -> None:
     ws.cnt[s, N_FREE] = k + 1
 
 
-@bare()
+@inner(allocates=False)
 def drop(ws: Workspace, s: int, p: int) -> None:
     """Take the p-th free item out; rotations of the columns restore the triangle."""
     g, free = ws.g, ws.k
@@ -152,7 +152,7 @@ def drop(ws: Workspace, s: int, p: int) -> None:
     ws.cnt[s, N_FREE] = k - 1
 
 
-@bare()
+@inner(allocates=False)
 def switch(ws: Workspace, s: int, j: int) -> None:
     """Follow feature ``j``, which has just been switched on or off: a change of rank one."""
     work, k = ws.work, ws.cnt[s, N_FREE]
@@ -171,7 +171,7 @@ def switch(ws: Workspace, s: int, j: int) -> None:
         rebuild(ws, s)
 
 
-@bare()
+@inner(allocates=False)
 def _raise(ws: Workspace, s: int) -> None:
     """``L L' + x x'``, x being row COLUMN: rotations of the columns with ``x`` bring it to nothing."""
     g, work, k = ws.g, ws.work, ws.cnt[s, N_FREE]
@@ -190,7 +190,7 @@ def _raise(ws: Workspace, s: int) -> None:
         t = cs * t - sn * left
 
 
-@bare()
+@inner(allocates=False)
 def _lower(ws: Workspace, s: int, root: float) -> None:
     """``L L' - x x'`` with ``p = L^-1 x`` in row COLUMN and ``root = sqrt(1 - p.p)``: rotations bring ``x`` out."""
     g, p, k = ws.g, ws.work, ws.cnt[s, N_FREE]
@@ -213,7 +213,7 @@ def _lower(ws: Workspace, s: int, root: float) -> None:
         t = cs * t + sn * left
 
 
-@bare()
+@inner(allocates=False)
 def rebuild(ws: Workspace, s: int) -> None:
     """Build the factor anew from the free items; dependent ones become PENDING."""
     k = ws.cnt[s, N_FREE]

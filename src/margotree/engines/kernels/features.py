@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 
 from margotree.engines.kernels import certain, factor
-from margotree.engines.kernels.jit import bare
 from margotree.engines.kernels.workspace import (
     ALPHA,
     BUDGET,
@@ -24,11 +23,12 @@ from margotree.engines.kernels.workspace import (
     Workspace,
     square,
 )
+from margotree.engines.numba_backend import inner
 
 # -- cost --------------------------------------------------------------------------------------------------------------
 
 
-@bare()
+@inner(allocates=False)
 def places(ws: Workspace, s: int) -> int:
     """How many of the features that are not decided come without a price."""
     free = int(ws.g[s, NUM, BUDGET])
@@ -37,7 +37,7 @@ def places(ws: Workspace, s: int) -> int:
     return free
 
 
-@bare()
+@inner(allocates=False)
 def value(ws: Workspace, s: int) -> float:
     """The tree node's part of the bound: its dual value and what prices are sure to add."""
     if ws.priced:
@@ -45,7 +45,7 @@ def value(ws: Workspace, s: int) -> float:
     return ws.g[s, NUM, VALUE] + bonus(ws, s)
 
 
-@bare()
+@inner(allocates=False)
 def worth(ws: Workspace, s: int) -> float:
     """A lower bound on the node: the dual value with the best price per feature between 0 and alpha.
 
@@ -56,7 +56,7 @@ def worth(ws: Workspace, s: int) -> float:
     return ws.g[s, NUM, VALUE] - ws.g[s, NUM, ALPHA] * free + budget_discount(ws, s, U, free)
 
 
-@bare()
+@inner(allocates=False)
 def budget_discount(ws: Workspace, s: int, field: int, free: int) -> float:
     """What alpha is more than ``u^2 / 2``, for the ``free`` largest ``|u|`` of features that are not decided.
 
@@ -81,7 +81,7 @@ def budget_discount(ws: Workspace, s: int, field: int, free: int) -> float:
     return total
 
 
-@bare()
+@inner(allocates=False)
 def bonus(ws: Workspace, s: int) -> float:
     """What prices add to the dual value of a point that was found without them; 0 where the node problem knows them.
 
@@ -96,7 +96,7 @@ def bonus(ws: Workspace, s: int) -> float:
     return max(0.0, total + budget_discount(ws, s, W, int(g[s, NUM, BUDGET])))
 
 
-@bare()
+@inner(allocates=False)
 def add_up(ws: Workspace, s: int) -> float:
     """The dual value from scratch, with its rounding taken off; u, or w where features have no prices, follow."""
     g, n = ws.g, ws.X.shape[1]
@@ -116,7 +116,7 @@ def add_up(ws: Workspace, s: int) -> float:
 # -- use ---------------------------------------------------------------------------------------------------------------
 
 
-@bare()
+@inner(allocates=False)
 def from_kink(ws: Workspace, s: int, j: int, use: int) -> None:
     """Take feature ``j`` off the list of kinks."""
     k = ws.k
@@ -130,7 +130,7 @@ def from_kink(ws: Workspace, s: int, j: int, use: int) -> None:
     ws.cnt[s, N_KINKS] = q
 
 
-@bare()
+@inner(allocates=False)
 def pass_end(ws: Workspace, s: int, j: int, fuller: bool) -> None:
     """Feature ``j`` has come to an end of where it was; it goes on at its kink, or from it."""
     g, k, cnt = ws.g, ws.k, ws.cnt
@@ -149,7 +149,7 @@ def pass_end(ws: Workspace, s: int, j: int, fuller: bool) -> None:
         factor.switch(ws, s, j)
 
 
-@bare()
+@inner(allocates=False)
 def derive(ws: Workspace, s: int) -> None:
     """Say of every feature how it is used, from ``u``; those marked as at a kink keep their ``w`` if they are there."""
     g, k, cnt = ws.g, ws.k, ws.cnt

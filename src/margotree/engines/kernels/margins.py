@@ -6,7 +6,6 @@ somebody asks for them.
 
 from __future__ import annotations
 
-from margotree.engines.kernels.jit import bare
 from margotree.engines.kernels.workspace import (
     BEHIND,
     HI,
@@ -23,12 +22,13 @@ from margotree.engines.kernels.workspace import (
     W,
     Workspace,
 )
+from margotree.engines.numba_backend import inner
 
 #: Members are few if there are so many times as many samples.
 FEW = 3
 
 
-@bare()
+@inner(allocates=False)
 def follow(ws: Workspace, s: int) -> None:
     """Move margins by the last change of w, which is row TOTAL of the scratch, and of b."""
     f, k, X, XT, fixed, work = ws.f, ws.k, ws.X, ws.XT, ws.fixed, ws.work
@@ -56,7 +56,7 @@ def follow(ws: Workspace, s: int) -> None:
                 f[s, H, i] += a * XT[j, i]
 
 
-@bare()
+@inner(allocates=False)
 def recompute(ws: Workspace, s: int) -> None:
     """All margins from w and b."""
     f, g, XT, fixed = ws.f, ws.g, ws.XT, ws.fixed
@@ -72,14 +72,14 @@ def recompute(ws: Workspace, s: int) -> None:
     ws.cnt[s, BEHIND] = 0
 
 
-@bare()
+@inner(allocates=False)
 def catch_up(ws: Workspace, s: int) -> None:
     """Bring the margins of samples that are not members up to date."""
     if ws.cnt[s, BEHIND]:
         recompute(ws, s)
 
 
-@bare()
+@inner(allocates=False)
 def worst_item(ws: Workspace, s: int, tol: float) -> int:
     """The item that violates its step most, or -1 if none does by more than ``tol``; PENDING ones always count."""
     f, k = ws.f, ws.k
@@ -108,7 +108,7 @@ def worst_item(ws: Workspace, s: int, tol: float) -> int:
     return who
 
 
-@bare()
+@inner(allocates=False)
 def any_item(ws: Workspace, s: int, tol: float, first: int) -> int:
     """The next item from ``first`` on that violates its step."""
     f, m = ws.f, ws.X.shape[0]

@@ -9,8 +9,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from margotree.engines.kernels.jit import bare, inner, kernel
 from margotree.engines.kernels.smooth import F8, Small, dual_value, margins, primal_value, slope_along, slopes
+from margotree.engines.numba_backend import inner, kernel
 
 #: Widths of the rounding: first when nothing is known, first when warm, last; and the factor from stage to stage.
 _COLD, _WARM, _LAST, _SHRINK = 1.0, 0.03, 1e-11, 0.1
@@ -22,7 +22,7 @@ _LEVEL = 0.3
 _FLAT = 1e-9
 
 
-@bare()
+@inner(allocates=False)
 def solve_step(H: F8, grad: F8, step: F8) -> None:
     """``step = -H^-1 grad`` by Cholesky factorisation in place; pivots are kept positive."""
     n = grad.size
@@ -47,7 +47,7 @@ def solve_step(H: F8, grad: F8, step: F8) -> None:
         step[r] = t / H[r, r]
 
 
-@bare()
+@inner(allocates=False)
 def line_search(
     small: Small, cols: NDArray[np.int64], lam: F8, theta: F8, step: F8, delta: float, hard: float, start: float
 ) -> float:

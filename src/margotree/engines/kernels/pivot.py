@@ -13,7 +13,6 @@ from __future__ import annotations
 import numpy as np
 
 from margotree.engines.kernels import certain, factor, features
-from margotree.engines.kernels.jit import bare
 from margotree.engines.kernels.margins import follow, recompute, worst_item
 from margotree.engines.kernels.ratio import (
     CUT,
@@ -68,12 +67,13 @@ from margotree.engines.kernels.workspace import (
     square,
     stand,
 )
+from margotree.engines.numba_backend import inner
 
 #: So often a dual value that has passed the cut-off only in rounding is driven on.
 AGAIN = 3
 
 
-@bare()
+@inner(allocates=False)
 def direction(ws: Workspace, s: int, e: int, move: float) -> tuple[float, float, bool]:
     """Where to go: item ``e`` moves, free items so that their margins stay (row RATES), w by row DU.
 
@@ -107,7 +107,7 @@ def direction(ws: Workspace, s: int, e: int, move: float) -> tuple[float, float,
     return beta, pivot2, True
 
 
-@bare()
+@inner(allocates=False)
 def take_step(ws: Workspace, s: int, e: int, sign: float, step: float, beta: float, gain: float) -> None:
     """Move all multipliers, w, b and the dual value along the direction at hand."""
     f, g, work = ws.f, ws.g, ws.work
@@ -124,7 +124,7 @@ def take_step(ws: Workspace, s: int, e: int, sign: float, step: float, beta: flo
     g[s, NUM, VALUE] += gain
 
 
-@bare()
+@inner(allocates=False)
 def enter(ws: Workspace, s: int, e: int, cutoff: float) -> int:
     """Drive item ``e`` to where it fits, dropping free items that block.
 
@@ -181,7 +181,7 @@ def enter(ws: Workspace, s: int, e: int, cutoff: float) -> int:
     return CUT if g[s, NUM, VALUE] >= cutoff else OPTIMAL
 
 
-@bare()
+@inner(allocates=False)
 def run(ws: Workspace, s: int, cutoff: float, max_pivots: int, tol: float) -> int:
     """Pivot until no item violates by more than ``tol``, the dual value passes ``cutoff``, or pivots run out.
 
@@ -211,7 +211,7 @@ def run(ws: Workspace, s: int, cutoff: float, max_pivots: int, tol: float) -> in
     return STALLED
 
 
-@bare()
+@inner(allocates=False)
 def harden(ws: Workspace, s: int, i: int, side: float, delta: float) -> None:
     """Require ``side * h_i >= delta`` of a SOFT item; the dual value jumps at once if that is against its label."""
     f, k, cost = ws.f, ws.k, ws.fixed[COST + ws.cnt[s, NODE], i]
@@ -234,7 +234,7 @@ def harden(ws: Workspace, s: int, i: int, side: float, delta: float) -> None:
     stand(ws, s, i, LOW if f[s, NU, i] == -cost else PENDING_HARD)
 
 
-@bare()
+@inner(allocates=False)
 def refresh(ws: Workspace, s: int) -> None:
     """Recompute w, the factor, all margins and the dual value from the multipliers, and repair ``sum c mu = 0``."""
     f, k, fixed = ws.f, ws.k, ws.fixed
@@ -251,7 +251,7 @@ def refresh(ws: Workspace, s: int) -> None:
     factor.rebuild(ws, s)
 
 
-@bare()
+@inner(allocates=False)
 def _rebalance(ws: Workspace, s: int, balance: float) -> None:
     """Take a rounding residual of ``sum c mu`` from the free item with most room."""
     best = -1
@@ -269,7 +269,7 @@ def _rebalance(ws: Workspace, s: int, balance: float) -> None:
         ws.f[s, NU, best] -= ws.f[s, O, best] * balance
 
 
-@bare()
+@inner(allocates=False)
 def correct(ws: Workspace, s: int) -> None:
     """One Newton correction of the free items' margins, as far as their multipliers have room; then `refresh`."""
     f, g, status, work, k = ws.f, ws.g, ws.k, ws.work, ws.cnt[s, N_FREE]
@@ -303,7 +303,7 @@ def correct(ws: Workspace, s: int) -> None:
     refresh(ws, s)
 
 
-@bare()
+@inner(allocates=False)
 def primal_value(ws: Workspace, s: int) -> float:
     """Value of (w, b) with the soft losses only; hard rows are not checked here."""
     f, k, cost_row = ws.f, ws.k, COST + ws.cnt[s, NODE]

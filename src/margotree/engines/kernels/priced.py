@@ -15,7 +15,6 @@ import numpy as np
 from margotree.engines.kernels import factor
 from margotree.engines.kernels.directions import direction, orthogonal, solution_row, spread
 from margotree.engines.kernels.features import add_up, from_kink, pass_end
-from margotree.engines.kernels.jit import bare
 from margotree.engines.kernels.margins import any_item, follow, worst_item
 from margotree.engines.kernels.pivot import AGAIN
 from margotree.engines.kernels.ratio import (
@@ -66,6 +65,7 @@ from margotree.engines.kernels.workspace import (
     Workspace,
     put_off,
 )
+from margotree.engines.numba_backend import inner
 
 #: An entering item that has met so many ends, and so many more a feature, is going round in circles.
 _MOST, _MOST_A_FEATURE = 60, 4
@@ -75,7 +75,7 @@ NOBODY = np.int64(-1)
 PATIENCE, GIVE_UP = 20, 80
 
 
-@bare()
+@inner(allocates=False)
 def _kink_room(u: float, w: float, r: float, rate: float) -> float:
     """How far a kink's w may move at this rate, before it is nothing or all."""
     side = 1.0 if u > 0.0 else -1.0
@@ -85,7 +85,7 @@ def _kink_room(u: float, w: float, r: float, rate: float) -> float:
     return max(0.0, size) / abs(rate)
 
 
-@bare()
+@inner(allocates=False)
 def _nearest(ws: Workspace, s: int, e: int, hard: bool, sign: float) -> tuple[float, int, int]:
     """How far until somebody comes to an end: the step, the free item (-1 for ``e`` itself) and the feature, or -1."""
     g, work = ws.g, ws.work
@@ -109,7 +109,7 @@ def _nearest(ws: Workspace, s: int, e: int, hard: bool, sign: float) -> tuple[fl
     return (end, -1, who) if end < step else (step, block, -1)
 
 
-@bare()
+@inner(allocates=False)
 def _pass(ws: Workspace, s: int, block: int, feature: int) -> None:
     """Let the feature or the free item that has come to an end go on from there."""
     if feature >= 0:
@@ -118,7 +118,7 @@ def _pass(ws: Workspace, s: int, block: int, feature: int) -> None:
         give_way(ws, s, block)
 
 
-@bare()
+@inner(allocates=False)
 def _begin(ws: Workspace) -> None:
     """Nothing has changed yet."""
     for j in range(ws.X.shape[1]):
@@ -126,7 +126,7 @@ def _begin(ws: Workspace) -> None:
     ws.work[SINGLE, SHIFT] = 0.0
 
 
-@bare()
+@inner(allocates=False)
 def _take_step(ws: Workspace, s: int, e: int, sign: float, step: float, beta: float, gain: float) -> None:
     """Move all multipliers, w, u, b and the dual value along the direction at hand."""
     f, g, work = ws.f, ws.g, ws.work
@@ -145,7 +145,7 @@ def _take_step(ws: Workspace, s: int, e: int, sign: float, step: float, beta: fl
     g[s, NUM, VALUE] += gain
 
 
-@bare()
+@inner(allocates=False)
 def _slide(ws: Workspace, s: int, columns: int, pace: float, goal: float) -> tuple[float, bool]:
     """Move b and kinks alone, which costs the dual nothing, until the item has moved by ``goal`` or a kink ends.
 
@@ -178,7 +178,7 @@ def _slide(ws: Workspace, s: int, columns: int, pace: float, goal: float) -> tup
     return goal - turn * step * pace, False
 
 
-@bare()
+@inner(allocates=False)
 def enter(ws: Workspace, s: int, e: int, cutoff: float) -> int:
     """Drive item ``e`` to where it fits, past the ends of free items and features.
 
@@ -246,7 +246,7 @@ def enter(ws: Workspace, s: int, e: int, cutoff: float) -> int:
     return CUT if g[s, NUM, VALUE] >= cutoff else OPTIMAL
 
 
-@bare()
+@inner(allocates=False)
 def run(ws: Workspace, s: int, cutoff: float, max_pivots: int, tol: float) -> int:
     """As `pivot.run`.  Prices make ties common: when the worst items have brought nothing for a while, others have
     their turn."""
@@ -280,7 +280,7 @@ def run(ws: Workspace, s: int, cutoff: float, max_pivots: int, tol: float) -> in
     return STALLED
 
 
-@bare()
+@inner(allocates=False)
 def decide(ws: Workspace, s: int, j: int, must: bool) -> None:
     """Use feature ``j`` whatever it does, or do not use it.
 
@@ -311,7 +311,7 @@ def decide(ws: Workspace, s: int, j: int, must: bool) -> None:
     g[s, NUM, VALUE] = add_up(ws, s)
 
 
-@bare()
+@inner(allocates=False)
 def _release(ws: Workspace, s: int) -> None:
     """Let all free items be solved anew."""
     for p in range(ws.cnt[s, N_FREE]):
@@ -320,7 +320,7 @@ def _release(ws: Workspace, s: int) -> None:
     ws.cnt[s, N_FREE] = 0
 
 
-@bare()
+@inner(allocates=False)
 def _move_weight(ws: Workspace, s: int, j: int, must: bool) -> None:
     """Move the weight of feature ``j`` towards its ``u`` or nothing, past the ends of free items and other features."""
     g, work = ws.g, ws.work

@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 
 from margotree.engines.kernels import factor, features
-from margotree.engines.kernels.jit import bare
 from margotree.engines.kernels.workspace import (
     AT_HARD,
     AT_MARGIN,
@@ -39,6 +38,7 @@ from margotree.engines.kernels.workspace import (
     put_off,
     stand,
 )
+from margotree.engines.numba_backend import inner
 
 # Outcomes of a run of pivots.
 OPTIMAL, CUT, STALLED, INFEASIBLE = numbers(4)
@@ -48,7 +48,7 @@ PAST, CLEARLY = 0.25, 1e-9
 STRAIGHT = 1e-10
 
 
-@bare()
+@inner(allocates=False)
 def room(ws: Workspace, s: int, i: int, hard: bool, rate: float) -> float:
     """How far the multiplier of an item on a free segment may still move the way of ``rate``."""
     nu, cost = ws.f[s, NU, i], ws.fixed[COST + ws.cnt[s, NODE], i]
@@ -59,13 +59,13 @@ def room(ws: Workspace, s: int, i: int, hard: bool, rate: float) -> float:
     return nu + (cost if ws.k[s, KIND, i] == WRONG else -cost)
 
 
-@bare()
+@inner(allocates=False)
 def settle(ws: Workspace, s: int, i: int, hard: bool, up: bool) -> None:
     """Put an item that ran out of room on the step it reached."""
     stand(ws, s, i, MID if up or (hard and ws.k[s, KIND, i] == RIGHT) else LOW)
 
 
-@bare()
+@inner(allocates=False)
 def longest_step(ws: Workspace, s: int, e: int, hard: bool, sign: float) -> tuple[float, int]:
     """Ratio test: how far until a multiplier runs out of room, and the free item that does (-1 for ``e`` itself).
 
@@ -94,7 +94,7 @@ def longest_step(ws: Workspace, s: int, e: int, hard: bool, sign: float) -> tupl
     return step, block
 
 
-@bare()
+@inner(allocates=False)
 def far_enough(ws: Workspace, s: int, r: float, cutoff: float) -> float:
     """A step after which the dual value is past the cut-off, if it is not longer than to the top of the parabola.
 
@@ -105,7 +105,7 @@ def far_enough(ws: Workspace, s: int, r: float, cutoff: float) -> float:
     return 2.0 * (1.0 + PAST) * (max(cutoff - ws.g[s, NUM, VALUE], 0.0) + CLEARLY * abs(cutoff)) / r
 
 
-@bare()
+@inner(allocates=False)
 def sharpen(ws: Workspace, s: int, e: int, move: float) -> None:
     """Correct the free items' rates so that moving item ``e`` leaves ``u`` and ``sum c mu`` where they are.
 
@@ -133,7 +133,7 @@ def sharpen(ws: Workspace, s: int, e: int, move: float) -> None:
         work[RATES, p] += work[DW, p]
 
 
-@bare()
+@inner(allocates=False)
 def leap(ws: Workspace, s: int, e: int, hard: bool, sign: float, step: float, straight: bool, cutoff: float) -> int:
     """Take a step along the direction at hand that ought to bring the dual value past the cut-off, or none.
 
@@ -161,7 +161,7 @@ def leap(ws: Workspace, s: int, e: int, hard: bool, sign: float, step: float, st
     return CUT if past else STALLED
 
 
-@bare()
+@inner(allocates=False)
 def heading(ws: Workspace, s: int, e: int) -> tuple[float, bool, float]:
     """Which way the multiplier of a violating item has to move, whether to its hard corner, and the margin there."""
     f, status = ws.f, ws.k[s, STATUS, e]
@@ -171,7 +171,7 @@ def heading(ws: Workspace, s: int, e: int) -> tuple[float, bool, float]:
     return sign, hard, f[s, DELTA, e] if hard else 1.0
 
 
-@bare()
+@inner(allocates=False)
 def give_way(ws: Workspace, s: int, p: int) -> None:
     """The p-th free item has run out of room at the rate its multiplier moves: it is free no longer."""
     i = ws.k[s, FREE, p]
@@ -179,7 +179,7 @@ def give_way(ws: Workspace, s: int, p: int) -> None:
     factor.drop(ws, s, p)
 
 
-@bare()
+@inner(allocates=False)
 def join(ws: Workspace, s: int, e: int, hard: bool, pivot2: float, h_ee: float) -> None:
     """Item ``e`` sits at its corner from now on: it is free."""
     stand(ws, s, e, AT_HARD if hard else AT_MARGIN)

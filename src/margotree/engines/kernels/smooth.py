@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from margotree.engines.kernels.certain import MORE, ROUNDOFF
-from margotree.engines.kernels.jit import bare
+from margotree.engines.numba_backend import inner
 
 F8 = NDArray[np.float64]
 
@@ -36,7 +36,7 @@ class Small(NamedTuple):
     reach: float  # how large |b| can be in a tree of interest
 
 
-@bare()
+@inner(allocates=False)
 def margins(small: Small, cols: NDArray[np.int64], theta: F8, eps: float) -> None:
     """Fill in what every member lacks to its margin and to its side."""
     k = small.y.size
@@ -57,7 +57,7 @@ def margins(small: Small, cols: NDArray[np.int64], theta: F8, eps: float) -> Non
         g[i] = (0.0 if side > 0 else eps) - side * h if side != 0.0 else -1.0
 
 
-@bare()
+@inner(allocates=False)
 def slopes(
     small: Small, cols: NDArray[np.int64], lam: F8, theta: F8, delta: float, hard: float, grad: F8, H: F8, x: F8
 ) -> float:
@@ -104,7 +104,7 @@ def slopes(
     return bent
 
 
-@bare()
+@inner(allocates=False)
 def pull(w: float, lam: float, delta: float) -> float:
     """Slope of a feature's smoothed penalty."""
     if lam == 0.0:
@@ -118,7 +118,7 @@ def pull(w: float, lam: float, delta: float) -> float:
     return w / delta
 
 
-@bare()
+@inner(allocates=False)
 def bend(w: float, lam: float, delta: float) -> float:
     """Curvature of a feature's smoothed penalty; a trace of it where the penalty is straight."""
     if lam == 0.0:
@@ -130,7 +130,7 @@ def bend(w: float, lam: float, delta: float) -> float:
     return 1e-6 if size >= delta * r else 1.0 / delta
 
 
-@bare()
+@inner(allocates=False)
 def penalty(w: float, lam: float) -> float:
     """What a weight costs, with the features it is made of used in part."""
     if lam == 0.0:
@@ -139,13 +139,13 @@ def penalty(w: float, lam: float) -> float:
     return 0.5 * w * w + lam if abs(w) >= r else r * abs(w)
 
 
-@bare()
+@inner(allocates=False)
 def worth(g: float, lam: float) -> float:
     """What a feature takes from the dual: the penalty's conjugate."""
     return max(0.0, 0.5 * g * g - lam)
 
 
-@bare()
+@inner(allocates=False)
 def slope_along(small: Small, lam: F8, theta: F8, step: F8, t: float, delta: float, hard: float) -> float:
     """Derivative of the smoothed value along the step, at a share ``t`` of it."""
     total = 0.0
@@ -161,7 +161,7 @@ def slope_along(small: Small, lam: F8, theta: F8, step: F8, t: float, delta: flo
     return total
 
 
-@bare()
+@inner(allocates=False)
 def dual_value(small: Small, cols: NDArray[np.int64], lam: F8, delta: float, hard: float, eps: float, w: F8) -> float:
     """Exact dual value of the losses' slopes, balanced on one member; -inf if no member can balance them.
 
@@ -223,7 +223,7 @@ def dual_value(small: Small, cols: NDArray[np.int64], lam: F8, delta: float, har
     return total - taken - lost - (unbalanced * small.reach if unbalanced > 0.0 else 0.0)
 
 
-@bare()
+@inner(allocates=False)
 def primal_value(small: Small, lam: F8, theta: F8) -> float:
     total = 0.0
     for r in range(lam.size):

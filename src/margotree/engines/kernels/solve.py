@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 
 from margotree.engines.kernels import pivot, priced
-from margotree.engines.kernels.jit import bare, bare_kernel
 from margotree.engines.kernels.margins import follow
 from margotree.engines.kernels.ratio import CUT, INFEASIBLE, OPTIMAL, STALLED
 from margotree.engines.kernels.workspace import (
@@ -31,12 +30,13 @@ from margotree.engines.kernels.workspace import (
     put_off,
     stand,
 )
+from margotree.engines.numba_backend import inner, kernel
 
 #: Violations at which the point is recomputed and corrected, and the relative duality gap that is good enough.
 _FIRST_TOLERANCE, _NEXT, _TOLERANCES, _GAP = 1e-7, 1e-2, 3, 1e-10
 
 
-@bare_kernel()
+@kernel(allocates=False)
 def solve(ws: Workspace, y: F8, side: F8, delta: F8, cutoff: float, max_pivots: int) -> int:
     """Pivot, recompute from the multipliers, correct, until primal and dual values agree, pivots run out or somebody
     raises the workspace's flag.
@@ -64,7 +64,7 @@ def solve(ws: Workspace, y: F8, side: F8, delta: F8, cutoff: float, max_pivots: 
     return outcome
 
 
-@bare_kernel()
+@kernel(allocates=False)
 def relax(ws: Workspace, y: F8, side: F8, delta: F8, thresholds: F8, cutoff: float, max_pivots: int) -> int:
     """The same where features have prices: the relaxation in which they are used in part, for bounds.
 
@@ -92,7 +92,7 @@ def relax(ws: Workspace, y: F8, side: F8, delta: F8, thresholds: F8, cutoff: flo
     return priced.run(ws, 0, cutoff, max_pivots, _FIRST_TOLERANCE)
 
 
-@bare()
+@inner(allocates=False)
 def _stand_again(ws: Workspace, m: int, anew: bool) -> None:
     """Put all items where their status says; those that keep a margin are free, or will be when they enter ``anew``."""
     ws.cnt[0, N_FREE] = 0
@@ -108,7 +108,7 @@ def _stand_again(ws: Workspace, m: int, anew: bool) -> None:
         stand(ws, 0, i, status)
 
 
-@bare()
+@inner(allocates=False)
 def _enlist(ws: Workspace, y: F8, side: F8, delta: F8) -> None:
     """Let all samples take part, if none does yet."""
     if ws.cnt[0, N_ITEMS] == 0:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from margotree.engines.kernels.jit import bare, inner
+from margotree.engines.numba_backend import inner
 
 F8 = NDArray[np.float64]
 I8 = NDArray[np.int64]
@@ -46,27 +46,27 @@ def add_four(to: F8, z: F8, y: F8, x: F8, u: F8, rz: float, ry: float, rx: float
     to[k] += (rz + ry) + (rx + ru)
 
 
-@bare()
+@inner(allocates=False)
 def fill(a: F8, value: float) -> None:
     for i in range(a.size):
         a[i] = value
 
 
-@bare()
+@inner(allocates=False)
 def copy(source: F8, target: F8) -> None:
     """As many numbers as the source has."""
     for i in range(source.size):
         target[i] = source[i]
 
 
-@bare()
+@inner(allocates=False)
 def pad(who: I8, count: int) -> None:
     """Repeat the last of so many entries until four go into their number, for those who take four at a time."""
     for j in range(count, count + (-count) % 4):
         who[j] = who[count - 1]
 
 
-@bare()
+@inner(allocates=False)
 def nonzero(a: F8, who: I8, those: F8) -> int:
     """How many numbers are not zero, which ones, and these, followed by zeros for those who take four at a time."""
     count = 0
@@ -80,7 +80,7 @@ def nonzero(a: F8, who: I8, those: F8) -> int:
     return count
 
 
-@bare()
+@inner(allocates=False)
 def total(a: F8) -> float:
     """The sum, in order."""
     t = 0.0
@@ -113,7 +113,7 @@ def descending(a: F8) -> I8:
     return order
 
 
-@bare()
+@inner(allocates=False)
 def place(ordered: F8, value: float) -> int:
     """How many of the numbers, which ascend, are less than the value."""
     low, high = 0, ordered.size

@@ -23,7 +23,7 @@ Where features have a price ``alpha`` beyond a budget, ``w`` and ``u = sum mu_i 
 anywhere between) where ``|u| = r``.  ``r = 0`` is a feature that is used whatever it does, ``r = inf`` one that may not
 be used.
 
-Functions take ``(ws, s)``: the workspace, which is handed on as one address (`bundles`), and a slot.  They read single
+Functions take ``(ws, s)``: the workspace, which is handed on as one address (a struct), and a slot.  They read single
 entries, ``ws.f[s, NU, i]``, and do not make views, which take far longer to compile.
 """
 
@@ -34,8 +34,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from margotree.engines.kernels.bundles import bundle
-from margotree.engines.kernels.jit import bare
+from margotree.engines.numba_backend import inner, struct
 
 F8 = NDArray[np.float64]
 I8 = NDArray[np.int64]
@@ -79,7 +78,7 @@ LOW, AT_MARGIN, MID, AT_HARD, PENDING_HARD, PENDING_MARGIN, OUT = numbers(7)
 OFF, KINK, FULL = numbers(3)
 
 
-@bundle
+@struct
 class Workspace(NamedTuple):
     """Node problems over the same samples, one per slot."""
 
@@ -138,10 +137,10 @@ def threshold(alpha: float, j: int) -> float:
     return np.sqrt(2.0 * alpha) * (1.0 - 1e-9 * ((j * 0.6180339887498949) % 1.0))
 
 
-compiled_threshold = bare()(threshold)
+compiled_threshold = inner(allocates=False)(threshold)
 
 
-@bare()
+@inner(allocates=False)
 def square(work: F8, row: int, n: int) -> float:
     """Squared length of a vector, with four running sums, so that additions overlap without being reordered."""
     s0 = s1 = s2 = s3 = 0.0
@@ -156,7 +155,7 @@ def square(work: F8, row: int, n: int) -> float:
     return (s0 + s1) + (s2 + s3)
 
 
-@bare()
+@inner(allocates=False)
 def copy_slot(ws: Workspace, source: int, target: int) -> None:
     """Make slot ``target`` equal to ``source``."""
     # Plain loops: slice assignments do the same but take ten times as long to compile.
@@ -191,7 +190,7 @@ def copy_slot(ws: Workspace, source: int, target: int) -> None:
             k[target, KINKS, j] = k[source, KINKS, j]
 
 
-@bare()
+@inner(allocates=False)
 def clear(ws: Workspace, s: int) -> None:
     """Take all items out: w = 0, b = 0, and nothing known of features."""
     m, n = ws.X.shape
@@ -218,7 +217,7 @@ def clear(ws: Workspace, s: int) -> None:
             ws.k[s, USE, j] = FULL if alpha == 0.0 else OFF
 
 
-@bare()
+@inner(allocates=False)
 def stand(ws: Workspace, s: int, i: int, status: int) -> None:
     """Put item ``i`` on a bound or free segment: its multiplier snaps to a bound, and the range for ``h`` follows."""
     f, kind = ws.f, ws.k[s, KIND, i]
@@ -242,13 +241,13 @@ def stand(ws: Workspace, s: int, i: int, status: int) -> None:
         f[s, LO, i], f[s, HI, i] = -high, -low
 
 
-@bare()
+@inner(allocates=False)
 def put_off(ws: Workspace, s: int, i: int, hard: bool) -> None:
     """Leave an item with a multiplier inside a free segment to be solved for later."""
     stand(ws, s, i, PENDING_HARD if hard else PENDING_MARGIN)
 
 
-@bare()
+@inner(allocates=False)
 def add_item(ws: Workspace, s: int, i: int, y: float) -> None:
     """Let sample ``i`` take part as a SOFT item with multiplier 0 (the dual value does not change)."""
     X, g, n = ws.X, ws.g, ws.X.shape[1]

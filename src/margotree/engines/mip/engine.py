@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
-from functools import cache
 from typing import Literal
 
+from margotree.engines import parts
 from margotree.engines.base import Answer, Engine
-from margotree.engines.kernels.jit import compiling
 from margotree.engines.mip.adapter import Adapter
 from margotree.engines.mip.answer import answer, better, points, run
 from margotree.engines.mip.constants import Constants, derived_constants, paper_constants
 from margotree.engines.mip.formulation import Formulation, formulate
 from margotree.engines.mip.model import MipResult
 from margotree.engines.mip.normal import binding, normalise
+from margotree.engines.numba_backend import Part
 from margotree.engines.polish import polish
 from margotree.engines.tiny import tiny_problem
 from margotree.engines.trees import trivial_tree
@@ -45,8 +45,8 @@ class MipEngine(Engine):
     def version(self) -> str:
         return self.adapter.version()
 
-    def prepare(self, problem: TrainingProblem) -> None:
-        _compile()
+    def kernels(self, problem: TrainingProblem) -> tuple[Part, ...]:
+        return parts.NODE, Part(f"{__name__}:bound_tiny")
 
     def search(self, problem: Problem, watch: Watch, start: Splits | None) -> Answer:
         hopeless = self.adapter.hopeless(_entries(problem), watch)
@@ -68,12 +68,10 @@ class MipEngine(Engine):
         return paper_constants(problem) if self.big_m == "paper" else derived_constants(problem, upper, time_limit)
 
 
-@cache
-def _compile() -> None:
-    """Have the node kernels, which give the constants and the polish, ready before a clock starts."""
+def bound_tiny() -> None:
+    """Call the node kernels, which give the constants and the polish, on a tiny problem."""
     tiny = tiny_problem("margot")
-    with compiling():
-        derived_constants(tiny, evaluate(tiny, _first_tree(tiny, None, Watch())).objective)
+    derived_constants(tiny, evaluate(tiny, _first_tree(tiny, None, Watch())).objective)
 
 
 def _first_tree(problem: Problem, start: Splits | None, watch: Watch) -> Splits:

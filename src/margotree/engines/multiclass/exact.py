@@ -17,7 +17,8 @@ from margotree.engines.base import Answer, Engine
 from margotree.engines.multiclass.box import Box, Boxes
 from margotree.engines.multiclass.branching import Cut, choose
 from margotree.engines.multiclass.nodes import polish
-from margotree.engines.multiclass.search import alternate, compile_for
+from margotree.engines.multiclass.search import alternate, kernels_for
+from margotree.engines.numba_backend import Part
 from margotree.engines.polish import without_noise
 from margotree.engines.presolve import MODERATE, merge_duplicates, merging_error
 from margotree.engines.watch import Watch
@@ -173,8 +174,8 @@ class BranchAndBound(Engine[MulticlassProblem]):
     def makes_start(self, problem: MulticlassProblem) -> bool:
         return True
 
-    def prepare(self, problem: TrainingProblem) -> None:
-        compile_for(problem.model)
+    def kernels(self, problem: TrainingProblem) -> tuple[Part, ...]:
+        return kernels_for(problem)
 
     def search(self, problem: MulticlassProblem, watch: Watch, start: Splits | None) -> Answer:
         problem, stands_for = merge_duplicates(problem, MODERATE)

@@ -16,8 +16,9 @@ from margotree.engines.alternating.node import Node, Plane, Rows
 from margotree.engines.alternating.supports import best_svm
 from margotree.engines.base import Answer, Engine
 from margotree.engines.multiclass.draw import greedy
-from margotree.engines.multiclass.search import compile_for
+from margotree.engines.multiclass.search import kernels_for
 from margotree.engines.multiclass.terms import ClassTerms, last_node
+from margotree.engines.numba_backend import Part
 from margotree.engines.polish import without_noise
 from margotree.engines.watch import Watch
 from margotree.problem import MulticlassProblem, Splits, TrainingProblem, topology
@@ -33,8 +34,8 @@ class LocalSVM(Engine[MulticlassProblem]):
     proves = False
     notes_trees = True
 
-    def prepare(self, problem: TrainingProblem) -> None:
-        compile_for(problem.model)
+    def kernels(self, problem: TrainingProblem) -> tuple[Part, ...]:
+        return kernels_for(problem)
 
     def search(self, problem: MulticlassProblem, watch: Watch, start: Splits | None) -> Answer:
         """Train the nodes level by level; a start is of no use to a greedy method and is ignored."""

@@ -12,7 +12,8 @@ from margotree.engines.mip.model import MipResult
 from margotree.engines.mip.scip import ScipAdapter
 from margotree.engines.multiclass.formulation import ClassFormulation, class_constants, formulate_classes
 from margotree.engines.multiclass.nodes import NodeSolver, polish
-from margotree.engines.multiclass.search import compile_for, constant_tree
+from margotree.engines.multiclass.search import constant_tree, kernels_for
+from margotree.engines.numba_backend import Part
 from margotree.engines.watch import Watch
 from margotree.problem import MulticlassProblem, Splits, TrainingProblem
 
@@ -29,8 +30,8 @@ class ClassMipEngine(Engine[MulticlassProblem]):
     def version(self) -> str:
         return self.adapter.version()
 
-    def prepare(self, problem: TrainingProblem) -> None:
-        compile_for(problem.model)
+    def kernels(self, problem: TrainingProblem) -> tuple[Part, ...]:
+        return kernels_for(problem)
 
     def search(self, problem: MulticlassProblem, watch: Watch, start: Splits | None) -> Answer:
         tree = constant_tree(problem) if start is None else start

@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-from functools import cache
 from typing import Any
 
 import numpy as np
 
+from margotree.engines import parts
 from margotree.engines.alternating.search import AlternatingSearch, Effort
 from margotree.engines.alternating.starts import Start, fresh
 from margotree.engines.alternating.terms import Found
 from margotree.engines.base import Answer, Engine
-from margotree.engines.kernels.jit import compiling
 from margotree.engines.multiclass.anneal import ClassSoftTree
 from margotree.engines.multiclass.descend import ClassDescent, Draws
 from margotree.engines.multiclass.draw import FRESH, Draw
 from margotree.engines.multiclass.terms import ClassTerms
+from margotree.engines.numba_backend import Part
 from margotree.engines.polish import without_noise
 from margotree.engines.presolve import MODERATE, merge_duplicates
 from margotree.engines.tiny import tiny_multiclass
@@ -112,8 +112,8 @@ class Alternating(Engine[MulticlassProblem]):
     def makes_start(self, problem: MulticlassProblem) -> bool:
         return True
 
-    def prepare(self, problem: TrainingProblem) -> None:
-        compile_for(problem.model)
+    def kernels(self, problem: TrainingProblem) -> tuple[Part, ...]:
+        return kernels_for(problem)
 
     def search(self, problem: MulticlassProblem, watch: Watch, start: Splits | None) -> Answer:
         problem, _ = merge_duplicates(problem, MODERATE)
@@ -122,8 +122,12 @@ class Alternating(Engine[MulticlassProblem]):
         return Answer(splits=without_noise(problem, best), stopped=stopped)
 
 
-@cache
-def compile_for(model: str) -> None:
-    """Train a tiny tree, so that everything is compiled or loaded from the cache; the same for all engines."""
-    with compiling():
-        Alternating(Effort(least=8, most=8)).search(tiny_multiclass(model), Watch(), None)
+def kernels_for(problem: TrainingProblem) -> tuple[Part, ...]:
+    """The parts of the kernels that any engine calls for such a problem."""
+    model = parts.model_of(problem)
+    return (*parts.of_nodes(problem), parts.ALTERNATING, Part(f"{__name__}:train_tiny:{model}"))
+
+
+def train_tiny(model: str) -> None:
+    """Train a tiny tree, so that everything is compiled or loaded from the cache."""
+    Alternating(Effort(least=8, most=8)).search(tiny_multiclass(model), Watch(), None)

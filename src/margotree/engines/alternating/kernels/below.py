@@ -6,8 +6,8 @@ import numpy as np
 
 from margotree.engines.alternating.kernels.svm import F8
 from margotree.engines.alternating.kernels.sweep import I8
-from margotree.engines.kernels.jit import kernel
 from margotree.engines.kernels.vectors import dot, total
+from margotree.engines.numba_backend import kernel
 
 
 @kernel()

@@ -7,8 +7,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from margotree.engines.kernels.jit import inner
 from margotree.engines.kernels.vectors import ANY_ORDER, copy, dot, fill, nonzero
+from margotree.engines.numba_backend import inner
 
 F8 = NDArray[np.float64]
 I8 = NDArray[np.int64]

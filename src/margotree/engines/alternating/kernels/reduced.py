@@ -12,9 +12,8 @@ from margotree.engines.alternating.kernels.order import sort_times
 from margotree.engines.alternating.kernels.svm import heights, hinge_value
 from margotree.engines.alternating.kernels.sweep import along, events, thresholds
 from margotree.engines.alternating.kernels.turns import HELD, turn
-from margotree.engines.kernels.bundles import bundle
-from margotree.engines.kernels.jit import inner, kernel
 from margotree.engines.kernels.vectors import copy, dot, fill
+from margotree.engines.numba_backend import inner, kernel, struct
 from margotree.problem.value import TIE
 
 F8 = NDArray[np.float64]
@@ -26,7 +25,7 @@ GAIN = 1e-9
 _IN_VAIN = 8
 
 
-@bundle
+@struct
 class Reduced(NamedTuple):
     """Samples (rows), prices of lacking a margin on the right and left, costs below on the left and right."""
 

@@ -16,9 +16,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from margotree.engines.kernels.bundles import bundle
-from margotree.engines.kernels.jit import inner, kernel
 from margotree.engines.kernels.vectors import ANY_ORDER
+from margotree.engines.numba_backend import inner, kernel, struct
 
 F4 = NDArray[np.float32]
 F8 = NDArray[np.float64]
@@ -40,7 +39,7 @@ _S2, _S3, _S4, _S5, _S6, _S7 = (np.float32(1.0 / k) for k in range(2, 8))
 _SIXTEENTH = np.float32(1.0 / 16.0)
 
 
-@bundle
+@struct
 class Soft(NamedTuple):
     """Samples (rows) with their weights and classes; per node and class, the prices of lacking a margin on the right
     and on the left; sharpness per node; the width on which hinges are rounded."""

@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from margotree.engines.alternating.kernels.curvature import Curvature, new_curvature, newton_step
-from margotree.engines.kernels.jit import inner, kernel
 from margotree.engines.kernels.vectors import ANY_ORDER, add_four, copy, dot, fill, four_dots, nonzero, total
+from margotree.engines.numba_backend import inner, kernel
 
 F8 = NDArray[np.float64]
 

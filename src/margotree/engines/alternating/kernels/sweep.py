@@ -10,8 +10,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from margotree.engines.kernels.jit import inner
 from margotree.engines.kernels.vectors import place
+from margotree.engines.numba_backend import inner
 
 F8 = NDArray[np.float64]
 I8 = NDArray[np.int64]

@@ -6,14 +6,14 @@ import numpy as np
 
 from margotree.engines.bnb.kernels.routing import GUESS, OTHER_GUESS, OTHER_TRUE, SCORE, SLOT, TRUE, Routing
 from margotree.engines.kernels.features import places
-from margotree.engines.kernels.jit import bare
 from margotree.engines.kernels.workspace import ALPHA, FULL, I8, KINK, NUM, USE, R, U, W, Workspace
+from margotree.engines.numba_backend import inner
 
 #: Shares of a feature below this, or above one less this, are rounding.
 WHOLE = 1e-6
 
 
-@bare()
+@inner(allocates=False)
 def shortest_free(ws: Workspace, s: int) -> float:
     """The least ``|u|`` that has a place in the budget which nobody takes for sure; infinite if there is none."""
     g, alpha, free = ws.g, ws.g[s, NUM, ALPHA], places(ws, s)
@@ -32,19 +32,19 @@ def shortest_free(ws: Workspace, s: int) -> float:
     return least
 
 
-@bare()
+@inner(allocates=False)
 def share(ws: Workspace, s: int, j: int) -> float:
     """How much of a feature is used, between 0 and 1, as far as that is not decided."""
     return abs(ws.g[s, W, j]) / ws.g[s, R, j] if ws.k[s, USE, j] == KINK else 0.0
 
 
-@bare()
+@inner(allocates=False)
 def must_first(ws: Workspace, s: int, j: int) -> bool:
     """Whether a feature is nearer to being used than not: that is the side it is headed for."""
     return ws.k[s, USE, j] != KINK or share(ws, s, j) >= 0.5
 
 
-@bare()
+@inner(allocates=False)
 def rank(rt: Routing, i: int, cand: I8, found: int) -> int:
     """Put candidate ``i`` where its score belongs, best first, if there is room for it; returns how many there are."""
     mine = rt.score[SCORE, i]
@@ -62,7 +62,7 @@ def rank(rt: Routing, i: int, cand: I8, found: int) -> int:
     return found
 
 
-@bare()
+@inner(allocates=False)
 def choose_features(ws: Workspace, rt: Routing, cand: I8, found: int, begin: int, end: int) -> int:
     """Rank the features about which these nodes can be decided along with the ``found`` candidates there are.
 

@@ -29,10 +29,10 @@ from margotree.engines.bnb.kernels.moves import (
 from margotree.engines.bnb.kernels.probe import BEST, MANY
 from margotree.engines.bnb.kernels.routing import GUESS, SLOT, SPARE, TIGHT, TOL, TRUE, Routing
 from margotree.engines.kernels.features import bonus, places, value
-from margotree.engines.kernels.jit import bare
 from margotree.engines.kernels.pivot import refresh
 from margotree.engines.kernels.ratio import INFEASIBLE
 from margotree.engines.kernels.workspace import ALPHA, F8, I8, NUM, SINGLE, STOP, Workspace, numbers
+from margotree.engines.numba_backend import inner
 
 # How a dive ends.  Memory that leaves prices out settles where prices could make the difference.
 EXHAUSTED, SETTLED, PAUSED = 0, 1, 2
@@ -54,7 +54,7 @@ def diving(run: Callable[..., int], set_up: Callable[..., tuple[int, int, int]],
     of what prices need.
     """
 
-    @bare()
+    @inner(allocates=False)
     def solved(ws: Workspace, s: int, cutoff: float, pivots: int, tol: float) -> float:
         """The tree node's part of the bound once it is solved to ``tol``, past the cut-off or out of pivots.
 
@@ -65,7 +65,7 @@ def diving(run: Callable[..., int], set_up: Callable[..., tuple[int, int, int]],
             return np.inf
         return value(ws, s)
 
-    @bare()
+    @inner(allocates=False)
     def relax(ws: Workspace, rt: Routing, cutoff: float, tol: float) -> float:
         """Solve all node problems of the search node; returns the bound (infinite if a routing is impossible)."""
         total = 0.0
@@ -82,7 +82,7 @@ def diving(run: Callable[..., int], set_up: Callable[..., tuple[int, int, int]],
             total += after - before
         return total
 
-    @bare()
+    @inner(allocates=False)
     def probe(
         ws: Workspace,
         rt: Routing,
@@ -113,7 +113,7 @@ def diving(run: Callable[..., int], set_up: Callable[..., tuple[int, int, int]],
         rt.score[TRUE + way, i] += LEARN * (max(share, 1e-3) - rt.score[TRUE + way, i])
         return bound, whole
 
-    @bare()
+    @inner(allocates=False)
     def pick(
         ws: Workspace,
         rt: Routing,
@@ -165,7 +165,7 @@ def diving(run: Callable[..., int], set_up: Callable[..., tuple[int, int, int]],
                 break
         return best, best_same, best_flip, floor, whole_same, whole_flip
 
-    @bare()
+    @inner(allocates=False)
     def dive(
         ws: Workspace,
         rt: Routing,

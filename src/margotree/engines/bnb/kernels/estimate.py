@@ -15,8 +15,8 @@ from margotree.engines.bnb.kernels.routing import (
     below,
     in_band,
 )
-from margotree.engines.kernels.jit import bare
 from margotree.engines.kernels.workspace import COST, LABEL, N_ITEMS, NORM2, NU, H, O, Workspace
+from margotree.engines.numba_backend import inner
 
 #: Stand-in for a cost that is not known yet, as a share of C: an empty node, a sample inside a band.
 NOMINAL = 1e-2
@@ -24,7 +24,7 @@ NOMINAL = 1e-2
 FLOOR = 1e-6
 
 
-@bare()
+@inner(allocates=False)
 def path_cost(ws: Workspace, rt: Routing, t: int, i: int) -> float:
     """What sample ``i`` would pay at ``t`` and below it under the current hyperplanes."""
     total = 0.0
@@ -44,7 +44,7 @@ def path_cost(ws: Workspace, rt: Routing, t: int, i: int) -> float:
     return total
 
 
-@bare()
+@inner(allocates=False)
 def estimate(ws: Workspace, rt: Routing) -> None:
     """Fill in guesses and scores of all samples; those that cost nothing to wait have a score of -1."""
     score, fixed = rt.score, ws.fixed

@@ -25,8 +25,7 @@ from margotree.engines.bnb.kernels.points import (
     put_head,
     put_split,
 )
-from margotree.engines.kernels.bundles import bundle
-from margotree.engines.kernels.jit import inner, kernel
+from margotree.engines.numba_backend import inner, kernel, struct
 
 F8 = NDArray[np.float64]
 I8 = NDArray[np.int64]
@@ -36,7 +35,7 @@ Place = NDArray[np.uint16]
 _AMPLE = 1.0 + 1e-6
 
 
-@bundle
+@struct
 class Terms(NamedTuple):
     """What a proof goes by."""
 
@@ -46,7 +45,7 @@ class Terms(NamedTuple):
     unit: float  # brings multipliers to the user's problem
 
 
-@bundle
+@struct
 class Placed(NamedTuple):
     """Per upper tree node: samples that the proof knows to take a side there, on the features of its one support."""
 

@@ -12,8 +12,8 @@ from margotree.engines.bnb.kernels.points import LEAD, Pen, get, put, put_float
 from margotree.engines.bnb.kernels.record import COLD, KINK_HERE
 from margotree.engines.bnb.kernels.routing import level_of
 from margotree.engines.kernels.certain import exact_sum
-from margotree.engines.kernels.jit import bare, bare_kernel
 from margotree.engines.kernels.workspace import F8, LOW, MID
+from margotree.engines.numba_backend import inner, kernel
 
 Bytes = NDArray[np.uint8]
 
@@ -25,7 +25,7 @@ _AMPLE = 1e-12
 NOBODY = (1 << 32) - 1
 
 
-@bare_kernel()
+@kernel(allocates=False)
 def write_points(
     codes: Bytes, floats: F8, y: F8, cost: F8, side_of: NDArray[np.int8], n: int, unit: float,
     pen: Pen, ends: NDArray[np.int64], v: F8,
@@ -54,7 +54,7 @@ def write_points(
     return lacking
 
 
-@bare()
+@inner(allocates=False)
 def _lists(
     codes: Bytes, floats: F8, k: int, used: int, y: F8, cost: F8, side_of: NDArray[np.int8], t: int, v: F8, pen: Pen,
     at: int,
@@ -101,7 +101,7 @@ def _lists(
     return listed + 4 * (full + given)
 
 
-@bare()
+@inner(allocates=False)
 def _values(pen: Pen, begin: int, at: int, v: F8, unit: float) -> int:
     """The numbers of the samples given by number, behind the lists."""
     full, given = get(pen, begin + 1), get(pen, begin + 5)
@@ -110,7 +110,7 @@ def _values(pen: Pen, begin: int, at: int, v: F8, unit: float) -> int:
     return at
 
 
-@bare()
+@inner(allocates=False)
 def _balance(pen: Pen, begin: int, y: F8, cost: F8, t: int, v: F8) -> int:
     """Name the sample that takes what the others do not add up to; 1 if that is not easily said.
 
@@ -132,7 +132,7 @@ def _balance(pen: Pen, begin: int, y: F8, cost: F8, t: int, v: F8) -> int:
     return 1 if best < 0 else 0
 
 
-@bare()
+@inner(allocates=False)
 def _roomiest(y: F8, cost: F8, t: int, v: F8, rest: float, ample: float, both: bool) -> int:
     """The sample with most room for ``rest``, and beyond; on ``both`` sides of where it then is.  -1 if that is not
     ample."""

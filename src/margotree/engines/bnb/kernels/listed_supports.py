@@ -11,11 +11,10 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from margotree.engines.kernels.bundles import bundle
 from margotree.engines.kernels.certain import ROUNDOFF
-from margotree.engines.kernels.jit import bare, inner, kernel
 from margotree.engines.kernels.newton import small_svm
 from margotree.engines.kernels.smooth import Small
+from margotree.engines.numba_backend import inner, kernel, struct
 
 F8 = NDArray[np.float64]
 I8 = NDArray[np.int64]
@@ -26,7 +25,7 @@ I4 = NDArray[np.int32]
 AHEAD = 0.3
 
 
-@bundle
+@struct
 class Table(NamedTuple):
     """All supports a tree node may use, and the last hyperplane found on each (by one thread)."""
 
@@ -37,7 +36,7 @@ class Table(NamedTuple):
     width: F8  # of the rounding at which it was found; 0: there is none yet
 
 
-@bundle
+@struct
 class Samples(NamedTuple):
     """The problem's samples: features one per row, and codes of their values for features with few."""
 
@@ -112,7 +111,7 @@ def gather(samples: Samples, t: int, members: I8, side: F8) -> Small:
     return Small(X, y, cost, side, np.empty(k), np.empty(k), np.empty(k), np.empty(k), samples.reach)
 
 
-@bare()
+@inner(allocates=False)
 def least(lb: F8) -> int:
     p = 0
     for q in range(lb.size):
@@ -121,7 +120,7 @@ def least(lb: F8) -> int:
     return p
 
 
-@bare()
+@inner(allocates=False)
 def free_of_charge(samples: Samples, members: I8, side: F8) -> bool:
     """Whether all members have one label and none must go against it: such a node costs nothing."""
     for i in range(members.size):
@@ -130,7 +129,7 @@ def free_of_charge(samples: Samples, members: I8, side: F8) -> bool:
     return True
 
 
-@bare()
+@inner(allocates=False)
 def settle_one_class(samples: Samples, table: Table, s: int, members: I8) -> None:
     d = table.size[s]
     for r in range(d):
@@ -185,7 +184,7 @@ def new_cells(samples: Samples, members: I8, side: F8) -> Cells:
     )
 
 
-@bare()
+@inner(allocates=False)
 def count_cells(samples: Samples, cols: I8) -> int:
     """How many kinds of members there can be that differ on ``cols``, in label or in side."""
     cells = 6
@@ -194,7 +193,7 @@ def count_cells(samples: Samples, cols: I8) -> int:
     return cells
 
 
-@bare()
+@inner(allocates=False)
 def few_cells(samples: Samples, cols: I8, members: int) -> bool:
     """Whether so many members are much fewer kinds."""
     return 2 * count_cells(samples, cols) <= members

@@ -9,9 +9,8 @@ from numpy.typing import NDArray
 
 from margotree.engines.bnb.kernels.listed_supports import Samples
 from margotree.engines.bnb.kernels.propagation import FREE, LEFT, RIGHT, spread
-from margotree.engines.kernels.bundles import bundle
-from margotree.engines.kernels.jit import bare, bare_kernel, inner, kernel
 from margotree.engines.kernels.vectors import descending, fill
+from margotree.engines.numba_backend import inner, kernel, struct
 
 F8 = NDArray[np.float64]
 I8 = NDArray[np.int64]
@@ -25,7 +24,7 @@ NOMINAL = 1e-2
 FLOOR = 1e-6
 
 
-@bundle
+@struct
 class Planes(NamedTuple):
     """The hyperplanes at hand: support and coefficients of every tree node, and the nodes' numbers of members."""
 
@@ -36,7 +35,7 @@ class Planes(NamedTuple):
     one: I1  # 1 where the node's support is settled, so that sides can be implied
 
 
-@bare_kernel()
+@kernel(allocates=False)
 def heights(samples: Samples, planes: Planes, h: F8) -> None:
     """``h[t, i]``: where sample ``i`` lies at node ``t``."""
     for t in range(planes.size.size):
@@ -49,12 +48,12 @@ def heights(samples: Samples, planes: Planes, h: F8) -> None:
                 h[t, i] += planes.theta[t, r] * row[i]
 
 
-@bare()
+@inner(allocates=False)
 def band(h: float, eps: float) -> bool:
     return h < -TOL * eps and h > -eps + TOL * eps
 
 
-@bare()
+@inner(allocates=False)
 def path_cost(samples: Samples, planes: Planes, h: F8, t: int, i: int, eps: float) -> float:
     """What sample ``i`` would pay at ``t`` and below it under the hyperplanes at hand."""
     total = 0.0
@@ -71,7 +70,7 @@ def path_cost(samples: Samples, planes: Planes, h: F8, t: int, i: int, eps: floa
     return total
 
 
-@bare()
+@inner(allocates=False)
 def sides_at(place: I8, t: int, side: I1) -> None:
     """Where each sample stands at node ``t``: -1 for those that are not known to reach it."""
     for i in range(place.size):
@@ -112,7 +111,7 @@ def settle_sides(samples: Samples, planes: Planes, place: I8, narrow: float) -> 
     return True
 
 
-@bare()
+@inner(allocates=False)
 def promise(samples: Samples, planes: Planes, h: F8, t: int, i: int, before: I1, after: I1, eps: float) -> float:
     """Estimated rise of the bound when the samples newly placed in ``after`` go where it says."""
     total = 0.0

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from margotree.engines.bnb.kernels.listed_supports import I4, Cells, Samples, kinds_of
-from margotree.engines.kernels.jit import bare, inner
+from margotree.engines.numba_backend import inner
 
 F8 = NDArray[np.float64]
 I8 = NDArray[np.int64]
@@ -78,7 +78,7 @@ def shared_out(members: Members, kind: I4, few: Members, total: F8, balance: int
     return one[balance]
 
 
-@bare()
+@inner(allocates=False)
 def _give(members: Members, kind: I4, i: int, total: F8, left: F8, one: I8, v: F8) -> None:
     """Member ``i`` takes of what is ``left`` of its kind's total as much as it can; ``one`` is the one of its kind that
     may be given more."""

@@ -11,7 +11,6 @@ from margotree.engines.bnb.kernels.probe import BEST, FLIP, HAND, OTHER, SAME, f
 from margotree.engines.bnb.kernels.record import save_here
 from margotree.engines.bnb.kernels.routing import PLACE, SLOT, SPARE, Routing, headed, in_band, swap_in
 from margotree.engines.kernels.features import value
-from margotree.engines.kernels.jit import bare
 from margotree.engines.kernels.pivot import harden
 from margotree.engines.kernels.workspace import (
     F8,
@@ -26,13 +25,14 @@ from margotree.engines.kernels.workspace import (
     copy_slot,
     numbers,
 )
+from margotree.engines.numba_backend import inner
 
 # What a row of a logged dive is: a child put aside or closed, the other child, closed as well; or the search node that
 # the dive ended at, to be gone on with, closed, or settled.
 ASIDE, SHUT, SHUT_TOO, HERE, HERE_SHUT, HERE_SETTLED = numbers(6)
 
 
-@bare()
+@inner(allocates=False)
 def go(ws: Workspace, rt: Routing, i: int, flip: bool) -> None:
     """Send candidate ``i`` where it is headed or the other way, with the states from the best candidate's spares."""
     if i >= ws.X.shape[0]:
@@ -51,7 +51,7 @@ def go(ws: Workspace, rt: Routing, i: int, flip: bool) -> None:
     rt.at[PLACE, i] = child
 
 
-@bare()
+@inner(allocates=False)
 def own_bound(ws: Workspace, rt: Routing) -> float:
     """What the node problems at hand add up to."""
     total = 0.0
@@ -71,7 +71,7 @@ class Rows(NamedTuple):
     log: I8
 
 
-@bare()
+@inner(allocates=False)
 def note(ws: Workspace, rt: Routing, what: int, i: int, rows: Rows, row: int) -> None:
     """Write down the search node at hand, which came of a decision about item ``i`` (-1: of none)."""
     rows.used[row] = save_here(ws, rt, rows.codes, rows.floats, row)
@@ -80,7 +80,7 @@ def note(ws: Workspace, rt: Routing, what: int, i: int, rows: Rows, row: int) ->
     rows.log[row, 1] = i
 
 
-@bare()
+@inner(allocates=False)
 def note_part(ws: Workspace, rt: Routing, i: int, flip: bool, what: int, rows: Rows, row: int) -> None:
     """Write down a child of which only the first node problem was set up: in the second, sample ``i`` keeps the
     multiplier that it has, or starts with 0."""
@@ -105,7 +105,7 @@ def note_part(ws: Workspace, rt: Routing, i: int, flip: bool, what: int, rows: R
     at[PLACE, i] = t
 
 
-@bare()
+@inner(allocates=False)
 def note_child(ws: Workspace, rt: Routing, i: int, flip: bool, what: int, rows: Rows, row: int, whole: bool) -> None:
     """Write down a child with the bound that its own node problems have, and restore the memory.
 

@@ -15,8 +15,8 @@ from margotree.engines.bnb.kernels.listed_supports import Cells, Samples, Table,
 from margotree.engines.bnb.kernels.members import Members, made_one, shared_out
 from margotree.engines.bnb.kernels.points import LEAD, Pen, put, put_float
 from margotree.engines.kernels.certain import exact_sum
-from margotree.engines.kernels.jit import bare, inner
 from margotree.engines.kernels.vectors import dot
+from margotree.engines.numba_backend import inner
 
 F8 = NDArray[np.float64]
 I8 = NDArray[np.int64]
@@ -45,7 +45,7 @@ def new_desk(samples: Samples, members: Members) -> Desk:
     return Desk(np.empty((n, k)), np.zeros(n, np.int8), np.empty(n), cells, np.empty(k), np.empty(k, np.int64))
 
 
-@bare()
+@inner(allocates=False)
 def is_unknown(members: Members, eps: float, i: int, v: F8, balance: int) -> bool:
     """Whether a member counts in a bound that the proof knows too little of for its multiplier."""
     known, side, cost = members.known[i], members.side[i], members.cost[i]
@@ -95,7 +95,7 @@ def put_point(members: Members, eps: float, v: F8, balance: int, unit: float, pe
     return end
 
 
-@bare()
+@inner(allocates=False)
 def put_lead(pen: Pen, at: int, kind: int, full: int, given: int, balance: int) -> None:
     """Write how a point begins: its kind, how long its lists are, and the sample that balances the others."""
     put(pen, at, kind, 1)
@@ -243,7 +243,7 @@ def value_of(X: F8, cols: I8, members: Members, eps: float, v: F8, many: int, so
     return phi - units * size - 0.5 * pen * (1.0 + units)
 
 
-@bare()
+@inner(allocates=False)
 def _worth(members: Members, eps: float, v: F8) -> tuple[float, float]:
     """What multipliers add up to before anything is taken off for weights, and the sizes of the terms, for rounding."""
     phi = size = 0.0
@@ -285,7 +285,7 @@ def lift(
             lb[q] = max(lb[q], value)
 
 
-@bare()
+@inner(allocates=False)
 def phi_of(y: float, side: float, cost: float, d: float, v: float) -> float:
     """What a sample's multiplier is worth, ``d`` being how far beyond 0 its side begins."""
     if side == y:

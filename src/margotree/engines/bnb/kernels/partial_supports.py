@@ -12,10 +12,10 @@ from numpy.typing import NDArray
 
 from margotree.engines.bnb.kernels.listed_supports import Samples, free_of_charge, gather, least
 from margotree.engines.kernels.certain import ROUNDOFF
-from margotree.engines.kernels.jit import bare, bare_kernel, inner, kernel
 from margotree.engines.kernels.newton import small_svm
 from margotree.engines.kernels.smooth import Small
 from margotree.engines.kernels.vectors import copy, total
+from margotree.engines.numba_backend import inner, kernel
 
 F8 = NDArray[np.float64]
 I8 = NDArray[np.int64]
@@ -76,7 +76,7 @@ def search(
         lb[p] = max(lb[p], bound)
 
 
-@bare()
+@inner(allocates=False)
 def settle_one_class(
     samples: Samples, members: I8, kinds: I1, lb: F8, thetas: F8, count: int, budget: int, alpha: float
 ) -> int:
@@ -89,7 +89,7 @@ def settle_one_class(
     return p
 
 
-@bare_kernel()
+@kernel(allocates=False)
 def price(kind: I1, budget: int, alpha: float) -> float:
     """What the features that must be used cost."""
     must = 0
@@ -98,7 +98,7 @@ def price(kind: I1, budget: int, alpha: float) -> float:
     return alpha * max(0, must - budget)
 
 
-@bare()
+@inner(allocates=False)
 def split(kinds: I1, lb: F8, thetas: F8, p: int, q: int, j: int, budget: int, alpha: float) -> None:
     """Entry ``p`` must use feature ``j`` from now on; the new entry ``q`` never does."""
     for k in range(kinds.shape[1]):
@@ -112,7 +112,7 @@ def split(kinds: I1, lb: F8, thetas: F8, p: int, q: int, j: int, budget: int, al
     lb[p] = max(lb[p], price(kinds[p], budget, alpha))
 
 
-@bare()
+@inner(allocates=False)
 def counted(kind: I1) -> tuple[int, int]:
     """How many features must, and how many may be used."""
     must = may = 0
@@ -212,7 +212,7 @@ def rounds_to(
     return True
 
 
-@bare()
+@inner(allocates=False)
 def nearly_whole(kind: I1, theta: F8, left: int, alpha: float) -> bool:
     """Whether every feature is used nearly in full or hardly at all, and those within the budget are."""
     r = np.sqrt(2.0 * alpha)
@@ -226,7 +226,7 @@ def nearly_whole(kind: I1, theta: F8, left: int, alpha: float) -> bool:
     return whole >= left
 
 
-@bare()
+@inner(allocates=False)
 def to_split(small: Small, kind: I1, theta: F8, alpha: float) -> int:
     """The feature used most nearly by half, or the most telling one if all are used in full or not at all."""
     r = np.sqrt(2.0 * alpha)
@@ -241,7 +241,7 @@ def to_split(small: Small, kind: I1, theta: F8, alpha: float) -> int:
     return best if best >= 0 else most_telling(small, kind)
 
 
-@bare()
+@inner(allocates=False)
 def most_telling(small: Small, kind: I1) -> int:
     """The feature that may be used and varies most with the label."""
     best = -1

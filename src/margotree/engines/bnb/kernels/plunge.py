@@ -12,14 +12,14 @@ from margotree.engines.bnb.kernels.probe import choose_both, choose_samples, loo
 from margotree.engines.bnb.kernels.record import load_here
 from margotree.engines.bnb.kernels.routing import PLACE, Routing, headed
 from margotree.engines.kernels import pivot, priced
-from margotree.engines.kernels.jit import bare_kernel
 from margotree.engines.kernels.workspace import F8, I8, Workspace
+from margotree.engines.numba_backend import kernel
 
 _dive = diving(pivot.run, set_up_sample, choose_samples)
 _dive_priced = diving(priced.run, set_up_any, choose_both)
 
 
-@bare_kernel()
+@kernel(allocates=False)
 def plunge(
     ws: Workspace,
     rt: Routing,
@@ -45,7 +45,7 @@ def plunge(
     )  # fmt: skip
 
 
-@bare_kernel()
+@kernel(allocates=False)
 def plunge_priced(
     ws: Workspace,
     rt: Routing,
@@ -71,7 +71,7 @@ def plunge_priced(
     )  # fmt: skip
 
 
-@bare_kernel()
+@kernel(allocates=False)
 def route(ws: Workspace, rt: Routing, out: I8) -> None:
     """The last-level node that each sample reaches if it goes on where it is headed."""
     look(ws, rt)

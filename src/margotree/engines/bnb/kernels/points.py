@@ -7,8 +7,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from margotree.engines.kernels.bundles import bundle
-from margotree.engines.kernels.jit import bare
+from margotree.engines.numba_backend import inner, struct
 
 #: Bytes before the lists of a point, and bytes that each sample adds at most.
 LEAD, EACH = 13, 12
@@ -18,7 +17,7 @@ SPLIT, LEAF, RAISE = 19, 5, 7
 SAMPLE, FEATURE, CLOSED, RAISED = (ord(letter) for letter in "SFLR")
 
 
-@bundle
+@struct
 class Pen(NamedTuple):
     """Where bytes are written, and a number beside its own eight bytes."""
 
@@ -32,7 +31,7 @@ def new_pen(room: int) -> Pen:
     return Pen(np.zeros(room, np.uint8), one, one.view(np.uint8))
 
 
-@bare()
+@inner(allocates=False)
 def put(pen: Pen, at: int, number: int, size: int) -> int:
     """Write a number of so many bytes; returns where it ends."""
     for r in range(size):
@@ -40,7 +39,7 @@ def put(pen: Pen, at: int, number: int, size: int) -> int:
     return at + size
 
 
-@bare()
+@inner(allocates=False)
 def put_float(pen: Pen, at: int, number: float) -> int:
     pen.one[0] = number
     for r in range(8):
@@ -48,7 +47,7 @@ def put_float(pen: Pen, at: int, number: float) -> int:
     return at + 8
 
 
-@bare()
+@inner(allocates=False)
 def get(pen: Pen, at: int) -> int:
     """The number that these four bytes are."""
     number = np.int64(0)
@@ -57,7 +56,7 @@ def get(pen: Pen, at: int) -> int:
     return int(number)
 
 
-@bare()
+@inner(allocates=False)
 def put_split(pen: Pen, at: int, kind: int, node: int, which: int, t: int, first: int, second: int) -> int:
     """Write a decision at search node ``node`` about a sample or feature of tree node ``t``; returns where it ends."""
     put(pen, at, kind, 1)
@@ -68,7 +67,7 @@ def put_split(pen: Pen, at: int, kind: int, node: int, which: int, t: int, first
     return put(pen, at + 15, second, 4)
 
 
-@bare()
+@inner(allocates=False)
 def put_head(pen: Pen, at: int, kind: int, node: int) -> int:
     """Write how a step of search node ``node`` begins; returns where that ends."""
     put(pen, at, kind, 1)

@@ -13,11 +13,11 @@ import numpy as np
 from margotree.engines.bnb.kernels.decisions import choose_features, must_first, rank
 from margotree.engines.bnb.kernels.estimate import estimate
 from margotree.engines.bnb.kernels.routing import PLACE, SCORE, SLOT, SPARE, Routing, headed, in_band
-from margotree.engines.kernels.jit import bare
 from margotree.engines.kernels.margins import catch_up, follow
 from margotree.engines.kernels.pivot import harden
 from margotree.engines.kernels.priced import decide
 from margotree.engines.kernels.workspace import I8, LABEL, H, Workspace, add_item, copy_slot, numbers
+from margotree.engines.numba_backend import inner
 
 # Spares: candidate's (child it is headed for, its node flipped, the other child), the best candidate's, and one more.
 SAME, FLIP, OTHER, BEST, _, _, HAND = numbers(7)
@@ -25,21 +25,21 @@ SAME, FLIP, OTHER, BEST, _, _, HAND = numbers(7)
 MANY: Any = np.int64(100000)
 
 
-@bare()
+@inner(allocates=False)
 def feature_of(ws: Workspace, i: int) -> tuple[int, int]:
     """Tree node and feature of a candidate that is not a sample."""
     m, n = ws.X.shape
     return (i - m) // n, (i - m) % n
 
 
-@bare()
+@inner(allocates=False)
 def look(ws: Workspace, rt: Routing) -> None:
     """Bring all samples' margins at all nodes up to date."""
     for t in range(rt.T):
         catch_up(ws, rt.at[SLOT, t])
 
 
-@bare()
+@inner(allocates=False)
 def choose_samples(ws: Workspace, rt: Routing, cand: I8, features_first: bool) -> int:
     """Rank the waiting samples that would pay below their nodes by estimated damage on both sides.
 
@@ -54,7 +54,7 @@ def choose_samples(ws: Workspace, rt: Routing, cand: I8, features_first: bool) -
     return found
 
 
-@bare()
+@inner(allocates=False)
 def choose_both(ws: Workspace, rt: Routing, cand: I8, features_first: bool) -> int:
     """Rank samples and features together or, if asked to, upper nodes' features, samples, the last level's features."""
     first: Any = np.int64(0)
@@ -68,7 +68,7 @@ def choose_both(ws: Workspace, rt: Routing, cand: I8, features_first: bool) -> i
     return found if found else choose_features(ws, rt, cand, first, last, rt.T)
 
 
-@bare()
+@inner(allocates=False)
 def set_up_sample(ws: Workspace, rt: Routing, i: int, flip: bool, part: int, flip_pivots: int) -> tuple[int, int, int]:
     """Sample ``i`` goes where it is headed, or flips: the first or second node problem of that.
 
@@ -98,7 +98,7 @@ def set_up_sample(ws: Workspace, rt: Routing, i: int, flip: bool, part: int, fli
     return at, k, MANY
 
 
-@bare()
+@inner(allocates=False)
 def set_up_any(ws: Workspace, rt: Routing, i: int, flip: bool, part: int, flip_pivots: int) -> tuple[int, int, int]:
     """The same for a sample or a feature, which is decided the way it is headed or the other."""
     if i < ws.X.shape[0]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from margotree.engines.kernels.jit import bare, inner
+from margotree.engines.numba_backend import inner
 
 F8 = NDArray[np.float64]
 I8 = NDArray[np.int64]
@@ -34,7 +34,7 @@ def spread(Z: F8, side: I1, narrow: float) -> bool:
     return True
 
 
-@bare()
+@inner(allocates=False)
 def spread_point(side: I1) -> bool:
     """Without features all samples go the same way."""
     way = FREE
@@ -49,7 +49,7 @@ def spread_point(side: I1) -> bool:
     return True
 
 
-@bare()
+@inner(allocates=False)
 def spread_line(z: F8, side: I1, narrow: float) -> bool:
     l0, l1, r0, r1 = np.inf, -np.inf, np.inf, -np.inf
     for i in range(z.size):
@@ -77,7 +77,7 @@ def spread_line(z: F8, side: I1, narrow: float) -> bool:
     return True
 
 
-@bare()
+@inner(allocates=False)
 def hull(Z: F8, side: I1, which: int, out: I8) -> int:
     """Corners of the convex hull of the samples on one side (gift wrapping: hulls have few corners)."""
     start = -1
@@ -111,7 +111,7 @@ def hull(Z: F8, side: I1, which: int, out: I8) -> int:
     return -1
 
 
-@bare()
+@inner(allocates=False)
 def turned(x: float, y: float, rx: float, ry: float) -> float:
     """Angle of (x, y) against the direction (rx, ry)."""
     return np.arctan2(rx * y - ry * x, rx * x + ry * y)
@@ -164,7 +164,7 @@ def spread_plane(Z: F8, side: I1, narrow: float) -> bool:
     return True
 
 
-@bare()
+@inner(allocates=False)
 def widen(
     angle: float, size: float, low: float, high: float, low_size: float, high_size: float
 ) -> tuple[float, float, float, float]:
@@ -176,14 +176,14 @@ def widen(
     return low, high, low_size, high_size
 
 
-@bare()
+@inner(allocates=False)
 def closed(low: float, high: float, low_size: float, high_size: float, narrow: float) -> bool:
     """Whether two directions leave no half-plane open, or one in which the sides come closer than ``narrow``."""
     deficit = np.pi - (high - low)
     return bool(deficit <= 0.0 or min(low_size, high_size) * deficit < narrow)
 
 
-@bare()
+@inner(allocates=False)
 def shadowed(
     Z: F8,
     i: int,

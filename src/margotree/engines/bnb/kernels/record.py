@@ -11,7 +11,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from margotree.engines.bnb.kernels.routing import PLACE, SLOT, Routing, level_of, step_below
-from margotree.engines.kernels.jit import bare, bare_kernel
 from margotree.engines.kernels.pivot import harden, refresh
 from margotree.engines.kernels.workspace import (
     ALPHA,
@@ -38,6 +37,7 @@ from margotree.engines.kernels.workspace import (
     clear,
     stand,
 )
+from margotree.engines.numba_backend import inner, kernel
 
 Bytes = NDArray[np.uint8]
 
@@ -61,7 +61,7 @@ def sizes(
     return m * (2 + depth) + nodes * (k + 2 * n * limited), nodes * (2 + k + (m if whole else n + 2 + _WAITING))
 
 
-@bare()
+@inner(allocates=False)
 def save_here(ws: Workspace, rt: Routing, codes: Bytes, floats: F8, row: int) -> int:
     """Write the search node to one row of these arrays; returns how many floats were used."""
     f, g, k, at = ws.f, ws.g, ws.k, rt.at
@@ -98,7 +98,7 @@ def save_here(ws: Workspace, rt: Routing, codes: Bytes, floats: F8, row: int) ->
     return used
 
 
-@bare()
+@inner(allocates=False)
 def statuses_at(ws: Workspace, rt: Routing, t: int) -> tuple[int, int]:
     """Where the bytes for the statuses of tree node ``t`` would begin if all items were samples, and if all were rows
     that bound weights, of which every tree node has its own."""
@@ -107,14 +107,14 @@ def statuses_at(ws: Workspace, rt: Routing, t: int) -> tuple[int, int]:
     return samples * (2 + level_of(t)), samples * (2 + level_of(rt.T)) + t * rows - samples
 
 
-@bare()
+@inner(allocates=False)
 def features_at(ws: Workspace, rt: Routing, t: int) -> int:
     """Where the bytes for features of tree node ``t`` begin."""
     m, n = ws.X.shape
     return rt.samples * (2 + level_of(rt.T)) + rt.T * (m - rt.samples) + t * n
 
 
-@bare()
+@inner(allocates=False)
 def save_features(ws: Workspace, s: int, codes: Bytes, at: int, floats: F8, used: int, row: int, cold: bool) -> int:
     g = ws.g
     for j in range(ws.X.shape[1]):
@@ -132,7 +132,7 @@ def save_features(ws: Workspace, s: int, codes: Bytes, at: int, floats: F8, used
     return used
 
 
-@bare()
+@inner(allocates=False)
 def load_features(ws: Workspace, s: int, codes: Bytes, at: int, floats: F8, used: int) -> int:
     for j in range(ws.X.shape[1]):
         if codes[at + j] == MUST_HERE:
@@ -146,7 +146,7 @@ def load_features(ws: Workspace, s: int, codes: Bytes, at: int, floats: F8, used
     return used
 
 
-@bare()
+@inner(allocates=False)
 def fill(ws: Workspace, rt: Routing, t: int) -> None:
     """Empty tree node ``t`` and give it its items and hard rows as their places tell, with all multipliers 0."""
     s = rt.at[SLOT, t]
@@ -163,7 +163,7 @@ def fill(ws: Workspace, rt: Routing, t: int) -> None:
             harden(ws, s, i, side, 0.0 if side > 0 else rt.eps)
 
 
-@bare()
+@inner(allocates=False)
 def load_here(ws: Workspace, rt: Routing, codes: Bytes, floats: F8) -> None:
     """Read a search node back and rebuild everything that was derived."""
     f, g, k, at = ws.f, ws.g, ws.k, rt.at
@@ -194,7 +194,7 @@ def load_here(ws: Workspace, rt: Routing, codes: Bytes, floats: F8) -> None:
         refresh(ws, s)
 
 
-@bare_kernel()
+@kernel(allocates=False)
 def save(ws: Workspace, rt: Routing, codes: Bytes, floats: F8) -> int:
     """`save_here` for Python."""
     return save_here(ws, rt, codes, floats, np.int64(0))

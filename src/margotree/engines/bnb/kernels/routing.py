@@ -9,9 +9,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from margotree.engines.kernels.bundles import bundle
-from margotree.engines.kernels.jit import bare
 from margotree.engines.kernels.workspace import F8, I8, LABEL, H, Workspace, new_workspace, numbers
+from margotree.engines.numba_backend import inner, struct
 
 # Rows of ``at``: the slot of each tree node, the spare slots, the deepest tree node known to contain each sample.
 SLOT, SPARE, PLACE = numbers(3)
@@ -24,7 +23,7 @@ SPARES = 8
 TOL, TIGHT = 1e-7, 1e-11
 
 
-@bundle
+@struct
 class Routing(NamedTuple):
     """What one worker knows of the search node at hand beyond its node problems.
 
@@ -74,7 +73,7 @@ def new_memory(
     return ws, Routing(at=at, score=score, T=T, eps=eps, samples=samples, limit=limit)
 
 
-@bare()
+@inner(allocates=False)
 def swap_in(rt: Routing, t: int, k: int) -> None:
     """Make the k-th spare the current state of tree node ``t``; the old one becomes that spare."""
     s = rt.at[SLOT, t]
@@ -82,7 +81,7 @@ def swap_in(rt: Routing, t: int, k: int) -> None:
     rt.at[SPARE, k] = s
 
 
-@bare()
+@inner(allocates=False)
 def level_of(t: int) -> int:
     k = 0
     while t > 0:
@@ -91,7 +90,7 @@ def level_of(t: int) -> int:
     return k
 
 
-@bare()
+@inner(allocates=False)
 def step_below(place: int, t: int) -> float:
     """Side taken at ``t`` on the way to ``place``: -1 left, +1 right, 0 if ``place`` is ``t`` itself; 2 if the way does
     not lead through ``t``."""
@@ -104,18 +103,18 @@ def step_below(place: int, t: int) -> float:
     return side if place == t else 2.0
 
 
-@bare()
+@inner(allocates=False)
 def below(t: int, h: float) -> int:
     """The child of ``t`` that a sample with this margin goes to."""
     return 2 * t + 2 if h >= -TOL else 2 * t + 1
 
 
-@bare()
+@inner(allocates=False)
 def headed(ws: Workspace, rt: Routing, t: int, i: int) -> int:
     """The child of ``t`` that the current hyperplane sends sample ``i`` to."""
     return below(t, ws.f[rt.at[SLOT, t], H, i])
 
 
-@bare()
+@inner(allocates=False)
 def in_band(h: float, eps: float) -> bool:
     return h < -TOL and h > -eps + TOL

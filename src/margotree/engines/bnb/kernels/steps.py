@@ -13,15 +13,14 @@ from numpy.typing import NDArray
 from margotree.engines.bnb.kernels.moves import ASIDE, HERE_SETTLED, HERE_SHUT, SHUT, SHUT_TOO
 from margotree.engines.bnb.kernels.points import CLOSED, FEATURE, SAMPLE, Pen, put, put_head, put_split
 from margotree.engines.bnb.kernels.record import MUST_HERE
-from margotree.engines.kernels.bundles import bundle
-from margotree.engines.kernels.jit import bare, bare_kernel
 from margotree.engines.kernels.workspace import F8
+from margotree.engines.numba_backend import inner, kernel, struct
 
 Bytes = NDArray[np.uint8]
 I8 = NDArray[np.int64]
 
 
-@bundle
+@struct
 class Shut(NamedTuple):
     """Search nodes that are closed and not yet written down: their numbers and their records."""
 
@@ -37,7 +36,7 @@ def new_shut(rows: int, n_codes: int, n_floats: int) -> Shut:
     )
 
 
-@bare_kernel()
+@kernel(allocates=False)
 def take_down(
     log: I8, codes: Bytes, floats: F8, used: I8, bounds: F8, rows: int, node: int, first: int, hands_on: bool, m: int,
     n: int, features_at: int, numbers: I8, shut: Shut, decided: I8, pen: Pen,
@@ -63,7 +62,7 @@ def take_down(
     return first, weakest
 
 
-@bare()
+@inner(allocates=False)
 def _decide(
     record: Bytes, item: int, m: int, n: int, features_at: int, node: int, mine: int, follow: int, pen: Pen, at: int
 ) -> int:
@@ -80,7 +79,7 @@ def _decide(
     return int(put_split(pen, at, kind, node, which, t, one, two))
 
 
-@bare()
+@inner(allocates=False)
 def _keep(shut: Shut, number: int, record: Bytes, floats: F8, used: int) -> None:
     k = shut.held[0]
     shut.held[0] += 1
@@ -91,7 +90,7 @@ def _keep(shut: Shut, number: int, record: Bytes, floats: F8, used: int) -> None
         shut.floats[k, q] = floats[q]
 
 
-@bare_kernel()
+@kernel(allocates=False)
 def write_leaves(points: Pen, ends: I8, numbers: I8, pen: Pen, leaf_ends: I8) -> int:
     """Write leaves whose points are written already and end at ``ends`` (leaves x tree nodes); ``leaf_ends`` tells
     where each leaf ends.  Points that are those of the leaf before are not written again."""
@@ -111,7 +110,7 @@ def write_leaves(points: Pen, ends: I8, numbers: I8, pen: Pen, leaf_ends: I8) ->
     return at
 
 
-@bare()
+@inner(allocates=False)
 def _as_before(points: Pen, ends: I8, k: int, t: int, begin: int, end: int) -> bool:
     """Whether the point from ``begin`` to ``end`` says something, and what that of the leaf before says."""
     old_end = ends[k - 1, t]

@@ -28,7 +28,7 @@ from margotree.engines.bnb.kernels.multipliers import (
     put_point,
 )
 from margotree.engines.bnb.kernels.points import EACH, LEAD, RAISE, RAISED, Pen, put, put_head
-from margotree.engines.kernels.jit import inner, kernel
+from margotree.engines.numba_backend import inner, kernel
 
 F8 = NDArray[np.float64]
 I8 = NDArray[np.int64]

@@ -6,13 +6,14 @@ again when it writes the call down.  The answer is always the same.
 
 from __future__ import annotations
 
-import gc
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
 from numba import types
 from numba.core.targetconfig import ConfigStack
+
+from margotree.engines.numba_backend.choice import ways
 
 _Function: Any = types.Function
 _ask = _Function.get_call_type
@@ -25,12 +26,11 @@ _depth = 0
 
 @contextmanager
 def remembered() -> Iterator[None]:
-    """Inside, answers are kept, and no garbage is looked for.  The caller holds Numba's lock."""
+    """Inside, answers are kept.  The caller holds Numba's lock."""
     global _depth
-    collecting = _depth == 0 and gc.isenabled()
     _depth += 1
-    _Function.get_call_type = _answer
-    gc.disable()
+    if "cached_typing" in ways():
+        _Function.get_call_type = _answer
     try:
         yield
     finally:
@@ -38,8 +38,6 @@ def remembered() -> Iterator[None]:
         if _depth == 0:
             _Function.get_call_type = _ask
             _settings.clear()
-        if collecting:
-            gc.enable()
 
 
 def _answer(function: Any, context: Any, args: Any, kws: Any) -> Any:

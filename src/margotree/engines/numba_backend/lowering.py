@@ -9,7 +9,7 @@ the kernels, and the optimiser spends its time on removing them.  Here
 - the step of a range is not zero;
 - variables that hold no reference to an array are left as they are when they are done with.
 
-As `linking`, this leans on Numba's internals and is left out where they are missing.
+As `linking`, this builds on Numba's internals and is left out where they are missing.
 """
 
 from __future__ import annotations

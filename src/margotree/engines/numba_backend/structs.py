@@ -1,37 +1,37 @@
-"""Bundles: named arrays and numbers that compiled functions hand on as one address.
+"""Structs: named arrays and numbers that compiled functions hand on as one address.
 
 Numba takes a named tuple apart at every call: the pointer, the shape and the strides of each of its arrays are
 arguments of their own, some eighty for a workspace.  Writing that down was a third of all that the kernels were made
-of, and at run time they went through the stack.  A bundle lies in one place for as long as an entry point runs,
-written when Python calls it.  Functions get its address and read what they need; nobody writes to it, and the
-optimiser is told so.
+of, and at run time they went through the stack.  A struct lies in one place for as long as an entry point runs,
+written when Python calls it.  Functions get its address and read what they need; they do not write to it, and
+the optimiser is told so.
 
-Arrays read from a bundle are borrowed: kernels must not hand them back to Python.
+Arrays read from a struct are borrowed: kernels must not hand them back to Python.  Frozen arrays count as others, so
+that kernels are not compiled once more for them; a kernel must not write to an array that may be frozen.  With
+``NUMBA_BOUNDSCHECK=1`` one that does is refused by the compiler.
 """
 
 from __future__ import annotations
 
-from typing import Any, TypeVar
+from typing import Any
 
 from llvmlite import ir
 from numba import types
-from numba.core import cgutils
+from numba.core import cgutils, config
 from numba.core.imputils import lower_getattr_generic
 from numba.core.typing.templates import AttributeTemplate, infer_getattr
 from numba.extending import NativeValue, models, register_model, typeof_impl, unbox
 from numba.np.arrayobj import make_array, populate_array
 
-T = TypeVar("T")
-
 _WORD = ir.IntType(64)
 
 
-class Bundle(types.Type):
-    """The type of a bundle: what its fields are called, and their types."""
+class Struct(types.Type):
+    """The type of a struct: what its fields are called, and their types."""
 
     def __init__(self, kind: type, fields: tuple[str, ...], members: tuple[Any, ...]) -> None:
         self.kind, self.fields, self.members = kind, fields, members
-        super().__init__(f"Bundle({kind.__module__}.{kind.__qualname__}, {', '.join(map(str, members))})")
+        super().__init__(f"Struct({kind.__module__}.{kind.__qualname__}, {', '.join(map(str, members))})")
 
     def place(self, field: str) -> tuple[int, Any]:
         """How many words lie before a field, and its type."""
@@ -50,24 +50,29 @@ def _words(member: Any) -> int:
     return 1 + member.ndim * (1 if member.layout == "C" else 2)
 
 
-def bundle(kind: type[T]) -> type[T]:
-    """Class decorator: compiled functions take these named tuples by address."""
+def register(kind: type) -> None:
+    """Have compiled functions take these named tuples by address."""
 
     @typeof_impl.register(kind)
     def _(value: Any, context: Any) -> Any:
-        members = tuple(typeof_impl(member, context) for member in value)
-        return None if None in members else Bundle(kind, value._fields, members)
-
-    return kind
+        members = tuple(_writable(typeof_impl(member, context)) for member in value)
+        return None if None in members else Struct(kind, value._fields, members)
 
 
-@register_model(Bundle)
+def _writable(member: Any) -> Any:
+    """The same type whether or not an array is frozen."""
+    if not isinstance(member, types.Array) or member.mutable or getattr(config, "BOUNDSCHECK", None):
+        return member
+    return member.copy(readonly=False)
+
+
+@register_model(Struct)
 class _Model(models.OpaqueModel):
     """An address."""
 
 
-@unbox(Bundle)
-def _written(whole: Bundle, obj: Any, c: Any) -> Any:
+@unbox(Struct)
+def _written(whole: Struct, obj: Any, c: Any) -> Any:
     """Write a named tuple down in the frame of the function that Python calls."""
     builder, context = c.builder, c.context
     members = types.Tuple(whole.members)
@@ -105,14 +110,14 @@ def _taken_apart(context: Any, builder: Any, member: Any, value: Any) -> list[An
 
 @infer_getattr
 class _Fields(AttributeTemplate):
-    key = Bundle
+    key = Struct
 
-    def generic_resolve(self, whole: Bundle, field: str) -> Any:  # type: ignore[override]
+    def generic_resolve(self, whole: Struct, field: str) -> Any:  # type: ignore[override]
         return whole.place(field)[1] if field in whole.fields else None
 
 
-@lower_getattr_generic(Bundle)
-def _read(context: Any, builder: Any, whole: Bundle, address: Any, field: str) -> Any:
+@lower_getattr_generic(Struct)
+def _read(context: Any, builder: Any, whole: Struct, address: Any, field: str) -> Any:
     at, member = whole.place(field)
     block = builder.bitcast(address, _WORD.as_pointer())
 

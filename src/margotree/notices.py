@@ -1,0 +1,99 @@
+"""Lines on stderr beside a fit's own progress: warnings that are printed once, and the state of a long preparation."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import TextIO
+
+#: Seconds between two states of a line on a terminal.
+_EVERY = 0.5
+
+#: What has been printed, by topic.
+_said: set[str] = set()
+#: How many status lines are shown now.
+_shown = 0
+
+
+def say_once(text: str, topic: str | None = None) -> None:
+    """Print a line on stderr, unless this text, or any text on the same topic, was printed in this process."""
+    if (topic or text) not in _said:
+        _said.add(topic or text)
+        print(f"margotree: {text}", file=sys.stderr)
+
+
+def status_is_shown() -> bool:
+    """Whether a status line is on stderr now, so that other progress is not written over it."""
+    return _shown > 0
+
+
+@contextmanager
+def status(text: Callable[[], str], finished: Callable[[], str], *, after: float = 0.0) -> Iterator[None]:
+    """Show the state of the block on stderr if it takes longer than ``after`` seconds.
+
+    On a terminal one line is rewritten in place.  A log gets one line, and another one at the end.
+
+    Parameters
+    ----------
+    text : callable
+        Returns the current state.
+    finished : callable
+        Returns the last line, printed when the block ends without an error.
+    after : float
+        Seconds before the first line.
+    """
+    line, over = _Line(sys.stderr), threading.Event()
+    thread = threading.Thread(target=_keep, args=(line, text, over, after), daemon=True)
+    thread.start()
+    last = ""
+    try:
+        yield
+        last = finished()
+    finally:
+        over.set()
+        thread.join()
+        line.close(last)
+
+
+def _keep(line: _Line, text: Callable[[], str], over: threading.Event, after: float) -> None:
+    if over.wait(after):
+        return
+    line.show(text())
+    while line.live and not over.wait(_EVERY):
+        line.show(text())
+
+
+class _Line:
+    """A line that a terminal shows rewritten in place."""
+
+    def __init__(self, stream: TextIO) -> None:
+        self.stream, self.live, self.shown = stream, stream.isatty(), False
+
+    def show(self, text: str) -> None:
+        global _shown
+        if not self.shown:
+            self.shown = True
+            _shown += 1
+        self._write(text)
+
+    def close(self, text: str) -> None:
+        """Print the last text, if there is one, and end the line, if it was shown."""
+        global _shown
+        if not self.shown:
+            return
+        if text:
+            self._write(text)
+        if self.live:
+            self.stream.write("\n")
+            self.stream.flush()
+        _shown -= 1
+
+    def _write(self, text: str) -> None:
+        text = f"margotree: {text}"
+        if self.live:  # a line that wraps could not be rewritten
+            text = text[: max(20, shutil.get_terminal_size().columns - 1)]
+        self.stream.write(f"\r{text}\x1b[K" if self.live else f"{text}\n")
+        self.stream.flush()

@@ -133,6 +133,18 @@ def new_workspace(
     return ws
 
 
+def limit_rows(n: int, limit: float) -> F8:
+    """The points of the two hard rows that hold each weight within a limit; tiny limits are their own unit, so that
+    violations of them are measured by it."""
+    rows: F8 = np.vstack([np.eye(n), np.eye(n)]) / min(1.0, limit)
+    return rows
+
+
+def limit_in_rows(limit: float) -> float:
+    """The limit in the units of its rows."""
+    return limit / min(1.0, limit)
+
+
 def stop_flag(ws: Workspace) -> F8:
     """One number that another thread may set to 1 to have work in this workspace stopped early."""
     return ws.work[SINGLE, STOP : STOP + 1]

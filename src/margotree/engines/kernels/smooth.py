@@ -106,6 +106,15 @@ def slopes(
 
 
 @bare()
+def drawn(small: Small, delta: float) -> float:
+    """The sum of the losses' slopes."""
+    total = 0.0
+    for i in range(small.y.size):
+        total += small.cost[i] * min(1.0, max(0.0, small.s[i] / delta))
+    return total
+
+
+@bare()
 def pull(w: float, lam: float, delta: float) -> float:
     """Slope of a feature's smoothed penalty."""
     if lam == 0.0:

@@ -152,11 +152,11 @@ class _Node:
         sharp = self._sharpened(V, right, price, z, s)
         found = [] if sharp is None else [sharp]
         found.append((w, b, np.concatenate([z[:ms], z[2 * ms :]])))
-        if self.limit is not None and not np.all(np.isfinite(found[-1][2] * _RAYS[-1])):
-            found.pop()
-        elif self.limit is not None:  # rows that no hyperplane obeys have multipliers along which the value grows
+        if self.limit is not None:  # rows that no hyperplane obeys have multipliers along which the value grows
             found += [(w, b, found[-1][2] * longer) for longer in _RAYS]
-        return [self._guess(root * w, unit * b, size / unit * v) for w, b, v in found]
+        with np.errstate(over="ignore"):
+            found = [(root * w, unit * b, size / unit * v) for w, b, v in found]
+        return [self._guess(w, b, v) for w, b, v in found if np.all(np.isfinite(np.concatenate([w, [b], v])))]
 
     # ---- the solver
 

@@ -77,7 +77,7 @@ def solve_node(
     points, items = all_items(X - centre, y, cost, sides, (inner, eps + inner), max_weight)
     ws = new_workspace(points, items.c, items.cost[None])
     row = (ws, items.y, items.side, items.delta)
-    most = out_of_reach(cost)
+    most = out_of_reach(cost, cutoff)
     # With hard rows what the best hyperplane costs is not known yet: first a guess, then its own value.
     limit = value_limit(y, cost, sides)
     limit = min(cutoff, limit) if np.any(sides) else limit
@@ -126,9 +126,9 @@ def solve_large(X: FloatArray, y: FloatArray, cost: FloatArray, time_limit: floa
     return _or_no_split(found, y, cost)
 
 
-def out_of_reach(cost: FloatArray) -> float:
-    """No node problem whose hard rows agree has a value beyond this."""
-    return 1e13 + 1e6 * float(np.sum(cost))
+def out_of_reach(cost: FloatArray, cutoff: float = math.inf) -> float:
+    """A value beyond which a node problem counts as one whose hard rows contradict each other: far beyond the cut-off."""
+    return max(1e13 + 1e6 * float(np.sum(cost)), 1e3 * cutoff if cutoff < math.inf else 0.0)
 
 
 def value_limit(y: FloatArray, cost: FloatArray, sides: NDArray[np.int8]) -> float:

@@ -127,7 +127,7 @@ def solve_large(X: FloatArray, y: FloatArray, cost: FloatArray, time_limit: floa
 
 
 def out_of_reach(cost: FloatArray, cutoff: float = math.inf) -> float:
-    """A value beyond which a node problem counts as one whose hard rows contradict each other: far beyond the cut-off."""
+    """The value beyond which the hard rows of a node problem count as contradictory; far beyond the cut-off."""
     return max(1e13 + 1e6 * float(np.sum(cost)), 1e3 * cutoff if cutoff < math.inf else 0.0)
 
 

@@ -33,8 +33,10 @@ def test_every_claim_holds(generator):
 
 @pytest.mark.parametrize(
     "generator",
-    ["plain", "collinear", "weights", "bands", "offsets"]
-    + ["wide_bands", "huge_numbers", "sixteen_orders", "tiny_limits"],
+    [
+        *("plain", "collinear", "weights", "bands", "offsets"),
+        *("wide_bands", "huge_numbers", "sixteen_orders", "tiny_limits"),
+    ],
 )
 def test_ordinary_problems_are_proved_optimal(generator):
     """Claims that hold because nothing is claimed would be no use."""

@@ -6,7 +6,7 @@ import numpy as np
 
 from margotree.engines.alternating.kernels import curvature, order, soft, sweep, turns
 from margotree.engines.bnb.kernels import record
-from margotree.engines.kernels import factor, features, margins, pivot, priced, vectors
+from margotree.engines.kernels import certain, factor, features, margins, pivot, priced, vectors
 from margotree.engines.kernels import workspace as w
 from margotree.engines.numba_backend import kernel
 from margotree.engines.numba_backend.ahead_of_time import alone
@@ -161,3 +161,9 @@ def newton_steps(Z, weights, deltas, ridge, grads, same, steps):
 @entry
 def nonzero(a, who, those):
     return vectors.nonzero(a, who, those)
+
+
+@entry
+def dual_value(ws, s):
+    """What items add to the dual value, gamma, and how far off u may be."""
+    return certain.recompute(ws, s)

@@ -31,7 +31,13 @@ def test_every_claim_holds(generator):
     assert not wrong, f"python benchmarks/claims.py --show {generator} NUMBER, for: {wrong}"
 
 
-@pytest.mark.parametrize("generator", ["plain", "collinear", "weights", "bands", "offsets"])
+@pytest.mark.parametrize(
+    "generator",
+    [
+        *("plain", "collinear", "weights", "bands", "offsets"),
+        *("wide_bands", "huge_numbers", "sixteen_orders", "tiny_limits"),
+    ],
+)
 def test_ordinary_problems_are_proved_optimal(generator):
     """Claims that hold because nothing is claimed would be no use."""
     still_open = [number for number in range(SAMPLE) if judged(generator, number).open]

@@ -5,8 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from entries import add, catch_up, harden, refresh, run
-from margotree.engines.kernels import certain
+from entries import add, catch_up, dual_value, harden, refresh, run
 from margotree.engines.kernels import workspace as w
 from margotree.engines.kernels.ratio import OPTIMAL
 from margotree.engines.kernels.workspace import (
@@ -221,6 +220,6 @@ def test_rounding_is_taken_off_whatever_the_sign_of_a_row():
     ws.cnt[0, N_ITEMS] = 2
     ws.k[0, ITEMS, :2], ws.k[0, KIND, :2] = [0, 1], WRONG
     ws.f[0, O], ws.f[0, NU], ws.f[0, DELTA] = 1.0, [3.0, 7.0], [-5.0, 2.0]
-    total, gamma, _ = certain.recompute.py_func(ws, 0, W)
+    total, gamma, _ = dual_value(ws, 0)
     assert gamma > 0
     assert total <= -15.0 + 14.0 - 0.99 * gamma * (15.0 + 14.0)

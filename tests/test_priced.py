@@ -168,7 +168,7 @@ def test_what_prices_add_to_a_point_found_without_them(weights, alpha, budget):
     paid = sorted((min(0.5 * x * x, alpha) for x in weights), reverse=True)
     n = len(weights)
     ws = w.new_workspace(np.zeros((1, n)), np.ones(1), np.ones((1, 1)), np.array([[alpha, budget]]))
-    ws.g[0, w.W, :n] = weights
+    ws.g[0, w.U, :n] = weights
     assert bonus(ws, 0) == pytest.approx(sum(paid[budget:]), abs=1e-12)
 
 

@@ -29,6 +29,7 @@ class Instance:
     #: a power of two: ``X / twin`` with ``C twin^2`` is the same problem with ``twin^2`` times the objective
     twin: float | None = None
     n_classes: int = 2
+    max_weight: float | None = None
 
     @property
     def model(self) -> str:
@@ -37,7 +38,9 @@ class Instance:
     def in_units(self, s: float) -> Instance:
         """The same problem for features divided by ``s``, a power of two so that not a bit changes."""
         alpha = None if self.alpha is None else [a * s * s for a in self.alpha]
-        return replace(self, X=self.X / s, C=[c * s * s for c in self.C], alpha=alpha, twin=None)
+        limit = None if self.max_weight is None else self.max_weight * s
+        C = [c * s * s for c in self.C]
+        return replace(self, X=self.X / s, C=C, alpha=alpha, max_weight=limit, twin=None)
 
 
 def base(rng: np.random.Generator, *, m: int | None = None, n: int | None = None, depth: int | None = None) -> Instance:
@@ -190,6 +193,42 @@ def issue_gap(rng: np.random.Generator) -> Instance:
     return replace(one, limits={"gap": float(rng.choice([1e-6, 1e-7, 1e-8, 0.0]))})
 
 
+def wide_bands(rng: np.random.Generator) -> Instance:
+    """eps from 1/2 to 20, at 1 itself too: samples sent left along their label lie beyond their margin."""
+    one = base(rng, depth=int(rng.choice([2, 2, 3])))
+    eps = 1.0 if rng.random() < 0.1 else float(10.0 ** rng.uniform(-0.3, 1.3))
+    C = (10.0 ** rng.uniform(-2, 4, len(one.C))).tolist() if rng.random() < 0.5 else one.C
+    return replace(one, eps=eps, C=C)
+
+
+def huge_numbers(rng: np.random.Generator) -> Instance:
+    """Features up to 1e6 to 1e9 as they are, or around offsets that large, at any depth: in standard units a C of
+    1e12 to 1e20, or samples that double precision holds to seven to thirteen digits."""
+    one = base(rng)
+    s = 10.0 ** rng.uniform(6, 9)
+    C = (np.array(one.C) ** 0.5).tolist()
+    if rng.random() < 0.5:
+        return replace(one, X=one.X * s, C=C, twin=2.0 ** round(np.log2(s)))
+    spread = float(rng.choice([1.0, 10.0, 1e3]))
+    return replace(one, X=one.X * spread + s * rng.choice([-1.0, 1.0], one.X.shape[1]), C=C)
+
+
+def sixteen_orders(rng: np.random.Generator) -> Instance:
+    """A C of its own for each node, from 1e-8 to 1e8, and alpha likewise."""
+    one = base(rng, depth=int(rng.choice([1, 2, 2, 3])))
+    C = (10.0 ** rng.uniform(-8, 8, len(one.C))).tolist()
+    alpha = None if one.alpha is None else (10.0 ** rng.uniform(-8, 8, len(one.C))).tolist()
+    return replace(one, C=C, alpha=alpha)
+
+
+def tiny_limits(rng: np.random.Generator) -> Instance:
+    """Weights bounded by 1e-6 to 10, so tightly that mostly no sample gets its margin, and bands of any width."""
+    one = base(rng, depth=int(rng.choice([1, 2, 2])))
+    eps = float(10.0 ** rng.uniform(-6, -0.3))
+    limit = float(eps * 10.0 ** rng.uniform(-1, 3) if rng.random() < 0.5 else 10.0 ** rng.uniform(-6, 1))
+    return replace(one, eps=eps, max_weight=limit)
+
+
 def _tiny(alpha: list[float] | None) -> list[float] | None:
     return None if alpha is None else [a * 1e-12 for a in alpha]
 
@@ -198,7 +237,8 @@ GENERATORS: dict[str, Callable[[np.random.Generator], Instance]] = {
     f.__name__: f
     for f in (
         plain, units, units_with_C, offsets, any_C, near_duplicates, collinear, weights, bands, gaps, columns, limits,
-        threads, everything, issue_unscaled, issue_tiny, issue_gap,
+        threads, everything, issue_unscaled, issue_tiny, issue_gap, wide_bands, huge_numbers, sixteen_orders,
+        tiny_limits,
     )
 }  # fmt: skip
 
@@ -262,11 +302,25 @@ def several_limits(rng: np.random.Generator) -> Instance:
     return replace(one, limits={"gap": 1e-6, "nodes": int(rng.integers(0, 6))})
 
 
+def several_wide_bands(rng: np.random.Generator) -> Instance:
+    """eps from 1/2 to 20."""
+    one = several(rng, depth=2)
+    return replace(one, eps=float(10.0 ** rng.uniform(-0.3, 1.3)))
+
+
+def several_huge_numbers(rng: np.random.Generator) -> Instance:
+    """Features up to 1e6 to 1e9 as they are."""
+    one = several(rng, depth=int(rng.choice([1, 1, 2])))
+    s = 10.0 ** rng.uniform(6, 9)
+    return replace(one, X=one.X * s, twin=2.0 ** round(np.log2(s)))
+
+
 #: More than two classes; asked for by name, so that runs over :data:`GENERATORS` stay what they were.
 SEVERAL: dict[str, Callable[[np.random.Generator], Instance]] = {
     f.__name__: f
     for f in (
         several, several_weights, several_on_a_grid, several_absent, several_bands, several_units, several_limits,
+        several_wide_bands, several_huge_numbers,
     )
 }  # fmt: skip
 

@@ -17,7 +17,7 @@ FAULTS = {
     "bound": "the bound lies above the optimum",
     "optimal": "called optimal, but farther from the optimum than the gap allows",
     "below": "the tree's value lies below the optimum, more than its rounding ties explain",
-    "band": "a sample lies deeper in the band of an upper node than rounding explains, or a budget is exceeded",
+    "band": "a sample lies deeper in the band of an upper node than rounding explains, or a budget or limit is broken",
     "value": "the objective is not what the tree is worth in exact arithmetic",
     "unearned": "called optimal, but its own bound is farther away than the gap allows, or a limit cut it short",
     "contradiction": "the bound lies above a tree: its own, or that of the same problem in other units",
@@ -61,7 +61,7 @@ def problem_of(instance: Instance) -> Problem | MulticlassProblem:
         "budget": instance.budget, "alpha": instance.alpha,
     }  # fmt: skip
     if instance.n_classes == 2:
-        return Problem.make(instance.X, instance.y, **terms)
+        return Problem.make(instance.X, instance.y, max_weight=instance.max_weight, **terms)
     return MulticlassProblem.make(instance.X, instance.y, n_classes=instance.n_classes, **terms)
 
 

@@ -1,6 +1,6 @@
 """One node's problem: an interval that contains its optimum, proved by a hyperplane and by multipliers.
 
-    min  1/2 |w|^2 + sum_i c_i max(0, 1 - y_i (w.x_i + b))   s.t.  s_k (w.x_k + b) >= r_k
+    min  1/2 |w|^2 + sum_i c_i max(0, 1 - y_i (w.x_i + b))   s.t.  s_k (w.x_k + b) >= r_k,  |w_j| <= limit
 
 Clarabel gives both, in units in which the problem is of ordinary size; an active set step sharpens them.  The
 hyperplane is then made to obey its rows, the multipliers to obey theirs, and both are valued in exact integers.
@@ -27,12 +27,16 @@ _ATTEMPTS = (
     ("guess", False), ("upper", False), ("lower", False), ("band", True), ("upper", True), ("lower", True),
     ("cost", False), ("mean", False), ("upper", False),
 )  # fmt: skip
+#: How much longer to make multipliers that may prove rows to contradict each other, and weights cut down to a limit.
+_RAYS = (1e3, 1e6, 1e9, 1e12)
+_STRETCHES = tuple(Fraction(1, 1 << k) for k in (80, 70, 60, 50, 45, 40, 36, 33))
 
 
 @dataclass(frozen=True, kw_only=True)
 class Rows:
     """A node's problem in exact numbers, integers over a power of two: points over ``2**k``, costs over ``2**kc``,
-    the least ``side * h`` of every sample over ``2**kr``; ``side`` is +1 or -1, or empty where nothing is asked."""
+    the least ``side * h`` of every sample over ``2**kr``; ``side`` is +1 or -1, or empty where nothing is asked;
+    ``limit`` on every weight, None if there is none."""
 
     points: tuple[tuple[int, ...], ...]
     k: int
@@ -42,6 +46,7 @@ class Rows:
     side: tuple[int, ...] = ()
     least: tuple[int, ...] = ()
     kr: int = 0
+    limit: Fraction | None = None
 
 
 @dataclass(frozen=True)
@@ -109,6 +114,8 @@ class _Node:
         self.side = np.array(rows.side, dtype=float)
         self.least = np.array([dyadic.ratio(r, rows.kr) for r in rows.least])
         self.soft = np.flatnonzero(self.cost)
+        #: the limit on weights in the solver's units
+        self.limit = None if rows.limit is None else rows.limit * Fraction(2) ** self.unit
 
     def scale(self, attempt: int, lower: float, upper: float) -> tuple[float, float]:
         """The objective and the ``h`` to take for one at this attempt, by what is known of the problem so far.
@@ -132,6 +139,11 @@ class _Node:
         margin = np.hstack([root / unit * self.X[self.soft], np.ones((ms, 1))]) * self.y[self.soft, None]
         routing = np.hstack([root / unit * self.X[: len(self.side)], np.ones((len(self.side), 1))]) * self.side[:, None]
         V, right = np.vstack([margin, routing]), np.concatenate([np.full(ms, 1 / unit), self.least / unit])
+        if self.limit is not None:
+            n, most = self.X.shape[1], float(self.limit) / root
+            box = np.hstack([np.vstack([np.eye(n), -np.eye(n)]), np.zeros((2 * n, 1))])
+            V = np.vstack([V, box / max(most, 1e-300)])
+            right = np.concatenate([right, -np.ones(2 * n)])
         price = np.minimum(self.cost[self.soft] * (unit / size), 1e9)
         raw = self._solve(V, right, price)
         if raw is None:
@@ -140,7 +152,11 @@ class _Node:
         sharp = self._sharpened(V, right, price, z, s)
         found = [] if sharp is None else [sharp]
         found.append((w, b, np.concatenate([z[:ms], z[2 * ms :]])))
-        return [self._guess(root * w, unit * b, size / unit * v) for w, b, v in found]
+        if self.limit is not None:  # rows that no hyperplane obeys have multipliers along which the value grows
+            found += [(w, b, found[-1][2] * longer) for longer in _RAYS]
+        with np.errstate(over="ignore"):
+            found = [(root * w, unit * b, size / unit * v) for w, b, v in found]
+        return [self._guess(w, b, v) for w, b, v in found if np.all(np.isfinite(np.concatenate([w, [b], v])))]
 
     # ---- the solver
 
@@ -148,7 +164,8 @@ class _Node:
         self, V: np.ndarray, right: np.ndarray, price: np.ndarray
     ) -> tuple[np.ndarray, float, np.ndarray, np.ndarray] | None:
         """``(w, b)`` of Clarabel, its multipliers and slacks: margins, losses above 0, routing."""
-        n, ms, mh = self.X.shape[1], len(self.soft), len(self.side)
+        n, ms = self.X.shape[1], len(self.soft)
+        mh = len(V) - ms
         right = np.concatenate([right[:ms], np.zeros(ms), right[ms:]])
         q = np.concatenate([np.zeros(n + 1), price])
         P, A = _matrices(V, n, ms, mh)
@@ -167,7 +184,8 @@ class _Node:
     def _guess(self, w: np.ndarray, b: float, multipliers: np.ndarray) -> Guess:
         every, ms = np.zeros(len(self.y)), len(self.soft)
         every[self.soft] = multipliers[:ms]
-        return Guess(w=w.tolist(), b=float(b), lam=every.tolist(), mu=multipliers[ms:].tolist())
+        mu = multipliers[ms : ms + len(self.side)]
+        return Guess(w=w.tolist(), b=float(b), lam=every.tolist(), mu=mu.tolist())
 
     def _sharpened(
         self, V: np.ndarray, right: np.ndarray, price: np.ndarray, z: np.ndarray, s: np.ndarray
@@ -219,6 +237,9 @@ class _Node:
         ]
         # in the solver's units: multipliers are integers over 2**k, points over 2**shift
         linear = (sum(lam) << rows.kr) + sum(r * v for r, v in zip(rows.least, mu, strict=True))
+        if self.limit is not None:
+            taken = sum((_least_below(dyadic.real(v, k + self.shift), self.limit) for v in w), Fraction(0))
+            return (dyadic.real(linear, k + rows.kr) - taken) / Fraction(2) ** (2 * self.unit)
         value = _sum((linear, k + rows.kr), (-sum(v * v for v in w), 2 * (k + self.shift) + 1))
         return dyadic.real(value[0], value[1] + 2 * self.unit)
 
@@ -226,6 +247,11 @@ class _Node:
         """The hyperplane once it obeys its rows, with its best offset, and its value; None if its direction cannot."""
         rows, kw = self.rows, BITS - dyadic.magnitude(guess.w)
         w = [dyadic.rounded(v, kw) for v in guess.w]
+        if self.limit is not None:
+            found = self._within_limit(w, kw)
+            if found is None:
+                return None
+            w, kw = found
         h = [sum(a * x for a, x in zip(w, p, strict=True)) for p in self.points]
         right = [i for i, s in enumerate(rows.side) if s > 0]
         left = [i for i, s in enumerate(rows.side) if s < 0]
@@ -249,6 +275,30 @@ class _Node:
         shift = sum((a * dyadic.real(c, rows.k) for a, c in zip(plane, self.middle, strict=True)), Fraction(0))
         return dyadic.real(*value), (plane, dyadic.real(b, k) - shift)
 
+    def _within_limit(self, w: list[int], kw: int) -> tuple[list[int], int] | None:
+        """Weights cut down to the limit, stretched where the rows ask for that; None if they cannot be kept."""
+        rows, most = self.rows, self.limit
+        assert most is not None
+        more = max(0, BITS - dyadic.magnitude([float(most)]) - kw)
+        w, kw = [v << more for v in w], kw + more
+        top = math.floor(most * Fraction(2) ** kw)
+        right = [i for i, s in enumerate(rows.side) if s > 0]
+        left = [i for i, s in enumerate(rows.side) if s < 0]
+        for k in range(len(_STRETCHES)):
+            w = [min(max(v, -top), top) for v in w]
+            if not (right and left):
+                return w, kw
+            h = [sum(a * x for a, x in zip(w, p, strict=True)) for p in self.points]
+            room = dyadic.real(min(h[i] for i in right) - max(h[i] for i in left), kw + self.shift)
+            need = dyadic.real(max(rows.least[i] for i in right) + max(rows.least[i] for i in left), rows.kr)
+            if need <= max(room, 0):
+                return w, kw
+            if room <= 0:
+                return None
+            longer = need / room * (1 + _STRETCHES[k])
+            w = [math.floor(v * longer) if v >= 0 else math.ceil(v * longer) for v in w]
+        return None
+
     def _least_loss(self, h: list[int], k: int, low: int | None, high: int | None, b: int) -> tuple[int, int]:
         """The hinge losses (over ``2**(k + kc)``) at the best offset, and that: a kink or an end."""
         matter = [(self.rows.cost[i], self.rows.label[i], h[i]) for i in range(len(h)) if self.rows.cost[i]]
@@ -259,6 +309,11 @@ class _Node:
             offsets = {min(v, high) for v in offsets}
         one = 1 << k
         return min((sum(c * max(0, one - y * (v + b)) for c, y, v in matter), b) for b in offsets)
+
+
+def _least_below(u: Fraction, limit: Fraction) -> Fraction:
+    """The most of ``u w - w^2 / 2`` over weights within the limit."""
+    return u * u / 2 if abs(u) <= limit else limit * (abs(u) - limit / 2)
 
 
 def _balance(values: list[int], tops: list[int | None], signs: list[int]) -> bool:

@@ -201,6 +201,7 @@ class _Oracle:
                 side=tuple(side),
                 least=tuple(-slack if s > 0 else eps - slack for s in side),
                 kr=kr,
+                limit=None if self.instance.max_weight is None else Fraction(self.instance.max_weight),
             ),
             enough,
         )
@@ -228,6 +229,8 @@ def tree_facts(instance: Instance, w: Sequence[Sequence[Number]], b: Sequence[Nu
     for t in range(2**instance.depth - 1):
         W, B = [Fraction(v) for v in w[t]], Fraction(b[t])
         used = sum(1 for v in W if v)
+        if instance.max_weight is not None:
+            over |= any(abs(v) > Fraction(instance.max_weight) * (1 + Fraction(1, 10**9)) for v in W)
         total += sum((v * v for v in W), Fraction(0)) / 2
         if instance.budget is not None:
             excess = max(0, used - instance.budget[t])

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from margotree.engines.node import LARGE, solve_node
+from margotree.engines.trees import one_side
 from margotree.engines.watch import Watch
 from margotree.problem import Problem, tie
 from margotree.problem.blocks import heights
@@ -56,7 +57,7 @@ def leave_band(
         return w, b
     planes = [_shifted(problem, t, rows, w, b)]
     if len(rows) > LARGE:
-        planes += [(np.zeros_like(w), 1.0), (np.zeros_like(w), -1.0)]
+        planes += [(np.zeros_like(w), one_side(problem.eps, right)) for right in (True, False)]
     # Without features there is nothing but the offset to move; among many samples a turned hyperplane catches others.
     for sides in _ways(problem, rows, w, b, caught) if np.any(w) and len(rows) <= LARGE else []:
         plane = _placed(problem, t, rows, w, sides, clock)

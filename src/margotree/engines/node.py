@@ -14,7 +14,18 @@ from margotree.engines.kernels import newton
 from margotree.engines.kernels.certain import offset_reach
 from margotree.engines.kernels.ratio import INFEASIBLE, OPTIMAL, STALLED
 from margotree.engines.kernels.solve import solve
-from margotree.engines.kernels.workspace import NUM, REACH, VALUE, B, W, new_workspace, stop_flag
+from margotree.engines.kernels.workspace import (
+    NUM,
+    REACH,
+    VALUE,
+    B,
+    W,
+    limit_in_rows,
+    limit_rows,
+    new_workspace,
+    stop_flag,
+)
+from margotree.engines.trees import one_side
 from margotree.engines.watch import raising
 from margotree.problem.problem import FloatArray
 
@@ -57,7 +68,7 @@ def solve_node(
     hand (or none, if that is cheaper) is returned with the bound reached, with rows it counts as not feasible.
     """
     sides = np.zeros(len(y), np.int8) if side is None else np.asarray(side, np.int8)
-    if one_sided := _one_class(X, y, sides):
+    if one_sided := _one_class(X, y, sides, eps + inner):
         return one_sided
     if len(y) > LARGE and max_weight is None and not np.any(sides):
         return solve_large(X, y, cost, time_limit)
@@ -66,7 +77,7 @@ def solve_node(
     points, items = all_items(X - centre, y, cost, sides, (inner, eps + inner), max_weight)
     ws = new_workspace(points, items.c, items.cost[None])
     row = (ws, items.y, items.side, items.delta)
-    most = out_of_reach(cost)
+    most = out_of_reach(cost, cutoff)
     # With hard rows what the best hyperplane costs is not known yet: first a guess, then its own value.
     limit = value_limit(y, cost, sides)
     limit = min(cutoff, limit) if np.any(sides) else limit
@@ -77,6 +88,8 @@ def solve_node(
     if outcome == INFEASIBLE or bound >= most:
         return NodeSolution(w=np.zeros(X.shape[1]), b=1.0, value=math.inf, bound=math.inf, feasible=False)
     w = ws.g[0, W, : X.shape[1]].copy()
+    if max_weight is not None:
+        w = np.clip(w, -max_weight, max_weight)
     b = float(ws.g[0, NUM, B] - w @ centre)
     hinge = np.maximum(0.0, 1.0 - y * (X @ w + b))
     value = 0.5 * float(w @ w) + float(cost @ hinge)
@@ -113,9 +126,9 @@ def solve_large(X: FloatArray, y: FloatArray, cost: FloatArray, time_limit: floa
     return _or_no_split(found, y, cost)
 
 
-def out_of_reach(cost: FloatArray) -> float:
-    """No node problem whose hard rows agree has a value beyond this."""
-    return 1e13 + 1e6 * float(np.sum(cost))
+def out_of_reach(cost: FloatArray, cutoff: float = math.inf) -> float:
+    """The value beyond which the hard rows of a node problem count as contradictory; far beyond the cut-off."""
+    return max(1e13 + 1e6 * float(np.sum(cost)), 1e3 * cutoff if cutoff < math.inf else 0.0)
 
 
 def value_limit(y: FloatArray, cost: FloatArray, sides: NDArray[np.int8]) -> float:
@@ -137,12 +150,13 @@ def _or_no_split(found: NodeSolution, y: FloatArray, cost: FloatArray) -> NodeSo
     return replace(found, feasible=True)
 
 
-def _one_class(X: FloatArray, y: FloatArray, sides: NDArray[np.int8]) -> NodeSolution | None:
-    """Empty and one-class nodes that routing does not split cost nothing: w = 0."""
+def _one_class(X: FloatArray, y: FloatArray, sides: NDArray[np.int8], band: float) -> NodeSolution | None:
+    """Empty and one-class nodes that routing does not split cost nothing: w = 0, and b beyond the ``band``."""
     sign = float(y[0]) if len(y) else 1.0
     if np.any(y != sign) or np.any(sides == -sign):
         return None
-    return NodeSolution(w=np.zeros(X.shape[1]), b=sign, value=0.0, bound=0.0, feasible=True)
+    b = one_side(band if np.any(sides) else 0.0, sign > 0)
+    return NodeSolution(w=np.zeros(X.shape[1]), b=b, value=0.0, bound=0.0, feasible=True)
 
 
 class Items(NamedTuple):
@@ -166,9 +180,9 @@ def all_items(
     """The points of a node problem and what is asked of each; a limit on weights is two hard rows per feature."""
     (m, n), more = X.shape, 0
     if max_weight is not None:
-        X, more = np.vstack([X, np.eye(n), np.eye(n)]), 2 * n
+        X, more = np.vstack([X, limit_rows(n, max_weight)]), 2 * n
     rows = np.concatenate([np.ones(n), -np.ones(n)])[:more]
-    limits = np.full(more, -math.inf if max_weight is None else -max_weight)
+    limits = np.full(more, -math.inf if max_weight is None else -limit_in_rows(max_weight))
     right, left = corners
     return np.ascontiguousarray(X), Items(
         c=np.concatenate([np.ones(m), np.zeros(more)]),

@@ -16,6 +16,8 @@ from margotree.problem import MulticlassProblem, Problem, Splits, topology
 _INNER = (0.0, 1e-8, 1e-6)
 #: Weights that move no sample by more than this are rounding; so many samples mostly show that they are not.
 _NOISE, _SOME = 1e-10, 1000
+#: By how much hyperplanes are lengthened so that rounding leaves no sample short of its margin.
+_LONGER = (0.0, *(2.0**-k for k in range(51, 18, -4)))
 
 
 class Routed(Protocol):
@@ -106,3 +108,20 @@ def without_noise(problem: Problem | MulticlassProblem, splits: Splits) -> Split
     before, after = problem.evaluate(splits), problem.evaluate(clean)
     good = after.feasible and after.objective <= before.objective * (1.0 + 1e-9)
     return clean if good and np.array_equal(before.node, after.node) else splits
+
+
+def without_rounded_losses(problem: Problem | MulticlassProblem, splits: Splits) -> Splits:
+    """The tree with hyperplanes a hair longer where that costs less than losses that are nothing but rounding.
+
+    Samples at their margins miss it by a rounding of ``h``, which a large C makes large.
+    """
+    limit = getattr(problem, "max_weight", None)
+
+    def longer(by: NDArray[np.float64]) -> Splits:
+        w = splits.w * (1.0 + by[:, None])
+        return Splits(w=w if limit is None else np.clip(w, -limit, limit), b=splits.b * (1.0 + by))
+
+    values = [problem.evaluate(longer(np.full(problem.n_nodes, by))).node_values for by in _LONGER]
+    best = longer(np.array(_LONGER)[np.argmin(values, axis=0)])
+    before, after = problem.evaluate(splits), problem.evaluate(best)
+    return best if after.feasible and after.objective < before.objective else splits

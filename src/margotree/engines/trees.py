@@ -18,10 +18,14 @@ def trivial_tree(problem: Problem) -> Splits:
 
 def one_way(depth: int, eps: float, right: bool) -> NDArray[np.float64]:
     """Offsets that send all samples right, or all left and out of the bands."""
-    b = np.full(topology.n_nodes(depth), 1.0 if right else -1.0)
-    if not right:
-        b[: len(topology.upper(depth))] = -max(1.0, eps)
+    b = np.full(topology.n_nodes(depth), one_side(0.0, right))
+    b[: len(topology.upper(depth))] = one_side(eps, right)
     return b
+
+
+def one_side(eps: float, right: bool) -> float:
+    """The offset at which all samples lie right, or left and out of the band, with their margins."""
+    return 1.0 if right else -max(1.0, eps)
 
 
 def allowed_value(problem: Problem, tree: Splits) -> float:

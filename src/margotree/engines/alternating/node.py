@@ -99,6 +99,7 @@ class Node:
         """The best offset of a node that sends all samples one way."""
         plus, minus, left, right = (float(np.sum(a)) for a in (self.plus, self.minus, self.low, self.high))
         ways = [(b, plus * (1.0 - b) + minus * (1.0 + b) + (right if b >= 0 else left)) for b in (1.0, 0.0)]
-        ways += [(b, plus * (1.0 - b) + minus * (1.0 + b) + left) for b in (-self.eps, -1.0) if b > -1.0 or left >= 0]
+        lefts = (-self.eps, -1.0) if self.eps < 1.0 else (-self.eps,)
+        ways += [(b, plus * (1.0 - b) + minus * max(0.0, 1.0 + b) + left) for b in lefts]
         b, value = min(ways, key=lambda way: way[1])
         return (np.zeros(self.Z.shape[1]), b), value

@@ -59,6 +59,8 @@ _MANY, _MANY_SHARE = LARGE, 0.7
 _HUGE = 2_000_000
 #: The share of the time for the bound of trees without budgets, where supports are too many to list.
 _BOUND_SHARE = 0.3
+#: Prices this many times the value of a tree are far beyond those that a better one can pay.
+_DEAR = 1e3
 #: So many supports of a node are listed at most.
 _MOST_SUPPORTS = 50_000
 
@@ -112,6 +114,8 @@ class BranchAndBound(Engine):
         if self._proof is not None:
             self._proof.start(merged, _weights(problem, stands_for))
         search, first = self._run(merged, start, watch)
+        if self._proof is None:
+            self._again_with_affordable_prices(merged, search, watch)
         bound = max(0.0, search.bound) * (1.0 - merging_error(stands_for))
         if self._proof is not None:
             bound = min(bound, self._proof.end(search))
@@ -124,6 +128,22 @@ class BranchAndBound(Engine):
             f0=allowed_value(merged, first),
             f1=search.f1,
         )
+
+    def _again_with_affordable_prices(self, problem: Problem, search: Search, watch: Watch) -> None:
+        """Where rounding left a gap beside prices that no better tree can pay: search once more with lower ones.
+
+        A price is taken off whole and put back in parts, so that beside a large one little is left of a small value.
+        """
+        gap = relative_gap(search.best, search.bound)
+        if problem.alpha is None or search.reason is not None or gap <= watch.limits.gap:
+            return
+        most = (1.0 + 1e-6) * search.best
+        if float(np.max(problem.alpha)) > _DEAR * most > 0.0:
+            affordable = replace(problem, alpha=np.minimum(problem.alpha, most))
+            again, _ = self._run(affordable, search.incumbent, watch)
+            search.offer(again.incumbent)
+            search.floor = max(search.floor, again.bound)
+            search.steps, search.reason = search.steps + again.steps, again.reason
 
     def _new_search(
         self, problem: Problem, brancher: Brancher, first: Splits, watch: Watch, ceiling: float = math.inf

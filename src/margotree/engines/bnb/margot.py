@@ -202,6 +202,8 @@ class MargotWorker:
         route(self.ws, self.routing, node)
         slots = self._slots()
         w = slots[:, W, : self.problem.n_features]
+        if self.problem.max_weight is not None:
+            w = np.clip(w, -self.problem.max_weight, self.problem.max_weight)
         splits = Splits(w=w, b=slots[:, NUM, B] - w @ self.brancher.centre)
         found = evaluate(self.problem, splits)
         if found.feasible and np.array_equal(found.node, node) and self.brancher.price is None:

@@ -16,6 +16,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from margotree.engines.polish import without_rounded_losses
 from margotree.engines.watch import Watch
 from margotree.problem import Problem, Splits
 from margotree.problem.problem import FloatArray
@@ -235,6 +236,9 @@ class Search:
 
     def _absorb(self, k: int, record: Record, dive: Dive) -> None:
         values = [(self.value(tree), tree) for tree in dive.trees]
+        if dive.unresolved < min([self._cutoff(), *((1.0 - PRECISION) * value for value, _ in values)]):
+            trees = [without_rounded_losses(self.brancher.problem, tree) for tree in dive.trees]
+            values += [(self.value(tree), tree) for tree in trees]
         with self._turn:
             self.steps += dive.steps
             for value, tree in values:

@@ -53,14 +53,14 @@ def worth(ws: Workspace, s: int) -> float:
     ``u`` within the budget pay nothing.
     """
     free = places(ws, s)
-    return ws.g[s, NUM, VALUE] - ws.g[s, NUM, ALPHA] * free + budget_discount(ws, s, U, free)
+    return ws.g[s, NUM, VALUE] - ws.g[s, NUM, ALPHA] * free + budget_discount(ws, s, free)
 
 
 @inner(allocates=False)
-def budget_discount(ws: Workspace, s: int, field: int, free: int) -> float:
+def budget_discount(ws: Workspace, s: int, free: int) -> float:
     """What alpha is more than ``u^2 / 2``, for the ``free`` largest ``|u|`` of features that are not decided.
 
-    ``u`` is the field; if that is W, where prices are left out of the node problem, no feature is decided.
+    Where prices are left out of the node problem no feature is decided.
     """
     g, n, alpha = ws.g, ws.X.shape[1], ws.g[s, NUM, ALPHA]
     total = 0.0
@@ -69,8 +69,8 @@ def budget_discount(ws: Workspace, s: int, field: int, free: int) -> float:
         most = -1.0
         ties = 0
         for j in range(n):
-            size = abs(g[s, field, j])
-            if (field == W or 0.0 < g[s, R, j] < np.inf) and most <= size < ceiling:
+            size = abs(g[s, U, j])
+            if (not ws.priced or 0.0 < g[s, R, j] < np.inf) and most <= size < ceiling:
                 ties = ties + 1 if size == most else 1
                 most = size
         if ties == 0:
@@ -85,22 +85,22 @@ def budget_discount(ws: Workspace, s: int, field: int, free: int) -> float:
 def bonus(ws: Workspace, s: int) -> float:
     """What prices add to the dual value of a point that was found without them; 0 where the node problem knows them.
 
-    The budget goes to the largest weights; every other feature takes back ``w^2 / 2`` or, if that is less, pays alpha.
+    The budget goes to the largest ``u``; every other feature takes back ``u^2 / 2`` or, if that is less, pays alpha.
     """
     g, alpha = ws.g, ws.g[s, NUM, ALPHA]
     if ws.priced or alpha <= 0.0:
         return 0.0
     total = -alpha * g[s, NUM, BUDGET]
     for j in range(ws.X.shape[1]):
-        total += min(0.5 * g[s, W, j] * g[s, W, j], alpha)
-    return max(0.0, total + budget_discount(ws, s, W, int(g[s, NUM, BUDGET])))
+        total += min(0.5 * g[s, U, j] * g[s, U, j], alpha)
+    return max(0.0, total + budget_discount(ws, s, int(g[s, NUM, BUDGET])))
 
 
 @inner(allocates=False)
 def add_up(ws: Workspace, s: int) -> float:
-    """The dual value from scratch, with its rounding taken off; u, or w where features have no prices, follow."""
+    """The dual value from scratch, with its rounding taken off; u follows."""
     g, n = ws.g, ws.X.shape[1]
-    total, gamma, off = certain.recompute(ws, s, U if ws.priced else W)
+    total, gamma, off = certain.recompute(ws, s)
     if ws.priced:
         size2 = 0.0
         for j in range(n):
@@ -109,7 +109,7 @@ def add_up(ws: Workspace, s: int) -> float:
                 total -= max(0.0, 0.5 * (u * u - r * r))
                 size2 += u * u
         return total - certain.taken_off(size2, gamma, off) - gamma * g[s, NUM, ALPHA] * n
-    size2 = square(g[s], W, n)
+    size2 = square(g[s], U, n)
     return total - 0.5 * size2 - certain.taken_off(size2, gamma, off)
 
 

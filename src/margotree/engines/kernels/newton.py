@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from margotree.engines.kernels.smooth import F8, Small, dual_value, margins, primal_value, slope_along, slopes
+from margotree.engines.kernels.smooth import F8, Small, drawn, dual_value, margins, primal_value, slope_along, slopes
 from margotree.engines.numba_backend import inner, kernel
 
 #: Widths of the rounding: first when nothing is known, first when warm, last; and the factor from stage to stage.
@@ -18,8 +18,13 @@ _COLD, _WARM, _LAST, _SHRINK = 1.0, 0.03, 1e-11, 0.1
 _STEPS, _SEARCH = 40, 25
 #: A line search ends when the derivative has dropped to this share.
 _LEVEL = 0.3
-#: A stage ends when the slope has dropped below this share of the costs.
-_FLAT = 1e-9
+#: A stage ends when the slope has dropped below this share of the multipliers, or of the costs where it is rounding.
+_FLAT, _ROUNDED = 1e-9, 4e-16
+#: Where costs are larger than the inverse of this, the first width grows with them: the multipliers of samples at their
+#: margins are the costs times what rounding leaves of a violation, over the width.
+_STEEP = 1e-10
+#: The value of an SVM in standard units that counts as large: smaller ones need not be exact in every digit.
+_LARGE = 1.0
 
 
 @inner(allocates=False)
@@ -116,12 +121,15 @@ def small_svm(
             return bound, done, width
     for r in range(theta.size):
         theta[r] = 0.0
-    bound, done, width = _stages(small, cols, lam, theta, eps, target, tol, _COLD, _SHRINK, flag)
+    cold = _COLD
+    for i in range(small.y.size):
+        cold = max(cold, _STEEP * small.cost[i])
+    bound, done, width = _stages(small, cols, lam, theta, eps, target, tol, cold, _SHRINK, flag)
     if not done and flag[0] == 0.0:
         # Rare: from wide to narrow in small steps.
         for r in range(theta.size):
             theta[r] = 0.0
-        again, done, width = _stages(small, cols, lam, theta, eps, target, tol, 100.0 * _COLD, 0.5, flag)
+        again, done, width = _stages(small, cols, lam, theta, eps, target, tol, 100.0 * cold, 0.5, flag)
         bound = max(bound, again)
     return bound, done, width
 
@@ -163,7 +171,7 @@ def _stages(
             size = 0.0
             for r in range(d + 1):
                 size = max(size, abs(grad[r]))
-            if size <= _FLAT * total:
+            if size <= min(_FLAT * total, max(_FLAT * drawn(small, delta), _ROUNDED * hard / delta)):
                 break
             solve_step(H, grad, step)
             start = 0.0
@@ -184,7 +192,7 @@ def _stages(
         for i in range(small.y.size):
             far = max(far, small.g[i])
         value = primal_value(small, lam, theta)
-        if value - bound <= tol * (1e-6 * total + abs(value)) and far <= 1e-9 + 1e-3 * eps:
+        if value - bound <= tol * (1e-6 * min(total, _LARGE) + abs(value)) and far <= 1e-9 + 1e-3 * eps:
             return bound, True, delta
         if delta * shrink < _LAST:
             return bound, False, delta
@@ -206,16 +214,16 @@ def follow(
         grad[r] = 0.0
     for i in range(small.y.size):
         s = small.s[i]
-        drawn = 0.0
+        shift = 0.0
         if s > 0.0 and s < delta:
-            drawn = small.cost[i] * s * small.y[i]
+            shift = small.cost[i] * s * small.y[i]
         if small.g[i] > 0.0:
-            drawn += hard * small.g[i] * small.side[i]
-        if drawn != 0.0:
-            drawn *= (to - delta) / (delta * delta)
-            grad[d] += drawn
+            shift += hard * small.g[i] * small.side[i]
+        if shift != 0.0:
+            shift *= (to - delta) / (delta * delta)
+            grad[d] += shift
             for r in range(d):
-                grad[r] += drawn * small.X[cols[r], i]
+                grad[r] += shift * small.X[cols[r], i]
     for r in range(d):
         if lam[r] > 0.0 and abs(theta[r]) < delta * np.sqrt(2.0 * lam[r]):
             grad[r] -= theta[r] * (to - delta) / (delta * delta)

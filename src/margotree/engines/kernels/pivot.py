@@ -36,11 +36,14 @@ from margotree.engines.kernels.workspace import (
     COST,
     DELTA,
     DU,
+    FIRM,
     FREE,
+    ITEMS,
     KIND,
     LOW,
     MID,
     N_FREE,
+    N_ITEMS,
     NODE,
     NU,
     NUM,
@@ -48,6 +51,7 @@ from margotree.engines.kernels.workspace import (
     PENDING_HARD,
     PIVOTS,
     RATES,
+    REST,
     RIGHT,
     SHIFT,
     SINGLE,
@@ -60,15 +64,25 @@ from margotree.engines.kernels.workspace import (
     C,
     H,
     O,
+    U,
     V,
     W,
     Workspace,
+    cost_of,
+    move_nu,
     put_off,
     square,
     stand,
 )
 from margotree.engines.numba_backend import inner
 
+#: How often w is brought to the margins of the free items, and what is left of their violations then.
+CORRECTIONS, EXACT = 3, 1e-12
+#: Changes of multipliers below this share of the largest of them are rounding.
+BELOW_DIGITS = 1e-13
+#: Changes of w whose square is below this share of an item's are rounding; and free items may be off their margins by
+#: this share of what counts as a violation.
+NOTHING, ADRIFT = 1e-26, 0.01
 #: So often a dual value that has passed the cut-off only in rounding is driven on.
 AGAIN = 3
 
@@ -111,10 +125,10 @@ def direction(ws: Workspace, s: int, e: int, move: float) -> tuple[float, float,
 def take_step(ws: Workspace, s: int, e: int, sign: float, step: float, beta: float, gain: float) -> None:
     """Move all multipliers, w, b and the dual value along the direction at hand."""
     f, g, work = ws.f, ws.g, ws.work
-    f[s, NU, e] += sign * step
+    move_nu(ws, s, e, sign * step)
     for p in range(ws.cnt[s, N_FREE]):
         i = ws.k[s, FREE, p]
-        f[s, NU, i] += f[s, O, i] * work[RATES, p] * step
+        move_nu(ws, s, i, f[s, O, i] * work[RATES, p] * step)
     for j in range(ws.X.shape[1]):
         change = step * work[DU, j]
         g[s, W, j] += change
@@ -149,12 +163,17 @@ def enter(ws: Workspace, s: int, e: int, cutoff: float) -> int:
             work[SINGLE, SHIFT] += shift
             break
         bend = square(work, DU, n)
+        if bend <= NOTHING * h_ee:
+            # The free items pin w already: what is left of its change is rounding, which a long step would make large.
+            for j in range(n):
+                work[DU, j] = 0.0
+            beta = bend = 0.0
         full = r / bend if bend > 0.0 else np.inf
         step, block = longest_step(ws, s, e, hard, sign)
         fits = full <= step
         if fits and (pivot2 <= factor.DEPENDENT * h_ee or cnt[s, N_FREE] >= n + 2):
             # A dependent item cannot join the free ones; go on to the block if that costs nothing worth mentioning.
-            scale = ws.fixed[COST + cnt[s, NODE], e] + abs(g[s, NUM, VALUE])
+            scale = cost_of(ws, s, e) + abs(g[s, NUM, VALUE])
             fits = step == np.inf or bend * step * step > 1e-12 * scale
             if fits and cnt[s, N_FREE] >= n + 2:
                 put_off(ws, s, e, hard)
@@ -204,6 +223,8 @@ def run(ws: Workspace, s: int, cutoff: float, max_pivots: int, tol: float) -> in
                 break
             outcome = enter(ws, s, e, cutoff)
             follow(ws, s)
+            if off_margin(ws, s) > ADRIFT * tol:
+                correct(ws, s)
         if cnt[s, PIVOTS] > before:
             g[s, NUM, VALUE] = features.add_up(ws, s)
         if outcome != CUT or g[s, NUM, VALUE] >= cutoff:
@@ -213,9 +234,11 @@ def run(ws: Workspace, s: int, cutoff: float, max_pivots: int, tol: float) -> in
 
 @inner(allocates=False)
 def harden(ws: Workspace, s: int, i: int, side: float, delta: float) -> None:
-    """Require ``side * h_i >= delta`` of a SOFT item; the dual value jumps at once if that is against its label."""
+    """Require ``side * h_i >= delta`` of a SOFT item; the dual value jumps at once if that is against its label, or
+    beyond its margin."""
     f, k, cost = ws.f, ws.k, ws.fixed[COST + ws.cnt[s, NODE], i]
-    if f[s, O, i] == side:
+    along = f[s, O, i] == side
+    if along and delta < 1.0:
         k[s, KIND, i] = RIGHT
         f[s, DELTA, i] = delta
         if k[s, STATUS, i] == MID:
@@ -226,17 +249,25 @@ def harden(ws: Workspace, s: int, i: int, side: float, delta: float) -> None:
             if k[s, FREE, p] == i:
                 factor.drop(ws, s, p)
                 break
+    f[s, DELTA, i] = delta
+    if along:
+        ws.g[s, NUM, VALUE] += (delta - 1.0) * f[s, NU, i] * (1.0 - 2.0 * certain.ROUNDOFF)
+        k[s, KIND, i] = FIRM
+        stand(ws, s, i, PENDING_HARD if f[s, NU, i] > 0.0 else LOW)
+        return
     ws.g[s, NUM, VALUE] += (1.0 + delta) * (cost - f[s, NU, i] - certain.ROUNDOFF * cost)
     k[s, KIND, i] = WRONG
-    f[s, DELTA, i] = delta
     f[s, O, i] = side
-    f[s, NU, i] = -f[s, NU, i]
+    f[s, NU, i], f[s, REST, i] = -f[s, NU, i], -f[s, REST, i]
     stand(ws, s, i, LOW if f[s, NU, i] == -cost else PENDING_HARD)
 
 
 @inner(allocates=False)
 def refresh(ws: Workspace, s: int) -> None:
-    """Recompute w, the factor, all margins and the dual value from the multipliers, and repair ``sum c mu = 0``."""
+    """Recompute w, the factor, all margins and the dual value from the multipliers, and repair ``sum c mu = 0``.
+
+    Where multipliers are so large that they cannot give w to the last digits, the free items' margins do.
+    """
     f, k, fixed = ws.f, ws.k, ws.fixed
     balance = 0.0
     for i in range(ws.X.shape[0]):
@@ -247,8 +278,32 @@ def refresh(ws: Workspace, s: int) -> None:
     ws.g[s, NUM, VALUE] = features.add_up(ws, s)
     if ws.priced:
         features.derive(ws, s)
+    else:
+        for j in range(ws.X.shape[1]):
+            ws.g[s, W, j] = ws.g[s, U, j]
     recompute(ws, s)
     factor.rebuild(ws, s)
+    if not ws.priced:
+        for _ in range(CORRECTIONS):
+            if off_margin(ws, s) <= EXACT:
+                return
+            correct(ws, s)
+
+
+@inner(allocates=False)
+def off_margin(ws: Workspace, s: int) -> float:
+    """How far free items are from the margins they keep, at most."""
+    most = 0.0
+    for p in range(ws.cnt[s, N_FREE]):
+        most = max(most, abs(_off_goal(ws, s, ws.k[s, FREE, p])))
+    return most
+
+
+@inner(allocates=False)
+def _off_goal(ws: Workspace, s: int, i: int) -> float:
+    """By how much the ``h`` of a free item has to change."""
+    goal = 1.0 if ws.k[s, STATUS, i] == AT_MARGIN else ws.f[s, DELTA, i]
+    return ws.f[s, O, i] * goal - ws.f[s, H, i]
 
 
 @inner(allocates=False)
@@ -266,19 +321,20 @@ def _rebalance(ws: Workspace, s: int, balance: float) -> None:
             most = space
             best = i
     if best >= 0 and abs(balance) <= most:
-        ws.f[s, NU, best] -= ws.f[s, O, best] * balance
+        move_nu(ws, s, best, -ws.f[s, O, best] * balance)
 
 
 @inner(allocates=False)
 def correct(ws: Workspace, s: int) -> None:
-    """One Newton correction of the free items' margins, as far as their multipliers have room; then `refresh`."""
-    f, g, status, work, k = ws.f, ws.g, ws.k, ws.work, ws.cnt[s, N_FREE]
+    """One Newton correction of the free items' margins, as far as their multipliers have room; without prices.
+
+    w moves by what the multipliers would move by if nothing were rounded: it holds digits that they cannot hold.
+    """
+    f, g, work, k, n = ws.f, ws.g, ws.work, ws.cnt[s, N_FREE], ws.X.shape[1]
     if k == 0:
         return
     for p in range(k):
-        i = status[s, FREE, p]
-        goal = 1.0 if status[s, STATUS, i] == AT_MARGIN else f[s, DELTA, i]
-        work[DU, p] = f[s, O, i] * goal - f[s, H, i]
+        work[DU, p] = _off_goal(ws, s, ws.k[s, FREE, p])
     factor.solve_lower(ws, s, DU)
     cv = 0.0
     cr = 0.0
@@ -289,18 +345,26 @@ def correct(ws: Workspace, s: int) -> None:
     for p in range(k):
         work[DU, p] -= beta * g[s, V, p]
     factor.solve_upper(ws, s, DU)
+    largest = 0.0
+    for q in range(ws.cnt[s, N_ITEMS]):
+        largest = max(largest, abs(f[s, NU, ws.k[s, ITEMS, q]]))
     step = 1.0
     for p in range(k):
-        i = status[s, FREE, p]
+        i = ws.k[s, FREE, p]
         rate = f[s, O, i] * work[DU, p]
-        if rate != 0.0:
-            space = room(ws, s, i, status[s, STATUS, i] == AT_HARD, rate)
+        if abs(rate) > BELOW_DIGITS * largest:
+            space = room(ws, s, i, ws.k[s, STATUS, i] == AT_HARD, rate)
             step = min(step, max(0.0, space) / abs(rate))
     for p in range(k):
-        i = status[s, FREE, p]
-        f[s, NU, i] += step * f[s, O, i] * work[DU, p]
+        i = ws.k[s, FREE, p]
+        rate = step * f[s, O, i] * work[DU, p]
+        space = max(0.0, room(ws, s, i, ws.k[s, STATUS, i] == AT_HARD, rate))
+        move_nu(ws, s, i, min(rate, space) if rate > 0.0 else max(rate, -space))
+        for j in range(n):
+            g[s, W, j] += step * work[DU, p] * ws.X[i, j]
     g[s, NUM, B] += step * beta
-    refresh(ws, s)
+    g[s, NUM, VALUE] = features.add_up(ws, s)
+    recompute(ws, s)
 
 
 @inner(allocates=False)

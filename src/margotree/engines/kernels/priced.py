@@ -34,7 +34,6 @@ from margotree.engines.kernels.ratio import (
 from margotree.engines.kernels.workspace import (
     AT_HARD,
     COLUMN,
-    COST,
     DU,
     DW,
     FREE,
@@ -42,8 +41,6 @@ from margotree.engines.kernels.workspace import (
     KINK,
     KINKS,
     N_FREE,
-    NODE,
-    NU,
     NUM,
     OFF,
     ON,
@@ -63,6 +60,8 @@ from margotree.engines.kernels.workspace import (
     U,
     W,
     Workspace,
+    cost_of,
+    move_nu,
     put_off,
 )
 from margotree.engines.numba_backend import inner
@@ -131,10 +130,10 @@ def _take_step(ws: Workspace, s: int, e: int, sign: float, step: float, beta: fl
     """Move all multipliers, w, u, b and the dual value along the direction at hand."""
     f, g, work = ws.f, ws.g, ws.work
     if e >= 0:
-        f[s, NU, e] += sign * step
+        move_nu(ws, s, e, sign * step)
     for p in range(ws.cnt[s, N_FREE]):
         i = ws.k[s, FREE, p]
-        f[s, NU, i] += f[s, O, i] * work[RATES, p] * step
+        move_nu(ws, s, i, f[s, O, i] * work[RATES, p] * step)
     for j in range(ws.X.shape[1]):
         g[s, U, j] += step * work[DU, j]
         change = step * work[DW, j]
@@ -219,7 +218,7 @@ def enter(ws: Workspace, s: int, e: int, cutoff: float) -> int:
         fits = full <= step
         if fits and (dependent or k >= n + 2):
             # A dependent item cannot join the free ones; go on if that costs nothing worth mentioning.
-            scale = ws.fixed[COST + cnt[s, NODE], e] + abs(g[s, NUM, VALUE])
+            scale = cost_of(ws, s, e) + abs(g[s, NUM, VALUE])
             fits = step == np.inf or bend * step * step > 1e-12 * scale
             if fits and k >= n + 2:
                 put_off(ws, s, e, hard)

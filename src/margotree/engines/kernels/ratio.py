@@ -9,7 +9,6 @@ from margotree.engines.kernels.workspace import (
     AT_HARD,
     AT_MARGIN,
     COLUMN,
-    COST,
     DELTA,
     DU,
     DW,
@@ -20,12 +19,12 @@ from margotree.engines.kernels.workspace import (
     LOW,
     MID,
     N_FREE,
-    NODE,
     NU,
     NUM,
     ON,
     PENDING_HARD,
     RATES,
+    REST,
     RIGHT,
     STATUS,
     VALUE,
@@ -34,6 +33,7 @@ from margotree.engines.kernels.workspace import (
     H,
     O,
     Workspace,
+    cost_of,
     numbers,
     put_off,
     stand,
@@ -51,12 +51,12 @@ STRAIGHT = 1e-10
 @inner(allocates=False)
 def room(ws: Workspace, s: int, i: int, hard: bool, rate: float) -> float:
     """How far the multiplier of an item on a free segment may still move the way of ``rate``."""
-    nu, cost = ws.f[s, NU, i], ws.fixed[COST + ws.cnt[s, NODE], i]
+    nu, rest, cost = ws.f[s, NU, i], ws.f[s, REST, i], cost_of(ws, s, i)
     if rate > 0:
-        return np.inf if hard else cost - nu
+        return np.inf if hard else (cost - nu) - rest
     if not hard:
-        return nu
-    return nu + (cost if ws.k[s, KIND, i] == WRONG else -cost)
+        return nu + rest
+    return nu + (cost if ws.k[s, KIND, i] == WRONG else -cost) + rest
 
 
 @inner(allocates=False)
@@ -71,8 +71,7 @@ def longest_step(ws: Workspace, s: int, e: int, hard: bool, sign: float) -> tupl
 
     ``e`` may be no item (-1).
     """
-    f, k, fixed, work = ws.f, ws.k, ws.fixed, ws.work
-    cost_row = COST + ws.cnt[s, NODE]
+    f, k, work = ws.f, ws.k, ws.work
     block = -1
     step = room(ws, s, e, hard, sign) if e >= 0 else np.inf
     for p in range(ws.cnt[s, N_FREE]):
@@ -80,13 +79,13 @@ def longest_step(ws: Workspace, s: int, e: int, hard: bool, sign: float) -> tupl
         rate = f[s, O, i] * work[RATES, p]
         if rate == 0.0:
             continue
-        nu, cost = f[s, NU, i], fixed[cost_row, i]
+        nu, rest, cost = f[s, NU, i], f[s, REST, i], cost_of(ws, s, i)
         if k[s, STATUS, i] == AT_HARD:
             if rate > 0:
                 continue
-            space = nu + cost if k[s, KIND, i] == WRONG else nu - cost
+            space = (nu + cost if k[s, KIND, i] == WRONG else nu - cost) + rest
         else:
-            space = cost - nu if rate > 0 else nu
+            space = (cost - nu) - rest if rate > 0 else nu + rest
         limit = max(space, 0.0) / abs(rate)
         if limit < step:
             step = limit
@@ -167,7 +166,7 @@ def heading(ws: Workspace, s: int, e: int) -> tuple[float, bool, float]:
     f, status = ws.f, ws.k[s, STATUS, e]
     off = max(f[s, LO, e] - f[s, H, e], 0.0) + min(f[s, HI, e] - f[s, H, e], 0.0)
     sign = 1.0 if f[s, O, e] * off >= 0.0 else -1.0
-    hard = status == PENDING_HARD or ws.k[s, KIND, e] == WRONG or (status == MID and sign > 0)
+    hard = status == PENDING_HARD or ws.k[s, KIND, e] >= WRONG or (status == MID and sign > 0)
     return sign, hard, f[s, DELTA, e] if hard else 1.0
 
 

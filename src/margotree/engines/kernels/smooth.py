@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from margotree.engines.kernels.certain import MORE, ROUNDOFF
+from margotree.engines.kernels.workspace import two_sum
 from margotree.engines.numba_backend import inner
 
 F8 = NDArray[np.float64]
@@ -105,6 +106,15 @@ def slopes(
 
 
 @inner(allocates=False)
+def drawn(small: Small, delta: float) -> float:
+    """The sum of the losses' slopes."""
+    total = 0.0
+    for i in range(small.y.size):
+        total += small.cost[i] * min(1.0, max(0.0, small.s[i] / delta))
+    return total
+
+
+@inner(allocates=False)
 def pull(w: float, lam: float, delta: float) -> float:
     """Slope of a feature's smoothed penalty."""
     if lam == 0.0:
@@ -162,6 +172,19 @@ def slope_along(small: Small, lam: F8, theta: F8, step: F8, t: float, delta: flo
 
 
 @inner(allocates=False)
+def takes(small: Small, delta: float, rest: float, who: int, balance: float) -> int:
+    """The first member whose multiplier has room to take ``rest`` from the sum of all, after member ``who`` has taken
+    the ``balance``; -1 if none has."""
+    for i in range(small.y.size):
+        nu = small.cost[i] * min(1.0, max(0.0, small.s[i] / delta))
+        if i == who:
+            nu = min(max(nu - small.y[i] * balance, 0.0), small.cost[i])
+        if (nu if small.y[i] * rest > 0.0 else small.cost[i] - nu) >= 2.0 * abs(rest):
+            return i
+    return -1
+
+
+@inner(allocates=False)
 def dual_value(small: Small, cols: NDArray[np.int64], lam: F8, delta: float, hard: float, eps: float, w: F8) -> float:
     """Exact dual value of the losses' slopes, balanced on one member; -inf if no member can balance them.
 
@@ -189,7 +212,7 @@ def dual_value(small: Small, cols: NDArray[np.int64], lam: F8, delta: float, har
                     who = i
         if who < 0:
             return -np.inf
-    total = unbalanced = offsets = size = 0.0
+    total = sum_of_mu = low = offsets = size = 0.0
     for r in range(d):
         w[r] = 0.0
     for i in range(k):
@@ -198,27 +221,43 @@ def dual_value(small: Small, cols: NDArray[np.int64], lam: F8, delta: float, har
             nu = min(max(nu - small.y[i] * balance, 0.0), small.cost[i])
         mu = small.y[i] * nu
         total += nu
+        sum_of_mu, more = two_sum(sum_of_mu, mu)
+        low += more
+        offsets += nu
         if small.g[i] > 0.0:
             held = hard / delta * small.g[i]
+            sum_of_mu, more = two_sum(sum_of_mu, small.side[i] * held)
+            low += more
+            offsets += held
             mu += small.side[i] * held
             if small.side[i] < 0:
                 total += held * eps
         if mu != 0.0:
-            unbalanced += mu
-            offsets += abs(mu)
             square = 0.0
             for r in range(d):
                 x = small.X[cols[r], i]
                 w[r] += mu * x
                 square += x * x
             size += abs(mu) * np.sqrt(square)
-    taken = square = 0.0
+    taken = 0.0
     for r in range(d):
         taken += worth(w[r], lam[r])
-        square += w[r] * w[r]
     gamma = ROUNDOFF * (k + d + MORE)
     off = gamma * size
-    unbalanced = abs(unbalanced) + gamma * offsets
+    # The point that is valued adds up to 0 exactly: a member with room takes the rest, as in `certain.recompute`.
+    rest = sum_of_mu + low
+    taker = takes(small, delta, rest, who, balance) if rest != 0.0 else -1
+    if taker >= 0:
+        square = 0.0
+        for r in range(d):
+            square += small.X[cols[r], taker] ** 2
+        off += 2.0 * abs(rest) * np.sqrt(square)
+        total -= 2.0 * abs(rest)
+        rest = 0.0
+    square = 0.0
+    for r in range(d):
+        square += w[r] * w[r]
+    unbalanced = abs(rest) + gamma * gamma * offsets
     lost = gamma * (total + square) + 2.0 * off * (np.sqrt(square) + off)
     return total - taken - lost - (unbalanced * small.reach if unbalanced > 0.0 else 0.0)
 

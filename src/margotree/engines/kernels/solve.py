@@ -19,6 +19,7 @@ from margotree.engines.kernels.workspace import (
     OFF,
     PENDING_HARD,
     PENDING_MARGIN,
+    REST,
     SINGLE,
     STATUS,
     STOP,
@@ -97,6 +98,7 @@ def _stand_again(ws: Workspace, m: int, anew: bool) -> None:
     """Put all items where their status says; those that keep a margin are free, or will be when they enter ``anew``."""
     ws.cnt[0, N_FREE] = 0
     for i in range(m):
+        ws.f[0, REST, i] = 0.0
         status = ws.k[0, STATUS, i]
         hard = status == AT_HARD or status == PENDING_HARD
         if hard or status == AT_MARGIN or status == PENDING_MARGIN:

@@ -2,7 +2,7 @@
 
 One slot holds the dual state of one node problem, ``min 1/2 |w|^2 + sum_i loss_i(h_i)`` with ``h_i = w.x_i + c_i b``.
 Its dual has one number ``mu_i`` per item, ``w = sum mu_i x_i`` and ``sum c_i mu_i = 0``.  Every item is turned so that
-more of its multiplier means a larger margin: ``nu_i = o_i mu_i`` and ``g_i = o_i h_i``.  There are three kinds of
+more of its multiplier means a larger margin: ``nu_i = o_i mu_i`` and ``g_i = o_i h_i``.  There are four kinds of
 items, each a monotone complementarity curve of ``nu`` against ``g``:
 
 ====== ======================================== ==========================================================
@@ -11,9 +11,12 @@ kind   sample                                   complementarity curve
 SOFT   known to reach the node                  nu = 0 where g > 1;  0..C at g = 1;  C where g < 1
 RIGHT  must go to the side of its label         as SOFT while g > delta;  C..inf at g = delta
 WRONG  must go against its label (o = side)     nu = -C where g > delta;  -C..inf at g = delta
+FIRM   must go beyond its margin (delta >= 1)   nu = 0 where g > delta;  0..inf at g = delta
 ====== ======================================== ==========================================================
 
-``delta`` is 0 for a sample sent right and ``eps`` for one sent left.  A WRONG item with C = 0 is a plain hard row.
+``delta`` is 0 for a sample sent right and ``eps`` for one sent left.  A sample that has to go to the side of its label
+by 1 or more has no loss there, whatever it costs elsewhere: it is FIRM, a plain hard row, as is a WRONG item with
+C = 0.
 
 The search reads the margins ``h`` of samples that are not members, too, to see where they are headed.  Where members
 are few, the others' margins are brought up to date only when they are asked for (`margins`).
@@ -51,9 +54,11 @@ def numbers(n: int) -> tuple[Any, ...]:
 # Rows of ``fixed``: coefficient of b (1 for samples, 0 for bounds on weights), |x_i| from above, |x_i|^2 (never 0),
 # label; from COST on C_t times the sample's weight, one row per tree node.
 C, NORM, NORM2, LABEL, COST = numbers(5)
-# Fields of ``f``; where an item stands now ``h`` must be at least LO and at most HI.
-O, DELTA, NU, H, LO, HI = numbers(6)  # noqa: E741
-# Fields of ``g``: weights, L^-1 c_F, |u| from which on a feature is used, u, 1 for features at a kink or in full use;
+# Fields of ``f``; where an item stands now ``h`` must be at least LO and at most HI.  REST is what NU has rounded off:
+# beside a multiplier of 1e17 a step of 1 is less than a rounding, and the method would not see that it was taken.
+O, DELTA, NU, H, LO, HI, REST = numbers(7)  # noqa: E741
+# Fields of ``g``: weights, L^-1 c_F, |u| from which on a feature is used, u of the multipliers that VALUE belongs to
+# (with prices: of those there are), 1 for features at a kink or in full use;
 # single numbers; from FACTOR on the Cholesky factor of X_F X_F' + rho c_F c_F', F being the free items.
 W, V, R, U, ON, NUM, FACTOR = numbers(7)
 # Entries of NUM: b, dual value, how large |b| can be in a tree of interest, price of a feature, how many come without.
@@ -70,7 +75,7 @@ TOTAL, SINGLE, RATES, DW, DU, COLUMN, SCRATCH = numbers(7)
 SHIFT, STOP = numbers(2)
 
 # Kinds of items.
-SOFT, RIGHT, WRONG = numbers(3)
+SOFT, RIGHT, WRONG, FIRM = numbers(4)
 # Where an item stands on its complementarity curve.  A PENDING item has a multiplier inside a free segment but is not
 # yet solved for; an OUT one takes no part.
 LOW, AT_MARGIN, MID, AT_HARD, PENDING_HARD, PENDING_MARGIN, OUT = numbers(7)
@@ -108,7 +113,7 @@ def new_workspace(
         X=X,
         XT=np.ascontiguousarray(X.T),
         fixed=np.vstack([c, np.sqrt(squares) * (1.0 + 1e-12), np.maximum(squares, 1e-12), np.zeros(m), cost]),
-        f=np.zeros((S, 6, m)),
+        f=np.zeros((S, 7, m)),
         g=np.zeros((S, FACTOR + n + 2, width)),
         k=np.zeros((S, 6, max(m, width)), np.int64),
         cnt=np.zeros((S, 6), np.int64),
@@ -125,6 +130,18 @@ def new_workspace(
         for s in range(T):
             ws.g[s, R, :n] = [threshold(ws.g[s, NUM, ALPHA], j) for j in range(n)]
     return ws
+
+
+def limit_rows(n: int, limit: float) -> F8:
+    """The points of the two hard rows that hold each weight within a limit; tiny limits are their own unit, so that
+    violations of them are measured by it."""
+    rows: F8 = np.vstack([np.eye(n), np.eye(n)]) / min(1.0, limit)
+    return rows
+
+
+def limit_in_rows(limit: float) -> float:
+    """The limit in the units of its rows."""
+    return limit / min(1.0, limit)
 
 
 def stop_flag(ws: Workspace) -> F8:
@@ -162,7 +179,7 @@ def copy_slot(ws: Workspace, source: int, target: int) -> None:
     f, g, k, cnt = ws.f, ws.g, ws.k, ws.cnt
     m, n = ws.X.shape
     nf = cnt[source, N_FREE]
-    for field in range(6):
+    for field in range(7):
         for i in range(m):
             f[target, field, i] = f[source, field, i]
     for field in range(2):
@@ -177,6 +194,7 @@ def copy_slot(ws: Workspace, source: int, target: int) -> None:
             g[target, FACTOR + r, q] = g[source, FACTOR + r, q]
     for j in range(n):
         g[target, W, j] = g[source, W, j]
+        g[target, U, j] = g[source, U, j]
     for j in range(5):
         g[target, NUM, j] = g[source, NUM, j]
     for j in range(6):
@@ -184,7 +202,6 @@ def copy_slot(ws: Workspace, source: int, target: int) -> None:
     if ws.priced:
         for j in range(n):
             g[target, R, j] = g[source, R, j]
-            g[target, U, j] = g[source, U, j]
             g[target, ON, j] = g[source, ON, j]
             k[target, USE, j] = k[source, USE, j]
             k[target, KINKS, j] = k[source, KINKS, j]
@@ -197,11 +214,13 @@ def clear(ws: Workspace, s: int) -> None:
     for i in range(m):
         ws.k[s, STATUS, i] = OUT
         ws.f[s, NU, i] = 0.0
+        ws.f[s, REST, i] = 0.0
         ws.f[s, H, i] = 0.0
         ws.f[s, LO, i] = -np.inf
         ws.f[s, HI, i] = np.inf
     for j in range(n):
         ws.g[s, W, j] = 0.0
+        ws.g[s, U, j] = 0.0
     ws.g[s, NUM, B] = 0.0
     ws.g[s, NUM, VALUE] = 0.0
     ws.cnt[s, N_ITEMS] = 0
@@ -212,9 +231,35 @@ def clear(ws: Workspace, s: int) -> None:
         alpha = ws.g[s, NUM, ALPHA]
         for j in range(n):
             ws.g[s, R, j] = compiled_threshold(alpha, j)
-            ws.g[s, U, j] = 0.0
             ws.g[s, ON, j] = 1.0 if alpha == 0.0 else 0.0
             ws.k[s, USE, j] = FULL if alpha == 0.0 else OFF
+
+
+@inner(allocates=False)
+def cost_of(ws: Workspace, s: int, i: int) -> float:
+    """What a margin violation of item ``i`` costs; nothing where its row rules one out."""
+    return 0.0 if ws.k[s, KIND, i] == FIRM else ws.fixed[COST + ws.cnt[s, NODE], i]
+
+
+@inner(allocates=False)
+def set_nu(ws: Workspace, s: int, i: int, nu: float) -> None:
+    """Give item ``i`` a multiplier."""
+    ws.f[s, NU, i] = nu
+    ws.f[s, REST, i] = 0.0
+
+
+@inner(allocates=False)
+def two_sum(a: float, b: float) -> tuple[float, float]:
+    """The rounded sum of two numbers, and what was rounded off."""
+    total = a + b
+    part = total - a
+    return total, (a - (total - part)) + (b - part)
+
+
+@inner(allocates=False)
+def move_nu(ws: Workspace, s: int, i: int, change: float) -> None:
+    """Change the multiplier of item ``i``, without losing what is rounded off."""
+    ws.f[s, NU, i], ws.f[s, REST, i] = two_sum(ws.f[s, NU, i], ws.f[s, REST, i] + change)
 
 
 @inner(allocates=False)
@@ -224,10 +269,10 @@ def stand(ws: Workspace, s: int, i: int, status: int) -> None:
     ws.k[s, STATUS, i] = status
     low, high = -np.inf, np.inf  # of g
     if status == LOW:
-        f[s, NU, i] = -ws.fixed[COST + ws.cnt[s, NODE], i] if kind == WRONG else 0.0
-        low = f[s, DELTA, i] if kind == WRONG else 1.0
+        set_nu(ws, s, i, -cost_of(ws, s, i) if kind >= WRONG else 0.0)
+        low = f[s, DELTA, i] if kind >= WRONG else 1.0
     elif status == MID:
-        f[s, NU, i] = ws.fixed[COST + ws.cnt[s, NODE], i]
+        set_nu(ws, s, i, ws.fixed[COST + ws.cnt[s, NODE], i])
         high = 1.0
         if kind == RIGHT:
             low = f[s, DELTA, i]

@@ -19,7 +19,7 @@ from margotree.engines.multiclass.branching import Cut, choose
 from margotree.engines.multiclass.nodes import polish
 from margotree.engines.multiclass.search import alternate, kernels_for
 from margotree.engines.numba_backend import Part
-from margotree.engines.polish import without_noise
+from margotree.engines.polish import without_noise, without_rounded_losses
 from margotree.engines.presolve import MODERATE, merge_duplicates, merging_error
 from margotree.engines.watch import Watch
 from margotree.problem import MulticlassProblem, Splits, TrainingProblem
@@ -105,6 +105,8 @@ class ExactSearch:
             cuts = choose(self.boxes, box, _TRIES)
             if not cuts:
                 # Nothing is open in it that its bound does not count: only rounding lies between it and the best.
+                if box.bound < self.cutoff:
+                    self._lengthen()
                 self.done = min(self.done, box.bound)
                 return
             forced, parts = None, None
@@ -158,6 +160,12 @@ class ExactSearch:
             value = self.problem.evaluate(tree)
             if value.feasible and value.objective < self.value:
                 self._take(tree, value.objective)
+
+    def _lengthen(self) -> None:
+        """Rid the best tree of losses that are rounding."""
+        tree = without_rounded_losses(self.problem, self.best)
+        if tree is not self.best:
+            self._take(tree, self.problem.evaluate(tree).objective)
 
     def _take(self, tree: Splits, value: float) -> None:
         self.best, self.value = tree, value

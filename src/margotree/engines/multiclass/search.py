@@ -19,6 +19,7 @@ from margotree.engines.numba_backend import Part
 from margotree.engines.polish import without_noise
 from margotree.engines.presolve import MODERATE, merge_duplicates
 from margotree.engines.tiny import tiny_multiclass
+from margotree.engines.trees import one_way
 from margotree.engines.watch import Watch
 from margotree.problem import MulticlassProblem, Splits, TrainingProblem, topology
 from margotree.solution import Stopped
@@ -84,7 +85,7 @@ class ClassSearch(AlternatingSearch):
 def constant_tree(problem: MulticlassProblem) -> Splits:
     """All samples go one way and get the label of the heaviest class: allowed in every problem."""
     w = np.zeros((problem.n_nodes, problem.n_features))
-    trees = [Splits(w=w, b=np.full(problem.n_nodes, side)) for side in (1.0, -1.0)]
+    trees = [Splits(w=w, b=one_way(problem.depth, problem.eps, right)) for right in (True, False)]
     return min(trees, key=lambda tree: problem.evaluate(tree).objective)
 
 

@@ -115,7 +115,7 @@ def climb(task: Task, kind: I1, start: Point | None, lam: float, cutoff: float) 
         return Dual(total=0.0, u=np.zeros(n), point=nothing)
     if start is not None:
         _restore(task, start)
-    reach = out_of_reach(items.cost)
+    reach = out_of_reach(items.cost, cutoff)
     r = np.array([threshold(lam, j) if k == MAY else 0.0 if k == MUST else math.inf for j, k in enumerate(kind)])
     chunk = int(min(_CHUNK, 1 + _CHUNK_NUMBERS / ws.X.size))
     most = ws.cnt[0, PIVOTS] + _MOST * sum(ws.X.shape) + 1000

@@ -99,6 +99,8 @@ def note_part(ws: Workspace, rt: Routing, i: int, flip: bool, what: int, rows: R
         k[s, STATUS, i] = LOW
     elif (f[s, O, i] > 0.0) != (child == 2 * t + 2):
         k[s, STATUS, i], f[s, NU, i] = PENDING_HARD, -nu  # as `harden` would have it
+    elif child == 2 * t + 1 and rt.eps >= 1.0 and status != LOW:
+        k[s, STATUS, i] = PENDING_HARD
     note(ws, rt, what, i, rows, row)
     k[s, STATUS, i], f[s, NU, i] = status, nu
     swap_in(rt, done, BEST + spare)

@@ -35,6 +35,7 @@ from margotree.engines.kernels.workspace import (
     Workspace,
     add_item,
     clear,
+    set_nu,
     stand,
 )
 from margotree.engines.numba_backend import inner, kernel
@@ -166,7 +167,7 @@ def fill(ws: Workspace, rt: Routing, t: int) -> None:
 @inner(allocates=False)
 def load_here(ws: Workspace, rt: Routing, codes: Bytes, floats: F8) -> None:
     """Read a search node back and rebuild everything that was derived."""
-    f, g, k, at = ws.f, ws.g, ws.k, rt.at
+    g, k, at = ws.g, ws.k, rt.at
     for i in range(rt.samples):
         at[PLACE, i] = np.int64(codes[2 * i]) | (np.int64(codes[2 * i + 1]) << 8)
     used = 0
@@ -182,7 +183,7 @@ def load_here(ws: Workspace, rt: Routing, codes: Bytes, floats: F8) -> None:
             if k[s, STATUS, i] == OUT or code == COLD:
                 continue
             if code != LOW and code != MID:
-                f[s, NU, i] = floats[used]
+                set_nu(ws, s, i, floats[used])
                 used += 1
                 if code == AT_MARGIN or code == AT_HARD:
                     k[s, FREE, free] = i

@@ -9,7 +9,17 @@ from typing import NamedTuple
 
 import numpy as np
 
-from margotree.engines.kernels.workspace import F8, I8, LABEL, H, Workspace, new_workspace, numbers
+from margotree.engines.kernels.workspace import (
+    F8,
+    I8,
+    LABEL,
+    H,
+    Workspace,
+    limit_in_rows,
+    limit_rows,
+    new_workspace,
+    numbers,
+)
 from margotree.engines.numba_backend import inner, struct
 
 # Rows of ``at``: the slot of each tree node, the spare slots, the deepest tree node known to contain each sample.
@@ -37,7 +47,7 @@ class Routing(NamedTuple):
     T: int  # tree nodes
     eps: float
     samples: int
-    limit: float  # on the size of weights
+    limit: float  # on the size of weights, in the units of its rows
 
 
 def new_memory(
@@ -61,7 +71,7 @@ def new_memory(
     sides = np.repeat([1.0, -1.0], n if limit < np.inf else 0)  # of the rows that hold weights within their limits
     m = samples + len(sides)
     if len(sides):
-        X, cost = np.vstack([X, np.eye(n), np.eye(n)]), np.hstack([cost, np.zeros((T, len(sides)))])
+        X, cost = np.vstack([X, limit_rows(n, limit)]), np.hstack([cost, np.zeros((T, len(sides)))])
     c = (np.arange(m) < samples).astype(float)
     ws = new_workspace(X, c, cost, prices, priced=priced, spares=SPARES, reach=reach)
     ws.fixed[LABEL] = np.concatenate([y, -sides])
@@ -70,7 +80,7 @@ def new_memory(
     at[SPARE, :SPARES] = np.arange(T, T + SPARES)
     score = np.zeros((5, m + T * n * priced))
     score[TRUE:] = 0.5
-    return ws, Routing(at=at, score=score, T=T, eps=eps, samples=samples, limit=limit)
+    return ws, Routing(at=at, score=score, T=T, eps=eps, samples=samples, limit=limit_in_rows(limit))
 
 
 @inner(allocates=False)

@@ -257,7 +257,6 @@ def test_where_samples_are_many_the_bound_holds_and_the_tree_is_allowed(seed, hu
     monkeypatch.setattr("margotree.engines.bnb.engine._MANY", 1)
     monkeypatch.setattr("margotree.engines.bnb.engine._HUGE", huge)
     monkeypatch.setattr("margotree.engines.bnb.engine.LARGE", 1)
-    monkeypatch.setattr("margotree.engines.bnb.ready.LARGE", 1)  # compiled before the clock starts
     problem = random_problem(seed, 6)
     best = best_value(problem)
     certificate = bnb(problem, Limits(gap=1e-6, time=600)).certificate

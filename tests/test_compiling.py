@@ -52,7 +52,7 @@ def package(tmp_path):
     ignore = shutil.ignore_patterns("__pycache__")
     engines = home / "engines"
     shutil.copytree(source / "engines" / "numba_backend", engines / "numba_backend", ignore=ignore)
-    for name in ("disk.py", "notices.py"):
+    for name in ("atomic_files.py", "notices.py"):
         shutil.copy(source / name, home / name)
     (engines / "trial_entry.py").write_text(ENTRY)
     (engines / "trial_inner.py").write_text(INNER.format(3))

@@ -6,7 +6,6 @@ import shutil
 import sqlite3
 import subprocess
 import sys
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -18,7 +17,7 @@ from margotree.cli import exits, main
 from margotree.cli.saved import ENTRY, with_table
 from margotree.export.common import plan_of, used_features
 from margotree.problem import Splits, topology
-from margotree.table import Category, Encoding, Number, described
+from margotree.table import Category, Encoding, Number, Samples, described
 from margotree.tree import Scaling, Tree
 
 N_ROWS = 10_000
@@ -310,7 +309,7 @@ def worded():
     scaling = Scaling(offset=[18.0, 0, 0, 0, 0], scale=[60.0, 1, 1, 1, 1])
     splits = Splits(w=w, b=[-0.7, -0.6, 0.1])
     tree = Tree(splits=splits, scaling=scaling, classes=["no", "yes"], feature_names=encoding.features)
-    samples = SimpleNamespace(rows=[0], fingerprint=lambda: "", fingerprint_of_set=lambda: "")
+    samples = Samples(X=np.zeros((1, 5)), y=np.array(["yes"], dtype=object), weight=None, rows=[0])
     return with_table(tree, encoding, samples), encoding
 
 

@@ -209,7 +209,7 @@ def test_a_node_that_is_cut_short_is_named(model):
     problem = Problem.make(X, y, depth=2, C=10.0, **extra)
     solution = local_svm(problem, time=0.0)
     verify(problem, solution)
-    assert solution.certificate.stopped is Stopped.HEURISTIC
+    assert solution.certificate.stopped is Stopped.TIME and solution.certificate.cut_off
     assert "node 0" in solution.certificate.warnings[0] and "cut short" in solution.certificate.warnings[0]
 
 

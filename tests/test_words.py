@@ -47,7 +47,7 @@ PLANTED = {
     "watch": "def run(problem, watch: Watch) -> None: ...",
     "get ready": "getting ready",
     "import late": "from margotree import late",
-    "pictures": "import margotree.plots",
+    "pictures": "import margotree.pictures",
     "tell apart": "Features that tell the classes apart.",
     "gives the target away": "A column that gives the target away.",
     "Nor is": "Nor is the bound valid.",

@@ -131,7 +131,9 @@ class _Oracle:
         if (t, S) in self.choice:
             return self.choice[t, S]
         y = next((1 if self.code[i] else -1 for i in _members(S) if self.weight[i]), 1)
-        return (S if y > 0 else 0), ([Fraction(0)] * self.instance.X.shape[1], Fraction(y))
+        # Left of the band, too, above the last level.
+        left = -max(Fraction(1), Fraction(self.instance.eps)) if t < self.upper_nodes else Fraction(-1)
+        return (S if y > 0 else 0), ([Fraction(0)] * self.instance.X.shape[1], Fraction(1) if y > 0 else left)
 
     def all_rights(self, t: int, S: int) -> set[int]:
         found: set[int] = set()

@@ -11,7 +11,6 @@ import weakref
 from dataclasses import replace
 
 import numpy as np
-import pandas as pd
 import pytest
 from sklearn.base import clone
 from sklearn.datasets import load_iris, load_wine
@@ -23,6 +22,7 @@ from sklearn.utils import get_tags
 from sklearn.utils.estimator_checks import check_estimator
 
 import margotree
+from extras import optional
 from margotree import LocalSVMTreeClassifier, MMSVMOCTClassifier, OCT1Classifier, OCTHClassifier
 from margotree.engines import EngineError
 from margotree.paper.data import load, make_partitions, paper_hyperparameters, paper_split, paper_table
@@ -30,6 +30,8 @@ from margotree.problem import Splits
 from margotree.solution import Proved, VerificationError
 from margotree.tree import Tree
 from patience import slowness, three_tries
+
+pd = optional("pandas")
 
 #: Settings under which a fit on the few points below is proved in no time, so that it repeats to the last bit.
 ALL = [

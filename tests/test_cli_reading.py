@@ -5,12 +5,14 @@ import io
 import json
 
 import numpy as np
-import openpyxl
 import pytest
 
 import margotree
 from easy import easy_rows
+from extras import optional
 from margotree.cli import exits, main
+
+openpyxl = optional("openpyxl")
 
 NAMES = ("age", "crp", "ward", "died")
 

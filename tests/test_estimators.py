@@ -6,7 +6,6 @@ import weakref
 from dataclasses import replace
 
 import numpy as np
-import pandas as pd
 import pytest
 from sklearn.base import clone
 from sklearn.model_selection import GridSearchCV, cross_val_score
@@ -14,11 +13,14 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 import margotree
+from extras import optional
 from margotree import HFSMargotClassifier, LocalSVMTreeClassifier, MargotClassifier, SFSMargotClassifier
 from margotree.estimators.parameters import threads
 from margotree.problem import Splits
 from margotree.solution import VerificationError
 from margotree.tree import Tree
+
+pd = optional("pandas")
 
 ALL = [
     MargotClassifier(C=10.0),

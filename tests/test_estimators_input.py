@@ -1,12 +1,13 @@
 """Bad input gets a message that says what is wrong and what to do; odd input that makes sense just works."""
 
 import numpy as np
-import pandas as pd
 import pytest
 from scipy.sparse import csr_matrix
 
 from margotree import HFSMargotClassifier, LocalSVMTreeClassifier, MargotClassifier, SFSMargotClassifier
 from margotree.engines import EngineError
+
+pd = pytest.importorskip("pandas", reason="needs pandas: pip install pandas")
 
 X = np.array([[0.0, 0.1], [0.1, 0.9], [0.9, 0.2], [1.0, 1.0], [0.5, 0.4], [0.3, 0.6]])
 y = np.array([0, 1, 1, 0, 1, 0])

@@ -1,10 +1,11 @@
 """Data frames that are no table of numbers: the column, its dtype and the remedy are named."""
 
 import numpy as np
-import pandas as pd
 import pytest
 
 from margotree import LocalSVMTreeClassifier, MargotClassifierCV
+
+pd = pytest.importorskip("pandas", reason="needs pandas: pip install pandas")
 
 Y = [0, 1, 0, 1, 0, 1]
 ODD = {

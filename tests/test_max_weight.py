@@ -45,7 +45,8 @@ def binds(problem, splits):
 def test_agrees_with_brute_force(model):
     """Optima are met, bounds stay below, also where the search is stopped early; limits bind in many of them."""
     bound_by_limit = 0
-    for seed in range(24):
+    count = 24 if model == "margot" else 12  # brute force over supports takes long
+    for seed in range(count):
         problem = some_problem(seed, model)
         best = best_value(problem)
         solution = BranchAndBound().solve(problem, Watch(Limits(gap=1e-6)))
@@ -57,7 +58,7 @@ def test_agrees_with_brute_force(model):
         early = BranchAndBound().solve(problem, Watch(Limits(gap=1e-6, nodes=seed % 4))).certificate
         assert early.bound <= best * (1 + 1e-7) + 1e-8, seed
         bound_by_limit += binds(problem, solution.splits)
-    assert 6 <= bound_by_limit < 24
+    assert count / 4 <= bound_by_limit < count
 
 
 @pytest.mark.parametrize("model", MODELS)

@@ -3,16 +3,18 @@
 import warnings
 
 import numpy as np
-import pandas as pd
 import pytest
 from sklearn.datasets import load_iris, make_blobs
 from sklearn.model_selection import GridSearchCV
 
 import margotree
+from extras import optional
 from margotree import HFSMargotClassifier, LocalSVMTreeClassifier, MargotClassifier, SFSMargotClassifier
 from margotree.engines import Refused
 from margotree.estimators import FewLeavesWarning, RareClassWarning
 from margotree.solution import VerificationError
+
+pd = optional("pandas")
 
 IRIS = load_iris()
 X, Y = IRIS.data, IRIS.target_names[IRIS.target]

@@ -4,13 +4,15 @@ import subprocess
 import sys
 
 import numpy as np
-import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from extras import optional
 from margotree.problem import Problem, Splits, evaluate, tie, topology
 from margotree.tree import SELECTED, Scaling, Tree
+
+pd = optional("pandas")
 
 
 def grow(*, depth=2, n=3, seed=0, X=None, y=None, **facts):

@@ -13,10 +13,12 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import cache
 
-import clarabel
 import numpy as np
 
+from extras import optional
 from oracle import dyadic
+
+clarabel = optional("clarabel")
 
 #: Digits kept of hyperplanes and multipliers before they are valued exactly, in bits.
 BITS = 90
@@ -381,7 +383,7 @@ def _pattern(n: int, ms: int, mh: int) -> tuple[Columns, np.ndarray, np.ndarray]
 
 
 @cache
-def _settings() -> clarabel.DefaultSettings:
+def _settings():
     settings = clarabel.DefaultSettings()
     settings.verbose = False
     settings.tol_gap_abs = settings.tol_gap_rel = settings.tol_feas = 1e-13

@@ -367,6 +367,7 @@ def test_interruption_before_anything_returns_the_start():
 
 
 def test_ctrl_c_returns_a_tree():
+    pytest.importorskip("pyscipopt", reason="needs pyscipopt: pip install 'margotree[mip]'")
     X, y = scaled(load_breast_cancer(), (0, 1))
     problem = Problem.make(X, y, depth=2, C=10.0)
     watch = Watch(Limits(time=120))

@@ -63,11 +63,11 @@ class ProcessorTime:
 
 
 def count_processor_time() -> None:
-    from margotree.engines import watch
-    from margotree.estimators import cv, race
+    from margotree.engines import run_control
+    from margotree.estimators import cv, cv_race
 
     CLOCK["now"] = time.process_time
-    for module in (watch, cv, race):
+    for module in (run_control, cv, cv_race):
         module.time = ProcessorTime  # type: ignore[attr-defined]
 
 

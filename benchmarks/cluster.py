@@ -37,11 +37,11 @@ HARD = {
 def _searched(model: str) -> tuple[Any, Any, Any]:
     """The problem as it is searched, the way it is, and a good tree to begin with."""
     from margotree.engines import Limits, solve
-    from margotree.engines.bnb.margot import MargotBrancher
-    from margotree.engines.bnb.priced import PricedBrancher
-    from margotree.engines.bnb.sparse import SparseBrancher
+    from margotree.engines.exact.penalty_branching import PricedBrancher
+    from margotree.engines.exact.sample_branching import MargotBrancher
+    from margotree.engines.exact.support_branching import SparseBrancher
     from margotree.engines.presolve import merge_duplicates, standard_scale
-    from margotree.engines.trees import allowed_value
+    from margotree.engines.trivial_trees import allowed_value
 
     problem = problem_of(HARD[model])
     start = solve(problem, engine="alternating", limits=Limits(time=10.0)).splits
@@ -58,11 +58,11 @@ def _cpu() -> float:
 
 
 def speed(args: argparse.Namespace) -> list[dict[str, Any]]:
-    from margotree.engines.bnb.portfolio import new_search
-    from margotree.engines.cluster.crew import Crew
-    from margotree.engines.cluster.search import ClusterSearch, Pace
-    from margotree.engines.trees import allowed_value
-    from margotree.engines.watch import Limits, Watch
+    from margotree.engines.distributed.search import ClusterSearch, Pace
+    from margotree.engines.distributed.workers import Crew
+    from margotree.engines.exact.portfolio import new_search
+    from margotree.engines.run_control import Limits, Watch
+    from margotree.engines.trivial_trees import allowed_value
 
     problem, brancher, first = _searched(args.model)
     crew = Crew("processes", args.workers)
@@ -128,10 +128,10 @@ def _told(engine: Any, certificate: Any, **more: Any) -> dict[str, Any]:
 
 def killed(args: argparse.Namespace) -> list[dict[str, Any]]:
     """The same fit in one process, by workers in peace, and by workers of whom one is killed at three moments."""
-    from margotree.engines.bnb.engine import BranchAndBound
-    from margotree.engines.cluster.engine import ClusterBranchAndBound
-    from margotree.engines.cluster.search import Pace
-    from margotree.engines.watch import Limits, Watch
+    from margotree.engines.distributed.engine import ClusterBranchAndBound
+    from margotree.engines.distributed.search import Pace
+    from margotree.engines.exact.engine import BranchAndBound
+    from margotree.engines.run_control import Limits, Watch
     from margotree.proof import check
     from margotree.proof.write import ProofWriter
 
@@ -174,8 +174,8 @@ def _dask(*words: str) -> subprocess.Popen[bytes]:
 
 def gone(args: argparse.Namespace) -> list[dict[str, Any]]:
     """A scheduler and two workers as three processes; the scheduler is killed in the middle of a fit."""
-    from margotree.engines.cluster.engine import ClusterBranchAndBound
-    from margotree.engines.watch import Limits, Watch
+    from margotree.engines.distributed.engine import ClusterBranchAndBound
+    from margotree.engines.run_control import Limits, Watch
 
     port = str(random.Random(os.getpid()).randrange(20000, 40000))
     address = f"tcp://127.0.0.1:{port}"
@@ -206,7 +206,7 @@ def _late(most: float) -> Any:
             import random
             import time
 
-            from margotree.engines.cluster import crew, task
+            from margotree.engines.distributed import task, workers
 
             rng, prompt = random.Random(worker.address), task.search_below
             mine = most * rng.random()
@@ -217,16 +217,16 @@ def _late(most: float) -> Any:
                 time.sleep(2 * mine * rng.random())
                 return outcome
 
-            task.search_below = crew.search_below = search_below
+            task.search_below = workers.search_below = search_below
 
     return Late()
 
 
 def slow(args: argparse.Namespace) -> list[dict[str, Any]]:
     """Eight workers on one machine, whose tasks are delayed on both ways."""
-    from margotree.engines.bnb.engine import BranchAndBound
-    from margotree.engines.cluster.engine import ClusterBranchAndBound
-    from margotree.engines.watch import Limits, Watch
+    from margotree.engines.distributed.engine import ClusterBranchAndBound
+    from margotree.engines.exact.engine import BranchAndBound
+    from margotree.engines.run_control import Limits, Watch
 
     problem = knotty(args.samples)
     limits = Limits(time=args.seconds, n_jobs=2)

@@ -34,9 +34,9 @@ from sklearn.model_selection import train_test_split
 
 from breadth import count_processor_time  # type: ignore[import-not-found]
 from margotree.engines import Event, Limits, Watch, get_engine
-from margotree.engines.bnb.improve import improve
-from margotree.engines.bnb.margot import MargotBrancher, Tactics
-from margotree.engines.combined import Alternating
+from margotree.engines.exact.neighbourhood_search import improve
+from margotree.engines.exact.sample_branching import MargotBrancher, Tactics
+from margotree.engines.local_search_engine import Alternating
 from margotree.engines.presolve import merge_duplicates
 from margotree.problem import Problem, Splits, evaluate
 

@@ -139,8 +139,8 @@ def random_proofs(count: int, first: int, nodes: float) -> None:
     """Write and check many proofs; the two checkers must say the same, and it must be what is certified."""
     from tests.proofs import exact
 
-    from margotree.engines.bnb.engine import BranchAndBound
-    from margotree.engines.watch import Limits, Watch
+    from margotree.engines.exact.engine import BranchAndBound
+    from margotree.engines.run_control import Limits, Watch
     from margotree.proof import check
     from margotree.proof.write import ProofWriter
 

@@ -66,7 +66,7 @@ def samples(case: Row) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
 
 def run_one(case: Row) -> Row:
     from margotree import LocalSVMTreeClassifier, MargotClassifier
-    from margotree.engines.trees import trivial_tree
+    from margotree.engines.trivial_trees import trivial_tree
     from margotree.problem import evaluate
 
     warnings.simplefilter("ignore")
@@ -154,9 +154,9 @@ def cart_value(problem: Any, cart: Any, scaling: Any) -> float:
 
 def seconds_per_pass(problem: Any) -> float:
     """Processor time of one sweep over all nodes, the mean of three after the greedy tree and a first sweep."""
-    from margotree.engines.alternating.descend import Descent
-    from margotree.engines.alternating.draw import Draw
-    from margotree.engines.alternating.terms import Terms
+    from margotree.engines.local_search.descent import Descent
+    from margotree.engines.local_search.initial_splits import Draw
+    from margotree.engines.local_search.training_data import Terms
 
     nodes = problem.n_nodes
     work = Descent(Terms.of(problem), np.zeros((nodes, problem.n_features)), np.ones(nodes), 0, np.zeros(1))

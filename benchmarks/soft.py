@@ -23,11 +23,11 @@ import numpy as np
 from breadth import count_processor_time
 from incumbents import best_known, drawn, key, problem_of
 from margotree.engines import Limits, Watch, get_engine
-from margotree.engines.alternating import starts
-from margotree.engines.alternating.anneal import Manner, SoftTree, again_times
-from margotree.engines.alternating.search import AlternatingSearch, Effort
-from margotree.engines.alternating.starts import Start, kept
-from margotree.engines.alternating.terms import Found, Terms
+from margotree.engines.local_search import starts
+from margotree.engines.local_search.annealing import Manner, SoftTree, again_times
+from margotree.engines.local_search.search import AlternatingSearch, Effort
+from margotree.engines.local_search.starts import Start, kept
+from margotree.engines.local_search.training_data import Found, Terms
 from margotree.problem import Problem
 
 GO = np.zeros(1)

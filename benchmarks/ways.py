@@ -14,11 +14,11 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 from engine import TEN, problem_of
 from margotree.engines import Limits, Watch, solve
-from margotree.engines.bnb.engine import BranchAndBound, allowed_value
-from margotree.engines.bnb.margot import FEATURES_FIRST, MargotBrancher, Tactics
-from margotree.engines.bnb.priced import PricedBrancher
-from margotree.engines.bnb.search import Brancher, Search
-from margotree.engines.bnb.sparse import SparseBrancher
+from margotree.engines.exact.engine import BranchAndBound, allowed_value
+from margotree.engines.exact.penalty_branching import PricedBrancher
+from margotree.engines.exact.sample_branching import FEATURES_FIRST, MargotBrancher, Tactics
+from margotree.engines.exact.search import Brancher, Search
+from margotree.engines.exact.support_branching import SparseBrancher
 from margotree.engines.presolve import merge_duplicates
 from margotree.problem import Problem, Splits
 from margotree.solution import relative_gap

@@ -4,10 +4,18 @@ from functools import wraps
 
 import numpy as np
 
-from margotree.engines.alternating.kernels import curvature, order, soft, sweep, turns
-from margotree.engines.bnb.kernels import record
-from margotree.engines.kernels import certain, factor, features, margins, pivot, priced, vectors
-from margotree.engines.kernels import workspace as w
+from margotree.engines.exact.kernels import node_record
+from margotree.engines.local_search.kernels import curvature, edge_directions, line_search, soft_tree, sorting
+from margotree.engines.node.kernels import (
+    active_set,
+    cholesky,
+    feature_penalties,
+    margins,
+    penalised_active_set,
+    safe_bounds,
+    vectors,
+)
+from margotree.engines.node.kernels import workspace as w
 from margotree.engines.numba_backend import kernel
 from margotree.engines.numba_backend.ahead_of_time import alone
 
@@ -33,19 +41,23 @@ def add(ws, s, i, y):
 
 @entry
 def run(ws, s, cutoff, pivots, tol):
-    return priced.run(ws, s, cutoff, pivots, tol) if ws.priced else pivot.run(ws, s, cutoff, pivots, tol)
+    return (
+        penalised_active_set.run(ws, s, cutoff, pivots, tol)
+        if ws.priced
+        else active_set.run(ws, s, cutoff, pivots, tol)
+    )
 
 
 @entry
 def harden(ws, source, target, i, side, delta):
     w.copy_slot(ws, source, target)
-    pivot.harden(ws, target, i, side, delta)
+    active_set.harden(ws, target, i, side, delta)
 
 
 @entry
 def refresh(ws, s):
-    pivot.refresh(ws, s)
-    return pivot.primal_value(ws, s)
+    active_set.refresh(ws, s)
+    return active_set.primal_value(ws, s)
 
 
 @entry
@@ -55,33 +67,33 @@ def catch_up(ws, s):
 
 @entry
 def decide(ws, s, j, must):
-    priced.decide(ws, s, j, must)
+    penalised_active_set.decide(ws, s, j, must)
     margins.follow(ws, s)
 
 
 @entry
 def switch(ws, s, j):
-    factor.switch(ws, s, j)
+    cholesky.switch(ws, s, j)
 
 
 @entry
 def rebuild(ws, s):
-    factor.rebuild(ws, s)
+    cholesky.rebuild(ws, s)
 
 
 @entry
 def worth(ws, s):
-    return features.worth(ws, s)
+    return feature_penalties.worth(ws, s)
 
 
 @entry
 def bonus(ws, s):
-    return features.bonus(ws, s)
+    return feature_penalties.bonus(ws, s)
 
 
 @entry
 def load(ws, routing, codes, floats):
-    record.load_here(ws, routing, codes, floats)
+    node_record.load_here(ws, routing, codes, floats)
 
 
 @entry
@@ -108,7 +120,7 @@ def refilled(a, value):
 def sorted_times(times):
     n = times.size
     found = np.empty(n, np.int64)
-    order.sort_times(times, found, np.empty(n, np.int64), np.empty(n // 2 + 2, np.int64))
+    sorting.sort_times(times, found, np.empty(n, np.int64), np.empty(n // 2 + 2, np.int64))
     return found
 
 
@@ -116,35 +128,35 @@ def sorted_times(times):
 def least_on_line(h, g, node, ww, wd, dd, eps):
     m = h.size
     times, kinds, whose = np.empty(4 * m), np.empty(4 * m, np.int8), np.empty(4 * m, np.int64)
-    n = sweep.events(h, g, node.plus, node.minus, eps, times, kinds, whose)
+    n = line_search.events(h, g, node.plus, node.minus, eps, times, kinds, whose)
     by_time = np.empty(n, np.int64)
-    order.sort_times(times[:n], by_time, np.empty(n, np.int64), np.empty(n // 2 + 2, np.int64))
-    return sweep.along(
+    sorting.sort_times(times[:n], by_time, np.empty(n, np.int64), np.empty(n // 2 + 2, np.int64))
+    return line_search.along(
         h, g, node.plus, node.minus, node.low, node.high, ww, wd, dd, eps, np.inf, times, kinds, whose, by_time
     )
 
 
 @entry
 def turned(node, h, by_distance, usable, chance, d):
-    basis = np.empty((min(d.size, turns.HELD), d.size))
-    return turns.turn(node.Z, h, node.low, node.high, by_distance, usable, chance, basis, d)
+    basis = np.empty((min(d.size, edge_directions.HELD), d.size))
+    return edge_directions.turn(node.Z, h, node.low, node.high, by_distance, usable, chance, basis, d)
 
 
 @entry
 def soft_cost(tree, theta, grad):
     """What the samples of a soft tree pay, and its gradient, from those of batches."""
-    blocks, order = soft.new_blocks(tree), np.arange(tree.Z.shape[0])
-    room = np.empty((7, tree.sharp.size, soft.BLOCK), np.float32)
+    blocks, order = soft_tree.new_blocks(tree), np.arange(tree.Z.shape[0])
+    room = np.empty((7, tree.sharp.size, soft_tree.BLOCK), np.float32)
     part, rounded, cost = np.empty(theta.size, np.float32), np.empty(theta.size, np.float32), 0.0
     for a in range(theta.size):
         rounded[a] = theta[a]
         grad[a] = 0.0
-    for k in range((order.size + soft.BLOCK - 1) // soft.BLOCK):
-        soft.fill_in(tree, order, k, blocks)
-        for i in range(max(0, order.size - k * soft.BLOCK), soft.BLOCK):  # these have been heard
+    for k in range((order.size + soft_tree.BLOCK - 1) // soft_tree.BLOCK):
+        soft_tree.fill_in(tree, order, k, blocks)
+        for i in range(max(0, order.size - k * soft_tree.BLOCK), soft_tree.BLOCK):  # these have been heard
             for c in range(blocks.weights.shape[1]):
                 blocks.weights[k, c, i] = 0.0
-        cost += soft.block_slopes(tree, blocks.features[k], blocks.weights[k], rounded, room, part)
+        cost += soft_tree.block_slopes(tree, blocks.features[k], blocks.weights[k], rounded, room, part)
         for a in range(theta.size):
             grad[a] += part[a]
     return cost
@@ -166,4 +178,4 @@ def nonzero(a, who, those):
 @entry
 def dual_value(ws, s):
     """What items add to the dual value, gamma, and how far off u may be."""
-    return certain.recompute(ws, s)
+    return safe_bounds.recompute(ws, s)

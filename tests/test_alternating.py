@@ -14,25 +14,25 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from entries import least_on_line, sorted_times
-from margotree.engines import Limits, Watch, combined, get_engine, solve
-from margotree.engines.alternating import search as alternating_search
-from margotree.engines.alternating import upper
-from margotree.engines.alternating.descend import Descent
-from margotree.engines.alternating.draw import FRESH, Draw
-from margotree.engines.alternating.kernels.below import gini, pay_below
-from margotree.engines.alternating.kernels.reduced import cut, measure, search_lines
-from margotree.engines.alternating.kernels.svm import svm
-from margotree.engines.alternating.ladder import Ladder
-from margotree.engines.alternating.node import Node
-from margotree.engines.alternating.search import AlternatingSearch, Effort, Job, alternate, majority
-from margotree.engines.alternating.starts import kept
-from margotree.engines.alternating.supports import ROUGH, _some, best_svm, plain_svm, svm_on
-from margotree.engines.alternating.terms import Found, Terms
-from margotree.engines.alternating.upper import Proposal, _drop_features, _resign
-from margotree.engines.combined import Alternating, good_tree
+from margotree.engines import Limits, Watch, get_engine, local_search_engine, solve
+from margotree.engines.local_search import search as alternating_search
+from margotree.engines.local_search import upper_nodes
+from margotree.engines.local_search.descent import Descent
+from margotree.engines.local_search.initial_splits import FRESH, Draw
+from margotree.engines.local_search.kernels.reduced_problem import cut, measure, search_lines
+from margotree.engines.local_search.kernels.subtree_costs import gini, pay_below
+from margotree.engines.local_search.kernels.svm import svm
+from margotree.engines.local_search.node_samples import Node
+from margotree.engines.local_search.search import AlternatingSearch, Effort, Job, alternate, majority
+from margotree.engines.local_search.starts import kept
+from margotree.engines.local_search.subsampling import Ladder
+from margotree.engines.local_search.support_search import ROUGH, _some, best_svm, plain_svm, svm_on
+from margotree.engines.local_search.training_data import Found, Terms
+from margotree.engines.local_search.upper_nodes import Proposal, _drop_features, _resign
+from margotree.engines.local_search_engine import Alternating, good_tree
 from margotree.engines.multiclass.descend import ClassDescent
 from margotree.engines.multiclass.terms import ClassTerms
-from margotree.engines.node import solve_large, solve_node
+from margotree.engines.node.svm import solve_large, solve_node
 from margotree.engines.presolve import merge_duplicates
 from margotree.problem import MulticlassProblem, Problem, Splits, evaluate
 from margotree.solution import Stopped
@@ -324,9 +324,9 @@ def test_where_directions_bring_nothing_one_of_them_is_tried_the_next_time(monke
     problem = some_problem(4, n=80)
     descent = Descent(Terms.of(problem), np.zeros((3, 3)), np.ones(3), 0, np.zeros(1))
     descent.run(np.full(3, Draw.SVM))
-    asked, direction, turns = [], upper._direction, []
-    monkeypatch.setattr(upper, "_direction", lambda *args: asked.append(1) or direction(*args))
-    monkeypatch.setattr(upper, "search_lines", lambda *args: turns.append(len(args[6])))
+    asked, direction, turns = [], upper_nodes._direction, []
+    monkeypatch.setattr(upper_nodes, "_direction", lambda *args: asked.append(1) or direction(*args))
+    monkeypatch.setattr(upper_nodes, "search_lines", lambda *args: turns.append(len(args[6])))
     counts = []
     for aimed in (False, True, False):  # what the visit before came to
         descent.spent[0] = not aimed
@@ -556,7 +556,7 @@ def test_equal_samples_are_searched_as_one(monkeypatch):
         return good_tree(part, trees, watch, effort, neighbours)
 
     get_engine("alternating").prepare(problem)
-    monkeypatch.setattr(combined, "good_tree", searched)
+    monkeypatch.setattr(local_search_engine, "good_tree", searched)
     tree = solve(problem, engine="alternating").splits
     assert [part.n_samples for part in seen] == [5] and np.sum(seen[0].weight) == 200.0
     assert evaluate(problem, tree).objective == pytest.approx(evaluate(seen[0], tree).objective)
@@ -598,7 +598,7 @@ def test_trees_of_a_part_of_the_samples_are_not_forgotten(seconds, monkeypatch):
     assert len(search._rungs[0]) == 2 and not search._rungs[1]
     vote = majority(Terms.of(problem)).value
     assert search.best[0].value == vote
-    monkeypatch.setattr("margotree.engines.alternating.search._SETTLED", 0 if seconds < 1 else 10**9)
+    monkeypatch.setattr("margotree.engines.local_search.search._SETTLED", 0 if seconds < 1 else 10**9)
     search.carry_up(1)
     assert search.best[0].value < 0.9 * vote
     seen = evaluate(problem, search.best[0].splits)

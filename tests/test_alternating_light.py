@@ -9,13 +9,13 @@ import numpy as np
 import pytest
 
 from margotree.engines import Limits, Watch, get_engine
-from margotree.engines import combined as engines
-from margotree.engines.alternating.light import LightlyPricedSearch
-from margotree.engines.alternating.search import AlternatingSearch, Effort, Job
-from margotree.engines.alternating.starts import kept
-from margotree.engines.combined import Alternating, good_tree, prices_are_light
+from margotree.engines import local_search_engine as engines
+from margotree.engines.local_search.search import AlternatingSearch, Effort, Job
+from margotree.engines.local_search.sparsification import LightlyPricedSearch
+from margotree.engines.local_search.starts import kept
+from margotree.engines.local_search_engine import Alternating, good_tree, prices_are_light
 from margotree.engines.presolve import without_budget
-from margotree.engines.trees import allowed_value, trivial_tree
+from margotree.engines.trivial_trees import allowed_value, trivial_tree
 from margotree.problem import Problem, evaluate
 
 FEW = Effort(least=8, most=8)

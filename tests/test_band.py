@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from margotree import HFSMargotClassifier, LocalSVMTreeClassifier, MargotClassifier, load
-from margotree.estimators.band import auto_eps, resolve_eps
+from margotree.estimators.automatic_band import auto_eps, resolve_eps
 from margotree.solution import Certificate, VerificationError
 
 

@@ -12,17 +12,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from entries import load
-from margotree.engines import Limits, Watch, combined, solve
-from margotree.engines.alternating.search import Effort
-from margotree.engines.bnb import improve as improving
-from margotree.engines.bnb.engine import BranchAndBound
-from margotree.engines.bnb.kernels.routing import PLACE
-from margotree.engines.bnb.margot import MargotBrancher, Tactics
-from margotree.engines.bnb.search import Search
-from margotree.engines.node import solve_node
+from margotree.engines import Limits, Watch, local_search_engine, solve
+from margotree.engines.exact import neighbourhood_search as improving
+from margotree.engines.exact.engine import BranchAndBound
+from margotree.engines.exact.kernels.routing import PLACE
+from margotree.engines.exact.sample_branching import MargotBrancher, Tactics
+from margotree.engines.exact.search import Search
+from margotree.engines.local_search.search import Effort
+from margotree.engines.node.svm import solve_node
 from margotree.engines.polish import polish
 from margotree.engines.presolve import merge_duplicates
-from margotree.engines.trees import trivial_tree
+from margotree.engines.trivial_trees import trivial_tree
 from margotree.problem import Problem, Splits, evaluate, topology
 from margotree.solution import Proved, Stopped, verify
 from oracles import best_value
@@ -254,9 +254,9 @@ def test_no_constant_tree_is_better_than_the_trivial_one(label, eps):
 @pytest.mark.parametrize("seed", range(12))
 def test_where_samples_are_many_the_bound_holds_and_the_tree_is_allowed(seed, huge, monkeypatch):
     """The way that large tables go, on small ones: with a search in the end, and without."""
-    monkeypatch.setattr("margotree.engines.bnb.engine._MANY", 1)
-    monkeypatch.setattr("margotree.engines.bnb.engine._HUGE", huge)
-    monkeypatch.setattr("margotree.engines.bnb.engine.LARGE", 1)
+    monkeypatch.setattr("margotree.engines.exact.engine._MANY", 1)
+    monkeypatch.setattr("margotree.engines.exact.engine._HUGE", huge)
+    monkeypatch.setattr("margotree.engines.exact.engine.LARGE", 1)
     problem = random_problem(seed, 6)
     best = best_value(problem)
     certificate = bnb(problem, Limits(gap=1e-6, time=600)).certificate
@@ -279,9 +279,9 @@ def test_ctrl_c_while_a_better_tree_is_looked_for_is_named_as_the_reason(monkeyp
         watch.interrupt()
         return trivial_tree(problem)
 
-    monkeypatch.setattr("margotree.engines.bnb.portfolio.FAR", -1.0)
-    monkeypatch.setattr("margotree.engines.bnb.portfolio.better_tree", look)
-    monkeypatch.setattr("margotree.engines.bnb.engine._ALONE_SHARE", 0.0)
+    monkeypatch.setattr("margotree.engines.exact.portfolio.FAR", -1.0)
+    monkeypatch.setattr("margotree.engines.exact.portfolio.better_tree", look)
+    monkeypatch.setattr("margotree.engines.exact.engine._ALONE_SHARE", 0.0)
     certificate = BranchAndBound().solve(problem, watch).certificate
     assert looked and certificate.stopped == Stopped.INTERRUPTED
 
@@ -314,8 +314,8 @@ def test_a_search_that_is_far_from_its_end_looks_for_a_better_tree_again(monkeyp
         looked.append(waited)
         return first
 
-    monkeypatch.setattr("margotree.engines.bnb.portfolio.FAR", far)
-    monkeypatch.setattr("margotree.engines.bnb.portfolio.better_tree", look)
+    monkeypatch.setattr("margotree.engines.exact.portfolio.FAR", far)
+    monkeypatch.setattr("margotree.engines.exact.portfolio.better_tree", look)
     BranchAndBound().solve(problem, Watch(Limits(nodes=300, gap=1e-6)))
     assert looked == [False, True][:times]
 
@@ -327,18 +327,18 @@ def test_a_search_that_is_far_from_its_end_looks_for_a_better_tree_again(monkeyp
 def test_the_farther_the_end_the_longer_a_better_tree_is_looked_for(monkeypatch, gap, waited, seconds, patience):
     seen = []
     monkeypatch.setattr(
-        combined, "alternate", lambda _, __, part, effort, *___: seen.append((part, effort or Effort()))
+        local_search_engine, "alternate", lambda _, __, part, effort, *___: seen.append((part, effort or Effort()))
     )
     watch = Watch(Limits(time=100.0))
     watch._began -= 50.0
     problem = random_problem(1, 20, n=2, depth=2)
-    combined.better_tree(problem, None, watch, gap, waited=waited)
-    combined.better_tree(problem, None, Watch(Limits(nodes=100)), gap, waited=waited)
+    local_search_engine.better_tree(problem, None, watch, gap, waited=waited)
+    local_search_engine.better_tree(problem, None, Watch(Limits(nodes=100)), gap, waited=waited)
     (part, effort), (_, by_nodes) = seen
     assert part.limits.time == pytest.approx(seconds, abs=0.2)
     assert (effort.patience, by_nodes.patience) == (patience, min(60, patience))  # no time limit would end the latter
     if not waited and gap > 0.9:  # which says nothing of searches over supports
-        combined.better_tree(replace(problem, budget=np.ones(3, np.int64)), None, watch, gap)
+        local_search_engine.better_tree(replace(problem, budget=np.ones(3, np.int64)), None, watch, gap)
         assert seen[-1][0].limits.time == pytest.approx(5.0, abs=0.2)
 
 

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from margotree.engines import Limits, Watch, solve
-from margotree.engines.bnb.engine import BranchAndBound
-from margotree.engines.bnb.sparse import SparseTactics
+from margotree.engines.exact.engine import BranchAndBound
+from margotree.engines.exact.support_branching import SparseTactics
 from margotree.engines.polish import without_noise
 from margotree.problem import Problem, Splits
 from margotree.solution import Proved, verify
@@ -74,7 +74,7 @@ def test_weights_that_are_only_rounding_are_left_out():
 
 @pytest.mark.parametrize("seed", range(12))
 def test_supports_too_many_to_list_leave_a_bound_and_a_tree(seed, monkeypatch):
-    monkeypatch.setattr("margotree.engines.bnb.engine._MOST_SUPPORTS", 1)
+    monkeypatch.setattr("margotree.engines.exact.engine._MOST_SUPPORTS", 1)
     problem = random_problem(seed, 6, n=3)
     problem = Problem.make(problem.X, problem.y, depth=2, C=problem.C, eps=problem.eps, budget=1)
     best = best_value(problem)

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import margotree
-from margotree.cli import exits, main
+from margotree.cli import exit_codes, main
 
 ROWS = 60
 
@@ -39,7 +39,7 @@ def folder(tmp_path_factory):
         "5",
         "--quiet",
     ]
-    assert main(list(map(str, args))) == exits.OK
+    assert main(list(map(str, args))) == exit_codes.OK
     return path
 
 
@@ -63,7 +63,7 @@ def run(folder, capsys, monkeypatch):
 
 def test_fit_prints_rules_certificate_and_where_the_tree_is(run):
     code, out, err = run("fit", "people.csv", "--target", "State", "--model", "local", "--out", "other.json")
-    assert code == exits.OK and err.startswith("reading people.csv\n")
+    assert code == exit_codes.OK and err.startswith("reading people.csv\n")
     for words in ("Age in years", "proved: nothing is proved about better trees", "saved as other.json"):
         assert words in out
     assert margotree.load("other.json").feature_names == ("Age in years", "BMI", "Sex=m")
@@ -71,12 +71,12 @@ def test_fit_prints_rules_certificate_and_where_the_tree_is(run):
 
 def test_a_gap_of_zero_is_honoured(run):
     code, out, _ = run("fit", "people.csv", "--target", "State", "--gap", "0", "--json", "--quiet", "--out", "g.json")
-    assert code == exits.OK and json.loads(out)["certificate"]["gap_target"] == 0.0
+    assert code == exit_codes.OK and json.loads(out)["certificate"]["gap_target"] == 0.0
 
 
 def test_a_wide_gap_is_not_called_optimal(run):
     code, out, _ = run("fit", "people.csv", "--target", "State", "--gap", "0.4", "--quiet", "--out", "wide.json")
-    assert code == exits.OK and "optimal" not in out
+    assert code == exit_codes.OK and "optimal" not in out
     assert "proved: no tree has a training objective more than " in out
     code, out, _ = run("show", "wide.json", "--json")
     assert json.loads(out)["statement"].startswith("no tree has a training objective more than ")
@@ -85,10 +85,10 @@ def test_a_wide_gap_is_not_called_optimal(run):
 def test_fit_measures_on_new_rows_if_asked(run):
     asked = (*FIT, "--target", "State", "--time-limit", "4", "--out", "m.json", "--model", "local")
     code, out, _ = run(*asked, "--quiet")
-    assert code == exits.OK and "on new rows: not measured" in out
+    assert code == exit_codes.OK and "on new rows: not measured" in out
     assert "on the training rows: right on " in out and "(always saying well: " in out
     code, out, err = run(*asked, "--holdout", "0.25")
-    assert code == exits.OK and "of 15 rows held out (always naming the commonest class: " in out
+    assert code == exit_codes.OK and "of 15 rows held out (always naming the commonest class: " in out
     assert "measuring on rows held out: fit 1 of 1" in err
     code, out, _ = run(*asked, "--cv", "3", "--json", "--quiet")
     found = json.loads(out)
@@ -101,7 +101,7 @@ def test_fit_measures_on_new_rows_if_asked(run):
 def test_cross_validation_on_the_command_line_is_that_of_scikit_learn(run, folder):
     from sklearn.model_selection import StratifiedKFold, cross_val_predict
 
-    from margotree.cli.saved import encoding_of
+    from margotree.cli.saved_trees import encoding_of
     from margotree.table import read_table
 
     asked = (*FIT, "--target", "State", "--model", "local", "--json", "--quiet", "--out", "m.json")
@@ -115,27 +115,27 @@ def test_cross_validation_on_the_command_line_is_that_of_scikit_learn(run, folde
 def test_measuring_needs_rows_of_every_class(run, folder):
     (folder / "rare.csv").write_text("x,y\n" + "".join(f"{i},{'a' if i else 'b'}\n" for i in range(20)))
     code, _, err = run("fit", "rare.csv", "--target", "y", "--holdout", "0.2")
-    assert code == exits.DATA and "--holdout 0.2 needs 2 rows of every class, but there are fewer of b (1)" in err
+    assert code == exit_codes.DATA and "--holdout 0.2 needs 2 rows of every class, but there are fewer of b (1)" in err
     code, _, err = run("fit", "rare.csv", "--target", "y", "--time-limit", "2")
-    assert code == exits.OK and "note: fewer than 10 rows of class b (1)" in err
+    assert code == exit_codes.OK and "note: fewer than 10 rows of class b (1)" in err
     for bad in (("--holdout", "1.5"), ("--cv", "1"), ("--cv", "3", "--holdout", "0.2")):
-        assert run("fit", "rare.csv", "--target", "y", *bad)[0] == exits.USAGE
+        assert run("fit", "rare.csv", "--target", "y", *bad)[0] == exit_codes.USAGE
 
 
 def test_fit_notes_that_splits_vanished_and_what_to_try(run):
     code, out, err = run(*FIT, "--target", "State", "--C", "1e-4", "--json", "--out", "m.json")
-    assert code == exits.OK and "at C = 0.0001 the" in err and "Try a larger C" in err
+    assert code == exit_codes.OK and "at C = 0.0001 the" in err and "Try a larger C" in err
     assert any("Try a larger C" in note for note in json.loads(out)["notes"])
 
 
 def test_a_node_limit_repeats_on_the_command_line(run):
     asked = ("fit", "people.csv", "--target", "State", "--C", "100", "--node-limit", "30", "--time-limit", "none")
     for name in ("n1.json", "n2.json"):
-        assert run(*asked, "--quiet", "--out", name)[0] == exits.OK
+        assert run(*asked, "--quiet", "--out", name)[0] == exit_codes.OK
     one, two = margotree.load("n1.json"), margotree.load("n2.json")
     assert one.splits.w.tobytes() == two.splits.w.tobytes() and one.certificate.nodes == two.certificate.nodes
     code, _, err = run("fit", "people.csv", "--target", "State", "--model", "oct1", "--node-limit", "3")
-    assert code == exits.USAGE and "--node-limit means nothing to --model oct1" in err
+    assert code == exit_codes.USAGE and "--node-limit means nothing to --model oct1" in err
 
 
 def test_fit_equals_the_estimator_and_predict_equals_both(run, folder):
@@ -150,7 +150,7 @@ def test_fit_equals_the_estimator_and_predict_equals_both(run, folder):
 
     code, out, err = run("predict", "tree.json", "people.csv", "--proba")
     shown = list(csv.DictReader(out.splitlines()))
-    assert code == exits.OK and [row["prediction"] for row in shown] == tree.predict(X).tolist()
+    assert code == exit_codes.OK and [row["prediction"] for row in shown] == tree.predict(X).tolist()
     assert [float(row["decision"]) for row in shown] == tree.decision_function(X).tolist()
     assert [int(row["leaf"]) for row in shown] == tree.apply(X).tolist()
     assert [float(row["share of ill"]) for row in shown] == tree.predict_proba(X)[:, 0].tolist()
@@ -160,17 +160,17 @@ def test_fit_equals_the_estimator_and_predict_equals_both(run, folder):
 def test_predict_reads_columns_in_any_order_and_keeps_rows_in_place(run, folder):
     (folder / "new.csv").write_text("Sex,remark,BMI,Age in years\nm,x,30.5,70\nf,y,,50\nf,z,20,30\n")
     code, _, err = run("predict", "tree.json", "new.csv")
-    assert code == exits.DATA and "--missing skip" in err
+    assert code == exit_codes.DATA and "--missing skip" in err
     code, _, _ = run("predict", "tree.json", "new.csv", "--missing", "skip", "--out", "new.out.csv")
     lines = (folder / "new.out.csv").read_text().splitlines()
-    assert code == exits.OK and len(lines) == 4 and lines[2] == ",,"
+    assert code == exit_codes.OK and len(lines) == 4 and lines[2] == ",,"
     assert lines[1].startswith("ill,") and lines[3].startswith("well,")
 
 
 def test_json_of_every_command_is_json(run):
     code, out, _ = run("fit", "people.csv", "--target", "State", "--model", "local", "--json", "--out", "x.json")
     fitted = json.loads(out)
-    assert code == exits.OK and fitted["training"]["rows"] == ROWS and fitted["certificate"]["bound"] == "-inf"
+    assert code == exit_codes.OK and fitted["training"]["rows"] == ROWS and fitted["certificate"]["bound"] == "-inf"
     shown = json.loads(run("show", "x.json", "--json")[1])
     assert shown["certificate"] == fitted["certificate"] and len(shown["splits"]) == 3
     assert json.loads(run("verify", "x.json", "people.csv", "--json")[1])["same_rows_as_in_training"] is True
@@ -179,7 +179,7 @@ def test_json_of_every_command_is_json(run):
     engines = json.loads(run("engines", "--json")[1])
     assert {e["name"] for e in engines["engines"]} >= {"bnb", "scip", "gurobi"} and engines["auto"]["margot"] == "bnb"
     code, out, err = run("show", "nowhere.json", "--json")
-    assert json.loads(out)["exit_code"] == code == exits.DATA and "nowhere.json" in err
+    assert json.loads(out)["exit_code"] == code == exit_codes.DATA and "nowhere.json" in err
 
 
 def test_show_tells_parts(run):
@@ -191,12 +191,12 @@ def test_show_tells_parts(run):
 
 
 def test_verify_accepts_the_training_file_alone(run, folder):
-    assert run("verify", "tree.json", "people.csv")[0] == exits.OK
+    assert run("verify", "tree.json", "people.csv")[0] == exit_codes.OK
     content = (folder / "people.csv").read_text(encoding="utf-8-sig").splitlines()
     flipped = content[1][: content[1].rindex(";")] + (";well" if content[1].endswith("ill") else ";ill")
     (folder / "forged.csv").write_text("\n".join([content[0], flipped, *content[2:]]))
     code, _, err = run("verify", "tree.json", "forged.csv")
-    assert code == exits.FAILED and "does not hold the 60 rows the tree was trained on" in err
+    assert code == exit_codes.FAILED and "does not hold the 60 rows the tree was trained on" in err
 
 
 @pytest.mark.parametrize("honest_checksum", [False, True])
@@ -220,9 +220,9 @@ def test_verify_catches_a_changed_tree(run, folder, honest_checksum):
     (folder / "changed.json").write_text(json.dumps(record))
     code, _, err = run("verify", "changed.json", "people.csv")
     if honest_checksum:
-        assert code == exits.FAILED and "the certificate claims the value" in err
+        assert code == exit_codes.FAILED and "the certificate claims the value" in err
     else:
-        assert code == exits.DATA and "checksum does not match" in err
+        assert code == exit_codes.DATA and "checksum does not match" in err
 
 
 def test_verify_replays_dropped_rows_and_weights(run, folder):
@@ -230,38 +230,40 @@ def test_verify_replays_dropped_rows_and_weights(run, folder):
     rows = [f"{line};{k % 3 + 1}" for k, line in enumerate(text[1:])] + ["50;;m;ill;1", ";;;;", "50;20;f;;1"]
     (folder / "holes.csv").write_text("\n".join([text[0] + ";n", *rows]))
     fit = ("fit", "holes.csv", "--target", "State", "--weight", "n", "--model", "local", "--out", "holes.json")
-    assert run(*fit)[0] == exits.DATA
+    assert run(*fit)[0] == exit_codes.DATA
     code, _, err = run(*fit, "--missing", "drop", "--class-weight", "balanced")
-    assert code == exits.OK and "2 of 62 rows left out: 1 without a label under 'State', 1 with missing cells" in err
+    assert (
+        code == exit_codes.OK and "2 of 62 rows left out: 1 without a label under 'State', 1 with missing cells" in err
+    )
     code, out, _ = run("verify", "holes.json", "holes.csv")
-    assert code == exits.OK and "verified on 60 rows" in out
+    assert code == exit_codes.OK and "verified on 60 rows" in out
 
 
 @pytest.mark.parametrize(
     ("args", "code", "words"),
     [
-        (["fit", "people.csv"], exits.USAGE, "--target"),
-        (["dance"], exits.USAGE, "invalid choice"),
-        (["fit", "people.csv", "--target", "Statte"], exits.DATA, "did you mean 'State'"),
-        (["fit", "nothing.csv", "--target", "y"], exits.DATA, "there is no file nothing.csv"),
+        (["fit", "people.csv"], exit_codes.USAGE, "--target"),
+        (["dance"], exit_codes.USAGE, "invalid choice"),
+        (["fit", "people.csv", "--target", "Statte"], exit_codes.DATA, "did you mean 'State'"),
+        (["fit", "nothing.csv", "--target", "y"], exit_codes.DATA, "there is no file nothing.csv"),
         (
             ["fit", "people.csv", "--target", "State", "--budget", "2"],
-            exits.USAGE,
+            exit_codes.USAGE,
             "models that take it: hfs, sfs, local",
         ),
-        (["fit", "people.csv", "--target", "State", "--depth", "0"], exits.USAGE, "depth"),
-        (["fit", "people.csv", "--target", "State", "--C", "x"], exits.USAGE, "expected a number"),
-        (["fit", "people.csv", "--target", "State", "--engine", "abacus"], exits.USAGE, "unknown engine 'abacus'"),
-        (["fit", "people.csv", "--target", "State", "--engine", "highs"], exits.ENGINE, "engines that do: bnb"),
-        (["fit", "people.csv", "--target", "State", "--out", "no/where.json"], exits.DATA, "there is no folder"),
+        (["fit", "people.csv", "--target", "State", "--depth", "0"], exit_codes.USAGE, "depth"),
+        (["fit", "people.csv", "--target", "State", "--C", "x"], exit_codes.USAGE, "expected a number"),
+        (["fit", "people.csv", "--target", "State", "--engine", "abacus"], exit_codes.USAGE, "unknown engine 'abacus'"),
+        (["fit", "people.csv", "--target", "State", "--engine", "highs"], exit_codes.ENGINE, "engines that do: bnb"),
+        (["fit", "people.csv", "--target", "State", "--out", "no/where.json"], exit_codes.DATA, "there is no folder"),
         (
             ["fit", "people.csv", "--target", "State", "--class-weight", "cold=2"],
-            exits.USAGE,
+            exit_codes.USAGE,
             "with the labels ill, well",
         ),
-        (["fit", "people.csv", "--target", "Age in years"], exits.DATA, "a measurement, not classes"),
-        (["show", "people.csv"], exits.DATA, "not JSON"),
-        (["predict", "tree.json", "tree.json"], exits.DATA, "cells under 1 column names"),
+        (["fit", "people.csv", "--target", "Age in years"], exit_codes.DATA, "a measurement, not classes"),
+        (["show", "people.csv"], exit_codes.DATA, "not JSON"),
+        (["predict", "tree.json", "tree.json"], exit_codes.DATA, "cells under 1 column names"),
     ],
 )
 def test_what_goes_wrong_is_said_and_has_its_exit_code(run, args, code, words):
@@ -273,18 +275,18 @@ def test_three_classes_are_told_apart_or_one_from_the_rest(run, folder):
     rows = [f"{i},{i % 7},{('red', 'green', 'blue')[i // 10]}" for i in range(30)]
     (folder / "three.csv").write_text("a,b,colour\n" + "\n".join(rows))
     fit = ("fit", "three.csv", "--target", "colour", "--out", "three.json", "--time-limit", "5", "--force")
-    assert run(*fit)[0] == exits.OK
+    assert run(*fit)[0] == exit_codes.OK
     assert set(margotree.load("three.json").classes) == {"red", "green", "blue"}
-    assert run("verify", "three.json", "three.csv")[0] == exits.OK
+    assert run("verify", "three.json", "three.csv")[0] == exit_codes.OK
     assert "meant for" in run("show", "three.json")[1]
     code, _, err = run(*fit, "--model", "mmsvm")
-    assert code == exits.DATA and "3 classes" in err and "--positive" in err
-    assert run(*fit, "--positive", "green")[0] == exits.OK
+    assert code == exit_codes.DATA and "3 classes" in err and "--positive" in err
+    assert run(*fit, "--positive", "green")[0] == exit_codes.OK
     assert set(margotree.load("three.json").classes) == {"green", "not green"}
-    assert run("verify", "three.json", "three.csv")[0] == exits.OK
-    assert run(*fit, "--model", "oct1")[0] == exits.OK
+    assert run("verify", "three.json", "three.csv")[0] == exit_codes.OK
+    assert run(*fit, "--model", "oct1")[0] == exit_codes.OK
     code, out, _ = run("predict", "three.json", "three.csv")
-    assert code == exits.OK and out.splitlines()[0] == "prediction,leaf"
+    assert code == exit_codes.OK and out.splitlines()[0] == "prediction,leaf"
 
 
 def test_trees_saved_from_python_are_used_too(run, folder):
@@ -294,7 +296,7 @@ def test_trees_saved_from_python_are_used_too(run, folder):
     margotree.LocalSVMTreeClassifier().fit(frame[["a", "b"]], frame["y"]).save(folder / "small.json")
     assert run("predict", "small.json", "small.csv")[1].splitlines()[1].startswith("0,")
     assert "--target" in run("verify", "small.json", "small.csv")[2]
-    assert run("verify", "small.json", "small.csv", "--target", "y")[0] == exits.OK
+    assert run("verify", "small.json", "small.csv", "--target", "y")[0] == exit_codes.OK
     margotree.LocalSVMTreeClassifier().fit(frame[["a", "b"]].to_numpy(), frame["y"]).save(folder / "small.json")
     assert "without column names" in run("predict", "small.json", "small.csv")[2]
 
@@ -313,7 +315,7 @@ def test_a_full_disk_keeps_the_old_file_and_the_new_tree(folder, run, monkeypatc
     monkeypatch.setattr(file, "write", full)
     monkeypatch.setattr("tempfile.gettempdir", lambda: str(tmp_path))
     code, _, err = run("fit", "people.csv", "--target", "State", "--model", "local", "--out", "tree.json", "--force")
-    assert code == exits.DATA and "No space left" in err and (folder / "tree.json").read_bytes() == before
+    assert code == exit_codes.DATA and "No space left" in err and (folder / "tree.json").read_bytes() == before
     assert margotree.load(next(tmp_path.iterdir())).depth == 2
 
 
@@ -359,7 +361,7 @@ def test_an_interrupted_fit_keeps_its_tree(tmp_path, how):
     time.sleep(0.5)
     process.send_signal(how)
     out, err = process.communicate(timeout=300)
-    assert process.returncode == exits.INTERRUPTED, err
+    assert process.returncode == exit_codes.INTERRUPTED, err
     assert json.loads(out)["certificate"]["stopped"] == "interrupted"
     assert margotree.load(tmp_path / "noise.tree.json").certificate.stopped == "interrupted"
 
@@ -377,7 +379,7 @@ def test_completions_know_every_command_and_option(run, shell):
     from margotree.cli.main import COMMANDS
 
     code, out, _ = run("completion", shell)
-    assert code == exits.OK and all(name in out for name in COMMANDS)
+    assert code == exit_codes.OK and all(name in out for name in COMMANDS)
     assert "time-limit" in out and "margot hfs sfs" in out
 
 
@@ -398,52 +400,56 @@ def test_the_bash_completion_completes(run, tmp_path):
 def test_pictures_and_pages_are_written_whole(run, folder):
     pytest.importorskip("matplotlib")
     fit = ("fit", "people.csv", "--target", "State", "--out", "p.json", "--log", "p.jsonl", "--time-limit", "5")
-    assert run(*fit)[0] == exits.OK
+    assert run(*fit)[0] == exit_codes.OK
     for kind, more in (("tree", ()), ("features", ()), ("node", ("--data", "people.csv", "--node", 0))):
         code, out, _ = run("plot", "p.json", "--kind", kind, *more, "--out", f"{kind}.svg")
-        assert code == exits.OK and out == f"drawn as {kind}.svg\n" and "</svg>" in (folder / f"{kind}.svg").read_text()
-    assert run("plot", "p.jsonl", "--kind", "progress")[0] == exits.OK
+        assert (
+            code == exit_codes.OK
+            and out == f"drawn as {kind}.svg\n"
+            and "</svg>" in (folder / f"{kind}.svg").read_text()
+        )
+    assert run("plot", "p.jsonl", "--kind", "progress")[0] == exit_codes.OK
     assert (folder / "p.progress.png").read_bytes().startswith(b"\x89PNG")
-    assert run("page", "p.json", "--data", "people.csv")[0] == exits.OK
+    assert run("page", "p.json", "--data", "people.csv")[0] == exit_codes.OK
     assert "</html>" in (folder / "p.html").read_text(encoding="utf-8")
     for kind, option in (
         ("plane", ("--node", 7)), ("tree", ("--node", 0)), ("features", ("--data", "people.csv")),
         ("progress", ("--node", 0)), ("node", ("--all-splits",)),
     ):  # fmt: skip
         code, _, err = run("plot", "p.json", "--kind", kind, *option, "--out", "no.png")
-        assert code == exits.USAGE and f"{option[0]} does not apply to --kind {kind}, only to --kind " in err, err
+        assert code == exit_codes.USAGE and f"{option[0]} does not apply to --kind {kind}, only to --kind " in err, err
     code, _, err = run("plot", "p.json", "--kind", "node", "--data", "people.csv", "--node", 7, "--out", "no.png")
-    assert code == exits.USAGE and "there is no node 7: the nodes of this tree are 0 to 2" in err
+    assert code == exit_codes.USAGE and "there is no node 7: the nodes of this tree are 0 to 2" in err
     assert not (folder / "no.png").exists()
     code, _, err = run("plot", "p.json", "--kind", "node")
-    assert code == exits.USAGE and "--data" in err
+    assert code == exit_codes.USAGE and "--data" in err
     code, _, err = run("plot", "p.json", "--kind", "progress", "--out", "q.png")
-    assert code == exits.DATA and "--log" in err
+    assert code == exit_codes.DATA and "--log" in err
 
 
 def test_fit_auto_says_what_it_chose(run):
     fit = ("fit", "people.csv", "--target", "State", "--auto", "--C", "1", "--time-limit", 10, "--quiet", "--force")
     code, out, _ = run(*fit, "--json", "--engine", "alternating", "--out", "auto.json")
-    assert code == exits.OK
+    assert code == exit_codes.OK
     record = json.loads(out)
     assert record["chosen"]["C"] in (1, [1.0]) and record["chosen"]["depth"] in {1, 2, 3}
     assert margotree.load("auto.json").depth == record["chosen"]["depth"]
     code, _, err = run(*fit, "--model", "local")
-    assert code == exits.USAGE and "--model margot, hfs, sfs" in err
+    assert code == exit_codes.USAGE and "--model margot, hfs, sfs" in err
     code, _, err = run(*fit, "--node-limit", 5)
-    assert code == exits.USAGE and "--node-limit does not go" in err
+    assert code == exit_codes.USAGE and "--node-limit does not go" in err
 
 
 def test_tune_without_a_grid_races_depths_and_schedules(run):
     tune = ("tune", "people.csv", "--target", "State", "--folds", 2, "--time-limit", 15, "--engine", "alternating")
     code, out, err = run(*tune, "--depth", 2, "--json", "--out", "raced.json")
-    assert code == exits.OK and "fold 1 of 2" in err
+    assert code == exit_codes.OK and "fold 1 of 2" in err
     record = json.loads(out)
     assert record["best_params"] in [line["params"] for line in record["settings"]]
     assert {line["params"]["depth"] for line in record["settings"]} == {2}
     assert any(isinstance(line["params"]["C"], list) for line in record["settings"])
     code, out, _ = run(*tune, "--depth", 1, "--C", "1", "--quiet", "--out", "text.json")
-    assert code == exits.OK and "chosen: depth 1, C" in out and "eps" in out
+    assert code == exit_codes.OK and "chosen: depth 1, C" in out and "eps" in out
 
 
 def test_three_classes_are_chosen_for(run):
@@ -465,19 +471,19 @@ def test_tune_saves_the_tree_it_chose(run):
     tune = ("tune", "people.csv", "--target", "State", "--model", "local", "--folds", 2, "--quiet", "--json")
     code, out, _ = run(*tune, "--grid", "C=0.1,1,1:10", "--resume", "fits.sqlite", "--out", "t.json")
     found = json.loads(out)
-    assert code == exits.OK and len(found["settings"]) == 3
+    assert code == exit_codes.OK and len(found["settings"]) == 3
     assert found["validation_accuracy"] == max(line["accuracy"] for line in found["settings"])
-    assert run("verify", "t.json", "people.csv")[0] == exits.OK
+    assert run("verify", "t.json", "people.csv")[0] == exit_codes.OK
     code, _, err = run(*tune, "--grid", "budgie=1")
-    assert code == exits.USAGE and "a parameter of the model" in err
+    assert code == exit_codes.USAGE and "a parameter of the model" in err
 
 
 def test_experiments_are_listed_and_missing_results_are_said(run):
     listed = json.loads(run("experiment", "--json")[1])
     assert "test_accuracy" in listed["tables"] and "planes" in listed["figures"]
     code, _, err = run("table", "nothing.sqlite", "test_accuracy")
-    assert code == exits.DATA and "run the experiment first" in err
-    assert run("experiment", "poetry")[0] == exits.USAGE
+    assert code == exit_codes.DATA and "run the experiment first" in err
+    assert run("experiment", "poetry")[0] == exit_codes.USAGE
 
 
 def test_limits_of_an_experiment_reach_it(run, monkeypatch):
@@ -486,5 +492,5 @@ def test_limits_of_an_experiment_reach_it(run, monkeypatch):
     asked = {}
     monkeypatch.setattr(experiments, "run", lambda names, **terms: asked.update(terms) or experiments.Ran())
     limits = ("--time-limit", "2m", "--fold-time-limit", "0.5")
-    assert run("experiment", "hyperparameters_fs", *limits, "--only", "sfs")[0] == exits.OK
+    assert run("experiment", "hyperparameters_fs", *limits, "--only", "sfs")[0] == exit_codes.OK
     assert (asked["time_limit"], asked["fold_time_limit"], asked["only"]) == (120.0, 0.5, ["sfs"])

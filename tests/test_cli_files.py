@@ -9,7 +9,7 @@ import pytest
 
 import margotree
 from easy import easy_rows, write_rows
-from margotree.cli import exits, keep, main
+from margotree.cli import exit_codes, main, output_files
 
 
 @pytest.fixture
@@ -24,7 +24,9 @@ def run(tmp_path, capsys, monkeypatch):
         shown = capsys.readouterr()
         return code, shown.out, shown.err
 
-    assert run("fit", "easy.csv", "--target", "died", "--model", "local", "--out", "t.json", "--quiet")[0] == exits.OK
+    assert (
+        run("fit", "easy.csv", "--target", "died", "--model", "local", "--out", "t.json", "--quiet")[0] == exit_codes.OK
+    )
     return run
 
 
@@ -57,7 +59,7 @@ def test_no_command_overwrites_what_it_reads(run, tmp_path, command, read):
     before = (tmp_path / read).read_bytes()
     for force in ((), ("--force",)):
         code, _, err = run(*command, *force)
-        assert code in (exits.DATA, exits.USAGE) and ("name another" in err), err
+        assert code in (exit_codes.DATA, exit_codes.USAGE) and ("name another" in err), err
         assert (tmp_path / read).read_bytes() == before
     assert not (tmp_path / "x.json").exists()
 
@@ -79,9 +81,9 @@ def test_no_command_overwrites_what_it_reads(run, tmp_path, command, read):
 def test_what_is_there_is_replaced_only_when_asked(run, tmp_path, command, out):
     (tmp_path / out).write_text("an earlier answer")
     code, _, err = run(*command)
-    assert code == exits.DATA and f"{out} is there already; say --force" in err
+    assert code == exit_codes.DATA and f"{out} is there already; say --force" in err
     assert (tmp_path / out).read_text() == "an earlier answer"
-    assert run(*command, "--force")[0] == exits.OK
+    assert run(*command, "--force")[0] == exit_codes.OK
     assert (tmp_path / out).read_text() != "an earlier answer"
 
 
@@ -98,7 +100,7 @@ def test_what_is_there_is_replaced_only_when_asked(run, tmp_path, command, out):
 def test_what_is_there_is_kept_before_the_work_begins(run, tmp_path, command, option):
     (tmp_path / "there").write_text("an earlier answer")
     code, _, err = run(*command)
-    assert code == exits.DATA
+    assert code == exit_codes.DATA
     assert f"there is there already; say --force to replace it, or name another with {option}" in err
     assert (tmp_path / "there").read_text() == "an earlier answer"
 
@@ -133,26 +135,26 @@ def test_at_a_terminal_the_user_is_asked(run, tmp_path, monkeypatch):
             return True
 
     before = (tmp_path / "t.json").read_bytes()
-    for answer, code in (("n\n", exits.DATA), ("\n", exits.DATA), ("y\n", exits.OK)):
+    for answer, code in (("n\n", exit_codes.DATA), ("\n", exit_codes.DATA), ("y\n", exit_codes.OK)):
         shown = Terminal()
         monkeypatch.setattr("sys.stdin", Terminal(answer))
         monkeypatch.setattr("sys.stderr", shown)
         assert main([*FIT, "--C", "100", "--out", "t.json", "--quiet"]) == code
         assert "t.json is there already; replace it? [y/N]" in shown.getvalue()
-        assert ((tmp_path / "t.json").read_bytes() == before) == (code == exits.DATA)
+        assert ((tmp_path / "t.json").read_bytes() == before) == (code == exit_codes.DATA)
 
 
 def test_files_of_other_kinds_get_trees_of_their_own(run, tmp_path):
     write_rows(tmp_path / "easy.tsv", easy_rows(), "\t")
     for data, tree in (("easy.csv", "easy.tree.json"), ("easy.tsv", "easy.tsv.tree.json")):
         code, out, _ = run("fit", data, "--target", "died", "--model", "local")
-        assert code == exits.OK and f"saved as {tree}" in out and (tmp_path / tree).exists()
+        assert code == exit_codes.OK and f"saved as {tree}" in out and (tmp_path / tree).exists()
 
 
 def test_devices_are_no_place_for_a_file(run):
     code, _, err = run("predict", "t.json", "easy.csv", "--out", "/dev/null", "--force")
-    assert code == exits.DATA and "no ordinary file" in err
-    assert not keep.same_file("nowhere", "elsewhere")
+    assert code == exit_codes.DATA and "no ordinary file" in err
+    assert not output_files.same_file("nowhere", "elsewhere")
 
 
 # -- rows are known again ---------------------------------------------------------------------------------------
@@ -162,7 +164,10 @@ def test_verify_knows_its_rows_in_any_order(run, tmp_path):
     rows = easy_rows()
     write_rows(tmp_path / "sorted.csv", sorted(rows, key=lambda row: (row["age"], row["crp"])))
     code, out, _ = run("verify", "t.json", "sorted.csv")
-    assert code == exits.OK and "verified on 500 rows of sorted.csv, the rows it was trained on in another order" in out
+    assert (
+        code == exit_codes.OK
+        and "verified on 500 rows of sorted.csv, the rows it was trained on in another order" in out
+    )
     assert json.loads(run("verify", "t.json", "sorted.csv", "--json")[1])["same_rows_as_in_training"] is True
     assert "trained on:" in run("verify", "t.json", "easy.csv")[1]
     # One row twice and another not at all is another set of rows.
@@ -178,7 +183,7 @@ def test_predictions_keep_an_identifier_or_all_columns(run, tmp_path):
     assert "pid" not in plain[0]
     code, out, _ = run("predict", "t.json", "new.csv", "--keep", "PID", "--keep", "age")
     kept = list(csv.DictReader(io.StringIO(out)))
-    assert code == exits.OK and list(kept[0])[:3] == ["pid", "age", "prediction"]
+    assert code == exit_codes.OK and list(kept[0])[:3] == ["pid", "age", "prediction"]
     assert [row["pid"] for row in kept] == [f"P{k}" for k in range(5)]
     assert [row["prediction"] for row in kept] == [row["prediction"] for row in plain]
     everything = list(csv.DictReader(io.StringIO(run("predict", "t.json", "new.csv", "--keep")[1])))
@@ -187,7 +192,7 @@ def test_predictions_keep_an_identifier_or_all_columns(run, tmp_path):
     records = json.loads(run("predict", "t.json", "new.csv", "--keep", "pid", "--json")[1])["predictions"]
     assert records[4]["pid"] == "P4"
     code, _, err = run("predict", "t.json", "new.csv", "--keep", "pit")
-    assert code == exits.DATA and "did you mean 'pid'" in err
+    assert code == exit_codes.DATA and "did you mean 'pid'" in err
 
 
 # -- words ------------------------------------------------------------------------------------------------------
@@ -198,8 +203,8 @@ def test_a_word_in_another_case_is_the_same_word(run, tmp_path):
     write_rows(tmp_path / "shouted.csv", [{**row, "smoker": f" {row['smoker'].upper()}"} for row in rows])
     for option in ((), ("--unknown", "ignore")):
         code, out, err = run("predict", "t.json", "shouted.csv", *option)
-        assert code == exits.OK and out == run("predict", "t.json", "easy.csv")[1] and "note" not in err
-    assert run("verify", "t.json", "shouted.csv")[0] == exits.OK
+        assert code == exit_codes.OK and out == run("predict", "t.json", "easy.csv")[1] and "note" not in err
+    assert run("verify", "t.json", "shouted.csv")[0] == exit_codes.OK
 
 
 def test_words_nobody_knows_are_counted(run, tmp_path):
@@ -208,13 +213,13 @@ def test_words_nobody_knows_are_counted(run, tmp_path):
         rows[k]["smoker"] = word
     write_rows(tmp_path / "new.csv", rows)
     code, _, err = run("predict", "t.json", "new.csv")
-    assert code == exits.DATA and "'sometimes' under 'smoker'" in err
+    assert code == exit_codes.DATA and "'sometimes' under 'smoker'" in err
     code, out, err = run("predict", "t.json", "new.csv", "--unknown", "ignore", "--json")
     note = (
         "4 rows have words under 'smoker' that training did not see, taken as 'no', the first of two: 'sometimes' (3), "
         "'ex' (1)"
     )
-    assert code == exits.OK and f"note: {note}" in err and json.loads(out)["notes"] == [note]
+    assert code == exit_codes.OK and f"note: {note}" in err and json.loads(out)["notes"] == [note]
 
 
 # -- missing cells ----------------------------------------------------------------------------------------------
@@ -232,7 +237,7 @@ def test_the_command_line_and_python_fill_in_alike(run, tmp_path):
     fit = ("fit", path, "--target", "died", "--C", "10", "--model", "local", "--out", "holes.json", "--force")
     frame = pandas.read_csv(path)
     for way, indicator in (("indicator", True), ("median", False)):
-        assert run(*fit, "--missing", way)[0] == exits.OK
+        assert run(*fit, "--missing", way)[0] == exit_codes.OK
         tree = margotree.load("holes.json")
         model = margotree.missing_pipeline(margotree.LocalSVMTreeClassifier(C=10), indicator=indicator)
         model.fit(frame.drop(columns="died"), frame["died"])
@@ -240,10 +245,10 @@ def test_the_command_line_and_python_fill_in_alike(run, tmp_path):
         assert ("crp missing" in tree.feature_names) == indicator
         assert tree.certificate.objective == pytest.approx(model[-1].certificate_.objective, rel=1e-6)
         code, out, err = run("predict", "holes.json", path)
-        assert code == exits.OK and "40 of 120 rows have no 'crp'" in err
+        assert code == exit_codes.OK and "40 of 120 rows have no 'crp'" in err
         found = [row["prediction"] for row in csv.DictReader(io.StringIO(out))]
         assert found == model.predict(frame.drop(columns="died")).tolist()
-        assert run("verify", "holes.json", path)[0] == exits.OK
+        assert run("verify", "holes.json", path)[0] == exit_codes.OK
 
 
 def test_the_helper_takes_arrays_too():

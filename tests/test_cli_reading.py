@@ -10,7 +10,7 @@ import pytest
 import margotree
 from easy import easy_rows
 from extras import optional
-from margotree.cli import exits, main
+from margotree.cli import exit_codes, main
 
 openpyxl = optional("openpyxl")
 
@@ -82,23 +82,23 @@ def fitted(request, tmp_path, capsys, monkeypatch):
     code, _, err = _run(
         capsys, "fit", name, "--target", target, "--model", "local", "--missing", "median", "--out", "t.json", *told
     )
-    assert code == exits.OK, err
+    assert code == exit_codes.OK, err
     return told, name
 
 
 def test_every_command_reads_as_the_fit_did(fitted, capsys, tmp_path):
     told, name = fitted
     code, out, err = _run(capsys, "predict", "t.json", name)
-    assert code == exits.OK, err
+    assert code == exit_codes.OK, err
     explicit = _run(capsys, "predict", "t.json", name, *told)
     assert (code, out) == explicit[:2] and len(list(csv.DictReader(io.StringIO(out)))) == 60
     code, out, err = _run(capsys, "verify", "t.json", name, "--json")
-    assert code == exits.OK and json.loads(out)["same_rows_as_in_training"] is True, err
+    assert code == exit_codes.OK and json.loads(out)["same_rows_as_in_training"] is True, err
     for command in (("plot", "t.json", "--data", name, "--out", "t.svg"), ("page", "t.json", "--data", name)):
-        assert _run(capsys, *command)[0] == exits.OK
+        assert _run(capsys, *command)[0] == exit_codes.OK
     shown = _run(capsys, "show", "t.json", "--part", "terms")[1]
     assert "file read with --" in shown and all(word in shown for word in told)
-    assert _run(capsys, "export", "t.json", "--to", "python")[0] == exits.OK
+    assert _run(capsys, "export", "t.json", "--to", "python")[0] == exit_codes.OK
 
 
 def test_check_reads_as_the_fit_did(tmp_path, capsys, monkeypatch):
@@ -106,16 +106,16 @@ def test_check_reads_as_the_fit_did(tmp_path, capsys, monkeypatch):
     (tmp_path / "t.csv").write_text(_text(_rows()))
     fit = ("fit", "t.csv", "--target", "died", "--na", "<5", "--missing", "median", "--drop", "ward", "--depth", "1")
     code, _, err = _run(capsys, *fit, "--out", "t.json", "--proof", "t.proof", "--time-limit", "20")
-    assert code == exits.OK, err
+    assert code == exit_codes.OK, err
     code, _, err = _run(capsys, "check", "t.proof", "t.csv", "--tree", "t.json", "--numbers", "n.npz")
-    assert code == exits.OK, err
+    assert code == exit_codes.OK, err
     assert np.load(tmp_path / "n.npz")["X"].shape[1] == 2
     # Without the tree the options would go unheard.
     code, _, err = _run(capsys, "check", "t.proof", "t.csv", "--na", "<5")
-    assert code == exits.USAGE and "--tree FILE" in err
+    assert code == exit_codes.USAGE and "--tree FILE" in err
     before = (tmp_path / "n.npz").read_bytes()
     code, _, err = _run(capsys, "check", "t.proof", "t.csv", "--tree", "t.json", "--numbers", "n.npz")
-    assert code == exits.DATA and "there already" in err and (tmp_path / "n.npz").read_bytes() == before
+    assert code == exit_codes.DATA and "there already" in err and (tmp_path / "n.npz").read_bytes() == before
 
 
 #: An option of its own for a file that is not written as the training file was.
@@ -138,9 +138,9 @@ def test_an_option_of_its_own_overrides_that_of_the_fit(fitted, request, capsys,
     write(tmp_path / "new.csv")
     without = _run(capsys, "predict", "t.json", "new.csv")
     code, out, err = _run(capsys, "predict", "t.json", "new.csv", *given)
-    assert code == exits.OK and len(out.splitlines()) == 61, err
+    assert code == exit_codes.OK and len(out.splitlines()) == 61, err
     if told[0] in ("--delimiter", "--na"):
-        assert without[0] == exits.DATA
+        assert without[0] == exit_codes.DATA
     if told[0] == "--delimiter":
         assert "new.csv is read as the training file was, with --delimiter ^" in without[2]
 
@@ -150,20 +150,20 @@ def test_a_sheet_of_the_training_file_is_no_demand_on_a_csv_file(tmp_path, capsy
     _excel(tmp_path / "t.xlsx", _known(_rows()))
     (tmp_path / "new.csv").write_text(_text(_known(_rows())))
     fit = ("fit", "t.xlsx", "--sheet", "patients", "--target", "died", "--model", "local", "--out", "t.json")
-    assert _run(capsys, *fit)[0] == exits.OK
-    assert _run(capsys, "predict", "t.json", "new.csv")[0] == exits.OK
+    assert _run(capsys, *fit)[0] == exit_codes.OK
+    assert _run(capsys, "predict", "t.json", "new.csv")[0] == exit_codes.OK
     # Without --sheet the first one is read; what goes wrong with it names the others.
     code, _, err = _run(capsys, "fit", "t.xlsx", "--target", "died", "--force")
-    assert code == exits.DATA and "others: 'patients'" in err
+    assert code == exit_codes.DATA and "others: 'patients'" in err
 
 
 def test_trees_of_earlier_versions_say_nothing_of_reading(tmp_path, capsys, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "t.csv").write_text(_text(_known(_rows())))
-    assert _run(capsys, "fit", "t.csv", "--target", "died", "--model", "local", "--out", "t.json")[0] == exits.OK
+    assert _run(capsys, "fit", "t.csv", "--target", "died", "--model", "local", "--out", "t.json")[0] == exit_codes.OK
     tree = margotree.load("t.json")
     table = {k: v for k, v in tree.terms["table"].items() if k not in ("reading", "missing_report")}
     object.__setattr__(tree, "terms", {**tree.terms, "table": table})
     tree.save("t.json")
-    assert _run(capsys, "predict", "t.json", "t.csv")[0] == exits.OK
+    assert _run(capsys, "predict", "t.json", "t.csv")[0] == exit_codes.OK
     assert "trained on 60 rows to tell 'died'" in _run(capsys, "show", "t.json")[1]

@@ -13,7 +13,7 @@ import pytest
 import margotree
 from easy import easy_rows, write_rows
 from margotree import atomic_files
-from margotree.cli import exits, main
+from margotree.cli import exit_codes, main
 from margotree.tree import Tree, TreeFileError, file
 
 
@@ -30,7 +30,7 @@ def trees(tmp_path_factory):
     data = write_rows(folder / "easy.csv", rows)
     for target, missing, other in (("died", "median", "stage"), ("stage", "median", "died")):
         fit = ["fit", data, "--target", target, "--model", "local", "--missing", missing, "--drop", other]
-        assert main([*fit, "--out", str(folder / f"{target}.json"), "--quiet"]) == exits.OK
+        assert main([*fit, "--out", str(folder / f"{target}.json"), "--quiet"]) == exit_codes.OK
     return folder
 
 
@@ -85,7 +85,7 @@ def test_a_full_disk_is_an_error_and_leaves_nothing_behind(run, tmp_path, monkey
     _full(monkeypatch, tmp_path)
     force = ["--force"] if earlier else []
     code, said, err = run(*command, out, *force)
-    assert code == exits.DATA and f"{out} cannot be written: No space left on device" in err
+    assert code == exit_codes.DATA and f"{out} cannot be written: No space left on device" in err
     assert "written as" not in said
     assert sorted(os.listdir()) == before
     if earlier:
@@ -102,13 +102,13 @@ def test_a_tree_that_cannot_be_written_is_kept_elsewhere_and_the_command_fails(
     _full(monkeypatch, tmp_path)
     code, out, err = run(*command, "--out", "died.json", "--force")
     kept = next(elsewhere.iterdir())
-    assert code == exits.DATA and "died.json holds an earlier tree, NOT the one trained now" in err
+    assert code == exit_codes.DATA and "died.json holds an earlier tree, NOT the one trained now" in err
     assert f"saved as {kept}" in out and "NOT WRITTEN: died.json" in out and f"kept in {kept}" in err
     assert (tmp_path / "died.json").read_bytes() == before and margotree.load(kept).depth == 2
     assert "proof" not in err
     code, out, err = run(*command, "--out", "died.json", "--force", "--json")
     record = json.loads(out)
-    assert code == exits.DATA and record["tree"] != "died.json" and "No space left" in record["not_written"][0]
+    assert code == exit_codes.DATA and record["tree"] != "died.json" and "No space left" in record["not_written"][0]
 
 
 def test_a_tree_is_printed_where_there_is_no_place_at_all(run, tmp_path, monkeypatch):
@@ -118,7 +118,7 @@ def test_a_tree_is_printed_where_there_is_no_place_at_all(run, tmp_path, monkeyp
     _full(monkeypatch, tmp_path)
     monkeypatch.setattr("tempfile.gettempdir", nowhere)
     code, out, err = run(*FIT, "--out", "new.json", "--quiet")
-    assert code == exits.DATA and "printed instead" in err and not (tmp_path / "new.json").exists()
+    assert code == exit_codes.DATA and "printed instead" in err and not (tmp_path / "new.json").exists()
     assert Tree.from_dict(json.loads(out)).depth == 2
 
 
@@ -126,11 +126,11 @@ def test_a_log_or_a_proof_that_cannot_be_written_does_not_cost_the_tree(run, tmp
     full = tmp_path_factory.mktemp("full")
     _full(monkeypatch, full)
     code, out, _ = run(*FIT, "--out", "new.json", "--log", full / "log.jsonl")
-    assert code == exits.DATA and "saved as new.json" in out and "NOT WRITTEN" in out and "log.jsonl cannot" in out
+    assert code == exit_codes.DATA and "saved as new.json" in out and "NOT WRITTEN" in out and "log.jsonl cannot" in out
     assert margotree.load("new.json").depth == 2 and os.listdir(full) == []
     fit = [*FIT[:-2], "--depth", "1", "--time-limit", "10", "--out", "proved.json", "--proof", full / "proof"]
     code, out, _ = run(*fit)
-    assert code == exits.DATA and "proof cannot be written: No space left" in out and "NOT WRITTEN" in out
+    assert code == exit_codes.DATA and "proof cannot be written: No space left" in out and "NOT WRITTEN" in out
     assert "its proof as" not in out and margotree.load("proved.json").depth == 1 and os.listdir(full) == []
 
 
@@ -139,9 +139,11 @@ def test_a_file_without_permission_is_not_replaced(run, tmp_path, monkeypatch):
     (tmp_path / "out.csv").write_text("mine")
     monkeypatch.setattr(os, "access", lambda path, mode: not str(path).endswith("out.csv") and plain(path, mode))
     code, _, err = run("predict", "died.json", "easy.csv", "--out", "out.csv", "--force")
-    assert code == exits.DATA and "out.csv is write-protected" in err and (tmp_path / "out.csv").read_text() == "mine"
+    assert (
+        code == exit_codes.DATA and "out.csv is write-protected" in err and (tmp_path / "out.csv").read_text() == "mine"
+    )
     code, _, err = run("predict", "died.json", "easy.csv", "--out", "no/out.csv")
-    assert code == exits.DATA and "there is no folder" in err
+    assert code == exit_codes.DATA and "there is no folder" in err
 
 
 @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="no /dev/full here")
@@ -150,7 +152,7 @@ def test_standard_output_on_a_full_disk_is_an_error_without_a_traceback(run, mor
     command = [sys.executable, "-m", "margotree", "show", "died.json", *more]
     with open("/dev/full", "w") as full:
         done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True)
-    assert done.returncode == exits.DATA and done.stderr.count("\n") == 1, done.stderr
+    assert done.returncode == exit_codes.DATA and done.stderr.count("\n") == 1, done.stderr
     assert "standard output cannot be written: No space left on device" in done.stderr
 
 
@@ -222,10 +224,15 @@ def test_no_entry_of_a_tree_file_can_cause_a_traceback(run, name, tmp_path, monk
         accepted += 1
         for command in COMMANDS:
             code, _, err = run(*command)  # what is not expected is raised and fails the test
-            assert code in (exits.OK, exits.FAILED, exits.USAGE, exits.DATA), (path, value, command, err)
+            assert code in (exit_codes.OK, exit_codes.FAILED, exit_codes.USAGE, exit_codes.DATA), (
+                path,
+                value,
+                command,
+                err,
+            )
     assert refused > 2 * accepted > 0
     code, _, err = run("show", "bad.json")
-    assert code in (exits.OK, exits.DATA) and "Traceback" not in err
+    assert code in (exit_codes.OK, exit_codes.DATA) and "Traceback" not in err
 
 
 @pytest.mark.parametrize(
@@ -250,7 +257,7 @@ def test_a_wrong_entry_is_named(run, tmp_path, path, value, words):
     (tmp_path / "bad.json").write_text(json.dumps(_changed(record, path, value)))
     for command in (("show", "bad.json"), ("verify", "bad.json", "easy.csv"), ("predict", "bad.json", "easy.csv")):
         code, _, err = run(*command)
-        assert code == exits.DATA and "bad.json: the tree in it makes no sense" in err and words in err, err
+        assert code == exit_codes.DATA and "bad.json: the tree in it makes no sense" in err and words in err, err
 
 
 # -- Ctrl-C ---------------------------------------------------------------------------------------------------------
@@ -267,10 +274,12 @@ sys.exit(main(["show", "died.json"]))
 """
 
 
-@pytest.mark.parametrize("module", ["margotree.cli.exits", "margotree.cli.commands.tune", "numpy", "margotree.tree"])
+@pytest.mark.parametrize(
+    "module", ["margotree.cli.exit_codes", "margotree.cli.commands.tune", "numpy", "margotree.tree"]
+)
 def test_ctrl_c_during_imports_is_quiet(run, module):
     done = subprocess.run([sys.executable, "-c", INTERRUPTED_IMPORT, module], capture_output=True, text=True)
-    assert done.returncode == exits.INTERRUPTED and "Traceback" not in done.stderr and done.stderr.count("\n") <= 1
+    assert done.returncode == exit_codes.INTERRUPTED and "Traceback" not in done.stderr and done.stderr.count("\n") <= 1
 
 
 def test_an_import_error_that_ctrl_c_caused_is_ctrl_c(run, monkeypatch):
@@ -282,7 +291,7 @@ def test_an_import_error_that_ctrl_c_caused_is_ctrl_c(run, monkeypatch):
 
     monkeypatch.setattr("margotree.cli.commands.show.run", interrupted)
     code, _, err = run("show", "died.json")
-    assert code == exits.INTERRUPTED and "Traceback" not in err
+    assert code == exit_codes.INTERRUPTED and "Traceback" not in err
 
 
 def test_ctrl_c_before_the_search_says_why_there_is_no_tree(run, monkeypatch):
@@ -293,7 +302,9 @@ def test_ctrl_c_before_the_search_says_why_there_is_no_tree(run, monkeypatch):
 
     monkeypatch.setattr(LocalSVM, "prepare", interrupted)
     code, _, err = run(*FIT, "--out", "new.json")
-    assert code == exits.INTERRUPTED and "interrupted before the search began" in err and "nothing to keep" not in err
+    assert (
+        code == exit_codes.INTERRUPTED and "interrupted before the search began" in err and "nothing to keep" not in err
+    )
     assert not os.path.exists("new.json")
 
 
@@ -310,7 +321,7 @@ def test_ctrl_c_after_the_search_does_not_cost_the_tree(run, monkeypatch):
 
     monkeypatch.setattr(Tree, "counted", late)
     code, out, err = run(*FIT, "--out", "new.json", "--holdout", "0.2")
-    assert code == exits.INTERRUPTED and "saved as new.json" in out, err
+    assert code == exit_codes.INTERRUPTED and "saved as new.json" in out, err
     assert margotree.load("new.json").depth == 2
 
     def also_late(tree):
@@ -320,7 +331,7 @@ def test_ctrl_c_after_the_search_does_not_cost_the_tree(run, monkeypatch):
 
     monkeypatch.setattr(file, "to_record", also_late)
     code, out, err = run(*FIT, "--out", "new.json", "--force")
-    assert code == exits.INTERRUPTED and "saved as new.json" in out, err
+    assert code == exit_codes.INTERRUPTED and "saved as new.json" in out, err
 
 
 # -- options ----------------------------------------------------------------------------------------------------------
@@ -339,14 +350,14 @@ def test_ctrl_c_after_the_search_does_not_cost_the_tree(run, monkeypatch):
 )
 def test_an_option_error_is_one_line_with_a_hint(run, args, words):
     code, out, err = run(*args)
-    assert code == exits.USAGE and words in err and "--help lists the options" in err
+    assert code == exit_codes.USAGE and words in err and "--help lists the options" in err
     assert err.count("\n") == 1 and "usage:" not in err and out == ""
 
 
 @pytest.mark.parametrize("command", ["fit", "tune"])
 def test_a_missing_target_lists_the_columns(run, command):
     code, _, err = run(command, "easy.csv")
-    assert code == exits.USAGE and "Say --target COL" in err
+    assert code == exit_codes.USAGE and "Say --target COL" in err
     assert "'age', 'bmi', 'crp', 'hb', 'smoker', 'died', 'stage'" in err
 
 
@@ -357,7 +368,7 @@ def test_what_was_filled_in_and_what_was_left_out_is_told_and_kept(run):
     code, _, err = run(*FIT, "--out", "new.json")
     left = "1 of 60 rows left out: 1 without a label under 'died'"
     filled = r"21 missing cells filled in: 'crp' 12 with "
-    assert code == exits.OK and f"note: {left}\n" in err and f"note: {filled}" in err
+    assert code == exit_codes.OK and f"note: {left}\n" in err and f"note: {filled}" in err
     assert "(the median), 'smoker' 9 with 'no' (the most frequent word)\n" in err
     shown = run("show", "new.json")[1]
     assert left in shown and filled in shown and "'smoker' 9 with 'no'" in shown
@@ -365,7 +376,7 @@ def test_what_was_filled_in_and_what_was_left_out_is_told_and_kept(run):
     drop = [*FIT[:-4], "--missing", "drop", *FIT[-2:], "--out", "drop.json"]
     code, _, err = run(*drop)
     left = "left out: 1 without a label under 'died', 19 with missing cells (by column: 'crp' 12, 'smoker' 9)"
-    assert code == exits.OK and left in err and "filled in" not in err
+    assert code == exit_codes.OK and left in err and "filled in" not in err
     assert left in run("show", "drop.json")[1]
     assert "left out" not in run("show", "stage.json")[1] and "tell where" not in run("show", "stage.json")[1]
     indicator = [*FIT[:-4], "--missing", "indicator", *FIT[-2:], "--out", "flags.json"]

@@ -14,19 +14,19 @@ from easy import easy_rows, write_rows
 from margotree import MargotClassifier
 from margotree.cli import main
 from margotree.engines import EngineError, Limits, Refused, Watch, solve
-from margotree.engines.bnb.engine import BranchAndBound
-from margotree.engines.bnb.margot import MargotBrancher, Tactics
-from margotree.engines.bnb.priced import PricedBrancher
-from margotree.engines.bnb.search import CUTOFF
-from margotree.engines.bnb.sparse import SparseBrancher, SparseTactics
-from margotree.engines.cluster import connection, crew
-from margotree.engines.cluster.crew import Crew, Lost
-from margotree.engines.cluster.engine import ClusterBranchAndBound
-from margotree.engines.cluster.recipe import Recipe
-from margotree.engines.cluster.search import ClusterSearch, Pace
-from margotree.engines.cluster.task import Held, Orders, Outcome, packed, unpacked, work
-from margotree.engines.cluster.traffic import Traffic
-from margotree.engines.trees import allowed_value, trivial_tree
+from margotree.engines.distributed import connection, workers
+from margotree.engines.distributed.engine import ClusterBranchAndBound
+from margotree.engines.distributed.search import ClusterSearch, Pace
+from margotree.engines.distributed.serialization import Recipe
+from margotree.engines.distributed.task import Held, Orders, Outcome, packed, unpacked, work
+from margotree.engines.distributed.transfer_volume import Traffic
+from margotree.engines.distributed.workers import Crew, Lost
+from margotree.engines.exact.engine import BranchAndBound
+from margotree.engines.exact.penalty_branching import PricedBrancher
+from margotree.engines.exact.sample_branching import MargotBrancher, Tactics
+from margotree.engines.exact.search import CUTOFF
+from margotree.engines.exact.support_branching import SparseBrancher, SparseTactics
+from margotree.engines.trivial_trees import allowed_value, trivial_tree
 from margotree.problem import MulticlassProblem, Problem
 from margotree.proof import check
 from margotree.proof.write import ProofWriter
@@ -275,7 +275,7 @@ def test_what_no_cluster_can_do_is_refused():
 
 
 def test_without_dask_it_says_what_to_install(monkeypatch):
-    monkeypatch.setattr("margotree.engines.cluster.engine.find_spec", lambda name: None)
+    monkeypatch.setattr("margotree.engines.distributed.engine.find_spec", lambda name: None)
     with pytest.raises(EngineError, match=r'needs Dask, .*: pip install "margotree\[cluster\]"') as caught:
         solve(random_problem(1), scheduler="processes")
     assert "'bnb' is not installed" not in str(caught.value)
@@ -362,7 +362,7 @@ def test_workers_are_there_and_of_our_version(address, monkeypatch):
     with pytest.raises(EngineError, match=r"2 of 2 workers cannot help: tcp://.* has margotree 9.9.9, and this"):
         ClusterBranchAndBound(address).prepare(random_problem(1))
     distributed = pytest.importorskip("distributed", reason="needs margotree[cluster]")
-    monkeypatch.setattr(crew, "_FIRST", 0.2)
+    monkeypatch.setattr(workers, "_FIRST", 0.2)
     with (
         distributed.LocalCluster(n_workers=0, processes=False, protocol="tcp", dashboard_address=":0") as empty,
         pytest.raises(EngineError, match="has no workers; start some: dask worker tcp://"),

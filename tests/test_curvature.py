@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from entries import newton_steps, nonzero
-from margotree.engines.alternating.kernels.curvature import DENSE
+from margotree.engines.local_search.kernels.curvature import DENSE
 
 
 def plain_step(Z, q, delta, ridge, grad):

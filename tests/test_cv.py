@@ -19,8 +19,8 @@ from margotree import (
     MargotClassifierCV,
     SFSMargotClassifierCV,
 )
-from margotree.estimators import CutOffWarning, race
-from margotree.estimators.settings import Setting, schedules, settings, walks
+from margotree.estimators import CutOffWarning, cv_race
+from margotree.estimators.cv_settings import Setting, schedules, settings, walks
 from patience import slowness, three_tries
 
 QUICK = {"engine": "alternating", "time_limit": 20, "cv": 3}
@@ -144,7 +144,7 @@ def test_settings_that_fall_behind_are_given_up():
         asked.append((setting.C, fold))
         return None if seconds <= 0 else ("tree", {1.0: 0.5, 2.0: 0.9, 3.0: 0.9}[setting.C])
 
-    found = race.Race(candidates, [100, 100], score, seconds=60, lanes=1, verbose=0)
+    found = cv_race.Race(candidates, [100, 100], score, seconds=60, lanes=1, verbose=0)
     assert candidates[found.run()].C == 2.0
     assert (1.0, 0) in asked and (1.0, 1) not in asked and (3.0, 1) in asked
 
@@ -157,7 +157,7 @@ def test_a_fold_that_was_cut_short_decides_nothing():
         found = scores.get((setting.C, fold))
         return None if found is None else ("tree", found)
 
-    found = race.Race(candidates, [50, 50], score, seconds=60, lanes=1, verbose=0)
+    found = cv_race.Race(candidates, [50, 50], score, seconds=60, lanes=1, verbose=0)
     assert candidates[found.run()].C == 2.0
 
 
@@ -171,7 +171,7 @@ def test_a_score_of_a_fit_that_was_cut_off_does_not_count():
         cut = (setting.C, fold) in {(1.0, 1), (3.0, 0)}
         return f"tree of {setting.C:g}", None if cut else {1.0: 0.9, 2.0: 0.89}[setting.C]
 
-    found = race.Race(candidates, [100, 100], score, seconds=60, lanes=1, verbose=0)
+    found = cv_race.Race(candidates, [100, 100], score, seconds=60, lanes=1, verbose=0)
     assert candidates[found.run()].C == 2.0
     assert found.cut_off.tolist() == [[False, True], [False, False], [True, False]]
     assert np.isnan(found.scores[found.cut_off]).all() and not np.isnan(found.scores[1]).any()
@@ -187,7 +187,7 @@ def test_where_fits_are_cut_off_fewer_settings_get_more_time():
         asked.append((fold, setting.C, seconds))
         return "tree", 0.8 if seconds > 3.5 * asked[0][2] else None  # what is too short for the first is for all
 
-    found = race.Race(candidates, [100, 100], score, seconds=60, lanes=1, verbose=0)
+    found = cv_race.Race(candidates, [100, 100], score, seconds=60, lanes=1, verbose=0)
     chosen = found.run()
     first = [seconds for fold, _, seconds in asked if fold == 0]
     assert len(first) < 8 and first[1] > 1.9 * first[0] and first[2] > 3.8 * first[0]
@@ -198,7 +198,7 @@ def test_where_fits_are_cut_off_fewer_settings_get_more_time():
 
 def test_without_any_score_there_is_no_choice():
     candidates = settings([1], [1.0, 2.0, 3.0], n_features=2)
-    found = race.Race(candidates, [100, 100], lambda *given: ("tree", None), seconds=60, lanes=1, verbose=0)
+    found = cv_race.Race(candidates, [100, 100], lambda *given: ("tree", None), seconds=60, lanes=1, verbose=0)
     assert found.run() is None and np.isnan(found.scores).all() and found.cut_off[:, 0].any()
 
 
@@ -215,7 +215,7 @@ class Hurried:
 
 @pytest.fixture
 def hurried(monkeypatch):
-    monkeypatch.setattr("margotree.engines.watch.time.perf_counter", Hurried())
+    monkeypatch.setattr("margotree.engines.run_control.time.perf_counter", Hurried())
 
 
 @pytest.mark.parametrize("several", [False, True])
@@ -329,7 +329,7 @@ def test_of_settings_that_score_alike_the_simplest_is_chosen():
         def fit_and_score(setting, fold, seconds, start):
             return object(), scores[setting]
 
-        return candidates[race.Race(candidates, [rows] * 4, fit_and_score, seconds=60, lanes=1, verbose=0).run()]
+        return candidates[cv_race.Race(candidates, [rows] * 4, fit_and_score, seconds=60, lanes=1, verbose=0).run()]
 
     assert chosen(100).C == 10.0  # as good as the best, and C is equal on all levels
     assert chosen(10_000).schedule == "cheap root"  # now half a point counts

@@ -628,7 +628,7 @@ def test_the_optimal_tree_makes_no_mistake_but_the_greedy_one_does(kind: int, se
 
 def greedy_accuracy(problem: Problem) -> float:
     """Accuracy of node SVMs trained one after the other from the root down."""
-    from margotree.engines.node import solve_node
+    from margotree.engines.node.svm import solve_node
 
     at, right = np.zeros(problem.n_samples, dtype=int), np.zeros(problem.n_samples, dtype=bool)
     for t in range(problem.n_nodes):

@@ -13,11 +13,11 @@ from sklearn.base import clone
 
 from grown import grown
 from margotree import HFSMargotClassifier, MargotClassifier, SFSMargotClassifier, export
-from margotree.cli import exits, main
-from margotree.cli.saved import ENTRY, with_table
+from margotree.cli import exit_codes, main
+from margotree.cli.saved_trees import ENTRY, with_table
 from margotree.export.common import plan_of, used_features
 from margotree.problem import Splits, topology
-from margotree.table import Category, Encoding, Number, Samples, described
+from margotree.table import Category, Encoding, Number, Samples, table_description
 from margotree.tree import Scaling, Tree
 
 N_ROWS = 10_000
@@ -352,9 +352,9 @@ def sql_labels(tree, rows):
 
 def test_the_description_of_the_table_is_found_where_the_command_line_puts_it(worded):
     tree, encoding = worded
-    assert described.ENTRY == ENTRY
-    assert described.described(tree) == encoding
-    assert described.described(grown(1, 2)[0]) is None
+    assert table_description.ENTRY == ENTRY
+    assert table_description.described(tree) == encoding
+    assert table_description.described(grown(1, 2)[0]) is None
 
 
 # -- the command line -----------------------------------------------------------------------------------------------
@@ -401,7 +401,7 @@ def test_export_refuses_what_makes_no_sense(options, words, tmp_path, monkeypatc
     monkeypatch.chdir(tmp_path)
     grown(1, 2)[0].save("t.json")
     before = (tmp_path / "t.json").read_bytes()
-    assert main(["export", "t.json", *options]) in (exits.USAGE, exits.DATA)
+    assert main(["export", "t.json", *options]) in (exit_codes.USAGE, exit_codes.DATA)
     assert words in capsys.readouterr().err
     assert [path.name for path in tmp_path.iterdir()] == ["t.json"]
     assert (tmp_path / "t.json").read_bytes() == before

@@ -20,7 +20,7 @@ import pytest
 import margotree
 from browser import chromium
 from margotree.cli import main
-from margotree.cli.saved import with_table
+from margotree.cli.saved_trees import with_table
 from margotree.export.common import plan_of, used_features
 from margotree.page import render_page
 from margotree.problem import Splits

@@ -8,8 +8,8 @@ import pytest
 from margotree import MargotClassifier
 from margotree.engines import Limits, Watch, solve
 from margotree.engines.band import leave_band
-from margotree.engines.bnb.engine import BranchAndBound
-from margotree.engines.node import LARGE, solve_node
+from margotree.engines.exact.engine import BranchAndBound
+from margotree.engines.node.svm import LARGE, solve_node
 from margotree.engines.polish import polish, without_rounded_losses
 from margotree.problem import Problem, Splits, evaluate
 from margotree.proof import check

@@ -12,7 +12,7 @@ from sklearn.model_selection import GridSearchCV, cross_val_score
 
 from easy import easy_rows, write_rows
 from margotree import MargotClassifier
-from margotree.cli import exits, main
+from margotree.cli import exit_codes, main
 from margotree.model_selection import Rows, TreeSearchCV, stratified_folds
 from margotree.paper import experiments
 from margotree.paper.experiments.train import train
@@ -119,7 +119,7 @@ def test_trees_within_a_pipeline_are_not_kept_cut():
 
 
 def test_the_second_ctrl_c_raises():
-    from margotree.engines.watch import loop_of_fits
+    from margotree.engines.run_control import loop_of_fits
 
     with loop_of_fits() as over:
         signal.raise_signal(signal.SIGINT)
@@ -165,11 +165,11 @@ def test_the_commands_say_so(tmp_path, capsys, monkeypatch):
     code = main([*tune, "--fit-time-limit", "0.2"])
     shown = capsys.readouterr()
     found = json.loads(shown.out)
-    assert code == exits.INTERRUPTED and found["interrupted"] and (tmp_path / "easy.tree.json").exists()
+    assert code == exit_codes.INTERRUPTED and found["interrupted"] and (tmp_path / "easy.tree.json").exists()
     assert "note: the interruption left" in shown.err and "UserWarning" not in shown.err
     Disturbed.begun, Disturbed.at = 0, 1
     code = main([*tune, "--fit-time-limit", "0.2", "--force"])
-    assert code == exits.INTERRUPTED and "before any setting was fitted on all folds" in capsys.readouterr().err
+    assert code == exit_codes.INTERRUPTED and "before any setting was fitted on all folds" in capsys.readouterr().err
     monkeypatch.setattr(import_module("margotree.paper.experiments.run"), "train", interrupting(1)[0])
     code = main(["experiment", "synthetic", "--set", "4-partitions", "--only", "margot", "--out", "r.sqlite", "--json"])
-    assert code == exits.INTERRUPTED and json.loads(capsys.readouterr().out)["interrupted"]
+    assert code == exit_codes.INTERRUPTED and json.loads(capsys.readouterr().out)["interrupted"]

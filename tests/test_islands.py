@@ -7,12 +7,12 @@ import math
 import numpy as np
 import pytest
 
-from margotree.engines.alternating.descend import Descent
-from margotree.engines.alternating.island import Island
-from margotree.engines.alternating.search import AlternatingSearch, Effort, Job
-from margotree.engines.alternating.starts import Way, fresh, kept
-from margotree.engines.alternating.terms import Found, Terms
-from margotree.engines.watch import Limits, Watch
+from margotree.engines.local_search.descent import Descent
+from margotree.engines.local_search.restart_pool import Island
+from margotree.engines.local_search.search import AlternatingSearch, Effort, Job
+from margotree.engines.local_search.starts import Way, fresh, kept
+from margotree.engines.local_search.training_data import Found, Terms
+from margotree.engines.run_control import Limits, Watch
 from margotree.problem import Problem, evaluate
 
 
@@ -119,7 +119,7 @@ def test_a_raced_search_and_a_stump_have_one_island():
 
 @pytest.mark.parametrize("jobs", [1, 2])
 def test_a_search_on_many_islands_gives_back_the_best_tree(jobs, monkeypatch):
-    monkeypatch.setattr("margotree.engines.alternating.search._IDLE_ISLAND", 2.0)
+    monkeypatch.setattr("margotree.engines.local_search.search._IDLE_ISLAND", 2.0)
     problem, islands, told = checkered(), set(), []
     watch = Watch(Limits(time=600, n_jobs=jobs), told.append)
     search = AlternatingSearch(problem, watch, Effort(least=80, most=80))

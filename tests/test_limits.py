@@ -19,13 +19,13 @@ from margotree.baselines.oct.merged_samples import Ladders
 from margotree.baselines.oct.problem import OctProblem
 from margotree.baselines.oct.search import Search
 from margotree.baselines.oct.tree_cleanup import settle
-from margotree.engines import Limits, Watch, watch
+from margotree.engines import Limits, Watch, run_control
 from margotree.engines.band import in_band, leave_band
 from margotree.engines.local_svm import LocalSVM
 from margotree.engines.mip.adapter import Adapter
 from margotree.engines.mip.highs import HighsAdapter
 from margotree.engines.mip.scip import Scip
-from margotree.engines.node import solve_node
+from margotree.engines.node.svm import solve_node
 from margotree.engines.polish import polish
 from margotree.engines.registry import without_audit
 from margotree.problem import Problem, Splits
@@ -103,7 +103,7 @@ def test_blocks_cover_all_rows_once():
 def clock(monkeypatch):
     """A clock that stands still until it is turned."""
     now = SimpleNamespace(at=0.0)
-    monkeypatch.setattr(watch, "time", SimpleNamespace(perf_counter=lambda: now.at))
+    monkeypatch.setattr(run_control, "time", SimpleNamespace(perf_counter=lambda: now.at))
     return now
 
 

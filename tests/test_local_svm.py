@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from margotree.engines import Limits, Watch, get_engine, solve
 from margotree.engines.band import in_band, leave_band, right_of
-from margotree.engines.node import solve_node
-from margotree.engines.subset import best_subset
+from margotree.engines.node.best_subset import best_subset
+from margotree.engines.node.svm import solve_node
 from margotree.problem import Problem, evaluate, topology
 from margotree.solution import Proved, Stopped, verify
 

@@ -10,12 +10,12 @@ import pytest
 
 from margotree import MargotClassifier
 from margotree.engines.base import Refused
-from margotree.engines.bnb.engine import BranchAndBound
-from margotree.engines.bnb.margot import MargotBrancher
-from margotree.engines.combined import Alternating
+from margotree.engines.exact.engine import BranchAndBound
+from margotree.engines.exact.sample_branching import MargotBrancher
+from margotree.engines.local_search_engine import Alternating
 from margotree.engines.registry import choose_engine, solve
-from margotree.engines.trees import trivial_tree
-from margotree.engines.watch import Limits, Watch
+from margotree.engines.run_control import Limits, Watch
+from margotree.engines.trivial_trees import trivial_tree
 from margotree.problem import Problem, evaluate
 from margotree.solution import Stopped
 from oracles import best_value

@@ -14,9 +14,9 @@ from margotree.engines.mip.adapter import Adapter
 from margotree.engines.mip.engine import MipEngine
 from margotree.engines.mip.model import MipResult
 from margotree.engines.mip.scip import Scip
-from margotree.engines.node import solve_node
+from margotree.engines.node.svm import solve_node
 from margotree.engines.polish import polish
-from margotree.engines.watch import ctrl_c
+from margotree.engines.run_control import ctrl_c
 from margotree.paper.data import load, paper_hyperparameters, paper_split
 from margotree.paper.data.synthetic import make_partitions
 from margotree.problem import Problem, Splits, evaluate, topology

@@ -11,7 +11,7 @@ from margotree.engines import Watch
 from margotree.engines.mip import constants
 from margotree.engines.mip.constants import Constants, derived_constants, paper_constants
 from margotree.engines.mip.formulation import formulate
-from margotree.engines.mip.normal import binding, normalise
+from margotree.engines.mip.normal_form import binding, normalise
 from margotree.engines.mip.scip import ScipAdapter
 from margotree.engines.polish import polish
 from margotree.problem import Problem, Splits, evaluate, topology

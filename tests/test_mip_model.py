@@ -16,7 +16,7 @@ from margotree.engines.mip.gurobi import GurobiAdapter
 from margotree.engines.mip.highs import HighsAdapter
 from margotree.engines.mip.model import Draft
 from margotree.engines.mip.scip import ScipAdapter
-from margotree.engines.watch import Limits
+from margotree.engines.run_control import Limits
 from margotree.solution import Stopped
 from patience import slowness, three_tries
 

@@ -191,7 +191,7 @@ def test_exports_name_all_the_classes(fitted):
 
 
 def test_what_is_shown_says_which_classes_a_split_parts(fitted):
-    from margotree.page.facts import facts_of
+    from margotree.page.page_data import facts_of
     from margotree.plots.node_cards import cards
 
     tree = fitted.tree_

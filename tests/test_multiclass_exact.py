@@ -12,9 +12,9 @@ from margotree.engines import Limits, Refused, solve
 from margotree.engines.multiclass import exact
 from margotree.engines.multiclass.exact import ExactSearch, proved_value
 from margotree.engines.multiclass.search import ClassSearch, constant_tree
-from margotree.engines.node import solve_node
+from margotree.engines.node.svm import solve_node
 from margotree.engines.registry import accepting, choose_engine
-from margotree.engines.watch import Watch
+from margotree.engines.run_control import Watch
 from margotree.paper.data import load, paper_hyperparameters, paper_split
 from margotree.problem import MulticlassProblem, Problem, Splits
 from margotree.solution import Proved, Stopped

@@ -5,14 +5,14 @@ import pytest
 from sklearn.datasets import load_iris, load_wine, make_blobs
 
 from margotree.engines import Limits, solve
-from margotree.engines.alternating.search import Effort
+from margotree.engines.local_search.search import Effort
 from margotree.engines.multiclass.bipartitions import best_feature, by_means, candidates, turned
 from margotree.engines.multiclass.descend import ClassDescent
 from margotree.engines.multiclass.draw import Draw
 from margotree.engines.multiclass.local_svm import LocalSVM
 from margotree.engines.multiclass.search import ClassSearch, alternate, constant_tree
 from margotree.engines.multiclass.terms import ClassTerms, Labels, pay_below
-from margotree.engines.watch import Watch
+from margotree.engines.run_control import Watch
 from margotree.problem import MulticlassProblem
 
 FEW = Effort(least=4, most=4)

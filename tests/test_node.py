@@ -6,9 +6,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from entries import add, catch_up, dual_value, harden, refresh, run
-from margotree.engines.kernels import workspace as w
-from margotree.engines.kernels.ratio import OPTIMAL
-from margotree.engines.kernels.workspace import (
+from margotree.engines.node.kernels import workspace as w
+from margotree.engines.node.kernels.ratio_test import OPTIMAL
+from margotree.engines.node.kernels.workspace import (
     BEHIND,
     DELTA,
     ITEMS,
@@ -24,7 +24,7 @@ from margotree.engines.kernels.workspace import (
     W,
     new_workspace,
 )
-from margotree.engines.node import solve_large, solve_node
+from margotree.engines.node.svm import solve_large, solve_node
 from oracles import node_value
 
 EPS = 1e-3

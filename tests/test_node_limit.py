@@ -7,7 +7,7 @@ import pytest
 
 from margotree import HFSMargotClassifier, LocalSVMTreeClassifier, MargotClassifier, SFSMargotClassifier
 from margotree.engines import Limits
-from margotree.engines.watch import Watch
+from margotree.engines.run_control import Watch
 from patience import three_tries
 
 

@@ -10,11 +10,11 @@ from scipy.optimize import nnls
 
 from browser import chromium
 from grown import grown
-from margotree.cli.saved import ENTRY
+from margotree.cli.saved_trees import ENTRY
 from margotree.page import render_page, write_page
 from margotree.problem import Splits, topology
 from margotree.table import Category, Encoding, Number
-from margotree.table.record import to_record
+from margotree.table.encoding_json import to_record
 from margotree.tree import Scaling, Tree
 
 HOSTILE = (

@@ -17,16 +17,16 @@ from sklearn.preprocessing import minmax_scale
 
 from entries import add, bonus, decide, harden, rebuild, run, switch, worth
 from margotree.engines import Limits, Watch, solve
-from margotree.engines.bnb import engine
-from margotree.engines.bnb.engine import BranchAndBound
-from margotree.engines.bnb.margot import MargotBrancher, Tactics
-from margotree.engines.bnb.portfolio import furthest, is_stuck
-from margotree.engines.bnb.priced import PricedBrancher
-from margotree.engines.bnb.search import Search
-from margotree.engines.kernels import factor, ratio
-from margotree.engines.kernels import workspace as w
+from margotree.engines.exact import engine
+from margotree.engines.exact.engine import BranchAndBound
+from margotree.engines.exact.penalty_branching import PricedBrancher
+from margotree.engines.exact.portfolio import furthest, is_stuck
+from margotree.engines.exact.sample_branching import MargotBrancher, Tactics
+from margotree.engines.exact.search import Search
+from margotree.engines.node.kernels import cholesky, ratio_test
+from margotree.engines.node.kernels import workspace as w
 from margotree.engines.presolve import merge_duplicates
-from margotree.engines.trees import allowed_value, trivial_tree
+from margotree.engines.trivial_trees import allowed_value, trivial_tree
 from margotree.problem import Problem
 from margotree.solution import Stopped
 from oracles import best_value
@@ -104,19 +104,19 @@ def test_the_dual_value_is_the_primal_one(block):
         for share in (0.0, 0.2, 0.2):
             node.send(share)
             outcome = node.run()
-            assert outcome != ratio.STALLED
-            if outcome == ratio.OPTIMAL:
+            assert outcome != ratio_test.STALLED
+            if outcome == ratio_test.OPTIMAL:
                 node.check()
                 solved += 1
-        if outcome != ratio.OPTIMAL:
+        if outcome != ratio_test.OPTIMAL:
             continue
         for j in node.rng.permutation(node.X.shape[1]):
             before = node.value
             must = bool(node.rng.random() < 0.5)
             decide(node.ws, 0, j, must)
             outcome = node.run()
-            if outcome != ratio.OPTIMAL:
-                assert outcome != ratio.STALLED
+            if outcome != ratio_test.OPTIMAL:
+                assert outcome != ratio_test.STALLED
                 break
             node.check()
             value = node.value
@@ -142,7 +142,7 @@ def test_the_factor_follows_features_that_are_switched(seed, grid):
         k = ws.cnt[0, w.N_FREE]
         on = X[ws.k[0, w.FREE, :k]] * ws.g[0, w.ON, :6]
         L = np.tril(ws.g[0, w.FACTOR : w.FACTOR + k, :k])
-        np.testing.assert_allclose(L @ L.T, on @ on.T + factor.RHO, rtol=1e-9, atol=1e-9)
+        np.testing.assert_allclose(L @ L.T, on @ on.T + cholesky.RHO, rtol=1e-9, atol=1e-9)
         np.testing.assert_allclose(L @ ws.g[0, w.V, :k], 1.0, rtol=1e-9)
 
 
@@ -312,7 +312,7 @@ def test_what_trees_cost_that_pay_for_no_feature_is_a_bound():
 @pytest.mark.parametrize("seconds", [0.0, 0.02, 0.3])
 def test_whichever_way_goes_on_finds_the_optimum(seconds, monkeypatch):
     """However short the trials are, and so whoever wins them, nothing that was found or proved is lost."""
-    monkeypatch.setattr("margotree.engines.bnb.portfolio._TRIAL_MOST", seconds)
+    monkeypatch.setattr("margotree.engines.exact.portfolio._TRIAL_MOST", seconds)
     problem = larger_problem(2, m=30)  # too much for the shortest of them
     answer = BranchAndBound().solve(problem, Watch(Limits(gap=1e-5, time=600))).certificate
     whole = searched(problem, PricedBrancher, Limits(gap=1e-5))

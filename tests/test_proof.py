@@ -18,10 +18,10 @@ from tests.proofs import exact, large, spoil
 import margotree
 from margotree.engines import Limits, solve
 from margotree.engines.base import Refused as EngineRefused
-from margotree.engines.bnb import log as logging
-from margotree.engines.bnb import proving_sparse, support_log
-from margotree.engines.bnb.engine import BranchAndBound
-from margotree.engines.watch import Watch
+from margotree.engines.exact import proof_log as logging
+from margotree.engines.exact import support_proof_log, support_proof_search
+from margotree.engines.exact.engine import BranchAndBound
+from margotree.engines.run_control import Watch
 from margotree.problem import MulticlassProblem, Problem
 from margotree.proof import check, write
 from margotree.proof.write import ProofWriter
@@ -120,7 +120,7 @@ def test_a_dive_may_be_longer_than_a_batch(tmp_path, monkeypatch, model, rows):
 
 
 def test_what_is_written_together_fits_a_block():
-    assert proving_sparse._ROOM <= check.BLOCK >= 2 * logging._PIECE
+    assert support_proof_search._ROOM <= check.BLOCK >= 2 * logging._PIECE
     assert write._BLOCK <= check.BLOCK
 
 
@@ -213,7 +213,7 @@ def test_time_is_left_to_close_what_is_open(tmp_path, monkeypatch):
 
 
 def test_time_is_left_to_close_what_is_open_under_hard_budgets(tmp_path, monkeypatch):
-    monkeypatch.setattr(support_log, "_SECONDS", 20.0)
+    monkeypatch.setattr(support_proof_log, "_SECONDS", 20.0)
     problem, path = random_problem("hfs", 5, m=60, depth=2), tmp_path / "a.proof"
     certificate = proved(problem, path, nodes=1e9, time=60.0).certificate
     assert certificate.stopped == "time limit" and certificate.seconds < 50.0
@@ -277,9 +277,9 @@ def broken_weakest(monkeypatch):
         return numbers
 
     monkeypatch.setattr(logging.ProofLog, "dive", wishful)
-    monkeypatch.setattr("margotree.engines.bnb.search.Search._own_bound", lambda self: 1.05 * self.best)
-    monkeypatch.setattr("margotree.engines.bnb.search.Search._bound", lambda self: 0.9999 * self.best)
-    monkeypatch.setattr("margotree.engines.bnb.search.Search._cutoff", lambda self: 0.7 * self.best)
+    monkeypatch.setattr("margotree.engines.exact.search.Search._own_bound", lambda self: 1.05 * self.best)
+    monkeypatch.setattr("margotree.engines.exact.search.Search._bound", lambda self: 0.9999 * self.best)
+    monkeypatch.setattr("margotree.engines.exact.search.Search._cutoff", lambda self: 0.7 * self.best)
 
 
 def broken_cost(monkeypatch):
@@ -289,23 +289,23 @@ def broken_cost(monkeypatch):
     def dear(X, y, cost, *args, **more):
         return new_memory(X, y, 1.5 * cost, *args, **more)
 
-    monkeypatch.setattr("margotree.engines.bnb.margot.new_memory", dear)
+    monkeypatch.setattr("margotree.engines.exact.sample_branching.new_memory", dear)
 
 
 def broken_branching(monkeypatch):
     """Of the children put aside every other one is lost."""
-    push = __import__("margotree.engines.bnb.search", fromlist=["Search"]).Search._push
+    push = __import__("margotree.engines.exact.search", fromlist=["Search"]).Search._push
 
     def lossy(self, records):
         push(self, records if len(records) < 2 else records[1:])
 
-    monkeypatch.setattr("margotree.engines.bnb.search.Search._push", lossy)
+    monkeypatch.setattr("margotree.engines.exact.search.Search._push", lossy)
 
 
 def logging_margot():
-    from margotree.engines.bnb import margot
+    from margotree.engines.exact import sample_branching
 
-    return margot
+    return sample_branching
 
 
 @pytest.mark.parametrize("broken", [broken_weakest, broken_cost, broken_branching])

@@ -8,17 +8,23 @@ import numpy as np
 import pytest
 from scipy.optimize import nnls
 
-from margotree.engines.bnb.kernels import followed, leaves, moves, multipliers, taken_down
-from margotree.engines.bnb.kernels import steps as dives
-from margotree.engines.bnb.kernels.listed_supports import Samples, Table, search
-from margotree.engines.bnb.kernels.members import Members, shared_out
-from margotree.engines.bnb.kernels.points import EACH, LEAD, LEAF, RAISE, SPLIT, new_pen
-from margotree.engines.bnb.kernels.record import COLD, KINK_HERE, MUST_HERE
-from margotree.engines.bnb.log import ProofLog
-from margotree.engines.bnb.logbook import Script, sides
-from margotree.engines.bnb.search import Record
-from margotree.engines.bnb.support_log import Note, SupportLog
-from margotree.engines.kernels.workspace import AT_MARGIN, LOW, MID
+from margotree.engines.exact.kernels import (
+    child_nodes,
+    implied_sides,
+    leaf_multipliers,
+    node_multipliers,
+    recorded_bounds,
+)
+from margotree.engines.exact.kernels import proof_steps as dives
+from margotree.engines.exact.kernels.listed_supports import Samples, Table, search
+from margotree.engines.exact.kernels.merged_samples import Members, shared_out
+from margotree.engines.exact.kernels.node_record import COLD, KINK_HERE, MUST_HERE
+from margotree.engines.exact.kernels.proof_bytes import EACH, LEAD, LEAF, RAISE, SPLIT, new_pen
+from margotree.engines.exact.proof_log import ProofLog
+from margotree.engines.exact.proof_log_base import Script, sides
+from margotree.engines.exact.search import Record
+from margotree.engines.exact.support_proof_log import Note, SupportLog
+from margotree.engines.node.kernels.workspace import AT_MARGIN, LOW, MID
 from margotree.engines.numba_backend import kernel
 from margotree.problem import Problem, topology
 from margotree.proof.write import AS_BEFORE, AWAY, NOTHING, StepFile, Steps, lists_of, point
@@ -43,7 +49,7 @@ def plain_points(codes, floats, y, cost, side_of, n):
     place = codes[: 2 * m : 2] + 256 * codes[1 : 2 * m : 2].astype(int)
     for t in range(T):
         side, status = side_of[t][place], codes[2 * m + topology.level(t) * m :][:m]
-        here = side != leaves.NOT_HERE
+        here = side != leaf_multipliers.NOT_HERE
         if COLD in status[here]:
             here[:] = False
         used += 2
@@ -59,7 +65,7 @@ def plain_points(codes, floats, y, cost, side_of, n):
                 given.append(i)
                 used += 1
         used += np.count_nonzero(codes[m * (2 + topology.level(T)) + t * n :][:n] == KINK_HERE)
-        points.append((full, given, np.where(here, v, 0.0), np.where(here, side, leaves.NOT_HERE)))
+        points.append((full, given, np.where(here, v, 0.0), np.where(here, side, leaf_multipliers.NOT_HERE)))
     return points
 
 
@@ -82,7 +88,7 @@ def test_points_of_many_records_are_those_of_each(seed, depth, priced):
     cost = rng.choice([1.0, 1.0, 0.3], (T, m)) if seed % 2 else np.ones((T, m))
     pen, ends = new_pen(6 * T * (LEAD + EACH * m)), np.zeros((6, T), np.int64)
     priced_features = n if priced else 0
-    lacking = leaves.write_points(
+    lacking = leaf_multipliers.write_points(
         codes, floats, y, cost, side_of, priced_features, 4.0, pen, ends, np.zeros((2, m + 1))
     )
     text, begin = pen.out.tobytes(), 0
@@ -97,10 +103,10 @@ def test_points_of_many_records_are_those_of_each(seed, depth, priced):
             got = lists_of(point)
             assert got[0].tolist() == full and got[1].tolist() == given
             assert np.array_equal(got[2], 4.0 * v[given])
-            if got[3] == leaves.NOBODY:
+            if got[3] == leaf_multipliers.NOBODY:
                 lacking -= 1
             else:
-                assert side[got[3]] != leaves.NOT_HERE
+                assert side[got[3]] != leaf_multipliers.NOT_HERE
                 assert fits(got[3], y, cost[t], side, v)
     assert lacking == 0
 
@@ -112,7 +118,7 @@ def test_somebody_balances_where_all_stand_on_their_borders():
     codes[0, 2 * m :] = MID, MID, LOW, LOW
     pen, ends = new_pen(100), np.zeros((1, 1), np.int64)
     for cost in (np.full((1, m), 0.1), np.array([[0.1, 0.1 + 2**-56, 0.1, 0.1]])):
-        assert not leaves.write_points(
+        assert not leaf_multipliers.write_points(
             codes, np.zeros((1, 2)), y, cost, sides(1), 0, 1.0, pen, ends, np.zeros((2, m + 1))
         )
         balance = lists_of(pen.out[: ends[0, 0]].tobytes())[3]
@@ -125,9 +131,11 @@ def test_nobody_balances_where_the_sum_is_not_certain():
     y[0], codes = -1.0, np.zeros((1, 12), np.uint8)
     codes[0, 8:] = MID, MID, MID, LOW
     pen, ends = new_pen(100), np.zeros((1, 1), np.int64)
-    found = leaves.write_points(codes, np.zeros((1, 2)), y, cost, sides(1), 0, 1.0, pen, ends, np.zeros((2, 5)))
+    found = leaf_multipliers.write_points(
+        codes, np.zeros((1, 2)), y, cost, sides(1), 0, 1.0, pen, ends, np.zeros((2, 5))
+    )
     assert found == 1
-    assert lists_of(pen.out[: ends[0, 0]].tobytes())[3] == leaves.NOBODY
+    assert lists_of(pen.out[: ends[0, 0]].tobytes())[3] == leaf_multipliers.NOBODY
 
 
 # -- multipliers on few features ---------------------------------------------------------------------------------------
@@ -179,7 +187,7 @@ def hulls_apart(Z, side):
 
 def one_support_each(n_upper, cols, m, only=None):
     """Upper tree nodes, or ``only`` one of them, with this support; nobody is laid out yet."""
-    placed = followed.new_placed(n_upper, len(cols), m)
+    placed = implied_sides.new_placed(n_upper, len(cols), m)
     placed.cols[:] = cols
     placed.size[slice(None) if only is None else only] = len(cols)
     return placed
@@ -202,13 +210,15 @@ def test_sides_are_too_close_where_hulls_are(seed):
         place[j] = 0
     who, cost = np.flatnonzero(side), np.ones(m)
     members = Members(who, samples.y[who], side[who], cost[who], side[who])
-    terms, placed = followed.Terms(sides_of[None], cost[None], eps, 1.0), one_support_each(1, cols, m)
+    terms, placed = implied_sides.Terms(sides_of[None], cost[None], eps, 1.0), one_support_each(1, cols, m)
     asked = float(side[j]) if j >= 0 else 0.0
     apart = hulls_apart(samples.X[:, who].T, side[who]) if len(set(side[who])) == 2 else math.inf
     # Telling them apart takes weights of length eps / distance.
     least = 0.5 * (eps / apart) ** 2 if apart > 1e-6 else math.inf
     for target in (1e-9, 1e-7, 1e-5, 1.0, 100.0):
-        end, value = followed.too_close(samples, terms, placed, place, np.int64(0), np.int64(j), asked, target, pen)
+        end, value = implied_sides.too_close(
+            samples, terms, placed, place, np.int64(0), np.int64(j), asked, target, pen
+        )
         if target < 0.4 * least and math.isfinite(apart):
             assert end > 0, (target, least)
         if end > 0:
@@ -227,12 +237,12 @@ def test_sides_that_follow_are_told_as_if_asked_one_by_one(seed, t):
     place[0], place[1] = t, 4 if t == 0 else 2  # one is not decided; one is farther down, or elsewhere
     known = np.where(rng.random(m) < 0.3, place, t).astype(np.uint16)
     who, before = np.flatnonzero((known == t) & (rng.random(m) < 0.8)), known.copy()
-    terms, placed = followed.Terms(side_of, np.ones((T, m)), eps, 2.0), one_support_each(3, cols, m, only=t)
+    terms, placed = implied_sides.Terms(side_of, np.ones((T, m)), eps, 2.0), one_support_each(3, cols, m, only=t)
     numbers, narrow = np.array([5, 100]), seed % 2 == 1
     pen = new_pen((1 if narrow else m) * (SPLIT + LEAF + T + LEAD + 24 * (n + 3)) + 200)
     text, told, enough = b"", 0, False
     while not enough:  # as much as there is room for
-        end, count, enough = followed.follow(samples, terms, placed, place, known, who, target, numbers, pen)
+        end, count, enough = implied_sides.follow(samples, terms, placed, place, known, who, target, numbers, pen)
         assert bool(count) == (end > 0) and (enough or count)
         text, told = text + pen.out[:end].tobytes(), told + count
     assert len(text) > 0  # somebody follows
@@ -262,7 +272,7 @@ def test_sides_that_follow_are_told_as_if_asked_one_by_one(seed, t):
     for j in who[np.abs(side_of[t][place[who]]) == 1]:
         side = side_of[t][place[j]]
         placed = one_support_each(3, cols, m)
-        if followed.too_close(samples, terms, placed, twin, np.int64(t), np.int64(j), -side, target, pen)[0]:
+        if implied_sides.too_close(samples, terms, placed, twin, np.int64(t), np.int64(j), -side, target, pen)[0]:
             twin[j] = 2 * t + (2 if side > 0 else 1)
     # Those that do not follow are asked again where room runs out, and may follow from others then.
     assert np.array_equal(twin[(twin != t) | (not narrow)], known[(twin != t) | (not narrow)])
@@ -307,19 +317,19 @@ def prove(samples, table, lb, side, known, cost, *, node=0, target=np.inf):
 
     Returns the bytes, the number of steps and of every support what is known of its bound.
     """
-    T, m, place_of = 7, len(side), {0.0: 1, -1.0: 3, 1.0: 4, float(leaves.NOT_HERE): 0}
+    T, m, place_of = 7, len(side), {0.0: 1, -1.0: 3, 1.0: 4, float(leaf_multipliers.NOT_HERE): 0}
     place, told = (np.array([place_of[float(x)] for x in them]) for them in (side, known))
-    terms = followed.Terms(sides(T).astype(float), np.tile(cost, (T, 1)), 1e-3, 1.0)
-    placed, samples = followed.new_placed(3, 1, m), samples._replace(cost=np.tile(samples.cost, (T, 1)))
+    terms = implied_sides.Terms(sides(T).astype(float), np.tile(cost, (T, 1)), 1e-3, 1.0)
+    placed, samples = implied_sides.new_placed(3, 1, m), samples._replace(cost=np.tile(samples.cost, (T, 1)))
     pen, numbers, told, over = new_pen(6000), np.array([node, 100]), told.astype(np.uint16), False
     text, count, state = b"", 0, np.zeros(len(lb), np.int8)
     while not over:
-        _, over, end, steps = taken_down.search(
+        _, over, end, steps = recorded_bounds.search(
             samples, terms, placed, np.int64(1), np.arange(m), np.asarray(side, float), place, told, 10.0, table,
             np.arange(len(lb)), lb, state, target, 1e-8, np.zeros((2, 2)), 1e-10, numbers, pen,
         )  # fmt: skip
         text, count = text + pen.out[:end].tobytes(), count + steps
-    return text, count, state == taken_down.EXACT
+    return text, count, state == recorded_bounds.EXACT
 
 
 def points_of(text, node):
@@ -371,7 +381,7 @@ def test_points_raise_the_bounds_of_other_supports_where_samples_are_alike(seed)
 def test_members_of_a_kind_share_out_its_multiplier_known_ones_first():
     kind, cost = np.array([0, 0, 0, 1, 1, 2, 2, 3]), np.array([1.0, 2.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0])
     side = np.array([0.0, 0.0, 0.0, 1.0, 1.0, -1.0, -1.0, 0.0])  # all labels are 1: not known, along, against
-    known = np.where(np.arange(8) == 0, leaves.NOT_HERE, side)
+    known = np.where(np.arange(8) == 0, leaf_multipliers.NOT_HERE, side)
     kind, v, total = kind.astype(np.int32), np.full(8, np.nan), np.array([2.0, 2.5, 1.25, 0.0])
     members, first = Members(np.arange(8), np.ones(8), side, cost, known), np.array([0, 3, 5, 7])
     few = Members(first, np.ones(4), side[first], np.array([4.0, 2.0, 2.0, 1.0]), side[first])
@@ -402,7 +412,7 @@ def one_support(seed):
 def test_a_point_waits_for_samples_that_the_proof_must_know():
     """The proof knows nobody to get to the tree node: those who count are told to, if the root's sides show it."""
     samples, table = one_support(0)
-    nowhere, here, cost = np.full(10, leaves.NOT_HERE), np.zeros(10), samples.cost[0]
+    nowhere, here, cost = np.full(10, leaf_multipliers.NOT_HERE), np.zeros(10), samples.cost[0]
     # The root has no support, so that nothing follows there, and nothing is proved.
     lb = np.zeros(1)
     assert prove(samples, table, lb, here, nowhere, cost) == (b"", 0, [False])  # and so nothing is exact
@@ -418,14 +428,14 @@ def test_sides_that_count_are_told_before_the_point_that_needs_them():
     samples.X[:] = np.append(np.zeros(9), 1.0)
     samples.y[:] = np.tile([1.0, -1.0], 5)
     samples, who = samples._replace(cost=np.ones((7, 10))), np.arange(10)
-    terms = followed.Terms(sides(7).astype(float), np.ones((7, 10)), 1e-3, 1.0)
+    terms = implied_sides.Terms(sides(7).astype(float), np.ones((7, 10)), 1e-3, 1.0)
     placed = one_support_each(3, np.arange(1), 10, only=0)
     place, known = (
         np.append(np.ones(9, np.int64), 2),
         np.append(np.ones(1), np.append(np.zeros(8), 2)).astype(np.uint16),
     )
     numbers, pen, lb = np.array([5, 20]), new_pen(5000), np.zeros(1)
-    p, over, end, steps = taken_down.search(
+    p, over, end, steps = recorded_bounds.search(
         samples, terms, placed, np.int64(1), who[:9], np.zeros(9), place, known, 10.0, table, who[:1], lb,
         np.zeros(1, np.int8), np.inf, 1e-8, np.zeros((2, 2)), 1e-10, numbers, pen,
     )  # fmt: skip
@@ -440,13 +450,13 @@ def test_sides_that_count_are_told_before_the_point_that_needs_them():
 def unknown(members, eps, v, balance):
     found = np.zeros(v.size, np.bool_)
     for i in range(v.size):
-        found[i] = multipliers.is_unknown(members, eps, i, v, balance)
+        found[i] = node_multipliers.is_unknown(members, eps, i, v, balance)
     return found
 
 
 @kernel()
 def can_balance(members, balance, least, v):
-    return multipliers._can_balance(members, balance, least, v)
+    return node_multipliers._can_balance(members, balance, least, v)
 
 
 @pytest.mark.parametrize(
@@ -476,7 +486,10 @@ def test_who_balances_the_others_is_in_range_to_the_last_digit(others, side, can
 
 def test_a_side_must_be_known_where_a_multiplier_makes_use_of_it():
     #     balances; as known; not there, at 0; along its label: within its cost, beyond; against it: below its cost
-    side, known = np.array([0.0, 1.0, 0.0, 1.0, 1.0, -1.0]), np.array([0.0, 1.0, leaves.NOT_HERE, 0.0, 0.0, 0.0])
+    side, known = (
+        np.array([0.0, 1.0, 0.0, 1.0, 1.0, -1.0]),
+        np.array([0.0, 1.0, leaf_multipliers.NOT_HERE, 0.0, 0.0, 0.0]),
+    )
     members = Members(np.arange(6), np.ones(6), side, np.ones(6), known)
     v = np.array([0.5, 7.0, 0.0, 0.5, 1.5, 0.5])
     assert unknown(members, 1e-3, v, np.int64(0)).tolist() == [False] * 4 + [True] * 2
@@ -592,11 +605,13 @@ def test_numbers_that_are_given_back_are_not_taken_from_others():
 
 def plain_numbers(log, bounds, node, first, hands_on):
     """What `steps.take_down` says, as lists."""
-    closing = {moves.SHUT, moves.SHUT_TOO, moves.HERE_SHUT} | (set() if hands_on else {moves.HERE_SETTLED})
+    closing = {child_nodes.SHUT, child_nodes.SHUT_TOO, child_nodes.HERE_SHUT} | (
+        set() if hands_on else {child_nodes.HERE_SETTLED}
+    )
     numbers, splits = [], []
     for row, (what, item) in enumerate(log.tolist()):
         numbers.append(node)
-        if what in (moves.ASIDE, moves.SHUT):
+        if what in (child_nodes.ASIDE, child_nodes.SHUT):
             numbers[-1] = first
             splits.append([row, node, item, first, first + 1])
             node, first = first + 1, first + 2

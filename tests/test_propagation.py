@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from margotree.engines.bnb.kernels import lookahead
-from margotree.engines.bnb.kernels.listed_supports import Samples
+from margotree.engines.exact.kernels import lookahead
+from margotree.engines.exact.kernels.listed_supports import Samples
 from oracles import separable
 
 

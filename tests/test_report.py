@@ -5,7 +5,7 @@ from html.parser import HTMLParser
 
 import pytest
 
-from margotree.cli import exits, main
+from margotree.cli import exit_codes, main
 from margotree.paper import experiments
 from margotree.paper.report import gather, render
 
@@ -70,10 +70,10 @@ def test_text_from_the_file_is_not_taken_for_markup(store):
 
 def test_the_command_writes_the_page_with_figures(store, tmp_path, capsys):
     pytest.importorskip("matplotlib")
-    assert main(["report", str(store), "--out", str(tmp_path / "r.html")]) == exits.OK
+    assert main(["report", str(store), "--out", str(tmp_path / "r.html")]) == exit_codes.OK
     text = (tmp_path / "r.html").read_text(encoding="utf-8")
     assert re.search(r'<img src="data:image/png;base64,\w', text) and Page(text).open == []
-    assert main(["report", str(tmp_path / "nothing.sqlite")]) == exits.DATA
+    assert main(["report", str(tmp_path / "nothing.sqlite")]) == exit_codes.DATA
     assert "run the experiment first" in capsys.readouterr().err
-    assert main(["table", str(store), "test_accuracy", "--set", SET, "--format", "csv"]) == exits.OK
+    assert main(["table", str(store), "test_accuracy", "--set", SET, "--format", "csv"]) == exit_codes.OK
     assert capsys.readouterr().out.startswith("method,dataset,acc_ours")

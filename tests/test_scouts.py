@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 
 from margotree.engines import Limits, Watch
-from margotree.engines.alternating import scouts
-from margotree.engines.alternating.draw import Draw
-from margotree.engines.alternating.search import AlternatingSearch, Effort, alternate, majority
-from margotree.engines.alternating.starts import first_kinds, fresh, greedy, kept, soft, soft_again
-from margotree.engines.alternating.terms import Found, Terms
+from margotree.engines.local_search import start_screening
+from margotree.engines.local_search.initial_splits import Draw
+from margotree.engines.local_search.search import AlternatingSearch, Effort, alternate, majority
+from margotree.engines.local_search.starts import first_kinds, fresh, greedy, kept, soft, soft_again
+from margotree.engines.local_search.training_data import Found, Terms
 from margotree.engines.multiclass.search import ClassSearch
 from margotree.problem import MulticlassProblem, Problem, evaluate
 
@@ -29,21 +29,21 @@ def test_only_starts_from_nothing_and_by_chance_are_tried_out(problem):
     terms, rng = Terms.of(problem), np.random.default_rng(0)
     mixed = fresh(np.array([Draw.FEATURE, Draw.CART, Draw.CART]), 2)
     tree = Found(W=np.ones((3, 2)), B=np.ones(3), value=1.0)
-    assert scouts.is_tried(terms, soft(2, 2)) and scouts.is_tried(terms, mixed)
+    assert start_screening.is_tried(terms, soft(2, 2)) and start_screening.is_tried(terms, mixed)
     # What Local SVM and CART would make is made of all samples, as no answer is to be worse.
     plain = [greedy(2, 2), *(fresh(first_kinds(number, 2, rng), 2) for number in (0, 1))]
-    assert not any(scouts.is_tried(terms, start) for start in [*plain, kept(tree), soft_again(tree)])
+    assert not any(start_screening.is_tried(terms, start) for start in [*plain, kept(tree), soft_again(tree)])
 
 
 def test_samples_must_be_many_beside_the_weights_of_the_tree(problem):
     terms = Terms.of(problem)
     few = terms.part(np.arange(1599), np.ones(1599))
     mixed = fresh(np.array([Draw.FEATURE, Draw.CART, Draw.CART]), 2)
-    assert scouts.is_tried(terms, mixed) and not scouts.is_tried(few, mixed)
+    assert start_screening.is_tried(terms, mixed) and not start_screening.is_tried(few, mixed)
     wide = replace(terms, X=np.tile(terms.X, 10))  # 63 weights, 15 samples for each
-    assert not scouts.is_tried(wide, fresh(mixed.kinds, 20))
-    assert {part.n_samples for part in scouts.parts(wide, np.random.default_rng(0))} == {945}
-    parts = list(scouts.parts(terms, np.random.default_rng(0)))
+    assert not start_screening.is_tried(wide, fresh(mixed.kinds, 20))
+    assert {part.n_samples for part in start_screening.parts(wide, np.random.default_rng(0))} == {945}
+    parts = list(start_screening.parts(terms, np.random.default_rng(0)))
     assert len(parts) == 6 and all(part.n_samples == 400 for part in parts)
     assert all(np.sum(part.weight) == pytest.approx(1700) for part in parts)
     assert not np.array_equal(parts[0].X, parts[1].X)
@@ -78,6 +78,6 @@ def test_several_classes_are_tried_out_as_well(problem):
     codes = (problem.X[:, 0] > 0.4) + 1 * (problem.X[:, 1] > 0.6)
     several = MulticlassProblem.make(problem.X, codes, depth=2, C=[0.1, 10.0], eps=1e-6)
     search = ClassSearch(several, Watch(), Effort(least=1, most=1))
-    assert scouts.is_tried(search.ladder.terms, soft(2, 2))
+    assert start_screening.is_tried(search.ladder.terms, soft(2, 2))
     search.run([])
     assert several.evaluate(search.best[0].splits).feasible

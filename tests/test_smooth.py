@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from margotree.engines.bnb.kernels import listed_supports, partial_supports
-from margotree.engines.node import solve_large, solve_node
-from margotree.engines.subset import best_subset
+from margotree.engines.exact.kernels import listed_supports, partial_supports
+from margotree.engines.node.best_subset import best_subset
+from margotree.engines.node.svm import solve_large, solve_node
 
 QUIET = np.zeros((2, 2))
 

@@ -8,16 +8,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from entries import soft_cost
-from margotree.engines.alternating.anneal import Manner, SoftTree, again_times
-from margotree.engines.alternating.kernels.soft import BLOCK, Soft, learn
-from margotree.engines.alternating.kernels.svm import svm
-from margotree.engines.alternating.search import AlternatingSearch, Effort
-from margotree.engines.alternating.starts import Record, Start, Way
-from margotree.engines.alternating.terms import Terms
+from margotree.engines.local_search.annealing import Manner, SoftTree, again_times
+from margotree.engines.local_search.kernels.soft_tree import BLOCK, Soft, learn
+from margotree.engines.local_search.kernels.svm import svm
+from margotree.engines.local_search.search import AlternatingSearch, Effort
+from margotree.engines.local_search.starts import Record, Start, Way
+from margotree.engines.local_search.training_data import Terms
 from margotree.engines.multiclass.anneal import ClassSoftTree
 from margotree.engines.multiclass.search import ClassSearch
 from margotree.engines.multiclass.terms import ClassTerms
-from margotree.engines.watch import Watch
+from margotree.engines.run_control import Watch
 from margotree.problem import MulticlassProblem, Problem, Splits, topology
 
 GO = np.zeros(1)
@@ -366,7 +366,7 @@ def test_much_to_hear_is_heard_less_often(monkeypatch):
         told.append(steps * min(BLOCK, len(order)))
         return steps
 
-    monkeypatch.setattr("margotree.engines.alternating.anneal.learn", heard)
+    monkeypatch.setattr("margotree.engines.local_search.annealing.learn", heard)
     rng = np.random.default_rng(0)
     sums = []
     for m, p in ((20, 3), (2_000, 3), (4_000, 3), (2_000, 300)):

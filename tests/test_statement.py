@@ -10,8 +10,8 @@ import pytest
 
 from grown import grown
 from margotree.cli import main
-from margotree.engines.watch import Event
-from margotree.page.page import render_page
+from margotree.engines.run_control import Event
+from margotree.page.html import render_page
 from margotree.paper.report.gather import Fit
 from margotree.paper.report.html import _certificate as report_entry
 from margotree.progress import format_event

@@ -11,14 +11,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from margotree.engines.kernels.workspace import KINK
-from margotree.engines.node import solve_node
-from margotree.engines.subset import best_subset
-from margotree.engines.subset.bounds import subset_bound
-from margotree.engines.subset.relaxation import climb, first_price, relax
-from margotree.engines.subset.samples import Grouping, merged
-from margotree.engines.subset.search import fix
-from margotree.engines.subset.task import MAY, MUST, NEVER, Task
+from margotree.engines.node.best_subset import best_subset
+from margotree.engines.node.best_subset.bounds import subset_bound
+from margotree.engines.node.best_subset.relaxation import climb, first_price, relax
+from margotree.engines.node.best_subset.samples import Grouping, merged
+from margotree.engines.node.best_subset.search import fix
+from margotree.engines.node.best_subset.task import MAY, MUST, NEVER, Task
+from margotree.engines.node.kernels.workspace import KINK
+from margotree.engines.node.svm import solve_node
 from oracles import node_value
 
 EPS = 1e-3
@@ -209,7 +209,7 @@ def test_a_full_memory_ends_the_search_with_a_valid_bound(monkeypatch):
     X = rng.random((120, 25))
     y = np.where(X[:, :6].sum(axis=1) + rng.normal(size=120) > 3, 1.0, -1.0)
     full = best_subset(X, y, np.full(120, 10.0), budget=1, alpha=5.0)
-    monkeypatch.setattr("margotree.engines.subset.search._MEMORY", 10_000)
+    monkeypatch.setattr("margotree.engines.node.best_subset.search._MEMORY", 10_000)
     cut = best_subset(X, y, np.full(120, 10.0), budget=1, alpha=5.0)
     assert full.exact and not cut.exact
     assert cut.bound <= full.value * (1 + 1e-9) <= cut.value * (1 + 2e-9)

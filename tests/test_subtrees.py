@@ -7,13 +7,13 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from margotree.engines.alternating.search import AlternatingSearch, Effort, Job
-from margotree.engines.alternating.starts import Way, kept, soft
-from margotree.engines.alternating.subtrees import rows_at, subtree_start
-from margotree.engines.alternating.terms import Terms
+from margotree.engines.local_search.search import AlternatingSearch, Effort, Job
+from margotree.engines.local_search.starts import Way, kept, soft
+from margotree.engines.local_search.subtrees import rows_at, subtree_start
+from margotree.engines.local_search.training_data import Terms
 from margotree.engines.multiclass.search import ClassSearch
 from margotree.engines.multiclass.terms import ClassTerms
-from margotree.engines.watch import Watch
+from margotree.engines.run_control import Watch
 from margotree.problem import MulticlassProblem, Problem, evaluate, topology
 
 SOME = Effort(least=6, most=6)

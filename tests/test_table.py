@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from margotree.table import Category, MissingCells, Number, TableError, Wishes, learn, read_table
 from margotree.table.cells import numbers
 from margotree.table.delimited import sniff
-from margotree.table.record import from_record, to_record
+from margotree.table.encoding_json import from_record, to_record
 
 
 @pytest.fixture

@@ -7,7 +7,7 @@ import pytest
 
 from easy import easy_rows, write_rows
 from margotree.table import Number, TableError, Wishes, learn, read_table
-from margotree.table.record import from_record, to_record
+from margotree.table.encoding_json import from_record, to_record
 
 
 @pytest.fixture

@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from entries import turned
-from margotree.engines.alternating.kernels.reduced import search_lines
-from margotree.engines.alternating.node import Node
+from margotree.engines.local_search.kernels.reduced_problem import search_lines
+from margotree.engines.local_search.node_samples import Node
 
 MIDDLING = 5.0
 

@@ -7,7 +7,7 @@ import time
 import pytest
 
 from margotree.engines import Event, Limits, Watch
-from margotree.engines.watch import ctrl_c
+from margotree.engines.run_control import ctrl_c
 from margotree.solution import Stopped
 
 

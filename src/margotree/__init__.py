@@ -32,7 +32,7 @@ lazy_registry.provide(
         "plot_tree": "margotree.plots",
         "tree_html": "margotree.plots.notebook_html",
         "write_page": "margotree.page",
-        "leaves_by_row": "margotree.engines.route",
+        "leaves_by_row": "margotree.engines.compiled_routing",
         "to_onnx": "margotree.export",
         "to_sql": "margotree.export",
         "to_c": "margotree.export",

@@ -6,10 +6,10 @@ from abc import abstractmethod
 from typing import Any
 
 from margotree.baselines.registry import solve
-from margotree.engines.watch import Limits, Listener, Watch
+from margotree.engines.run_control import Limits, Listener, Watch
 from margotree.estimators.base import TreeClassifier
-from margotree.estimators.samples import Samples
-from margotree.estimators.start import given_splits
+from margotree.estimators.initial_tree import given_splits
+from margotree.estimators.input_data import Samples
 from margotree.problem import Splits
 from margotree.solution import Solution
 from margotree.tree import Scaling

@@ -9,8 +9,8 @@ from typing import Protocol
 from margotree.engines import Answer, Engine, Watch
 from margotree.engines.base import P
 from margotree.engines.mip.adapter import Adapter
-from margotree.engines.mip.answer import answer, points, run
 from margotree.engines.mip.model import FloatArray, MipModel
+from margotree.engines.mip.result import answer, points, run
 from margotree.problem import Splits
 from margotree.solution import Stopped, relative_gap
 

@@ -6,7 +6,7 @@ from importlib import import_module
 from typing import Any
 
 from margotree.engines import Engine, Limits, Refused, engine_names, train
-from margotree.engines.watch import Listener
+from margotree.engines.run_control import Listener
 from margotree.problem import Splits, TrainingProblem
 from margotree.solution import Solution
 

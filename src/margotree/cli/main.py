@@ -15,9 +15,9 @@ from types import FrameType
 from typing import Any, NoReturn
 
 from margotree import __version__
-from margotree.cli import exits
-from margotree.cli.exits import CommandError
-from margotree.cli.keep import os_words
+from margotree.cli import exit_codes
+from margotree.cli.exit_codes import CommandError
+from margotree.cli.output_files import os_words
 
 #: One module a command, in the order of the help.
 COMMANDS = (
@@ -30,7 +30,7 @@ class Parser(argparse.ArgumentParser):
     """A parser whose errors are one line and a hint, without the list of all options."""
 
     def error(self, message: str) -> NoReturn:
-        self.exit(exits.USAGE, f"{self.prog}: {message} ({self.prog} --help lists the options)\n")
+        self.exit(exit_codes.USAGE, f"{self.prog}: {message} ({self.prog} --help lists the options)\n")
 
     def parse_args(self, args: Any = None, namespace: Any = None) -> Any:
         """All arguments parsed; one that the command does not know is its error, with the option that comes nearest."""
@@ -52,7 +52,7 @@ def build_parser() -> argparse.ArgumentParser:
     parser = Parser(
         prog="margotree",
         description="Margin optimal classification trees: small trees of SVM splits with a certificate.",
-        epilog="Exit codes: " + "; ".join(f"{code} {words}" for code, words in exits.MEANING.items()) + ".",
+        epilog="Exit codes: " + "; ".join(f"{code} {words}" for code, words in exit_codes.MEANING.items()) + ".",
     )
     parser.add_argument("--version", action="version", version=f"margotree {__version__}")
     commands = parser.add_subparsers(dest="command", metavar="command", required=True)
@@ -78,10 +78,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     except BrokenPipeError:
         # The reader of our output has seen enough; closing stdout again must not raise a second time.
         _drop_output()
-        return exits.OK
+        return exit_codes.OK
     except BaseException as error:
         if _is_interrupt(error):
-            return _fail(args, _why_interrupted(error), exits.INTERRUPTED)
+            return _fail(args, _why_interrupted(error), exit_codes.INTERRUPTED)
         if not isinstance(error, (CommandError, ValueError, OSError, RuntimeError, MemoryError)):
             raise
         return _fail(args, *_told(error))
@@ -117,17 +117,17 @@ def _told(error: Exception) -> tuple[str, int]:
     if isinstance(error, CommandError):
         return str(error), error.code
     if isinstance(error, EngineError):
-        return str(error), exits.ENGINE
+        return str(error), exit_codes.ENGINE
     if isinstance(error, (TableError, TreeFileError)):
-        return str(error), exits.DATA
+        return str(error), exit_codes.DATA
     if isinstance(error, VerificationError):
-        return str(error), exits.FAILED
+        return str(error), exit_codes.FAILED
     if isinstance(error, OSError):
-        return os_words(error), exits.DATA
+        return os_words(error), exit_codes.DATA
     if isinstance(error, MemoryError):
-        return "out of memory; fewer rows or features, or a smaller depth, may fit", exits.FAILED
+        return "out of memory; fewer rows or features, or a smaller depth, may fit", exit_codes.FAILED
     if isinstance(error, ValueError) or _is_data_error(error):
-        return str(error), exits.DATA if _is_data_error(error) else exits.USAGE
+        return str(error), exit_codes.DATA if _is_data_error(error) else exit_codes.USAGE
     raise error
 
 

@@ -95,7 +95,7 @@ def read(args: argparse.Namespace, kept: Reading | None = None) -> Table:
 
 def _applicable(kept: Reading, path: str) -> Reading:
     """The reading of the training file, without the sheet where the new file can have none."""
-    from margotree.table.read import is_excel
+    from margotree.table.read_file import is_excel
 
     return kept if is_excel(path) else dataclasses.replace(kept, sheet=None)
 

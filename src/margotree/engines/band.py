@@ -11,9 +11,9 @@ import itertools
 import numpy as np
 from numpy.typing import NDArray
 
-from margotree.engines.node import LARGE, solve_node
-from margotree.engines.trees import one_side
-from margotree.engines.watch import Watch
+from margotree.engines.node.svm import LARGE, solve_node
+from margotree.engines.run_control import Watch
+from margotree.engines.trivial_trees import one_side
 from margotree.problem import Problem, tie
 from margotree.problem.blocks import heights
 from margotree.problem.problem import FloatArray

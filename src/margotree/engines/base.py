@@ -9,7 +9,7 @@ from typing import Generic, TypeVar
 
 from margotree.engines.numba_backend import Part, compile_ahead
 from margotree.engines.presolve import standard_scale
-from margotree.engines.watch import Watch
+from margotree.engines.run_control import Watch
 from margotree.problem import MulticlassProblem, Problem, Splits, TrainingProblem
 from margotree.proof.write import ProofWriter
 from margotree.solution import CUT_OFF, Certificate, Solution, Stopped, hold_against

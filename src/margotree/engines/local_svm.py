@@ -8,15 +8,15 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from margotree.engines import parts
+from margotree.engines import compiled_parts
 from margotree.engines.band import leave_band, right_of
 from margotree.engines.base import Answer, Engine
-from margotree.engines.node import LARGE, solve_large, solve_node
+from margotree.engines.node.best_subset import best_subset
+from margotree.engines.node.svm import LARGE, solve_large, solve_node
 from margotree.engines.numba_backend import Part
 from margotree.engines.polish import without_noise
-from margotree.engines.subset import best_subset
-from margotree.engines.tiny import tiny_problem
-from margotree.engines.watch import Watch
+from margotree.engines.run_control import Watch
+from margotree.engines.tiny_problems import tiny_problem
 from margotree.problem import Problem, Splits, TrainingProblem, topology
 from margotree.problem.problem import FloatArray
 from margotree.solution import Stopped, relative_gap
@@ -58,8 +58,12 @@ class LocalSVM(Engine):
     notes_trees = True
 
     def kernels(self, problem: TrainingProblem) -> tuple[Part, ...]:
-        many = (parts.MANY_SAMPLES,) * (getattr(problem, "n_samples", 0) > LARGE)
-        return (*many, *parts.of_nodes(problem), Part(f"{__name__}:train_tiny:{parts.model_of(problem)}"))
+        many = (compiled_parts.MANY_SAMPLES,) * (getattr(problem, "n_samples", 0) > LARGE)
+        return (
+            *many,
+            *compiled_parts.of_nodes(problem),
+            Part(f"{__name__}:train_tiny:{compiled_parts.model_of(problem)}"),
+        )
 
     def search(self, problem: Problem, watch: Watch, start: Splits | None) -> Answer:
         """Train the nodes level by level; a start is of no use to a greedy method and is ignored."""

@@ -8,8 +8,8 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from margotree.engines.node import solve_node
-from margotree.engines.watch import Watch
+from margotree.engines.node.svm import solve_node
+from margotree.engines.run_control import Watch
 from margotree.problem import MulticlassProblem, Problem, Splits, topology
 
 #: Inner margins tried in turn, so that rounding cannot push a sample over the hyperplane it must stay behind.

@@ -14,7 +14,7 @@ from typing import TypeVar, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from margotree.engines.kernels.certain import MORE, ROUNDOFF
+from margotree.engines.node.kernels.safe_bounds import MORE, ROUNDOFF
 from margotree.problem import MulticlassProblem, Problem, Splits, TrainingProblem
 from margotree.problem.blocks import sort_rows
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from margotree.engines.base import Engine, Refused
 from margotree.engines.numba_backend import compile_ahead
-from margotree.engines.watch import Limits, Listener, Watch, ctrl_c
+from margotree.engines.run_control import Limits, Listener, Watch, ctrl_c
 from margotree.problem import MulticlassProblem, Problem, Splits, TrainingProblem
 from margotree.proof.write import ProofWriter
 from margotree.solution import CUT_OFF, Solution
@@ -17,8 +17,8 @@ from margotree.solution import CUT_OFF, Solution
 #: Where each engine lives; imported only when it is asked for.
 _HOMES = {
     "local_svm": "margotree.engines.local_svm:LocalSVM",
-    "alternating": "margotree.engines.combined:Alternating",
-    "bnb": "margotree.engines.bnb.engine:BranchAndBound",
+    "alternating": "margotree.engines.local_search_engine:Alternating",
+    "bnb": "margotree.engines.exact.engine:BranchAndBound",
     "scip": "margotree.engines.mip.scip:Scip",
     "highs": "margotree.engines.mip.highs:Highs",
     "gurobi": "margotree.engines.mip.gurobi:Gurobi",
@@ -38,7 +38,7 @@ _MULTICLASS = {
 }
 
 #: The exact engine where a cluster searches.
-_CLUSTER = "margotree.engines.cluster.engine:ClusterBranchAndBound"
+_CLUSTER = "margotree.engines.distributed.engine:ClusterBranchAndBound"
 
 #: What ``engine="auto"`` tries, in this order: the first that takes the problem.
 _AUTO = ("bnb", "scip")

@@ -10,10 +10,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from margotree import lazy_registry
-from margotree.engines import parts
+from margotree.engines import compiled_parts
 from margotree.engines.numba_backend import Part, compile_ahead
 from margotree.engines.registry import accepting, get_engine
-from margotree.engines.tiny import tiny_multiclass, tiny_problem
+from margotree.engines.tiny_problems import tiny_multiclass, tiny_problem
 
 
 def warm_up() -> None:
@@ -23,7 +23,11 @@ def warm_up() -> None:
 
 def all_parts() -> Iterator[Part]:
     """What each engine needs for each model, for few and for many samples, with proofs and for predictions."""
-    yield from (parts.MANY_SAMPLES, parts.PREDICTION, *parts.of_proofs(routings=True, supports=True))
+    yield from (
+        compiled_parts.MANY_SAMPLES,
+        compiled_parts.PREDICTION,
+        *compiled_parts.of_proofs(routings=True, supports=True),
+    )
     for model in ("margot", "hfs", "sfs"):
         for problem in (tiny_problem(model), tiny_multiclass(model)):
             for name in accepting(problem):

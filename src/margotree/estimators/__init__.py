@@ -1,14 +1,14 @@
 """scikit-learn classifiers; a fit states the problem, hands it to an engine and keeps the tree."""
 
 from margotree.estimators.cv import HFSMargotClassifierCV, MargotClassifierCV, SFSMargotClassifierCV
+from margotree.estimators.fit_warnings import CutOffWarning, FewLeavesWarning, FewSplitsWarning, RareClassWarning
 from margotree.estimators.margot import (
     HFSMargotClassifier,
     LocalSVMTreeClassifier,
     MargotClassifier,
     SFSMargotClassifier,
 )
-from margotree.estimators.missing import missing_pipeline
-from margotree.estimators.remarks import CutOffWarning, FewLeavesWarning, FewSplitsWarning, RareClassWarning
+from margotree.estimators.missing_values import missing_pipeline
 
 __all__ = [
     "CutOffWarning",

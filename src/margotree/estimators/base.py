@@ -17,12 +17,10 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from margotree.engines import Limits, Watch, solve
-from margotree.engines.watch import Listener, holding_ctrl_c
-from margotree.estimators.band import resolve_eps
-from margotree.estimators.loops import CutShort
-from margotree.estimators.parameters import CONSTRAINTS, Rule, check_parameters, threads
-from margotree.estimators.proofs import check_proof
-from margotree.estimators.remarks import (
+from margotree.engines.run_control import Listener, holding_ctrl_c
+from margotree.estimators.automatic_band import resolve_eps
+from margotree.estimators.fit_loops import CutShort
+from margotree.estimators.fit_warnings import (
     CutOffWarning,
     FewLeavesWarning,
     FewSplitsWarning,
@@ -34,8 +32,10 @@ from margotree.estimators.remarks import (
     rare_classes,
     remark,
 )
-from margotree.estimators.samples import FloatArray, Samples, check_labels, distinct, explained, read_samples
-from margotree.estimators.start import read_start
+from margotree.estimators.initial_tree import read_start
+from margotree.estimators.input_data import FloatArray, Samples, check_labels, distinct, explained, read_samples
+from margotree.estimators.parameters import CONSTRAINTS, Rule, check_parameters, threads
+from margotree.estimators.proof_checks import check_proof
 from margotree.private_names import within_scikit_learn_loop
 from margotree.problem import MulticlassProblem, Problem, Splits, TrainingProblem
 from margotree.progress import Progress
@@ -74,8 +74,8 @@ class TreeClassifier(ClassifierMixin, BaseEstimator, ABC):
         then returns with the best tree so far, and ``certificate_.stopped`` says ``"interrupted"``.  Inside a loop of
         scikit-learn (``GridSearchCV``, ``cross_val_score``, ensembles) it ends the loop instead.
 
-        Warns (:mod:`margotree.estimators.remarks`) if a class has a handful of rows, if there are more classes than
-        leaves, or if most splits change no training sample's label, and then says what to try.
+        Warns (:mod:`margotree.estimators.fit_warnings`) if a class has a handful of rows, if there are more classes
+        than leaves, or if most splits change no training sample's label, and then says what to try.
         """
         owner = type(self).__name__
         check_parameters(owner, self.get_params(deep=False), self._rules)

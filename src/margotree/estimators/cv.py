@@ -17,18 +17,17 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import validate_data
 
 from margotree.engines import Limits
-from margotree.engines.alternating.search import Effort
 from margotree.engines.base import Engine
-from margotree.engines.combined import Alternating
+from margotree.engines.local_search.search import Effort
+from margotree.engines.local_search_engine import Alternating
 from margotree.engines.multiclass import search as multiclass
 from margotree.engines.registry import train
-from margotree.engines.watch import Listener
+from margotree.engines.run_control import Listener
 from margotree.estimators.base import MarginTreeClassifier
-from margotree.estimators.loops import CutShort
-from margotree.estimators.margot import HFSMargotClassifier, MargotClassifier, SFSMargotClassifier
-from margotree.estimators.parameters import check_parameters, threads
-from margotree.estimators.race import Race
-from margotree.estimators.remarks import (
+from margotree.estimators.cv_race import Race
+from margotree.estimators.cv_settings import Setting, settings
+from margotree.estimators.fit_loops import CutShort
+from margotree.estimators.fit_warnings import (
     CutOffWarning,
     RareClassWarning,
     cut_off_fits,
@@ -36,8 +35,9 @@ from margotree.estimators.remarks import (
     remark,
     without_remarks,
 )
-from margotree.estimators.samples import FloatArray, Samples, check_labels, distinct, explained, read_samples
-from margotree.estimators.settings import Setting, settings
+from margotree.estimators.input_data import FloatArray, Samples, check_labels, distinct, explained, read_samples
+from margotree.estimators.margot import HFSMargotClassifier, MargotClassifier, SFSMargotClassifier
+from margotree.estimators.parameters import check_parameters, threads
 from margotree.private_names import within_scikit_learn_loop
 from margotree.problem import MulticlassProblem, Problem, Splits
 from margotree.solution import Solution, Stopped

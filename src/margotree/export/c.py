@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from margotree.export.c_cells import Reader, c_text
 from margotree.export.common import Plan, Term, label_type, nested, plan_of, signed, used_features
-from margotree.table.described import raw_columns
+from margotree.table.table_description import raw_columns
 
 if TYPE_CHECKING:
     from margotree.tree import Tree

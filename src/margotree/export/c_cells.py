@@ -9,8 +9,8 @@ that is no number.  Letters beyond ASCII are compared byte by byte: such a word 
 from __future__ import annotations
 
 from margotree.export.common import without_nul
-from margotree.table.cellrule import CellRule, RawColumns
-from margotree.table.words import fold
+from margotree.table.cell_rules import CellRule, RawColumns
+from margotree.table.normalised_words import fold
 
 _WORDS = """   int {name}_read(const char *const *cells, double *x)
        cells: the texts of a row of the file, in the order of {name}_columns

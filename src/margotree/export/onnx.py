@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from margotree import __version__
 from margotree.export.common import folded, label_type, origins
 from margotree.problem import topology
-from margotree.table.described import raw_columns
+from margotree.table.table_description import raw_columns
 
 if TYPE_CHECKING:
     from margotree.tree import Tree
@@ -31,7 +31,7 @@ def to_onnx(tree: Tree, *, float32: bool = False) -> Any:
     and NaN in a row that holds NaN or infinity: its label means nothing, and a graph cannot raise an error.
 
     The model's metadata hold, as JSON, ``features``, ``classes`` and how the cells of a file become features:
-    ``columns`` (the fields of :class:`margotree.table.cellrule.CellRule`), ``missing`` and ``comma``.
+    ``columns`` (the fields of :class:`margotree.table.cell_rules.CellRule`), ``missing`` and ``comma``.
     """
     if find_spec("onnx") is None:
         raise ImportError('ONNX export needs the package onnx; pip install "margotree[onnx]"')

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from margotree.export.common import Plan, Term, nested, plan_of, signed
-from margotree.table.described import raw_columns
+from margotree.table.table_description import raw_columns
 
 if TYPE_CHECKING:
     from margotree.tree import Tree

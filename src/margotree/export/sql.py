@@ -17,9 +17,9 @@ from margotree.export.common import (
     used_features,
     without_nul,
 )
-from margotree.table.cellrule import CellRule, RawColumns
-from margotree.table.described import raw_columns
-from margotree.table.words import fold
+from margotree.table.cell_rules import CellRule, RawColumns
+from margotree.table.normalised_words import fold
+from margotree.table.table_description import raw_columns
 
 if TYPE_CHECKING:
     from margotree.tree import Tree

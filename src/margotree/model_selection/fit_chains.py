@@ -19,8 +19,8 @@ from typing import Any
 from joblib import Parallel, delayed, effective_n_jobs
 from joblib.parallel import get_active_backend
 
-from margotree.engines.watch import loop_is_over, loop_of_fits
-from margotree.estimators.loops import CutShort
+from margotree.engines.run_control import loop_is_over, loop_of_fits
+from margotree.estimators.fit_loops import CutShort
 
 #: How often in a row a pool may lose a worker without having finished anything.
 RETRIES = 3

@@ -16,7 +16,7 @@ from joblib import effective_n_jobs
 from numpy.typing import NDArray
 from sklearn.base import clone
 
-from margotree.estimators.remarks import without_remarks
+from margotree.estimators.fit_warnings import without_remarks
 from margotree.model_selection import fit_record
 from margotree.model_selection.fit_chains import Failure, run_chains
 from margotree.model_selection.grid_paths import walks

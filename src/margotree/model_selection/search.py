@@ -13,8 +13,8 @@ from sklearn.metrics import check_scoring
 from sklearn.model_selection import GridSearchCV, ParameterGrid, check_cv
 from sklearn.utils import indexable
 
-from margotree.estimators.loops import CutShort
-from margotree.estimators.remarks import without_remarks
+from margotree.estimators.fit_loops import CutShort
+from margotree.estimators.fit_warnings import without_remarks
 from margotree.model_selection.fits import Fits, weighted
 from margotree.model_selection.rules import best_accuracy, scoring
 from margotree.private_names import best_index, cv_results, within_scikit_learn_loop

@@ -1,5 +1,5 @@
 """One tree as one page: a file of its own that opens in any browser, offline."""
 
-from margotree.page.page import render_page, write_page
+from margotree.page.html import render_page, write_page
 
 __all__ = ["render_page", "write_page"]

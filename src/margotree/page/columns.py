@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from margotree.table.cellrule import CellRule
-from margotree.table.described import described, raw_columns
+from margotree.table.cell_rules import CellRule
+from margotree.table.table_description import described, raw_columns
 from margotree.tree import Tree
 from margotree.tree.sample_paths import Reach
 from margotree.tree.scaling import FloatArray
@@ -19,9 +19,9 @@ _NOT_KNOWN = "not known"
 def columns_of(tree: Tree, reach: Reach | None) -> list[dict[str, Any]]:
     """The columns in the order of the training data, each with how its cells become features.
 
-    That is the column's :class:`~margotree.table.cellrule.CellRule` with the positions of its features.  A choice also
-    has its ``options``: a word and the values it gives those features, and which to start from.  Words are known where
-    the tree describes its table; of other features those are choices that are 0 or 1 in all samples.
+    That is the column's :class:`~margotree.table.cell_rules.CellRule` with the positions of its features.  A choice
+    also has its ``options``: a word and the values it gives those features, and which to start from.  Words are known
+    where the tree describes its table; of other features those are choices that are 0 or 1 in all samples.
     """
     samples = None
     if reach is not None and len(reach.scaled):

@@ -4,11 +4,11 @@ The encoding is learned once, from the training file, and travels in the saved t
 way.  NumPy and the standard library are all it needs (Parquet files need pyarrow, Excel files openpyxl).
 """
 
+from margotree.table.column_inference import Wishes, learn
 from margotree.table.encoding import Category, Encoding, Number, Samples
-from margotree.table.learn import Wishes, learn
-from margotree.table.read import read_table
-from margotree.table.reading import Reading
-from margotree.table.remarks import remarks
+from margotree.table.file_notes import remarks
+from margotree.table.read_file import read_table
+from margotree.table.read_options import Reading
 from margotree.table.table import MissingCells, Table, TableError
 
 __all__ = [

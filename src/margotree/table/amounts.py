@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from margotree.table.words import fold
+from margotree.table.normalised_words import fold
 
 #: How a month may be written, in English and German; the position is its number.
 _MONTHS = (

@@ -10,12 +10,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from margotree.table.amounts import bare, month_words, spellings
-from margotree.table.cellrule import CellRule, RawColumns
+from margotree.table.cell_rules import CellRule, RawColumns
 from margotree.table.cells import MISSING, numbers
-from margotree.table.missing import Filled, MissingReport
-from margotree.table.reading import Reading
+from margotree.table.missing_cells import Filled, MissingReport
+from margotree.table.normalised_words import Spellings, fold
+from margotree.table.read_options import Reading
 from margotree.table.table import MissingCells, Table, TableError, suggestion
-from margotree.table.words import Spellings, fold
 
 FloatArray = NDArray[np.float64]
 LabelArray = NDArray[np.int64] | NDArray[np.str_]

@@ -1,7 +1,7 @@
 """The fitted model: predicts, explains and keeps itself; needs nothing but NumPy."""
 
+from margotree.tree.decision_path import Path, Step
 from margotree.tree.file import TreeFileError
-from margotree.tree.path import Path, Step
 from margotree.tree.protocol import Split
 from margotree.tree.scaling import Scaling
 from margotree.tree.tree import SELECTED, Tree

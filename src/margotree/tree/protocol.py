@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from margotree.problem import Splits
 from margotree.solution import Certificate
-from margotree.tree.rows import Rows
+from margotree.tree.decision_values import Rows
 from margotree.tree.scaling import FloatArray, Scaling
 
 

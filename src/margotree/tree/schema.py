@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from margotree.table.record import check_record
+from margotree.table.encoding_json import check_record
 
 
 def number(name: str, value: Any) -> float:

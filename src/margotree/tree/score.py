@@ -6,9 +6,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from margotree.problem import topology
+from margotree.tree.decision_values import Rows
 from margotree.tree.outline import labels_below
 from margotree.tree.protocol import TreeLike
-from margotree.tree.rows import Rows
 from margotree.tree.scaling import FloatArray
 
 #: The size of the score of a sample on a hyperplane that decides: its sign is its label either way one reads a 0.

@@ -17,11 +17,11 @@ from margotree.problem import Splits, check_depth, tie, topology
 from margotree.solution import Certificate
 from margotree.table.frames import advice, odd_columns
 from margotree.tree import file, labels, text, verification
+from margotree.tree.decision_path import Path, Step
+from margotree.tree.decision_values import Rows
 from margotree.tree.outline import Outline, labels_below, outline
-from margotree.tree.path import Path, Step
 from margotree.tree.protocol import Split
 from margotree.tree.routing import Router
-from margotree.tree.rows import Rows
 from margotree.tree.scaling import FloatArray, Scaling
 from margotree.tree.score import class_scores, score
 from margotree.tree.verification import Verified
@@ -37,7 +37,7 @@ class Tree:
     A sample goes right at node ``t`` if ``h_t(x) = w_t.x + b_t >= 0``, where ``x`` is in scaled units and a value
     that misses 0 by no more than rounding (:func:`margotree.problem.tie`, at most 1e-9 times the size of the node's
     numbers) still counts as 0.  That holds for all finite values: a sum that would overflow is taken on smaller numbers
-    (:mod:`margotree.tree.rows`).  Nodes and leaves are numbered as in :mod:`margotree.problem.topology`.
+    (:mod:`margotree.tree.decision_values`).  Nodes and leaves are numbered as in :mod:`margotree.problem.topology`.
 
     ``leaf_class[k]`` is the position in ``classes`` of the label of the k-th leaf from the left.  If not given it is
     MARGOT's: below each last-level node the left leaf bears the first class, the right leaf the second.  A branch

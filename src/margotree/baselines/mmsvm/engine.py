@@ -7,7 +7,7 @@ from margotree.baselines.mmsvm.miqcp import MmSvmModel, formulate
 from margotree.baselines.mmsvm.problem import MmSvmProblem
 from margotree.baselines.mmsvm.start import adopt, one_way
 from margotree.engines import Watch
-from margotree.engines.node import solve_node
+from margotree.engines.node.svm import solve_node
 from margotree.problem import Splits, topology
 
 #: The share of the time left for a first bound.

@@ -9,7 +9,7 @@ from margotree.baselines.mmsvm.problem import MmSvmProblem
 from margotree.baselines.mmsvm.start import adopt
 from margotree.engines import Watch
 from margotree.estimators.base import FloatArray, signed_samples
-from margotree.estimators.samples import Samples
+from margotree.estimators.input_data import Samples
 from margotree.problem import Splits
 from margotree.tree import Scaling
 

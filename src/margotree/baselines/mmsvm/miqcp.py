@@ -24,7 +24,7 @@ from margotree.engines import Watch
 from margotree.engines.mip import formulation
 from margotree.engines.mip.constants import Constants, farthest
 from margotree.engines.mip.model import Draft, FloatArray, MipModel
-from margotree.engines.mip.normal import normalise
+from margotree.engines.mip.normal_form import normalise
 from margotree.problem import Splits, topology
 
 #: Slack on U, relative and absolute, so that rounding cannot make a valid constant invalid.

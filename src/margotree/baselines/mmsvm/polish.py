@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from margotree.baselines.mmsvm.problem import IndexArray, MmSvmProblem
 from margotree.engines import Watch
-from margotree.engines.node import solve_node
+from margotree.engines.node.svm import solve_node
 from margotree.engines.polish import routing_so
 from margotree.problem import Splits, topology
 from margotree.problem.problem import FloatArray

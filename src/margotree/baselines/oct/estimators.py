@@ -13,8 +13,8 @@ from margotree.baselines.base import RivalClassifier
 from margotree.baselines.oct.problem import OctProblem
 from margotree.baselines.oct.tree_cleanup import settle
 from margotree.engines import Watch
+from margotree.estimators.input_data import Samples, distinct
 from margotree.estimators.parameters import CONSTRAINTS, Rule, start_rule
-from margotree.estimators.samples import Samples, distinct
 from margotree.problem import Splits
 from margotree.tree import Scaling
 

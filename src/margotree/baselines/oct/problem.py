@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from margotree.baselines.oct.merged_samples import IndexArray, Ladders, Points
 from margotree.baselines.oct.value import OctEvaluation, evaluate
-from margotree.engines.watch import Watch
+from margotree.engines.run_control import Watch
 from margotree.problem import Splits, check_depth, topology
 from margotree.problem.problem import FloatArray, own_samples
 

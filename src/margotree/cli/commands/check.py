@@ -16,9 +16,9 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 from margotree.atomic_files import write_bytes
-from margotree.cli import console, exits, keep, options
-from margotree.cli.exits import CommandError
-from margotree.cli.saved import encoding_of, load_tree
+from margotree.cli import console, exit_codes, options, output_files
+from margotree.cli.exit_codes import CommandError
+from margotree.cli.saved_trees import encoding_of, load_tree
 
 if TYPE_CHECKING:
     from margotree.proof.check import Proved
@@ -35,7 +35,7 @@ def add(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--max-memory", metavar="GB", type=float, help="memory that the check may take")
     parser.add_argument("--max-work", metavar="BILLIONS", type=float, help="billions of operations it may take")
     parser.add_argument("--numbers", metavar="FILE", help="write X, y and weight as .npz, for check.py (needs --tree)")
-    keep.add_force(parser)
+    output_files.add_force(parser)
     options.add_reading(parser, kept=True)
     options.add_output(parser)
 
@@ -45,19 +45,21 @@ def run(args: argparse.Namespace) -> int:
 
     if not args.tree and (args.note or args.numbers or options.told(args).told()):
         raise CommandError(
-            "--note, --numbers and options for reading the file need the tree: say --tree FILE", exits.USAGE
+            "--note, --numbers and options for reading the file need the tree: say --tree FILE", exit_codes.USAGE
         )
     if args.numbers:
-        keep.may_write(args.numbers, inputs=(args.proof, args.data, args.tree), force=args.force, option="--numbers")
+        output_files.may_write(
+            args.numbers, inputs=(args.proof, args.data, args.tree), force=args.force, option="--numbers"
+        )
     try:
         limits = {"max_memory": args.max_memory, "max_work": args.max_work}
         found = _with_tree(args, limits) if args.tree else check(args.proof, args.data, _progress(args), **limits)
     except Refused as error:
         hint = "" if args.tree or "how to read a table" not in str(error) else "; or say --tree FILE, the saved tree"
-        raise CommandError(f"not proved: {error}{hint}", exits.FAILED) from None
+        raise CommandError(f"not proved: {error}{hint}", exit_codes.FAILED) from None
     record = {**dataclasses.asdict(found), "gap": found.gap, "proved": True}
     console.result(record, str(found), as_json=args.json)
-    return exits.OK
+    return exit_codes.OK
 
 
 def _progress(args: argparse.Namespace) -> Any:
@@ -70,12 +72,12 @@ def _progress(args: argparse.Namespace) -> Any:
 def _with_tree(args: argparse.Namespace, limits: dict[str, Any]) -> Proved:
     import numpy as np
 
-    from margotree.estimators.proofs import check_proof, problem_numbers
+    from margotree.estimators.proof_checks import check_proof, problem_numbers
 
     tree = load_tree(args.tree)
     encoding = encoding_of(tree, args.tree)
     if not encoding.target:
-        raise CommandError(f"{args.tree} does not say which column holds the classes", exits.DATA)
+        raise CommandError(f"{args.tree} does not say which column holds the classes", exit_codes.DATA)
     table = options.read(args, encoding.reading)
     samples = encoding.training(table)
     data = (samples.X, samples.y, samples.weight)

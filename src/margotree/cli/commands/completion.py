@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import argparse
 
-from margotree.cli import exits
+from margotree.cli import exit_codes
 
 HELP = "print completions for bash, zsh or fish"
 
@@ -21,4 +21,4 @@ def run(args: argparse.Namespace) -> int:
     from margotree.cli.completion import script
 
     print(script(args.shell), end="")
-    return exits.OK
+    return exit_codes.OK

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
-from margotree.cli import console, exits
+from margotree.cli import console, exit_codes
 
 HELP = "what is installed, what each engine solves, what is missing"
 
@@ -20,7 +20,7 @@ def add(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     records = _engines()
     console.result({"engines": records, "auto": _auto()}, _text(records), as_json=args.json)
-    return exits.OK
+    return exit_codes.OK
 
 
 def _engines() -> list[dict[str, Any]]:
@@ -62,7 +62,7 @@ def _search() -> dict[str, Any]:
 def _auto() -> dict[str, str]:
     from margotree.baselines.registry import engines_for
     from margotree.engines import choose_engine
-    from margotree.engines.tiny import tiny_problem
+    from margotree.engines.tiny_problems import tiny_problem
 
     auto = {model: choose_engine(tiny_problem(model)).name for model in ("margot", "hfs", "sfs")}
     return auto | {"local": "local_svm"} | {short: engines_for(model)[0] for model, short in _RIVALS.items()}

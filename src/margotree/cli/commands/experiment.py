@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import argparse
 
-from margotree.cli import console, exits, options
-from margotree.cli.exits import CommandError
+from margotree.cli import console, exit_codes, options
+from margotree.cli.exit_codes import CommandError
 
 HELP = "run experiments of the paper"
 
@@ -43,7 +43,7 @@ def run(args: argparse.Namespace) -> int:
         known = {"tables": list(experiments.names()), "figures": list(experiments.figure_names())}
         text = "\n".join(f"{kind}: {', '.join(names)}" for kind, names in known.items())
         console.result(known, text, as_json=args.json)
-        return exits.OK
+        return exit_codes.OK
     try:
         ran = experiments.run(
             list(experiments.names()) if args.names == ["all"] else args.names,
@@ -52,7 +52,7 @@ def run(args: argparse.Namespace) -> int:
             only=args.only, progress=0 if args.quiet else 1, reduced=args.reduced,
         )  # fmt: skip
     except (experiments.RowsError, experiments.BackendError) as error:
-        raise CommandError(str(error), exits.DATA) from None
+        raise CommandError(str(error), exit_codes.DATA) from None
     for case, reason in ran.failed:
         console.say(f"failed: {case}: {reason}")
     for name, reason in ran.absent.items():
@@ -61,5 +61,5 @@ def run(args: argparse.Namespace) -> int:
     record = {"made": ran.made, "known": ran.known, "failed": failed, "absent": ran.absent}
     console.result(record | {"interrupted": ran.interrupted}, str(ran), as_json=args.json)
     if ran.interrupted:
-        return exits.INTERRUPTED
-    return exits.FAILED if ran.failed or ran.absent else exits.OK
+        return exit_codes.INTERRUPTED
+    return exit_codes.FAILED if ran.failed or ran.absent else exit_codes.OK

@@ -12,9 +12,9 @@ import re
 from typing import TYPE_CHECKING
 
 from margotree.atomic_files import write_bytes, write_text
-from margotree.cli import console, exits, keep, options
-from margotree.cli.exits import CommandError
-from margotree.cli.saved import load_tree
+from margotree.cli import console, exit_codes, options, output_files
+from margotree.cli.exit_codes import CommandError
+from margotree.cli.saved_trees import load_tree
 
 if TYPE_CHECKING:
     from margotree.tree import Tree
@@ -37,7 +37,7 @@ def add(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--name", metavar="NAME", help="with --to c: what names in the source begin with (margotree)")
     parser.add_argument("--table", metavar="NAME", help="with --to sql: put this table's name before the columns")
     parser.add_argument("--float32", action="store_true", help="with --to onnx: take single precision numbers")
-    keep.add_force(parser)
+    output_files.add_force(parser)
     options.add_output(parser)
 
 
@@ -45,25 +45,25 @@ def run(args: argparse.Namespace) -> int:
     _check(args)
     out = args.out or _default(args.tree, args.to)
     if out != "-":
-        keep.may_write(out, inputs=(args.tree,), force=args.force)
+        output_files.may_write(out, inputs=(args.tree,), force=args.force)
     tree = load_tree(args.tree)
     if args.to == "onnx":
         _write_onnx(tree, out, args.float32)
     elif out == "-":
         console.out(_source(tree, args))
-        return exits.OK
+        return exit_codes.OK
     else:
         write_text(out, _source(tree, args))
     console.result({"to": args.to, "export": out}, f"written as {out}", as_json=args.json)
-    return exits.OK
+    return exit_codes.OK
 
 
 def _check(args: argparse.Namespace) -> None:
     for option, format_ in _OWN.items():
         if getattr(args, option) and args.to != format_:
-            raise CommandError(f"--{option} goes with --to {format_} alone", exits.USAGE)
+            raise CommandError(f"--{option} goes with --to {format_} alone", exit_codes.USAGE)
     if args.to == "onnx" and args.out == "-":
-        raise CommandError("an ONNX model is no text to print; name a file with --out", exits.USAGE)
+        raise CommandError("an ONNX model is no text to print; name a file with --out", exit_codes.USAGE)
 
 
 def _default(tree: str, format_: str) -> str:
@@ -85,5 +85,5 @@ def _write_onnx(tree: Tree, out: str, float32: bool) -> None:
     try:
         content = tree.to_onnx(float32=float32).SerializeToString()
     except ImportError as error:
-        raise CommandError(str(error), exits.FAILED) from None
+        raise CommandError(str(error), exit_codes.FAILED) from None
     write_bytes(out, content)

@@ -18,14 +18,14 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from margotree.atomic_files import write_text
-from margotree.cli import console, exits, keep, measure, models, options
-from margotree.cli.exits import CommandError
-from margotree.cli.saved import with_table
+from margotree.cli import console, evaluation, exit_codes, model_options, options, output_files
+from margotree.cli.exit_codes import CommandError
+from margotree.cli.saved_trees import with_table
 from margotree.progress import recording
 
 if TYPE_CHECKING:
-    from margotree.cli.keep import Kept
-    from margotree.cli.measure import Measured
+    from margotree.cli.evaluation import Measured
+    from margotree.cli.output_files import Kept
     from margotree.progress import Event
     from margotree.table import Encoding, Samples, Table
     from margotree.tree import Tree
@@ -45,29 +45,29 @@ def add(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--auto", action="store_true",
                         help="choose depth, C and budget by cross-validation, as far as no option fixes them; "
                         "--time-limit is for all of it")  # fmt: skip
-    models.add_cluster(parser)
-    keep.add_force(parser)
+    model_options.add_cluster(parser)
+    output_files.add_force(parser)
     options.add_columns(parser)
-    models.add_model(parser)
-    models.add_search(parser)
-    measure.add(parser)
+    model_options.add_model(parser)
+    model_options.add_search(parser)
+    evaluation.add(parser)
     options.add_reading(parser)
     options.add_output(parser)
 
 
 def run(args: argparse.Namespace) -> int:
     out = args.out or default_out(args.data)
-    keep.may_write(out, inputs=(args.data,), force=args.force)
+    output_files.may_write(out, inputs=(args.data,), force=args.force)
     if args.log:
-        keep.may_write(args.log, inputs=(args.data,), force=args.force, option="--log")
-        if keep.same_file(args.log, out):
-            raise CommandError(f"the tree and the log cannot both be {out}; name another with --log", exits.USAGE)
+        output_files.may_write(args.log, inputs=(args.data,), force=args.force, option="--log")
+        if output_files.same_file(args.log, out):
+            raise CommandError(f"the tree and the log cannot both be {out}; name another with --log", exit_codes.USAGE)
     if args.proof:
         _may_prove(args, out)
     console.say(f"reading {args.data}", quiet=args.quiet)
     encoding, samples, notes = read_training(args)
-    measure.check(args, samples)
-    model = models.estimator(args, classes=sorted(set(samples.y.tolist())), verbose=0 if args.quiet else 1)
+    evaluation.check(args, samples)
+    model = model_options.estimator(args, classes=sorted(set(samples.y.tolist())), verbose=0 if args.quiet else 1)
     if args.proof:
         model.set_params(proof=args.proof)
     console.say(_what(args, samples), quiet=args.quiet)
@@ -76,17 +76,17 @@ def run(args: argparse.Namespace) -> int:
         late = fitted(model, samples, events)
     remarks = list(dict.fromkeys(str(one.message) for one in heard))
     console.notes(remarks, quiet=args.quiet)
-    from margotree.engines.watch import holding_ctrl_c
+    from margotree.engines.run_control import holding_ctrl_c
 
     with holding_ctrl_c() as also_late:
         tree = with_table(dataclasses.replace(model.tree_, feature_names=encoding.features), encoding, samples)
-        kept = keep.keep_tree(tree, out)
+        kept = output_files.keep_tree(tree, out)
         kept = kept.with_trouble(*_write_others(args, tree, encoding, events, heard))
     assert tree.certificate is not None
     interrupted = late or also_late.is_set() or tree.certificate.stopped == "interrupted"
-    measured = None if interrupted else measure.measure(args, samples)
+    measured = None if interrupted else evaluation.measure(args, samples)
     _tell(args, tree, samples, [*notes, *remarks], kept, measured, chosen(model) if args.auto else None)
-    return kept.code or (exits.INTERRUPTED if interrupted else exits.OK)
+    return kept.code or (exit_codes.INTERRUPTED if interrupted else exit_codes.OK)
 
 
 def fitted(model: Any, samples: Samples, events: Sequence[Event]) -> bool:
@@ -113,27 +113,31 @@ def _write_others(
     args: argparse.Namespace, tree: Tree, encoding: Encoding, events: Sequence[Event], heard: Sequence[Any]
 ) -> list[str]:
     """Write what was asked for beside the tree; returns what could not be written."""
-    from margotree.estimators.remarks import UnwrittenProofWarning
+    from margotree.estimators.fit_warnings import UnwrittenProofWarning
 
     troubles = []
     if args.log:
         log = "".join(json.dumps(_plain(event)) + "\n" for event in events)
-        troubles.append(keep.attempt(lambda: write_text(args.log, log)))
+        troubles.append(output_files.attempt(lambda: write_text(args.log, log)))
     if args.proof:
         unwritten = [str(one.message) for one in heard if issubclass(one.category, UnwrittenProofWarning)]
-        troubles += unwritten or [keep.attempt(lambda: _describe(args.proof, tree, encoding))]
+        troubles += unwritten or [output_files.attempt(lambda: _describe(args.proof, tree, encoding))]
     return [trouble for trouble in troubles if trouble]
 
 
 def _may_prove(args: argparse.Namespace, out: str) -> None:
     """Complain about what cannot be proved, or not there, before the work begins."""
-    if args.model not in models.CHOOSERS:
-        raise CommandError(f"--proof is for --model {', '.join(models.CHOOSERS)}", exits.USAGE)
+    if args.model not in model_options.CHOOSERS:
+        raise CommandError(f"--proof is for --model {', '.join(model_options.CHOOSERS)}", exit_codes.USAGE)
     if args.auto:
-        raise CommandError("--proof does not go with --auto; fit again with what it chose, and --proof", exits.USAGE)
-    keep.may_write(args.proof, inputs=(args.data,), force=args.force, option="--proof")
-    if any(other and keep.same_file(args.proof, other) for other in (out, args.log)):
-        raise CommandError(f"{args.proof} is to hold something else already; name another with --proof", exits.USAGE)
+        raise CommandError(
+            "--proof does not go with --auto; fit again with what it chose, and --proof", exit_codes.USAGE
+        )
+    output_files.may_write(args.proof, inputs=(args.data,), force=args.force, option="--proof")
+    if any(other and output_files.same_file(args.proof, other) for other in (out, args.log)):
+        raise CommandError(
+            f"{args.proof} is to hold something else already; name another with --proof", exit_codes.USAGE
+        )
 
 
 def _describe(path: str, tree: Tree, encoding: Encoding) -> None:
@@ -190,7 +194,8 @@ def _target(args: argparse.Namespace, table: Table) -> str:
     if args.target is None:
         columns = ", ".join(map(repr, table.names))
         raise CommandError(
-            f"which column holds the classes?  Say --target COL; {table.source} has the columns {columns}", exits.USAGE
+            f"which column holds the classes?  Say --target COL; {table.source} has the columns {columns}",
+            exit_codes.USAGE,
         )
     return f"column {args.target}" if args.header is False and args.target.isdigit() else str(args.target)
 
@@ -200,15 +205,15 @@ def _check_classes(args: argparse.Namespace, samples: Samples) -> None:
 
     counts = Counter(samples.y.tolist())
     if not counts:
-        raise CommandError(f"{args.data}: no complete row is left to train on", exits.DATA)
+        raise CommandError(f"{args.data}: no complete row is left to train on", exit_codes.DATA)
     shown = ", ".join(f"{label} ({n})" for label, n in counts.most_common(8))
     if len(counts) < 2:
-        raise CommandError(f"the rows to train on are all of one class: {shown}", exits.DATA)
-    if len(counts) > 2 and args.model not in models.MULTI_CLASS:
+        raise CommandError(f"the rows to train on are all of one class: {shown}", exit_codes.DATA)
+    if len(counts) > 2 and args.model not in model_options.MULTI_CLASS:
         raise CommandError(
             f"{args.target!r} has {len(counts)} classes: {shown}; --model {args.model} tells two apart.  Say "
             "--positive LABEL for one against the rest, or take another --model, such as margot",
-            exits.DATA,
+            exit_codes.DATA,
         )
 
 
@@ -217,7 +222,7 @@ def _what(args: argparse.Namespace, samples: Samples) -> str:
     size = f"{len(samples.rows):,} rows of {samples.X.shape[1]} features"
     if args.auto:
         return f"choosing and training {args.model} on {size}, {limit}"
-    return f"training {args.model}, depth {models.depth(args)}, on {size}, {limit}"
+    return f"training {args.model}, depth {model_options.depth(args)}, on {size}, {limit}"
 
 
 def _plain(event: Any) -> dict[str, Any]:
@@ -243,7 +248,7 @@ def _tell(
 ) -> None:
     assert tree.certificate is not None
     right = float((tree.predict(samples.X) == samples.y).mean())
-    label, share = measure.commonest(samples.y)
+    label, share = evaluation.commonest(samples.y)
     record = {
         "tree": kept.path,
         "proof": args.proof,

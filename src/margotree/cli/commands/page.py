@@ -5,9 +5,9 @@ from __future__ import annotations
 import argparse
 import os
 
-from margotree.cli import console, exits, keep, options
+from margotree.cli import console, exit_codes, options, output_files
 from margotree.cli.commands.plot import samples_of
-from margotree.cli.saved import load_tree
+from margotree.cli.saved_trees import load_tree
 
 HELP = "write a page on which to explore a saved tree"
 
@@ -20,16 +20,16 @@ def add(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--target", metavar="COL", help="the column with the classes, if the tree file does not say")
     parser.add_argument("--title", metavar="TEXT", help="its heading")
-    keep.add_force(parser)
+    output_files.add_force(parser)
     options.add_reading(parser, kept=True)
     options.add_output(parser)
 
 
 def run(args: argparse.Namespace) -> int:
     out = args.out or os.path.splitext(os.path.basename(args.tree))[0] + ".html"
-    keep.may_write(out, inputs=(args.tree, args.data), force=args.force)
+    output_files.may_write(out, inputs=(args.tree, args.data), force=args.force)
     tree = load_tree(args.tree)
     X, y = (None, None) if args.data is None else samples_of(args, tree)
     tree.to_html(out, X, y, title=args.title)
     console.result({"page": out}, f"written as {out}", as_json=args.json)
-    return exits.OK
+    return exit_codes.OK

@@ -12,9 +12,9 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 from margotree.atomic_files import write_atomically
-from margotree.cli import console, exits, keep, options
-from margotree.cli.exits import CommandError
-from margotree.cli.saved import encoding_of, load_tree
+from margotree.cli import console, exit_codes, options, output_files
+from margotree.cli.exit_codes import CommandError
+from margotree.cli.saved_trees import encoding_of, load_tree
 
 if TYPE_CHECKING:
     from margotree.tree import Tree
@@ -39,27 +39,27 @@ def add(parser: argparse.ArgumentParser) -> None:
         "--all-splits", action="store_true", help="also draw the splits that change no training row's label"
     )
     parser.add_argument("--dpi", type=int, default=150, metavar="N", help="dots an inch of a PNG (150)")
-    keep.add_force(parser)
+    output_files.add_force(parser)
     options.add_reading(parser, kept=True)
     options.add_output(parser)
 
 
 def run(args: argparse.Namespace) -> int:
     if find_spec("matplotlib") is None:
-        raise CommandError('drawing needs matplotlib; pip install "margotree[plot]"', exits.FAILED)
+        raise CommandError('drawing needs matplotlib; pip install "margotree[plot]"', exit_codes.FAILED)
     _refuse_what_does_not_apply(args)
     args.node = args.node or 0
     if args.data is None and args.kind in {"node", "plane"}:
-        raise CommandError(f"--kind {args.kind} shows samples; name a file of them with --data", exits.USAGE)
+        raise CommandError(f"--kind {args.kind} shows samples; name a file of them with --data", exit_codes.USAGE)
     out = args.out or _default_out(args)
-    keep.may_write(out, inputs=(args.tree, args.data), force=args.force)
+    output_files.may_write(out, inputs=(args.tree, args.data), force=args.force)
     import matplotlib
 
     matplotlib.use("Agg")
     figure = (_progress(args) if args.kind == "progress" else _of_tree(args)).figure
     write_atomically(out, lambda draft: figure.savefig(draft, dpi=args.dpi, bbox_inches="tight"))
     console.result({"picture": out}, f"drawn as {out}", as_json=args.json)
-    return exits.OK
+    return exit_codes.OK
 
 
 #: Options that only some kinds of pictures take.
@@ -77,7 +77,9 @@ def _refuse_what_does_not_apply(args: argparse.Namespace) -> None:
         if value is None or value is False or args.kind in kinds:  # 0 is a node
             continue
         flag, takers = "--" + option.replace("_", "-"), " or ".join(f"--kind {kind}" for kind in kinds)
-        raise CommandError(f"{flag} does not apply to --kind {args.kind}, only to {takers}; leave it out", exits.USAGE)
+        raise CommandError(
+            f"{flag} does not apply to --kind {args.kind}, only to {takers}; leave it out", exit_codes.USAGE
+        )
 
 
 def _default_out(args: argparse.Namespace) -> str:
@@ -101,7 +103,7 @@ def _of_tree(args: argparse.Namespace) -> Any:
         try:
             return plots.plot_node(tree, X, y, args.node) if args.kind == "node" else plots.plot_plane(tree, X, y)
         except ValueError as error:
-            raise CommandError(str(error), exits.USAGE) from None
+            raise CommandError(str(error), exit_codes.USAGE) from None
     return plots.plot_tree(tree, X, y, simplify=not args.all_splits)
 
 
@@ -113,7 +115,9 @@ def samples_of(args: argparse.Namespace, tree: Tree) -> tuple[Any, Any]:
     if args.target:
         encoding = dataclasses.replace(encoding, target=args.target)
     if not encoding.target:
-        raise CommandError(f"{args.tree} does not say which column holds the classes; say --target COL", exits.USAGE)
+        raise CommandError(
+            f"{args.tree} does not say which column holds the classes; say --target COL", exit_codes.USAGE
+        )
     table = options.read(args, encoding.reading)
     X, rows = encoding.apply(table, missing="skip")
     cells = table.column(encoding.target)
@@ -132,5 +136,5 @@ def _progress(args: argparse.Namespace) -> Any:
         return plot_progress([{k: float(e[k]) for k in ("elapsed", "incumbent", "bound")} for e in events])
     except (ValueError, KeyError, TypeError) as error:
         raise CommandError(
-            f"{args.tree} is no log of a fit (margotree fit --log FILE writes one): {error}", exits.DATA
+            f"{args.tree} is no log of a fit (margotree fit --log FILE writes one): {error}", exit_codes.DATA
         ) from None

@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from margotree.atomic_files import write_text
-from margotree.cli import console, exits, keep, options
-from margotree.cli.saved import encoding_of, load_tree
+from margotree.cli import console, exit_codes, options, output_files
+from margotree.cli.saved_trees import encoding_of, load_tree
 
 if TYPE_CHECKING:
     from margotree.table import Encoding, Table
@@ -48,14 +48,14 @@ def add(parser: argparse.ArgumentParser) -> None:
         default="error",
         help="rows with missing cells: an error, or left without a label",
     )
-    keep.add_force(parser)
+    output_files.add_force(parser)
     options.add_reading(parser, kept=True)
     options.add_output(parser)
 
 
 def run(args: argparse.Namespace) -> int:
     if args.out:
-        keep.may_write(args.out, inputs=(args.tree, args.data), force=args.force)
+        output_files.may_write(args.out, inputs=(args.tree, args.data), force=args.force)
     from margotree.table import remarks
 
     tree = load_tree(args.tree)
@@ -76,7 +76,7 @@ def run(args: argparse.Namespace) -> int:
         console.say(
             f"right on {accuracy:.1%} of the rows that have a label under {encoding.target!r}", quiet=args.quiet
         )
-    return exits.OK
+    return exit_codes.OK
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -5,8 +5,8 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING, Any
 
-from margotree.cli import console, exits, options
-from margotree.cli.saved import ENTRY, load_tree
+from margotree.cli import console, exit_codes, options
+from margotree.cli.saved_trees import ENTRY, load_tree
 
 if TYPE_CHECKING:
     from margotree.tree import Tree
@@ -32,7 +32,7 @@ def run(args: argparse.Namespace) -> int:
     tree = load_tree(args.tree)
     text = "\n\n".join(filter(None, (part(tree, args) for part in _parts(args.part))))
     console.result(_record(tree, args), text, as_json=args.json)
-    return exits.OK
+    return exit_codes.OK
 
 
 def _parts(part: str) -> list[Any]:
@@ -63,7 +63,7 @@ def _training(tree: Tree) -> list[str]:
     if (table := tree.terms.get(ENTRY)) is None:
         return []
     from margotree.table import Reading
-    from margotree.table.record import missing_report
+    from margotree.table.encoding_json import missing_report
 
     rows, report = table.get("rows"), missing_report(table)
     number = "" if rows is None else f" {rows} rows"

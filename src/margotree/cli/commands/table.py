@@ -5,8 +5,8 @@ from __future__ import annotations
 import argparse
 
 from margotree.atomic_files import write_text
-from margotree.cli import console, exits, keep
-from margotree.cli.exits import CommandError
+from margotree.cli import console, exit_codes, output_files
+from margotree.cli.exit_codes import CommandError
 
 HELP = "print tables from a file of results, beside the paper's"
 
@@ -17,21 +17,21 @@ def add(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--format", choices=("text", "csv", "latex", "markdown"), default="text", help="how (text)")
     parser.add_argument("--set", dest="sets", metavar="SET", action="append", help="only this data set; repeatable")
     parser.add_argument("--out", metavar="FILE", help="where to write them (standard output)")
-    keep.add_force(parser)
+    output_files.add_force(parser)
 
 
 def run(args: argparse.Namespace) -> int:
     from margotree.paper import experiments
 
     if args.out:
-        keep.may_write(args.out, inputs=(args.results,), force=args.force)
+        output_files.may_write(args.out, inputs=(args.results,), force=args.force)
     try:
         names = args.names or experiments.names()
         text = "\n\n".join(experiments.table(name, args.results, args.format, args.sets) for name in names)
     except experiments.RowsError as error:
-        raise CommandError(str(error), exits.DATA) from None
+        raise CommandError(str(error), exit_codes.DATA) from None
     if args.out:
         write_text(args.out, text + "\n")
     else:
         console.out(text + "\n")
-    return exits.OK
+    return exit_codes.OK

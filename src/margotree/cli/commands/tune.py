@@ -14,14 +14,14 @@ import dataclasses
 import warnings
 from typing import TYPE_CHECKING, Any
 
-from margotree.cli import console, exits, keep, models, options
+from margotree.cli import console, exit_codes, model_options, options, output_files
 from margotree.cli.commands.fit import chosen, default_out, fitted, read_training
-from margotree.cli.exits import CommandError
-from margotree.cli.saved import with_table
+from margotree.cli.exit_codes import CommandError
+from margotree.cli.saved_trees import with_table
 from margotree.progress import recording
 
 if TYPE_CHECKING:
-    from margotree.cli.keep import Kept
+    from margotree.cli.output_files import Kept
     from margotree.table import Encoding, Samples
     from margotree.tree import Tree
 
@@ -44,7 +44,7 @@ _PARAMETERS = {"min_leaf": "min_samples_leaf"}
 def add(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("data", help="CSV (- for standard input), Excel or Parquet file")
     parser.add_argument("--out", metavar="FILE", help="where to save the tree (the data file's name with .tree.json)")
-    keep.add_force(parser)
+    output_files.add_force(parser)
     group = parser.add_argument_group("the choice")
     group.add_argument("--grid", metavar="NAME=V,V,...", action="append", default=[],
                        help="values to try, like C=0.1,1,10 or C=1:10,10:10 (one per level); repeatable")  # fmt: skip
@@ -56,17 +56,17 @@ def add(parser: argparse.ArgumentParser) -> None:
                        help="with a grid, most per fit on a fold (10); the last fit gets what is left")  # fmt: skip
     group.add_argument("--resume", metavar="FILE", help="keep every fit in this file, and go on with it")
     options.add_columns(parser)
-    models.add_model(parser)
-    models.add_search(parser, time_limit=600.0)
+    model_options.add_model(parser)
+    model_options.add_search(parser, time_limit=600.0)
     options.add_reading(parser)
     options.add_output(parser)
 
 
 def run(args: argparse.Namespace) -> int:
     out = args.out or default_out(args.data)
-    keep.may_write(out, inputs=(args.data, args.resume), force=args.force)
-    if args.resume and keep.same_file(args.resume, args.data):
-        raise CommandError(f"{args.data} is the table; name another file with --resume", exits.DATA)
+    output_files.may_write(out, inputs=(args.data, args.resume), force=args.force)
+    if args.resume and output_files.same_file(args.resume, args.data):
+        raise CommandError(f"{args.data} is the table; name another file with --resume", exit_codes.DATA)
     console.say(f"reading {args.data}", quiet=args.quiet)
     encoding, samples, _ = read_training(args)
     if _by_itself(args):
@@ -82,28 +82,28 @@ def run(args: argparse.Namespace) -> int:
     tree, kept, late = _keep(best.tree_, encoding, samples, out)
     _tell(args, search, tree, kept)
     cut = late or search.interrupted_ or (tree.certificate is not None and tree.certificate.stopped == "interrupted")
-    return kept.code or (exits.INTERRUPTED if cut else exits.OK)
+    return kept.code or (exit_codes.INTERRUPTED if cut else exit_codes.OK)
 
 
 def _keep(tree: Tree, encoding: Encoding, samples: Samples, out: str) -> tuple[Tree, Kept, bool]:
     """The tree with the description of its table, where it is saved, and whether Ctrl-C came while it was written."""
-    from margotree.engines.watch import holding_ctrl_c
+    from margotree.engines.run_control import holding_ctrl_c
 
     with holding_ctrl_c() as interrupted:
         tree = with_table(dataclasses.replace(tree, feature_names=encoding.features), encoding, samples)
-        return tree, keep.keep_tree(tree, out), interrupted.is_set()
+        return tree, output_files.keep_tree(tree, out), interrupted.is_set()
 
 
 def _by_itself(args: argparse.Namespace) -> bool:
     """Whether the model's own classifier makes the choice: nobody asks for other values, another rule or a file."""
     asked = args.grid or args.paper or args.resume or args.rule != "accuracy"
-    return args.model in models.CHOOSERS and not asked
+    return args.model in model_options.CHOOSERS and not asked
 
 
 def _choose(args: argparse.Namespace, encoding: Any, samples: Any, out: str) -> int:
     """The choice by the CV classifier: depths, schedules of C and budgets raced on folds."""
     verbose = 0 if args.quiet else 1
-    model = models.chooser(args, classes=sorted(set(samples.y.tolist())), verbose=verbose, folds=args.folds)
+    model = model_options.chooser(args, classes=sorted(set(samples.y.tolist())), verbose=verbose, folds=args.folds)
     with recording() as events, warnings.catch_warnings(record=True) as warned:
         warnings.simplefilter("always")
         late = fitted(model, samples, events)
@@ -121,7 +121,7 @@ def _choose(args: argparse.Namespace, encoding: Any, samples: Any, out: str) -> 
     ]
     _show(args, lines, model.settings_.index(chosen(model)), chosen(model), model.interrupted_, tree, kept)
     cut = late or also_late or model.interrupted_ or model.certificate_.stopped == "interrupted"
-    return kept.code or (exits.INTERRUPTED if cut else exits.OK)
+    return kept.code or (exit_codes.INTERRUPTED if cut else exit_codes.OK)
 
 
 def _mean(scores: Any) -> float:
@@ -137,7 +137,7 @@ def _search(args: argparse.Namespace, samples: Any) -> Any:
     from margotree.model_selection import RULES, TreeSearchCV, stratified_folds
 
     fit = argparse.Namespace(**{**vars(args), "time_limit": args.fit_time_limit, "jobs": None})
-    estimator = models.estimator(fit, classes=sorted(set(samples.y.tolist())), verbose=0)
+    estimator = model_options.estimator(fit, classes=sorted(set(samples.y.tolist())), verbose=0)
     return TreeSearchCV(
         estimator,
         _grid(args, estimator, samples.X.shape[1]),
@@ -158,7 +158,7 @@ def _grid(args: argparse.Namespace, estimator: Any, n_features: int) -> dict[str
         from margotree.paper.tuning import paper_grid
 
         most = min(3, n_features)
-        return paper_grid(_TUNING_NAMES.get(args.model, args.model), models.depth(args), most_features=most)
+        return paper_grid(_TUNING_NAMES.get(args.model, args.model), model_options.depth(args), most_features=most)
     grid = dict(_SMALL[args.model])
     if "budget" in grid:
         grid["budget"] = [b for b in grid["budget"] if b <= n_features]
@@ -169,12 +169,12 @@ def _asked(text: str, estimator: Any) -> tuple[str, list[Any]]:
     name, _, values = text.partition("=")
     name = _PARAMETERS.get(name.replace("-", "_"), name.replace("-", "_"))
     if not values or name not in estimator.get_params():
-        raise CommandError(f"--grid is NAME=V,V,... with a parameter of the model; got {text!r}", exits.USAGE)
+        raise CommandError(f"--grid is NAME=V,V,... with a parameter of the model; got {text!r}", exit_codes.USAGE)
     try:
         return name, [_value(part) for part in values.split(",")]
     except ValueError:
         raise CommandError(
-            f"--grid {text}: values are numbers, or numbers joined by : for one per level", exits.USAGE
+            f"--grid {text}: values are numbers, or numbers joined by : for one per level", exit_codes.USAGE
         ) from None
 
 

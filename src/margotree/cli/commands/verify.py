@@ -10,9 +10,9 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING
 
-from margotree.cli import console, exits, options
-from margotree.cli.exits import CommandError
-from margotree.cli.saved import ENTRY, encoding_of, load_tree
+from margotree.cli import console, exit_codes, options
+from margotree.cli.exit_codes import CommandError
+from margotree.cli.saved_trees import ENTRY, encoding_of, load_tree
 
 if TYPE_CHECKING:
     from margotree.table import Encoding, Samples, Table
@@ -34,7 +34,7 @@ def run(args: argparse.Namespace) -> int:
 
     tree = load_tree(args.tree)
     if tree.certificate is None:
-        raise CommandError(f"{args.tree} carries no certificate, so there is nothing to verify", exits.DATA)
+        raise CommandError(f"{args.tree} carries no certificate, so there is nothing to verify", exit_codes.DATA)
     encoding = _encoding(args, tree)
     table = options.read(args, encoding.reading)
     samples = encoding.training(table)
@@ -51,7 +51,7 @@ def run(args: argparse.Namespace) -> int:
         "certificate": tree.certificate.to_dict(),
     }
     console.result(record, _text(tree, table, samples, same), as_json=args.json)
-    return exits.OK
+    return exit_codes.OK
 
 
 def _encoding(args: argparse.Namespace, tree: Tree) -> Encoding:
@@ -61,7 +61,9 @@ def _encoding(args: argparse.Namespace, tree: Tree) -> Encoding:
     if args.target:
         return dataclasses.replace(encoding, target=args.target)
     if not encoding.target:
-        raise CommandError(f"{args.tree} does not say which column holds the classes; say --target COL", exits.USAGE)
+        raise CommandError(
+            f"{args.tree} does not say which column holds the classes; say --target COL", exit_codes.USAGE
+        )
     return encoding
 
 

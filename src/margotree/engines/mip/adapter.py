@@ -12,7 +12,7 @@ from importlib.util import find_spec
 
 from margotree.engines.base import EngineError, NotInstalled, Refused
 from margotree.engines.mip.model import FloatArray, MipModel, MipResult
-from margotree.engines.watch import Watch
+from margotree.engines.run_control import Watch
 from margotree.solution import Stopped
 
 #: Seconds between two looks at the clock while a solver runs, and between two lines of progress without news.

@@ -42,7 +42,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.spatial.distance import cdist
 
-from margotree.engines.node import solve_node
+from margotree.engines.node.svm import solve_node
 from margotree.problem import Problem, topology
 
 FloatArray = NDArray[np.float64]

@@ -17,7 +17,7 @@ from margotree.engines.base import EngineError
 from margotree.engines.mip.adapter import Adapter, Job, Progress, why_stopped
 from margotree.engines.mip.engine import MipEngine
 from margotree.engines.mip.model import MipModel, MipResult
-from margotree.engines.watch import Watch
+from margotree.engines.run_control import Watch
 from margotree.solution import Stopped
 
 #: COPT's status codes, its error for a model beyond the licence, its infinity, and solutions kept besides the best.

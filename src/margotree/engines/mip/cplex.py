@@ -12,7 +12,7 @@ from margotree.engines.base import EngineError
 from margotree.engines.mip.adapter import HUGE, Adapter, Job, Progress, run_watched, why_stopped
 from margotree.engines.mip.engine import MipEngine
 from margotree.engines.mip.model import MipModel, MipResult
-from margotree.engines.watch import Watch
+from margotree.engines.run_control import Watch
 from margotree.solution import Stopped
 
 #: CPLEX's status codes (continuous, then MIP), its error for a model beyond the community edition, solutions kept.

@@ -6,19 +6,19 @@ import math
 from dataclasses import replace
 from typing import Literal
 
-from margotree.engines import parts
+from margotree.engines import compiled_parts
 from margotree.engines.base import Answer, Engine
 from margotree.engines.mip.adapter import Adapter
-from margotree.engines.mip.answer import answer, better, points, run
 from margotree.engines.mip.constants import Constants, derived_constants, paper_constants
 from margotree.engines.mip.formulation import Formulation, formulate
 from margotree.engines.mip.model import MipResult
-from margotree.engines.mip.normal import binding, normalise
+from margotree.engines.mip.normal_form import binding, normalise
+from margotree.engines.mip.result import answer, better, points, run
 from margotree.engines.numba_backend import Part
 from margotree.engines.polish import polish
-from margotree.engines.tiny import tiny_problem
-from margotree.engines.trees import trivial_tree
-from margotree.engines.watch import Watch
+from margotree.engines.run_control import Watch
+from margotree.engines.tiny_problems import tiny_problem
+from margotree.engines.trivial_trees import trivial_tree
 from margotree.problem import Problem, Splits, TrainingProblem, evaluate, topology
 
 BigM = Literal["derived", "paper"]
@@ -46,7 +46,7 @@ class MipEngine(Engine):
         return self.adapter.version()
 
     def kernels(self, problem: TrainingProblem) -> tuple[Part, ...]:
-        return parts.NODE, Part(f"{__name__}:bound_tiny")
+        return compiled_parts.NODE, Part(f"{__name__}:bound_tiny")
 
     def search(self, problem: Problem, watch: Watch, start: Splits | None) -> Answer:
         hopeless = self.adapter.hopeless(_entries(problem), watch)

@@ -12,7 +12,7 @@ from margotree.engines.base import EngineError
 from margotree.engines.mip.adapter import Adapter, Job, Progress, run_watched, why_stopped
 from margotree.engines.mip.engine import MipEngine
 from margotree.engines.mip.model import MipModel, MipResult
-from margotree.engines.watch import Watch
+from margotree.engines.run_control import Watch
 from margotree.solution import Stopped
 
 #: Gurobi's status codes and licence errors, and how many solutions to keep besides the best.

@@ -10,7 +10,7 @@ import numpy as np
 from margotree.engines.mip.adapter import Adapter, Job, Progress, run_watched, why_stopped
 from margotree.engines.mip.engine import MipEngine
 from margotree.engines.mip.model import FloatArray, MipModel, MipResult
-from margotree.engines.watch import Watch
+from margotree.engines.run_control import Watch
 from margotree.problem import Problem
 from margotree.solution import Stopped
 

@@ -11,7 +11,7 @@ import numpy as np
 from margotree.engines.mip.adapter import HUGE, Adapter, Job, Progress, run_watched, why_stopped
 from margotree.engines.mip.engine import MipEngine
 from margotree.engines.mip.model import FloatArray, MipModel, MipResult
-from margotree.engines.watch import Watch
+from margotree.engines.run_control import Watch
 from margotree.solution import Stopped
 
 _STATUS = {

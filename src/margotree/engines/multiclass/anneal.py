@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from margotree.engines.alternating.anneal import SoftTree
+from margotree.engines.local_search.annealing import SoftTree
 from margotree.engines.multiclass.bipartitions import along_line, class_means
 from margotree.engines.multiclass.terms import ClassTerms, IndexArray, Labels
 from margotree.problem import topology

@@ -9,7 +9,7 @@ import itertools
 
 import numpy as np
 
-from margotree.engines.alternating.node import Rows
+from margotree.engines.local_search.node_samples import Rows
 from margotree.engines.multiclass.terms import ClassTerms, IndexArray
 from margotree.problem.problem import FloatArray
 

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from margotree.engines.multiclass.nodes import IndexArray, NodeSolver
-from margotree.engines.watch import Watch
+from margotree.engines.run_control import Watch
 from margotree.problem import MulticlassProblem, Splits, tie, topology
 from margotree.problem.problem import FloatArray
 

@@ -6,11 +6,11 @@ import itertools
 
 import numpy as np
 
-from margotree.engines.alternating.descend import Alternation, Draws
-from margotree.engines.alternating.kernels.reduced import GAIN
-from margotree.engines.alternating.node import Node
-from margotree.engines.alternating.supports import best_svm
-from margotree.engines.alternating.upper import Proposal, propose
+from margotree.engines.local_search.descent import Alternation, Draws
+from margotree.engines.local_search.kernels.reduced_problem import GAIN
+from margotree.engines.local_search.node_samples import Node
+from margotree.engines.local_search.support_search import best_svm
+from margotree.engines.local_search.upper_nodes import Proposal, propose
 from margotree.engines.multiclass.bipartitions import turned
 from margotree.engines.multiclass.draw import Draw, draw
 from margotree.engines.multiclass.terms import (

@@ -6,8 +6,8 @@ from enum import IntEnum
 
 import numpy as np
 
-from margotree.engines.alternating import draw as plain
-from margotree.engines.alternating.node import Plane
+from margotree.engines.local_search import initial_splits as plain
+from margotree.engines.local_search.node_samples import Plane
 from margotree.engines.multiclass.bipartitions import best_feature, by_means, candidates, gini_left, turned
 from margotree.engines.multiclass.terms import ClassTerms, IndexArray, Rows, upper_node
 from margotree.problem.problem import FloatArray

@@ -12,8 +12,8 @@ import math
 
 import numpy as np
 
-from margotree.engines.alternating.search import Effort
 from margotree.engines.base import Answer, Engine
+from margotree.engines.local_search.search import Effort
 from margotree.engines.multiclass.box import Box, Boxes
 from margotree.engines.multiclass.branching import Cut, choose
 from margotree.engines.multiclass.nodes import polish
@@ -21,7 +21,7 @@ from margotree.engines.multiclass.search import alternate, kernels_for
 from margotree.engines.numba_backend import Part
 from margotree.engines.polish import without_noise, without_rounded_losses
 from margotree.engines.presolve import MODERATE, merge_duplicates, merging_error
-from margotree.engines.watch import Watch
+from margotree.engines.run_control import Watch
 from margotree.problem import MulticlassProblem, Splits, TrainingProblem
 from margotree.solution import Stopped, relative_gap
 
@@ -214,7 +214,7 @@ class BranchAndBound(Engine[MulticlassProblem]):
 
 def proved_value(problem: MulticlassProblem, gap: float = 1e-9) -> tuple[float, float]:
     """The best value and its bound, for small problems; what tests compare with brute force."""
-    from margotree.engines.watch import Limits
+    from margotree.engines.run_control import Limits
 
     watch = Watch(Limits(gap=gap))
     search = ExactSearch(problem, watch, alternate(problem, [], watch, Effort(least=3, most=3)))

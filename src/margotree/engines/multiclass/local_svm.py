@@ -12,15 +12,15 @@ import itertools
 
 import numpy as np
 
-from margotree.engines.alternating.node import Node, Plane, Rows
-from margotree.engines.alternating.supports import best_svm
 from margotree.engines.base import Answer, Engine
+from margotree.engines.local_search.node_samples import Node, Plane, Rows
+from margotree.engines.local_search.support_search import best_svm
 from margotree.engines.multiclass.draw import greedy
 from margotree.engines.multiclass.search import kernels_for
 from margotree.engines.multiclass.terms import ClassTerms, last_node
 from margotree.engines.numba_backend import Part
 from margotree.engines.polish import without_noise
-from margotree.engines.watch import Watch
+from margotree.engines.run_control import Watch
 from margotree.problem import MulticlassProblem, Splits, TrainingProblem, topology
 from margotree.problem.problem import FloatArray
 from margotree.solution import Stopped

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from margotree.engines.base import Answer, Engine
 from margotree.engines.mip.adapter import Adapter
-from margotree.engines.mip.answer import answer, better, points, run
 from margotree.engines.mip.copt import CoptAdapter
 from margotree.engines.mip.cplex import CplexAdapter
 from margotree.engines.mip.gurobi import GurobiAdapter
 from margotree.engines.mip.model import MipResult
+from margotree.engines.mip.result import answer, better, points, run
 from margotree.engines.mip.scip import ScipAdapter
 from margotree.engines.multiclass.formulation import ClassFormulation, class_constants, formulate_classes
 from margotree.engines.multiclass.nodes import NodeSolver, polish
 from margotree.engines.multiclass.search import constant_tree, kernels_for
 from margotree.engines.numba_backend import Part
-from margotree.engines.watch import Watch
+from margotree.engines.run_control import Watch
 from margotree.problem import MulticlassProblem, Splits, TrainingProblem
 
 

@@ -10,10 +10,10 @@ from hashlib import blake2b
 import numpy as np
 from numpy.typing import NDArray
 
-from margotree.engines.node import NodeSolution, solve_node
+from margotree.engines.node.best_subset import best_subset
+from margotree.engines.node.svm import NodeSolution, solve_node
 from margotree.engines.polish import routing_so
-from margotree.engines.subset import best_subset
-from margotree.engines.watch import Watch
+from margotree.engines.run_control import Watch
 from margotree.problem import MulticlassProblem, Splits, topology
 from margotree.problem.problem import FloatArray
 

@@ -6,11 +6,11 @@ from typing import Any
 
 import numpy as np
 
-from margotree.engines import parts
-from margotree.engines.alternating.search import AlternatingSearch, Effort
-from margotree.engines.alternating.starts import Start, fresh
-from margotree.engines.alternating.terms import Found
+from margotree.engines import compiled_parts
 from margotree.engines.base import Answer, Engine
+from margotree.engines.local_search.search import AlternatingSearch, Effort
+from margotree.engines.local_search.starts import Start, fresh
+from margotree.engines.local_search.training_data import Found
 from margotree.engines.multiclass.anneal import ClassSoftTree
 from margotree.engines.multiclass.descend import ClassDescent, Draws
 from margotree.engines.multiclass.draw import FRESH, Draw
@@ -18,9 +18,9 @@ from margotree.engines.multiclass.terms import ClassTerms
 from margotree.engines.numba_backend import Part
 from margotree.engines.polish import without_noise
 from margotree.engines.presolve import MODERATE, merge_duplicates
-from margotree.engines.tiny import tiny_multiclass
-from margotree.engines.trees import one_way
-from margotree.engines.watch import Watch
+from margotree.engines.run_control import Watch
+from margotree.engines.tiny_problems import tiny_multiclass
+from margotree.engines.trivial_trees import one_way
 from margotree.problem import MulticlassProblem, Splits, TrainingProblem, topology
 from margotree.solution import Stopped
 
@@ -125,8 +125,8 @@ class Alternating(Engine[MulticlassProblem]):
 
 def kernels_for(problem: TrainingProblem) -> tuple[Part, ...]:
     """The parts of the kernels that any engine calls for such a problem."""
-    model = parts.model_of(problem)
-    return (*parts.of_nodes(problem), parts.ALTERNATING, Part(f"{__name__}:train_tiny:{model}"))
+    model = compiled_parts.model_of(problem)
+    return (*compiled_parts.of_nodes(problem), compiled_parts.ALTERNATING, Part(f"{__name__}:train_tiny:{model}"))
 
 
 def train_tiny(model: str) -> None:

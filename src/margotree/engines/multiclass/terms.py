@@ -8,8 +8,8 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from margotree.engines.alternating.node import Node, Plane, Rows
-from margotree.engines.alternating.terms import Terms
+from margotree.engines.local_search.node_samples import Node, Plane, Rows
+from margotree.engines.local_search.training_data import Terms
 from margotree.problem import MulticlassProblem, topology
 from margotree.problem.multiclass_value import class_hinges
 from margotree.problem.problem import FloatArray

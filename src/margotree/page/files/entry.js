@@ -33,7 +33,7 @@ function withoutUnit(column, text) {
   return text;
 }
 
-/** The values of a column's features that a cell means, or null: the rule of margotree/table/cellrule.py. */
+/** The values of a column's features that a cell means, or null: the rule of margotree/table/cell_rules.py. */
 function readCell(column, cell) {
   const text = cell.trim();
   if (facts.missing.includes(text.toLowerCase())) return column.missing;

@@ -20,7 +20,7 @@ function distance(t, point) {
   return (Number.isFinite(sum) ? sum : hugeSum(node, point.given)) + node.b;
 }
 
-/** The largest size of an h, as margotree/tree/rows.py has it. */
+/** The largest size of an h, as margotree/tree/decision_values.py has it. */
 const largest = 2 ** 1022;
 
 /** A number as digits and a power of two. */

@@ -9,7 +9,7 @@ from typing import Any
 from joblib import parallel_config
 
 from margotree.engines.base import EngineError
-from margotree.engines.cluster.connection import connect
+from margotree.engines.distributed.connection import connect
 
 _JOBLIB = {"threads": "threading", "processes": "loky", "dask": "dask"}
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from numpy.typing import NDArray
 
-from margotree.estimators.remarks import without_remarks
+from margotree.estimators.fit_warnings import without_remarks
 from margotree.model_selection.models import make_model
 from margotree.paper.experiments.case import BANDED, ENGINE, PAPER_EPS, Case
 

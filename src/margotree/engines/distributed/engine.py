@@ -1,0 +1,101 @@
+"""Our exact engine with its search spread over a cluster: the same ways, the same certificate."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from functools import partial
+from importlib.util import find_spec
+
+from margotree.engines.base import Answer, NotInstalled
+from margotree.engines.distributed.connection import GET_IT
+from margotree.engines.distributed.search import ClusterSearch, Pace
+from margotree.engines.distributed.transfer_volume import Traffic
+from margotree.engines.distributed.workers import Crew
+from margotree.engines.exact.engine import BranchAndBound, has_long_lists, what_is_proved
+from margotree.engines.exact.sample_branching import Tactics
+from margotree.engines.exact.search import Brancher, Search
+from margotree.engines.exact.support_branching import SparseTactics
+from margotree.engines.run_control import Watch
+from margotree.engines.trivial_trees import allowed_value
+from margotree.problem import Problem, Splits, TrainingProblem
+from margotree.solution import Solution
+
+
+class ClusterBranchAndBound(BranchAndBound):
+    """The engine "bnb" with its open nodes searched by the workers of a Dask cluster (docs/cluster.md).
+
+    ``scheduler`` is the address of one, or "processes": then as many as asked for are started on this machine.
+    """
+
+    def __init__(
+        self,
+        scheduler: str,
+        processes: int = 1,
+        *,
+        pace: Pace | None = None,
+        tactics: Tactics | None = None,
+        sparse: SparseTactics | None = None,
+    ) -> None:
+        super().__init__(tactics, sparse)
+        self.scheduler, self.processes, self.pace = scheduler, processes, pace or Pace()
+        self.traffic = Traffic()
+        self.crew: Crew | None = None
+
+    def missing(self) -> str | None:
+        return None if find_spec("distributed") is not None else GET_IT
+
+    def must_be_installed(self) -> None:
+        """It is Dask that may be missing here, not the engine."""
+        if (need := self.missing()) is not None:
+            raise NotInstalled(f"scheduler={self.scheduler!r} needs Dask, which is not installed: {need}")
+
+    def prepare(self, problem: TrainingProblem) -> None:
+        """Compile here and on the workers, who are called in for it; a time limit does not count that."""
+        super().prepare(problem)
+        self._crew(problem)
+
+    def prepare_proof(self, problem: TrainingProblem) -> None:
+        super().prepare_proof(problem)
+        self._crew(problem).warm_up_for_proofs(**what_is_proved(problem))
+
+    def solve(self, problem: Problem, watch: Watch | None = None, start: Splits | None = None) -> Solution:
+        """As ever; the workers are sent home when the clock has stopped."""
+        try:
+            return super().solve(problem, watch, start)
+        finally:
+            if self.crew is not None:
+                self.crew.close()
+                self.crew = None
+
+    def search(self, problem: Problem, watch: Watch, start: Splits | None) -> Answer:
+        crew = self._crew(problem)
+        self.traffic = crew.traffic
+        answer = super().search(problem, watch, start)
+        return answer if not crew.lost else replace(answer, warnings=(*answer.warnings, _told(crew)))
+
+    def _crew(self, problem: TrainingProblem) -> Crew:
+        if self.crew is None:
+            crew = Crew(self.scheduler, self.processes)
+            try:
+                with_prices = isinstance(problem, Problem) and has_long_lists(problem)
+                crew.warm_up(getattr(problem, "model", "margot"), with_prices)
+            except BaseException:
+                crew.close()
+                raise
+            self.crew = crew
+        return self.crew
+
+    def _new_search(
+        self, problem: Problem, brancher: Brancher, first: Splits, watch: Watch, ceiling: float = math.inf
+    ) -> Search:
+        assert self.crew is not None
+        value = partial(allowed_value, problem)
+        return ClusterSearch(self.crew, self.pace, brancher, value, watch, first, ceiling)
+
+
+def _told(crew: Crew) -> str:
+    return (
+        f"the cluster ({crew.scheduler}) was lost: {crew.lost}; the tree is the best found until then and the bound "
+        "holds; to go on, fit again with start= this tree"
+    )

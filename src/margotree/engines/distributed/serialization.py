@@ -1,0 +1,96 @@
+"""How a search is sent to another process: the problem and the way it is searched, without clocks or locks."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from margotree.engines.exact.penalty_branching import PricedBrancher
+from margotree.engines.exact.proof_log import ProofLog
+from margotree.engines.exact.proof_log_base import Logbook
+from margotree.engines.exact.sample_branching import MargotBrancher, Tactics
+from margotree.engines.exact.search import Brancher
+from margotree.engines.exact.support_branching import SparseBrancher, SparseTactics
+from margotree.engines.exact.support_proof_log import SupportLog
+from margotree.engines.exact.support_proof_search import ProvingBrancher
+from margotree.engines.run_control import Limits, Watch
+from margotree.problem import Problem
+from margotree.problem.problem import FloatArray
+from margotree.proof.write import AWAY, Steps
+
+OurBrancher = MargotBrancher | PricedBrancher | SparseBrancher
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Terms:
+    """What a proof takes more: the weights that samples have in it, and the unit of its values."""
+
+    weights: FloatArray
+    unit: float
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Recipe:
+    """All that another process needs to make the same brancher: records of one mean the same to the other.
+
+    ``limit`` is the value of the tree known when the search began; lists of supports are made with it.
+    """
+
+    way: str
+    problem: Problem
+    tactics: Tactics | SparseTactics
+    limit: float
+    gap: float
+    terms: Terms | None = None
+
+    @classmethod
+    def of(cls, brancher: Brancher, gap: float) -> Recipe:
+        """The recipe of a brancher."""
+        own = brancher.early if isinstance(brancher, PricedBrancher) else brancher
+        if not isinstance(own, MargotBrancher | SparseBrancher):
+            raise TypeError(f"{type(brancher).__name__} cannot be sent to other processes")
+        way = "supports" if isinstance(own, SparseBrancher) else "prices" if own is not brancher else "samples"
+        log = getattr(own, "log", None)
+        terms = None if log is None else Terms(weights=log.weights, unit=log.unit)
+        return cls(way=way, problem=own.problem, tactics=own.tactics, limit=own.limit, gap=gap, terms=terms)
+
+    def log(self) -> Logbook | None:
+        """A new log for what one task adds to a proof, if there is to be one."""
+        if self.terms is None:
+            return None
+        kind = SupportLog if self.way == "supports" else ProofLog
+        steps = Steps(self.problem.n_nodes)
+        return kind(steps, self.problem, self.terms.weights, self.terms.unit, first=AWAY)
+
+    def brancher(self) -> OurBrancher:
+        """The brancher, in whatever process."""
+        for array in vars(self.problem).values():
+            if isinstance(array, np.ndarray):
+                array.setflags(write=False)  # which they forget on the way
+        watch = Watch(Limits(gap=self.gap))
+        log = self.log()
+        if isinstance(self.tactics, SparseTactics):
+            if isinstance(log, SupportLog):
+                return ProvingBrancher(self.problem, self.limit, self.tactics, watch, log)
+            return SparseBrancher(self.problem, self.limit, self.tactics, watch)
+        assert log is None or isinstance(log, ProofLog)
+        kind = PricedBrancher if self.way == "prices" else MargotBrancher
+        return kind(self.problem, self.tactics, limit=self.limit, watch=watch, log=log)
+
+
+def set_watch(brancher: OurBrancher, watch: Watch) -> None:
+    """Have the trees of a task made exact only while its time lasts."""
+    for part in _parts(brancher):
+        part.watch = watch
+
+
+def set_log(brancher: OurBrancher, log: Logbook | None) -> None:
+    """Have a task written down here."""
+    for part in (brancher, *_parts(brancher)):
+        if log is not None:
+            part.log = log  # type: ignore[union-attr]
+
+
+def _parts(brancher: OurBrancher) -> tuple[MargotBrancher | SparseBrancher, ...]:
+    return (brancher.early, brancher.late) if isinstance(brancher, PricedBrancher) else (brancher,)

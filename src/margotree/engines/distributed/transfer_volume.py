@@ -1,0 +1,41 @@
+"""What goes over the wire, as the driver counts it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from margotree.engines.distributed.task import Outcome
+
+
+@dataclass(kw_only=True)
+class Traffic:
+    """What has been sent to workers and has come back, in bytes (as packed, without Dask's own words).
+
+    Tasks count when they are back; those lost and sent ``again`` do not.  ``problem`` is what every worker gets once,
+    ``steps``, ``seconds`` and ``cpu`` are the search nodes and the time of the workers.
+    """
+
+    tasks: int = 0
+    again: int = 0
+    sent: int = 0
+    received: int = 0
+    steps: int = 0
+    seconds: float = 0.0
+    cpu: float = 0.0
+    problem: int = 0
+
+    def came_back(self, size: int, outcome: Outcome) -> None:
+        self.tasks += 1
+        self.received += size
+        self.steps += outcome.steps
+        self.seconds += outcome.seconds
+        self.cpu += outcome.cpu
+
+    def __str__(self) -> str:
+        per = max(1, self.tasks)
+        again = f", {self.again} sent again" if self.again else ""
+        return f"{self.tasks} tasks{again}, {_kilo(self.sent / per)} out and {_kilo(self.received / per)} back per task"
+
+
+def _kilo(count: float) -> str:
+    return f"{count / 1000:.3g} kB"

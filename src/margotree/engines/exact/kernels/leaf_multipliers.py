@@ -1,0 +1,149 @@
+"""The multipliers of closed search nodes as a proof holds them (docs/proof.md), from records (`record`), many at once.
+
+Compiled, and without the GIL, so that the thread that writes a proof keeps nobody from searching.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from margotree.engines.exact.kernels.node_record import COLD, KINK_HERE
+from margotree.engines.exact.kernels.proof_bytes import LEAD, Pen, get, put, put_float
+from margotree.engines.exact.kernels.routing import level_of
+from margotree.engines.node.kernels.safe_bounds import exact_sum
+from margotree.engines.node.kernels.workspace import F8, LOW, MID
+from margotree.engines.numba_backend import inner, kernel
+
+Bytes = NDArray[np.uint8]
+
+#: Not a side: the sample does not reach the tree node.
+NOT_HERE = 2
+#: Room that rounding cannot use up, as a share of all multipliers.
+_AMPLE = 1e-12
+#: Written for the sample that balances the others where none has ample room.
+NOBODY = (1 << 32) - 1
+
+
+@kernel(allocates=False)
+def write_points(
+    codes: Bytes, floats: F8, y: F8, cost: F8, side_of: NDArray[np.int8], n: int, unit: float,
+    pen: Pen, ends: NDArray[np.int64], v: F8,
+) -> int:  # fmt: skip
+    """Write the points of every tree node in each of these records; ``ends[k, t]`` tells where they end.
+
+    The states of ``n`` features are in the records, 0 where features have no prices.  ``v`` is memory for two numbers
+    per sample and one more.  Returns how many points have nobody to balance them.
+    """
+    T, m = cost.shape
+    at = lacking = 0
+    for k in range(codes.shape[0]):
+        used = 0
+        for t in range(T):
+            begin, used = at, used + 2
+            at = _lists(codes, floats, k, used, y, cost, side_of, t, v, pen, begin)
+            used += int(v[0, m])
+            if n > 0:
+                first = m * (2 + level_of(T)) + t * n
+                for j in range(n):
+                    used += codes[k, first + j] == KINK_HERE
+            if at > begin + 1:
+                at = _values(pen, begin, at, v, unit)
+                lacking += _balance(pen, begin, y, cost, t, v)
+            ends[k, t] = at
+    return lacking
+
+
+@inner(allocates=False)
+def _lists(
+    codes: Bytes, floats: F8, k: int, used: int, y: F8, cost: F8, side_of: NDArray[np.int8], t: int, v: F8, pen: Pen,
+    at: int,
+) -> int:  # fmt: skip
+    """The samples at full cost and those given by number; returns where their lists end.
+
+    Multipliers go to row 0 of ``v`` and their sides to row 1, the number of floats read behind them.
+    """
+    m = y.size
+    base = 2 * m + level_of(t) * m
+    v[0, m] = 0.0
+    cold = False
+    for i in range(m):
+        place = np.int64(codes[k, 2 * i]) | (np.int64(codes[k, 2 * i + 1]) << 8)
+        v[1, i] = side_of[t, place]
+        cold |= v[1, i] != NOT_HERE and codes[k, base + i] == COLD
+    full = given = 0
+    listed = at + LEAD
+    if not cold:
+        for i in range(m):
+            if v[1, i] != NOT_HERE and codes[k, base + i] == MID and v[1, i] != -y[i]:
+                put(pen, listed + 4 * full, i, 4)
+                full += 1
+        for i in range(m):
+            side, code = v[1, i], codes[k, base + i]
+            against = side == -y[i]
+            v[0, i] = 0.0
+            if side == NOT_HERE:
+                continue
+            if against or code == MID:
+                v[0, i] = cost[t, i]
+            if code != LOW and code != MID:
+                nu = floats[k, used + given]
+                nu = min(cost[t, i], -nu) if against else max(0.0, nu)
+                v[0, i] = nu if against or side == y[i] else min(nu, cost[t, i])
+                put(pen, listed + 4 * (full + given), i, 4)
+                given += 1
+    v[0, m] = given
+    if full + given == 0:
+        return put(pen, at, 0, 1)
+    put(pen, at, 2, 1)
+    put(pen, at + 1, full, 4)
+    put(pen, at + 5, given, 4)
+    return listed + 4 * (full + given)
+
+
+@inner(allocates=False)
+def _values(pen: Pen, begin: int, at: int, v: F8, unit: float) -> int:
+    """The numbers of the samples given by number, behind the lists."""
+    full, given = get(pen, begin + 1), get(pen, begin + 5)
+    for q in range(given):
+        at = put_float(pen, at, unit * v[0, get(pen, begin + LEAD + 4 * (full + q))])
+    return at
+
+
+@inner(allocates=False)
+def _balance(pen: Pen, begin: int, y: F8, cost: F8, t: int, v: F8) -> int:
+    """Name the sample that takes what the others do not add up to; 1 if that is not easily said.
+
+    Best one with ample room on both sides of its multiplier.  Where all stand on their borders, it must be certain to
+    which side the sum is off.
+    """
+    m = y.size
+    rest = size = 0.0
+    for i in range(m):
+        if v[1, i] != NOT_HERE:
+            rest += y[i] * v[0, i]
+            size += abs(v[0, i])
+    ample = max(_AMPLE, 4.0 * m * 2.0**-53) * size
+    best = _roomiest(y, cost, t, v, rest, ample, True)
+    if best < 0:
+        rest, exact = exact_sum(y, v[0, :m])
+        best = _roomiest(y, cost, t, v, rest, ample if rest != 0.0 else -1.0, False) if exact else best
+    put(pen, begin + 9, best if best >= 0 else NOBODY, 4)
+    return 1 if best < 0 else 0
+
+
+@inner(allocates=False)
+def _roomiest(y: F8, cost: F8, t: int, v: F8, rest: float, ample: float, both: bool) -> int:
+    """The sample with most room for ``rest``, and beyond; on ``both`` sides of where it then is.  -1 if that is not
+    ample."""
+    best, most = -1, ample
+    for i in range(y.size):
+        if v[1, i] == NOT_HERE:
+            continue
+        shift = -rest * y[i]
+        above = np.inf if v[1, i] == y[i] else cost[t, i] - (v[0, i] + shift)
+        below = np.inf if v[1, i] == -y[i] else v[0, i] + shift
+        room = min(above, below) if both else above if shift > 0.0 else below if shift < 0.0 else 0.0
+        if room > most:
+            best, most = i, room
+    return best

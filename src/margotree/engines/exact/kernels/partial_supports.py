@@ -1,0 +1,261 @@
+"""The best support of one tree node where supports are too many to list: a tree of partly decided ones.
+
+An entry says of every feature whether it must, may or never be used.  Its bound is the perspective relaxation: every
+feature that may be used has its price and can be used in part.  The entry with the least bound is solved for the
+samples at hand; if its relaxation uses a feature in part, it is split there.  Bounds stay valid as samples are added.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from margotree.engines.exact.kernels.listed_supports import Samples, free_of_charge, gather, least
+from margotree.engines.node.kernels.newton import small_svm
+from margotree.engines.node.kernels.safe_bounds import ROUNDOFF
+from margotree.engines.node.kernels.smoothed_loss import Small
+from margotree.engines.node.kernels.vectors import copy, total
+from margotree.engines.numba_backend import inner, kernel
+
+F8 = NDArray[np.float64]
+I8 = NDArray[np.int64]
+I1 = NDArray[np.int8]
+
+NEVER, MUST, MAY = 0, 1, 2
+# What is known of an entry.
+STALE, EXACT, IN_PART, UNSURE = 0, 1, 2, 3
+#: Where all shares of features are closer to 0 or 1 than this, the support they round to is tried.
+NEAR = 0.02
+#: The relaxation counts as exact if that support costs no more, up to so many times the accuracy of values.
+SLACK = 5.0
+#: While features are still free of charge, cheaper prices may give better bounds.
+DISCOUNTS = 3
+
+
+@kernel()
+def search(
+    samples: Samples,
+    t: int,
+    members: I8,
+    side: F8,
+    eps: float,
+    kinds: I1,
+    lb: F8,
+    thetas: F8,
+    count: int,
+    budget: int,
+    alpha: float,
+    target: float,
+    tol: float,
+    most: int,
+    work: F8,
+) -> tuple[int, int, bool]:
+    """Raise the least bound among the first ``count`` entries until it is exact or at least ``target``.
+
+    The arrays have room for ``most`` more entries.  Returns the number of entries, the least one, and if it is exact.
+    """
+    if free_of_charge(samples, members, side):
+        return count, settle_one_class(samples, members, kinds, lb, thetas, count, budget, alpha), True
+    small = gather(samples, t, members, side)
+    state = np.zeros(lb.size, np.int8)
+    done = 0
+    while True:
+        p = least(lb[:count])
+        if lb[p] >= target:
+            return count, p, False
+        if state[p] == EXACT or state[p] == UNSURE or done >= most or work[1, 1] != 0.0:
+            return count, p, state[p] == EXACT
+        if state[p] == IN_PART:
+            split(kinds, lb, thetas, p, count, to_split(small, kinds[p], thetas[p], alpha), budget, alpha)
+            state[p] = STALE
+            state[count] = STALE
+            count += 1
+            continue
+        done += 1
+        bound, state[p] = bound_entry(small, kinds[p], thetas[p], eps, budget, alpha, target, tol, work[1, 1:2])
+        lb[p] = max(lb[p], bound)
+
+
+@inner(allocates=False)
+def settle_one_class(
+    samples: Samples, members: I8, kinds: I1, lb: F8, thetas: F8, count: int, budget: int, alpha: float
+) -> int:
+    for p in range(count):
+        lb[p] = max(lb[p], price(kinds[p], budget, alpha))
+    p = least(lb[:count])
+    for j in range(kinds.shape[1]):
+        thetas[p, j] = 0.0
+    thetas[p, kinds.shape[1]] = samples.y[members[0]] if members.size > 0 else 1.0
+    return p
+
+
+@kernel(allocates=False)
+def price(kind: I1, budget: int, alpha: float) -> float:
+    """What the features that must be used cost."""
+    must = 0
+    for j in range(kind.size):
+        must += kind[j] == MUST
+    return alpha * max(0, must - budget)
+
+
+@inner(allocates=False)
+def split(kinds: I1, lb: F8, thetas: F8, p: int, q: int, j: int, budget: int, alpha: float) -> None:
+    """Entry ``p`` must use feature ``j`` from now on; the new entry ``q`` never does."""
+    for k in range(kinds.shape[1]):
+        kinds[q, k] = kinds[p, k]
+    for k in range(thetas.shape[1]):
+        thetas[q, k] = thetas[p, k]
+    kinds[p, j] = MUST
+    kinds[q, j] = NEVER
+    thetas[q, j] = 0.0
+    lb[q] = lb[p]
+    lb[p] = max(lb[p], price(kinds[p], budget, alpha))
+
+
+@inner(allocates=False)
+def counted(kind: I1) -> tuple[int, int]:
+    """How many features must, and how many may be used."""
+    must = may = 0
+    for j in range(kind.size):
+        must += kind[j] == MUST
+        may += kind[j] == MAY
+    return must, may
+
+
+@inner()
+def bound_entry(
+    small: Small, kind: I1, theta: F8, eps: float, budget: int, alpha: float, target: float, tol: float, flag: F8
+) -> tuple[float, int]:
+    """Lower bound over all supports of an entry, and the state that this leaves it in."""
+    n = kind.size
+    must, may = counted(kind)
+    d = must + may
+    cols = np.empty(d, np.int64)
+    lam = np.zeros(d)
+    guess = np.zeros(d + 1)
+    d = 0
+    warm = False
+    for j in range(n):
+        if kind[j] != NEVER:
+            cols[d] = j
+            guess[d] = theta[j]
+            warm = warm or theta[j] != 0.0
+            d += 1
+    guess[d] = theta[n]
+    # Features within the budget are free of charge: their price is paid back.
+    left = max(0, budget - must)
+    gratis = may <= left
+    fixed = price(kind, budget, alpha)
+    best = 0.0
+    state = UNSURE
+    cut = 1.0
+    now = np.empty(d + 1)
+    for turn in range(DISCOUNTS if left > 0 and not gratis else 1):
+        back = 0.0 if gratis else left * cut * alpha
+        for r in range(d):
+            lam[r] = cut * alpha if kind[cols[r]] == MAY and not gratis else 0.0
+        copy(guess, now)
+        value, sure, _ = small_svm(small, cols, lam, now, eps, target - fixed + back, tol, warm, flag)
+        value += fixed - back - 8.0 * ROUNDOFF * (fixed + back)
+        if turn > 0 and value <= best:
+            break
+        best = value
+        for r in range(d):
+            theta[cols[r]] = now[r]
+        theta[n] = now[d]
+        state = IN_PART if sure else UNSURE
+        if best >= target:
+            break
+        cut *= 0.125
+    if state == IN_PART and best < target and (gratis or nearly_whole(kind, theta, left, alpha)):
+        most = best + SLACK * tol * (1e-6 * total(small.cost) + abs(best))
+        if rounds_to(small, kind, theta, eps, budget, alpha, most, tol, gratis, flag):
+            state = EXACT
+    return best, state
+
+
+@inner()
+def rounds_to(
+    small: Small,
+    kind: I1,
+    theta: F8,
+    eps: float,
+    budget: int,
+    alpha: float,
+    most: float,
+    tol: float,
+    gratis: bool,
+    flag: F8,
+) -> bool:
+    """Whether the support that the shares round to costs at most ``most``; if so ``theta`` becomes its hyperplane."""
+    n = kind.size
+    r = np.sqrt(2.0 * alpha)
+    cols = np.empty(n, np.int64)
+    now = np.zeros(n + 1)
+    d = 0
+    for j in range(n):
+        if kind[j] == MUST or (kind[j] == MAY and (gratis or abs(theta[j]) > 0.5 * r)):
+            cols[d] = j
+            now[d] = theta[j]
+            d += 1
+    now[d] = theta[n]
+    cols = cols[:d].copy()
+    cost = alpha * max(0, d - budget)
+    value, sure, _ = small_svm(small, cols, np.zeros(d), now[: d + 1], eps, most - cost + 1e-300, tol, True, flag)
+    if not sure or value + cost > most:
+        return False
+    for j in range(n):
+        theta[j] = 0.0
+    for q in range(d):
+        theta[cols[q]] = now[q]
+    theta[n] = now[d]
+    return True
+
+
+@inner(allocates=False)
+def nearly_whole(kind: I1, theta: F8, left: int, alpha: float) -> bool:
+    """Whether every feature is used nearly in full or hardly at all, and those within the budget are."""
+    r = np.sqrt(2.0 * alpha)
+    whole = 0
+    for j in range(kind.size):
+        if kind[j] == MAY:
+            share = abs(theta[j]) / r
+            if min(share, 1.0 - share) > NEAR:
+                return False
+            whole += share > 0.5
+    return whole >= left
+
+
+@inner(allocates=False)
+def to_split(small: Small, kind: I1, theta: F8, alpha: float) -> int:
+    """The feature used most nearly by half, or the most telling one if all are used in full or not at all."""
+    r = np.sqrt(2.0 * alpha)
+    best = -1
+    most = 0.0
+    for j in range(kind.size):
+        if kind[j] == MAY:
+            share = abs(theta[j]) / r
+            if min(share, 1.0 - share) > most:
+                most = min(share, 1.0 - share)
+                best = j
+    return best if best >= 0 else most_telling(small, kind)
+
+
+@inner(allocates=False)
+def most_telling(small: Small, kind: I1) -> int:
+    """The feature that may be used and varies most with the label."""
+    best = -1
+    most = -1.0
+    for j in range(kind.size):
+        if kind[j] != MAY:
+            continue
+        up = down = 0.0
+        for i in range(small.y.size):
+            if small.y[i] > 0:
+                up += small.cost[i] * small.X[j, i]
+            else:
+                down += small.cost[i] * small.X[j, i]
+        if abs(up - down) > most:
+            most = abs(up - down)
+            best = j
+    return best

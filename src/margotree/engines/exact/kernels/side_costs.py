@@ -1,0 +1,70 @@
+"""What a waiting sample would cost on either side of its node, estimated from the hyperplanes at hand."""
+
+from __future__ import annotations
+
+from margotree.engines.exact.kernels.routing import (
+    GUESS,
+    OTHER_GUESS,
+    OTHER_TRUE,
+    PLACE,
+    SCORE,
+    SLOT,
+    TOL,
+    TRUE,
+    Routing,
+    below,
+    in_band,
+)
+from margotree.engines.node.kernels.workspace import COST, LABEL, N_ITEMS, NORM2, NU, H, O, Workspace
+from margotree.engines.numba_backend import inner
+
+#: Stand-in for a cost that is not known yet, as a share of C: an empty node, a sample inside a band.
+NOMINAL = 1e-2
+#: A gain of nothing still ranks by the other side's gain.
+FLOOR = 1e-6
+
+
+@inner(allocates=False)
+def path_cost(ws: Workspace, rt: Routing, t: int, i: int) -> float:
+    """What sample ``i`` would pay at ``t`` and below it under the current hyperplanes."""
+    total = 0.0
+    y = ws.fixed[LABEL, i]
+    while t < rt.T:
+        s = rt.at[SLOT, t]
+        cost = ws.fixed[COST + t, i]
+        if ws.cnt[s, N_ITEMS] == ws.X.shape[0] - rt.samples:
+            return total + NOMINAL * cost
+        h = ws.f[s, H, i]
+        hinge = 1.0 - y * h
+        if hinge > TOL:
+            total += cost * hinge
+        if 2 * t + 1 < rt.T and in_band(h, rt.eps):
+            total += NOMINAL * cost
+        t = below(t, h)
+    return total
+
+
+@inner(allocates=False)
+def estimate(ws: Workspace, rt: Routing) -> None:
+    """Fill in guesses and scores of all samples; those that cost nothing to wait have a score of -1."""
+    score, fixed = rt.score, ws.fixed
+    for i in range(rt.samples):
+        t, y = rt.at[PLACE, i], fixed[LABEL, i]
+        score[SCORE, i] = -1.0
+        if t >= rt.T // 2:
+            continue
+        s = rt.at[SLOT, t]
+        now, cost = ws.f[s, H, i], fixed[COST + t, i]
+        child = below(t, now)
+        same = path_cost(ws, rt, child, i)
+        if in_band(now, rt.eps):
+            same += NOMINAL * cost
+        if same == 0.0:
+            continue
+        # On the other side: the jump of a sample sent against its label, and what turning the hyperplane takes.
+        flip = path_cost(ws, rt, 4 * t + 3 - child, i) + 0.5 * now * now / fixed[NORM2, i]
+        if (child == 2 * t + 2) == (y > 0.0):
+            flip += cost - (ws.f[s, NU, i] if ws.f[s, O, i] == y else 0.0)
+        score[GUESS, i] = same
+        score[OTHER_GUESS, i] = flip + FLOOR * cost
+        score[SCORE, i] = same * score[TRUE, i] * score[OTHER_GUESS, i] * score[OTHER_TRUE, i]

@@ -1,0 +1,152 @@
+"""Better incumbents: search again around the best tree with most samples held where it puts them.
+
+The samples that are let go are those whose move promises most: what they pay below their node, less what they would
+pay on the other side and what turning the hyperplane would cost.  The rest of the routing is fixed, so the search is
+short; every improvement becomes the next centre.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from margotree.engines.exact.penalty_branching import PricedBrancher
+from margotree.engines.exact.sample_branching import MargotBrancher
+from margotree.engines.exact.search import CUTOFF, Worker
+from margotree.engines.run_control import Watch, raising
+from margotree.problem import Problem, Splits, evaluate, topology
+from margotree.problem.problem import FloatArray
+
+RoutingBrancher = MargotBrancher | PricedBrancher
+
+#: Sizes of the neighbourhoods, as numbers of samples let go, and the steps spent on each.
+_SIZES = (15, 30, 60, 120)
+_STEPS = 300
+#: After the plain order, how often the ranking is shuffled by noise before the search gives up on a tree.
+_SHUFFLES = 6
+
+
+#: How many neighbourhoods of the trees of a value have been searched in vain.
+Tried = dict[float, int]
+
+
+def improve(
+    brancher: RoutingBrancher,
+    starts: list[Splits],
+    watch: Watch,
+    shuffles: int = _SHUFFLES,
+    tried: Tried | None = None,
+) -> Splits:
+    """The best tree found around several starts before the neighbourhoods are used up or the watch runs out.
+
+    A caller that comes again hands in what it got back in ``tried``: a tree's neighbourhoods then go on from there.
+    """
+    tried = {} if tried is None else tried
+    worker, rng = brancher.worker(), np.random.default_rng(watch.limits.seed)
+    effort = _Effort(watch)
+    shuffles = shuffles if brancher.problem.depth > 1 else 0  # a stump has nobody to let go
+    value = {id(tree): evaluate(brancher.problem, tree).objective for tree in starts}
+    best = min(starts, key=lambda tree: value[id(tree)])
+    with raising(worker.stop_flag(), watch.remaining):
+        for k, tree in enumerate(sorted(starts, key=lambda tree: value[id(tree)])):
+            found = _climb(brancher, worker, tree, effort, rng, shuffles if k == 0 else 0, tried)
+            best = min(best, found, key=lambda tree: evaluate(brancher.problem, tree).objective)
+    return best
+
+
+class _Effort:
+    """The steps done in all, against the limits of a watch."""
+
+    def __init__(self, watch: Watch) -> None:
+        self.watch, self.steps = watch, 0
+
+    def over(self) -> bool:
+        return self.watch.must_stop(self.steps) is not None
+
+
+def _climb(
+    brancher: RoutingBrancher,
+    worker: Worker,
+    tree: Splits,
+    effort: _Effort,
+    rng: np.random.Generator,
+    shuffles: int,
+    tried: Tried,
+) -> Splits:
+    best, value = tree, evaluate(brancher.problem, tree).objective
+    k = tried.get(value, 0)
+    last = max(k, len(_SIZES)) + 2 * shuffles
+    while k < last and not effort.over():
+        place = _let_go(brancher.problem, best, *_neighbourhood(k, shuffles), rng)
+        found = _search_around(brancher, worker, place, value, effort)
+        k += 1
+        if not effort.over():
+            tried[value] = k
+        if found is not None:
+            best, value = found, evaluate(brancher.problem, found).objective
+            effort.watch.report("improve", incumbent=value)
+            k, last = 0, len(_SIZES) + 2 * shuffles
+    return best
+
+
+def _neighbourhood(k: int, shuffles: int) -> tuple[int, float]:
+    """How many samples the k-th neighbourhood of a tree lets go, and how much noise there is in their ranking."""
+    if k < len(_SIZES):
+        return _SIZES[k], 0.0
+    return _SIZES[1 + (k - len(_SIZES)) // shuffles % 2], 1.0
+
+
+def _search_around(
+    brancher: RoutingBrancher, worker: Worker, place: NDArray[np.int64], value: float, effort: _Effort
+) -> Splits | None:
+    """The first tree better than ``value`` among those that keep the held samples where they are."""
+    shared = np.array([value * (1.0 - 1e-9), 0.0])
+    stack = [brancher.record(place)]
+    steps = 0
+    while stack and steps < _STEPS and not effort.over():
+        stack.sort(key=lambda r: -r.bound)
+        dive = worker.dive(stack.pop(), shared)
+        steps += dive.steps
+        effort.steps += dive.steps
+        for found in dive.trees:
+            seen = evaluate(brancher.problem, found)
+            if seen.feasible and seen.objective < shared[CUTOFF]:
+                return found
+        stack += [r for r in dive.left if r.bound < shared[CUTOFF]]
+    return None
+
+
+def _let_go(problem: Problem, tree: Splits, size: int, noise: float, rng: np.random.Generator) -> NDArray[np.int64]:
+    """Where each sample is held: its last-level node, or the upper node at which it is let go."""
+    h = problem.X @ tree.w.T + tree.b
+    below = _cost_below(problem, h)
+    place = evaluate(problem, tree).node.copy()
+    promise = np.full(problem.n_samples, -np.inf)
+    at = place.copy()
+    for t in topology.upper(problem.depth):
+        members = np.flatnonzero(_under(place, t, problem.depth))
+        right = place[members] >= topology.last_right(t, problem.depth).start
+        here = np.where(right, below[topology.right(t), members], below[topology.left(t), members])
+        there = np.where(right, below[topology.left(t), members], below[topology.right(t), members])
+        gain = here - there - 0.5 * problem.C[t] * problem.weight[members] * np.abs(h[members, t])
+        better = gain > promise[members]
+        at[members[better]] = t
+        promise[members[better]] = gain[better]
+    if noise:
+        promise += noise * np.std(promise) * rng.standard_normal(len(promise))
+    chosen = np.argsort(-promise, kind="stable")[:size]
+    place[chosen] = at[chosen]
+    return place
+
+
+def _cost_below(problem: Problem, h: FloatArray) -> FloatArray:
+    """What every sample would pay from each node downwards if it stood there."""
+    cost = np.outer(problem.C, problem.weight) * np.maximum(0.0, 1.0 - problem.y * h.T)
+    for t in reversed(topology.upper(problem.depth)):
+        cost[t] += np.where(h[:, t] >= 0, cost[topology.right(t)], cost[topology.left(t)])
+    return cost
+
+
+def _under(place: NDArray[np.int64], t: int, depth: int) -> NDArray[np.bool_]:
+    below = topology.last_below(t, depth)
+    return (place >= below.start) & (place < below.stop)

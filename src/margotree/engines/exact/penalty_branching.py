@@ -1,0 +1,89 @@
+"""The side of the search for priced features that places samples first, in two stages.
+
+A search node begins without prices in its node problems, where pivots are few and cheap; what prices are sure to add
+goes into its bound all the same.  Once prices could make the difference, or nobody is left to be placed, it is solved
+anew with prices, and features are decided along with samples.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from margotree.engines.exact.kernels.node_record import save
+from margotree.engines.exact.proof_log import ProofLog
+from margotree.engines.exact.sample_branching import MargotBrancher, MargotWorker, Tactics, stored
+from margotree.engines.exact.search import Dive, Record
+from margotree.engines.node.kernels.workspace import AT_HARD, AT_MARGIN, PENDING_HARD, PENDING_MARGIN
+from margotree.engines.run_control import Watch
+from margotree.problem import Problem
+from margotree.problem.problem import FloatArray
+
+
+class PricedBrancher:
+    """Makes records and workers for one problem with prices on features."""
+
+    def __init__(
+        self,
+        problem: Problem,
+        tactics: Tactics | None = None,
+        *,
+        limit: float | None = None,
+        watch: Watch | None = None,
+        log: ProofLog | None = None,
+    ) -> None:
+        self.problem = problem
+        self.log = log
+        self.early = MargotBrancher(problem, tactics, limit=limit, plain=True, watch=watch, log=log)
+        self.late = MargotBrancher(problem, tactics, limit=limit, watch=watch, log=log)
+
+    def root(self) -> Record:
+        return self.early.root()
+
+    def record(self, place: NDArray[np.int64]) -> Record:
+        return self.early.record(place)
+
+    def worker(self) -> PricedWorker:
+        return PricedWorker(self)
+
+
+class EarlyWorker(MargotWorker):
+    """The first stage: what settles is handed on."""
+
+    hands_on = True
+
+    def __init__(self, brancher: PricedBrancher) -> None:
+        super().__init__(brancher.early)
+        self.late_size = brancher.late.sizes()[0]
+
+    def settled(self, dive: Dive, bound: float) -> Dive:
+        """The same search node for the second stage: same multipliers, with free items to be solved anew."""
+        n_codes, n_floats = self.brancher.sizes()
+        codes, floats = np.zeros(self.late_size, np.uint8), np.zeros(n_floats)
+        used = save(self.ws, self.routing, codes[None, :n_codes], floats[None])
+        status = codes[2 * self.problem.n_samples : n_codes]
+        status[status == AT_MARGIN] = PENDING_MARGIN
+        status[status == AT_HARD] = PENDING_HARD
+        number = None if self.brancher.log is None else self.here
+        return replace(dive, left=[*dive.left, stored(bound, codes, floats[:used], number)])
+
+
+class PricedWorker:
+    """One thread's memory and its dives in either stage."""
+
+    def __init__(self, brancher: PricedBrancher) -> None:
+        self.early, self.late = EarlyWorker(brancher), MargotWorker(brancher.late)
+        self.early.ws = self.early.ws._replace(work=self.late.ws.work)  # stopped together
+
+    def stop_flag(self) -> FloatArray:
+        return self.early.stop_flag()
+
+    def stop(self) -> None:
+        self.early.stop()
+
+    def dive(self, record: Record, shared: FloatArray, most: float = math.inf) -> Dive:
+        late = len(record.data[0]) == self.early.late_size
+        return (self.late if late else self.early).dive(record, shared, most)

@@ -1,0 +1,107 @@
+"""Several searches under one clock: trials, what one hands on to the next, and good trees on the way."""
+
+from __future__ import annotations
+
+import math
+
+from margotree.engines.exact.search import PRECISION, Brancher, Search
+from margotree.engines.local_search_engine import FAR, better_tree
+from margotree.engines.node.svm import LARGE
+from margotree.engines.run_control import Watch
+from margotree.engines.trivial_trees import allowed_value
+from margotree.problem import Problem, Splits
+from margotree.solution import Stopped, relative_gap
+
+#: Share of the time that a search goes on before it is asked whether a proof is in sight.
+_HOPE_SHARE = 0.1
+#: What something tried may take: seconds at least (unless a quarter of all is less) and at most, and search nodes at
+#: least where work is measured in those.
+_TRIAL_LEAST, _TRIAL_MOST, _TRIAL_NODES = 0.5, 60.0, 10
+#: Searches that are this close to each other, as a share of what is missing, are tried again, so often in all.
+_CLOSE, _HEATS = 0.08, 3
+
+
+def phase(watch: Watch, share: float, least: float) -> Watch:
+    """A share of the time or, where work is measured in nodes, of those."""
+    return watch.share(seconds=share * watch.remaining, nodes=max(least, share * watch.limits.nodes))
+
+
+def trial(watch: Watch, share: float, steps: int = 0, least: float = _TRIAL_NODES) -> Watch:
+    """The part of the time (or of the nodes, ``steps`` of which are done) that something tried may take."""
+    seconds = min(_TRIAL_LEAST, 0.25 * watch.remaining)
+    return watch.share(
+        seconds=min(_TRIAL_MOST, max(seconds, share * watch.remaining)),
+        nodes=steps + max(least, share * watch.limits.nodes),
+    )
+
+
+def is_over(search: Search, watch: Watch) -> bool:
+    """Whether a search ended by more than the end of its trial."""
+    trial = Stopped.NODES if watch.by_nodes else Stopped.TIME
+    return search.reason is not trial or watch.must_stop(search.steps) is not None
+
+
+def is_stuck(search: Search) -> bool:
+    """Whether a search has nothing left to do and yet has not closed the gap, as where a node could not be solved."""
+    target = max(search.watch.limits.gap, 2 * PRECISION)
+    return search.reason is None and relative_gap(search.best, search.bound) > target
+
+
+def new_search(problem: Problem, brancher: Brancher, first: Splits, watch: Watch, ceiling: float = math.inf) -> Search:
+    return Search(brancher, lambda tree: allowed_value(problem, tree), watch, first, ceiling)
+
+
+def furthest(ways: list[Search], watch: Watch, share: float, proves: bool = True) -> Search:
+    """Try one search after the other: that which solves the problem or has come furthest, with what all have found.
+
+    Where it is close, the leaders are tried again, and longer; one that is stuck leaves it to the others.  Unless it
+    ``proves`` anything to others, what one has proved is left to itself.
+    """
+    last = ways[0]
+    for _ in range(_HEATS):
+        for search in ways:
+            pass_on(last, search, proves)
+            search.run(trial(watch, share, search.steps))
+            last = search
+            if is_over(search, watch) and not is_stuck(search):
+                return search
+        ways, share = _leaders([way for way in ways if not is_stuck(way)] or ways), 2.0 * share
+        if len(ways) == 1:
+            break
+    pass_on(last, ways[0], proves)
+    return ways[0]
+
+
+def _leaders(ways: list[Search]) -> list[Search]:
+    """Those that have come furthest, up to a small share of what is missing yet; the first of them first."""
+    ranked = sorted(ways, key=lambda search: -search.own_bound)
+    least = ranked[0].own_bound - _CLOSE * max(0.0, ranked[0].best - ranked[0].own_bound)
+    return [search for search in ranked if search.own_bound >= least]
+
+
+def pass_on(search: Search, to: Search, proves: bool = True) -> None:
+    """What one search has found, proved and used up goes on to another."""
+    if to is not search:
+        to.steps = search.steps
+        if proves:
+            to.floor = search.bound
+        to.offer(search.incumbent)
+
+
+def offer_better(search: Search, watch: Watch, waited: bool = False) -> None:
+    """Give a search the tree of the alternating search, if that is better."""
+    gap = relative_gap(search.best, search.bound)
+    search.offer(better_tree(search.brancher.problem, search.incumbent, watch, gap, waited=waited))
+
+
+def go_on(search: Search, watch: Watch) -> None:
+    """Run a search to its end; where a proof is not near after a while, good trees are looked for at length."""
+    if is_over(search, watch):
+        return
+    if search.brancher.problem.n_samples <= LARGE:
+        search.run(trial(watch, _HOPE_SHARE, search.steps))
+        gap = relative_gap(search.best, search.bound)
+        if not is_over(search, watch) and gap > FAR:
+            offer_better(search, watch, waited=True)
+    if not is_over(search, watch):
+        search.run(watch)

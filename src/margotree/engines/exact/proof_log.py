@@ -1,0 +1,263 @@
+"""What a search writes down for its proof: its decisions, and the multipliers of every search node it closes.
+
+Search nodes get their numbers at once; turning their records into steps is left to a thread of its own, so that
+workers, which hold no GIL, go on meanwhile.
+"""
+
+from __future__ import annotations
+
+import math
+import queue
+import threading
+import time
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from margotree.engines.exact.kernels import leaf_multipliers, proof_bytes, proof_steps
+from margotree.engines.exact.kernels.child_nodes import Rows
+from margotree.engines.exact.kernels.leaf_multipliers import NOT_HERE
+from margotree.engines.exact.kernels.node_record import sizes
+from margotree.engines.exact.proof_log_base import Logbook, sides
+from margotree.problem import Problem
+from margotree.problem.problem import FloatArray
+from margotree.proof import write
+from margotree.proof.write import NOTHING, Steps
+
+Codes = NDArray[np.uint8]
+#: Batches that may wait to be written down, and leaves of a batch at least.
+_WAITING, _TOGETHER = 4, 256
+#: Seconds to write a leaf, as long as nobody knows.
+_SECONDS = 1e-4
+#: Samples that are tried where none has room to spare.
+_TRIES = 8
+#: Bytes that leaves written together may take before they are compressed.
+_ROOM = 1 << 23
+#: Bytes and floats of records that may wait together.
+_RECORDS = 1 << 23
+#: Bytes of leaves after which a new piece begins: a block of a file must not be too long.
+_PIECE = 1 << 16
+
+
+class Batch:
+    """What dives have left to be written: their decisions, as bytes, and search nodes that are closed, by the length of
+    their records."""
+
+    def __init__(self, rows: int) -> None:
+        self.rows = rows  # decisions and search nodes that there is room for
+        self.pen, self.decided = proof_bytes.new_pen(rows * proof_bytes.SPLIT), np.zeros(2, np.int64)
+        self.shut: dict[int, proof_steps.Shut] = {}
+        self.leaves = 0
+
+    def shut_of(self, n_codes: int, n_floats: int) -> proof_steps.Shut:
+        if n_codes not in self.shut:
+            self.shut[n_codes] = proof_steps.new_shut(self.rows, n_codes, n_floats)
+        return self.shut[n_codes]
+
+    def has_room(self, rows: int) -> bool:
+        return max(self.leaves, int(self.decided[1])) + rows <= self.rows
+
+
+class ProofLog(Logbook):
+    """The proof of one search, as it grows; ``unit`` brings values of the engine's problem to the user's."""
+
+    def __init__(self, into: Steps, problem: Problem, weights: FloatArray, unit: float, first: int = 1) -> None:
+        super().__init__(into, problem, weights, unit, first)
+        self.m, self.n, self.depth = problem.n_samples, problem.n_features, problem.depth
+        self.label = self.y.astype(np.int8)
+        self.side_of = sides(self.T)
+        self._features_at = self.m * (2 + self.depth)  # in a record
+        longest = self.T * proof_bytes.LEAD + self.m * self.depth * proof_bytes.EACH
+        self._together = min(_TOGETHER, max(1, _ROOM // longest))
+        self._pen = proof_bytes.new_pen(self._together * longest)
+        self._text = proof_bytes.new_pen(self._together * (longest + proof_bytes.LEAF))
+        self._asked = self._written = 0  # leaves
+        self._seconds = 0.0  # that writing them took
+        self._dropped = False
+        self._rows = max(1, min(2 * _TOGETHER, _RECORDS // sum(sizes(self.m, self.n, self.depth, True, whole=True))))
+        self._batch = Batch(self._rows)  # of dives that are not yet given to the thread that writes
+        self._queue: queue.Queue[tuple[Batch, tuple[bytes, int] | None] | None] = queue.Queue(_WAITING)
+        self._failure: BaseException | None = None
+        self._thread: threading.Thread | None = None  # there is one once there is something to write
+
+    def dive(self, node: int, rows: int, found: Rows, hands_on: bool) -> list[int]:
+        """Take down a dive from search node ``node``; returns the numbers of the search nodes of its rows.
+
+        ``hands_on`` tells that a settled search node is not closed but goes on elsewhere.
+        """
+        self._raise()
+        numbers = np.empty(rows, np.int64)
+        codes, floats = found.codes, found.floats
+        with self._turn:
+            self._make_room(rows)
+            shut = self._batch.shut_of(codes.shape[1], floats.shape[1])
+            before = shut.held[0]
+            self._nodes, weakest = proof_steps.take_down(
+                found.log, codes, floats, found.used, found.bounds, rows, node, self._nodes, hands_on, self.m, self.n,
+                self._features_at, numbers, shut, self._batch.decided, self._batch.pen,
+            )  # fmt: skip
+            self.weakest = min(self.weakest, weakest)
+            self._more(int(shut.held[0] - before))
+        return numbers.tolist()
+
+    def close(self, data: tuple[Any, ...], bound: float) -> None:
+        """A record that was left waiting until its bound sufficed, or until the end."""
+        self._raise()
+        codes, floats, node = data
+        with self._turn:
+            self._make_room(1)
+            priced = len(codes) > self._features_at
+            shut = self._batch.shut_of(*sizes(self.m, self.n, self.depth, priced, whole=True))
+            k = int(shut.held[0])
+            shut.held[0], shut.numbers[k], shut.codes[k], shut.floats[k, : len(floats)] = k + 1, node, codes, floats
+            self.weakest = min(self.weakest, bound)
+            self._more(1)
+
+    def _append(self, text: bytes, first: int) -> None:
+        self._raise()
+        self._send((text, first))
+
+    def _at_home(self, node: Any, first: int) -> Any:
+        return write.at_home(node, first)
+
+    def seconds_to_close(self, open_nodes: int) -> float:
+        """How long it takes to close so many search nodes, after those that are yet to be written."""
+        pace = self._seconds / self._written if self._written else _SECONDS
+        return pace * (open_nodes + self._asked - self._written)
+
+    def drop(self) -> None:
+        """Nobody wants this proof any more."""
+        self._dropped = True
+
+    def finish(self) -> Steps:
+        """Wait until everything is written."""
+        with self._turn:
+            self._send()
+        if self._thread is not None:
+            self._queue.put(None)
+            self._thread.join()
+            self._thread = None
+        self._raise()
+        return self.steps
+
+    def _make_room(self, rows: int) -> None:
+        """For so many rows of a dive."""
+        if not self._batch.has_room(rows):
+            self._send()
+            if rows > self._batch.rows:
+                self._batch = Batch(rows)
+
+    def _more(self, count: int) -> None:
+        """There are so many more leaves to be written: have that done once there are enough."""
+        self._asked += count
+        self._batch.leaves += count
+        if self._batch.leaves >= _TOGETHER:
+            self._send()
+
+    def _send(self, theirs: tuple[bytes, int] | None = None) -> None:
+        """Give what is there to the thread that writes, and then what another process has done."""
+        if not self._batch.leaves and not self._batch.decided[1] and theirs is None:
+            return
+        if self._thread is None:
+            self._thread = threading.Thread(target=self._write, daemon=True)
+            self._thread.start()
+        self._queue.put((self._batch, theirs))
+        self._batch = Batch(self._rows)
+
+    def _raise(self) -> None:
+        if self._failure is not None:
+            raise self._failure
+
+    # -- in the thread that writes ---------------------------------------------------------------------------------
+
+    def _write(self) -> None:
+        while (given := self._queue.get()) is not None:
+            if self._failure is None:
+                try:
+                    self._write_down(*given)
+                except BaseException as failure:  # raised where the search comes by next
+                    self._failure = failure
+
+    def _write_down(self, batch: Batch, theirs: tuple[bytes, int] | None) -> None:
+        """What was done here, and then what another process has done."""
+        began = time.perf_counter()
+        if not self._dropped:
+            self._steps_of(batch)
+        self._seconds += time.perf_counter() - began
+        self._written += batch.leaves
+        if theirs is not None and not self._dropped:
+            self.steps.take_over(*theirs)
+
+    def _steps_of(self, batch: Batch) -> None:
+        """All splits in their order, then all leaves: what is closed is split no more."""
+        end, count = batch.decided.tolist()
+        if count:
+            self.steps.written(batch.pen.out[:end].tobytes(), count, {})
+        for shut in batch.shut.values():
+            count = int(shut.held[0])
+            for k in range(0, count, self._together):
+                some = slice(k, min(k + self._together, count))
+                self._leaves(shut.numbers[some], shut.codes[some], shut.floats[some])
+
+    def _leaves(self, numbers: NDArray[np.int64], codes: Codes, floats: FloatArray) -> None:
+        """Write search nodes that are closed by their own multipliers, with records of the same length."""
+        n = self.n if codes.shape[1] > self._features_at else 0
+        ends = np.zeros((len(numbers), self.T), np.int64)
+        lacking = leaf_multipliers.write_points(
+            codes, floats, self.y, self.cost, self.side_of, n, self.unit, self._pen, ends, np.zeros((2, self.m + 1))
+        )
+        if lacking:
+            self._leaves_with_balance(numbers.tolist(), codes, ends.tolist())
+            return
+        leaf_ends = np.zeros(len(numbers), np.int64)
+        proof_steps.write_leaves(self._pen, ends, numbers, self._text, leaf_ends)
+        last = dict(enumerate(self._points(ends[-1].tolist(), int(ends[-2, -1]) if len(ends) > 1 else 0)))
+        begin = count = 0
+        for k, end in enumerate(leaf_ends.tolist()):
+            if end - begin >= _PIECE or k == len(numbers) - 1:
+                self.steps.written(self._text.out[begin:end].tobytes(), k + 1 - count, last)
+                begin, count = end, k + 1
+
+    def _points(self, ends: list[int], begin: int) -> list[bytes]:
+        return [self._pen.out[a:b].tobytes() for a, b in zip([begin, *ends], ends, strict=False)]
+
+    def _leaves_with_balance(self, numbers: list[int], codes: Codes, ends: list[list[int]]) -> None:
+        begin = 0
+        for number, record, last in zip(numbers, codes, ends, strict=True):
+            found = self._points(last, begin)
+            self.steps.leaf(number, [self._with_balance(t, p, record) for t, p in enumerate(found)])
+            begin = last[-1]
+
+    def _with_balance(self, t: int, point: bytes, codes: Codes) -> bytes:
+        """The point with a sample that balances it, if it has none; nothing if there is none."""
+        if point == NOTHING:
+            return point
+        full, given, values, balance = write.lists_of(point)
+        if balance != leaf_multipliers.NOBODY:
+            return point
+        side = self.side_of[t][codes[: 2 * self.m].view("<u2")]
+        v = np.where(side == -self.label, self.cost[t], 0.0)
+        v[full], v[given] = self.cost[t][full], values / self.unit
+        balance = self._balance(t, side, v)
+        return write.point(full, given, values, balance) if balance >= 0 else NOTHING
+
+    def _balance(self, t: int, side: Any, v: FloatArray) -> int:
+        """Any sample that can take what is left over, its sign being certain; -1 if there is none."""
+        shift = -math.fsum((self.y * v).tolist()) * self.y
+        low = np.where(side == -self.label, -np.inf, 0.0)
+        high = np.where(side == self.label, np.inf, self.cost[t])
+        room = np.where(shift > 0.0, high - v, v - low) - np.abs(shift)
+        room[side == NOT_HERE] = -np.inf
+        for best in np.argsort(-room)[:_TRIES].tolist():
+            if room[best] > -np.inf and self._certain(t, side, v, best):
+                return int(best)
+        self.weakest = 0.0  # nothing is proved of this node, and so nothing is claimed
+        return -1
+
+    def _certain(self, t: int, side: Any, v: FloatArray, k: int) -> bool:
+        """Whether sample ``k`` can balance the others: what it has to be is a sum whose sign is certain, and so is that
+        of what it stays below its cost."""
+        others = (self.y[k] * np.delete(self.y * v, k)).tolist()
+        fine = side[k] == -self.label[k] or math.fsum(others) <= 0.0
+        return bool(fine and (side[k] == self.label[k] or math.fsum([*others, self.cost[t][k]]) >= 0.0))

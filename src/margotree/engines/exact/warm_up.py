@@ -1,0 +1,111 @@
+"""Functions that call kernels on tiny problems, to have them compiled (see :mod:`margotree.engines.compiled_parts`)."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from margotree.engines.exact.kernels import implied_sides, leaf_multipliers, proof_bytes, proof_steps, recorded_bounds
+from margotree.engines.exact.kernels.node_record import save
+from margotree.engines.exact.kernels.plunge import route
+from margotree.engines.exact.sample_branching import MargotBrancher
+from margotree.engines.exact.support_branching import SparseBrancher
+from margotree.engines.exact.support_pools import ListChooser
+from margotree.engines.local_search.search import Effort, alternate
+from margotree.engines.node.best_subset import best_subset
+from margotree.engines.node.svm import solve_large, solve_node
+from margotree.engines.run_control import Watch
+from margotree.engines.tiny_problems import tiny_problem
+from margotree.engines.trivial_trees import trivial_tree
+
+
+def node_problem() -> None:
+    tiny = tiny_problem("margot")
+    solve_node(tiny.X, tiny.y, tiny.weight)
+
+
+def many_samples() -> None:
+    tiny = tiny_problem("margot")
+    solve_large(tiny.X, tiny.y, tiny.weight)
+
+
+def best_subsets() -> None:
+    """Nodes with budgets, hard and with prices."""
+    node_problem()
+    tiny = tiny_problem("sfs")
+    for alpha in (None, 0.1):
+        best_subset(tiny.X, tiny.y, tiny.weight, budget=1, alpha=alpha)
+
+
+def dive() -> None:
+    """With the node problem, whose functions it is made of: one process compiles them once."""
+    node_problem()
+    _dive(MargotBrancher(tiny_problem("margot")))
+
+
+def dive_and_subsets() -> None:
+    dive()
+    best_subsets()
+
+
+def all_dives() -> None:
+    """With prices as well, for the same reason."""
+    dive_and_subsets()
+    _dive(MargotBrancher(tiny_problem("sfs")))
+
+
+def _dive(brancher: MargotBrancher) -> None:
+    """A dive that ends at once, as every bound is above its cut-off."""
+    worker = brancher.worker()
+    worker.dive(brancher.root(), np.array([0.0, 0.0]))
+    route(worker.ws, worker.routing, np.zeros(brancher.problem.n_samples, np.int64))
+    if brancher.price is not None:
+        n_codes, n_floats = brancher.sizes()
+        save(worker.ws, worker.routing, np.zeros((1, n_codes), np.uint8), np.zeros((1, n_floats)))
+
+
+def alternating_search() -> None:
+    tiny = tiny_problem("margot")
+    alternate(tiny, [trivial_tree(tiny)], Watch(), Effort(least=8, most=8))
+
+
+def proofs_of_routings() -> None:
+    none, y, ends = np.zeros((0, 0), np.uint8), np.zeros(0), np.zeros((0, 1), np.int64)
+    side_of, pen = np.zeros((1, 1), np.int8), proof_bytes.new_pen(1)
+    leaf_multipliers.write_points(none, np.zeros((0, 0)), y, y[None], side_of, 0, 1.0, pen, ends, np.zeros((2, 1)))
+    log, few, floats = np.zeros((0, 2), np.int64), np.zeros(0, np.int64), np.zeros((0, 0))
+    proof_steps.take_down(
+        log,
+        none,
+        floats,
+        few,
+        y,
+        0,
+        0,
+        1,
+        False,
+        0,
+        1,
+        0,
+        few,
+        proof_steps.new_shut(0, 0, 0),
+        np.zeros(2, np.int64),
+        pen,
+    )
+    proof_steps.write_leaves(pen, ends, ends[:, 0].copy(), pen, ends[:, 0].copy())
+
+
+def proofs_of_supports() -> None:
+    brancher = SparseBrancher(tiny_problem("hfs"))
+    chooser, pen, zero = brancher.choosers(np.zeros((2, 2)))[0], proof_bytes.new_pen(1 << 10), np.int64(0)
+    assert isinstance(chooser, ListChooser)
+    m, T = brancher.problem.n_samples, brancher.problem.n_nodes
+    who, goal, known, bound = np.arange(2), np.zeros(m, np.int64), np.zeros(m, np.uint16), np.zeros(1)
+    terms = implied_sides.Terms(np.zeros((T, T)), brancher.samples.cost, 1e-3, 1.0)
+    placed = implied_sides.new_placed(brancher.last, 1, m)
+    of = brancher.samples, terms, placed
+    recorded_bounds.search(
+        *of, zero, who, np.zeros(2), goal, known, 1.0, chooser.table, who[:1], bound, np.zeros(1, np.int8), 0.0, 0.0,
+        chooser.work, 0.0, who.copy(), pen,
+    )  # fmt: skip
+    implied_sides.too_close(*of, known, zero, zero, 1.0, 1.0, pen)
+    implied_sides.follow(*of, goal, known, who, 1.0, who.copy(), pen)

@@ -1,0 +1,190 @@
+"""One start of the alternating search: draw what is to be drawn, then visit node after node, from the last level up."""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+
+import numpy as np
+from numpy.typing import NDArray
+
+from margotree.engines.local_search.initial_splits import Draw, draw
+from margotree.engines.local_search.kernels.reduced_problem import GAIN
+from margotree.engines.local_search.node_samples import Node, Plane, Rows
+from margotree.engines.local_search.support_search import best_svm
+from margotree.engines.local_search.training_data import Found, Terms
+from margotree.engines.local_search.upper_nodes import propose
+from margotree.problem import topology
+from margotree.problem.problem import FloatArray
+
+#: A descent ends when a sweep over the nodes gains less than this share.
+SMALL_GAIN = 1e-4
+#: Lengths tried to get samples out of a band.
+LENGTHS = np.array([1.0, 1.5, 2.0, 5.0, 10.0, 100.0])
+
+Draws = NDArray[np.int64]
+
+
+class Alternation(ABC):
+    """A tree under work: its hyperplanes, the samples and the cost of each node, and the sweeps over them.
+
+    What a visit to a node does is for those who know the labels.
+    """
+
+    #: Sweeps over the nodes at most; a descent is given up when so many sweeps like its last would not reach the best.
+    sweeps, outlook = 60, 3.0
+
+    def __init__(self, terms: Terms, W: FloatArray, B: FloatArray, seed: int, flag: FloatArray) -> None:
+        self.terms, self.flag = terms, flag
+        self.W, self.B = np.array(W), np.array(B)
+        self.depth = terms.depth
+        self.own = np.zeros(terms.n_nodes)
+        self.rows: list[Rows] = [np.arange(0)] * terms.n_nodes
+        self.rows[0] = np.arange(terms.n_samples)
+        self.stale = np.ones(terms.n_nodes, dtype=bool)
+        self.spent = np.zeros(terms.n_nodes, dtype=bool)  # where SVM directions brought nothing the last time
+        self.swept = False  # whether all nodes were visited before the flag went up
+        self.rng = np.random.default_rng(seed)
+
+    def run(self, kinds: Draws, tol: float = SMALL_GAIN, best: float = math.inf, hopeless: float = math.inf) -> Found:
+        """Draw nodes as ``kinds`` says, then alternate until a sweep gains little, or too little to reach ``best``, or
+        the first one leaves the tree by a ``hopeless`` share above it."""
+        value = self.cost(kinds)
+        for sweep in range(self.sweeps):
+            before = value
+            self._sweep()
+            self.swept |= not self.flag[0]
+            value = float(np.sum(self.own))
+            gain = before - value
+            if self.flag[0] or gain <= tol * before or (value > best and value - self.outlook * gain > best):
+                break
+            if sweep == 0 and value - best > hopeless * best:
+                break
+        return Found(W=self.W, B=self.B, value=value)
+
+    def cost(self, kinds: Draws | None = None) -> float:
+        """What the tree costs once all samples have been sent down."""
+        self.settle(0, kinds)
+        return float(np.sum(self.own))
+
+    def _sweep(self) -> None:
+        for t in reversed(range(self.terms.n_nodes)):
+            if self.flag[0]:
+                return
+            if not self.stale[t]:
+                continue
+            self.stale[t] = False
+            if len(self.rows[t]) and (self._visit_upper(t) if self._is_upper(t) else self._visit_last(t)):
+                above = topology.parent(t)
+                while above >= 0:
+                    self.stale[above] = True
+                    above = topology.parent(above)
+
+    def _is_upper(self, t: int) -> bool:
+        return t < self.terms.n_nodes // 2
+
+    def _plane(self, t: int) -> Plane:
+        return self.W[t].copy(), float(self.B[t])
+
+    def _send_on(self, t: int, node: Node) -> None:
+        right = node.right_of(node.heights(self._plane(t)), self._plane(t))
+        if right is None:
+            self.W[t], self.B[t] = self._out_of_band(t, node)
+            right = node.right_of(node.heights(self._plane(t)), self._plane(t))
+        assert right is not None
+        self.rows[topology.left(t)], self.rows[topology.right(t)] = self.rows[t][~right], self.rows[t][right]
+
+    def _out_of_band(self, t: int, node: Node) -> Plane:
+        """The cheapest hyperplane across the same direction that has nobody in its band."""
+        node = self._look_below(t, node)
+        if np.any(self.W[t]):
+            cut = node.best_cut(self.W[t].copy(), LENGTHS)
+            if cut is not None and node.right_of(node.heights(cut[0]), cut[0]) is not None:
+                return cut[0]
+        return node.no_split()[0]
+
+    def _visit_upper(self, t: int) -> bool:
+        """Try to better an upper node, and take it back if bands further down make the tree no better; whether that
+        came to something."""
+        below = topology.subtree(t, self.depth)
+        before = float(np.sum(self.own[below]))
+        plane = self._proposed(t, before)
+        if plane is None:
+            return False
+        W, B = self.W[below], self.B[below]
+        self.W[t], self.B[t] = plane
+        self.settle(t)
+        if np.sum(self.own[below]) < before * (1.0 - GAIN):
+            return True
+        self.W[below], self.B[below] = W, B
+        self.settle(t)
+        return False
+
+    @abstractmethod
+    def settle(self, top: int, kinds: Draws | None = None) -> None:
+        """Send the samples of ``top`` down its subtree, drawing new hyperplanes and emptying bands on the way."""
+
+    @abstractmethod
+    def _look_below(self, t: int, node: Node | None = None) -> Node:
+        """The samples of an upper node, and what they would pay on either side; of those at hand no second copy."""
+
+    @abstractmethod
+    def _proposed(self, t: int, before: float) -> Plane | None:
+        """A better hyperplane for an upper node whose subtree costs ``before``, if there is one."""
+
+    @abstractmethod
+    def _visit_last(self, t: int) -> bool:
+        """Try to better a node of the last level; whether that came to something."""
+
+
+class Descent(Alternation):
+    """The same for two classes.  No sample is ever left in a band."""
+
+    def settle(self, top: int, kinds: Draws | None = None) -> None:
+        """Send the samples of ``top`` down its subtree, drawing new hyperplanes and emptying bands on the way."""
+        for t in topology.subtree(top, self.depth):
+            self._settle_one(t, Draw.KEEP if kinds is None else Draw(kinds[t]))
+
+    def _settle_one(self, t: int, kind: Draw) -> None:
+        node = Node.of(self.terms, t, self.rows[t])
+        if self._is_upper(t):
+            if kind is not Draw.KEEP:
+                self.W[t], self.B[t] = draw(self.terms, t, node, self._plane(t), kind, self.rng, self.flag)
+            self._send_on(t, node)
+        elif kind is not Draw.KEEP and len(node.Z):
+            self._take(t, *best_svm(self.terms, t, node, self._plane(t), self.flag)[0], node)
+        self._price(t, node)
+        self.stale[t] = True
+
+    def _look_below(self, t: int, node: Node | None = None) -> Node:
+        node = node or Node.of(self.terms, t, self.rows[t])
+        node.look_below(self.terms, t, self.rows[t], self.W, self.B)
+        return node
+
+    def _price(self, t: int, node: Node) -> None:
+        w = self.W[t]
+        self.own[t] = 0.5 * float(w @ w) + node.hinges(node.heights(self._plane(t))) + self.terms.price(t, w)
+
+    def _take(self, t: int, w: FloatArray, b: float, node: Node) -> None:
+        """The hyperplane for a node of the last level, or none if a constant label is cheaper."""
+        plus, minus = float(np.sum(node.plus)), float(np.sum(node.minus))
+        value = 0.5 * float(w @ w) + node.hinges(node.heights((w, b))) + self.terms.price(t, w)
+        if 2.0 * min(plus, minus) <= value:
+            w, b = np.zeros_like(w), 1.0 if plus >= minus else -1.0
+        self.W[t], self.B[t] = w, b
+
+    def _visit_last(self, t: int) -> bool:
+        node, before = Node.of(self.terms, t, self.rows[t]), self._plane(t)
+        value = self.own[t]
+        self._take(t, *best_svm(self.terms, t, node, before, self.flag)[0], node)
+        self._price(t, node)
+        if self.own[t] < value * (1.0 - GAIN):
+            return True
+        self.W[t], self.B[t] = before
+        self.own[t] = value
+        return False
+
+    def _proposed(self, t: int, before: float) -> Plane | None:
+        found = propose(self.terms, t, self._look_below(t), self._plane(t), self.rng, self.flag, bool(self.spent[t]))
+        self.spent[t] = not found.aimed
+        return found.plane if found.gain > GAIN * before else None

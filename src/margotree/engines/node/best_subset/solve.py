@@ -1,0 +1,125 @@
+"""The best-subset SVM of one tree node."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from margotree.engines.node.best_subset.samples import I1, merged
+from margotree.engines.node.best_subset.search import Search
+from margotree.engines.node.best_subset.supports import Supports
+from margotree.engines.node.best_subset.task import MAY, MUST, NEVER, Task
+from margotree.problem.problem import FloatArray
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class SubsetSolution:
+    """Hyperplane of one node under a feature budget.
+
+    ``value`` includes the price of features above the budget and is inf if no hyperplane was found; ``bound`` is a
+    valid lower bound on the best value.  ``exact`` tells that the search finished: the value is then optimal within
+    the gap asked for, or nothing lies below the cutoff, or the routing rows contradict each other.
+    """
+
+    w: FloatArray
+    b: float
+    value: float
+    bound: float
+    feasible: bool
+    exact: bool
+    nodes: int = 0
+
+    @property
+    def support(self) -> NDArray[np.int64]:
+        return np.flatnonzero(self.w)
+
+    @property
+    def gap(self) -> float:
+        """Share of the value that could still be saved."""
+        if not math.isfinite(self.value) or self.value <= 0:
+            return 0.0 if self.exact else math.inf
+        return max(0.0, (self.value - max(0.0, self.bound)) / self.value)
+
+
+def best_subset(
+    X: FloatArray,
+    y: FloatArray,
+    cost: FloatArray,
+    *,
+    budget: int,
+    alpha: float | None = None,
+    side: ArrayLike | None = None,
+    eps: float = 1e-3,
+    inner: float = 0.0,
+    max_weight: float | None = None,
+    must: Sequence[int] = (),
+    never: Sequence[int] = (),
+    cutoff: float = math.inf,
+    gap: float = 1e-9,
+    time_limit: float = math.inf,
+    stop: Callable[[], bool] | None = None,
+    node_limit: float = math.inf,
+) -> SubsetSolution:
+    """Solve ``min 1/2 |w|^2 + sum_i cost_i max(0, 1 - y_i h_i)`` over hyperplanes on at most ``budget`` features.
+
+    With ``alpha`` every feature above the budget costs that much instead of being forbidden.  ``side``, ``eps``,
+    ``inner`` and ``max_weight`` are as in :func:`~margotree.engines.node.svm.solve_node`.  Features in ``must`` count
+    as used whatever their weight, those in ``never`` are not allowed.  Only values below ``cutoff`` are looked for.
+    The search ends when the relative gap is closed, when ``time_limit`` seconds are over, when ``stop()`` is true,
+    after ``node_limit`` search nodes, or when its open nodes take more memory than is reasonable; only in the first
+    case the solution is exact.
+    """
+    kind = _kinds(X.shape[1], must, never)
+    if alpha == 0:
+        budget, alpha = X.shape[1], None
+    if alpha is None and len(must) > budget:
+        raise ValueError(f"{len(must)} features must be used, but the budget is {budget}")
+    sides = np.zeros(len(y), np.int8) if side is None else np.asarray(side, np.int8)
+    task = Task(
+        samples=merged(X, y, np.asarray(cost, np.float64), sides),
+        kind=kind,
+        budget=budget,
+        alpha=math.inf if alpha is None else float(alpha),
+        limit=math.inf if max_weight is None else float(max_weight),
+        stop=_clock(time_limit, stop),
+        eps=eps,
+        inner=inner,
+    )
+    supports = Supports(task, cutoff, gap)
+    search = Search(task, supports, node_limit)
+    search.run()
+    return _solution(search, X, y, cost)
+
+
+def _kinds(n_features: int, must: Sequence[int], never: Sequence[int]) -> I1:
+    kind = np.full(n_features, MAY, np.int8)
+    kind[list(never)] = NEVER
+    if np.any(kind[list(must)] == NEVER):
+        raise ValueError("a feature cannot both be used and never be used")
+    kind[list(must)] = MUST
+    return kind
+
+
+def _clock(time_limit: float, stop: Callable[[], bool] | None) -> Callable[[], bool]:
+    until = time.perf_counter() + time_limit
+    return lambda: time.perf_counter() >= until or (stop is not None and stop())
+
+
+def _solution(search: Search, X: FloatArray, y: FloatArray, cost: FloatArray) -> SubsetSolution:
+    supports = search.supports
+    if supports.support is None:
+        return SubsetSolution(
+            w=np.zeros(X.shape[1]), b=1.0, value=math.inf, bound=search.bound, feasible=False, exact=search.finished,
+            nodes=search.nodes,
+        )  # fmt: skip
+    w, b = supports.w, supports.b
+    hinge = np.maximum(0.0, 1.0 - y * (X @ w + b))
+    value = 0.5 * float(w @ w) + float(cost @ hinge) + search.task.price(len(supports.support))
+    return SubsetSolution(
+        w=w, b=b, value=value, bound=min(search.bound, value), feasible=True, exact=search.finished, nodes=search.nodes
+    )

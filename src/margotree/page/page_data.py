@@ -1,0 +1,175 @@
+"""What the page of a tree knows, as JSON values: the tree, how to show it, and what was counted on the samples."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from margotree.page.columns import columns_of, typical_values
+from margotree.table.table_description import described, raw_columns
+from margotree.tree import Tree
+from margotree.tree.outline import outline
+from margotree.tree.proof_summary import proof_words
+from margotree.tree.sample_paths import Reach
+from margotree.tree.scaling import FloatArray
+from margotree.tree.text import rule_of, wanted_words
+
+_MODELS = {
+    "margot": "MARGOT",
+    "hfs": "HFS-MARGOT",
+    "sfs": "SFS-MARGOT",
+    "oct_1": "OCT-1",
+    "oct_h": "OCT-H",
+    "mm_svm_oct": "MM-SVM-OCT",
+}
+
+#: Bars of a histogram, about.
+_BINS = 32
+
+
+def facts_of(tree: Tree, X: ArrayLike | None, y: ArrayLike | None, title: str | None) -> dict[str, Any]:
+    """Everything the page shows; of the samples only counts, histograms and medians, never the samples."""
+    if (X is None) != (y is None):
+        raise ValueError("to show samples give both X and y, or neither for the training samples' counts")
+    reach = None if X is None or y is None else Reach.of(tree, X, y)
+    columns = columns_of(tree, reach)
+    return {
+        "title": title or _title(tree),
+        "classes": [str(label) for label in tree.classes.tolist()],
+        "leafClass": tree.leaf_class.tolist(),
+        "labelsBelow": [tree.labels_below(reached_only=reached).T.tolist() for reached in (True, False)],
+        "features": _features(tree, reach, columns),
+        "columns": columns,
+        "missing": list(raw_columns(tree).missing),
+        "offset": tree.scaling.offset.tolist(),
+        "scale": tree.scaling.scale.tolist(),
+        "scaled": not tree.scaling.is_identity,
+        "nodes": [_node(tree, t) for t in range(tree.n_nodes)],
+        "outline": _outline(tree),
+        "counts": (tree.counts if reach is None else reach.counts()).tolist(),
+        "counted": "the training samples" if reach is None else f"{len(reach.code)} samples",
+        "samples": None if reach is None else _samples(tree, reach),
+        "certificate": None if tree.certificate is None else _certificate(tree),
+    }
+
+
+def _title(tree: Tree) -> str:
+    model = _MODELS.get(str(tree.terms.get("model")), "Tree")
+    labels = [str(label) for label in tree.classes.tolist()]
+    named = " or ".join(labels) if len(labels) == 2 else f"{len(labels)} classes"
+    encoding = described(tree)
+    if encoding is None:
+        return f"{model}: {named}"
+    where = f", trained on {encoding.source}" if encoding.source else ""
+    return f"{encoding.target}: {named} ({model}{where})"
+
+
+def _features(tree: Tree, reach: Reach | None, columns: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Each feature with the range it had and a value to start from."""
+    offset, scale = tree.scaling.offset, tree.scaling.scale
+    user = None if reach is None or not len(reach.scaled) else reach.scaled * scale + offset
+    if not tree.scaling.is_identity:
+        # The range of the training samples, whichever samples are shown.
+        low, high = offset, offset + scale
+    elif user is not None:
+        low, high = user.min(axis=0), user.max(axis=0)
+    else:
+        # Trained in the user's own units and no samples given: nothing is known of the range.
+        typical = _typical(tree, columns, np.zeros(tree.n_features))
+        features: list[dict[str, Any]] = [
+            {"name": name, "start": start, "low": None, "high": None}
+            for name, start in zip(tree.features, typical.tolist(), strict=True)
+        ]
+        return _with_words(features, columns)
+    start = _typical(tree, columns, low + (high - low) / 2) if user is None else np.median(user, axis=0)
+    features = [
+        {"name": name, "start": _short(start[j], high[j] - low[j]), "low": float(low[j]), "high": float(high[j])}
+        for j, name in enumerate(tree.features)
+    ]
+    return _with_words(features, columns)
+
+
+def _typical(tree: Tree, columns: list[dict[str, Any]], otherwise: FloatArray) -> FloatArray:
+    """The medians of the training file where the tree knows them; no cell is missing."""
+    start = otherwise.copy()
+    for column, typical in zip(columns, typical_values(tree), strict=True):
+        if not isinstance(typical, str) and typical is not None:
+            start[column["features"]] = [typical, *[0.0] * (len(column["features"]) - 1)]
+    return start
+
+
+def _with_words(features: list[dict[str, Any]], columns: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The features of a choice start at one of its words, not between them."""
+    for column in columns:
+        if "options" in column:
+            chosen = column["options"][column["start"]]["values"]
+            for j, value in zip(column["features"], chosen, strict=True):
+                features[j]["start"] = value
+    return features
+
+
+def _short(value: float, span: float) -> float:
+    """The value to a thousandth of its range: a start to edit, not a measurement."""
+    if not span > 0:
+        return float(value)
+    return round(float(value), max(0, 3 - math.floor(math.log10(span))))
+
+
+def _node(tree: Tree, t: int) -> dict[str, Any]:
+    w, b = tree.splits.w[t], float(tree.splits.b[t])
+    used = np.flatnonzero(w)
+    return {"at": used.tolist(), "w": w[used].tolist(), "b": b, "tie": tree.tie(t)}
+
+
+def _outline(tree: Tree) -> dict[str, Any]:
+    """What is drawn: the tree without the splits that no training sample needs.
+
+    Rules are there for all splits, as a new sample may still meet one that is not drawn.
+    """
+    shape = outline(tree, simplify=True)
+    return {
+        "root": shape.root,
+        "children": {str(t): list(pair) for t, pair in shape.children.items()},
+        "rules": {str(t): _rule(tree, t) for t in outline(tree).nodes},
+        "labels": {str(v): label for v, label in shape.label.items()},
+    }
+
+
+def _rule(tree: Tree, t: int) -> dict[str, Any]:
+    rule = rule_of(tree, t)
+    return {
+        "features": list(rule.features),
+        "weights": list(rule.weights),
+        "threshold": rule.threshold,
+        "leftOut": rule.left_out,
+        "words": rule.condition(tree.features).replace("\N{NO-BREAK SPACE}", " "),
+        "wanted": wanted_words(tree, t),
+    }
+
+
+def _samples(tree: Tree, reach: Reach) -> dict[str, Any]:
+    nodes = outline(tree).nodes
+    return {
+        "support": {str(t): int(reach.support(t).sum()) for t in nodes},
+        "within": {str(t): int((np.abs(reach.h(t)) < 1).sum()) for t in nodes},
+        "histogram": {str(t): _histogram(reach, t) for t in nodes if len(reach.at(t))},
+    }
+
+
+def _histogram(reach: Reach, t: int) -> dict[str, Any]:
+    """Counts by class over equal steps of ``h``, with a step that ends exactly at the hyperplane."""
+    h, code = reach.h(t), reach.code[reach.at(t)]
+    low, high = min(-1.5, float(h.min())), max(1.5, float(h.max()))
+    step = (high - low) / _BINS
+    edges = np.arange(math.floor(low / step), math.ceil(high / step) + 1) * step
+    counts = [np.histogram(h[code == k], edges)[0].tolist() for k in range(len(reach.tree.classes))]
+    return {"edges": [float(f"{edge:.6g}") for edge in edges], "counts": counts}
+
+
+def _certificate(tree: Tree) -> dict[str, Any]:
+    assert tree.certificate is not None
+    words = "\n".join(filter(None, (str(tree.certificate), proof_words(tree))))
+    return {"proved": tree.certificate.statement, "words": words}

@@ -1,0 +1,133 @@
+"""Encodings as plain JSON values, with a version, inside the terms of a saved tree."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from margotree.table.encoding import Category, Column, Encoding, Number
+from margotree.table.missing_cells import MissingReport
+from margotree.table.read_options import Reading
+from margotree.table.table import TableError
+
+VERSION = 1
+
+#: What may happen to missing cells.
+_MISSING = ("error", "drop", "median", "indicator")
+
+
+def to_record(encoding: Encoding) -> dict[str, Any]:
+    """JSON values from which :func:`from_record` makes the same encoding."""
+    return {
+        "version": VERSION,
+        "columns": [_column_record(column) for column in encoding.columns],
+        "target": encoding.target,
+        "weight": encoding.weight,
+        "positive": encoding.positive,
+        "whole": encoding.whole,
+        "missing": encoding.missing,
+        "spelling": list(encoding.spelling),
+        "decimal": encoding.decimal,
+        "source": encoding.source,
+        "reading": encoding.reading.to_record(),
+    }
+
+
+def from_record(record: Any) -> Encoding:
+    """Read what :func:`to_record` wrote; entries a later version may add within version 1 are passed over."""
+    version = record.get("version") if isinstance(record, Mapping) else None
+    if version != VERSION:
+        raise TableError(
+            f"the tree file describes its columns in version {version!r}, this margotree reads version {VERSION}; "
+            "update margotree"
+        )
+    try:
+        return _encoding(record)
+    except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
+        raise TableError(f"the tree file's description of its columns makes no sense: {_said(error)}") from None
+
+
+def check_record(record: Any) -> None:
+    """TableError unless this is the description of a training file: an encoding, and facts about its rows."""
+    encoding = from_record(record)
+    try:
+        for name in ("sha256", "sha256_of_set"):
+            _typed(record, name, str, optional=True)
+        if _typed(record, "rows", int, optional=True) is not None and record["rows"] < 0:
+            raise ValueError(f"'rows' cannot be {record['rows']!r}")
+        if not encoding.target:
+            raise ValueError("'target' is empty")
+        missing_report(record)
+    except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
+        raise TableError(f"the tree file's description of its training rows makes no sense: {_said(error)}") from None
+
+
+def missing_report(record: Mapping[str, Any]) -> MissingReport | None:
+    """What became of missing cells; None in files of earlier versions."""
+    found = record.get("missing_report")
+    return None if found is None else MissingReport.from_record(found)
+
+
+def _encoding(record: Mapping[str, Any]) -> Encoding:
+    missing = _typed(record, "missing", str, default="error")
+    if missing not in _MISSING:
+        raise ValueError(f"'missing' cannot be {missing!r}")
+    columns = _typed(record, "columns", list)
+    if not columns:
+        raise ValueError("there are no columns")
+    return Encoding(
+        columns=tuple(_column(entry) for entry in columns),
+        target=_typed(record, "target", str),
+        weight=_typed(record, "weight", str, optional=True),
+        positive=_typed(record, "positive", str, optional=True),
+        whole=_typed(record, "whole", bool, default=False),
+        missing=missing,
+        spelling=_words(record, "spelling", []),
+        decimal=_typed(record, "decimal", str, default="."),
+        source=_typed(record, "source", str, default=""),
+        reading=Reading.from_record(_typed(record, "reading", dict, default={})),
+    )
+
+
+def _column_record(column: Column) -> dict[str, Any]:
+    both = {"name": column.name, "fill": column.fill, "flag": column.flag, "typical": column.typical}
+    if isinstance(column, Number):
+        return {"kind": "number", **both, "unit": column.unit}
+    return {"kind": "category", **both, "values": list(column.values)}
+
+
+def _column(entry: Mapping[str, Any]) -> Column:
+    name, flag = _typed(entry, "name", str), _typed(entry, "flag", bool, default=False)
+    if entry["kind"] == "number":
+        fill = _typed(entry, "fill", (int, float), optional=True)
+        unit = _typed(entry, "unit", str, optional=True)
+        typical = _typed(entry, "typical", (int, float), optional=True)
+        fill, typical = (None if number is None else float(number) for number in (fill, typical))
+        return Number(name=name, fill=fill, unit=unit, flag=flag, typical=typical)
+    if entry["kind"] == "category":
+        values, fill = _words(entry, "values"), _typed(entry, "fill", str, optional=True)
+        if len(values) < 2 or (fill is not None and fill not in values):
+            raise ValueError(f"a column of words cannot have the words {values!r} and {fill!r} for missing ones")
+        typical = _typed(entry, "typical", str, optional=True)
+        return Category(name=name, values=values, fill=fill, flag=flag, typical=typical)
+    raise ValueError(f"a column of kind {entry['kind']!r}")
+
+
+def _typed(record: Mapping[str, Any], name: str, kind: Any, *, default: Any = None, optional: bool = False) -> Any:
+    """An entry of this type; with a default, or if optional, it may be missing (and None if optional)."""
+    value = record.get(name, default) if optional or default is not None else record[name]
+    kinds = kind if isinstance(kind, tuple) else (kind,)
+    if (value is None and optional) or type(value) in kinds:
+        return value
+    raise ValueError(f"{name!r} cannot be {value!r}")
+
+
+def _words(record: Mapping[str, Any], name: str, default: Any = None) -> tuple[str, ...]:
+    values = _typed(record, name, list, default=default)
+    if not all(isinstance(word, str) for word in values):
+        raise ValueError(f"{name!r} must hold words, got {values!r}")
+    return tuple(values)
+
+
+def _said(error: Exception) -> str:
+    return f"{error} is missing" if isinstance(error, KeyError) else str(error)

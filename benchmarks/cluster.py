@@ -37,9 +37,9 @@ HARD = {
 def _searched(model: str) -> tuple[Any, Any, Any]:
     """The problem as it is searched, the way it is, and a good tree to begin with."""
     from margotree.engines import Limits, solve
-    from margotree.engines.exact.penalty_branching import PricedBrancher
+    from margotree.engines.exact.penalty_branching import PenaltyBrancher
     from margotree.engines.exact.sample_branching import MargotBrancher
-    from margotree.engines.exact.support_branching import SparseBrancher
+    from margotree.engines.exact.support_branching import SupportBrancher
     from margotree.engines.presolve import merge_duplicates, standard_scale
     from margotree.engines.trivial_trees import allowed_value
 
@@ -48,7 +48,7 @@ def _searched(model: str) -> tuple[Any, Any, Any]:
     scaled, way = standard_scale(problem)
     merged, _ = merge_duplicates(scaled)
     first = way.into(start)
-    kind = {"margot": MargotBrancher, "hfs": SparseBrancher, "sfs": PricedBrancher}[model]
+    kind = {"margot": MargotBrancher, "hfs": SupportBrancher, "sfs": PenaltyBrancher}[model]
     return merged, kind(merged, limit=allowed_value(merged, first)), first
 
 
@@ -61,24 +61,24 @@ def speed(args: argparse.Namespace) -> list[dict[str, Any]]:
     from margotree.engines.distributed.search import ClusterSearch, Pace
     from margotree.engines.distributed.workers import Crew
     from margotree.engines.exact.portfolio import new_search
-    from margotree.engines.run_control import Limits, Watch
+    from margotree.engines.run_control import Limits, RunControl
     from margotree.engines.trivial_trees import allowed_value
 
     problem, brancher, first = _searched(args.model)
     crew = Crew("processes", args.workers)
-    crew.warm_up(problem.model, with_prices=False)
+    crew.warm_up(problem.model, with_penalties=False)
     rows = []
     limits = Limits(time=args.seconds, n_jobs=args.workers)
     for _ in range(args.rounds):
         for who in ("threads", "processes"):
-            watch = Watch(limits)
+            control = RunControl(limits)
             traffic = crew.traffic
             before = (traffic.tasks, traffic.sent, traffic.received, traffic.cpu, traffic.steps)
             if who == "threads":
-                search = new_search(problem, brancher, first, watch)
+                search = new_search(problem, brancher, first, control)
             else:
                 value = partial(allowed_value, problem)
-                search = ClusterSearch(crew, Pace(alone=0.0), brancher, value, watch, first, math.inf)
+                search = ClusterSearch(crew, Pace(alone=0.0), brancher, value, control, first, math.inf)
             began, cpu = time.perf_counter(), _cpu()
             search.run()
             seconds, cpu = time.perf_counter() - began, _cpu() - cpu
@@ -131,14 +131,14 @@ def killed(args: argparse.Namespace) -> list[dict[str, Any]]:
     from margotree.engines.distributed.engine import ClusterBranchAndBound
     from margotree.engines.distributed.search import Pace
     from margotree.engines.exact.engine import BranchAndBound
-    from margotree.engines.run_control import Limits, Watch
+    from margotree.engines.run_control import Limits, RunControl
     from margotree.proof import check
     from margotree.proof.write import ProofWriter
 
     problem = knotty(args.samples)
     BranchAndBound().prepare(problem)
     limits = Limits(time=args.seconds, n_jobs=args.workers)
-    plain = BranchAndBound().solve(problem, Watch(limits)).certificate
+    plain = BranchAndBound().solve(problem, RunControl(limits)).certificate
     print(json.dumps({"one process": plain.to_dict()}), flush=True)
     rows, folder = [], tempfile.TemporaryDirectory()
     for kills in (0, 3):
@@ -155,12 +155,12 @@ def killed(args: argparse.Namespace) -> list[dict[str, Any]]:
                 os.kill(dead[-1], signal.SIGKILL)
 
         if not args.proof:
-            certificate = engine.solve(problem, Watch(limits, kill)).certificate
+            certificate = engine.solve(problem, RunControl(limits, kill)).certificate
             rows.append(_told(engine, certificate, killed=len(dead)))
             continue
         engine.prepare_proof(problem)
         path = Path(folder.name) / f"{kills}.proof"
-        certificate = engine.solve_with_proof(problem, ProofWriter(path), Watch(limits, kill)).certificate
+        certificate = engine.solve_with_proof(problem, ProofWriter(path), RunControl(limits, kill)).certificate
         found = check.check(str(path), (problem.X, problem.y, problem.weight))
         more = {"checked_bound": found.bound, "leaves": found.leaves, "bytes": path.stat().st_size}
         rows.append(_told(engine, certificate, killed=len(dead), **more))
@@ -175,7 +175,7 @@ def _dask(*words: str) -> subprocess.Popen[bytes]:
 def gone(args: argparse.Namespace) -> list[dict[str, Any]]:
     """A scheduler and two workers as three processes; the scheduler is killed in the middle of a fit."""
     from margotree.engines.distributed.engine import ClusterBranchAndBound
-    from margotree.engines.run_control import Limits, Watch
+    from margotree.engines.run_control import Limits, RunControl
 
     port = str(random.Random(os.getpid()).randrange(20000, 40000))
     address = f"tcp://127.0.0.1:{port}"
@@ -190,7 +190,7 @@ def gone(args: argparse.Namespace) -> list[dict[str, Any]]:
             if engine.traffic.tasks >= 4:
                 started[0].kill()
 
-        certificate = engine.solve(problem, Watch(Limits(time=args.seconds), kill)).certificate
+        certificate = engine.solve(problem, RunControl(Limits(time=args.seconds), kill)).certificate
         return [_told(engine, certificate)]
     finally:
         for process in started:
@@ -226,12 +226,12 @@ def slow(args: argparse.Namespace) -> list[dict[str, Any]]:
     """Eight workers on one machine, whose tasks are delayed on both ways."""
     from margotree.engines.distributed.engine import ClusterBranchAndBound
     from margotree.engines.exact.engine import BranchAndBound
-    from margotree.engines.run_control import Limits, Watch
+    from margotree.engines.run_control import Limits, RunControl
 
     problem = knotty(args.samples)
     limits = Limits(time=args.seconds, n_jobs=2)
     BranchAndBound().prepare(problem)
-    plain = BranchAndBound().solve(problem, Watch(limits)).certificate
+    plain = BranchAndBound().solve(problem, RunControl(limits)).certificate
     print(json.dumps({"one process": plain.to_dict()}), flush=True)
     engine = ClusterBranchAndBound("processes", args.workers)
     engine.prepare(problem)
@@ -252,7 +252,7 @@ def slow(args: argparse.Namespace) -> list[dict[str, Any]]:
         return outcome
 
     engine.crew.send, engine.crew._outcome = count, clock  # type: ignore[method-assign]
-    certificate = engine.solve(problem, Watch(limits)).certificate
+    certificate = engine.solve(problem, RunControl(limits)).certificate
     on_the_way = sum(waited) / len(waited)
     return [
         _told(

@@ -33,7 +33,7 @@ import numpy as np
 from sklearn.model_selection import train_test_split
 
 from breadth import count_processor_time  # type: ignore[import-not-found]
-from margotree.engines import Event, Limits, Watch, get_engine
+from margotree.engines import Event, Limits, RunControl, get_engine
 from margotree.engines.exact.neighbourhood_search import improve
 from margotree.engines.exact.sample_branching import MargotBrancher, Tactics
 from margotree.engines.local_search_engine import Alternating
@@ -119,30 +119,30 @@ def numbers(column: tuple[str, ...]) -> list[np.ndarray]:
 # -- ways to search -----------------------------------------------------------------------------------------------
 
 
-def alternating(problem: Problem, watch: Watch) -> Splits:
-    return Alternating(neighbours=False).search(problem, watch, None).splits
+def alternating(problem: Problem, control: RunControl) -> Splits:
+    return Alternating(neighbours=False).search(problem, control, None).splits
 
 
-def together(problem: Problem, watch: Watch) -> Splits:
-    return Alternating().search(problem, watch, None).splits
+def together(problem: Problem, control: RunControl) -> Splits:
+    return Alternating().search(problem, control, None).splits
 
 
-def neighbourhood(problem: Problem, watch: Watch) -> Splits:
+def neighbourhood(problem: Problem, control: RunControl) -> Splits:
     """The neighbourhood search from the Local SVM tree, as the exact engine begins."""
-    first = get_engine("local_svm").search(problem, watch.part(0.25 * watch.remaining), None).splits
+    first = get_engine("local_svm").search(problem, control.part(0.25 * control.remaining), None).splits
     if problem.model != "margot":
         return first
     merged, _ = merge_duplicates(problem)
-    watch.report("start", incumbent=evaluate(problem, first).objective)
-    return improve(MargotBrancher(merged, Tactics()), [first], watch)
+    control.report("start", incumbent=evaluate(problem, first).objective)
+    return improve(MargotBrancher(merged, Tactics()), [first], control)
 
 
-def exact(problem: Problem, watch: Watch) -> Splits:
-    first = get_engine("local_svm").search(problem, watch.part(0.25 * watch.remaining), None).splits
-    return get_engine("bnb").search(problem, watch, first).splits
+def exact(problem: Problem, control: RunControl) -> Splits:
+    first = get_engine("local_svm").search(problem, control.part(0.25 * control.remaining), None).splits
+    return get_engine("bnb").search(problem, control, first).splits
 
 
-WAYS: dict[str, Callable[[Problem, Watch], Splits]] = {
+WAYS: dict[str, Callable[[Problem, RunControl], Splits]] = {
     "alternating": alternating,
     "neighbourhood": neighbourhood,
     "together": together,
@@ -157,11 +157,11 @@ def run(fit: Row, way: str, problem: Problem, limit: float, threads: int) -> Row
         if event.incumbent < min((value for _, value in seen), default=math.inf):
             seen.append((event.elapsed, event.incumbent))
 
-    watch = Watch(Limits(time=limit, n_jobs=threads), note)
-    found = evaluate(problem, WAYS[way](problem, watch))
+    control = RunControl(Limits(time=limit, n_jobs=threads), note)
+    found = evaluate(problem, WAYS[way](problem, control))
     if not found.feasible:
-        raise SystemExit(f"{way} returned a tree that is not allowed on {fit}: {found.complaints}")
-    seen.append((min(limit, watch.elapsed), found.objective))
+        raise SystemExit(f"{way} returned a tree that is not allowed on {fit}: {found.violations}")
+    seen.append((min(limit, control.elapsed), found.objective))
     best = min(found.objective, best_known().get(key(fit), math.inf))
     keep_best(fit, found.objective)
     after = {f"after_{s}": least(seen, s) if s <= limit else "" for s in SECONDS}

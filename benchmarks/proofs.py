@@ -140,7 +140,7 @@ def random_proofs(count: int, first: int, nodes: float) -> None:
     from tests.proofs import exact
 
     from margotree.engines.exact.engine import BranchAndBound
-    from margotree.engines.run_control import Limits, Watch
+    from margotree.engines.run_control import Limits, RunControl
     from margotree.proof import check
     from margotree.proof.write import ProofWriter
 
@@ -150,7 +150,7 @@ def random_proofs(count: int, first: int, nodes: float) -> None:
         for seed in range(first, first + count):
             problem = random_problem(seed)
             limits = Limits(gap=1e-4, nodes=nodes)
-            certificate = BranchAndBound().solve_with_proof(problem, ProofWriter(path), Watch(limits)).certificate
+            certificate = BranchAndBound().solve_with_proof(problem, ProofWriter(path), RunControl(limits)).certificate
             data = (problem.X, problem.y, problem.weight)
             try:
                 found = check.check(path, data)

@@ -22,10 +22,10 @@ import numpy as np
 
 from breadth import count_processor_time
 from incumbents import best_known, drawn, key, problem_of
-from margotree.engines import Limits, Watch, get_engine
+from margotree.engines import Limits, RunControl, get_engine
 from margotree.engines.local_search import starts
 from margotree.engines.local_search.annealing import Manner, SoftTree, again_times
-from margotree.engines.local_search.search import AlternatingSearch, Effort
+from margotree.engines.local_search.search import Effort, LocalSearch
 from margotree.engines.local_search.starts import Start, kept
 from margotree.engines.local_search.training_data import Found, Terms
 from margotree.problem import Problem
@@ -43,7 +43,7 @@ def good_trees(problem: Problem, seconds: float) -> list[Found]:
     """The best trees of two searches."""
     trees = []
     for seed in range(2):
-        search = AlternatingSearch(problem, Watch(Limits(time=seconds, seed=seed)), Effort(patience=10_000))
+        search = LocalSearch(problem, RunControl(Limits(time=seconds, seed=seed)), Effort(patience=10_000))
         search.run([])
         trees.append(search.best[0])
     return trees
@@ -54,7 +54,7 @@ class Bench:
 
     def __init__(self, problem: Problem) -> None:
         self.terms = Terms.of(problem)
-        self.search = AlternatingSearch(problem, Watch())
+        self.search = LocalSearch(problem, RunControl())
         self.depth = problem.depth
 
     def trained(self, W: np.ndarray, B: np.ndarray, rng: np.random.Generator, manner: Manner) -> Found:

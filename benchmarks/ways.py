@@ -13,19 +13,19 @@ from collections.abc import Callable
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 from engine import TEN, problem_of
-from margotree.engines import Limits, Watch, solve
+from margotree.engines import Limits, RunControl, solve
 from margotree.engines.exact.engine import BranchAndBound, allowed_value
-from margotree.engines.exact.penalty_branching import PricedBrancher
+from margotree.engines.exact.penalty_branching import PenaltyBrancher
 from margotree.engines.exact.sample_branching import FEATURES_FIRST, MargotBrancher, Tactics
 from margotree.engines.exact.search import Brancher, Search
-from margotree.engines.exact.support_branching import SparseBrancher
+from margotree.engines.exact.support_branching import SupportBrancher
 from margotree.engines.presolve import merge_duplicates
 from margotree.problem import Problem, Splits
 from margotree.solution import relative_gap
 
 WAYS: dict[str, Callable[[Problem, float], Brancher]] = {
-    "supports first": SparseBrancher,
-    "samples first": lambda problem, best: PricedBrancher(problem),
+    "supports first": SupportBrancher,
+    "samples first": lambda problem, best: PenaltyBrancher(problem),
     "samples first, one stage": lambda problem, best: MargotBrancher(problem),
     "features first": lambda problem, best: MargotBrancher(problem, Tactics(**FEATURES_FIRST)),
     "features first, more candidates": lambda problem, best: MargotBrancher(problem, Tactics(features_first=True)),
@@ -35,7 +35,7 @@ WAYS: dict[str, Callable[[Problem, float], Brancher]] = {
 def own_bound(problem: Problem, way: str, start: Splits, seconds: float) -> tuple[float, float, int]:
     """What one way proves by itself, the best tree it has then, and its steps."""
     brancher = WAYS[way](problem, allowed_value(problem, start))
-    search = Search(brancher, lambda tree: allowed_value(problem, tree), Watch(Limits(time=seconds)), start)
+    search = Search(brancher, lambda tree: allowed_value(problem, tree), RunControl(Limits(time=seconds)), start)
     search.run()
     return search.own_bound, search.best, search.steps
 

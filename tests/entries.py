@@ -49,9 +49,9 @@ def run(ws, s, cutoff, pivots, tol):
 
 
 @entry
-def harden(ws, source, target, i, side, delta):
+def add_hard_row(ws, source, target, i, side, delta):
     w.copy_slot(ws, source, target)
-    active_set.harden(ws, target, i, side, delta)
+    active_set.add_hard_row(ws, target, i, side, delta)
 
 
 @entry
@@ -61,8 +61,8 @@ def refresh(ws, s):
 
 
 @entry
-def catch_up(ws, s):
-    margins.catch_up(ws, s)
+def update_stale_margins(ws, s):
+    margins.update_stale_margins(ws, s)
 
 
 @entry
@@ -102,8 +102,8 @@ def place(ordered, value):
 
 
 @entry
-def descending(a):
-    return vectors.descending(a)
+def argsort_descending(a):
+    return vectors.argsort_descending(a)
 
 
 @entry

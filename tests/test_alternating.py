@@ -14,7 +14,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from entries import least_on_line, sorted_times
-from margotree.engines import Limits, Watch, get_engine, local_search_engine, solve
+from margotree.engines import Limits, RunControl, get_engine, local_search_engine, solve
 from margotree.engines.local_search import search as alternating_search
 from margotree.engines.local_search import upper_nodes
 from margotree.engines.local_search.descent import Descent
@@ -23,7 +23,7 @@ from margotree.engines.local_search.kernels.reduced_problem import cut, measure,
 from margotree.engines.local_search.kernels.subtree_costs import gini, pay_below
 from margotree.engines.local_search.kernels.svm import svm
 from margotree.engines.local_search.node_samples import Node
-from margotree.engines.local_search.search import AlternatingSearch, Effort, Job, alternate, majority
+from margotree.engines.local_search.search import Effort, Job, LocalSearch, majority, run_local_search
 from margotree.engines.local_search.starts import kept
 from margotree.engines.local_search.subsampling import Ladder
 from margotree.engines.local_search.support_search import ROUGH, _some, best_svm, plain_svm, svm_on
@@ -273,7 +273,7 @@ def test_wishes_that_cannot_be_met_are_given_up_while_that_pays():
 
 def test_kernels_are_compiled_once():
     for model in ("margot", "hfs", "sfs"):
-        Alternating(FEW).solve(some_problem(1, depth=3, p=4, model=model), Watch())
+        Alternating(FEW).solve(some_problem(1, depth=3, p=4, model=model), RunControl())
     for kernel in (svm, measure, cut, search_lines, pay_below, gini):
         assert len(kernel.signatures) == 1, kernel
 
@@ -295,7 +295,7 @@ def test_every_descent_ends_in_an_allowed_tree_and_knows_its_value(seed, depth, 
     zero = np.zeros((problem.n_nodes, problem.n_features))
     found = Descent(terms, zero, np.ones(problem.n_nodes), seed, np.zeros(1)).run(kinds)
     seen = evaluate(problem, found.splits)
-    assert seen.feasible, seen.complaints
+    assert seen.feasible, seen.violations
     assert found.value == pytest.approx(seen.objective, rel=1e-9, abs=1e-9)
 
 
@@ -371,8 +371,8 @@ def test_a_raised_flag_leaves_an_allowed_tree():
 @given(seed=st.integers(0, 10_000), depth=st.integers(1, 4), model=st.sampled_from(["margot", "hfs", "sfs"]))
 def test_the_answer_is_no_worse_than_any_start(seed, depth, model):
     problem = some_problem(seed, depth=depth, model=model)
-    greedy = get_engine("local_svm").search(problem, Watch(), None).splits
-    solution = Alternating(FEW).solve(problem, Watch())
+    greedy = get_engine("local_svm").search(problem, RunControl(), None).splits
+    solution = Alternating(FEW).solve(problem, RunControl())
     vote = evaluate(problem, majority(Terms.of(problem)).splits)
     assert vote.feasible and vote.objective == pytest.approx(majority(Terms.of(problem)).value)
     for value in (vote.objective, evaluate(problem, greedy).objective):
@@ -382,7 +382,7 @@ def test_the_answer_is_no_worse_than_any_start(seed, depth, model):
 def test_a_seed_repeats():
     problem = some_problem(11, n=60, depth=3)
     values = {
-        Alternating(FEW, neighbours=False).solve(problem, Watch(Limits(seed=seed))).splits.w.tobytes()
+        Alternating(FEW, neighbours=False).solve(problem, RunControl(Limits(seed=seed))).splits.w.tobytes()
         for seed in (4, 4)
     }
     assert len(values) == 1
@@ -443,7 +443,7 @@ def test_many_samples_are_raced_on_parts_of_them():
     for sign in (1.0, -1.0):
         part = ladder.rung(0)
         assert np.sum(part.weight[part.y == sign]) == pytest.approx(np.sum(problem.weight[y == sign]))
-    tree = alternate(problem, [], Watch(Limits(time=60)), Effort(least=8, most=8))
+    tree = run_local_search(problem, [], RunControl(Limits(time=60)), Effort(least=8, most=8))
     seen = evaluate(problem, tree)
     assert seen.feasible and seen.objective < 0.3 * majority(Terms.of(problem)).value
 
@@ -453,12 +453,12 @@ def test_the_greedy_tree_of_all_samples_is_among_the_first():
     X = rng.random((8_000, 3))
     y = np.where(X @ [1.0, -2.0, 0.5] + 0.3 * rng.standard_normal(8_000) > 0, 1.0, -1.0)
     problem = Problem.make(X, y, depth=2, C=1.0, eps=1e-7)
-    search = AlternatingSearch(problem, Watch(), Effort(least=1, most=1))
+    search = LocalSearch(problem, RunControl(), Effort(least=1, most=1))
     search.run([])
     assert search.best[0].value <= 1.001 * solve(problem, engine="local_svm").certificate.objective
-    assert AlternatingSearch(problem, Watch())._greedily().level == 1
+    assert LocalSearch(problem, RunControl())._greedily().level == 1
     # Where there is time for the first rung only, the first start there is the greedy tree.
-    assert AlternatingSearch(problem, Watch(Limits(time=1e-3)))._greedily() is None
+    assert LocalSearch(problem, RunControl(Limits(time=1e-3)))._greedily() is None
 
 
 def found(value):
@@ -467,7 +467,7 @@ def found(value):
 
 def test_the_greedy_tree_of_all_samples_takes_nobodys_place_there():
     problem = Problem.make(np.random.default_rng(0).random((8_000, 2)), np.resize([1.0, -1.0], 8_000), depth=2, C=1.0)
-    search = AlternatingSearch(problem, Watch())
+    search = LocalSearch(problem, RunControl())
     job = search._greedily()
     assert job.level == search.ladder.top == 1
     search._take(job, found(5.0))
@@ -478,7 +478,7 @@ def test_large_data_are_worked_on_as_a_whole_by_one_descent_at_a_time(monkeypatc
     problem = Problem.make(np.random.default_rng(0).random((8_000, 2)), np.resize([1.0, -1.0], 8_000), depth=2, C=1.0)
     for most, level in ((16_000, 1), (15_999, 0)):
         monkeypatch.setattr(alternating_search, "_ALONE", most)
-        search = AlternatingSearch(problem, Watch())
+        search = LocalSearch(problem, RunControl())
         search.joint.trees = [found(300.0)]
         first = search._next_job()  # the greedy tree, on all samples
         search._rungs[0] = [found(value) for value in range(100, 108)]
@@ -505,21 +505,23 @@ def test_samples_at_hand_are_not_copied_to_look_below_them():
 def test_the_finisher_gets_no_more_than_half_the_time_past():
     seen = []
 
-    def finisher(tree, watch):
-        seen.append((watch.remaining, time.perf_counter() - began))
+    def finisher(tree, control):
+        seen.append((control.remaining, time.perf_counter() - began))
         return tree
 
     began = time.perf_counter()
-    alternate(some_problem(3, n=60), [], Watch(Limits(time=600.0)), Effort(least=30, most=30), finisher)
+    run_local_search(some_problem(3, n=60), [], RunControl(Limits(time=600.0)), Effort(least=30, most=30), finisher)
     assert len(seen) >= 5 and all(given <= max(0.5, 0.5 * past) + 1e-6 for given, past in seen)
     # Work that is to repeat does not look at the clock.
     seen.clear()
-    alternate(some_problem(3, n=60), [], Watch(Limits(time=600.0, nodes=100)), Effort(least=9, most=9), finisher)
+    run_local_search(
+        some_problem(3, n=60), [], RunControl(Limits(time=600.0, nodes=100)), Effort(least=9, most=9), finisher
+    )
     assert seen and all(given > 100.0 for given, _ in seen)
 
 
 def test_the_best_tree_and_new_ones_go_to_the_finisher_in_turn():
-    search = AlternatingSearch(some_problem(1, depth=2), Watch(), finisher=lambda tree, watch: tree)
+    search = LocalSearch(some_problem(1, depth=2), RunControl(), finisher=lambda tree, control: tree)
     search.joint.seen = [found(value) for value in (100.0, 100.01, 150.0, *range(200, 209))]
     search.joint.trees = [found(100.0)]
     sent = []
@@ -532,7 +534,7 @@ def test_the_best_tree_and_new_ones_go_to_the_finisher_in_turn():
 
 
 def test_a_finisher_that_brings_nothing_is_asked_ever_more_seldom_until_it_does():
-    search = AlternatingSearch(some_problem(1, depth=2), Watch(), finisher=lambda tree, watch: tree)
+    search = LocalSearch(some_problem(1, depth=2), RunControl(), finisher=lambda tree, control: tree)
     search.joint.trees = [found(100.0)]
     asked = []
     for k in range(120):
@@ -550,10 +552,10 @@ def test_equal_samples_are_searched_as_one(monkeypatch):
     problem = Problem.make(X, y, depth=2, C=[0.01, 1.0], eps=1e-6)
     seen = []
 
-    def searched(part, trees, watch, effort, neighbours):
+    def searched(part, trees, control, effort, neighbours):
         seen.append(part)
         assert effort.patience > 2 * Effort().patience  # where it is all there is, it does not give up early
-        return good_tree(part, trees, watch, effort, neighbours)
+        return good_tree(part, trees, control, effort, neighbours)
 
     get_engine("alternating").prepare(problem)
     monkeypatch.setattr(local_search_engine, "good_tree", searched)
@@ -566,10 +568,10 @@ def test_equal_samples_are_searched_as_one(monkeypatch):
 
 def test_visits_to_the_finisher_that_the_clock_ends_get_a_share_of_the_time(monkeypatch):
     monkeypatch.setattr(alternating_search, "_FINISH_LEAST", 1e-3)
-    slow = AlternatingSearch(
-        some_problem(1, depth=2), Watch(), finisher=lambda tree, watch: (time.sleep(0.01), tree)[1]
+    slow = LocalSearch(
+        some_problem(1, depth=2), RunControl(), finisher=lambda tree, control: (time.sleep(0.01), tree)[1]
     )
-    quick = AlternatingSearch(some_problem(1, depth=2), Watch(), finisher=lambda tree, watch: tree)
+    quick = LocalSearch(some_problem(1, depth=2), RunControl(), finisher=lambda tree, control: tree)
     tree = Job(start=kept(slow._constant()), level=0, seed=0)
     quick._finish(tree)
     assert quick._finishing == 0.0  # so that a random state repeats where nobody looks at the clock
@@ -577,7 +579,7 @@ def test_visits_to_the_finisher_that_the_clock_ends_get_a_share_of_the_time(monk
     slow._finish(tree)
     assert 0.01 <= slow._finishing < 10.0
     slow.joint.seen = [found(value) for value in range(100, 130)]
-    slow._began, slow._finishing = slow.watch.elapsed - 50.0, 10.0
+    slow._began, slow._finishing = slow.control.elapsed - 50.0, 10.0
     assert slow._to_finish() is None  # it has had a fifth of the time
     slow.starts = 40  # none of which has brought anything
     assert slow._to_finish() is not None
@@ -592,7 +594,7 @@ def test_trees_of_a_part_of_the_samples_are_not_forgotten(seconds, monkeypatch):
     X = rng.random((8_000, 2))
     y = np.where((X[:, 0] > 0.3) ^ (X[:, 1] > 0.6), 1.0, -1.0)
     problem = Problem.make(X, y, depth=2, C=[0.1, 10.0], eps=1e-7)
-    search = AlternatingSearch(problem, Watch(), Effort(least=2, most=2))
+    search = LocalSearch(problem, RunControl(), Effort(least=2, most=2))
     search._greedy = True  # as where there is no time for it
     search.run([])
     assert len(search._rungs[0]) == 2 and not search._rungs[1]
@@ -614,17 +616,17 @@ def test_weights_of_zero_are_as_good_as_absent():
         C=problem.C,
         weight=np.append(problem.weight, np.zeros(60)),
     )
-    solution = Alternating(FEW).solve(extra, Watch())
+    solution = Alternating(FEW).solve(extra, RunControl())
     assert evaluate(extra, solution.splits).feasible
 
 
 @three_tries
 def test_an_interrupted_search_hands_back_its_best_tree():
     problem = some_problem(17, n=200, depth=3)
-    watch = Watch(Limits(time=60))
-    watch.listener = lambda event: watch.interrupt()
+    control = RunControl(Limits(time=60))
+    control.listener = lambda event: control.interrupt()
     began = time.perf_counter()
-    solution = Alternating().solve(problem, watch)
+    solution = Alternating().solve(problem, control)
     assert solution.certificate.stopped is Stopped.INTERRUPTED
     assert time.perf_counter() - began < 20
 

@@ -8,10 +8,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from margotree.engines import Limits, Watch, get_engine
+from margotree.engines import Limits, RunControl, get_engine
 from margotree.engines import local_search_engine as engines
-from margotree.engines.local_search.search import AlternatingSearch, Effort, Job
-from margotree.engines.local_search.sparsification import LightlyPricedSearch
+from margotree.engines.local_search.search import Effort, Job, LocalSearch
+from margotree.engines.local_search.sparsification import SparsifyingSearch
 from margotree.engines.local_search.starts import kept
 from margotree.engines.local_search_engine import Alternating, good_tree, prices_are_light
 from margotree.engines.presolve import without_budget
@@ -38,14 +38,16 @@ def test_prices_are_light_beside_a_good_tree(alpha, light):
 def test_a_better_tree_may_tell_that_prices_are_not_light():
     problem = board(4.0)
     assert prices_are_light(problem, [])
-    good = get_engine("alternating", problem).search(replace(problem, alpha=np.full(3, 1e-6)), Watch(), None).splits
+    good = (
+        get_engine("alternating", problem).search(replace(problem, alpha=np.full(3, 1e-6)), RunControl(), None).splits
+    )
     assert not prices_are_light(problem, [good])
 
 
 @pytest.mark.parametrize("alpha", [1e-3, 0.05])
 def test_all_values_include_prices(alpha):
     problem, told = board(alpha), []
-    search = LightlyPricedSearch(problem, Watch(listener=told.append), FEW)
+    search = SparsifyingSearch(problem, RunControl(listener=told.append), FEW)
     search.run([])
     assert all(one.value == pytest.approx(evaluate(problem, one.splits).objective, rel=1e-6) for one in search.best)
     answer = evaluate(problem, search.answer())
@@ -56,8 +58,8 @@ def test_all_values_include_prices(alpha):
 def test_features_that_bring_nothing_are_dropped_in_the_end():
     """The fourth feature tells nothing, and no descent that leaves prices out lets go of it."""
     problem = board(0.05)
-    tree = good_tree(problem, [], Watch(), FEW)
-    dense = good_tree(without_budget(problem), [], Watch(), FEW)
+    tree = good_tree(problem, [], RunControl(), FEW)
+    dense = good_tree(without_budget(problem), [], RunControl(), FEW)
     assert prices_are_light(problem, [dense])
     assert np.count_nonzero(tree.w) < np.count_nonzero(dense.w)
     assert allowed_value(problem, tree) < allowed_value(problem, dense)
@@ -67,13 +69,13 @@ def test_values_that_leave_prices_out_are_not_reported():
     problem, told = board(0.05), []
     finished = []
 
-    def finisher(tree, watch):
-        finished.append(watch.listener)
+    def finisher(tree, control):
+        finished.append(control.listener)
         return tree
 
-    for kind, heard in ((LightlyPricedSearch, False), (AlternatingSearch, True)):
+    for kind, heard in ((SparsifyingSearch, False), (LocalSearch, True)):
         finished.clear()
-        kind(problem, Watch(Limits(time=600.0), told.append), Effort(least=9, most=9), finisher).run([])
+        kind(problem, RunControl(Limits(time=600.0), told.append), Effort(least=9, most=9), finisher).run([])
         assert finished and all((one is not None) is heard for one in finished)
 
 
@@ -85,9 +87,9 @@ def test_among_many_features_the_greedy_tree_comes_last(monkeypatch, model):
     greedy, descents = engines._local_svm, engines.good_tree
     monkeypatch.setattr(engines, "_local_svm", lambda p, *args: calls.append(p.model) or greedy(p, *args))
     monkeypatch.setattr(engines, "good_tree", lambda *args: calls.append("descents") or descents(*args))
-    answer = Alternating(Effort(least=1, most=1)).search(problem, Watch(Limits(time=60)), None)
+    answer = Alternating(Effort(least=1, most=1)).search(problem, RunControl(Limits(time=60)), None)
     assert calls == ([] if model == "hfs" else ["margot"]) + ["descents", model]
-    local = get_engine("local_svm", problem).search(problem, Watch(), None).splits
+    local = get_engine("local_svm", problem).search(problem, RunControl(), None).splits
     assert allowed_value(problem, answer.splits) <= allowed_value(problem, local) < math.inf
 
 
@@ -97,9 +99,11 @@ def test_descents_get_all_time_but_what_is_kept_for_the_greedy_tree(monkeypatch,
     problem, given = board(None, budget=2), []
     descents = engines.good_tree
     monkeypatch.setattr(
-        engines, "good_tree", lambda p, t, watch, *args: given.append(watch.remaining) or descents(p, t, watch, *args)
+        engines,
+        "good_tree",
+        lambda p, t, control, *args: given.append(control.remaining) or descents(p, t, control, *args),
     )
-    Alternating(Effort(least=1, most=1)).search(problem, Watch(Limits(time=seconds)), None)
+    Alternating(Effort(least=1, most=1)).search(problem, RunControl(Limits(time=seconds)), None)
     assert given == [pytest.approx(0.85 * seconds, rel=0.05)]
 
 
@@ -108,7 +112,7 @@ def test_a_tree_whose_subtree_gets_no_better_is_not_made_sparse_again():
     X = rng.random((120, 4))
     y = np.where(np.sin(9 * X[:, 0]) * np.sin(7 * X[:, 1]) > 0, 1.0, -1.0)
     problem = Problem.make(X, y, depth=3, C=(1.0, 10.0, 100.0), budget=1, alpha=0.05)
-    search = LightlyPricedSearch(problem, Watch(), FEW)
+    search = SparsifyingSearch(problem, RunControl(), FEW)
     search.run([])
     tree, nodes = search.best[0], [1, 3, 4]
     seen, descent = [], search.descent

@@ -14,14 +14,14 @@ from margotree.baselines.oct.retrain import PRICES, candidates, moved
 from margotree.baselines.oct.search import Search
 from margotree.baselines.oct.side_costs import Sides, sides
 from margotree.baselines.oct.tree_cleanup import lay_out, settle
-from margotree.engines import Limits, Watch
+from margotree.engines import Limits, RunControl
 from margotree.engines.mip.highs import HighsAdapter
 from margotree.problem import Splits
 from margotree.solution import Stopped
 from patience import slowness, three_tries
 
 
-class Counting(Watch):
+class Counting(RunControl):
     """A clock that says stop once it has been asked so often."""
 
     def __init__(self, asked):
@@ -52,9 +52,9 @@ def test_never_worse_than_its_start_and_allowed(seed):
     problem = some_problem(seed, classes=2 + seed % 2, depth=1 + seed % 3, alpha=0.01 * (seed % 2), min_leaf=3.0)
     for start in (best_univariate(problem), lay_out(problem, None)):
         told = []
-        tree = improve(problem, start, watch=Watch(), tell=told.append, seed=seed, kicks=5)
+        tree = improve(problem, start, control=RunControl(), tell=told.append, seed=seed, kicks=5)
         found = problem.evaluate(tree)
-        assert found.feasible, found.complaints
+        assert found.feasible, found.violations
         assert found.objective <= problem.evaluate(start).objective
         assert told == sorted(told, reverse=True) and found.objective <= told[-1]
 
@@ -65,7 +65,7 @@ def test_it_finds_a_hyperplane_where_thresholds_do_not_do():
     X = X[np.abs(X[:, 0] + X[:, 1] - 1.0) > 0.05]
     problem = OctProblem.make(X, (X[:, 0] + X[:, 1] > 1.0).astype(int), depth=1, alpha=0.01, mu=0.005)
     start = best_univariate(problem)
-    tree = improve(problem, start, watch=Watch(), kicks=20)
+    tree = improve(problem, start, control=RunControl(), kicks=20)
     assert problem.evaluate(start).error > 0
     assert problem.evaluate(tree).error == 0 and problem.evaluate(tree).features == 2
 
@@ -73,17 +73,17 @@ def test_it_finds_a_hyperplane_where_thresholds_do_not_do():
 def test_it_repeats_for_a_seed():
     problem = some_problem(3, alpha=0.01)
     start = best_univariate(problem)
-    one, two = (improve(problem, start, watch=Watch(), seed=7, kicks=10) for _ in range(2))
+    one, two = (improve(problem, start, control=RunControl(), seed=7, kicks=10) for _ in range(2))
     assert one.w.tobytes() == two.w.tobytes() and one.b.tobytes() == two.b.tobytes()
 
 
 @pytest.mark.parametrize("asked", [0, 1, 5, 30])
 def test_it_stops_when_told(asked):
     problem = some_problem(1, m=60, n=6)
-    start, watch = best_univariate(problem), Counting(asked)
-    tree = improve(problem, start, watch=watch)
+    start, control = best_univariate(problem), Counting(asked)
+    tree = improve(problem, start, control=control)
     # Loops that are under way end one by one; none of them begins anything new.
-    assert next(watch.count) <= asked + 40
+    assert next(control.count) <= asked + 40
     found = problem.evaluate(tree)
     assert found.feasible and found.objective <= problem.evaluate(start).objective
 
@@ -95,7 +95,7 @@ def test_what_a_side_costs_is_what_the_tree_is_worth():
     for t in np.flatnonzero(tree.w.any(axis=1)):
         costs = sides(problem, tree, int(t))
         others = found.objective * problem.baseline - costs.cost(tree.w[t], float(tree.b[t]))
-        for w, b in candidates(costs, tree.w[t], PRICES, Watch()):
+        for w, b in candidates(costs, tree.w[t], PRICES, RunControl()):
             changed = Splits(
                 w=np.where(np.arange(3)[:, None] == t, w, tree.w), b=np.where(np.arange(3) == t, b, tree.b)
             )
@@ -113,7 +113,7 @@ def test_moving_a_coefficient_never_costs():
         costs = Sides(X=rng.random((25, 3)), left=left, right=right, feature=0.5, band=1e-3)
         w = rng.normal(size=3)
         before = min(costs.cost(w, -h) for h in costs.X @ w + 1e-9)
-        assert costs.cost(*moved(costs, w / np.abs(w).sum(), Watch())) <= before
+        assert costs.cost(*moved(costs, w / np.abs(w).sum(), RunControl())) <= before
 
 
 @three_tries
@@ -123,7 +123,7 @@ def test_the_solver_goes_on_from_it():
     problem = OctProblem.make(X, (X @ [1, -1, 1, 0, 0] > 0.5).astype(int), depth=2, alpha=0.01, mu=0.005, min_leaf=4)
     start, events = best_univariate(problem), []
     certificate = (
-        OctMip(HighsAdapter()).solve(problem, Watch(Limits(time=4 * slowness()), events.append), start).certificate
+        OctMip(HighsAdapter()).solve(problem, RunControl(Limits(time=4 * slowness()), events.append), start).certificate
     )
     assert certificate.objective < problem.evaluate(start).objective
     assert certificate.f0 < problem.evaluate(start).objective  # the solver's own first tree

@@ -13,9 +13,9 @@ from margotree.baselines.mmsvm.engine import MmSvmMip
 from margotree.baselines.mmsvm.miqcp import formulate
 from margotree.baselines.mmsvm.polish import polish
 from margotree.baselines.mmsvm.problem import MmSvmProblem
-from margotree.baselines.mmsvm.start import LocalStart, adopt, one_way
+from margotree.baselines.mmsvm.start import LocalStart, adopt, constant_offsets
 from margotree.baselines.registry import choose_engine, solve
-from margotree.engines import EngineError, Limits, Refused, Watch
+from margotree.engines import EngineError, Limits, Refused, RunControl
 from margotree.engines.mip.adapter import Adapter
 from margotree.engines.mip.model import MipResult
 from margotree.engines.mip.scip import ScipAdapter
@@ -245,21 +245,21 @@ def test_what_cannot_be_routed_is_not_polished():
 def test_a_tree_is_a_point_of_its_model(seed, c2):
     problem = some_problem(seed, m=10, c1=10.0, c2=c2)
     tree = LocalStart().solve(problem).splits
-    for splits in (one_way(problem), tree, adopt(problem, tree)):
+    for splits in (constant_offsets(problem), tree, adopt(problem, tree)):
         value = problem.evaluate(splits).objective
         model = formulate(problem, value)
         x = model.point(splits)
         assert model.mip.violation(x) <= 1e-7
         assert model.mip.value(x) <= value * (1 + 1e-9)
         assert model.mip.kind == "MIQCP"
-        again = [problem.evaluate(t).objective for t in model.trees(x, Watch())]
+        again = [problem.evaluate(t).objective for t in model.trees(x, RunControl())]
         assert again and again[0] <= value * (1 + 1e-6)
 
 
 def test_the_start_is_no_worse_than_no_tree():
     for c1, c3 in ((1e-5, 0.01), (1.0, 1e6), (100.0, 0.0)):
         problem = some_problem(4, m=20, c1=c1, c3=c3)
-        alone = problem.evaluate(one_way(problem)).objective
+        alone = problem.evaluate(constant_offsets(problem)).objective
         assert LocalStart().solve(problem).certificate.objective <= alone * (1 + 1e-12)
 
 
@@ -284,7 +284,7 @@ class Liar(Adapter):
 def test_a_solver_that_is_wrong_is_not_believed():
     problem = MmSvmProblem.make([[0.0], [1.0], [2.0], [3.0]], [-1, 1, -1, 1], depth=2)
     solution = MmSvmMip(Liar()).solve(problem)
-    assert solution.certificate.objective == pytest.approx(problem.evaluate(one_way(problem)).objective)
+    assert solution.certificate.objective == pytest.approx(problem.evaluate(constant_offsets(problem)).objective)
     assert solution.certificate.proved is not Proved.OPTIMAL
     assert solution.certificate.bound <= solution.certificate.objective
     assert any("no tree routes" in warning for warning in solution.certificate.warnings)
@@ -307,10 +307,10 @@ def test_an_interrupted_search_returns_its_tree():
 
     def heard(event):
         events.append(event)
-        watch.interrupt()  # on a busy machine, too, the solver is at work then
+        control.interrupt()  # on a busy machine, too, the solver is at work then
 
-    watch = Watch(Limits(time=60), heard)
-    certificate = MmSvmMip(ScipAdapter()).solve(problem, watch).certificate
+    control = RunControl(Limits(time=60), heard)
+    certificate = MmSvmMip(ScipAdapter()).solve(problem, control).certificate
     assert certificate.stopped is Stopped.INTERRUPTED and certificate.proved is not Proved.OPTIMAL
     assert events
 

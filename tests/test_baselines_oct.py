@@ -23,7 +23,7 @@ from margotree.baselines.oct.separation import separate
 from margotree.baselines.oct.start import Univariate
 from margotree.baselines.oct.tree_cleanup import build, lay_out, realise, settle
 from margotree.baselines.registry import choose_engine, engines_for, solve
-from margotree.engines import EngineError, Limits, Refused, Watch
+from margotree.engines import EngineError, Limits, Refused, RunControl
 from margotree.engines.mip.adapter import Adapter
 from margotree.engines.mip.highs import HighsAdapter
 from margotree.engines.mip.model import MipResult
@@ -125,17 +125,17 @@ def test_what_is_not_allowed_is_said():
     X, y = np.array([[0.0, 0.0], [0.4, 1.0], [1.0, 0.5]]), [0, 1, 1]
     problem = OctProblem.make(X, y, depth=1, min_leaf=1.5, mu=None)
 
-    def complaints(w, b, of=problem):
-        return " ".join(of.evaluate(Splits(w=np.array([w]), b=np.array([b]))).complaints)
+    def violations(w, b, of=problem):
+        return " ".join(of.evaluate(Splits(w=np.array([w]), b=np.array([b]))).violations)
 
-    assert complaints([0.0, 0.0], 1.0) == ""
-    assert "lacks" in complaints([5.0, 0.0], -1.0)
-    assert "more than one feature" in complaints([5.0, 5.0], -3.0)
-    assert "inside the margin" in complaints([2.0, 0.0], -1.4)
-    assert "steeper" in complaints([50.0, 0.0], -35.0)
+    assert violations([0.0, 0.0], 1.0) == ""
+    assert "lacks" in violations([5.0, 0.0], -1.0)
+    assert "more than one feature" in violations([5.0, 5.0], -3.0)
+    assert "inside the margin" in violations([2.0, 0.0], -1.4)
+    assert "steeper" in violations([50.0, 0.0], -35.0)
     several = replace(problem, mu=0.1, min_leaf=0.0)
-    assert complaints([5.0, 5.0], -3.0, several) == ""
-    assert "steeper" in complaints([15.0, 15.0], -10.0, several)
+    assert violations([5.0, 5.0], -3.0, several) == ""
+    assert "steeper" in violations([15.0, 15.0], -10.0, several)
 
 
 @given(seed=st.integers(0, 10**6), depth=st.integers(1, 3))
@@ -256,7 +256,7 @@ def test_a_better_start_is_kept_and_a_useless_one_does_no_harm():
     best = Search().solve(problem)
     worst = lay_out(problem, None)
     assert Search().solve(problem, start=worst).certificate.objective == pytest.approx(best.certificate.objective)
-    stopped = OctMip(HighsAdapter()).solve(problem, Watch(Limits(nodes=0)), best.splits)
+    stopped = OctMip(HighsAdapter()).solve(problem, RunControl(Limits(nodes=0)), best.splits)
     assert stopped.certificate.objective == pytest.approx(best.certificate.objective)
 
 
@@ -285,13 +285,13 @@ def test_a_split_keeps_its_distance_from_both_sides():
     problem = OctProblem.make([[0.0, 0.0], [0.2, 0.1], [0.9, 0.8], [1.0, 1.0]], [0, 0, 1, 1], depth=1, mu=0.01)
     one, several = np.array([0]), np.array([0, 1])
     left, right = np.array([0, 1]), np.array([2, 3])
-    w, b = separate(problem, left, right, one, Watch())
+    w, b = separate(problem, left, right, one, RunControl())
     assert -b / w[0] == pytest.approx(0.55) and w[1] == 0
-    w, b = separate(problem, left, right, several, Watch())
+    w, b = separate(problem, left, right, several, RunControl())
     assert np.abs(w).sum() == pytest.approx(2 / 0.7)  # no |w|_1 is smaller
     h = problem.X @ w + b
     assert h[:2].max() == pytest.approx(-1) and h[2:].min() == pytest.approx(1)
-    assert separate(problem, np.array([0, 2]), np.array([1, 3]), several, Watch()) is None
+    assert separate(problem, np.array([0, 2]), np.array([1, 3]), several, RunControl()) is None
 
 
 def test_useless_splits_disappear():
@@ -333,7 +333,7 @@ def test_a_tree_is_a_point_of_its_model(seed, mu):
             x = model.point(tree)
             assert model.mip.violation(x) <= 1e-9
             assert model.mip.value(x) == pytest.approx(problem.evaluate(tree).objective)
-            again = list(model.trees(x, Watch()))
+            again = list(model.trees(x, RunControl()))
             assert [problem.evaluate(t).objective for t in again] == pytest.approx([model.mip.value(x)])
 
 
@@ -348,7 +348,7 @@ def test_where_a_routing_cannot_be_the_splits_themselves_are_read(seed):
     x[z], rng = 0.0, np.random.default_rng(seed)
     x[z[np.arange(len(z)), rng.integers(0, 4, len(z))]] = 1.0  # nobody can route like this
     found = problem.evaluate(tree)
-    assert [problem.evaluate(t).leaf.tolist() for t in model.trees(x, Watch())] == [found.leaf.tolist()]
+    assert [problem.evaluate(t).leaf.tolist() for t in model.trees(x, RunControl())] == [found.leaf.tolist()]
 
 
 # -- honesty ------------------------------------------------------------------------------------------------------
@@ -403,9 +403,9 @@ def test_a_time_limit_claims_nothing(mu, engine):
 @three_tries
 def test_an_interrupted_search_returns_its_tree(mu, engine):
     problem, events = hard_problem(mu), []
-    watch = Watch(Limits(time=60), events.append)
-    threading.Timer(slowness(), watch.interrupt).start()
-    certificate = choose_engine(problem.model, engine).solve(problem, watch, cart(problem)).certificate
+    control = RunControl(Limits(time=60), events.append)
+    threading.Timer(slowness(), control.interrupt).start()
+    certificate = choose_engine(problem.model, engine).solve(problem, control, cart(problem)).certificate
     assert certificate.stopped is Stopped.INTERRUPTED and certificate.proved is not Proved.OPTIMAL
     assert events and events[-1].phase == engine
 
@@ -413,7 +413,7 @@ def test_an_interrupted_search_returns_its_tree(mu, engine):
 def test_the_floor_is_what_no_tree_gets_right():
     problem = OctProblem.make([[0.0], [0.0], [0.0], [1.0]], [0, 0, 1, 1], depth=1)
     assert problem.points.irreducible == 1.0
-    stopped = Watch(Limits(time=1e-9))
+    stopped = RunControl(Limits(time=1e-9))
     for engine in (Search(), OctMip(HighsAdapter()), Univariate()):
         certificate = engine.solve(replace(problem, mu=0.1) if engine.name == "oct_1" else problem, stopped).certificate
         assert certificate.bound in (pytest.approx(0.5), -math.inf)
@@ -424,7 +424,7 @@ def test_the_floor_is_what_no_tree_gets_right():
 @pytest.mark.parametrize("seed", range(4))
 def test_the_floor_of_oct_h_is_below_every_tree(seed, alpha):
     problem = some_problem(seed, m=7, depth=1, grid=None, mu=0.05, alpha=alpha, min_leaf=1)
-    assert problem.floor <= floor(problem, Watch()) <= brute_force_hyperplane(problem) + 1e-9
+    assert problem.floor <= floor(problem, RunControl()) <= brute_force_hyperplane(problem) + 1e-9
 
 
 def test_what_the_floor_proves_needs_no_solver():

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from entries import load
-from margotree.engines import Limits, Watch, local_search_engine, solve
+from margotree.engines import Limits, RunControl, local_search_engine, solve
 from margotree.engines.exact import neighbourhood_search as improving
 from margotree.engines.exact.engine import BranchAndBound
 from margotree.engines.exact.kernels.routing import PLACE
@@ -43,7 +43,7 @@ def random_problem(seed, m, n=2, depth=2, *, grid=None):
 
 
 def bnb(problem, limits=TIGHT, tactics=None, start=None):
-    solution = BranchAndBound(tactics).solve(problem, Watch(limits), start)
+    solution = BranchAndBound(tactics).solve(problem, RunControl(limits), start)
     verify(problem, solution)
     return solution
 
@@ -188,8 +188,8 @@ def test_memory_limit_holds_and_the_search_goes_on():
     """Above the limit the search goes deep instead of wide, and its bound stays valid."""
     problem = hard_problem(m=40)
     free = bnb(problem, Limits(nodes=3000))
-    watch = Watch(Limits(nodes=3000, memory=1e5))
-    search = Search(MargotBrancher(problem), lambda t: evaluate(problem, t).objective, watch, free.splits)
+    control = RunControl(Limits(nodes=3000, memory=1e5))
+    search = Search(MargotBrancher(problem), lambda t: evaluate(problem, t).objective, control, free.splits)
     stopped = search.run()
     assert stopped is Stopped.NODES
     assert 1e4 < search.memory < 1.5e5
@@ -271,18 +271,18 @@ def test_ctrl_c_while_a_better_tree_is_looked_for_is_named_as_the_reason(monkeyp
     """The trial before it ended by a limit of its own, which is not why the whole ended."""
     rng = np.random.default_rng(0)
     problem = Problem.make(rng.random((60, 4)), np.where(rng.random(60) < 0.5, 1.0, -1.0), depth=2, C=10.0)
-    watch = Watch(Limits(nodes=10**6, gap=1e-6))
+    control = RunControl(Limits(nodes=10**6, gap=1e-6))
     looked = []
 
     def look(*_, **__):
         looked.append(1)
-        watch.interrupt()
+        control.interrupt()
         return trivial_tree(problem)
 
     monkeypatch.setattr("margotree.engines.exact.portfolio.FAR", -1.0)
     monkeypatch.setattr("margotree.engines.exact.portfolio.better_tree", look)
     monkeypatch.setattr("margotree.engines.exact.engine._ALONE_SHARE", 0.0)
-    certificate = BranchAndBound().solve(problem, watch).certificate
+    certificate = BranchAndBound().solve(problem, control).certificate
     assert looked and certificate.stopped == Stopped.INTERRUPTED
 
 
@@ -296,10 +296,10 @@ def test_neighbourhoods_that_were_searched_in_vain_are_not_searched_again(monkey
 
     monkeypatch.setattr(improving, "_neighbourhood", look)
     tried = {}
-    first = improving.improve(brancher, [trivial_tree(problem)], Watch(), shuffles=1, tried=tried)
+    first = improving.improve(brancher, [trivial_tree(problem)], RunControl(), shuffles=1, tried=tried)
     assert seen[0] == 0 and seen[-6:] == [0, 1, 2, 3, 4, 5]  # four plain ones, two in a shuffled order
     seen.clear()
-    improving.improve(brancher, [first], Watch(), shuffles=1, tried=tried)
+    improving.improve(brancher, [first], RunControl(), shuffles=1, tried=tried)
     assert seen[:2] == [6, 7]
     assert [plain(k, 1) for k in (3, 4, 5, 6)] == [(120, 0.0), (30, 1.0), (60, 1.0), (30, 1.0)]
 
@@ -310,13 +310,13 @@ def test_a_search_that_is_far_from_its_end_looks_for_a_better_tree_again(monkeyp
     problem = Problem.make(rng.random((60, 4)), np.where(rng.random(60) < 0.5, 1.0, -1.0), depth=2, C=10.0)
     looked = []
 
-    def look(problem, first, watch, gap, *, waited=False):
+    def look(problem, first, control, gap, *, waited=False):
         looked.append(waited)
         return first
 
     monkeypatch.setattr("margotree.engines.exact.portfolio.FAR", far)
     monkeypatch.setattr("margotree.engines.exact.portfolio.better_tree", look)
-    BranchAndBound().solve(problem, Watch(Limits(nodes=300, gap=1e-6)))
+    BranchAndBound().solve(problem, RunControl(Limits(nodes=300, gap=1e-6)))
     assert looked == [False, True][:times]
 
 
@@ -329,16 +329,16 @@ def test_the_farther_the_end_the_longer_a_better_tree_is_looked_for(monkeypatch,
     monkeypatch.setattr(
         local_search_engine, "alternate", lambda _, __, part, effort, *___: seen.append((part, effort or Effort()))
     )
-    watch = Watch(Limits(time=100.0))
-    watch._began -= 50.0
+    control = RunControl(Limits(time=100.0))
+    control._began -= 50.0
     problem = random_problem(1, 20, n=2, depth=2)
-    local_search_engine.better_tree(problem, None, watch, gap, waited=waited)
-    local_search_engine.better_tree(problem, None, Watch(Limits(nodes=100)), gap, waited=waited)
+    local_search_engine.better_tree(problem, None, control, gap, waited=waited)
+    local_search_engine.better_tree(problem, None, RunControl(Limits(nodes=100)), gap, waited=waited)
     (part, effort), (_, by_nodes) = seen
     assert part.limits.time == pytest.approx(seconds, abs=0.2)
     assert (effort.patience, by_nodes.patience) == (patience, min(60, patience))  # no time limit would end the latter
     if not waited and gap > 0.9:  # which says nothing of searches over supports
-        local_search_engine.better_tree(replace(problem, budget=np.ones(3, np.int64)), None, watch, gap)
+        local_search_engine.better_tree(replace(problem, budget=np.ones(3, np.int64)), None, control, gap)
         assert seen[-1][0].limits.time == pytest.approx(5.0, abs=0.2)
 
 
@@ -348,5 +348,5 @@ def test_above_2000_samples_the_alternating_search_comes_first(monkeypatch):
     monkeypatch.setattr(BranchAndBound, "_run_plain", lambda self, *_: called.append("plain") or 1 / 0)
     for m in (2000, 2001):
         with pytest.raises(ZeroDivisionError):
-            BranchAndBound().search(random_problem(1, m, n=2, depth=2), Watch(), None)
+            BranchAndBound().search(random_problem(1, m, n=2, depth=2), RunControl(), None)
     assert called == ["plain", "many", "plain"]

@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from margotree.engines import Limits, Watch, solve
+from margotree.engines import Limits, RunControl, solve
 from margotree.engines.exact.engine import BranchAndBound
-from margotree.engines.exact.support_branching import SparseTactics
+from margotree.engines.exact.support_branching import SupportTactics
 from margotree.engines.polish import without_noise
 from margotree.problem import Problem, Splits
 from margotree.solution import Proved, verify
@@ -28,13 +28,13 @@ def random_problem(seed, m, n=3, depth=2):
 
 
 def bnb(problem, limits=TIGHT, tactics=None, start=None):
-    solution = BranchAndBound(sparse=tactics).solve(problem, Watch(limits), start)
+    solution = BranchAndBound(sparse=tactics).solve(problem, RunControl(limits), start)
     verify(problem, solution)
     return solution
 
 
 #: Supports on a list, and grown from partly decided ones as where they are many.
-LISTED, GROWN = SparseTactics(), SparseTactics(listed=0)
+LISTED, GROWN = SupportTactics(), SupportTactics(listed=0)
 
 
 @pytest.mark.parametrize(("depth", "m"), [(1, 9), (2, 6), (3, 4)])
@@ -55,11 +55,11 @@ def test_no_bound_above_the_optimum(block):
         problem = random_problem(seed, 3 + seed % 3, n=1 + seed % 3, depth=1 + (seed // 7) % 2)
         best = best_value(problem)
         listed = 0 if seed % 4 == 0 else 600
-        tactics = SparseTactics(steps=1, complete=3, listed=listed)
+        tactics = SupportTactics(steps=1, complete=3, listed=listed)
         early = bnb(problem, Limits(gap=1e-6, nodes=seed % 4), tactics).certificate
         assert early.bound <= best * (1 + 1e-7) + 1e-8
         assert early.objective >= best * (1 - 1e-7) - 1e-8
-        full = bnb(problem, tactics=SparseTactics(listed=listed)).certificate
+        full = bnb(problem, tactics=SupportTactics(listed=listed)).certificate
         assert full.proved is Proved.OPTIMAL
         assert full.objective == pytest.approx(best, rel=2e-6, abs=1e-6)
 

@@ -13,7 +13,7 @@ from margotree.solution import (
     Solution,
     Stopped,
     VerificationError,
-    no_better,
+    gap_statement,
     relative_gap,
     verify,
 )
@@ -80,7 +80,7 @@ def test_a_wide_target_that_is_met_is_not_called_optimal():
 
 @given(gap=st.floats(1e-12, 0.4999))
 def test_a_gap_in_words_is_never_smaller_than_the_gap(gap):
-    said = float(no_better(gap).removeprefix("no tree has a training objective more than ").split(" %")[0])
+    said = float(gap_statement(gap).removeprefix("no tree has a training objective more than ").split(" %")[0])
     assert said >= 100 * gap * (1 - 1e-7) and said <= max(1.02 * 100 * gap, 1e-4)
 
 

@@ -13,7 +13,7 @@ import pytest
 from easy import easy_rows, write_rows
 from margotree import MargotClassifier
 from margotree.cli import main
-from margotree.engines import EngineError, Limits, Refused, Watch, solve
+from margotree.engines import EngineError, Limits, Refused, RunControl, solve
 from margotree.engines.distributed import connection, workers
 from margotree.engines.distributed.engine import ClusterBranchAndBound
 from margotree.engines.distributed.search import ClusterSearch, Pace
@@ -22,10 +22,10 @@ from margotree.engines.distributed.task import Held, Orders, Outcome, packed, un
 from margotree.engines.distributed.transfer_volume import Traffic
 from margotree.engines.distributed.workers import Crew, Lost
 from margotree.engines.exact.engine import BranchAndBound
-from margotree.engines.exact.penalty_branching import PricedBrancher
+from margotree.engines.exact.penalty_branching import PenaltyBrancher
 from margotree.engines.exact.sample_branching import MargotBrancher, Tactics
 from margotree.engines.exact.search import CUTOFF
-from margotree.engines.exact.support_branching import SparseBrancher, SparseTactics
+from margotree.engines.exact.support_branching import SupportBrancher, SupportTactics
 from margotree.engines.trivial_trees import allowed_value, trivial_tree
 from margotree.problem import MulticlassProblem, Problem
 from margotree.proof import check
@@ -91,9 +91,9 @@ def knotty(m=50):
 
 
 def at(office, problem, limits=TIGHT, pace=EAGER, start=None):
-    engine = ClusterBranchAndBound("here", pace=pace, tactics=SLOW, sparse=SparseTactics(steps=2))
+    engine = ClusterBranchAndBound("here", pace=pace, tactics=SLOW, sparse=SupportTactics(steps=2))
     engine.crew = office
-    solution = engine.solve(problem, Watch(limits, lambda event: office.events.append(event)), start)
+    solution = engine.solve(problem, RunControl(limits, lambda event: office.events.append(event)), start)
     verify(problem, solution)
     return solution.certificate
 
@@ -152,13 +152,13 @@ def test_a_lost_cluster_is_told():
 def search_by(office, problem, pace=EAGER, first=None):
     brancher = MargotBrancher(problem, SLOW)
     first = trivial_tree(problem) if first is None else first
-    return ClusterSearch(office, pace, brancher, lambda tree: allowed_value(problem, tree), Watch(TIGHT), first)
+    return ClusterSearch(office, pace, brancher, lambda tree: allowed_value(problem, tree), RunControl(TIGHT), first)
 
 
 def test_the_cut_off_spreads_with_new_tasks():
     """The third task comes back with a good tree: those sent from then on, and no others, aim below it."""
     problem = knotty(20)
-    best = BranchAndBound().solve(problem, Watch(TIGHT))
+    best = BranchAndBound().solve(problem, RunControl(TIGHT))
     told = []
 
     def find(held, orders):
@@ -208,7 +208,7 @@ def test_best_bounds_go_first_and_the_bound_never_falls():
     assert bounds == sorted(bounds)
 
 
-@pytest.mark.parametrize("way", [MargotBrancher, PricedBrancher, SparseBrancher])
+@pytest.mark.parametrize("way", [MargotBrancher, PenaltyBrancher, SupportBrancher])
 def test_a_recipe_makes_the_same_search(way):
     """A task done in another process leaves what it would have left here."""
     problem = random_problem(2, m=20, n=4, model="sfs")
@@ -230,9 +230,9 @@ def proved(office, problem, path, **pace):
     """Have an office write a proof; returns the certificate and what the checker makes of it."""
     limits = Limits(gap=1e-5, time=600)  # a claim is a shade less than what is proved
     pace = replace(EAGER, **pace)
-    engine = ClusterBranchAndBound("here", pace=pace, tactics=SLOW, sparse=SparseTactics(steps=2))
+    engine = ClusterBranchAndBound("here", pace=pace, tactics=SLOW, sparse=SupportTactics(steps=2))
     engine.crew = office
-    solution = engine.solve_with_proof(problem, ProofWriter(path), Watch(limits))
+    solution = engine.solve_with_proof(problem, ProofWriter(path), RunControl(limits))
     verify(problem, solution)
     return solution.certificate, check.check(str(path), (problem.X, problem.y, problem.weight))
 
@@ -303,19 +303,19 @@ def address():
 @pytest.mark.parametrize("model", ["margot", "hfs", "sfs"])
 def test_dask_workers_agree_with_one_process(address, model, tmp_path):
     problem = random_problem(7, m=14, n=3, model=model)
-    plain = BranchAndBound().solve(problem, Watch(TIGHT)).certificate
+    plain = BranchAndBound().solve(problem, RunControl(TIGHT)).certificate
     pace = Pace(alone=0.0, short=0.0, nodes=20)
-    engine = ClusterBranchAndBound(address, pace=pace, tactics=SLOW, sparse=SparseTactics(steps=2))
-    certificate = engine.solve(problem, Watch(TIGHT)).certificate
+    engine = ClusterBranchAndBound(address, pace=pace, tactics=SLOW, sparse=SupportTactics(steps=2))
+    certificate = engine.solve(problem, RunControl(TIGHT)).certificate
     assert certificate.objective == pytest.approx(plain.objective, rel=1e-6)
     assert certificate.bound == pytest.approx(plain.bound, rel=1e-6) and certificate.proved is Proved.OPTIMAL
     traffic = engine.traffic
     assert traffic.tasks > 0 and traffic.again == 0
     assert 0 < traffic.steps <= certificate.nodes
-    proving = ClusterBranchAndBound(address, pace=pace, tactics=SLOW, sparse=SparseTactics(steps=2))
+    proving = ClusterBranchAndBound(address, pace=pace, tactics=SLOW, sparse=SupportTactics(steps=2))
     proving.prepare_proof(problem)
     path = tmp_path / "a.proof"
-    certificate = proving.solve_with_proof(problem, ProofWriter(path), Watch(Limits(time=600))).certificate
+    certificate = proving.solve_with_proof(problem, ProofWriter(path), RunControl(Limits(time=600))).certificate
     assert proving.traffic.tasks > 0 and certificate.proved is Proved.OPTIMAL
     assert check.check(str(path), (problem.X, problem.y, problem.weight)).bound == certificate.bound
     assert min(traffic.sent, traffic.received, traffic.problem) > 0 and "kB back per task" in str(traffic)
@@ -400,12 +400,12 @@ def test_a_scheduler_that_goes_leaves_the_best_tree():
             cluster.scheduler_address, pace=Pace(alone=0.0, short=0.0, nodes=50), tactics=SLOW
         )
         listener.engine = engine
-        solution = engine.solve(problem, Watch(TIGHT, listener))
+        solution = engine.solve(problem, RunControl(TIGHT, listener))
     verify(problem, solution)
     certificate = solution.certificate
     assert certificate.stopped is Stopped.LOST
     assert any("was lost" in words for words in certificate.warnings)
-    best = BranchAndBound().solve(problem, Watch(Limits(time=600))).certificate
+    best = BranchAndBound().solve(problem, RunControl(Limits(time=600))).certificate
     assert 0.0 <= certificate.bound <= best.objective <= certificate.objective * (1 + 1e-4)
 
 
@@ -413,7 +413,7 @@ def test_killed_workers_change_nothing(tmp_path):
     """Nor what is proved."""
     pytest.importorskip("distributed", reason="needs margotree[cluster]")
     problem = knotty()
-    plain = BranchAndBound().solve(problem, Watch(Limits(time=600))).certificate
+    plain = BranchAndBound().solve(problem, RunControl(Limits(time=600))).certificate
     engine = ClusterBranchAndBound("processes", 2, pace=Pace(alone=0.0, short=0.0, nodes=100), tactics=SLOW)
     engine.prepare(problem)
     engine.prepare_proof(problem)
@@ -428,7 +428,9 @@ def test_killed_workers_change_nothing(tmp_path):
 
     listener = AtTask(2, kill)
     listener.engine = engine
-    certificate = engine.solve_with_proof(problem, ProofWriter(path), Watch(Limits(time=600), listener)).certificate
+    certificate = engine.solve_with_proof(
+        problem, ProofWriter(path), RunControl(Limits(time=600), listener)
+    ).certificate
     assert len(killed) >= 1
     assert certificate.proved is plain.proved is Proved.OPTIMAL
     assert certificate.objective == pytest.approx(plain.objective, rel=1e-9)

@@ -162,8 +162,8 @@ def test_without_a_folder_to_write_it_says_so_once_and_goes_on(package, tmp_path
 
 
 def test_a_line_on_a_topic_is_said_once(capsys):
-    notices.say_once("first", "a topic of this test")
-    notices.say_once("second", "a topic of this test")
+    notices.print_once("first", "a topic of this test")
+    notices.print_once("second", "a topic of this test")
     assert capsys.readouterr().err == "margotree: first\n"
 
 

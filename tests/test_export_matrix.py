@@ -24,7 +24,7 @@ from margotree.cli.saved_trees import with_table
 from margotree.export.common import plan_of, used_features
 from margotree.page import render_page
 from margotree.problem import Splits
-from margotree.table import Encoding, TableError, Wishes, learn, read_table
+from margotree.table import ColumnOptions, Encoding, TableError, learn_encoding, read_table
 from margotree.tree import Scaling, Tree
 
 MODELS = {"margot": None, "hfs": 2, "sfs": 3}
@@ -128,7 +128,9 @@ def _table(folder, kind, missing, seed):
     lines += [mark.join([*row, "ab"[k % 2]]) for k, row in enumerate(zip(*columns.values(), strict=True))]
     path.write_text("\n".join(lines) + "\n", encoding="utf-8")
     table = read_table(str(path), decimal=None if kind == "commas" else ".")
-    return table, learn(table, Wishes(target="y", missing=missing, categorical=["over 60"] * ("over 60" in columns)))[0]
+    return table, learn_encoding(
+        table, ColumnOptions(target="y", missing=missing, categorical=["over 60"] * ("over 60" in columns))
+    )[0]
 
 
 def _tree(encoding, table, model, n_classes, rng):

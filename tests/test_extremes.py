@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from margotree import MargotClassifier
-from margotree.engines import Limits, Watch, solve
+from margotree.engines import Limits, RunControl, solve
 from margotree.engines.band import leave_band
 from margotree.engines.exact.engine import BranchAndBound
 from margotree.engines.node.svm import LARGE, solve_node
@@ -88,7 +88,7 @@ def test_proofs_of_wide_bands_are_believed(model, tmp_path):
     problem = Problem.make(X, y, depth=2, C=(1.0, 50.0), eps=1.5, **terms)
     path = tmp_path / "a.proof"
     limits = Limits(gap=1e-4, nodes=3000)
-    certificate = BranchAndBound().solve_with_proof(problem, ProofWriter(path), Watch(limits)).certificate
+    certificate = BranchAndBound().solve_with_proof(problem, ProofWriter(path), RunControl(limits)).certificate
     assert certificate.stopped is Stopped.SOLVED
     found = check.check(str(path), (problem.X, problem.y, problem.weight))
     assert found.bound == pytest.approx(certificate.bound)

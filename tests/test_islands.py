@@ -9,10 +9,10 @@ import pytest
 
 from margotree.engines.local_search.descent import Descent
 from margotree.engines.local_search.restart_pool import Island
-from margotree.engines.local_search.search import AlternatingSearch, Effort, Job
+from margotree.engines.local_search.search import Effort, Job, LocalSearch
 from margotree.engines.local_search.starts import Way, fresh, kept
 from margotree.engines.local_search.training_data import Found, Terms
-from margotree.engines.run_control import Limits, Watch
+from margotree.engines.run_control import Limits, RunControl
 from margotree.problem import Problem, evaluate
 
 
@@ -56,7 +56,7 @@ def test_only_what_pays_ends_being_idle():
 
 
 def test_an_idle_island_is_left_for_a_new_one_and_that_one_for_the_best_of_all():
-    search = AlternatingSearch(checkered(), Watch(), Effort(patience=1000))
+    search = LocalSearch(checkered(), RunControl(), Effort(patience=1000))
     first = search.island
     assert first is search.joint
 
@@ -86,7 +86,7 @@ def test_an_idle_island_is_left_for_a_new_one_and_that_one_for_the_best_of_all()
 
 
 def test_first_starts_do_not_make_an_island_idle():
-    search = AlternatingSearch(checkered(), Watch())
+    search = LocalSearch(checkered(), RunControl())
     search._keep(found(1.0))
     for number in range(3):
         search._take(
@@ -98,7 +98,7 @@ def test_first_starts_do_not_make_an_island_idle():
 
 
 def test_what_an_island_has_to_better_is_its_own():
-    search = AlternatingSearch(checkered(), Watch())
+    search = LocalSearch(checkered(), RunControl())
     search._keep(found(1.0))
     island = Island()
     job = Job(start=fresh(np.zeros(3, int), 2), level=0, seed=0, island=island)
@@ -111,7 +111,7 @@ def test_a_raced_search_and_a_stump_have_one_island():
     rng = np.random.default_rng(0)
     large = Problem.make(rng.random((8_000, 2)), np.resize([1.0, -1.0], 8_000), depth=2)
     for problem in (large, checkered(depth=1)):
-        search = AlternatingSearch(problem, Watch())
+        search = LocalSearch(problem, RunControl())
         search.island.idle = 1e9
         search._change_island()
         assert search.island is search.joint
@@ -121,8 +121,8 @@ def test_a_raced_search_and_a_stump_have_one_island():
 def test_a_search_on_many_islands_gives_back_the_best_tree(jobs, monkeypatch):
     monkeypatch.setattr("margotree.engines.local_search.search._IDLE_ISLAND", 2.0)
     problem, islands, told = checkered(), set(), []
-    watch = Watch(Limits(time=600, n_jobs=jobs), told.append)
-    search = AlternatingSearch(problem, watch, Effort(least=80, most=80))
+    control = RunControl(Limits(time=600, n_jobs=jobs), told.append)
+    search = LocalSearch(problem, control, Effort(least=80, most=80))
     take = search._take
     search._take = lambda job, tree: (islands.add(id(job.island)), take(job, tree))[1]
     search.run([])
@@ -133,7 +133,7 @@ def test_a_search_on_many_islands_gives_back_the_best_tree(jobs, monkeypatch):
 
 
 def test_ways_on_are_from_the_trees_of_the_island():
-    search = AlternatingSearch(checkered(), Watch())
+    search = LocalSearch(checkered(), RunControl())
     search._keep(found(1.0))
     search.island = Island(trees=[found(9.0)])
     origins = [search._new_start(100, np.random.default_rng(k))[1] for k in range(40)]
@@ -174,7 +174,7 @@ def test_descents_in_brief_hear_few_directions_and_have_to_come_near():
             seen.append((bool(np.all(self.spent)), more["hopeless"] < 1.0))
             return super().run(kinds, **more)
 
-    search = AlternatingSearch(checkered(), Watch())
+    search = LocalSearch(checkered(), RunControl())
     search.alternation = Told
     for brief in (True, False):
         search.descent(search.ladder.terms, fresh(np.full(3, 6), 2), 0, math.inf, brief)
@@ -182,7 +182,7 @@ def test_descents_in_brief_hear_few_directions_and_have_to_come_near():
 
 
 def test_good_trees_made_soft_again_go_through_a_descent_in_brief():
-    search = AlternatingSearch(checkered(depth=3), Watch(), Effort(least=6, most=6))
+    search = LocalSearch(checkered(depth=3), RunControl(), Effort(least=6, most=6))
     search.run([])
     tree, seen, descent = search.best[0], [], search.descent
 

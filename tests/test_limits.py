@@ -10,7 +10,7 @@ import pytest
 from margotree import MargotClassifier, OCT1Classifier, OCTHClassifier
 from margotree.baselines.mmsvm.polish import polish as polish_mmsvm
 from margotree.baselines.mmsvm.problem import MmSvmProblem
-from margotree.baselines.mmsvm.start import LocalStart, one_way
+from margotree.baselines.mmsvm.start import LocalStart, constant_offsets
 from margotree.baselines.oct.cart import cart
 from margotree.baselines.oct.engine import OctMip
 from margotree.baselines.oct.enumerate import Enumeration
@@ -19,7 +19,7 @@ from margotree.baselines.oct.merged_samples import Ladders
 from margotree.baselines.oct.problem import OctProblem
 from margotree.baselines.oct.search import Search
 from margotree.baselines.oct.tree_cleanup import settle
-from margotree.engines import Limits, Watch, run_control
+from margotree.engines import Limits, RunControl, run_control
 from margotree.engines.band import in_band, leave_band
 from margotree.engines.local_svm import LocalSVM
 from margotree.engines.mip.adapter import Adapter
@@ -33,7 +33,7 @@ from margotree.problem.blocks import blocks, heights, sort_rows
 from margotree.solution import Stopped
 
 
-class Asked(Watch):
+class Asked(RunControl):
     """A clock that runs out once it has been asked so often."""
 
     def __init__(self, most):
@@ -47,7 +47,7 @@ class Asked(Watch):
 
 
 def over():
-    return Watch(Limits(time=0.0))
+    return RunControl(Limits(time=0.0))
 
 
 def oct_problem(seed=0, m=40, n=5, depth=2, **terms):
@@ -140,14 +140,14 @@ def test_time_for_the_audit_is_set_aside(clock):
             assert splits.w.shape == (3, 2)
             clock.at += 0.1
 
-    assert without_audit(Watch(Limits(time=10.0)), Slow()).remaining == pytest.approx(9.5)
-    assert without_audit(Watch(Limits(time=0.4)), Slow()).remaining == 0.0
-    assert without_audit(Watch(), Slow()).remaining == math.inf
+    assert without_audit(RunControl(Limits(time=10.0)), Slow()).remaining == pytest.approx(9.5)
+    assert without_audit(RunControl(Limits(time=0.4)), Slow()).remaining == 0.0
+    assert without_audit(RunControl(), Slow()).remaining == math.inf
     assert clock.at == pytest.approx(0.2)  # nobody looks when there is no limit
 
 
 def test_grace_is_what_is_left_or_a_little(clock):
-    one = Watch(Limits(time=10.0))
+    one = RunControl(Limits(time=10.0))
     clock.at = 4.0
     assert one.grace().remaining == 6.0
     clock.at = 11.0
@@ -188,10 +188,10 @@ def test_points_are_those_of_unique_rows():
 
 @pytest.mark.parametrize("asked", [0, 3, 5, 6, 8, 12, 30])
 def test_cart_ends_when_told_with_an_allowed_tree(asked):
-    problem, watch = oct_problem(), Asked(asked)
-    found = problem.evaluate(cart(problem, watch))
+    problem, control = oct_problem(), Asked(asked)
+    found = problem.evaluate(cart(problem, control))
     assert found.feasible
-    assert watch.times <= asked + 3  # one look per node that was still to come
+    assert control.times <= asked + 3  # one look per node that was still to come
     if asked <= 5:
         assert found.splits == 0
 
@@ -226,10 +226,10 @@ def test_oblique_splits_are_not_set_apart_without_time():
 
 
 def test_a_linear_program_knows_what_it_takes():
-    assert no_time_for(10**9, Watch(Limits(time=10.0)))
-    assert not no_time_for(10**9, Watch())
-    assert not no_time_for(10, Watch(Limits(time=10.0)))
-    found = solve_lp(np.array([1.0]), np.array([[-1.0]]), np.array([-2.0]), [(0, None)], Watch(Limits(time=10.0)))
+    assert no_time_for(10**9, RunControl(Limits(time=10.0)))
+    assert not no_time_for(10**9, RunControl())
+    assert not no_time_for(10, RunControl(Limits(time=10.0)))
+    found = solve_lp(np.array([1.0]), np.array([[-1.0]]), np.array([-2.0]), [(0, None)], RunControl(Limits(time=10.0)))
     assert found.x[0] == pytest.approx(2.0)
 
 
@@ -241,17 +241,17 @@ def test_a_model_that_cannot_be_built_in_time_is_not_begun(monkeypatch):
         monkeypatch.setattr(Adapter, "entries_per_second", 1e-3)
         monkeypatch.setattr(type(engine.adapter), "entries_per_second", 1e-3)
         monkeypatch.setattr(type(engine.adapter), "_run", None)
-        certificate = engine.solve(problem, Watch(Limits(time=30.0))).certificate
+        certificate = engine.solve(problem, RunControl(Limits(time=30.0))).certificate
         assert certificate.stopped is Stopped.TIME
         assert "was not built: no time" in certificate.warnings[0]
 
 
 def test_a_model_that_does_not_fit_into_memory_is_not_begun():
     adapter = HighsAdapter()
-    reason, words = adapter.hopeless(1e9, Watch())
+    reason, words = adapter.hopeless(1e9, RunControl())
     assert reason is Stopped.MEMORY and "no memory" in words
-    assert adapter.hopeless(1e6, Watch()) is None
-    assert adapter.hopeless(1e6, Watch(Limits(time=1e-9)))[0] is Stopped.TIME
+    assert adapter.hopeless(1e6, RunControl()) is None
+    assert adapter.hopeless(1e6, RunControl(Limits(time=1e-9)))[0] is Stopped.TIME
 
 
 # -- margin trees -----------------------------------------------------------------------------------------------
@@ -296,6 +296,6 @@ def test_the_band_is_left_even_without_time():
 def test_mm_svm_oct_without_time_does_not_split():
     margin = margin_problem()
     problem = MmSvmProblem.make(margin.X, margin.y, depth=2)
-    assert np.array_equal(LocalStart().solve(problem, over()).splits.w, one_way(problem).w)
+    assert np.array_equal(LocalStart().solve(problem, over()).splits.w, constant_offsets(problem).w)
     node = np.where(problem.margin.X[:, 0] > 0.5, 2, 1)
-    assert polish_mmsvm(problem, node, np.ones(3, bool), watch=over()) is None
+    assert polish_mmsvm(problem, node, np.ones(3, bool), control=over()) is None

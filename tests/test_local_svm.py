@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from margotree.engines import Limits, Watch, get_engine, solve
+from margotree.engines import Limits, RunControl, get_engine, solve
 from margotree.engines.band import in_band, leave_band, right_of
 from margotree.engines.node.best_subset import best_subset
 from margotree.engines.node.svm import solve_node
@@ -26,7 +26,7 @@ def make(X, y, model, **more):
 
 
 def local_svm(problem, **limits):
-    return get_engine("local_svm").solve(problem, Watch(Limits(**limits)))
+    return get_engine("local_svm").solve(problem, RunControl(Limits(**limits)))
 
 
 @st.composite
@@ -225,9 +225,9 @@ def test_certificate_claims_nothing():
 def test_interruption_still_gives_a_tree():
     rng = np.random.default_rng(2)
     problem = make(rng.random((30, 5)), np.where(rng.random(30) < 0.5, 1.0, -1.0), "sfs")
-    watch = Watch()
-    watch.interrupt()
-    solution = get_engine("local_svm").solve(problem, watch)
+    control = RunControl()
+    control.interrupt()
+    solution = get_engine("local_svm").solve(problem, control)
     verify(problem, solution)
     assert solution.certificate.stopped is Stopped.INTERRUPTED
 

@@ -14,7 +14,7 @@ from margotree.engines.exact.engine import BranchAndBound
 from margotree.engines.exact.sample_branching import MargotBrancher
 from margotree.engines.local_search_engine import Alternating
 from margotree.engines.registry import choose_engine, solve
-from margotree.engines.run_control import Limits, Watch
+from margotree.engines.run_control import Limits, RunControl
 from margotree.engines.trivial_trees import trivial_tree
 from margotree.problem import Problem, evaluate
 from margotree.solution import Stopped
@@ -49,13 +49,13 @@ def test_agrees_with_brute_force(model):
     for seed in range(count):
         problem = some_problem(seed, model)
         best = best_value(problem)
-        solution = BranchAndBound().solve(problem, Watch(Limits(gap=1e-6)))
+        solution = BranchAndBound().solve(problem, RunControl(Limits(gap=1e-6)))
         certificate = solution.certificate
         assert evaluate(problem, solution.splits).feasible
         assert certificate.stopped is Stopped.SOLVED, seed
         assert certificate.objective == pytest.approx(best, rel=2e-6, abs=1e-6), seed
         assert best * (1 - 2e-6) - 1e-6 <= certificate.bound <= best * (1 + 1e-7) + 1e-8, seed
-        early = BranchAndBound().solve(problem, Watch(Limits(gap=1e-6, nodes=seed % 4))).certificate
+        early = BranchAndBound().solve(problem, RunControl(Limits(gap=1e-6, nodes=seed % 4))).certificate
         assert early.bound <= best * (1 + 1e-7) + 1e-8, seed
         bound_by_limit += binds(problem, solution.splits)
     assert count / 4 <= bound_by_limit < count
@@ -77,7 +77,7 @@ def test_scip_finds_the_same(model):
 def test_records_keep_what_the_rows_of_a_limit_weigh():
     """A search that stores and loads its records at every step comes to the same end as one that dives on."""
     problem = some_problem(5, m=12, n=2, depth=2, limit=1.5)
-    want = BranchAndBound().solve(problem, Watch(Limits(gap=1e-6))).certificate.objective
+    want = BranchAndBound().solve(problem, RunControl(Limits(gap=1e-6))).certificate.objective
     brancher = MargotBrancher(problem)
     worker, stack, best = brancher.worker(), [brancher.root()], evaluate(problem, trivial_tree(problem)).objective
     shared = np.array([best, 0.0])
@@ -98,7 +98,7 @@ def test_records_keep_what_the_rows_of_a_limit_weigh():
 def test_more_room_never_costs_more_and_far_limits_change_nothing():
     problem = some_problem(11, m=10, n=2, depth=2)
     values = [
-        BranchAndBound().solve(replace(problem, max_weight=limit), Watch(Limits(gap=1e-6))).certificate.objective
+        BranchAndBound().solve(replace(problem, max_weight=limit), RunControl(Limits(gap=1e-6))).certificate.objective
         for limit in (0.1, 1.0, 3.0, 1e6, None)
     ]
     assert all(b <= a * (1 + 2e-6) for a, b in itertools.pairwise(values))
@@ -113,8 +113,10 @@ def test_the_alternating_search_holds_weights_within_the_limit(model):
     y = np.where((X[:, 0] - 0.5) * (X[:, 1] - 0.4) > 0, 1, -1)
     terms = {} if model == "margot" else {"budget": 2} if model == "hfs" else {"budget": 1, "alpha": 0.5}
     problem = Problem.make(X, y, depth=2, C=[1.0, 10.0], max_weight=3.0, **terms)
-    assert not evaluate(problem, Alternating().search(replace(problem, max_weight=None), Watch(), None).splits).feasible
-    found = evaluate(problem, Alternating().search(problem, Watch(), None).splits)
+    assert not evaluate(
+        problem, Alternating().search(replace(problem, max_weight=None), RunControl(), None).splits
+    ).feasible
+    found = evaluate(problem, Alternating().search(problem, RunControl(), None).splits)
     assert found.feasible
     assert found.objective < 0.9 * evaluate(problem, trivial_tree(problem)).objective
 

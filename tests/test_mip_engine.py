@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from sklearn.datasets import load_breast_cancer, load_iris, load_wine
 
-from margotree.engines import EngineError, Limits, Refused, Watch, choose_engine, get_engine
+from margotree.engines import EngineError, Limits, Refused, RunControl, choose_engine, get_engine
 from margotree.engines.mip.adapter import Adapter
 from margotree.engines.mip.engine import MipEngine
 from margotree.engines.mip.model import MipResult
@@ -69,7 +69,7 @@ def test_scip_agrees_with_brute_force(depth, m, n, model):
     weight = rng.choice([0.5, 1.0, 2.0], m)
     C = [5.0, 20.0, 2.0][:depth]
     problem = Problem.make(X, y, depth=depth, C=C, weight=weight, **MODELS[model])
-    solution = Scip().solve(problem, Watch(Limits(gap=1e-5)))
+    solution = Scip().solve(problem, RunControl(Limits(gap=1e-5)))
     optimum = best_value(problem)
     assert solution.certificate.proved is Proved.OPTIMAL
     assert solution.certificate.objective == pytest.approx(optimum, rel=2e-5)
@@ -82,14 +82,14 @@ def test_scip_agrees_with_brute_force_at_both_ends_of_C(C):
     rng = np.random.default_rng(8)
     X, y = rng.random((7, 2)), np.array([1, -1, 1, -1, 1, -1, 1])
     problem = Problem.make(X, y, depth=2, C=C, budget=1)
-    certificate = Scip().solve(problem, Watch(Limits(gap=1e-4))).certificate
+    certificate = Scip().solve(problem, RunControl(Limits(gap=1e-4))).certificate
     assert certificate.proved is Proved.OPTIMAL
     assert certificate.objective == pytest.approx(best_value(problem), rel=1e-4)
 
 
 def test_scip_with_max_weight():
     problem = crossed(8, seed=3, max_weight=2.0)
-    certificate = Scip().solve(problem, Watch(Limits(gap=1e-5))).certificate
+    certificate = Scip().solve(problem, RunControl(Limits(gap=1e-5))).certificate
     assert certificate.objective == pytest.approx(best_value(problem), rel=2e-5)
 
 
@@ -109,7 +109,7 @@ def certified(problem, solution):
 def test_scip_certifies_margot_on_108_points_in_four_partitions():
     made = make_partitions(4)
     problem = Problem.make(made.dataset.X, made.dataset.y, depth=2, C=1e3)
-    solution = Scip().solve(problem, Watch(Limits(time=600)), greedy(problem))
+    solution = Scip().solve(problem, RunControl(Limits(time=600)), greedy(problem))
     certified(problem, solution)
     assert solution.certificate.objective <= evaluate(problem, made.truth).objective
 
@@ -118,7 +118,7 @@ def test_scip_certifies_margot_on_108_points_in_four_partitions():
 def test_scip_certifies_hfs_on_two_sorts_of_iris():
     X, y = scaled(load_iris(), (1, 2))
     problem = Problem.make(X, y, depth=2, C=10.0, budget=1)
-    solution = Scip().solve(problem, Watch(Limits(time=600)), greedy(problem))
+    solution = Scip().solve(problem, RunControl(Limits(time=600)), greedy(problem))
     certified(problem, solution)
     assert np.all(np.count_nonzero(solution.splits.w, axis=1) <= 1)
 
@@ -127,7 +127,7 @@ def test_scip_certifies_hfs_on_two_sorts_of_iris():
 def test_scip_certifies_sfs_on_two_sorts_of_wine():
     X, y = scaled(load_wine(), (0, 1))
     problem = Problem.make(X, y, depth=2, C=1.0, budget=1, alpha=1.0)
-    solution = Scip().solve(problem, Watch(Limits(time=600)), greedy(problem))
+    solution = Scip().solve(problem, RunControl(Limits(time=600)), greedy(problem))
     certified(problem, solution)
 
 
@@ -138,12 +138,12 @@ def test_rival_solvers_find_the_same_value(name, model):
     if (need := engine.missing()) is not None:
         pytest.skip(f"{name} is not installed: {need}")
     problem = crossed(16, **MODELS[model])
-    watch = Watch(Limits(gap=1e-6, time=600))
+    control = RunControl(Limits(gap=1e-6, time=600))
     try:
-        theirs = engine.solve(problem, watch)
+        theirs = engine.solve(problem, control)
     except EngineError as error:
         pytest.skip(f"{name} cannot run here: {error}")
-    ours = Scip().solve(problem, Watch(Limits(gap=1e-6, time=600)))
+    ours = Scip().solve(problem, RunControl(Limits(gap=1e-6, time=600)))
     assert theirs.certificate.stopped is Stopped.SOLVED
     assert theirs.certificate.objective == pytest.approx(ours.certificate.objective, rel=1e-5)
     assert theirs.certificate.bound <= ours.certificate.objective * (1 + 1e-9)
@@ -152,7 +152,7 @@ def test_rival_solvers_find_the_same_value(name, model):
 
 def refusal(engine, problem):
     try:
-        engine.solve(problem, Watch(Limits(time=20.0)))
+        engine.solve(problem, RunControl(Limits(time=20.0)))
     except EngineError as error:
         return str(error)
     return None
@@ -183,7 +183,9 @@ def test_highs_refuses_trees_and_names_who_would_take_them():
 @pytest.mark.parametrize("model", MODELS)
 def test_label_cuts_change_the_way_not_the_goal(model):
     problem = crossed(12, seed=5, **MODELS[model])
-    values = [Scip(label_cuts=on).solve(problem, Watch(Limits(gap=1e-5))).certificate.objective for on in (False, True)]
+    values = [
+        Scip(label_cuts=on).solve(problem, RunControl(Limits(gap=1e-5))).certificate.objective for on in (False, True)
+    ]
     assert values[0] == pytest.approx(values[1], rel=2e-5)
 
 
@@ -191,8 +193,8 @@ def test_the_papers_constants_restrict_the_proof_and_say_so():
     """Two classes 0.004 apart need |w| = 500, which M_w = 50 forbids."""
     X = np.array([[0.0], [0.004], [0.5], [1.0]])
     problem = Problem.make(X, [-1, 1, -1, 1], depth=2, C=1e6, budget=1)
-    free = Scip().solve(problem, Watch(Limits(gap=1e-5)))
-    bound_by_them = Scip(big_m="paper").solve(problem, Watch(Limits(gap=1e-5)))
+    free = Scip().solve(problem, RunControl(Limits(gap=1e-5)))
+    bound_by_them = Scip(big_m="paper").solve(problem, RunControl(Limits(gap=1e-5)))
     assert free.certificate.restriction == ""
     assert free.certificate.objective == pytest.approx(best_value(problem), rel=2e-5)
     assert "M_w = 50" in bound_by_them.certificate.restriction
@@ -202,8 +204,8 @@ def test_the_papers_constants_restrict_the_proof_and_say_so():
 
 def test_where_the_papers_constants_do_not_bind_they_give_the_same_value_without_a_warning():
     problem = crossed(12, seed=5, C=1.0)
-    paper = Scip(big_m="paper").solve(problem, Watch(Limits(gap=1e-5))).certificate
-    free = Scip().solve(problem, Watch(Limits(gap=1e-5))).certificate
+    paper = Scip(big_m="paper").solve(problem, RunControl(Limits(gap=1e-5))).certificate
+    free = Scip().solve(problem, RunControl(Limits(gap=1e-5))).certificate
     assert paper.objective == pytest.approx(free.objective, rel=2e-5)
     assert paper.warnings == free.warnings == ()
 
@@ -225,13 +227,13 @@ def test_every_odd_data_set_works(model):
     ]
     for X, y, weight in cases:
         problem = Problem.make(X, y, depth=2, C=1.0, weight=weight, **MODELS[model])
-        certificate = Scip().solve(problem, Watch(Limits(gap=1e-5, time=600))).certificate
+        certificate = Scip().solve(problem, RunControl(Limits(gap=1e-5, time=600))).certificate
         assert certificate.objective == pytest.approx(best_value(problem), rel=2e-5, abs=1e-7)
 
 
 def test_a_corrupted_answer_is_caught():
     problem = crossed()
-    solution = Scip().solve(problem, Watch(Limits(gap=1e-3)))
+    solution = Scip().solve(problem, RunControl(Limits(gap=1e-3)))
     verify(problem, solution)
     w, b = solution.splits.w, solution.splits.b
     on_the_line = Splits(w=w, b=b - (problem.X[0] @ w[0] + b[0] + problem.eps / 2) * np.array([1, 0, 0]))
@@ -320,7 +322,7 @@ def test_a_bound_above_a_known_tree_is_dropped():
 def test_the_answer_is_the_polished_one():
     """The binaries decide, not the solver's hyperplanes, which may be anything."""
     problem = crossed()
-    best = Scip().solve(problem, Watch(Limits(gap=1e-6)))
+    best = Scip().solve(problem, RunControl(Limits(gap=1e-6)))
     node = evaluate(problem, best.splits).node
     again = scripted(routed(problem, node)).solve(problem)
     assert again.certificate.objective == pytest.approx(best.certificate.objective, rel=1e-9)
@@ -332,9 +334,9 @@ def test_time_limit_holds_and_leaves_a_bound():
     problem = Problem.make(X, y, depth=2, C=10.0)
     Scip().solve(crossed(8))  # compiles the kernels outside the clock
     slow = slowness()
-    watch = Watch(Limits(time=2.0 * slow))
-    solution = Scip().solve(problem, watch)
-    assert watch.elapsed < 4.0 * slow
+    control = RunControl(Limits(time=2.0 * slow))
+    solution = Scip().solve(problem, control)
+    assert control.elapsed < 4.0 * slow
     assert solution.certificate.stopped is Stopped.TIME
     assert 0 < solution.certificate.bound < solution.certificate.objective
     assert solution.certificate.proved is Proved.WITHIN_GAP
@@ -342,7 +344,7 @@ def test_time_limit_holds_and_leaves_a_bound():
 
 def test_progress_is_told_and_only_gets_better():
     events = []
-    Scip().solve(crossed(), Watch(Limits(gap=1e-4), events.append))
+    Scip().solve(crossed(), RunControl(Limits(gap=1e-4), events.append))
     incumbents, bounds = [e.incumbent for e in events], [e.bound for e in events]
     assert len(events) > 2
     assert incumbents == sorted(incumbents, reverse=True)
@@ -351,17 +353,17 @@ def test_progress_is_told_and_only_gets_better():
 
 
 def test_node_limit():
-    certificate = Scip().solve(crossed(60), Watch(Limits(nodes=5, time=120))).certificate
+    certificate = Scip().solve(crossed(60), RunControl(Limits(nodes=5, time=120))).certificate
     assert certificate.stopped is Stopped.NODES
     assert certificate.proved is Proved.WITHIN_GAP
 
 
 def test_interruption_before_anything_returns_the_start():
     problem = crossed(60)
-    watch = Watch()
-    watch.interrupt()
+    control = RunControl()
+    control.interrupt()
     start = greedy(problem)
-    solution = Scip().solve(problem, watch, start)
+    solution = Scip().solve(problem, control, start)
     assert solution.certificate.stopped is Stopped.INTERRUPTED
     assert solution.certificate.objective <= evaluate(problem, start).objective
 
@@ -370,12 +372,12 @@ def test_ctrl_c_returns_a_tree():
     pytest.importorskip("pyscipopt", reason="needs pyscipopt: pip install 'margotree[mip]'")
     X, y = scaled(load_breast_cancer(), (0, 1))
     problem = Problem.make(X, y, depth=2, C=10.0)
-    watch = Watch(Limits(time=120))
-    with ctrl_c(watch):
+    control = RunControl(Limits(time=120))
+    with ctrl_c(control):
         threading.Timer(1.5, os.kill, (os.getpid(), signal.SIGINT)).start()
-        solution = Scip().solve(problem, watch)
+        solution = Scip().solve(problem, control)
     assert solution.certificate.stopped is Stopped.INTERRUPTED
-    assert watch.elapsed < 60
+    assert control.elapsed < 60
     verify(problem, solution)
 
 
@@ -390,6 +392,6 @@ def test_scip_bounds_the_papers_optimum_on_wholesale():
     problem = Problem.make(part.X_train, part.y_train, depth=2, **hyper)
     start = greedy(problem)
     assert evaluate(problem, start).objective == pytest.approx(104787.61, abs=0.01)
-    certificate = Scip().solve(problem, Watch(Limits(time=8 * slowness())), start).certificate
+    certificate = Scip().solve(problem, RunControl(Limits(time=8 * slowness())), start).certificate
     assert 58000 < certificate.bound <= 97000
     assert certificate.objective <= 104787.62

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from margotree.engines import Watch
+from margotree.engines import RunControl
 from margotree.engines.mip import constants
 from margotree.engines.mip.constants import Constants, derived_constants, paper_constants
 from margotree.engines.mip.formulation import formulate
@@ -225,4 +225,4 @@ def test_the_relaxation_bounds_from_below(model):
     optimum = best_value(problem)
     form = formulate(problem, derived_constants(problem, optimum), label_cuts=True, size=max(optimum, 1e-3))
     relaxed = replace(form.mip, integer=np.zeros(form.mip.n_variables, dtype=bool))
-    assert ScipAdapter().run(relaxed, watch=Watch()).objective <= optimum * (1 + 1e-4) + 1e-6
+    assert ScipAdapter().run(relaxed, control=RunControl()).objective <= optimum * (1 + 1e-4) + 1e-6

@@ -9,7 +9,7 @@ import pytest
 from scipy import sparse
 from scipy.optimize import Bounds, LinearConstraint, milp
 
-from margotree.engines import NotInstalled, Refused, Watch
+from margotree.engines import NotInstalled, Refused, RunControl
 from margotree.engines.mip.copt import CoptAdapter
 from margotree.engines.mip.cplex import CplexAdapter
 from margotree.engines.mip.gurobi import GurobiAdapter
@@ -114,7 +114,7 @@ def test_milp(adapter):
     mip = knapsack()
     rows = LinearConstraint(sparse.csc_matrix(mip.rows), mip.row_lower, mip.row_upper)
     expected = milp(mip.linear, constraints=rows, bounds=Bounds(mip.lower, mip.upper), integrality=mip.integer).fun
-    result = adapter.run(mip, watch=Watch(), gap=1e-7)
+    result = adapter.run(mip, control=RunControl(), gap=1e-7)
     assert result.stopped is Stopped.SOLVED
     assert result.objective == pytest.approx(expected)
     assert result.bound == pytest.approx(expected, rel=1e-6)
@@ -129,7 +129,7 @@ def test_a_start_is_the_first_incumbent_or_was_beaten(adapter):
     start[:2] = 1.0
     start[12:] = mip.row_upper[:4] - mip.rows[:4, :12] @ start[:12]
     assert mip.violation(start) == 0.0
-    result = adapter.run(mip, watch=Watch(), gap=1e-7, start=start)
+    result = adapter.run(mip, control=RunControl(), gap=1e-7, start=start)
     assert result.stopped is Stopped.SOLVED
     assert result.objective <= mip.value(start)
     assert math.isnan(result.f0) or result.f0 <= mip.value(start) + 1e-6
@@ -143,9 +143,9 @@ def test_miqp(adapter, size):
     mip = replace(mip, size=size)
     if "MIQP" not in adapter.kinds:
         with pytest.raises(Refused, match="MIQP"):
-            adapter.run(mip, watch=Watch())
+            adapter.run(mip, control=RunControl())
         return
-    result = adapter.run(mip, watch=Watch(), gap=1e-7)
+    result = adapter.run(mip, control=RunControl(), gap=1e-7)
     assert np.allclose(result.x, expected, atol=1e-5)
     assert result.objective == pytest.approx(mip.value(expected), abs=1e-5)
     assert result.bound == pytest.approx(mip.value(expected), abs=1e-5)
@@ -154,7 +154,7 @@ def test_miqp(adapter, size):
 @by_name([a for a in ADAPTERS if "MIQCP" in a.kinds])
 def test_miqcp(adapter):
     mip, expected = smallest_ball()
-    result = adapter.run(mip, watch=Watch(), gap=1e-7)
+    result = adapter.run(mip, control=RunControl(), gap=1e-7)
     assert result.objective == pytest.approx(expected, abs=1e-4)
     assert result.bound <= expected + 1e-4
 
@@ -164,7 +164,7 @@ def test_an_infeasible_model_has_no_point_and_no_claim(adapter):
     draft = Draft()
     x = draft.block("x", 2, lower=0.0, upper=1.0, integer=True, linear=1.0)
     draft.rows([(x[None, :], 1.0)], lower=3.0)
-    result = adapter.run(draft.finish(), watch=Watch())
+    result = adapter.run(draft.finish(), control=RunControl())
     assert result.x is None
     assert result.objective == math.inf
     assert result.stopped is Stopped.STALLED
@@ -186,24 +186,24 @@ def hard_knapsack():
 def test_time_limit_interruption_and_progress(adapter):
     mip, slow = hard_knapsack(), slowness()
     events = []
-    watch = Watch(Limits(time=slow), events.append)
-    result = adapter.run(mip, watch=watch, gap=0.0)
+    control = RunControl(Limits(time=slow), events.append)
+    result = adapter.run(mip, control=control, gap=0.0)
     assert result.stopped is Stopped.TIME
     assert result.bound <= result.objective
     assert events
     assert {e.phase for e in events} == {adapter.name}
-    assert watch.elapsed < 6.0 * slow
+    assert control.elapsed < 6.0 * slow
 
-    watch = Watch(Limits(time=60.0 * slow))
-    threading.Timer(0.7 * slow, watch.interrupt).start()
-    result = adapter.run(mip, watch=watch, gap=0.0)
+    control = RunControl(Limits(time=60.0 * slow))
+    threading.Timer(0.7 * slow, control.interrupt).start()
+    result = adapter.run(mip, control=control, gap=0.0)
     assert result.stopped is Stopped.INTERRUPTED
-    assert watch.elapsed < 30.0 * slow
+    assert control.elapsed < 30.0 * slow
 
 
 @by_name(ADAPTERS)
 def test_no_time_at_all(adapter):
-    result = adapter.run(knapsack(), watch=Watch(Limits(time=0.0)))
+    result = adapter.run(knapsack(), control=RunControl(Limits(time=0.0)))
     assert result.x is None
     assert result.stopped is Stopped.TIME
     assert result.bound == -math.inf
@@ -213,4 +213,4 @@ def test_no_time_at_all(adapter):
 def test_a_solver_that_is_not_there_says_what_to_install(adapter, monkeypatch):
     monkeypatch.setattr(adapter, "package", "no_such_solver_here", raising=True)
     with pytest.raises(NotInstalled, match="pip install"):
-        adapter.run(knapsack(), watch=Watch())
+        adapter.run(knapsack(), control=RunControl())

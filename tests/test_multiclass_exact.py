@@ -14,7 +14,7 @@ from margotree.engines.multiclass.exact import ExactSearch, proved_value
 from margotree.engines.multiclass.search import ClassSearch, constant_tree
 from margotree.engines.node.svm import solve_node
 from margotree.engines.registry import accepting, choose_engine
-from margotree.engines.run_control import Watch
+from margotree.engines.run_control import RunControl
 from margotree.paper.data import load, paper_hyperparameters, paper_split
 from margotree.problem import MulticlassProblem, Problem, Splits
 from margotree.solution import Proved, Stopped
@@ -120,7 +120,7 @@ def test_a_bound_grows_and_never_passes_the_optimum():
     best, _ = proved_value(problem, gap=1e-6)
     bounds = []
     for nodes in (1, 5, 20, 80):
-        search = ExactSearch(problem, Watch(Limits(nodes=nodes, gap=1e-6)), constant_tree(problem))
+        search = ExactSearch(problem, RunControl(Limits(nodes=nodes, gap=1e-6)), constant_tree(problem))
         stopped = search.run()
         bounds.append(search.bound)
         assert search.bound <= best * (1 + 1e-9)

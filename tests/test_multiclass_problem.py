@@ -84,7 +84,7 @@ def test_two_classes_are_margot_to_the_last_digits(depth):
         margot = problem.two_class()
         forced = problem.labelled([(-1, 1)] * problem.n_upper, [(0, 1)] * problem.n_last).evaluate(splits)
         assert forced.objective == pytest.approx(evaluate(margot, splits).objective, rel=1e-12)
-        assert forced.complaints == evaluate(margot, splits).complaints
+        assert forced.violations == evaluate(margot, splits).violations
         assert problem.evaluate(splits).objective <= forced.objective * (1 + 1e-12)
         assert problem.model == margot.model
 
@@ -92,7 +92,7 @@ def test_two_classes_are_margot_to_the_last_digits(depth):
 def test_a_sample_in_the_band_is_complained_of():
     problem = MulticlassProblem.make([[0.0], [1.0], [2.0]], [0, 1, 2], depth=2)
     splits = Splits(w=[[1.0], [0.0], [0.0]], b=[-1.0005, 1.0, 1.0])
-    assert "routing band" in problem.evaluate(splits).complaints[0]
+    assert "routing band" in problem.evaluate(splits).violations[0]
 
 
 def test_empty_nodes_and_pure_ones_take_labels_from_above():

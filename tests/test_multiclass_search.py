@@ -10,9 +10,9 @@ from margotree.engines.multiclass.bipartitions import best_feature, by_means, ca
 from margotree.engines.multiclass.descend import ClassDescent
 from margotree.engines.multiclass.draw import Draw
 from margotree.engines.multiclass.local_svm import LocalSVM
-from margotree.engines.multiclass.search import ClassSearch, alternate, constant_tree
+from margotree.engines.multiclass.search import ClassSearch, constant_tree, run_local_search
 from margotree.engines.multiclass.terms import ClassTerms, Labels, pay_below
-from margotree.engines.run_control import Watch
+from margotree.engines.run_control import RunControl
 from margotree.problem import MulticlassProblem
 
 FEW = Effort(least=4, most=4)
@@ -37,7 +37,7 @@ def accuracy(problem, splits):
 def test_good_trees_on_small_sets(load):
     X, y = load(return_X_y=True)
     problem = MulticlassProblem.make((X - X.min(axis=0)) / np.ptp(X, axis=0), y, depth=2, C=[1.0, 10.0, 10.0])
-    tree = alternate(problem, [], Watch(), FEW)
+    tree = run_local_search(problem, [], RunControl(), FEW)
     assert problem.evaluate(tree).feasible
     assert accuracy(problem, tree) >= 0.96
 
@@ -57,34 +57,34 @@ def test_trees_are_allowed_and_values_are_those_of_the_plain_function(K, terms):
 
 def test_many_classes_in_few_starts():
     problem = blobs(12, n=600, p=6, depth=4, C=[1.0] * 7 + [10.0] * 8)
-    tree = alternate(problem, [], Watch(), FEW)
+    tree = run_local_search(problem, [], RunControl(), FEW)
     assert problem.evaluate(tree).feasible
     assert accuracy(problem, tree) > 0.9
 
 
 def test_thirty_classes_and_a_shallow_tree():
     problem = blobs(30, n=300, p=4, depth=3, C=1.0)
-    tree = alternate(problem, [], Watch(), Effort(least=1, most=1))
+    tree = run_local_search(problem, [], RunControl(), Effort(least=1, most=1))
     found = problem.evaluate(tree)
     assert found.feasible and len(set(found.label.tolist())) <= 8
 
 
 def test_a_given_tree_is_never_lost():
     problem = blobs(4)
-    first = alternate(problem, [], Watch(), FEW)
-    again = alternate(problem, [first], Watch(), Effort(least=1, most=1))
+    first = run_local_search(problem, [], RunControl(), FEW)
+    again = run_local_search(problem, [first], RunControl(), Effort(least=1, most=1))
     assert problem.evaluate(again).objective <= problem.evaluate(first).objective * (1 + 1e-12)
 
 
 def test_the_same_seed_gives_the_same_tree():
     problem = blobs(4)
-    trees = [alternate(problem, [], Watch(Limits(seed=3)), FEW) for _ in range(2)]
+    trees = [run_local_search(problem, [], RunControl(Limits(seed=3)), FEW) for _ in range(2)]
     assert np.array_equal(trees[0].w, trees[1].w) and np.array_equal(trees[0].b, trees[1].b)
 
 
 def test_a_race_on_parts_of_many_samples_ends_with_all_of_them():
     problem = blobs(5, n=7000, depth=3, C=1.0)
-    tree = alternate(problem, [], Watch(), Effort(least=5, most=5))
+    tree = run_local_search(problem, [], RunControl(), Effort(least=5, most=5))
     assert problem.evaluate(tree).feasible
     assert accuracy(problem, tree) > 0.9
 
@@ -92,7 +92,7 @@ def test_a_race_on_parts_of_many_samples_ends_with_all_of_them():
 def test_a_tree_of_a_part_of_the_samples_is_not_forgotten():
     """One start is too few for it to go on to all samples; its tree is valued on them all the same."""
     problem = blobs(5, n=7000, depth=3, C=1.0)
-    search = ClassSearch(problem, Watch(), Effort(least=1, most=1))
+    search = ClassSearch(problem, RunControl(), Effort(least=1, most=1))
     search._greedy = True  # as where there is no time for it, nor for training the best tree to many digits
     search.run([])
     search.sharpen = lambda: None
@@ -110,7 +110,7 @@ def test_local_svm_parts_the_classes(terms):
 
 def test_local_svm_leaves_room_for_every_class():
     problem = blobs(8, n=400, p=5, depth=3, C=10.0)
-    answer = LocalSVM().search(problem, Watch(), None)
+    answer = LocalSVM().search(problem, RunControl(), None)
     assert set(problem.evaluate(answer.splits).label.tolist()) == set(range(8))
 
 

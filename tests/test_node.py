@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from entries import add, catch_up, dual_value, harden, refresh, run
+from entries import add, add_hard_row, dual_value, refresh, run, update_stale_margins
 from margotree.engines.node.kernels import workspace as w
 from margotree.engines.node.kernels.ratio_test import OPTIMAL
 from margotree.engines.node.kernels.workspace import (
@@ -124,7 +124,7 @@ def test_a_hard_row_never_lowers_the_value(seed, wrong):
     parent = value(node)
     i = seed % 20
     side = -y[i] if wrong else y[i]
-    harden(node, 0, 1, i, side, 0.0 if side > 0 else EPS)
+    add_hard_row(node, 0, 1, i, side, 0.0 if side > 0 else EPS)
     assert value(node) == parent and value(node, 1) >= parent - 1e-12
     run(node, 1, np.inf, 10**6, 1e-9)
     sides = np.zeros(20, np.int8)
@@ -150,7 +150,7 @@ def test_few_members_are_solved_as_if_there_were_no_others(seed, price):
             assert run(node, 0, np.inf, 10**6, 1e-9) == OPTIMAL
         assert value(crowd) == pytest.approx(value(alone), rel=1e-7, abs=1e-9)
         behind += crowd.cnt[0, BEHIND]
-    catch_up(crowd, 0)
+    update_stale_margins(crowd, 0)
     np.testing.assert_allclose(crowd.f[0, H], X @ crowd.g[0, W, :4] + crowd.g[0, NUM, B], atol=1e-9)
     assert behind == 20 and not crowd.cnt[0, BEHIND]
 

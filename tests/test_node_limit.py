@@ -7,7 +7,7 @@ import pytest
 
 from margotree import HFSMargotClassifier, LocalSVMTreeClassifier, MargotClassifier, SFSMargotClassifier
 from margotree.engines import Limits
-from margotree.engines.run_control import Watch
+from margotree.engines.run_control import RunControl
 from patience import three_tries
 
 
@@ -32,9 +32,9 @@ def test_two_fits_are_equal_to_the_last_bit_however_fast_the_clock_runs(name, mo
     X, y = data(60)
     make = MODELS[name]
     one = make(node_limit=20, time_limit=None).fit(X, y)
-    real = Watch.elapsed.fget
+    real = RunControl.elapsed.fget
     # A machine that is fifty times slower, as far as the clock can tell.
-    monkeypatch.setattr(Watch, "elapsed", property(lambda watch: 50 * real(watch)))
+    monkeypatch.setattr(RunControl, "elapsed", property(lambda control: 50 * real(control)))
     two = make(node_limit=20, time_limit=None).fit(X, y)
     a, b = one.certificate_, two.certificate_
     assert one.tree_.splits.w.tobytes() == two.tree_.splits.w.tobytes()
@@ -66,7 +66,7 @@ def test_a_node_limit_is_a_positive_whole_number(bad):
 
 
 def test_a_phase_gets_seconds_or_nodes():
-    by_time = Watch(Limits(time=10.0)).share(seconds=1.0, nodes=5)
+    by_time = RunControl(Limits(time=10.0)).share(seconds=1.0, nodes=5)
     assert by_time.limits.time == 1.0 and math.isinf(by_time.limits.nodes)
-    by_nodes = Watch(Limits(nodes=100)).share(seconds=1.0, nodes=5)
+    by_nodes = RunControl(Limits(nodes=100)).share(seconds=1.0, nodes=5)
     assert math.isinf(by_nodes.limits.time) and by_nodes.limits.nodes == 5

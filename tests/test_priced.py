@@ -15,11 +15,11 @@ from hypothesis import strategies as st
 from sklearn.model_selection import train_test_split
 from sklearn.preprocessing import minmax_scale
 
-from entries import add, bonus, decide, harden, rebuild, run, switch, worth
-from margotree.engines import Limits, Watch, solve
+from entries import add, add_hard_row, bonus, decide, rebuild, run, switch, worth
+from margotree.engines import Limits, RunControl, solve
 from margotree.engines.exact import engine
 from margotree.engines.exact.engine import BranchAndBound
-from margotree.engines.exact.penalty_branching import PricedBrancher
+from margotree.engines.exact.penalty_branching import PenaltyBrancher
 from margotree.engines.exact.portfolio import furthest, is_stuck
 from margotree.engines.exact.sample_branching import MargotBrancher, Tactics
 from margotree.engines.exact.search import Search
@@ -70,7 +70,7 @@ class Node:
         soft = np.flatnonzero(self.ws.k[0, w.KIND, : len(h)] == w.SOFT)
         for i in self.rng.permutation(soft)[: int(share * len(h))]:
             side = 1.0 if h[i] > 0 else -1.0
-            harden(self.ws, 0, 0, i, side, 0.0 if side > 0 else 1e-3)
+            add_hard_row(self.ws, 0, 0, i, side, 0.0 if side > 0 else 1e-3)
 
     def check(self):
         """Strong duality, as far as huge multipliers of nearly impossible routings let margins tell it."""
@@ -199,12 +199,12 @@ def features_first(problem, tactics):
 
 
 #: In two stages, in one, and in one that decides features before it places samples.
-WAYS = (PricedBrancher, MargotBrancher, features_first)
+WAYS = (PenaltyBrancher, MargotBrancher, features_first)
 
 
 def new_search(problem, brancher, limits, **options):
     value = lambda tree: allowed_value(problem, tree)  # noqa: E731
-    return Search(brancher, value, Watch(limits), trivial_tree(problem), **options)
+    return Search(brancher, value, RunControl(limits), trivial_tree(problem), **options)
 
 
 @pytest.mark.parametrize("block", range(10))
@@ -249,12 +249,12 @@ def test_all_ways_and_threads_agree(seed):
 
 def test_a_stopped_search_goes_on_where_it_was():
     problem, _ = merge_duplicates(larger_problem(0))
-    whole = searched(problem, PricedBrancher, Limits())
-    search = new_search(problem, PricedBrancher(problem, Tactics(steps=5)), Limits(nodes=20))
+    whole = searched(problem, PenaltyBrancher, Limits())
+    search = new_search(problem, PenaltyBrancher(problem, Tactics(steps=5)), Limits(nodes=20))
     search.run()
     bound, steps = search.bound, search.steps
     assert 0 < steps <= 20 and bound < search.best
-    search.run(Watch(Limits()))
+    search.run(RunControl(Limits()))
     assert search.steps > steps and search.bound >= bound
     assert search.best == pytest.approx(whole.best, rel=2e-4)
 
@@ -272,8 +272,8 @@ def test_waiting_records_are_nothing_for_the_garbage_collector():
 
 def test_a_bound_known_beforehand_ends_the_search():
     problem, _ = merge_duplicates(larger_problem(1))
-    whole = searched(problem, PricedBrancher, Limits())
-    search = new_search(problem, PricedBrancher(problem), Limits())
+    whole = searched(problem, PenaltyBrancher, Limits())
+    search = new_search(problem, PenaltyBrancher(problem), Limits())
     search.offer(whole.incumbent)
     search.floor = whole.bound
     search.run()
@@ -283,8 +283,8 @@ def test_a_bound_known_beforehand_ends_the_search():
 @pytest.mark.parametrize("share", [0.5, 0.9, 1.1])
 def test_a_search_with_a_ceiling_proves_that_or_the_optimum(share):
     problem, _ = merge_duplicates(larger_problem(1))
-    whole = searched(problem, PricedBrancher, Limits())
-    search = new_search(problem, PricedBrancher(problem), Limits(), ceiling=share * whole.best)
+    whole = searched(problem, PenaltyBrancher, Limits())
+    search = new_search(problem, PenaltyBrancher(problem), Limits(), ceiling=share * whole.best)
     assert search.bound == -np.inf  # nothing is proved yet
     assert search.run() == Stopped.SOLVED
     assert search.bound == pytest.approx(min(share * whole.best, whole.bound), rel=2e-4)
@@ -302,7 +302,7 @@ def test_what_trees_cost_that_pay_for_no_feature_is_a_bound():
         price = problem.alpha[(problem.alpha > 0) & (problem.budget < problem.n_features)].min()
         search = new_search(problem, MargotBrancher(problem), Limits(nodes=1))
         search.run()
-        BranchAndBound()._aim_below_a_price(search, Watch(Limits(gap=1e-6)))
+        BranchAndBound()._aim_below_a_price(search, RunControl(Limits(gap=1e-6)))
         assert search.bound <= best + 1e-9 * (1 + best)
         assert search.bound >= min(price, best) - 2e-4 * (1 + best)  # the search's own gap
         dear += price < best
@@ -314,8 +314,8 @@ def test_whichever_way_goes_on_finds_the_optimum(seconds, monkeypatch):
     """However short the trials are, and so whoever wins them, nothing that was found or proved is lost."""
     monkeypatch.setattr("margotree.engines.exact.portfolio._TRIAL_MOST", seconds)
     problem = larger_problem(2, m=30)  # too much for the shortest of them
-    answer = BranchAndBound().solve(problem, Watch(Limits(gap=1e-5, time=600))).certificate
-    whole = searched(problem, PricedBrancher, Limits(gap=1e-5))
+    answer = BranchAndBound().solve(problem, RunControl(Limits(gap=1e-5, time=600))).certificate
+    whole = searched(problem, PenaltyBrancher, Limits(gap=1e-5))
     assert answer.stopped == Stopped.SOLVED
     assert answer.objective == pytest.approx(whole.best, rel=3e-5)
     assert answer.bound <= whole.best * (1 + 1e-9)
@@ -338,7 +338,7 @@ print(len(plunge.signatures), len(plunge_priced.signatures))
 class Tried:
     """Stands in for a search: comes to ``own`` after ten steps, for a reason, and gains ``pace`` each time after."""
 
-    best, watch = 10.0, Watch()
+    best, control = 10.0, RunControl()
 
     def __init__(self, own, reason=Stopped.TIME, pace=0.0):
         self.own_bound, self.reason, self.floor, self.steps, self.pace = own - pace, reason, 0.0, 0, pace
@@ -348,7 +348,7 @@ class Tried:
     def bound(self):
         return max(self.floor, self.own_bound)
 
-    def run(self, watch):
+    def run(self, control):
         self.steps += 10
         self.own_bound += self.pace
 
@@ -362,7 +362,7 @@ class Tried:
 def test_the_search_that_goes_on_has_what_all_have_found(own, wins, steps):
     ways = [Tried(bound) for bound in own]
     ways[0].floor, ways[0].steps = 4.0, 7
-    chosen = furthest(ways, Watch(Limits(time=10)), 0.1)
+    chosen = furthest(ways, RunControl(Limits(time=10)), 0.1)
     assert chosen is ways[wins]
     assert chosen.bound == 5.0 and chosen.steps == steps
     assert ways[1].offered[0] is ways[0].incumbent and ways[2].offered[0] is ways[1].incumbent
@@ -372,27 +372,27 @@ def test_the_search_that_goes_on_has_what_all_have_found(own, wins, steps):
 @pytest.mark.parametrize(("pace", "wins", "steps"), [((0.0, 0.2, 0.0), 1, 70), ((0.5, 0.0, 0.0), 0, 50)])
 def test_searches_that_are_close_are_tried_again(pace, wins, steps):
     ways = [Tried(own, pace=more) for own, more in zip((5.0, 4.9, 3.0), pace, strict=True)]
-    chosen = furthest(ways, Watch(Limits(time=10)), 0.1)
+    chosen = furthest(ways, RunControl(Limits(time=10)), 0.1)
     assert chosen is ways[wins] and chosen.steps == steps
     assert ways[2].steps == 30  # it was tried once, after the others
 
 
 def test_a_search_that_solves_the_problem_is_the_last_one_tried():
     ways = [Tried(5.0), Tried(1.0, Stopped.SOLVED), Tried(9.0)]
-    assert furthest(ways, Watch(Limits(time=10)), 0.1) is ways[1]
+    assert furthest(ways, RunControl(Limits(time=10)), 0.1) is ways[1]
     assert ways[1].floor == 5.0 and ways[1].steps == 20 and ways[2].steps == 0
 
 
 def test_a_search_that_is_stuck_leaves_it_to_the_others():
     """It has nothing left to do, and yet a node could not be solved."""
     ways = [Tried(9.0, reason=None), Tried(1.0), Tried(3.0)]
-    assert furthest(ways, Watch(Limits(time=10)), 0.1) is ways[2]
+    assert furthest(ways, RunControl(Limits(time=10)), 0.1) is ways[2]
     assert ways[2].floor == 9.0  # what it has proved is proved
     done = Tried(10.0 * (1.0 - 1e-9), reason=None)  # as close as numbers are, though not by a target of nothing
-    done.watch = Watch(Limits(gap=0.0))
+    done.control = RunControl(Limits(gap=0.0))
     assert not is_stuck(done)
     alone = [Tried(9.0, reason=None)]
-    assert furthest(alone, Watch(Limits(time=10)), 0.1) is alone[0]
+    assert furthest(alone, RunControl(Limits(time=10)), 0.1) is alone[0]
 
 
 @pytest.mark.skipif(not os.environ.get("MARGOTREE_DATA"), reason="MARGOTREE_DATA is not set")

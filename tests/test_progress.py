@@ -13,7 +13,7 @@ def event(elapsed=1.0, **facts):
     return Event(phase="search", elapsed=elapsed, **({"incumbent": 20.0, "bound": 19.0, "nodes": 42} | facts))
 
 
-def watch(stream, times, verbose=1):
+def control(stream, times, verbose=1):
     """Events at the given seconds."""
     now = [0.0]
     with Progress(verbose, stream, clock=lambda: now[0]) as listener:
@@ -38,11 +38,11 @@ def test_what_is_not_known_is_said_to_be_unknown():
 
 
 def test_quiet_means_quiet():
-    assert watch(Terminal(), range(100), verbose=0) == ""
+    assert control(Terminal(), range(100), verbose=0) == ""
 
 
 def test_a_terminal_gets_one_line_that_updates():
-    shown = watch(Terminal(), [0.0, 0.01, 0.02, 0.5, 0.51])
+    shown = control(Terminal(), [0.0, 0.01, 0.02, 0.5, 0.51])
     lines = shown.split("\r")
     assert lines[0] == "" and [x.split(" s,")[0] for x in lines[1:]] == ["search 0.0", "search 0.5", "search 0.5"]
     assert shown.count("\n") == 1 and shown.endswith("\n")
@@ -50,21 +50,21 @@ def test_a_terminal_gets_one_line_that_updates():
 
 def test_a_line_that_updates_never_wraps(monkeypatch):
     monkeypatch.setenv("COLUMNS", "60")
-    shown = watch(Terminal(), [0.0])
+    shown = control(Terminal(), [0.0])
     assert all(len(line.removesuffix("\n").removesuffix("\x1b[K")) < 60 for line in shown.split("\r"))
     assert "gap 5 %, incumbent 20, bound 19" in shown and "no tree" not in shown  # the sentence has no room
     monkeypatch.setenv("COLUMNS", "200")
-    assert "no tree has a training objective more than 5 % smaller" in watch(Terminal(), [0.0])
+    assert "no tree has a training objective more than 5 % smaller" in control(Terminal(), [0.0])
 
 
 def test_a_pipe_gets_a_plain_line_now_and_then_and_the_last_word():
-    shown = watch(io.StringIO(), [0.0, 1.0, 2.0, 5.1, 7.0])
+    shown = control(io.StringIO(), [0.0, 1.0, 2.0, 5.1, 7.0])
     assert "\r" not in shown and "\x1b" not in shown
     assert [line.split(" s,")[0] for line in shown.splitlines()] == ["search 0.0", "search 5.1", "search 7.0"]
 
 
 def test_verbose_two_shows_every_event():
-    assert len(watch(Terminal(), [0.0, 0.01, 0.02], verbose=2).splitlines()) == 3
+    assert len(control(Terminal(), [0.0, 0.01, 0.02], verbose=2).splitlines()) == 3
 
 
 def test_an_error_ends_the_line_before_it_shows():
@@ -80,7 +80,7 @@ def test_an_error_ends_the_line_before_it_shows():
 
 
 def test_nothing_heard_nothing_written():
-    assert watch(Terminal(), []) == ""
+    assert control(Terminal(), []) == ""
 
 
 def test_silence_shows_the_clock(monkeypatch):
@@ -100,7 +100,7 @@ def test_a_recording_hears_quiet_fits_too():
     from margotree.progress import recording
 
     with recording() as events:
-        assert watch(Terminal(), [0.0, 0.01], verbose=0) == ""
+        assert control(Terminal(), [0.0, 0.01], verbose=0) == ""
     assert [e.elapsed for e in events] == [0.0, 0.01]
     with Progress(0) as listener:
         assert listener is None

@@ -21,7 +21,7 @@ from margotree.engines.base import Refused as EngineRefused
 from margotree.engines.exact import proof_log as logging
 from margotree.engines.exact import support_proof_log, support_proof_search
 from margotree.engines.exact.engine import BranchAndBound
-from margotree.engines.run_control import Watch
+from margotree.engines.run_control import RunControl
 from margotree.problem import MulticlassProblem, Problem
 from margotree.proof import check, write
 from margotree.proof.write import ProofWriter
@@ -44,7 +44,7 @@ def random_problem(model, seed, m=9, depth=2):
 
 def proved(problem, path, **limits):
     limits = Limits(**{"gap": 1e-4, "nodes": 2000, **limits})
-    return BranchAndBound().solve_with_proof(problem, ProofWriter(path), Watch(limits))
+    return BranchAndBound().solve_with_proof(problem, ProofWriter(path), RunControl(limits))
 
 
 def arrays(problem):

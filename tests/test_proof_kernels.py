@@ -21,13 +21,13 @@ from margotree.engines.exact.kernels.merged_samples import Members, shared_out
 from margotree.engines.exact.kernels.node_record import COLD, KINK_HERE, MUST_HERE
 from margotree.engines.exact.kernels.proof_bytes import EACH, LEAD, LEAF, RAISE, SPLIT, new_pen
 from margotree.engines.exact.proof_log import ProofLog
-from margotree.engines.exact.proof_log_base import Script, sides
+from margotree.engines.exact.proof_log_base import ProofPart, sides
 from margotree.engines.exact.search import Record
 from margotree.engines.exact.support_proof_log import Note, SupportLog
-from margotree.engines.node.kernels.workspace import AT_MARGIN, LOW, MID
+from margotree.engines.node.kernels.workspace import AT_COST, AT_LOWER, AT_MARGIN
 from margotree.engines.numba_backend import kernel
 from margotree.problem import Problem, topology
-from margotree.proof.write import AS_BEFORE, AWAY, NOTHING, StepFile, Steps, lists_of, point
+from margotree.proof.write import NOTHING, REMOTE_BASE, SAME_POINT, StepFile, Steps, point, point_arrays
 
 # -- points of records -------------------------------------------------------------------------------------------------
 
@@ -37,7 +37,9 @@ def random_records(rng, count=6, m=12, n=3, depth=2, priced=False):
     T = 2**depth - 1
     codes = np.zeros((count, m * (2 + depth) + (T * n if priced else 0)), np.uint8)
     codes[:, : 2 * m : 2] = rng.integers(T, size=(count, m))
-    codes[:, 2 * m : m * (2 + depth)] = rng.choice([LOW, MID, AT_MARGIN], size=(count, m * depth), p=[0.5, 0.3, 0.2])
+    codes[:, 2 * m : m * (2 + depth)] = rng.choice(
+        [AT_LOWER, AT_COST, AT_MARGIN], size=(count, m * depth), p=[0.5, 0.3, 0.2]
+    )
     codes[:, 2 * m : 3 * m][rng.random((count, m)) < 0.02] = COLD
     codes[:, m * (2 + depth) :] = rng.integers(KINK_HERE + 1, size=(count, codes.shape[1] - m * (2 + depth)))
     return codes, rng.normal(size=(count, T * (2 + m + n)))
@@ -56,10 +58,10 @@ def plain_points(codes, floats, y, cost, side_of, n):
         full, given, v = [], [], np.zeros(m)
         for i in np.flatnonzero(here):
             against = side[i] == -y[i]
-            v[i] = cost[t, i] if against or status[i] == MID else 0.0
-            if status[i] == MID and not against:
+            v[i] = cost[t, i] if against or status[i] == AT_COST else 0.0
+            if status[i] == AT_COST and not against:
                 full.append(i)
-            elif status[i] not in (LOW, MID):
+            elif status[i] not in (AT_LOWER, AT_COST):
                 nu = -floats[used] if against else floats[used]
                 v[i] = np.clip(nu, -np.inf if against else 0.0, np.inf if side[i] == y[i] else cost[t, i])
                 given.append(i)
@@ -100,7 +102,7 @@ def test_points_of_many_records_are_those_of_each(seed, depth, priced):
                 assert point == b"\0"
                 continue
             assert point[0] == 2
-            got = lists_of(point)
+            got = point_arrays(point)
             assert got[0].tolist() == full and got[1].tolist() == given
             assert np.array_equal(got[2], 4.0 * v[given])
             if got[3] == leaf_multipliers.NOBODY:
@@ -115,13 +117,13 @@ def test_somebody_balances_where_all_stand_on_their_borders():
     """Two at full cost and two at 0, of both labels: the sum is 0 to the last digit, and nobody has room to spare."""
     m, y = 4, np.array([1.0, -1.0, 1.0, -1.0])
     codes = np.zeros((1, 3 * m), np.uint8)
-    codes[0, 2 * m :] = MID, MID, LOW, LOW
+    codes[0, 2 * m :] = AT_COST, AT_COST, AT_LOWER, AT_LOWER
     pen, ends = new_pen(100), np.zeros((1, 1), np.int64)
     for cost in (np.full((1, m), 0.1), np.array([[0.1, 0.1 + 2**-56, 0.1, 0.1]])):
         assert not leaf_multipliers.write_points(
             codes, np.zeros((1, 2)), y, cost, sides(1), 0, 1.0, pen, ends, np.zeros((2, m + 1))
         )
-        balance = lists_of(pen.out[: ends[0, 0]].tobytes())[3]
+        balance = point_arrays(pen.out[: ends[0, 0]].tobytes())[3]
         assert fits(balance, y, cost[0], np.zeros(m), np.array([cost[0, 0], cost[0, 1], 0.0, 0.0]))
 
 
@@ -129,13 +131,13 @@ def test_nobody_balances_where_the_sum_is_not_certain():
     """Costs so far apart that their sum takes more digits than two numbers have: exact arithmetic has to say."""
     y, cost = np.ones(4), np.array([[1.0, 2.0**-60, 2.0**-130, 0.5]])
     y[0], codes = -1.0, np.zeros((1, 12), np.uint8)
-    codes[0, 8:] = MID, MID, MID, LOW
+    codes[0, 8:] = AT_COST, AT_COST, AT_COST, AT_LOWER
     pen, ends = new_pen(100), np.zeros((1, 1), np.int64)
     found = leaf_multipliers.write_points(
         codes, np.zeros((1, 2)), y, cost, sides(1), 0, 1.0, pen, ends, np.zeros((2, 5))
     )
     assert found == 1
-    assert lists_of(pen.out[: ends[0, 0]].tobytes())[3] == leaf_multipliers.NOBODY
+    assert point_arrays(pen.out[: ends[0, 0]].tobytes())[3] == leaf_multipliers.NOBODY
 
 
 # -- multipliers on few features ---------------------------------------------------------------------------------------
@@ -153,7 +155,7 @@ def random_samples(rng, m=20, n=3, coarse=False):
 
 def worth(samples, members, eps, cols, point):
     """What a proof's rules make of a point, in fractions."""
-    full, given, values, balance = lists_of(point)
+    full, given, values, balance = point_arrays(point)
     assert point[0] in (2, 3) and not set(full) & set(given) and balance not in (*full, *given)
     y, total, u = samples.y, Fraction(0), [Fraction(0)] * len(cols)
     cost, side = dict(zip(members.who, members.cost, strict=True)), dict(zip(members.who, members.side, strict=True))
@@ -308,7 +310,9 @@ def test_a_hyperplane_has_multipliers_worth_nearly_its_value(seed):
     points = points_of(text, 70_000)
     for p in np.flatnonzero(lb):
         assert proved(points, samples, side, cost, supports[p]) >= (1.0 - 1e-9) * lb[p]
-    assert not alike or max(len(lists_of(point)[1]) for point in points) <= 25  # of 24 kinds one each, and one to help
+    assert (
+        not alike or max(len(point_arrays(point)[1]) for point in points) <= 25
+    )  # of 24 kinds one each, and one to help
 
 
 def prove(samples, table, lb, side, known, cost, *, node=0, target=np.inf):
@@ -530,7 +534,7 @@ def test_a_point_is_said_to_be_as_before_only_where_somebody_knows_what_was_befo
     steps.leaf(1, [a])
     begin = len(steps.text)
     steps.leaf(2, [a])
-    assert steps.text[begin + LEAF :] == AS_BEFORE
+    assert steps.text[begin + LEAF :] == SAME_POINT
     begin = len(steps.text)
     steps.written(b"", 0)  # steps with points that nobody has looked at
     steps.leaf(3, [a])
@@ -550,7 +554,7 @@ def some_steps(steps, own):
 
 def test_steps_of_another_process_get_numbers_of_ours():
     theirs, ours, plain = Steps(3), Steps(3), Steps(3)
-    some_steps(theirs, lambda number: number - 2 + AWAY)
+    some_steps(theirs, lambda number: number - 2 + REMOTE_BASE)
     for steps in (ours, plain):
         steps.leaf(0, [NOTHING, point([7], [], [], 1), NOTHING])
     ours.take_over(theirs.text, 70_000)
@@ -564,22 +568,22 @@ def test_a_point_is_as_before_only_if_nothing_came_between():
     steps, a, b = Steps(1), point([1], [], [], 2), point([3], [], [], 4)
     steps.leaf(1, [a])
     steps.leaf(2, [a])
-    assert steps.text.endswith(AS_BEFORE)
+    assert steps.text.endswith(SAME_POINT)
     steps.written(struct.pack("<cIH", b"R", 3, 0) + b, 1, {0: b})
     steps.leaf(3, [a])
     assert steps.text.endswith(a) and steps.count == 4
     steps.leaf(4, [a])
-    assert steps.text.endswith(AS_BEFORE)
+    assert steps.text.endswith(SAME_POINT)
 
 
 @pytest.mark.parametrize("kind", [ProofLog, SupportLog])
 def test_what_others_prove_least_counts_and_their_numbers_are_nobody_elses(kind):
     problem = Problem.make([[0.0], [1.0]], [-1.0, 1.0], depth=2)
     ours = kind(Steps(3), problem, problem.weight, 1.0)
-    theirs = kind(Steps(3), problem, problem.weight, 1.0, first=AWAY)
-    theirs.weakest, theirs._nodes = 0.25, AWAY + 10
-    theirs.steps.split(b"S", 0, 0, 0, AWAY, AWAY + 9)
-    note = [AWAY + 9, 0] if kind is ProofLog else [Note(AWAY + 9, np.zeros(2)), Note(0, np.zeros(2))]
+    theirs = kind(Steps(3), problem, problem.weight, 1.0, first=REMOTE_BASE)
+    theirs.weakest, theirs._nodes = 0.25, REMOTE_BASE + 10
+    theirs.steps.split(b"S", 0, 0, 0, REMOTE_BASE, REMOTE_BASE + 9)
+    note = [REMOTE_BASE + 9, 0] if kind is ProofLog else [Note(REMOTE_BASE + 9, np.zeros(2)), Note(0, np.zeros(2))]
     ours.weakest = 0.5
     left = ours.take_over(theirs.script(), [Record(bound=1.0, data=(None, number), size=1) for number in note])
     assert ours.weakest == 0.25
@@ -587,7 +591,7 @@ def test_what_others_prove_least_counts_and_their_numbers_are_nobody_elses(kind)
     assert [getattr(one.data[-1], "number", one.data[-1]) for one in left] == [10, 0]
     assert ours._nodes == 11
     with pytest.raises(OverflowError, match="more than 2147483648 search nodes"):
-        ours.take_over(Script(text=b"", nodes=AWAY, weakest=1.0), [])
+        ours.take_over(ProofPart(text=b"", nodes=REMOTE_BASE, weakest=1.0), [])
 
 
 def test_numbers_that_are_given_back_are_not_taken_from_others():

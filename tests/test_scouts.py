@@ -7,10 +7,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from margotree.engines import Limits, Watch
+from margotree.engines import Limits, RunControl
 from margotree.engines.local_search import start_screening
 from margotree.engines.local_search.initial_splits import Draw
-from margotree.engines.local_search.search import AlternatingSearch, Effort, alternate, majority
+from margotree.engines.local_search.search import Effort, LocalSearch, majority, run_local_search
 from margotree.engines.local_search.starts import first_kinds, fresh, greedy, kept, soft, soft_again
 from margotree.engines.local_search.training_data import Found, Terms
 from margotree.engines.multiclass.search import ClassSearch
@@ -50,7 +50,7 @@ def test_samples_must_be_many_beside_the_weights_of_the_tree(problem):
 
 
 def test_the_try_that_is_best_for_all_samples_goes_on(problem, monkeypatch):
-    search = AlternatingSearch(problem, Watch())
+    search = LocalSearch(problem, RunControl())
     terms, began = search.ladder.terms, []
 
     def train(part, start, seed, best=np.inf):
@@ -68,7 +68,7 @@ def test_the_try_that_is_best_for_all_samples_goes_on(problem, monkeypatch):
 
 
 def test_trees_that_were_tried_out_are_trees_and_repeat(problem):
-    trees = [alternate(problem, [], Watch(Limits(seed=4)), Effort(least=3, most=3)) for _ in range(2)]
+    trees = [run_local_search(problem, [], RunControl(Limits(seed=4)), Effort(least=3, most=3)) for _ in range(2)]
     assert np.array_equal(trees[0].w, trees[1].w)
     seen = evaluate(problem, trees[0])
     assert seen.feasible and seen.objective < 0.2 * majority(Terms.of(problem)).value
@@ -77,7 +77,7 @@ def test_trees_that_were_tried_out_are_trees_and_repeat(problem):
 def test_several_classes_are_tried_out_as_well(problem):
     codes = (problem.X[:, 0] > 0.4) + 1 * (problem.X[:, 1] > 0.6)
     several = MulticlassProblem.make(problem.X, codes, depth=2, C=[0.1, 10.0], eps=1e-6)
-    search = ClassSearch(several, Watch(), Effort(least=1, most=1))
+    search = ClassSearch(several, RunControl(), Effort(least=1, most=1))
     assert start_screening.is_tried(search.ladder.terms, soft(2, 2))
     search.run([])
     assert several.evaluate(search.best[0].splits).feasible

@@ -11,13 +11,13 @@ from entries import soft_cost
 from margotree.engines.local_search.annealing import Manner, SoftTree, again_times
 from margotree.engines.local_search.kernels.soft_tree import BLOCK, Soft, learn
 from margotree.engines.local_search.kernels.svm import svm
-from margotree.engines.local_search.search import AlternatingSearch, Effort
+from margotree.engines.local_search.search import Effort, LocalSearch
 from margotree.engines.local_search.starts import Record, Start, Way
 from margotree.engines.local_search.training_data import Terms
 from margotree.engines.multiclass.anneal import ClassSoftTree
 from margotree.engines.multiclass.search import ClassSearch
 from margotree.engines.multiclass.terms import ClassTerms
-from margotree.engines.run_control import Watch
+from margotree.engines.run_control import RunControl
 from margotree.problem import MulticlassProblem, Problem, Splits, topology
 
 GO = np.zeros(1)
@@ -287,7 +287,7 @@ def test_made_soft_again_a_good_tree_stays_good_and_often_gets_better():
     X = rng.random((300, 5))
     y = np.where((X[:, 0] + 0.3 * X[:, 2] > 0.6) == (X[:, 1] > 0.5), 1.0, -1.0)
     terms = Terms.of(Problem.make(X, y, depth=2, C=[0.1, 10.0], eps=1e-9))
-    search = AlternatingSearch(Problem.make(X, y, depth=2, C=[0.1, 10.0], eps=1e-9), Watch())
+    search = LocalSearch(Problem.make(X, y, depth=2, C=[0.1, 10.0], eps=1e-9), RunControl())
     tree = SoftTree(terms, np.zeros((3, 5)), np.ones(3), rng, MIDDLING).anneal(GO)
     before = search.settled(terms, *tree)
     values = [search.settled(terms, *SoftTree(terms, *tree, rng, Manner.finely(rng)).anneal(GO)) for _ in range(10)]
@@ -416,10 +416,10 @@ def test_searches_with_soft_starts_repeat_and_return_what_they_say(kind):
     for _ in range(2):
         if kind == "two":
             problem = Problem.make(X, np.where(X[:, 0] > X[:, 1], 1.0, -1.0), depth=2, C=[0.1, 10.0])
-            search = AlternatingSearch(problem, Watch(), Effort(least=4, most=4))
+            search = LocalSearch(problem, RunControl(), Effort(least=4, most=4))
         else:
             problem = MulticlassProblem.make(X, np.arange(60) % 3, depth=2, C=[0.1, 10.0])
-            search = ClassSearch(problem, Watch(), Effort(least=4, most=4))
+            search = ClassSearch(problem, RunControl(), Effort(least=4, most=4))
         search.run([])
         trees.append(search.answer())
         assert problem.evaluate(trees[-1]).feasible
@@ -431,7 +431,7 @@ def test_the_first_start_is_soft_and_the_tree_at_hand_comes_second():
     X, _ = points(rng, 30, 4)
     problem = Problem.make(X, np.where(X[:, 0] > X[:, 1], 1.0, -1.0), depth=2, C=50.0)
     given = Splits(w=np.zeros((3, 4)), b=np.ones(3))
-    search = AlternatingSearch(problem, Watch(), Effort(least=5, most=5))
+    search = LocalSearch(problem, RunControl(), Effort(least=5, most=5))
     seen, descend = [], search._descend
     search._descend = lambda job: (seen.append(job.start), descend(job))[1]
     search.run([given])
@@ -529,10 +529,10 @@ def test_starts_are_credited_with_what_they_gain_on_the_best_tree(kind):
     X, _ = points(np.random.default_rng(5), 60, 2)
     if kind == "two":
         problem = Problem.make(X, np.where((X[:, 0] - 0.5) * (X[:, 1] - 0.5) > 0, 1, -1), depth=2, C=10.0)
-        search = AlternatingSearch(problem, Watch(), Effort(least=40, most=40))
+        search = LocalSearch(problem, RunControl(), Effort(least=40, most=40))
     else:
         problem = MulticlassProblem.make(X, np.digitize(X[:, 0], [0.3, 0.7]), n_classes=3, depth=2, C=10.0)
-        search = ClassSearch(problem, Watch(), Effort(least=40, most=40))
+        search = ClassSearch(problem, RunControl(), Effort(least=40, most=40))
     told, note, best = [], search.record.note, []
 
     def listening(start, value, before, number):
@@ -551,7 +551,7 @@ def test_starts_are_credited_with_what_they_gain_on_the_best_tree(kind):
 
 def test_a_tree_without_splits_is_nothing_to_start_from():
     X, _ = points(np.random.default_rng(1), 30, 4)
-    search = AlternatingSearch(Problem.make(X, np.where(X[:, 0] > X[:, 1], 1.0, -1.0), depth=2), Watch())
+    search = LocalSearch(Problem.make(X, np.where(X[:, 0] > X[:, 1], 1.0, -1.0), depth=2), RunControl())
     search.joint.trees = [search._constant()]
     starts = [search._new_start(k, np.random.default_rng(k))[0] for k in range(60)]
     assert all(not np.any(start.W) and (start.soft == 12 or np.all(start.kinds > 0)) for start in starts)
@@ -559,5 +559,5 @@ def test_a_tree_without_splits_is_nothing_to_start_from():
 
 def test_a_stump_has_nothing_to_be_soft_about():
     X, _ = points(np.random.default_rng(1), 30, 4)
-    search = AlternatingSearch(Problem.make(X, np.where(X[:, 0] > X[:, 1], 1.0, -1.0), depth=1), Watch())
+    search = LocalSearch(Problem.make(X, np.where(X[:, 0] > X[:, 1], 1.0, -1.0), depth=1), RunControl())
     assert all(search._new_start(k, np.random.default_rng(k))[0].soft == 0 for k in range(40))

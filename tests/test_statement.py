@@ -15,7 +15,7 @@ from margotree.page.html import render_page
 from margotree.paper.report.gather import Fit
 from margotree.paper.report.html import _certificate as report_entry
 from margotree.progress import format_event
-from margotree.solution import Certificate, Stopped, no_better
+from margotree.solution import Certificate, Stopped, gap_statement
 
 #: Gap, how the search ended, and what the sentence must say and must not.
 GAPS = {
@@ -53,7 +53,7 @@ def test_texts_and_tables_say_it(proved):
     fit = Fit(data="d", model="m", terms="", certificate=tree.certificate, train=1.0, test=None, rules="", finished="")
     assert html.escape(said) in report_entry(fit)
     event = Event(phase="search", elapsed=1.0, incumbent=tree.certificate.objective, bound=tree.certificate.bound)
-    assert no_better(tree.certificate.gap) in said and no_better(tree.certificate.gap) in format_event(event)
+    assert gap_statement(tree.certificate.gap) in said and gap_statement(tree.certificate.gap) in format_event(event)
 
 
 def test_the_page_says_it(proved):

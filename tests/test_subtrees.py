@@ -7,13 +7,13 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from margotree.engines.local_search.search import AlternatingSearch, Effort, Job
+from margotree.engines.local_search.search import Effort, Job, LocalSearch
 from margotree.engines.local_search.starts import Way, kept, soft
 from margotree.engines.local_search.subtrees import rows_at, subtree_start
 from margotree.engines.local_search.training_data import Terms
 from margotree.engines.multiclass.search import ClassSearch
 from margotree.engines.multiclass.terms import ClassTerms
-from margotree.engines.run_control import Watch
+from margotree.engines.run_control import RunControl
 from margotree.problem import MulticlassProblem, Problem, evaluate, topology
 
 SOME = Effort(least=6, most=6)
@@ -34,8 +34,8 @@ def three(seed=0, n=120):
 
 
 def searched(problem):
-    kind = AlternatingSearch if isinstance(problem, Problem) else ClassSearch
-    search = kind(problem, Watch(), SOME)
+    kind = LocalSearch if isinstance(problem, Problem) else ClassSearch
+    search = kind(problem, RunControl(), SOME)
     search.run([])
     assert np.any(search.best[0].W[0])
     return search

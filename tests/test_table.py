@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from margotree.table import Category, MissingCells, Number, TableError, Wishes, learn, read_table
+from margotree.table import Category, ColumnOptions, MissingCells, Number, TableError, learn_encoding, read_table
 from margotree.table.cells import numbers
 from margotree.table.delimited import sniff
 from margotree.table.encoding_json import from_record, to_record
@@ -26,7 +26,7 @@ def write(tmp_path):
 
 def encoded(path, target="y", reading=None, **wishes):
     table = read_table(path, **(reading or {}))
-    encoding, notes = learn(table, Wishes(target=target, **wishes))
+    encoding, notes = learn_encoding(table, ColumnOptions(target=target, **wishes))
     return encoding, encoding.training(table), (*table.notes, *notes)
 
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from easy import easy_rows, write_rows
-from margotree.table import Number, TableError, Wishes, learn, read_table
+from margotree.table import ColumnOptions, Number, TableError, learn_encoding, read_table
 from margotree.table.encoding_json import from_record, to_record
 
 
@@ -18,7 +18,7 @@ def taken(tmp_path):
         rows = rows or easy_rows()
         rows = [{**{n: f(row, k) for n, f in (columns or {}).items()}, **row} for k, row in enumerate(rows)]
         table = read_table(write_rows(tmp_path / "easy.csv", rows), **(reading or {}))
-        encoding, notes = learn(table, Wishes(**{"target": "died", **wishes}))
+        encoding, notes = learn_encoding(table, ColumnOptions(**{"target": "died", **wishes}))
         return encoding, encoding.training(table), [*table.notes, *notes]
 
     return taken
@@ -110,12 +110,12 @@ def test_amounts_with_a_unit_are_numbers(taken):
 
 
 def test_a_unit_left_off_in_a_new_file_is_noted(taken, tmp_path):
-    from margotree.table import remarks
+    from margotree.table import notes_about
 
     encoding, _, _ = taken({"sat": lambda row, k: f"{80 + k % 20} %"})
     bare = read_table(write_rows(tmp_path / "new.csv", [{"sat": 88, **row} for row in easy_rows(3)]))
     assert encoding.apply(bare)[0][:, 0].tolist() == [88] * 3
-    assert "'sat' was written with '%' in training" in remarks(encoding, bare)[0]
+    assert "'sat' was written with '%' in training" in notes_about(encoding, bare)[0]
     odd = read_table(write_rows(tmp_path / "odd.csv", [{"sat": "88 points", **row} for row in easy_rows(3)]))
     with pytest.raises(TableError, match="'88 points' under 'sat' is no number"):
         encoding.apply(odd)

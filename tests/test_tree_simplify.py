@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from margotree import HFSMargotClassifier, MargotClassifier
 from margotree.estimators import FewSplitsWarning, RareClassWarning
-from margotree.estimators.fit_warnings import without_remarks
+from margotree.estimators.fit_warnings import without_fit_warnings
 from margotree.problem import Splits, topology
 from margotree.tree import Scaling, Tree
 
@@ -48,8 +48,8 @@ def test_a_split_of_one_label_is_a_leaf_and_one_with_an_empty_side_gives_place()
     same = counted([[1.0]] * 3, [0.0, 0.0, 0.0], [[5, 1], [2, 3], [4, 0], [1, 9]], leaf_class=[0, 0, 0, 1])
     shape = same.outline()
     assert shape.children == {0: (1, 2), 2: (5, 6)} and shape.label == {1: 0, 5: 0, 6: 1} and shape.left_out == (1,)
-    one_way = counted([[1.0]] * 3, [0.0, 0.0, 0.0], [[0, 0], [0, 0], [4, 0], [1, 9]])
-    shape = one_way.outline()
+    constant_offsets = counted([[1.0]] * 3, [0.0, 0.0, 0.0], [[0, 0], [0, 0], [4, 0], [1, 9]])
+    shape = constant_offsets.outline()
     assert shape.root == 2 and shape.children == {2: (5, 6)} and shape.left_out == (0, 1)
 
 
@@ -131,7 +131,7 @@ def test_fit_says_when_most_splits_vanish_and_what_to_try():
         MargotClassifier(depth=1).fit(X, y)
         apart = X[np.abs(X[:, 0] - 0.5) > 0.1]
         MargotClassifier(depth=2, C=1e4, time_limit=5).fit(apart, apart[:, 0] > 0.5)
-        with without_remarks():
+        with without_fit_warnings():
             MargotClassifier(depth=2, C=1e-6).fit(X, y)
 
 

@@ -20,7 +20,7 @@ def test_a_place_among_ascending_numbers(numbers, value):
 @given(NUMBERS)
 def test_the_largest_comes_first_and_equal_numbers_keep_their_order(numbers):
     a = np.array(numbers, float)
-    assert entries.descending(a).tolist() == np.argsort(-a, kind="stable").tolist()
+    assert entries.argsort_descending(a).tolist() == np.argsort(-a, kind="stable").tolist()
 
 
 @settings(deadline=None)  # the first call compiles

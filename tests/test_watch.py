@@ -6,31 +6,31 @@ import time
 
 import pytest
 
-from margotree.engines import Event, Limits, Watch
+from margotree.engines import Event, Limits, RunControl
 from margotree.engines.run_control import ctrl_c
 from margotree.solution import Stopped
 
 
 def test_nothing_stops_a_watch_without_limits():
-    watch = Watch()
-    assert watch.must_stop(10**9) is None
-    assert watch.remaining == math.inf
+    control = RunControl()
+    assert control.must_stop(10**9) is None
+    assert control.remaining == math.inf
 
 
 def test_each_limit_gives_its_reason():
-    assert Watch(Limits(time=0.0)).must_stop() is Stopped.TIME
-    assert Watch(Limits(nodes=5)).must_stop(5) is Stopped.NODES
-    assert Watch(Limits(nodes=5)).must_stop(4) is None
+    assert RunControl(Limits(time=0.0)).must_stop() is Stopped.TIME
+    assert RunControl(Limits(nodes=5)).must_stop(5) is Stopped.NODES
+    assert RunControl(Limits(nodes=5)).must_stop(4) is None
 
 
 def test_an_interruption_comes_before_any_limit():
-    watch = Watch(Limits(time=0.0, nodes=0))
-    watch.interrupt()
-    assert watch.must_stop(1) is Stopped.INTERRUPTED
+    control = RunControl(Limits(time=0.0, nodes=0))
+    control.interrupt()
+    assert control.must_stop(1) is Stopped.INTERRUPTED
 
 
 def test_a_part_has_its_own_clock_and_the_whole_ones_interruption():
-    whole = Watch(Limits(time=100.0, gap=0.5, seed=7))
+    whole = RunControl(Limits(time=100.0, gap=0.5, seed=7))
     part = whole.part(10.0)
     assert part.limits.time == 10.0 and part.limits.gap == 0.5 and part.limits.seed == 7
     assert whole.part(1e6).limits.time <= 100.0
@@ -40,8 +40,8 @@ def test_a_part_has_its_own_clock_and_the_whole_ones_interruption():
 
 def test_reports_reach_the_listener_and_none_is_needed():
     heard = []
-    Watch(listener=heard.append).report("search", incumbent=2.0, bound=1.0, nodes=3)
-    Watch().report("search")
+    RunControl(listener=heard.append).report("search", incumbent=2.0, bound=1.0, nodes=3)
+    RunControl().report("search")
     (event,) = heard
     assert isinstance(event, Event) and event.phase == "search" and event.nodes == 3
     assert event.gap == pytest.approx(0.5) and event.elapsed >= 0
@@ -49,7 +49,7 @@ def test_reports_reach_the_listener_and_none_is_needed():
 
 def test_a_part_tells_the_time_of_the_whole():
     heard = []
-    whole = Watch(Limits(time=100.0), heard.append)
+    whole = RunControl(Limits(time=100.0), heard.append)
     time.sleep(0.02)
     part = whole.part(10.0)
     part.report("search")
@@ -72,16 +72,16 @@ def at_a_terminal():
 
 @pytest.mark.usefixtures("at_a_terminal")
 def test_the_first_ctrl_c_asks_the_second_insists():
-    with ctrl_c(Watch()) as watch:
+    with ctrl_c(RunControl()) as control:
         press_ctrl_c()
-        assert watch.interrupted
+        assert control.interrupted
         with pytest.raises(KeyboardInterrupt):
             press_ctrl_c()
 
 
 def test_the_handler_is_put_back():
     before = signal.getsignal(signal.SIGINT)
-    with ctrl_c(Watch()):
+    with ctrl_c(RunControl()):
         assert signal.getsignal(signal.SIGINT) is not before
     assert signal.getsignal(signal.SIGINT) is before
 
@@ -90,8 +90,8 @@ def test_other_threads_may_fit_too():
     seen = []
 
     def work():
-        with ctrl_c(Watch()) as watch:
-            seen.append(watch.must_stop())
+        with ctrl_c(RunControl()) as control:
+            seen.append(control.must_stop())
 
     thread = threading.Thread(target=work)
     thread.start()

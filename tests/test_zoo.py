@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from sklearn.datasets import load_iris, load_wine
 
-from margotree.engines import Limits, Watch
+from margotree.engines import Limits, RunControl
 from margotree.engines.exact.engine import BranchAndBound
 from margotree.engines.mip.scip import Scip
 from margotree.paper.data.synthetic import make_partitions
@@ -56,8 +56,8 @@ ZOO = {
 @pytest.mark.parametrize("name", ZOO)
 def test_our_engine_and_scip_prove_the_same_value(name):
     problem = ZOO[name]()
-    ours = BranchAndBound().solve(problem, Watch(Limits(gap=1e-7)))
-    theirs = Scip().solve(problem, Watch(Limits(gap=1e-6, time=600)))
+    ours = BranchAndBound().solve(problem, RunControl(Limits(gap=1e-7)))
+    theirs = Scip().solve(problem, RunControl(Limits(gap=1e-6, time=600)))
     for solution in (ours, theirs):
         verify(problem, solution)
         assert solution.certificate.stopped is Stopped.SOLVED

@@ -28,7 +28,7 @@ def write_atomically(path: str | PathLike[str], fill: Callable[[str], None]) -> 
         with suppress(OSError):
             os.unlink(draft)
         if isinstance(error, OSError):
-            raise unwritten(error, os.fspath(path)) from error
+            raise write_error(error, os.fspath(path)) from error
         raise
 
 
@@ -61,7 +61,7 @@ def _flush(draft: str) -> None:
         os.close(descriptor)
 
 
-def unwritten(error: OSError, path: str) -> OSError:
+def write_error(error: OSError, path: str) -> OSError:
     """The same error in words about the file that was to be written, and is not."""
     unchanged = "; the file of that name that was there is unchanged" if os.path.exists(path) else ""
     reason = error.strerror or str(error)

@@ -18,7 +18,7 @@ def provide(homes: Mapping[str, str]) -> None:
     _HOMES.update(homes)
 
 
-def provided(name: str) -> bool:
+def is_registered(name: str) -> bool:
     return name in _HOMES
 
 

@@ -18,7 +18,7 @@ _said: set[str] = set()
 _shown = 0
 
 
-def say_once(text: str, topic: str | None = None) -> None:
+def print_once(text: str, topic: str | None = None) -> None:
     """Print a line on stderr, unless this text, or any text on the same topic, was printed in this process."""
     if (topic or text) not in _said:
         _said.add(topic or text)

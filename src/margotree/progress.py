@@ -124,13 +124,13 @@ def format_event(event: Event, *, brief: bool = False) -> str:
 
     A ``brief`` line shows the gap alone in place of the sentence about it.
     """
-    from margotree.solution import gap_text, no_better  # imports NumPy, which help and completion do without
+    from margotree.solution import gap_statement, gap_text  # imports NumPy, which help and completion do without
 
     incumbent = f"{event.incumbent:.6g}" if math.isfinite(event.incumbent) else "none yet"
     bound = f"{event.bound:.6g}" if math.isfinite(event.bound) else "none yet"
     parts = [f"{event.phase} {event.elapsed:.1f} s"]
     if math.isfinite(event.incumbent) or math.isfinite(event.bound):
-        proved = f"gap {gap_text(event.gap)}" if brief else no_better(event.gap)
+        proved = f"gap {gap_text(event.gap)}" if brief else gap_statement(event.gap)
         parts += [proved, f"incumbent {incumbent}", f"bound {bound}"]
     else:
         parts.append("no tree yet")

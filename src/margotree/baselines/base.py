@@ -6,9 +6,9 @@ from abc import abstractmethod
 from typing import Any
 
 from margotree.baselines.registry import solve
-from margotree.engines.run_control import Limits, Listener, Watch
+from margotree.engines.run_control import Limits, Listener, RunControl
 from margotree.estimators.base import TreeClassifier
-from margotree.estimators.initial_tree import given_splits
+from margotree.estimators.initial_tree import splits_of_start
 from margotree.estimators.input_data import Samples
 from margotree.problem import Splits
 from margotree.solution import Solution
@@ -21,13 +21,13 @@ class RivalClassifier(TreeClassifier):
     start: Any
 
     @abstractmethod
-    def _adopt(self, problem: Any, splits: Splits, watch: Watch) -> Splits | None:
+    def _adopt(self, problem: Any, splits: Splits, control: RunControl) -> Splits | None:
         """A tree from elsewhere as an allowed one of this problem, None if it cannot be."""
 
-    def _first(self, problem: Any, scaling: Scaling, samples: Samples, watch: Watch) -> Splits | str | None:
+    def _first(self, problem: Any, scaling: Scaling, samples: Samples, control: RunControl) -> Splits | str | None:
         if self.start is None or isinstance(self.start, str):
             return self.start
-        adopted = self._adopt(problem, given_splits(self.start, problem, scaling, samples.classes), watch)
+        adopted = self._adopt(problem, splits_of_start(self.start, problem, scaling, samples.classes), control)
         if adopted is None:
             raise ValueError(
                 f"start routes these data in a way that {type(self).__name__} does not allow (leaves too small, splits "

@@ -6,7 +6,7 @@ from abc import abstractmethod
 from collections.abc import Iterator
 from typing import Protocol
 
-from margotree.engines import Answer, Engine, Watch
+from margotree.engines import Answer, Engine, RunControl
 from margotree.engines.base import P
 from margotree.engines.mip.adapter import Adapter
 from margotree.engines.mip.model import FloatArray, MipModel
@@ -25,7 +25,7 @@ class Form(Protocol):
         """The point of the model that an allowed tree stands for."""
         ...
 
-    def trees(self, x: FloatArray, watch: Watch) -> Iterator[Splits]:
+    def trees(self, x: FloatArray, control: RunControl) -> Iterator[Splits]:
         """The allowed trees behind a point that the solver found; none if its tolerances made it up or time is up."""
         ...
 
@@ -44,15 +44,15 @@ class RivalMip(Engine[P]):
         return self.adapter.version()
 
     @abstractmethod
-    def first(self, problem: P, start: Splits | None, watch: Watch) -> Splits:
+    def first(self, problem: P, start: Splits | None, control: RunControl) -> Splits:
         """An allowed tree to fall back on: the start, or the simplest one."""
 
-    def improve(self, problem: P, tree: Splits, watch: Watch) -> Splits:
+    def improve(self, problem: P, tree: Splits, control: RunControl) -> Splits:
         """A better tree to hand to the solver, if there is a quick way to one."""
         return tree
 
     @abstractmethod
-    def floor(self, problem: P, watch: Watch) -> float:
+    def floor(self, problem: P, control: RunControl) -> float:
         """A lower bound that needs no solver."""
 
     @abstractmethod
@@ -63,20 +63,20 @@ class RivalMip(Engine[P]):
     def form(self, problem: P, value: float) -> Form:
         """The model, given the value of a known tree."""
 
-    def search(self, problem: P, watch: Watch, start: Splits | None) -> Answer:
-        first, floor = self.first(problem, start, watch), self.floor(problem, watch)
-        if watch.must_stop() is None:
-            first = self.improve(problem, first, watch)
+    def search(self, problem: P, control: RunControl, start: Splits | None) -> Answer:
+        first, floor = self.first(problem, start, control), self.floor(problem, control)
+        if control.must_stop() is None:
+            first = self.improve(problem, first, control)
         value = problem.evaluate(first).objective
-        if (reason := watch.must_stop()) is not None:
+        if (reason := control.must_stop()) is not None:
             return Answer(splits=first, stopped=reason, bound=min(floor, value))
-        if relative_gap(value, floor) <= watch.limits.gap:
+        if relative_gap(value, floor) <= control.limits.gap:
             return Answer(splits=first, stopped=Stopped.SOLVED, bound=min(floor, value), f0=value)
-        if (hopeless := self.adapter.hopeless(self.entries(problem), watch)) is not None:
+        if (hopeless := self.adapter.hopeless(self.entries(problem), control)) is not None:
             return Answer(splits=first, stopped=hopeless[0], bound=min(floor, value), warnings=hopeless[1:])
         form = self.form(problem, value)
-        result = run(self.adapter, form.mip, watch, form.point(first))
-        grace = watch.grace()
+        result = run(self.adapter, form.mip, control, form.point(first))
+        grace = control.grace()
         trees = [tree for x in points(result) for tree in form.trees(x, grace)]
-        gap, least = watch.limits.gap, min(floor, value)
+        gap, least = control.limits.gap, min(floor, value)
         return answer(problem, result, first, trees, grace, gap=gap, floor=least, size=form.mip.size)

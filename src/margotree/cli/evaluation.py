@@ -78,7 +78,7 @@ def measure(args: argparse.Namespace, samples: Samples) -> Measured | None:
         return None
     import numpy as np
 
-    from margotree.estimators.fit_warnings import without_remarks
+    from margotree.estimators.fit_warnings import without_fit_warnings
 
     parts = list(_parts(args, samples))
     seconds = None if args.time_limit is None else args.time_limit / len(parts)
@@ -88,7 +88,7 @@ def measure(args: argparse.Namespace, samples: Samples) -> Measured | None:
         console.say(f"measuring on rows held out: fit {k + 1} of {len(parts)}", quiet=args.quiet)
         model = model_options.estimator(argparse.Namespace(**{**vars(args), "time_limit": seconds}), classes, verbose=0)
         weight = None if samples.weight is None else samples.weight[train]
-        with without_remarks():
+        with without_fit_warnings():
             model.fit(samples.X[train], samples.y[train], sample_weight=weight)
         if model.certificate_.stopped == "interrupted":
             console.say("interrupted: how the tree does on new rows was not measured", quiet=args.quiet)

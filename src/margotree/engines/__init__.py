@@ -1,8 +1,9 @@
 """The engines that train trees."""
 
+from margotree._moved import renamed
 from margotree.engines.base import Answer, Engine, EngineError, NotInstalled, Refused
 from margotree.engines.registry import accepting, choose_engine, engine_names, get_engine, solve, train
-from margotree.engines.run_control import Event, Limits, Watch
+from margotree.engines.run_control import Event, Limits, RunControl
 
 __all__ = [
     "Answer",
@@ -12,7 +13,7 @@ __all__ = [
     "Limits",
     "NotInstalled",
     "Refused",
-    "Watch",
+    "RunControl",
     "accepting",
     "choose_engine",
     "engine_names",
@@ -20,3 +21,5 @@ __all__ = [
     "solve",
     "train",
 ]
+
+__getattr__ = renamed(__name__, {"Watch": "RunControl"})

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from margotree.engines.node.svm import LARGE, solve_node
-from margotree.engines.run_control import Watch
+from margotree.engines.run_control import RunControl
 from margotree.engines.trivial_trees import one_side
 from margotree.problem import Problem, tie
 from margotree.problem.blocks import heights
@@ -43,15 +43,15 @@ def in_band(problem: Problem, w: FloatArray, b: float, rows: NDArray[np.int64]) 
 
 
 def leave_band(
-    problem: Problem, t: int, rows: NDArray[np.int64], w: FloatArray, b: float, watch: Watch | None = None
+    problem: Problem, t: int, rows: NDArray[np.int64], w: FloatArray, b: float, control: RunControl | None = None
 ) -> Plane:
     """A hyperplane on the same features with no sample of ``rows`` in its band; the given one if it has none.
 
     The samples in the band are placed left or right by hard rows and the node is solved again, in several ways; the
     cheapest is taken.  Shifting ``b`` alone always works and is the last resort, and the only one for many samples or
-    when ``watch`` runs out.
+    when ``control`` runs out.
     """
-    clock = watch or Watch()
+    clock = control or RunControl()
     caught = np.flatnonzero(in_band(problem, w, b, rows))
     if not len(caught):
         return w, b
@@ -85,11 +85,11 @@ def _ways(
 
 
 def _placed(
-    problem: Problem, t: int, rows: NDArray[np.int64], w: FloatArray, sides: NDArray[np.int8], watch: Watch
+    problem: Problem, t: int, rows: NDArray[np.int64], w: FloatArray, sides: NDArray[np.int8], control: RunControl
 ) -> Plane | None:
     """Solve the node with these sides on the features of ``w``; samples caught anew go where they are nearest."""
     for _ in range(_ROUNDS):
-        plane = None if watch.over else _solve(problem, t, rows, w != 0, sides, watch)
+        plane = None if control.over else _solve(problem, t, rows, w != 0, sides, control)
         if plane is None:
             return None
         caught = np.flatnonzero(in_band(problem, *plane, rows))
@@ -102,7 +102,12 @@ def _placed(
 
 
 def _solve(
-    problem: Problem, t: int, rows: NDArray[np.int64], used: NDArray[np.bool_], sides: NDArray[np.int8], watch: Watch
+    problem: Problem,
+    t: int,
+    rows: NDArray[np.int64],
+    used: NDArray[np.bool_],
+    sides: NDArray[np.int8],
+    control: RunControl,
 ) -> Plane | None:
     columns = np.flatnonzero(used)
     for inner in _INNER:
@@ -114,7 +119,7 @@ def _solve(
             eps=problem.eps,
             inner=inner,
             max_weight=problem.max_weight,
-            time_limit=watch.remaining,
+            time_limit=control.remaining,
         )
         if not found.feasible:
             return None

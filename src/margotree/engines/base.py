@@ -9,10 +9,10 @@ from typing import Generic, TypeVar
 
 from margotree.engines.numba_backend import Part, compile_ahead
 from margotree.engines.presolve import standard_scale
-from margotree.engines.run_control import Watch
+from margotree.engines.run_control import RunControl
 from margotree.problem import MulticlassProblem, Problem, Splits, TrainingProblem
 from margotree.proof.write import ProofWriter
-from margotree.solution import CUT_OFF, Certificate, Solution, Stopped, hold_against
+from margotree.solution import CUT_OFF, Certificate, Solution, Stopped, check_certificate
 
 #: A search that ends with no more nodes than this has come to no tree of its own.
 _BEGUN = 100
@@ -59,7 +59,7 @@ class Engine(ABC, Generic[P]):
     models: frozenset[str] = frozenset()
     #: Whether it can return a lower bound.
     proves: bool = True
-    #: Whether it notes in the watch that all nodes of a tree were trained.
+    #: Whether it notes in the run control that all nodes of a tree were trained.
     notes_trees: bool = False
     #: Whether it can write a proof of its bound that others can check (docs/proof.md).
     writes_proofs: bool = False
@@ -105,18 +105,18 @@ class Engine(ABC, Generic[P]):
         return None
 
     @abstractmethod
-    def search(self, problem: P, watch: Watch, start: Splits | None) -> Answer:
-        """Do the work within ``watch``'s limits, from a feasible start if one is given."""
+    def search(self, problem: P, control: RunControl, start: Splits | None) -> Answer:
+        """Do the work within ``control``'s limits, from a feasible start if one is given."""
 
-    def solve(self, problem: P, watch: Watch | None = None, start: Splits | None = None) -> Solution:
+    def solve(self, problem: P, control: RunControl | None = None, start: Splits | None = None) -> Solution:
         """Search in standard units, audit the answer with the plain value function, and write its certificate."""
         self.must_be_installed()
         if (reason := self.refuses(problem)) is not None:
             raise Refused(reason)
-        watch = watch or Watch()
-        began = watch.elapsed
+        control = control or RunControl()
+        began = control.elapsed
         scaled, way = standard_scale(problem)
-        answer = self.search(scaled, watch.in_units(way.unit), None if start is None else way.into(start))
+        answer = self.search(scaled, control.in_units(way.unit), None if start is None else way.into(start))
         answer = replace(
             answer,
             splits=way.back(answer.splits),
@@ -126,24 +126,24 @@ class Engine(ABC, Generic[P]):
         )
         found = problem.evaluate(answer.splits)
         first = math.nan if start is None else problem.evaluate(start).objective
-        certificate = self._certificate(problem, watch, found.objective, first, answer, watch.elapsed - began)
-        hold_against(found, certificate)
+        certificate = self._certificate(problem, control, found.objective, first, answer, control.elapsed - began)
+        check_certificate(found, certificate)
         return Solution(splits=answer.splits, certificate=certificate)
 
     def solve_with_proof(
-        self, problem: P, writer: ProofWriter, watch: Watch | None = None, start: Splits | None = None
+        self, problem: P, writer: ProofWriter, control: RunControl | None = None, start: Splits | None = None
     ) -> Solution:
         """As :meth:`solve`, and a proof of what the certificate claims is written to a file."""
         raise Refused(f"engine {self.name!r} writes no proof for {problem.model} problems of this kind")
 
     def _certificate(
-        self, problem: P, watch: Watch, objective: float, first: float, answer: Answer, seconds: float
+        self, problem: P, control: RunControl, objective: float, first: float, answer: Answer, seconds: float
     ) -> Certificate:
         return Certificate(
             objective=objective,
             bound=answer.bound,
             stopped=answer.stopped,
-            gap_target=watch.limits.gap,
+            gap_target=control.limits.gap,
             engine=self.name,
             engine_version=self.version(),
             search_seconds=seconds,
@@ -153,10 +153,10 @@ class Engine(ABC, Generic[P]):
             f1=answer.f1,
             restriction=answer.restriction,
             eps=problem.eps if isinstance(problem, Problem | MulticlassProblem) else math.nan,
-            warnings=(*answer.warnings, *([CUT_OFF] if self._was_cut_off(answer, watch) else [])),
+            warnings=(*answer.warnings, *([CUT_OFF] if self._was_cut_off(answer, control) else [])),
         )
 
-    def _was_cut_off(self, answer: Answer, watch: Watch) -> bool:
+    def _was_cut_off(self, answer: Answer, control: RunControl) -> bool:
         """Whether the time was up before all nodes of some tree were trained, and before a search had begun."""
         begun = self.proves and answer.nodes > _BEGUN
-        return self.notes_trees and answer.stopped is Stopped.TIME and not (watch.has_tree or begun)
+        return self.notes_trees and answer.stopped is Stopped.TIME and not (control.has_tree or begun)

@@ -39,9 +39,9 @@ def model_of(problem: TrainingProblem) -> str:
     return model if model in _SEARCH else "margot"
 
 
-def of_search(problem: TrainingProblem, with_prices: bool = False, alternates: bool = True) -> tuple[Part, ...]:
-    """What exact and alternating searches for such a problem may call; budgets may be searched ``with_prices``."""
-    parts = _SEARCH["sfs" if with_prices else model_of(problem)]
+def of_search(problem: TrainingProblem, with_penalties: bool = False, alternates: bool = True) -> tuple[Part, ...]:
+    """What exact and alternating searches for such a problem may call; budgets may be searched ``with_penalties``."""
+    parts = _SEARCH["sfs" if with_penalties else model_of(problem)]
     return tuple(part for part in parts if alternates or part is not ALTERNATING)
 
 

@@ -11,16 +11,16 @@ import numpy as np
 from margotree.engines import compiled_parts
 from margotree.engines.base import Answer, Engine
 from margotree.engines.exact.neighbourhood_search import RoutingBrancher, Tried, improve
-from margotree.engines.exact.penalty_branching import PricedBrancher
+from margotree.engines.exact.penalty_branching import PenaltyBrancher
 from margotree.engines.exact.sample_branching import MargotBrancher, Tactics
-from margotree.engines.local_search.search import AlternatingSearch, Effort, Finisher, alternate
-from margotree.engines.local_search.sparsification import LightlyPricedSearch
+from margotree.engines.local_search.search import Effort, Finisher, LocalSearch, run_local_search
+from margotree.engines.local_search.sparsification import SparsifyingSearch
 from margotree.engines.local_svm import LocalSVM
 from margotree.engines.node.svm import LARGE
 from margotree.engines.numba_backend import Part
 from margotree.engines.polish import polish, without_noise
 from margotree.engines.presolve import MODERATE, merge_duplicates, without_budget
-from margotree.engines.run_control import Watch
+from margotree.engines.run_control import RunControl
 from margotree.engines.tiny_problems import tiny_problem
 from margotree.engines.trivial_trees import allowed_value, trivial_tree
 from margotree.problem import Problem, Splits, TrainingProblem, evaluate
@@ -74,41 +74,41 @@ class Alternating(Engine):
         model = compiled_parts.model_of(problem)
         return (*many, *compiled_parts.of_search(problem), Part(f"{__name__}:train_tiny:{model}"))
 
-    def search(self, problem: Problem, watch: Watch, start: Splits | None) -> Answer:
+    def search(self, problem: Problem, control: RunControl, start: Splits | None) -> Answer:
         trees, later = ([], 0.0) if start is None else ([start], 0.0)
         small = problem.X.size <= MODERATE
         problem, _ = merge_duplicates(problem, MODERATE)
         if small and (start is None or self.greedy):
-            greedy, later = _greedy_trees(problem, watch)
+            greedy, later = _greedy_trees(problem, control)
             trees += greedy
         rest = later if small else _VALUED * problem.X.size * problem.depth
-        working = watch.part(watch.remaining - rest) if 0.0 < rest < math.inf else watch  # inf: there is no limit
+        working = control.part(control.remaining - rest) if 0.0 < rest < math.inf else control  # inf: there is no limit
         best = good_tree(problem, trees, working, self.effort or _ALONE, self.neighbours)
         if later:
-            best = min(best, _local_svm(problem, watch, later).splits, key=partial(allowed_value, problem))
-        stopped = watch.must_stop() or working.must_stop() or Stopped.HEURISTIC
+            best = min(best, _local_svm(problem, control, later).splits, key=partial(allowed_value, problem))
+        stopped = control.must_stop() or working.must_stop() or Stopped.HEURISTIC
         return Answer(splits=without_noise(problem, best) if small else best, stopped=stopped)
 
 
-def _greedy_trees(problem: Problem, watch: Watch) -> tuple[list[Splits], float]:
+def _greedy_trees(problem: Problem, control: RunControl) -> tuple[list[Splits], float]:
     """Local SVM trees to begin with, and seconds to keep for one.
 
     With budgets among many features a greedy tree takes long, and seldom helps: it is left for the end, to make sure of
     what is promised, and one without prices is first.
     """
-    seconds = _GREEDY_SHARE * watch.remaining
+    seconds = _GREEDY_SHARE * control.remaining
     if problem.budget is None or problem.n_features <= _FEW_FEATURES:
-        return [_local_svm(problem, watch, seconds).splits], 0.0
+        return [_local_svm(problem, control, seconds).splits], 0.0
     if problem.alpha is None:
         return [], seconds
-    return [_local_svm(without_budget(problem), watch, seconds).splits], seconds
+    return [_local_svm(without_budget(problem), control, seconds).splits], seconds
 
 
-def _local_svm(problem: Problem, watch: Watch, seconds: float) -> Answer:
-    return LocalSVM().search(problem, watch.part(min(seconds, watch.remaining)), None)
+def _local_svm(problem: Problem, control: RunControl, seconds: float) -> Answer:
+    return LocalSVM().search(problem, control.part(min(seconds, control.remaining)), None)
 
 
-def better_tree(problem: Problem, first: Splits, watch: Watch, gap: float, *, waited: bool = False) -> Splits:
+def better_tree(problem: Problem, first: Splits, control: RunControl, gap: float, *, waited: bool = False) -> Splits:
     """A better incumbent for an exact search that has not finished soon and has this gap left.
 
     Where a proof may be within reach it ends early, the earlier the smaller the gap: so much a better tree can bring at
@@ -122,20 +122,20 @@ def better_tree(problem: Problem, first: Splits, watch: Watch, gap: float, *, wa
     far = waited and gap > FAR
     effort = None
     if hopeless:
-        seconds = min(_SHARE_MOST, _LARGE_SHARE * watch.remaining)
-        effort = None if watch.by_nodes else _PATIENT  # which only a time limit would end
+        seconds = min(_SHARE_MOST, _LARGE_SHARE * control.remaining)
+        effort = None if control.by_nodes else _PATIENT  # which only a time limit would end
     elif far:
-        seconds = min(_FAR_MOST, _FAR_SHARE * watch.remaining)
+        seconds = min(_FAR_MOST, _FAR_SHARE * control.remaining)
     else:
         effort = _EARLY
         share = _SHARE * min(1.0, gap / _OUT_OF_REACH)
-        seconds = min(share * watch.remaining, _SHARE_USED * watch.elapsed)
-    part = watch if watch.by_nodes else watch.part(seconds)
+        seconds = min(share * control.remaining, _SHARE_USED * control.elapsed)
+    part = control if control.by_nodes else control.part(seconds)
     return good_tree(problem, [first], part, effort)
 
 
 def good_tree(
-    problem: Problem, trees: list[Splits], watch: Watch, effort: Effort | None = None, neighbours: bool = True
+    problem: Problem, trees: list[Splits], control: RunControl, effort: Effort | None = None, neighbours: bool = True
 ) -> Splits:
     """The best tree of the alternating search, by its own descents and, if ``neighbours`` are asked for, that of the
     neighbourhood search.
@@ -146,16 +146,16 @@ def good_tree(
     if problem.max_weight is None:
         light = prices_are_light(problem, trees)
         finisher = neighbourhood(without_budget(problem) if light else problem) if neighbours else None
-        kind = LightlyPricedSearch if light else AlternatingSearch
-        return alternate(problem, trees, watch, effort, finisher, kind)
+        kind = SparsifyingSearch if light else LocalSearch
+        return run_local_search(problem, trees, control, effort, finisher, kind)
     unbounded = replace(problem, max_weight=None)
-    found = good_tree(unbounded, trees, watch.part(_UNBOUNDED_SHARE * watch.remaining), effort, neighbours)
+    found = good_tree(unbounded, trees, control.part(_UNBOUNDED_SHARE * control.remaining), effort, neighbours)
     support = None if problem.budget is None else found.w != 0
-    held = polish(problem, evaluate(problem, found).node, support, watch)
+    held = polish(problem, evaluate(problem, found).node, support, control)
     known = [found, *([] if held is None else [held]), *trees, trivial_tree(problem)]
     best = min(known, key=lambda tree: allowed_value(problem, tree))
     finish = neighbourhood(problem) if neighbours else None
-    return best if finish is None else finish(best, watch)
+    return best if finish is None else finish(best, control)
 
 
 def prices_are_light(problem: Problem, trees: list[Splits]) -> bool:
@@ -171,11 +171,11 @@ def neighbourhood(problem: Problem) -> Finisher | None:
     if problem.model == "hfs" or problem.n_samples > _NEIGHBOURS or problem.depth < 2:
         return None
     merged, _ = merge_duplicates(problem)
-    brancher: RoutingBrancher = (MargotBrancher if merged.budget is None else PricedBrancher)(merged, Tactics())
+    brancher: RoutingBrancher = (MargotBrancher if merged.budget is None else PenaltyBrancher)(merged, Tactics())
     tried: Tried = {}
 
-    def finish(tree: Splits, watch: Watch) -> Splits:
-        found = improve(brancher, [tree], watch, shuffles=2, tried=tried)
+    def finish(tree: Splits, control: RunControl) -> Splits:
+        found = improve(brancher, [tree], control, shuffles=2, tried=tried)
         return found if evaluate(problem, found).feasible else tree
 
     return finish
@@ -184,4 +184,4 @@ def neighbourhood(problem: Problem) -> Finisher | None:
 def train_tiny(model: str) -> None:
     """Train a tiny tree, so that everything is compiled or loaded from the cache."""
     for kind in ("margot", "sfs") if model == "sfs" else (model,):  # prices may be left out at first
-        Alternating(Effort(least=8, most=8)).search(tiny_problem(kind), Watch(), None)
+        Alternating(Effort(least=8, most=8)).search(tiny_problem(kind), RunControl(), None)

@@ -15,7 +15,7 @@ from margotree.engines.node.best_subset import best_subset
 from margotree.engines.node.svm import LARGE, solve_large, solve_node
 from margotree.engines.numba_backend import Part
 from margotree.engines.polish import without_noise
-from margotree.engines.run_control import Watch
+from margotree.engines.run_control import RunControl
 from margotree.engines.tiny_problems import tiny_problem
 from margotree.problem import Problem, Splits, TrainingProblem, topology
 from margotree.problem.problem import FloatArray
@@ -65,7 +65,7 @@ class LocalSVM(Engine):
             Part(f"{__name__}:train_tiny:{compiled_parts.model_of(problem)}"),
         )
 
-    def search(self, problem: Problem, watch: Watch, start: Splits | None) -> Answer:
+    def search(self, problem: Problem, control: RunControl, start: Splits | None) -> Answer:
         """Train the nodes level by level; a start is of no use to a greedy method and is ignored."""
         w = np.zeros((problem.n_nodes, problem.n_features))
         b = np.ones(problem.n_nodes)
@@ -74,8 +74,8 @@ class LocalSVM(Engine):
         for t in range(problem.n_nodes):
             rows = np.flatnonzero(at == t)
             share = _share(problem, t, at)
-            seconds, nodes = max(_LEAST, share * watch.remaining), max(_LEAST_NODES, share * watch.limits.nodes)
-            fit = fit_node(problem, t, rows, watch.share(seconds=seconds, nodes=nodes))
+            seconds, nodes = max(_LEAST, share * control.remaining), max(_LEAST_NODES, share * control.limits.nodes)
+            fit = fit_node(problem, t, rows, control.share(seconds=seconds, nodes=nodes))
             w[t], b[t] = fit.w, fit.b
             if fit.gap > 0:
                 warnings.append(_warning(t, fit.gap, fit.why))
@@ -83,21 +83,21 @@ class LocalSVM(Engine):
             if t in topology.upper(problem.depth):
                 goes_right = right_of(problem, w[t], b[t], rows)
                 at[rows] = np.where(goes_right, topology.right(t), topology.left(t))
-            watch.report("local_svm", nodes=t + 1, open_nodes=problem.n_nodes - t - 1)
-        if not (cut or watch.interrupted):
-            watch.tree_is_trained()
-        in_time = Stopped.TIME if cut and watch.over else Stopped.HEURISTIC
-        stopped = Stopped.INTERRUPTED if watch.interrupted else in_time
+            control.report("local_svm", nodes=t + 1, open_nodes=problem.n_nodes - t - 1)
+        if not (cut or control.interrupted):
+            control.count_trained_tree()
+        in_time = Stopped.TIME if cut and control.over else Stopped.HEURISTIC
+        stopped = Stopped.INTERRUPTED if control.interrupted else in_time
         splits = without_noise(problem, Splits(w=w, b=b))
         return Answer(splits=splits, stopped=stopped, nodes=problem.n_nodes, warnings=tuple(warnings))
 
 
 def train_tiny(model: str) -> None:
     """Train a tiny tree, so that everything is compiled or loaded from the cache."""
-    LocalSVM().search(tiny_problem(model), Watch(), None)
+    LocalSVM().search(tiny_problem(model), RunControl(), None)
 
 
-def fit_node(problem: Problem, t: int, rows: NDArray[np.int64], watch: Watch) -> NodeFit:
+def fit_node(problem: Problem, t: int, rows: NDArray[np.int64], control: RunControl) -> NodeFit:
     """Train node ``t`` on the samples ``rows`` alone; at upper nodes none of them is left in the routing band.
 
     Without time the node does not split.
@@ -106,29 +106,29 @@ def fit_node(problem: Problem, t: int, rows: NDArray[np.int64], watch: Watch) ->
     labels = np.unique(problem.y[counted])
     if len(labels) < 2:
         fit = NodeFit(w=np.zeros(problem.n_features), b=float(labels[0]) if len(labels) else 1.0)
-    elif watch.over:
+    elif control.over:
         fit = NodeFit(w=np.zeros(problem.n_features), b=_heavier(problem, counted), gap=math.inf)
     elif problem.budget is None:
-        fit = _fit_plain(problem, t, counted, watch)
+        fit = _fit_plain(problem, t, counted, control)
     elif len(counted) > LARGE and problem.max_weight is None:
-        fit = _fit_large_support(problem, t, counted, watch)
+        fit = _fit_large_support(problem, t, counted, control)
     else:
-        fit = _fit_support(problem, t, counted, watch)
+        fit = _fit_support(problem, t, counted, control)
     if t not in topology.upper(problem.depth):
         return fit
-    w, b = leave_band(problem, t, rows, fit.w, fit.b, watch)
+    w, b = leave_band(problem, t, rows, fit.w, fit.b, control)
     return replace(fit, w=w, b=b)
 
 
-def _fit_plain(problem: Problem, t: int, rows: NDArray[np.int64], watch: Watch) -> NodeFit:
+def _fit_plain(problem: Problem, t: int, rows: NDArray[np.int64], control: RunControl) -> NodeFit:
     cost = problem.C[t] * problem.weight[rows]
     X = _of(problem, rows)
-    found = solve_node(X, problem.y[rows], cost, max_weight=problem.max_weight, time_limit=watch.remaining)
+    found = solve_node(X, problem.y[rows], cost, max_weight=problem.max_weight, time_limit=control.remaining)
     gap = relative_gap(found.value, found.bound)
     return NodeFit(w=found.w, b=found.b, gap=gap if gap > _EXACT else 0.0)
 
 
-def _fit_support(problem: Problem, t: int, rows: NDArray[np.int64], watch: Watch) -> NodeFit:
+def _fit_support(problem: Problem, t: int, rows: NDArray[np.int64], control: RunControl) -> NodeFit:
     assert problem.budget is not None
     found = best_subset(
         problem.X[rows],
@@ -137,32 +137,32 @@ def _fit_support(problem: Problem, t: int, rows: NDArray[np.int64], watch: Watch
         budget=int(problem.budget[t]),
         alpha=None if problem.alpha is None else float(problem.alpha[t]),
         max_weight=problem.max_weight,
-        stop=lambda: watch.must_stop() is not None,
-        node_limit=watch.limits.nodes,
+        stop=lambda: control.must_stop() is not None,
+        node_limit=control.limits.nodes,
     )
     return NodeFit(w=found.w, b=found.b, gap=0.0 if found.exact else found.gap)
 
 
-def _fit_large_support(problem: Problem, t: int, rows: NDArray[np.int64], watch: Watch) -> NodeFit:
+def _fit_large_support(problem: Problem, t: int, rows: NDArray[np.int64], control: RunControl) -> NodeFit:
     """Among many samples: the features that weigh most without a budget, as many as pay."""
     assert problem.budget is not None
     X, y, cost = _of(problem, rows), problem.y[rows], problem.C[t] * problem.weight[rows]
     alpha = 0.0 if problem.alpha is None else float(problem.alpha[t])
-    plain = solve_large(X, y, cost, watch.remaining)
+    plain = solve_large(X, y, cost, control.remaining)
     ranked = np.argsort(-np.abs(plain.w) * np.std(X, axis=0), kind="stable")
     least = min(int(problem.budget[t]), problem.n_features)
     most = least if problem.alpha is None else problem.n_features
     best, fit = math.inf, NodeFit(w=np.zeros(problem.n_features), b=_heavier(problem, rows), gap=math.inf)
     for size in range(least, most + 1):
         support = np.sort(ranked[:size])
-        found = solve_large(X[:, support], y, cost, watch.remaining)
+        found = solve_large(X[:, support], y, cost, control.remaining)
         value = found.value + alpha * (size - least)
         if value >= best:
             break
         w = np.zeros(problem.n_features)
         w[support] = found.w
         best, fit = value, NodeFit(w=w, b=found.b, gap=relative_gap(value, plain.bound), why=_MANY)
-        if watch.must_stop() is not None:
+        if control.must_stop() is not None:
             break
     return fit
 

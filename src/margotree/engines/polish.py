@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from margotree.engines.node.svm import solve_node
-from margotree.engines.run_control import Watch
+from margotree.engines.run_control import RunControl
 from margotree.problem import MulticlassProblem, Problem, Splits, topology
 
 #: Inner margins tried in turn, so that rounding cannot push a sample over the hyperplane it must stay behind.
@@ -40,16 +40,20 @@ def polish(
     problem: Problem,
     node: NDArray[np.int64],
     support: NDArray[np.bool_] | None = None,
-    watch: Watch | None = None,
+    control: RunControl | None = None,
 ) -> Splits | None:
-    """The best tree under a fixed routing, or None if no tree routes so or ``watch`` runs out before it is found.
+    """The best tree under a fixed routing, or None if no tree routes so or ``control`` runs out before it is found.
 
     ``node[i]`` is the last-level node that sample ``i`` must reach; ``support`` allows only some features per node.
     """
-    return routing_so(problem, node, lambda inner: _solve_all(problem, node, support, inner, watch or Watch()))
+    return tree_with_routing(
+        problem, node, lambda inner: _solve_all(problem, node, support, inner, control or RunControl())
+    )
 
 
-def routing_so(problem: Routes, node: NDArray[np.int64], solve: Callable[[float], Splits | None]) -> Splits | None:
+def tree_with_routing(
+    problem: Routes, node: NDArray[np.int64], solve: Callable[[float], Splits | None]
+) -> Splits | None:
     """The first allowed tree of this routing that ``solve`` gives for inner margins tried in turn, or None once it
     gives none."""
     for inner in _INNER:
@@ -63,12 +67,12 @@ def routing_so(problem: Routes, node: NDArray[np.int64], solve: Callable[[float]
 
 
 def _solve_all(
-    problem: Problem, node: NDArray[np.int64], support: NDArray[np.bool_] | None, inner: float, watch: Watch
+    problem: Problem, node: NDArray[np.int64], support: NDArray[np.bool_] | None, inner: float, control: RunControl
 ) -> Splits | None:
     w = np.zeros((problem.n_nodes, problem.n_features))
     b = np.ones(problem.n_nodes)
     for t in range(problem.n_nodes):
-        if watch.over:
+        if control.over:
             return None
         below = topology.last_below(t, problem.depth)
         rows = np.flatnonzero((node >= below.start) & (node < below.stop))
@@ -81,7 +85,7 @@ def _solve_all(
             eps=problem.eps,
             inner=inner,
             max_weight=problem.max_weight,
-            time_limit=watch.remaining,
+            time_limit=control.remaining,
         )
         if not found.feasible:
             return None

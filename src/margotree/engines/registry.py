@@ -9,7 +9,7 @@ import numpy as np
 
 from margotree.engines.base import Engine, Refused
 from margotree.engines.numba_backend import compile_ahead
-from margotree.engines.run_control import Limits, Listener, Watch, ctrl_c
+from margotree.engines.run_control import Limits, Listener, RunControl, ctrl_c
 from margotree.problem import MulticlassProblem, Problem, Splits, TrainingProblem
 from margotree.proof.write import ProofWriter
 from margotree.solution import CUT_OFF, Solution
@@ -143,21 +143,21 @@ def train(
 ) -> Solution:
     """Any problem on a given engine, started from nothing, from a tree or from what another engine finds first."""
     _prepare(problem, [one for one in (engine, start) if isinstance(one, Engine)], engine if proof else None)
-    watch = without_audit(Watch(limits, listener), problem)
+    control = without_audit(RunControl(limits, listener), problem)
 
     def search(first: Splits | None) -> Solution:
         if proof is not None:
-            return engine.solve_with_proof(problem, proof, watch, first)
-        return engine.solve(problem, watch, first)
+            return engine.solve_with_proof(problem, proof, control, first)
+        return engine.solve(problem, control, first)
 
-    with ctrl_c(watch):
+    with ctrl_c(control):
         if not isinstance(start, Engine):
             return search(start)
-        if watch.over:
+        if control.over:
             return search(None)
-        seconds = min(_START_MOST, _START_SHARE * watch.limits.time)
-        nodes = max(_START_NODES, _START_SHARE * watch.limits.nodes)
-        first = start.solve(problem, watch.share(seconds=seconds, nodes=nodes))
+        seconds = min(_START_MOST, _START_SHARE * control.limits.time)
+        nodes = max(_START_NODES, _START_SHARE * control.limits.nodes)
+        first = start.solve(problem, control.share(seconds=seconds, nodes=nodes))
         solution = search(first.splits)
     return _with_start(solution, first)
 
@@ -176,15 +176,15 @@ def _prepare(problem: TrainingProblem, engines: list[Engine], proving: Engine | 
         proving.prepare_proof(problem)
 
 
-def without_audit(watch: Watch, problem: TrainingProblem) -> Watch:
-    """The watch less the seconds that looking over the answer takes at the end, when nobody can stop it any more.
+def without_audit(control: RunControl, problem: TrainingProblem) -> RunControl:
+    """The run control less the seconds that looking over the answer takes at the end, when nobody can stop it any more.
 
     Among millions of numbers that is no longer nothing; one look is taken now to see how long it takes.
     """
-    if math.isinf(watch.limits.time):
-        return watch
+    if math.isinf(control.limits.time):
+        return control
     problem.evaluate(Splits(w=np.zeros((problem.n_nodes, problem.n_features)), b=np.ones(problem.n_nodes)))
-    return watch.part(max(0.0, watch.remaining - _LOOKS * watch.elapsed))
+    return control.part(max(0.0, control.remaining - _LOOKS * control.elapsed))
 
 
 def _with_start(solution: Solution, first: Solution) -> Solution:

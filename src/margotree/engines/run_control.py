@@ -60,7 +60,7 @@ class Trained:
         self.trees = 0
 
 
-class Watch:
+class RunControl:
     """A running clock with its limits, its listener and a flag that Ctrl-C raises."""
 
     def __init__(self, limits: Limits | None = None, listener: Listener | None = None) -> None:
@@ -93,7 +93,7 @@ class Watch:
         """Whether all nodes of some tree were trained, in whatever phase of the work."""
         return self._trained.trees > 0
 
-    def tree_is_trained(self) -> None:
+    def count_trained_tree(self) -> None:
         """Note that all nodes of a tree were trained: by a greedy heuristic, a soft tree or the sweep of a descent."""
         self._trained.trees += 1
 
@@ -112,16 +112,16 @@ class Watch:
             return Stopped.TIME
         return Stopped.NODES if nodes >= self.limits.nodes else None
 
-    def part(self, seconds: float) -> Watch:
-        """A watch for a part of the work: at most ``seconds``, same listener, interruption and count of trees."""
+    def part(self, seconds: float) -> RunControl:
+        """A run control for a part of the work: at most ``seconds``, same listener, interruption and count of trees."""
         limits = replace(self.limits, time=min(seconds, self.remaining))
         before = self._before + self.elapsed
-        watch = Watch(limits, self.listener)
-        watch._stop, watch._before, watch._trained = self._stop, before, self._trained
-        return watch
+        control = RunControl(limits, self.listener)
+        control._stop, control._before, control._trained = self._stop, before, self._trained
+        return control
 
-    def in_units(self, unit: float) -> Watch:
-        """The same watch for work whose values are to be multiplied by ``unit`` before anybody hears of them."""
+    def in_units(self, unit: float) -> RunControl:
+        """The same run control for work whose values are to be multiplied by ``unit`` before anybody hears of them."""
         listener = self.listener
         if listener is None or unit == 1.0:
             return self
@@ -129,33 +129,33 @@ class Watch:
         def tell(event: Event) -> None:
             listener(replace(event, incumbent=event.incumbent * unit, bound=event.bound * unit))
 
-        watch = Watch(self.limits, tell)
-        watch._began, watch._before, watch._stop = self._began, self._before, self._stop
-        watch._trained = self._trained
-        return watch
+        control = RunControl(self.limits, tell)
+        control._began, control._before, control._stop = self._began, self._before, self._stop
+        control._trained = self._trained
+        return control
 
     @property
     def by_nodes(self) -> bool:
         """Whether phases are measured in search nodes, so that work repeats; seconds then only end it as a whole."""
         return math.isfinite(self.limits.nodes)
 
-    def share(self, *, seconds: float, nodes: float) -> Watch:
-        """A watch for a phase: at most so many seconds or, where phases are measured in nodes, so many of those."""
+    def share(self, *, seconds: float, nodes: float) -> RunControl:
+        """A run control for a phase: at most ``seconds`` or, where phases are measured in nodes, ``nodes``."""
         if not self.by_nodes:
             return self.part(seconds)
-        watch = self.part(self.remaining)
-        watch.limits = replace(watch.limits, nodes=nodes)
-        return watch
+        control = self.part(self.remaining)
+        control.limits = replace(control.limits, nodes=nodes)
+        return control
 
-    def grace(self) -> Watch:
-        """A watch for what must still be done once the time is up, such as reading off what a solver found.
+    def grace(self) -> RunControl:
+        """A run control for what must still be done once the time is up, such as reading off what a solver found.
 
         It runs for what is left of the time or, if that is more, for a little while longer.
         """
         seconds = max(self.remaining, _GRACE, _GRACE_SHARE * self.limits.time)
-        watch = Watch(replace(self.limits, time=seconds), self.listener)
-        watch._before = self._before + self.elapsed
-        return watch
+        control = RunControl(replace(self.limits, time=seconds), self.listener)
+        control._before = self._before + self.elapsed
+        return control
 
     def report(self, phase: str, **facts: Any) -> None:
         if self.listener is not None:
@@ -191,18 +191,18 @@ def loop_is_over() -> bool:
 
 
 @contextmanager
-def ctrl_c(watch: Watch) -> Iterator[Watch]:
+def ctrl_c(control: RunControl) -> Iterator[RunControl]:
     """While inside, the first Ctrl-C asks the engine to finish with what it has; the second one raises as usual."""
     if _loop is not None:
-        watch.stop_with(_loop)
-        yield watch
+        control.stop_with(_loop)
+        yield control
         return
     if threading.current_thread() is not threading.main_thread():
-        yield watch
+        yield control
         return
 
-    with _first_ctrl_c(watch.interrupt):
-        yield watch
+    with _first_ctrl_c(control.interrupt):
+        yield control
 
 
 @contextmanager
@@ -232,7 +232,7 @@ def _first_ctrl_c(call: Callable[[], None]) -> Iterator[None]:
 
 
 @contextmanager
-def raising(flag: Any, seconds: float) -> Iterator[None]:
+def flag_after(flag: Any, seconds: float) -> Iterator[None]:
     """Set ``flag[0]`` to 1 after so many seconds, unless the block is left before: how a clock reaches a kernel."""
     if seconds == math.inf:
         yield

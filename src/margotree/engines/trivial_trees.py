@@ -13,10 +13,10 @@ from margotree.problem import Problem, Splits, evaluate, topology
 def trivial_tree(problem: Problem) -> Splits:
     """All samples go to the side of the heavier class and get its label."""
     w = np.zeros((problem.n_nodes, problem.n_features))
-    return Splits(w=w, b=one_way(problem.depth, problem.eps, bool(problem.weight @ problem.y >= 0)))
+    return Splits(w=w, b=constant_offsets(problem.depth, problem.eps, bool(problem.weight @ problem.y >= 0)))
 
 
-def one_way(depth: int, eps: float, right: bool) -> NDArray[np.float64]:
+def constant_offsets(depth: int, eps: float, right: bool) -> NDArray[np.float64]:
     """Offsets that send all samples right, or all left and out of the bands."""
     b = np.full(topology.n_nodes(depth), one_side(0.0, right))
     b[: len(topology.upper(depth))] = one_side(eps, right)

@@ -16,10 +16,10 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from margotree.engines import Limits, Watch, solve
+from margotree.engines import Limits, RunControl, solve
 from margotree.engines.run_control import Listener, holding_ctrl_c
 from margotree.estimators.automatic_band import resolve_eps
-from margotree.estimators.fit_loops import CutShort
+from margotree.estimators.fit_loops import NestedFitInterrupted
 from margotree.estimators.fit_warnings import (
     CutOffWarning,
     FewLeavesWarning,
@@ -34,7 +34,7 @@ from margotree.estimators.fit_warnings import (
 )
 from margotree.estimators.initial_tree import read_start
 from margotree.estimators.input_data import FloatArray, Samples, check_labels, distinct, explained, read_samples
-from margotree.estimators.parameters import CONSTRAINTS, Rule, check_parameters, threads
+from margotree.estimators.parameters import CONSTRAINTS, Constraint, check_parameters, threads
 from margotree.estimators.proof_checks import check_proof
 from margotree.private_names import within_scikit_learn_loop
 from margotree.problem import MulticlassProblem, Problem, Splits, TrainingProblem
@@ -53,7 +53,7 @@ class TreeClassifier(ClassifierMixin, BaseEstimator, ABC):
     """Common ground of all the tree classifiers; use one of its subclasses.
 
     A subclass says how to state its problem (:meth:`_problem`), how to read a start (:meth:`_first`), who solves it
-    (:meth:`_solve`) and what a saved tree needs to state the problem again (:meth:`_plain_terms`).
+    (:meth:`_solve`) and what a saved tree needs to state the problem again (:meth:`_json_terms`).
     """
 
     tree_: Tree
@@ -62,7 +62,7 @@ class TreeClassifier(ClassifierMixin, BaseEstimator, ABC):
     #: Whether more than two classes are welcome.
     _multi_class = False
     #: What the parameters may be.
-    _rules: ClassVar[Mapping[str, Rule]] = CONSTRAINTS
+    _constraints: ClassVar[Mapping[str, Constraint]] = CONSTRAINTS
 
     # -- training -----------------------------------------------------------------------------------------------
 
@@ -78,8 +78,8 @@ class TreeClassifier(ClassifierMixin, BaseEstimator, ABC):
         than leaves, or if most splits change no training sample's label, and then says what to try.
         """
         owner = type(self).__name__
-        check_parameters(owner, self.get_params(deep=False), self._rules)
-        watch = Watch(self._limits())
+        check_parameters(owner, self.get_params(deep=False), self._constraints)
+        control = RunControl(self._limits())
         check_labels(y)
         with explained(X):
             X, y = validate_data(self, X, y, dtype=np.float64)
@@ -88,12 +88,12 @@ class TreeClassifier(ClassifierMixin, BaseEstimator, ABC):
         )
         scaling = self._scaling(samples)
         problem = self._problem(samples, scaling)
-        start = self._first(problem, scaling, samples, watch)
+        start = self._first(problem, scaling, samples, control)
         with Progress(getattr(self, "verbose", 0)) as listener:
-            seconds = max(watch.remaining, _SEARCH_SHARE * watch.limits.time)
-            solution = self._solve(problem, start, replace(watch.limits, time=seconds), listener)
+            seconds = max(control.remaining, _SEARCH_SHARE * control.limits.time)
+            solution = self._solve(problem, start, replace(control.limits, time=seconds), listener)
         if solution.certificate.stopped == Stopped.INTERRUPTED and within_scikit_learn_loop():
-            raise CutShort("a fit of a loop was cut short: it is no result")
+            raise NestedFitInterrupted("a fit of a loop was cut short: it is no result")
         with holding_ctrl_c() as interrupted:
             self.tree_ = self._grow(solution, samples, scaling, problem)
             self.certificate_ = solution.certificate
@@ -117,7 +117,7 @@ class TreeClassifier(ClassifierMixin, BaseEstimator, ABC):
         """The training problem, in scaled units."""
 
     @abstractmethod
-    def _first(self, problem: Any, scaling: Scaling, samples: Samples, watch: Watch) -> Splits | str | None:
+    def _first(self, problem: Any, scaling: Scaling, samples: Samples, control: RunControl) -> Splits | str | None:
         """The first tree: the name of a heuristic, nothing, or splits that are allowed in ``problem``."""
 
     @abstractmethod
@@ -125,7 +125,7 @@ class TreeClassifier(ClassifierMixin, BaseEstimator, ABC):
         """The best tree an engine finds."""
 
     @abstractmethod
-    def _plain_terms(self, problem: Any, samples: Samples) -> dict[str, Any]:
+    def _json_terms(self, problem: Any, samples: Samples) -> dict[str, Any]:
         """The terms of the problem as JSON values, for whoever wants to state it again."""
 
     def _leaf_class(self, problem: Any, splits: Splits) -> NDArray[np.int64]:
@@ -156,7 +156,7 @@ class TreeClassifier(ClassifierMixin, BaseEstimator, ABC):
             feature_names=None if names is None else tuple(names),
             eps=problem.eps,
             certificate=solution.certificate,
-            terms=self._plain_terms(problem, samples),
+            terms=self._json_terms(problem, samples),
         )
         return tree.counted(samples.X, samples.y, samples.weight)
 
@@ -352,7 +352,7 @@ class MarginTreeClassifier(TreeClassifier):
         return getattr(self, "start", None)
 
     def _first(
-        self, problem: Problem | MulticlassProblem, scaling: Scaling, samples: Samples, watch: Watch
+        self, problem: Problem | MulticlassProblem, scaling: Scaling, samples: Samples, control: RunControl
     ) -> Splits | str | None:
         return read_start(self._start(), problem, scaling, samples.classes)
 
@@ -373,7 +373,7 @@ class MarginTreeClassifier(TreeClassifier):
             remark(f"the proof {proof.trouble}; the tree and its certificate are complete", UnwrittenProofWarning)
         return solution
 
-    def _plain_terms(self, problem: Problem | MulticlassProblem, samples: Samples) -> dict[str, Any]:
+    def _json_terms(self, problem: Problem | MulticlassProblem, samples: Samples) -> dict[str, Any]:
         return {
             "model": problem.model,
             "C": problem.C.tolist(),

@@ -26,14 +26,14 @@ from margotree.engines.run_control import Listener
 from margotree.estimators.base import MarginTreeClassifier
 from margotree.estimators.cv_race import Race
 from margotree.estimators.cv_settings import Setting, settings
-from margotree.estimators.fit_loops import CutShort
+from margotree.estimators.fit_loops import NestedFitInterrupted
 from margotree.estimators.fit_warnings import (
     CutOffWarning,
     RareClassWarning,
     cut_off_fits,
     rare_classes,
     remark,
-    without_remarks,
+    without_fit_warnings,
 )
 from margotree.estimators.input_data import FloatArray, Samples, check_labels, distinct, explained, read_samples
 from margotree.estimators.margot import HFSMargotClassifier, MargotClassifier, SFSMargotClassifier
@@ -149,7 +149,7 @@ class MargotClassifierCV(MarginTreeClassifier):
         """
         began = time.monotonic()
         owner = type(self).__name__
-        check_parameters(owner, self.get_params(deep=False), self._rules)
+        check_parameters(owner, self.get_params(deep=False), self._constraints)
         given = X
         check_labels(y)
         with explained(X):
@@ -197,7 +197,7 @@ class MargotClassifierCV(MarginTreeClassifier):
         )
         best = race.run()
         if race.interrupted and within_scikit_learn_loop():
-            raise CutShort("a choice within a loop was cut short: it is no result")
+            raise NestedFitInterrupted("a choice within a loop was cut short: it is no result")
         self.scores_, self.interrupted_, self.cut_off_ = race.scores, race.interrupted, race.cut_off
         remark(cut_off_fits(race.cut_off, race.scores), CutOffWarning)
         self.best_score_ = math.nan if best is None else float(np.nanmean(race.scores[best]))
@@ -240,10 +240,10 @@ class MargotClassifierCV(MarginTreeClassifier):
         model = self._model(setting, seed, engine="alternating", time_limit=_finite(seconds))
         setattr(model, "_solve", _alternate)  # noqa: B010, with the effort of a fold
         X, y, weight = rows.fewer(train_rows, seed)
-        with without_remarks():
+        with without_fit_warnings():
             try:
                 model.set_params(start="local_svm" if start is None else start).fit(X, y, weight)
-            except CutShort:
+            except NestedFitInterrupted:
                 return None
             except ValueError:
                 if start is None:
@@ -267,7 +267,7 @@ class MargotClassifierCV(MarginTreeClassifier):
         first, began = None, time.monotonic()
         if self.engine != "alternating" and chosen.depth > 1:
             quick = self._model(chosen, seed, engine="alternating", time_limit=_finite(_START * seconds))
-            with without_remarks():
+            with without_fit_warnings():
                 first = quick.set_params(n_jobs=self.n_jobs).fit(*given)
             if first.certificate_.stopped == Stopped.INTERRUPTED:
                 self._adopt(first)
@@ -277,7 +277,7 @@ class MargotClassifierCV(MarginTreeClassifier):
         last.set_params(n_jobs=self.n_jobs, verbose=self.verbose)
         if first is not None:
             last.set_params(start=first.tree_)
-        with without_remarks():  # what they say to try has been tried
+        with without_fit_warnings():  # what they say to try has been tried
             self._adopt(last.fit(*given))
 
     def _adopt(self, fitted: Any) -> None:

@@ -3,5 +3,5 @@
 from __future__ import annotations
 
 
-class CutShort(KeyboardInterrupt):
+class NestedFitInterrupted(KeyboardInterrupt):
     """Ctrl-C came during a fit that is one of many; it ends the loop that the fit belongs to."""

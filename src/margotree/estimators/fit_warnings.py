@@ -47,7 +47,7 @@ class UnwrittenProofWarning(UserWarning):
 
 
 @contextmanager
-def without_remarks() -> Iterator[None]:
+def without_fit_warnings() -> Iterator[None]:
     """No remarks by the fits inside (in this thread), such as those of a search that tries poor settings on purpose."""
     token = _SILENT.set(True)
     try:

@@ -14,7 +14,7 @@ def read_start(start: Any, problem: TrainingProblem, scaling: Scaling, classes: 
     """``start`` as an engine takes it: a name, nothing, or splits that are allowed in ``problem``."""
     if start is None or isinstance(start, str):
         return start
-    splits = given_splits(start, problem, scaling, classes)
+    splits = splits_of_start(start, problem, scaling, classes)
     if not problem.evaluate(splits).feasible:
         raise ValueError(
             "start is not an allowed tree on these data: a sample lies inside the band of width eps beside an upper "
@@ -23,7 +23,7 @@ def read_start(start: Any, problem: TrainingProblem, scaling: Scaling, classes: 
     return splits
 
 
-def given_splits(start: Any, problem: TrainingProblem, scaling: Scaling, classes: np.ndarray) -> Splits:
+def splits_of_start(start: Any, problem: TrainingProblem, scaling: Scaling, classes: np.ndarray) -> Splits:
     """The splits of a tree the user hands in, brought to the units of ``problem``; they must fit it in shape."""
     splits = start if isinstance(start, Splits) else _rescaled(_its_tree(start), scaling, classes)
     wanted = (problem.n_nodes, problem.n_features)

@@ -17,7 +17,7 @@ from sklearn.utils.multiclass import check_classification_targets, type_of_targe
 from sklearn.utils.validation import check_consistent_length
 
 from margotree.problem.blocks import sort_rows
-from margotree.table.frames import advice, dates, holes, missing_rows, odd_columns
+from margotree.table.frames import advice, dates, holes, missing_rows, non_numeric_columns
 from margotree.tree import Scaling
 
 FloatArray = NDArray[np.float64]
@@ -72,7 +72,7 @@ def check_labels(y: Any) -> None:
 def explained(X: Any) -> Iterator[None]:
     """Around scikit-learn's check of ``X``: its complaint, and which columns it is about and what helps."""
     if dates(X):
-        raise ValueError(advice(odd_columns(X)))
+        raise ValueError(advice(non_numeric_columns(X)))
     try:
         yield
     except (ValueError, TypeError) as error:
@@ -93,7 +93,7 @@ def _hint(X: Any, error: Exception) -> str:
     known = "could not convert string" in message or "complex data" in message.lower()
     if not (known or "cast" in message or (isinstance(error, TypeError) and hasattr(X, "columns"))):
         return ""
-    if not (odd := odd_columns(X)):
+    if not (odd := non_numeric_columns(X)):
         return ""
     return f"{message}\n{advice(odd)}" if known else advice(odd)
 

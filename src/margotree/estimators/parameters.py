@@ -16,7 +16,7 @@ from margotree.tree import Tree
 
 
 @dataclass(frozen=True)
-class Rule:
+class Constraint:
     """A parameter's condition and the words for it."""
 
     holds: Callable[[Any], bool]
@@ -31,7 +31,7 @@ def _whole(value: Any) -> bool:
     return isinstance(value, Integral) and not isinstance(value, (bool, np.bool_))
 
 
-def start_rule(heuristic: str) -> Rule:
+def start_constraint(heuristic: str) -> Constraint:
     """What ``start`` may be for a classifier whose own first tree comes from this heuristic."""
 
     def holds(value: Any) -> bool:
@@ -39,7 +39,7 @@ def start_rule(heuristic: str) -> Rule:
             return value == heuristic
         return value is None or isinstance(value, (Tree, Splits)) or hasattr(value, "fit")
 
-    return Rule(holds, f"{heuristic!r}, None, a fitted estimator, a Tree or Splits")
+    return Constraint(holds, f"{heuristic!r}, None, a fitted estimator, a Tree or Splits")
 
 
 def _a_seed(value: Any) -> bool:
@@ -48,33 +48,37 @@ def _a_seed(value: Any) -> bool:
     return value is None or (_whole(value) and 0 <= value < 2**32)
 
 
-CONSTRAINTS: Mapping[str, Rule] = {
-    "scale": Rule(lambda v: v is None or (isinstance(v, str) and v == "minmax"), "'minmax' or None"),
-    "engine": Rule(lambda v: isinstance(v, str), "the name of an engine, such as 'auto'"),
-    "time_limit": Rule(
+CONSTRAINTS: Mapping[str, Constraint] = {
+    "scale": Constraint(lambda v: v is None or (isinstance(v, str) and v == "minmax"), "'minmax' or None"),
+    "engine": Constraint(lambda v: isinstance(v, str), "the name of an engine, such as 'auto'"),
+    "time_limit": Constraint(
         lambda v: v is None or (_number(v, 0.0) and v > 0), "a positive number of seconds, or None for no limit"
     ),
-    "node_limit": Rule(
+    "node_limit": Constraint(
         lambda v: v is None or (_whole(v) and v > 0), "a positive whole number of search nodes, or None for no limit"
     ),
-    "gap": Rule(lambda v: _number(v, 0.0, 1.0), "a number in the range [0, 1]"),
-    "start": start_rule("local_svm"),
-    "n_jobs": Rule(lambda v: v is None or (_whole(v) and v != 0), "a whole number but 0 (-1: all cores), or None"),
-    "random_state": Rule(_a_seed, "an int in the range [0, 4294967295], a numpy RandomState or None"),
-    "class_weight": Rule(
+    "gap": Constraint(lambda v: _number(v, 0.0, 1.0), "a number in the range [0, 1]"),
+    "start": start_constraint("local_svm"),
+    "n_jobs": Constraint(
+        lambda v: v is None or (_whole(v) and v != 0), "a whole number but 0 (-1: all cores), or None"
+    ),
+    "random_state": Constraint(_a_seed, "an int in the range [0, 4294967295], a numpy RandomState or None"),
+    "class_weight": Constraint(
         lambda v: v is None or isinstance(v, Mapping) or (isinstance(v, str) and v == "balanced"),
         "'balanced', a dict from labels to weights, or None",
     ),
-    "proof": Rule(lambda v: v is None or isinstance(v, (str, os.PathLike)), "the name of a file to write, or None"),
-    "scheduler": Rule(
+    "proof": Constraint(
+        lambda v: v is None or isinstance(v, (str, os.PathLike)), "the name of a file to write, or None"
+    ),
+    "scheduler": Constraint(
         lambda v: v is None or (isinstance(v, str) and (v == "processes" or "://" in v)),
         "the address of a Dask scheduler such as 'tcp://10.0.0.1:8786', 'processes', or None",
     ),
-    "verbose": Rule(lambda v: _number(v, 0.0) or isinstance(v, bool), "0, 1 or 2"),
+    "verbose": Constraint(lambda v: _number(v, 0.0) or isinstance(v, bool), "0, 1 or 2"),
 }
 
 
-def check_parameters(owner: str, parameters: Mapping[str, Any], rules: Mapping[str, Rule] = CONSTRAINTS) -> None:
+def check_parameters(owner: str, parameters: Mapping[str, Any], rules: Mapping[str, Constraint] = CONSTRAINTS) -> None:
     """ValueError in scikit-learn's words for the first parameter that breaks its rule."""
     for name, value in parameters.items():
         rule = rules.get(name)

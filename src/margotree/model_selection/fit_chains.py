@@ -20,7 +20,7 @@ from joblib import Parallel, delayed, effective_n_jobs
 from joblib.parallel import get_active_backend
 
 from margotree.engines.run_control import loop_is_over, loop_of_fits
-from margotree.estimators.fit_loops import CutShort
+from margotree.estimators.fit_loops import NestedFitInterrupted
 
 #: How often in a row a pool may lose a worker without having finished anything.
 RETRIES = 3
@@ -105,7 +105,7 @@ def _guarded(task: tuple[Callable[..., Any], Any, tuple]) -> tuple[Any, Any]:
         return job, Failure(reason="interrupted before it began")
     try:
         return job, work(*given)
-    except (Exception, CutShort) as error:
+    except (Exception, NestedFitInterrupted) as error:
         # Whoever asked decides what a failed fit means; a back-end may lose exceptions on the way.
         return job, Failure(reason=f"{type(error).__name__}: {error}", details=traceback.format_exc())
 

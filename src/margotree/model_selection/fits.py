@@ -16,7 +16,7 @@ from joblib import effective_n_jobs
 from numpy.typing import NDArray
 from sklearn.base import clone
 
-from margotree.estimators.fit_warnings import without_remarks
+from margotree.estimators.fit_warnings import without_fit_warnings
 from margotree.model_selection import fit_record
 from margotree.model_selection.fit_chains import Failure, run_chains
 from margotree.model_selection.grid_paths import walks
@@ -244,7 +244,7 @@ def _fit_one(
 ) -> dict[str, Any]:
     """One fit and its scores, wherever it runs; the answer holds plain values only."""
     began = time.perf_counter()
-    with without_remarks():
+    with without_fit_warnings():
         _fit(estimator, start, *train)
     fitted = time.perf_counter()
     test_scores = _floats(scorer(estimator, test[0], test[1]))

@@ -13,8 +13,8 @@ from sklearn.metrics import check_scoring
 from sklearn.model_selection import GridSearchCV, ParameterGrid, check_cv
 from sklearn.utils import indexable
 
-from margotree.estimators.fit_loops import CutShort
-from margotree.estimators.fit_warnings import without_remarks
+from margotree.estimators.fit_loops import NestedFitInterrupted
+from margotree.estimators.fit_warnings import without_fit_warnings
 from margotree.model_selection.fits import Fits, weighted
 from margotree.model_selection.rules import best_accuracy, scoring
 from margotree.private_names import best_index, cv_results, within_scikit_learn_loop
@@ -100,7 +100,7 @@ class TreeSearchCV(GridSearchCV):
         found = fits.run()
         self.interrupted_ = fits.interrupted
         if self.interrupted_ and within_scikit_learn_loop():
-            raise CutShort("a search within a loop was cut short: it is no result")
+            raise NestedFitInterrupted("a search within a loop was cut short: it is no result")
         self.multimetric_ = isinstance(found[0]["test_scores"], dict)
         self.cv_results_ = cv_results(self, settings, self.n_splits_, found)
         self.cv_results_["cut_off"] = fits.settings_cut_off()
@@ -133,7 +133,7 @@ class TreeSearchCV(GridSearchCV):
         if seconds is not None and "time_limit" in self.best_estimator_.get_params(deep=False):
             self.best_estimator_.set_params(time_limit=max(_LEAST_LAST, seconds))
         began = time.time()
-        with without_remarks():  # what they say to try has been tried
+        with without_fit_warnings():  # what they say to try has been tried
             self.best_estimator_.fit(X, y, **weighted(sample_weight))
         self.refit_time_ = time.time() - began
         if hasattr(self.best_estimator_, "feature_names_in_"):

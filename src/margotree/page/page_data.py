@@ -12,7 +12,7 @@ from margotree.page.columns import columns_of, typical_values
 from margotree.table.table_description import described, raw_columns
 from margotree.tree import Tree
 from margotree.tree.outline import outline
-from margotree.tree.proof_summary import proof_words
+from margotree.tree.proof_summary import proof_text
 from margotree.tree.sample_paths import Reach
 from margotree.tree.scaling import FloatArray
 from margotree.tree.text import rule_of, wanted_words
@@ -171,5 +171,5 @@ def _histogram(reach: Reach, t: int) -> dict[str, Any]:
 
 def _certificate(tree: Tree) -> dict[str, Any]:
     assert tree.certificate is not None
-    words = "\n".join(filter(None, (str(tree.certificate), proof_words(tree))))
+    words = "\n".join(filter(None, (str(tree.certificate), proof_text(tree))))
     return {"proved": tree.certificate.statement, "words": words}

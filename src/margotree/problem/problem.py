@@ -57,7 +57,7 @@ class Problem:
         max_weight: float | None = None,
     ) -> Problem:
         """A checked problem; ``C``, ``budget`` and ``alpha`` are a number, one per level, or one per node."""
-        X = own_samples(X)
+        X = read_only_samples(X)
         y = _frozen(np.array(y, dtype=np.float64).ravel())
         w = np.ones(len(y)) if weight is None else np.array(weight, dtype=np.float64).ravel()
         _check_samples(X, y, w)
@@ -101,7 +101,7 @@ class Problem:
         return evaluate(self, splits)
 
 
-def own_samples(X: ArrayLike) -> FloatArray:
+def read_only_samples(X: ArrayLike) -> FloatArray:
     """The samples in an array that nobody else can change: a copy, unless it is such an array already."""
     if isinstance(X, np.ndarray) and X.ndim == 2 and X.dtype == np.float64:
         frozen = X.base is None and not X.flags.writeable

@@ -17,7 +17,7 @@ class Finding(Protocol):
     def feasible(self) -> bool: ...
 
     @property
-    def complaints(self) -> list[str]:
+    def violations(self) -> list[str]:
         """Why the tree is not allowed, in words; empty if it is."""
         ...
 

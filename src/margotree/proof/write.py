@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from margotree.atomic_files import unwritten, write_atomically
+from margotree.atomic_files import write_atomically, write_error
 from margotree.problem import Problem, Splits
 from margotree.proof import check
 
@@ -27,18 +27,18 @@ _BLOCK = 1 << 16
 #: Blocks that wait to be compressed, at most.
 _WAITING = 16
 #: A tree node whose multipliers are all 0, and one whose multipliers are those of the leaf before.
-NOTHING, AS_BEFORE = b"\0", b"\1"
+NOTHING, SAME_POINT = b"\0", b"\1"
 #: A point that nobody has looked at: no other is the same.
 _UNHEARD = b""
 
 
 #: Search nodes that another process has numbered begin here; whoever takes its steps over numbers them anew.
-AWAY = 1 << 31
+REMOTE_BASE = 1 << 31
 
 
-def at_home(number: int, first: int) -> int:
+def local_node_number(number: int, first: int) -> int:
     """The number of a search node here, if those that another process has numbered get numbers from ``first`` on."""
-    return number if number < AWAY else number - AWAY + first
+    return number if number < REMOTE_BASE else number - REMOTE_BASE + first
 
 
 class Steps:
@@ -59,7 +59,7 @@ class Steps:
 
     def leaf(self, node: int, points: list[bytes]) -> None:
         """A closed search node with the multipliers of every tree node, as `point` made them."""
-        said = (AS_BEFORE if p == q and p != NOTHING else p for p, q in zip(points, self._before, strict=True))
+        said = (SAME_POINT if p == q and p != NOTHING else p for p, q in zip(points, self._before, strict=True))
         self._add(struct.pack("<cI", b"L", node) + b"".join(said))
         self._before = list(points)
 
@@ -86,12 +86,12 @@ class Steps:
                 points, at = [struct.unpack_from("<H", text, at)[0]], at + 2
             for t in points:
                 end = _end_of_point(text, at)
-                if text[at : at + 1] != AS_BEFORE:
+                if text[at : at + 1] != SAME_POINT:
                     self._before[t] = text[at:end]
                 at = end
             step[:] = text[begin:at]
             for place in places:
-                struct.pack_into("<I", step, place, at_home(struct.unpack_from("<I", step, place)[0], first))
+                struct.pack_into("<I", step, place, local_node_number(struct.unpack_from("<I", step, place)[0], first))
             self._add(step)
 
     def _add(self, steps: bytes | bytearray, count: int = 1) -> None:
@@ -189,7 +189,7 @@ def point(full: Any, given: Any, values: Any, balance: int, rest: bool = True) -
                      np.asarray(values, "<f8").tobytes()])  # fmt: skip
 
 
-def lists_of(point: bytes) -> tuple[Any, Any, Any, int]:
+def point_arrays(point: bytes) -> tuple[Any, Any, Any, int]:
     """What `point` made one of."""
     _, full, given, balance = struct.unpack_from("<BIII", point)
     ends = 13 + 4 * full, 13 + 4 * (full + given)
@@ -200,8 +200,8 @@ def lists_of(point: bytes) -> tuple[Any, Any, Any, int]:
 class ProofWriter:
     """One proof file: steps are collected beside it, and it appears, whole, at the end.
 
-    How the numbers are found in a table is for whoever knows one to say afterwards (`describe`).  ``trouble`` says why
-    the file could not be written; it is empty if it was.
+    `add_table_description` adds afterwards how the numbers are found in a table.  ``trouble`` says why the file could not
+    be written; it is empty if it was.
     """
 
     def __init__(self, path: str | PathLike[str]) -> None:
@@ -226,7 +226,7 @@ class ProofWriter:
         try:
             steps.close()
         except OSError as error:
-            raise unwritten(error, self.path) from error
+            raise write_error(error, self.path) from error
         header |= {
             "tree": {"w": splits.w.tolist(), "b": splits.b.tolist()},
             "claim": {"objective": objective, "bound": min(bound, objective)},
@@ -259,7 +259,7 @@ def _value_from_above(problem: Problem, splits: Splits) -> float:
     return check.tree_value(stated, splits.w[:, used], splits.b.tolist())
 
 
-def describe(path: str | PathLike[str], table: dict[str, Any]) -> None:
+def add_table_description(path: str | PathLike[str], table: dict[str, Any]) -> None:
     """Tell a proof that is written how its numbers are found in a table."""
 
     def fill(draft: str) -> None:
@@ -270,7 +270,7 @@ def describe(path: str | PathLike[str], table: dict[str, Any]) -> None:
     write_atomically(path, fill)
 
 
-def unprovable(problem: Problem) -> str:
+def reason_unprovable(problem: Problem) -> str:
     """Why no proof about this problem would be accepted, in words; empty if one would."""
     if problem.max_weight is not None:
         return "a proof cannot be written where weights are bounded (max_weight); leave one of the two out"

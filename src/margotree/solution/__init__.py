@@ -1,7 +1,8 @@
 """Answers and what is proved of them."""
 
-from margotree.solution.certificate import CUT_OFF, Certificate, Proved, Stopped, gap_text, no_better, relative_gap
-from margotree.solution.solution import Solution, VerificationError, hold_against, verify
+from margotree._moved import renamed
+from margotree.solution.certificate import CUT_OFF, Certificate, Proved, Stopped, gap_statement, gap_text, relative_gap
+from margotree.solution.solution import Solution, VerificationError, check_certificate, verify
 
 __all__ = [
     "CUT_OFF",
@@ -10,9 +11,11 @@ __all__ = [
     "Solution",
     "Stopped",
     "VerificationError",
+    "check_certificate",
+    "gap_statement",
     "gap_text",
-    "hold_against",
-    "no_better",
     "relative_gap",
     "verify",
 ]
+
+__getattr__ = renamed(__name__, {"hold_against": "check_certificate", "no_better": "gap_statement"})

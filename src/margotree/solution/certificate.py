@@ -70,7 +70,7 @@ def relative_gap(objective: float, bound: float) -> float:
     return (objective - bound) / abs(objective) if objective else math.inf
 
 
-def no_better(gap: float) -> str:
+def gap_statement(gap: float) -> str:
     """The sentence for a gap: how much smaller the training objective of any other tree could at most be.
 
     Every text, picture and page takes it from here.  From :data:`USELESS_GAP` on it says that nothing useful is proved,
@@ -156,7 +156,7 @@ class Certificate:
     @property
     def statement(self) -> str:
         """What is proved, in words and with the number: the one sentence that texts, pictures and pages show."""
-        sentence = no_better(self.gap)
+        sentence = gap_statement(self.gap)
         if self.proved is Proved.OPTIMAL:
             sentence = f"optimal, {sentence}"
         elif self._reached:

@@ -26,14 +26,14 @@ class Solution:
 def verify(problem: TrainingProblem, solution: Solution) -> Finding:
     """Recompute everything that can be recomputed and raise :class:`VerificationError` if a claim does not hold."""
     found = problem.evaluate(solution.splits)
-    hold_against(found, solution.certificate)
+    check_certificate(found, solution.certificate)
     return found
 
 
-def hold_against(found: Finding, certificate: Certificate) -> None:
+def check_certificate(found: Finding, certificate: Certificate) -> None:
     """Raise :class:`VerificationError` if the plain value function's finding contradicts the certificate."""
     if not found.feasible:
-        raise VerificationError("not an allowed tree: " + "; ".join(found.complaints))
+        raise VerificationError("not an allowed tree: " + "; ".join(found.violations))
     tolerance = VALUE_TOL * abs(found.objective)
     if not abs(found.objective - certificate.objective) <= tolerance:
         raise VerificationError(

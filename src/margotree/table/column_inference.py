@@ -24,7 +24,7 @@ FILLING = ("median", "indicator")
 
 
 @dataclass(frozen=True, kw_only=True)
-class Wishes:
+class ColumnOptions:
     """What the user said about the columns; names are headers."""
 
     target: str
@@ -36,7 +36,7 @@ class Wishes:
     max_categories: int = 30
 
 
-def learn(table: Table, wishes: Wishes) -> tuple[Encoding, tuple[str, ...]]:
+def learn_encoding(table: Table, wishes: ColumnOptions) -> tuple[Encoding, tuple[str, ...]]:
     """The encoding of a training file, and what the user should know about it.
 
     What cannot be used is refused all at once, so that nobody has to come back for every column.
@@ -104,7 +104,7 @@ def _says_something(table: Table, name: str, notes: list[str]) -> bool:
     return False
 
 
-def _column(table: Table, name: str, wishes: Wishes, notes: list[str]) -> Column:
+def _column(table: Table, name: str, wishes: ColumnOptions, notes: list[str]) -> Column:
     cells = table.column(name)
     unit = unit_of(cells)
     values, bad = numbers(bare(cells, unit), table)
@@ -136,11 +136,11 @@ def _unit_note(cells: Sequence[str], name: str, unit: str | None) -> list[str]:
     return [f"cells under {name!r} such as {example!r} are read as numbers, without the {unit!r}{mixed}"]
 
 
-def _flag(cells: Sequence[str], wishes: Wishes) -> bool:
+def _flag(cells: Sequence[str], wishes: ColumnOptions) -> bool:
     return wishes.missing == "indicator" and not all(cells)
 
 
-def _category(table: Table, name: str, wishes: Wishes, notes: list[str]) -> Category:
+def _category(table: Table, name: str, wishes: ColumnOptions, notes: list[str]) -> Category:
     cells = table.column(name)
     counts, several = merged(cells)
     if len(counts) > wishes.max_categories:
@@ -165,7 +165,7 @@ def _turned(cells: Sequence[str]) -> str:
     return "numbers or into fewer groups"
 
 
-def _labels(table: Table, target: str, wishes: Wishes, notes: list[str]) -> dict[str, Any]:
+def _labels(table: Table, target: str, wishes: ColumnOptions, notes: list[str]) -> dict[str, Any]:
     """What the encoding keeps of the labels: the positive one if asked for, whether they are whole numbers, how they
     are spelled."""
     counts, several = merged(table.column(target))

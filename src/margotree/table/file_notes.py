@@ -9,7 +9,7 @@ from margotree.table.encoding import Category, Column, Encoding
 from margotree.table.table import Table
 
 
-def remarks(encoding: Encoding, table: Table) -> list[str]:
+def notes_about(encoding: Encoding, table: Table) -> list[str]:
     """Words that training did not see, cells that were filled in, units that were left off: counted by column."""
     there = [column for column in encoding.columns if column.name in table.names]
     found = [_strangers(column, table) for column in there]

@@ -43,7 +43,7 @@ def dates(X: Any) -> list[Odd]:
     return found
 
 
-def odd_columns(X: Any) -> list[Odd]:
+def non_numeric_columns(X: Any) -> list[Odd]:
     """All columns that cannot be taken as numbers."""
     found = dates(X)
     known = {odd.name for odd in found}

@@ -56,7 +56,7 @@ def to_record(tree: TreeLike) -> dict[str, Any]:
         "feature_names": None if tree.feature_names is None else list(tree.feature_names),
         "certificate": None if tree.certificate is None else tree.certificate.to_dict(),
         "terms": dict(tree.terms),
-        "simplified": shape_record(outline(tree, simplify=True)),
+        "simplified": outline_to_dict(outline(tree, simplify=True)),
     }
     return {
         "format": FORMAT,
@@ -67,7 +67,7 @@ def to_record(tree: TreeLike) -> dict[str, Any]:
     }
 
 
-def shape_record(shape: Outline) -> dict[str, Any]:
+def outline_to_dict(shape: Outline) -> dict[str, Any]:
     """What an outline shows as JSON values: the root, the (left, right) of each split, the class of each leaf."""
     return {
         "root": shape.root,

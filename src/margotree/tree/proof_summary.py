@@ -5,7 +5,7 @@ from __future__ import annotations
 from margotree.tree.protocol import TreeLike
 
 
-def proof_words(tree: TreeLike) -> str:
+def proof_text(tree: TreeLike) -> str:
     """That the tree's proof was checked, and which; empty unless one was (``margotree check --note``)."""
     note = tree.terms.get("proof")
     if not note:

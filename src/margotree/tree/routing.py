@@ -49,7 +49,7 @@ class Router:
 
     def leaves(self, given: FloatArray) -> IndexArray:
         """The leaf of each row, in the user's units."""
-        if len(given) >= COMPILED_FROM and "numba" in sys.modules and lazy_registry.provided("leaves_by_row"):
+        if len(given) >= COMPILED_FROM and "numba" in sys.modules and lazy_registry.is_registered("leaves_by_row"):
             return self._compiled(given)
         if len(self.W) > MOST_NODES:
             route, parts = self.plainly, blocks(*given.shape)

@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 from margotree import lazy_registry
 from margotree.problem import Splits, check_depth, tie, topology
 from margotree.solution import Certificate
-from margotree.table.frames import advice, odd_columns
+from margotree.table.frames import advice, non_numeric_columns
 from margotree.tree import file, labels, text, verification
 from margotree.tree.decision_path import Path, Step
 from margotree.tree.decision_values import Rows
@@ -314,7 +314,7 @@ class Tree:
         try:
             given = np.asarray(X, dtype=np.float64)
         except (TypeError, ValueError) as error:
-            if odd := odd_columns(X):
+            if odd := non_numeric_columns(X):
                 raise ValueError(advice(odd)) from error
             raise
         if given.ndim != 2 or given.shape[1] != self.n_features:

@@ -36,8 +36,8 @@ class Verified:
         return self.finding.feasible
 
     @property
-    def complaints(self) -> list[str]:
-        return self.finding.complaints
+    def violations(self) -> list[str]:
+        return self.finding.violations
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("_") or name == "finding":
@@ -74,7 +74,7 @@ class Verified:
 def verify_tree(tree: TreeLike, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Verified:
     """State the training problem again and recompute what the tree's certificate claims."""
     model = tree.terms.get("model")
-    if tree.certificate is None or not (model in _MARGIN or lazy_registry.provided(f"restate {model}")):
+    if tree.certificate is None or not (model in _MARGIN or lazy_registry.is_registered(f"restate {model}")):
         raise ValueError("this tree carries no certificate of a problem known here, so there is nothing to verify")
     problem = _restate(tree, X, y, sample_weight)
     found = verify(problem, Solution(splits=tree.splits, certificate=tree.certificate))

@@ -7,7 +7,7 @@ from typing import Any
 from margotree.baselines.base import RivalClassifier
 from margotree.baselines.mmsvm.problem import MmSvmProblem
 from margotree.baselines.mmsvm.start import adopt
-from margotree.engines import Watch
+from margotree.engines import RunControl
 from margotree.estimators.base import FloatArray, signed_samples
 from margotree.estimators.input_data import Samples
 from margotree.problem import Splits
@@ -88,10 +88,10 @@ class MMSVMOCTClassifier(RivalClassifier):
         terms = {name: getattr(self, name) for name in ("depth", "c1", "c2", "c3", "eps")}
         return MmSvmProblem.make(**signed_samples(samples, scaling), **terms)
 
-    def _adopt(self, problem: MmSvmProblem, splits: Splits, watch: Watch) -> Splits | None:
-        return adopt(problem, splits, watch)
+    def _adopt(self, problem: MmSvmProblem, splits: Splits, control: RunControl) -> Splits | None:
+        return adopt(problem, splits, control)
 
-    def _plain_terms(self, problem: MmSvmProblem, samples: Samples) -> dict[str, Any]:
+    def _json_terms(self, problem: MmSvmProblem, samples: Samples) -> dict[str, Any]:
         return {
             "model": problem.model,
             "c1": problem.c1,

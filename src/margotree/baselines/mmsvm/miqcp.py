@@ -20,9 +20,9 @@ import numpy as np
 
 from margotree.baselines.mmsvm.polish import polish
 from margotree.baselines.mmsvm.problem import MmSvmProblem
-from margotree.engines import Watch
+from margotree.engines import RunControl
 from margotree.engines.mip import formulation
-from margotree.engines.mip.constants import Constants, farthest
+from margotree.engines.mip.constants import Constants, farthest_distances
 from margotree.engines.mip.model import Draft, FloatArray, MipModel
 from margotree.engines.mip.normal_form import normalise
 from margotree.problem import Splits, topology
@@ -38,12 +38,12 @@ class MmSvmModel:
     problem: MmSvmProblem
     mip: MipModel
 
-    def trees(self, x: FloatArray, watch: Watch) -> Iterator[Splits]:
+    def trees(self, x: FloatArray, control: RunControl) -> Iterator[Splits]:
         """The exact tree behind a point, if there is one."""
         z = self.mip.part(x, "z")
         node = topology.last(self.problem.depth)[0] + np.argmax(z, axis=1).astype(np.int64)
         relabelled = self.mip.part(x, "r") > 0.5 if self.problem.c2 is not None else None
-        tree = polish(self.problem, node, self.mip.part(x, "d") > 0.5, relabelled, watch)
+        tree = polish(self.problem, node, self.mip.part(x, "d") > 0.5, relabelled, control)
         if tree is not None:
             yield tree
 
@@ -93,7 +93,7 @@ def formulate(problem: MmSvmProblem, value: float) -> MmSvmModel:
 def _constants(problem: MmSvmProblem, value: float) -> Constants:
     margin, nodes = problem.margin, problem.n_nodes
     longest = math.sqrt(2.0 * max(0.0, value - problem.c3) * (1.0 + _SLACK)) + _SLACK
-    swing = longest * farthest(margin.X)
+    swing = longest * farthest_distances(margin.X)
     low = np.tile(-max(1.0, problem.eps) - swing, (nodes, 1))
     high = np.tile(1.0 + swing, (nodes, 1))
     tilt = longest * np.linalg.norm(margin.X, axis=1)

@@ -17,9 +17,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from margotree.baselines.mmsvm.problem import IndexArray, MmSvmProblem
-from margotree.engines import Watch
+from margotree.engines import RunControl
 from margotree.engines.node.svm import solve_node
-from margotree.engines.polish import routing_so
+from margotree.engines.polish import tree_with_routing
 from margotree.problem import Splits, topology
 from margotree.problem.problem import FloatArray
 
@@ -60,11 +60,13 @@ def polish(
     node: IndexArray,
     split: NDArray[np.bool_],
     relabelled: NDArray[np.bool_] | None = None,
-    watch: Watch | None = None,
+    control: RunControl | None = None,
 ) -> Splits | None:
     """The best tree in which sample ``i`` reaches the last-level node ``node[i]`` and only the nodes in ``split`` do
-    split; None if no tree routes so.  When ``watch`` runs out, the best average so far, or None if there is none."""
-    return routing_so(problem, node, lambda inner: _solve(problem, node, split, relabelled, inner, watch or Watch()))
+    split; None if no tree routes so.  When ``control`` runs out, the best average so far, or None if there is none."""
+    return tree_with_routing(
+        problem, node, lambda inner: _solve(problem, node, split, relabelled, inner, control or RunControl())
+    )
 
 
 def _solve(
@@ -73,9 +75,9 @@ def _solve(
     split: NDArray[np.bool_],
     relabelled: NDArray[np.bool_] | None,
     inner: float,
-    watch: Watch,
+    control: RunControl,
 ) -> Splits | None:
-    if watch.over:
+    if control.over:
         return None
     w, b = np.zeros((problem.n_nodes, problem.n_features)), np.ones(problem.n_nodes)
     nodes: dict[int, _Node] = {}
@@ -88,7 +90,7 @@ def _solve(
             b[t] = offset
         else:
             return None
-    for t, (w_t, b_t) in (_balance(nodes, problem.eps, inner, watch) or {}).items():
+    for t, (w_t, b_t) in (_balance(nodes, problem.eps, inner, control) or {}).items():
         w[t], b[t] = w_t, b_t
     return Splits(w=w, b=b) if all(one.tried for one in nodes.values()) else None
 
@@ -118,15 +120,15 @@ def _constant(here: _Node, eps: float) -> float | None:
 
 
 def _balance(
-    nodes: dict[int, _Node], eps: float, inner: float, watch: Watch
+    nodes: dict[int, _Node], eps: float, inner: float, control: RunControl
 ) -> dict[int, tuple[FloatArray, float]] | None:
     """The hyperplanes of the split nodes; None if there are none or some rows cannot be obeyed."""
     prices = np.full(len(nodes), 1.0 / max(1, len(nodes)))
     best, least = None, -np.inf
     for _ in range(_ROUNDS if nodes else 0):
         pairs = zip(nodes.values(), prices, strict=True)
-        values = [one.solve(price, eps, inner, watch.remaining) for one, price in pairs]
-        if best is not None and watch.over:
+        values = [one.solve(price, eps, inner, control.remaining) for one, price in pairs]
+        if best is not None and control.over:
             return best
         if any(value is None for value in values):
             for one in nodes.values():

@@ -106,7 +106,7 @@ class MmSvmProblem:
             splits=n_splits,
             node=route.node,
             relabelled=relabelled,
-            complaints=route.complaints,
+            violations=route.violations,
         )
 
 
@@ -122,11 +122,11 @@ class MmSvmEvaluation:
     splits: int
     node: IndexArray
     relabelled: NDArray[np.bool_]
-    complaints: list[str]
+    violations: list[str]
 
     @property
     def feasible(self) -> bool:
-        return not self.complaints
+        return not self.violations
 
 
 def restate(terms: Mapping[str, Any], depth: int, X: FloatArray, code: IndexArray, weight: FloatArray) -> MmSvmProblem:

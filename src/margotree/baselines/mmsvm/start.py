@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from margotree.baselines.mmsvm.polish import polish
 from margotree.baselines.mmsvm.problem import MmSvmProblem
-from margotree.engines import Answer, Engine, Watch, get_engine
+from margotree.engines import Answer, Engine, RunControl, get_engine
 from margotree.engines.numba_backend import Part
 from margotree.problem import Splits, TrainingProblem, topology
 from margotree.solution import Stopped
@@ -29,34 +29,34 @@ class LocalStart(Engine[MmSvmProblem]):
         assert isinstance(problem, MmSvmProblem)
         return get_engine("local_svm").kernels(problem.margin)
 
-    def search(self, problem: MmSvmProblem, watch: Watch, start: Splits | None) -> Answer:
-        tree = get_engine("local_svm").search(problem.margin, watch, None).splits
-        return Answer(splits=adopt(problem, tree, watch), stopped=Stopped.HEURISTIC)
+    def search(self, problem: MmSvmProblem, control: RunControl, start: Splits | None) -> Answer:
+        tree = get_engine("local_svm").search(problem.margin, control, None).splits
+        return Answer(splits=adopt(problem, tree, control), stopped=Stopped.HEURISTIC)
 
 
-def adopt(problem: MmSvmProblem, splits: Splits, watch: Watch | None = None) -> Splits:
+def adopt(problem: MmSvmProblem, splits: Splits, control: RunControl | None = None) -> Splits:
     """The best of the polished trees that route as ``splits`` does, down to some level; at worst one without splits.
 
-    Of those, the ones that are polished before ``watch`` runs out.
+    Of those, the ones that are polished before ``control`` runs out.
     """
-    return min(_candidates(problem, splits, watch or Watch()), key=lambda tree: problem.evaluate(tree).objective)
+    return min(_candidates(problem, splits, control or RunControl()), key=lambda tree: problem.evaluate(tree).objective)
 
 
-def one_way(problem: MmSvmProblem) -> Splits:
+def constant_offsets(problem: MmSvmProblem) -> Splits:
     """The best tree without splits."""
     sign = 1.0 if problem.margin.weight @ problem.margin.y >= 0 else -1.0
     b = np.full(problem.n_nodes, sign * max(1.0, problem.eps))
     return Splits(w=np.zeros((problem.n_nodes, problem.n_features)), b=b)
 
 
-def _candidates(problem: MmSvmProblem, splits: Splits, watch: Watch) -> Iterator[Splits]:
-    yield one_way(problem)
+def _candidates(problem: MmSvmProblem, splits: Splits, control: RunControl) -> Iterator[Splits]:
+    yield constant_offsets(problem)
     found = problem.evaluate(splits)
     if found.feasible:
         yield splits
     for depth in range(1, problem.depth + 1):
         split = splits.w.any(axis=1) & (np.arange(problem.n_nodes) < topology.n_nodes(depth))
-        tree = polish(problem, _cut(problem, splits, found.node, depth), split, watch=watch)
+        tree = polish(problem, _cut(problem, splits, found.node, depth), split, control=control)
         if tree is not None:
             yield tree
 

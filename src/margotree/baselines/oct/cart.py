@@ -7,7 +7,7 @@ import numpy as np
 from margotree.baselines.oct.merged_samples import IndexArray
 from margotree.baselines.oct.problem import OctProblem
 from margotree.baselines.oct.tree_cleanup import build, lay_out
-from margotree.engines import Answer, Engine, Watch
+from margotree.engines import Answer, Engine, RunControl
 from margotree.problem import Splits
 from margotree.problem.problem import FloatArray
 from margotree.solution import Stopped
@@ -26,13 +26,13 @@ class Cart(Engine[OctProblem]):
     models = frozenset({"oct_1", "oct_h"})
     proves = False
 
-    def search(self, problem: OctProblem, watch: Watch, start: Splits | None) -> Answer:
-        return Answer(splits=cart(problem, watch), stopped=Stopped.HEURISTIC)
+    def search(self, problem: OctProblem, control: RunControl, start: Splits | None) -> Answer:
+        return Answer(splits=cart(problem, control), stopped=Stopped.HEURISTIC)
 
 
-def cart(problem: OctProblem, watch: Watch | None = None) -> Splits:
+def cart(problem: OctProblem, control: RunControl | None = None) -> Splits:
     """The pruned CART tree of a problem; when time is up, nodes take the best split seen so far, or none."""
-    clock = watch or Watch()
+    clock = control or RunControl()
     if not problem.read(clock):
         return lay_out(problem, None)
     support = np.zeros((problem.n_nodes, problem.n_features), dtype=bool)
@@ -49,7 +49,7 @@ def cart(problem: OctProblem, watch: Watch | None = None) -> Splits:
     return tree
 
 
-def best_gini(problem: OctProblem, rows: IndexArray, watch: Watch) -> tuple[int, int] | None:
+def best_gini(problem: OctProblem, rows: IndexArray, control: RunControl) -> tuple[int, int] | None:
     """Feature and level of the split that leaves the least impurity; None if no split is allowed or helps.
 
     Features that there is no time for are left out.
@@ -57,7 +57,7 @@ def best_gini(problem: OctProblem, rows: IndexArray, watch: Watch) -> tuple[int,
     points = problem.points
     best, least = None, _impurity(points.loss[rows].sum(axis=0)[None, :])[0] - _GAIN
     for j in range(problem.n_features):
-        if watch.over:
+        if control.over:
             break
         n = int(points.n_levels[j])
         loss, count = np.zeros((n, problem.n_classes)), np.zeros(n)

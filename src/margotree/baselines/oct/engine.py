@@ -9,7 +9,7 @@ from margotree.baselines.oct.milp import OctModel, formulate
 from margotree.baselines.oct.problem import OctProblem
 from margotree.baselines.oct.search import KERNELS
 from margotree.baselines.oct.tree_cleanup import lay_out, settle
-from margotree.engines import Watch
+from margotree.engines import RunControl
 from margotree.engines.numba_backend import Part
 from margotree.problem import Splits, TrainingProblem
 
@@ -22,26 +22,26 @@ class OctMip(RivalMip[OctProblem]):
 
     models = frozenset({"oct_1", "oct_h"})
 
-    def first(self, problem: OctProblem, start: Splits | None, watch: Watch) -> Splits:
-        given = None if start is None or not problem.read(watch) else settle(problem, start, watch)
+    def first(self, problem: OctProblem, start: Splits | None, control: RunControl) -> Splits:
+        given = None if start is None or not problem.read(control) else settle(problem, start, control)
         return lay_out(problem, None) if given is None else given
 
-    def improve(self, problem: OctProblem, tree: Splits, watch: Watch) -> Splits:
+    def improve(self, problem: OctProblem, tree: Splits, control: RunControl) -> Splits:
         if problem.mu is None:
             return tree  # univariate starts are good already, and "search" finds the best
-        hopeless = self.adapter.hopeless(self.entries(problem), watch) is not None
-        part = watch if hopeless else watch.part(min(_MOST, _SHARE * watch.remaining))
+        hopeless = self.adapter.hopeless(self.entries(problem), control) is not None
+        part = control if hopeless else control.part(min(_MOST, _SHARE * control.remaining))
 
         def tell(value: float) -> None:
-            watch.report(self.name, incumbent=value, bound=problem.floor, message="local search")
+            control.report(self.name, incumbent=value, bound=problem.floor, message="local search")
 
-        return improve(problem, tree, watch=part, tell=tell, seed=watch.limits.seed)
+        return improve(problem, tree, control=part, tell=tell, seed=control.limits.seed)
 
     def kernels(self, problem: TrainingProblem) -> tuple[Part, ...]:
         return (KERNELS,) if problem.model == "oct_h" else ()  # for the lower bound
 
-    def floor(self, problem: OctProblem, watch: Watch) -> float:
-        return floor(problem, watch)
+    def floor(self, problem: OctProblem, control: RunControl) -> float:
+        return floor(problem, control)
 
     def entries(self, problem: OctProblem) -> float:
         """Two rows per point and node, with the features and for OCT-H their ranks."""

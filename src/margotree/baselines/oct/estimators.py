@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 from margotree.baselines.base import RivalClassifier
 from margotree.baselines.oct.problem import OctProblem
 from margotree.baselines.oct.tree_cleanup import settle
-from margotree.engines import Watch
+from margotree.engines import RunControl
 from margotree.estimators.input_data import Samples, distinct
-from margotree.estimators.parameters import CONSTRAINTS, Rule, start_rule
+from margotree.estimators.parameters import CONSTRAINTS, Constraint, start_constraint
 from margotree.problem import Splits
 from margotree.tree import Scaling
 
@@ -26,9 +26,11 @@ def _a_leaf_size(value: Any) -> bool:
     return share or (isinstance(value, Integral) and int(value) >= 1)
 
 
-_RULES: Mapping[str, Rule] = {
+_RULES: Mapping[str, Constraint] = {
     **CONSTRAINTS,
-    "min_samples_leaf": Rule(_a_leaf_size, "a whole number from 1 on (samples) or a number in [0, 1) (their share)"),
+    "min_samples_leaf": Constraint(
+        _a_leaf_size, "a whole number from 1 on (samples) or a number in [0, 1) (their share)"
+    ),
 }
 
 
@@ -52,13 +54,13 @@ class _OctClassifier(RivalClassifier):
             weight=weight,
         )
 
-    def _adopt(self, problem: OctProblem, splits: Splits, watch: Watch) -> Splits | None:
-        return settle(problem, splits, watch)
+    def _adopt(self, problem: OctProblem, splits: Splits, control: RunControl) -> Splits | None:
+        return settle(problem, splits, control)
 
     def _leaf_class(self, problem: OctProblem, splits: Splits) -> NDArray[np.int64]:
         return problem.evaluate(splits).label
 
-    def _plain_terms(self, problem: OctProblem, samples: Samples) -> dict[str, Any]:
+    def _json_terms(self, problem: OctProblem, samples: Samples) -> dict[str, Any]:
         return {
             "model": problem.model,
             "alpha": problem.alpha,
@@ -107,7 +109,7 @@ class OCT1Classifier(_OctClassifier):
         threshold have ``h = -1`` and ``h = 1``.
     """
 
-    _rules: ClassVar[Mapping[str, Rule]] = {**_RULES, "start": start_rule("cart")}
+    _constraints: ClassVar[Mapping[str, Constraint]] = {**_RULES, "start": start_constraint("cart")}
 
     def __init__(
         self,
@@ -164,7 +166,7 @@ class OCTHClassifier(_OctClassifier):
         The first tree: CART, then OCT-1, as in the source.
     """
 
-    _rules: ClassVar[Mapping[str, Rule]] = {**_RULES, "start": start_rule("oct_1")}
+    _constraints: ClassVar[Mapping[str, Constraint]] = {**_RULES, "start": start_constraint("oct_1")}
 
     def __init__(
         self,

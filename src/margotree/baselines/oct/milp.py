@@ -21,7 +21,7 @@ from margotree.baselines.oct.merged_samples import IndexArray
 from margotree.baselines.oct.problem import OctProblem
 from margotree.baselines.oct.split_rows import one_feature, ranks, several_features
 from margotree.baselines.oct.tree_cleanup import leaves_below, realise, settle
-from margotree.engines import Watch
+from margotree.engines import RunControl
 from margotree.engines.mip.model import Draft, MipModel
 from margotree.problem import Splits, topology
 from margotree.problem.problem import FloatArray
@@ -70,12 +70,12 @@ class OctModel:
         w[j] = 1.0
         return w, -0.5 * float(x[right].min() + x[~right].max())
 
-    def trees(self, x: FloatArray, watch: Watch) -> Iterator[Splits]:
+    def trees(self, x: FloatArray, control: RunControl) -> Iterator[Splits]:
         """The allowed tree behind a point: samples where it says or, if that cannot be, where its splits do."""
-        tree = realise(self.problem, self.leaf(x), self.support(x), watch)
+        tree = realise(self.problem, self.leaf(x), self.support(x), control)
         rough = self.splits(x) if tree is None else None
         if rough is not None:
-            tree = settle(self.problem, rough, watch)
+            tree = settle(self.problem, rough, control)
         if tree is not None:
             yield tree
 

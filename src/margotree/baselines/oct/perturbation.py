@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from margotree.baselines.oct.retrain import sparse_svm
 from margotree.baselines.oct.side_costs import Sides
-from margotree.engines import Watch
+from margotree.engines import RunControl
 from margotree.problem.problem import FloatArray
 
 #: How often a point on its wrong side is left out of a new SVM: hinge losses make too much of the hopeless ones.
@@ -22,14 +22,14 @@ _LOW, _HIGH = -3.3, -0.7
 _TURN, _NEW = 0.2, 0.3
 
 
-def shake(sides: Sides, w: FloatArray, b: float, rng: np.random.Generator, watch: Watch) -> FloatArray | None:
+def shake(sides: Sides, w: FloatArray, b: float, rng: np.random.Generator, control: RunControl) -> FloatArray | None:
     """A direction with ``|w|_1 = 1`` near the given split, or from an SVM whose points are weighted at random."""
     if w.any() and rng.random() < 0.5:
         return _swapped(w / np.abs(w).sum(), rng)
     weight = rng.exponential(size=len(sides.X))
     weight[_wrong(sides, w, b) & (rng.random(len(weight)) < _GIVE_UP)] = 0.0
     return sparse_svm(
-        replace(sides, left=weight * sides.left, right=weight * sides.right), 10 ** rng.uniform(_LOW, _HIGH), watch
+        replace(sides, left=weight * sides.left, right=weight * sides.right), 10 ** rng.uniform(_LOW, _HIGH), control
     )
 
 

@@ -12,9 +12,9 @@ from numpy.typing import ArrayLike, NDArray
 
 from margotree.baselines.oct.merged_samples import IndexArray, Ladders, Points
 from margotree.baselines.oct.value import OctEvaluation, evaluate
-from margotree.engines.run_control import Watch
+from margotree.engines.run_control import RunControl
 from margotree.problem import Splits, check_depth, topology
-from margotree.problem.problem import FloatArray, own_samples
+from margotree.problem.problem import FloatArray, read_only_samples
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -62,7 +62,7 @@ class OctProblem:
         weight: ArrayLike | None = None,
     ) -> OctProblem:
         """A checked problem; ``y`` holds class numbers 0, 1, ..."""
-        X = own_samples(X)
+        X = read_only_samples(X)
         codes = np.array(y).ravel()
         weight = np.ones(len(codes)) if weight is None else np.array(weight, dtype=np.float64).ravel()
         _check_samples(X, codes, weight)
@@ -126,9 +126,9 @@ class OctProblem:
         """The different samples; sorting them out takes a while where they are many, see :meth:`read`."""
         return self.ladders.points
 
-    def read(self, watch: Watch) -> bool:
-        """Sort the samples into points; False if ``watch`` ran out before that was done."""
-        return self.ladders.read(lambda: watch.over)
+    def read(self, control: RunControl) -> bool:
+        """Sort the samples into points; False if ``control`` ran out before that was done."""
+        return self.ladders.read(lambda: control.over)
 
     @property
     def floor(self) -> float:

@@ -11,7 +11,7 @@ import numpy as np
 
 from margotree.baselines.oct.lp import no_time_for, solve_lp
 from margotree.baselines.oct.side_costs import Sides
-from margotree.engines import Watch
+from margotree.engines import RunControl
 from margotree.problem.blocks import heights
 from margotree.problem.problem import FloatArray
 
@@ -26,20 +26,20 @@ _ZERO, _STILL = 1e-7, 1e-12
 
 
 def candidates(
-    sides: Sides, w: FloatArray, prices: tuple[float, ...], watch: Watch
+    sides: Sides, w: FloatArray, prices: tuple[float, ...], control: RunControl
 ) -> Iterator[tuple[FloatArray, float]]:
     """Splits worth a try: the present one and an SVM for each price, all with their coefficients moved."""
     if w.any():
-        yield moved(sides, w / np.abs(w).sum(), watch)
+        yield moved(sides, w / np.abs(w).sum(), control)
     for price in prices:
-        if watch.must_stop() is not None:
+        if control.must_stop() is not None:
             return
-        direction = sparse_svm(sides, price, watch)
+        direction = sparse_svm(sides, price, control)
         if direction is not None:
-            yield moved(sides, direction, watch)
+            yield moved(sides, direction, control)
 
 
-def sparse_svm(sides: Sides, price: float, watch: Watch) -> FloatArray | None:
+def sparse_svm(sides: Sides, price: float, control: RunControl) -> FloatArray | None:
     """The direction of ``min price |w|_1 + weighted hinge losses``, each point labelled with the side it prefers.
 
     None where no point prefers one, or where time is too short.
@@ -48,14 +48,14 @@ def sparse_svm(sides: Sides, price: float, watch: Watch) -> FloatArray | None:
 
     pull = sides.left - sides.right
     rows = np.flatnonzero(pull)
-    if not len(rows) or no_time_for(len(rows) * (2 * sides.X.shape[1] + 2), watch):
+    if not len(rows) or no_time_for(len(rows) * (2 * sides.X.shape[1] + 2), control):
         return None
     sign, weight = np.sign(pull[rows]), np.abs(pull[rows])
     X, n = sides.X[rows], sides.X.shape[1]
     signed = csr_matrix(sign[:, None] * np.hstack([X, -X, np.ones((len(rows), 1))]))
     cost = np.concatenate([np.full(2 * n, price * weight.sum()), [0.0], weight])
     bounds = [(0, None)] * (2 * n) + [(None, None)] + [(0, None)] * len(rows)
-    found = solve_lp(cost, -hstack([signed, identity(len(rows))]), -np.ones(len(rows)), bounds, watch)
+    found = solve_lp(cost, -hstack([signed, identity(len(rows))]), -np.ones(len(rows)), bounds, control)
     if found.x is None:
         return None  # the solver gave up, which is not worth more than one direction less
     w = found.x[:n] - found.x[n : 2 * n]
@@ -63,13 +63,13 @@ def sparse_svm(sides: Sides, price: float, watch: Watch) -> FloatArray | None:
     return w / np.abs(w).sum() if w.any() else None
 
 
-def moved(sides: Sides, w: FloatArray, watch: Watch) -> tuple[FloatArray, float]:
+def moved(sides: Sides, w: FloatArray, control: RunControl) -> tuple[FloatArray, float]:
     """The split with one coefficient after the other, each time with the offset, at its best value while that helps."""
     cost, b = _offset(sides, w)
     for _ in range(_ROUNDS):
         before = cost
         for j in range(len(w)):
-            if watch.must_stop() is not None:
+            if control.must_stop() is not None:
                 return w, b
             for value in _values(sides, w, b, j):
                 trial = w.copy()

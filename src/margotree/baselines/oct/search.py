@@ -9,7 +9,7 @@ from margotree.baselines.oct.enumerate import SLACK, Cut, Enumeration
 from margotree.baselines.oct.merged_samples import IndexArray
 from margotree.baselines.oct.problem import OctProblem
 from margotree.baselines.oct.tree_cleanup import build, lay_out, settle
-from margotree.engines import Answer, Engine, Watch
+from margotree.engines import Answer, Engine, RunControl
 from margotree.engines.mip.adapter import Progress, run_watched
 from margotree.engines.numba_backend import Part
 from margotree.problem import Splits, TrainingProblem, topology
@@ -32,20 +32,20 @@ class Search(Engine[OctProblem]):
     def kernels(self, problem: TrainingProblem) -> tuple[Part, ...]:
         return (KERNELS,)
 
-    def search(self, problem: OctProblem, watch: Watch, start: Splits | None) -> Answer:
-        if not problem.read(watch):
+    def search(self, problem: OctProblem, control: RunControl, start: Splits | None) -> Answer:
+        if not problem.read(control):
             # The start was found without the points, so it does not split, or the user gave it.
             tree = lay_out(problem, None) if start is None else start
-            return Answer(splits=tree, stopped=watch.must_stop() or Stopped.TIME, bound=0.0)
-        first = _first(problem, start, watch)
+            return Answer(splits=tree, stopped=control.must_stop() or Stopped.TIME, bound=0.0)
+        first = _first(problem, start, control)
         value = problem.evaluate(first).objective
         floor = problem.floor
-        if (reason := watch.must_stop()) is not None:
+        if (reason := control.must_stop()) is not None:
             return Answer(splits=first, stopped=reason, bound=floor)
         work = Enumeration(problem, value * problem.baseline)
-        run_watched(work.run, work.halt, watch, _Live(work, problem.baseline))
+        run_watched(work.run, work.halt, control, _Live(work, problem.baseline))
         best = _better(problem, work.best, first)
-        stopped = (watch.must_stop() or Stopped.TIME) if work.halted else Stopped.SOLVED
+        stopped = (control.must_stop() or Stopped.TIME) if work.halted else Stopped.SOLVED
         objective = problem.evaluate(best).objective
         return Answer(
             splits=best,
@@ -63,10 +63,10 @@ class _Live(Progress):
         super().__init__("search")
         self._work, self._baseline = work, baseline
 
-    def tell(self, watch: Watch) -> None:
+    def tell(self, control: RunControl) -> None:
         cost, subsets = self._work.live
         self.note(incumbent=float(cost) / self._baseline, bound=0.0, nodes=int(subsets))
-        super().tell(watch)
+        super().tell(control)
 
 
 def enumerate_tiny() -> None:
@@ -75,9 +75,9 @@ def enumerate_tiny() -> None:
     Enumeration(tiny, 2.0).run()
 
 
-def _first(problem: OctProblem, start: Splits | None, watch: Watch) -> Splits:
-    given = None if start is None else settle(problem, start, watch)
-    return cart(problem, watch) if given is None else given
+def _first(problem: OctProblem, start: Splits | None, control: RunControl) -> Splits:
+    given = None if start is None else settle(problem, start, control)
+    return cart(problem, control) if given is None else given
 
 
 def _better(problem: OctProblem, found: Cut | None, first: Splits) -> Splits:

@@ -7,7 +7,7 @@ from dataclasses import replace
 from margotree.baselines.oct.problem import OctProblem
 from margotree.baselines.oct.search import KERNELS, Search
 from margotree.baselines.oct.tree_cleanup import lay_out, settle
-from margotree.engines import Answer, Engine, Watch
+from margotree.engines import Answer, Engine, RunControl
 from margotree.engines.numba_backend import Part
 from margotree.problem import Splits, TrainingProblem
 from margotree.solution import Stopped
@@ -26,10 +26,10 @@ class Univariate(Engine[OctProblem]):
     def kernels(self, problem: TrainingProblem) -> tuple[Part, ...]:
         return (KERNELS,)
 
-    def search(self, problem: OctProblem, watch: Watch, start: Splits | None) -> Answer:
-        if not problem.read(watch):
+    def search(self, problem: OctProblem, control: RunControl, start: Splits | None) -> Answer:
+        if not problem.read(control):
             return Answer(splits=lay_out(problem, None), stopped=Stopped.HEURISTIC)
-        found = Search().search(replace(problem, mu=None), watch, start)
+        found = Search().search(replace(problem, mu=None), control, start)
         tree = settle(problem, found.splits)
         assert tree is not None, "every univariate tree is allowed in OCT-H"
         return Answer(splits=tree, stopped=Stopped.HEURISTIC, nodes=found.nodes)

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from margotree.baselines.oct.merged_samples import IndexArray
 from margotree.baselines.oct.problem import OctProblem
 from margotree.baselines.oct.separation import separate
-from margotree.engines import Watch
+from margotree.engines import RunControl
 from margotree.problem import Splits, tie, topology
 from margotree.problem.blocks import heights
 from margotree.problem.problem import FloatArray
@@ -39,11 +39,11 @@ class NotSeparable(Exception):
     """No allowed split parts the points of a node as asked."""
 
 
-def settle(problem: OctProblem, splits: Splits, watch: Watch | None = None) -> Splits | None:
+def settle(problem: OctProblem, splits: Splits, control: RunControl | None = None) -> Splits | None:
     """The tree that routes as ``splits`` does, in margin units and without useless splits; None if none is allowed.
 
     Takes hyperplanes of any scale, so trees from anywhere can be brought into the problem.  None, too, where splits by
-    several features are not set apart from the samples before ``watch`` runs out.
+    several features are not set apart from the samples before ``control`` runs out.
     """
 
     def side(t: int, rows: IndexArray) -> NDArray[np.bool_] | None:
@@ -53,11 +53,11 @@ def settle(problem: OctProblem, splits: Splits, watch: Watch | None = None) -> S
         # A scale-free tie: the tolerance of the value function speaks of margin units.
         return heights(problem.points.X, rows, w, b) >= -min(tie(b), 1e-12 * (abs(b) + float(np.abs(w).sum())))
 
-    return build(problem, side, splits.w != 0, watch)
+    return build(problem, side, splits.w != 0, control)
 
 
 def realise(
-    problem: OctProblem, leaf: IndexArray, support: NDArray[np.bool_], watch: Watch | None = None
+    problem: OctProblem, leaf: IndexArray, support: NDArray[np.bool_], control: RunControl | None = None
 ) -> Splits | None:
     """The tree that sends every point to the leaf it is given, with the features each node may use; None if none is
     allowed."""
@@ -65,13 +65,15 @@ def realise(
     def side(t: int, rows: IndexArray) -> NDArray[np.bool_] | None:
         return np.isin(leaf[rows], leaves_below(topology.right(t), problem.depth))
 
-    return build(problem, side, support, watch)
+    return build(problem, side, support, control)
 
 
-def build(problem: OctProblem, side: Side, support: NDArray[np.bool_], watch: Watch | None = None) -> Splits | None:
+def build(
+    problem: OctProblem, side: Side, support: NDArray[np.bool_], control: RunControl | None = None
+) -> Splits | None:
     """The tree whose nodes part the points as ``side`` says, by the features ``support`` allows them."""
     try:
-        root = _grow(_Shape(problem, side, support, watch or Watch()), 0, np.arange(len(problem.points.X)))
+        root = _grow(_Shape(problem, side, support, control or RunControl()), 0, np.arange(len(problem.points.X)))
     except NotSeparable:
         return None
     splits = lay_out(problem, root)
@@ -124,7 +126,7 @@ class _Shape(NamedTuple):
     problem: OctProblem
     side: Side
     support: NDArray[np.bool_]
-    watch: Watch
+    control: RunControl
 
 
 def _grow(shape: _Shape, t: int, rows: IndexArray) -> Branch | None:
@@ -138,7 +140,7 @@ def _grow(shape: _Shape, t: int, rows: IndexArray) -> Branch | None:
         # One side gets nobody: the node is not needed, the other side takes its place.
         return _grow(shape, topology.right(t) if goes_right.all() else topology.left(t), rows)
     right, left = rows[goes_right], rows[~goes_right]
-    split = separate(problem, left, right, np.flatnonzero(shape.support[t]), shape.watch)
+    split = separate(problem, left, right, np.flatnonzero(shape.support[t]), shape.control)
     if split is None:
         raise NotSeparable
     below_left, below_right = _grow(shape, topology.left(t), left), _grow(shape, topology.right(t), right)

@@ -87,10 +87,10 @@ class OctEvaluation:
 
     @property
     def feasible(self) -> bool:
-        return not self.complaints
+        return not self.violations
 
     @property
-    def complaints(self) -> list[str]:
+    def violations(self) -> list[str]:
         """Why the tree is not allowed; empty if it is."""
         reasons = []
         if self.close:

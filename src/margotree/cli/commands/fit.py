@@ -74,8 +74,8 @@ def run(args: argparse.Namespace) -> int:
     with recording() as events, warnings.catch_warnings(record=True) as heard:
         warnings.simplefilter("always")
         late = fitted(model, samples, events)
-    remarks = list(dict.fromkeys(str(one.message) for one in heard))
-    console.notes(remarks, quiet=args.quiet)
+    notes_about = list(dict.fromkeys(str(one.message) for one in heard))
+    console.notes(notes_about, quiet=args.quiet)
     from margotree.engines.run_control import holding_ctrl_c
 
     with holding_ctrl_c() as also_late:
@@ -85,7 +85,7 @@ def run(args: argparse.Namespace) -> int:
     assert tree.certificate is not None
     interrupted = late or also_late.is_set() or tree.certificate.stopped == "interrupted"
     measured = None if interrupted else evaluation.measure(args, samples)
-    _tell(args, tree, samples, [*notes, *remarks], kept, measured, chosen(model) if args.auto else None)
+    _tell(args, tree, samples, [*notes, *notes_about], kept, measured, chosen(model) if args.auto else None)
     return kept.code or (exit_codes.INTERRUPTED if interrupted else exit_codes.OK)
 
 
@@ -120,8 +120,8 @@ def _write_others(
         log = "".join(json.dumps(_plain(event)) + "\n" for event in events)
         troubles.append(output_files.attempt(lambda: write_text(args.log, log)))
     if args.proof:
-        unwritten = [str(one.message) for one in heard if issubclass(one.category, UnwrittenProofWarning)]
-        troubles += unwritten or [output_files.attempt(lambda: _describe(args.proof, tree, encoding))]
+        write_error = [str(one.message) for one in heard if issubclass(one.category, UnwrittenProofWarning)]
+        troubles += write_error or [output_files.attempt(lambda: _describe(args.proof, tree, encoding))]
     return [trouble for trouble in troubles if trouble]
 
 
@@ -142,7 +142,7 @@ def _may_prove(args: argparse.Namespace, out: str) -> None:
 
 def _describe(path: str, tree: Tree, encoding: Encoding) -> None:
     """Tell the proof how its numbers are found in the file, where columns of numbers are all there is to find."""
-    from margotree.proof.write import describe
+    from margotree.proof.write import add_table_description
     from margotree.table import Number, Reading
 
     plain = encoding.reading == Reading() and encoding.missing != "drop" and encoding.positive is None
@@ -157,22 +157,22 @@ def _describe(path: str, tree: Tree, encoding: Encoding) -> None:
         "labels": [str(label) for label in tree.classes.tolist()],
         "class_weight": tree.terms["class_weight"],
     }
-    describe(path, table)
+    add_table_description(path, table)
 
 
 def read_training(args: argparse.Namespace) -> tuple[Encoding, Samples, list[str]]:
     """The training file as numbers, how it got there, and what the user should know (and has been told)."""
-    from margotree.table import MissingCells, Wishes, learn
+    from margotree.table import ColumnOptions, MissingCells, learn_encoding
 
     table = options.read(args)
     console.say(f"read {table.n_rows:,} rows of {len(table.names)} columns", quiet=args.quiet)
     # Said before anything can go wrong: a note may name the column, or the sheet, that does.
     console.notes(table.notes, quiet=args.quiet)
-    wishes = Wishes(
+    wishes = ColumnOptions(
         target=_target(args, table), drop=args.drop, categorical=args.categorical, weight=args.weight,
         positive=args.positive, missing=args.missing, max_categories=args.max_categories,
     )  # fmt: skip
-    encoding, found = learn(table, wishes)
+    encoding, found = learn_encoding(table, wishes)
     console.notes(found, quiet=args.quiet)
     encoding = dataclasses.replace(encoding, reading=options.told(args))
     try:

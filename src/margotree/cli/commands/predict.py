@@ -56,7 +56,7 @@ def add(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     if args.out:
         output_files.may_write(args.out, inputs=(args.tree, args.data), force=args.force)
-    from margotree.table import remarks
+    from margotree.table import notes_about
 
     tree = load_tree(args.tree)
     encoding = encoding_of(tree, args.tree)
@@ -65,7 +65,7 @@ def run(args: argparse.Namespace) -> int:
     X, rows = _features(args, encoding, table)
     labels: Any = tree.predict(X) if len(rows) else []
     skipped = table.n_rows - len(rows)
-    notes = remarks(encoding, table)
+    notes = notes_about(encoding, table)
     notes += [f"{skipped} rows have missing cells and got no label"] if skipped else []
     console.notes(notes, quiet=args.quiet)
     accuracy = _accuracy(encoding, table, rows, labels)

@@ -46,10 +46,10 @@ def _rules(tree: Tree, args: argparse.Namespace) -> str:
 
 
 def _certificate(tree: Tree, args: argparse.Namespace) -> str:
-    from margotree.tree.proof_summary import proof_words
+    from margotree.tree.proof_summary import proof_text
 
     words = str(tree.certificate or "no certificate was saved with this tree")
-    return "\n".join(filter(None, (words, proof_words(tree))))
+    return "\n".join(filter(None, (words, proof_text(tree))))
 
 
 def _terms(tree: Tree, args: argparse.Namespace) -> str:
@@ -74,7 +74,7 @@ def _training(tree: Tree) -> list[str]:
 
 
 def _record(tree: Tree, args: argparse.Namespace) -> dict[str, Any]:
-    from margotree.tree.file import shape_record
+    from margotree.tree.file import outline_to_dict
 
     return {
         "depth": tree.depth,
@@ -85,7 +85,7 @@ def _record(tree: Tree, args: argparse.Namespace) -> dict[str, Any]:
             {"leaf": tree.n_nodes + k, "label": tree.classes.tolist()[c]}
             for k, c in enumerate(tree.leaf_class.tolist())
         ],
-        "simplified": shape_record(tree.outline()),
+        "simplified": outline_to_dict(tree.outline()),
         "counts": tree.counts.tolist(),
         "statement": None if tree.certificate is None else tree.certificate.statement,
         "certificate": None if tree.certificate is None else tree.certificate.to_dict(),

@@ -12,11 +12,11 @@ from margotree.engines.distributed.connection import GET_IT
 from margotree.engines.distributed.search import ClusterSearch, Pace
 from margotree.engines.distributed.transfer_volume import Traffic
 from margotree.engines.distributed.workers import Crew
-from margotree.engines.exact.engine import BranchAndBound, has_long_lists, what_is_proved
+from margotree.engines.exact.engine import BranchAndBound, has_too_many_supports, provable_searches
 from margotree.engines.exact.sample_branching import Tactics
 from margotree.engines.exact.search import Brancher, Search
-from margotree.engines.exact.support_branching import SparseTactics
-from margotree.engines.run_control import Watch
+from margotree.engines.exact.support_branching import SupportTactics
+from margotree.engines.run_control import RunControl
 from margotree.engines.trivial_trees import allowed_value
 from margotree.problem import Problem, Splits, TrainingProblem
 from margotree.solution import Solution
@@ -35,7 +35,7 @@ class ClusterBranchAndBound(BranchAndBound):
         *,
         pace: Pace | None = None,
         tactics: Tactics | None = None,
-        sparse: SparseTactics | None = None,
+        sparse: SupportTactics | None = None,
     ) -> None:
         super().__init__(tactics, sparse)
         self.scheduler, self.processes, self.pace = scheduler, processes, pace or Pace()
@@ -57,29 +57,29 @@ class ClusterBranchAndBound(BranchAndBound):
 
     def prepare_proof(self, problem: TrainingProblem) -> None:
         super().prepare_proof(problem)
-        self._crew(problem).warm_up_for_proofs(**what_is_proved(problem))
+        self._crew(problem).warm_up_for_proofs(**provable_searches(problem))
 
-    def solve(self, problem: Problem, watch: Watch | None = None, start: Splits | None = None) -> Solution:
+    def solve(self, problem: Problem, control: RunControl | None = None, start: Splits | None = None) -> Solution:
         """As ever; the workers are sent home when the clock has stopped."""
         try:
-            return super().solve(problem, watch, start)
+            return super().solve(problem, control, start)
         finally:
             if self.crew is not None:
                 self.crew.close()
                 self.crew = None
 
-    def search(self, problem: Problem, watch: Watch, start: Splits | None) -> Answer:
+    def search(self, problem: Problem, control: RunControl, start: Splits | None) -> Answer:
         crew = self._crew(problem)
         self.traffic = crew.traffic
-        answer = super().search(problem, watch, start)
+        answer = super().search(problem, control, start)
         return answer if not crew.lost else replace(answer, warnings=(*answer.warnings, _told(crew)))
 
     def _crew(self, problem: TrainingProblem) -> Crew:
         if self.crew is None:
             crew = Crew(self.scheduler, self.processes)
             try:
-                with_prices = isinstance(problem, Problem) and has_long_lists(problem)
-                crew.warm_up(getattr(problem, "model", "margot"), with_prices)
+                with_penalties = isinstance(problem, Problem) and has_too_many_supports(problem)
+                crew.warm_up(getattr(problem, "model", "margot"), with_penalties)
             except BaseException:
                 crew.close()
                 raise
@@ -87,11 +87,11 @@ class ClusterBranchAndBound(BranchAndBound):
         return self.crew
 
     def _new_search(
-        self, problem: Problem, brancher: Brancher, first: Splits, watch: Watch, ceiling: float = math.inf
+        self, problem: Problem, brancher: Brancher, first: Splits, control: RunControl, ceiling: float = math.inf
     ) -> Search:
         assert self.crew is not None
         value = partial(allowed_value, problem)
-        return ClusterSearch(self.crew, self.pace, brancher, value, watch, first, ceiling)
+        return ClusterSearch(self.crew, self.pace, brancher, value, control, first, ceiling)
 
 
 def _told(crew: Crew) -> str:

@@ -16,7 +16,7 @@ from margotree.engines.distributed.task import Orders, Outcome
 from margotree.engines.distributed.workers import Crew, Lost
 from margotree.engines.exact.portfolio import is_over
 from margotree.engines.exact.search import CUTOFF, STOP, Dive, Record, Search
-from margotree.engines.run_control import Watch
+from margotree.engines.run_control import RunControl
 from margotree.solution import Stopped
 
 
@@ -62,16 +62,16 @@ class ClusterSearch(Search):
         self._numbers = itertools.count()
         self._dives = 2.0  # of a task, about
 
-    def run(self, watch: Watch | None = None) -> Stopped:
-        watch = watch or self.watch
-        if watch.remaining < self.pace.short:
-            return super().run(watch)
-        if not self._begun and not self._begin(watch):
+    def run(self, control: RunControl | None = None) -> Stopped:
+        control = control or self.control
+        if control.remaining < self.pace.short:
+            return super().run(control)
+        if not self._begun and not self._begin(control):
             return self.reason or Stopped.SOLVED
-        self.watch = watch
+        self.control = control
         self.reason, self.shared[STOP] = None, 0.0
         try:
-            with self.crew.holding(Recipe.of(self.brancher, watch.limits.gap)) as key:
+            with self.crew.holding(Recipe.of(self.brancher, control.limits.gap)) as key:
                 self._spread(key)
         except Lost as lost:
             self.crew.lost = str(lost)
@@ -81,20 +81,20 @@ class ClusterSearch(Search):
         self._report()
         return self.reason or Stopped.SOLVED
 
-    def _begin(self, watch: Watch) -> bool:
+    def _begin(self, control: RunControl) -> bool:
         """Find something to share; returns whether there is."""
         if self.pace.alone <= 0.0:
             self._push([self.brancher.root()])
             self._begun = True
             return True
-        nodes = min(watch.limits.nodes, self.steps + _ALONE_NODES)
-        super().run(watch.share(seconds=self.pace.alone, nodes=nodes))
-        return not is_over(self, watch)
+        nodes = min(control.limits.nodes, self.steps + _ALONE_NODES)
+        super().run(control.share(seconds=self.pace.alone, nodes=nodes))
+        return not is_over(self, control)
 
     def _spread(self, key: str) -> None:
         next_report = 0.0
         while True:
-            if (reason := self.watch.must_stop() or self._must_close()) is not None:
+            if (reason := self.control.must_stop() or self._must_prune()) is not None:
                 self._stop(reason)
             if self.shared[STOP]:
                 return
@@ -106,9 +106,9 @@ class ClusterSearch(Search):
                     return
             elif (done := self.crew.next_done(0.05)) is not None:
                 self._hear(*done)
-            if self.watch.elapsed >= next_report:
+            if self.control.elapsed >= next_report:
                 self._report()
-                next_report = self.watch.elapsed + 0.5
+                next_report = self.control.elapsed + 0.5
 
     # -- out -----------------------------------------------------------------------------------------------------
 
@@ -116,8 +116,8 @@ class ClusterSearch(Search):
         """Keep every worker busy, with one more task waiting for each, so that nobody waits for the post."""
         slots = self.crew.slots
         seconds = self.pace.task(slots)
-        most = slots if self.watch.remaining < 2.0 * seconds else 2 * slots
-        while len(self._away) < most and self._is_open() and self.watch.remaining > _LAST:
+        most = slots if self.control.remaining < 2.0 * seconds else 2 * slots
+        while len(self._away) < most and self._is_open() and self.control.remaining > _LAST:
             if (nodes := self._allowance(slots)) < 1:
                 if not self._away:
                     self._stop(Stopped.NODES)
@@ -132,7 +132,7 @@ class ClusterSearch(Search):
             orders = Orders(
                 records=records,
                 cutoff=float(self.shared[CUTOFF]),
-                seconds=min(self.pace.first if scarce else seconds, _IN_TIME * self.watch.remaining - _POST),
+                seconds=min(self.pace.first if scarce else seconds, _IN_TIME * self.control.remaining - _POST),
                 nodes=nodes,
             )
             self.crew.send(number, key, orders)
@@ -147,9 +147,9 @@ class ClusterSearch(Search):
 
     def _allowance(self, slots: int) -> float:
         """Search nodes that the next task may do."""
-        if not self.watch.by_nodes:
+        if not self.control.by_nodes:
             return self.pace.nodes
-        left = self.watch.limits.nodes - self.steps - sum(self._reserved.values())
+        left = self.control.limits.nodes - self.steps - sum(self._reserved.values())
         return min(self.pace.nodes, math.ceil(left / (2 * slots)))
 
     def _best(self, count: int) -> list[Record]:
@@ -181,7 +181,7 @@ class ClusterSearch(Search):
             # The worker thought better of its tree than we do; what it closed is closed by no more than this.
             self.unresolved = min(self.unresolved, outcome.cutoff)
 
-    def _to_close(self) -> int:
+    def _to_prune(self) -> int:
         return self.open_nodes + sum(map(len, self._away.values()))
 
     def _take_back(self, *numbers: int) -> None:
@@ -191,7 +191,7 @@ class ClusterSearch(Search):
             del self._reserved[number], self._in_flight[number]
 
     def _report(self) -> None:
-        self.watch.report(
+        self.control.report(
             "search", incumbent=self.best, bound=self.bound, nodes=self.steps, open_nodes=self.open_nodes,
             message=str(self.crew.traffic) if self.crew.traffic.tasks else "",
         )  # fmt: skip

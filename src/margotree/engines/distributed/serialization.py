@@ -6,20 +6,20 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from margotree.engines.exact.penalty_branching import PricedBrancher
+from margotree.engines.exact.penalty_branching import PenaltyBrancher
 from margotree.engines.exact.proof_log import ProofLog
-from margotree.engines.exact.proof_log_base import Logbook
+from margotree.engines.exact.proof_log_base import ProofLogBase
 from margotree.engines.exact.sample_branching import MargotBrancher, Tactics
 from margotree.engines.exact.search import Brancher
-from margotree.engines.exact.support_branching import SparseBrancher, SparseTactics
+from margotree.engines.exact.support_branching import SupportBrancher, SupportTactics
 from margotree.engines.exact.support_proof_log import SupportLog
-from margotree.engines.exact.support_proof_search import ProvingBrancher
-from margotree.engines.run_control import Limits, Watch
+from margotree.engines.exact.support_proof_search import SupportProofBrancher
+from margotree.engines.run_control import Limits, RunControl
 from margotree.problem import Problem
 from margotree.problem.problem import FloatArray
-from margotree.proof.write import AWAY, Steps
+from margotree.proof.write import REMOTE_BASE, Steps
 
-OurBrancher = MargotBrancher | PricedBrancher | SparseBrancher
+OurBrancher = MargotBrancher | PenaltyBrancher | SupportBrancher
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -39,7 +39,7 @@ class Recipe:
 
     way: str
     problem: Problem
-    tactics: Tactics | SparseTactics
+    tactics: Tactics | SupportTactics
     limit: float
     gap: float
     terms: Terms | None = None
@@ -47,50 +47,50 @@ class Recipe:
     @classmethod
     def of(cls, brancher: Brancher, gap: float) -> Recipe:
         """The recipe of a brancher."""
-        own = brancher.early if isinstance(brancher, PricedBrancher) else brancher
-        if not isinstance(own, MargotBrancher | SparseBrancher):
+        own = brancher.first_stage if isinstance(brancher, PenaltyBrancher) else brancher
+        if not isinstance(own, MargotBrancher | SupportBrancher):
             raise TypeError(f"{type(brancher).__name__} cannot be sent to other processes")
-        way = "supports" if isinstance(own, SparseBrancher) else "prices" if own is not brancher else "samples"
+        way = "supports" if isinstance(own, SupportBrancher) else "prices" if own is not brancher else "samples"
         log = getattr(own, "log", None)
         terms = None if log is None else Terms(weights=log.weights, unit=log.unit)
         return cls(way=way, problem=own.problem, tactics=own.tactics, limit=own.limit, gap=gap, terms=terms)
 
-    def log(self) -> Logbook | None:
+    def log(self) -> ProofLogBase | None:
         """A new log for what one task adds to a proof, if there is to be one."""
         if self.terms is None:
             return None
         kind = SupportLog if self.way == "supports" else ProofLog
         steps = Steps(self.problem.n_nodes)
-        return kind(steps, self.problem, self.terms.weights, self.terms.unit, first=AWAY)
+        return kind(steps, self.problem, self.terms.weights, self.terms.unit, first=REMOTE_BASE)
 
     def brancher(self) -> OurBrancher:
         """The brancher, in whatever process."""
         for array in vars(self.problem).values():
             if isinstance(array, np.ndarray):
                 array.setflags(write=False)  # which they forget on the way
-        watch = Watch(Limits(gap=self.gap))
+        control = RunControl(Limits(gap=self.gap))
         log = self.log()
-        if isinstance(self.tactics, SparseTactics):
+        if isinstance(self.tactics, SupportTactics):
             if isinstance(log, SupportLog):
-                return ProvingBrancher(self.problem, self.limit, self.tactics, watch, log)
-            return SparseBrancher(self.problem, self.limit, self.tactics, watch)
+                return SupportProofBrancher(self.problem, self.limit, self.tactics, control, log)
+            return SupportBrancher(self.problem, self.limit, self.tactics, control)
         assert log is None or isinstance(log, ProofLog)
-        kind = PricedBrancher if self.way == "prices" else MargotBrancher
-        return kind(self.problem, self.tactics, limit=self.limit, watch=watch, log=log)
+        kind = PenaltyBrancher if self.way == "prices" else MargotBrancher
+        return kind(self.problem, self.tactics, limit=self.limit, control=control, log=log)
 
 
-def set_watch(brancher: OurBrancher, watch: Watch) -> None:
+def set_watch(brancher: OurBrancher, control: RunControl) -> None:
     """Have the trees of a task made exact only while its time lasts."""
     for part in _parts(brancher):
-        part.watch = watch
+        part.control = control
 
 
-def set_log(brancher: OurBrancher, log: Logbook | None) -> None:
+def set_log(brancher: OurBrancher, log: ProofLogBase | None) -> None:
     """Have a task written down here."""
     for part in (brancher, *_parts(brancher)):
         if log is not None:
             part.log = log  # type: ignore[union-attr]
 
 
-def _parts(brancher: OurBrancher) -> tuple[MargotBrancher | SparseBrancher, ...]:
-    return (brancher.early, brancher.late) if isinstance(brancher, PricedBrancher) else (brancher,)
+def _parts(brancher: OurBrancher) -> tuple[MargotBrancher | SupportBrancher, ...]:
+    return (brancher.first_stage, brancher.second_stage) if isinstance(brancher, PenaltyBrancher) else (brancher,)

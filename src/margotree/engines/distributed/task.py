@@ -15,19 +15,19 @@ from typing import Any
 
 from margotree.engines import compiled_parts
 from margotree.engines.distributed.serialization import OurBrancher, Recipe, set_log, set_watch
-from margotree.engines.exact.penalty_branching import PricedWorker
-from margotree.engines.exact.proof_log_base import Logbook, Script
+from margotree.engines.exact.penalty_branching import PenaltyWorker
+from margotree.engines.exact.proof_log_base import ProofLogBase, ProofPart
 from margotree.engines.exact.sample_branching import MargotWorker
 from margotree.engines.exact.search import CUTOFF, Dive, Record, Search
-from margotree.engines.exact.support_branching import SparseWorker
+from margotree.engines.exact.support_branching import SupportWorker
 from margotree.engines.numba_backend import compile_ahead
-from margotree.engines.run_control import Limits, Watch
+from margotree.engines.run_control import Limits, RunControl
 from margotree.engines.tiny_problems import tiny_problem
 from margotree.engines.trivial_trees import allowed_value, trivial_tree
 from margotree.problem import Splits
 from margotree.problem.problem import FloatArray
 
-OurWorker = MargotWorker | PricedWorker | SparseWorker
+OurWorker = MargotWorker | PenaltyWorker | SupportWorker
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -58,7 +58,7 @@ class Outcome:
     dives: int = 0
     seconds: float = 0.0
     cpu: float = 0.0
-    script: Script | None = None
+    script: ProofPart | None = None
 
 
 class NotHeld(RuntimeError):
@@ -79,7 +79,7 @@ class Held:
 
     def __init__(self, recipe: Recipe) -> None:
         self.recipe = recipe
-        self.watches: set[Watch] = set()  # of tasks under way
+        self.watches: set[RunControl] = set()  # of tasks under way
         self._own = threading.local()
 
     def mine(self) -> tuple[OurBrancher, OurWorker]:
@@ -101,13 +101,13 @@ def hold(key: str, recipe: bytes) -> None:
 def drop(key: str) -> None:
     """Nobody wants to know any more: tasks under way are ended."""
     held = _held.pop(key, None)
-    for watch in () if held is None else tuple(held.watches):
-        watch.interrupt()
+    for control in () if held is None else tuple(held.watches):
+        control.interrupt()
 
 
-def warm(model: str, with_prices: bool) -> None:
+def warm(model: str, with_penalties: bool) -> None:
     """Compile or load what such a problem needs, before the first task comes."""
-    compile_ahead(compiled_parts.of_search(tiny_problem(model), with_prices=with_prices, alternates=False))
+    compile_ahead(compiled_parts.of_search(tiny_problem(model), with_penalties=with_penalties, alternates=False))
 
 
 def warm_for_proofs(routings: bool, supports: bool) -> None:
@@ -125,32 +125,32 @@ def search_below(key: str, data: bytes) -> bytes:
 def work(held: Held, orders: Orders) -> Outcome:
     """Search below the given nodes, best bound first, until nothing is open or the allowance is used up."""
     limits = Limits(time=orders.seconds, gap=held.recipe.gap, nodes=orders.nodes, memory=orders.memory)
-    watch = Watch(limits)
+    control = RunControl(limits)
     brancher, worker = held.mine()
     log = held.recipe.log()
-    set_watch(brancher, watch)
+    set_watch(brancher, control)
     set_log(brancher, log)
     _may_go(worker)
-    search = _Below(brancher, worker, orders, watch, log)
-    held.watches.add(watch)
+    search = _Below(brancher, worker, orders, control, log)
+    held.watches.add(control)
     try:
         search.run()
     finally:
-        held.watches.discard(watch)
+        held.watches.discard(control)
         script = None if log is None else log.script()
-    return search.outcome(watch.elapsed, script)
+    return search.outcome(control.elapsed, script)
 
 
 def _may_go(worker: OurWorker) -> None:
     """Lower the flag that ended the last task."""
-    flag = worker.work[1, 1:2] if isinstance(worker, SparseWorker) else worker.stop_flag()
+    flag = worker.work[1, 1:2] if isinstance(worker, SupportWorker) else worker.stop_flag()
     flag[0] = 0.0
 
 
 class _Lent:
     """A brancher whose one worker remembers what it has learnt in earlier tasks."""
 
-    def __init__(self, brancher: OurBrancher, worker: OurWorker, log: Logbook | None) -> None:
+    def __init__(self, brancher: OurBrancher, worker: OurWorker, log: ProofLogBase | None) -> None:
         self.problem, self.log = brancher.problem, log
         self.root = brancher.root
         self._worker = _Timed(worker)
@@ -185,22 +185,22 @@ class _Below(Search):
         brancher: OurBrancher,
         worker: OurWorker,
         orders: Orders,
-        watch: Watch,
-        log: Logbook | None,
+        control: RunControl,
+        log: ProofLogBase | None,
     ) -> None:
         problem = brancher.problem
         self._lent = _Lent(brancher, worker, log)
         super().__init__(
-            self._lent, lambda tree: allowed_value(problem, tree), watch, trivial_tree(problem), orders.cutoff
+            self._lent, lambda tree: allowed_value(problem, tree), control, trivial_tree(problem), orders.cutoff
         )
         self._given = orders.cutoff
         self._begun = True
         self._push(orders.records)
 
-    def _must_close(self) -> None:
+    def _must_prune(self) -> None:
         """What is open at the end of a task is not closed, but goes back."""
 
-    def outcome(self, seconds: float, script: Script | None) -> Outcome:
+    def outcome(self, seconds: float, script: ProofPart | None) -> Outcome:
         left = [Record(bound=bound, data=data, size=size) for bound, _, data, size in [*self._queue, *self._stack]]
         cutoff = float(self.shared[CUTOFF])
         return Outcome(

@@ -64,7 +64,7 @@ class Crew:
 
     # -- before the clock starts ---------------------------------------------------------------------------------
 
-    def warm_up(self, model: str, with_prices: bool) -> None:
+    def warm_up(self, model: str, with_penalties: bool) -> None:
         """Have every worker import and compile what such a problem needs; they must be of our version."""
         from margotree import __version__
 
@@ -77,7 +77,7 @@ class Crew:
                 f"{len(others)} of {len(versions)} workers cannot help: {worker} has {has}, and this process "
                 f"{__version__}; install the same version on all machines"
             )
-        tasks = [self._client.submit(warm, model, with_prices, workers=[w], pure=False) for w in versions]
+        tasks = [self._client.submit(warm, model, with_penalties, workers=[w], pure=False) for w in versions]
         self._client.gather(tasks, errors="skip")  # a worker that fails here will say so in a task
 
     def warm_up_for_proofs(self, routings: bool, supports: bool) -> None:

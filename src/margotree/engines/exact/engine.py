@@ -17,26 +17,26 @@ from margotree.engines import compiled_parts
 from margotree.engines.base import Answer, Engine, Refused
 from margotree.engines.exact.kernels import partial_supports
 from margotree.engines.exact.neighbourhood_search import RoutingBrancher, improve
-from margotree.engines.exact.penalty_branching import PricedBrancher
+from margotree.engines.exact.penalty_branching import PenaltyBrancher
 from margotree.engines.exact.portfolio import furthest, go_on, is_over, new_search, offer_better, pass_on, phase, trial
 from margotree.engines.exact.proof_log import ProofLog
 from margotree.engines.exact.proof_search import Proof
 from margotree.engines.exact.sample_branching import FEATURES_FIRST, MargotBrancher, Tactics
 from margotree.engines.exact.search import Brancher, Search
-from margotree.engines.exact.support_branching import SparseBrancher, SparseTactics, sparsified
+from margotree.engines.exact.support_branching import SupportBrancher, SupportTactics, sparsified
 from margotree.engines.exact.support_lists import count_supports
-from margotree.engines.exact.support_proof_search import ProvingBrancher
+from margotree.engines.exact.support_proof_search import SupportProofBrancher
 from margotree.engines.local_search_engine import Alternating, better_tree
 from margotree.engines.node.svm import LARGE, solve_large
 from margotree.engines.numba_backend import Part
 from margotree.engines.polish import without_noise
 from margotree.engines.presolve import merge_duplicates, merging_error, standard_scale, without_budget
-from margotree.engines.run_control import Watch
+from margotree.engines.run_control import RunControl
 from margotree.engines.tiny_problems import tiny_problem
 from margotree.engines.trivial_trees import allowed_value, trivial_tree
 from margotree.problem import Problem, Splits, TrainingProblem
 from margotree.problem.problem import FloatArray
-from margotree.proof.write import ProofWriter, unprovable
+from margotree.proof.write import ProofWriter, reason_unprovable
 from margotree.solution import Solution, Stopped, relative_gap
 
 #: Share of the time that better incumbents may take before the search begins.
@@ -73,9 +73,9 @@ class BranchAndBound(Engine):
     models = frozenset({"margot", "hfs", "sfs"})
     writes_proofs = True
 
-    def __init__(self, tactics: Tactics | None = None, sparse: SparseTactics | None = None) -> None:
+    def __init__(self, tactics: Tactics | None = None, sparse: SupportTactics | None = None) -> None:
         self.tactics = tactics or Tactics()
-        self.sparse = sparse or SparseTactics()
+        self.sparse = sparse or SupportTactics()
         self._proof: Proof | None = None
 
     def makes_start(self, problem: Problem) -> bool:
@@ -84,21 +84,21 @@ class BranchAndBound(Engine):
     def kernels(self, problem: TrainingProblem) -> tuple[Part, ...]:
         many = (compiled_parts.MANY_SAMPLES,) * (getattr(problem, "n_samples", 0) > LARGE)
         return many + compiled_parts.of_search(
-            problem, with_prices=isinstance(problem, Problem) and lists_nothing(problem)
+            problem, with_penalties=isinstance(problem, Problem) and lists_nothing(problem)
         )
 
     def kernels_of_proofs(self, problem: TrainingProblem) -> tuple[Part, ...]:
         _must_be_provable(problem)
-        return compiled_parts.of_proofs(**what_is_proved(problem))
+        return compiled_parts.of_proofs(**provable_searches(problem))
 
     def solve_with_proof(
-        self, problem: Problem, writer: ProofWriter, watch: Watch | None = None, start: Splits | None = None
+        self, problem: Problem, writer: ProofWriter, control: RunControl | None = None, start: Splits | None = None
     ) -> Solution:
         """As :meth:`solve`, with a proof of what the certificate claims, written to a file (docs/proof.md)."""
         _must_be_provable(problem)
         self._proof = Proof(writer, standard_scale(problem)[1].unit)
         try:
-            solution = self.solve(problem, watch, start)
+            solution = self.solve(problem, control, start)
             assert self._proof.steps is not None
             try:
                 writer.finish(problem, solution.splits, solution.certificate.bound, self._proof.steps)
@@ -109,227 +109,227 @@ class BranchAndBound(Engine):
             writer.clean()
         return solution
 
-    def search(self, problem: Problem, watch: Watch, start: Splits | None) -> Answer:
+    def search(self, problem: Problem, control: RunControl, start: Splits | None) -> Answer:
         merged, stands_for = merge_duplicates(problem)
         if merged.budget is not None and not _binding(merged):
             merged = without_budget(merged)
         if self._proof is not None:
             self._proof.start(merged, _weights(problem, stands_for))
-        search, first = self._run(merged, start, watch)
+        search, first = self._run(merged, start, control)
         if self._proof is None:
-            self._again_with_affordable_prices(merged, search, watch)
+            self._again_with_affordable_prices(merged, search, control)
         bound = max(0.0, search.bound) * (1.0 - merging_error(stands_for))
         if self._proof is not None:
             bound = min(bound, self._proof.end(search))
-        solved = relative_gap(search.best, bound) <= watch.limits.gap
+        solved = relative_gap(search.best, bound) <= control.limits.gap
         return Answer(
             splits=without_noise(merged, search.incumbent),
-            stopped=_why(search, watch) or (Stopped.SOLVED if solved else Stopped.PRECISION),
+            stopped=_why(search, control) or (Stopped.SOLVED if solved else Stopped.PRECISION),
             bound=bound,
             nodes=search.steps,
             f0=allowed_value(merged, first),
             f1=search.f1,
         )
 
-    def _again_with_affordable_prices(self, problem: Problem, search: Search, watch: Watch) -> None:
+    def _again_with_affordable_prices(self, problem: Problem, search: Search, control: RunControl) -> None:
         """Where rounding left a gap beside prices that no better tree can pay: search once more with lower ones.
 
         A price is taken off whole and put back in parts, so that beside a large one little is left of a small value.
         """
         gap = relative_gap(search.best, search.bound)
-        if problem.alpha is None or search.reason is not None or gap <= watch.limits.gap:
+        if problem.alpha is None or search.reason is not None or gap <= control.limits.gap:
             return
         most = (1.0 + 1e-6) * search.best
         if float(np.max(problem.alpha)) > _DEAR * most > 0.0:
             affordable = replace(problem, alpha=np.minimum(problem.alpha, most))
-            again, _ = self._run(affordable, search.incumbent, watch)
+            again, _ = self._run(affordable, search.incumbent, control)
             search.offer(again.incumbent)
             search.floor = max(search.floor, again.bound)
             search.steps, search.reason = search.steps + again.steps, again.reason
 
     def _new_search(
-        self, problem: Problem, brancher: Brancher, first: Splits, watch: Watch, ceiling: float = math.inf
+        self, problem: Problem, brancher: Brancher, first: Splits, control: RunControl, ceiling: float = math.inf
     ) -> Search:
         """A search by threads of this process; those who have others to do it make another."""
-        return new_search(problem, brancher, first, watch, ceiling)
+        return new_search(problem, brancher, first, control, ceiling)
 
-    def _run(self, problem: Problem, start: Splits | None, watch: Watch) -> tuple[Search, Splits]:
+    def _run(self, problem: Problem, start: Splits | None, control: RunControl) -> tuple[Search, Splits]:
         """The finished search and the tree it started from."""
         if problem.n_samples > _MANY and self._proof is None:
-            return self._run_many(problem, start, watch)
+            return self._run_many(problem, start, control)
         trees = [trivial_tree(problem)] if start is None else [start, trivial_tree(problem)]
-        return self._way(problem)(problem, min(trees, key=partial(allowed_value, problem)), watch)
+        return self._way(problem)(problem, min(trees, key=partial(allowed_value, problem)), control)
 
-    def _way(self, problem: Problem) -> Callable[[Problem, Splits, Watch], tuple[Search, Splits]]:
+    def _way(self, problem: Problem) -> Callable[[Problem, Splits, RunControl], tuple[Search, Splits]]:
         if self._proof is not None:
             return self._run_plain_with_proof if problem.budget is None else self._run_sparse_with_proof
         if problem.budget is None:
             return self._run_plain
         return self._run_unlisted if lists_nothing(problem) else self._run_sparse
 
-    def _run_plain_with_proof(self, problem: Problem, first: Splits, watch: Watch) -> tuple[Search, Splits]:
+    def _run_plain_with_proof(self, problem: Problem, first: Splits, control: RunControl) -> tuple[Search, Splits]:
         assert self._proof is not None
-        return self._run_plain(problem, first, watch, self._proof.log())
+        return self._run_plain(problem, first, control, self._proof.log())
 
     def _run_plain(
-        self, problem: Problem, first: Splits, watch: Watch, log: ProofLog | None = None
+        self, problem: Problem, first: Splits, control: RunControl, log: ProofLog | None = None
     ) -> tuple[Search, Splits]:
         """Search over routings; returns the finished search and the tree it started from."""
         limit = allowed_value(problem, first)
-        brancher = MargotBrancher(problem, self.tactics, limit=limit, watch=watch)
-        least = _least(problem, watch) if log is None else 0.0
-        first = self._improved(brancher, first, phase(watch, _IMPROVE_SHARE, _IMPROVE_NODES))
+        brancher = MargotBrancher(problem, self.tactics, limit=limit, control=control)
+        least = _least(problem, control) if log is None else 0.0
+        first = self._improved(brancher, first, phase(control, _IMPROVE_SHARE, _IMPROVE_NODES))
         if log is not None:
-            brancher = MargotBrancher(problem, self.tactics, limit=limit, watch=watch, log=log)
-        search = self._new_search(problem, brancher, first, watch)
+            brancher = MargotBrancher(problem, self.tactics, limit=limit, control=control, log=log)
+        search = self._new_search(problem, brancher, first, control)
         search.floor = least
-        search.run(trial(watch, _ALONE_SHARE))
-        if not is_over(search, watch):
-            offer_better(search, watch)
-            go_on(search, watch)
+        search.run(trial(control, _ALONE_SHARE))
+        if not is_over(search, control):
+            offer_better(search, control)
+            go_on(search, control)
         return search, first
 
-    def _run_many(self, problem: Problem, start: Splits | None, watch: Watch) -> tuple[Search, Splits]:
+    def _run_many(self, problem: Problem, start: Splits | None, control: RunControl) -> tuple[Search, Splits]:
         """A bound from the root split, the best tree of the alternating search, and only then, if ever, a search."""
         first = trivial_tree(problem) if start is None else start
-        search = self._new_search(problem, self._first_brancher(problem, first, watch), first, watch)
-        search.floor = _least(problem, watch)
-        if relative_gap(search.best, search.bound) <= watch.limits.gap:
+        search = self._new_search(problem, self._first_brancher(problem, first, control), first, control)
+        search.floor = _least(problem, control)
+        if relative_gap(search.best, search.bound) <= control.limits.gap:
             return search, first
         last = problem.X.size > _HUGE or lists_nothing(problem)
-        part = watch if last else watch.share(seconds=_MANY_SHARE * watch.remaining, nodes=math.inf)
-        search.reason = watch.must_stop()
+        part = control if last else control.share(seconds=_MANY_SHARE * control.remaining, nodes=math.inf)
+        search.reason = control.must_stop()
         if search.reason is None:
             found = Alternating().search(problem, part, start)
             search.offer(found.splits)
-            search.reason = watch.must_stop() or (found.stopped if last else None)
+            search.reason = control.must_stop() or (found.stopped if last else None)
         if search.reason is None:
-            search.run(watch)
+            search.run(control)
         return search, first
 
-    def _run_unlisted(self, problem: Problem, first: Splits, watch: Watch) -> tuple[Search, Splits]:
+    def _run_unlisted(self, problem: Problem, first: Splits, control: RunControl) -> tuple[Search, Splits]:
         """Where supports are too many to list, or weights are bounded, which searches over supports know nothing of: a
         hard budget is searched as a price that no better tree can pay.
 
         Trees come from the alternating search, and trees without budgets give a bound, too.
         """
-        relaxed, _ = self._run_plain(without_budget(problem), first, phase(watch, _BOUND_SHARE, _RELAXED_NODES))
-        first = min(first, self._alternated(problem, first, watch), key=partial(allowed_value, problem))
+        relaxed, _ = self._run_plain(without_budget(problem), first, phase(control, _BOUND_SHARE, _RELAXED_NODES))
+        first = min(first, self._alternated(problem, first, control), key=partial(allowed_value, problem))
         limit = allowed_value(problem, first)
-        ways = [self._new_search(problem, way, first, watch) for way in self._priced_ways(problem, limit, watch)]
+        ways = [self._new_search(problem, way, first, control) for way in self._priced_ways(problem, limit, control)]
         for search in ways:
             search.floor, search.steps = relaxed.bound, relaxed.steps
-        search = furthest(ways, watch, _TRIAL_SHARE)
+        search = furthest(ways, control, _TRIAL_SHARE)
         ways.clear()
-        go_on(search, watch)
+        go_on(search, control)
         return search, first
 
-    def _alternated(self, problem: Problem, first: Splits, watch: Watch) -> Splits:
-        part = phase(watch, _BOUND_SHARE, _IMPROVE_NODES)
+    def _alternated(self, problem: Problem, first: Splits, control: RunControl) -> Splits:
+        part = phase(control, _BOUND_SHARE, _IMPROVE_NODES)
         return Alternating().search(problem, part, first).splits
 
     def _priced_ways(
-        self, problem: Problem, limit: float, watch: Watch, proof: Proof | None = None
-    ) -> tuple[PricedBrancher, MargotBrancher]:
+        self, problem: Problem, limit: float, control: RunControl, proof: Proof | None = None
+    ) -> tuple[PenaltyBrancher, MargotBrancher]:
         """Samples first, and features first; without lists of supports."""
         stated = problem if problem.alpha is not None else _with_prices(problem, limit)
         logs = [None if proof is None else proof.log() for _ in range(2)]
         features_first = replace(self.tactics, **FEATURES_FIRST)
         return (
-            PricedBrancher(stated, self.tactics, limit=limit, watch=watch, log=logs[0]),
-            MargotBrancher(stated, features_first, limit=limit, watch=watch, log=logs[1]),
+            PenaltyBrancher(stated, self.tactics, limit=limit, control=control, log=logs[0]),
+            MargotBrancher(stated, features_first, limit=limit, control=control, log=logs[1]),
         )
 
-    def _first_brancher(self, problem: Problem, first: Splits, watch: Watch) -> Brancher:
+    def _first_brancher(self, problem: Problem, first: Splits, control: RunControl) -> Brancher:
         value = allowed_value(problem, first)
         if problem.budget is None:
-            return MargotBrancher(problem, self.tactics, limit=value, watch=watch)
-        return SparseBrancher(problem, value, self.sparse, watch)
+            return MargotBrancher(problem, self.tactics, limit=value, control=control)
+        return SupportBrancher(problem, value, self.sparse, control)
 
-    def _improved(self, brancher: RoutingBrancher, first: Splits, watch: Watch) -> Splits:
+    def _improved(self, brancher: RoutingBrancher, first: Splits, control: RunControl) -> Splits:
         if not self.tactics.improve:
             return first
         trivial, value = trivial_tree(brancher.problem), partial(allowed_value, brancher.problem)
         near = value(first) > _FAR * value(trivial)
-        return improve(brancher, [first, trivial] if near else [first], watch)
+        return improve(brancher, [first, trivial] if near else [first], control)
 
-    def _run_sparse(self, problem: Problem, first: Splits, watch: Watch) -> tuple[Search, Splits]:
+    def _run_sparse(self, problem: Problem, first: Splits, control: RunControl) -> tuple[Search, Splits]:
         """Search over supports first and then routings; where features have prices, that or another way."""
         limit = allowed_value(problem, first)
-        supports_first = SparseBrancher(problem, limit, self.sparse, watch)
+        supports_first = SupportBrancher(problem, limit, self.sparse, control)
         branchers: list[Brancher] = [supports_first]
         if problem.alpha is not None:
-            samples_first, features_first = self._priced_ways(problem, limit, watch)
+            samples_first, features_first = self._priced_ways(problem, limit, control)
             branchers += [samples_first, features_first]
-        ways = [self._new_search(problem, brancher, first, watch) for brancher in branchers]
-        search = furthest(ways, watch, _QUICK_SHARE if len(ways) > 1 else _TRIAL_SHARE)
-        if not is_over(search, watch):
-            first, floor = self._sparsified(supports_first, search, trial(watch, _RELAXED_SHARE))
+        ways = [self._new_search(problem, brancher, first, control) for brancher in branchers]
+        search = furthest(ways, control, _QUICK_SHARE if len(ways) > 1 else _TRIAL_SHARE)
+        if not is_over(search, control):
+            first, floor = self._sparsified(supports_first, search, trial(control, _RELAXED_SHARE))
             search.floor = max(search.floor, floor)
             if problem.alpha is not None:
-                self._aim_below_a_price(search, trial(watch, _RELAXED_SHARE, search.steps))
-                first = self._improved(samples_first, first, trial(watch, _SPARSE_SHARE, least=_IMPROVE_NODES))
+                self._aim_below_a_price(search, trial(control, _RELAXED_SHARE, search.steps))
+                first = self._improved(samples_first, first, trial(control, _SPARSE_SHARE, least=_IMPROVE_NODES))
             search.offer(first)
-            offer_better(search, watch)
+            offer_better(search, control)
             ways.sort(key=lambda way: way is not search)
-            search = furthest(ways, watch, _TRIAL_SHARE)
+            search = furthest(ways, control, _TRIAL_SHARE)
         ways.clear()  # what the others have open takes memory
-        go_on(search, watch)
+        go_on(search, control)
         return search, first
 
-    def _run_sparse_with_proof(self, problem: Problem, first: Splits, watch: Watch) -> tuple[Search, Splits]:
+    def _run_sparse_with_proof(self, problem: Problem, first: Splits, control: RunControl) -> tuple[Search, Splits]:
         """The same by the two ways that write down what they do; bounds of the third and of MARGOT do not count."""
         assert self._proof is not None
         hard = _as_hard_budget(problem, first)
         if hard is None:
-            first = self._first_look(problem, first, watch)
+            first = self._first_look(problem, first, control)
             hard = _as_hard_budget(problem, first)
         if hard is not None:
-            return self._run_lists_with_proof(hard, first, watch, self._proof)
-        branchers = self._priced_ways(problem, allowed_value(problem, first), watch, self._proof)
-        ways = [self._new_search(problem, brancher, first, watch) for brancher in branchers]
-        search = furthest(ways, watch, _QUICK_SHARE, proves=False)
-        if not is_over(search, watch):
+            return self._run_lists_with_proof(hard, first, control, self._proof)
+        branchers = self._priced_ways(problem, allowed_value(problem, first), control, self._proof)
+        ways = [self._new_search(problem, brancher, first, control) for brancher in branchers]
+        search = furthest(ways, control, _QUICK_SHARE, proves=False)
+        if not is_over(search, control):
             ways.sort(key=lambda way: way is not search)
-            search = furthest(ways, watch, _TRIAL_SHARE, proves=False)
+            search = furthest(ways, control, _TRIAL_SHARE, proves=False)
         self._proof.drop_others(search)
         ways.clear()
-        if not is_over(search, watch):
-            search.run(watch)
+        if not is_over(search, control):
+            search.run(control)
         return search, first
 
     def _run_lists_with_proof(
-        self, problem: Problem, first: Splits, watch: Watch, proof: Proof
+        self, problem: Problem, first: Splits, control: RunControl, proof: Proof
     ) -> tuple[Search, Splits]:
         """Hard budgets, or prices so high that no better tree can pay one: the search over supports, which takes down
         what it finds of them."""
         limit = allowed_value(problem, first)
         log = proof.support_log()
         log.begin_tables()
-        brancher = ProvingBrancher(problem, limit, self.sparse, watch, log)
-        search = self._new_search(problem, brancher, first, watch)
-        search.run(trial(watch, _PROOF_LONGER * _TRIAL_SHARE))
-        if not is_over(search, watch):
-            first_look = SparseBrancher(problem, limit, self.sparse, watch)
-            first, _ = self._sparsified(first_look, search, trial(watch, _RELAXED_SHARE))
+        brancher = SupportProofBrancher(problem, limit, self.sparse, control, log)
+        search = self._new_search(problem, brancher, first, control)
+        search.run(trial(control, _PROOF_LONGER * _TRIAL_SHARE))
+        if not is_over(search, control):
+            first_look = SupportBrancher(problem, limit, self.sparse, control)
+            first, _ = self._sparsified(first_look, search, trial(control, _RELAXED_SHARE))
             search.offer(first)
-            offer_better(search, watch)
-            go_on(search, watch)
+            offer_better(search, control)
+            go_on(search, control)
         return search, first
 
-    def _first_look(self, problem: Problem, first: Splits, watch: Watch) -> Splits:
+    def _first_look(self, problem: Problem, first: Splits, control: RunControl) -> Splits:
         """A good tree to begin with, by searches that leave no proof."""
-        if has_long_lists(problem):
-            return better_tree(problem, first, watch, 1.0)
-        supports_first = SparseBrancher(problem, allowed_value(problem, first), self.sparse, watch)
-        first_look = self._new_search(problem, supports_first, first, watch)
-        first_look.run(trial(watch, _QUICK_SHARE))
-        if is_over(first_look, watch):
+        if has_too_many_supports(problem):
+            return better_tree(problem, first, control, 1.0)
+        supports_first = SupportBrancher(problem, allowed_value(problem, first), self.sparse, control)
+        first_look = self._new_search(problem, supports_first, first, control)
+        first_look.run(trial(control, _QUICK_SHARE))
+        if is_over(first_look, control):
             return first_look.incumbent
-        first, _ = self._sparsified(supports_first, first_look, trial(watch, _RELAXED_SHARE))
-        return better_tree(problem, first, watch, relative_gap(allowed_value(problem, first), first_look.bound))
+        first, _ = self._sparsified(supports_first, first_look, trial(control, _RELAXED_SHARE))
+        return better_tree(problem, first, control, relative_gap(allowed_value(problem, first), first_look.bound))
 
-    def _aim_below_a_price(self, search: Search, watch: Watch) -> None:
+    def _aim_below_a_price(self, search: Search, control: RunControl) -> None:
         """Raise a bound that is still below every price: see whether any tree costs less than a single one.
 
         Such a tree pays for no feature, so its supports are few.
@@ -337,39 +337,39 @@ class BranchAndBound(Engine):
         problem = search.brancher.problem
         least = (1.0 - 1e-9) * _least_price(problem, free=False)
         if search.bound < min(least, search.best):
-            brancher = SparseBrancher(problem, least, self.sparse, watch)
-            aimed = self._new_search(problem, brancher, search.incumbent, watch, least)
+            brancher = SupportBrancher(problem, least, self.sparse, control)
+            aimed = self._new_search(problem, brancher, search.incumbent, control, least)
             pass_on(search, aimed)
             aimed.run()
             pass_on(aimed, search)
 
-    def _sparsified(self, brancher: SparseBrancher, search: Search, watch: Watch) -> tuple[Splits, float]:
+    def _sparsified(self, brancher: SupportBrancher, search: Search, control: RunControl) -> tuple[Splits, float]:
         """Without budgets a good tree is soon found: its routing made sparse is a start, and its bound is one."""
         problem = brancher.problem
-        part = watch.share(seconds=0.7 * watch.remaining, nodes=max(_RELAXED_NODES, watch.limits.nodes))
+        part = control.share(seconds=0.7 * control.remaining, nodes=max(_RELAXED_NODES, control.limits.nodes))
         relaxed, _ = self._run_plain(without_budget(problem), search.incumbent, part)
-        trees = sparsified(brancher, relaxed.incumbent, search.best, watch)
+        trees = sparsified(brancher, relaxed.incumbent, search.best, control)
         best = min([search.incumbent, *trees], key=lambda tree: allowed_value(problem, tree))
         return best, relaxed.bound
 
 
 def _must_be_provable(problem: TrainingProblem) -> None:
     """Complain before the search, not after it, about what a proof cannot be about."""
-    if isinstance(problem, Problem) and (reason := unprovable(problem)):
+    if isinstance(problem, Problem) and (reason := reason_unprovable(problem)):
         raise Refused(reason)
 
 
-def what_is_proved(problem: TrainingProblem) -> dict[str, bool]:
+def provable_searches(problem: TrainingProblem) -> dict[str, bool]:
     """What proofs of such a problem may be of: of searches over routings, and over lists of supports."""
     assert isinstance(problem, Problem)
-    listed = problem.budget is not None and not has_long_lists(problem)
+    listed = problem.budget is not None and not has_too_many_supports(problem)
     return {"routings": problem.model != "hfs" or not listed, "supports": listed}
 
 
 def search_over_supports() -> None:
     """Whole searches of tiny problems, which compile what searches over supports call (see ``ready``)."""
     for model in ("hfs", "sfs"):
-        BranchAndBound().search(tiny_problem(model), Watch(), None)
+        BranchAndBound().search(tiny_problem(model), RunControl(), None)
     partial_supports.price(np.zeros(1, np.int8), 1, 0.1)  # of pools, which tiny problems do without
 
 
@@ -390,7 +390,7 @@ def _as_hard_budget(problem: Problem, first: Splits) -> Problem | None:
     one may, or if supports are too many."""
     hard = replace(problem, alpha=None)
     dear = problem.alpha is None or allowed_value(problem, first) < _least_price(problem)
-    return hard if dear and not has_long_lists(hard) else None
+    return hard if dear and not has_too_many_supports(hard) else None
 
 
 def _least_price(problem: Problem, free: bool = True) -> float:
@@ -401,27 +401,27 @@ def _least_price(problem: Problem, free: bool = True) -> float:
     return float(np.min(prices, initial=math.inf))
 
 
-def _least(problem: Problem, watch: Watch) -> float:
+def _least(problem: Problem, control: RunControl) -> float:
     """A first bound where samples are so many that the search may not get to one: the root split by itself."""
-    if problem.n_samples <= LARGE or watch.over:
+    if problem.n_samples <= LARGE or control.over:
         return 0.0
-    seconds = watch.remaining * (1.0 if watch.by_nodes else _IMPROVE_SHARE)
+    seconds = control.remaining * (1.0 if control.by_nodes else _IMPROVE_SHARE)
     return solve_large(problem.X, problem.y, problem.C[0] * problem.weight, seconds).bound
 
 
-def has_long_lists(problem: Problem) -> bool:
+def has_too_many_supports(problem: Problem) -> bool:
     """Whether a node has more supports than can be listed."""
     return problem.model == "hfs" and count_supports(problem) > _MOST_SUPPORTS
 
 
 def lists_nothing(problem: Problem) -> bool:
     """Whether budgets are searched without lists of supports."""
-    return has_long_lists(problem) or (problem.budget is not None and problem.max_weight is not None)
+    return has_too_many_supports(problem) or (problem.budget is not None and problem.max_weight is not None)
 
 
-def _why(search: Search, watch: Watch) -> Stopped | None:
+def _why(search: Search, control: RunControl) -> Stopped | None:
     """Why a search ended.  Its last trial may have ended by a limit of its own, and the whole by something else."""
-    over = watch.must_stop(search.steps)
+    over = control.must_stop(search.steps)
     return over if over is not None and search.reason in (Stopped.TIME, Stopped.NODES) else search.reason
 
 

@@ -10,14 +10,14 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from margotree.engines.exact.penalty_branching import PricedBrancher
+from margotree.engines.exact.penalty_branching import PenaltyBrancher
 from margotree.engines.exact.sample_branching import MargotBrancher
 from margotree.engines.exact.search import CUTOFF, Worker
-from margotree.engines.run_control import Watch, raising
+from margotree.engines.run_control import RunControl, flag_after
 from margotree.problem import Problem, Splits, evaluate, topology
 from margotree.problem.problem import FloatArray
 
-RoutingBrancher = MargotBrancher | PricedBrancher
+RoutingBrancher = MargotBrancher | PenaltyBrancher
 
 #: Sizes of the neighbourhoods, as numbers of samples let go, and the steps spent on each.
 _SIZES = (15, 30, 60, 120)
@@ -33,21 +33,21 @@ Tried = dict[float, int]
 def improve(
     brancher: RoutingBrancher,
     starts: list[Splits],
-    watch: Watch,
+    control: RunControl,
     shuffles: int = _SHUFFLES,
     tried: Tried | None = None,
 ) -> Splits:
-    """The best tree found around several starts before the neighbourhoods are used up or the watch runs out.
+    """The best tree found around several starts before the neighbourhoods are used up or the run control runs out.
 
     A caller that comes again hands in what it got back in ``tried``: a tree's neighbourhoods then go on from there.
     """
     tried = {} if tried is None else tried
-    worker, rng = brancher.worker(), np.random.default_rng(watch.limits.seed)
-    effort = _Effort(watch)
+    worker, rng = brancher.worker(), np.random.default_rng(control.limits.seed)
+    effort = _Effort(control)
     shuffles = shuffles if brancher.problem.depth > 1 else 0  # a stump has nobody to let go
     value = {id(tree): evaluate(brancher.problem, tree).objective for tree in starts}
     best = min(starts, key=lambda tree: value[id(tree)])
-    with raising(worker.stop_flag(), watch.remaining):
+    with flag_after(worker.stop_flag(), control.remaining):
         for k, tree in enumerate(sorted(starts, key=lambda tree: value[id(tree)])):
             found = _climb(brancher, worker, tree, effort, rng, shuffles if k == 0 else 0, tried)
             best = min(best, found, key=lambda tree: evaluate(brancher.problem, tree).objective)
@@ -55,13 +55,13 @@ def improve(
 
 
 class _Effort:
-    """The steps done in all, against the limits of a watch."""
+    """The steps done in all, against the limits of a run control."""
 
-    def __init__(self, watch: Watch) -> None:
-        self.watch, self.steps = watch, 0
+    def __init__(self, control: RunControl) -> None:
+        self.control, self.steps = control, 0
 
     def over(self) -> bool:
-        return self.watch.must_stop(self.steps) is not None
+        return self.control.must_stop(self.steps) is not None
 
 
 def _climb(
@@ -84,7 +84,7 @@ def _climb(
             tried[value] = k
         if found is not None:
             best, value = found, evaluate(brancher.problem, found).objective
-            effort.watch.report("improve", incumbent=value)
+            effort.control.report("improve", incumbent=value)
             k, last = 0, len(_SIZES) + 2 * shuffles
     return best
 

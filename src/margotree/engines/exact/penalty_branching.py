@@ -18,12 +18,12 @@ from margotree.engines.exact.proof_log import ProofLog
 from margotree.engines.exact.sample_branching import MargotBrancher, MargotWorker, Tactics, stored
 from margotree.engines.exact.search import Dive, Record
 from margotree.engines.node.kernels.workspace import AT_HARD, AT_MARGIN, PENDING_HARD, PENDING_MARGIN
-from margotree.engines.run_control import Watch
+from margotree.engines.run_control import RunControl
 from margotree.problem import Problem
 from margotree.problem.problem import FloatArray
 
 
-class PricedBrancher:
+class PenaltyBrancher:
     """Makes records and workers for one problem with prices on features."""
 
     def __init__(
@@ -32,22 +32,22 @@ class PricedBrancher:
         tactics: Tactics | None = None,
         *,
         limit: float | None = None,
-        watch: Watch | None = None,
+        control: RunControl | None = None,
         log: ProofLog | None = None,
     ) -> None:
         self.problem = problem
         self.log = log
-        self.early = MargotBrancher(problem, tactics, limit=limit, plain=True, watch=watch, log=log)
-        self.late = MargotBrancher(problem, tactics, limit=limit, watch=watch, log=log)
+        self.first_stage = MargotBrancher(problem, tactics, limit=limit, plain=True, control=control, log=log)
+        self.second_stage = MargotBrancher(problem, tactics, limit=limit, control=control, log=log)
 
     def root(self) -> Record:
-        return self.early.root()
+        return self.first_stage.root()
 
     def record(self, place: NDArray[np.int64]) -> Record:
-        return self.early.record(place)
+        return self.first_stage.record(place)
 
-    def worker(self) -> PricedWorker:
-        return PricedWorker(self)
+    def worker(self) -> PenaltyWorker:
+        return PenaltyWorker(self)
 
 
 class EarlyWorker(MargotWorker):
@@ -55,9 +55,9 @@ class EarlyWorker(MargotWorker):
 
     hands_on = True
 
-    def __init__(self, brancher: PricedBrancher) -> None:
-        super().__init__(brancher.early)
-        self.late_size = brancher.late.sizes()[0]
+    def __init__(self, brancher: PenaltyBrancher) -> None:
+        super().__init__(brancher.first_stage)
+        self.late_size = brancher.second_stage.sizes()[0]
 
     def settled(self, dive: Dive, bound: float) -> Dive:
         """The same search node for the second stage: same multipliers, with free items to be solved anew."""
@@ -71,19 +71,19 @@ class EarlyWorker(MargotWorker):
         return replace(dive, left=[*dive.left, stored(bound, codes, floats[:used], number)])
 
 
-class PricedWorker:
+class PenaltyWorker:
     """One thread's memory and its dives in either stage."""
 
-    def __init__(self, brancher: PricedBrancher) -> None:
-        self.early, self.late = EarlyWorker(brancher), MargotWorker(brancher.late)
-        self.early.ws = self.early.ws._replace(work=self.late.ws.work)  # stopped together
+    def __init__(self, brancher: PenaltyBrancher) -> None:
+        self.first_stage, self.second_stage = EarlyWorker(brancher), MargotWorker(brancher.second_stage)
+        self.first_stage.ws = self.first_stage.ws._replace(work=self.second_stage.ws.work)  # stopped together
 
     def stop_flag(self) -> FloatArray:
-        return self.early.stop_flag()
+        return self.first_stage.stop_flag()
 
     def stop(self) -> None:
-        self.early.stop()
+        self.first_stage.stop()
 
     def dive(self, record: Record, shared: FloatArray, most: float = math.inf) -> Dive:
-        late = len(record.data[0]) == self.early.late_size
-        return (self.late if late else self.early).dive(record, shared, most)
+        second_stage = len(record.data[0]) == self.first_stage.late_size
+        return (self.second_stage if second_stage else self.first_stage).dive(record, shared, most)

@@ -7,7 +7,7 @@ import math
 from margotree.engines.exact.search import PRECISION, Brancher, Search
 from margotree.engines.local_search_engine import FAR, better_tree
 from margotree.engines.node.svm import LARGE
-from margotree.engines.run_control import Watch
+from margotree.engines.run_control import RunControl
 from margotree.engines.trivial_trees import allowed_value
 from margotree.problem import Problem, Splits
 from margotree.solution import Stopped, relative_gap
@@ -21,37 +21,39 @@ _TRIAL_LEAST, _TRIAL_MOST, _TRIAL_NODES = 0.5, 60.0, 10
 _CLOSE, _HEATS = 0.08, 3
 
 
-def phase(watch: Watch, share: float, least: float) -> Watch:
+def phase(control: RunControl, share: float, least: float) -> RunControl:
     """A share of the time or, where work is measured in nodes, of those."""
-    return watch.share(seconds=share * watch.remaining, nodes=max(least, share * watch.limits.nodes))
+    return control.share(seconds=share * control.remaining, nodes=max(least, share * control.limits.nodes))
 
 
-def trial(watch: Watch, share: float, steps: int = 0, least: float = _TRIAL_NODES) -> Watch:
+def trial(control: RunControl, share: float, steps: int = 0, least: float = _TRIAL_NODES) -> RunControl:
     """The part of the time (or of the nodes, ``steps`` of which are done) that something tried may take."""
-    seconds = min(_TRIAL_LEAST, 0.25 * watch.remaining)
-    return watch.share(
-        seconds=min(_TRIAL_MOST, max(seconds, share * watch.remaining)),
-        nodes=steps + max(least, share * watch.limits.nodes),
+    seconds = min(_TRIAL_LEAST, 0.25 * control.remaining)
+    return control.share(
+        seconds=min(_TRIAL_MOST, max(seconds, share * control.remaining)),
+        nodes=steps + max(least, share * control.limits.nodes),
     )
 
 
-def is_over(search: Search, watch: Watch) -> bool:
+def is_over(search: Search, control: RunControl) -> bool:
     """Whether a search ended by more than the end of its trial."""
-    trial = Stopped.NODES if watch.by_nodes else Stopped.TIME
-    return search.reason is not trial or watch.must_stop(search.steps) is not None
+    trial = Stopped.NODES if control.by_nodes else Stopped.TIME
+    return search.reason is not trial or control.must_stop(search.steps) is not None
 
 
 def is_stuck(search: Search) -> bool:
     """Whether a search has nothing left to do and yet has not closed the gap, as where a node could not be solved."""
-    target = max(search.watch.limits.gap, 2 * PRECISION)
+    target = max(search.control.limits.gap, 2 * PRECISION)
     return search.reason is None and relative_gap(search.best, search.bound) > target
 
 
-def new_search(problem: Problem, brancher: Brancher, first: Splits, watch: Watch, ceiling: float = math.inf) -> Search:
-    return Search(brancher, lambda tree: allowed_value(problem, tree), watch, first, ceiling)
+def new_search(
+    problem: Problem, brancher: Brancher, first: Splits, control: RunControl, ceiling: float = math.inf
+) -> Search:
+    return Search(brancher, lambda tree: allowed_value(problem, tree), control, first, ceiling)
 
 
-def furthest(ways: list[Search], watch: Watch, share: float, proves: bool = True) -> Search:
+def furthest(ways: list[Search], control: RunControl, share: float, proves: bool = True) -> Search:
     """Try one search after the other: that which solves the problem or has come furthest, with what all have found.
 
     Where it is close, the leaders are tried again, and longer; one that is stuck leaves it to the others.  Unless it
@@ -61,9 +63,9 @@ def furthest(ways: list[Search], watch: Watch, share: float, proves: bool = True
     for _ in range(_HEATS):
         for search in ways:
             pass_on(last, search, proves)
-            search.run(trial(watch, share, search.steps))
+            search.run(trial(control, share, search.steps))
             last = search
-            if is_over(search, watch) and not is_stuck(search):
+            if is_over(search, control) and not is_stuck(search):
                 return search
         ways, share = _leaders([way for way in ways if not is_stuck(way)] or ways), 2.0 * share
         if len(ways) == 1:
@@ -88,20 +90,20 @@ def pass_on(search: Search, to: Search, proves: bool = True) -> None:
         to.offer(search.incumbent)
 
 
-def offer_better(search: Search, watch: Watch, waited: bool = False) -> None:
+def offer_better(search: Search, control: RunControl, waited: bool = False) -> None:
     """Give a search the tree of the alternating search, if that is better."""
     gap = relative_gap(search.best, search.bound)
-    search.offer(better_tree(search.brancher.problem, search.incumbent, watch, gap, waited=waited))
+    search.offer(better_tree(search.brancher.problem, search.incumbent, control, gap, waited=waited))
 
 
-def go_on(search: Search, watch: Watch) -> None:
+def go_on(search: Search, control: RunControl) -> None:
     """Run a search to its end; where a proof is not near after a while, good trees are looked for at length."""
-    if is_over(search, watch):
+    if is_over(search, control):
         return
     if search.brancher.problem.n_samples <= LARGE:
-        search.run(trial(watch, _HOPE_SHARE, search.steps))
+        search.run(trial(control, _HOPE_SHARE, search.steps))
         gap = relative_gap(search.best, search.bound)
-        if not is_over(search, watch) and gap > FAR:
-            offer_better(search, watch, waited=True)
-    if not is_over(search, watch):
-        search.run(watch)
+        if not is_over(search, control) and gap > FAR:
+            offer_better(search, control, waited=True)
+    if not is_over(search, control):
+        search.run(control)

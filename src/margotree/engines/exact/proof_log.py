@@ -19,7 +19,7 @@ from margotree.engines.exact.kernels import leaf_multipliers, proof_bytes, proof
 from margotree.engines.exact.kernels.child_nodes import Rows
 from margotree.engines.exact.kernels.leaf_multipliers import NOT_HERE
 from margotree.engines.exact.kernels.node_record import sizes
-from margotree.engines.exact.proof_log_base import Logbook, sides
+from margotree.engines.exact.proof_log_base import ProofLogBase, sides
 from margotree.problem import Problem
 from margotree.problem.problem import FloatArray
 from margotree.proof import write
@@ -59,7 +59,7 @@ class Batch:
         return max(self.leaves, int(self.decided[1])) + rows <= self.rows
 
 
-class ProofLog(Logbook):
+class ProofLog(ProofLogBase):
     """The proof of one search, as it grows; ``unit`` brings values of the engine's problem to the user's."""
 
     def __init__(self, into: Steps, problem: Problem, weights: FloatArray, unit: float, first: int = 1) -> None:
@@ -119,7 +119,7 @@ class ProofLog(Logbook):
         self._send((text, first))
 
     def _at_home(self, node: Any, first: int) -> Any:
-        return write.at_home(node, first)
+        return write.local_node_number(node, first)
 
     def seconds_to_close(self, open_nodes: int) -> float:
         """How long it takes to close so many search nodes, after those that are yet to be written."""
@@ -233,7 +233,7 @@ class ProofLog(Logbook):
         """The point with a sample that balances it, if it has none; nothing if there is none."""
         if point == NOTHING:
             return point
-        full, given, values, balance = write.lists_of(point)
+        full, given, values, balance = write.point_arrays(point)
         if balance != leaf_multipliers.NOBODY:
             return point
         side = self.side_of[t][codes[: 2 * self.m].view("<u2")]

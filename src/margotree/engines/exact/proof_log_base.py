@@ -15,14 +15,14 @@ from margotree.engines.exact.kernels.leaf_multipliers import NOT_HERE
 from margotree.engines.exact.search import Record
 from margotree.problem import Problem, topology
 from margotree.problem.problem import FloatArray
-from margotree.proof.write import AWAY, Steps
+from margotree.proof.write import REMOTE_BASE, Steps
 
 #: Less than the truth in the last digits: what a checker makes of a sample's cost is a hair less, too.
 _SHADE = 1.0 - 2.0**-50
 
 
 @dataclass(frozen=True, kw_only=True)
-class Script:
+class ProofPart:
     """What another process has done: its steps, how many search nodes it has numbered (from `write.AWAY` on), and the
     least own bound of one that it closed."""
 
@@ -31,7 +31,7 @@ class Script:
     weakest: float
 
 
-class Logbook(ABC):
+class ProofLogBase(ABC):
     """The proof of one search, as it grows; ``unit`` brings values of the engine's problem to the user's."""
 
     def __init__(self, into: Steps, problem: Problem, weights: FloatArray, unit: float, first: int = 1) -> None:
@@ -60,20 +60,20 @@ class Logbook(ABC):
     def finish(self) -> Steps:
         """Wait until everything is written."""
 
-    def take_over(self, script: Script, left: list[Record]) -> list[Record]:
+    def take_over(self, script: ProofPart, left: list[Record]) -> list[Record]:
         """Take down what another process has done; returns what it left over, with the numbers that it has here."""
         with self._turn:
             first = self._nodes
-            if first + script.nodes >= AWAY:
-                raise OverflowError(f"the proof has more than {AWAY} search nodes; leave proof or scheduler out")
+            if first + script.nodes >= REMOTE_BASE:
+                raise OverflowError(f"the proof has more than {REMOTE_BASE} search nodes; leave proof or scheduler out")
             self._nodes += script.nodes
             self.weakest = min(self.weakest, script.weakest)
             self._append(script.text, first)
         return [replace(one, data=(*one.data[:-1], self._at_home(one.data[-1], first))) for one in left]
 
-    def script(self) -> Script:
+    def script(self) -> ProofPart:
         """What a log of another process hands on when everything is written."""
-        return Script(text=self.finish().text, nodes=self._nodes - self._first, weakest=self.weakest)
+        return ProofPart(text=self.finish().text, nodes=self._nodes - self._first, weakest=self.weakest)
 
     @abstractmethod
     def _append(self, text: bytes, first: int) -> None:

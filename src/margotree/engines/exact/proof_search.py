@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from margotree.engines.exact.proof_log import ProofLog
-from margotree.engines.exact.proof_log_base import Logbook
+from margotree.engines.exact.proof_log_base import ProofLogBase
 from margotree.engines.exact.search import Search
 from margotree.engines.exact.support_proof_log import SupportLog
 from margotree.problem import Problem
@@ -20,7 +20,7 @@ class Proof:
     def __init__(self, writer: ProofWriter, unit: float) -> None:
         self.writer, self.unit = writer, unit
         self.steps: StepFile | None = None
-        self._logs: list[Logbook] = []
+        self._logs: list[ProofLogBase] = []
 
     def start(self, problem: Problem, weights: FloatArray) -> None:
         self.problem, self.weights = problem, weights
@@ -46,7 +46,7 @@ class Proof:
     def end(self, search: Search) -> float:
         """Close what is open; returns what the proof of this search proves, a shade less for its rounding."""
         log = getattr(search.brancher, "log", None)
-        assert isinstance(log, Logbook)
+        assert isinstance(log, ProofLogBase)
         self.drop_others(search)
         search.close_open()
         for one in self._logs:

@@ -24,7 +24,7 @@ from margotree.engines.exact.search import Dive, Record
 from margotree.engines.node.kernels.safe_bounds import offset_reach
 from margotree.engines.node.kernels.workspace import NUM, B, R, W, Workspace, stop_flag
 from margotree.engines.polish import polish
-from margotree.engines.run_control import Watch
+from margotree.engines.run_control import RunControl
 from margotree.engines.trivial_trees import allowed_value, trivial_tree
 from margotree.problem import Problem, Splits, evaluate
 from margotree.problem.problem import FloatArray
@@ -59,18 +59,18 @@ class MargotBrancher:
         *,
         limit: float | None = None,
         plain: bool = False,
-        watch: Watch | None = None,
+        control: RunControl | None = None,
         log: ProofLog | None = None,
     ) -> None:
         """``limit`` is the value of a known tree, the trivial one's if not given: only better ones are of interest.
 
-        Once ``watch`` has run out, no tree is solved again to make it exact.  ``log`` writes down what a proof needs.
+        Once ``control`` has run out, no tree is solved again to make it exact.  ``log`` writes down what a proof needs.
         """
         self.problem = problem
         self.log = log
         self.plain = plain  # prices are left out of node problems
         self.tactics = tactics or Tactics()
-        self.watch = watch or Watch()
+        self.control = control or RunControl()
         self.limit = allowed_value(problem, trivial_tree(problem)) if limit is None else limit
         self.price = _prices(problem)
 
@@ -208,7 +208,7 @@ class MargotWorker:
         found = evaluate(self.problem, splits)
         if found.feasible and np.array_equal(found.node, node) and self.brancher.price is None:
             return splits
-        return polish(self.problem, node, self._support(), self.brancher.watch)
+        return polish(self.problem, node, self._support(), self.brancher.control)
 
     def _support(self) -> NDArray[np.bool_] | None:
         """The features that are used by more than half; all if they have no price."""

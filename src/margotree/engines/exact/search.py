@@ -17,7 +17,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from margotree.engines.polish import without_rounded_losses
-from margotree.engines.run_control import Watch
+from margotree.engines.run_control import RunControl
 from margotree.problem import Problem, Splits
 from margotree.problem.problem import FloatArray
 from margotree.solution import Stopped
@@ -72,11 +72,11 @@ class Search:
         self,
         brancher: Brancher,
         value: Callable[[Splits], float],
-        watch: Watch,
+        control: RunControl,
         incumbent: Splits,
         ceiling: float = math.inf,
     ) -> None:
-        self.brancher, self.value, self.watch = brancher, value, watch
+        self.brancher, self.value, self.control = brancher, value, control
         self.ceiling = ceiling  # trees of this value or more are of no interest
         self.best, self.incumbent = value(incumbent), incumbent
         self.shared = np.array([self._cutoff(), 0.0])
@@ -94,17 +94,17 @@ class Search:
         self._begun = False
         self._turn = threading.Condition()
 
-    def run(self, watch: Watch | None = None) -> Stopped:
+    def run(self, control: RunControl | None = None) -> Stopped:
         """Search until the gap is closed or a limit is reached; the answer is in the attributes.
 
         A search that was stopped goes on where it was, with another watch.
         """
-        self.watch = watch or self.watch
+        self.control = control or self.control
         self.reason, self.shared[STOP] = None, 0.0
         if not self._begun:
             self._push([self.brancher.root()])
             self._begun = True
-        workers = [self.brancher.worker() for _ in range(max(1, self.watch.limits.n_jobs))]
+        workers = [self.brancher.worker() for _ in range(max(1, self.control.limits.n_jobs))]
         threads = [threading.Thread(target=self._work, args=(k, w), daemon=True) for k, w in enumerate(workers)]
         for thread in threads:
             thread.start()
@@ -134,13 +134,13 @@ class Search:
             self._queue.clear()
             self._stack.clear()
 
-    def _must_close(self) -> Stopped | None:
+    def _must_prune(self) -> Stopped | None:
         """Whether the time that is left is needed to write down what is open, where a proof is written."""
         log = getattr(self.brancher, "log", None)
-        late = log is not None and log.seconds_to_close(self._to_close()) >= self.watch.remaining
+        late = log is not None and log.seconds_to_close(self._to_prune()) >= self.control.remaining
         return Stopped.TIME if late else None
 
-    def _to_close(self) -> int:
+    def _to_prune(self) -> int:
         """Search nodes that a proof would have to close if the search ended now."""
         return self.open_nodes
 
@@ -172,33 +172,35 @@ class Search:
 
     def _cutoff(self) -> float:
         # A shade inside the target, so that closing everything at the cut-off meets it in spite of rounding.
-        return min(self.best * (1.0 - max(0.999 * self.watch.limits.gap, PRECISION)), self.ceiling)
+        return min(self.best * (1.0 - max(0.999 * self.control.limits.gap, PRECISION)), self.ceiling)
 
     def _supervise(self, threads: list[threading.Thread], workers: list[Worker]) -> None:
         next_report = 0.0
         while any(t.is_alive() for t in threads):
             threads[0].join(0.02) if threads[0].is_alive() else threads[-1].join(0.02)
-            reason = self.watch.must_stop() or self._must_close()
+            reason = self.control.must_stop() or self._must_prune()
             if reason is not None and self.reason is None:
                 self._stop(reason)
             if self.reason is not None or self.failure is not None:
                 for worker in workers:
                     worker.stop()
-            if self.watch.elapsed >= next_report:
+            if self.control.elapsed >= next_report:
                 self._report()
-                next_report = self.watch.elapsed + 0.5
+                next_report = self.control.elapsed + 0.5
 
     def _stop(self, reason: Stopped) -> None:
         with self._turn:
             self._halt(reason)
 
     def _report(self) -> None:
-        self.watch.report("search", incumbent=self.best, bound=self.bound, nodes=self.steps, open_nodes=self.open_nodes)
+        self.control.report(
+            "search", incumbent=self.best, bound=self.bound, nodes=self.steps, open_nodes=self.open_nodes
+        )
 
     def _work(self, k: int, worker: Worker) -> None:
         try:
             while (record := self._take(k)) is not None:
-                dive = worker.dive(record, self.shared, self.watch.limits.nodes - self.steps)
+                dive = worker.dive(record, self.shared, self.control.limits.nodes - self.steps)
                 self._absorb(k, record, dive)
         except BaseException as failure:  # handed to the supervising thread, which raises it
             self.failure = failure
@@ -207,7 +209,7 @@ class Search:
     def _take(self, k: int) -> Record | None:
         with self._turn:
             while True:
-                if self.steps >= self.watch.limits.nodes and (self._queue or self._stack):
+                if self.steps >= self.control.limits.nodes and (self._queue or self._stack):
                     self._halt(Stopped.NODES)
                 if self.shared[STOP] or self.floor >= self.shared[CUTOFF]:
                     self._turn.notify_all()
@@ -249,7 +251,7 @@ class Search:
             del self._in_flight[k]
             if math.isnan(self.f1):
                 self.f1 = self.best
-            if self.memory > 1.5 * self.watch.limits.memory:
+            if self.memory > 1.5 * self.control.limits.memory:
                 self._halt(Stopped.MEMORY)
             self._turn.notify_all()
 
@@ -266,7 +268,7 @@ class Search:
         for r in records:
             if r.bound >= self.shared[CUTOFF]:
                 self._closed(r.data, r.bound)
-        if self.memory > self.watch.limits.memory:
+        if self.memory > self.control.limits.memory:
             # Short of memory, go deep: the highest bounds first, they close soonest.
             self._stack += sorted(worth_keeping)
         else:

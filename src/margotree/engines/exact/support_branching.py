@@ -24,7 +24,7 @@ from margotree.engines.exact.support_proof_log import Note
 from margotree.engines.node.kernels.safe_bounds import offset_reach
 from margotree.engines.polish import polish
 from margotree.engines.presolve import without_budget
-from margotree.engines.run_control import Watch, raising
+from margotree.engines.run_control import RunControl, flag_after
 from margotree.engines.trivial_trees import allowed_value, trivial_tree
 from margotree.problem import Problem, Splits, evaluate
 from margotree.problem.problem import FloatArray
@@ -42,7 +42,7 @@ _SOME = 1000
 
 
 @dataclass(frozen=True, kw_only=True)
-class SparseTactics:
+class SupportTactics:
     """What a dive does; the defaults are the measured best (docs/experiments)."""
 
     candidates: int = 12
@@ -73,21 +73,21 @@ class Partial:
         return replace(self, pools=(*self.pools[:t], pool, *self.pools[t + 1 :]))
 
 
-class SparseBrancher:
+class SupportBrancher:
     """Makes records and workers for one problem with feature budgets; ``limit`` is the value of a known tree."""
 
     def __init__(
         self,
         problem: Problem,
         limit: float = math.inf,
-        tactics: SparseTactics | None = None,
-        watch: Watch | None = None,
+        tactics: SupportTactics | None = None,
+        control: RunControl | None = None,
     ) -> None:
-        """Once ``watch`` has run out, no tree is solved again to make it exact."""
+        """Once ``control`` has run out, no tree is solved again to make it exact."""
         self.problem = problem
-        self.tactics = tactics or SparseTactics()
-        self.watch = watch or Watch()
-        self.tol = min(_ACCURACY, max(_OF_GAP * self.watch.limits.gap, 1e-11))
+        self.tactics = tactics or SupportTactics()
+        self.control = control or RunControl()
+        self.tol = min(_ACCURACY, max(_OF_GAP * self.control.limits.gap, 1e-11))
         self.last = problem.n_nodes // 2
         self.limit = limit
 
@@ -112,8 +112,8 @@ class SparseBrancher:
         pools = tuple(chooser.pool() for chooser in self.choosers(np.zeros((2, 2))))
         return pack(Partial(place=np.zeros(self.problem.n_samples, np.int64), pools=pools), 0.0)
 
-    def worker(self) -> SparseWorker:
-        return SparseWorker(self)
+    def worker(self) -> SupportWorker:
+        return SupportWorker(self)
 
     def choosers(self, work: FloatArray) -> list[Chooser]:
         """One for every tree node, for one thread."""
@@ -158,10 +158,10 @@ def _codes(X: FloatArray) -> tuple[Index, Index]:
     return code, levels
 
 
-class SparseWorker:
+class SupportWorker:
     """One thread's memory and its dives."""
 
-    def __init__(self, brancher: SparseBrancher) -> None:
+    def __init__(self, brancher: SupportBrancher) -> None:
         self.brancher = brancher
         self.problem = brancher.problem
         self.samples = brancher.samples
@@ -380,13 +380,13 @@ class SparseWorker:
         tree = self.tree(now, self._route(now))
         return [] if tree is None else [tree]
 
-    def tree(self, now: Partial, node: Index, watch: Watch | None = None) -> Splits | None:
+    def tree(self, now: Partial, node: Index, control: RunControl | None = None) -> Splits | None:
         """The best tree with this routing on the supports at hand."""
         T = self.problem.n_nodes
         mask = np.zeros((T, self.problem.n_features), bool)
         for t, (pool, chooser) in enumerate(zip(now.pools, self.choosers, strict=True)):
             mask[t, chooser.rounded(pool)] = True
-        return polish(self.problem, node, mask, watch or self.brancher.watch)
+        return polish(self.problem, node, mask, control or self.brancher.control)
 
     def _complete(self, now: Partial, shared: FloatArray) -> list[Splits]:
         """Now and then: where the hyperplanes at hand send everybody, and the best last level for that."""
@@ -408,13 +408,13 @@ class SparseWorker:
         return [] if tree is None else [tree]
 
 
-def sparsified(brancher: SparseBrancher, tree: Splits, cutoff: float, watch: Watch) -> list[Splits]:
+def sparsified(brancher: SupportBrancher, tree: Splits, cutoff: float, control: RunControl) -> list[Splits]:
     """The best tree below ``cutoff`` that routes as the given one and keeps the budgets, if it is found in time."""
     worker = brancher.worker()
     now = replace(unpack(brancher.root()), place=evaluate(without_budget(brancher.problem), tree).node)
     for chooser in worker.choosers:
-        chooser.rounds = watch.limits.nodes
-    with raising(worker.work[1, 1:2], watch.remaining):
+        chooser.rounds = control.limits.nodes
+    with flag_after(worker.work[1, 1:2], control.remaining):
         now = worker.solve(now, cutoff, thorough=True)
-    tree_found = worker.tree(now, now.place, watch) if now.bound < cutoff else None
+    tree_found = worker.tree(now, now.place, control) if now.bound < cutoff else None
     return [] if tree_found is None else [tree_found]

@@ -14,10 +14,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from margotree.engines.exact.proof_log_base import Logbook, sides
+from margotree.engines.exact.proof_log_base import ProofLogBase, sides
 from margotree.problem import Problem
 from margotree.problem.problem import FloatArray
-from margotree.proof.write import NOTHING, Steps, at_home
+from margotree.proof.write import NOTHING, Steps, local_node_number
 
 #: Seconds to write a leaf that names nothing.
 _SECONDS = 1e-5
@@ -34,7 +34,7 @@ class Note:
         return Note(number=number, place=self.place.copy())
 
 
-class SupportLog(Logbook):
+class SupportLog(ProofLogBase):
     """The proof of one search over supports, as it grows; ``unit`` brings values of its problem to the user's."""
 
     def __init__(self, into: Steps, problem: Problem, weights: FloatArray, unit: float, first: int = 1) -> None:
@@ -113,7 +113,7 @@ class SupportLog(Logbook):
         self.steps.take_over(text, first)
 
     def _at_home(self, node: Any, first: int) -> Any:
-        return replace(node, number=at_home(node.number, first))
+        return replace(node, number=local_node_number(node.number, first))
 
     def seconds_to_close(self, open_nodes: int) -> float:
         return _SECONDS * open_nodes

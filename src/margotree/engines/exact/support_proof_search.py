@@ -14,10 +14,10 @@ import numpy as np
 from margotree.engines.exact.kernels import implied_sides, lookahead, recorded_bounds
 from margotree.engines.exact.kernels.proof_bytes import EACH, LEAD, new_pen
 from margotree.engines.exact.search import Record
-from margotree.engines.exact.support_branching import Index, Partial, SparseBrancher, SparseTactics, SparseWorker
+from margotree.engines.exact.support_branching import Index, Partial, SupportBrancher, SupportTactics, SupportWorker
 from margotree.engines.exact.support_pools import ListChooser, Pool
 from margotree.engines.exact.support_proof_log import Note, SupportLog
-from margotree.engines.run_control import Watch
+from margotree.engines.run_control import RunControl
 from margotree.problem import Problem
 from margotree.problem.problem import FloatArray
 
@@ -27,13 +27,13 @@ _UNSURE = 1e-10
 _ROOM = 1 << 20
 
 
-class ProvingBrancher(SparseBrancher):
+class SupportProofBrancher(SupportBrancher):
     """Makes records and workers that take down in ``log`` what a proof needs."""
 
     def __init__(
-        self, problem: Problem, limit: float, tactics: SparseTactics | None, watch: Watch, log: SupportLog
+        self, problem: Problem, limit: float, tactics: SupportTactics | None, control: RunControl, log: SupportLog
     ) -> None:
-        super().__init__(problem, limit, tactics, watch)
+        super().__init__(problem, limit, tactics, control)
         self.log = log
 
     def root(self) -> Record:
@@ -41,14 +41,14 @@ class ProvingBrancher(SparseBrancher):
         note = Note(number=0, place=np.zeros(self.problem.n_samples, np.uint16))
         return replace(root, data=(*root.data[:-1], note))
 
-    def worker(self) -> SparseWorker:
-        return ProvingWorker(self)
+    def worker(self) -> SupportWorker:
+        return SupportProofWorker(self)
 
 
-class ProvingWorker(SparseWorker):
+class SupportProofWorker(SupportWorker):
     """One thread's memory and its dives."""
 
-    def __init__(self, brancher: ProvingBrancher) -> None:
+    def __init__(self, brancher: SupportProofBrancher) -> None:
         super().__init__(brancher)
         self._proving = brancher
         self.now: Partial | None = None  # the search node that is being solved, if the proof knows it

@@ -8,12 +8,12 @@ from margotree.engines.exact.kernels import implied_sides, leaf_multipliers, pro
 from margotree.engines.exact.kernels.node_record import save
 from margotree.engines.exact.kernels.plunge import route
 from margotree.engines.exact.sample_branching import MargotBrancher
-from margotree.engines.exact.support_branching import SparseBrancher
+from margotree.engines.exact.support_branching import SupportBrancher
 from margotree.engines.exact.support_pools import ListChooser
-from margotree.engines.local_search.search import Effort, alternate
+from margotree.engines.local_search.search import Effort, run_local_search
 from margotree.engines.node.best_subset import best_subset
 from margotree.engines.node.svm import solve_large, solve_node
-from margotree.engines.run_control import Watch
+from margotree.engines.run_control import RunControl
 from margotree.engines.tiny_problems import tiny_problem
 from margotree.engines.trivial_trees import trivial_tree
 
@@ -65,7 +65,7 @@ def _dive(brancher: MargotBrancher) -> None:
 
 def alternating_search() -> None:
     tiny = tiny_problem("margot")
-    alternate(tiny, [trivial_tree(tiny)], Watch(), Effort(least=8, most=8))
+    run_local_search(tiny, [trivial_tree(tiny)], RunControl(), Effort(least=8, most=8))
 
 
 def proofs_of_routings() -> None:
@@ -95,7 +95,7 @@ def proofs_of_routings() -> None:
 
 
 def proofs_of_supports() -> None:
-    brancher = SparseBrancher(tiny_problem("hfs"))
+    brancher = SupportBrancher(tiny_problem("hfs"))
     chooser, pen, zero = brancher.choosers(np.zeros((2, 2)))[0], proof_bytes.new_pen(1 << 10), np.int64(0)
     assert isinstance(chooser, ListChooser)
     m, T = brancher.problem.n_samples, brancher.problem.n_nodes

@@ -30,8 +30,8 @@ from margotree.engines.local_search.starts import (
 from margotree.engines.local_search.subsampling import Ladder
 from margotree.engines.local_search.subtrees import rows_at, subtree_start
 from margotree.engines.local_search.training_data import Found, Terms
-from margotree.engines.run_control import Watch
-from margotree.engines.trivial_trees import one_way
+from margotree.engines.run_control import RunControl
+from margotree.engines.trivial_trees import constant_offsets
 from margotree.problem import Problem, Splits, topology
 from margotree.problem.problem import FloatArray
 
@@ -77,8 +77,8 @@ class Effort:
     patience: int = 60
 
 
-#: Something that improves a tree in its own way within a watch.
-Finisher = Callable[[Splits, Watch], Splits]
+#: Something that improves a tree in its own way within a run control.
+Finisher = Callable[[Splits, RunControl], Splits]
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -96,7 +96,7 @@ class Job:
     number: int = 0
 
 
-class AlternatingSearch:
+class LocalSearch:
     """The descents of one problem."""
 
     #: What a start goes through.
@@ -109,18 +109,18 @@ class AlternatingSearch:
     finisher_reports = True
 
     def __init__(
-        self, problem: Problem, watch: Watch, effort: Effort | None = None, finisher: Finisher | None = None
+        self, problem: Problem, control: RunControl, effort: Effort | None = None, finisher: Finisher | None = None
     ) -> None:
-        self.problem, self.watch, self.effort = problem, watch, effort or Effort()
+        self.problem, self.control, self.effort = problem, control, effort or Effort()
         self.finisher = finisher
-        self.seed = watch.limits.seed
+        self.seed = control.limits.seed
         self.ladder = Ladder(self._terms(), self.seed)
         self.joint = Island()  # the best trees of all
         self.island = self.joint  # where work goes on
         self.record = Record()
         self.starts = 0
         self._last_gain = 0
-        self._began = watch.elapsed
+        self._began = control.elapsed
         self._rungs: list[list[Found]] = [[] for _ in self.ladder.sizes]
         self._sent_on: list[list[Found]] = [[] for _ in self.ladder.sizes]
         self._finished: list[float] = []
@@ -144,12 +144,12 @@ class AlternatingSearch:
         for tree in [*allowed, self._constant()]:
             self._keep(tree)
         self._given = [kept(tree) for tree in allowed]
-        if self.watch.must_stop() is None:
-            self._in_threads(self._work, max(1, self.watch.limits.n_jobs))
+        if self.control.must_stop() is None:
+            self._in_threads(self._work, max(1, self.control.limits.n_jobs))
 
     def answer(self) -> Splits:
         """What the run has come to: feasible, and never worse than the given trees that are, or a constant one."""
-        in_time = self.watch.must_stop() is None
+        in_time = self.control.must_stop() is None
         self.carry_up(self.ladder.top if in_time else _CARRIED)
         if in_time:
             self.sharpen()
@@ -182,7 +182,7 @@ class AlternatingSearch:
             workers = [pool.submit(work) for _ in range(n_jobs)]
             try:
                 while wait(workers, _TICK).not_done:
-                    if self.watch.must_stop() is not None:
+                    if self.control.must_stop() is not None:
                         self._flag[0] = 1.0
             finally:
                 self._flag[0] = 1.0  # also where a second Ctrl-C ends the waiting
@@ -229,9 +229,9 @@ class AlternatingSearch:
         return found
 
     def _note_trained(self, terms: Terms, trained: bool) -> None:
-        """Tell the watch of a tree, not only a subtree, all of whose nodes were trained before its clock ran out."""
+        """Count a tree (not a subtree) all of whose nodes were trained before the clock of the run control ran out."""
         if trained and terms.n_nodes == self.ladder.terms.n_nodes:
-            self.watch.tree_is_trained()
+            self.control.count_trained_tree()
 
     def settled(self, terms: Terms, W: FloatArray, B: FloatArray) -> float:
         """What the tree costs once its bands are empty, with nothing trained."""
@@ -286,17 +286,17 @@ class AlternatingSearch:
     def _finish(self, job: Job) -> Found:
         assert self.finisher is not None
         start = job.start
-        began = self.watch.elapsed
+        began = self.control.elapsed
         # Where work is to repeat, no clock ends a visit before all of the work is to end.
-        most = math.inf if self.watch.by_nodes else max(_FINISH_LEAST, _FINISH_PAST * (began - self._began))
-        part = self.watch.part(min(_FINISH_SHARE * self.watch.remaining, most))
+        most = math.inf if self.control.by_nodes else max(_FINISH_LEAST, _FINISH_PAST * (began - self._began))
+        part = self.control.part(min(_FINISH_SHARE * self.control.remaining, most))
         part.limits = replace(part.limits, seed=self.seed + len(self._finished))  # a second visit tries other things
         if not self.finisher_reports:
             part.listener = None
         splits = self.finisher(Splits(w=start.W, b=start.B), part)
         if part.must_stop() is not None:
             with self._lock:
-                self._finishing += self.watch.elapsed - began
+                self._finishing += self.control.elapsed - began
         return Found(W=np.array(splits.w), B=np.array(splits.b), value=self._value(splits))
 
     def _next_job(self) -> Job | None:
@@ -368,7 +368,7 @@ class AlternatingSearch:
         if self.finisher is None or len(island.seen) < island.finished_at + one_in:
             return None
         share = _FINISHING_IDLE if self.starts - self._last_gain > _IDLE else _FINISHING
-        if self._finishing > share * (self.watch.elapsed - self._began) * max(1, self.watch.limits.n_jobs):
+        if self._finishing > share * (self.control.elapsed - self._began) * max(1, self.control.limits.n_jobs):
             return None
         again = len(self._finished) // 2 % 2 == 1
         waiting = [] if again else [tree for tree in island.seen if not near(tree.value, self._finished, _ALIKE)]
@@ -385,7 +385,7 @@ class AlternatingSearch:
         if self._greedy:
             return None
         self._greedy = True
-        most = _GREEDY_SHARE * self.watch.remaining / (_GREEDY * self.problem.n_features * self.problem.depth)
+        most = _GREEDY_SHARE * self.control.remaining / (_GREEDY * self.problem.n_features * self.problem.depth)
         level = max((k for k, size in enumerate(self.ladder.sizes) if size <= most), default=0)
         if level == 0:
             return None
@@ -393,11 +393,11 @@ class AlternatingSearch:
 
     def _promotion(self) -> Job | None:
         top = self.ladder.top
-        if self.watch.remaining < _SENDING * self.problem.X.size * self.problem.depth:
+        if self.control.remaining < _SENDING * self.problem.X.size * self.problem.depth:
             top -= 1
         if top <= 0:
             return None
-        past = self.watch.elapsed / self.watch.limits.time
+        past = self.control.elapsed / self.control.limits.time
         late = not self._rungs[top] and past > (_LATEST if len(self._rungs[0]) >= _ONE_IN else 2 * _LATEST)
         for level in reversed(range(top)):
             here, gone = self._rungs[level], self._sent_on[level]
@@ -443,7 +443,7 @@ class AlternatingSearch:
             self._last_gain = self.starts
         self.joint.keep(found, of)
         if found.value < before:
-            self.watch.report("alternating", incumbent=found.value, nodes=self.starts)
+            self.control.report("alternating", incumbent=found.value, nodes=self.starts)
 
     def _value(self, splits: Splits) -> float:
         found = self.problem.evaluate(splits)
@@ -461,16 +461,16 @@ class AlternatingSearch:
         return majority(self.ladder.terms)
 
 
-def alternate(
+def run_local_search(
     problem: Problem,
     given: list[Splits],
-    watch: Watch,
+    control: RunControl,
     effort: Effort | None = None,
     finisher: Finisher | None = None,
-    kind: type[AlternatingSearch] = AlternatingSearch,
+    kind: type[LocalSearch] = LocalSearch,
 ) -> Splits:
     """The best tree that alternation finds; feasible, and never worse than those given that are, or the majority."""
-    search = kind(problem, watch, effort, finisher)
+    search = kind(problem, control, effort, finisher)
     search.run(given)
     return search.answer()
 
@@ -478,7 +478,7 @@ def alternate(
 def majority(terms: Terms) -> Found:
     """All samples go to the side of the heavier class and get its label: allowed in every problem."""
     plus, minus = (float(np.sum(terms.weight[terms.y == sign])) for sign in (1.0, -1.0))
-    B = one_way(terms.depth, terms.eps, plus >= minus)
+    B = constant_offsets(terms.depth, terms.eps, plus >= minus)
     way = [topology.last(k + 1)[-1 if plus >= minus else 0] for k in range(terms.depth)]
     value = min(plus, minus) * float(np.sum(terms.C[way] * (1.0 + np.abs(B[way]))))
     return Found(W=np.zeros((terms.n_nodes, terms.X.shape[1])), B=B, value=value)

@@ -10,7 +10,7 @@ from functools import cached_property
 
 import numpy as np
 
-from margotree.engines.local_search.search import AlternatingSearch, Job
+from margotree.engines.local_search.search import Job, LocalSearch
 from margotree.engines.local_search.starts import kept
 from margotree.engines.local_search.training_data import Found, Terms
 from margotree.engines.presolve import without_budget
@@ -19,7 +19,7 @@ from margotree.engines.presolve import without_budget
 _LOOKING = 0.5
 
 
-class LightlyPricedSearch(AlternatingSearch):
+class SparsifyingSearch(LocalSearch):
     """The descents of such a problem; all values but those within a descent include prices."""
 
     finisher_reports = False

@@ -12,7 +12,7 @@ from importlib.util import find_spec
 
 from margotree.engines.base import EngineError, NotInstalled, Refused
 from margotree.engines.mip.model import FloatArray, MipModel, MipResult
-from margotree.engines.run_control import Watch
+from margotree.engines.run_control import RunControl
 from margotree.solution import Stopped
 
 #: Seconds between two looks at the clock while a solver runs, and between two lines of progress without news.
@@ -33,7 +33,7 @@ class Job:
     """A model, its objective scaled, with all that :meth:`Adapter.run` was told about it."""
 
     mip: MipModel
-    watch: Watch
+    control: RunControl
     gap: float
     threads: int
     start: FloatArray | None
@@ -66,30 +66,30 @@ class Adapter(ABC):
         self,
         mip: MipModel,
         *,
-        watch: Watch,
+        control: RunControl,
         gap: float = 1e-4,
         threads: int = 1,
         start: FloatArray | None = None,
         seed: int = 0,
     ) -> MipResult:
-        """Solve within ``watch``'s limits; ``start`` is offered to the solver as a first solution."""
+        """Solve within ``control``'s limits; ``start`` is offered to the solver as a first solution."""
         if (need := self.missing()) is not None:
             raise NotInstalled(f"engine {self.name!r} is not installed: {need}")
         if mip.kind not in self.kinds:
             raise Refused(f"{self.name} does not solve {mip.kind} models, only {' and '.join(sorted(self.kinds))}")
-        if (reason := watch.must_stop()) is not None:
+        if (reason := control.must_stop()) is not None:
             return MipResult(x=None, stopped=reason)
-        job = Job(mip=mip.scaled(), watch=watch, gap=gap, threads=max(1, threads), start=start, seed=seed % 2**31)
+        job = Job(mip=mip.scaled(), control=control, gap=gap, threads=max(1, threads), start=start, seed=seed % 2**31)
         result = self._run(job, Progress(self.name, mip.scale, self.at_root))
         if result.stopped is Stopped.INTERRUPTED:
-            watch.interrupt()  # some solvers take Ctrl-C before Python sees it; pass it on
+            control.interrupt()  # some solvers take Ctrl-C before Python sees it; pass it on
         return result
 
-    def hopeless(self, entries: float, watch: Watch) -> tuple[Stopped, str] | None:
+    def hopeless(self, entries: float, control: RunControl) -> tuple[Stopped, str] | None:
         """Why a model of so many entries need not be built: the limit it would break, and words; None if it may be."""
-        if entries / self.entries_per_second >= watch.remaining:
+        if entries / self.entries_per_second >= control.remaining:
             return Stopped.TIME, f"a model of {entries:.3g} entries for {self.name} was not built: no time for it"
-        if entries * _BYTES_PER_ENTRY > watch.limits.memory:
+        if entries * _BYTES_PER_ENTRY > control.limits.memory:
             return Stopped.MEMORY, f"a model of {entries:.3g} entries for {self.name} was not built: no memory for it"
         return None
 
@@ -142,25 +142,25 @@ class Progress:
             others=tuple(points[1:]),
         )
 
-    def left_behind(self, watch: Watch) -> MipResult:
+    def left_behind(self, control: RunControl) -> MipResult:
         """What a solver had told when it was no longer waited for."""
-        return self.result([] if self.best is None else [self.best], why_stopped(watch, Stopped.TIME))
+        return self.result([] if self.best is None else [self.best], why_stopped(control, Stopped.TIME))
 
-    def tell(self, watch: Watch) -> None:
-        """Pass news on to the watch's listener, and a sign of life now and then."""
+    def tell(self, control: RunControl) -> None:
+        """Pass news on to the run control's listener, and a sign of life now and then."""
         news = (self.incumbent, self.bound)
-        if news == self._told and watch.elapsed - self._told_at < _QUIET:
+        if news == self._told and control.elapsed - self._told_at < _QUIET:
             return
-        self._told, self._told_at = news, watch.elapsed
-        watch.report(self.phase, incumbent=news[0], bound=news[1], nodes=self.nodes, open_nodes=self.open_nodes)
+        self._told, self._told_at = news, control.elapsed
+        control.report(self.phase, incumbent=news[0], bound=news[1], nodes=self.nodes, open_nodes=self.open_nodes)
 
 
 def run_watched(
-    solve: Callable[[], None], stop: Callable[[], None], watch: Watch, progress: Progress, *, leave: bool = False
+    solve: Callable[[], None], stop: Callable[[], None], control: RunControl, progress: Progress, *, leave: bool = False
 ) -> bool:
     """Run a solver call in a thread of its own while this one keeps the clock; True once the call is over.
 
-    The calling thread stays free to handle Ctrl-C; when the watch says so, it asks the solver to ``stop`` (again and
+    The calling thread stays free to handle Ctrl-C; when the control says so, it asks the solver to ``stop`` (again and
     again, since a solver may not listen in every phase) and waits until it has.  With ``leave`` it does not wait for
     ever: a solver that hears nothing for a while is left to come to its end by itself, and the answer is False.  It
     must not be touched any more then; what it has told so far is in ``progress``.
@@ -177,7 +177,7 @@ def run_watched(
     thread = threading.Thread(target=work, name=f"margotree-{progress.phase}")
     thread.start()
     try:
-        patience = _wait(thread, stop, watch, progress)
+        patience = _wait(thread, stop, control, progress)
     except BaseException:
         patience = math.inf
         raise
@@ -191,20 +191,20 @@ def run_watched(
     return not thread.is_alive()
 
 
-def _wait(thread: threading.Thread, stop: Callable[[], None], watch: Watch, progress: Progress) -> float:
+def _wait(thread: threading.Thread, stop: Callable[[], None], control: RunControl, progress: Progress) -> float:
     """Keep the clock until the thread is done or the time is up; the seconds it may then take to hear that."""
     while thread.is_alive():
         thread.join(_LOOK)
-        progress.tell(watch)
-        if watch.must_stop(progress.nodes) is Stopped.TIME:
+        progress.tell(control)
+        if control.must_stop(progress.nodes) is Stopped.TIME:
             break
-        if watch.must_stop(progress.nodes) is not None:
+        if control.must_stop(progress.nodes) is not None:
             stop()
-    return max(_PATIENCE, _PATIENCE_SHARE * watch.limits.time)
+    return max(_PATIENCE, _PATIENCE_SHARE * control.limits.time)
 
 
-def why_stopped(watch: Watch, otherwise: Stopped) -> Stopped:
-    """A stop that this side asked for is told by the watch, any other by the solver's status."""
-    if watch.interrupted:
+def why_stopped(control: RunControl, otherwise: Stopped) -> Stopped:
+    """A stop that this side asked for is told by the run control, any other by the solver's status."""
+    if control.interrupted:
         return Stopped.INTERRUPTED
-    return Stopped.TIME if watch.remaining <= 0.0 and otherwise is not Stopped.SOLVED else otherwise
+    return Stopped.TIME if control.remaining <= 0.0 and otherwise is not Stopped.SOLVED else otherwise

@@ -113,13 +113,13 @@ def derived_constants(problem: Problem, upper: float, time_limit: float = math.i
 
     They are wider if the root's SVM cannot be solved within ``time_limit`` seconds.
     """
-    far = farthest(problem.X)
+    far = farthest_distances(problem.X)
     reaches, floor = _reaches(problem, upper, float(np.max(far)), time_limit)
     h_low, h_high = np.empty((2, problem.n_nodes, problem.n_samples))
     b_low, b_high = np.empty((2, problem.n_nodes))
     norms = np.linalg.norm(problem.X, axis=1)
     for t, reach in enumerate(reaches):
-        up, down = rises(problem.X, reach, far)
+        up, down = largest_increases(problem.X, reach, far)
         below = max(1.0, problem.eps) if t in topology.upper(problem.depth) else 1.0
         h_low[t], h_high[t] = -below - down, 1.0 + up
         straight = problem.X @ reach.center
@@ -187,7 +187,7 @@ def intersect(balls: list[tuple[FloatArray, float]], box: FloatArray) -> Reach:
     return Reach(center=center, radius=radius * (1.0 + SLACK) + SLACK, low=low - slack, high=high + slack)
 
 
-def farthest(X: FloatArray) -> FloatArray:
+def farthest_distances(X: FloatArray) -> FloatArray:
     """Distance of every sample to the sample farthest from it (or more, when there are very many samples)."""
     if len(X) > _PAIRWISE:
         corner = np.maximum(X - X.min(axis=0), X.max(axis=0) - X)
@@ -195,7 +195,7 @@ def farthest(X: FloatArray) -> FloatArray:
     return np.asarray(np.max(cdist(X, X), axis=1))
 
 
-def rises(X: FloatArray, reach: Reach, far: FloatArray) -> tuple[FloatArray, FloatArray]:
+def largest_increases(X: FloatArray, reach: Reach, far: FloatArray) -> tuple[FloatArray, FloatArray]:
     """``up_i`` and ``down_i``: by how much ``h`` can rise from some sample to ``i``, and from ``i`` to some sample."""
     straight = X @ reach.center
     if len(X) > _PAIRWISE or not np.any(reach.center):

@@ -17,7 +17,7 @@ from margotree.engines.base import EngineError
 from margotree.engines.mip.adapter import Adapter, Job, Progress, why_stopped
 from margotree.engines.mip.engine import MipEngine
 from margotree.engines.mip.model import MipModel, MipResult
-from margotree.engines.run_control import Watch
+from margotree.engines.run_control import RunControl
 from margotree.solution import Stopped
 
 #: COPT's status codes, its error for a model beyond the licence, its infinity, and solutions kept besides the best.
@@ -53,11 +53,11 @@ class CoptAdapter(Adapter):
                 if job.start is not None:
                     model.setMipStart(model.getVars(), job.start.tolist())
                     model.loadMipStart()
-                listener = _listen(model, job.watch, progress)
+                listener = _listen(model, job.control, progress)
                 # COPT keeps the interpreter's lock while it solves, so the clock is looked at in its callbacks
                 model.solve()
                 del listener
-                return _translate(model, job.mip, job.watch, progress)
+                return _translate(model, job.mip, job.control, progress)
         except coptpy.CoptError as error:
             raise self._explain(error, job.mip) from error
 
@@ -118,22 +118,22 @@ def _set_options(model: Any, job: Job) -> None:
     model.setParam("IntTol", job.mip.tolerance)
     model.setParam("RelGap", job.gap)
     model.setParam("Threads", job.threads)
-    if math.isfinite(job.watch.remaining):
-        model.setParam("TimeLimit", job.watch.remaining)
-    if math.isfinite(job.watch.limits.nodes):
-        model.setParam("NodeLimit", int(job.watch.limits.nodes))
+    if math.isfinite(job.control.remaining):
+        model.setParam("TimeLimit", job.control.remaining)
+    if math.isfinite(job.control.limits.nodes):
+        model.setParam("NodeLimit", int(job.control.limits.nodes))
 
 
-def _listen(model: Any, watch: Watch, progress: Progress) -> Any:
-    """A callback that notes COPT's bounds and stops it when the watch says so; keep it alive while COPT runs."""
+def _listen(model: Any, control: RunControl, progress: Progress) -> Any:
+    """A callback that notes COPT's bounds and stops it when the run control says so; keep it alive while COPT runs."""
     from coptpy import COPT, CallbackBase
 
     class Listener(CallbackBase):
         def callback(self) -> None:
             best = self.getInfo(COPT.CBInfo.BestObj) if self.getInfo(COPT.CBInfo.HasIncumbent) else math.inf
             progress.note(incumbent=best, bound=self.getInfo(COPT.CBInfo.BestBnd))
-            progress.tell(watch)
-            if watch.must_stop() is not None:
+            progress.tell(control)
+            if control.must_stop() is not None:
                 self.interrupt()
 
     listener = Listener()
@@ -141,9 +141,9 @@ def _listen(model: Any, watch: Watch, progress: Progress) -> Any:
     return listener
 
 
-def _translate(model: Any, mip: MipModel, watch: Watch, progress: Progress) -> MipResult:
+def _translate(model: Any, mip: MipModel, control: RunControl, progress: Progress) -> MipResult:
     is_mip = bool(np.any(mip.integer))
-    stopped = why_stopped(watch, _STATUS.get(model.status, Stopped.STALLED))
+    stopped = why_stopped(control, _STATUS.get(model.status, Stopped.STALLED))
     found = bool(model.hasmipsol if is_mip else model.haslpsol)
     value = (model.objval if is_mip else model.lpobjval) if found else math.inf
     bound = model.bestbnd if is_mip else (value if stopped is Stopped.SOLVED else -math.inf)

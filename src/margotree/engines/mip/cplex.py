@@ -12,7 +12,7 @@ from margotree.engines.base import EngineError
 from margotree.engines.mip.adapter import HUGE, Adapter, Job, Progress, run_watched, why_stopped
 from margotree.engines.mip.engine import MipEngine
 from margotree.engines.mip.model import MipModel, MipResult
-from margotree.engines.run_control import Watch
+from margotree.engines.run_control import RunControl
 from margotree.solution import Stopped
 
 #: CPLEX's status codes (continuous, then MIP), its error for a model beyond the community edition, solutions kept.
@@ -57,8 +57,8 @@ class CplexAdapter(Adapter):
                     model.MIP_starts.add([columns, job.start.tolist()], model.MIP_starts.effort_level.solve_fixed)
                 _listen(model, job.mip, progress)
                 aborter = model.use_aborter(cplex.Aborter())
-                run_watched(model.solve, aborter.abort, job.watch, progress)
-                return _translate(model, job.mip, job.watch, progress)
+                run_watched(model.solve, aborter.abort, job.control, progress)
+                return _translate(model, job.mip, job.control, progress)
         except cplex.exceptions.CplexSolverError as error:
             raise self._explain(error, job.mip) from error
 
@@ -110,12 +110,12 @@ def _set_options(model: Any, job: Job) -> None:
     parameters.threads.set(job.threads)
     parameters.randomseed.set(job.seed)
     parameters.mip.pool.capacity.set(1 + _KEPT)
-    if math.isfinite(job.watch.remaining):
-        parameters.timelimit.set(job.watch.remaining)
-    if math.isfinite(job.watch.limits.nodes):
-        parameters.mip.limits.nodes.set(int(job.watch.limits.nodes))
-    if math.isfinite(job.watch.limits.memory):
-        parameters.mip.limits.treememory.set(job.watch.limits.memory / 2**20)
+    if math.isfinite(job.control.remaining):
+        parameters.timelimit.set(job.control.remaining)
+    if math.isfinite(job.control.limits.nodes):
+        parameters.mip.limits.nodes.set(int(job.control.limits.nodes))
+    if math.isfinite(job.control.limits.memory):
+        parameters.mip.limits.treememory.set(job.control.limits.memory / 2**20)
 
 
 def _listen(model: Any, mip: MipModel, progress: Progress) -> None:
@@ -136,10 +136,10 @@ def _listen(model: Any, mip: MipModel, progress: Progress) -> None:
         model.set_callback(Listener(), Context.id.global_progress)
 
 
-def _translate(model: Any, mip: MipModel, watch: Watch, progress: Progress) -> MipResult:
+def _translate(model: Any, mip: MipModel, control: RunControl, progress: Progress) -> MipResult:
     answer, is_mip = model.solution, bool(np.any(mip.integer))
     found = answer.is_primal_feasible()
-    stopped = why_stopped(watch, _STATUS.get(answer.get_status(), Stopped.STALLED))
+    stopped = why_stopped(control, _STATUS.get(answer.get_status(), Stopped.STALLED))
     value = answer.get_objective_value() if found else math.inf
     best = answer.MIP.get_best_objective() if is_mip else (value if stopped is Stopped.SOLVED else -math.inf)
     progress.note(incumbent=value, bound=best, nodes=answer.progress.get_num_nodes_processed())

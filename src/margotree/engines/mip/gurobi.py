@@ -12,7 +12,7 @@ from margotree.engines.base import EngineError
 from margotree.engines.mip.adapter import Adapter, Job, Progress, run_watched, why_stopped
 from margotree.engines.mip.engine import MipEngine
 from margotree.engines.mip.model import MipModel, MipResult
-from margotree.engines.run_control import Watch
+from margotree.engines.run_control import RunControl
 from margotree.solution import Stopped
 
 #: Gurobi's status codes and licence errors, and how many solutions to keep besides the best.
@@ -46,8 +46,8 @@ class GurobiAdapter(Adapter):
                 _set_options(model, job)
                 if job.start is not None:
                     x.Start = job.start
-                run_watched(lambda: model.optimize(_listener(progress)), model.terminate, job.watch, progress)
-                return _translate(model, job.mip, job.watch, progress)
+                run_watched(lambda: model.optimize(_listener(progress)), model.terminate, job.control, progress)
+                return _translate(model, job.mip, job.control, progress)
         except gurobipy.GurobiError as error:
             raise self._explain(error, job.mip) from error
 
@@ -93,12 +93,12 @@ def _set_options(model: Any, job: Job) -> None:
     model.Params.Threads = job.threads
     model.Params.Seed = job.seed
     model.Params.PoolSolutions = 1 + _KEPT
-    if math.isfinite(job.watch.remaining):
-        model.Params.TimeLimit = job.watch.remaining
-    if math.isfinite(job.watch.limits.nodes):
-        model.Params.NodeLimit = job.watch.limits.nodes
-    if math.isfinite(job.watch.limits.memory):
-        model.Params.SoftMemLimit = job.watch.limits.memory / 1e9
+    if math.isfinite(job.control.remaining):
+        model.Params.TimeLimit = job.control.remaining
+    if math.isfinite(job.control.limits.nodes):
+        model.Params.NodeLimit = job.control.limits.nodes
+    if math.isfinite(job.control.limits.memory):
+        model.Params.SoftMemLimit = job.control.limits.memory / 1e9
 
 
 def _listener(progress: Progress) -> Any:
@@ -123,8 +123,8 @@ def _listener(progress: Progress) -> Any:
     return heard
 
 
-def _translate(model: Any, mip: MipModel, watch: Watch, progress: Progress) -> MipResult:
-    stopped = why_stopped(watch, _STATUS.get(model.Status, Stopped.STALLED))
+def _translate(model: Any, mip: MipModel, control: RunControl, progress: Progress) -> MipResult:
+    stopped = why_stopped(control, _STATUS.get(model.Status, Stopped.STALLED))
     found = model.SolCount > 0
     bound = model.ObjBound if model.IsMIP else (model.ObjVal if stopped is Stopped.SOLVED else -math.inf)
     progress.note(incumbent=model.ObjVal if found else math.inf, bound=bound, nodes=int(model.NodeCount))

@@ -10,7 +10,7 @@ import numpy as np
 from margotree.engines.mip.adapter import Adapter, Job, Progress, run_watched, why_stopped
 from margotree.engines.mip.engine import MipEngine
 from margotree.engines.mip.model import FloatArray, MipModel, MipResult
-from margotree.engines.run_control import Watch
+from margotree.engines.run_control import RunControl
 from margotree.problem import Problem
 from margotree.solution import Stopped
 
@@ -40,9 +40,9 @@ class HighsAdapter(Adapter):
         if job.start is not None:
             _offer(solver, job.start)
         _listen(solver, progress)
-        if not run_watched(solver.run, solver.cancelSolve, job.watch, progress, leave=True):
-            return progress.left_behind(job.watch)
-        return _translate(solver, job.watch, progress)
+        if not run_watched(solver.run, solver.cancelSolve, job.control, progress, leave=True):
+            return progress.left_behind(job.control)
+        return _translate(solver, job.control, progress)
 
 
 class Highs(MipEngine):
@@ -87,10 +87,10 @@ def _set_options(solver: Any, job: Job) -> None:
     solver.setOptionValue("mip_rel_gap", job.gap)
     solver.setOptionValue("threads", job.threads)
     solver.setOptionValue("random_seed", job.seed)
-    if math.isfinite(job.watch.remaining):
-        solver.setOptionValue("time_limit", job.watch.remaining)
-    if math.isfinite(job.watch.limits.nodes):
-        solver.setOptionValue("mip_max_nodes", int(job.watch.limits.nodes))
+    if math.isfinite(job.control.remaining):
+        solver.setOptionValue("time_limit", job.control.remaining)
+    if math.isfinite(job.control.limits.nodes):
+        solver.setOptionValue("mip_max_nodes", int(job.control.limits.nodes))
 
 
 def _offer(solver: Any, start: FloatArray) -> None:
@@ -117,13 +117,13 @@ def _listen(solver: Any, progress: Progress) -> None:
     solver.cbMipInterrupt += heard
 
 
-def _translate(solver: Any, watch: Watch, progress: Progress) -> MipResult:
+def _translate(solver: Any, control: RunControl, progress: Progress) -> MipResult:
     import highspy
 
     info = solver.getInfo()
     found = info.primal_solution_status == highspy.SolutionStatus.kSolutionStatusFeasible
     is_mip = any(t == highspy.HighsVarType.kInteger for t in solver.getLp().integrality_)
-    stopped = why_stopped(watch, _STATUS.get(solver.getModelStatus().name, Stopped.STALLED))
+    stopped = why_stopped(control, _STATUS.get(solver.getModelStatus().name, Stopped.STALLED))
     bound = info.mip_dual_bound if is_mip else info.objective_function_value
     progress.note(
         incumbent=info.objective_function_value if found else math.inf,

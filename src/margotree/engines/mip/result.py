@@ -1,4 +1,4 @@
-"""What all MIP engines share: a run within a watch, and from what the solver says to an answer with an honest bound."""
+"""What all MIP engines share: a run within limits, and the conversion of a solver's result to a tree and a valid bound."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from margotree.engines.base import Answer
 from margotree.engines.mip.adapter import Adapter
 from margotree.engines.mip.model import FloatArray, MipModel, MipResult
-from margotree.engines.run_control import Watch
+from margotree.engines.run_control import RunControl
 from margotree.problem import Splits, TrainingProblem
 from margotree.solution import Stopped, relative_gap
 
@@ -19,11 +19,11 @@ SAFETY = 2e-6
 _ABSOLUTE = 1e-9
 
 
-def run(adapter: Adapter, mip: MipModel, watch: Watch, start: FloatArray | None) -> MipResult:
-    """Have a model solved within a watch, a shade closer than asked for, so that tolerances can be given up."""
-    limits = watch.limits
+def run(adapter: Adapter, mip: MipModel, control: RunControl, start: FloatArray | None) -> MipResult:
+    """Have a model solved within a run control, a shade closer than asked for, so that tolerances can be given up."""
+    limits = control.limits
     gap = max(0.0, limits.gap - 2 * SAFETY)
-    return adapter.run(mip, watch=watch, gap=gap, threads=limits.n_jobs, start=start, seed=limits.seed)
+    return adapter.run(mip, control=control, gap=gap, threads=limits.n_jobs, start=start, seed=limits.seed)
 
 
 def points(result: MipResult) -> list[FloatArray]:
@@ -44,7 +44,7 @@ def answer(
     result: MipResult,
     first: Splits,
     trees: Sequence[Splits],
-    grace: Watch,
+    grace: RunControl,
     *,
     gap: float,
     floor: float,
@@ -53,7 +53,7 @@ def answer(
 ) -> Answer:
     """The best of the trees made of the solver's points and the one to fall back on, with what is known about it.
 
-    ``grace`` is the watch they were made within; see `honest_bound` for the numbers.
+    ``grace`` is the run control they were made within; see `honest_bound` for the numbers.
     """
     best = first
     for tree in trees:
@@ -74,9 +74,9 @@ def answer(
     )
 
 
-def no_tree(watch: Watch) -> str:
+def no_tree(control: RunControl) -> str:
     """What to say when a solver's answer gave no tree."""
-    if watch.over:
+    if control.over:
         return "there was no time left to make a tree of the solver's answer; kept the start"
     return "no tree routes the samples as the solver's answer does (its tolerances do); kept the start"
 

@@ -11,7 +11,7 @@ import numpy as np
 from margotree.engines.mip.adapter import HUGE, Adapter, Job, Progress, run_watched, why_stopped
 from margotree.engines.mip.engine import MipEngine
 from margotree.engines.mip.model import FloatArray, MipModel, MipResult
-from margotree.engines.run_control import Watch
+from margotree.engines.run_control import RunControl
 from margotree.solution import Stopped
 
 _STATUS = {
@@ -43,17 +43,17 @@ class ScipAdapter(Adapter):
         return f"{model.getMajorVersion()}.{model.getMinorVersion()}.{model.getTechVersion()}"
 
     def _run(self, job: Job, progress: Progress) -> MipResult:
-        built = _build(job.mip, job.watch)
+        built = _build(job.mip, job.control)
         if built is None:
-            return MipResult(x=None, stopped=job.watch.must_stop() or Stopped.TIME)
+            return MipResult(x=None, stopped=job.control.must_stop() or Stopped.TIME)
         model, variables = built
         _set_options(model, job)
         if job.start is not None:
             _offer(model, job.mip, variables, job.start)
         _listen(model, progress)
-        if not run_watched(model.optimizeNogil, lambda: _interrupt(model), job.watch, progress, leave=True):
-            return progress.left_behind(job.watch)
-        return _translate(model, variables, job.watch, progress)
+        if not run_watched(model.optimizeNogil, lambda: _interrupt(model), job.control, progress, leave=True):
+            return progress.left_behind(job.control)
+        return _translate(model, variables, job.control, progress)
 
 
 class Scip(MipEngine):
@@ -64,7 +64,7 @@ class Scip(MipEngine):
     adapter = ScipAdapter()
 
 
-def _build(mip: MipModel, watch: Watch) -> tuple[Any, list[Any]] | None:
+def _build(mip: MipModel, control: RunControl) -> tuple[Any, list[Any]] | None:
     """The model in SCIP's own objects; None if the time ran out on the way."""
     import pyscipopt
 
@@ -76,12 +76,12 @@ def _build(mip: MipModel, watch: Watch) -> tuple[Any, list[Any]] | None:
         kinds[binary] = "B"
     variables: list[Any] = []
     for j in range(mip.n_variables):
-        if j % _BATCH == 0 and watch.over:
+        if j % _BATCH == 0 and control.over:
             return None
         variables.append(model.addVar(f"x{j}", vtype=kinds[j], lb=low[j], ub=high[j], obj=cost[j]))
     terms = [pyscipopt.scip.Term(v) for v in variables]
     for k in range(len(mip.row_lower)):
-        if k % _BATCH == 0 and watch.must_stop() is not None:
+        if k % _BATCH == 0 and control.must_stop() is not None:
             return None
         row = {terms[i]: v for i, v in _entries(mip.rows, k)}
         model.addCons(_between(row, mip.row_lower[k], mip.row_upper[k]))
@@ -132,7 +132,7 @@ def _set_options(model: Any, job: Job) -> None:
     tolerance = max(job.mip.tolerance, 1e-7)
     model.setParam("numerics/feastol", tolerance)
     model.setParam("constraints/nonlinear/tightenlpfeastol", tolerance > 1e-7)
-    # the watch handles Ctrl-C; SCIP's handler would take the signal away from it
+    # the run control handles Ctrl-C; SCIP's handler would take the signal away from it
     model.setParam("misc/catchctrlc", False)
     # the NLP relaxation only feeds heuristics, and the Ipopt in some ARM wheels dies of illegal instructions
     model.setParam("nlp/disable", True)
@@ -141,12 +141,12 @@ def _set_options(model: Any, job: Job) -> None:
     model.setParam("limits/gap", job.gap)
     # on these big-M rows it takes up to two thirds of the time and does not pay for it (docs/mip.md)
     model.setParam("separating/aggregation/freq", -1)
-    if math.isfinite(job.watch.remaining):
-        model.setParam("limits/time", job.watch.remaining)
-    if math.isfinite(job.watch.limits.nodes):
-        model.setParam("limits/totalnodes", int(job.watch.limits.nodes))
-    if math.isfinite(job.watch.limits.memory):
-        model.setParam("limits/memory", job.watch.limits.memory / 2**20)
+    if math.isfinite(job.control.remaining):
+        model.setParam("limits/time", job.control.remaining)
+    if math.isfinite(job.control.limits.nodes):
+        model.setParam("limits/totalnodes", int(job.control.limits.nodes))
+    if math.isfinite(job.control.limits.memory):
+        model.setParam("limits/memory", job.control.limits.memory / 2**20)
 
 
 def _offer(model: Any, mip: MipModel, variables: list[Any], start: FloatArray) -> None:
@@ -192,13 +192,13 @@ def _interrupt(model: Any) -> None:
             model.interruptSolve()
 
 
-def _translate(model: Any, variables: list[Any], watch: Watch, progress: Progress) -> MipResult:
+def _translate(model: Any, variables: list[Any], control: RunControl, progress: Progress) -> MipResult:
     points: list[FloatArray] = []
     for solution in model.getSols()[: 1 + _KEPT]:
-        if points and watch.over:
+        if points and control.over:
             break  # there will be no time to look at more than the best
         points.append(np.array([model.getSolVal(solution, v) for v in variables]))
-    stopped = why_stopped(watch, _STATUS.get(model.getStatus(), Stopped.STALLED))
+    stopped = why_stopped(control, _STATUS.get(model.getStatus(), Stopped.STALLED))
     progress.note(
         incumbent=model.getPrimalbound() if points else math.inf,
         bound=model.getDualbound(),

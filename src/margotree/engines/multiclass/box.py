@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from margotree.engines.multiclass.nodes import IndexArray, NodeSolver
-from margotree.engines.run_control import Watch
+from margotree.engines.run_control import RunControl
 from margotree.problem import MulticlassProblem, Splits, tie, topology
 from margotree.problem.problem import FloatArray
 
@@ -43,8 +43,8 @@ class Box:
 class Boxes:
     """Makes boxes and bounds them: the sum of what every node costs at least for the samples known to reach it."""
 
-    def __init__(self, problem: MulticlassProblem, watch: Watch | None = None) -> None:
-        self.problem, self.solver = problem, NodeSolver(problem=problem, watch=watch)
+    def __init__(self, problem: MulticlassProblem, control: RunControl | None = None) -> None:
+        self.problem, self.solver = problem, NodeSolver(problem=problem, control=control)
         self.pairs = np.array(list(itertools.combinations(range(problem.n_classes), 2)))
         # Equal points go together.
         self.group: NDArray[np.int64] = np.unique(problem.X, axis=0, return_inverse=True)[1].ravel()

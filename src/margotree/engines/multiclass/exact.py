@@ -17,11 +17,11 @@ from margotree.engines.local_search.search import Effort
 from margotree.engines.multiclass.box import Box, Boxes
 from margotree.engines.multiclass.branching import Cut, choose
 from margotree.engines.multiclass.nodes import polish
-from margotree.engines.multiclass.search import alternate, kernels_for
+from margotree.engines.multiclass.search import kernels_for, run_local_search
 from margotree.engines.numba_backend import Part
 from margotree.engines.polish import without_noise, without_rounded_losses
 from margotree.engines.presolve import MODERATE, merge_duplicates, merging_error
-from margotree.engines.run_control import Watch
+from margotree.engines.run_control import RunControl
 from margotree.problem import MulticlassProblem, Splits, TrainingProblem
 from margotree.solution import Stopped, relative_gap
 
@@ -43,9 +43,9 @@ _LARGE = 2_000
 class ExactSearch:
     """The open boxes of one problem, lowest bound first, and the best tree so far."""
 
-    def __init__(self, problem: MulticlassProblem, watch: Watch, best: Splits) -> None:
-        self.problem, self.watch = problem, watch
-        self.boxes = Boxes(problem, watch)
+    def __init__(self, problem: MulticlassProblem, control: RunControl, best: Splits) -> None:
+        self.problem, self.control = problem, control
+        self.boxes = Boxes(problem, control)
         self.best, self.value = best, problem.evaluate(best).objective
         self.done = math.inf  # the least bound of what was left for good
         self.nodes = 0
@@ -63,13 +63,13 @@ class ExactSearch:
     def cutoff(self) -> float:
         """What a box must stay below to matter."""
         # A hair above the gap, so that what is cut off meets it in spite of rounding.
-        return self.value * (1.0 - 0.999 * self.watch.limits.gap)
+        return self.value * (1.0 - 0.999 * self.control.limits.gap)
 
     def run(self) -> Stopped:
         self._add(self.boxes.root())
         self.f1 = self.value
         while self._open:
-            if relative_gap(self.value, self.bound) <= self.watch.limits.gap:
+            if relative_gap(self.value, self.bound) <= self.control.limits.gap:
                 return Stopped.SOLVED
             if (reason := self._must_stop()) is not None:
                 return reason
@@ -78,19 +78,19 @@ class ExactSearch:
             self._branch(box)
             if self.nodes % _EVERY == 0:
                 self._report()
-        if relative_gap(self.value, self.bound) <= self.watch.limits.gap:
+        if relative_gap(self.value, self.bound) <= self.control.limits.gap:
             return Stopped.SOLVED
         # What was left for good was left with the bound of that moment: nodes are cut short where the time is up.
         return self._must_stop() or Stopped.PRECISION
 
     def _must_stop(self) -> Stopped | None:
         size = self.problem.n_samples * 8 + self.problem.n_nodes * self.problem.n_features * 8 + _BYTES
-        if len(self._open) * size > self.watch.limits.memory:
+        if len(self._open) * size > self.control.limits.memory:
             return Stopped.MEMORY
-        return self.watch.must_stop(self.nodes)
+        return self.control.must_stop(self.nodes)
 
     def _report(self) -> None:
-        self.watch.report("bnb", incumbent=self.value, bound=self.bound, nodes=self.nodes, open_nodes=len(self._open))
+        self.control.report("bnb", incumbent=self.value, bound=self.bound, nodes=self.nodes, open_nodes=len(self._open))
 
     def _add(self, box: Box) -> None:
         self._try_tree(box)
@@ -185,22 +185,22 @@ class BranchAndBound(Engine[MulticlassProblem]):
     def kernels(self, problem: TrainingProblem) -> tuple[Part, ...]:
         return kernels_for(problem)
 
-    def search(self, problem: MulticlassProblem, watch: Watch, start: Splits | None) -> Answer:
+    def search(self, problem: MulticlassProblem, control: RunControl, start: Splits | None) -> Answer:
         problem, stands_for = merge_duplicates(problem, MODERATE)
         large = problem.n_samples > _LARGE
         easy = problem.n_samples <= _FEW_ROWS and problem.depth <= _FEW_LEVELS
         share = 1.0 if large else _SHARE if easy else _LARGE_SHARE
-        seconds = share * watch.remaining if large else min(_MOST, share * watch.remaining)
-        part = watch.share(seconds=seconds, nodes=min(_STARTS, watch.limits.nodes))
-        best = alternate(problem, [] if start is None else [start], part, None if large else _EFFORT)
+        seconds = share * control.remaining if large else min(_MOST, share * control.remaining)
+        part = control.share(seconds=seconds, nodes=min(_STARTS, control.limits.nodes))
+        best = run_local_search(problem, [] if start is None else [start], part, None if large else _EFFORT)
         f0 = problem.evaluate(best).objective
         if large:
-            stopped = watch.must_stop() or Stopped.HEURISTIC
+            stopped = control.must_stop() or Stopped.HEURISTIC
             return Answer(splits=without_noise(problem, best), stopped=stopped, bound=0.0, f0=f0)
-        search = ExactSearch(problem, watch, best)
+        search = ExactSearch(problem, control, best)
         stopped = search.run()
         bound = min(search.bound, search.value) * (1.0 - merging_error(stands_for))
-        if stopped is Stopped.SOLVED and relative_gap(search.value, bound) > watch.limits.gap:
+        if stopped is Stopped.SOLVED and relative_gap(search.value, bound) > control.limits.gap:
             stopped = Stopped.PRECISION
         return Answer(
             splits=without_noise(problem, search.best),
@@ -216,7 +216,7 @@ def proved_value(problem: MulticlassProblem, gap: float = 1e-9) -> tuple[float, 
     """The best value and its bound, for small problems; what tests compare with brute force."""
     from margotree.engines.run_control import Limits
 
-    watch = Watch(Limits(gap=gap))
-    search = ExactSearch(problem, watch, alternate(problem, [], watch, Effort(least=3, most=3)))
+    control = RunControl(Limits(gap=gap))
+    search = ExactSearch(problem, control, run_local_search(problem, [], control, Effort(least=3, most=3)))
     search.run()
     return search.value, float(np.minimum(search.bound, search.value))

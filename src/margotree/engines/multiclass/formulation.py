@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from margotree.engines.mip.constants import SLACK, Constants, farthest, intersect, rises
+from margotree.engines.mip.constants import SLACK, Constants, farthest_distances, intersect, largest_increases
 from margotree.engines.mip.formulation import budget_rows, budget_variables, ends_below, routing_rows, tolerance
 from margotree.engines.mip.model import Draft, FloatArray, IndexArray, MipModel
 from margotree.problem import MulticlassProblem, Splits, topology
@@ -74,7 +74,7 @@ def class_constants(problem: MulticlassProblem, upper: float) -> Constants:
     also at most the diameter times the lesser sum of costs of one side, which is largest for the two lightest labels.
     """
     upper = upper + SLACK * (1.0 + abs(upper))
-    far, zero = farthest(problem.X), np.zeros(problem.n_features)
+    far, zero = farthest_distances(problem.X), np.zeros(problem.n_features)
     mass = np.bincount(problem.y, weights=problem.weight, minlength=problem.n_classes)
     lesser = float(np.sum(mass) - np.sort(mass)[1])
     low, high = np.empty((2, problem.n_nodes, problem.n_features))
@@ -89,7 +89,7 @@ def class_constants(problem: MulticlassProblem, upper: float) -> Constants:
             box = pull * np.ptp(problem.X, axis=0)
         reach = intersect(balls, box)
         low[t], high[t] = reach.low, reach.high
-        up, down = rises(problem.X, reach, far)
+        up, down = largest_increases(problem.X, reach, far)
         h_low[t], h_high[t] = -max(1.0, problem.eps) - down, 1.0 + up
         b_low[t] = np.max(h_low[t] - reach.radius * norms)
         b_high[t] = np.min(h_high[t] + reach.radius * norms)

@@ -20,7 +20,7 @@ from margotree.engines.multiclass.search import kernels_for
 from margotree.engines.multiclass.terms import ClassTerms, last_node
 from margotree.engines.numba_backend import Part
 from margotree.engines.polish import without_noise
-from margotree.engines.run_control import Watch
+from margotree.engines.run_control import RunControl
 from margotree.problem import MulticlassProblem, Splits, TrainingProblem, topology
 from margotree.problem.problem import FloatArray
 from margotree.solution import Stopped
@@ -37,17 +37,17 @@ class LocalSVM(Engine[MulticlassProblem]):
     def kernels(self, problem: TrainingProblem) -> tuple[Part, ...]:
         return kernels_for(problem)
 
-    def search(self, problem: MulticlassProblem, watch: Watch, start: Splits | None) -> Answer:
+    def search(self, problem: MulticlassProblem, control: RunControl, start: Splits | None) -> Answer:
         """Train the nodes level by level; a start is of no use to a greedy method and is ignored."""
         terms = ClassTerms.of(problem).fine()
         assert isinstance(terms, ClassTerms)
-        rng, flag = np.random.default_rng(watch.limits.seed), np.zeros(1)
+        rng, flag = np.random.default_rng(control.limits.seed), np.zeros(1)
         W, B = np.zeros((problem.n_nodes, problem.n_features)), np.ones(problem.n_nodes)
         none = np.zeros(0)
         band = Node(Z=np.zeros((0, problem.n_features)), plus=none, minus=none, low=none, high=none, eps=problem.eps)
         rows: list[Rows] = [np.arange(problem.n_samples)] + [np.arange(0)] * (problem.n_nodes - 1)
         for t in range(problem.n_nodes):
-            flag[0] = watch.must_stop() is not None
+            flag[0] = control.must_stop() is not None
             if t >= problem.n_upper:
                 W[t], B[t] = best_last(terms, t, rows[t], flag)
                 continue
@@ -56,10 +56,10 @@ class LocalSVM(Engine[MulticlassProblem]):
             right = band.right_of(problem.X[rows[t]] @ W[t] + B[t], (W[t], float(B[t])))
             assert right is not None  # a drawn hyperplane has nobody in its band
             rows[topology.left(t)], rows[topology.right(t)] = rows[t][~right], rows[t][right]
-            watch.report("local_svm", nodes=t + 1, open_nodes=problem.n_nodes - t - 1)
-        stopped = watch.must_stop() or Stopped.HEURISTIC
+            control.report("local_svm", nodes=t + 1, open_nodes=problem.n_nodes - t - 1)
+        stopped = control.must_stop() or Stopped.HEURISTIC
         if stopped is Stopped.HEURISTIC:
-            watch.tree_is_trained()
+            control.count_trained_tree()
         return Answer(splits=without_noise(problem, Splits(w=W, b=B)), stopped=stopped, nodes=problem.n_nodes)
 
 

@@ -14,7 +14,7 @@ from margotree.engines.multiclass.formulation import ClassFormulation, class_con
 from margotree.engines.multiclass.nodes import NodeSolver, polish
 from margotree.engines.multiclass.search import constant_tree, kernels_for
 from margotree.engines.numba_backend import Part
-from margotree.engines.run_control import Watch
+from margotree.engines.run_control import RunControl
 from margotree.problem import MulticlassProblem, Splits, TrainingProblem
 
 
@@ -33,17 +33,17 @@ class ClassMipEngine(Engine[MulticlassProblem]):
     def kernels(self, problem: TrainingProblem) -> tuple[Part, ...]:
         return kernels_for(problem)
 
-    def search(self, problem: MulticlassProblem, watch: Watch, start: Splits | None) -> Answer:
+    def search(self, problem: MulticlassProblem, control: RunControl, start: Splits | None) -> Answer:
         tree = constant_tree(problem) if start is None else start
-        hopeless = self.adapter.hopeless(_entries(problem), watch)
+        hopeless = self.adapter.hopeless(_entries(problem), control)
         if hopeless is not None:
             return Answer(splits=tree, stopped=hopeless[0], bound=0.0, warnings=hopeless[1:])
         found = problem.evaluate(tree)
-        first = better(problem, tree, polish(_solver(problem, watch), found.node, found.sides, found.labels))
+        first = better(problem, tree, polish(_solver(problem, control), found.node, found.sides, found.labels))
         value = problem.evaluate(first).objective
         form = formulate_classes(problem, class_constants(problem, value), size=value)
-        result = run(self.adapter, form.mip, watch, None if start is None else form.point(first))
-        return _answer(form, result, first, watch)
+        result = run(self.adapter, form.mip, control, None if start is None else form.point(first))
+        return _answer(form, result, first, control)
 
 
 class Scip(ClassMipEngine):
@@ -79,15 +79,15 @@ def _entries(problem: MulticlassProblem) -> float:
     return float(problem.X.size) * 2 * (problem.n_nodes + problem.n_upper)
 
 
-def _solver(problem: MulticlassProblem, watch: Watch) -> NodeSolver:
-    return NodeSolver(problem=problem, watch=watch)
+def _solver(problem: MulticlassProblem, control: RunControl) -> NodeSolver:
+    return NodeSolver(problem=problem, control=control)
 
 
-def _answer(form: ClassFormulation, result: MipResult, first: Splits, watch: Watch) -> Answer:
+def _answer(form: ClassFormulation, result: MipResult, first: Splits, control: RunControl) -> Answer:
     """The better of the polished answer and the tree to fall back on, with what is known about it."""
-    grace = watch.grace()
+    grace = control.grace()
     solver = _solver(form.problem, grace)
     trees = (polish(solver, form.node(x), form.sides(x), form.labels(x)) for x in points(result) if not grace.over)
     tree = next((tree for tree in trees if tree is not None), None)
     found = [] if tree is None else [tree]
-    return answer(form.problem, result, first, found, grace, gap=watch.limits.gap, floor=0.0, size=form.mip.size)
+    return answer(form.problem, result, first, found, grace, gap=control.limits.gap, floor=0.0, size=form.mip.size)

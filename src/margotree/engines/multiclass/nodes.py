@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 
 from margotree.engines.node.best_subset import best_subset
 from margotree.engines.node.svm import NodeSolution, solve_node
-from margotree.engines.polish import routing_so
-from margotree.engines.run_control import Watch
+from margotree.engines.polish import tree_with_routing
+from margotree.engines.run_control import RunControl
 from margotree.problem import MulticlassProblem, Splits, topology
 from margotree.problem.problem import FloatArray
 
@@ -36,7 +36,7 @@ class NodeSolver:
     """
 
     problem: MulticlassProblem
-    watch: Watch | None = None
+    control: RunControl | None = None
     _known: dict[bytes, NodeSolution] = field(default_factory=dict)
 
     def upper(
@@ -100,7 +100,8 @@ class NodeSolver:
             return solve_node(X, y, cost, side=side, eps=p.eps, inner=inner, time_limit=limit)
         found = best_subset(
             X, y, cost, budget=int(p.budget[t]), alpha=None if p.alpha is None else float(p.alpha[t]), side=side,
-            eps=p.eps, inner=inner, cutoff=cutoff, stop=lambda: self.watch is not None and bool(self.watch.must_stop()),
+            eps=p.eps, inner=inner, cutoff=cutoff,
+            stop=lambda: self.control is not None and bool(self.control.must_stop()),
         )  # fmt: skip
         plain = NodeSolution(w=found.w, b=found.b, value=found.value, bound=found.bound, feasible=found.feasible)
         loose = found.feasible and found.bound < min(cutoff, found.value * (1.0 - _LOOSE))
@@ -130,14 +131,14 @@ class NodeSolver:
 
     def _seconds(self, size: int) -> float:
         """What a node may take: small ones never take long, and a clock for each costs more than they do."""
-        if self.watch is None or size <= _QUICK or (size <= _MEDIUM and self.watch.remaining > _PLENTY):
+        if self.control is None or size <= _QUICK or (size <= _MEDIUM and self.control.remaining > _PLENTY):
             return math.inf
-        return max(_LEAST, self.watch.remaining)
+        return max(_LEAST, self.control.remaining)
 
 
 def polish(solver: NodeSolver, node: IndexArray, sides: IndexArray, labels: IndexArray) -> Splits | None:
     """The best tree in which sample ``i`` reaches last-level node ``node[i]``, for these sides and labels; or None."""
-    return routing_so(solver.problem, node, lambda inner: _all_nodes(solver, node, sides, labels, inner))
+    return tree_with_routing(solver.problem, node, lambda inner: _all_nodes(solver, node, sides, labels, inner))
 
 
 def _all_nodes(

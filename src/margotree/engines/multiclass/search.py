@@ -8,7 +8,7 @@ import numpy as np
 
 from margotree.engines import compiled_parts
 from margotree.engines.base import Answer, Engine
-from margotree.engines.local_search.search import AlternatingSearch, Effort
+from margotree.engines.local_search.search import Effort, LocalSearch
 from margotree.engines.local_search.starts import Start, fresh
 from margotree.engines.local_search.training_data import Found
 from margotree.engines.multiclass.anneal import ClassSoftTree
@@ -18,9 +18,9 @@ from margotree.engines.multiclass.terms import ClassTerms
 from margotree.engines.numba_backend import Part
 from margotree.engines.polish import without_noise
 from margotree.engines.presolve import MODERATE, merge_duplicates
-from margotree.engines.run_control import Watch
+from margotree.engines.run_control import RunControl
 from margotree.engines.tiny_problems import tiny_multiclass
-from margotree.engines.trivial_trees import one_way
+from margotree.engines.trivial_trees import constant_offsets
 from margotree.problem import MulticlassProblem, Splits, TrainingProblem, topology
 from margotree.solution import Stopped
 
@@ -55,7 +55,7 @@ def _disturbed(tree: Found, depth: int, rng: np.random.Generator) -> Start:
     return Start(W=tree.W.copy(), B=tree.B.copy(), kinds=kinds)
 
 
-class ClassSearch(AlternatingSearch):
+class ClassSearch(LocalSearch):
     """The descents of one problem of several classes."""
 
     alternation = ClassDescent
@@ -63,10 +63,10 @@ class ClassSearch(AlternatingSearch):
     first_kinds = staticmethod(_first_kinds)
     disturbed = staticmethod(_disturbed)
 
-    def __init__(self, problem: MulticlassProblem, watch: Watch, effort: Effort | None = None) -> None:
+    def __init__(self, problem: MulticlassProblem, control: RunControl, effort: Effort | None = None) -> None:
         self.classes = problem
         stand_in: Any = problem  # it has all that the search asks of a problem of two classes
-        super().__init__(stand_in, watch, effort or _EFFORT)
+        super().__init__(stand_in, control, effort or _EFFORT)
 
     def _terms(self) -> ClassTerms:
         return ClassTerms.of(self.classes)
@@ -76,7 +76,7 @@ class ClassSearch(AlternatingSearch):
         return Found(W=tree.w, B=tree.b, value=self._value(tree))
 
     def _is_enough(self) -> bool:
-        return self.starts >= self.watch.limits.nodes or super()._is_enough()
+        return self.starts >= self.control.limits.nodes or super()._is_enough()
 
     def _greedy_start(self) -> Start:
         return fresh(_first_kinds(0, self.classes.depth, np.random.default_rng(0)), self.classes.n_features)
@@ -85,13 +85,15 @@ class ClassSearch(AlternatingSearch):
 def constant_tree(problem: MulticlassProblem) -> Splits:
     """All samples go one way and get the label of the heaviest class: allowed in every problem."""
     w = np.zeros((problem.n_nodes, problem.n_features))
-    trees = [Splits(w=w, b=one_way(problem.depth, problem.eps, right)) for right in (True, False)]
+    trees = [Splits(w=w, b=constant_offsets(problem.depth, problem.eps, right)) for right in (True, False)]
     return min(trees, key=lambda tree: problem.evaluate(tree).objective)
 
 
-def alternate(problem: MulticlassProblem, given: list[Splits], watch: Watch, effort: Effort | None = None) -> Splits:
+def run_local_search(
+    problem: MulticlassProblem, given: list[Splits], control: RunControl, effort: Effort | None = None
+) -> Splits:
     """The best tree that alternation finds; allowed, and never worse than those given that are, or the constant."""
-    search = ClassSearch(problem, watch, effort)
+    search = ClassSearch(problem, control, effort)
     search.run(given)
     return search.answer()
 
@@ -116,10 +118,10 @@ class Alternating(Engine[MulticlassProblem]):
     def kernels(self, problem: TrainingProblem) -> tuple[Part, ...]:
         return kernels_for(problem)
 
-    def search(self, problem: MulticlassProblem, watch: Watch, start: Splits | None) -> Answer:
+    def search(self, problem: MulticlassProblem, control: RunControl, start: Splits | None) -> Answer:
         problem, _ = merge_duplicates(problem, MODERATE)
-        best = alternate(problem, [] if start is None else [start], watch, self.effort)
-        stopped = watch.must_stop() or Stopped.HEURISTIC
+        best = run_local_search(problem, [] if start is None else [start], control, self.effort)
+        stopped = control.must_stop() or Stopped.HEURISTIC
         return Answer(splits=without_noise(problem, best), stopped=stopped)
 
 
@@ -131,4 +133,4 @@ def kernels_for(problem: TrainingProblem) -> tuple[Part, ...]:
 
 def train_tiny(model: str) -> None:
     """Train a tiny tree, so that everything is compiled or loaded from the cache."""
-    Alternating(Effort(least=8, most=8)).search(tiny_multiclass(model), Watch(), None)
+    Alternating(Effort(least=8, most=8)).search(tiny_multiclass(model), RunControl(), None)

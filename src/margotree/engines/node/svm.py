@@ -20,12 +20,12 @@ from margotree.engines.node.kernels.workspace import (
     VALUE,
     B,
     W,
-    limit_in_rows,
-    limit_rows,
     new_workspace,
+    scaled_weight_limit,
     stop_flag,
+    weight_limit_rows,
 )
-from margotree.engines.run_control import raising
+from margotree.engines.run_control import flag_after
 from margotree.engines.trivial_trees import one_side
 from margotree.problem.problem import FloatArray
 
@@ -82,7 +82,7 @@ def solve_node(
     limit = value_limit(y, cost, sides)
     limit = min(cutoff, limit) if np.any(sides) else limit
     ws.g[0, NUM, REACH] = offset_reach(X - centre, limit, eps + inner)
-    with raising(stop_flag(ws), until - time.perf_counter()):
+    with flag_after(stop_flag(ws), until - time.perf_counter()):
         outcome = solve(*row, min(cutoff, most), 200 * (len(points) + points.shape[1] + 2) + 1000)
     bound = float(ws.g[0, NUM, VALUE])
     if outcome == INFEASIBLE or bound >= most:
@@ -113,7 +113,7 @@ def solve_large(X: FloatArray, y: FloatArray, cost: FloatArray, time_limit: floa
         )
     centre = X.mean(axis=0)
     theta, flag = np.zeros(X.shape[1] + 1), np.zeros(1)
-    with raising(flag, time_limit):
+    with flag_after(flag, time_limit):
         # Copies, so that frozen arrays do not need kernels of their own.
         columns = np.array(X.T, order="C")
         columns -= centre[:, None]
@@ -180,9 +180,9 @@ def all_items(
     """The points of a node problem and what is asked of each; a limit on weights is two hard rows per feature."""
     (m, n), more = X.shape, 0
     if max_weight is not None:
-        X, more = np.vstack([X, limit_rows(n, max_weight)]), 2 * n
+        X, more = np.vstack([X, weight_limit_rows(n, max_weight)]), 2 * n
     rows = np.concatenate([np.ones(n), -np.ones(n)])[:more]
-    limits = np.full(more, -math.inf if max_weight is None else -limit_in_rows(max_weight))
+    limits = np.full(more, -math.inf if max_weight is None else -scaled_weight_limit(max_weight))
     right, left = corners
     return np.ascontiguousarray(X), Items(
         c=np.concatenate([np.ones(m), np.zeros(more)]),

@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 from numba import njit
 
 from margotree.engines.numba_backend.choice import ways
-from margotree.notices import say_once
+from margotree.notices import print_once
 
 try:
     from margotree.engines.numba_backend.disk_cache import KernelCache
@@ -49,12 +49,12 @@ def kernel(function: Any = None, *, allocates: bool = True, **options: Any) -> A
     def compiled(function: Any) -> Any:
         dispatcher = _dispatcher(function, settings)
         if KernelCache is None:
-            say_once("compiled kernels are not saved: this version of Numba is too new; install numba<0.69")
+            print_once("compiled kernels are not saved: this version of Numba is too new; install numba<0.69")
             return dispatcher
         try:
             dispatcher._cache = KernelCache(function, fingerprint())
         except RuntimeError:  # no folder to keep machine code in
-            say_once("no folder can be written to keep compiled kernels in, so they do not last; set NUMBA_CACHE_DIR")
+            print_once("no folder can be written to keep compiled kernels in, so they do not last; set NUMBA_CACHE_DIR")
         return dispatcher
 
     return compiled if function is None else compiled(function)

@@ -18,7 +18,7 @@ from typing import Any
 from numba.core.caching import FunctionCache
 
 from margotree.engines.numba_backend.sealed_files import read_sealed, variant, write_sealed
-from margotree.notices import say_once
+from margotree.notices import print_once
 
 
 class KernelCache(FunctionCache):
@@ -52,7 +52,7 @@ class KernelCache(FunctionCache):
             write_sealed(path, self._cache_file._dump(self._impl.reduce(data)))
         except OSError as error:
             if read_sealed(path) is None:  # another process may have been faster
-                say_once(
+                print_once(
                     f"compiled kernels are not saved ({error.strerror or error}: {path.parent}), so every process"
                     " compiles them again; free some space there, or set NUMBA_CACHE_DIR to another folder",
                     "compiled kernels are not saved",

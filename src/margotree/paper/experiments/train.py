@@ -7,7 +7,7 @@ from typing import Any
 
 from numpy.typing import NDArray
 
-from margotree.estimators.fit_warnings import without_remarks
+from margotree.estimators.fit_warnings import without_fit_warnings
 from margotree.model_selection.models import make_model
 from margotree.paper.experiments.case import BANDED, ENGINE, PAPER_EPS, Case
 
@@ -16,7 +16,7 @@ def train(case: Case, X: NDArray[Any], y: NDArray[Any]) -> dict[str, Any]:
     """Fit one case; ``X`` comes scaled."""
     estimator = make_model(case.model, **settings(case))
     began = time.perf_counter()
-    with without_remarks():
+    with without_fit_warnings():
         estimator.fit(X, y)
     return {"tree": estimator.tree_.to_dict(), "seconds": time.perf_counter() - began}
 

@@ -10,12 +10,12 @@ from numpy.typing import NDArray
 from margotree.engines.exact.kernels.node_record import save_here
 from margotree.engines.exact.kernels.probing import BEST, FLIP, HAND, OTHER, SAME, feature_of
 from margotree.engines.exact.kernels.routing import PLACE, SLOT, SPARE, Routing, headed, in_band, swap_in
-from margotree.engines.node.kernels.active_set import harden
+from margotree.engines.node.kernels.active_set import add_hard_row
 from margotree.engines.node.kernels.feature_penalties import value
 from margotree.engines.node.kernels.workspace import (
+    AT_LOWER,
     F8,
     I8,
-    LOW,
     NU,
     PENDING_HARD,
     STATUS,
@@ -46,7 +46,7 @@ def go(ws: Workspace, rt: Routing, i: int, flip: bool) -> None:
         swap_in(rt, child, BEST + OTHER)
     else:
         side = 1.0 if child == 2 * t + 2 else -1.0
-        harden(ws, rt.at[SLOT, t], i, side, 0.0 if side > 0 else rt.eps)
+        add_hard_row(ws, rt.at[SLOT, t], i, side, 0.0 if side > 0 else rt.eps)
         swap_in(rt, child, BEST + SAME)
     rt.at[PLACE, i] = child
 
@@ -96,10 +96,10 @@ def note_part(ws: Workspace, rt: Routing, i: int, flip: bool, what: int, rows: R
     s = at[SLOT, child if turned else t]
     status, nu = k[s, STATUS, i], f[s, NU, i]
     if turned:
-        k[s, STATUS, i] = LOW
+        k[s, STATUS, i] = AT_LOWER
     elif (f[s, O, i] > 0.0) != (child == 2 * t + 2):
-        k[s, STATUS, i], f[s, NU, i] = PENDING_HARD, -nu  # as `harden` would have it
-    elif child == 2 * t + 1 and rt.eps >= 1.0 and status != LOW:
+        k[s, STATUS, i], f[s, NU, i] = PENDING_HARD, -nu  # as `add_hard_row` would have it
+    elif child == 2 * t + 1 and rt.eps >= 1.0 and status != AT_LOWER:
         k[s, STATUS, i] = PENDING_HARD
     note(ws, rt, what, i, rows, row)
     k[s, STATUS, i], f[s, NU, i] = status, nu

@@ -31,7 +31,7 @@ from margotree.engines.exact.kernels.side_costs import FLOOR
 from margotree.engines.node.kernels.active_set import refresh
 from margotree.engines.node.kernels.feature_penalties import bonus, places, value
 from margotree.engines.node.kernels.ratio_test import INFEASIBLE
-from margotree.engines.node.kernels.workspace import ALPHA, F8, I8, NUM, SINGLE, STOP, Workspace, numbers
+from margotree.engines.node.kernels.workspace import ALPHA, F8, I8, NUM, SCALARS, STOP, Workspace, numbers
 from margotree.engines.numba_backend import inner
 
 # How a dive ends.  Memory that leaves prices out settles where prices could make the difference.
@@ -204,7 +204,7 @@ def diving(run: Callable[..., int], set_up: Callable[..., tuple[int, int, int]],
                     note(ws, rt, what, -1, rows, emitted)
                     counters[EMITTED] = emitted + 1
                 return SETTLED if settled else EXHAUSTED, floor
-            asked_to_stop = shared[1] != 0.0 or ws.work[SINGLE, STOP] != 0.0
+            asked_to_stop = shared[1] != 0.0 or ws.work[SCALARS, STOP] != 0.0
             if counters[STEPS] >= max_steps or emitted >= last or asked_to_stop:
                 note(ws, rt, HERE, -1, rows, emitted)
                 if not logged:

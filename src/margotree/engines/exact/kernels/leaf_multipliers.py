@@ -12,7 +12,7 @@ from margotree.engines.exact.kernels.node_record import COLD, KINK_HERE
 from margotree.engines.exact.kernels.proof_bytes import LEAD, Pen, get, put, put_float
 from margotree.engines.exact.kernels.routing import level_of
 from margotree.engines.node.kernels.safe_bounds import exact_sum
-from margotree.engines.node.kernels.workspace import F8, LOW, MID
+from margotree.engines.node.kernels.workspace import AT_COST, AT_LOWER, F8
 from margotree.engines.numba_backend import inner, kernel
 
 Bytes = NDArray[np.uint8]
@@ -75,7 +75,7 @@ def _lists(
     listed = at + LEAD
     if not cold:
         for i in range(m):
-            if v[1, i] != NOT_HERE and codes[k, base + i] == MID and v[1, i] != -y[i]:
+            if v[1, i] != NOT_HERE and codes[k, base + i] == AT_COST and v[1, i] != -y[i]:
                 put(pen, listed + 4 * full, i, 4)
                 full += 1
         for i in range(m):
@@ -84,9 +84,9 @@ def _lists(
             v[0, i] = 0.0
             if side == NOT_HERE:
                 continue
-            if against or code == MID:
+            if against or code == AT_COST:
                 v[0, i] = cost[t, i]
-            if code != LOW and code != MID:
+            if code != AT_LOWER and code != AT_COST:
                 nu = floats[k, used + given]
                 nu = min(cost[t, i], -nu) if against else max(0.0, nu)
                 v[0, i] = nu if against or side == y[i] else min(nu, cost[t, i])

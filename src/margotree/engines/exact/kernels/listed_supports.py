@@ -11,9 +11,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from margotree.engines.node.kernels.newton import small_svm
+from margotree.engines.node.kernels.newton import svm_on_features
 from margotree.engines.node.kernels.safe_bounds import ROUNDOFF
-from margotree.engines.node.kernels.smoothed_loss import Small
+from margotree.engines.node.kernels.smoothed_loss import NodeSamples
 from margotree.engines.numba_backend import inner, kernel, struct
 
 F8 = NDArray[np.float64]
@@ -96,7 +96,7 @@ def search(
 
 
 @inner()
-def gather(samples: Samples, t: int, members: I8, side: F8) -> Small:
+def gather(samples: Samples, t: int, members: I8, side: F8) -> NodeSamples:
     """The members of tree node ``t``, ready to be solved."""
     k = members.size
     X = np.empty((samples.X.shape[0], k))
@@ -108,7 +108,7 @@ def gather(samples: Samples, t: int, members: I8, side: F8) -> Small:
     for i in range(k):
         y[i] = samples.y[members[i]]
         cost[i] = samples.cost[t, members[i]]
-    return Small(X, y, cost, side, np.empty(k), np.empty(k), np.empty(k), np.empty(k), samples.reach)
+    return NodeSamples(X, y, cost, side, np.empty(k), np.empty(k), np.empty(k), np.empty(k), samples.reach)
 
 
 @inner(allocates=False)
@@ -140,7 +140,15 @@ def settle_one_class(samples: Samples, table: Table, s: int, members: I8) -> Non
 
 @inner()
 def on_support(
-    samples: Samples, small: Small, cells: Cells, table: Table, s: int, eps: float, target: float, tol: float, flag: F8
+    samples: Samples,
+    small: NodeSamples,
+    cells: Cells,
+    table: Table,
+    s: int,
+    eps: float,
+    target: float,
+    tol: float,
+    flag: F8,
 ) -> tuple[float, bool]:
     """Lower bound of the node on support ``s``, its price included, and whether it is tight."""
     d = table.size[s]
@@ -151,9 +159,9 @@ def on_support(
     goal = target - table.price[s]
     if few_cells(samples, cols, small.y.size):
         few = merged(samples, small, cells, s, cols)
-        value, sure, table.width[s] = small_svm(few, cols, lam, theta, eps, goal, tol, warm, flag)
+        value, sure, table.width[s] = svm_on_features(few, cols, lam, theta, eps, goal, tol, warm, flag)
     else:
-        value, sure, table.width[s] = small_svm(small, cols, lam, theta, eps, goal, tol, warm, flag)
+        value, sure, table.width[s] = svm_on_features(small, cols, lam, theta, eps, goal, tol, warm, flag)
     return value + table.price[s], sure
 
 
@@ -235,7 +243,7 @@ def _tell_apart(samples: Samples, cells: Cells, cols: I8) -> int:
 
 
 @inner()
-def merged(samples: Samples, small: Small, cells: Cells, s: int, cols: I8) -> Small:
+def merged(samples: Samples, small: NodeSamples, cells: Cells, s: int, cols: I8) -> NodeSamples:
     """The members with those of a kind made one."""
     kind, first = kinds_of(samples, cells, s, cols)
     k = first.size
@@ -251,4 +259,4 @@ def merged(samples: Samples, small: Small, cells: Cells, s: int, cols: I8) -> Sm
     # A hair less, so that rounding of the sums never makes more of a cost.
     for q in range(k):
         cost[q] *= 1.0 - ROUNDOFF * kind.size
-    return Small(X, y, cost, side, np.empty(k), np.empty(k), np.empty(k), np.empty(k), samples.reach)
+    return NodeSamples(X, y, cost, side, np.empty(k), np.empty(k), np.empty(k), np.empty(k), samples.reach)

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from margotree.engines.exact.kernels.listed_supports import Samples
 from margotree.engines.exact.kernels.propagation import FREE, LEFT, RIGHT, spread
-from margotree.engines.node.kernels.vectors import descending, fill
+from margotree.engines.node.kernels.vectors import argsort_descending, fill
 from margotree.engines.numba_backend import inner, kernel, struct
 
 F8 = NDArray[np.float64]
@@ -151,7 +151,7 @@ def lookahead(
         waiting += score[i] >= 0.0
     if waiting == 0:
         return -1
-    order = descending(score)
+    order = argsort_descending(score)
     tried = np.zeros(m, np.int8)
     sides = np.empty((2, m), np.int8)
     top = place[order[0]]

@@ -11,17 +11,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from margotree.engines.exact.kernels.routing import PLACE, SLOT, Routing, level_of, step_below
-from margotree.engines.node.kernels.active_set import harden, refresh
+from margotree.engines.node.kernels.active_set import add_hard_row, refresh
 from margotree.engines.node.kernels.workspace import (
     ALPHA,
+    AT_COST,
     AT_HARD,
+    AT_LOWER,
     AT_MARGIN,
     F8,
     FREE,
     KINK,
     LABEL,
-    LOW,
-    MID,
     N_FREE,
     NU,
     NUM,
@@ -84,7 +84,7 @@ def save_here(ws: Workspace, rt: Routing, codes: Bytes, floats: F8, row: int) ->
             if code == OUT:
                 continue  # nodes of one level share their bytes: each writes its own members only
             codes[row, (base if i < rt.samples else rows) + i] = code
-            if code != LOW and code != MID:
+            if code != AT_LOWER and code != AT_COST:
                 count += 1
                 if count <= room:
                     floats[row, used] = f[s, NU, i]
@@ -154,14 +154,14 @@ def fill(ws: Workspace, rt: Routing, t: int) -> None:
     clear(ws, s)
     for i in range(rt.samples, ws.X.shape[0]):
         add_item(ws, s, i, ws.fixed[LABEL, i])
-        harden(ws, s, i, -ws.fixed[LABEL, i], -rt.limit)
+        add_hard_row(ws, s, i, -ws.fixed[LABEL, i], -rt.limit)
     for i in range(rt.samples):
         side = step_below(rt.at[PLACE, i], t)
         if side == 2.0:
             continue
         add_item(ws, s, i, ws.fixed[LABEL, i])
         if side != 0.0:
-            harden(ws, s, i, side, 0.0 if side > 0 else rt.eps)
+            add_hard_row(ws, s, i, side, 0.0 if side > 0 else rt.eps)
 
 
 @inner(allocates=False)
@@ -182,7 +182,7 @@ def load_here(ws: Workspace, rt: Routing, codes: Bytes, floats: F8) -> None:
             code = np.int64(codes[(base if i < rt.samples else rows) + i])
             if k[s, STATUS, i] == OUT or code == COLD:
                 continue
-            if code != LOW and code != MID:
+            if code != AT_LOWER and code != AT_COST:
                 set_nu(ws, s, i, floats[used])
                 used += 1
                 if code == AT_MARGIN or code == AT_HARD:

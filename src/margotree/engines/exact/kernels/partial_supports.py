@@ -11,9 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from margotree.engines.exact.kernels.listed_supports import Samples, free_of_charge, gather, least
-from margotree.engines.node.kernels.newton import small_svm
+from margotree.engines.node.kernels.newton import svm_on_features
 from margotree.engines.node.kernels.safe_bounds import ROUNDOFF
-from margotree.engines.node.kernels.smoothed_loss import Small
+from margotree.engines.node.kernels.smoothed_loss import NodeSamples
 from margotree.engines.node.kernels.vectors import copy, total
 from margotree.engines.numba_backend import inner, kernel
 
@@ -124,7 +124,7 @@ def counted(kind: I1) -> tuple[int, int]:
 
 @inner()
 def bound_entry(
-    small: Small, kind: I1, theta: F8, eps: float, budget: int, alpha: float, target: float, tol: float, flag: F8
+    small: NodeSamples, kind: I1, theta: F8, eps: float, budget: int, alpha: float, target: float, tol: float, flag: F8
 ) -> tuple[float, int]:
     """Lower bound over all supports of an entry, and the state that this leaves it in."""
     n = kind.size
@@ -155,7 +155,7 @@ def bound_entry(
         for r in range(d):
             lam[r] = cut * alpha if kind[cols[r]] == MAY and not gratis else 0.0
         copy(guess, now)
-        value, sure, _ = small_svm(small, cols, lam, now, eps, target - fixed + back, tol, warm, flag)
+        value, sure, _ = svm_on_features(small, cols, lam, now, eps, target - fixed + back, tol, warm, flag)
         value += fixed - back - 8.0 * ROUNDOFF * (fixed + back)
         if turn > 0 and value <= best:
             break
@@ -176,7 +176,7 @@ def bound_entry(
 
 @inner()
 def rounds_to(
-    small: Small,
+    small: NodeSamples,
     kind: I1,
     theta: F8,
     eps: float,
@@ -201,7 +201,7 @@ def rounds_to(
     now[d] = theta[n]
     cols = cols[:d].copy()
     cost = alpha * max(0, d - budget)
-    value, sure, _ = small_svm(small, cols, np.zeros(d), now[: d + 1], eps, most - cost + 1e-300, tol, True, flag)
+    value, sure, _ = svm_on_features(small, cols, np.zeros(d), now[: d + 1], eps, most - cost + 1e-300, tol, True, flag)
     if not sure or value + cost > most:
         return False
     for j in range(n):
@@ -227,7 +227,7 @@ def nearly_whole(kind: I1, theta: F8, left: int, alpha: float) -> bool:
 
 
 @inner(allocates=False)
-def to_split(small: Small, kind: I1, theta: F8, alpha: float) -> int:
+def to_split(small: NodeSamples, kind: I1, theta: F8, alpha: float) -> int:
     """The feature used most nearly by half, or the most telling one if all are used in full or not at all."""
     r = np.sqrt(2.0 * alpha)
     best = -1
@@ -242,7 +242,7 @@ def to_split(small: Small, kind: I1, theta: F8, alpha: float) -> int:
 
 
 @inner(allocates=False)
-def most_telling(small: Small, kind: I1) -> int:
+def most_telling(small: NodeSamples, kind: I1) -> int:
     """The feature that may be used and varies most with the label."""
     best = -1
     most = -1.0

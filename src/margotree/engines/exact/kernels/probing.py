@@ -13,8 +13,8 @@ import numpy as np
 from margotree.engines.exact.kernels.feature_decisions import choose_features, must_first, rank
 from margotree.engines.exact.kernels.routing import PLACE, SCORE, SLOT, SPARE, Routing, headed, in_band
 from margotree.engines.exact.kernels.side_costs import estimate
-from margotree.engines.node.kernels.active_set import harden
-from margotree.engines.node.kernels.margins import catch_up, follow
+from margotree.engines.node.kernels.active_set import add_hard_row
+from margotree.engines.node.kernels.margins import follow, update_stale_margins
 from margotree.engines.node.kernels.penalised_active_set import decide
 from margotree.engines.node.kernels.workspace import I8, LABEL, H, Workspace, add_item, copy_slot, numbers
 from margotree.engines.numba_backend import inner
@@ -36,7 +36,7 @@ def feature_of(ws: Workspace, i: int) -> tuple[int, int]:
 def look(ws: Workspace, rt: Routing) -> None:
     """Bring all samples' margins at all nodes up to date."""
     for t in range(rt.T):
-        catch_up(ws, rt.at[SLOT, t])
+        update_stale_margins(ws, rt.at[SLOT, t])
 
 
 @inner(allocates=False)
@@ -92,7 +92,7 @@ def set_up_sample(ws: Workspace, rt: Routing, i: int, flip: bool, part: int, fli
     s = rt.at[SPARE, k]
     copy_slot(ws, rt.at[SLOT, at], s)
     if turns:
-        harden(ws, s, i, side, 0.0 if side > 0 else rt.eps)
+        add_hard_row(ws, s, i, side, 0.0 if side > 0 else rt.eps)
         return at, k, flip_pivots
     add_item(ws, s, i, ws.fixed[LABEL, i])
     return at, k, MANY

@@ -15,10 +15,10 @@ from margotree.engines.node.kernels.workspace import (
     LABEL,
     H,
     Workspace,
-    limit_in_rows,
-    limit_rows,
     new_workspace,
     numbers,
+    scaled_weight_limit,
+    weight_limit_rows,
 )
 from margotree.engines.numba_backend import inner, struct
 
@@ -71,7 +71,7 @@ def new_memory(
     sides = np.repeat([1.0, -1.0], n if limit < np.inf else 0)  # of the rows that hold weights within their limits
     m = samples + len(sides)
     if len(sides):
-        X, cost = np.vstack([X, limit_rows(n, limit)]), np.hstack([cost, np.zeros((T, len(sides)))])
+        X, cost = np.vstack([X, weight_limit_rows(n, limit)]), np.hstack([cost, np.zeros((T, len(sides)))])
     c = (np.arange(m) < samples).astype(float)
     ws = new_workspace(X, c, cost, prices, priced=priced, spares=SPARES, reach=reach)
     ws.fixed[LABEL] = np.concatenate([y, -sides])
@@ -80,7 +80,7 @@ def new_memory(
     at[SPARE, :SPARES] = np.arange(T, T + SPARES)
     score = np.zeros((5, m + T * n * priced))
     score[TRUE:] = 0.5
-    return ws, Routing(at=at, score=score, T=T, eps=eps, samples=samples, limit=limit_in_rows(limit))
+    return ws, Routing(at=at, score=score, T=T, eps=eps, samples=samples, limit=scaled_weight_limit(limit))
 
 
 @inner(allocates=False)

@@ -30,7 +30,9 @@ from margotree.engines.node.kernels.ratio_test import (
     settle,
 )
 from margotree.engines.node.kernels.workspace import (
+    AT_COST,
     AT_HARD,
+    AT_LOWER,
     AT_MARGIN,
     COLUMN,
     COST,
@@ -40,8 +42,6 @@ from margotree.engines.node.kernels.workspace import (
     FREE,
     ITEMS,
     KIND,
-    LOW,
-    MID,
     N_FREE,
     N_ITEMS,
     NODE,
@@ -53,8 +53,8 @@ from margotree.engines.node.kernels.workspace import (
     RATES,
     REST,
     RIGHT,
+    SCALARS,
     SHIFT,
-    SINGLE,
     STATUS,
     STOP,
     TOTAL,
@@ -134,7 +134,7 @@ def take_step(ws: Workspace, s: int, e: int, sign: float, step: float, beta: flo
         g[s, W, j] += change
         work[TOTAL, j] += change
     g[s, NUM, B] += step * beta
-    work[SINGLE, SHIFT] += step * beta
+    work[SCALARS, SHIFT] += step * beta
     g[s, NUM, VALUE] += gain
 
 
@@ -147,7 +147,7 @@ def enter(ws: Workspace, s: int, e: int, cutoff: float) -> int:
     f, g, work, cnt, n = ws.f, ws.g, ws.work, ws.cnt, ws.X.shape[1]
     for j in range(n):
         work[TOTAL, j] = 0.0
-    work[SINGLE, SHIFT] = 0.0
+    work[SCALARS, SHIFT] = 0.0
     o = f[s, O, e]
     margin = o * f[s, H, e]
     sign, hard, goal = heading(ws, s, e)
@@ -160,7 +160,7 @@ def enter(ws: Workspace, s: int, e: int, cutoff: float) -> int:
             # Nobody can balance e: move b alone, which costs the dual nothing, until e sits at its corner.
             shift = o * (goal - margin) * ws.fixed[C, e]
             g[s, NUM, B] += shift
-            work[SINGLE, SHIFT] += shift
+            work[SCALARS, SHIFT] += shift
             break
         bend = square(work, DU, n)
         if bend <= NOTHING * h_ee:
@@ -218,7 +218,7 @@ def run(ws: Workspace, s: int, cutoff: float, max_pivots: int, tol: float) -> in
             e = worst_item(ws, s, tol)
             if e < 0:
                 break
-            if cnt[s, PIVOTS] >= stop_at or ws.work[SINGLE, STOP] != 0.0:
+            if cnt[s, PIVOTS] >= stop_at or ws.work[SCALARS, STOP] != 0.0:
                 outcome = STALLED
                 break
             outcome = enter(ws, s, e, cutoff)
@@ -233,7 +233,7 @@ def run(ws: Workspace, s: int, cutoff: float, max_pivots: int, tol: float) -> in
 
 
 @inner(allocates=False)
-def harden(ws: Workspace, s: int, i: int, side: float, delta: float) -> None:
+def add_hard_row(ws: Workspace, s: int, i: int, side: float, delta: float) -> None:
     """Require ``side * h_i >= delta`` of a SOFT item; the dual value jumps at once if that is against its label, or
     beyond its margin."""
     f, k, cost = ws.f, ws.k, ws.fixed[COST + ws.cnt[s, NODE], i]
@@ -241,8 +241,8 @@ def harden(ws: Workspace, s: int, i: int, side: float, delta: float) -> None:
     if along and delta < 1.0:
         k[s, KIND, i] = RIGHT
         f[s, DELTA, i] = delta
-        if k[s, STATUS, i] == MID:
-            stand(ws, s, i, MID)
+        if k[s, STATUS, i] == AT_COST:
+            stand(ws, s, i, AT_COST)
         return
     if k[s, STATUS, i] == AT_MARGIN:
         for p in range(ws.cnt[s, N_FREE]):
@@ -253,13 +253,13 @@ def harden(ws: Workspace, s: int, i: int, side: float, delta: float) -> None:
     if along:
         ws.g[s, NUM, VALUE] += (delta - 1.0) * f[s, NU, i] * (1.0 - 2.0 * safe_bounds.ROUNDOFF)
         k[s, KIND, i] = FIRM
-        stand(ws, s, i, PENDING_HARD if f[s, NU, i] > 0.0 else LOW)
+        stand(ws, s, i, PENDING_HARD if f[s, NU, i] > 0.0 else AT_LOWER)
         return
     ws.g[s, NUM, VALUE] += (1.0 + delta) * (cost - f[s, NU, i] - safe_bounds.ROUNDOFF * cost)
     k[s, KIND, i] = WRONG
     f[s, O, i] = side
     f[s, NU, i], f[s, REST, i] = -f[s, NU, i], -f[s, REST, i]
-    stand(ws, s, i, LOW if f[s, NU, i] == -cost else PENDING_HARD)
+    stand(ws, s, i, AT_LOWER if f[s, NU, i] == -cost else PENDING_HARD)
 
 
 @inner(allocates=False)
@@ -313,7 +313,7 @@ def _rebalance(ws: Workspace, s: int, balance: float) -> None:
     most = 0.0
     for i in range(ws.X.shape[0]):
         status = ws.k[s, STATUS, i]
-        if ws.fixed[C, i] == 0.0 or status == LOW or status == MID or status == OUT:
+        if ws.fixed[C, i] == 0.0 or status == AT_LOWER or status == AT_COST or status == OUT:
             continue
         hard = status == AT_HARD or status == PENDING_HARD
         space = min(room(ws, s, i, hard, 1.0), room(ws, s, i, hard, -1.0))

@@ -20,7 +20,7 @@ from margotree.engines.node.kernels.workspace import (
     PENDING_HARD,
     PENDING_MARGIN,
     REST,
-    SINGLE,
+    SCALARS,
     STATUS,
     STOP,
     USE,
@@ -56,7 +56,7 @@ def solve(ws: Workspace, y: F8, side: F8, delta: F8, cutoff: float, max_pivots: 
             return outcome
         active_set.refresh(ws, 0)
         active_set.correct(ws, 0)
-        if outcome == CUT or ws.work[SINGLE, STOP] != 0.0:
+        if outcome == CUT or ws.work[SCALARS, STOP] != 0.0:
             return outcome
         value = ws.g[0, NUM, VALUE]
         if active_set.primal_value(ws, 0) - value <= _GAP * abs(value):
@@ -117,4 +117,4 @@ def _enlist(ws: Workspace, y: F8, side: F8, delta: F8) -> None:
         for i in range(y.size):
             add_item(ws, 0, i, y[i])
             if side[i] != 0.0:
-                active_set.harden(ws, 0, i, side[i], delta[i])
+                active_set.add_hard_row(ws, 0, i, side[i], delta[i])

@@ -13,8 +13,8 @@ from margotree.engines.node.kernels.workspace import (
     LO,
     N_ITEMS,
     NUM,
+    SCALARS,
     SHIFT,
-    SINGLE,
     TOTAL,
     B,
     C,
@@ -33,7 +33,7 @@ def follow(ws: Workspace, s: int) -> None:
     """Move margins by the last change of w, which is row TOTAL of the scratch, and of b."""
     f, k, X, XT, fixed, work = ws.f, ws.k, ws.X, ws.XT, ws.fixed, ws.work
     m, n = X.shape
-    db = work[SINGLE, SHIFT]
+    db = work[SCALARS, SHIFT]
     members = ws.cnt[s, N_ITEMS]
     if FEW * members < m:
         for q in range(members):
@@ -73,7 +73,7 @@ def recompute(ws: Workspace, s: int) -> None:
 
 
 @inner(allocates=False)
-def catch_up(ws: Workspace, s: int) -> None:
+def update_stale_margins(ws: Workspace, s: int) -> None:
     """Bring the margins of samples that are not members up to date."""
     if ws.cnt[s, BEHIND]:
         recompute(ws, s)

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from margotree.engines.node.kernels.smoothed_loss import (
     F8,
-    Small,
+    NodeSamples,
     drawn,
     dual_value,
     margins,
@@ -63,7 +63,7 @@ def solve_step(H: F8, grad: F8, step: F8) -> None:
 
 @inner(allocates=False)
 def line_search(
-    small: Small, cols: NDArray[np.int64], lam: F8, theta: F8, step: F8, delta: float, hard: float, start: float
+    small: NodeSamples, cols: NDArray[np.int64], lam: F8, theta: F8, step: F8, delta: float, hard: float, start: float
 ) -> float:
     """How far to go along the step: to where the derivative is a small share of what it was at the ``start``."""
     k = small.y.size
@@ -107,8 +107,8 @@ def line_search(
 
 
 @inner()
-def small_svm(
-    small: Small,
+def svm_on_features(
+    small: NodeSamples,
     cols: NDArray[np.int64],
     lam: F8,
     theta: F8,
@@ -145,7 +145,7 @@ def small_svm(
 
 @inner()
 def _stages(
-    small: Small,
+    small: NodeSamples,
     cols: NDArray[np.int64],
     lam: F8,
     theta: F8,
@@ -211,7 +211,7 @@ def _stages(
 
 @inner()
 def follow(
-    small: Small, cols: NDArray[np.int64], lam: F8, theta: F8, delta: float, hard: float, to: float, step: F8
+    small: NodeSamples, cols: NDArray[np.int64], lam: F8, theta: F8, delta: float, hard: float, to: float, step: F8
 ) -> None:
     """Move the solution of one width to that of the next: the path between them is straight while no kink is met."""
     d = cols.size
@@ -245,6 +245,6 @@ def follow(
 def solve_plain(X: F8, y: F8, cost: F8, theta: F8, tol: float, flag: F8, reach: float) -> tuple[float, bool]:
     """The SVM of all samples on all features (one per row of ``X``): lower bound, and whether it is within ``tol``."""
     k, n = y.size, X.shape[0]
-    small = Small(X, y, cost, np.zeros(k), np.empty(k), np.empty(k), np.empty(k), np.empty(k), reach)
-    bound, done, _ = small_svm(small, np.arange(n), np.zeros(n), theta, 0.0, np.inf, tol, False, flag)
+    small = NodeSamples(X, y, cost, np.zeros(k), np.empty(k), np.empty(k), np.empty(k), np.empty(k), reach)
+    bound, done, _ = svm_on_features(small, np.arange(n), np.zeros(n), theta, 0.0, np.inf, tol, False, flag)
     return bound, done

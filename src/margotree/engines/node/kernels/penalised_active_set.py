@@ -46,8 +46,8 @@ from margotree.engines.node.kernels.workspace import (
     ON,
     PIVOTS,
     RATES,
+    SCALARS,
     SHIFT,
-    SINGLE,
     STATUS,
     STOP,
     TOTAL,
@@ -122,7 +122,7 @@ def _begin(ws: Workspace) -> None:
     """Nothing has changed yet."""
     for j in range(ws.X.shape[1]):
         ws.work[TOTAL, j] = 0.0
-    ws.work[SINGLE, SHIFT] = 0.0
+    ws.work[SCALARS, SHIFT] = 0.0
 
 
 @inner(allocates=False)
@@ -140,7 +140,7 @@ def _take_step(ws: Workspace, s: int, e: int, sign: float, step: float, beta: fl
         g[s, W, j] += change
         work[TOTAL, j] += change
     g[s, NUM, B] += step * beta
-    work[SINGLE, SHIFT] += step * beta
+    work[SCALARS, SHIFT] += step * beta
     g[s, NUM, VALUE] += gain
 
 
@@ -170,7 +170,7 @@ def _slide(ws: Workspace, s: int, columns: int, pace: float, goal: float) -> tup
         work[TOTAL, j] += change
     shift = turn * step * work[x, 0]
     g[s, NUM, B] += shift
-    work[SINGLE, SHIFT] += shift
+    work[SCALARS, SHIFT] += shift
     if who < 0:
         return 0.0, True
     pass_end(ws, s, who, fuller)
@@ -263,7 +263,7 @@ def run(ws: Workspace, s: int, cutoff: float, max_pivots: int, tol: float) -> in
             e = worst_item(ws, s, tol) if idle < PATIENCE else any_item(ws, s, tol, cnt[s, PIVOTS])
             if e < 0:
                 break
-            if cnt[s, PIVOTS] >= stop_at or ws.work[SINGLE, STOP] != 0.0 or idle > GIVE_UP:
+            if cnt[s, PIVOTS] >= stop_at or ws.work[SCALARS, STOP] != 0.0 or idle > GIVE_UP:
                 outcome = STALLED
                 break
             outcome = enter(ws, s, e, cutoff)

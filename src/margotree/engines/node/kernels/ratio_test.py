@@ -6,7 +6,9 @@ import numpy as np
 
 from margotree.engines.node.kernels import cholesky, feature_penalties
 from margotree.engines.node.kernels.workspace import (
+    AT_COST,
     AT_HARD,
+    AT_LOWER,
     AT_MARGIN,
     COLUMN,
     DELTA,
@@ -16,8 +18,6 @@ from margotree.engines.node.kernels.workspace import (
     HI,
     KIND,
     LO,
-    LOW,
-    MID,
     N_FREE,
     NU,
     NUM,
@@ -62,7 +62,7 @@ def room(ws: Workspace, s: int, i: int, hard: bool, rate: float) -> float:
 @inner(allocates=False)
 def settle(ws: Workspace, s: int, i: int, hard: bool, up: bool) -> None:
     """Put an item that ran out of room on the step it reached."""
-    stand(ws, s, i, MID if up or (hard and ws.k[s, KIND, i] == RIGHT) else LOW)
+    stand(ws, s, i, AT_COST if up or (hard and ws.k[s, KIND, i] == RIGHT) else AT_LOWER)
 
 
 @inner(allocates=False)
@@ -166,7 +166,7 @@ def heading(ws: Workspace, s: int, e: int) -> tuple[float, bool, float]:
     f, status = ws.f, ws.k[s, STATUS, e]
     off = max(f[s, LO, e] - f[s, H, e], 0.0) + min(f[s, HI, e] - f[s, H, e], 0.0)
     sign = 1.0 if f[s, O, e] * off >= 0.0 else -1.0
-    hard = status == PENDING_HARD or ws.k[s, KIND, e] >= WRONG or (status == MID and sign > 0)
+    hard = status == PENDING_HARD or ws.k[s, KIND, e] >= WRONG or (status == AT_COST and sign > 0)
     return sign, hard, f[s, DELTA, e] if hard else 1.0
 
 

@@ -23,7 +23,7 @@ from margotree.engines.numba_backend import inner
 F8 = NDArray[np.float64]
 
 
-class Small(NamedTuple):
+class NodeSamples(NamedTuple):
     """The samples of one tree node on one support, and room to work in."""
 
     X: F8  # (n, k): all features of the members, one feature per row
@@ -38,7 +38,7 @@ class Small(NamedTuple):
 
 
 @inner(allocates=False)
-def margins(small: Small, cols: NDArray[np.int64], theta: F8, eps: float) -> None:
+def margins(small: NodeSamples, cols: NDArray[np.int64], theta: F8, eps: float) -> None:
     """Fill in what every member lacks to its margin and to its side."""
     k = small.y.size
     d = cols.size
@@ -60,7 +60,7 @@ def margins(small: Small, cols: NDArray[np.int64], theta: F8, eps: float) -> Non
 
 @inner(allocates=False)
 def slopes(
-    small: Small, cols: NDArray[np.int64], lam: F8, theta: F8, delta: float, hard: float, grad: F8, H: F8, x: F8
+    small: NodeSamples, cols: NDArray[np.int64], lam: F8, theta: F8, delta: float, hard: float, grad: F8, H: F8, x: F8
 ) -> float:
     """Gradient and Hessian of the smoothed value; returns the largest curvature of a single loss in ``b``.
 
@@ -106,7 +106,7 @@ def slopes(
 
 
 @inner(allocates=False)
-def drawn(small: Small, delta: float) -> float:
+def drawn(small: NodeSamples, delta: float) -> float:
     """The sum of the losses' slopes."""
     total = 0.0
     for i in range(small.y.size):
@@ -156,7 +156,7 @@ def worth(g: float, lam: float) -> float:
 
 
 @inner(allocates=False)
-def slope_along(small: Small, lam: F8, theta: F8, step: F8, t: float, delta: float, hard: float) -> float:
+def slope_along(small: NodeSamples, lam: F8, theta: F8, step: F8, t: float, delta: float, hard: float) -> float:
     """Derivative of the smoothed value along the step, at a share ``t`` of it."""
     total = 0.0
     for r in range(lam.size):
@@ -172,7 +172,7 @@ def slope_along(small: Small, lam: F8, theta: F8, step: F8, t: float, delta: flo
 
 
 @inner(allocates=False)
-def takes(small: Small, delta: float, rest: float, who: int, balance: float) -> int:
+def takes(small: NodeSamples, delta: float, rest: float, who: int, balance: float) -> int:
     """The first member whose multiplier has room to take ``rest`` from the sum of all, after member ``who`` has taken
     the ``balance``; -1 if none has."""
     for i in range(small.y.size):
@@ -185,7 +185,9 @@ def takes(small: Small, delta: float, rest: float, who: int, balance: float) -> 
 
 
 @inner(allocates=False)
-def dual_value(small: Small, cols: NDArray[np.int64], lam: F8, delta: float, hard: float, eps: float, w: F8) -> float:
+def dual_value(
+    small: NodeSamples, cols: NDArray[np.int64], lam: F8, delta: float, hard: float, eps: float, w: F8
+) -> float:
     """Exact dual value of the losses' slopes, balanced on one member; -inf if no member can balance them.
 
     What rounding may have added at most is taken off, as `certain` does it.
@@ -263,7 +265,7 @@ def dual_value(small: Small, cols: NDArray[np.int64], lam: F8, delta: float, har
 
 
 @inner(allocates=False)
-def primal_value(small: Small, lam: F8, theta: F8) -> float:
+def primal_value(small: NodeSamples, lam: F8, theta: F8) -> float:
     total = 0.0
     for r in range(lam.size):
         total += penalty(theta[r], lam[r])

@@ -90,7 +90,7 @@ def total(a: F8) -> float:
 
 
 @inner()
-def descending(a: F8) -> I8:
+def argsort_descending(a: F8) -> I8:
     """What sorts the numbers, the largest first; equal ones keep their order (merging longer and longer runs)."""
     n = a.size
     order, merged = np.empty(n, np.int64), np.empty(n, np.int64)

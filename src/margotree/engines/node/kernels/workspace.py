@@ -70,7 +70,7 @@ KIND, STATUS, ITEMS, FREE, USE, KINKS = numbers(6)
 N_ITEMS, N_FREE, PIVOTS, N_KINKS, BEHIND, NODE = numbers(6)
 # Rows of ``work``: change of w so far; that of b and the flag that asks to stop; per unit of step changes of free
 # multipliers, of w where features have prices, of u (or w, where they have none); the entering item's column.
-TOTAL, SINGLE, RATES, DW, DU, COLUMN, SCRATCH = numbers(7)
+TOTAL, SCALARS, RATES, DW, DU, COLUMN, SCRATCH = numbers(7)
 # Entries of SINGLE.
 SHIFT, STOP = numbers(2)
 
@@ -78,7 +78,7 @@ SHIFT, STOP = numbers(2)
 SOFT, RIGHT, WRONG, FIRM = numbers(4)
 # Where an item stands on its complementarity curve.  A PENDING item has a multiplier inside a free segment but is not
 # yet solved for; an OUT one takes no part.
-LOW, AT_MARGIN, MID, AT_HARD, PENDING_HARD, PENDING_MARGIN, OUT = numbers(7)
+AT_LOWER, AT_MARGIN, AT_COST, AT_HARD, PENDING_HARD, PENDING_MARGIN, OUT = numbers(7)
 # How a priced feature is used.
 OFF, KINK, FULL = numbers(3)
 
@@ -132,21 +132,21 @@ def new_workspace(
     return ws
 
 
-def limit_rows(n: int, limit: float) -> F8:
+def weight_limit_rows(n: int, limit: float) -> F8:
     """The points of the two hard rows that hold each weight within a limit; tiny limits are their own unit, so that
     violations of them are measured by it."""
     rows: F8 = np.vstack([np.eye(n), np.eye(n)]) / min(1.0, limit)
     return rows
 
 
-def limit_in_rows(limit: float) -> float:
+def scaled_weight_limit(limit: float) -> float:
     """The limit in the units of its rows."""
     return limit / min(1.0, limit)
 
 
 def stop_flag(ws: Workspace) -> F8:
     """One number that another thread may set to 1 to have work in this workspace stopped early."""
-    return ws.work[SINGLE, STOP : STOP + 1]
+    return ws.work[SCALARS, STOP : STOP + 1]
 
 
 def threshold(alpha: float, j: int) -> float:
@@ -268,10 +268,10 @@ def stand(ws: Workspace, s: int, i: int, status: int) -> None:
     f, kind = ws.f, ws.k[s, KIND, i]
     ws.k[s, STATUS, i] = status
     low, high = -np.inf, np.inf  # of g
-    if status == LOW:
+    if status == AT_LOWER:
         set_nu(ws, s, i, -cost_of(ws, s, i) if kind >= WRONG else 0.0)
         low = f[s, DELTA, i] if kind >= WRONG else 1.0
-    elif status == MID:
+    elif status == AT_COST:
         set_nu(ws, s, i, ws.fixed[COST + ws.cnt[s, NODE], i])
         high = 1.0
         if kind == RIGHT:
@@ -311,4 +311,4 @@ def add_item(ws: Workspace, s: int, i: int, y: float) -> None:
     ws.f[s, O, i] = y
     ws.f[s, DELTA, i] = 0.0
     ws.k[s, KIND, i] = SOFT
-    stand(ws, s, i, LOW)
+    stand(ws, s, i, AT_LOWER)

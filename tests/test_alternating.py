@@ -34,9 +34,10 @@ from margotree.engines.multiclass.descend import ClassDescent
 from margotree.engines.multiclass.terms import ClassTerms
 from margotree.engines.node.svm import solve_large, solve_node
 from margotree.engines.presolve import merge_duplicates
-from margotree.problem import MulticlassProblem, Problem, Splits, evaluate
+from margotree.problem import Problem, Splits, evaluate
 from margotree.solution import Stopped
 from patience import slowness, three_tries
+from several import several_classes
 
 FEW = Effort(least=6, most=6)
 LENGTHS = np.array([1.0, 0.3, 0.05])
@@ -307,7 +308,7 @@ def test_a_proposal_that_makes_the_tree_worse_is_taken_back(classes, monkeypatch
     if classes == 2:
         problem, kind, terms = Problem.make(X, 2.0 * y - 1.0, depth=2, C=10.0), Descent, Terms.of
     else:
-        problem, kind, terms = MulticlassProblem.make(X, y, depth=2, C=10.0), ClassDescent, ClassTerms.of
+        problem, kind, terms = several_classes(X, y, depth=2, C=10.0), ClassDescent, ClassTerms.of
     tree = solve(problem, engine="alternating", limits=Limits(time=0.5)).splits
     descent = kind(terms(problem), tree.w, tree.b, 0, np.zeros(1))
     value = descent.cost()
@@ -492,7 +493,7 @@ def test_large_data_are_worked_on_as_a_whole_by_one_descent_at_a_time(monkeypatc
 
 def test_samples_at_hand_are_not_copied_to_look_below_them():
     problem = some_problem(2)
-    several = MulticlassProblem.make(problem.X, np.resize([0, 1, 2], problem.n_samples), depth=2, C=10.0)
+    several = several_classes(problem.X, np.resize([0, 1, 2], problem.n_samples), depth=2, C=10.0)
     for kind, terms in ((Descent, Terms.of(problem)), (ClassDescent, ClassTerms.of(several))):
         descent = kind(terms, np.zeros((3, terms.X.shape[1])), np.ones(3), 0, np.zeros(1))
         descent.cost()

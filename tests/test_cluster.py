@@ -27,11 +27,12 @@ from margotree.engines.exact.sample_branching import MargotBrancher, Tactics
 from margotree.engines.exact.search import CUTOFF
 from margotree.engines.exact.support_branching import SupportBrancher, SupportTactics
 from margotree.engines.trivial_trees import allowed_value, trivial_tree
-from margotree.problem import MulticlassProblem, Problem
+from margotree.problem import Problem
 from margotree.proof import check
 from margotree.proof.write import ProofWriter
 from margotree.solution import Proved, Stopped, verify
 from oracles import best_value
+from several import several_classes
 
 #: Everything is sent, in small pieces.
 EAGER = Pace(alone=0.0, short=0.0, nodes=3, batch=2)
@@ -267,7 +268,7 @@ def test_what_no_cluster_can_do_is_refused():
     problem = random_problem(1)
     with pytest.raises(Refused, match="only the engine 'bnb' searches on a cluster, not 'scip'"):
         solve(problem, engine="scip", scheduler="processes")
-    several = MulticlassProblem.make(np.eye(3), [0, 1, 2], n_classes=3, depth=2)
+    several = several_classes(np.eye(3), [0, 1, 2], n_classes=3, depth=2)
     with pytest.raises(Refused, match="two classes only"):
         solve(several, scheduler="processes")
     with pytest.raises(ValueError, match="address of a Dask scheduler such as 'tcp://"):

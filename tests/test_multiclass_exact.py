@@ -16,11 +16,12 @@ from margotree.engines.node.svm import solve_node
 from margotree.engines.registry import accepting, choose_engine
 from margotree.engines.run_control import RunControl
 from margotree.paper.data import load, paper_hyperparameters, paper_split
-from margotree.problem import MulticlassProblem, Problem, Splits
+from margotree.problem import Problem, Splits
 from margotree.solution import Proved, Stopped
 from oracle.instances import SEVERAL, make, several
 from oracle.judge import judge, problem_of
 from oracle.tree import optimum
+from several import several_classes, with_choices
 
 TEN = (
     "Breast Cancer D.", "Breast Cancer W.", "Climate Model", "Heart Disease C.", "Ionosphere", "Parkinsons", "Sonar",
@@ -33,7 +34,7 @@ needs_data = pytest.mark.skipif(not os.environ.get("MARGOTREE_DATA"), reason="MA
 
 def as_classes(margot):
     """A problem of two classes as the code for several classes takes it."""
-    return MulticlassProblem.make(
+    return several_classes(
         margot.X, (margot.y > 0).astype(np.int64), depth=margot.depth, C=margot.C, weight=margot.weight, eps=margot.eps
     )
 
@@ -45,12 +46,12 @@ def instance(seed, *, K, depth, n, p=2):
     weight = rng.uniform(0.3, 2.0, n) if seed % 2 else np.ones(n)
     C = 10.0 ** rng.uniform(-0.5, 1.5, 2**depth - 1)
     terms = ({}, {"budget": 1}, {"budget": 1, "alpha": float(rng.uniform(0.05, 1.0))})[seed % 3]
-    return MulticlassProblem.make(X, y, depth=depth, C=C, weight=weight, n_classes=K, eps=0.05, **terms)
+    return several_classes(X, y, depth=depth, C=C, weight=weight, n_classes=K, eps=0.05, **terms)
 
 
 def brute_force(problem):
     """The best value: all bipartitions of the classes, of the samples, all pairs of labels, all supports."""
-    K, p = problem.n_classes, problem.n_features
+    K, p = problem.task.n_classes, problem.n_features
     everybody = [s for s in itertools.product([-1.0, 1.0], repeat=K) if s[0] < 0 and max(s) > 0]
 
     def node(t, rows, y, side):
@@ -107,7 +108,7 @@ def test_the_search_finds_what_brute_force_finds(seed, K, depth, n):
 @pytest.mark.parametrize("seed", range(6))
 def test_two_classes_are_margot(seed):
     problem = instance(seed, K=2, depth=2, n=8)
-    margot = solve(problem.two_class(), limits=Limits(gap=1e-6))
+    margot = solve(problem.as_binary(), limits=Limits(gap=1e-6))
     value, bound = proved_value(problem, gap=1e-6)
     assert value == pytest.approx(margot.certificate.objective, rel=2e-6)
     assert bound <= margot.certificate.objective * (1 + 1e-9)
@@ -116,7 +117,7 @@ def test_two_classes_are_margot(seed):
 def test_a_bound_grows_and_never_passes_the_optimum():
     rng = np.random.default_rng(3)
     X, y = rng.random((24, 2)), np.repeat([0, 1, 2], 8)
-    problem = MulticlassProblem.make(X + 0.5 * y[:, None], y, depth=2, C=[0.5, 5.0, 5.0])
+    problem = several_classes(X + 0.5 * y[:, None], y, depth=2, C=[0.5, 5.0, 5.0])
     best, _ = proved_value(problem, gap=1e-6)
     bounds = []
     for nodes in (1, 5, 20, 80):
@@ -132,7 +133,7 @@ def test_a_certificate_says_optimal_and_names_its_engine():
     rng = np.random.default_rng(0)
     y = np.repeat([0, 1, 2], 10)
     X = rng.normal(0, 0.08, (30, 2)) + np.array([[0, 0], [1, 0], [0.5, 1]])[y]
-    problem = MulticlassProblem.make(X, y, depth=2, C=1.0)
+    problem = several_classes(X, y, depth=2, C=1.0)
     solution = solve(problem)
     assert solution.certificate.proved is Proved.OPTIMAL
     assert solution.certificate.engine == "bnb"
@@ -176,7 +177,7 @@ def test_two_classes_of_the_paper_are_margot_to_nine_digits(data):
     trees = [solve(margot, engine="local_svm").splits]
     trees += [Splits(w=rng.normal(size=shape), b=rng.normal(size=margot.n_nodes)) for _ in range(3)]
     for tree in trees:
-        forced = problem.labelled([(-1, 1)], [(0, 1), (0, 1)]).evaluate(tree)
+        forced = with_choices(problem, [(-1, 1)], [(0, 1), (0, 1)]).evaluate(tree)
         plain = margot.evaluate(tree)
         assert forced.objective == pytest.approx(plain.objective, rel=1e-9)
         assert np.array_equal(forced.node, plain.node) and forced.band == plain.band
@@ -201,8 +202,8 @@ def test_equal_samples_count_as_one(engine, monkeypatch):
     rng = np.random.default_rng(3)
     X, y = rng.integers(0, 4, (12, 2)) / 3.0, np.resize([0, 1, 2], 12)
     terms = {"depth": 2, "C": [1.0, 5.0], "n_classes": 3}
-    many = MulticlassProblem.make(np.repeat(X, 10, axis=0), np.repeat(y, 10), **terms)
-    few = MulticlassProblem.make(X, y, weight=np.full(12, 10.0), **terms)
+    many = several_classes(np.repeat(X, 10, axis=0), np.repeat(y, 10), **terms)
+    few = several_classes(X, y, weight=np.full(12, 10.0), **terms)
     sizes = []
     plain = ClassSearch.__init__
 
@@ -222,7 +223,7 @@ def test_equal_samples_count_as_one(engine, monkeypatch):
 
 
 def test_what_summed_weights_may_have_rounded_is_taken_off_the_bound(monkeypatch):
-    problem = MulticlassProblem.make(np.repeat(np.eye(3), 4, axis=0), np.repeat([0, 1, 2], 4), depth=2, C=1.0)
+    problem = several_classes(np.repeat(np.eye(3), 4, axis=0), np.repeat([0, 1, 2], 4), depth=2, C=1.0)
     plain = solve(problem, engine="bnb").certificate
     assert plain.stopped is Stopped.SOLVED
     monkeypatch.setattr(exact, "merging_error", lambda stands_for: 0.25)

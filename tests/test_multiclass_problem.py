@@ -6,14 +6,15 @@ import numpy as np
 import pytest
 
 from margotree.engines.presolve import standard_scale
-from margotree.problem import MulticlassProblem, Problem, Splits, evaluate, topology
+from margotree.problem import Problem, Splits, evaluate, topology
+from several import several_classes, with_choices
 
 
 def some_problem(rng, *, K=3, depth=2, n=14, p=3, **terms):
     X, y = rng.normal(size=(n, p)), rng.integers(0, K, n)
     weight = rng.uniform(0.2, 3.0, n)
     C = rng.uniform(0.1, 5.0, 2**depth - 1)
-    return MulticlassProblem.make(X, y, depth=depth, C=C, n_classes=K, weight=weight, **terms)
+    return several_classes(X, y, depth=depth, C=C, n_classes=K, weight=weight, **terms)
 
 
 def some_tree(rng, problem):
@@ -41,8 +42,8 @@ def by_hand(problem, splits, sides, labels):
 
 
 def all_labellings(problem):
-    sides = [s for s in itertools.product([-1, 1], repeat=problem.n_classes) if s[0] == -1 and 1 in s]
-    pairs = list(itertools.permutations(range(problem.n_classes), 2))
+    sides = [s for s in itertools.product([-1, 1], repeat=problem.task.n_classes) if s[0] == -1 and 1 in s]
+    pairs = list(itertools.permutations(range(problem.task.n_classes), 2))
     for chosen in itertools.product(sides, repeat=problem.n_upper):
         for labels in itertools.product(pairs, repeat=problem.n_last):
             yield chosen, labels
@@ -57,10 +58,14 @@ def test_the_value_is_the_least_over_all_sides_and_labels(seed):
     found = problem.evaluate(splits)
     values = [by_hand(problem, splits, *choice) for choice in all_labellings(problem)]
     assert found.objective == pytest.approx(min(values), rel=1e-12)
-    assert found.objective == pytest.approx(by_hand(problem, splits, found.sides, found.labels), rel=1e-12)
-    assert problem.labelled(found.sides, found.labels).evaluate(splits).objective == found.objective
+    assert found.objective == pytest.approx(
+        by_hand(problem, splits, found.choices.sides, found.choices.labels), rel=1e-12
+    )
+    assert (
+        with_choices(problem, found.choices.sides, found.choices.labels).evaluate(splits).objective == found.objective
+    )
     assert found.over_budget == (1 if seed % 3 == 1 else 0)
-    assert found.label.shape == (2**problem.depth,)
+    assert found.choices.labels.ravel().shape == (2**problem.depth,)
 
 
 @pytest.mark.parametrize("seed", range(5))
@@ -69,9 +74,9 @@ def test_stated_labels_are_the_ones_that_count(seed):
     problem = some_problem(rng, K=4, depth=2)
     splits = some_tree(rng, problem)
     sides, labels = [(-1, 1, 1, -1)], [(2, 0), (1, 3)]
-    found = problem.labelled(sides, labels).evaluate(splits)
+    found = with_choices(problem, sides, labels).evaluate(splits)
     assert found.objective == pytest.approx(by_hand(problem, splits, sides, labels), rel=1e-12)
-    assert found.label.tolist() == [2, 0, 1, 3]
+    assert found.choices.labels.ravel().tolist() == [2, 0, 1, 3]
     assert found.objective >= problem.evaluate(splits).objective
 
 
@@ -81,8 +86,8 @@ def test_two_classes_are_margot_to_the_last_digits(depth):
     for terms in ({}, {"budget": 1}, {"budget": 1, "alpha": 0.3}):
         problem = some_problem(rng, K=2, depth=depth, **terms)
         splits = some_tree(rng, problem)
-        margot = problem.two_class()
-        forced = problem.labelled([(-1, 1)] * problem.n_upper, [(0, 1)] * problem.n_last).evaluate(splits)
+        margot = problem.as_binary()
+        forced = with_choices(problem, [(-1, 1)] * problem.n_upper, [(0, 1)] * problem.n_last).evaluate(splits)
         assert forced.objective == pytest.approx(evaluate(margot, splits).objective, rel=1e-12)
         assert forced.violations == evaluate(margot, splits).violations
         assert problem.evaluate(splits).objective <= forced.objective * (1 + 1e-12)
@@ -90,22 +95,22 @@ def test_two_classes_are_margot_to_the_last_digits(depth):
 
 
 def test_a_sample_in_the_band_is_complained_of():
-    problem = MulticlassProblem.make([[0.0], [1.0], [2.0]], [0, 1, 2], depth=2)
+    problem = several_classes([[0.0], [1.0], [2.0]], [0, 1, 2], depth=2)
     splits = Splits(w=[[1.0], [0.0], [0.0]], b=[-1.0005, 1.0, 1.0])
     assert "routing band" in problem.evaluate(splits).violations[0]
 
 
 def test_empty_nodes_and_pure_ones_take_labels_from_above():
-    problem = MulticlassProblem.make([[0.0]] * 3 + [[1.0]] * 2, [2, 2, 2, 1, 0], depth=2)
+    problem = several_classes([[0.0]] * 3 + [[1.0]] * 2, [2, 2, 2, 1, 0], depth=2)
     found = problem.evaluate(Splits(w=np.zeros((3, 1)), b=[1.0, -1.0, 1.0]))
-    left, right = found.labels
+    left, right = found.choices.labels
     assert left[0] == 2  # nobody came: what is heaviest above, on the side that w = 0 sends to
     assert right[1] == 2 and right[0] in (0, 1)
 
 
 def test_features_in_other_units_are_the_same_problem():
     rng = np.random.default_rng(0)
-    problem = MulticlassProblem.make(1000 * rng.normal(size=(9, 2)), [0, 1, 2] * 3, depth=2, budget=1, alpha=0.5)
+    problem = several_classes(1000 * rng.normal(size=(9, 2)), [0, 1, 2] * 3, depth=2, budget=1, alpha=0.5)
     scaled, way = standard_scale(problem)
     splits = some_tree(rng, problem)
     assert way.scale > 1
@@ -125,11 +130,11 @@ def test_features_in_other_units_are_the_same_problem():
 )
 def test_bad_problems_are_refused(y, more, words):
     with pytest.raises(ValueError, match=words):
-        MulticlassProblem.make([[0.0], [1.0]], y, depth=1, **more)
+        several_classes([[0.0], [1.0]], y, depth=1, **more)
 
 
 def test_bad_labellings_are_refused():
-    problem = MulticlassProblem.make([[0.0], [1.0], [2.0]], [0, 1, 2], depth=2)
+    problem = several_classes([[0.0], [1.0], [2.0]], [0, 1, 2], depth=2)
     good = [(0, 1), (1, 2)]
     for sides, labels in [
         ([(1, 1, -1)], good),
@@ -139,12 +144,12 @@ def test_bad_labellings_are_refused():
         ([(-1, 1, 1)], [(0, 3), (1, 2)]),
     ]:
         with pytest.raises(ValueError):
-            problem.labelled(sides, labels)
+            with_choices(problem, sides, labels)
     with pytest.raises(ValueError, match="3 classes"):
-        problem.two_class()
+        problem.as_binary()
 
 
 def test_it_is_a_training_problem_like_the_others():
-    problem = MulticlassProblem.make([[0.0], [1.0], [2.0]], [0, 1, 2], depth=3, budget=1)
+    problem = several_classes([[0.0], [1.0], [2.0]], [0, 1, 2], depth=3, budget=1)
     assert (problem.model, problem.n_nodes, problem.n_upper, problem.n_last) == ("hfs", 7, 3, 4)
     assert isinstance(Problem.make([[0.0], [1.0]], [1, -1], depth=1).model, str)

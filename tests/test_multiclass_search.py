@@ -13,7 +13,7 @@ from margotree.engines.multiclass.local_svm import LocalSVM
 from margotree.engines.multiclass.search import ClassSearch, constant_tree, run_local_search
 from margotree.engines.multiclass.terms import ClassTerms, Labels, pay_below
 from margotree.engines.run_control import RunControl
-from margotree.problem import MulticlassProblem
+from several import several_classes, with_choices
 
 FEW = Effort(least=4, most=4)
 
@@ -22,7 +22,7 @@ def blobs(K, n=120, p=3, seed=0, **terms):
     X, y = make_blobs(n, p, centers=K, cluster_std=0.8, random_state=seed)
     X = (X - X.min(axis=0)) / np.ptp(X, axis=0)
     terms = {"depth": 2, "C": [1.0, 10.0, 10.0], **terms}
-    return MulticlassProblem.make(X, y, n_classes=K, **terms)
+    return several_classes(X, y, n_classes=K, **terms)
 
 
 def accuracy(problem, splits):
@@ -30,13 +30,13 @@ def accuracy(problem, splits):
     for t in range(problem.n_nodes):
         here = at == t
         at[here] = 2 * t + 1 + (problem.X[here] @ splits.w[t] + splits.b[t] >= -1e-9)
-    return float((found.label[at - problem.n_nodes] == problem.y).mean())
+    return float((found.choices.labels.ravel()[at - problem.n_nodes] == problem.y).mean())
 
 
 @pytest.mark.parametrize("load", [load_iris, load_wine])
 def test_good_trees_on_small_sets(load):
     X, y = load(return_X_y=True)
-    problem = MulticlassProblem.make((X - X.min(axis=0)) / np.ptp(X, axis=0), y, depth=2, C=[1.0, 10.0, 10.0])
+    problem = several_classes((X - X.min(axis=0)) / np.ptp(X, axis=0), y, depth=2, C=[1.0, 10.0, 10.0])
     tree = run_local_search(problem, [], RunControl(), FEW)
     assert problem.evaluate(tree).feasible
     assert accuracy(problem, tree) >= 0.96
@@ -51,7 +51,7 @@ def test_trees_are_allowed_and_values_are_those_of_the_plain_function(K, terms):
     evaluation = problem.evaluate(found.splits)
     assert evaluation.feasible
     assert found.value == pytest.approx(evaluation.objective, rel=1e-9)
-    assert np.array_equal(descent.labels.sides, evaluation.sides)
+    assert np.array_equal(descent.labels.sides, evaluation.choices.sides)
     assert found.value < problem.evaluate(constant_tree(problem)).objective
 
 
@@ -66,7 +66,7 @@ def test_thirty_classes_and_a_shallow_tree():
     problem = blobs(30, n=300, p=4, depth=3, C=1.0)
     tree = run_local_search(problem, [], RunControl(), Effort(least=1, most=1))
     found = problem.evaluate(tree)
-    assert found.feasible and len(set(found.label.tolist())) <= 8
+    assert found.feasible and len(set(found.choices.labels.ravel().tolist())) <= 8
 
 
 def test_a_given_tree_is_never_lost():
@@ -111,7 +111,7 @@ def test_local_svm_parts_the_classes(terms):
 def test_local_svm_leaves_room_for_every_class():
     problem = blobs(8, n=400, p=5, depth=3, C=10.0)
     answer = LocalSVM().search(problem, RunControl(), None)
-    assert set(problem.evaluate(answer.splits).label.tolist()) == set(range(8))
+    assert set(problem.evaluate(answer.splits).choices.labels.ravel().tolist()) == set(range(8))
 
 
 def test_bipartitions_have_two_sides_and_the_first_class_left():
@@ -120,14 +120,14 @@ def test_bipartitions_have_two_sides_and_the_first_class_left():
     ways = [*candidates(terms, 0, rows, rng), by_means(terms, rows, rng, between=True), turned(np.ones(7, np.int64))]
     for sides in ways:
         assert sides[0] == -1 and set(sides.tolist()) == {-1, 1}
-    few = MulticlassProblem.make([[0.0], [1.0], [2.0], [3.0]], [0, 1, 2, 3], depth=2)
+    few = several_classes([[0.0], [1.0], [2.0], [3.0]], [0, 1, 2, 3], depth=2)
     room = candidates(ClassTerms.of(few), 0, np.arange(4), rng)
     assert sorted(tuple(s) for s in room) == [(-1, -1, 1, 1), (-1, 1, -1, 1), (-1, 1, 1, -1)]
 
 
 def test_the_best_feature_is_cart_s():
     X = np.column_stack([np.tile([0.0, 1.0], 6), np.repeat([0.0, 1.0, 2.0], 4)])
-    problem = MulticlassProblem.make(X, np.repeat([0, 1, 2], 4), depth=2)
+    problem = several_classes(X, np.repeat([0, 1, 2], 4), depth=2)
     found = best_feature(ClassTerms.of(problem), np.arange(12), np.arange(2), np.random.default_rng(0))
     assert found is not None
     j, share, sides = found
@@ -138,7 +138,7 @@ def test_what_is_paid_below_is_what_the_plain_function_says():
     problem = blobs(4, n=50)
     rng = np.random.default_rng(1)
     W, B = rng.normal(size=(3, 3)), rng.normal(size=3)
-    found = problem.labelled([(-1, 1, -1, 1)], [(0, 1), (3, 2)]).evaluate
+    found = with_choices(problem, [(-1, 1, -1, 1)], [(0, 1), (3, 2)]).evaluate
     labels = Labels(sides=np.array([(-1, 1, -1, 1)]), pairs=np.array([(0, 1), (3, 2)]))
     pays = pay_below(ClassTerms.of(problem), np.arange(50), W, B, labels, 0)
     from margotree.problem import Splits

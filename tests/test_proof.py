@@ -22,9 +22,10 @@ from margotree.engines.exact import proof_log as logging
 from margotree.engines.exact import support_proof_log, support_proof_search
 from margotree.engines.exact.engine import BranchAndBound
 from margotree.engines.run_control import RunControl
-from margotree.problem import MulticlassProblem, Problem
+from margotree.problem import Problem
 from margotree.proof import check, write
 from margotree.proof.write import ProofWriter
+from several import several_classes
 
 CHECKER = Path(check.__file__)
 
@@ -399,7 +400,7 @@ print(*(len(kernel.signatures) for kernel in kernels))
 
 
 def test_who_writes_no_proof_says_so(tmp_path):
-    several = MulticlassProblem.make([[0.0], [1.0], [2.0]], [0, 1, 2], depth=2, n_classes=3)
+    several = several_classes([[0.0], [1.0], [2.0]], [0, 1, 2], depth=2, n_classes=3)
     with pytest.raises(EngineRefused, match="two classes"):
         solve(several, proof=ProofWriter(tmp_path / "a.proof"))
     with pytest.raises(EngineRefused, match="bnb"):

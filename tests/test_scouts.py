@@ -14,7 +14,8 @@ from margotree.engines.local_search.search import Effort, LocalSearch, majority,
 from margotree.engines.local_search.starts import first_kinds, fresh, greedy, kept, soft, soft_again
 from margotree.engines.local_search.training_data import Found, Terms
 from margotree.engines.multiclass.search import ClassSearch
-from margotree.problem import MulticlassProblem, Problem, evaluate
+from margotree.problem import Problem, evaluate
+from several import several_classes
 
 
 @pytest.fixture
@@ -76,7 +77,7 @@ def test_trees_that_were_tried_out_are_trees_and_repeat(problem):
 
 def test_several_classes_are_tried_out_as_well(problem):
     codes = (problem.X[:, 0] > 0.4) + 1 * (problem.X[:, 1] > 0.6)
-    several = MulticlassProblem.make(problem.X, codes, depth=2, C=[0.1, 10.0], eps=1e-6)
+    several = several_classes(problem.X, codes, depth=2, C=[0.1, 10.0], eps=1e-6)
     search = ClassSearch(several, RunControl(), Effort(least=1, most=1))
     assert start_screening.is_tried(search.ladder.terms, soft(2, 2))
     search.run([])

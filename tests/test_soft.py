@@ -18,7 +18,8 @@ from margotree.engines.multiclass.anneal import ClassSoftTree
 from margotree.engines.multiclass.search import ClassSearch
 from margotree.engines.multiclass.terms import ClassTerms
 from margotree.engines.run_control import RunControl
-from margotree.problem import MulticlassProblem, Problem, Splits, topology
+from margotree.problem import Problem, Splits, topology
+from several import several_classes
 
 GO = np.zeros(1)
 MIDDLING = Manner(0.5, 0.5)
@@ -207,7 +208,7 @@ def test_with_more_classes_it_takes_the_best_sides_and_labels(classes):
     for depth in (1, 2, 3):
         X, weight = points(rng)
         y = np.concatenate([np.arange(classes), rng.integers(0, classes, len(X) - classes)])
-        problem = MulticlassProblem.make(X, y, depth=depth, C=2.0, eps=1e-9, weight=weight)
+        problem = several_classes(X, y, depth=depth, C=2.0, eps=1e-9, weight=weight)
         tree = Splits(w=rng.normal(size=(problem.n_nodes, 3)), b=rng.normal(size=problem.n_nodes))
         said = at_its_sharpest(ClassTerms.of(problem), tree, ClassSoftTree)
         assert said == pytest.approx(problem.evaluate(tree).objective, rel=1e-5)
@@ -418,7 +419,7 @@ def test_searches_with_soft_starts_repeat_and_return_what_they_say(kind):
             problem = Problem.make(X, np.where(X[:, 0] > X[:, 1], 1.0, -1.0), depth=2, C=[0.1, 10.0])
             search = LocalSearch(problem, RunControl(), Effort(least=4, most=4))
         else:
-            problem = MulticlassProblem.make(X, np.arange(60) % 3, depth=2, C=[0.1, 10.0])
+            problem = several_classes(X, np.arange(60) % 3, depth=2, C=[0.1, 10.0])
             search = ClassSearch(problem, RunControl(), Effort(least=4, most=4))
         search.run([])
         trees.append(search.answer())
@@ -531,7 +532,7 @@ def test_starts_are_credited_with_what_they_gain_on_the_best_tree(kind):
         problem = Problem.make(X, np.where((X[:, 0] - 0.5) * (X[:, 1] - 0.5) > 0, 1, -1), depth=2, C=10.0)
         search = LocalSearch(problem, RunControl(), Effort(least=40, most=40))
     else:
-        problem = MulticlassProblem.make(X, np.digitize(X[:, 0], [0.3, 0.7]), n_classes=3, depth=2, C=10.0)
+        problem = several_classes(X, np.digitize(X[:, 0], [0.3, 0.7]), n_classes=3, depth=2, C=10.0)
         search = ClassSearch(problem, RunControl(), Effort(least=40, most=40))
     told, note, best = [], search.record.note, []
 

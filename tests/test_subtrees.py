@@ -14,7 +14,8 @@ from margotree.engines.local_search.training_data import Terms
 from margotree.engines.multiclass.search import ClassSearch
 from margotree.engines.multiclass.terms import ClassTerms
 from margotree.engines.run_control import RunControl
-from margotree.problem import MulticlassProblem, Problem, evaluate, topology
+from margotree.problem import Problem, evaluate, topology
+from several import several_classes
 
 SOME = Effort(least=6, most=6)
 
@@ -30,7 +31,7 @@ def three(seed=0, n=120):
     rng = np.random.default_rng(seed)
     X = rng.random((n, 3))
     y = (np.floor(4 * X[:, 0]) + np.floor(3 * X[:, 1])).astype(int) % 3
-    return MulticlassProblem.make(X, y, n_classes=3, depth=3, C=(1.0, 10.0, 100.0), eps=1e-4)
+    return several_classes(X, y, n_classes=3, depth=3, C=(1.0, 10.0, 100.0), eps=1e-4)
 
 
 def searched(problem):

@@ -7,10 +7,11 @@ import time
 from dataclasses import dataclass, field
 
 from margotree.engines import Limits, solve
-from margotree.problem import MulticlassProblem, Problem
+from margotree.problem import Problem
 from margotree.solution import Certificate, Proved, Solution, Stopped
 from oracle.instances import Instance
 from oracle.tree import Interval, TreeFacts, optimum, tree_facts
+from several import several_classes
 
 #: What must never happen, and the words for it.
 FAULTS = {
@@ -54,7 +55,7 @@ class Verdict:
     oracle_seconds: float = 0.0
 
 
-def problem_of(instance: Instance) -> Problem | MulticlassProblem:
+def problem_of(instance: Instance) -> Problem:
     """The instance as the package states it."""
     terms = {
         "depth": instance.depth, "C": instance.C, "weight": instance.weight, "eps": instance.eps,
@@ -62,7 +63,7 @@ def problem_of(instance: Instance) -> Problem | MulticlassProblem:
     }  # fmt: skip
     if instance.n_classes == 2:
         return Problem.make(instance.X, instance.y, max_weight=instance.max_weight, **terms)
-    return MulticlassProblem.make(instance.X, instance.y, n_classes=instance.n_classes, **terms)
+    return several_classes(instance.X, instance.y, n_classes=instance.n_classes, **terms)
 
 
 def judge(instance: Instance, known: Interval | None = None) -> Verdict:

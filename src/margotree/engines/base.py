@@ -10,7 +10,7 @@ from typing import Generic, TypeVar
 from margotree.engines.numba_backend import Part, compile_ahead
 from margotree.engines.presolve import standard_scale
 from margotree.engines.run_control import RunControl
-from margotree.problem import MulticlassProblem, Problem, Splits, TrainingProblem
+from margotree.problem import Problem, Splits, TrainingProblem
 from margotree.proof.write import ProofWriter
 from margotree.solution import CUT_OFF, Certificate, Solution, Stopped, check_certificate
 
@@ -152,7 +152,7 @@ class Engine(ABC, Generic[P]):
             f0=answer.f0,
             f1=answer.f1,
             restriction=answer.restriction,
-            eps=problem.eps if isinstance(problem, Problem | MulticlassProblem) else math.nan,
+            eps=problem.eps if isinstance(problem, Problem) else math.nan,
             warnings=(*answer.warnings, *([CUT_OFF] if self._was_cut_off(answer, control) else [])),
         )
 

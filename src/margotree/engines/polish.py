@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from margotree.engines.node.svm import solve_node
 from margotree.engines.run_control import RunControl
-from margotree.problem import MulticlassProblem, Problem, Splits, topology
+from margotree.problem import Problem, Splits, topology
 
 #: Inner margins tried in turn, so that rounding cannot push a sample over the hyperplane it must stay behind.
 _INNER = (0.0, 1e-8, 1e-6)
@@ -99,7 +99,7 @@ def _sides(problem: Problem, t: int, node: NDArray[np.int64]) -> NDArray[np.int8
     return np.where(node >= topology.last_right(t, problem.depth).start, 1, -1).astype(np.int8)
 
 
-def without_noise(problem: Problem | MulticlassProblem, splits: Splits) -> Splits:
+def without_noise(problem: Problem, splits: Splits) -> Splits:
     """The tree without weights that are only rounding, if it is as good without them."""
     some = np.max(np.abs(problem.X[:_SOME]), axis=0)
     if np.all((splits.w == 0) | (np.abs(splits.w) * some > _NOISE)):
@@ -114,7 +114,7 @@ def without_noise(problem: Problem | MulticlassProblem, splits: Splits) -> Split
     return clean if good and np.array_equal(before.node, after.node) else splits
 
 
-def without_rounded_losses(problem: Problem | MulticlassProblem, splits: Splits) -> Splits:
+def without_rounded_losses(problem: Problem, splits: Splits) -> Splits:
     """The tree with hyperplanes a hair longer where that costs less than losses that are nothing but rounding.
 
     Samples at their margins miss it by a rounding of ``h``, which a large C makes large.

@@ -15,11 +15,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from margotree.engines.node.kernels.safe_bounds import MORE, ROUNDOFF
-from margotree.problem import MulticlassProblem, Problem, Splits, TrainingProblem
+from margotree.problem import Problem, Splits, TrainingProblem
 from margotree.problem.blocks import sort_rows
 
 P = TypeVar("P", bound=TrainingProblem)
-Tree = TypeVar("Tree", Problem, MulticlassProblem)
 
 #: Data of no more numbers than this are of moderate size: a pass or a sort takes no time worth mentioning.
 MODERATE = 2_000_000
@@ -48,7 +47,7 @@ class Scaled:
 
 def standard_scale(problem: P) -> tuple[P, Scaled]:
     """The problem with its widest feature between 1 and 2 wide, exactly; rivals' problems stay as they are."""
-    if not isinstance(problem, (Problem, MulticlassProblem)):
+    if not isinstance(problem, Problem):
         return problem, Scaled(problem=problem)
     scale = _power_of_two(problem)
     if scale == 1.0:
@@ -58,15 +57,17 @@ def standard_scale(problem: P) -> tuple[P, Scaled]:
     C = problem.C * square
     for array in (X, C):
         array.setflags(write=False)
-    scaled: Problem | MulticlassProblem = replace(
-        problem, X=X, C=C, alpha=None if problem.alpha is None else problem.alpha * square
+    scaled = replace(
+        problem,
+        X=X,
+        C=C,
+        alpha=None if problem.alpha is None else problem.alpha * square,
+        max_weight=None if problem.max_weight is None else problem.max_weight * scale,
     )
-    if isinstance(scaled, Problem) and scaled.max_weight is not None:
-        scaled = replace(scaled, max_weight=scaled.max_weight * scale)
     return cast(P, scaled), Scaled(problem=scaled, scale=scale)
 
 
-def _power_of_two(problem: Problem | MulticlassProblem) -> float:
+def _power_of_two(problem: Problem) -> float:
     # Halved first: the width of numbers near the largest there are would be infinite.
     width = float(np.max(0.5 * np.max(problem.X, axis=0) - 0.5 * np.min(problem.X, axis=0)))
     if width == 0.0:
@@ -78,7 +79,7 @@ def _power_of_two(problem: Problem | MulticlassProblem) -> float:
     return math.ldexp(1.0, int(min(max(exponent, math.ceil(low)), max(math.floor(high), math.ceil(low)))))
 
 
-def merge_duplicates(problem: Tree, most: float = math.inf) -> tuple[Tree, NDArray[np.int64]]:
+def merge_duplicates(problem: Problem, most: float = math.inf) -> tuple[Problem, NDArray[np.int64]]:
     """The same problem with equal samples of equal label made one of summed weight; also who stands for whom.
 
     Where the data have more than ``most`` numbers none are looked for.

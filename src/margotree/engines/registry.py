@@ -10,7 +10,7 @@ import numpy as np
 from margotree.engines.base import Engine, Refused
 from margotree.engines.numba_backend import compile_ahead
 from margotree.engines.run_control import Limits, Listener, RunControl, ctrl_c
-from margotree.problem import MulticlassProblem, Problem, Splits, TrainingProblem
+from margotree.problem import BINARY, Problem, Splits, TrainingProblem
 from margotree.proof.write import ProofWriter
 from margotree.solution import CUT_OFF, Solution
 
@@ -69,10 +69,15 @@ def get_engine(name: str, problem: TrainingProblem | None = None) -> Engine:
 
 
 def _homes(problem: TrainingProblem | None) -> dict[str, str]:
-    return _MULTICLASS if isinstance(problem, MulticlassProblem) else _HOMES
+    return _MULTICLASS if _several(problem) else _HOMES
 
 
-def choose_engine(problem: Problem | MulticlassProblem, name: str = "auto") -> Engine:
+def _several(problem: TrainingProblem | None) -> bool:
+    """Whether a margin tree of several classes is to be trained."""
+    return isinstance(problem, Problem) and problem.task != BINARY
+
+
+def choose_engine(problem: Problem, name: str = "auto") -> Engine:
     """Resolve ``"auto"`` and check that the engine is here and takes the problem; a refusal names those that would."""
     if name == "auto":
         known = [get_engine(auto, problem) for auto in _AUTO if auto in _homes(problem)]
@@ -86,7 +91,7 @@ def choose_engine(problem: Problem | MulticlassProblem, name: str = "auto") -> E
     return engine
 
 
-def accepting(problem: Problem | MulticlassProblem) -> list[str]:
+def accepting(problem: Problem) -> list[str]:
     """Names of the engines that take this problem, installed or not, provers first."""
     engines = [get_engine(name, problem) for name in _homes(problem)]
     taking = [e for e in engines if e.refuses(problem) is None]
@@ -94,7 +99,7 @@ def accepting(problem: Problem | MulticlassProblem) -> list[str]:
 
 
 def solve(
-    problem: Problem | MulticlassProblem,
+    problem: Problem,
     *,
     engine: str = "auto",
     limits: Limits | None = None,
@@ -111,18 +116,18 @@ def solve(
     """
     chosen = choose_engine(problem, engine) if scheduler is None else _spread(problem, engine, scheduler, limits)
     if proof is not None and not chosen.writes_proofs:
-        classes = "two classes" if isinstance(problem, MulticlassProblem) else "the engine 'bnb'"
+        classes = "two classes" if _several(problem) else "the engine 'bnb'"
         raise Refused(f"a proof can be written for {classes} only, not by {chosen.name!r} here; leave proof out")
     own = isinstance(start, str) and (start == chosen.name or chosen.makes_start(problem))
     first = None if own else get_engine(start, problem) if isinstance(start, str) else start
     return train(problem, chosen, limits=limits, start=first, listener=listener, proof=proof)
 
 
-def _spread(problem: Problem | MulticlassProblem, name: str, scheduler: str, limits: Limits | None) -> Engine:
+def _spread(problem: Problem, name: str, scheduler: str, limits: Limits | None) -> Engine:
     """The engine that searches on a cluster, if this problem can be searched so."""
     if name not in ("auto", "bnb"):
         raise Refused(f"only the engine 'bnb' searches on a cluster, not {name!r}; leave out engine or scheduler")
-    if isinstance(problem, MulticlassProblem):
+    if _several(problem):
         raise Refused("a cluster searches trees of two classes only so far; leave scheduler out")
     module, cls = _CLUSTER.split(":")
     engine: Engine = getattr(import_module(module), cls)(scheduler, (limits or Limits()).n_jobs)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from margotree.problem import MulticlassProblem, Problem
+from margotree.problem import Multiclass, Problem
 
 _TERMS: dict[str, dict[str, Any]] = {"margot": {}, "hfs": {"budget": 1}, "sfs": {"budget": 1, "alpha": 0.1}}
 
@@ -15,7 +15,7 @@ def tiny_problem(model: str) -> Problem:
     return Problem.make(X, [1.0, -1.0, -1.0, 1.0, 1.0], depth=2, C=1.0, **_TERMS[model])
 
 
-def tiny_multiclass(model: str) -> MulticlassProblem:
+def tiny_multiclass(model: str) -> Problem:
     """Six points in three classes, likewise."""
     X = [[0.0, 0.0], [0.0, 1.0], [1.0, 0.0], [1.0, 1.0], [0.4, 0.6], [0.5, 0.2]]
-    return MulticlassProblem.make(X, [0, 1, 2, 0, 1, 2], depth=2, **_TERMS[model])
+    return Problem.make(X, [0, 1, 2, 0, 1, 2], task=Multiclass(3), depth=2, **_TERMS[model])

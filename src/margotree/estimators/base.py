@@ -37,7 +37,7 @@ from margotree.estimators.input_data import FloatArray, Samples, check_labels, d
 from margotree.estimators.parameters import CONSTRAINTS, Constraint, check_parameters, threads
 from margotree.estimators.proof_checks import check_proof
 from margotree.private_names import within_scikit_learn_loop
-from margotree.problem import MulticlassProblem, Problem, Splits, TrainingProblem
+from margotree.problem import Multiclass, Problem, Splits, TrainingProblem
 from margotree.progress import Progress
 from margotree.proof.check import Proved
 from margotree.proof.write import ProofWriter
@@ -318,7 +318,7 @@ class MarginTreeClassifier(TreeClassifier):
         """
         return self._tree().decision_function(self._checked(X))
 
-    def _problem(self, samples: Samples, scaling: Scaling) -> Problem | MulticlassProblem:
+    def _problem(self, samples: Samples, scaling: Scaling) -> Problem:
         terms, several = self._terms(), len(samples.classes) > 2
         stated = coded_samples(samples, scaling) if several else signed_samples(samples, scaling)
         terms["eps"] = resolve_eps(terms["eps"], len(stated["y"]))
@@ -328,14 +328,13 @@ class MarginTreeClassifier(TreeClassifier):
             raise ValueError(
                 f"max_weight is for two classes, and these samples are of {len(samples.classes)}; leave it at None"
             )
-        return MulticlassProblem.make(**stated, n_classes=len(samples.classes), **terms)
+        return Problem.make(**stated, task=Multiclass(len(samples.classes)), **terms)
 
-    def _leaf_class(self, problem: Problem | MulticlassProblem, splits: Splits) -> NDArray[np.int64]:
-        if isinstance(problem, Problem):
-            return super()._leaf_class(problem, splits)
-        return problem.evaluate(splits).label
+    def _leaf_class(self, problem: Problem, splits: Splits) -> NDArray[np.int64]:
+        labels = problem.evaluate(splits).choices.labels
+        return labels.ravel()
 
-    def _remarks(self, samples: Samples, problem: Problem | MulticlassProblem) -> list[tuple[str, type[UserWarning]]]:
+    def _remarks(self, samples: Samples, problem: Problem) -> list[tuple[str, type[UserWarning]]]:
         return [
             *super()._remarks(samples, problem),
             (few_leaves(samples, problem.depth), FewLeavesWarning),
@@ -351,14 +350,12 @@ class MarginTreeClassifier(TreeClassifier):
     def _start(self) -> Any:
         return getattr(self, "start", None)
 
-    def _first(
-        self, problem: Problem | MulticlassProblem, scaling: Scaling, samples: Samples, control: RunControl
-    ) -> Splits | str | None:
+    def _first(self, problem: Problem, scaling: Scaling, samples: Samples, control: RunControl) -> Splits | str | None:
         return read_start(self._start(), problem, scaling, samples.classes)
 
     def _solve(
         self,
-        problem: Problem | MulticlassProblem,
+        problem: Problem,
         start: Splits | str | None,
         limits: Limits,
         listener: Listener | None,
@@ -373,7 +370,7 @@ class MarginTreeClassifier(TreeClassifier):
             remark(f"the proof {proof.trouble}; the tree and its certificate are complete", UnwrittenProofWarning)
         return solution
 
-    def _json_terms(self, problem: Problem | MulticlassProblem, samples: Samples) -> dict[str, Any]:
+    def _json_terms(self, problem: Problem, samples: Samples) -> dict[str, Any]:
         return {
             "model": problem.model,
             "C": problem.C.tolist(),
@@ -386,10 +383,12 @@ class MarginTreeClassifier(TreeClassifier):
 
     def _grow(self, solution: Solution, samples: Samples, scaling: Scaling, problem: TrainingProblem) -> Tree:
         tree = super()._grow(solution, samples, scaling, problem)
-        if not isinstance(problem, MulticlassProblem):
+        if not isinstance(problem, Problem):
             return tree
-        sides = problem.evaluate(solution.splits).sides
-        return replace(tree, terms={**tree.terms, "n_classes": problem.n_classes, "sides": sides.tolist()})
+        sides = problem.evaluate(solution.splits).choices.sides
+        if not sides.size:
+            return tree
+        return replace(tree, terms={**tree.terms, "n_classes": problem.task.n_classes, "sides": sides.tolist()})
 
 
 def coded_samples(samples: Samples, scaling: Scaling) -> dict[str, Any]:

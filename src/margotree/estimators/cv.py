@@ -39,7 +39,7 @@ from margotree.estimators.input_data import FloatArray, Samples, check_labels, d
 from margotree.estimators.margot import HFSMargotClassifier, MargotClassifier, SFSMargotClassifier
 from margotree.estimators.parameters import check_parameters, threads
 from margotree.private_names import within_scikit_learn_loop
-from margotree.problem import MulticlassProblem, Problem, Splits
+from margotree.problem import Problem, Splits
 from margotree.solution import Solution, Stopped
 from margotree.tree import Scaling, Tree
 
@@ -400,10 +400,8 @@ class _Rows:
         return X, y, np.full(len(kept), factor) if weight is None else weight * factor
 
 
-def _alternate(
-    problem: Problem | MulticlassProblem, start: Splits | str | None, limits: Limits, listener: Listener | None
-) -> Solution:
-    first, several = start if isinstance(start, Splits) else None, isinstance(problem, MulticlassProblem)
+def _alternate(problem: Problem, start: Splits | str | None, limits: Limits, listener: Listener | None) -> Solution:
+    first, several = start if isinstance(start, Splits) else None, problem.task.n_classes > 2
     engine: Engine = multiclass.Alternating(_EFFORT) if several else Alternating(_EFFORT, neighbours=False, greedy=True)
     return train(problem, engine, limits=limits, start=first, listener=listener)
 

@@ -1,17 +1,35 @@
-"""What is to be solved, and what a given tree is worth."""
+"""The training problem, and the objective and feasibility of a given tree.
 
-from margotree.problem.multiclass import MulticlassProblem
-from margotree.problem.problem import MAX_DEPTH, Problem, check_depth, per_node
+- ``problem.py``: :class:`Problem`, data and terms of one training problem;
+- ``tasks/``: what the targets are and which losses they have;
+- ``value.py``: :func:`evaluate`, the definition of objective and feasibility;
+- ``routing.py``: on which side of a split a sample lies;
+- ``topology.py``: numbering of nodes and leaves;
+- ``blocks.py``: passes over many samples;
+- ``protocol.py``: what engines need of problems of other kinds (the baselines).
+
+Start with ``problem.py`` and ``value.py``.
+"""
+
+from margotree.problem.problem import MAX_DEPTH, MulticlassProblem, Problem, check_depth, per_node
 from margotree.problem.protocol import Finding, TrainingProblem
-from margotree.problem.value import Evaluation, Splits, evaluate, tie
+from margotree.problem.routing import tie
+from margotree.problem.tasks import BINARY, Binary, Choices, Items, Multiclass, Task
+from margotree.problem.value import Evaluation, Splits, evaluate
 
 __all__ = [
+    "BINARY",
     "MAX_DEPTH",
+    "Binary",
+    "Choices",
     "Evaluation",
     "Finding",
+    "Items",
+    "Multiclass",
     "MulticlassProblem",
     "Problem",
     "Splits",
+    "Task",
     "TrainingProblem",
     "check_depth",
     "evaluate",

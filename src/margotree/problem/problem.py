@@ -1,8 +1,9 @@
-"""The frozen statement of one training problem; engines read it and nothing else."""
+"""The statement of one training problem: data, task and terms, checked and read-only."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import warnings
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -10,9 +11,11 @@ from numpy.typing import ArrayLike, NDArray
 
 from margotree.problem import topology
 from margotree.problem.blocks import FloatArray as FloatArray
+from margotree.problem.blocks import IndexArray
+from margotree.problem.tasks import BINARY, Choices, Multiclass, Task
 from margotree.problem.value import Evaluation, Splits, evaluate
 
-#: Deepest tree anybody may ask for: 1023 splits are no longer a tree to read.
+#: The largest depth: more than 1023 splits make no readable tree.
 MAX_DEPTH = 10
 
 
@@ -20,27 +23,30 @@ MAX_DEPTH = 10
 class Problem:
     """A margin optimal tree to be trained.
 
-    Minimise over the splits ``(w_t, b_t)`` of a complete tree of the given depth::
+    Minimise over the splits ``(w_t, b_t)`` of a complete tree of the given depth, and over the choices of the task::
 
-        sum_t  1/2 |w_t|^2 + C_t sum_{i reaches t} weight_i max(0, 1 - y_i h_t(x_i))
+        sum_t  1/2 |w_t|^2 + C_t sum_{i reaches t} weight_i loss_t(y_i, h_t(x_i))
                [+ alpha_t max(0, |supp w_t| - B_t)]
 
-    where ``h_t(x) = w_t.x + b_t``; at upper nodes a sample goes right if ``h_t(x) >= 0``, left if
-    ``h_t(x) <= -eps``, and may not lie between.  With ``budget`` alone the support of ``w_t`` is limited to
-    ``B_t`` features (HFS); with ``budget`` and ``alpha`` every feature above the budget costs ``alpha_t`` (SFS).
+    where ``h_t(x) = w_t.x + b_t``. At upper nodes a sample goes right if ``h_t(x) >= 0``, left if ``h_t(x) <= -eps``,
+    and may not lie between. The task defines the losses: for two classes ``max(0, 1 - y_i h_t(x_i))``; see
+    :mod:`margotree.problem.tasks` for the others. With ``budget`` alone the support of ``w_t`` is limited to ``B_t``
+    features (HFS); with ``budget`` and ``alpha`` every feature above the budget adds ``alpha_t`` (SFS).
 
-    Build one with :meth:`Problem.make`, which checks and freezes what it is given.
+    Use :meth:`Problem.make`, which checks its arguments and makes the arrays read-only.
     """
 
     X: FloatArray
-    y: FloatArray
+    y: NDArray[Any]
     weight: FloatArray
     depth: int
     C: FloatArray
+    task: Task = BINARY
     eps: float = 1e-3
-    budget: NDArray[np.int64] | None = None
+    budget: IndexArray | None = None
     alpha: FloatArray | None = None
     max_weight: float | None = None
+    choices: Choices | None = None
 
     @classmethod
     def make(
@@ -49,6 +55,7 @@ class Problem:
         y: ArrayLike,
         *,
         depth: int,
+        task: Task = BINARY,
         C: Any = 1.0,
         weight: ArrayLike | None = None,
         eps: float = 1e-3,
@@ -56,25 +63,47 @@ class Problem:
         alpha: Any = None,
         max_weight: float | None = None,
     ) -> Problem:
-        """A checked problem; ``C``, ``budget`` and ``alpha`` are a number, one per level, or one per node."""
+        """Check the arguments and return the problem.
+
+        Parameters
+        ----------
+        X : array of shape (n_samples, n_features)
+        y : array of shape (n_samples,)
+            Targets as the task defines them: -1 and +1 for two classes, class numbers for several.
+        depth : int
+            Number of levels of splits.
+        task : Task, default=BINARY
+            What the targets are; ``Multiclass(n_classes)`` for several classes.
+        C : float or list
+            Penalty of losses: a number, one per level, or one per node.
+        weight : array of shape (n_samples,), optional
+            Sample weights.
+        eps : float
+            Width of the band beside upper splits.
+        budget, alpha : number or list, optional
+            Features per split and penalty of features above that, in the same three forms as ``C``.
+        max_weight : float, optional
+            Largest absolute value of a weight.
+        """
         X = read_only_samples(X)
-        y = _frozen(np.array(y, dtype=np.float64).ravel())
-        w = np.ones(len(y)) if weight is None else np.array(weight, dtype=np.float64).ravel()
-        _check_samples(X, y, w)
+        targets = task.targets(y)
+        w = np.ones(len(targets)) if weight is None else np.array(weight, dtype=np.float64).ravel()
+        _check_samples(X, targets, w)
         depth = check_depth(depth)
         problem = cls(
             X=X,
-            y=y,
+            y=_frozen(targets),
             weight=_frozen(w),
             depth=depth,
             C=_frozen(per_node("C", C, depth, low=0.0, low_open=True)),
+            task=task,
             eps=_positive("eps", eps),
             budget=_budget(budget, depth, X.shape[1]),
             alpha=None if alpha is None else _frozen(per_node("alpha", alpha, depth, low=0.0)),
             max_weight=None if max_weight is None else _positive("max_weight", max_weight),
         )
         if alpha is not None and budget is None:
-            raise ValueError("alpha prices features above the budget, but no budget is given")
+            raise ValueError("alpha is the penalty of features above the budget, but no budget is given")
         return problem
 
     @property
@@ -90,19 +119,51 @@ class Problem:
         return topology.n_nodes(self.depth)
 
     @property
+    def n_upper(self) -> int:
+        """Number of nodes above the last level."""
+        return len(topology.upper(self.depth))
+
+    @property
+    def n_last(self) -> int:
+        """Number of nodes on the last level."""
+        return len(topology.last(self.depth))
+
+    @property
     def model(self) -> str:
-        """``"margot"``, ``"hfs"`` (hard budgets) or ``"sfs"`` (priced budgets)."""
+        """``"margot"``, ``"hfs"`` (hard budgets) or ``"sfs"`` (feature penalties)."""
         if self.budget is None:
             return "margot"
         return "hfs" if self.alpha is None else "sfs"
 
+    def with_choices(self, choices: Choices) -> Problem:
+        """The same problem with sides of classes and labels of leaves fixed; ValueError if they do not fit."""
+        return replace(self, choices=self.task.check_choices(choices, self.n_upper, self.n_last))
+
     def evaluate(self, splits: Splits) -> Evaluation:
-        """Value and feasibility of a tree by the plain function :func:`margotree.problem.evaluate`."""
+        """Objective and feasibility of a tree by the plain function :func:`margotree.problem.evaluate`."""
         return evaluate(self, splits)
+
+    def as_binary(self) -> Problem:
+        """The same problem with the task of two classes; for class numbers 0 and 1 only."""
+        if self.task.n_classes != 2:
+            raise ValueError(f"this problem has {self.task.n_classes} classes")
+        signs = self.y if self.task == BINARY else _frozen(np.where(self.y == 1, 1.0, -1.0))
+        return replace(self, y=signs, task=BINARY, choices=None)
+
+
+class MulticlassProblem:
+    """Deprecated, removed in 0.3: use :meth:`Problem.make` with ``task=Multiclass(n_classes)``."""
+
+    @staticmethod
+    def make(X: ArrayLike, y: ArrayLike, *, n_classes: int | None = None, **terms: Any) -> Problem:
+        """The problem with the task of several classes; by default as many as there are class numbers."""
+        text = "MulticlassProblem is deprecated; use Problem.make(..., task=Multiclass(n_classes)) instead"
+        warnings.warn(text, FutureWarning, stacklevel=2)
+        return Problem.make(X, y, task=Multiclass(int(np.max(y)) + 1 if n_classes is None else n_classes), **terms)
 
 
 def read_only_samples(X: ArrayLike) -> FloatArray:
-    """The samples in an array that nobody else can change: a copy, unless it is such an array already."""
+    """The samples in a read-only array: a copy, unless X is such an array already."""
     if isinstance(X, np.ndarray) and X.ndim == 2 and X.dtype == np.float64:
         frozen = X.base is None and not X.flags.writeable
         if frozen and X.flags.c_contiguous:
@@ -111,6 +172,7 @@ def read_only_samples(X: ArrayLike) -> FloatArray:
 
 
 def check_depth(depth: Any) -> int:
+    """Return the depth as an int; ValueError if it is not a whole number in the allowed range."""
     if isinstance(depth, bool) or not isinstance(depth, (int, np.integer)) or not 1 <= depth <= MAX_DEPTH:
         raise ValueError(f"depth must be a whole number from 1 to {MAX_DEPTH}, got {depth!r}")
     return int(depth)
@@ -156,15 +218,13 @@ def _budget(budget: Any, depth: int, n_features: int) -> NDArray[np.int64] | Non
     return frozen
 
 
-def _check_samples(X: FloatArray, y: FloatArray, weight: FloatArray) -> None:
+def _check_samples(X: FloatArray, y: NDArray[Any], weight: FloatArray) -> None:
     if X.ndim != 2 or 0 in X.shape:
         raise ValueError(f"X must hold at least one sample and one feature, got shape {X.shape}")
     if not (len(X) == len(y) == len(weight)):
         raise ValueError(f"X, y and weight must be of one length, got {len(X)}, {len(y)} and {len(weight)}")
     if not (np.all(np.isfinite(X)) and np.all(np.isfinite(weight))):
         raise ValueError("X and weight must not contain NaN or infinity")
-    if not np.all(np.abs(y) == 1.0):
-        raise ValueError("y must hold -1 and +1 only")
     if np.any(weight < 0):
         raise ValueError("weight must not be negative")
 
@@ -179,6 +239,6 @@ def _positive(name: str, value: Any) -> float:
     return number
 
 
-def _frozen(a: FloatArray) -> FloatArray:
+def _frozen(a: NDArray[Any]) -> NDArray[Any]:
     a.setflags(write=False)
     return a

@@ -1,34 +1,36 @@
-"""The single source of truth: what a given tree is worth, and whether it is allowed.
+"""The objective and the feasibility of a given tree: the one definition that all other code is checked against.
 
-Written in the slowest and plainest way on purpose.  Every engine's answer is passed through
-:func:`evaluate` before anybody sees it.
+Written in the plainest way on purpose. The result of every engine is evaluated here before it is returned.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from margotree.problem import topology
-from margotree.problem.blocks import FloatArray, heights
-
-#: What the samples that reach a node lack there: (node, h, samples) to the sum of their hinges, without ``C``.
-Hinges = Callable[[int, FloatArray, NDArray[np.int64]], float]
-
-#: Rounding allowed on ``h``, relative to ``1 + |b|``.  A sample with ``h >= -tie`` lies on the right.
-#: Units of the features do not enter: a sample near the hyperplane has ``|w.x|`` near ``|b|``.
-TIE = 1e-9
+from margotree.problem.blocks import FloatArray, IndexArray, heights
+from margotree.problem.routing import TIE, depth_in_band, goes_right
+from margotree.problem.tasks import Choices, Task
 
 
-class Common(Protocol):
-    """What the value of a tree depends on for any number of classes, labels apart."""
+class Terms(Protocol):
+    """What the objective of a tree depends on; :class:`~margotree.problem.Problem` has all of it."""
 
     @property
     def X(self) -> FloatArray: ...
+
+    @property
+    def y(self) -> NDArray[Any]: ...
+
+    @property
+    def task(self) -> Task: ...
+
+    @property
+    def choices(self) -> Choices | None: ...
 
     @property
     def weight(self) -> FloatArray: ...
@@ -43,32 +45,16 @@ class Common(Protocol):
     def eps(self) -> float: ...
 
     @property
-    def budget(self) -> NDArray[np.int64] | None: ...
+    def budget(self) -> IndexArray | None: ...
 
     @property
     def alpha(self) -> FloatArray | None: ...
 
     @property
-    def model(self) -> str: ...
-
-    @property
-    def n_samples(self) -> int: ...
-
-    @property
-    def n_features(self) -> int: ...
-
-    @property
-    def n_nodes(self) -> int: ...
-
-
-class Terms(Common, Protocol):
-    """The same for two classes; see :class:`~margotree.problem.Problem`, which has it all."""
-
-    @property
-    def y(self) -> FloatArray: ...
-
-    @property
     def max_weight(self) -> float | None: ...
+
+    @property
+    def model(self) -> str: ...
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -90,16 +76,32 @@ class Splits:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Evaluation:
-    """What :func:`evaluate` found.
+    """The result of :func:`evaluate`.
 
-    ``band`` is how deep the worst sample lies inside the forbidden band of an upper node it reaches,
-    ``over_budget`` the largest excess of features (HFS), ``over_weight`` the largest excess of ``|w_tj|`` over
-    ``max_weight``; all are 0 for an allowed tree.  ``node[i]`` is the last-level node that sample ``i`` reaches.
+    Parameters
+    ----------
+    objective : float
+        The sum of ``node_values``.
+    node_values : array of shape (n_nodes,)
+        What each node adds to the objective.
+    node : array of shape (n_samples,)
+        The last-level node that each sample reaches.
+    choices : Choices
+        The sides and labels with which the objective was computed: those of the problem, or else the best.
+    band : float
+        How deep the worst sample lies inside the band of an upper node that it reaches.
+    over_budget : int
+        The largest number of features above a hard budget.
+    over_weight : float
+        The largest excess of ``|w_tj|`` over ``max_weight``.
+
+    The last three are 0 for an allowed tree.
     """
 
     objective: float
     node_values: FloatArray
-    node: NDArray[np.int64]
+    node: IndexArray
+    choices: Choices
     band: float
     over_budget: int
     over_weight: float
@@ -121,68 +123,66 @@ class Evaluation:
         return reasons
 
 
-def tie(b: float, eps: float = np.inf) -> float:
-    """The rounding allowed on ``h`` at a node: :data:`TIE`, scaled by the node, at most a quarter of ``eps``."""
-    return float(min(TIE * (1.0 + abs(b)), eps / 4))
-
-
 def evaluate(problem: Terms, splits: Splits) -> Evaluation:
-    """Value and feasibility of a tree, recomputed from its hyperplanes alone."""
+    """Objective and feasibility of a tree, recomputed from its hyperplanes alone.
 
-    def hinges(t: int, h: FloatArray, reached: NDArray[np.int64]) -> float:
-        return float(problem.weight[reached] @ np.maximum(0.0, 1.0 - problem.y[reached] * h))
-
-    return evaluate_routing(problem, splits, hinges)
-
-
-def evaluate_routing(problem: Common, splits: Splits, hinges: Hinges) -> Evaluation:
-    """The same for any labels: ``hinges(t, h, reached)`` is what the samples that reach a node lack there."""
-    if splits.w.shape != (problem.n_nodes, problem.n_features):
+    Choices are those of ``problem.choices`` or, if that is None, the best for the hyperplanes.
+    """
+    nodes, task = topology.n_nodes(problem.depth), problem.task
+    shape = (nodes, problem.X.shape[1])
+    if splits.w.shape != shape:
         raise ValueError(
-            f"a tree of depth {problem.depth} on {problem.n_features} features needs weights of shape "
-            f"{(problem.n_nodes, problem.n_features)}, got {splits.w.shape}"
+            f"a tree of depth {problem.depth} on {shape[1]} features needs weights of shape {shape}, "
+            f"got {splits.w.shape}"
         )
-    at = np.zeros(problem.n_samples, dtype=np.int64)
-    values = np.zeros(problem.n_nodes)
-    band = 0.0
-    for t in range(problem.n_nodes):
+    upper, last = topology.upper(problem.depth), topology.last(problem.depth)
+    given, chosen = problem.choices, task.no_choices(len(upper), len(last))
+    at = np.zeros(len(problem.X), dtype=np.int64)
+    values, band = np.zeros(nodes), 0.0
+    mass: list[FloatArray] = []
+    for t in range(nodes):
+        w, b = splits.w[t], float(splits.b[t])
         reached = np.flatnonzero(at == t)
-        h = heights(problem.X, reached, splits.w[t], splits.b[t])
-        values[t] = _node_value(problem, t, splits.w[t], hinges(t, h, reached))
-        if t in topology.upper(problem.depth):
-            slack = tie(splits.b[t], problem.eps)
-            right = h >= -slack
-            inside = ~right & (h > slack - problem.eps)
-            if np.any(inside):
-                band = max(band, float(np.max(np.minimum(-h[inside], h[inside] + problem.eps))))
-            at[reached] = np.where(right, topology.right(t), topology.left(t))
+        y, weight = problem.y[reached], problem.weight[reached]
+        h = heights(problem.X, reached, w, b)
+        side = np.where(goes_right(h, b, problem.eps), 1, -1)
+        # Nodes without samples take the masses of the nearest node above that has some.
+        mass.append(task.mass(y, weight) if len(reached) or t == 0 else mass[topology.parent(t)])
+        choice = task.best_choice(y, weight, h, b, last=t in last, mass=mass[t]) if given is None else given.at(t)
+        chosen.at(t)[:] = choice
+        items = task.items(y, last=t in last, side=side if t in upper else None, choice=choice)
+        values[t] = 0.5 * float(w @ w) + problem.C[t] * float(weight @ items.loss(h)) + _penalty(problem, t, w)
+        if t in upper:
+            band = max(band, depth_in_band(h, b, problem.eps))
+            at[reached] = np.where(side > 0, topology.right(t), topology.left(t))
     return Evaluation(
         objective=float(np.sum(values)),
         node_values=values,
         node=at,
+        choices=chosen,
         band=band,
         over_budget=_over_budget(problem, splits),
         over_weight=_over_weight(problem, splits),
     )
 
 
-def _node_value(problem: Common, t: int, w: FloatArray, hinges: float) -> float:
-    value = 0.5 * float(w @ w) + problem.C[t] * hinges
-    if problem.model == "sfs":
-        assert problem.budget is not None and problem.alpha is not None
-        value += problem.alpha[t] * max(0, np.count_nonzero(w) - problem.budget[t])
-    return float(value)
+def _penalty(problem: Terms, t: int, w: FloatArray) -> float:
+    """The penalty of features above the budget of node ``t``."""
+    if problem.budget is None or problem.alpha is None:
+        return 0.0
+    return float(problem.alpha[t] * max(0, np.count_nonzero(w) - problem.budget[t]))
 
 
-def _over_budget(problem: Common, splits: Splits) -> int:
-    if problem.model != "hfs":
+def _over_budget(problem: Terms, splits: Splits) -> int:
+    """The largest number of features above a hard budget."""
+    if problem.budget is None or problem.alpha is not None:
         return 0
-    assert problem.budget is not None
     return int(max(0, np.max(np.count_nonzero(splits.w, axis=1) - problem.budget)))
 
 
-def _over_weight(problem: Common, splits: Splits) -> float:
-    limit = getattr(problem, "max_weight", None)
+def _over_weight(problem: Terms, splits: Splits) -> float:
+    """The largest excess of a weight over ``max_weight``, beyond rounding."""
+    limit = problem.max_weight
     if limit is None:
         return 0.0
     excess = float(np.max(np.abs(splits.w))) - limit
@@ -190,6 +190,7 @@ def _over_weight(problem: Common, splits: Splits) -> float:
 
 
 def _own(a: FloatArray, ndim: int) -> FloatArray:
+    """A read-only copy with this number of dimensions."""
     own = np.array(a, dtype=np.float64, order="C")
     if own.ndim != ndim:
         raise ValueError(f"expected {ndim} dimensions, got shape {own.shape}")

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from margotree import lazy_registry
-from margotree.problem import Finding, MulticlassProblem, Problem, TrainingProblem
+from margotree.problem import Choices, Evaluation, Finding, Multiclass, Problem, TrainingProblem
 from margotree.small_tables import html_table, text_table
 from margotree.solution import Certificate, Solution, VerificationError, verify
 from margotree.tree.labels import positions
@@ -79,7 +79,8 @@ def verify_tree(tree: TreeLike, X: ArrayLike, y: ArrayLike, sample_weight: Array
     problem = _restate(tree, X, y, sample_weight)
     found = verify(problem, Solution(splits=tree.splits, certificate=tree.certificate))
     # Where leaves bear labels of their own, the value was computed with the best ones: the tree must have those.
-    if not np.array_equal(getattr(found, "label", tree.leaf_class), tree.leaf_class):
+    labels = found.choices.labels if isinstance(found, Evaluation) else np.zeros(0)
+    if labels.size and not np.array_equal(labels.ravel(), tree.leaf_class):
         raise VerificationError("a leaf predicts another class than the heaviest of the samples in it")
     if not (math.isnan(tree.certificate.eps) or tree.certificate.eps == problem.eps):
         raise VerificationError(f"the certificate speaks of eps {tree.certificate.eps!r}, the tree of {problem.eps!r}")
@@ -100,10 +101,12 @@ def _restate(tree: TreeLike, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLik
         raise VerificationError(f"the tree's terms lack {error}, so its training problem cannot be stated") from None
     except (TypeError, ValueError, IndexError) as error:
         raise VerificationError(f"the tree's terms and these data make no training problem: {error}") from None
-    if isinstance(problem, MulticlassProblem):
+    if isinstance(problem, Problem) and problem.task.n_classes > 2:
         # Sides and labels are part of the claim: the value is that of the tree as it is, not of the best labels.
         try:
-            return problem.labelled(tree.terms.get("sides") or [], tree.leaf_class.reshape(-1, 2))
+            sides = np.array(tree.terms.get("sides") or [], dtype=np.int64).reshape(-1, problem.task.n_classes)
+            labels = tree.leaf_class.reshape(-1, 2)
+            return problem.with_choices(Choices(sides=sides, labels=labels))
         except (TypeError, ValueError) as error:
             raise VerificationError(f"the tree's own labels make no sense: {error}") from None
     return problem
@@ -111,13 +114,13 @@ def _restate(tree: TreeLike, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLik
 
 def _margin(
     terms: Mapping[str, Any], depth: int, X: NDArray[np.float64], code: NDArray[np.int64], weight: NDArray[np.float64]
-) -> Problem | MulticlassProblem:
+) -> Problem:
     K = int(terms.get("n_classes") or 2)
     price = np.asarray(terms.get("class_weight") or [1.0] * K)
     named: dict[str, Any] = {k: terms.get(k) for k in ("C", "budget", "alpha")}
     if K > 2:
-        return MulticlassProblem.make(
-            X, code, depth=depth, eps=terms["eps"], weight=weight * price[code], n_classes=K, **named
+        return Problem.make(
+            X, code, task=Multiclass(K), depth=depth, eps=terms["eps"], weight=weight * price[code], **named
         )
     named["max_weight"] = terms.get("max_weight")
     signs = np.where(code == 1, 1.0, -1.0)

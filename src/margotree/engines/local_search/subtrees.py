@@ -16,7 +16,7 @@ from margotree.engines.local_search.starts import Start, kept, soft, soft_again
 from margotree.engines.local_search.training_data import Found, Terms
 from margotree.problem import topology
 from margotree.problem.problem import FloatArray
-from margotree.problem.value import tie
+from margotree.problem.routing import tie
 
 #: Shares of the subtrees that are made soft again, and that are soft trees from nothing; the others are disturbed.
 _AGAIN, _NEW = 0.5, 0.25

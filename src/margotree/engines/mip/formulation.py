@@ -14,9 +14,7 @@ from numpy.typing import NDArray
 
 from margotree.engines.mip.constants import Constants
 from margotree.engines.mip.model import Draft, FloatArray, IndexArray, MipModel
-from margotree.problem import MulticlassProblem, Problem, Splits, evaluate, topology
-
-AnyProblem = Problem | MulticlassProblem
+from margotree.problem import Problem, Splits, evaluate, topology
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -85,7 +83,7 @@ def formulate(problem: Problem, constants: Constants, *, label_cuts: bool, size:
     return Formulation(problem=problem, constants=constants, mip=mip)
 
 
-def tolerance(problem: AnyProblem, constants: Constants) -> float:
+def tolerance(problem: Problem, constants: Constants) -> float:
     """The solver's tolerance at which no sample sneaks over a routing band."""
     upper = len(topology.upper(problem.depth))
     largest = max([1.0, *constants.M_right[:upper].ravel(), *constants.M_left[:upper].ravel()])
@@ -103,14 +101,14 @@ def tree_variables(draft: Draft, problem: Problem, constants: Constants, *, squa
     draft.rows([(z, 1.0)], lower=1.0, upper=1.0)
 
 
-def budget_variables(draft: Draft, problem: AnyProblem) -> None:
+def budget_variables(draft: Draft, problem: Problem) -> None:
     """Which features every node uses and, with prices, by how many it exceeds its budget."""
     draft.block("s", (problem.n_nodes, problem.n_features), lower=0.0, upper=1.0, integer=True)
     if problem.alpha is not None:
         draft.block("u", problem.n_nodes, lower=0.0, upper=float(problem.n_features), linear=problem.alpha)
 
 
-def ends_below(draft: Draft, problem: AnyProblem, nodes: range) -> IndexArray:
+def ends_below(draft: Draft, problem: Problem, nodes: range) -> IndexArray:
     """The binaries, sample by sample, that say whether a sample ends at one of these last-level nodes."""
     first = topology.last(problem.depth)[0]
     return draft.blocks["z"][:, nodes.start - first : nodes.stop - first]
@@ -126,7 +124,7 @@ def margin_rows(draft: Draft, problem: Problem, constants: Constants, t: int) ->
     draft.rows([(w, y * problem.X), (b, y), (xi[:, None], 1.0), (here, -M)], lower=1.0 - M[:, 0])
 
 
-def routing_rows(draft: Draft, problem: AnyProblem, constants: Constants, t: int) -> None:
+def routing_rows(draft: Draft, problem: Problem, constants: Constants, t: int) -> None:
     """``h >= -M (1 - sum z right)`` and ``h + eps <= M (1 - sum z left)`` at an upper node."""
     w, b = draft.blocks["w"][t], draft.blocks["b"][t]
     go_right = ends_below(draft, problem, topology.last_right(t, problem.depth))
@@ -148,7 +146,7 @@ def label_rows(draft: Draft, problem: Problem, t: int) -> None:
             draft.rows([(xi[of, None], 1.0), (ends_below(draft, problem, wrong)[of], -price)], lower=0.0)
 
 
-def budget_rows(draft: Draft, problem: AnyProblem, constants: Constants) -> None:
+def budget_rows(draft: Draft, problem: Problem, constants: Constants) -> None:
     """``w`` is 0 where ``s`` is, and the budgets: hard, or with ``u`` counting what is above them."""
     assert problem.budget is not None
     w, s = draft.blocks["w"].ravel(), draft.blocks["s"].ravel()

@@ -8,8 +8,8 @@ from margotree.engines.local_search.annealing import SoftTree
 from margotree.engines.multiclass.bipartitions import along_line, class_means
 from margotree.engines.multiclass.terms import ClassTerms, IndexArray, Labels
 from margotree.problem import topology
-from margotree.problem.multiclass_value import best_pair, best_sides, class_hinges
 from margotree.problem.problem import FloatArray
+from margotree.problem.tasks.multiclass import best_labels, best_sides, class_losses
 
 
 class ClassSoftTree(SoftTree):
@@ -55,11 +55,13 @@ class ClassSoftTree(SoftTree):
         h = self.heights()
         reach = np.ones((terms.n_nodes, terms.n_samples))
         for t in range(terms.n_nodes):
-            right, left, mass = class_hinges(terms.code, terms.weight * reach[t], terms.n_classes, h[:, t])
+            weight = terms.weight * reach[t]
+            right, left = class_losses(terms.code, weight, terms.n_classes, h[:, t])
+            mass = np.bincount(terms.code, weights=weight, minlength=terms.n_classes).astype(np.float64)
             if t < terms.n_upper:
                 labels.sides[t] = best_sides(right, left)
                 share = 1.0 / (1.0 + np.exp(-np.clip(sharp[t] * h[:, t], -50.0, 50.0)))
                 reach[topology.left(t)], reach[topology.right(t)] = reach[t] * (1.0 - share), reach[t] * share
             else:
-                labels.pairs[t - terms.n_upper] = best_pair(right, left, mass, bool(self.theta[t, -1] >= 0))
+                labels.pairs[t - terms.n_upper] = best_labels(right, left, mass, bool(self.theta[t, -1] >= 0))
         return labels

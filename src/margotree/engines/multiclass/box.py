@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from margotree.engines.multiclass.nodes import IndexArray, NodeSolver
 from margotree.engines.run_control import RunControl
-from margotree.problem import MulticlassProblem, Splits, tie, topology
+from margotree.problem import Problem, Splits, tie, topology
 from margotree.problem.problem import FloatArray
 
 
@@ -43,9 +43,9 @@ class Box:
 class Boxes:
     """Makes boxes and bounds them: the sum of what every node costs at least for the samples known to reach it."""
 
-    def __init__(self, problem: MulticlassProblem, control: RunControl | None = None) -> None:
+    def __init__(self, problem: Problem, control: RunControl | None = None) -> None:
         self.problem, self.solver = problem, NodeSolver(problem=problem, control=control)
-        self.pairs = np.array(list(itertools.combinations(range(problem.n_classes), 2)))
+        self.pairs = np.array(list(itertools.combinations(range(problem.task.n_classes), 2)))
         # Equal points go together.
         self.group: NDArray[np.int64] = np.unique(problem.X, axis=0, return_inverse=True)[1].ravel()
         self._under = np.zeros((problem.n_nodes, problem.n_nodes), dtype=bool)
@@ -54,9 +54,9 @@ class Boxes:
 
     def root(self) -> Box:
         p = self.problem
-        sides = np.zeros((p.n_upper, p.n_classes), dtype=np.int64)
+        sides = np.zeros((p.n_upper, p.task.n_classes), dtype=np.int64)
         sides[:, 0] = -1
-        if p.n_classes == 2:
+        if p.task.n_classes == 2:
             sides[:, 1] = 1
         box = Box(
             at=np.zeros(p.n_samples, dtype=np.int64),
@@ -158,7 +158,7 @@ class Boxes:
     def _last(self, box: Box, t: int, bounds: FloatArray, room: float) -> tuple[float, FloatArray, float] | None:
         """The least over the pairs of labels: the lowest is solved again until it stays the lowest."""
         p, rows = self.problem, self.rows(box, t)
-        mass = np.bincount(p.y[rows], weights=p.weight[rows], minlength=p.n_classes)
+        mass = np.bincount(p.y[rows], weights=p.weight[rows], minlength=p.task.n_classes)
         third = np.sum(mass) - mass[self.pairs[:, 0]] - mass[self.pairs[:, 1]]
         # A hair less than twice, for rounding.
         np.maximum(bounds, (2.0 - 1e-12) * p.C[t] * third, out=bounds)

@@ -23,8 +23,8 @@ from margotree.engines.multiclass.terms import (
     upper_node,
 )  # fmt: skip
 from margotree.problem import topology
-from margotree.problem.multiclass_value import best_pair, best_sides
 from margotree.problem.problem import FloatArray
+from margotree.problem.tasks.multiclass import best_labels, best_sides
 
 #: Rounds of hyperplane and sides at a node.
 _ROUNDS = 3
@@ -74,7 +74,7 @@ class ClassDescent(Alternation):
             self.labels.sides[t] = sides
             lacks = float(np.sum(np.where(sides > 0, right, left)))
         else:
-            pair = best_pair(right, left, mass, plane[1] >= 0)
+            pair = best_labels(right, left, mass, plane[1] >= 0)
             self.labels.pairs[t - self.terms.n_upper] = pair
             lacks = float(np.sum(right) - right[pair[0]] + np.sum(left) - left[pair[1]])
         self.own[t] = 0.5 * float(plane[0] @ plane[0]) + self.terms.C[t] * lacks + self.terms.price(t, plane[0])

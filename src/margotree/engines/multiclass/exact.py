@@ -22,7 +22,7 @@ from margotree.engines.numba_backend import Part
 from margotree.engines.polish import without_noise, without_rounded_losses
 from margotree.engines.presolve import MODERATE, merge_duplicates, merging_error
 from margotree.engines.run_control import RunControl
-from margotree.problem import MulticlassProblem, Splits, TrainingProblem
+from margotree.problem import Problem, Splits, TrainingProblem
 from margotree.solution import Stopped, relative_gap
 
 #: The alternating search's share of the time, where a proof is likely and where it is not (more rows or levels than
@@ -43,7 +43,7 @@ _LARGE = 2_000
 class ExactSearch:
     """The open boxes of one problem, lowest bound first, and the best tree so far."""
 
-    def __init__(self, problem: MulticlassProblem, control: RunControl, best: Splits) -> None:
+    def __init__(self, problem: Problem, control: RunControl, best: Splits) -> None:
         self.problem, self.control = problem, control
         self.boxes = Boxes(problem, control)
         self.best, self.value = best, problem.evaluate(best).objective
@@ -154,7 +154,7 @@ class ExactSearch:
         if found.objective > _NEAR * self.value and np.array_equal(node, found.node):
             return
         self._seen.add(key)
-        sides = np.where(box.sides != 0, box.sides, found.sides)
+        sides = np.where(box.sides != 0, box.sides, found.choices.sides)
         tree = polish(self.boxes.solver, node, sides, self.boxes.labels(box))
         if tree is not None:
             value = self.problem.evaluate(tree)
@@ -172,20 +172,20 @@ class ExactSearch:
         self._report()
 
 
-class BranchAndBound(Engine[MulticlassProblem]):
+class BranchAndBound(Engine[Problem]):
     """The alternating search for a good tree, then branch and bound for a proof."""
 
     name = "bnb"
     models = frozenset({"margot", "hfs", "sfs"})
     notes_trees = True
 
-    def makes_start(self, problem: MulticlassProblem) -> bool:
+    def makes_start(self, problem: Problem) -> bool:
         return True
 
     def kernels(self, problem: TrainingProblem) -> tuple[Part, ...]:
         return kernels_for(problem)
 
-    def search(self, problem: MulticlassProblem, control: RunControl, start: Splits | None) -> Answer:
+    def search(self, problem: Problem, control: RunControl, start: Splits | None) -> Answer:
         problem, stands_for = merge_duplicates(problem, MODERATE)
         large = problem.n_samples > _LARGE
         easy = problem.n_samples <= _FEW_ROWS and problem.depth <= _FEW_LEVELS
@@ -212,7 +212,7 @@ class BranchAndBound(Engine[MulticlassProblem]):
         )
 
 
-def proved_value(problem: MulticlassProblem, gap: float = 1e-9) -> tuple[float, float]:
+def proved_value(problem: Problem, gap: float = 1e-9) -> tuple[float, float]:
     """The best value and its bound, for small problems; what tests compare with brute force."""
     from margotree.engines.run_control import Limits
 

@@ -15,14 +15,14 @@ import numpy as np
 from margotree.engines.mip.constants import SLACK, Constants, farthest_distances, intersect, largest_increases
 from margotree.engines.mip.formulation import budget_rows, budget_variables, ends_below, routing_rows, tolerance
 from margotree.engines.mip.model import Draft, FloatArray, IndexArray, MipModel
-from margotree.problem import MulticlassProblem, Splits, topology
+from margotree.problem import Problem, Splits, topology
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class ClassFormulation:
     """A problem in MIP form; reads points of the model as routings with labels, and writes trees as points."""
 
-    problem: MulticlassProblem
+    problem: Problem
     constants: Constants
     mip: MipModel
 
@@ -43,19 +43,19 @@ class ClassFormulation:
         """The point of the model that a tree stands for; feasible if the tree is allowed and the constants admit it."""
         p, blocks = self.problem, self.mip.blocks
         found = p.evaluate(splits)
-        splits, labels = normalise(p, splits, found.node, found.labels)
+        splits, labels = normalise(p, splits, found.node, found.choices.labels)
         x = np.zeros(self.mip.n_variables)
         x[blocks["w"]], x[blocks["b"]] = splits.w, splits.b
         x[blocks["z"]] = found.node[:, None] == np.array(topology.last(p.depth))
-        x[blocks["side"]] = found.sides > 0
-        classes = np.arange(p.n_classes)
+        x[blocks["side"]] = found.choices.sides > 0
+        classes = np.arange(p.task.n_classes)
         x[blocks["first"]], x[blocks["second"]] = labels[:, :1] == classes, labels[:, 1:] == classes
         h = (p.X @ splits.w.T + splits.b).T
         for t in range(p.n_nodes):
             passes = np.isin(found.node, topology.last_below(t, p.depth))
             right, left = passes * np.maximum(0.0, 1.0 - h[t]), passes * np.maximum(0.0, 1.0 + h[t])
             if t < p.n_upper:
-                x[blocks["xi"][t]] = np.where(found.sides[t][p.y] > 0, right, left)
+                x[blocks["xi"][t]] = np.where(found.choices.sides[t][p.y] > 0, right, left)
             else:
                 a, b = labels[k := t - p.n_upper]
                 x[blocks["right"][k]], x[blocks["left"][k]] = right * (p.y != a), left * (p.y != b)
@@ -66,7 +66,7 @@ class ClassFormulation:
         return x
 
 
-def class_constants(problem: MulticlassProblem, upper: float) -> Constants:
+def class_constants(problem: Problem, upper: float) -> Constants:
     """Constants that some optimal tree obeys, given the value ``upper`` of a known one.
 
     As in :mod:`margotree.engines.mip.constants`, whose arguments need of a node only that samples pay hinges for the
@@ -75,7 +75,7 @@ def class_constants(problem: MulticlassProblem, upper: float) -> Constants:
     """
     upper = upper + SLACK * (1.0 + abs(upper))
     far, zero = farthest_distances(problem.X), np.zeros(problem.n_features)
-    mass = np.bincount(problem.y, weights=problem.weight, minlength=problem.n_classes)
+    mass = np.bincount(problem.y, weights=problem.weight, minlength=problem.task.n_classes)
     lesser = float(np.sum(mass) - np.sort(mass)[1])
     low, high = np.empty((2, problem.n_nodes, problem.n_features))
     h_low, h_high = np.empty((2, problem.n_nodes, problem.n_samples))
@@ -100,7 +100,7 @@ def class_constants(problem: MulticlassProblem, upper: float) -> Constants:
     )  # fmt: skip
 
 
-def formulate_classes(problem: MulticlassProblem, constants: Constants, *, size: float = 1.0) -> ClassFormulation:
+def formulate_classes(problem: Problem, constants: Constants, *, size: float = 1.0) -> ClassFormulation:
     """The model of a problem with the given constants; ``size`` is the value of a known tree."""
     draft = Draft()
     _variables(draft, problem, constants)
@@ -117,7 +117,7 @@ def formulate_classes(problem: MulticlassProblem, constants: Constants, *, size:
     return ClassFormulation(problem=problem, constants=constants, mip=mip)
 
 
-def _variables(draft: Draft, problem: MulticlassProblem, constants: Constants) -> None:
+def _variables(draft: Draft, problem: Problem, constants: Constants) -> None:
     p, upper, last = problem, problem.n_upper, problem.n_last
     draft.block("w", (p.n_nodes, p.n_features), lower=constants.w_low, upper=constants.w_high, quadratic=1.0)
     draft.block("b", p.n_nodes, lower=constants.b_low, upper=constants.b_high)
@@ -128,21 +128,21 @@ def _variables(draft: Draft, problem: MulticlassProblem, constants: Constants) -
     for name in ("right", "left"):
         draft.block(name, (last, p.n_samples), lower=0.0, upper=constants.xi_high[upper:], linear=cost[upper:])
     # The first class wants to go left: of two mirror images one is enough.
-    most = np.broadcast_to(np.arange(p.n_classes) > 0, (upper, p.n_classes)).astype(np.float64)
-    side = draft.block("side", (upper, p.n_classes), lower=0.0, upper=most, integer=True)
+    most = np.broadcast_to(np.arange(p.task.n_classes) > 0, (upper, p.task.n_classes)).astype(np.float64)
+    side = draft.block("side", (upper, p.task.n_classes), lower=0.0, upper=most, integer=True)
     if upper:
         draft.rows([(side, 1.0)], lower=1.0)
     first, second = (
-        draft.block(name, (last, p.n_classes), lower=0.0, upper=1.0, integer=True) for name in ("first", "second")
+        draft.block(name, (last, p.task.n_classes), lower=0.0, upper=1.0, integer=True) for name in ("first", "second")
     )
     for labels in (first, second):
         draft.rows([(labels, 1.0)], lower=1.0, upper=1.0)
     # Likewise for the two labels of a node, which are in the order of the classes.
-    order = np.arange(p.n_classes, dtype=np.float64)
+    order = np.arange(p.task.n_classes, dtype=np.float64)
     draft.rows([(second, order), (first, -order)], lower=1.0)
 
 
-def _upper_rows(draft: Draft, problem: MulticlassProblem, constants: Constants, t: int) -> None:
+def _upper_rows(draft: Draft, problem: Problem, constants: Constants, t: int) -> None:
     """``xi >= 1 - h`` for classes that want to go right and ``xi >= 1 + h`` for the others, if a sample passes ``t``;
     and, whatever the constants are, at least 1 (or ``1 + eps``) for samples on the side that they do not want."""
     p, w, b = problem, draft.blocks["w"][t], draft.blocks["b"][t]
@@ -162,7 +162,7 @@ def _upper_rows(draft: Draft, problem: MulticlassProblem, constants: Constants, 
     draft.rows([(xi, 1.0), (side, -1.0 - p.eps), (left, -1.0 - p.eps)], lower=-1.0 - p.eps)
 
 
-def _last_rows(draft: Draft, problem: MulticlassProblem, constants: Constants, t: int) -> None:
+def _last_rows(draft: Draft, problem: Problem, constants: Constants, t: int) -> None:
     """``right >= 1 - h`` unless the left label is the sample's, ``left >= 1 + h`` unless the right one is, if it passes
     ``t``; together at least 2 for a third class, whatever the constants are."""
     p, k = problem, t - problem.n_upper
@@ -177,9 +177,7 @@ def _last_rows(draft: Draft, problem: MulticlassProblem, constants: Constants, t
     draft.rows([(right, 1.0), (left, 1.0), (first, 2.0), (second, 2.0), (here, -2.0)], lower=0.0)
 
 
-def normalise(
-    problem: MulticlassProblem, splits: Splits, node: IndexArray, labels: IndexArray
-) -> tuple[Splits, IndexArray]:
+def normalise(problem: Problem, splits: Splits, node: IndexArray, labels: IndexArray) -> tuple[Splits, IndexArray]:
     """The same tree with the offsets that the constants speak about, and labels in the order of the classes."""
     w, b, labels = splits.w.copy(), splits.b.copy(), labels.copy()
     for t in range(problem.n_nodes):
@@ -197,9 +195,7 @@ def normalise(
     return Splits(w=w, b=b), labels
 
 
-def _at_last(
-    problem: MulticlassProblem, w: FloatArray, b: float, here: IndexArray, pair: IndexArray
-) -> tuple[FloatArray, float]:
+def _at_last(problem: Problem, w: FloatArray, b: float, here: IndexArray, pair: IndexArray) -> tuple[FloatArray, float]:
     """The offset at the nearest kink of the cost, either way, that costs less."""
     here = here[problem.weight[here] > 0]
     code, weight = problem.y[here], problem.weight[here]

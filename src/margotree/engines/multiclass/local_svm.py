@@ -21,12 +21,12 @@ from margotree.engines.multiclass.terms import ClassTerms, last_node
 from margotree.engines.numba_backend import Part
 from margotree.engines.polish import without_noise
 from margotree.engines.run_control import RunControl
-from margotree.problem import MulticlassProblem, Splits, TrainingProblem, topology
+from margotree.problem import Problem, Splits, TrainingProblem, topology
 from margotree.problem.problem import FloatArray
 from margotree.solution import Stopped
 
 
-class LocalSVM(Engine[MulticlassProblem]):
+class LocalSVM(Engine[Problem]):
     """Greedy top-down training; its tree is allowed, and nothing is proved about it."""
 
     name = "local_svm"
@@ -37,7 +37,7 @@ class LocalSVM(Engine[MulticlassProblem]):
     def kernels(self, problem: TrainingProblem) -> tuple[Part, ...]:
         return kernels_for(problem)
 
-    def search(self, problem: MulticlassProblem, control: RunControl, start: Splits | None) -> Answer:
+    def search(self, problem: Problem, control: RunControl, start: Splits | None) -> Answer:
         """Train the nodes level by level; a start is of no use to a greedy method and is ignored."""
         terms = ClassTerms.of(problem).fine()
         assert isinstance(terms, ClassTerms)

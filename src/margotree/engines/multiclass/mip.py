@@ -15,10 +15,10 @@ from margotree.engines.multiclass.nodes import NodeSolver, polish
 from margotree.engines.multiclass.search import constant_tree, kernels_for
 from margotree.engines.numba_backend import Part
 from margotree.engines.run_control import RunControl
-from margotree.problem import MulticlassProblem, Splits, TrainingProblem
+from margotree.problem import Problem, Splits, TrainingProblem
 
 
-class ClassMipEngine(Engine[MulticlassProblem]):
+class ClassMipEngine(Engine[Problem]):
     """One solver for small problems of several classes: what the own engine is checked against."""
 
     models = frozenset({"margot", "hfs", "sfs"})
@@ -33,13 +33,14 @@ class ClassMipEngine(Engine[MulticlassProblem]):
     def kernels(self, problem: TrainingProblem) -> tuple[Part, ...]:
         return kernels_for(problem)
 
-    def search(self, problem: MulticlassProblem, control: RunControl, start: Splits | None) -> Answer:
+    def search(self, problem: Problem, control: RunControl, start: Splits | None) -> Answer:
         tree = constant_tree(problem) if start is None else start
         hopeless = self.adapter.hopeless(_entries(problem), control)
         if hopeless is not None:
             return Answer(splits=tree, stopped=hopeless[0], bound=0.0, warnings=hopeless[1:])
         found = problem.evaluate(tree)
-        first = better(problem, tree, polish(_solver(problem, control), found.node, found.sides, found.labels))
+        sides, labels = found.choices.sides, found.choices.labels
+        first = better(problem, tree, polish(_solver(problem, control), found.node, sides, labels))
         value = problem.evaluate(first).objective
         form = formulate_classes(problem, class_constants(problem, value), size=value)
         result = run(self.adapter, form.mip, control, None if start is None else form.point(first))
@@ -74,12 +75,12 @@ class Copt(ClassMipEngine):
     adapter = CoptAdapter()
 
 
-def _entries(problem: MulticlassProblem) -> float:
+def _entries(problem: Problem) -> float:
     """About how many entries the rows of the model have."""
     return float(problem.X.size) * 2 * (problem.n_nodes + problem.n_upper)
 
 
-def _solver(problem: MulticlassProblem, control: RunControl) -> NodeSolver:
+def _solver(problem: Problem, control: RunControl) -> NodeSolver:
     return NodeSolver(problem=problem, control=control)
 
 

@@ -14,7 +14,7 @@ from margotree.engines.node.best_subset import best_subset
 from margotree.engines.node.svm import NodeSolution, solve_node
 from margotree.engines.polish import tree_with_routing
 from margotree.engines.run_control import RunControl
-from margotree.problem import MulticlassProblem, Splits, topology
+from margotree.problem import Problem, Splits, topology
 from margotree.problem.problem import FloatArray
 
 IndexArray = NDArray[np.int64]
@@ -35,7 +35,7 @@ class NodeSolver:
     What was solved is remembered: boxes side by side ask for the same nodes again and again.
     """
 
-    problem: MulticlassProblem
+    problem: Problem
     control: RunControl | None = None
     _known: dict[bytes, NodeSolution] = field(default_factory=dict)
 

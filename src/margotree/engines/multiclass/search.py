@@ -21,7 +21,7 @@ from margotree.engines.presolve import MODERATE, merge_duplicates
 from margotree.engines.run_control import RunControl
 from margotree.engines.tiny_problems import tiny_multiclass
 from margotree.engines.trivial_trees import constant_offsets
-from margotree.problem import MulticlassProblem, Splits, TrainingProblem, topology
+from margotree.problem import Problem, Splits, TrainingProblem, topology
 from margotree.solution import Stopped
 
 #: Descents for several classes cost more each: fewer of them may bring nothing.
@@ -63,7 +63,7 @@ class ClassSearch(LocalSearch):
     first_kinds = staticmethod(_first_kinds)
     disturbed = staticmethod(_disturbed)
 
-    def __init__(self, problem: MulticlassProblem, control: RunControl, effort: Effort | None = None) -> None:
+    def __init__(self, problem: Problem, control: RunControl, effort: Effort | None = None) -> None:
         self.classes = problem
         stand_in: Any = problem  # it has all that the search asks of a problem of two classes
         super().__init__(stand_in, control, effort or _EFFORT)
@@ -82,7 +82,7 @@ class ClassSearch(LocalSearch):
         return fresh(_first_kinds(0, self.classes.depth, np.random.default_rng(0)), self.classes.n_features)
 
 
-def constant_tree(problem: MulticlassProblem) -> Splits:
+def constant_tree(problem: Problem) -> Splits:
     """All samples go one way and get the label of the heaviest class: allowed in every problem."""
     w = np.zeros((problem.n_nodes, problem.n_features))
     trees = [Splits(w=w, b=constant_offsets(problem.depth, problem.eps, right)) for right in (True, False)]
@@ -90,7 +90,7 @@ def constant_tree(problem: MulticlassProblem) -> Splits:
 
 
 def run_local_search(
-    problem: MulticlassProblem, given: list[Splits], control: RunControl, effort: Effort | None = None
+    problem: Problem, given: list[Splits], control: RunControl, effort: Effort | None = None
 ) -> Splits:
     """The best tree that alternation finds; allowed, and never worse than those given that are, or the constant."""
     search = ClassSearch(problem, control, effort)
@@ -98,7 +98,7 @@ def run_local_search(
     return search.answer()
 
 
-class Alternating(Engine[MulticlassProblem]):
+class Alternating(Engine[Problem]):
     """Good trees for any number of classes, and nothing proved about them.
 
     Descents from many starts; it ends when starts stop paying off or time is up.
@@ -112,13 +112,13 @@ class Alternating(Engine[MulticlassProblem]):
     def __init__(self, effort: Effort | None = None) -> None:
         self.effort = effort
 
-    def makes_start(self, problem: MulticlassProblem) -> bool:
+    def makes_start(self, problem: Problem) -> bool:
         return True
 
     def kernels(self, problem: TrainingProblem) -> tuple[Part, ...]:
         return kernels_for(problem)
 
-    def search(self, problem: MulticlassProblem, control: RunControl, start: Splits | None) -> Answer:
+    def search(self, problem: Problem, control: RunControl, start: Splits | None) -> Answer:
         problem, _ = merge_duplicates(problem, MODERATE)
         best = run_local_search(problem, [] if start is None else [start], control, self.effort)
         stopped = control.must_stop() or Stopped.HEURISTIC

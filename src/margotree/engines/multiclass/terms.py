@@ -10,9 +10,9 @@ from numpy.typing import NDArray
 
 from margotree.engines.local_search.node_samples import Node, Plane, Rows
 from margotree.engines.local_search.training_data import Terms
-from margotree.problem import MulticlassProblem, topology
-from margotree.problem.multiclass_value import class_hinges
+from margotree.problem import Problem, topology
 from margotree.problem.problem import FloatArray
+from margotree.problem.tasks.multiclass import class_losses
 
 IndexArray = NDArray[np.int64]
 
@@ -24,7 +24,7 @@ class ClassTerms(Terms):
     n_classes: int
 
     @classmethod
-    def of(cls, problem: MulticlassProblem) -> ClassTerms:  # type: ignore[override]
+    def of(cls, problem: Problem) -> ClassTerms:
         nodes, p = problem.n_nodes, problem.n_features
         return cls(
             X=problem.X,
@@ -34,7 +34,7 @@ class ClassTerms(Terms):
             budget=np.full(nodes, p) if problem.budget is None else np.array(problem.budget),
             alpha=np.full(nodes, np.inf) if problem.alpha is None else np.array(problem.alpha),
             eps=problem.eps,
-            n_classes=problem.n_classes,
+            n_classes=problem.task.n_classes,
         )
 
     @cached_property
@@ -52,7 +52,8 @@ class ClassTerms(Terms):
 
     def by_class(self, rows: Rows, h: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
         """What each class lacks to lie right, what to lie left, and its weight."""
-        return class_hinges(self.code[rows], self.weight[rows], self.n_classes, h)
+        right, left = class_losses(self.code[rows], self.weight[rows], self.n_classes, h)
+        return right, left, self.mass(rows)
 
 
 @dataclass(kw_only=True, eq=False)

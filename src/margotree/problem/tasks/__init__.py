@@ -1,0 +1,14 @@
+"""The tasks: what the targets are, and which losses the samples have at the nodes of a tree.
+
+- ``base.py``: :class:`Task`, what every task defines, and :class:`Items`, the losses of the samples at a node;
+- ``binary.py``: two classes;
+- ``multiclass.py``: any number of classes.
+
+Start with ``base.py``. Engines, proofs and trees use items and choices only, so that a new task is one new class.
+"""
+
+from margotree.problem.tasks.base import Choices, Items, Task
+from margotree.problem.tasks.binary import BINARY, Binary
+from margotree.problem.tasks.multiclass import Multiclass
+
+__all__ = ["BINARY", "Binary", "Choices", "Items", "Multiclass", "Task"]

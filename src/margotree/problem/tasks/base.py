@@ -1,0 +1,148 @@
+"""What a task defines, and the losses of samples as all algorithms use them."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from margotree.problem.blocks import FloatArray, IndexArray
+
+#: The choice at a node of a task that has none.
+NO_CHOICE: IndexArray = np.zeros(0, dtype=np.int64)
+
+
+class Items(NamedTuple):
+    """The losses ``p max(0, r - h) + m max(0, h - l)`` of samples at a node, without ``C`` and sample weights.
+
+    Parameters
+    ----------
+    p, r : array of shape (n,)
+        Penalty of a value ``h`` below the corner ``r``, and that corner.
+    m, l : array of shape (n,)
+        Penalty of a value ``h`` above the corner ``l``, and that corner.
+    """
+
+    p: FloatArray
+    m: FloatArray
+    r: FloatArray
+    l: FloatArray  # noqa: E741
+
+    def loss(self, h: FloatArray) -> FloatArray:
+        """The loss of every sample whose value at the node's hyperplane is ``h``."""
+        loss: FloatArray = self.p * np.maximum(0.0, self.r - h) + self.m * np.maximum(0.0, h - self.l)
+        return loss
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Choices:
+    """What is discrete in a tree besides its routing.
+
+    Parameters
+    ----------
+    sides : array of shape (n_upper, n_classes)
+        Target side of each class at each upper node, -1 (left) or +1 (right).
+    labels : array of shape (n_last, 2)
+        Class of the left and of the right leaf below each last-level node.
+
+    For tasks without choices, such as two classes, the arrays have no columns.
+    """
+
+    sides: IndexArray
+    labels: IndexArray
+
+    @classmethod
+    def none(cls, n_upper: int, n_last: int) -> Choices:
+        """The choices of a task that has none."""
+        return cls(sides=np.zeros((n_upper, 0), dtype=np.int64), labels=np.zeros((n_last, 0), dtype=np.int64))
+
+    def at(self, t: int) -> IndexArray:
+        """The choice at node ``t``: the sides of the classes or the two labels."""
+        return self.sides[t] if t < len(self.sides) else self.labels[t - len(self.sides)]
+
+
+class Task(ABC):
+    """What the targets are and which losses they have.
+
+    A task has no state but its parameters. Everything else is in the :class:`~margotree.problem.Problem`.
+    """
+
+    #: The name in files and messages.
+    name: str
+    #: Number of classes; 0 where the target is a number.
+    n_classes: int = 0
+
+    @abstractmethod
+    def targets(self, y: ArrayLike) -> NDArray[Any]:
+        """Check the targets of a problem and return them as an array; ValueError says what is wrong."""
+
+    @abstractmethod
+    def items(
+        self,
+        y: NDArray[Any],
+        *,
+        last: bool,
+        side: IndexArray | None = None,
+        choice: IndexArray = NO_CHOICE,
+    ) -> Items:
+        """The losses of samples at a node.
+
+        Parameters
+        ----------
+        y : array of shape (n,)
+            Targets of the samples.
+        last : bool
+            Whether the node is on the last level.
+        side : array of shape (n,), optional
+            Side that each sample takes at an upper node, -1 or +1.
+        choice : array, optional
+            The choice at the node, see :meth:`Choices.at`.
+        """
+
+    def no_choices(self, n_upper: int, n_last: int) -> Choices:
+        """Arrays for the choices of a tree, to be filled node by node with :meth:`best_choice`."""
+        return Choices.none(n_upper, n_last)
+
+    def check_choices(self, choices: Choices, n_upper: int, n_last: int) -> Choices:
+        """Check choices for a tree of this size and return them; ValueError says what is wrong."""
+        if choices.sides.size or choices.labels.size:
+            raise ValueError(f"a {self.name} problem has no sides of classes and no labels to choose")
+        return choices
+
+    def best_choice(
+        self,
+        y: NDArray[Any],
+        weight: FloatArray,
+        h: FloatArray,
+        b: float,
+        *,
+        last: bool,
+        mass: FloatArray | None = None,
+    ) -> IndexArray:
+        """The choice with the smallest loss at a node whose samples have the values ``h``.
+
+        ``b`` is the offset of the hyperplane. ``mass`` is the result of :meth:`mass` for the samples at the node or, if
+        there are none, at the nearest node above; it decides between choices of equal loss.
+        """
+        return NO_CHOICE
+
+    def mass(self, y: NDArray[Any], weight: FloatArray) -> FloatArray:
+        """Total weight per class of some samples; an empty array for tasks without classes."""
+        return np.zeros(0)
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}()"
+
+    def __eq__(self, other: object) -> bool:
+        return type(self) is type(other) and vars(self) == vars(other)
+
+    def __hash__(self) -> int:
+        return hash((type(self), *sorted(vars(self).items())))
+
+
+def corners(n: int) -> tuple[FloatArray, FloatArray]:
+    """The corners of hinge losses: ``r`` = 1 and ``l`` = -1 for every sample."""
+    return np.ones(n), np.full(n, -1.0)

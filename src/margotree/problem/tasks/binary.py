@@ -1,0 +1,38 @@
+"""Two classes, -1 and +1: hinge losses toward the own class at every node."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from margotree.problem.blocks import FloatArray, IndexArray
+from margotree.problem.tasks.base import NO_CHOICE, Items, Task, corners
+
+
+class Binary(Task):
+    """Two classes: at every node a sample of class +1 has the loss ``max(0, 1 - h)``, one of -1 ``max(0, 1 + h)``."""
+
+    name = "binary"
+    n_classes = 2
+
+    def targets(self, y: ArrayLike) -> FloatArray:
+        signs = np.array(y, dtype=np.float64).ravel()
+        if not np.all(np.abs(signs) == 1.0):
+            raise ValueError("y must hold -1 and +1 only")
+        return signs
+
+    def items(
+        self,
+        y: NDArray[Any],
+        *,
+        last: bool,
+        side: IndexArray | None = None,
+        choice: IndexArray = NO_CHOICE,
+    ) -> Items:
+        r, l = corners(len(y))  # noqa: E741
+        return Items(p=(y > 0).astype(np.float64), m=(y < 0).astype(np.float64), r=r, l=l)
+
+
+BINARY = Binary()

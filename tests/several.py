@@ -9,7 +9,7 @@ from margotree.problem import Choices, Multiclass, Problem
 
 def several_classes(X, y, *, n_classes=None, **terms):
     """A problem whose targets are class numbers; by default with as many classes as there are numbers."""
-    return Problem.make(X, y, task=Multiclass(int(np.max(y)) + 1 if n_classes is None else n_classes), **terms)
+    return Problem.make(X, y, task=Multiclass(max(2, int(np.max(y)) + 1) if n_classes is None else n_classes), **terms)
 
 
 def with_choices(problem, sides, labels):

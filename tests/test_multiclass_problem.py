@@ -124,7 +124,7 @@ def test_features_in_other_units_are_the_same_problem():
         ([0.0, 1.0], {}, "class numbers"),
         ([0, -1], {}, "class numbers"),
         ([0, 3], {"n_classes": 3}, "3 classes"),
-        ([0, 0], {}, "2 classes"),
+        ([0, 0], {"n_classes": 1}, "2 classes"),
         ([0, 1], {"alpha": 1.0}, "no budget"),
     ],
 )

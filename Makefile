@@ -18,7 +18,7 @@ test: $(STAMP)
 	$(BIN)/mypy & types=$$!; $(BIN)/python -m pytest -n 2 --dist worksteal --durations=30 && wait $$types
 
 # The kernels as Numba compiles them by itself, and with every index checked: the tests of each must pass both ways.
-KERNELS := tests/test_lowering.py tests/test_vectors.py tests/test_route.py tests/test_node.py
+KERNELS := tests/test_lowering.py tests/test_vectors.py tests/test_compiled_routing.py tests/test_node.py
 kernels: $(STAMP)
 	MARGOTREE_NUMBA=plain $(BIN)/python -m pytest $(KERNELS) & plain=$$!; \
 	NUMBA_BOUNDSCHECK=1 $(BIN)/python -m pytest $(KERNELS) && wait $$plain

@@ -9,10 +9,10 @@ from entries import add, add_hard_row, dual_value, refresh, run, update_stale_ma
 from margotree.engines.node.kernels import workspace as w
 from margotree.engines.node.kernels.ratio_test import OPTIMAL
 from margotree.engines.node.kernels.workspace import (
-    BEHIND,
     DELTA,
     ITEMS,
     KIND,
+    MARGINS_STALE,
     N_ITEMS,
     NU,
     NUM,
@@ -149,10 +149,10 @@ def test_few_members_are_solved_as_if_there_were_no_others(seed, price):
         for node in (crowd, alone):
             assert run(node, 0, np.inf, 10**6, 1e-9) == OPTIMAL
         assert value(crowd) == pytest.approx(value(alone), rel=1e-7, abs=1e-9)
-        behind += crowd.cnt[0, BEHIND]
+        behind += crowd.cnt[0, MARGINS_STALE]
     update_stale_margins(crowd, 0)
     np.testing.assert_allclose(crowd.f[0, H], X @ crowd.g[0, W, :4] + crowd.g[0, NUM, B], atol=1e-9)
-    assert behind == 20 and not crowd.cnt[0, BEHIND]
+    assert behind == 20 and not crowd.cnt[0, MARGINS_STALE]
 
 
 def test_refresh_changes_nothing_at_an_optimum():

@@ -14,7 +14,7 @@ from typing import TypeVar, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from margotree.engines.node.kernels.safe_bounds import MORE, ROUNDOFF
+from margotree.engines.node.kernels.safe_bounds import EXTRA_OPERATIONS, ROUNDOFF
 from margotree.problem import MulticlassProblem, Problem, Splits, TrainingProblem
 from margotree.problem.blocks import sort_rows
 
@@ -104,7 +104,7 @@ def merge_duplicates(problem: Tree, most: float = math.inf) -> tuple[Tree, NDArr
 def merging_error(stands_for: NDArray[np.int64]) -> float:
     """What the last operations may add to a bound, as a share: weights of equal samples added up, values of nodes
     likewise."""
-    return ROUNDOFF * (MORE + int(np.max(np.bincount(stands_for))))
+    return ROUNDOFF * (EXTRA_OPERATIONS + int(np.max(np.bincount(stands_for))))
 
 
 def without_budget(problem: Problem) -> Problem:

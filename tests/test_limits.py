@@ -243,7 +243,7 @@ def test_a_model_that_cannot_be_built_in_time_is_not_begun(monkeypatch):
         monkeypatch.setattr(type(engine.adapter), "_run", None)
         certificate = engine.solve(problem, RunControl(Limits(time=30.0))).certificate
         assert certificate.stopped is Stopped.TIME
-        assert "was not built: no time" in certificate.warnings[0]
+        assert "was not built: not enough time" in certificate.warnings[0]
 
 
 def test_a_model_that_does_not_fit_into_memory_is_not_begun():

@@ -165,7 +165,7 @@ def test_the_best_tree_of_a_routing_obeys_the_constants_derived_from_its_value(s
     x = form.point(normalise(problem, best))
     scale = 1.0 + np.max(np.abs(x))
     assert form.mip.violation(x) < 1e-6 * scale
-    assert form.constants.floor <= value * (1 + 1e-9)
+    assert form.constants.lower_bound <= value * (1 + 1e-9)
     assert form.constants.restriction == ""
 
 

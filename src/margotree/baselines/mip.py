@@ -79,4 +79,4 @@ class RivalMip(Engine[P]):
         grace = control.grace()
         trees = [tree for x in points(result) for tree in form.trees(x, grace)]
         gap, least = control.limits.gap, min(floor, value)
-        return answer(problem, result, first, trees, grace, gap=gap, floor=least, size=form.mip.size)
+        return answer(problem, result, first, trees, grace, gap=gap, lower_bound=least, size=form.mip.size)

@@ -1,4 +1,4 @@
-"""CPLEX through its Python interface: optional; the community edition by pip takes small models."""
+"""CPLEX through its Python interface, an optional solver; the community edition from pip solves small models."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from margotree.engines.mip.model import MipModel, MipResult
 from margotree.engines.run_control import RunControl
 from margotree.solution import Stopped
 
-#: CPLEX's status codes (continuous, then MIP), its error for a model beyond the community edition, solutions kept.
+#: CPLEX's status codes (continuous, then MIP).
 _STATUS = {
     1: Stopped.SOLVED,
     11: Stopped.TIME,
@@ -31,10 +31,13 @@ _STATUS = {
     113: Stopped.INTERRUPTED,
     114: Stopped.INTERRUPTED,
 }
+#: CPLEX's error for a model beyond the community edition, and how many solutions to keep besides the best.
 _TOO_LARGE, _KEPT = 1016, 9
 
 
 class CplexAdapter(Adapter):
+    """The adapter for CPLEX."""
+
     name = "cplex"
     package = "cplex"
     install = 'pip install "margotree[cplex]"'
@@ -55,7 +58,7 @@ class CplexAdapter(Adapter):
                 if job.start is not None and np.any(job.mip.integer):
                     columns = list(range(job.mip.n_variables))
                     model.MIP_starts.add([columns, job.start.tolist()], model.MIP_starts.effort_level.solve_fixed)
-                _listen(model, job.mip, progress)
+                _register_callback(model, job.mip, progress)
                 aborter = model.use_aborter(cplex.Aborter())
                 run_watched(model.solve, aborter.abort, job.control, progress)
                 return _translate(model, job.mip, job.control, progress)
@@ -64,7 +67,7 @@ class CplexAdapter(Adapter):
 
     def _explain(self, error: Any, mip: MipModel) -> EngineError:
         if len(error.args) > 2 and error.args[2] == _TOO_LARGE:
-            return self.too_large(mip, "the community edition: 1000 variables and 1000 rows")
+            return self.licence_error(mip, "the community edition: 1000 variables and 1000 rows")
         return EngineError(f"cplex failed: {error}")
 
 
@@ -118,8 +121,8 @@ def _set_options(model: Any, job: Job) -> None:
         parameters.mip.limits.treememory.set(job.control.limits.memory / 2**20)
 
 
-def _listen(model: Any, mip: MipModel, progress: Progress) -> None:
-    """Have CPLEX write its bounds into ``progress``."""
+def _register_callback(model: Any, mip: MipModel, progress: Progress) -> None:
+    """Register a callback that writes CPLEX's bounds into ``progress``."""
     from cplex.callbacks import Context
 
     class Listener:

@@ -143,7 +143,7 @@ def test_time_for_the_audit_is_set_aside(clock):
     assert without_audit(RunControl(Limits(time=10.0)), Slow()).remaining == pytest.approx(9.5)
     assert without_audit(RunControl(Limits(time=0.4)), Slow()).remaining == 0.0
     assert without_audit(RunControl(), Slow()).remaining == math.inf
-    assert clock.at == pytest.approx(0.2)  # nobody looks when there is no limit
+    assert clock.at == pytest.approx(0.2)  # the clock is not read without a limit
 
 
 def test_grace_is_what_is_left_or_a_little(clock):
@@ -187,7 +187,7 @@ def test_points_are_those_of_unique_rows():
 
 
 @pytest.mark.parametrize("asked", [0, 3, 5, 6, 8, 12, 30])
-def test_cart_ends_when_told_with_an_allowed_tree(asked):
+def test_cart_ends_on_request_with_an_allowed_tree(asked):
     problem, control = oct_problem(), Asked(asked)
     found = problem.evaluate(cart(problem, control))
     assert found.feasible

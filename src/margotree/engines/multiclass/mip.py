@@ -90,4 +90,5 @@ def _answer(form: ClassFormulation, result: MipResult, first: Splits, control: R
     trees = (polish(solver, form.node(x), form.sides(x), form.labels(x)) for x in points(result) if not grace.over)
     tree = next((tree for tree in trees if tree is not None), None)
     found = [] if tree is None else [tree]
-    return answer(form.problem, result, first, found, grace, gap=control.limits.gap, lower_bound=0.0, size=form.mip.size)
+    gap, size = control.limits.gap, form.mip.size
+    return answer(form.problem, result, first, found, grace, gap=gap, lower_bound=0.0, size=size)

@@ -82,8 +82,8 @@ def rebuild(ws, s):
 
 
 @entry
-def worth(ws, s):
-    return feature_penalties.worth(ws, s)
+def penalised_bound(ws, s):
+    return feature_penalties.penalised_bound(ws, s)
 
 
 @entry

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from sklearn.model_selection import train_test_split
 from sklearn.preprocessing import minmax_scale
 
-from entries import add, add_hard_row, bonus, decide, rebuild, run, switch, worth
+from entries import add, add_hard_row, bonus, decide, rebuild, run, switch, penalised_bound
 from margotree.engines import Limits, RunControl, solve
 from margotree.engines.exact import engine
 from margotree.engines.exact.engine import BranchAndBound
@@ -154,8 +154,8 @@ def test_the_penalty_is_the_best_between_0_and_alpha(seed, budget):
     u, terms = node.of("u"), float(node.ws.f[0, w.NU].sum())
     penalties = np.append(np.minimum(0.5 * u**2, node.alpha), [0.0, node.alpha])
     naive = max(terms - 0.5 * np.maximum(u**2 - 2 * p, 0.0).sum() - p * budget for p in penalties)
-    assert worth(node.ws, 0) == pytest.approx(naive, rel=1e-6, abs=1e-6)
-    assert worth(node.ws, 0) <= naive + 1e-9 * (1 + abs(naive))
+    assert penalised_bound(node.ws, 0) == pytest.approx(naive, rel=1e-6, abs=1e-6)
+    assert penalised_bound(node.ws, 0) <= naive + 1e-9 * (1 + abs(naive))
 
 
 @given(

@@ -41,12 +41,12 @@ def places(ws: Workspace, s: int) -> int:
 def value(ws: Workspace, s: int) -> float:
     """The tree node's part of the bound: its dual value and a lower bound on its feature penalties."""
     if ws.priced:
-        return worth(ws, s)
+        return penalised_bound(ws, s)
     return ws.g[s, NUM, VALUE] + bonus(ws, s)
 
 
 @inner(allocates=False)
-def worth(ws: Workspace, s: int) -> float:
+def penalised_bound(ws: Workspace, s: int) -> float:
     """A lower bound on the node: the dual value for the best penalty per feature between 0 and alpha.
 
     The best penalty is alpha unless fewer undecided features than the budget reach it; then the features with the

@@ -101,7 +101,7 @@ class Workspace(NamedTuple):
 
 
 def new_workspace(
-    X: F8, c: F8, cost: F8, prices: F8 | None = None, *, priced: bool = False, spares: int = 0, reach: float = np.inf
+    X: F8, c: F8, cost: F8, penalties: F8 | None = None, *, priced: bool = False, spares: int = 0, reach: float = np.inf
 ) -> Workspace:
     """A workspace with one empty slot per row of ``cost`` (a tree node), and spare slots; `add_item` adds items.
 
@@ -140,8 +140,8 @@ def new_workspace(
     ws.f[:, LO], ws.f[:, HI] = -np.inf, np.inf
     ws.g[:, NUM, REACH] = reach
     ws.cnt[:T, NODE] = np.arange(T)
-    if prices is not None:
-        ws.g[:T, NUM, [ALPHA, BUDGET]] = prices
+    if penalties is not None:
+        ws.g[:T, NUM, [ALPHA, BUDGET]] = penalties
     if priced:
         for s in range(T):
             ws.g[s, R, :n] = [threshold(ws.g[s, NUM, ALPHA], j) for j in range(n)]

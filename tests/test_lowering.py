@@ -79,7 +79,7 @@ def test_calls_keep_no_reference_to_the_arrays_of_a_struct(compiled):
     assert [sys.getrefcount(array) for array in trial[:4]] == before
 
 
-@pytest.mark.skipif(bool(config.BOUNDSCHECK) or "structs" not in choice.ways(), reason="read-only arrays are typed apart")
+@pytest.mark.skipif(
     bool(config.BOUNDSCHECK) or "structs" not in choice.ways(), reason="read-only arrays have a type of their own"
 )
 def test_frozen_arrays_have_no_kernel_of_their_own():

@@ -4,8 +4,8 @@ As in `active_set`, an item moves to its complementarity curve while the free it
 differences.  A feature at a kink keeps its ``u`` and changes its ``w`` (`directions`).  And a step can also end at a
 feature: one that is OFF or FULL reaches its kink, or the ``w`` of one at a kink reaches either end.
 
-The dual value is that of the perspective relaxation with penalty ``alpha`` on every feature; `feature_penalties.penalised_bound`
-turns it into a bound for the node, which takes the budget into account.
+The dual value is that of the perspective relaxation with penalty ``alpha`` on every feature;
+`feature_penalties.penalised_bound` turns it into a bound for the node, which takes the budget into account.
 """
 
 from __future__ import annotations

@@ -113,9 +113,9 @@ def new_workspace(
         Coefficients of ``b``: 1 for samples, 0 for bounds on weights.
     cost : array of shape (T, m)
         Costs of margin violations at every tree node.
-    prices : array of shape (T, 2), optional
+    penalties : array of shape (T, 2), optional
         Penalty of a feature and number of features without one, per tree node.
-    priced : bool
+    with_penalties : bool
         Whether the node problems contain the penalties; otherwise only bounds use them.
     spares : int
         Number of spare slots.

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from sklearn.model_selection import train_test_split
 from sklearn.preprocessing import minmax_scale
 
-from entries import add, add_hard_row, bonus, decide, rebuild, run, switch, penalised_bound
+from entries import add, add_hard_row, bonus, decide, penalised_bound, rebuild, run, switch
 from margotree.engines import Limits, RunControl, solve
 from margotree.engines.exact import engine
 from margotree.engines.exact.engine import BranchAndBound

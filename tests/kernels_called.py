@@ -83,7 +83,7 @@ def fits():
 def others():
     """Cross-validation, baselines, the tasks of a cluster and predictions."""
     from margotree import MargotClassifier, MMSVMOCTClassifier, OCT1Classifier, OCTHClassifier, SFSMargotClassifierCV
-    from test_cluster import Office, at, random_problem
+    from test_distributed import Office, at, random_problem
 
     yield SFSMargotClassifierCV(2, [1.0], [1], [1.0], cv=2, time_limit=1.0).fit, table()
     for model in (OCT1Classifier(2), OCTHClassifier(2), MMSVMOCTClassifier(2)):

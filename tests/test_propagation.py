@@ -8,16 +8,16 @@ from margotree.engines.exact.kernels.listed_supports import Samples
 from oracles import separable
 
 
-def settle(Z, place, narrow=0.0):
+def settle(Z, place, min_distance=0.0):
     """Run the kernel on one upper node that uses all of Z's rows; returns whether it is possible, and the places."""
     d, m = Z.shape
     code, levels = np.zeros((d, m), np.int64), np.full(d, 99)
     samples = Samples(np.ascontiguousarray(Z), np.ones(m), np.ones((3, m)), code, levels, 1e3)
-    planes = lookahead.Planes(
+    planes = lookahead.Hyperplanes(
         np.tile(np.arange(d), (3, 1)), np.full(3, d), np.zeros((3, d + 1)), np.zeros(3, np.int64), np.ones(3, np.int8)
     )
     after = place.copy()
-    return lookahead.settle_sides(samples, planes, after, narrow), after
+    return lookahead.settle_sides(samples, planes, after, min_distance), after
 
 
 def forced(Z, place, i):
@@ -64,7 +64,7 @@ def test_sides_that_cannot_be_separated_are_found():
 def test_sides_too_close_for_the_weights_allowed_count_as_touching():
     Z = np.array([[0.0, 1e-6, 1.0]])
     assert settle(Z, np.array([1, 2, 2]))[0]
-    assert not settle(Z, np.array([1, 2, 2]), narrow=1e-3)[0]
+    assert not settle(Z, np.array([1, 2, 2]), min_distance=1e-3)[0]
 
 
 def test_without_features_all_go_the_same_way():

@@ -13,7 +13,7 @@ from margotree.engines.base import EngineError
 #: What to say instead of an address to have the workers started on this machine.
 PROCESSES = "processes"
 #: What installs Dask.
-GET_IT = 'pip install "margotree[cluster]"'
+INSTALL = 'pip install "margotree[cluster]"'
 #: Seconds within which a scheduler has to answer.
 _ANSWER = 20.0
 
@@ -54,4 +54,4 @@ def end_processes(cluster: Any) -> None:
 
 def _must_have_dask() -> None:
     if find_spec("distributed") is None:
-        raise EngineError(f"a cluster needs Dask: {GET_IT}")
+        raise EngineError(f"a cluster needs Dask: {INSTALL}")

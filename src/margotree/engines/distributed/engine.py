@@ -8,7 +8,7 @@ from functools import partial
 from importlib.util import find_spec
 
 from margotree.engines.base import Answer, NotInstalled
-from margotree.engines.distributed.connection import GET_IT
+from margotree.engines.distributed.connection import INSTALL
 from margotree.engines.distributed.search import ClusterSearch, Pace
 from margotree.engines.distributed.transfer_volume import Traffic
 from margotree.engines.distributed.workers import Crew
@@ -43,7 +43,7 @@ class ClusterBranchAndBound(BranchAndBound):
         self.crew: Crew | None = None
 
     def missing(self) -> str | None:
-        return None if find_spec("distributed") is not None else GET_IT
+        return None if find_spec("distributed") is not None else INSTALL
 
     def must_be_installed(self) -> None:
         """It is Dask that may be missing here, not the engine."""

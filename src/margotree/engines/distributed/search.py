@@ -11,9 +11,9 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
-from margotree.engines.distributed.serialization import Recipe
-from margotree.engines.distributed.task import Orders, Outcome
-from margotree.engines.distributed.workers import Crew, Lost
+from margotree.engines.distributed.serialization import SearchSpec
+from margotree.engines.distributed.task import Outcome, TaskInput
+from margotree.engines.distributed.workers import ClusterLost, Crew
 from margotree.engines.exact.portfolio import is_over
 from margotree.engines.exact.search import CUTOFF, STOP, Dive, Record, Search
 from margotree.engines.run_control import RunControl
@@ -71,9 +71,9 @@ class ClusterSearch(Search):
         self.control = control
         self.reason, self.shared[STOP] = None, 0.0
         try:
-            with self.crew.holding(Recipe.of(self.brancher, control.limits.gap)) as key:
+            with self.crew.holding(SearchSpec.of(self.brancher, control.limits.gap)) as key:
                 self._spread(key)
-        except Lost as lost:
+        except ClusterLost as lost:
             self.crew.lost = str(lost)
             self._stop(Stopped.LOST)
         finally:
@@ -94,7 +94,7 @@ class ClusterSearch(Search):
     def _spread(self, key: str) -> None:
         next_report = 0.0
         while True:
-            if (reason := self.control.must_stop() or self._must_prune()) is not None:
+            if (reason := self.control.must_stop() or self._proof_needs_time()) is not None:
                 self._stop(reason)
             if self.shared[STOP]:
                 return
@@ -105,7 +105,7 @@ class ClusterSearch(Search):
                 elif not self.shared[STOP]:
                     return
             elif (done := self.crew.next_done(0.05)) is not None:
-                self._hear(*done)
+                self._receive(*done)
             if self.control.elapsed >= next_report:
                 self._report()
                 next_report = self.control.elapsed + 0.5
@@ -129,13 +129,13 @@ class ClusterSearch(Search):
             number = next(self._numbers)
             self._away[number], self._reserved[number] = records, nodes
             self._in_flight[number] = min(record.bound for record in records)
-            orders = Orders(
+            task_input = TaskInput(
                 records=records,
                 cutoff=float(self.shared[CUTOFF]),
                 seconds=min(self.pace.first if scarce else seconds, _IN_TIME * self.control.remaining - _POST),
                 nodes=nodes,
             )
-            self.crew.send(number, key, orders)
+            self.crew.send(number, key, task_input)
 
     def _batch(self, slots: int) -> int:
         """Open nodes for one task: as many as one lately went into and a few more; others have the next best."""
@@ -160,12 +160,12 @@ class ClusterSearch(Search):
             if record.bound < self.shared[CUTOFF]:
                 found.append(record)
             else:
-                self._closed(record.data, record.bound)
+                self._close(record.data, record.bound)
         return found
 
     # -- and back ------------------------------------------------------------------------------------------------
 
-    def _hear(self, number: int, outcome: Outcome | None) -> None:
+    def _receive(self, number: int, outcome: Outcome | None) -> None:
         if outcome is None:
             self._take_back(number)
             return
@@ -173,15 +173,15 @@ class ClusterSearch(Search):
         del self._away[number], self._reserved[number]
         record = Record(bound=self._in_flight[number], data=(), size=0)
         left = outcome.left
-        if outcome.script is not None:
-            left = self.brancher.log.take_over(outcome.script, left)  # type: ignore[attr-defined]
+        if outcome.proof_part is not None:
+            left = self.brancher.log.take_over(outcome.proof_part, left)  # type: ignore[attr-defined]
         dive = Dive(left=left, steps=outcome.steps, trees=outcome.trees, unresolved=outcome.unresolved)
         self._absorb(number, record, dive)
         if outcome.cutoff < self.shared[CUTOFF]:
             # The worker thought better of its tree than we do; what it closed is closed by no more than this.
             self.unresolved = min(self.unresolved, outcome.cutoff)
 
-    def _to_prune(self) -> int:
+    def _nodes_to_close(self) -> int:
         return self.open_nodes + sum(map(len, self._away.values()))
 
     def _take_back(self, *numbers: int) -> None:

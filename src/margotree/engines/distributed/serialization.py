@@ -23,7 +23,7 @@ OurBrancher = MargotBrancher | PenaltyBrancher | SupportBrancher
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Terms:
+class ProofTerms:
     """What a proof takes more: the weights that samples have in it, and the unit of its values."""
 
     weights: FloatArray
@@ -31,35 +31,35 @@ class Terms:
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Recipe:
+class SearchSpec:
     """All that another process needs to make the same brancher: records of one mean the same to the other.
 
     ``limit`` is the value of the tree known when the search began; lists of supports are made with it.
     """
 
-    way: str
+    strategy: str
     problem: Problem
     tactics: Tactics | SupportTactics
     limit: float
     gap: float
-    terms: Terms | None = None
+    terms: ProofTerms | None = None
 
     @classmethod
-    def of(cls, brancher: Brancher, gap: float) -> Recipe:
+    def of(cls, brancher: Brancher, gap: float) -> SearchSpec:
         """The recipe of a brancher."""
         own = brancher.first_stage if isinstance(brancher, PenaltyBrancher) else brancher
         if not isinstance(own, MargotBrancher | SupportBrancher):
             raise TypeError(f"{type(brancher).__name__} cannot be sent to other processes")
-        way = "supports" if isinstance(own, SupportBrancher) else "prices" if own is not brancher else "samples"
+        strategy = "supports" if isinstance(own, SupportBrancher) else "prices" if own is not brancher else "samples"
         log = getattr(own, "log", None)
-        terms = None if log is None else Terms(weights=log.weights, unit=log.unit)
-        return cls(way=way, problem=own.problem, tactics=own.tactics, limit=own.limit, gap=gap, terms=terms)
+        terms = None if log is None else ProofTerms(weights=log.weights, unit=log.unit)
+        return cls(strategy=strategy, problem=own.problem, tactics=own.tactics, limit=own.limit, gap=gap, terms=terms)
 
     def log(self) -> ProofLogBase | None:
         """A new log for what one task adds to a proof, if there is to be one."""
         if self.terms is None:
             return None
-        kind = SupportLog if self.way == "supports" else ProofLog
+        kind = SupportLog if self.strategy == "supports" else ProofLog
         steps = Steps(self.problem.n_nodes)
         return kind(steps, self.problem, self.terms.weights, self.terms.unit, first=REMOTE_BASE)
 
@@ -75,11 +75,11 @@ class Recipe:
                 return SupportProofBrancher(self.problem, self.limit, self.tactics, control, log)
             return SupportBrancher(self.problem, self.limit, self.tactics, control)
         assert log is None or isinstance(log, ProofLog)
-        kind = PenaltyBrancher if self.way == "prices" else MargotBrancher
+        kind = PenaltyBrancher if self.strategy == "prices" else MargotBrancher
         return kind(self.problem, self.tactics, limit=self.limit, control=control, log=log)
 
 
-def set_watch(brancher: OurBrancher, control: RunControl) -> None:
+def set_control(brancher: OurBrancher, control: RunControl) -> None:
     """Have the trees of a task made exact only while its time lasts."""
     for part in _parts(brancher):
         part.control = control

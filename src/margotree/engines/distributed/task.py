@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from margotree.engines import compiled_parts
-from margotree.engines.distributed.serialization import OurBrancher, Recipe, set_log, set_watch
+from margotree.engines.distributed.serialization import OurBrancher, SearchSpec, set_control, set_log
 from margotree.engines.exact.penalty_branching import PenaltyWorker
 from margotree.engines.exact.proof_log_base import ProofLogBase, ProofPart
 from margotree.engines.exact.sample_branching import MargotWorker
@@ -31,7 +31,7 @@ OurWorker = MargotWorker | PenaltyWorker | SupportWorker
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Orders:
+class TaskInput:
     """The open nodes of a task, the value that a better tree must have, and how long to go on."""
 
     records: list[Record]
@@ -46,7 +46,7 @@ class Outcome:
     """What came of a task.
 
     ``left`` is still open.  All else below the task's nodes is closed by a bound of ``cutoff`` or more, or given up on
-    with the bound ``unresolved``.  ``dives`` are the nodes gone into, ``cpu`` seconds of the processor, ``script`` is
+    with the bound ``unresolved``.  ``dives`` are the nodes gone into, ``cpu`` seconds of the processor, ``proof_part`` is
     what it adds to a proof.
     """
 
@@ -58,10 +58,10 @@ class Outcome:
     dives: int = 0
     seconds: float = 0.0
     cpu: float = 0.0
-    script: ProofPart | None = None
+    proof_part: ProofPart | None = None
 
 
-class NotHeld(RuntimeError):
+class SearchNotHeld(RuntimeError):
     """A task came to a process that does not know its problem (any more)."""
 
 
@@ -74,34 +74,34 @@ def unpacked(data: bytes) -> Any:
     return pickle.loads(zlib.decompress(data))
 
 
-class Held:
+class HeldSearch:
     """One problem in this process, with a brancher and a worker's memory for every thread that asks."""
 
-    def __init__(self, recipe: Recipe) -> None:
-        self.recipe = recipe
-        self.watches: set[RunControl] = set()  # of tasks under way
+    def __init__(self, spec: SearchSpec) -> None:
+        self.spec = spec
+        self.controls: set[RunControl] = set()  # of tasks under way
         self._own = threading.local()
 
-    def mine(self) -> tuple[OurBrancher, OurWorker]:
+    def thread_worker(self) -> tuple[OurBrancher, OurWorker]:
         if not hasattr(self._own, "brancher"):
-            self._own.brancher = self.recipe.brancher()
+            self._own.brancher = self.spec.brancher()
             self._own.worker = self._own.brancher.worker()
         return self._own.brancher, self._own.worker
 
 
-_held: dict[str, Held] = {}
+_held: dict[str, HeldSearch] = {}
 
 
-def hold(key: str, recipe: bytes) -> None:
+def hold(key: str, spec: bytes) -> None:
     """Keep a problem in this process until it is dropped."""
     if key not in _held:
-        _held[key] = Held(unpacked(recipe))
+        _held[key] = HeldSearch(unpacked(spec))
 
 
 def drop(key: str) -> None:
     """Nobody wants to know any more: tasks under way are ended."""
     held = _held.pop(key, None)
-    for control in () if held is None else tuple(held.watches):
+    for control in () if held is None else tuple(held.controls):
         control.interrupt()
 
 
@@ -116,50 +116,50 @@ def warm_for_proofs(routings: bool, supports: bool) -> None:
 
 
 def search_below(key: str, data: bytes) -> bytes:
-    """A task: :class:`Orders` in, :class:`Outcome` out."""
+    """A task: :class:`TaskInput` in, :class:`Outcome` out."""
     if key not in _held:
-        raise NotHeld(key)
+        raise SearchNotHeld(key)
     return packed(work(_held[key], unpacked(data)))
 
 
-def work(held: Held, orders: Orders) -> Outcome:
+def work(held: HeldSearch, task_input: TaskInput) -> Outcome:
     """Search below the given nodes, best bound first, until nothing is open or the allowance is used up."""
-    limits = Limits(time=orders.seconds, gap=held.recipe.gap, nodes=orders.nodes, memory=orders.memory)
+    limits = Limits(time=task_input.seconds, gap=held.spec.gap, nodes=task_input.nodes, memory=task_input.memory)
     control = RunControl(limits)
-    brancher, worker = held.mine()
-    log = held.recipe.log()
-    set_watch(brancher, control)
+    brancher, worker = held.thread_worker()
+    log = held.spec.log()
+    set_control(brancher, control)
     set_log(brancher, log)
-    _may_go(worker)
-    search = _Below(brancher, worker, orders, control, log)
-    held.watches.add(control)
+    _clear_stop_flag(worker)
+    search = _TaskSearch(brancher, worker, task_input, control, log)
+    held.controls.add(control)
     try:
         search.run()
     finally:
-        held.watches.discard(control)
-        script = None if log is None else log.script()
-    return search.outcome(control.elapsed, script)
+        held.controls.discard(control)
+        proof_part = None if log is None else log.proof_part()
+    return search.outcome(control.elapsed, proof_part)
 
 
-def _may_go(worker: OurWorker) -> None:
+def _clear_stop_flag(worker: OurWorker) -> None:
     """Lower the flag that ended the last task."""
     flag = worker.work[1, 1:2] if isinstance(worker, SupportWorker) else worker.stop_flag()
     flag[0] = 0.0
 
 
-class _Lent:
+class _SingleWorkerBrancher:
     """A brancher whose one worker remembers what it has learnt in earlier tasks."""
 
     def __init__(self, brancher: OurBrancher, worker: OurWorker, log: ProofLogBase | None) -> None:
         self.problem, self.log = brancher.problem, log
         self.root = brancher.root
-        self._worker = _Timed(worker)
+        self._worker = _TimedWorker(worker)
 
-    def worker(self) -> _Timed:
+    def worker(self) -> _TimedWorker:
         return self._worker
 
 
-class _Timed:
+class _TimedWorker:
     """A worker that counts its dives and the processor's seconds."""
 
     def __init__(self, worker: OurWorker) -> None:
@@ -177,30 +177,30 @@ class _Timed:
         self._worker.stop()
 
 
-class _Below(Search):
+class _TaskSearch(Search):
     """The search of one thread below given nodes."""
 
     def __init__(
         self,
         brancher: OurBrancher,
         worker: OurWorker,
-        orders: Orders,
+        task_input: TaskInput,
         control: RunControl,
         log: ProofLogBase | None,
     ) -> None:
         problem = brancher.problem
-        self._lent = _Lent(brancher, worker, log)
+        self._lent = _SingleWorkerBrancher(brancher, worker, log)
         super().__init__(
-            self._lent, lambda tree: allowed_value(problem, tree), control, trivial_tree(problem), orders.cutoff
+            self._lent, lambda tree: allowed_value(problem, tree), control, trivial_tree(problem), task_input.cutoff
         )
-        self._given = orders.cutoff
+        self._given = task_input.cutoff
         self._begun = True
-        self._push(orders.records)
+        self._push(task_input.records)
 
-    def _must_prune(self) -> None:
+    def _proof_needs_time(self) -> None:
         """What is open at the end of a task is not closed, but goes back."""
 
-    def outcome(self, seconds: float, script: ProofPart | None) -> Outcome:
+    def outcome(self, seconds: float, proof_part: ProofPart | None) -> Outcome:
         left = [Record(bound=bound, data=data, size=size) for bound, _, data, size in [*self._queue, *self._stack]]
         cutoff = float(self.shared[CUTOFF])
         return Outcome(
@@ -212,5 +212,5 @@ class _Below(Search):
             seconds=seconds,
             dives=self._lent.worker().dives,
             cpu=self._lent.worker().cpu,
-            script=script,
+            proof_part=proof_part,
         )

@@ -15,11 +15,11 @@ from typing import Any
 
 from margotree.engines.base import EngineError
 from margotree.engines.distributed.connection import PROCESSES, connect, end_processes, start_processes
-from margotree.engines.distributed.serialization import Recipe
+from margotree.engines.distributed.serialization import SearchSpec
 from margotree.engines.distributed.task import (
-    NotHeld,
-    Orders,
     Outcome,
+    SearchNotHeld,
+    TaskInput,
     drop,
     hold,
     packed,
@@ -33,14 +33,14 @@ from margotree.engines.distributed.transfer_volume import Traffic
 #: Seconds within which the first worker has to come, and a result to arrive once it is there.
 _FIRST, _ARRIVE = 60.0, 60.0
 #: Seconds without any worker after which nobody is waited for any longer.
-_ALONE = 60.0
+_WITHOUT_WORKERS = 60.0
 #: Seconds for which the number of workers is not asked for again.
 _FRESH = 1.0
 #: Tasks in a row that may come to nothing; each has been tried by several workers before.
 _FAILURES = 8
 
 
-class Lost(RuntimeError):
+class ClusterLost(RuntimeError):
     """The cluster is gone; the message says what is known."""
 
 
@@ -119,14 +119,14 @@ class Crew:
             self._asked = now
             if self._slots:
                 self._seen = now
-            elif now - self._seen > _ALONE:
-                raise Lost(f"no worker has been seen for {_ALONE:.0f} s")
+            elif now - self._seen > _WITHOUT_WORKERS:
+                raise ClusterLost(f"no worker has been seen for {_WITHOUT_WORKERS:.0f} s")
         return self._slots
 
     @contextmanager
-    def holding(self, recipe: Recipe) -> Iterator[str]:
+    def holding(self, spec: SearchSpec) -> Iterator[str]:
         """While inside, every worker holds this problem, also those that come later; yields the key to it."""
-        key, data = f"margotree-{uuid.uuid4().hex}", packed(recipe)
+        key, data = f"margotree-{uuid.uuid4().hex}", packed(spec)
         self.traffic.problem = max(self.traffic.problem, len(data))
         self._must_be_there()
         with _told():
@@ -139,9 +139,9 @@ class Crew:
                 with suppress(Exception):  # nobody is to lose a tree because a goodbye was not heard
                     self._client.unregister_worker_plugin(key)
 
-    def send(self, number: int, key: str, orders: Orders) -> None:
+    def send(self, number: int, key: str, task_input: TaskInput) -> None:
         """Have a task done under this number."""
-        data = packed(orders)
+        data = packed(task_input)
         self.traffic.sent += len(data)
         self._must_be_there()
         with _told():
@@ -163,7 +163,7 @@ class Crew:
         outcome = self._outcome(future)
         self._failures = 0 if outcome is not None else self._failures + 1
         if self._failures >= _FAILURES:
-            raise Lost(f"{_FAILURES} tasks in a row were lost, each tried by several workers")
+            raise ClusterLost(f"{_FAILURES} tasks in a row were lost, each tried by several workers")
         return number, outcome
 
     def _outcome(self, future: Any) -> Outcome | None:
@@ -192,7 +192,7 @@ class Crew:
 
     def _must_be_there(self) -> None:
         if not self.is_there:
-            raise Lost("the connection to the scheduler is gone")
+            raise ClusterLost("the connection to the scheduler is gone")
 
     def close(self) -> None:
         """Leave; processes that were started for this fit are ended."""
@@ -236,11 +236,13 @@ def _told() -> Iterator[None]:
     try:
         yield
     except (OSError, TimeoutError, CancelledError) as error:
-        raise Lost(f"the scheduler does not answer ({type(error).__name__}: {error})".rstrip(": )") + ")") from None
+        raise ClusterLost(
+            f"the scheduler does not answer ({type(error).__name__}: {error})".rstrip(": )") + ")"
+        ) from None
 
 
 def _is_loss(error: BaseException) -> bool:
     """Whether a task failed because of where it ran and not by itself."""
     from distributed import KilledWorker
 
-    return isinstance(error, (KilledWorker, NotHeld))
+    return isinstance(error, (KilledWorker, SearchNotHeld))

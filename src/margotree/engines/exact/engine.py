@@ -18,7 +18,16 @@ from margotree.engines.base import Answer, Engine, Refused
 from margotree.engines.exact.kernels import partial_supports
 from margotree.engines.exact.neighbourhood_search import RoutingBrancher, improve
 from margotree.engines.exact.penalty_branching import PenaltyBrancher
-from margotree.engines.exact.portfolio import furthest, go_on, is_over, new_search, offer_better, pass_on, phase, trial
+from margotree.engines.exact.portfolio import (
+    furthest,
+    is_over,
+    new_search,
+    offer_better,
+    pass_on,
+    phase,
+    run_to_end,
+    trial,
+)
 from margotree.engines.exact.proof_log import ProofLog
 from margotree.engines.exact.proof_search import Proof
 from margotree.engines.exact.sample_branching import FEATURES_FIRST, MargotBrancher, Tactics
@@ -60,7 +69,7 @@ _HUGE = 2_000_000
 #: The share of the time for the bound of trees without budgets, where supports are too many to list.
 _BOUND_SHARE = 0.3
 #: Prices this many times the value of a tree are far beyond those that a better one can pay.
-_DEAR = 1e3
+_PENALTY_RATIO = 1e3
 #: So many supports of a node are listed at most.
 _MOST_SUPPORTS = 50_000
 
@@ -117,21 +126,21 @@ class BranchAndBound(Engine):
             self._proof.start(merged, _weights(problem, stands_for))
         search, first = self._run(merged, start, control)
         if self._proof is None:
-            self._again_with_affordable_prices(merged, search, control)
+            self._repeat_with_smaller_penalties(merged, search, control)
         bound = max(0.0, search.bound) * (1.0 - merging_error(stands_for))
         if self._proof is not None:
             bound = min(bound, self._proof.end(search))
         solved = relative_gap(search.best, bound) <= control.limits.gap
         return Answer(
             splits=without_noise(merged, search.incumbent),
-            stopped=_why(search, control) or (Stopped.SOLVED if solved else Stopped.PRECISION),
+            stopped=_stop_reason(search, control) or (Stopped.SOLVED if solved else Stopped.PRECISION),
             bound=bound,
             nodes=search.steps,
             f0=allowed_value(merged, first),
             f1=search.f1,
         )
 
-    def _again_with_affordable_prices(self, problem: Problem, search: Search, control: RunControl) -> None:
+    def _repeat_with_smaller_penalties(self, problem: Problem, search: Search, control: RunControl) -> None:
         """Where rounding left a gap beside prices that no better tree can pay: search once more with lower ones.
 
         A price is taken off whole and put back in parts, so that beside a large one little is left of a small value.
@@ -140,7 +149,7 @@ class BranchAndBound(Engine):
         if problem.alpha is None or search.reason is not None or gap <= control.limits.gap:
             return
         most = (1.0 + 1e-6) * search.best
-        if float(np.max(problem.alpha)) > _DEAR * most > 0.0:
+        if float(np.max(problem.alpha)) > _PENALTY_RATIO * most > 0.0:
             affordable = replace(problem, alpha=np.minimum(problem.alpha, most))
             again, _ = self._run(affordable, search.incumbent, control)
             search.offer(again.incumbent)
@@ -158,26 +167,28 @@ class BranchAndBound(Engine):
         if problem.n_samples > _MANY and self._proof is None:
             return self._run_many(problem, start, control)
         trees = [trivial_tree(problem)] if start is None else [start, trivial_tree(problem)]
-        return self._way(problem)(problem, min(trees, key=partial(allowed_value, problem)), control)
+        return self._strategy(problem)(problem, min(trees, key=partial(allowed_value, problem)), control)
 
-    def _way(self, problem: Problem) -> Callable[[Problem, Splits, RunControl], tuple[Search, Splits]]:
+    def _strategy(self, problem: Problem) -> Callable[[Problem, Splits, RunControl], tuple[Search, Splits]]:
         if self._proof is not None:
-            return self._run_plain_with_proof if problem.budget is None else self._run_sparse_with_proof
+            return self._run_without_budgets_with_proof if problem.budget is None else self._run_with_budgets_with_proof
         if problem.budget is None:
-            return self._run_plain
-        return self._run_unlisted if lists_nothing(problem) else self._run_sparse
+            return self._run_without_budgets
+        return self._run_without_lists if lists_nothing(problem) else self._run_with_budgets
 
-    def _run_plain_with_proof(self, problem: Problem, first: Splits, control: RunControl) -> tuple[Search, Splits]:
+    def _run_without_budgets_with_proof(
+        self, problem: Problem, first: Splits, control: RunControl
+    ) -> tuple[Search, Splits]:
         assert self._proof is not None
-        return self._run_plain(problem, first, control, self._proof.log())
+        return self._run_without_budgets(problem, first, control, self._proof.log())
 
-    def _run_plain(
+    def _run_without_budgets(
         self, problem: Problem, first: Splits, control: RunControl, log: ProofLog | None = None
     ) -> tuple[Search, Splits]:
         """Search over routings; returns the finished search and the tree it started from."""
         limit = allowed_value(problem, first)
         brancher = MargotBrancher(problem, self.tactics, limit=limit, control=control)
-        least = _least(problem, control) if log is None else 0.0
+        least = _root_bound(problem, control) if log is None else 0.0
         first = self._improved(brancher, first, phase(control, _IMPROVE_SHARE, _IMPROVE_NODES))
         if log is not None:
             brancher = MargotBrancher(problem, self.tactics, limit=limit, control=control, log=log)
@@ -186,14 +197,14 @@ class BranchAndBound(Engine):
         search.run(trial(control, _ALONE_SHARE))
         if not is_over(search, control):
             offer_better(search, control)
-            go_on(search, control)
+            run_to_end(search, control)
         return search, first
 
     def _run_many(self, problem: Problem, start: Splits | None, control: RunControl) -> tuple[Search, Splits]:
         """A bound from the root split, the best tree of the alternating search, and only then, if ever, a search."""
         first = trivial_tree(problem) if start is None else start
         search = self._new_search(problem, self._first_brancher(problem, first, control), first, control)
-        search.floor = _least(problem, control)
+        search.floor = _root_bound(problem, control)
         if relative_gap(search.best, search.bound) <= control.limits.gap:
             return search, first
         last = problem.X.size > _HUGE or lists_nothing(problem)
@@ -207,32 +218,36 @@ class BranchAndBound(Engine):
             search.run(control)
         return search, first
 
-    def _run_unlisted(self, problem: Problem, first: Splits, control: RunControl) -> tuple[Search, Splits]:
+    def _run_without_lists(self, problem: Problem, first: Splits, control: RunControl) -> tuple[Search, Splits]:
         """Where supports are too many to list, or weights are bounded, which searches over supports know nothing of: a
         hard budget is searched as a price that no better tree can pay.
 
         Trees come from the alternating search, and trees without budgets give a bound, too.
         """
-        relaxed, _ = self._run_plain(without_budget(problem), first, phase(control, _BOUND_SHARE, _RELAXED_NODES))
-        first = min(first, self._alternated(problem, first, control), key=partial(allowed_value, problem))
+        relaxed, _ = self._run_without_budgets(
+            without_budget(problem), first, phase(control, _BOUND_SHARE, _RELAXED_NODES)
+        )
+        first = min(first, self._local_search(problem, first, control), key=partial(allowed_value, problem))
         limit = allowed_value(problem, first)
-        ways = [self._new_search(problem, way, first, control) for way in self._priced_ways(problem, limit, control)]
-        for search in ways:
+        searches = [
+            self._new_search(problem, way, first, control) for way in self._penalty_searches(problem, limit, control)
+        ]
+        for search in searches:
             search.floor, search.steps = relaxed.bound, relaxed.steps
-        search = furthest(ways, control, _TRIAL_SHARE)
-        ways.clear()
-        go_on(search, control)
+        search = furthest(searches, control, _TRIAL_SHARE)
+        searches.clear()
+        run_to_end(search, control)
         return search, first
 
-    def _alternated(self, problem: Problem, first: Splits, control: RunControl) -> Splits:
+    def _local_search(self, problem: Problem, first: Splits, control: RunControl) -> Splits:
         part = phase(control, _BOUND_SHARE, _IMPROVE_NODES)
         return Alternating().search(problem, part, first).splits
 
-    def _priced_ways(
+    def _penalty_searches(
         self, problem: Problem, limit: float, control: RunControl, proof: Proof | None = None
     ) -> tuple[PenaltyBrancher, MargotBrancher]:
         """Samples first, and features first; without lists of supports."""
-        stated = problem if problem.alpha is not None else _with_prices(problem, limit)
+        stated = problem if problem.alpha is not None else _budget_as_penalty(problem, limit)
         logs = [None if proof is None else proof.log() for _ in range(2)]
         features_first = replace(self.tactics, **FEATURES_FIRST)
         return (
@@ -253,31 +268,33 @@ class BranchAndBound(Engine):
         near = value(first) > _FAR * value(trivial)
         return improve(brancher, [first, trivial] if near else [first], control)
 
-    def _run_sparse(self, problem: Problem, first: Splits, control: RunControl) -> tuple[Search, Splits]:
+    def _run_with_budgets(self, problem: Problem, first: Splits, control: RunControl) -> tuple[Search, Splits]:
         """Search over supports first and then routings; where features have prices, that or another way."""
         limit = allowed_value(problem, first)
         supports_first = SupportBrancher(problem, limit, self.sparse, control)
         branchers: list[Brancher] = [supports_first]
         if problem.alpha is not None:
-            samples_first, features_first = self._priced_ways(problem, limit, control)
+            samples_first, features_first = self._penalty_searches(problem, limit, control)
             branchers += [samples_first, features_first]
-        ways = [self._new_search(problem, brancher, first, control) for brancher in branchers]
-        search = furthest(ways, control, _QUICK_SHARE if len(ways) > 1 else _TRIAL_SHARE)
+        searches = [self._new_search(problem, brancher, first, control) for brancher in branchers]
+        search = furthest(searches, control, _QUICK_SHARE if len(searches) > 1 else _TRIAL_SHARE)
         if not is_over(search, control):
             first, floor = self._sparsified(supports_first, search, trial(control, _RELAXED_SHARE))
             search.floor = max(search.floor, floor)
             if problem.alpha is not None:
-                self._aim_below_a_price(search, trial(control, _RELAXED_SHARE, search.steps))
+                self._search_below_least_penalty(search, trial(control, _RELAXED_SHARE, search.steps))
                 first = self._improved(samples_first, first, trial(control, _SPARSE_SHARE, least=_IMPROVE_NODES))
             search.offer(first)
             offer_better(search, control)
-            ways.sort(key=lambda way: way is not search)
-            search = furthest(ways, control, _TRIAL_SHARE)
-        ways.clear()  # what the others have open takes memory
-        go_on(search, control)
+            searches.sort(key=lambda way: way is not search)
+            search = furthest(searches, control, _TRIAL_SHARE)
+        searches.clear()  # what the others have open takes memory
+        run_to_end(search, control)
         return search, first
 
-    def _run_sparse_with_proof(self, problem: Problem, first: Splits, control: RunControl) -> tuple[Search, Splits]:
+    def _run_with_budgets_with_proof(
+        self, problem: Problem, first: Splits, control: RunControl
+    ) -> tuple[Search, Splits]:
         """The same by the two ways that write down what they do; bounds of the third and of MARGOT do not count."""
         assert self._proof is not None
         hard = _as_hard_budget(problem, first)
@@ -286,14 +303,14 @@ class BranchAndBound(Engine):
             hard = _as_hard_budget(problem, first)
         if hard is not None:
             return self._run_lists_with_proof(hard, first, control, self._proof)
-        branchers = self._priced_ways(problem, allowed_value(problem, first), control, self._proof)
-        ways = [self._new_search(problem, brancher, first, control) for brancher in branchers]
-        search = furthest(ways, control, _QUICK_SHARE, proves=False)
+        branchers = self._penalty_searches(problem, allowed_value(problem, first), control, self._proof)
+        searches = [self._new_search(problem, brancher, first, control) for brancher in branchers]
+        search = furthest(searches, control, _QUICK_SHARE, share_bounds=False)
         if not is_over(search, control):
-            ways.sort(key=lambda way: way is not search)
-            search = furthest(ways, control, _TRIAL_SHARE, proves=False)
+            searches.sort(key=lambda way: way is not search)
+            search = furthest(searches, control, _TRIAL_SHARE, share_bounds=False)
         self._proof.drop_others(search)
-        ways.clear()
+        searches.clear()
         if not is_over(search, control):
             search.run(control)
         return search, first
@@ -314,7 +331,7 @@ class BranchAndBound(Engine):
             first, _ = self._sparsified(first_look, search, trial(control, _RELAXED_SHARE))
             search.offer(first)
             offer_better(search, control)
-            go_on(search, control)
+            run_to_end(search, control)
         return search, first
 
     def _first_look(self, problem: Problem, first: Splits, control: RunControl) -> Splits:
@@ -329,25 +346,25 @@ class BranchAndBound(Engine):
         first, _ = self._sparsified(supports_first, first_look, trial(control, _RELAXED_SHARE))
         return better_tree(problem, first, control, relative_gap(allowed_value(problem, first), first_look.bound))
 
-    def _aim_below_a_price(self, search: Search, control: RunControl) -> None:
+    def _search_below_least_penalty(self, search: Search, control: RunControl) -> None:
         """Raise a bound that is still below every price: see whether any tree costs less than a single one.
 
         Such a tree pays for no feature, so its supports are few.
         """
         problem = search.brancher.problem
-        least = (1.0 - 1e-9) * _least_price(problem, free=False)
+        least = (1.0 - 1e-9) * _least_penalty(problem, free=False)
         if search.bound < min(least, search.best):
             brancher = SupportBrancher(problem, least, self.sparse, control)
-            aimed = self._new_search(problem, brancher, search.incumbent, control, least)
-            pass_on(search, aimed)
-            aimed.run()
-            pass_on(aimed, search)
+            below = self._new_search(problem, brancher, search.incumbent, control, least)
+            pass_on(search, below)
+            below.run()
+            pass_on(below, search)
 
     def _sparsified(self, brancher: SupportBrancher, search: Search, control: RunControl) -> tuple[Splits, float]:
         """Without budgets a good tree is soon found: its routing made sparse is a start, and its bound is one."""
         problem = brancher.problem
         part = control.share(seconds=0.7 * control.remaining, nodes=max(_RELAXED_NODES, control.limits.nodes))
-        relaxed, _ = self._run_plain(without_budget(problem), search.incumbent, part)
+        relaxed, _ = self._run_without_budgets(without_budget(problem), search.incumbent, part)
         trees = sparsified(brancher, relaxed.incumbent, search.best, control)
         best = min([search.incumbent, *trees], key=lambda tree: allowed_value(problem, tree))
         return best, relaxed.bound
@@ -370,7 +387,7 @@ def search_over_supports() -> None:
     """Whole searches of tiny problems, which compile what searches over supports call (see ``ready``)."""
     for model in ("hfs", "sfs"):
         BranchAndBound().search(tiny_problem(model), RunControl(), None)
-    partial_supports.price(np.zeros(1, np.int8), 1, 0.1)  # of pools, which tiny problems do without
+    partial_supports.penalty_of(np.zeros(1, np.int8), 1, 0.1)  # of pools, which tiny problems do without
 
 
 def _weights(problem: Problem, stands_for: NDArray[np.int64]) -> FloatArray:
@@ -380,7 +397,7 @@ def _weights(problem: Problem, stands_for: NDArray[np.int64]) -> FloatArray:
     return np.array([math.fsum(part) for part in parts])
 
 
-def _with_prices(problem: Problem, limit: float) -> Problem:
+def _budget_as_penalty(problem: Problem, limit: float) -> Problem:
     """A hard budget as a price that no tree below ``limit`` can pay: its bounds hold for the hard one."""
     return replace(problem, alpha=np.full(problem.n_nodes, (1.0 + 1e-6) * limit))
 
@@ -389,19 +406,19 @@ def _as_hard_budget(problem: Problem, first: Splits) -> Problem | None:
     """The problem whose supports are listed because no tree better than ``first`` can pay for one more feature; None if
     one may, or if supports are too many."""
     hard = replace(problem, alpha=None)
-    dear = problem.alpha is None or allowed_value(problem, first) < _least_price(problem)
-    return hard if dear and not has_too_many_supports(hard) else None
+    unaffordable = problem.alpha is None or allowed_value(problem, first) < _least_penalty(problem)
+    return hard if unaffordable and not has_too_many_supports(hard) else None
 
 
-def _least_price(problem: Problem, free: bool = True) -> float:
+def _least_penalty(problem: Problem, free: bool = True) -> float:
     """What one feature beyond the budget costs at least, at any node whose budget keeps features out; those that come
     ``free`` may count."""
     assert problem.alpha is not None and problem.budget is not None
-    prices = problem.alpha[((problem.alpha > 0.0) | free) & (problem.budget < problem.n_features)]
-    return float(np.min(prices, initial=math.inf))
+    penalties = problem.alpha[((problem.alpha > 0.0) | free) & (problem.budget < problem.n_features)]
+    return float(np.min(penalties, initial=math.inf))
 
 
-def _least(problem: Problem, control: RunControl) -> float:
+def _root_bound(problem: Problem, control: RunControl) -> float:
     """A first bound where samples are so many that the search may not get to one: the root split by itself."""
     if problem.n_samples <= LARGE or control.over:
         return 0.0
@@ -419,7 +436,7 @@ def lists_nothing(problem: Problem) -> bool:
     return has_too_many_supports(problem) or (problem.budget is not None and problem.max_weight is not None)
 
 
-def _why(search: Search, control: RunControl) -> Stopped | None:
+def _stop_reason(search: Search, control: RunControl) -> Stopped | None:
     """Why a search ended.  Its last trial may have ended by a limit of its own, and the whole by something else."""
     over = control.must_stop(search.steps)
     return over if over is not None and search.reason in (Stopped.TIME, Stopped.NODES) else search.reason

@@ -43,18 +43,18 @@ def improve(
     """
     tried = {} if tried is None else tried
     worker, rng = brancher.worker(), np.random.default_rng(control.limits.seed)
-    effort = _Effort(control)
+    step_count = _StepCount(control)
     shuffles = shuffles if brancher.problem.depth > 1 else 0  # a stump has nobody to let go
     value = {id(tree): evaluate(brancher.problem, tree).objective for tree in starts}
     best = min(starts, key=lambda tree: value[id(tree)])
     with flag_after(worker.stop_flag(), control.remaining):
         for k, tree in enumerate(sorted(starts, key=lambda tree: value[id(tree)])):
-            found = _climb(brancher, worker, tree, effort, rng, shuffles if k == 0 else 0, tried)
+            found = _climb(brancher, worker, tree, step_count, rng, shuffles if k == 0 else 0, tried)
             best = min(best, found, key=lambda tree: evaluate(brancher.problem, tree).objective)
     return best
 
 
-class _Effort:
+class _StepCount:
     """The steps done in all, against the limits of a run control."""
 
     def __init__(self, control: RunControl) -> None:
@@ -68,7 +68,7 @@ def _climb(
     brancher: RoutingBrancher,
     worker: Worker,
     tree: Splits,
-    effort: _Effort,
+    step_count: _StepCount,
     rng: np.random.Generator,
     shuffles: int,
     tried: Tried,
@@ -76,15 +76,15 @@ def _climb(
     best, value = tree, evaluate(brancher.problem, tree).objective
     k = tried.get(value, 0)
     last = max(k, len(_SIZES)) + 2 * shuffles
-    while k < last and not effort.over():
-        place = _let_go(brancher.problem, best, *_neighbourhood(k, shuffles), rng)
-        found = _search_around(brancher, worker, place, value, effort)
+    while k < last and not step_count.over():
+        place = _free_samples(brancher.problem, best, *_neighbourhood(k, shuffles), rng)
+        found = _search_around(brancher, worker, place, value, step_count)
         k += 1
-        if not effort.over():
+        if not step_count.over():
             tried[value] = k
         if found is not None:
             best, value = found, evaluate(brancher.problem, found).objective
-            effort.control.report("improve", incumbent=value)
+            step_count.control.report("improve", incumbent=value)
             k, last = 0, len(_SIZES) + 2 * shuffles
     return best
 
@@ -97,17 +97,17 @@ def _neighbourhood(k: int, shuffles: int) -> tuple[int, float]:
 
 
 def _search_around(
-    brancher: RoutingBrancher, worker: Worker, place: NDArray[np.int64], value: float, effort: _Effort
+    brancher: RoutingBrancher, worker: Worker, place: NDArray[np.int64], value: float, step_count: _StepCount
 ) -> Splits | None:
     """The first tree better than ``value`` among those that keep the held samples where they are."""
     shared = np.array([value * (1.0 - 1e-9), 0.0])
     stack = [brancher.record(place)]
     steps = 0
-    while stack and steps < _STEPS and not effort.over():
+    while stack and steps < _STEPS and not step_count.over():
         stack.sort(key=lambda r: -r.bound)
         dive = worker.dive(stack.pop(), shared)
         steps += dive.steps
-        effort.steps += dive.steps
+        step_count.steps += dive.steps
         for found in dive.trees:
             seen = evaluate(brancher.problem, found)
             if seen.feasible and seen.objective < shared[CUTOFF]:
@@ -116,7 +116,9 @@ def _search_around(
     return None
 
 
-def _let_go(problem: Problem, tree: Splits, size: int, noise: float, rng: np.random.Generator) -> NDArray[np.int64]:
+def _free_samples(
+    problem: Problem, tree: Splits, size: int, noise: float, rng: np.random.Generator
+) -> NDArray[np.int64]:
     """Where each sample is held: its last-level node, or the upper node at which it is let go."""
     h = problem.X @ tree.w.T + tree.b
     below = _cost_below(problem, h)
@@ -124,14 +126,14 @@ def _let_go(problem: Problem, tree: Splits, size: int, noise: float, rng: np.ran
     promise = np.full(problem.n_samples, -np.inf)
     at = place.copy()
     for t in topology.upper(problem.depth):
-        members = np.flatnonzero(_under(place, t, problem.depth))
-        right = place[members] >= topology.last_right(t, problem.depth).start
-        here = np.where(right, below[topology.right(t), members], below[topology.left(t), members])
-        there = np.where(right, below[topology.left(t), members], below[topology.right(t), members])
-        gain = here - there - 0.5 * problem.C[t] * problem.weight[members] * np.abs(h[members, t])
-        better = gain > promise[members]
-        at[members[better]] = t
-        promise[members[better]] = gain[better]
+        index = np.flatnonzero(_is_below(place, t, problem.depth))
+        right = place[index] >= topology.last_right(t, problem.depth).start
+        here = np.where(right, below[topology.right(t), index], below[topology.left(t), index])
+        there = np.where(right, below[topology.left(t), index], below[topology.right(t), index])
+        gain = here - there - 0.5 * problem.C[t] * problem.weight[index] * np.abs(h[index, t])
+        better = gain > promise[index]
+        at[index[better]] = t
+        promise[index[better]] = gain[better]
     if noise:
         promise += noise * np.std(promise) * rng.standard_normal(len(promise))
     chosen = np.argsort(-promise, kind="stable")[:size]
@@ -147,6 +149,6 @@ def _cost_below(problem: Problem, h: FloatArray) -> FloatArray:
     return cost
 
 
-def _under(place: NDArray[np.int64], t: int, depth: int) -> NDArray[np.bool_]:
+def _is_below(place: NDArray[np.int64], t: int, depth: int) -> NDArray[np.bool_]:
     below = topology.last_below(t, depth)
     return (place >= below.start) & (place < below.stop)

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from margotree.engines.exact.kernels.node_record import save
 from margotree.engines.exact.proof_log import ProofLog
-from margotree.engines.exact.sample_branching import MargotBrancher, MargotWorker, Tactics, stored
+from margotree.engines.exact.sample_branching import MargotBrancher, MargotWorker, Tactics, make_record
 from margotree.engines.exact.search import Dive, Record
 from margotree.engines.node.kernels.workspace import AT_HARD, AT_MARGIN, PENDING_HARD, PENDING_MARGIN
 from margotree.engines.run_control import RunControl
@@ -37,7 +37,9 @@ class PenaltyBrancher:
     ) -> None:
         self.problem = problem
         self.log = log
-        self.first_stage = MargotBrancher(problem, tactics, limit=limit, plain=True, control=control, log=log)
+        self.first_stage = MargotBrancher(
+            problem, tactics, limit=limit, without_penalties=True, control=control, log=log
+        )
         self.second_stage = MargotBrancher(problem, tactics, limit=limit, control=control, log=log)
 
     def root(self) -> Record:
@@ -50,32 +52,32 @@ class PenaltyBrancher:
         return PenaltyWorker(self)
 
 
-class EarlyWorker(MargotWorker):
+class FirstStageWorker(MargotWorker):
     """The first stage: what settles is handed on."""
 
-    hands_on = True
+    settled_continues = True
 
     def __init__(self, brancher: PenaltyBrancher) -> None:
         super().__init__(brancher.first_stage)
-        self.late_size = brancher.second_stage.sizes()[0]
+        self.second_stage_size = brancher.second_stage.sizes()[0]
 
     def settled(self, dive: Dive, bound: float) -> Dive:
         """The same search node for the second stage: same multipliers, with free items to be solved anew."""
         n_codes, n_floats = self.brancher.sizes()
-        codes, floats = np.zeros(self.late_size, np.uint8), np.zeros(n_floats)
+        codes, floats = np.zeros(self.second_stage_size, np.uint8), np.zeros(n_floats)
         used = save(self.ws, self.routing, codes[None, :n_codes], floats[None])
         status = codes[2 * self.problem.n_samples : n_codes]
         status[status == AT_MARGIN] = PENDING_MARGIN
         status[status == AT_HARD] = PENDING_HARD
-        number = None if self.brancher.log is None else self.here
-        return replace(dive, left=[*dive.left, stored(bound, codes, floats[:used], number)])
+        number = None if self.brancher.log is None else self.last_node
+        return replace(dive, left=[*dive.left, make_record(bound, codes, floats[:used], number)])
 
 
 class PenaltyWorker:
     """One thread's memory and its dives in either stage."""
 
     def __init__(self, brancher: PenaltyBrancher) -> None:
-        self.first_stage, self.second_stage = EarlyWorker(brancher), MargotWorker(brancher.second_stage)
+        self.first_stage, self.second_stage = FirstStageWorker(brancher), MargotWorker(brancher.second_stage)
         self.first_stage.ws = self.first_stage.ws._replace(work=self.second_stage.ws.work)  # stopped together
 
     def stop_flag(self) -> FloatArray:
@@ -85,5 +87,5 @@ class PenaltyWorker:
         self.first_stage.stop()
 
     def dive(self, record: Record, shared: FloatArray, most: float = math.inf) -> Dive:
-        second_stage = len(record.data[0]) == self.first_stage.late_size
+        second_stage = len(record.data[0]) == self.first_stage.second_stage_size
         return (self.second_stage if second_stage else self.first_stage).dive(record, shared, most)

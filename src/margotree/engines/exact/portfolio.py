@@ -13,12 +13,12 @@ from margotree.problem import Problem, Splits
 from margotree.solution import Stopped, relative_gap
 
 #: Share of the time that a search goes on before it is asked whether a proof is in sight.
-_HOPE_SHARE = 0.1
+_CHECK_SHARE = 0.1
 #: What something tried may take: seconds at least (unless a quarter of all is less) and at most, and search nodes at
 #: least where work is measured in those.
 _TRIAL_LEAST, _TRIAL_MOST, _TRIAL_NODES = 0.5, 60.0, 10
 #: Searches that are this close to each other, as a share of what is missing, are tried again, so often in all.
-_CLOSE, _HEATS = 0.08, 3
+_CLOSE, _ROUNDS = 0.08, 3
 
 
 def phase(control: RunControl, share: float, least: float) -> RunControl:
@@ -53,39 +53,39 @@ def new_search(
     return Search(brancher, lambda tree: allowed_value(problem, tree), control, first, ceiling)
 
 
-def furthest(ways: list[Search], control: RunControl, share: float, proves: bool = True) -> Search:
+def furthest(searches: list[Search], control: RunControl, share: float, share_bounds: bool = True) -> Search:
     """Try one search after the other: that which solves the problem or has come furthest, with what all have found.
 
     Where it is close, the leaders are tried again, and longer; one that is stuck leaves it to the others.  Unless it
-    ``proves`` anything to others, what one has proved is left to itself.
+    ``share_bounds`` anything to others, what one has proved is left to itself.
     """
-    last = ways[0]
-    for _ in range(_HEATS):
-        for search in ways:
-            pass_on(last, search, proves)
+    last = searches[0]
+    for _ in range(_ROUNDS):
+        for search in searches:
+            pass_on(last, search, share_bounds)
             search.run(trial(control, share, search.steps))
             last = search
             if is_over(search, control) and not is_stuck(search):
                 return search
-        ways, share = _leaders([way for way in ways if not is_stuck(way)] or ways), 2.0 * share
-        if len(ways) == 1:
+        searches, share = _leaders([way for way in searches if not is_stuck(way)] or searches), 2.0 * share
+        if len(searches) == 1:
             break
-    pass_on(last, ways[0], proves)
-    return ways[0]
+    pass_on(last, searches[0], share_bounds)
+    return searches[0]
 
 
-def _leaders(ways: list[Search]) -> list[Search]:
+def _leaders(searches: list[Search]) -> list[Search]:
     """Those that have come furthest, up to a small share of what is missing yet; the first of them first."""
-    ranked = sorted(ways, key=lambda search: -search.own_bound)
+    ranked = sorted(searches, key=lambda search: -search.own_bound)
     least = ranked[0].own_bound - _CLOSE * max(0.0, ranked[0].best - ranked[0].own_bound)
     return [search for search in ranked if search.own_bound >= least]
 
 
-def pass_on(search: Search, to: Search, proves: bool = True) -> None:
+def pass_on(search: Search, to: Search, share_bounds: bool = True) -> None:
     """What one search has found, proved and used up goes on to another."""
     if to is not search:
         to.steps = search.steps
-        if proves:
+        if share_bounds:
             to.floor = search.bound
         to.offer(search.incumbent)
 
@@ -96,12 +96,12 @@ def offer_better(search: Search, control: RunControl, waited: bool = False) -> N
     search.offer(better_tree(search.brancher.problem, search.incumbent, control, gap, waited=waited))
 
 
-def go_on(search: Search, control: RunControl) -> None:
+def run_to_end(search: Search, control: RunControl) -> None:
     """Run a search to its end; where a proof is not near after a while, good trees are looked for at length."""
     if is_over(search, control):
         return
     if search.brancher.problem.n_samples <= LARGE:
-        search.run(trial(control, _HOPE_SHARE, search.steps))
+        search.run(trial(control, _CHECK_SHARE, search.steps))
         gap = relative_gap(search.best, search.bound)
         if not is_over(search, control) and gap > FAR:
             offer_better(search, control, waited=True)

@@ -46,17 +46,17 @@ class Batch:
 
     def __init__(self, rows: int) -> None:
         self.rows = rows  # decisions and search nodes that there is room for
-        self.pen, self.decided = proof_bytes.new_pen(rows * proof_bytes.SPLIT), np.zeros(2, np.int64)
-        self.shut: dict[int, proof_steps.Shut] = {}
+        self.buffer, self.decisions = proof_bytes.new_buffer(rows * proof_bytes.SPLIT_BYTES), np.zeros(2, np.int64)
+        self.closed_nodes: dict[int, proof_steps.ClosedNodes] = {}
         self.leaves = 0
 
-    def shut_of(self, n_codes: int, n_floats: int) -> proof_steps.Shut:
-        if n_codes not in self.shut:
-            self.shut[n_codes] = proof_steps.new_shut(self.rows, n_codes, n_floats)
-        return self.shut[n_codes]
+    def closed_nodes_of(self, n_codes: int, n_floats: int) -> proof_steps.ClosedNodes:
+        if n_codes not in self.closed_nodes:
+            self.closed_nodes[n_codes] = proof_steps.new_closed_nodes(self.rows, n_codes, n_floats)
+        return self.closed_nodes[n_codes]
 
     def has_room(self, rows: int) -> bool:
-        return max(self.leaves, int(self.decided[1])) + rows <= self.rows
+        return max(self.leaves, int(self.decisions[1])) + rows <= self.rows
 
 
 class ProofLog(ProofLogBase):
@@ -67,58 +67,65 @@ class ProofLog(ProofLogBase):
         self.m, self.n, self.depth = problem.n_samples, problem.n_features, problem.depth
         self.label = self.y.astype(np.int8)
         self.side_of = sides(self.T)
-        self._features_at = self.m * (2 + self.depth)  # in a record
-        longest = self.T * proof_bytes.LEAD + self.m * self.depth * proof_bytes.EACH
-        self._together = min(_TOGETHER, max(1, _ROOM // longest))
-        self._pen = proof_bytes.new_pen(self._together * longest)
-        self._text = proof_bytes.new_pen(self._together * (longest + proof_bytes.LEAF))
+        self._feature_offset = self.m * (2 + self.depth)  # in a record
+        longest = self.T * proof_bytes.POINT_HEAD + self.m * self.depth * proof_bytes.BYTES_PER_SAMPLE
+        self._leaves_at_once = min(_TOGETHER, max(1, _ROOM // longest))
+        self._buffer = proof_bytes.new_buffer(self._leaves_at_once * longest)
+        self._text = proof_bytes.new_buffer(self._leaves_at_once * (longest + proof_bytes.LEAF_HEAD))
         self._asked = self._written = 0  # leaves
         self._seconds = 0.0  # that writing them took
         self._dropped = False
-        self._rows = max(1, min(2 * _TOGETHER, _RECORDS // sum(sizes(self.m, self.n, self.depth, True, whole=True))))
+        self._rows = max(
+            1, min(2 * _TOGETHER, _RECORDS // sum(sizes(self.m, self.n, self.depth, True, all_multipliers=True)))
+        )
         self._batch = Batch(self._rows)  # of dives that are not yet given to the thread that writes
         self._queue: queue.Queue[tuple[Batch, tuple[bytes, int] | None] | None] = queue.Queue(_WAITING)
         self._failure: BaseException | None = None
         self._thread: threading.Thread | None = None  # there is one once there is something to write
 
-    def dive(self, node: int, rows: int, found: Rows, hands_on: bool) -> list[int]:
+    def dive(self, node: int, rows: int, found: Rows, settled_continues: bool) -> list[int]:
         """Take down a dive from search node ``node``; returns the numbers of the search nodes of its rows.
 
-        ``hands_on`` tells that a settled search node is not closed but goes on elsewhere.
+        ``settled_continues`` tells that a settled search node is not closed but goes on elsewhere.
         """
         self._raise()
         numbers = np.empty(rows, np.int64)
         codes, floats = found.codes, found.floats
-        with self._turn:
+        with self._lock:
             self._make_room(rows)
-            shut = self._batch.shut_of(codes.shape[1], floats.shape[1])
-            before = shut.held[0]
-            self._nodes, weakest = proof_steps.take_down(
-                found.log, codes, floats, found.used, found.bounds, rows, node, self._nodes, hands_on, self.m, self.n,
-                self._features_at, numbers, shut, self._batch.decided, self._batch.pen,
+            closed_nodes = self._batch.closed_nodes_of(codes.shape[1], floats.shape[1])
+            before = closed_nodes.n_nodes[0]
+            self._nodes, weakest = proof_steps.record_dive(
+                found.log, codes, floats, found.used, found.bounds, rows, node, self._nodes, settled_continues, self.m, self.n,
+                self._feature_offset, numbers, closed_nodes, self._batch.decisions, self._batch.buffer,
             )  # fmt: skip
             self.weakest = min(self.weakest, weakest)
-            self._more(int(shut.held[0] - before))
+            self._count_leaves(int(closed_nodes.n_nodes[0] - before))
         return numbers.tolist()
 
     def close(self, data: tuple[Any, ...], bound: float) -> None:
         """A record that was left waiting until its bound sufficed, or until the end."""
         self._raise()
         codes, floats, node = data
-        with self._turn:
+        with self._lock:
             self._make_room(1)
-            priced = len(codes) > self._features_at
-            shut = self._batch.shut_of(*sizes(self.m, self.n, self.depth, priced, whole=True))
-            k = int(shut.held[0])
-            shut.held[0], shut.numbers[k], shut.codes[k], shut.floats[k, : len(floats)] = k + 1, node, codes, floats
+            priced = len(codes) > self._feature_offset
+            closed_nodes = self._batch.closed_nodes_of(*sizes(self.m, self.n, self.depth, priced, all_multipliers=True))
+            k = int(closed_nodes.n_nodes[0])
+            (
+                closed_nodes.n_nodes[0],
+                closed_nodes.numbers[k],
+                closed_nodes.codes[k],
+                closed_nodes.floats[k, : len(floats)],
+            ) = k + 1, node, codes, floats
             self.weakest = min(self.weakest, bound)
-            self._more(1)
+            self._count_leaves(1)
 
     def _append(self, text: bytes, first: int) -> None:
         self._raise()
         self._send((text, first))
 
-    def _at_home(self, node: Any, first: int) -> Any:
+    def _local_node(self, node: Any, first: int) -> Any:
         return write.local_node_number(node, first)
 
     def seconds_to_close(self, open_nodes: int) -> float:
@@ -132,7 +139,7 @@ class ProofLog(ProofLogBase):
 
     def finish(self) -> Steps:
         """Wait until everything is written."""
-        with self._turn:
+        with self._lock:
             self._send()
         if self._thread is not None:
             self._queue.put(None)
@@ -148,21 +155,21 @@ class ProofLog(ProofLogBase):
             if rows > self._batch.rows:
                 self._batch = Batch(rows)
 
-    def _more(self, count: int) -> None:
+    def _count_leaves(self, count: int) -> None:
         """There are so many more leaves to be written: have that done once there are enough."""
         self._asked += count
         self._batch.leaves += count
         if self._batch.leaves >= _TOGETHER:
             self._send()
 
-    def _send(self, theirs: tuple[bytes, int] | None = None) -> None:
+    def _send(self, remote: tuple[bytes, int] | None = None) -> None:
         """Give what is there to the thread that writes, and then what another process has done."""
-        if not self._batch.leaves and not self._batch.decided[1] and theirs is None:
+        if not self._batch.leaves and not self._batch.decisions[1] and remote is None:
             return
         if self._thread is None:
             self._thread = threading.Thread(target=self._write, daemon=True)
             self._thread.start()
-        self._queue.put((self._batch, theirs))
+        self._queue.put((self._batch, remote))
         self._batch = Batch(self._rows)
 
     def _raise(self) -> None:
@@ -179,39 +186,39 @@ class ProofLog(ProofLogBase):
                 except BaseException as failure:  # raised where the search comes by next
                     self._failure = failure
 
-    def _write_down(self, batch: Batch, theirs: tuple[bytes, int] | None) -> None:
+    def _write_down(self, batch: Batch, remote: tuple[bytes, int] | None) -> None:
         """What was done here, and then what another process has done."""
         began = time.perf_counter()
         if not self._dropped:
             self._steps_of(batch)
         self._seconds += time.perf_counter() - began
         self._written += batch.leaves
-        if theirs is not None and not self._dropped:
-            self.steps.take_over(*theirs)
+        if remote is not None and not self._dropped:
+            self.steps.take_over(*remote)
 
     def _steps_of(self, batch: Batch) -> None:
         """All splits in their order, then all leaves: what is closed is split no more."""
-        end, count = batch.decided.tolist()
+        end, count = batch.decisions.tolist()
         if count:
-            self.steps.written(batch.pen.out[:end].tobytes(), count, {})
-        for shut in batch.shut.values():
-            count = int(shut.held[0])
-            for k in range(0, count, self._together):
-                some = slice(k, min(k + self._together, count))
-                self._leaves(shut.numbers[some], shut.codes[some], shut.floats[some])
+            self.steps.written(batch.buffer.out[:end].tobytes(), count, {})
+        for closed_nodes in batch.closed_nodes.values():
+            count = int(closed_nodes.n_nodes[0])
+            for k in range(0, count, self._leaves_at_once):
+                some = slice(k, min(k + self._leaves_at_once, count))
+                self._leaves(closed_nodes.numbers[some], closed_nodes.codes[some], closed_nodes.floats[some])
 
     def _leaves(self, numbers: NDArray[np.int64], codes: Codes, floats: FloatArray) -> None:
         """Write search nodes that are closed by their own multipliers, with records of the same length."""
-        n = self.n if codes.shape[1] > self._features_at else 0
+        n = self.n if codes.shape[1] > self._feature_offset else 0
         ends = np.zeros((len(numbers), self.T), np.int64)
-        lacking = leaf_multipliers.write_points(
-            codes, floats, self.y, self.cost, self.side_of, n, self.unit, self._pen, ends, np.zeros((2, self.m + 1))
+        unbalanced = leaf_multipliers.write_points(
+            codes, floats, self.y, self.cost, self.side_of, n, self.unit, self._buffer, ends, np.zeros((2, self.m + 1))
         )
-        if lacking:
+        if unbalanced:
             self._leaves_with_balance(numbers.tolist(), codes, ends.tolist())
             return
         leaf_ends = np.zeros(len(numbers), np.int64)
-        proof_steps.write_leaves(self._pen, ends, numbers, self._text, leaf_ends)
+        proof_steps.write_leaves(self._buffer, ends, numbers, self._text, leaf_ends)
         last = dict(enumerate(self._points(ends[-1].tolist(), int(ends[-2, -1]) if len(ends) > 1 else 0)))
         begin = count = 0
         for k, end in enumerate(leaf_ends.tolist()):
@@ -220,7 +227,7 @@ class ProofLog(ProofLogBase):
                 begin, count = end, k + 1
 
     def _points(self, ends: list[int], begin: int) -> list[bytes]:
-        return [self._pen.out[a:b].tobytes() for a, b in zip([begin, *ends], ends, strict=False)]
+        return [self._buffer.out[a:b].tobytes() for a, b in zip([begin, *ends], ends, strict=False)]
 
     def _leaves_with_balance(self, numbers: list[int], codes: Codes, ends: list[list[int]]) -> None:
         begin = 0
@@ -234,7 +241,7 @@ class ProofLog(ProofLogBase):
         if point == NOTHING:
             return point
         full, given, values, balance = write.point_arrays(point)
-        if balance != leaf_multipliers.NOBODY:
+        if balance != leaf_multipliers.NO_SAMPLE:
             return point
         side = self.side_of[t][codes[: 2 * self.m].view("<u2")]
         v = np.where(side == -self.label, self.cost[t], 0.0)
@@ -250,12 +257,12 @@ class ProofLog(ProofLogBase):
         room = np.where(shift > 0.0, high - v, v - low) - np.abs(shift)
         room[side == NOT_HERE] = -np.inf
         for best in np.argsort(-room)[:_TRIES].tolist():
-            if room[best] > -np.inf and self._certain(t, side, v, best):
+            if room[best] > -np.inf and self._can_balance(t, side, v, best):
                 return int(best)
         self.weakest = 0.0  # nothing is proved of this node, and so nothing is claimed
         return -1
 
-    def _certain(self, t: int, side: Any, v: FloatArray, k: int) -> bool:
+    def _can_balance(self, t: int, side: Any, v: FloatArray, k: int) -> bool:
         """Whether sample ``k`` can balance the others: what it has to be is a sum whose sign is certain, and so is that
         of what it stays below its cost."""
         others = (self.y[k] * np.delete(self.y * v, k)).tolist()

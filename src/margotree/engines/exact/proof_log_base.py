@@ -42,7 +42,7 @@ class ProofLogBase(ABC):
         self.y, self.T = np.array(problem.y), problem.n_nodes
         self.cost = np.outer(problem.C, weights) * _SHADE
         self._nodes = self._first = first
-        self._turn = threading.RLock()
+        self._lock = threading.RLock()
 
     @abstractmethod
     def close(self, data: tuple[Any, ...], bound: float) -> None:
@@ -60,18 +60,18 @@ class ProofLogBase(ABC):
     def finish(self) -> Steps:
         """Wait until everything is written."""
 
-    def take_over(self, script: ProofPart, left: list[Record]) -> list[Record]:
+    def take_over(self, part: ProofPart, left: list[Record]) -> list[Record]:
         """Take down what another process has done; returns what it left over, with the numbers that it has here."""
-        with self._turn:
+        with self._lock:
             first = self._nodes
-            if first + script.nodes >= REMOTE_BASE:
+            if first + part.nodes >= REMOTE_BASE:
                 raise OverflowError(f"the proof has more than {REMOTE_BASE} search nodes; leave proof or scheduler out")
-            self._nodes += script.nodes
-            self.weakest = min(self.weakest, script.weakest)
-            self._append(script.text, first)
-        return [replace(one, data=(*one.data[:-1], self._at_home(one.data[-1], first))) for one in left]
+            self._nodes += part.nodes
+            self.weakest = min(self.weakest, part.weakest)
+            self._append(part.text, first)
+        return [replace(one, data=(*one.data[:-1], self._local_node(one.data[-1], first))) for one in left]
 
-    def script(self) -> ProofPart:
+    def proof_part(self) -> ProofPart:
         """What a log of another process hands on when everything is written."""
         return ProofPart(text=self.finish().text, nodes=self._nodes - self._first, weakest=self.weakest)
 
@@ -80,7 +80,7 @@ class ProofLogBase(ABC):
         """The steps of another process, its own numbers to begin at ``first``."""
 
     @abstractmethod
-    def _at_home(self, node: Any, first: int) -> Any:
+    def _local_node(self, node: Any, first: int) -> Any:
         """What a record says of its search node, with the number that it has here."""
 
 

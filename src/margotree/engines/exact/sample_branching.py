@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from margotree.engines.exact.kernels.child_nodes import ASIDE, HERE, Rows
+from margotree.engines.exact.kernels.child_nodes import LAST_OPEN, OPEN_CHILD, Rows
 from margotree.engines.exact.kernels.dive import EMITTED, PAUSED, SETTLED, STEPS
 from margotree.engines.exact.kernels.node_record import COLD, sizes
 from margotree.engines.exact.kernels.plunge import kernel_for, route
@@ -39,7 +39,7 @@ class Tactics:
     flip_pivots: int = 60
     steps: int = 200
     #: Prices are left out of node problems until what is missing is less than so many times what they are sure to add.
-    prices: int = 1
+    penalty_threshold: int = 1
     #: Features of upper nodes are decided before samples are placed.
     features_first: bool = False
     improve: bool = True
@@ -58,7 +58,7 @@ class MargotBrancher:
         tactics: Tactics | None = None,
         *,
         limit: float | None = None,
-        plain: bool = False,
+        without_penalties: bool = False,
         control: RunControl | None = None,
         log: ProofLog | None = None,
     ) -> None:
@@ -68,11 +68,11 @@ class MargotBrancher:
         """
         self.problem = problem
         self.log = log
-        self.plain = plain  # prices are left out of node problems
+        self.without_penalties = without_penalties  # prices are left out of node problems
         self.tactics = tactics or Tactics()
         self.control = control or RunControl()
         self.limit = allowed_value(problem, trivial_tree(problem)) if limit is None else limit
-        self.price = _prices(problem)
+        self.penalties = _penalties(problem)
 
     @cached_property
     def centre(self) -> FloatArray:
@@ -95,7 +95,7 @@ class MargotBrancher:
         codes[0 : 2 * m : 2] = place & 255
         codes[1 : 2 * m : 2] = place >> 8
         codes[2 * m : m * (2 + self.problem.depth)] = COLD
-        return stored(0.0, codes, np.zeros(2 * self.problem.n_nodes))
+        return make_record(0.0, codes, np.zeros(2 * self.problem.n_nodes))
 
     def worker(self) -> MargotWorker:
         return MargotWorker(self)
@@ -103,19 +103,23 @@ class MargotBrancher:
     def sizes(self) -> tuple[int, int]:
         """Bytes and floats of a record."""
         m, n = self.problem.n_samples, self.problem.n_features
-        priced = self.price is not None and not self.plain
-        limited = self.problem.max_weight is not None
-        return sizes(m, n, self.problem.depth, priced, whole=self.log is not None, limited=limited)
+        priced = self.penalties is not None and not self.without_penalties
+        with_weight_limit = self.problem.max_weight is not None
+        return sizes(
+            m, n, self.problem.depth, priced, all_multipliers=self.log is not None, with_weight_limit=with_weight_limit
+        )
 
     def new_memory(self) -> tuple[Workspace, Routing]:
         y, eps = np.array(self.problem.y), self.problem.eps
         cost = np.outer(self.problem.C, self.problem.weight)
         reach = offset_reach(self.X, self.limit, eps)
         limit = math.inf if self.problem.max_weight is None else self.problem.max_weight
-        return new_memory(self.X, y, cost, eps, self.price, plain=self.plain, reach=reach, limit=limit)
+        return new_memory(
+            self.X, y, cost, eps, self.penalties, without_penalties=self.without_penalties, reach=reach, limit=limit
+        )
 
 
-def _prices(problem: Problem) -> FloatArray | None:
+def _penalties(problem: Problem) -> FloatArray | None:
     """What a feature costs at each node and how many come without; nodes whose budget takes in all have no price."""
     if problem.budget is None or problem.alpha is None:
         return None
@@ -127,7 +131,7 @@ class MargotWorker:
     """One thread's memory and its dives."""
 
     #: Whether a settled search node goes on elsewhere.
-    hands_on = False
+    settled_continues = False
 
     def __init__(self, brancher: MargotBrancher) -> None:
         self.brancher = brancher
@@ -135,14 +139,15 @@ class MargotWorker:
         self.ws, self.routing = brancher.new_memory()
         n_codes, n_floats = brancher.sizes()
         tactics = brancher.tactics
-        logged = brancher.log is not None
+        with_proof = brancher.log is not None
         self.options = np.array(
-            [tactics.patience, tactics.flip_pivots, tactics.prices, tactics.features_first, logged], np.int64
+            [tactics.patience, tactics.flip_pivots, tactics.penalty_threshold, tactics.features_first, with_proof],
+            np.int64,
         )
         self.cand = np.zeros(tactics.candidates, np.int64)
         # A step puts a child aside; a logged one may close two, and the end has a row of its own.
-        rows = 2 * tactics.steps + 3 if logged else tactics.steps + 1
-        room = max(4 if logged else 2, min(rows, int(1e8 / (n_codes + 8 * n_floats))))
+        rows = 2 * tactics.steps + 3 if with_proof else tactics.steps + 1
+        room = max(4 if with_proof else 2, min(rows, int(1e8 / (n_codes + 8 * n_floats))))
         self.in_floats = np.zeros(n_floats)
         self.codes = np.zeros((room, n_codes), np.uint8)
         self.floats = np.zeros((room, n_floats))
@@ -150,7 +155,7 @@ class MargotWorker:
         self.bounds = np.zeros(room)
         self.log = np.zeros((room, 2), np.int64)
         self.rows = Rows(self.codes, self.floats, self.used, self.bounds, self.log)
-        self.here = 0  # the number of the search node at which the last dive ended
+        self.last_node = 0  # the number of the search node at which the last dive ended
 
     def stop_flag(self) -> FloatArray:
         """One number; set to 1 it ends a dive early."""
@@ -169,20 +174,20 @@ class MargotWorker:
             self.codes, self.floats, self.used, self.bounds, counters, self.log,
         )  # fmt: skip
         rows = int(counters[EMITTED])
-        left = [self._record(p) for p in range(rows)] if not number else self._logged(number[0], rows)
+        left = [self._record(p) for p in range(rows)] if not number else self._write_dive(number[0], rows)
         dive = Dive(left=left, steps=int(counters[STEPS]))
         if end == SETTLED:
             return self.settled(dive, bound)
-        if end == PAUSED and self.brancher.price is not None and not self.brancher.plain:
+        if end == PAUSED and self.brancher.penalties is not None and not self.brancher.without_penalties:
             return replace(dive, trees=self._trees())
         return dive
 
-    def _logged(self, node: int, rows: int) -> list[Record]:
+    def _write_dive(self, node: int, rows: int) -> list[Record]:
         """Write the dive down; returns the records of it that are still to be gone on with."""
         assert self.brancher.log is not None
-        numbers = self.brancher.log.dive(node, rows, self.rows, self.hands_on)
-        self.here, kinds = numbers[-1], self.log[:rows, 0].tolist()
-        return [self._record(p, numbers[p]) for p, what in enumerate(kinds) if what in (ASIDE, HERE)]
+        numbers = self.brancher.log.dive(node, rows, self.rows, self.settled_continues)
+        self.last_node, kinds = numbers[-1], self.log[:rows, 0].tolist()
+        return [self._record(p, numbers[p]) for p, what in enumerate(kinds) if what in (OPEN_CHILD, LAST_OPEN)]
 
     def settled(self, dive: Dive, bound: float) -> Dive:
         """The dive with the tree that its last search node stands for; the node's bound is all that is known of it."""
@@ -194,7 +199,7 @@ class MargotWorker:
         return [] if tree is None else [tree]
 
     def _record(self, p: int, number: int | None = None) -> Record:
-        return stored(float(self.bounds[p]), self.codes[p].copy(), self.floats[p, : self.used[p]].copy(), number)
+        return make_record(float(self.bounds[p]), self.codes[p].copy(), self.floats[p, : self.used[p]].copy(), number)
 
     def _tree(self) -> Splits | None:
         """The same; where rounding would send a sample astray, solved again exactly."""
@@ -206,13 +211,13 @@ class MargotWorker:
             w = np.clip(w, -self.problem.max_weight, self.problem.max_weight)
         splits = Splits(w=w, b=slots[:, NUM, B] - w @ self.brancher.centre)
         found = evaluate(self.problem, splits)
-        if found.feasible and np.array_equal(found.node, node) and self.brancher.price is None:
+        if found.feasible and np.array_equal(found.node, node) and self.brancher.penalties is None:
             return splits
         return polish(self.problem, node, self._support(), self.brancher.control)
 
     def _support(self) -> NDArray[np.bool_] | None:
         """The features that are used by more than half; all if they have no price."""
-        if self.brancher.price is None:
+        if self.brancher.penalties is None:
             return None
         slots, n = self._slots(), self.problem.n_features
         w = np.abs(slots[:, W, :n])
@@ -224,7 +229,7 @@ class MargotWorker:
         return slots
 
 
-def stored(bound: float, codes: NDArray[np.uint8], floats: FloatArray, number: int | None = None) -> Record:
+def make_record(bound: float, codes: NDArray[np.uint8], floats: FloatArray, number: int | None = None) -> Record:
     """A record; ``number`` is that of its search node where a proof is written."""
     data = (codes, floats) if number is None else (codes, floats, number)
     return Record(bound=bound, data=data, size=codes.nbytes + floats.nbytes + 200)

@@ -92,7 +92,7 @@ class Search:
         self._in_flight: dict[int, float] = {}
         self._pushed = 0
         self._begun = False
-        self._turn = threading.Condition()
+        self._lock = threading.Condition()
 
     def run(self, control: RunControl | None = None) -> Stopped:
         """Search until the gap is closed or a limit is reached; the answer is in the attributes.
@@ -117,34 +117,34 @@ class Search:
     @property
     def bound(self) -> float:
         """A lower bound on the optimum: the least of what is open, in flight, or given up on, and the cut-off."""
-        with self._turn:
+        with self._lock:
             return self._bound()
 
     def offer(self, tree: Splits) -> None:
         """A tree that was found elsewhere."""
         value = self.value(tree)
-        with self._turn:
+        with self._lock:
             self._offer(value, tree)
 
     def close_open(self) -> None:
         """Have the proof end here: what is still open is closed by the bounds at hand."""
-        with self._turn:
+        with self._lock:
             for bound, _, data, _ in [*self._queue, *self._stack]:
-                self._closed(data, bound)
+                self._close(data, bound)
             self._queue.clear()
             self._stack.clear()
 
-    def _must_prune(self) -> Stopped | None:
+    def _proof_needs_time(self) -> Stopped | None:
         """Whether the time that is left is needed to write down what is open, where a proof is written."""
         log = getattr(self.brancher, "log", None)
-        late = log is not None and log.seconds_to_close(self._to_prune()) >= self.control.remaining
+        late = log is not None and log.seconds_to_close(self._nodes_to_close()) >= self.control.remaining
         return Stopped.TIME if late else None
 
-    def _to_prune(self) -> int:
+    def _nodes_to_close(self) -> int:
         """Search nodes that a proof would have to close if the search ended now."""
         return self.open_nodes
 
-    def _closed(self, data: tuple[Any, ...], bound: float) -> None:
+    def _close(self, data: tuple[Any, ...], bound: float) -> None:
         log = getattr(self.brancher, "log", None)
         if log is not None:
             log.close(data, bound)
@@ -156,7 +156,7 @@ class Search:
     @property
     def own_bound(self) -> float:
         """The same without what was known beforehand."""
-        with self._turn:
+        with self._lock:
             return self._own_bound()
 
     def _bound(self) -> float:
@@ -167,8 +167,8 @@ class Search:
             return -math.inf
         queued = self._queue[0][0] if self._queue else math.inf
         stacked = min((waiting[0] for waiting in self._stack), default=math.inf)
-        flying = min(self._in_flight.values(), default=math.inf)
-        return min(queued, stacked, flying, self.unresolved, float(self.shared[CUTOFF]))
+        in_flight = min(self._in_flight.values(), default=math.inf)
+        return min(queued, stacked, in_flight, self.unresolved, float(self.shared[CUTOFF]))
 
     def _cutoff(self) -> float:
         # A shade inside the target, so that closing everything at the cut-off meets it in spite of rounding.
@@ -178,7 +178,7 @@ class Search:
         next_report = 0.0
         while any(t.is_alive() for t in threads):
             threads[0].join(0.02) if threads[0].is_alive() else threads[-1].join(0.02)
-            reason = self.control.must_stop() or self._must_prune()
+            reason = self.control.must_stop() or self._proof_needs_time()
             if reason is not None and self.reason is None:
                 self._stop(reason)
             if self.reason is not None or self.failure is not None:
@@ -189,7 +189,7 @@ class Search:
                 next_report = self.control.elapsed + 0.5
 
     def _stop(self, reason: Stopped) -> None:
-        with self._turn:
+        with self._lock:
             self._halt(reason)
 
     def _report(self) -> None:
@@ -207,24 +207,24 @@ class Search:
             self._stop(Stopped.STALLED)
 
     def _take(self, k: int) -> Record | None:
-        with self._turn:
+        with self._lock:
             while True:
                 if self.steps >= self.control.limits.nodes and (self._queue or self._stack):
                     self._halt(Stopped.NODES)
                 if self.shared[STOP] or self.floor >= self.shared[CUTOFF]:
-                    self._turn.notify_all()
+                    self._lock.notify_all()
                     return None
                 if self._queue or self._stack:
                     record = self._pop()
                     if record.bound < self.shared[CUTOFF]:
                         self._in_flight[k] = record.bound
                         return record
-                    self._closed(record.data, record.bound)
+                    self._close(record.data, record.bound)
                     continue
                 if not self._in_flight:
-                    self._turn.notify_all()
+                    self._lock.notify_all()
                     return None
-                self._turn.wait()
+                self._lock.wait()
 
     def _pop(self) -> Record:
         bound, _, data, size = self._stack.pop() if self._stack else heapq.heappop(self._queue)
@@ -234,14 +234,14 @@ class Search:
     def _halt(self, reason: Stopped) -> None:
         self.reason = self.reason or reason
         self.shared[STOP] = 1.0
-        self._turn.notify_all()
+        self._lock.notify_all()
 
     def _absorb(self, k: int, record: Record, dive: Dive) -> None:
         values = [(self.value(tree), tree) for tree in dive.trees]
         if dive.unresolved < min([self._cutoff(), *((1.0 - PRECISION) * value for value, _ in values)]):
             trees = [without_rounded_losses(self.brancher.problem, tree) for tree in dive.trees]
             values += [(self.value(tree), tree) for tree in trees]
-        with self._turn:
+        with self._lock:
             self.steps += dive.steps
             for value, tree in values:
                 self._offer(value, tree)
@@ -253,7 +253,7 @@ class Search:
                 self.f1 = self.best
             if self.memory > 1.5 * self.control.limits.memory:
                 self._halt(Stopped.MEMORY)
-            self._turn.notify_all()
+            self._lock.notify_all()
 
     def _offer(self, value: float, tree: Splits) -> None:
         if value < self.best:
@@ -267,7 +267,7 @@ class Search:
         self._pushed += len(records)
         for r in records:
             if r.bound >= self.shared[CUTOFF]:
-                self._closed(r.data, r.bound)
+                self._close(r.data, r.bound)
         if self.memory > self.control.limits.memory:
             # Short of memory, go deep: the highest bounds first, they close soonest.
             self._stack += sorted(worth_keeping)

@@ -20,7 +20,7 @@ from margotree.engines.exact.kernels.listed_supports import Samples
 from margotree.engines.exact.search import CUTOFF, STOP, Dive, Record
 from margotree.engines.exact.support_lists import SupportList, list_supports
 from margotree.engines.exact.support_pools import Chooser, ListChooser, PartialChooser, Pool
-from margotree.engines.exact.support_proof_log import Note
+from margotree.engines.exact.support_proof_log import ProofNode
 from margotree.engines.node.kernels.safe_bounds import offset_reach
 from margotree.engines.polish import polish
 from margotree.engines.presolve import without_budget
@@ -50,7 +50,7 @@ class SupportTactics:
     #: At one in so many steps the routing at hand is completed to a tree.
     complete: int = 10
     #: Features of upper nodes are decided before samples are placed there if one costs this share of a known tree.
-    dear: float = 0.015
+    min_penalty: float = 0.015
     #: Supports of features so dear are listed up to so many; beyond, they are grown.
     listed: int = 600
     #: Candidates solved of a node whose supports are grown, at one search node.
@@ -58,18 +58,18 @@ class SupportTactics:
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Partial:
+class SupportNode:
     """A search node in hand."""
 
     place: Index
     pools: tuple[Pool, ...]
-    note: Note | None = None  # what a proof knows of it, where one is written
+    proof_node: ProofNode | None = None  # what a proof knows of it, where one is written
 
     @property
     def bound(self) -> float:
         return sum(pool.bound for pool in self.pools)
 
-    def with_pool(self, t: int, pool: Pool) -> Partial:
+    def with_pool(self, t: int, pool: Pool) -> SupportNode:
         return replace(self, pools=(*self.pools[:t], pool, *self.pools[t + 1 :]))
 
 
@@ -93,7 +93,9 @@ class SupportBrancher:
 
     @cached_property
     def lists(self) -> list[SupportList | None]:
-        return list_supports(self.problem, self.limit, self.tactics.listed, dear=self.tactics.dear * self.limit)
+        return list_supports(
+            self.problem, self.limit, self.tactics.listed, min_penalty=self.tactics.min_penalty * self.limit
+        )
 
     @cached_property
     def samples(self) -> Samples:
@@ -110,7 +112,7 @@ class SupportBrancher:
 
     def root(self) -> Record:
         pools = tuple(chooser.pool() for chooser in self.choosers(np.zeros((2, 2))))
-        return pack(Partial(place=np.zeros(self.problem.n_samples, np.int64), pools=pools), 0.0)
+        return pack(SupportNode(place=np.zeros(self.problem.n_samples, np.int64), pools=pools), 0.0)
 
     def worker(self) -> SupportWorker:
         return SupportWorker(self)
@@ -127,9 +129,9 @@ class SupportBrancher:
         return PartialChooser(self.samples, t, budget, alpha, self.problem.eps, self.tol, self.tactics.grown, work)
 
 
-def pack(now: Partial, bound: float, parent: Partial | None = None) -> Record:
+def pack(now: SupportNode, bound: float, parent: SupportNode | None = None) -> Record:
     """A record of this search node; arrays that it shares with its parent are not counted against memory."""
-    data = (now.place.astype(np.uint16), *now.pools, now.note)
+    data = (now.place.astype(np.uint16), *now.pools, now.proof_node)
     shared = parent.pools if parent is not None else (None,) * len(now.pools)
     size = 2 * len(now.place) + 400
     for mine, theirs in zip(now.pools, shared, strict=True):
@@ -140,9 +142,9 @@ def pack(now: Partial, bound: float, parent: Partial | None = None) -> Record:
     return Record(bound=bound, data=data, size=size)
 
 
-def unpack(record: Record) -> Partial:
-    place, *pools, note = record.data
-    return Partial(place=place.astype(np.int64), pools=tuple(pools), note=note)
+def unpack(record: Record) -> SupportNode:
+    place, *pools, proof_node = record.data
+    return SupportNode(place=place.astype(np.int64), pools=tuple(pools), proof_node=proof_node)
 
 
 def _codes(X: FloatArray) -> tuple[Index, Index]:
@@ -170,7 +172,7 @@ class SupportWorker:
         self.choosers = brancher.choosers(self.work)
         widest = self.problem.n_features
         T = self.problem.n_nodes
-        self.planes = lookahead.Planes(
+        self.hyperplanes = lookahead.Hyperplanes(
             np.zeros((T, widest), np.int64),
             np.zeros(T, np.int64),
             np.zeros((T, widest + 1)),
@@ -179,7 +181,7 @@ class SupportWorker:
         )
         self.h = np.zeros((T, self.problem.n_samples))
         self.sides = np.zeros((2, self.problem.n_samples), np.int8)
-        self.turn = 0
+        self.n_steps = 0
 
     def stop(self) -> None:
         self.work[1, 1] = 1.0
@@ -198,31 +200,31 @@ class SupportWorker:
                 left.append(pack(now, floor))
                 break
             steps += 1
-            self._show(now)
+            self._load_hyperplanes(now)
             trees += self._complete(now, shared)
             cutoff = float(shared[CUTOFF])
             children, settled = self._branch(now, cutoff)
             if settled is not None:
-                self._shut(now)
+                self._close_node(now)
                 return Dive(left=left, steps=steps, trees=trees + settled, unresolved=floor)
             for child in children:
                 if child.bound >= cutoff:
-                    self._shut(child)
+                    self._close_node(child)
             children = sorted((c for c in children if c.bound < cutoff), key=lambda c: c.bound)
             if not children:
                 break
             left += [pack(c, max(floor, c.bound), now) for c in children[1:]]
             now = children[0]
         else:
-            self._shut(now)
+            self._close_node(now)
         return Dive(left=left, steps=steps, trees=trees)
 
-    def _shut(self, now: Partial) -> None:
+    def _close_node(self, now: SupportNode) -> None:
         """A search node is done with: its bound is above the cut-off, or all there is to say."""
 
     # -- bounds ----------------------------------------------------------------------------------------------------
 
-    def solve(self, now: Partial, cutoff: float, thorough: bool = False) -> Partial:
+    def solve(self, now: SupportNode, cutoff: float, thorough: bool = False) -> SupportNode:
         """Bring the least candidate of every tree node up to date, or stop once the bound passes the cut-off."""
         pools = list(now.pools)
         for t, chooser in enumerate(self.choosers):
@@ -230,12 +232,12 @@ class SupportWorker:
             if total >= cutoff:
                 break
             if not pools[t].exact:
-                members, side = self._members(now.place, t)
+                index, side = self._samples_at(now.place, t)
                 target = cutoff - total + pools[t].bound
-                pools[t] = chooser.tighten(pools[t], members, side, target, thorough)
+                pools[t] = chooser.tighten(pools[t], index, side, target, thorough)
         return replace(now, pools=tuple(pools))
 
-    def _members(self, place: Index, t: int) -> tuple[Index, FloatArray]:
+    def _samples_at(self, place: Index, t: int) -> tuple[Index, FloatArray]:
         """The samples known to reach ``t`` and the side each must go to (0: not known)."""
         at = place
         side = np.zeros(len(place))
@@ -246,67 +248,69 @@ class SupportWorker:
             side[came] = np.where(at[came] == 2 * t + 2, 1.0, -1.0)
             inside |= came
             at = np.where(at > t, up, at)
-        members = np.flatnonzero(inside)
-        return members, side[members]
+        index = np.flatnonzero(inside)
+        return index, side[index]
 
     # -- branching -------------------------------------------------------------------------------------------------
 
-    def _show(self, now: Partial) -> None:
+    def _load_hyperplanes(self, now: SupportNode) -> None:
         """Lay out the hyperplanes at hand for the compiled code."""
-        planes = self.planes
+        hyperplanes = self.hyperplanes
         for t, (pool, chooser) in enumerate(zip(now.pools, self.choosers, strict=True)):
             columns = chooser.columns(pool)
-            planes.size[t] = len(columns)
-            planes.cols[t, : len(columns)] = columns
-            planes.theta[t, : len(columns) + 1] = chooser.coefficients(pool)
-            planes.one[t] = len(pool.lb) == 1
-        planes.arrived[:] = 0
+            hyperplanes.size[t] = len(columns)
+            hyperplanes.cols[t, : len(columns)] = columns
+            hyperplanes.theta[t, : len(columns) + 1] = chooser.coefficients(pool)
+            hyperplanes.decided[t] = len(pool.lb) == 1
+        hyperplanes.n_arrived[:] = 0
         at = now.place
         while True:
-            planes.arrived[:] += np.bincount(at, minlength=len(planes.arrived))
+            hyperplanes.n_arrived[:] += np.bincount(at, minlength=len(hyperplanes.n_arrived))
             if not np.any(at):
                 break
             up = np.where(at > 0, (at - 1) // 2, -1)
             at = up[up >= 0]
             if not len(at):
                 break
-        lookahead.heights(self.samples, planes, self.h)
+        lookahead.decision_values(self.samples, hyperplanes, self.h)
 
-    def _branch(self, now: Partial, cutoff: float) -> tuple[list[Partial], list[Splits] | None]:
+    def _branch(self, now: SupportNode, cutoff: float) -> tuple[list[SupportNode], list[Splits] | None]:
         """The search nodes below this one; or, where it is settled, the trees it stands for."""
         for t in range(self.brancher.last):
             pool = now.pools[t]
             if len(pool.lb) > 1:
                 return self._each_support(now, t, cutoff), None
-            decided = self.choosers[t].decide(pool, self.brancher.tactics.dear * self.brancher.limit)
+            decided = self.choosers[t].decide(pool, self.brancher.tactics.min_penalty * self.brancher.limit)
             if decided is not None:
                 return [self.solve(now.with_pool(t, one), cutoff) for one in decided], None
-        narrow = self._narrow(cutoff)
+        min_distance = self._min_distance(cutoff)
         i = lookahead.lookahead(
-            self.samples, self.planes, self.h, now.place, self.eps, cutoff - now.bound, narrow,
+            self.samples, self.hyperplanes, self.h, now.place, self.eps, cutoff - now.bound, min_distance,
             np.int64(self.brancher.tactics.candidates),
         )  # fmt: skip
         if i >= 0:
-            return self._both_sides(now, int(i), narrow, cutoff), None
+            return self._both_sides(now, int(i), min_distance, cutoff), None
         if not all(pool.exact for pool in now.pools):
             better = self.solve(now, cutoff, thorough=True)
             if better.bound > now.bound or all(pool.exact for pool in better.pools):
                 return [better], None
         return [], self._settled(now)
 
-    def _narrow(self, cutoff: float) -> float:
+    def _min_distance(self, cutoff: float) -> float:
         """How close samples sent to different sides may be at most: telling closer ones apart takes too much weight.
 
         0, and nothing is implied by closeness, where that is not well above the rounding of samples.
         """
         if not 0.0 < cutoff < math.inf:
             return 0.0
-        narrow = 0.999 * self.eps / math.sqrt(2.0 * cutoff)
-        return narrow if narrow > _ROUGH * self.brancher.width else 0.0
+        min_distance = 0.999 * self.eps / math.sqrt(2.0 * cutoff)
+        return min_distance if min_distance > _ROUGH * self.brancher.width else 0.0
 
-    def _both_sides(self, now: Partial, i: int, narrow: float, cutoff: float) -> list[Partial]:
+    def _both_sides(self, now: SupportNode, i: int, min_distance: float, cutoff: float) -> list[SupportNode]:
         """The search nodes with sample ``i`` sent left and right, as far as they are possible and open."""
-        possible = lookahead.sides_after(self.samples, self.planes, now.place, np.int64(i), narrow, self.sides)
+        possible = lookahead.sides_after(
+            self.samples, self.hyperplanes, now.place, np.int64(i), min_distance, self.sides
+        )
         t = now.place[i]
         children = []
         for way in range(2):
@@ -315,12 +319,12 @@ class SupportWorker:
                 sides = self.sides[way]
                 moved = (place == t) & (sides > 0)
                 place[moved] = 2 * t + sides[moved]
-                child = self._placed(now, place, narrow)
+                child = self._with_implied_places(now, place, min_distance)
                 if child is not None:
                     children.append(self.solve(child, cutoff))
         return children
 
-    def _each_support(self, now: Partial, t: int, cutoff: float) -> list[Partial]:
+    def _each_support(self, now: SupportNode, t: int, cutoff: float) -> list[SupportNode]:
         """One search node for every support of an upper node that is still in the race."""
         pool = now.pools[t]
         rest = now.bound - pool.bound
@@ -330,21 +334,21 @@ class SupportWorker:
         found.sort(key=lambda c: c.bound)
         return [self.solve(found[0], cutoff), *found[1:]] if found else []
 
-    def _placed(self, now: Partial, place: Index, narrow: float) -> Partial | None:
+    def _with_implied_places(self, now: SupportNode, place: Index, min_distance: float) -> SupportNode | None:
         """The search node with more samples placed, and all that follows; None if it is impossible."""
-        if not lookahead.settle_sides(self.samples, self.planes, place, narrow):
+        if not lookahead.settle_sides(self.samples, self.hyperplanes, place, min_distance):
             return None
-        return self._moved(now, place)
+        return self._with_places(now, place)
 
-    def _moved(self, now: Partial, place: Index) -> Partial:
+    def _with_places(self, now: SupportNode, place: Index) -> SupportNode:
         """The search node with samples at other places; what that disturbs is to be solved again."""
         pools = list(now.pools)
         for t, pool in enumerate(pools):
-            if pool.exact and self._disturbed(now.place, place, t):
+            if pool.exact and self._value_changes(now.place, place, t):
                 pools[t] = replace(pool, exact=False)
         return replace(now, place=place, pools=tuple(pools))
 
-    def _disturbed(self, before: Index, after: Index, t: int) -> bool:
+    def _value_changes(self, before: Index, after: Index, t: int) -> bool:
         """Whether newly placed samples change the value of node ``t`` at its present hyperplane."""
         moved = np.flatnonzero(before != after)
         y, h = self.problem.y[moved], self.h[t, moved]
@@ -367,7 +371,7 @@ class SupportWorker:
 
     # -- trees -----------------------------------------------------------------------------------------------------
 
-    def _route(self, now: Partial) -> Index:
+    def _route(self, now: SupportNode) -> Index:
         """The last-level node each sample reaches if it goes on where it is headed."""
         at = now.place.copy()
         for t in range(self.brancher.last):
@@ -376,11 +380,11 @@ class SupportWorker:
             at[here] = np.where(right, 2 * t + 2, 2 * t + 1)
         return at
 
-    def _settled(self, now: Partial) -> list[Splits]:
+    def _settled(self, now: SupportNode) -> list[Splits]:
         tree = self.tree(now, self._route(now))
         return [] if tree is None else [tree]
 
-    def tree(self, now: Partial, node: Index, control: RunControl | None = None) -> Splits | None:
+    def tree(self, now: SupportNode, node: Index, control: RunControl | None = None) -> Splits | None:
         """The best tree with this routing on the supports at hand."""
         T = self.problem.n_nodes
         mask = np.zeros((T, self.problem.n_features), bool)
@@ -388,14 +392,14 @@ class SupportWorker:
             mask[t, chooser.rounded(pool)] = True
         return polish(self.problem, node, mask, control or self.brancher.control)
 
-    def _complete(self, now: Partial, shared: FloatArray) -> list[Splits]:
+    def _complete(self, now: SupportNode, shared: FloatArray) -> list[Splits]:
         """Now and then: where the hyperplanes at hand send everybody, and the best last level for that."""
-        self.turn += 1
-        if self.turn % self.brancher.tactics.complete:
+        self.n_steps += 1
+        if self.n_steps % self.brancher.tactics.complete:
             return []
         cutoff = float(shared[CUTOFF])
         node = self._route(now)
-        full = Partial(
+        full = SupportNode(
             place=node,
             pools=tuple(
                 replace(pool, exact=False) if t >= self.brancher.last else pool for t, pool in enumerate(now.pools)

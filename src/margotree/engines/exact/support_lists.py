@@ -21,18 +21,18 @@ class SupportList:
 
     cols: Index
     size: Index
-    price: FloatArray
+    penalty: FloatArray
 
 
-def list_supports(problem: Problem, limit: float, most: int, dear: float = 0.0) -> list[SupportList | None]:
+def list_supports(problem: Problem, limit: float, most: int, min_penalty: float = 0.0) -> list[SupportList | None]:
     """For every tree node all supports that can belong to a tree of value below ``limit``.
 
-    None where features have a price and there are more than ``most``, or the price is below ``dear``.
+    None where features have a price and there are more than ``most``, or the price is below ``min_penalty``.
     """
     lists: dict[tuple[int, int, float], SupportList | None] = {}
     for key in _keys(problem, limit):
         if key not in lists:
-            long = problem.alpha is not None and (_length(problem.n_features, key) > most or 0.0 < key[2] < dear)
+            long = problem.alpha is not None and (_length(problem.n_features, key) > most or 0.0 < key[2] < min_penalty)
             lists[key] = None if long else _list(problem.n_features, *key)
     return [lists[key] for key in _keys(problem, limit)]
 
@@ -71,4 +71,4 @@ def _list(n: int, low: int, high: int, alpha: float) -> SupportList:
     for r, c in enumerate(rows):
         cols[r, : len(c)] = c
     size = np.array([len(c) for c in rows], np.int64)
-    return SupportList(cols=cols, size=size, price=np.asarray(alpha * (size - low), np.float64))
+    return SupportList(cols=cols, size=size, penalty=np.asarray(alpha * (size - low), np.float64))

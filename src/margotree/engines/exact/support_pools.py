@@ -18,7 +18,7 @@ from margotree.problem.problem import FloatArray
 Index = NDArray[np.int64]
 
 #: Supports of a list solved at one search node, at most: as good as all.
-_ALL = np.int64(1_000_000_000)
+_NO_LIMIT = np.int64(1_000_000_000)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -59,9 +59,9 @@ class Chooser(Protocol):
 
     def pool(self) -> Pool: ...
 
-    def tighten(self, pool: Pool, members: Index, side: FloatArray, target: float, thorough: bool) -> Pool: ...
+    def tighten(self, pool: Pool, index: Index, side: FloatArray, target: float, thorough: bool) -> Pool: ...
 
-    def decide(self, pool: Pool, dear: float) -> list[Pool] | None: ...
+    def decide(self, pool: Pool, min_penalty: float) -> list[Pool] | None: ...
 
     def columns(self, pool: Pool) -> Index: ...
 
@@ -82,31 +82,31 @@ class ListChooser:
         self.prove: Callable[[Pool, FloatArray, Index, FloatArray, float], tuple[int, bool] | None] | None = None
         count, width = supports.cols.shape
         self.table = listed_supports.Table(
-            supports.cols, supports.size, supports.price, np.zeros((count, width + 1)), np.zeros(count)
+            supports.cols, supports.size, supports.penalty, np.zeros((count, width + 1)), np.zeros(count)
         )
 
     def pool(self) -> Pool:
-        price = self.table.price
+        penalty = self.table.penalty
         return Pool(
-            items=np.arange(len(price)), lb=price.copy(), at=int(np.argmin(price)), theta=np.zeros(1), exact=False
+            items=np.arange(len(penalty)), lb=penalty.copy(), at=int(np.argmin(penalty)), theta=np.zeros(1), exact=False
         )
 
-    def tighten(self, pool: Pool, members: Index, side: FloatArray, target: float, thorough: bool) -> Pool:
+    def tighten(self, pool: Pool, index: Index, side: FloatArray, target: float, thorough: bool) -> Pool:
         lb = pool.lb.copy()
-        found = None if self.prove is None else self.prove(pool, lb, members, side, target)
-        at, exact = self._search(pool, lb, members, side, target) if found is None else found
+        found = None if self.prove is None else self.prove(pool, lb, index, side, target)
+        at, exact = self._search(pool, lb, index, side, target) if found is None else found
         theta = self.table.theta[pool.items[at]].copy()
         return Pool(items=pool.items, lb=lb, at=at, theta=theta, exact=exact and bool(lb[at] < target)).below(target)
 
-    def _search(self, pool: Pool, lb: FloatArray, members: Index, side: FloatArray, target: float) -> tuple[int, bool]:
+    def _search(self, pool: Pool, lb: FloatArray, index: Index, side: FloatArray, target: float) -> tuple[int, bool]:
         """Raise bounds; returns the position of the least, and whether it is exact."""
         at, done = listed_supports.search(
-            self.samples, self.t, members, side, self.eps, self.table, pool.items, lb, target, self.tol, _ALL,
+            self.samples, self.t, index, side, self.eps, self.table, pool.items, lb, target, self.tol, _NO_LIMIT,
             self.work,
         )  # fmt: skip
         return int(at), bool(done >= 0)
 
-    def decide(self, pool: Pool, dear: float) -> list[Pool] | None:
+    def decide(self, pool: Pool, min_penalty: float) -> list[Pool] | None:
         return None
 
     def columns(self, pool: Pool) -> Index:
@@ -140,12 +140,12 @@ class PartialChooser:
 
     def pool(self) -> Pool:
         n = len(self.samples.X)
-        kinds = np.full((1, n), partial_supports.MAY, np.int8)
-        return Pool(items=kinds, lb=np.zeros(1), at=0, theta=np.zeros(n + 1), exact=False)
+        decisions = np.full((1, n), partial_supports.MAY, np.int8)
+        return Pool(items=decisions, lb=np.zeros(1), at=0, theta=np.zeros(n + 1), exact=False)
 
-    def tighten(self, pool: Pool, members: Index, side: FloatArray, target: float, thorough: bool) -> Pool:
+    def tighten(self, pool: Pool, index: Index, side: FloatArray, target: float, thorough: bool) -> Pool:
         for k in itertools.count(1):
-            before, pool = pool, self._tighten(pool, members, side, target)
+            before, pool = pool, self._tighten(pool, index, side, target)
             stuck = pool.bound <= before.bound and len(pool.lb) == len(before.lb)
             if pool.exact or pool.bound >= target or not thorough or stuck or self.work[1, 1]:
                 break
@@ -153,29 +153,29 @@ class PartialChooser:
                 break
         return pool
 
-    def _tighten(self, pool: Pool, members: Index, side: FloatArray, target: float) -> Pool:
+    def _tighten(self, pool: Pool, index: Index, side: FloatArray, target: float) -> Pool:
         count, n = pool.items.shape
-        kinds = np.zeros((count + self.most, n), np.int8)
+        decisions = np.zeros((count + self.most, n), np.int8)
         lb = np.full(count + self.most, np.inf)
         thetas = np.zeros((count + self.most, n + 1))
-        kinds[:count], lb[:count], thetas[:count] = pool.items, pool.lb, pool.theta
+        decisions[:count], lb[:count], thetas[:count] = pool.items, pool.lb, pool.theta
         count, at, exact = partial_supports.search(
-            self.samples, self.t, members, side, self.eps, kinds, lb, thetas, np.int64(count), self.budget, self.alpha,
+            self.samples, self.t, index, side, self.eps, decisions, lb, thetas, np.int64(count), self.budget, self.alpha,
             target, self.tol, np.int64(self.most), self.work,
         )  # fmt: skip
         found = Pool(
-            items=kinds[:count].copy(), lb=lb[:count].copy(), at=int(at), theta=thetas[at].copy(), exact=bool(exact)
+            items=decisions[:count].copy(), lb=lb[:count].copy(), at=int(at), theta=thetas[at].copy(), exact=bool(exact)
         )
         return found.below(target)
 
-    def decide(self, pool: Pool, dear: float) -> list[Pool] | None:
+    def decide(self, pool: Pool, min_penalty: float) -> list[Pool] | None:
         """The one candidate split in two at a feature it may use: with it and without; None if nothing is to decide.
 
-        Only if a feature costs at least ``dear``, and until so few are left that placed samples imply others.
+        Only if a feature costs at least ``min_penalty``, and until so few are left that placed samples imply others.
         """
-        kind = pool.items[pool.at]
-        may = np.flatnonzero(kind == partial_supports.MAY)
-        if self.alpha < dear or not len(may) or np.count_nonzero(kind != partial_supports.NEVER) <= 2:
+        decision = pool.items[pool.at]
+        may = np.flatnonzero(decision == partial_supports.MAY)
+        if self.alpha < min_penalty or not len(may) or np.count_nonzero(decision != partial_supports.NEVER) <= 2:
             return None
         size = np.abs(pool.theta[may])
         if not np.any(size):
@@ -185,7 +185,7 @@ class PartialChooser:
         for what in (partial_supports.MUST, partial_supports.NEVER):
             items = pool.items.copy()
             items[0, j] = what
-            lb = np.maximum(pool.lb, partial_supports.price(items[0], self.budget, self.alpha))
+            lb = np.maximum(pool.lb, partial_supports.penalty(items[0], self.budget, self.alpha))
             parts.append(replace(pool, items=items, lb=lb, exact=False))
         return parts
 
@@ -197,7 +197,7 @@ class PartialChooser:
         return pool.theta[np.append(columns, len(pool.theta) - 1)]
 
     def rounded(self, pool: Pool) -> Index:
-        kind, w = pool.items[pool.at], np.abs(pool.theta[:-1])
+        decision, w = pool.items[pool.at], np.abs(pool.theta[:-1])
         # An exact candidate has no weights but those it uses.
-        whole = (kind == partial_supports.MAY) & (w > (0.0 if pool.exact else 0.5 * np.sqrt(2.0 * self.alpha)))
-        return np.flatnonzero((kind == partial_supports.MUST) | whole)
+        whole = (decision == partial_supports.MAY) & (w > (0.0 if pool.exact else 0.5 * np.sqrt(2.0 * self.alpha)))
+        return np.flatnonzero((decision == partial_supports.MUST) | whole)

@@ -24,14 +24,14 @@ _SECONDS = 1e-5
 
 
 @dataclass(eq=False)
-class Note:
+class ProofNode:
     """What a proof knows of a search node: its number, and the place of every sample that it was told of."""
 
     number: int
     place: NDArray[np.uint16]
 
-    def child(self, number: int) -> Note:
-        return Note(number=number, place=self.place.copy())
+    def child(self, number: int) -> ProofNode:
+        return ProofNode(number=number, place=self.place.copy())
 
 
 class SupportLog(ProofLogBase):
@@ -43,48 +43,48 @@ class SupportLog(ProofLogBase):
 
     def split(self, kind: bytes, node: int, which: int, t: int) -> tuple[int, int]:
         """A decision about a sample (left, right) or a feature (used, not used): numbers of the two search nodes."""
-        with self._turn:
+        with self._lock:
             first, self._nodes = self._nodes, self._nodes + 2
             self.steps.split(kind, node, which, t, first, first + 1)
         return first, first + 1
 
     def begin_tables(self) -> None:
         """Where features have prices, tree nodes have no tables of bounds until these are asked for."""
-        with self._turn:
+        with self._lock:
             for t in range(self.T):
                 self.steps.raise_bounds(0, t, NOTHING)
 
     def written(self, text: bytes, count: int) -> None:
         """So many steps that are bytes already."""
-        with self._turn:
+        with self._lock:
             self.steps.written(text, count)
 
-    def shut(self, node: int, bound: float) -> None:
+    def close_node(self, node: int, bound: float) -> None:
         """A search node closed by what is known of its supports."""
-        with self._turn:
+        with self._lock:
             self.weakest = min(self.weakest, bound)
             self.steps.leaf(node, [NOTHING] * self.T)
 
-    def shut_by(self, node: int, t: int, point: bytes) -> None:
+    def close_by_point(self, node: int, t: int, point: bytes) -> None:
         """A search node closed by these multipliers of one tree node."""
-        with self._turn:
+        with self._lock:
             points = [NOTHING] * self.T
             points[t] = point
             self.steps.leaf(node, points)
 
     def reserve(self, count: int) -> int:
         """The first of so many numbers that no search node has."""
-        with self._turn:
+        with self._lock:
             first, self._nodes = self._nodes, self._nodes + count
         return first
 
-    def give_back(self, unused: int, end: int) -> None:
+    def release(self, unused: int, end: int) -> None:
         """Numbers from ``unused`` to ``end`` are not needed after all; they are lost if others were reserved since."""
         if unused < end:
-            with self._turn:
+            with self._lock:
                 self._nodes = unused if self._nodes == end else self._nodes
 
-    def one_by_one(self, node: int, t: int, supports: list[set[int]]) -> list[int]:
+    def separate_supports(self, node: int, t: int, supports: list[set[int]]) -> list[int]:
         """Decide features of tree node ``t`` until these supports are apart; returns the search node of each.
 
         What is beside them is closed by what is known of it.
@@ -94,7 +94,7 @@ class SupportLog(ProofLogBase):
         while waiting:
             node, group = waiting.pop()
             if not group:
-                self.shut(node, math.inf)
+                self.close_node(node, math.inf)
             elif len(group) == 1:
                 numbers[group[0]] = node
             else:
@@ -107,12 +107,12 @@ class SupportLog(ProofLogBase):
 
     def close(self, data: tuple[Any, ...], bound: float) -> None:
         """A record that was left waiting until its bound sufficed, or until the end."""
-        self.shut(data[-1].number, bound)
+        self.close_node(data[-1].number, bound)
 
     def _append(self, text: bytes, first: int) -> None:
         self.steps.take_over(text, first)
 
-    def _at_home(self, node: Any, first: int) -> Any:
+    def _local_node(self, node: Any, first: int) -> Any:
         return replace(node, number=local_node_number(node.number, first))
 
     def seconds_to_close(self, open_nodes: int) -> float:

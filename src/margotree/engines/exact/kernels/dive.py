@@ -14,19 +14,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from margotree.engines.exact.kernels.child_nodes import (
-    ASIDE,
-    HERE,
-    HERE_SETTLED,
-    HERE_SHUT,
-    SHUT,
-    SHUT_TOO,
+    CLOSED_CHILD,
+    CLOSED_SIBLING,
+    LAST_CLOSED,
+    LAST_OPEN,
+    LAST_SETTLED,
+    OPEN_CHILD,
     Rows,
-    go,
-    note,
-    note_child,
+    follow_candidate,
+    write_child,
+    write_row,
 )
-from margotree.engines.exact.kernels.probing import BEST, MANY
-from margotree.engines.exact.kernels.routing import GUESS, SLOT, SPARE, TIGHT, TOL, TRUE, Routing
+from margotree.engines.exact.kernels.probing import BEST, NO_LIMIT
+from margotree.engines.exact.kernels.routing import ACCURACY, ESTIMATE, SLOT, SPARE, TIGHT, TOL, Routing
 from margotree.engines.exact.kernels.side_costs import FLOOR
 from margotree.engines.node.kernels.active_set import refresh
 from margotree.engines.node.kernels.feature_penalties import bonus, places, value
@@ -40,14 +40,14 @@ EXHAUSTED, SETTLED, PAUSED = 0, 1, 2
 STEPS, EMITTED, FIXED, SOLVES = 0, 1, 2, 3
 # Entries of the options: candidates in a row that bring nothing, pivots of a flip, when prices come into node problems
 # (see `Tactics.prices`), whether features are decided first, whether search nodes that are closed are written down too.
-PATIENCE, FLIP_PIVOTS, PRICES, FEATURES_FIRST, LOGGED = 0, 1, 2, 3, 4
+PATIENCE, FLIP_PIVOTS, PENALTY_THRESHOLD, FEATURES_FIRST, LOGGED = 0, 1, 2, 3, 4
 # Ways to go.
 AS_HEADED, OTHERWISE = numbers(2)
 # Weight of the newest observation in a running mean.
 LEARN = 0.25
 
 
-def diving(run: Callable[..., int], set_up: Callable[..., tuple[int, int, int]], choose: Callable[..., int]) -> Any:
+def make_dive(run: Callable[..., int], set_up: Callable[..., tuple[int, int, int]], choose: Callable[..., int]) -> Any:
     """The dive that solves node problems with ``run``, after ``set_up``, for candidates that ``choose`` ranks.
 
     There is one with and one without prices, made of the same source, so that a model without prices compiles nothing
@@ -55,7 +55,7 @@ def diving(run: Callable[..., int], set_up: Callable[..., tuple[int, int, int]],
     """
 
     @inner(allocates=False)
-    def solved(ws: Workspace, s: int, cutoff: float, pivots: int, tol: float) -> float:
+    def solve_slot(ws: Workspace, s: int, cutoff: float, pivots: int, tol: float) -> float:
         """The tree node's part of the bound once it is solved to ``tol``, past the cut-off or out of pivots.
 
         An impossible routing is worth infinity.
@@ -76,7 +76,7 @@ def diving(run: Callable[..., int], set_up: Callable[..., tuple[int, int, int]],
                 return total
             s = rt.at[SLOT, t]
             before = value(ws, s)
-            after = solved(ws, s, before + cutoff - total, MANY, tol)
+            after = solve_slot(ws, s, before + cutoff - total, NO_LIMIT, tol)
             if after == np.inf:
                 return after
             total += after - before
@@ -103,18 +103,18 @@ def diving(run: Callable[..., int], set_up: Callable[..., tuple[int, int, int]],
             base = value(ws, rt.at[SLOT, t])
             after = max(base, value(ws, s))
             if after < base + cutoff - bound:
-                after = max(after, solved(ws, s, base + cutoff - bound, pivots, TOL))
+                after = max(after, solve_slot(ws, s, base + cutoff - bound, pivots, TOL))
             bound = bound + after - base
             whole = step == 1
             if bound >= cutoff:
                 break
         # Remember what share of the estimate came true.
-        share = min(1.0, (bound - total) / max(rt.score[GUESS + way, i], 1e-300))
-        rt.score[TRUE + way, i] += LEARN * (max(share, 1e-3) - rt.score[TRUE + way, i])
+        share = min(1.0, (bound - total) / max(rt.score[ESTIMATE + way, i], 1e-300))
+        rt.score[ACCURACY + way, i] += LEARN * (max(share, 1e-3) - rt.score[ACCURACY + way, i])
         return bound, whole
 
     @inner(allocates=False)
-    def pick(
+    def pick_candidate(
         ws: Workspace,
         rt: Routing,
         cand: I8,
@@ -200,39 +200,41 @@ def diving(run: Callable[..., int], set_up: Callable[..., tuple[int, int, int]],
             floor = total if logged else max(floor, total)
             if settled or floor >= cutoff:
                 if logged:
-                    what = HERE_SETTLED if settled else HERE_SHUT
-                    note(ws, rt, what, -1, rows, emitted)
+                    what = LAST_SETTLED if settled else LAST_CLOSED
+                    write_row(ws, rt, what, -1, rows, emitted)
                     counters[EMITTED] = emitted + 1
                 return SETTLED if settled else EXHAUSTED, floor
             asked_to_stop = shared[1] != 0.0 or ws.work[SCALARS, STOP] != 0.0
             if counters[STEPS] >= max_steps or emitted >= last or asked_to_stop:
-                note(ws, rt, HERE, -1, rows, emitted)
+                write_row(ws, rt, LAST_OPEN, -1, rows, emitted)
                 if not logged:
                     out_bound[emitted] = floor
                 counters[EMITTED] = emitted + 1
                 return PAUSED, floor
             counters[STEPS] += 1
             found = choose(ws, rt, cand, options[FEATURES_FIRST] != 0)
-            prices = 0.0
+            missing = 0.0
             for t in range(rt.T):
-                prices += bonus(ws, rt.at[SLOT, t])
-            if found == 0 or cutoff - total < options[PRICES] * prices:
+                missing += bonus(ws, rt.at[SLOT, t])
+            if found == 0 or cutoff - total < options[PENALTY_THRESHOLD] * missing:
                 counters[EMITTED] = emitted
                 for t in range(rt.T):
                     refresh(ws, rt.at[SLOT, t])
                 settled = True
                 continue
-            i, same, flip, seen, whole_same, whole_flip = pick(ws, rt, cand, found, total, cutoff, options, counters)
+            i, same, flip, seen, whole_same, whole_flip = pick_candidate(
+                ws, rt, cand, found, total, cutoff, options, counters
+            )
             floor = max(floor, seen)
             flips = same > flip
             both = same >= cutoff and flip >= cutoff
             whole, whole_too = (whole_same, whole_flip) if flips else (whole_flip, whole_same)
             if logged:
-                what = ASIDE if max(same, flip) < cutoff else SHUT
-                note_child(ws, rt, i, not flips, what, rows, emitted, whole)
+                what = OPEN_CHILD if max(same, flip) < cutoff else CLOSED_CHILD
+                write_child(ws, rt, i, not flips, what, rows, emitted, whole)
                 emitted += 1
                 if both:
-                    note_child(ws, rt, i, flips, SHUT_TOO, rows, emitted, whole_too)
+                    write_child(ws, rt, i, flips, CLOSED_SIBLING, rows, emitted, whole_too)
                     emitted += 1
                 counters[EMITTED] = emitted
             if both:
@@ -241,11 +243,11 @@ def diving(run: Callable[..., int], set_up: Callable[..., tuple[int, int, int]],
             if max(same, flip) >= cutoff:
                 counters[FIXED] += 1
             elif not logged:
-                note_child(ws, rt, i, not flips, ASIDE, rows, emitted, True)
+                write_child(ws, rt, i, not flips, OPEN_CHILD, rows, emitted, True)
                 out_bound[emitted] = max(floor, flip, same)
                 emitted += 1
                 counters[EMITTED] = emitted
-            go(ws, rt, i, flips)
+            follow_candidate(ws, rt, i, flips)
             floor = max(floor, min(same, flip))
 
     return dive

@@ -4,7 +4,15 @@ from __future__ import annotations
 
 import numpy as np
 
-from margotree.engines.exact.kernels.routing import GUESS, OTHER_GUESS, OTHER_TRUE, SCORE, SLOT, TRUE, Routing
+from margotree.engines.exact.kernels.routing import (
+    ACCURACY,
+    ESTIMATE,
+    OTHER_ACCURACY,
+    OTHER_ESTIMATE,
+    SCORE,
+    SLOT,
+    Routing,
+)
 from margotree.engines.node.kernels.feature_penalties import places
 from margotree.engines.node.kernels.workspace import ALPHA, FULL, I8, KINK, NUM, USE, R, U, W, Workspace
 from margotree.engines.numba_backend import inner
@@ -14,7 +22,7 @@ WHOLE = 1e-6
 
 
 @inner(allocates=False)
-def shortest_free(ws: Workspace, s: int) -> float:
+def least_u_in_budget(ws: Workspace, s: int) -> float:
     """The least ``|u|`` that has a place in the budget which nobody takes for sure; infinite if there is none."""
     g, alpha, free = ws.g, ws.g[s, NUM, ALPHA], places(ws, s)
     least = np.inf
@@ -39,7 +47,7 @@ def share(ws: Workspace, s: int, j: int) -> float:
 
 
 @inner(allocates=False)
-def must_first(ws: Workspace, s: int, j: int) -> bool:
+def is_headed_to_use(ws: Workspace, s: int, j: int) -> bool:
     """Whether a feature is nearer to being used than not: that is the side it is headed for."""
     return ws.k[s, USE, j] != KINK or share(ws, s, j) >= 0.5
 
@@ -72,7 +80,7 @@ def choose_features(ws: Workspace, rt: Routing, cand: I8, found: int, begin: int
     g, score = ws.g, rt.score
     for t in range(begin, end):
         s = rt.at[SLOT, t]
-        alpha, shortest = g[s, NUM, ALPHA], shortest_free(ws, s)
+        alpha, shortest = g[s, NUM, ALPHA], least_u_in_budget(ws, s)
         for j in range(n):
             r, u = g[s, R, j], g[s, U, j]
             if not 0.0 < r < np.inf or ws.k[s, USE, j] == FULL:
@@ -83,8 +91,10 @@ def choose_features(ws: Workspace, rt: Routing, cand: I8, found: int, begin: int
             i = m + n * t + j
             if ws.k[s, USE, j] != KINK:
                 z = 0.5 * u * u / alpha
-            score[GUESS, i] = alpha * max(min(z, 1.0 - z), WHOLE)
-            score[OTHER_GUESS, i] = alpha * max(z, 1.0 - z)
-            score[SCORE, i] = score[GUESS, i] * score[TRUE, i] * score[OTHER_GUESS, i] * score[OTHER_TRUE, i]
+            score[ESTIMATE, i] = alpha * max(min(z, 1.0 - z), WHOLE)
+            score[OTHER_ESTIMATE, i] = alpha * max(z, 1.0 - z)
+            score[SCORE, i] = (
+                score[ESTIMATE, i] * score[ACCURACY, i] * score[OTHER_ESTIMATE, i] * score[OTHER_ACCURACY, i]
+            )
             found = rank(rt, i, cand, found)
     return found

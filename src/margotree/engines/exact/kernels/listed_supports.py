@@ -31,7 +31,7 @@ class Table(NamedTuple):
 
     cols: I8  # (supports, widest), filled up with -1
     size: I8
-    price: F8  # what the features above the budget cost
+    penalty: F8  # what the features above the budget cost
     theta: F8  # (supports, widest + 1): weights, then the offset
     width: F8  # of the rounding at which it was found; 0: there is none yet
 
@@ -52,7 +52,7 @@ class Samples(NamedTuple):
 def search(
     samples: Samples,
     t: int,
-    members: I8,
+    index: I8,
     side: F8,
     eps: float,
     table: Table,
@@ -68,12 +68,12 @@ def search(
     Returns its position and how many supports were solved; negative if it is not exact, because ``most`` of them were
     solved, ``work[1, 1]`` asked to stop, or rounding got in the way.
     """
-    if free_of_charge(samples, members, side):
+    if free_of_charge(samples, index, side):
         p = least(lb)
-        settle_one_class(samples, table, ids[p], members)
+        settle_one_class(samples, table, ids[p], index)
         return p, 0
-    small = gather(samples, t, members, side)
-    cells = new_cells(samples, members, side)
+    small = gather(samples, t, index, side)
+    groups = new_groups(samples, index, side)
     fresh = np.zeros(ids.size, np.int8)
     best = target
     done = 0
@@ -87,7 +87,7 @@ def search(
             return p, -done - 1
         # A support behind the best so far need not be known exactly, only to be well behind it.
         goal = min(target, best + AHEAD * (target - best))
-        value, sure = on_support(samples, small, cells, table, ids[p], eps, goal, tol, work[1, 1:2])
+        value, sure = on_support(samples, small, groups, table, ids[p], eps, goal, tol, work[1, 1:2])
         lb[p] = max(lb[p], value)
         fresh[p] = 1 if sure else 2
         if sure and value < goal:
@@ -96,18 +96,18 @@ def search(
 
 
 @inner()
-def gather(samples: Samples, t: int, members: I8, side: F8) -> NodeSamples:
+def gather(samples: Samples, t: int, index: I8, side: F8) -> NodeSamples:
     """The members of tree node ``t``, ready to be solved."""
-    k = members.size
+    k = index.size
     X = np.empty((samples.X.shape[0], k))
     y = np.empty(k)
     cost = np.empty(k)
     for j in range(X.shape[0]):
         for i in range(k):
-            X[j, i] = samples.X[j, members[i]]
+            X[j, i] = samples.X[j, index[i]]
     for i in range(k):
-        y[i] = samples.y[members[i]]
-        cost[i] = samples.cost[t, members[i]]
+        y[i] = samples.y[index[i]]
+        cost[i] = samples.cost[t, index[i]]
     return NodeSamples(X, y, cost, side, np.empty(k), np.empty(k), np.empty(k), np.empty(k), samples.reach)
 
 
@@ -121,20 +121,20 @@ def least(lb: F8) -> int:
 
 
 @inner(allocates=False)
-def free_of_charge(samples: Samples, members: I8, side: F8) -> bool:
+def free_of_charge(samples: Samples, index: I8, side: F8) -> bool:
     """Whether all members have one label and none must go against it: such a node costs nothing."""
-    for i in range(members.size):
-        if samples.y[members[i]] != samples.y[members[0]] or side[i] == -samples.y[members[0]]:
+    for i in range(index.size):
+        if samples.y[index[i]] != samples.y[index[0]] or side[i] == -samples.y[index[0]]:
             return False
     return True
 
 
 @inner(allocates=False)
-def settle_one_class(samples: Samples, table: Table, s: int, members: I8) -> None:
+def settle_one_class(samples: Samples, table: Table, s: int, index: I8) -> None:
     d = table.size[s]
     for r in range(d):
         table.theta[s, r] = 0.0
-    table.theta[s, d] = samples.y[members[0]] if members.size > 0 else 1.0
+    table.theta[s, d] = samples.y[index[0]] if index.size > 0 else 1.0
     table.width[s] = 1.0
 
 
@@ -142,7 +142,7 @@ def settle_one_class(samples: Samples, table: Table, s: int, members: I8) -> Non
 def on_support(
     samples: Samples,
     small: NodeSamples,
-    cells: Cells,
+    groups: SampleGroups,
     table: Table,
     s: int,
     eps: float,
@@ -156,107 +156,115 @@ def on_support(
     theta = table.theta[s, : d + 1]
     lam = np.zeros(d)
     warm = table.width[s] > 0.0
-    goal = target - table.price[s]
-    if few_cells(samples, cols, small.y.size):
-        few = merged(samples, small, cells, s, cols)
-        value, sure, table.width[s] = svm_on_features(few, cols, lam, theta, eps, goal, tol, warm, flag)
+    goal = target - table.penalty[s]
+    if has_few_groups(samples, cols, small.y.size):
+        merged = merge_groups(samples, small, groups, s, cols)
+        value, sure, table.width[s] = svm_on_features(merged, cols, lam, theta, eps, goal, tol, warm, flag)
     else:
         value, sure, table.width[s] = svm_on_features(small, cols, lam, theta, eps, goal, tol, warm, flag)
-    return value + table.price[s], sure
+    return value + table.penalty[s], sure
 
 
-class Cells(NamedTuple):
+class SampleGroups(NamedTuple):
     """Members' codes, one feature per row as far as they were asked for, to tell who agrees on a support."""
 
-    members: I8
-    own: I4  # what label and side make of a member
+    index: I8
+    label_side: I4  # what label and side make of a member
     code: I4
-    there: NDArray[np.int8]  # which rows of codes are filled in
+    is_filled: NDArray[np.int8]  # which rows of codes are filled in
     cell: I4  # scratch, and the next as well
     where: I4
-    kind: I4  # the number of everyone's kind on the support looked at last, and the first of each kind
+    group: I4  # the number of everyone's kind on the support looked at last, and the first of each kind
     first: I8
     last: I8  # that support, and how many kinds there are
 
 
 @inner()
-def new_cells(samples: Samples, members: I8, side: F8) -> Cells:
-    n, k = samples.X.shape[0], members.size
-    own = np.empty(k, np.int32)
+def new_groups(samples: Samples, index: I8, side: F8) -> SampleGroups:
+    n, k = samples.X.shape[0], index.size
+    label_side = np.empty(k, np.int32)
     for i in range(k):
-        own[i] = (3 if samples.y[members[i]] > 0 else 0) + int(side[i]) + 1
-    cell, where, kind = np.empty(k, np.int32), np.empty(k, np.int32), np.empty(k, np.int32)
+        label_side[i] = (3 if samples.y[index[i]] > 0 else 0) + int(side[i]) + 1
+    cell, where, group = np.empty(k, np.int32), np.empty(k, np.int32), np.empty(k, np.int32)
     last = np.full(2, -1, np.int64)
-    return Cells(
-        members, own, np.empty((n, k), np.int32), np.zeros(n, np.int8), cell, where, kind, np.empty(k, np.int64), last
+    return SampleGroups(
+        index,
+        label_side,
+        np.empty((n, k), np.int32),
+        np.zeros(n, np.int8),
+        cell,
+        where,
+        group,
+        np.empty(k, np.int64),
+        last,
     )
 
 
 @inner(allocates=False)
-def count_cells(samples: Samples, cols: I8) -> int:
+def count_groups(samples: Samples, cols: I8) -> int:
     """How many kinds of members there can be that differ on ``cols``, in label or in side."""
-    cells = 6
+    groups = 6
     for r in range(cols.size):
-        cells = min(cells * samples.levels[cols[r]], 1 << 40)
-    return cells
+        groups = min(groups * samples.levels[cols[r]], 1 << 40)
+    return groups
 
 
 @inner(allocates=False)
-def few_cells(samples: Samples, cols: I8, members: int) -> bool:
+def has_few_groups(samples: Samples, cols: I8, index: int) -> bool:
     """Whether so many members are much fewer kinds."""
-    return 2 * count_cells(samples, cols) <= members
+    return 2 * count_groups(samples, cols) <= index
 
 
 @inner()
-def kinds_of(samples: Samples, cells: Cells, s: int, cols: I8) -> tuple[I4, I8]:
+def groups_of(samples: Samples, groups: SampleGroups, s: int, cols: I8) -> tuple[I4, I8]:
     """Which members agree on the features ``cols`` of support ``s``, label and side: the number of everyone's kind, and
-    the first of each kind.  There are fewer kinds than members (`few_cells`)."""
-    if cells.last[0] != s:
-        cells.last[0], cells.last[1] = s, _tell_apart(samples, cells, cols)
-    return cells.kind, cells.first[: cells.last[1]]
+    the first of each kind.  There are fewer kinds than members (`has_few_groups`)."""
+    if groups.last[0] != s:
+        groups.last[0], groups.last[1] = s, _find_groups(samples, groups, cols)
+    return groups.group, groups.first[: groups.last[1]]
 
 
 @inner()
-def _tell_apart(samples: Samples, cells: Cells, cols: I8) -> int:
+def _find_groups(samples: Samples, groups: SampleGroups, cols: I8) -> int:
     """Fill in the kinds; returns how many there are."""
-    count, cell, where, kind, first = cells.own.size, cells.cell, cells.where, cells.kind, cells.first
+    count, cell, where, group, first = groups.label_side.size, groups.cell, groups.where, groups.group, groups.first
     for i in range(count):
-        cell[i] = cells.own[i]
+        cell[i] = groups.label_side[i]
     for r in range(cols.size):
         j = cols[r]
-        code, levels = cells.code[j], np.int32(samples.levels[j])
-        if not cells.there[j]:
-            cells.there[j] = 1
+        code, levels = groups.code[j], np.int32(samples.levels[j])
+        if not groups.is_filled[j]:
+            groups.is_filled[j] = 1
             for i in range(count):
-                code[i] = samples.code[j, cells.members[i]]
+                code[i] = samples.code[j, groups.index[i]]
         for i in range(count):
             cell[i] = cell[i] * levels + code[i]
-    for q in range(count_cells(samples, cols)):
+    for q in range(count_groups(samples, cols)):
         where[q] = -1
     k = 0
     for i in range(count):
         if where[cell[i]] < 0:
             where[cell[i]], first[k] = k, i
             k += 1
-        kind[i] = where[cell[i]]
+        group[i] = where[cell[i]]
     return k
 
 
 @inner()
-def merged(samples: Samples, small: NodeSamples, cells: Cells, s: int, cols: I8) -> NodeSamples:
+def merge_groups(samples: Samples, small: NodeSamples, groups: SampleGroups, s: int, cols: I8) -> NodeSamples:
     """The members with those of a kind made one."""
-    kind, first = kinds_of(samples, cells, s, cols)
+    group, first = groups_of(samples, groups, s, cols)
     k = first.size
     y, cost, side = np.empty(k), np.empty(k), np.empty(k)
     for q in range(k):
         y[q], cost[q], side[q] = small.y[first[q]], 0.0, small.side[first[q]]
-    for i in range(kind.size):
-        cost[kind[i]] += small.cost[i]
+    for i in range(group.size):
+        cost[group[i]] += small.cost[i]
     X = np.empty((samples.X.shape[0], k))
     for r in range(cols.size):
         for q in range(k):
             X[cols[r], q] = small.X[cols[r], first[q]]
     # A hair less, so that rounding of the sums never makes more of a cost.
     for q in range(k):
-        cost[q] *= 1.0 - ROUNDOFF * kind.size
+        cost[q] *= 1.0 - ROUNDOFF * group.size
     return NodeSamples(X, y, cost, side, np.empty(k), np.empty(k), np.empty(k), np.empty(k), samples.reach)

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from margotree.engines.exact.kernels.listed_supports import Samples
-from margotree.engines.exact.kernels.propagation import FREE, LEFT, RIGHT, spread
+from margotree.engines.exact.kernels.propagation import FREE, LEFT, RIGHT, propagate
 from margotree.engines.node.kernels.vectors import argsort_descending, fill
 from margotree.engines.numba_backend import inner, kernel, struct
 
@@ -25,46 +25,46 @@ FLOOR = 1e-6
 
 
 @struct
-class Planes(NamedTuple):
+class Hyperplanes(NamedTuple):
     """The hyperplanes at hand: support and coefficients of every tree node, and the nodes' numbers of members."""
 
     cols: I8  # (tree nodes, widest)
     size: I8  # features of each node
     theta: F8
-    arrived: I8
-    one: I1  # 1 where the node's support is settled, so that sides can be implied
+    n_arrived: I8
+    decided: I1  # 1 where the node's support is settled, so that sides can be implied
 
 
 @kernel(allocates=False)
-def heights(samples: Samples, planes: Planes, h: F8) -> None:
+def decision_values(samples: Samples, hyperplanes: Hyperplanes, h: F8) -> None:
     """``h[t, i]``: where sample ``i`` lies at node ``t``."""
-    for t in range(planes.size.size):
-        d = planes.size[t]
+    for t in range(hyperplanes.size.size):
+        d = hyperplanes.size[t]
         for i in range(samples.y.size):
-            h[t, i] = planes.theta[t, d]
+            h[t, i] = hyperplanes.theta[t, d]
         for r in range(d):
-            row = samples.X[planes.cols[t, r]]
+            row = samples.X[hyperplanes.cols[t, r]]
             for i in range(samples.y.size):
-                h[t, i] += planes.theta[t, r] * row[i]
+                h[t, i] += hyperplanes.theta[t, r] * row[i]
 
 
 @inner(allocates=False)
-def band(h: float, eps: float) -> bool:
+def in_band(h: float, eps: float) -> bool:
     return h < -TOL * eps and h > -eps + TOL * eps
 
 
 @inner(allocates=False)
-def path_cost(samples: Samples, planes: Planes, h: F8, t: int, i: int, eps: float) -> float:
+def path_cost(samples: Samples, hyperplanes: Hyperplanes, h: F8, t: int, i: int, eps: float) -> float:
     """What sample ``i`` would pay at ``t`` and below it under the hyperplanes at hand."""
     total = 0.0
-    T = planes.size.size
+    T = hyperplanes.size.size
     while t < T:
-        if planes.arrived[t] == 0:
+        if hyperplanes.n_arrived[t] == 0:
             return total + NOMINAL * samples.cost[t, i]
         hinge = 1.0 - samples.y[i] * h[t, i]
         if hinge > TOL:
             total += samples.cost[t, i] * hinge
-        if 2 * t + 1 < T and band(h[t, i], eps):
+        if 2 * t + 1 < T and in_band(h[t, i], eps):
             total += NOMINAL * samples.cost[t, i]
         t = 2 * t + 2 if h[t, i] >= -TOL * eps else 2 * t + 1
     return total
@@ -85,25 +85,25 @@ def sides_at(place: I8, t: int, side: I1) -> None:
 
 
 @inner()
-def support_rows(samples: Samples, planes: Planes, t: int) -> F8:
-    d = planes.size[t]
+def support_rows(samples: Samples, hyperplanes: Hyperplanes, t: int) -> F8:
+    d = hyperplanes.size[t]
     Z = np.empty((d, samples.y.size))
     for r in range(d):
         for i in range(samples.y.size):
-            Z[r, i] = samples.X[planes.cols[t, r], i]
+            Z[r, i] = samples.X[hyperplanes.cols[t, r], i]
     return Z
 
 
 @kernel()
-def settle_sides(samples: Samples, planes: Planes, place: I8, narrow: float) -> bool:
+def settle_sides(samples: Samples, hyperplanes: Hyperplanes, place: I8, min_distance: float) -> bool:
     """Place all samples whose side follows from others; False if a node's sides cannot be separated."""
-    T = planes.size.size
+    T = hyperplanes.size.size
     side = np.empty(place.size, np.int8)
     for t in range(T // 2):
-        if planes.one[t] == 0:
+        if hyperplanes.decided[t] == 0:
             continue
         sides_at(place, t, side)
-        if not spread(support_rows(samples, planes, t), side, narrow):
+        if not propagate(support_rows(samples, hyperplanes, t), side, min_distance):
             return False
         for i in range(place.size):
             if place[i] == t and side[i] != FREE:
@@ -112,7 +112,9 @@ def settle_sides(samples: Samples, planes: Planes, place: I8, narrow: float) -> 
 
 
 @inner(allocates=False)
-def promise(samples: Samples, planes: Planes, h: F8, t: int, i: int, before: I1, after: I1, eps: float) -> float:
+def estimated_gain(
+    samples: Samples, hyperplanes: Hyperplanes, h: F8, t: int, i: int, before: I1, after: I1, eps: float
+) -> float:
     """Estimated rise of the bound when the samples newly placed in ``after`` go where it says."""
     total = 0.0
     for j in range(before.size):
@@ -122,11 +124,11 @@ def promise(samples: Samples, planes: Planes, h: F8, t: int, i: int, before: I1,
         if right != (samples.y[j] > 0):
             hinge = max(0.0, 1.0 - samples.y[j] * h[t, j])
             total += samples.cost[t, j] * max(0.0, 1.0 - hinge)
-        total += path_cost(samples, planes, h, 2 * t + 2 if right else 2 * t + 1, j, eps)
+        total += path_cost(samples, hyperplanes, h, 2 * t + 2 if right else 2 * t + 1, j, eps)
     if (after[i] == RIGHT) != (h[t, i] >= -TOL * eps):
         norm = 1.0
-        for r in range(planes.size[t]):
-            x = samples.X[planes.cols[t, r], i]
+        for r in range(hyperplanes.size[t]):
+            x = samples.X[hyperplanes.cols[t, r], i]
             norm += x * x
         total += 0.5 * h[t, i] * h[t, i] / norm
     return total
@@ -135,16 +137,16 @@ def promise(samples: Samples, planes: Planes, h: F8, t: int, i: int, before: I1,
 @kernel()
 def lookahead(
     samples: Samples,
-    planes: Planes,
+    hyperplanes: Hyperplanes,
     h: F8,
     place: I8,
     eps: float,
     slack: float,
-    narrow: float,
+    min_distance: float,
     candidates: int,
 ) -> int:
     """The sample most worth branching on; -1 if all is settled."""
-    score = single_scores(samples, planes, h, place, eps)
+    score = single_scores(samples, hyperplanes, h, place, eps)
     m = place.size
     waiting = 0
     for i in range(m):
@@ -162,16 +164,16 @@ def lookahead(
         if tried[i] == 1 or (place[i] != top if c >= candidates else c >= waiting):
             continue
         tried[i] = 1
-        gain = pair_score(samples, planes, h, place, i, eps, slack, narrow, sides)
+        gain = pair_score(samples, hyperplanes, h, place, i, eps, slack, min_distance, sides)
         if gain > most:
             best, most = i, gain
     return best
 
 
 @inner()
-def single_scores(samples: Samples, planes: Planes, h: F8, place: I8, eps: float) -> F8:
+def single_scores(samples: Samples, hyperplanes: Hyperplanes, h: F8, place: I8, eps: float) -> F8:
     """How much is at stake at each waiting sample by itself; -1 for those that travel on at no cost."""
-    T = planes.size.size
+    T = hyperplanes.size.size
     score = np.empty(place.size)
     fill(score, -1.0)
     for i in range(place.size):
@@ -179,12 +181,12 @@ def single_scores(samples: Samples, planes: Planes, h: F8, place: I8, eps: float
         if t >= T // 2:
             continue
         right = h[t, i] >= -TOL * eps
-        same = path_cost(samples, planes, h, 2 * t + 2 if right else 2 * t + 1, i, eps)
-        if band(h[t, i], eps):
+        same = path_cost(samples, hyperplanes, h, 2 * t + 2 if right else 2 * t + 1, i, eps)
+        if in_band(h[t, i], eps):
             same += NOMINAL * samples.cost[t, i]
         if same == 0.0:
             continue
-        other = path_cost(samples, planes, h, 2 * t + 1 if right else 2 * t + 2, i, eps)
+        other = path_cost(samples, hyperplanes, h, 2 * t + 1 if right else 2 * t + 2, i, eps)
         if right != (samples.y[i] < 0):
             other += samples.cost[t, i]
         score[i] = same * (other + h[t, i] * h[t, i] + FLOOR * samples.cost[t, i])
@@ -192,7 +194,9 @@ def single_scores(samples: Samples, planes: Planes, h: F8, place: I8, eps: float
 
 
 @kernel()
-def sides_after(samples: Samples, planes: Planes, place: I8, i: int, narrow: float, sides: I1) -> tuple[bool, bool]:
+def sides_after(
+    samples: Samples, hyperplanes: Hyperplanes, place: I8, i: int, min_distance: float, sides: I1
+) -> tuple[bool, bool]:
     """Sides at the node of sample ``i`` after it is sent left (first row) or right; whether each is possible."""
     t = place[i]
     sides_at(place, t, sides[0])
@@ -200,24 +204,32 @@ def sides_after(samples: Samples, planes: Planes, place: I8, i: int, narrow: flo
         sides[1, j] = sides[0, j]
     sides[0, i] = LEFT
     sides[1, i] = RIGHT
-    if planes.one[t] == 0 or planes.size[t] > 2:
+    if hyperplanes.decided[t] == 0 or hyperplanes.size[t] > 2:
         return True, True
-    Z = support_rows(samples, planes, t)
-    left = spread(Z, sides[0], narrow)
-    right = spread(Z, sides[1], narrow)
+    Z = support_rows(samples, hyperplanes, t)
+    left = propagate(Z, sides[0], min_distance)
+    right = propagate(Z, sides[1], min_distance)
     return left, right
 
 
 @inner()
 def pair_score(
-    samples: Samples, planes: Planes, h: F8, place: I8, i: int, eps: float, slack: float, narrow: float, sides: I1
+    samples: Samples,
+    hyperplanes: Hyperplanes,
+    h: F8,
+    place: I8,
+    i: int,
+    eps: float,
+    slack: float,
+    min_distance: float,
+    sides: I1,
 ) -> float:
     """Product of the estimated gains on both sides of sample ``i``, with all that follows from sending it there."""
     t = place[i]
-    left, right = sides_after(samples, planes, place, i, narrow, sides)
+    left, right = sides_after(samples, hyperplanes, place, i, min_distance, sides)
     before = np.empty(place.size, np.int8)
     sides_at(place, t, before)
     tiny = FLOOR * slack
-    gain_left = promise(samples, planes, h, t, i, before, sides[0], eps) if left else slack
-    gain_right = promise(samples, planes, h, t, i, before, sides[1], eps) if right else slack
+    gain_left = estimated_gain(samples, hyperplanes, h, t, i, before, sides[0], eps) if left else slack
+    gain_right = estimated_gain(samples, hyperplanes, h, t, i, before, sides[1], eps) if right else slack
     return min(max(gain_left, tiny), slack) * min(max(gain_right, tiny), slack)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from margotree.engines.exact.kernels.routing import PLACE, SLOT, Routing, level_of, step_below
+from margotree.engines.exact.kernels.routing import PLACE, SLOT, Routing, level_of, side_towards
 from margotree.engines.node.kernels.active_set import add_hard_row, refresh
 from margotree.engines.node.kernels.workspace import (
     ALPHA,
@@ -43,27 +43,29 @@ from margotree.engines.numba_backend import inner, kernel
 Bytes = NDArray[np.uint8]
 
 #: Items that may wait unresolved at one node beyond its free ones; more than that and the node starts cold.
-_WAITING = 16
+_SPARE_FLOATS = 16
 #: Written instead of a status where a node has to start cold.
 COLD = 255
 # What is known of a feature with a price: nothing, it is at its kink, it is used whatever it does, it is not used.
-_OPEN, KINK_HERE, MUST_HERE, _NEVER = 0, 1, 2, 3
+_UNDECIDED, FEATURE_AT_KINK, FEATURE_USED, _FEATURE_UNUSED = 0, 1, 2, 3
 
 
 def sizes(
-    m: int, n: int, depth: int, priced: bool = False, whole: bool = False, limited: bool = False
+    m: int, n: int, depth: int, priced: bool = False, all_multipliers: bool = False, with_weight_limit: bool = False
 ) -> tuple[int, int]:
-    """Bytes and floats that one record takes at most; a ``whole`` one has room for all multipliers there can be.
+    """Bytes and floats that one record takes at most; a ``all_multipliers`` one has room for all multipliers there can be.
 
-    Where weights are ``limited``, every tree node has two rows per feature of its own.
+    Where weights are ``with_weight_limit``, every tree node has two rows per feature of its own.
     """
     nodes = 2**depth - 1
     k = n if priced else 0
-    return m * (2 + depth) + nodes * (k + 2 * n * limited), nodes * (2 + k + (m if whole else n + 2 + _WAITING))
+    return m * (2 + depth) + nodes * (k + 2 * n * with_weight_limit), nodes * (
+        2 + k + (m if all_multipliers else n + 2 + _SPARE_FLOATS)
+    )
 
 
 @inner(allocates=False)
-def save_here(ws: Workspace, rt: Routing, codes: Bytes, floats: F8, row: int) -> int:
+def save_record(ws: Workspace, rt: Routing, codes: Bytes, floats: F8, row: int) -> int:
     """Write the search node to one row of these arrays; returns how many floats were used."""
     f, g, k, at = ws.f, ws.g, ws.k, rt.at
     m, n = ws.X.shape
@@ -74,7 +76,7 @@ def save_here(ws: Workspace, rt: Routing, codes: Bytes, floats: F8, row: int) ->
     room = floats.shape[1] // rt.T - 2 - (n if ws.priced else 0)
     for t in range(rt.T):
         s = at[SLOT, t]
-        base, rows = statuses_at(ws, rt, t)
+        base, rows = status_offsets(ws, rt, t)
         floats[row, used] = g[s, NUM, B]
         floats[row, used + 1] = g[s, NUM, VALUE]
         used += 2
@@ -95,12 +97,12 @@ def save_here(ws: Workspace, rt: Routing, codes: Bytes, floats: F8, row: int) ->
                 if k[s, STATUS, i] != OUT:
                     codes[row, (base if i < rt.samples else rows) + i] = COLD
         if ws.priced:
-            used = save_features(ws, s, codes, features_at(ws, rt, t), floats, used, row, count > room)
+            used = save_features(ws, s, codes, feature_offset(ws, rt, t), floats, used, row, count > room)
     return used
 
 
 @inner(allocates=False)
-def statuses_at(ws: Workspace, rt: Routing, t: int) -> tuple[int, int]:
+def status_offsets(ws: Workspace, rt: Routing, t: int) -> tuple[int, int]:
     """Where the bytes for the statuses of tree node ``t`` would begin if all items were samples, and if all were rows
     that bound weights, of which every tree node has its own."""
     samples = rt.samples
@@ -109,7 +111,7 @@ def statuses_at(ws: Workspace, rt: Routing, t: int) -> tuple[int, int]:
 
 
 @inner(allocates=False)
-def features_at(ws: Workspace, rt: Routing, t: int) -> int:
+def feature_offset(ws: Workspace, rt: Routing, t: int) -> int:
     """Where the bytes for features of tree node ``t`` begin."""
     m, n = ws.X.shape
     return rt.samples * (2 + level_of(rt.T)) + rt.T * (m - rt.samples) + t * n
@@ -119,15 +121,15 @@ def features_at(ws: Workspace, rt: Routing, t: int) -> int:
 def save_features(ws: Workspace, s: int, codes: Bytes, at: int, floats: F8, used: int, row: int, cold: bool) -> int:
     g = ws.g
     for j in range(ws.X.shape[1]):
-        codes[row, at + j] = _OPEN
+        codes[row, at + j] = _UNDECIDED
         if g[s, NUM, ALPHA] == 0.0:
             continue
         if g[s, R, j] == 0.0:
-            codes[row, at + j] = MUST_HERE
+            codes[row, at + j] = FEATURE_USED
         elif g[s, R, j] == np.inf:
-            codes[row, at + j] = _NEVER
+            codes[row, at + j] = _FEATURE_UNUSED
         elif ws.k[s, USE, j] == KINK and not cold:
-            codes[row, at + j] = KINK_HERE
+            codes[row, at + j] = FEATURE_AT_KINK
             floats[row, used] = g[s, W, j]
             used += 1
     return used
@@ -136,11 +138,11 @@ def save_features(ws: Workspace, s: int, codes: Bytes, at: int, floats: F8, used
 @inner(allocates=False)
 def load_features(ws: Workspace, s: int, codes: Bytes, at: int, floats: F8, used: int) -> int:
     for j in range(ws.X.shape[1]):
-        if codes[at + j] == MUST_HERE:
+        if codes[at + j] == FEATURE_USED:
             ws.g[s, R, j] = 0.0
-        elif codes[at + j] == _NEVER:
+        elif codes[at + j] == _FEATURE_UNUSED:
             ws.g[s, R, j] = np.inf
-        elif codes[at + j] == KINK_HERE:
+        elif codes[at + j] == FEATURE_AT_KINK:
             ws.k[s, USE, j] = KINK
             ws.g[s, W, j] = floats[used]
             used += 1
@@ -148,7 +150,7 @@ def load_features(ws: Workspace, s: int, codes: Bytes, at: int, floats: F8, used
 
 
 @inner(allocates=False)
-def fill(ws: Workspace, rt: Routing, t: int) -> None:
+def rebuild_node(ws: Workspace, rt: Routing, t: int) -> None:
     """Empty tree node ``t`` and give it its items and hard rows as their places tell, with all multipliers 0."""
     s = rt.at[SLOT, t]
     clear(ws, s)
@@ -156,7 +158,7 @@ def fill(ws: Workspace, rt: Routing, t: int) -> None:
         add_item(ws, s, i, ws.fixed[LABEL, i])
         add_hard_row(ws, s, i, -ws.fixed[LABEL, i], -rt.limit)
     for i in range(rt.samples):
-        side = step_below(rt.at[PLACE, i], t)
+        side = side_towards(rt.at[PLACE, i], t)
         if side == 2.0:
             continue
         add_item(ws, s, i, ws.fixed[LABEL, i])
@@ -173,8 +175,8 @@ def load_here(ws: Workspace, rt: Routing, codes: Bytes, floats: F8) -> None:
     used = 0
     for t in range(rt.T):
         s = at[SLOT, t]
-        fill(ws, rt, t)
-        base, rows = statuses_at(ws, rt, t)
+        rebuild_node(ws, rt, t)
+        base, rows = status_offsets(ws, rt, t)
         g[s, NUM, B] = floats[used]
         used += 2
         free = 0
@@ -191,11 +193,11 @@ def load_here(ws: Workspace, rt: Routing, codes: Bytes, floats: F8) -> None:
             stand(ws, s, i, code)
         ws.cnt[s, N_FREE] = free
         if ws.priced:
-            used = load_features(ws, s, codes, features_at(ws, rt, t), floats, used)
+            used = load_features(ws, s, codes, feature_offset(ws, rt, t), floats, used)
         refresh(ws, s)
 
 
 @kernel(allocates=False)
 def save(ws: Workspace, rt: Routing, codes: Bytes, floats: F8) -> int:
-    """`save_here` for Python."""
-    return save_here(ws, rt, codes, floats, np.int64(0))
+    """`save_record` for Python."""
+    return save_record(ws, rt, codes, floats, np.int64(0))

@@ -36,10 +36,10 @@ DISCOUNTS = 3
 def search(
     samples: Samples,
     t: int,
-    members: I8,
+    index: I8,
     side: F8,
     eps: float,
-    kinds: I1,
+    decisions: I1,
     lb: F8,
     thetas: F8,
     count: int,
@@ -54,9 +54,9 @@ def search(
 
     The arrays have room for ``most`` more entries.  Returns the number of entries, the least one, and if it is exact.
     """
-    if free_of_charge(samples, members, side):
-        return count, settle_one_class(samples, members, kinds, lb, thetas, count, budget, alpha), True
-    small = gather(samples, t, members, side)
+    if free_of_charge(samples, index, side):
+        return count, settle_one_class(samples, index, decisions, lb, thetas, count, budget, alpha), True
+    small = gather(samples, t, index, side)
     state = np.zeros(lb.size, np.int8)
     done = 0
     while True:
@@ -66,69 +66,77 @@ def search(
         if state[p] == EXACT or state[p] == UNSURE or done >= most or work[1, 1] != 0.0:
             return count, p, state[p] == EXACT
         if state[p] == IN_PART:
-            split(kinds, lb, thetas, p, count, to_split(small, kinds[p], thetas[p], alpha), budget, alpha)
+            split(decisions, lb, thetas, p, count, to_split(small, decisions[p], thetas[p], alpha), budget, alpha)
             state[p] = STALE
             state[count] = STALE
             count += 1
             continue
         done += 1
-        bound, state[p] = bound_entry(small, kinds[p], thetas[p], eps, budget, alpha, target, tol, work[1, 1:2])
+        bound, state[p] = bound_entry(small, decisions[p], thetas[p], eps, budget, alpha, target, tol, work[1, 1:2])
         lb[p] = max(lb[p], bound)
 
 
 @inner(allocates=False)
 def settle_one_class(
-    samples: Samples, members: I8, kinds: I1, lb: F8, thetas: F8, count: int, budget: int, alpha: float
+    samples: Samples, index: I8, decisions: I1, lb: F8, thetas: F8, count: int, budget: int, alpha: float
 ) -> int:
     for p in range(count):
-        lb[p] = max(lb[p], price(kinds[p], budget, alpha))
+        lb[p] = max(lb[p], penalty_of(decisions[p], budget, alpha))
     p = least(lb[:count])
-    for j in range(kinds.shape[1]):
+    for j in range(decisions.shape[1]):
         thetas[p, j] = 0.0
-    thetas[p, kinds.shape[1]] = samples.y[members[0]] if members.size > 0 else 1.0
+    thetas[p, decisions.shape[1]] = samples.y[index[0]] if index.size > 0 else 1.0
     return p
 
 
 @kernel(allocates=False)
-def price(kind: I1, budget: int, alpha: float) -> float:
+def penalty_of(decision: I1, budget: int, alpha: float) -> float:
     """What the features that must be used cost."""
     must = 0
-    for j in range(kind.size):
-        must += kind[j] == MUST
+    for j in range(decision.size):
+        must += decision[j] == MUST
     return alpha * max(0, must - budget)
 
 
 @inner(allocates=False)
-def split(kinds: I1, lb: F8, thetas: F8, p: int, q: int, j: int, budget: int, alpha: float) -> None:
+def split(decisions: I1, lb: F8, thetas: F8, p: int, q: int, j: int, budget: int, alpha: float) -> None:
     """Entry ``p`` must use feature ``j`` from now on; the new entry ``q`` never does."""
-    for k in range(kinds.shape[1]):
-        kinds[q, k] = kinds[p, k]
+    for k in range(decisions.shape[1]):
+        decisions[q, k] = decisions[p, k]
     for k in range(thetas.shape[1]):
         thetas[q, k] = thetas[p, k]
-    kinds[p, j] = MUST
-    kinds[q, j] = NEVER
+    decisions[p, j] = MUST
+    decisions[q, j] = NEVER
     thetas[q, j] = 0.0
     lb[q] = lb[p]
-    lb[p] = max(lb[p], price(kinds[p], budget, alpha))
+    lb[p] = max(lb[p], penalty_of(decisions[p], budget, alpha))
 
 
 @inner(allocates=False)
-def counted(kind: I1) -> tuple[int, int]:
+def count_decisions(decision: I1) -> tuple[int, int]:
     """How many features must, and how many may be used."""
     must = may = 0
-    for j in range(kind.size):
-        must += kind[j] == MUST
-        may += kind[j] == MAY
+    for j in range(decision.size):
+        must += decision[j] == MUST
+        may += decision[j] == MAY
     return must, may
 
 
 @inner()
 def bound_entry(
-    small: NodeSamples, kind: I1, theta: F8, eps: float, budget: int, alpha: float, target: float, tol: float, flag: F8
+    small: NodeSamples,
+    decision: I1,
+    theta: F8,
+    eps: float,
+    budget: int,
+    alpha: float,
+    target: float,
+    tol: float,
+    flag: F8,
 ) -> tuple[float, int]:
     """Lower bound over all supports of an entry, and the state that this leaves it in."""
-    n = kind.size
-    must, may = counted(kind)
+    n = decision.size
+    must, may = count_decisions(decision)
     d = must + may
     cols = np.empty(d, np.int64)
     lam = np.zeros(d)
@@ -136,7 +144,7 @@ def bound_entry(
     d = 0
     warm = False
     for j in range(n):
-        if kind[j] != NEVER:
+        if decision[j] != NEVER:
             cols[d] = j
             guess[d] = theta[j]
             warm = warm or theta[j] != 0.0
@@ -144,16 +152,16 @@ def bound_entry(
     guess[d] = theta[n]
     # Features within the budget are free of charge: their price is paid back.
     left = max(0, budget - must)
-    gratis = may <= left
-    fixed = price(kind, budget, alpha)
+    within_budget = may <= left
+    fixed = penalty_of(decision, budget, alpha)
     best = 0.0
     state = UNSURE
     cut = 1.0
     now = np.empty(d + 1)
-    for turn in range(DISCOUNTS if left > 0 and not gratis else 1):
-        back = 0.0 if gratis else left * cut * alpha
+    for turn in range(DISCOUNTS if left > 0 and not within_budget else 1):
+        back = 0.0 if within_budget else left * cut * alpha
         for r in range(d):
-            lam[r] = cut * alpha if kind[cols[r]] == MAY and not gratis else 0.0
+            lam[r] = cut * alpha if decision[cols[r]] == MAY and not within_budget else 0.0
         copy(guess, now)
         value, sure, _ = svm_on_features(small, cols, lam, now, eps, target - fixed + back, tol, warm, flag)
         value += fixed - back - 8.0 * ROUNDOFF * (fixed + back)
@@ -167,34 +175,34 @@ def bound_entry(
         if best >= target:
             break
         cut *= 0.125
-    if state == IN_PART and best < target and (gratis or nearly_whole(kind, theta, left, alpha)):
+    if state == IN_PART and best < target and (within_budget or nearly_whole(decision, theta, left, alpha)):
         most = best + SLACK * tol * (1e-6 * total(small.cost) + abs(best))
-        if rounds_to(small, kind, theta, eps, budget, alpha, most, tol, gratis, flag):
+        if try_rounded(small, decision, theta, eps, budget, alpha, most, tol, within_budget, flag):
             state = EXACT
     return best, state
 
 
 @inner()
-def rounds_to(
+def try_rounded(
     small: NodeSamples,
-    kind: I1,
+    decision: I1,
     theta: F8,
     eps: float,
     budget: int,
     alpha: float,
     most: float,
     tol: float,
-    gratis: bool,
+    within_budget: bool,
     flag: F8,
 ) -> bool:
     """Whether the support that the shares round to costs at most ``most``; if so ``theta`` becomes its hyperplane."""
-    n = kind.size
+    n = decision.size
     r = np.sqrt(2.0 * alpha)
     cols = np.empty(n, np.int64)
     now = np.zeros(n + 1)
     d = 0
     for j in range(n):
-        if kind[j] == MUST or (kind[j] == MAY and (gratis or abs(theta[j]) > 0.5 * r)):
+        if decision[j] == MUST or (decision[j] == MAY and (within_budget or abs(theta[j]) > 0.5 * r)):
             cols[d] = j
             now[d] = theta[j]
             d += 1
@@ -213,12 +221,12 @@ def rounds_to(
 
 
 @inner(allocates=False)
-def nearly_whole(kind: I1, theta: F8, left: int, alpha: float) -> bool:
+def nearly_whole(decision: I1, theta: F8, left: int, alpha: float) -> bool:
     """Whether every feature is used nearly in full or hardly at all, and those within the budget are."""
     r = np.sqrt(2.0 * alpha)
     whole = 0
-    for j in range(kind.size):
-        if kind[j] == MAY:
+    for j in range(decision.size):
+        if decision[j] == MAY:
             share = abs(theta[j]) / r
             if min(share, 1.0 - share) > NEAR:
                 return False
@@ -227,27 +235,27 @@ def nearly_whole(kind: I1, theta: F8, left: int, alpha: float) -> bool:
 
 
 @inner(allocates=False)
-def to_split(small: NodeSamples, kind: I1, theta: F8, alpha: float) -> int:
+def to_split(small: NodeSamples, decision: I1, theta: F8, alpha: float) -> int:
     """The feature used most nearly by half, or the most telling one if all are used in full or not at all."""
     r = np.sqrt(2.0 * alpha)
     best = -1
     most = 0.0
-    for j in range(kind.size):
-        if kind[j] == MAY:
+    for j in range(decision.size):
+        if decision[j] == MAY:
             share = abs(theta[j]) / r
             if min(share, 1.0 - share) > most:
                 most = min(share, 1.0 - share)
                 best = j
-    return best if best >= 0 else most_telling(small, kind)
+    return best if best >= 0 else most_telling(small, decision)
 
 
 @inner(allocates=False)
-def most_telling(small: NodeSamples, kind: I1) -> int:
+def most_telling(small: NodeSamples, decision: I1) -> int:
     """The feature that may be used and varies most with the label."""
     best = -1
     most = -1.0
-    for j in range(kind.size):
-        if kind[j] != MAY:
+    for j in range(decision.size):
+        if decision[j] != MAY:
             continue
         up = down = 0.0
         for i in range(small.y.size):

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from margotree.engines.exact.kernels.feature_decisions import choose_features, must_first, rank
+from margotree.engines.exact.kernels.feature_decisions import choose_features, is_headed_to_use, rank
 from margotree.engines.exact.kernels.routing import PLACE, SCORE, SLOT, SPARE, Routing, headed, in_band
 from margotree.engines.exact.kernels.side_costs import estimate
 from margotree.engines.node.kernels.active_set import add_hard_row
@@ -20,9 +20,9 @@ from margotree.engines.node.kernels.workspace import I8, LABEL, H, Workspace, ad
 from margotree.engines.numba_backend import inner
 
 # Spares: candidate's (child it is headed for, its node flipped, the other child), the best candidate's, and one more.
-SAME, FLIP, OTHER, BEST, _, _, HAND = numbers(7)
+SAME, FLIP, OTHER, BEST, _, _, SAME_NODE = numbers(7)
 #: Pivots that are as good as no limit.
-MANY: Any = np.int64(100000)
+NO_LIMIT: Any = np.int64(100000)
 
 
 @inner(allocates=False)
@@ -33,7 +33,7 @@ def feature_of(ws: Workspace, i: int) -> tuple[int, int]:
 
 
 @inner(allocates=False)
-def look(ws: Workspace, rt: Routing) -> None:
+def update_margins(ws: Workspace, rt: Routing) -> None:
     """Bring all samples' margins at all nodes up to date."""
     for t in range(rt.T):
         update_stale_margins(ws, rt.at[SLOT, t])
@@ -45,7 +45,7 @@ def choose_samples(ws: Workspace, rt: Routing, cand: I8, features_first: bool) -
 
     Fills ``cand`` and returns how many were found.
     """
-    look(ws, rt)
+    update_margins(ws, rt)
     estimate(ws, rt)
     found: Any = np.int64(0)
     for i in range(rt.samples):
@@ -78,24 +78,24 @@ def set_up_sample(ws: Workspace, rt: Routing, i: int, flip: bool, part: int, fli
     t = rt.at[PLACE, i]
     child = headed(ws, rt, t, i)
     side = 1.0 if child == 2 * t + 2 else -1.0
-    at, k, turns = child, SAME, False
+    at, k, on_node = child, SAME, False
     if flip:
         side = -side
         at, k = 4 * t + 3 - child, OTHER
-        turns = (part == 0) == ws.priced
+        on_node = (part == 0) == ws.priced
     elif part == 1:
         if not in_band(ws.f[rt.at[SLOT, t], H, i], rt.eps):
             return -1, k, 0
-        turns = True
-    if turns:
-        at, k = t, FLIP if flip else HAND
+        on_node = True
+    if on_node:
+        at, k = t, FLIP if flip else SAME_NODE
     s = rt.at[SPARE, k]
     copy_slot(ws, rt.at[SLOT, at], s)
-    if turns:
+    if on_node:
         add_hard_row(ws, s, i, side, 0.0 if side > 0 else rt.eps)
         return at, k, flip_pivots
     add_item(ws, s, i, ws.fixed[LABEL, i])
-    return at, k, MANY
+    return at, k, NO_LIMIT
 
 
 @inner(allocates=False)
@@ -109,6 +109,6 @@ def set_up_any(ws: Workspace, rt: Routing, i: int, flip: bool, part: int, flip_p
     t, j = feature_of(ws, i)
     source, s = rt.at[SLOT, t], rt.at[SPARE, k]
     copy_slot(ws, source, s)
-    decide(ws, s, j, must_first(ws, source, j) != flip)
+    decide(ws, s, j, is_headed_to_use(ws, source, j) != flip)
     follow(ws, s)
-    return t, k, MANY
+    return t, k, NO_LIMIT

@@ -19,23 +19,23 @@ FREE, LEFT, RIGHT = 0, 1, 2
 
 
 @inner()
-def spread(Z: F8, side: I1, narrow: float) -> bool:
+def propagate(Z: F8, side: I1, min_distance: float) -> bool:
     """Place every sample whose side follows from those placed; False if no hyperplane separates the placed ones.
 
-    ``Z`` holds up to two features, ``side`` is FREE, LEFT or RIGHT.  Sides closer than ``narrow`` count as touching:
+    ``Z`` holds up to two features, ``side`` is FREE, LEFT or RIGHT.  Sides closer than ``min_distance`` count as touching:
     the weights that separate them would cost too much.
     """
     if Z.shape[0] == 0:
-        return spread_point(side)
+        return propagate_constant(side)
     if Z.shape[0] == 1:
-        return spread_line(Z[0], side, narrow)
+        return propagate_line(Z[0], side, min_distance)
     if Z.shape[0] == 2:
-        return spread_plane(Z, side, narrow)
+        return propagate_plane(Z, side, min_distance)
     return True
 
 
 @inner(allocates=False)
-def spread_point(side: I1) -> bool:
+def propagate_constant(side: I1) -> bool:
     """Without features all samples go the same way."""
     way = FREE
     for i in range(side.size):
@@ -50,7 +50,7 @@ def spread_point(side: I1) -> bool:
 
 
 @inner(allocates=False)
-def spread_line(z: F8, side: I1, narrow: float) -> bool:
+def propagate_line(z: F8, side: I1, min_distance: float) -> bool:
     l0, l1, r0, r1 = np.inf, -np.inf, np.inf, -np.inf
     for i in range(z.size):
         if side[i] == LEFT:
@@ -60,17 +60,17 @@ def spread_line(z: F8, side: I1, narrow: float) -> bool:
     if l0 > l1 and r0 > r1:
         return True
     if l0 <= l1 and r0 <= r1:
-        if l1 + narrow <= r0:
+        if l1 + min_distance <= r0:
             l0, r1 = -np.inf, np.inf
-        elif r1 + narrow <= l0:
+        elif r1 + min_distance <= l0:
             r0, l1 = -np.inf, np.inf
         else:
             return False
     for i in range(z.size):
         if side[i] == FREE:
-            if l0 - narrow < z[i] < l1 + narrow:
+            if l0 - min_distance < z[i] < l1 + min_distance:
                 side[i] = LEFT
-            if r0 - narrow < z[i] < r1 + narrow:
+            if r0 - min_distance < z[i] < r1 + min_distance:
                 if side[i] == LEFT:
                     return False
                 side[i] = RIGHT
@@ -112,13 +112,13 @@ def hull(Z: F8, side: I1, which: int, out: I8) -> int:
 
 
 @inner(allocates=False)
-def turned(x: float, y: float, rx: float, ry: float) -> float:
+def angle_to(x: float, y: float, rx: float, ry: float) -> float:
     """Angle of (x, y) against the direction (rx, ry)."""
     return np.arctan2(rx * y - ry * x, rx * x + ry * y)
 
 
 @inner()
-def spread_plane(Z: F8, side: I1, narrow: float) -> bool:
+def propagate_plane(Z: F8, side: I1, min_distance: float) -> bool:
     m = side.size
     left = np.empty(200, np.int64)
     right = np.empty(200, np.int64)
@@ -145,16 +145,22 @@ def spread_plane(Z: F8, side: I1, narrow: float) -> bool:
             for q in range(nr):
                 dx, dy = Z[0, left[p]] - Z[0, right[q]], Z[1, left[p]] - Z[1, right[q]]
                 size = np.sqrt(dx * dx + dy * dy)
-                if size < narrow:
+                if size < min_distance:
                     return False
-                low, high, low_size, high_size = widen(turned(dx, dy, rx, ry), size, low, high, low_size, high_size)
-        if closed(low, high, low_size, high_size, narrow):
+                low, high, low_size, high_size = widen_cone(
+                    angle_to(dx, dy, rx, ry), size, low, high, low_size, high_size
+                )
+        if cone_is_closed(low, high, low_size, high_size, min_distance):
             return False
     for i in range(m):
         if side[i] != FREE:
             continue
-        goes_left = nl > 0 and shadowed(Z, i, left, nl, 1.0, both, rx, ry, low, high, low_size, high_size, narrow)
-        goes_right = nr > 0 and shadowed(Z, i, right, nr, -1.0, both, rx, ry, low, high, low_size, high_size, narrow)
+        goes_left = nl > 0 and is_implied(
+            Z, i, left, nl, 1.0, both, rx, ry, low, high, low_size, high_size, min_distance
+        )
+        goes_right = nr > 0 and is_implied(
+            Z, i, right, nr, -1.0, both, rx, ry, low, high, low_size, high_size, min_distance
+        )
         if goes_left and goes_right:
             return False
         if goes_left:
@@ -165,7 +171,7 @@ def spread_plane(Z: F8, side: I1, narrow: float) -> bool:
 
 
 @inner(allocates=False)
-def widen(
+def widen_cone(
     angle: float, size: float, low: float, high: float, low_size: float, high_size: float
 ) -> tuple[float, float, float, float]:
     """The outermost directions, by angle and length, with one more."""
@@ -177,14 +183,14 @@ def widen(
 
 
 @inner(allocates=False)
-def closed(low: float, high: float, low_size: float, high_size: float, narrow: float) -> bool:
-    """Whether two directions leave no half-plane open, or one in which the sides come closer than ``narrow``."""
+def cone_is_closed(low: float, high: float, low_size: float, high_size: float, min_distance: float) -> bool:
+    """Whether two directions leave no half-plane open, or one in which the sides come closer than ``min_distance``."""
     deficit = np.pi - (high - low)
-    return bool(deficit <= 0.0 or min(low_size, high_size) * deficit < narrow)
+    return bool(deficit <= 0.0 or min(low_size, high_size) * deficit < min_distance)
 
 
 @inner(allocates=False)
-def shadowed(
+def is_implied(
     Z: F8,
     i: int,
     corners: I8,
@@ -197,7 +203,7 @@ def shadowed(
     high: float,
     low_size: float,
     high_size: float,
-    narrow: float,
+    min_distance: float,
 ) -> bool:
     """Whether sample ``i`` lies in the shadow of the corners."""
     if not both:
@@ -212,7 +218,7 @@ def shadowed(
     for p in range(n):
         dx, dy = sign * (Z[0, corners[p]] - Z[0, i]), sign * (Z[1, corners[p]] - Z[1, i])
         size = np.sqrt(dx * dx + dy * dy)
-        if size < narrow:
+        if size < min_distance:
             return True
-        low, high, low_size, high_size = widen(turned(dx, dy, rx, ry), size, low, high, low_size, high_size)
-    return closed(low, high, low_size, high_size, narrow)
+        low, high, low_size, high_size = widen_cone(angle_to(dx, dy, rx, ry), size, low, high, low_size, high_size)
+    return cone_is_closed(low, high, low_size, high_size, min_distance)

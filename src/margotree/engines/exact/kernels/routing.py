@@ -26,7 +26,7 @@ from margotree.engines.numba_backend import inner, struct
 SLOT, SPARE, PLACE = numbers(3)
 # Rows of ``score``: how promising each candidate for branching looks; estimated damage on the side it is headed for,
 # and on the other; how much of the two estimates came true so far, as running means.
-SCORE, GUESS, OTHER_GUESS, TRUE, OTHER_TRUE = numbers(5)
+SCORE, ESTIMATE, OTHER_ESTIMATE, ACCURACY, OTHER_ACCURACY = numbers(5)
 #: Spare slots: three for the candidate under test, three for the best so far, two for handing over.
 SPARES = 8
 #: Violations below this are rounding; where the last digits of a bound count, below that.
@@ -55,31 +55,31 @@ def new_memory(
     y: F8,
     cost: F8,
     eps: float,
-    prices: F8 | None = None,
+    penalties: F8 | None = None,
     *,
-    plain: bool = False,
+    without_penalties: bool = False,
     reach: float = np.inf,
     limit: float = np.inf,
 ) -> tuple[Workspace, Routing]:
     """Memory of one worker for samples ``X`` and the tree nodes that ``cost`` has rows for; nothing is in it yet.
 
-    A ``plain`` one leaves prices out of the node problems and puts into its bounds what it can of them.  ``reach`` is
+    A ``without_penalties`` one leaves prices out of the node problems and puts into its bounds what it can of them.  ``reach`` is
     how large ``|b|`` can be at any node of a tree of interest, ``limit`` how large weights may be.
     """
     (samples, n), T = X.shape, len(cost)
-    priced = prices is not None and not plain
+    priced = penalties is not None and not without_penalties
     sides = np.repeat([1.0, -1.0], n if limit < np.inf else 0)  # of the rows that hold weights within their limits
     m = samples + len(sides)
     if len(sides):
         X, cost = np.vstack([X, weight_limit_rows(n, limit)]), np.hstack([cost, np.zeros((T, len(sides)))])
     c = (np.arange(m) < samples).astype(float)
-    ws = new_workspace(X, c, cost, prices, priced=priced, spares=SPARES, reach=reach)
+    ws = new_workspace(X, c, cost, penalties, priced=priced, spares=SPARES, reach=reach)
     ws.fixed[LABEL] = np.concatenate([y, -sides])
     at = np.zeros((3, max(T, SPARES, m)), np.int64)
     at[SLOT, :T] = np.arange(T)
     at[SPARE, :SPARES] = np.arange(T, T + SPARES)
     score = np.zeros((5, m + T * n * priced))
-    score[TRUE:] = 0.5
+    score[ACCURACY:] = 0.5
     return ws, Routing(at=at, score=score, T=T, eps=eps, samples=samples, limit=scaled_weight_limit(limit))
 
 
@@ -101,7 +101,7 @@ def level_of(t: int) -> int:
 
 
 @inner(allocates=False)
-def step_below(place: int, t: int) -> float:
+def side_towards(place: int, t: int) -> float:
     """Side taken at ``t`` on the way to ``place``: -1 left, +1 right, 0 if ``place`` is ``t`` itself; 2 if the way does
     not lead through ``t``."""
     if place == t:
@@ -114,7 +114,7 @@ def step_below(place: int, t: int) -> float:
 
 
 @inner(allocates=False)
-def below(t: int, h: float) -> int:
+def child_by_margin(t: int, h: float) -> int:
     """The child of ``t`` that a sample with this margin goes to."""
     return 2 * t + 2 if h >= -TOL else 2 * t + 1
 
@@ -122,7 +122,7 @@ def below(t: int, h: float) -> int:
 @inner(allocates=False)
 def headed(ws: Workspace, rt: Routing, t: int, i: int) -> int:
     """The child of ``t`` that the current hyperplane sends sample ``i`` to."""
-    return below(t, ws.f[rt.at[SLOT, t], H, i])
+    return child_by_margin(t, ws.f[rt.at[SLOT, t], H, i])
 
 
 @inner(allocates=False)

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from margotree.engines.exact.kernels.routing import (
-    GUESS,
-    OTHER_GUESS,
-    OTHER_TRUE,
+    ACCURACY,
+    ESTIMATE,
+    OTHER_ACCURACY,
+    OTHER_ESTIMATE,
     PLACE,
     SCORE,
     SLOT,
     TOL,
-    TRUE,
     Routing,
-    below,
+    child_by_margin,
     in_band,
 )
 from margotree.engines.node.kernels.workspace import COST, LABEL, N_ITEMS, NORM2, NU, H, O, Workspace
@@ -40,7 +40,7 @@ def path_cost(ws: Workspace, rt: Routing, t: int, i: int) -> float:
             total += cost * hinge
         if 2 * t + 1 < rt.T and in_band(h, rt.eps):
             total += NOMINAL * cost
-        t = below(t, h)
+        t = child_by_margin(t, h)
     return total
 
 
@@ -55,7 +55,7 @@ def estimate(ws: Workspace, rt: Routing) -> None:
             continue
         s = rt.at[SLOT, t]
         now, cost = ws.f[s, H, i], fixed[COST + t, i]
-        child = below(t, now)
+        child = child_by_margin(t, now)
         same = path_cost(ws, rt, child, i)
         if in_band(now, rt.eps):
             same += NOMINAL * cost
@@ -65,6 +65,6 @@ def estimate(ws: Workspace, rt: Routing) -> None:
         flip = path_cost(ws, rt, 4 * t + 3 - child, i) + 0.5 * now * now / fixed[NORM2, i]
         if (child == 2 * t + 2) == (y > 0.0):
             flip += cost - (ws.f[s, NU, i] if ws.f[s, O, i] == y else 0.0)
-        score[GUESS, i] = same
-        score[OTHER_GUESS, i] = flip + FLOOR * cost
-        score[SCORE, i] = same * score[TRUE, i] * score[OTHER_GUESS, i] * score[OTHER_TRUE, i]
+        score[ESTIMATE, i] = same
+        score[OTHER_ESTIMATE, i] = flip + FLOOR * cost
+        score[SCORE, i] = same * score[ACCURACY, i] * score[OTHER_ESTIMATE, i] * score[OTHER_ACCURACY, i]

@@ -17,10 +17,10 @@ from margotree.engines import EngineError, Limits, Refused, RunControl, solve
 from margotree.engines.distributed import connection, workers
 from margotree.engines.distributed.engine import ClusterBranchAndBound
 from margotree.engines.distributed.search import ClusterSearch, Pace
-from margotree.engines.distributed.serialization import Recipe
-from margotree.engines.distributed.task import Held, Orders, Outcome, packed, unpacked, work
+from margotree.engines.distributed.serialization import SearchSpec
+from margotree.engines.distributed.task import HeldSearch, Outcome, TaskInput, packed, unpacked, work
 from margotree.engines.distributed.transfer_volume import Traffic
-from margotree.engines.distributed.workers import Crew, Lost
+from margotree.engines.distributed.workers import ClusterLost, Crew
 from margotree.engines.exact.engine import BranchAndBound
 from margotree.engines.exact.penalty_branching import PenaltyBrancher
 from margotree.engines.exact.sample_branching import MargotBrancher, Tactics
@@ -45,17 +45,17 @@ class Office:
     def __init__(self, *, slots=3, lose=None, gone=None, answer=work):
         self.slots, self.traffic, self.lost, self.scheduler = slots, Traffic(), "", "here"
         self.lose, self.gone, self.answer = lose or (lambda number: False), gone, answer
-        self.orders, self.waiting, self.events = [], [], []
+        self.task_input, self.waiting, self.events = [], [], []
 
     @contextmanager
-    def holding(self, recipe):
-        self.held = Held(unpacked(packed(recipe)))
+    def holding(self, spec):
+        self.held = HeldSearch(unpacked(packed(spec)))
         yield "key"
         self.waiting.clear()
 
-    def send(self, number, key, orders):
-        self.orders.append(orders)
-        self.waiting.append((number, packed(orders)))
+    def send(self, number, key, task_input):
+        self.task_input.append(task_input)
+        self.waiting.append((number, packed(task_input)))
 
     def next_done(self, seconds):
         if not self.waiting:
@@ -63,7 +63,7 @@ class Office:
             return None
         number, data = self.waiting.pop(0)
         if self.gone is not None and self.traffic.tasks >= self.gone:
-            raise Lost("the office has closed")
+            raise ClusterLost("the office has closed")
         if self.lose(number):
             self.traffic.again += 1
             return number, None
@@ -161,9 +161,9 @@ def test_the_cut_off_spreads_with_new_tasks():
     best = BranchAndBound().solve(problem, RunControl(TIGHT))
     told = []
 
-    def find(held, orders):
-        outcome = work(held, orders)
-        told.append(orders.cutoff)
+    def find(held, task_input):
+        outcome = work(held, task_input)
+        told.append(task_input.cutoff)
         return replace(outcome, trees=[best.splits]) if len(told) == 3 else outcome
 
     office = Office(slots=1, answer=find)
@@ -174,7 +174,7 @@ def test_the_cut_off_spreads_with_new_tasks():
     assert told[:4] == [first] * 4  # the fourth was under way
     assert len(told) > 6 and told[4:] == pytest.approx([low] * (len(told) - 4), rel=1e-6)
     # What a better tree has closed is not sent.
-    assert all(record.bound < orders.cutoff for orders in office.orders for record in orders.records)
+    assert all(record.bound < task_input.cutoff for task_input in office.task_input for record in task_input.records)
     assert search.best == best.certificate.objective
 
 
@@ -182,8 +182,8 @@ def test_nothing_is_closed_by_a_tree_that_only_the_worker_believes_in():
     """A worker that closes all at a cut-off it does not show a tree for: the bound is no more than that."""
     problem = knotty(20)
 
-    def boast(held, orders):
-        return Outcome(left=[], steps=1, cutoff=0.5 * orders.cutoff)
+    def boast(held, task_input):
+        return Outcome(left=[], steps=1, cutoff=0.5 * task_input.cutoff)
 
     search = search_by(Office(answer=boast), problem)
     search.run()
@@ -196,11 +196,11 @@ def test_best_bounds_go_first_and_the_bound_never_falls():
     search = search_by(office, problem)
     sent, bounds, send = [], [], office.send
 
-    def look(number, key, orders):
+    def look(number, key, task_input):
         waiting = [entry[0] for entry in search._queue]
-        sent.append(max(r.bound for r in orders.records) <= min(waiting, default=np.inf))
+        sent.append(max(r.bound for r in task_input.records) <= min(waiting, default=np.inf))
         bounds.append(search.bound)
-        send(number, key, orders)
+        send(number, key, task_input)
 
     office.send = look
     search.run()
@@ -209,21 +209,21 @@ def test_best_bounds_go_first_and_the_bound_never_falls():
 
 
 @pytest.mark.parametrize("way", [MargotBrancher, PenaltyBrancher, SupportBrancher])
-def test_a_recipe_makes_the_same_search(way):
+def test_a_recipe_makes_the_same_search(strategy):
     """A task done in another process leaves what it would have left here."""
     problem = random_problem(2, m=20, n=4, model="sfs")
-    brancher = way(problem, limit=allowed_value(problem, trivial_tree(problem)))
-    recipe = unpacked(packed(Recipe.of(brancher, 1e-4)))
-    assert type(recipe.brancher()) is way and not recipe.brancher().problem.X.flags.writeable
+    brancher = strategy(problem, limit=allowed_value(problem, trivial_tree(problem)))
+    spec = unpacked(packed(SearchSpec.of(brancher, 1e-4)))
+    assert type(spec.brancher()) is strategy and not spec.brancher().problem.X.flags.writeable
     cutoff = allowed_value(problem, trivial_tree(problem))
-    orders = Orders(records=[brancher.root()], cutoff=cutoff, seconds=60.0, nodes=25)
-    here, there = (work(Held(r), orders) for r in (Recipe.of(brancher, 1e-4), recipe))
+    task_input = TaskInput(records=[brancher.root()], cutoff=cutoff, seconds=60.0, nodes=25)
+    here, there = (work(HeldSearch(r), task_input) for r in (SearchSpec.of(brancher, 1e-4), spec))
     assert here.steps == there.steps > 0
     assert sorted(r.bound for r in here.left) == sorted(r.bound for r in there.left)
     # And a second task of the same process is not stopped by the flag that ended the first.
-    held = Held(recipe)
-    held.mine()[1].stop()
-    assert work(held, orders).steps == here.steps
+    held = HeldSearch(spec)
+    held.thread_worker()[1].stop()
+    assert work(held, task_input).steps == here.steps
 
 
 def proved(office, problem, path, **pace):
@@ -324,12 +324,12 @@ def test_dask_workers_agree_with_one_process(address, model, tmp_path):
 def test_what_comes_too_late_is_nobodys(address):
     """A task of a search that is over does not pass for one of the next with the same number."""
     brancher = MargotBrancher(knotty(30), SLOW)
-    recipe, crew = Recipe.of(brancher, 1e-4), Crew(address)
+    spec, crew = SearchSpec.of(brancher, 1e-4), Crew(address)
     found = None
     for nodes in (3, 7):
-        orders = Orders(records=[brancher.root()], cutoff=brancher.limit, seconds=30.0, nodes=nodes)
-        with crew.holding(recipe) as key:
-            crew.send(0, key, orders)
+        task_input = TaskInput(records=[brancher.root()], cutoff=brancher.limit, seconds=30.0, nodes=nodes)
+        with crew.holding(spec) as key:
+            crew.send(0, key, task_input)
             time.sleep(0.3)
             while nodes == 7 and found is None:
                 found = crew.next_done(0.05)

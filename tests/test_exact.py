@@ -344,7 +344,7 @@ def test_the_farther_the_end_the_longer_a_better_tree_is_looked_for(monkeypatch,
 
 def test_above_2000_samples_the_alternating_search_comes_first(monkeypatch):
     called = []
-    monkeypatch.setattr(BranchAndBound, "_run_many", lambda self, *_: called.append("many") or self._way(_[0])(*_))
+    monkeypatch.setattr(BranchAndBound, "_run_many", lambda self, *_: called.append("many") or self._strategy(_[0])(*_))
     monkeypatch.setattr(BranchAndBound, "_run_plain", lambda self, *_: called.append("plain") or 1 / 0)
     for m in (2000, 2001):
         with pytest.raises(ZeroDivisionError):

@@ -1,4 +1,4 @@
-"""Hulls of the samples on the two sides of a split, and how near each other they come (Wolfe's method)."""
+"""The distance of the convex hulls of the samples on the two sides of a split (Wolfe's method)."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from margotree.engines.numba_backend import inner
 F8 = NDArray[np.float64]
 I8 = NDArray[np.int64]
 
-#: Steps at most.
+#: The largest number of steps.
 _STEPS = 60
-#: Shares of a corral's points that are none, and progress that is none.
+#: Weights of points, and relative progress, that count as 0.
 _NO_WEIGHT, _NO_PROGRESS = 1e-13, 1e-14
 
 
 @inner()
 def first_pair(Z: F8, side: F8, new: int, h: F8) -> tuple[int, int]:
-    """A member on the right and one on the left; ``new``, if there is one, and the nearest on its other side.  ``h`` is
-    scratch."""
+    """A placed sample on the right and one on the left: ``new``, if it is not negative, and the nearest one on the
+    other side. ``h`` is scratch."""
     pair = np.full(2, -1)
     if new < 0:
         for i in range(side.size):
@@ -44,11 +44,12 @@ def first_pair(Z: F8, side: F8, new: int, h: F8) -> tuple[int, int]:
 def nearest_points(
     Z: F8, side: F8, right: int, left: int, target: float, pairs: I8, lam: F8, h: F8
 ) -> tuple[int, float]:
-    """Pairs of members on the right and the left, and weights that add up to 1: of points of the two sides' hulls
-    whose distance is least, or its square below half of ``target`` (Wolfe's method, from this pair).
+    """Find points of the two sides' hulls with the least distance, or with a square below half of ``target`` (Wolfe's
+    method).
 
-    ``pairs`` and ``lam`` have room for three more than there are features: no more than one more are ever needed.
-    ``h`` is scratch.  Returns how many pairs there are, and the square.
+    The points are given by pairs of samples on the right and on the left, with weights ``lam`` that sum to 1; the
+    method starts with the pair ``right``, ``left``. ``pairs`` and ``lam`` have three rows more than there are features,
+    which suffices, as at most one more is needed. ``h`` is scratch. Returns the number of pairs, and the square.
     """
     d = Z.shape[0]
     D, affine = np.empty((d + 3, d)), np.empty(d + 3)
@@ -83,7 +84,8 @@ def nearest_points(
 
 @inner()
 def _extremes(Z: F8, side: F8, x: F8, h: F8) -> tuple[int, int, float]:
-    """The member on the right least far along ``x``, the one on the left farthest, and the difference."""
+    """The sample on the right with the smallest value along ``x``, the one on the left with the largest, and the
+    difference."""
     fill(h[: side.size], 0.0)
     for r in range(x.size):
         row, along = Z[r], x[r]
@@ -101,10 +103,12 @@ def _extremes(Z: F8, side: F8, x: F8, h: F8) -> tuple[int, int, float]:
 
 @inner()
 def _solve_affine_hull(D: F8, lam: F8, affine: F8, size: int) -> bool:
-    """``affine`` <- weights of the point nearest to the origin in the flat through the points of the corral; they become
-    ``lam`` if all of them are above 0, and otherwise somebody has to go."""
+    """Write to ``affine`` the weights of the point nearest to the origin in the affine hull of the corral.
+
+    If all are above 0, they become ``lam``, and the result is True; otherwise a point has to be dropped.
+    """
     d = D.shape[1]
-    # Orthonormal directions from the first point to the others, and what each direction's coordinates are made of.
+    # An orthonormal basis of the directions from the first point to the others, and the coordinates in it (QR).
     basis, R = np.zeros((size, d)), np.zeros((size, size))
     for q in range(1, size):
         for r in range(d):
@@ -145,7 +149,7 @@ def _dot(a: F8, b: F8) -> float:
 
 @inner()
 def _drop_point(pairs: I8, D: F8, lam: F8, affine: F8, size: int) -> int:
-    """Go towards ``affine`` until a weight is 0, and leave that point out; returns how many points are left."""
+    """Move ``lam`` towards ``affine`` until a weight is 0, and drop that point; return the number of points left."""
     share, out = 1.0, 0
     for q in range(size):
         if affine[q] <= _NO_WEIGHT:

@@ -51,7 +51,7 @@ class PlacedSamples(NamedTuple):
 
     cols: I8
     size: I8  # features of the support; -1: there are several supports
-    row_violation: I8  # how many samples; -1: they are not laid out yet
+    n_placed: I8  # how many samples; -1: they are not laid out yet
     index: I8
     side: F8
     Z: F8  # (upper tree nodes, features, samples)
@@ -97,7 +97,7 @@ def write_implied_sides(
                 continue
             if at + SPLIT_BYTES + LEAF_HEAD + T + POINT_HEAD + 24 * (d + 3) > buffer.out.size:
                 return at, written, False
-            if placed.row_violation[t] < 0:
+            if placed.n_placed[t] < 0:
                 _collect_placed(samples, terms, placed, known, t)
             begin = at + SPLIT_BYTES + LEAF_HEAD + t
             end, _ = _separation_point(samples, terms, placed, t, j, -side, target, buffer, begin)
@@ -140,7 +140,7 @@ def too_close(
 
     With ``j`` -1 they show it of the others alone.  Returns where they end, 0 if none are found, and the value.
     """
-    if placed.row_violation[t] < 0:
+    if placed.n_placed[t] < 0:
         _collect_placed(samples, terms, placed, known, t)
     return _separation_point(samples, terms, placed, t, j, side, target, buffer, 0)
 
@@ -148,7 +148,7 @@ def too_close(
 @inner()
 def _collect_placed(samples: Samples, terms: ProofTerms, placed: PlacedSamples, known: Places, t: int) -> None:
     """Those who take a side at tree node ``t``."""
-    placed.row_violation[t] = 0
+    placed.n_placed[t] = 0
     placed.base[t, 0] = placed.base[t, 1] = 0.0
     for i in range(known.size):
         side = terms.sides[t, known[i]]
@@ -159,8 +159,8 @@ def _collect_placed(samples: Samples, terms: ProofTerms, placed: PlacedSamples, 
 @inner()
 def _add_placed(samples: Samples, terms: ProofTerms, placed: PlacedSamples, t: int, i: int, side: float) -> None:
     """Sample ``i`` takes this side, too."""
-    k, d = placed.row_violation[t], terms.eps if side < 0.0 else 0.0
-    placed.row_violation[t] = k + 1
+    k, d = placed.n_placed[t], terms.eps if side < 0.0 else 0.0
+    placed.n_placed[t] = k + 1
     _store_placed(samples, placed, t, k, i, side)
     placed.base[t, 0] += phi_of(samples.y[i], side, terms.cost[t, i], d, 0.0)
     placed.base[t, 1] += terms.cost[t, i] * (1.0 + d)
@@ -187,7 +187,7 @@ def _separation_point(
 ) -> tuple[int, float]:
     """Write the multipliers which show that no split worth less than ``target`` tells the placed ones apart, sample
     ``j`` being on the side ``other_side``; -1: without it.  Returns where they end, 0 if none are found, and the value."""
-    k, d, new = placed.row_violation[t], placed.size[t], -1
+    k, d, new = placed.n_placed[t], placed.size[t], -1
     if j >= 0:
         _store_placed(samples, placed, t, k, j, other_side)
         new, k = k, k + 1

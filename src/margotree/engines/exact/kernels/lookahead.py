@@ -1,4 +1,5 @@
-"""Which sample to branch on where nodes live in few features: the one that settles most, whichever way it goes."""
+"""The choice of a sample to branch on where nodes use few features: the one with the largest estimated gain on both
+sides, including the samples whose sides follow."""
 
 from __future__ import annotations
 
@@ -16,28 +17,28 @@ F8 = NDArray[np.float64]
 I8 = NDArray[np.int64]
 I1 = NDArray[np.int8]
 
-#: Violations below this are rounding (margins are known to about this).
+#: Tolerance of violations: the accuracy of margins.
 TOL = 1e-5
-#: Stand-in for a cost that is not known yet, as a share of C.
+#: The cost, as a share of C, where it is not known.
 NOMINAL = 1e-2
-#: A gain of nothing still ranks by the other side's gain.
+#: The smallest gain, so that a candidate without a gain on one side is ranked by the other.
 FLOOR = 1e-6
 
 
 @struct
 class Hyperplanes(NamedTuple):
-    """The hyperplanes at hand: support and coefficients of every tree node, and the nodes' numbers of members."""
+    """The current hyperplanes: support and coefficients of every tree node, and the number of samples that reach it."""
 
     cols: I8  # (tree nodes, widest)
     size: I8  # features of each node
     theta: F8
     n_arrived: I8
-    decided: I1  # 1 where the node's support is settled, so that sides can be implied
+    decided: I1  # 1 where the node has one support, so that sides can be implied
 
 
 @kernel(allocates=False)
 def decision_values(samples: Samples, hyperplanes: Hyperplanes, h: F8) -> None:
-    """``h[t, i]``: where sample ``i`` lies at node ``t``."""
+    """Compute ``h[t, i]``, the value of the hyperplane of tree node ``t`` at sample ``i``."""
     for t in range(hyperplanes.size.size):
         d = hyperplanes.size[t]
         for i in range(samples.y.size):
@@ -50,12 +51,13 @@ def decision_values(samples: Samples, hyperplanes: Hyperplanes, h: F8) -> None:
 
 @inner(allocates=False)
 def in_band(h: float, eps: float) -> bool:
+    """Whether the value ``h`` of a hyperplane lies in the band."""
     return h < -TOL * eps and h > -eps + TOL * eps
 
 
 @inner(allocates=False)
 def path_cost(samples: Samples, hyperplanes: Hyperplanes, h: F8, t: int, i: int, eps: float) -> float:
-    """What sample ``i`` would pay at ``t`` and below it under the hyperplanes at hand."""
+    """The loss of sample ``i`` at ``t`` and on its path below, with the current hyperplanes."""
     total = 0.0
     T = hyperplanes.size.size
     while t < T:
@@ -72,7 +74,7 @@ def path_cost(samples: Samples, hyperplanes: Hyperplanes, h: F8, t: int, i: int,
 
 @inner(allocates=False)
 def sides_at(place: I8, t: int, side: I1) -> None:
-    """Where each sample stands at node ``t``: -1 for those that are not known to reach it."""
+    """Write the side of each sample at node ``t``; -1 for samples that are not known to reach it."""
     for i in range(place.size):
         p = place[i]
         side[i] = FREE if p == t else -1
@@ -86,6 +88,7 @@ def sides_at(place: I8, t: int, side: I1) -> None:
 
 @inner()
 def support_rows(samples: Samples, hyperplanes: Hyperplanes, t: int) -> F8:
+    """The features of tree node ``t``'s support, one per row."""
     d = hyperplanes.size[t]
     Z = np.empty((d, samples.y.size))
     for r in range(d):
@@ -96,7 +99,7 @@ def support_rows(samples: Samples, hyperplanes: Hyperplanes, t: int) -> F8:
 
 @kernel()
 def settle_sides(samples: Samples, hyperplanes: Hyperplanes, place: I8, min_distance: float) -> bool:
-    """Place all samples whose side follows from others; False if a node's sides cannot be separated."""
+    """Place all samples whose side follows from others; False if the sides at a node cannot be separated."""
     T = hyperplanes.size.size
     side = np.empty(place.size, np.int8)
     for t in range(T // 2):
@@ -115,7 +118,7 @@ def settle_sides(samples: Samples, hyperplanes: Hyperplanes, place: I8, min_dist
 def estimated_gain(
     samples: Samples, hyperplanes: Hyperplanes, h: F8, t: int, i: int, before: I1, after: I1, eps: float
 ) -> float:
-    """Estimated rise of the bound when the samples newly placed in ``after`` go where it says."""
+    """The estimated rise of the bound when the samples newly placed in ``after`` take these sides."""
     total = 0.0
     for j in range(before.size):
         if before[j] != FREE or after[j] == FREE:
@@ -145,7 +148,17 @@ def lookahead(
     min_distance: float,
     candidates: int,
 ) -> int:
-    """The sample most worth branching on; -1 if all is settled."""
+    """The undecided sample with the largest product of estimated gains; -1 if no sample has a cost left.
+
+    Parameters
+    ----------
+    slack
+        The distance of the bound from the cutoff; larger gains count as this.
+    min_distance
+        Samples closer than this cannot be on different sides.
+    candidates
+        The number of samples tried by their own score, and of further samples at the same tree node.
+    """
     score = single_scores(samples, hyperplanes, h, place, eps)
     m = place.size
     waiting = 0
@@ -159,7 +172,7 @@ def lookahead(
     top = place[order[0]]
     best, most = -1, -1.0
     for c in range(2 * candidates):
-        # First the best by themselves, then others at the same node, evenly spread: they may imply more.
+        # First the best by their own score, then others at the same node, evenly spread: they may imply more sides.
         i = order[min(c, m - 1)] if c < candidates else order[(c - candidates) * m // candidates]
         if tried[i] == 1 or (place[i] != top if c >= candidates else c >= waiting):
             continue
@@ -172,7 +185,7 @@ def lookahead(
 
 @inner()
 def single_scores(samples: Samples, hyperplanes: Hyperplanes, h: F8, place: I8, eps: float) -> F8:
-    """How much is at stake at each waiting sample by itself; -1 for those that travel on at no cost."""
+    """The score of each undecided sample by itself; -1 for samples that reach the last level without further cost."""
     T = hyperplanes.size.size
     score = np.empty(place.size)
     fill(score, -1.0)
@@ -197,7 +210,8 @@ def single_scores(samples: Samples, hyperplanes: Hyperplanes, h: F8, place: I8, 
 def sides_after(
     samples: Samples, hyperplanes: Hyperplanes, place: I8, i: int, min_distance: float, sides: I1
 ) -> tuple[bool, bool]:
-    """Sides at the node of sample ``i`` after it is sent left (first row) or right; whether each is possible."""
+    """Write the sides at the node of sample ``i`` after it is sent left (row 0) or right (row 1), with all that
+    follows; return for both whether it is possible."""
     t = place[i]
     sides_at(place, t, sides[0])
     for j in range(place.size):
@@ -224,7 +238,7 @@ def pair_score(
     min_distance: float,
     sides: I1,
 ) -> float:
-    """Product of the estimated gains on both sides of sample ``i``, with all that follows from sending it there."""
+    """The product of the estimated gains on both sides of sample ``i``, with all that follows from them."""
     t = place[i]
     left, right = sides_after(samples, hyperplanes, place, i, min_distance, sides)
     before = np.empty(place.size, np.int8)

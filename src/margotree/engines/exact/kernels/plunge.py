@@ -1,4 +1,4 @@
-"""Where Python enters a dive: load a search node's record, and dive from there."""
+"""The entry points of a dive for Python: load the record of a search node and dive from it."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def plunge(
     counters: I8,
     log: I8,
 ) -> tuple[int, float]:
-    """`dive` from a record, where node problems know no prices."""
+    """`dive` from a record, without feature penalties in the node problems."""
     load_here(ws, rt, codes, floats)
     return _dive(
         ws, rt, floor, shared, max_steps, options, cand, out_codes, out_floats, out_used, out_bound, counters,
@@ -69,7 +69,7 @@ def plunge_penalised(
     counters: I8,
     log: I8,
 ) -> tuple[int, float]:
-    """The same where they do."""
+    """`dive` from a record, with feature penalties in the node problems."""
     load_here(ws, rt, codes, floats)
     return _dive_penalised(
         ws, rt, floor, shared, max_steps, options, cand, out_codes, out_floats, out_used, out_bound, counters,
@@ -79,7 +79,7 @@ def plunge_penalised(
 
 @kernel(allocates=False)
 def route(ws: Workspace, rt: Routing, out: I8) -> None:
-    """The last-level node that each sample reaches if it goes on where it is headed."""
+    """Write to ``out`` the last-level node that each sample reaches on the way that the current hyperplanes give."""
     update_margins(ws, rt)
     for i in range(rt.samples):
         t = rt.at[PLACE, i]
@@ -89,5 +89,5 @@ def route(ws: Workspace, rt: Routing, out: I8) -> None:
 
 
 def kernel_for(ws: Workspace) -> Any:
-    """The entry point that serves this memory; only that is compiled."""
+    """The entry point for this memory; only this one is compiled."""
     return plunge_penalised if ws.priced else plunge

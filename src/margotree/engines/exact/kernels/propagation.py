@@ -1,7 +1,7 @@
-"""What placing samples says about others, for nodes that live in at most two features.
+"""Domain propagation at nodes with at most two features: the sides of samples that follow from placed samples.
 
-A sample must go left if the samples known to go right, together with it, could no longer be separated from those known
-to go left: it lies in the shadow that the left ones cast as seen from the right ones.
+A sample must go left if the samples known to go right, together with it, cannot be separated from those known to go
+left: it lies in the cone of the left ones as seen from the right ones.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ FREE, LEFT, RIGHT = 0, 1, 2
 
 @inner()
 def propagate(Z: F8, side: I1, min_distance: float) -> bool:
-    """Place every sample whose side follows from those placed; False if no hyperplane separates the placed ones.
+    """Place every sample whose side follows from placed ones; False if no hyperplane separates the placed ones.
 
-    ``Z`` holds up to two features, ``side`` is FREE, LEFT or RIGHT.  Sides closer than ``min_distance`` count as touching:
-    the weights that separate them would cost too much.
+    ``Z`` has up to two features, ``side`` is FREE, LEFT or RIGHT. Sides closer than ``min_distance`` count as touching:
+    the weights that separate them would cost more than the cutoff.
     """
     if Z.shape[0] == 0:
         return propagate_constant(side)
@@ -36,7 +36,7 @@ def propagate(Z: F8, side: I1, min_distance: float) -> bool:
 
 @inner(allocates=False)
 def propagate_constant(side: I1) -> bool:
-    """Without features all samples go the same way."""
+    """`propagate` without features: all samples go the same way."""
     way = FREE
     for i in range(side.size):
         if side[i] == LEFT or side[i] == RIGHT:
@@ -51,6 +51,7 @@ def propagate_constant(side: I1) -> bool:
 
 @inner(allocates=False)
 def propagate_line(z: F8, side: I1, min_distance: float) -> bool:
+    """`propagate` with one feature."""
     l0, l1, r0, r1 = np.inf, -np.inf, np.inf, -np.inf
     for i in range(z.size):
         if side[i] == LEFT:
@@ -79,7 +80,8 @@ def propagate_line(z: F8, side: I1, min_distance: float) -> bool:
 
 @inner(allocates=False)
 def hull(Z: F8, side: I1, which: int, out: I8) -> int:
-    """Corners of the convex hull of the samples on one side (gift wrapping: hulls have few corners)."""
+    """Write the corners of the convex hull of the samples on one side to ``out``; return their number, -1 if there are
+    too many (gift wrapping, as hulls have few corners)."""
     start = -1
     for i in range(side.size):
         if side[i] == which and (
@@ -113,12 +115,13 @@ def hull(Z: F8, side: I1, which: int, out: I8) -> int:
 
 @inner(allocates=False)
 def angle_to(x: float, y: float, rx: float, ry: float) -> float:
-    """Angle of (x, y) against the direction (rx, ry)."""
+    """The angle of (x, y) to the direction (rx, ry)."""
     return np.arctan2(rx * y - ry * x, rx * x + ry * y)
 
 
 @inner()
 def propagate_plane(Z: F8, side: I1, min_distance: float) -> bool:
+    """`propagate` with two features."""
     m = side.size
     left = np.empty(200, np.int64)
     right = np.empty(200, np.int64)
@@ -126,7 +129,7 @@ def propagate_plane(Z: F8, side: I1, min_distance: float) -> bool:
     nr = hull(Z, side, RIGHT, right)
     if nl < 0 or nr < 0 or nl + nr == 0:
         return True
-    # The cone of all steps from right to left, by its two outermost directions against their mean.
+    # The cone of all steps from right to left: its two outermost directions, as angles to their mean.
     rx = ry = 0.0
     for p in range(nl):
         rx += Z[0, left[p]] / nl
@@ -174,7 +177,7 @@ def propagate_plane(Z: F8, side: I1, min_distance: float) -> bool:
 def widen_cone(
     angle: float, size: float, low: float, high: float, low_size: float, high_size: float
 ) -> tuple[float, float, float, float]:
-    """The outermost directions, by angle and length, with one more."""
+    """The two outermost directions of a cone, by angle and length, after one more direction is added."""
     if angle < low:
         low, low_size = angle, size
     if angle > high:
@@ -184,7 +187,7 @@ def widen_cone(
 
 @inner(allocates=False)
 def cone_is_closed(low: float, high: float, low_size: float, high_size: float, min_distance: float) -> bool:
-    """Whether two directions leave no half-plane open, or one in which the sides come closer than ``min_distance``."""
+    """Whether a cone leaves no half-plane, or one in which the sides are closer than ``min_distance``."""
     deficit = np.pi - (high - low)
     return bool(deficit <= 0.0 or min(low_size, high_size) * deficit < min_distance)
 
@@ -205,9 +208,13 @@ def is_implied(
     high_size: float,
     min_distance: float,
 ) -> bool:
-    """Whether sample ``i`` lies in the shadow of the corners."""
+    """Whether sample ``i`` lies in the cone of ``n`` corners of one side, as seen from the other.
+
+    ``sign`` is 1 for corners on the left and -1 on the right; ``both`` tells that both sides have samples, and the
+    following arguments describe the cone of the steps from right to left.
+    """
     if not both:
-        # Only one side is placed: look towards its middle.
+        # Samples are placed on one side only: angles are relative to their mean.
         rx = ry = 0.0
         for p in range(n):
             rx += sign * (Z[0, corners[p]] - Z[0, i]) / n

@@ -1,4 +1,4 @@
-"""What a waiting sample would cost on either side of its node, estimated from the hyperplanes at hand."""
+"""Estimated cost of an undecided sample on both sides of its node, from the current hyperplanes."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ from margotree.engines.exact.kernels.routing import (
 from margotree.engines.node.kernels.workspace import COST, LABEL, N_ITEMS, NORM2, NU, H, O, Workspace
 from margotree.engines.numba_backend import inner
 
-#: Stand-in for a cost that is not known yet, as a share of C: an empty node, a sample inside a band.
+#: The cost, as a share of C, where it is not known: at an empty node, and of a sample inside a band.
 NOMINAL = 1e-2
-#: A gain of nothing still ranks by the other side's gain.
+#: The smallest gain, so that a candidate without a gain on one side is ranked by the other.
 FLOOR = 1e-6
 
 
 @inner(allocates=False)
 def path_cost(ws: Workspace, rt: Routing, t: int, i: int) -> float:
-    """What sample ``i`` would pay at ``t`` and below it under the current hyperplanes."""
+    """The loss of sample ``i`` at ``t`` and on its path below, with the current hyperplanes."""
     total = 0.0
     y = ws.fixed[LABEL, i]
     while t < rt.T:
@@ -46,7 +46,10 @@ def path_cost(ws: Workspace, rt: Routing, t: int, i: int) -> float:
 
 @inner(allocates=False)
 def estimate(ws: Workspace, rt: Routing) -> None:
-    """Fill in guesses and scores of all samples; those that cost nothing to wait have a score of -1."""
+    """Compute estimates and scores of all samples.
+
+    A sample that reaches the last level without further cost has the score -1.
+    """
     score, fixed = rt.score, ws.fixed
     for i in range(rt.samples):
         t, y = rt.at[PLACE, i], fixed[LABEL, i]
@@ -61,7 +64,7 @@ def estimate(ws: Workspace, rt: Routing) -> None:
             same += NOMINAL * cost
         if same == 0.0:
             continue
-        # On the other side: the jump of a sample sent against its label, and what turning the hyperplane takes.
+        # On the other side: the loss of a sample sent against its label, and the cost of moving the hyperplane.
         flip = path_cost(ws, rt, 4 * t + 3 - child, i) + 0.5 * now * now / fixed[NORM2, i]
         if (child == 2 * t + 2) == (y > 0.0):
             flip += cost - (ws.f[s, NU, i] if ws.f[s, O, i] == y else 0.0)

@@ -13,4 +13,3 @@ Start with :mod:`~margotree.engines.exact.engine`, which chooses the searches fo
 - ``warm_up``: calls that compile kernels.
 - ``kernels``: compiled functions.
 """
-

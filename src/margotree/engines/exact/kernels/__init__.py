@@ -21,4 +21,3 @@ Proofs (docs/proof.md).
 - ``recorded_bounds``: the search of ``listed_supports`` with a proof.
 - ``implied_sides``, ``hulls``: multipliers that prove a side.
 """
-

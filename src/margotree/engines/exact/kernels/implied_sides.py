@@ -1,6 +1,6 @@
-"""Sides that follow from others: multipliers which show that sides are too close to be told apart (docs/proof.md).
+"""Sides that follow from others: multipliers which show that the sides are too close to be separated (docs/proof.md).
 
-A sample goes to one side of a tree node if no split worth considering sends it to the other.
+A sample is on one side of a tree node if no split below the cutoff sends it to the other.
 """
 
 from __future__ import annotations
@@ -31,36 +31,36 @@ F8 = NDArray[np.float64]
 I8 = NDArray[np.int64]
 Places = NDArray[np.uint16]
 
-#: Multipliers of sides too close to each other prove this much more than is asked for.
+#: Multipliers of sides that are too close prove this factor times the target.
 _AMPLE = 1.0 + 1e-6
 
 
 @struct
 class ProofTerms(NamedTuple):
-    """What a proof goes by."""
+    """What the values of a proof depend on."""
 
     sides: F8  # the side taken at a tree node (row) by a sample whose place is the column
     cost: F8  # (tree nodes, samples)
     eps: float
-    unit: float  # brings multipliers to the user's problem
+    unit: float  # factor from multipliers to those of the user's problem
 
 
 @struct
 class PlacedSamples(NamedTuple):
-    """Per upper tree node: samples that the proof knows to take a side there, on the features of its one support."""
+    """For each upper tree node with one support: the samples that take a side there in the proof, with their features."""
 
     cols: I8
     size: I8  # features of the support; -1: there are several supports
-    n_placed: I8  # how many samples; -1: they are not laid out yet
+    n_placed: I8  # number of samples; -1: not collected yet
     index: I8
     side: F8
     Z: F8  # (upper tree nodes, features, samples)
     h: F8  # scratch
-    base: F8  # (upper tree nodes, 2): what they are worth without multipliers, and sizes, for the rounding
+    base: F8  # (upper tree nodes, 2): their value with multipliers of 0, and the sizes of its terms, for rounding
 
 
 def new_placed_samples(n_upper: int, widest: int, n_samples: int) -> PlacedSamples:
-    """With room for one more than everybody."""
+    """Allocate the memory, with space for one sample more than ``n_samples``."""
     none, m = np.full(n_upper, -1), n_samples + 1
     return PlacedSamples(
         np.zeros((n_upper, widest), np.int64), none.copy(), none, np.zeros((n_upper, m), np.int64),
@@ -70,22 +70,33 @@ def new_placed_samples(n_upper: int, widest: int, n_samples: int) -> PlacedSampl
 
 @kernel()
 def follow(
-    samples: Samples, terms: ProofTerms, placed: PlacedSamples, place: I8, known: Places, index: I8, target: float, numbers: I8,
-    buffer: ByteBuffer,
+    samples: Samples, terms: ProofTerms, placed: PlacedSamples, place: I8, known: Places, index: I8, target: float,
+    numbers: I8, buffer: ByteBuffer,
 ) -> tuple[int, int, bool]:  # fmt: skip
-    """Have the proof know that samples ``index`` are where their ``place`` says, if that can be shown: each takes
-    decisions, and leaves for the other sides.
+    """Write steps which show that samples ``index`` are at their ``place``, where that can be shown: for each a
+    decision, and a leaf for the other side.
 
-    Kept up to date are ``known``, the places that the proof knows, and ``numbers``, the search node's and the first
-    that is free.  Returns where the bytes end, how many decisions there are, and whether there was room for all.
+    Parameters
+    ----------
+    place, known
+        The places of all samples, and the places that the proof shows; ``known`` is updated.
+    target
+        The value above which a side is closed.
+    numbers
+        The number of the search node, which changes with each decision, and the first free number; updated.
+
+    Returns
+    -------
+    end, decisions, has_room
+        Where the bytes end, the number of decisions, and whether there was space for all.
     """
     return write_implied_sides(samples, terms, placed, place, known, index, target, numbers, buffer, 0)
 
 
 @inner()
 def write_implied_sides(
-    samples: Samples, terms: ProofTerms, placed: PlacedSamples, place: I8, known: Places, index: I8, target: float, numbers: I8,
-    buffer: ByteBuffer, at: int,
+    samples: Samples, terms: ProofTerms, placed: PlacedSamples, place: I8, known: Places, index: I8, target: float,
+    numbers: I8, buffer: ByteBuffer, at: int,
 ) -> tuple[int, int, bool]:  # fmt: skip
     """`follow`, with bytes from ``at`` on."""
     T, written = terms.sides.shape[0], 0
@@ -110,7 +121,8 @@ def write_implied_sides(
 
 @inner()
 def _write_decision(buffer: ByteBuffer, at: int, end: int, t: int, T: int, j: int, side: float, numbers: I8) -> int:
-    """Write the decision about sample ``j`` and the leaf around the point that is written already."""
+    """Write the decision about sample ``j``, and the leaf around its point, which ends at ``end`` and is already
+    written."""
     left, right = numbers[1], numbers[1] + 1
     at = put_split(buffer, at, SAMPLE_SPLIT, numbers[0], j, t, left, right)
     numbers[0], other = (right, left) if side > 0.0 else (left, right)
@@ -135,10 +147,10 @@ def too_close(
     target: float,
     buffer: ByteBuffer,
 ) -> tuple[int, float]:
-    """Write the multipliers which show that no split of tree node ``t`` worth less than ``target`` sends sample ``j``
-    to this side, others being where the proof knows them to be.
+    """Write the multipliers which show that no split of tree node ``t`` below ``target`` sends sample ``j`` to this
+    side, with the other samples at their places in the proof.
 
-    With ``j`` -1 they show it of the others alone.  Returns where they end, 0 if none are found, and the value.
+    With ``j`` -1 they show it of the other samples alone. Returns where they end, 0 if none are found, and the value.
     """
     if placed.n_placed[t] < 0:
         _collect_placed(samples, terms, placed, known, t)
@@ -147,7 +159,7 @@ def too_close(
 
 @inner()
 def _collect_placed(samples: Samples, terms: ProofTerms, placed: PlacedSamples, known: Places, t: int) -> None:
-    """Those who take a side at tree node ``t``."""
+    """Collect the samples that take a side at tree node ``t`` in the proof."""
     placed.n_placed[t] = 0
     placed.base[t, 0] = placed.base[t, 1] = 0.0
     for i in range(known.size):
@@ -158,7 +170,7 @@ def _collect_placed(samples: Samples, terms: ProofTerms, placed: PlacedSamples, 
 
 @inner()
 def _add_placed(samples: Samples, terms: ProofTerms, placed: PlacedSamples, t: int, i: int, side: float) -> None:
-    """Sample ``i`` takes this side, too."""
+    """Add sample ``i`` with this side."""
     k, d = placed.n_placed[t], terms.eps if side < 0.0 else 0.0
     placed.n_placed[t] = k + 1
     _store_placed(samples, placed, t, k, i, side)
@@ -168,6 +180,7 @@ def _add_placed(samples: Samples, terms: ProofTerms, placed: PlacedSamples, t: i
 
 @inner()
 def _store_placed(samples: Samples, placed: PlacedSamples, t: int, k: int, i: int, side: float) -> None:
+    """Store sample ``i`` with its side and features at position ``k``."""
     placed.index[t, k], placed.side[t, k] = i, side
     for r in range(placed.size[t]):
         placed.Z[t, r, k] = samples.X[placed.cols[t, r], i]
@@ -185,8 +198,11 @@ def _separation_point(
     buffer: ByteBuffer,
     at: int,
 ) -> tuple[int, float]:
-    """Write the multipliers which show that no split worth less than ``target`` tells the placed ones apart, sample
-    ``j`` being on the side ``other_side``; -1: without it.  Returns where they end, 0 if none are found, and the value."""
+    """Write the multipliers which show that no split below ``target`` separates the placed samples, with sample ``j``
+    on ``other_side`` (-1: without it).
+
+    Returns where they end, 0 if none are found, and the value.
+    """
     k, d, new = placed.n_placed[t], placed.size[t], -1
     if j >= 0:
         _store_placed(samples, placed, t, k, j, other_side)
@@ -211,7 +227,8 @@ def _separation_point(
 
 @inner()
 def _weights_of_samples(pairs: I8, lam: F8, count: int, positions: I8, v: F8) -> int:
-    """The members of so many pairs, each once, and their weights: above 0 on the right, below on the left."""
+    """The samples in the first ``count`` pairs, each once, with the sums of their weights: positive on the right,
+    negative on the left. Returns their number."""
     found = 0
     for p in range(count):
         for way in range(2):
@@ -227,7 +244,7 @@ def _weights_of_samples(pairs: I8, lam: F8, count: int, positions: I8, v: F8) ->
 
 @inner()
 def _balanced_multipliers(y: F8, index: I8, positions: I8, scale: float, v: F8) -> int:
-    """Multipliers from weights, the largest of which takes what the others do not add up to; returns its position."""
+    """Compute multipliers from weights; the largest one takes the sum of the others. Returns its position."""
     balance, rest = 0, 0.0
     for q in range(positions.size):
         v[q] *= y[index[positions[q]]] * scale
@@ -250,7 +267,8 @@ def _value(
     v: F8,
     n_samples: int,
 ) -> float:
-    """What a checker makes of them, at least (`multipliers.value_of`); nobody else has a multiplier."""
+    """A lower bound on the value that a checker computes (see `node_multipliers.value_of`); all other samples have the
+    multiplier 0."""
     units, phi, size = UNITS * (n_samples + 64), placed.base[t, 0], placed.base[t, 1]
     if j >= 0:
         d = terms.eps if other_side < 0.0 else 0.0
@@ -274,7 +292,7 @@ def _value(
 
 @inner()
 def _put_point(terms: ProofTerms, index: I8, positions: I8, v: F8, balance: int, buffer: ByteBuffer, at: int) -> int:
-    """Write these multipliers down, all by number, with everybody else at 0; returns where they end."""
+    """Write these multipliers, all with values, and all other samples at 0; return the position after them."""
     given = positions.size - 1
     where = at + POINT_HEAD
     end = where + 4 * given

@@ -1,6 +1,6 @@
-"""The multipliers of closed search nodes as a proof holds them (docs/proof.md), from records (`record`), many at once.
+"""The multipliers of closed search nodes in the format of a proof (docs/proof.md), from many records at once.
 
-Compiled, and without the GIL, so that the thread that writes a proof keeps nobody from searching.
+Compiled, and without the GIL, so that the thread that writes a proof does not stop the threads that search.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ Bytes = NDArray[np.uint8]
 
 #: Not a side: the sample does not reach the tree node.
 NOT_HERE = 2
-#: Room that rounding cannot use up, as a share of all multipliers.
+#: Distance from a limit that rounding cannot exceed, as a share of all multipliers.
 _AMPLE = 1e-12
-#: Written for the sample that balances the others where none has ample room.
+#: Written instead of the sample that balances the others where none is found.
 NO_SAMPLE = (1 << 32) - 1
 
 
@@ -30,10 +30,27 @@ def write_points(
     codes: Bytes, floats: F8, y: F8, cost: F8, side_of: NDArray[np.int8], n: int, unit: float,
     buffer: ByteBuffer, ends: NDArray[np.int64], v: F8,
 ) -> int:  # fmt: skip
-    """Write the points of every tree node in each of these records; ``ends[k, t]`` tells where they end.
+    """Write the point of every tree node in each of these records.
 
-    The states of ``n`` features are in the records, 0 where features have no prices.  ``v`` is memory for two numbers
-    per sample and one more.  Returns how many points have nobody to balance them.
+    Parameters
+    ----------
+    codes, floats
+        Records (`node_record`).
+    side_of
+        The side taken at a tree node (row) by a sample whose place is the column.
+    n
+        The number of features with states in the records, 0 without feature penalties.
+    unit
+        The factor from multipliers to those of the user's problem.
+    ends
+        Filled in: where each point ends (records x tree nodes).
+    v
+        Scratch of two rows with one number more than there are samples.
+
+    Returns
+    -------
+    unbalanced
+        The number of points without a sample that balances the others.
     """
     T, m = cost.shape
     at = unbalanced = 0
@@ -56,12 +73,12 @@ def write_points(
 
 @inner(allocates=False)
 def _write_lists(
-    codes: Bytes, floats: F8, k: int, used: int, y: F8, cost: F8, side_of: NDArray[np.int8], t: int, v: F8, buffer: ByteBuffer,
-    at: int,
+    codes: Bytes, floats: F8, k: int, used: int, y: F8, cost: F8, side_of: NDArray[np.int8], t: int, v: F8,
+    buffer: ByteBuffer, at: int,
 ) -> int:  # fmt: skip
-    """The samples at full cost and those given by number; returns where their lists end.
+    """Write the samples at full cost and the samples listed with a value; return where their lists end.
 
-    Multipliers go to row 0 of ``v`` and their sides to row 1, the number of floats read behind them.
+    Row 0 of ``v`` receives the multipliers, and after them the number of floats read; row 1 receives the sides.
     """
     m = y.size
     base = 2 * m + level_of(t) * m
@@ -103,7 +120,7 @@ def _write_lists(
 
 @inner(allocates=False)
 def _write_values(buffer: ByteBuffer, begin: int, at: int, v: F8, unit: float) -> int:
-    """The numbers of the samples given by number, behind the lists."""
+    """Write the values of the listed samples behind the lists; return the position after them."""
     full, given = get(buffer, begin + 1), get(buffer, begin + 5)
     for q in range(given):
         at = put_float(buffer, at, unit * v[0, get(buffer, begin + POINT_HEAD + 4 * (full + q))])
@@ -112,10 +129,10 @@ def _write_values(buffer: ByteBuffer, begin: int, at: int, v: F8, unit: float) -
 
 @inner(allocates=False)
 def _write_balance(buffer: ByteBuffer, begin: int, y: F8, cost: F8, t: int, v: F8) -> int:
-    """Name the sample that takes what the others do not add up to; 1 if that is not easily said.
+    """Write the sample whose multiplier makes the sum 0; return 1 if no sample is found.
 
-    Best one with ample room on both sides of its multiplier.  Where all stand on their borders, it must be certain to
-    which side the sum is off.
+    The best one has clear space on both sides of its multiplier. Where all multipliers are at their limits, the sign of
+    the sum must be safe.
     """
     m = y.size
     rest = size = 0.0
@@ -134,8 +151,8 @@ def _write_balance(buffer: ByteBuffer, begin: int, y: F8, cost: F8, t: int, v: F
 
 @inner(allocates=False)
 def _most_room(y: F8, cost: F8, t: int, v: F8, rest: float, ample: float, both: bool) -> int:
-    """The sample with most room for ``rest``, and beyond; on ``both`` sides of where it then is.  -1 if that is not
-    ample."""
+    """The sample with the most space beyond the change by ``rest``, in one direction or on ``both`` sides; -1 if no
+    sample has more than ``ample``."""
     best, most = -1, ample
     for i in range(y.size):
         if v[1, i] == NOT_HERE:

@@ -1,7 +1,8 @@
-"""The best support of one tree node: lower bounds for all of them, made true only where that decides something.
+"""The best support of one tree node from a list: lower bounds for all supports, raised only where they decide
+something.
 
-A node's value on a support never falls when samples are added, so bounds found higher up in the search stay valid.
-Only the support with the least bound is solved again, until the least one is up to date or too costly.
+The value of a node on a support never falls when samples are added, so bounds from parent search nodes stay valid. Only
+the support with the least bound is solved again, until the least bound is exact or reaches the target.
 """
 
 from __future__ import annotations
@@ -21,31 +22,31 @@ I8 = NDArray[np.int64]
 I4 = NDArray[np.int32]
 
 
-#: How far behind the best support, as a share of the way to the target, others are solved.
+#: Other supports are solved up to this share of the way from the best support's value to the target.
 AHEAD = 0.3
 
 
 @struct
 class Table(NamedTuple):
-    """All supports a tree node may use, and the last hyperplane found on each (by one thread)."""
+    """All supports that a tree node may use, and the last hyperplane found on each (by one thread)."""
 
     cols: I8  # (supports, widest), filled up with -1
     size: I8
-    penalty: F8  # what the features above the budget cost
+    penalty: F8  # the penalty of the features beyond the budget
     theta: F8  # (supports, widest + 1): weights, then the offset
-    width: F8  # of the rounding at which it was found; 0: there is none yet
+    width: F8  # of the smoothing with which it was found; 0: no hyperplane yet
 
 
 @struct
 class Samples(NamedTuple):
-    """The problem's samples: features one per row, and codes of their values for features with few."""
+    """The problem's samples: features as rows, and codes of the values of features that take few values."""
 
     X: F8
     y: F8
     cost: F8  # (tree nodes, samples)
     code: NDArray[np.int64]
     levels: I8
-    reach: float  # how large |b| can be at any node of a tree of interest
+    reach: float  # the largest possible |b| at any node of a tree better than the incumbent
 
 
 @kernel()
@@ -65,10 +66,22 @@ def search(
 ) -> tuple[int, int]:
     """Raise the least of the bounds ``lb`` of the supports ``ids`` until it is exact to ``tol`` or at least ``target``.
 
-    Returns its position and how many supports were solved; negative if it is not exact, because ``most`` of them were
-    solved, ``work[1, 1]`` asked to stop, or rounding got in the way.
+    Parameters
+    ----------
+    t, index, side
+        The tree node, the samples at it, and the side that each must take (0: undecided).
+    most
+        The largest number of supports to solve.
+    work
+        ``work[1, 1]`` is a flag that stops the search.
+
+    Returns
+    -------
+    position, solved
+        The position of the least bound, and the number of supports solved. The number is negative if the bound is not
+        exact: after ``most`` supports, by the flag, or because of rounding.
     """
-    if free_of_charge(samples, index, side):
+    if costs_nothing(samples, index, side):
         p = least(lb)
         settle_one_class(samples, table, ids[p], index)
         return p, 0
@@ -85,7 +98,7 @@ def search(
             return p, -done - 1
         if done >= most or work[1, 1] != 0.0:
             return p, -done - 1
-        # A support behind the best so far need not be known exactly, only to be well behind it.
+        # The value of a support above the best one is not needed exactly, only a bound well above the best value.
         goal = min(target, best + AHEAD * (target - best))
         value, sure = on_support(samples, small, groups, table, ids[p], eps, goal, tol, work[1, 1:2])
         lb[p] = max(lb[p], value)
@@ -97,7 +110,7 @@ def search(
 
 @inner()
 def gather(samples: Samples, t: int, index: I8, side: F8) -> NodeSamples:
-    """The members of tree node ``t``, ready to be solved."""
+    """The samples ``index`` at tree node ``t``, as the input of Newton's method."""
     k = index.size
     X = np.empty((samples.X.shape[0], k))
     y = np.empty(k)
@@ -113,6 +126,7 @@ def gather(samples: Samples, t: int, index: I8, side: F8) -> NodeSamples:
 
 @inner(allocates=False)
 def least(lb: F8) -> int:
+    """The position of the least bound."""
     p = 0
     for q in range(lb.size):
         if lb[q] < lb[p]:
@@ -121,8 +135,8 @@ def least(lb: F8) -> int:
 
 
 @inner(allocates=False)
-def free_of_charge(samples: Samples, index: I8, side: F8) -> bool:
-    """Whether all members have one label and none must go against it: such a node costs nothing."""
+def costs_nothing(samples: Samples, index: I8, side: F8) -> bool:
+    """Whether all samples have one label and none must take the other side: such a node has no cost."""
     for i in range(index.size):
         if samples.y[index[i]] != samples.y[index[0]] or side[i] == -samples.y[index[0]]:
             return False
@@ -131,6 +145,7 @@ def free_of_charge(samples: Samples, index: I8, side: F8) -> bool:
 
 @inner(allocates=False)
 def settle_one_class(samples: Samples, table: Table, s: int, index: I8) -> None:
+    """Set the hyperplane of support ``s`` to the constant that is the samples' label."""
     d = table.size[s]
     for r in range(d):
         table.theta[s, r] = 0.0
@@ -150,7 +165,7 @@ def on_support(
     tol: float,
     flag: F8,
 ) -> tuple[float, bool]:
-    """Lower bound of the node on support ``s``, its price included, and whether it is tight."""
+    """A lower bound of the node on support ``s``, its feature penalty included, and whether it is tight."""
     d = table.size[s]
     cols = table.cols[s, :d]
     theta = table.theta[s, : d + 1]
@@ -166,17 +181,20 @@ def on_support(
 
 
 class SampleGroups(NamedTuple):
-    """Members' codes, one feature per row as far as they were asked for, to tell who agrees on a support."""
+    """Codes of the samples at a node, one feature per row, and the groups of samples that are equal on a support.
+
+    Rows of codes are filled in when a support uses the feature.
+    """
 
     index: I8
-    label_side: I4  # what label and side make of a member
+    label_side: I4  # a code for label and side
     code: I4
-    is_filled: NDArray[np.int8]  # which rows of codes are filled in
-    cell: I4  # scratch, and the next as well
+    is_filled: NDArray[np.int8]  # which rows of ``code`` are filled in
+    cell: I4  # scratch, and ``where`` as well
     where: I4
-    group: I4  # the number of everyone's kind on the support looked at last, and the first of each kind
-    first: I8
-    last: I8  # that support, and how many kinds there are
+    group: I4  # each sample's group on the support of ``last``
+    first: I8  # the first sample of each group
+    last: I8  # the support of the last call, and its number of groups
 
 
 @inner()
@@ -202,7 +220,7 @@ def new_groups(samples: Samples, index: I8, side: F8) -> SampleGroups:
 
 @inner(allocates=False)
 def count_groups(samples: Samples, cols: I8) -> int:
-    """How many kinds of members there can be that differ on ``cols``, in label or in side."""
+    """The largest number of groups of samples that differ on ``cols``, in label or in side."""
     groups = 6
     for r in range(cols.size):
         groups = min(groups * samples.levels[cols[r]], 1 << 40)
@@ -211,14 +229,17 @@ def count_groups(samples: Samples, cols: I8) -> int:
 
 @inner(allocates=False)
 def has_few_groups(samples: Samples, cols: I8, index: int) -> bool:
-    """Whether so many members are much fewer kinds."""
+    """Whether the groups are at most half as many as the samples."""
     return 2 * count_groups(samples, cols) <= index
 
 
 @inner()
 def groups_of(samples: Samples, groups: SampleGroups, s: int, cols: I8) -> tuple[I4, I8]:
-    """Which members agree on the features ``cols`` of support ``s``, label and side: the number of everyone's kind, and
-    the first of each kind.  There are fewer kinds than members (`has_few_groups`)."""
+    """The group of every sample and the first sample of each group; samples of a group are equal in the features
+    ``cols`` of support ``s``, label and side.
+
+    There must be fewer groups than samples (`has_few_groups`).
+    """
     if groups.last[0] != s:
         groups.last[0], groups.last[1] = s, _find_groups(samples, groups, cols)
     return groups.group, groups.first[: groups.last[1]]
@@ -226,7 +247,7 @@ def groups_of(samples: Samples, groups: SampleGroups, s: int, cols: I8) -> tuple
 
 @inner()
 def _find_groups(samples: Samples, groups: SampleGroups, cols: I8) -> int:
-    """Fill in the kinds; returns how many there are."""
+    """Compute the groups; return their number."""
     count, cell, where, group, first = groups.label_side.size, groups.cell, groups.where, groups.group, groups.first
     for i in range(count):
         cell[i] = groups.label_side[i]
@@ -252,7 +273,7 @@ def _find_groups(samples: Samples, groups: SampleGroups, cols: I8) -> int:
 
 @inner()
 def merge_groups(samples: Samples, small: NodeSamples, groups: SampleGroups, s: int, cols: I8) -> NodeSamples:
-    """The members with those of a kind made one."""
+    """The samples with each group merged into one sample."""
     group, first = groups_of(samples, groups, s, cols)
     k = first.size
     y, cost, side = np.empty(k), np.empty(k), np.empty(k)
@@ -264,7 +285,7 @@ def merge_groups(samples: Samples, small: NodeSamples, groups: SampleGroups, s: 
     for r in range(cols.size):
         for q in range(k):
             X[cols[r], q] = small.X[cols[r], first[q]]
-    # A hair less, so that rounding of the sums never makes more of a cost.
+    # Rounded down, so that no sum of costs is above the true one.
     for q in range(k):
         cost[q] *= 1.0 - ROUNDOFF * group.size
     return NodeSamples(X, y, cost, side, np.empty(k), np.empty(k), np.empty(k), np.empty(k), samples.reach)

@@ -1,6 +1,7 @@
-"""Multipliers of one tree node with few features, as a proof wants them (docs/proof.md): balanced, each in its range.
+"""The multipliers of one tree node with few features in the format of a proof (docs/proof.md): balanced, each in its
+range.
 
-They are ``v_i = y_i mu_i``, and belong to a hyperplane found by Newton's method.
+They are ``v_i = y_i mu_i``, and are computed from a hyperplane found by Newton's method.
 """
 
 from __future__ import annotations
@@ -21,18 +22,18 @@ from margotree.engines.numba_backend import inner
 F8 = NDArray[np.float64]
 I8 = NDArray[np.int64]
 
-#: Multipliers of this share of their cost are at full cost.
+#: Multipliers above this share of their cost are at full cost.
 _FULL = 1.0 - 1e-14
-#: What a checker may take off for its rounding, at most: this many units per sample and size of a multiplier.
+#: An upper bound on what a checker subtracts for its rounding, per sample and size of a multiplier.
 UNITS = 8.0 * 2.0**-53
 
 
 class Scratch(NamedTuple):
-    """The members' features, one per row as far as they were asked for, and room to work in."""
+    """The samples' features, one per row as far as they are used, and working memory."""
 
     X: F8
-    is_filled: NDArray[np.int8]  # which rows are filled in
-    largest: F8  # the largest number of each
+    is_filled: NDArray[np.int8]  # which rows of ``X`` are filled in
+    largest: F8  # the largest absolute value in each row
     groups: SampleGroups
     shortfall: F8
     positions: I8
@@ -47,10 +48,10 @@ def new_scratch(samples: Samples, at_node: ProofSamples) -> Scratch:
 
 @inner(allocates=False)
 def is_unknown(at_node: ProofSamples, eps: float, i: int, v: F8, balance: int) -> bool:
-    """Whether a member counts in a bound that the proof knows too little of for its multiplier."""
+    """Whether the bound depends on the multiplier of a sample whose side the proof does not show."""
     known, side, cost = at_node.known[i], at_node.side[i], at_node.cost[i]
     if i == balance:
-        # Nobody knows the last digit of the one that balances, so its range must be the one that it was meant for.
+        # The last digit of this multiplier is not known, so the proof must give it the range that is used here.
         return known != side
     if known == NOT_HERE:
         return v[i] != 0.0
@@ -64,9 +65,9 @@ def is_unknown(at_node: ProofSamples, eps: float, i: int, v: F8, balance: int) -
 def put_point(
     at_node: ProofSamples, eps: float, v: F8, balance: int, unit: float, buffer: ByteBuffer, at: int, positions: I8
 ) -> int:
-    """Write multipliers down; returns where they end, 0 if members count of which the proof does not know enough.
+    """Write a point; return the position after it, 0 if it depends on samples whose sides the proof does not show.
 
-    Those sent against their label are taken to be at full cost, and listed if they are not.  ``positions`` is scratch.
+    Samples sent against their label have full cost unless they are listed. ``positions`` is scratch.
     """
     full = given = 0
     lists = at + POINT_HEAD
@@ -75,7 +76,7 @@ def put_point(
         if known == at_node.side[i] and known == 0.0 and i != balance and (v[i] == 0.0 or v[i] == cost):
             put(
                 buffer, lists + 4 * full, at_node.index[i], 4
-            )  # not kept at 0: no branch here, nobody could guess which
+            )  # overwritten if it is 0: no branch that cannot be predicted
             full += v[i] == cost
             continue
         if v[i] == 0.0 and known == at_node.side[i] and known != -y:
@@ -101,7 +102,7 @@ def put_point(
 
 @inner(allocates=False)
 def put_point_head(buffer: ByteBuffer, at: int, kind: int, full: int, given: int, balance: int) -> None:
-    """Write how a point begins: its kind, how long its lists are, and the sample that balances the others."""
+    """Write the head of a point: its kind, the lengths of its lists, and the sample that balances the others."""
     put(buffer, at, kind, 1)
     put(buffer, at + 1, full, 4)
     put(buffer, at + 5, given, 4)
@@ -112,10 +113,10 @@ def put_point_head(buffer: ByteBuffer, at: int, kind: int, full: int, given: int
 def multipliers_of_hyperplane(
     samples: Samples, at_node: ProofSamples, scratch: Scratch, eps: float, table: Table, s: int, v: F8
 ) -> tuple[int, float]:
-    """The dual point that belongs to the hyperplane last found on support ``s``, written to ``v``.
+    """Compute the dual point of the hyperplane last found on support ``s``, and write it to ``v``.
 
-    Returns the position of the member that balances the others (-1: no point was found), and the value.  Newton's
-    method ends at some width of the rounded losses, at which their slopes are the multipliers.
+    Returns the position of the sample that balances the others (-1: no point was found), and the value. The multipliers
+    are the slopes of the smoothed losses with which Newton's method ended.
     """
     cols, k = table.cols[s, : table.size[s]], at_node.index.size
     theta, width = table.theta[s, : cols.size + 1], table.width[s]
@@ -142,9 +143,9 @@ def multipliers_of_hyperplane(
 
 @inner()
 def _can_balance(at_node: ProofSamples, balance: int, least: float, v: F8) -> bool:
-    """Whether what makes the sum of the others 0 is certain to be in the range of this member, if there is one.
+    """Whether the multiplier that makes the sum 0 is safely in the range of this sample, if there is one.
 
-    It is where the multiplier has at least this room on both sides.
+    It is if the multiplier is farther than ``least`` from both limits.
     """
     if balance < 0:
         return False
@@ -184,8 +185,11 @@ def _multipliers(
     positions: I8,
     v: F8,
 ) -> tuple[int, float, float]:
-    """`multipliers_of_hyperplane` of members that stand for so ``n_samples`` samples, and room that is more than rounding can make of
-    their sum; ``shortfall`` and ``positions`` are scratch."""
+    """`multipliers_of_hyperplane` of samples that are merged from ``n_samples``; ``shortfall`` and ``positions`` are
+    scratch.
+
+    Also returns ``least``, an upper bound on the rounding error of their sum.
+    """
     k, y, cost, side = at_node.index.size, at_node.y, at_node.cost, at_node.side
     for i in range(k):
         v[i] = theta[cols.size]
@@ -225,8 +229,8 @@ def _multipliers(
 def _find_balance(
     at_node: ProofSamples, rest: float, least: float, shortfall: F8, width: float, both: bool, v: F8
 ) -> int:
-    """The member nearest to its margin with more than the ``least`` room beyond where it has to go, on ``both`` sides,
-    so that the others need not add up to 0; -1 if there is none."""
+    """The sample nearest to its margin whose multiplier stays farther than ``least`` from its limits after it has taken
+    the sum of the others, in one direction or on ``both`` sides; -1 if there is none."""
     balance, best = -1, np.inf
     for i in range(v.size):
         far = abs(shortfall[i] - 0.5 * width)
@@ -243,7 +247,10 @@ def _find_balance(
 
 @inner()
 def value_of(X: F8, cols: I8, at_node: ProofSamples, eps: float, v: F8, n_samples: int, positions: I8) -> float:
-    """What a checker makes of multipliers of so ``n_samples`` samples on features ``cols`` at least; ``positions`` is scratch."""
+    """A lower bound on the value that a checker computes from multipliers on features ``cols``.
+
+    ``n_samples`` is the number of samples before they were merged; ``positions`` is scratch.
+    """
     units, count = UNITS * (n_samples + 64), 0
     phi, size = _linear_part(at_node, eps, v)
     for i in range(v.size):
@@ -264,7 +271,8 @@ def value_of(X: F8, cols: I8, at_node: ProofSamples, eps: float, v: F8, n_sample
 
 @inner(allocates=False)
 def _linear_part(at_node: ProofSamples, eps: float, v: F8) -> tuple[float, float]:
-    """What multipliers add up to before anything is taken off for weights, and the sizes of the terms, for rounding."""
+    """The value of multipliers before the terms of the weights are subtracted, and the sizes of its terms, for
+    rounding."""
     phi = size = 0.0
     for i in range(v.size):
         y, side, cost = at_node.y[i], at_node.side[i], at_node.cost[i]
@@ -290,8 +298,8 @@ def raise_other_bounds(
     lb: F8,
     goal: float,
 ) -> None:
-    """Raise the bounds ``lb`` of supports ``ids`` that are below ``goal`` to what multipliers ``v`` prove of them,
-    whatever support they were found on."""
+    """Raise the bounds ``lb`` of supports ``ids`` that are below ``goal`` to what multipliers ``v`` prove of them, on
+    whatever support these were found."""
     n, k = scratch.X.shape
     units = UNITS * (k + 64)
     mu, feature_terms = scratch.shortfall, np.empty(n)
@@ -314,7 +322,7 @@ def raise_other_bounds(
 
 @inner(allocates=False)
 def phi_of(y: float, side: float, cost: float, d: float, v: float) -> float:
-    """What a sample's multiplier is worth, ``d`` being how far beyond 0 its side begins."""
+    """The term of a sample's multiplier in the value; ``d`` is the distance of its side from 0."""
     if side == y:
         return min(cost * max(0.0, 1.0 - d) + v * d, v * max(1.0, d))
     return cost * (1.0 + d) - v * d if side == -y else v

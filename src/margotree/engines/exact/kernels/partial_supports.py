@@ -1,8 +1,8 @@
-"""The best support of one tree node where supports are too many to list: a tree of partly decided ones.
+"""The best support of one tree node where there are too many to list: a branch and bound over partly decided supports.
 
-An entry says of every feature whether it must, may or never be used.  Its bound is the perspective relaxation: every
-feature that may be used has its price and can be used in part.  The entry with the least bound is solved for the
-samples at hand; if its relaxation uses a feature in part, it is split there.  Bounds stay valid as samples are added.
+An entry decides for every feature whether it must, may or must not be used. Its bound is the perspective relaxation:
+every feature that may be used has its penalty and can be used in part. The entry with the least bound is solved for the
+current samples; if its relaxation uses a feature in part, it is split there. Bounds stay valid when samples are added.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from margotree.engines.exact.kernels.listed_supports import Samples, free_of_charge, gather, least
+from margotree.engines.exact.kernels.listed_supports import Samples, costs_nothing, gather, least
 from margotree.engines.node.kernels.newton import svm_on_features
 from margotree.engines.node.kernels.safe_bounds import ROUNDOFF
 from margotree.engines.node.kernels.smoothed_loss import NodeSamples
@@ -22,13 +22,14 @@ I8 = NDArray[np.int64]
 I1 = NDArray[np.int8]
 
 NEVER, MUST, MAY = 0, 1, 2
-# What is known of an entry.
+# States of an entry: not solved for the current samples, exact, used in part (to be split), not solved accurately.
 STALE, EXACT, IN_PART, UNSURE = 0, 1, 2, 3
-#: Where all shares of features are closer to 0 or 1 than this, the support they round to is tried.
+#: Where all shares of features are closer to 0 or 1 than this, the support that they round to is tried.
 NEAR = 0.02
-#: The relaxation counts as exact if that support costs no more, up to so many times the accuracy of values.
+#: The relaxation counts as exact if that support costs at most this many times the accuracy of values more.
 SLACK = 5.0
-#: While features are still free of charge, cheaper prices may give better bounds.
+#: The number of penalties tried, each smaller than the last: while the budget has places left, a smaller penalty may
+#: give a better bound.
 DISCOUNTS = 3
 
 
@@ -52,9 +53,21 @@ def search(
 ) -> tuple[int, int, bool]:
     """Raise the least bound among the first ``count`` entries until it is exact or at least ``target``.
 
-    The arrays have room for ``most`` more entries.  Returns the number of entries, the least one, and if it is exact.
+    Parameters
+    ----------
+    decisions, lb, thetas
+        The entries, their bounds and hyperplanes, with space for ``most`` more entries.
+    budget, alpha
+        The features without a penalty, and the penalty of each further one.
+    work
+        ``work[1, 1]`` is a flag that stops the search.
+
+    Returns
+    -------
+    count, position, exact
+        The number of entries, the position of the least bound, and whether it is exact.
     """
-    if free_of_charge(samples, index, side):
+    if costs_nothing(samples, index, side):
         return count, settle_one_class(samples, index, decisions, lb, thetas, count, budget, alpha), True
     small = gather(samples, t, index, side)
     state = np.zeros(lb.size, np.int8)
@@ -80,6 +93,7 @@ def search(
 def settle_one_class(
     samples: Samples, index: I8, decisions: I1, lb: F8, thetas: F8, count: int, budget: int, alpha: float
 ) -> int:
+    """Set bounds and the best entry's hyperplane where the samples have one label; return its position."""
     for p in range(count):
         lb[p] = max(lb[p], penalty_of(decisions[p], budget, alpha))
     p = least(lb[:count])
@@ -91,7 +105,7 @@ def settle_one_class(
 
 @kernel(allocates=False)
 def penalty_of(decision: I1, budget: int, alpha: float) -> float:
-    """What the features that must be used cost."""
+    """The penalty of the features that must be used."""
     must = 0
     for j in range(decision.size):
         must += decision[j] == MUST
@@ -100,7 +114,7 @@ def penalty_of(decision: I1, budget: int, alpha: float) -> float:
 
 @inner(allocates=False)
 def split(decisions: I1, lb: F8, thetas: F8, p: int, q: int, j: int, budget: int, alpha: float) -> None:
-    """Entry ``p`` must use feature ``j`` from now on; the new entry ``q`` never does."""
+    """Decide that entry ``p`` must use feature ``j``, and that the new entry ``q`` must not."""
     for k in range(decisions.shape[1]):
         decisions[q, k] = decisions[p, k]
     for k in range(thetas.shape[1]):
@@ -114,7 +128,7 @@ def split(decisions: I1, lb: F8, thetas: F8, p: int, q: int, j: int, budget: int
 
 @inner(allocates=False)
 def count_decisions(decision: I1) -> tuple[int, int]:
-    """How many features must, and how many may be used."""
+    """The number of features that must be used, and of those that may be used."""
     must = may = 0
     for j in range(decision.size):
         must += decision[j] == MUST
@@ -134,7 +148,7 @@ def bound_entry(
     tol: float,
     flag: F8,
 ) -> tuple[float, int]:
-    """Lower bound over all supports of an entry, and the state that this leaves it in."""
+    """A lower bound over all supports of an entry, and the state of the entry after it."""
     n = decision.size
     must, may = count_decisions(decision)
     d = must + may
@@ -150,7 +164,7 @@ def bound_entry(
             warm = warm or theta[j] != 0.0
             d += 1
     guess[d] = theta[n]
-    # Features within the budget are free of charge: their price is paid back.
+    # Features within the budget have no penalty: it is subtracted again.
     left = max(0, budget - must)
     within_budget = may <= left
     fixed = penalty_of(decision, budget, alpha)
@@ -195,7 +209,8 @@ def try_rounded(
     within_budget: bool,
     flag: F8,
 ) -> bool:
-    """Whether the support that the shares round to costs at most ``most``; if so ``theta`` becomes its hyperplane."""
+    """Whether the support that the relaxation rounds to costs at most ``most``; if it does, ``theta`` becomes its
+    hyperplane."""
     n = decision.size
     r = np.sqrt(2.0 * alpha)
     cols = np.empty(n, np.int64)
@@ -222,7 +237,7 @@ def try_rounded(
 
 @inner(allocates=False)
 def nearly_whole(decision: I1, theta: F8, left: int, alpha: float) -> bool:
-    """Whether every feature is used nearly in full or hardly at all, and those within the budget are."""
+    """Whether every share is close to 0 or 1, and at least ``left`` features are used."""
     r = np.sqrt(2.0 * alpha)
     whole = 0
     for j in range(decision.size):
@@ -236,7 +251,7 @@ def nearly_whole(decision: I1, theta: F8, left: int, alpha: float) -> bool:
 
 @inner(allocates=False)
 def to_split(small: NodeSamples, decision: I1, theta: F8, alpha: float) -> int:
-    """The feature used most nearly by half, or the most telling one if all are used in full or not at all."""
+    """The feature whose share is closest to 1/2, or by `most_telling` if all shares are whole."""
     r = np.sqrt(2.0 * alpha)
     best = -1
     most = 0.0
@@ -251,7 +266,7 @@ def to_split(small: NodeSamples, decision: I1, theta: F8, alpha: float) -> int:
 
 @inner(allocates=False)
 def most_telling(small: NodeSamples, decision: I1) -> int:
-    """The feature that may be used and varies most with the label."""
+    """The feature that may be used whose class sums, weighted by cost, differ most."""
     best = -1
     most = -1.0
     for j in range(decision.size):

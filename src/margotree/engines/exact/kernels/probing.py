@@ -19,8 +19,8 @@ from margotree.engines.node.kernels.penalised_active_set import decide
 from margotree.engines.node.kernels.workspace import I8, LABEL, H, Workspace, add_item, copy_slot, numbers
 from margotree.engines.numba_backend import inner
 
-# Spare slots: the candidate's (the child it is headed for, its node with the sample on the other side, the other child),
-# the same three of the best candidate from BEST on, and the node with the sample on the side it is headed for.
+# Spare slots: the candidate's (the child it is headed for, its node with the sample on the other side, the other
+# child), the same three of the best candidate from BEST on, and the node with the sample on the side it is headed for.
 SAME, FLIP, OTHER, BEST, _, _, SAME_NODE = numbers(7)
 #: A number of pivots without effect as a limit.
 NO_LIMIT: Any = np.int64(100000)

@@ -9,17 +9,17 @@ from numpy.typing import NDArray
 
 from margotree.engines.numba_backend import inner, struct
 
-#: Bytes before the lists of a point, and bytes that each sample adds at most.
+#: Bytes of a point before its lists, and the largest number of bytes for each sample in them.
 POINT_HEAD, BYTES_PER_SAMPLE = 13, 12
-#: Bytes of a decision, and of a leaf and of a step that raises bounds before their points.
+#: Bytes of a decision; bytes of a leaf, and of a step that raises bounds, before their points.
 SPLIT_BYTES, LEAF_HEAD, RAISE_HEAD = 19, 5, 7
-#: The first bytes of steps: decisions about a sample and a feature, a leaf, and what raises bounds.
+#: The first bytes of steps: a decision about a sample, one about a feature, a leaf, a step that raises bounds.
 SAMPLE_SPLIT, FEATURE_SPLIT, LEAF_STEP, RAISE_STEP = (ord(letter) for letter in "SFLR")
 
 
 @struct
 class ByteBuffer(NamedTuple):
-    """Where bytes are written, and a number beside its own eight bytes."""
+    """A buffer into which compiled code writes bytes, and a float that shares its memory with eight bytes."""
 
     out: NDArray[np.uint8]
     one: NDArray[np.float64]
@@ -27,13 +27,14 @@ class ByteBuffer(NamedTuple):
 
 
 def new_buffer(room: int) -> ByteBuffer:
+    """A buffer with space for ``room`` bytes."""
     one = np.zeros(1)
     return ByteBuffer(np.zeros(room, np.uint8), one, one.view(np.uint8))
 
 
 @inner(allocates=False)
 def put(buffer: ByteBuffer, at: int, number: int, size: int) -> int:
-    """Write a number of so many bytes; returns where it ends."""
+    """Write an integer of ``size`` bytes, the lowest first, at position ``at``; return the position after it."""
     for r in range(size):
         buffer.out[at + r] = (number >> (8 * r)) & 255
     return at + size
@@ -41,6 +42,7 @@ def put(buffer: ByteBuffer, at: int, number: int, size: int) -> int:
 
 @inner(allocates=False)
 def put_float(buffer: ByteBuffer, at: int, number: float) -> int:
+    """Write a float at position ``at``; return the position after it."""
     buffer.one[0] = number
     for r in range(8):
         buffer.out[at + r] = buffer.one_bytes[r]
@@ -49,7 +51,7 @@ def put_float(buffer: ByteBuffer, at: int, number: float) -> int:
 
 @inner(allocates=False)
 def get(buffer: ByteBuffer, at: int) -> int:
-    """The number that these four bytes are."""
+    """Read the integer of four bytes at position ``at``."""
     number = np.int64(0)
     for r in range(4):
         number |= np.int64(buffer.out[at + r]) << (8 * r)
@@ -58,7 +60,10 @@ def get(buffer: ByteBuffer, at: int) -> int:
 
 @inner(allocates=False)
 def put_split(buffer: ByteBuffer, at: int, kind: int, node: int, which: int, t: int, first: int, second: int) -> int:
-    """Write a decision at search node ``node`` about a sample or feature of tree node ``t``; returns where it ends."""
+    """Write the decision at search node ``node`` about a sample or a feature, number ``which``, of tree node ``t``.
+
+    ``first`` and ``second`` are the numbers of its two children. Returns the position after it.
+    """
     put(buffer, at, kind, 1)
     put(buffer, at + 1, node, 4)
     put(buffer, at + 5, which, 4)
@@ -69,6 +74,6 @@ def put_split(buffer: ByteBuffer, at: int, kind: int, node: int, which: int, t: 
 
 @inner(allocates=False)
 def put_head(buffer: ByteBuffer, at: int, kind: int, node: int) -> int:
-    """Write how a step of search node ``node`` begins; returns where that ends."""
+    """Write the kind and the search node with which a step begins; return the position after it."""
     put(buffer, at, kind, 1)
     return put(buffer, at + 1, node, 4)

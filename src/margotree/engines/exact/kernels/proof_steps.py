@@ -1,6 +1,6 @@
-"""The steps of dives as a proof holds them (docs/proof.md): search nodes numbered, decisions and leaves as bytes.
+"""The steps of dives in the format of a proof (docs/proof.md): numbers of search nodes, decisions and leaves as bytes.
 
-Compiled, and without the GIL: search nodes may take less time than Python takes to write one down.
+Compiled, and without the GIL: a dive may solve search nodes faster than Python could write them.
 """
 
 from __future__ import annotations
@@ -36,12 +36,12 @@ I8 = NDArray[np.int64]
 
 @struct
 class ClosedNodes(NamedTuple):
-    """Search nodes that are closed and not yet written down: their numbers and their records."""
+    """Search nodes that are closed and not yet written: their numbers and their records."""
 
     numbers: I8
     codes: Bytes
     floats: F8
-    n_nodes: I8  # how many there are
+    n_nodes: I8  # their number
 
 
 def new_closed_nodes(rows: int, n_codes: int, n_floats: int) -> ClosedNodes:
@@ -52,14 +52,30 @@ def new_closed_nodes(rows: int, n_codes: int, n_floats: int) -> ClosedNodes:
 
 @kernel(allocates=False)
 def record_dive(
-    log: I8, codes: Bytes, floats: F8, used: I8, bounds: F8, rows: int, node: int, first: int, settled_continues: bool, m: int,
-    n: int, feature_offset: int, numbers: I8, closed_nodes: ClosedNodes, decisions: I8, buffer: ByteBuffer,
+    log: I8, codes: Bytes, floats: F8, used: I8, bounds: F8, rows: int, node: int, first: int,
+    settled_continues: bool, m: int, n: int, feature_offset: int, numbers: I8, closed_nodes: ClosedNodes, decisions: I8, buffer: ByteBuffer,
 ) -> tuple[int, float]:  # fmt: skip
-    """Number the search nodes of the rows of a dive that began at ``node``, from ``first`` on, write its decisions, and
-    keep the rows that are closed; settled ones are, unless the dive ``settled_continues``.
+    """Number the search nodes of a dive's rows, write its decisions, and store its closed search nodes.
 
-    Features, which are ``n``, have states that begin at ``feature_offset`` in a record.  ``decisions`` tells where the bytes
-    of decisions end and how many there are.  Returns the next free number, and the least bound of those closed.
+    Parameters
+    ----------
+    log, codes, floats, used, bounds
+        Fields of :class:`~margotree.engines.exact.kernels.child_nodes.Rows`, of which the first ``rows`` count.
+    node, first
+        The number of the search node at which the dive began, and the first free number.
+    settled_continues
+        A settled search node is not closed: another dive continues it.
+    m, n, feature_offset
+        The number of samples and of features, and where the states of features begin in a record.
+    numbers
+        Filled in: the number of the search node of each row.
+    decisions
+        Where the bytes of decisions end in ``buffer``, and the number of decisions; updated.
+
+    Returns
+    -------
+    first, weakest
+        The next free number, and the least bound of the closed search nodes.
     """
     weakest, now = np.inf, node
     for row in range(rows):
@@ -96,7 +112,7 @@ def _write_decision(
     buffer: ByteBuffer,
     at: int,
 ) -> int:
-    """Write the decision about an item, of which this record took one side; returns where it ends."""
+    """Write the decision about an item, of which this record is on one side; return the position after it."""
     kind, which = SAMPLE_SPLIT, item
     if item < m:
         place = np.int64(record[2 * item]) | (np.int64(record[2 * item + 1]) << 8)
@@ -111,6 +127,7 @@ def _write_decision(
 
 @inner(allocates=False)
 def _store_closed(closed_nodes: ClosedNodes, number: int, record: Bytes, floats: F8, used: int) -> None:
+    """Append a search node to the closed ones."""
     k = closed_nodes.n_nodes[0]
     closed_nodes.n_nodes[0] += 1
     closed_nodes.numbers[k] = number
@@ -122,8 +139,11 @@ def _store_closed(closed_nodes: ClosedNodes, number: int, record: Bytes, floats:
 
 @kernel(allocates=False)
 def write_leaves(points: ByteBuffer, ends: I8, numbers: I8, buffer: ByteBuffer, leaf_ends: I8) -> int:
-    """Write leaves whose points are written already and end at ``ends`` (leaves x tree nodes); ``leaf_ends`` tells
-    where each leaf ends.  Points that are those of the leaf before are not written again."""
+    """Write leaves from their points; return the position after them.
+
+    ``ends`` (leaves x tree nodes) has the ends of the points in the buffer ``points``; ``leaf_ends`` is filled in with
+    the end of each leaf in ``buffer``. A point equal to that of the previous leaf is written as one byte.
+    """
     at = begin = 0
     for k in range(numbers.size):
         at = put_head(buffer, at, LEAF_STEP, numbers[k])
@@ -142,7 +162,7 @@ def write_leaves(points: ByteBuffer, ends: I8, numbers: I8, buffer: ByteBuffer, 
 
 @inner(allocates=False)
 def _same_as_before(points: ByteBuffer, ends: I8, k: int, t: int, begin: int, end: int) -> bool:
-    """Whether the point from ``begin`` to ``end`` says something, and what that of the leaf before says."""
+    """Whether the point from ``begin`` to ``end`` is not empty and equal to that of the previous leaf."""
     old_end = ends[k - 1, t]
     old = ends[k - 1, t - 1] if t > 0 else ends[k - 2, ends.shape[1] - 1] if k > 1 else 0
     same = end - begin > 1 and old_end - old == end - begin

@@ -1,5 +1,4 @@
-"""The search of `listed_supports` that leaves a proof behind: what raises bounds is taken down as steps of it
-(docs/proof.md)."""
+"""The search of `listed_supports` with a proof: what raises bounds is recorded as steps (docs/proof.md)."""
 
 from __future__ import annotations
 
@@ -11,7 +10,7 @@ from margotree.engines.exact.kernels.listed_supports import (
     AHEAD,
     Samples,
     Table,
-    free_of_charge,
+    costs_nothing,
     gather,
     has_few_groups,
     least,
@@ -41,28 +40,41 @@ from margotree.engines.numba_backend import inner, kernel
 F8 = NDArray[np.float64]
 I8 = NDArray[np.int64]
 
-#: What may be known of a support's bound: that it is to be raised, that it is exact, that nothing raises it further.
+#: States of a support's bound: it may be raised, it is exact, it cannot be raised further.
 OPEN, EXACT, STUCK = 0, 1, 2
 
 
 @kernel()
 def search(
-    samples: Samples, terms: ProofTerms, placed: PlacedSamples, t: int, index: I8, side: F8, place: I8, known: Places, cutoff: float,
-    table: Table, ids: I8, lb: F8, state: NDArray[np.int8], target: float, tol: float, work: F8, tolerance: float,
-    numbers: I8, buffer: ByteBuffer,
+    samples: Samples, terms: ProofTerms, placed: PlacedSamples, t: int, index: I8, side: F8, place: I8, known: Places,
+    cutoff: float, table: Table, ids: I8, lb: F8, state: NDArray[np.int8], target: float, tol: float, work: F8,
+    tolerance: float, numbers: I8, buffer: ByteBuffer,
 ) -> tuple[int, bool, int, int]:  # fmt: skip
-    """Raise the least of the bounds ``lb`` of the supports ``ids`` of tree node ``t`` until it is exact to ``tol`` or
-    at least ``target``, and write down why; ``index`` gets there, and takes these sides.
+    """Raise the least bound of the supports of tree node ``t`` until it is exact to ``tol`` or at least ``target``, and
+    write the steps that prove it.
 
-    A bound is raised to what its multipliers prove, up to a share ``tolerance``; where many samples are alike on a
-    support, these raise bounds of other supports, too.  Where samples count of which the proof does not know enough, it
-    is told more (`followed.follow`, which says what ``known``, ``cutoff`` and ``numbers`` are); what it cannot be told
-    is not raised.  ``state`` tells of every support what is known of its bound, `OPEN` at first.  Returns the position
-    of the least bound, whether the search is over (if not, it goes on once the bytes are taken away), where the bytes
-    end, and how many steps they are.
+    A bound is raised to what its multipliers prove, up to a share ``tolerance``; where many samples are equal on a
+    support, its multipliers raise bounds of other supports, too. Where a bound depends on samples whose sides the proof
+    does not show, steps that show them are written first (`implied_sides.follow`); a bound is not raised where that is
+    not possible.
+
+    Parameters
+    ----------
+    index, side
+        The samples at the tree node, and the side that each takes (0: undecided).
+    place, known, cutoff, numbers
+        As in `implied_sides.follow`.
+    ids, lb, state
+        The supports, their bounds, and what is known of each bound: `OPEN` at first; updated.
+
+    Returns
+    -------
+    position, is_over, end, steps
+        The position of the least bound; whether the search is over (if not, it continues once the buffer has been
+        read); where the bytes end, and how many steps they are.
     """
     at = steps = 0
-    if free_of_charge(samples, index, side):
+    if costs_nothing(samples, index, side):
         p = least(lb)
         settle_one_class(samples, table, ids[p], index)
         state[p] = EXACT
@@ -76,13 +88,13 @@ def search(
         p = least(lb)
         if lb[p] >= target or state[p] != OPEN or work[1, 1] != 0.0:
             return p, True, at, steps
-        # A support behind the best so far need not be known exactly, only to be well behind it.
+        # The value of a support above the best one is not needed exactly, only a bound well above the best value.
         goal = min(target, best + AHEAD * (target - best))
         value, sure = on_support(samples, small, scratch.groups, table, ids[p], terms.eps, goal, tol, work[1, 1:2])
         if value > lb[p]:
             at, written, proved, has_room = write_raise(
-                samples, terms, placed, t, at_node, scratch, place, known, cutoff, table, ids[p], lb[p], numbers, buffer, at,
-                v,
+                samples, terms, placed, t, at_node, scratch, place, known, cutoff, table, ids[p], lb[p], numbers,
+                buffer, at, v,
             )  # fmt: skip
             steps += written
             if not has_room:
@@ -97,12 +109,13 @@ def search(
 
 @inner()
 def write_raise(
-    samples: Samples, terms: ProofTerms, placed: PlacedSamples, t: int, at_node: ProofSamples, scratch: Scratch, place: I8, known: Places,
-    cutoff: float, table: Table, s: int, before: float, numbers: I8, buffer: ByteBuffer, at: int, v: F8,
+    samples: Samples, terms: ProofTerms, placed: PlacedSamples, t: int, at_node: ProofSamples, scratch: Scratch,
+    place: I8, known: Places, cutoff: float, table: Table, s: int, before: float, numbers: I8, buffer: ByteBuffer, at: int, v: F8,
 ) -> tuple[int, int, float, bool]:  # fmt: skip
-    """Write, from ``at`` on, the step that raises the bound ``before`` of support ``s``, whose multipliers go to ``v``.
+    """Write, from ``at`` on, the step that raises the bound ``before`` of support ``s``; its multipliers go to ``v``.
 
-    Returns where the bytes end, how many steps they are, what they prove (0 if nothing), and whether there was room.
+    Returns where the bytes end, the number of steps, the bound that they prove (0 if none), and whether there was
+    space.
     """
     steps = turn = 0
     balance, value = multipliers_of_hyperplane(samples, at_node, scratch, terms.eps, table, s, v)
@@ -130,6 +143,7 @@ def write_raise(
 
 @inner()
 def _proof_samples(samples: Samples, terms: ProofTerms, t: int, index: I8, side: F8, known: Places) -> ProofSamples:
+    """The samples ``index`` at tree node ``t`` with their costs in the proof and the sides that it contains."""
     k = index.size
     y, cost, known_side = np.empty(k), np.empty(k), np.empty(k)
     for i in range(k):
@@ -139,7 +153,7 @@ def _proof_samples(samples: Samples, terms: ProofTerms, t: int, index: I8, side:
 
 @inner()
 def _unknown_samples(at_node: ProofSamples, scratch: Scratch, eps: float, v: F8, balance: int) -> I8:
-    """The samples that count of which the proof does not know enough."""
+    """The samples on which the bound depends and whose sides the proof does not show."""
     count = 0
     for i in range(v.size):
         if is_unknown(at_node, eps, i, v, balance):

@@ -1,8 +1,8 @@
-"""Better incumbents: search again around the best tree with most samples held where it puts them.
+"""Better incumbents: search again around the best tree, with most samples fixed where it puts them.
 
-The samples that are let go are those whose move promises most: what they pay below their node, less what they would
-pay on the other side and what turning the hyperplane would cost.  The rest of the routing is fixed, so the search is
-short; every improvement becomes the next centre.
+The samples with the largest estimated gain of a move are freed: their loss below a node, minus their loss on the other
+side and the cost of moving the hyperplane. The rest of the routing is fixed, so the search is short; every improvement
+becomes the next centre.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ from margotree.problem.problem import FloatArray
 
 RoutingBrancher = MargotBrancher | PenaltyBrancher
 
-#: Sizes of the neighbourhoods, as numbers of samples let go, and the steps spent on each.
+#: The numbers of samples freed in the neighbourhoods, and the largest number of steps in each.
 _SIZES = (15, 30, 60, 120)
 _STEPS = 300
-#: After the plain order, how often the ranking is shuffled by noise before the search gives up on a tree.
+#: After the ranking without noise, the number of rankings with noise of each size.
 _SHUFFLES = 6
 
 
-#: How many neighbourhoods of the trees of a value have been searched in vain.
+#: The number of neighbourhoods searched without improvement, by the objective of the tree.
 Tried = dict[float, int]
 
 
@@ -37,14 +37,25 @@ def improve(
     shuffles: int = _SHUFFLES,
     tried: Tried | None = None,
 ) -> Splits:
-    """The best tree found around several starts before the neighbourhoods are used up or the run control runs out.
+    """The best tree found around ``starts``, until all neighbourhoods are searched or a limit is reached.
 
-    A caller that comes again hands in what it got back in ``tried``: a tree's neighbourhoods then go on from there.
+    Parameters
+    ----------
+    brancher
+        The brancher of the problem.
+    starts
+        The trees to start from.
+    control
+        Limits and progress.
+    shuffles
+        The number of further neighbourhoods of each size with noise in the ranking, around the best start.
+    tried
+        The neighbourhoods that earlier calls have searched; updated, so that a later call continues there.
     """
     tried = {} if tried is None else tried
     worker, rng = brancher.worker(), np.random.default_rng(control.limits.seed)
     step_count = _StepCount(control)
-    shuffles = shuffles if brancher.problem.depth > 1 else 0  # a stump has nobody to let go
+    shuffles = shuffles if brancher.problem.depth > 1 else 0  # at depth 1 no sample can be freed
     value = {id(tree): evaluate(brancher.problem, tree).objective for tree in starts}
     best = min(starts, key=lambda tree: value[id(tree)])
     with flag_after(worker.stop_flag(), control.remaining):
@@ -55,7 +66,7 @@ def improve(
 
 
 class _StepCount:
-    """The steps done in all, against the limits of a run control."""
+    """The number of steps so far, and whether a limit is reached."""
 
     def __init__(self, control: RunControl) -> None:
         self.control, self.steps = control, 0
@@ -73,6 +84,7 @@ def _climb(
     shuffles: int,
     tried: Tried,
 ) -> Splits:
+    """The best tree around ``tree``: each improvement is the next centre."""
     best, value = tree, evaluate(brancher.problem, tree).objective
     k = tried.get(value, 0)
     last = max(k, len(_SIZES)) + 2 * shuffles
@@ -90,7 +102,7 @@ def _climb(
 
 
 def _neighbourhood(k: int, shuffles: int) -> tuple[int, float]:
-    """How many samples the k-th neighbourhood of a tree lets go, and how much noise there is in their ranking."""
+    """The number of samples that the k-th neighbourhood of a tree frees, and the noise in their ranking."""
     if k < len(_SIZES):
         return _SIZES[k], 0.0
     return _SIZES[1 + (k - len(_SIZES)) // shuffles % 2], 1.0
@@ -99,7 +111,7 @@ def _neighbourhood(k: int, shuffles: int) -> tuple[int, float]:
 def _search_around(
     brancher: RoutingBrancher, worker: Worker, place: NDArray[np.int64], value: float, step_count: _StepCount
 ) -> Splits | None:
-    """The first tree better than ``value`` among those that keep the held samples where they are."""
+    """The first tree better than ``value`` that keeps the fixed samples where they are; None if none is found."""
     shared = np.array([value * (1.0 - 1e-9), 0.0])
     stack = [brancher.record(place)]
     steps = 0
@@ -119,7 +131,7 @@ def _search_around(
 def _free_samples(
     problem: Problem, tree: Splits, size: int, noise: float, rng: np.random.Generator
 ) -> NDArray[np.int64]:
-    """Where each sample is held: its last-level node, or the upper node at which it is let go."""
+    """The place where each sample is fixed: its last-level node or, if it is freed, an upper node."""
     h = problem.X @ tree.w.T + tree.b
     below = _cost_below(problem, h)
     place = evaluate(problem, tree).node.copy()
@@ -142,7 +154,7 @@ def _free_samples(
 
 
 def _cost_below(problem: Problem, h: FloatArray) -> FloatArray:
-    """What every sample would pay from each node downwards if it stood there."""
+    """The loss of every sample from each node downwards."""
     cost = np.outer(problem.C, problem.weight) * np.maximum(0.0, 1.0 - problem.y * h.T)
     for t in reversed(topology.upper(problem.depth)):
         cost[t] += np.where(h[:, t] >= 0, cost[topology.right(t)], cost[topology.left(t)])
@@ -150,5 +162,6 @@ def _cost_below(problem: Problem, h: FloatArray) -> FloatArray:
 
 
 def _is_below(place: NDArray[np.int64], t: int, depth: int) -> NDArray[np.bool_]:
+    """Whether each last-level node in ``place`` is below tree node ``t``."""
     below = topology.last_below(t, depth)
     return (place >= below.start) & (place < below.stop)

@@ -1,8 +1,8 @@
-"""The side of the search for priced features that places samples first, in two stages.
+"""The brancher for feature penalties that places samples first, in two stages.
 
-A search node begins without prices in its node problems, where pivots are few and cheap; what prices are sure to add
-goes into its bound all the same.  Once prices could make the difference, or nobody is left to be placed, it is solved
-anew with prices, and features are decided along with samples.
+A search node begins without feature penalties in its node problems, where pivots are fewer and faster; its bound
+contains a lower bound on the penalties. When the penalties could close it, or all samples are placed, it is solved
+again with penalties, and features are decided as well as samples.
 """
 
 from __future__ import annotations
@@ -24,7 +24,10 @@ from margotree.problem.problem import FloatArray
 
 
 class PenaltyBrancher:
-    """Makes records and workers for one problem with prices on features."""
+    """The brancher for a problem with feature penalties.
+
+    The parameters are those of :class:`~margotree.engines.exact.sample_branching.MargotBrancher`.
+    """
 
     def __init__(
         self,
@@ -43,17 +46,20 @@ class PenaltyBrancher:
         self.second_stage = MargotBrancher(problem, tactics, limit=limit, control=control, log=log)
 
     def root(self) -> Record:
+        """The record of the root of the search."""
         return self.first_stage.root()
 
     def record(self, place: NDArray[np.int64]) -> Record:
+        """The record of the search node with these places, without multipliers."""
         return self.first_stage.record(place)
 
     def worker(self) -> PenaltyWorker:
+        """A new worker."""
         return PenaltyWorker(self)
 
 
 class FirstStageWorker(MargotWorker):
-    """The first stage: what settles is handed on."""
+    """The first stage: settled search nodes are continued by the second one."""
 
     settled_continues = True
 
@@ -62,7 +68,8 @@ class FirstStageWorker(MargotWorker):
         self.second_stage_size = brancher.second_stage.sizes()[0]
 
     def settled(self, dive: Dive, bound: float) -> Dive:
-        """The same search node for the second stage: same multipliers, with free items to be solved anew."""
+        """The dive with a record of its last search node for the second stage: same multipliers, free items are
+        pending."""
         n_codes, n_floats = self.brancher.sizes()
         codes, floats = np.zeros(self.second_stage_size, np.uint8), np.zeros(n_floats)
         used = save(self.ws, self.routing, codes[None, :n_codes], floats[None])
@@ -74,18 +81,20 @@ class FirstStageWorker(MargotWorker):
 
 
 class PenaltyWorker:
-    """One thread's memory and its dives in either stage."""
+    """The memory of one thread, and its dives in both stages."""
 
     def __init__(self, brancher: PenaltyBrancher) -> None:
         self.first_stage, self.second_stage = FirstStageWorker(brancher), MargotWorker(brancher.second_stage)
-        self.first_stage.ws = self.first_stage.ws._replace(work=self.second_stage.ws.work)  # stopped together
+        self.first_stage.ws = self.first_stage.ws._replace(work=self.second_stage.ws.work)  # one stop flag
 
     def stop_flag(self) -> FloatArray:
+        """An array of one number, which stops a dive when it is set to 1."""
         return self.first_stage.stop_flag()
 
     def stop(self) -> None:
         self.first_stage.stop()
 
     def dive(self, record: Record, shared: FloatArray, most: float = math.inf) -> Dive:
+        """Search from ``record`` in the stage that it belongs to."""
         second_stage = len(record.data[0]) == self.first_stage.second_stage_size
         return (self.second_stage if second_stage else self.first_stage).dive(record, shared, most)

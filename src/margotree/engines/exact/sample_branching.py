@@ -1,7 +1,7 @@
-"""The side of the search that places samples first: records are partial routings, bounds are sums of node duals.
+"""The brancher that places samples: records are partial routings, bounds are sums of the node problems' dual values.
 
-For MARGOT, and for SFS-MARGOT: there records also say what is decided about features, and a node's dual is that of its
-perspective relaxation.
+It is used for MARGOT, and for SFS: there records also have the decisions about features, and the dual of a node is that
+of its perspective relaxation.
 """
 
 from __future__ import annotations
@@ -32,25 +32,56 @@ from margotree.problem.problem import FloatArray
 
 @dataclass(frozen=True, kw_only=True)
 class Tactics:
-    """What the dive does; the defaults are the measured best (docs/experiments)."""
+    """Settings of a dive; the defaults are measured (docs/experiments).
+
+    Parameters
+    ----------
+    candidates
+        The largest number of candidates to probe at a search node.
+    patience
+        Stop probing after this number of candidates in a row without improvement.
+    flip_pivots
+        The largest number of pivots in the node problem of a flipped sample.
+    steps
+        The largest number of search nodes in a dive.
+    penalty_threshold
+        Feature penalties are left out of node problems until the distance to the cutoff is less than this multiple of
+        the part of the penalties that the bound contains.
+    features_first
+        Decide the features of upper nodes before samples are placed.
+    improve
+        Run a neighbourhood search first.
+    """
 
     candidates: int = 32
     patience: int = 8
     flip_pivots: int = 60
     steps: int = 200
-    #: Prices are left out of node problems until what is missing is less than so many times what they are sure to add.
     penalty_threshold: int = 1
-    #: Features of upper nodes are decided before samples are placed.
     features_first: bool = False
     improve: bool = True
 
 
-#: Where features are decided first, solving many candidates is not worth its time.
+#: Settings with which features are decided first; fewer candidates are probed there.
 FEATURES_FIRST: dict[str, Any] = {"features_first": True, "candidates": 8, "patience": 2}
 
 
 class MargotBrancher:
-    """Makes records and workers for one problem without hard budgets."""
+    """The brancher for a problem without hard budgets.
+
+    Parameters
+    ----------
+    problem, tactics
+        The problem and the settings of dives.
+    limit
+        The value of a known tree, by default the trivial one; only better trees are searched for.
+    without_penalties
+        Leave feature penalties out of node problems.
+    control
+        Trees are not solved again for exactness after its limits are reached.
+    log
+        The proof log, if a proof is written.
+    """
 
     def __init__(
         self,
@@ -62,13 +93,9 @@ class MargotBrancher:
         control: RunControl | None = None,
         log: ProofLog | None = None,
     ) -> None:
-        """``limit`` is the value of a known tree, the trivial one's if not given: only better ones are of interest.
-
-        Once ``control`` has run out, no tree is solved again to make it exact.  ``log`` writes down what a proof needs.
-        """
         self.problem = problem
         self.log = log
-        self.without_penalties = without_penalties  # prices are left out of node problems
+        self.without_penalties = without_penalties
         self.tactics = tactics or Tactics()
         self.control = control or RunControl()
         self.limit = allowed_value(problem, trivial_tree(problem)) if limit is None else limit
@@ -76,20 +103,23 @@ class MargotBrancher:
 
     @cached_property
     def centre(self) -> FloatArray:
+        """The mean of the samples."""
         centre: FloatArray = self.problem.X.mean(axis=0)
         return centre
 
     @cached_property
     def X(self) -> FloatArray:
-        """The samples around their centre."""
+        """The samples minus their mean."""
         return np.ascontiguousarray(self.problem.X - self.centre)
 
     def root(self) -> Record:
+        """The record of the root of the search."""
         root = self.record(np.zeros(self.problem.n_samples, np.int64))
         return root if self.log is None else replace(root, data=(*root.data, 0))
 
     def record(self, place: NDArray[np.int64]) -> Record:
-        """The search node in which sample ``i`` is known to reach tree node ``place[i]``, to be solved from cold."""
+        """The record of the search node in which sample ``i`` is known to reach tree node ``place[i]``, without
+        multipliers."""
         m = self.problem.n_samples
         codes = np.zeros(self.sizes()[0], np.uint8)
         codes[0 : 2 * m : 2] = place & 255
@@ -98,18 +128,20 @@ class MargotBrancher:
         return make_record(0.0, codes, np.zeros(2 * self.problem.n_nodes))
 
     def worker(self) -> MargotWorker:
+        """A new worker."""
         return MargotWorker(self)
 
     def sizes(self) -> tuple[int, int]:
-        """Bytes and floats of a record."""
+        """The largest number of bytes and of floats in a record."""
         m, n = self.problem.n_samples, self.problem.n_features
-        priced = self.penalties is not None and not self.without_penalties
+        penalised = self.penalties is not None and not self.without_penalties
         with_weight_limit = self.problem.max_weight is not None
         return sizes(
-            m, n, self.problem.depth, priced, all_multipliers=self.log is not None, with_weight_limit=with_weight_limit
+            m, n, self.problem.depth, penalised, all_multipliers=self.log is not None, with_weight_limit=with_weight_limit
         )
 
     def new_memory(self) -> tuple[Workspace, Routing]:
+        """The memory of a worker."""
         y, eps = np.array(self.problem.y), self.problem.eps
         cost = np.outer(self.problem.C, self.problem.weight)
         reach = offset_reach(self.X, self.limit, eps)
@@ -120,7 +152,7 @@ class MargotBrancher:
 
 
 def _penalties(problem: Problem) -> FloatArray | None:
-    """What a feature costs at each node and how many come without; nodes whose budget takes in all have no price."""
+    """One row per node: the feature penalty and the budget; the penalty is 0 where the budget includes all features."""
     if problem.budget is None or problem.alpha is None:
         return None
     binding = problem.budget < problem.n_features
@@ -128,9 +160,9 @@ def _penalties(problem: Problem) -> FloatArray | None:
 
 
 class MargotWorker:
-    """One thread's memory and its dives."""
+    """The memory of one thread, and its dives."""
 
-    #: Whether a settled search node goes on elsewhere.
+    #: Whether another worker continues settled search nodes.
     settled_continues = False
 
     def __init__(self, brancher: MargotBrancher) -> None:
@@ -145,7 +177,7 @@ class MargotWorker:
             np.int64,
         )
         self.cand = np.zeros(tactics.candidates, np.int64)
-        # A step puts a child aside; a logged one may close two, and the end has a row of its own.
+        # A step writes one child, with a proof up to two; the last search node has a row of its own.
         rows = 2 * tactics.steps + 3 if with_proof else tactics.steps + 1
         room = max(4 if with_proof else 2, min(rows, int(1e8 / (n_codes + 8 * n_floats))))
         self.in_floats = np.zeros(n_floats)
@@ -155,16 +187,17 @@ class MargotWorker:
         self.bounds = np.zeros(room)
         self.log = np.zeros((room, 2), np.int64)
         self.rows = Rows(self.codes, self.floats, self.used, self.bounds, self.log)
-        self.last_node = 0  # the number of the search node at which the last dive ended
+        self.last_node = 0  # the number of the last search node of the last dive
 
     def stop_flag(self) -> FloatArray:
-        """One number; set to 1 it ends a dive early."""
+        """An array of one number, which stops a dive when it is set to 1."""
         return stop_flag(self.ws)
 
     def stop(self) -> None:
         self.stop_flag()[0] = 1.0
 
     def dive(self, record: Record, shared: FloatArray, most: float = math.inf) -> Dive:
+        """Search from ``record``, for at most ``most`` steps; see :class:`~margotree.engines.exact.search.Worker`."""
         codes, floats, *number = record.data
         steps = int(min(most, self.brancher.tactics.steps))
         self.in_floats[: len(floats)] = floats
@@ -183,26 +216,28 @@ class MargotWorker:
         return dive
 
     def _write_dive(self, node: int, rows: int) -> list[Record]:
-        """Write the dive down; returns the records of it that are still to be gone on with."""
+        """Write the dive to the proof log; return its open records."""
         assert self.brancher.log is not None
         numbers = self.brancher.log.dive(node, rows, self.rows, self.settled_continues)
         self.last_node, kinds = numbers[-1], self.log[:rows, 0].tolist()
         return [self._record(p, numbers[p]) for p, what in enumerate(kinds) if what in (OPEN_CHILD, LAST_OPEN)]
 
     def settled(self, dive: Dive, bound: float) -> Dive:
-        """The dive with the tree that its last search node stands for; the node's bound is all that is known of it."""
+        """The dive with the tree of its last search node, which is settled; that node's bound is unresolved."""
         return replace(dive, trees=self._trees(), unresolved=bound)
 
     def _trees(self) -> list[Splits]:
-        """The tree of the hyperplanes at hand, if there is one."""
+        """The tree of the current hyperplanes, if there is one."""
         tree = self._tree()
         return [] if tree is None else [tree]
 
     def _record(self, p: int, number: int | None = None) -> Record:
+        """The record in row ``p``."""
         return make_record(float(self.bounds[p]), self.codes[p].copy(), self.floats[p, : self.used[p]].copy(), number)
 
     def _tree(self) -> Splits | None:
-        """The same; where rounding would send a sample astray, solved again exactly."""
+        """The tree of the current hyperplanes; if rounding changes the side of a sample, it is solved again with its
+        routing."""
         node = np.zeros(self.problem.n_samples, np.int64)
         route(self.ws, self.routing, node)
         slots = self._slots()
@@ -216,7 +251,7 @@ class MargotWorker:
         return polish(self.problem, node, self._support(), self.brancher.control)
 
     def _support(self) -> NDArray[np.bool_] | None:
-        """The features that are used by more than half; all if they have no price."""
+        """The features that the relaxation uses by at least half; None (all features) without feature penalties."""
         if self.brancher.penalties is None:
             return None
         slots, n = self._slots(), self.problem.n_features
@@ -224,7 +259,7 @@ class MargotWorker:
         return (w > 0.0) & (w >= 0.5 * slots[:, R, :n])
 
     def _slots(self) -> FloatArray:
-        """What is known of the features, one slot per tree node."""
+        """The arrays of features, one slot per tree node."""
         slots: FloatArray = self.ws.g[self.routing.at[SLOT, : self.routing.T]]
         return slots
 

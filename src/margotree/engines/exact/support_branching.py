@@ -1,9 +1,9 @@
-"""The side of the search that knows feature budgets: records are partial routings with the supports still possible.
+"""The brancher for feature budgets: records are partial routings with the supports that are still possible.
 
-Every tree node keeps a list of supports with lower bounds; the least of them is the node's part of the bound.  An upper
-node's list is split up, one support a record, before samples are placed at it: it then lives in few features, where
-one placed sample decides about many.  Nodes of the last level keep their lists: which support is best for the samples
-that have arrived is a question to the node, not to the search.
+Every tree node has a list of supports with lower bounds; the least of them is the node's part of the bound. The list of
+an upper node is split, one support per record, before samples are placed at the node: it then has few features, and one
+placed sample decides about many. Nodes of the last level keep their lists: their best support for the samples at the
+node is computed, not branched on.
 """
 
 from __future__ import annotations
@@ -31,50 +31,78 @@ from margotree.problem.problem import FloatArray
 
 Index = NDArray[np.int64]
 
-#: Node values are exact up to this share, or this share of the gap asked for.
+#: Relative accuracy of node values; the same as a share of the target gap.
 _ACCURACY, _OF_GAP = 2e-6, 0.02
-#: Distances of samples below this share of their largest coordinate are rounding.
+#: Smaller distances of samples, as a share of their largest coordinate, are rounding.
 _ROUGH = 1e-12
-#: Codes are kept for features with at most so many values.
+#: The largest number of values of a feature with codes.
 _LEVELS = 16
-#: So many samples tell whether a feature takes many values.
+#: The number of samples that are checked first for many values.
 _SOME = 1000
 
 
 @dataclass(frozen=True, kw_only=True)
 class SupportTactics:
-    """What a dive does; the defaults are the measured best (docs/experiments)."""
+    """Settings of a dive; the defaults are measured (docs/experiments).
+
+    Parameters
+    ----------
+    candidates
+        The number of samples that `lookahead.lookahead` tries.
+    steps
+        The largest number of search nodes in a dive.
+    complete
+        Complete the current routing to a tree at every ``complete``-th step.
+    min_penalty
+        Decide features of upper nodes before samples are placed there if a feature penalty is at least this share of
+        the objective of a known tree.
+    listed
+        The largest number of supports in a list where features have such a penalty; with more, partly decided supports
+        are used.
+    grown
+        The largest number of candidates solved of a node with partly decided supports at one search node.
+    """
 
     candidates: int = 12
     steps: int = 100
-    #: At one in so many steps the routing at hand is completed to a tree.
     complete: int = 10
-    #: Features of upper nodes are decided before samples are placed there if one costs this share of a known tree.
     min_penalty: float = 0.015
-    #: Supports of features so dear are listed up to so many; beyond, they are grown.
     listed: int = 600
-    #: Candidates solved of a node whose supports are grown, at one search node.
     grown: int = 40
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class SupportNode:
-    """A search node in hand."""
+    """A search node: the places of samples, and the candidate supports of every tree node."""
 
     place: Index
     pools: tuple[Pool, ...]
-    proof_node: ProofNode | None = None  # what a proof knows of it, where one is written
+    proof_node: ProofNode | None = None  # its state in the proof, where one is written
 
     @property
     def bound(self) -> float:
+        """The sum of the least bounds of the tree nodes."""
         return sum(pool.bound for pool in self.pools)
 
     def with_pool(self, t: int, pool: Pool) -> SupportNode:
+        """The search node with other candidates for tree node ``t``."""
         return replace(self, pools=(*self.pools[:t], pool, *self.pools[t + 1 :]))
 
 
 class SupportBrancher:
-    """Makes records and workers for one problem with feature budgets; ``limit`` is the value of a known tree."""
+    """The brancher for a problem with feature budgets.
+
+    Parameters
+    ----------
+    problem
+        The problem.
+    limit
+        The value of a known tree; only better trees are searched for.
+    tactics
+        The settings of dives.
+    control
+        Trees are not solved again for exactness after its limits are reached.
+    """
 
     def __init__(
         self,
@@ -83,7 +111,6 @@ class SupportBrancher:
         tactics: SupportTactics | None = None,
         control: RunControl | None = None,
     ) -> None:
-        """Once ``control`` has run out, no tree is solved again to make it exact."""
         self.problem = problem
         self.tactics = tactics or SupportTactics()
         self.control = control or RunControl()
@@ -93,12 +120,14 @@ class SupportBrancher:
 
     @cached_property
     def lists(self) -> list[SupportList | None]:
+        """The supports of every tree node; None where partly decided supports are used."""
         return list_supports(
             self.problem, self.limit, self.tactics.listed, min_penalty=self.tactics.min_penalty * self.limit
         )
 
     @cached_property
     def samples(self) -> Samples:
+        """The samples in the layout of the kernels, minus their mean."""
         problem = self.problem
         code, levels = _codes(problem.X)
         X = np.ascontiguousarray((problem.X - problem.X.mean(axis=0)).T)
@@ -108,17 +137,20 @@ class SupportBrancher:
 
     @cached_property
     def width(self) -> float:
+        """The largest absolute coordinate of a sample."""
         return float(np.max(np.abs(self.samples.X)))
 
     def root(self) -> Record:
+        """The record of the root of the search."""
         pools = tuple(chooser.pool() for chooser in self.choosers(np.zeros((2, 2))))
         return pack(SupportNode(place=np.zeros(self.problem.n_samples, np.int64), pools=pools), 0.0)
 
     def worker(self) -> SupportWorker:
+        """A new worker."""
         return SupportWorker(self)
 
     def choosers(self, work: FloatArray) -> list[Chooser]:
-        """One for every tree node, for one thread."""
+        """The choosers of all tree nodes, for one thread."""
         return [self._chooser(t, supports, work) for t, supports in enumerate(self.lists)]
 
     def _chooser(self, t: int, supports: SupportList | None, work: FloatArray) -> Chooser:
@@ -130,7 +162,7 @@ class SupportBrancher:
 
 
 def pack(now: SupportNode, bound: float, parent: SupportNode | None = None) -> Record:
-    """A record of this search node; arrays that it shares with its parent are not counted against memory."""
+    """The record of a search node; arrays that it shares with its parent do not count as its memory."""
     data = (now.place.astype(np.uint16), *now.pools, now.proof_node)
     shared = parent.pools if parent is not None else (None,) * len(now.pools)
     size = 2 * len(now.place) + 400
@@ -143,17 +175,19 @@ def pack(now: SupportNode, bound: float, parent: SupportNode | None = None) -> R
 
 
 def unpack(record: Record) -> SupportNode:
+    """The search node of a record."""
     place, *pools, proof_node = record.data
     return SupportNode(place=place.astype(np.int64), pools=tuple(pools), proof_node=proof_node)
 
 
 def _codes(X: FloatArray) -> tuple[Index, Index]:
-    """The values of features that take few, numbered; levels beyond all sense for the others."""
+    """The numbered values of features that take few values, and the number of values; a large number for other
+    features."""
     code = np.zeros(X.T.shape, np.int64)
     levels = np.full(X.shape[1], 1 << 20)
     for j, column in enumerate(X.T):
         if len(np.unique(column[:_SOME])) > _LEVELS:
-            continue  # so the whole column has more, too
+            continue
         values, number = np.unique(column, return_inverse=True)
         if len(values) <= _LEVELS:
             code[j], levels[j] = number.ravel(), len(values)
@@ -161,7 +195,7 @@ def _codes(X: FloatArray) -> tuple[Index, Index]:
 
 
 class SupportWorker:
-    """One thread's memory and its dives."""
+    """The memory of one thread, and its dives."""
 
     def __init__(self, brancher: SupportBrancher) -> None:
         self.brancher = brancher
@@ -189,6 +223,7 @@ class SupportWorker:
     # -- the dive --------------------------------------------------------------------------------------------------
 
     def dive(self, record: Record, shared: FloatArray, most: float = math.inf) -> Dive:
+        """Search from ``record``, for at most ``most`` steps; see :class:`~margotree.engines.exact.search.Worker`."""
         now, floor = unpack(record), record.bound
         left: list[Record] = []
         trees: list[Splits] = []
@@ -220,12 +255,12 @@ class SupportWorker:
         return Dive(left=left, steps=steps, trees=trees)
 
     def _close_node(self, now: SupportNode) -> None:
-        """A search node is done with: its bound is above the cut-off, or all there is to say."""
+        """Called when a search node is closed or settled; proofs override it."""
 
     # -- bounds ----------------------------------------------------------------------------------------------------
 
     def solve(self, now: SupportNode, cutoff: float, thorough: bool = False) -> SupportNode:
-        """Bring the least candidate of every tree node up to date, or stop once the bound passes the cut-off."""
+        """Solve the best candidate of every tree node, until the bound passes the cutoff."""
         pools = list(now.pools)
         for t, chooser in enumerate(self.choosers):
             total = sum(pool.bound for pool in pools)
@@ -238,7 +273,7 @@ class SupportWorker:
         return replace(now, pools=tuple(pools))
 
     def _samples_at(self, place: Index, t: int) -> tuple[Index, FloatArray]:
-        """The samples known to reach ``t`` and the side each must go to (0: not known)."""
+        """The samples known to reach ``t``, and the side that each must take there (0: undecided)."""
         at = place
         side = np.zeros(len(place))
         inside = at == t
@@ -254,7 +289,7 @@ class SupportWorker:
     # -- branching -------------------------------------------------------------------------------------------------
 
     def _load_hyperplanes(self, now: SupportNode) -> None:
-        """Lay out the hyperplanes at hand for the compiled code."""
+        """Write the current hyperplanes to the arrays of the kernels."""
         hyperplanes = self.hyperplanes
         for t, (pool, chooser) in enumerate(zip(now.pools, self.choosers, strict=True)):
             columns = chooser.columns(pool)
@@ -275,7 +310,7 @@ class SupportWorker:
         lookahead.decision_values(self.samples, hyperplanes, self.h)
 
     def _branch(self, now: SupportNode, cutoff: float) -> tuple[list[SupportNode], list[Splits] | None]:
-        """The search nodes below this one; or, where it is settled, the trees it stands for."""
+        """The children of this search node; or, if it is settled, its trees."""
         for t in range(self.brancher.last):
             pool = now.pools[t]
             if len(pool.lb) > 1:
@@ -297,9 +332,10 @@ class SupportWorker:
         return [], self._settled(now)
 
     def _min_distance(self, cutoff: float) -> float:
-        """How close samples sent to different sides may be at most: telling closer ones apart takes too much weight.
+        """Samples closer than this cannot be on different sides: the weights that separate them would cost more than
+        the cutoff.
 
-        0, and nothing is implied by closeness, where that is not well above the rounding of samples.
+        It is 0, without effect, where it is not clearly above the rounding of samples.
         """
         if not 0.0 < cutoff < math.inf:
             return 0.0
@@ -307,7 +343,7 @@ class SupportWorker:
         return min_distance if min_distance > _ROUGH * self.brancher.width else 0.0
 
     def _both_sides(self, now: SupportNode, i: int, min_distance: float, cutoff: float) -> list[SupportNode]:
-        """The search nodes with sample ``i`` sent left and right, as far as they are possible and open."""
+        """The open search nodes with sample ``i`` on the left and on the right."""
         possible = lookahead.sides_after(
             self.samples, self.hyperplanes, now.place, np.int64(i), min_distance, self.sides
         )
@@ -325,7 +361,7 @@ class SupportWorker:
         return children
 
     def _each_support(self, now: SupportNode, t: int, cutoff: float) -> list[SupportNode]:
-        """One search node for every support of an upper node that is still in the race."""
+        """One search node for each support of an upper node that is still possible."""
         pool = now.pools[t]
         rest = now.bound - pool.bound
         found = []
@@ -335,13 +371,13 @@ class SupportWorker:
         return [self.solve(found[0], cutoff), *found[1:]] if found else []
 
     def _with_implied_places(self, now: SupportNode, place: Index, min_distance: float) -> SupportNode | None:
-        """The search node with more samples placed, and all that follows; None if it is impossible."""
+        """The search node with these places, and all that follows from them; None if it is impossible."""
         if not lookahead.settle_sides(self.samples, self.hyperplanes, place, min_distance):
             return None
         return self._with_places(now, place)
 
     def _with_places(self, now: SupportNode, place: Index) -> SupportNode:
-        """The search node with samples at other places; what that disturbs is to be solved again."""
+        """The search node with these places; tree nodes whose value they change are to be solved again."""
         pools = list(now.pools)
         for t, pool in enumerate(pools):
             if pool.exact and self._value_changes(now.place, place, t):
@@ -349,7 +385,7 @@ class SupportWorker:
         return replace(now, place=place, pools=tuple(pools))
 
     def _value_changes(self, before: Index, after: Index, t: int) -> bool:
-        """Whether newly placed samples change the value of node ``t`` at its present hyperplane."""
+        """Whether newly placed samples change the value of node ``t`` at its current hyperplane."""
         moved = np.flatnonzero(before != after)
         y, h = self.problem.y[moved], self.h[t, moved]
         came = self._under(after[moved], t) & ~self._under(before[moved], t)
@@ -362,6 +398,7 @@ class SupportWorker:
         return bool(np.any(right & (h < 0.0)) or np.any(left & (h > -self.eps)))
 
     def _under(self, place: Index, t: int) -> NDArray[np.bool_]:
+        """Whether each place is ``t`` or below it."""
         at = place
         found = at == t
         while np.any(at > t):
@@ -372,7 +409,7 @@ class SupportWorker:
     # -- trees -----------------------------------------------------------------------------------------------------
 
     def _route(self, now: SupportNode) -> Index:
-        """The last-level node each sample reaches if it goes on where it is headed."""
+        """The last-level node that each sample reaches on the way that the current hyperplanes give."""
         at = now.place.copy()
         for t in range(self.brancher.last):
             here = at == t
@@ -381,11 +418,12 @@ class SupportWorker:
         return at
 
     def _settled(self, now: SupportNode) -> list[Splits]:
+        """The tree of a settled search node."""
         tree = self.tree(now, self._route(now))
         return [] if tree is None else [tree]
 
     def tree(self, now: SupportNode, node: Index, control: RunControl | None = None) -> Splits | None:
-        """The best tree with this routing on the supports at hand."""
+        """The best tree with this routing on the current supports."""
         T = self.problem.n_nodes
         mask = np.zeros((T, self.problem.n_features), bool)
         for t, (pool, chooser) in enumerate(zip(now.pools, self.choosers, strict=True)):
@@ -393,7 +431,7 @@ class SupportWorker:
         return polish(self.problem, node, mask, control or self.brancher.control)
 
     def _complete(self, now: SupportNode, shared: FloatArray) -> list[Splits]:
-        """Now and then: where the hyperplanes at hand send everybody, and the best last level for that."""
+        """At every ``complete``-th step: the tree of the current routing with the best last level for it."""
         self.n_steps += 1
         if self.n_steps % self.brancher.tactics.complete:
             return []
@@ -413,7 +451,7 @@ class SupportWorker:
 
 
 def sparsified(brancher: SupportBrancher, tree: Splits, cutoff: float, control: RunControl) -> list[Splits]:
-    """The best tree below ``cutoff`` that routes as the given one and keeps the budgets, if it is found in time."""
+    """The best tree below ``cutoff`` with the given tree's routing that keeps the budgets, if it is found in time."""
     worker = brancher.worker()
     now = replace(unpack(brancher.root()), place=evaluate(without_budget(brancher.problem), tree).node)
     for chooser in worker.choosers:

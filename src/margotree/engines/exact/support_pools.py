@@ -1,4 +1,4 @@
-"""What is still open about one tree node's features: a pool of candidates with lower bounds that only rise."""
+"""The candidate supports of one tree node with their lower bounds, which never fall."""
 
 from __future__ import annotations
 
@@ -17,15 +17,16 @@ from margotree.problem.problem import FloatArray
 
 Index = NDArray[np.int64]
 
-#: Supports of a list solved at one search node, at most: as good as all.
+#: A number of supports without effect as a limit.
 _NO_LIMIT = np.int64(1_000_000_000)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Pool:
-    """Candidates for the features of a node, their lower bounds, and the hyperplane of the least one.
+    """The candidate supports of a node at one search node, their lower bounds, and the hyperplane of the best one.
 
-    ``items`` are numbers of supports on the list, or rows that say of each feature if it must, may or never be used.
+    ``items`` has numbers of supports on a list, or rows with a decision for each feature: it must, may or must not be
+    used. ``at`` is the position of the least bound.
     """
 
     items: NDArray[np.generic]
@@ -36,15 +37,16 @@ class Pool:
 
     @property
     def bound(self) -> float:
+        """The least bound."""
         return float(self.lb[self.at])
 
     def one(self, p: int) -> Pool:
-        """The pool of candidate ``p`` alone."""
+        """The pool with candidate ``p`` alone."""
         exact = self.exact and p == self.at
         return Pool(items=self.items[p : p + 1], lb=self.lb[p : p + 1], at=0, theta=self.theta, exact=exact)
 
     def below(self, target: float) -> Pool:
-        """Without the candidates that reach ``target``, if they are many."""
+        """The pool without the candidates whose bounds reach ``target``, if they are many."""
         keep = self.lb < target
         if not keep[self.at] or np.count_nonzero(keep) > 0.8 * len(keep):
             return self
@@ -53,32 +55,43 @@ class Pool:
 
 
 class Chooser(Protocol):
-    """Knows the candidates of one tree node; belongs to one thread.  ``rounds`` limits a thorough look."""
+    """Computes pools of one tree node, for one thread.
+
+    ``rounds`` limits the number of rounds of a thorough `tighten`.
+    """
 
     rounds: float
 
-    def pool(self) -> Pool: ...
+    def pool(self) -> Pool:
+        """All candidates, with the bounds that hold without samples."""
 
-    def tighten(self, pool: Pool, index: Index, side: FloatArray, target: float, thorough: bool) -> Pool: ...
+    def tighten(self, pool: Pool, index: Index, side: FloatArray, target: float, thorough: bool) -> Pool:
+        """Raise the least bound for the samples ``index`` with these sides until it is exact or at least ``target``; if
+        ``thorough``, as far as possible."""
 
-    def decide(self, pool: Pool, min_penalty: float) -> list[Pool] | None: ...
+    def decide(self, pool: Pool, min_penalty: float) -> list[Pool] | None:
+        """The only candidate split by a feature with a penalty of at least ``min_penalty``; None if no feature is to be
+        decided."""
 
-    def columns(self, pool: Pool) -> Index: ...
+    def columns(self, pool: Pool) -> Index:
+        """The features that the best candidate may use."""
 
-    def coefficients(self, pool: Pool) -> FloatArray: ...
+    def coefficients(self, pool: Pool) -> FloatArray:
+        """The weights and the offset of the best candidate's hyperplane, on these features."""
 
-    def rounded(self, pool: Pool) -> Index: ...
+    def rounded(self, pool: Pool) -> Index:
+        """The features that the best candidate uses, after rounding."""
 
 
 class ListChooser:
-    """All supports on a list."""
+    """The chooser for supports on a list."""
 
     def __init__(
         self, samples: listed_supports.Samples, t: int, supports: SupportList, eps: float, tol: float, work: FloatArray
     ) -> None:
         self.samples, self.t, self.eps, self.tol, self.work = samples, np.int64(t), eps, tol, work
         self.rounds = math.inf
-        #: Where a proof is written: what searches instead, and takes down what raises bounds.
+        #: Where a proof is written: a function that is used instead of `_search` and records what raises bounds.
         self.prove: Callable[[Pool, FloatArray, Index, FloatArray, float], tuple[int, bool] | None] | None = None
         count, width = supports.cols.shape
         self.table = listed_supports.Table(
@@ -99,7 +112,7 @@ class ListChooser:
         return Pool(items=pool.items, lb=lb, at=at, theta=theta, exact=exact and bool(lb[at] < target)).below(target)
 
     def _search(self, pool: Pool, lb: FloatArray, index: Index, side: FloatArray, target: float) -> tuple[int, bool]:
-        """Raise bounds; returns the position of the least, and whether it is exact."""
+        """Raise bounds; return the position of the least one, and whether it is exact."""
         at, done = listed_supports.search(
             self.samples, self.t, index, side, self.eps, self.table, pool.items, lb, target, self.tol, _NO_LIMIT,
             self.work,
@@ -121,7 +134,7 @@ class ListChooser:
 
 
 class PartialChooser:
-    """Supports in a tree of partly decided ones, where a list would be too long."""
+    """The chooser for partly decided supports, where a list would be too long."""
 
     def __init__(
         self,
@@ -154,14 +167,15 @@ class PartialChooser:
         return pool
 
     def _tighten(self, pool: Pool, index: Index, side: FloatArray, target: float) -> Pool:
+        """One round of `tighten`."""
         count, n = pool.items.shape
         decisions = np.zeros((count + self.most, n), np.int8)
         lb = np.full(count + self.most, np.inf)
         thetas = np.zeros((count + self.most, n + 1))
         decisions[:count], lb[:count], thetas[:count] = pool.items, pool.lb, pool.theta
         count, at, exact = partial_supports.search(
-            self.samples, self.t, index, side, self.eps, decisions, lb, thetas, np.int64(count), self.budget, self.alpha,
-            target, self.tol, np.int64(self.most), self.work,
+            self.samples, self.t, index, side, self.eps, decisions, lb, thetas, np.int64(count), self.budget,
+            self.alpha, target, self.tol, np.int64(self.most), self.work,
         )  # fmt: skip
         found = Pool(
             items=decisions[:count].copy(), lb=lb[:count].copy(), at=int(at), theta=thetas[at].copy(), exact=bool(exact)
@@ -169,9 +183,11 @@ class PartialChooser:
         return found.below(target)
 
     def decide(self, pool: Pool, min_penalty: float) -> list[Pool] | None:
-        """The one candidate split in two at a feature it may use: with it and without; None if nothing is to decide.
+        """The candidate split in two at a feature that it may use: with it and without it; None if no feature is to be
+        decided.
 
-        Only if a feature costs at least ``min_penalty``, and until so few are left that placed samples imply others.
+        Features are decided only if one costs at least ``min_penalty``, and until at most two are left, with which
+        placed samples imply the sides of others.
         """
         decision = pool.items[pool.at]
         may = np.flatnonzero(decision == partial_supports.MAY)
@@ -198,6 +214,6 @@ class PartialChooser:
 
     def rounded(self, pool: Pool) -> Index:
         decision, w = pool.items[pool.at], np.abs(pool.theta[:-1])
-        # An exact candidate has no weights but those it uses.
+        # The nonzero weights of an exact candidate are those that it uses.
         whole = (decision == partial_supports.MAY) & (w > (0.0 if pool.exact else 0.5 * np.sqrt(2.0 * self.alpha)))
         return np.flatnonzero((decision == partial_supports.MUST) | whole)

@@ -1,6 +1,6 @@
-"""The search over lists of supports that leaves a proof behind (`support_log` writes it down).
+"""The search over lists of supports with a proof (`support_proof_log` writes it).
 
-Sides that follow from others are told to the proof only once a sample that takes one counts in a bound: few do.
+Sides that follow from others are shown in the proof only when a bound depends on them, which few do.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ from margotree.engines.run_control import RunControl
 from margotree.problem import Problem
 from margotree.problem.problem import FloatArray
 
-#: Share of a bound that its multipliers may miss in a proof: less than what is left out of the claim.
+#: Share by which multipliers may miss a bound: less than the share that is subtracted from the claimed bound.
 _TOLERANCE = 1e-10
-#: Bytes of steps that are made together.
+#: Bytes of steps that a kernel writes in one call.
 _ROOM = 1 << 20
 
 
 class SupportProofBrancher(SupportBrancher):
-    """Makes records and workers that take down in ``log`` what a proof needs."""
+    """The brancher whose workers record in ``log`` what a proof needs."""
 
     def __init__(
         self, problem: Problem, limit: float, tactics: SupportTactics | None, control: RunControl, log: SupportLog
@@ -46,12 +46,12 @@ class SupportProofBrancher(SupportBrancher):
 
 
 class SupportProofWorker(SupportWorker):
-    """One thread's memory and its dives."""
+    """The memory of one thread, and its dives."""
 
     def __init__(self, brancher: SupportProofBrancher) -> None:
         super().__init__(brancher)
         self._proving = brancher
-        self.now: SupportNode | None = None  # the search node that is being solved, if the proof knows it
+        self.now: SupportNode | None = None  # the current search node, if it is part of the proof
         self.cutoff = math.inf
         self.buffer = new_buffer(_ROOM + POINT_HEAD + BYTES_PER_SAMPLE * self.problem.n_samples)
         self.terms = implied_sides.ProofTerms(brancher.log.side_of, brancher.log.cost, self.eps, brancher.log.unit)
@@ -75,8 +75,8 @@ class SupportProofWorker(SupportWorker):
     def _prove(
         self, chooser: ListChooser, pool: Pool, lb: FloatArray, index: Index, side: FloatArray, target: float
     ) -> tuple[int, bool] | None:
-        """Raise bounds of a tree node's supports, and take down why; the position of the least, and whether it is
-        exact.  Nothing if the proof does not know the search node."""
+        """Raise bounds of a tree node's supports with the steps that prove them; return the position of the least
+        bound, and whether it is exact. None if the search node is not part of the proof."""
         now, at, over = self.now, 0, False
         if now is None or now.proof_node is None:
             return None
@@ -85,14 +85,15 @@ class SupportProofWorker(SupportWorker):
         while not over:
             numbers = self._reserve_numbers(now, index)
             at, over, end, steps = recorded_bounds.search(
-                self.samples, self.terms, self.placed, chooser.t, index, side, now.place, now.proof_node.place, self.cutoff,
-                chooser.table, pool.items, lb, state, target, chooser.tol, chooser.work, _TOLERANCE, numbers, self.buffer,
+                self.samples, self.terms, self.placed, chooser.t, index, side, now.place, now.proof_node.place,
+                self.cutoff, chooser.table, pool.items, lb, state, target, chooser.tol, chooser.work, _TOLERANCE, numbers,
+                self.buffer,
             )  # fmt: skip
             self._write(now.proof_node, numbers, end, steps)
         return int(at), bool(state[at] == recorded_bounds.EXACT)
 
     def _load_supports(self, now: SupportNode) -> None:
-        """Lay out the supports of upper tree nodes that have one only."""
+        """Write the supports of upper tree nodes with one support to the arrays of the kernels."""
         self.placed.n_placed[:] = -1
         for t in range(self.brancher.last):
             columns = self.choosers[t].columns(now.pools[t]) if len(now.pools[t].lb) == 1 else None
@@ -101,20 +102,20 @@ class SupportProofWorker(SupportWorker):
                 self.placed.cols[t, : len(columns)] = columns
 
     def _count_unknown(self, now: SupportNode, index: Index) -> int:
-        """How many of these samples the proof does not know to be where they are."""
+        """The number of these samples whose places the proof does not show."""
         assert now.proof_node is not None
         return int(np.count_nonzero(now.proof_node.place[index] != now.place[index]))
 
     def _reserve_numbers(self, now: SupportNode, index: Index) -> Index:
-        """The number of a search node, which changes with decisions, the first of numbers for all that these samples
-        may take on their way to where they are, and where those numbers end."""
+        """The number of the search node, which changes with decisions, the first of the numbers reserved for all
+        decisions that may move these samples to their places, and the end of these numbers."""
         assert now.proof_node is not None
         count = 2 * self.problem.depth * self._count_unknown(now, index)
         free = self.log.reserve(count)
         return np.array([now.proof_node.number, free, free + count])
 
     def _write(self, proof_node: ProofNode, numbers: Index, end: int, steps: int) -> None:
-        """Take down what a kernel has written with such numbers, and give back those that it did not need."""
+        """Add the bytes that a kernel has written with these numbers, and release the unused ones."""
         number, unused, last = numbers.tolist()
         proof_node.number = number
         self.log.release(unused, last)
@@ -142,32 +143,30 @@ class SupportProofWorker(SupportWorker):
         return [self.solve(found[0], cutoff), *found[1:]]
 
     def _both_sides(self, now: SupportNode, i: int, min_distance: float, cutoff: float) -> list[SupportNode]:
-        written = now.proof_node
-        assert written is not None
+        proof_node = now.proof_node
+        assert proof_node is not None
         self.cutoff = cutoff
-        if not self._prove_places(
-            now, np.array([i])
-        ):  # not to be expected; it is then decided where the proof knows it to be
+        if not self._prove_places(now, np.array([i])):  # rare: it is then decided at its place in the proof
             place = now.place.copy()
-            place[i] = written.place[i]
+            place[i] = proof_node.place[i]
             now = replace(now, place=place)
         t = int(now.place[i])
         children = []
-        for way, number in enumerate(self.log.split(b"S", written.number, i, t)):
-            place, proof_node = now.place.copy(), written.child(number)
-            place[i] = proof_node.place[i] = 2 * t + 1 + way
+        for way, number in enumerate(self.log.split(b"S", proof_node.number, i, t)):
+            place, child_node = now.place.copy(), proof_node.child(number)
+            place[i] = child_node.place[i] = 2 * t + 1 + way
             after = place.copy()
             if lookahead.settle_sides(self.samples, self.hyperplanes, after, min_distance):
                 place = after
-            elif self._close_if_impossible(replace(now, place=place, proof_node=proof_node)):
+            elif self._close_if_impossible(replace(now, place=place, proof_node=child_node)):
                 continue
-            children.append(self.solve(replace(self._with_places(now, place), proof_node=proof_node), cutoff))
+            children.append(self.solve(replace(self._with_places(now, place), proof_node=child_node), cutoff))
         return children
 
     # -- sides that follow -----------------------------------------------------------------------------------------
 
     def _prove_places(self, now: SupportNode, index: Index) -> bool:
-        """Have the proof know where these samples are, if it can be shown that they must be there; whether it does."""
+        """Show in the proof where these samples are, as far as possible; return whether it shows all of them."""
         proof_node = now.proof_node
         assert proof_node is not None
         self._load_supports(now)
@@ -189,8 +188,8 @@ class SupportProofWorker(SupportWorker):
         return not self._count_unknown(now, index)
 
     def _close_if_impossible(self, now: SupportNode) -> bool:
-        """Close a search node whose sides no split can take, if that can be shown: as they are, or by a sample that can
-        go to neither side."""
+        """Close a search node with sides that no split can have, if that can be shown: by the placed samples, or by a
+        sample that can go to neither side."""
         assert now.proof_node is not None
         self._prove_places(now, np.flatnonzero(now.proof_node.place != now.place))
         number = now.proof_node.number
@@ -209,11 +208,12 @@ class SupportProofWorker(SupportWorker):
         return False
 
     def _too_close(self, now: SupportNode, j: int, t: int, side: int) -> bytes | None:
-        """What shows that sample ``j`` cannot go to this side of ``t`` (-1: that no split takes sides as they are)."""
+        """The point which shows that sample ``j`` cannot go to this side of ``t`` (-1: that no split separates the
+        placed samples); None if there is none."""
         if self.placed.size[t] < 0 or now.proof_node is None:
             return None
         end, _ = implied_sides.too_close(
-            self.samples, self.terms, self.placed, now.proof_node.place, np.int64(t), np.int64(j), float(side), self.cutoff,
-            self.buffer,
+            self.samples, self.terms, self.placed, now.proof_node.place, np.int64(t), np.int64(j), float(side),
+            self.cutoff, self.buffer,
         )  # fmt: skip
         return self.buffer.out[:end].tobytes() if end else None

@@ -47,7 +47,7 @@ class ProofTerms(NamedTuple):
 
 @struct
 class PlacedSamples(NamedTuple):
-    """For each upper tree node with one support: the samples that take a side there in the proof, with their features."""
+    """For each upper tree node with one support: the samples with a side there in the proof, and their features."""
 
     cols: I8
     size: I8  # features of the support; -1: there are several supports

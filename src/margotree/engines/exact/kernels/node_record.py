@@ -51,7 +51,7 @@ _UNDECIDED, FEATURE_AT_KINK, FEATURE_USED, _FEATURE_UNUSED = 0, 1, 2, 3
 
 
 def sizes(
-    m: int, n: int, depth: int, priced: bool = False, all_multipliers: bool = False, with_weight_limit: bool = False
+    m: int, n: int, depth: int, penalised: bool = False, all_multipliers: bool = False, with_weight_limit: bool = False
 ) -> tuple[int, int]:
     """The largest number of bytes and of floats in one record.
 
@@ -59,7 +59,7 @@ def sizes(
     node has two rows per feature.
     """
     nodes = 2**depth - 1
-    k = n if priced else 0
+    k = n if penalised else 0
     return m * (2 + depth) + nodes * (k + 2 * n * with_weight_limit), nodes * (
         2 + k + (m if all_multipliers else n + 2 + _SPARE_FLOATS)
     )

@@ -53,7 +53,8 @@ def new_closed_nodes(rows: int, n_codes: int, n_floats: int) -> ClosedNodes:
 @kernel(allocates=False)
 def record_dive(
     log: I8, codes: Bytes, floats: F8, used: I8, bounds: F8, rows: int, node: int, first: int,
-    settled_continues: bool, m: int, n: int, feature_offset: int, numbers: I8, closed_nodes: ClosedNodes, decisions: I8, buffer: ByteBuffer,
+    settled_continues: bool, m: int, n: int, feature_offset: int, numbers: I8, closed_nodes: ClosedNodes,
+    decisions: I8, buffer: ByteBuffer,
 ) -> tuple[int, float]:  # fmt: skip
     """Number the search nodes of a dive's rows, write its decisions, and store its closed search nodes.
 

@@ -110,7 +110,8 @@ def search(
 @inner()
 def write_raise(
     samples: Samples, terms: ProofTerms, placed: PlacedSamples, t: int, at_node: ProofSamples, scratch: Scratch,
-    place: I8, known: Places, cutoff: float, table: Table, s: int, before: float, numbers: I8, buffer: ByteBuffer, at: int, v: F8,
+    place: I8, known: Places, cutoff: float, table: Table, s: int, before: float, numbers: I8, buffer: ByteBuffer,
+    at: int, v: F8,
 ) -> tuple[int, int, float, bool]:  # fmt: skip
     """Write, from ``at`` on, the step that raises the bound ``before`` of support ``s``; its multipliers go to ``v``.
 

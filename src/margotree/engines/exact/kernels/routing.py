@@ -83,18 +83,18 @@ def new_memory(
         The largest allowed weight.
     """
     (samples, n), T = X.shape, len(cost)
-    priced = penalties is not None and not without_penalties
+    penalised = penalties is not None and not without_penalties
     sides = np.repeat([1.0, -1.0], n if limit < np.inf else 0)  # of the rows that limit weights
     m = samples + len(sides)
     if len(sides):
         X, cost = np.vstack([X, weight_limit_rows(n, limit)]), np.hstack([cost, np.zeros((T, len(sides)))])
     c = (np.arange(m) < samples).astype(float)
-    ws = new_workspace(X, c, cost, penalties, priced=priced, spares=SPARES, reach=reach)
+    ws = new_workspace(X, c, cost, penalties, priced=penalised, spares=SPARES, reach=reach)
     ws.fixed[LABEL] = np.concatenate([y, -sides])
     at = np.zeros((3, max(T, SPARES, m)), np.int64)
     at[SLOT, :T] = np.arange(T)
     at[SPARE, :SPARES] = np.arange(T, T + SPARES)
-    score = np.zeros((5, m + T * n * priced))
+    score = np.zeros((5, m + T * n * penalised))
     score[ACCURACY:] = 0.5
     return ws, Routing(at=at, score=score, T=T, eps=eps, samples=samples, limit=scaled_weight_limit(limit))
 

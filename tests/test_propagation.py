@@ -1,4 +1,4 @@
-"""Sides implied by placed samples: nobody is placed that could go either way, and nobody obvious is missed."""
+"""Sides implied by placed samples: all of them are found, and no sample is placed that could go either way."""
 
 import numpy as np
 import pytest
@@ -21,7 +21,7 @@ def settle(Z, place, min_distance=0.0):
 
 
 def forced(Z, place, i):
-    """Where sample ``i`` must go, by separability: 1, 2, or 0 if it may choose."""
+    """Where sample ``i`` must go, by separability: 1, 2, or 0 if both sides are possible."""
     left, right = (Z.T[np.flatnonzero(place == side)] for side in (1, 2))
     may_left = separable(np.vstack([left, Z.T[i : i + 1]]), right)
     may_right = separable(left, np.vstack([right, Z.T[i : i + 1]]))
@@ -42,8 +42,8 @@ def test_agrees_with_separability(seed, d):
 
 
 @pytest.mark.parametrize("seed", range(10))
-def test_on_a_grid_nobody_free_is_placed(seed):
-    """Points in line are decided by rounding: they may be left waiting, but never sent the wrong way."""
+def test_on_a_grid_only_implied_samples_are_placed(seed):
+    """Collinear points depend on rounding: they may stay undecided, but are never sent to the wrong side."""
     rng = np.random.default_rng(seed)
     Z = rng.integers(0, 4, (2, 30)).astype(float)
     h = rng.normal(size=2) @ (Z - 1.6)

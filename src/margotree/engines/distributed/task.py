@@ -1,6 +1,6 @@
-"""What a worker does: search below some open nodes for a few seconds, and hand back what is left and what was found.
+"""What a worker does with a task: search below some open nodes for some seconds, and return the open nodes and trees.
 
-Nothing here knows of Dask; a task is bytes in and bytes out.
+This module does not use Dask: a task receives bytes and returns bytes.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ OurWorker = MargotWorker | PenaltyWorker | SupportWorker
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class TaskInput:
-    """The open nodes of a task, the value that a better tree must have, and how long to go on."""
+    """The open nodes of a task, the cutoff, and the limits."""
 
     records: list[Record]
     cutoff: float
@@ -43,11 +43,11 @@ class TaskInput:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Outcome:
-    """What came of a task.
+    """The result of a task.
 
-    ``left`` is still open.  All else below the task's nodes is closed by a bound of ``cutoff`` or more, or given up on
-    with the bound ``unresolved``.  ``dives`` are the nodes gone into, ``cpu`` seconds of the processor, ``proof_part`` is
-    what it adds to a proof.
+    ``left`` are the open nodes. All other descendants of the task's nodes are closed by a bound of at least ``cutoff``,
+    or unresolved with the bound ``unresolved``. ``dives`` is the number of nodes searched, ``cpu`` the processor time
+    in seconds, and ``proof_part`` its part of the proof.
     """
 
     left: list[Record]
@@ -62,27 +62,29 @@ class Outcome:
 
 
 class SearchNotHeld(RuntimeError):
-    """A task came to a process that does not know its problem (any more)."""
+    """A task came to a process that does not have its problem."""
 
 
 def packed(what: Any) -> bytes:
-    """Anything as bytes; records of one search differ little, so that they pack well."""
+    """An object as compressed bytes; records of one search are similar, so they compress well."""
     return zlib.compress(pickle.dumps(what, protocol=5), 1)
 
 
 def unpacked(data: bytes) -> Any:
+    """The object from its bytes."""
     return pickle.loads(zlib.decompress(data))
 
 
 class HeldSearch:
-    """One problem in this process, with a brancher and a worker's memory for every thread that asks."""
+    """A problem in this process, with a brancher and a worker for every thread that searches it."""
 
     def __init__(self, spec: SearchSpec) -> None:
         self.spec = spec
-        self.controls: set[RunControl] = set()  # of tasks under way
+        self.controls: set[RunControl] = set()  # of running tasks
         self._own = threading.local()
 
     def thread_worker(self) -> tuple[OurBrancher, OurWorker]:
+        """The brancher and the worker of this thread."""
         if not hasattr(self._own, "brancher"):
             self._own.brancher = self.spec.brancher()
             self._own.worker = self._own.brancher.worker()
@@ -99,31 +101,31 @@ def hold(key: str, spec: bytes) -> None:
 
 
 def drop(key: str) -> None:
-    """Nobody wants to know any more: tasks under way are ended."""
+    """Forget a problem and end its tasks."""
     held = _held.pop(key, None)
     for control in () if held is None else tuple(held.controls):
         control.interrupt()
 
 
 def warm(model: str, with_penalties: bool) -> None:
-    """Compile or load what such a problem needs, before the first task comes."""
+    """Compile or load what such a problem needs, before the first task."""
     compile_ahead(compiled_parts.of_search(tiny_problem(model), with_penalties=with_penalties, alternates=False))
 
 
 def warm_for_proofs(routings: bool, supports: bool) -> None:
-    """The same for what only proofs need."""
+    """Compile or load what only proofs call."""
     compile_ahead(compiled_parts.of_proofs(routings, supports))
 
 
 def search_below(key: str, data: bytes) -> bytes:
-    """A task: :class:`TaskInput` in, :class:`Outcome` out."""
+    """A task: :class:`TaskInput` to :class:`Outcome`, both as bytes."""
     if key not in _held:
         raise SearchNotHeld(key)
     return packed(work(_held[key], unpacked(data)))
 
 
 def work(held: HeldSearch, task_input: TaskInput) -> Outcome:
-    """Search below the given nodes, best bound first, until nothing is open or the allowance is used up."""
+    """Search below the given nodes, best bound first, until none is open or a limit is reached."""
     limits = Limits(time=task_input.seconds, gap=held.spec.gap, nodes=task_input.nodes, memory=task_input.memory)
     control = RunControl(limits)
     brancher, worker = held.thread_worker()
@@ -142,13 +144,13 @@ def work(held: HeldSearch, task_input: TaskInput) -> Outcome:
 
 
 def _clear_stop_flag(worker: OurWorker) -> None:
-    """Lower the flag that ended the last task."""
+    """Reset the flag that ended the last task."""
     flag = worker.work[1, 1:2] if isinstance(worker, SupportWorker) else worker.stop_flag()
     flag[0] = 0.0
 
 
 class _SingleWorkerBrancher:
-    """A brancher whose one worker remembers what it has learnt in earlier tasks."""
+    """A brancher with one worker, which is kept from task to task with what it has learned."""
 
     def __init__(self, brancher: OurBrancher, worker: OurWorker, log: ProofLogBase | None) -> None:
         self.problem, self.log = brancher.problem, log
@@ -160,7 +162,7 @@ class _SingleWorkerBrancher:
 
 
 class _TimedWorker:
-    """A worker that counts its dives and the processor's seconds."""
+    """A worker that counts its dives and their processor time."""
 
     def __init__(self, worker: OurWorker) -> None:
         self._worker, self.cpu, self.dives = worker, 0.0, 0
@@ -198,9 +200,10 @@ class _TaskSearch(Search):
         self._push(task_input.records)
 
     def _proof_needs_time(self) -> None:
-        """What is open at the end of a task is not closed, but goes back."""
+        """None: nodes that are open at the end of a task are not closed, but returned."""
 
     def outcome(self, seconds: float, proof_part: ProofPart | None) -> Outcome:
+        """The result of the task."""
         left = [Record(bound=bound, data=data, size=size) for bound, _, data, size in [*self._queue, *self._stack]]
         cutoff = float(self.shared[CUTOFF])
         return Outcome(

@@ -111,14 +111,11 @@ class ProofLog(ProofLogBase):
         with self._lock:
             self._make_room(1)
             penalised = len(codes) > self._feature_offset
-            closed_nodes = self._batch.closed_nodes_of(*sizes(self.m, self.n, self.depth, penalised, all_multipliers=True))
+            longest = sizes(self.m, self.n, self.depth, penalised, all_multipliers=True)
+            closed_nodes = self._batch.closed_nodes_of(*longest)
             k = int(closed_nodes.n_nodes[0])
-            (
-                closed_nodes.n_nodes[0],
-                closed_nodes.numbers[k],
-                closed_nodes.codes[k],
-                closed_nodes.floats[k, : len(floats)],
-            ) = k + 1, node, codes, floats
+            closed_nodes.n_nodes[0] = k + 1
+            closed_nodes.numbers[k], closed_nodes.codes[k], closed_nodes.floats[k, : len(floats)] = node, codes, floats
             self.weakest = min(self.weakest, bound)
             self._count_leaves(1)
 

@@ -135,10 +135,8 @@ class MargotBrancher:
         """The largest number of bytes and of floats in a record."""
         m, n = self.problem.n_samples, self.problem.n_features
         penalised = self.penalties is not None and not self.without_penalties
-        with_weight_limit = self.problem.max_weight is not None
-        return sizes(
-            m, n, self.problem.depth, penalised, all_multipliers=self.log is not None, with_weight_limit=with_weight_limit
-        )
+        limited, with_proof = self.problem.max_weight is not None, self.log is not None
+        return sizes(m, n, self.problem.depth, penalised, all_multipliers=with_proof, with_weight_limit=limited)
 
     def new_memory(self) -> tuple[Workspace, Routing]:
         """The memory of a worker."""

@@ -86,8 +86,8 @@ class SupportProofWorker(SupportWorker):
             numbers = self._reserve_numbers(now, index)
             at, over, end, steps = recorded_bounds.search(
                 self.samples, self.terms, self.placed, chooser.t, index, side, now.place, now.proof_node.place,
-                self.cutoff, chooser.table, pool.items, lb, state, target, chooser.tol, chooser.work, _TOLERANCE, numbers,
-                self.buffer,
+                self.cutoff, chooser.table, pool.items, lb, state, target, chooser.tol, chooser.work, _TOLERANCE,
+                numbers, self.buffer,
             )  # fmt: skip
             self._write(now.proof_node, numbers, end, steps)
         return int(at), bool(state[at] == recorded_bounds.EXACT)

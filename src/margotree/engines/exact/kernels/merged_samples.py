@@ -32,7 +32,7 @@ class ProofSamples(NamedTuple):
 def merge_identical(
     samples: Samples, at_node: ProofSamples, groups: SampleGroups, s: int, cols: I8
 ) -> tuple[ProofSamples, I4]:
-    """The samples with each group merged into one, and the group of each sample (see `listed_supports.merge_groups`)."""
+    """The samples with each group merged into one, and the group of each sample (`listed_supports.merge_groups`)."""
     group, first = groups_of(samples, groups, s, cols)
     cost = np.zeros(first.size)
     for i in range(group.size):

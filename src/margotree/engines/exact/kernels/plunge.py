@@ -14,7 +14,7 @@ from margotree.engines.exact.kernels.probing import (
     choose_samples,
     set_up_any,
     set_up_sample,
-    update_margins,
+    update_all_margins,
 )
 from margotree.engines.exact.kernels.routing import PLACE, Routing, headed
 from margotree.engines.node.kernels import active_set, penalised_active_set
@@ -80,7 +80,7 @@ def plunge_penalised(
 @kernel(allocates=False)
 def route(ws: Workspace, rt: Routing, out: I8) -> None:
     """Write to ``out`` the last-level node that each sample reaches on the way that the current hyperplanes give."""
-    update_margins(ws, rt)
+    update_all_margins(ws, rt)
     for i in range(rt.samples):
         t = rt.at[PLACE, i]
         while 2 * t + 1 < rt.T:

@@ -34,7 +34,7 @@ def feature_of(ws: Workspace, i: int) -> tuple[int, int]:
 
 
 @inner(allocates=False)
-def update_margins(ws: Workspace, rt: Routing) -> None:
+def update_all_margins(ws: Workspace, rt: Routing) -> None:
     """Update all samples' margins at all tree nodes."""
     for t in range(rt.T):
         update_stale_margins(ws, rt.at[SLOT, t])
@@ -46,7 +46,7 @@ def choose_samples(ws: Workspace, rt: Routing, cand: I8, features_first: bool) -
 
     Writes them to ``cand`` and returns their number.
     """
-    update_margins(ws, rt)
+    update_all_margins(ws, rt)
     estimate(ws, rt)
     found: Any = np.int64(0)
     for i in range(rt.samples):

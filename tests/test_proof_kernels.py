@@ -165,11 +165,14 @@ def worth(samples, members, eps, cols, point):
     full, given, values, balance = point_arrays(point)
     assert point[0] in (2, 3) and not set(full) & set(given) and balance not in (*full, *given)
     y, total, u = samples.y, Fraction(0), [Fraction(0)] * len(cols)
-    cost, side = dict(zip(members.who, members.cost, strict=True)), dict(zip(members.who, members.side, strict=True))
-    v = {i: Fraction(float(cost[i])) for i in members.who if point[0] == 2 and side[i] == -y[i]}
+    cost, side = (
+        dict(zip(members.sample_ids, members.cost, strict=True)),
+        dict(zip(members.sample_ids, members.side, strict=True)),
+    )
+    v = {i: Fraction(float(cost[i])) for i in members.sample_ids if point[0] == 2 and side[i] == -y[i]}
     v |= {i: Fraction(float(cost[i])) for i in full} | dict(zip(given, map(Fraction, values.tolist()), strict=True))
     v[balance] = -sum(Fraction(y[i]) * x for i, x in v.items() if i != balance) * Fraction(y[balance])
-    for i in members.who:
+    for i in members.sample_ids:
         number, c, d = v.get(i, Fraction(0)), Fraction(float(cost[i])), Fraction(eps) if side[i] < 0 else Fraction(0)
         assert number >= 0 or side[i] == -y[i]
         assert number <= c or side[i] == y[i]

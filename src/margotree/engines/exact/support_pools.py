@@ -201,7 +201,7 @@ class PartialChooser:
         for what in (partial_supports.MUST, partial_supports.NEVER):
             items = pool.items.copy()
             items[0, j] = what
-            lb = np.maximum(pool.lb, partial_supports.penalty(items[0], self.budget, self.alpha))
+            lb = np.maximum(pool.lb, partial_supports.penalty_of(items[0], self.budget, self.alpha))
             parts.append(replace(pool, items=items, lb=lb, exact=False))
         return parts
 

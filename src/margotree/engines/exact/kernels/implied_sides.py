@@ -52,7 +52,7 @@ class PlacedSamples(NamedTuple):
     cols: I8
     size: I8  # features of the support; -1: there are several supports
     n_placed: I8  # number of samples; -1: not collected yet
-    index: I8
+    sample_ids: I8
     side: F8
     Z: F8  # (upper tree nodes, features, samples)
     h: F8  # scratch
@@ -181,7 +181,7 @@ def _add_placed(samples: Samples, terms: ProofTerms, placed: PlacedSamples, t: i
 @inner()
 def _store_placed(samples: Samples, placed: PlacedSamples, t: int, k: int, i: int, side: float) -> None:
     """Store sample ``i`` with its side and features at position ``k``."""
-    placed.index[t, k], placed.side[t, k] = i, side
+    placed.sample_ids[t, k], placed.side[t, k] = i, side
     for r in range(placed.size[t]):
         placed.Z[t, r, k] = samples.X[placed.cols[t, r], i]
 
@@ -218,11 +218,11 @@ def _separation_point(
     scale = min(most, terms.eps / distance) if distance > 0.0 else most
     positions, v = np.empty(2 * d + 6, np.int64), np.empty(2 * d + 6)
     count = _weights_of_samples(pairs, lam, count, positions, v)
-    balance = _balanced_multipliers(samples.y, placed.index[t], positions[:count], scale, v)
+    balance = _balanced_multipliers(samples.y, placed.sample_ids[t], positions[:count], scale, v)
     value = _value(samples, terms, placed, t, j, other_side, positions[:count], v, k)
     if value < target:
         return 0, value
-    return _put_point(terms, placed.index[t], positions[:count], v, balance, buffer, at), value
+    return _put_point(terms, placed.sample_ids[t], positions[:count], v, balance, buffer, at), value
 
 
 @inner()
@@ -275,7 +275,7 @@ def _value(
         phi += phi_of(samples.y[j], other_side, terms.cost[t, j], d, 0.0)
         size += terms.cost[t, j] * (1.0 + d)
     for q in range(positions.size):
-        i, side = placed.index[t, positions[q]], placed.side[t, positions[q]]
+        i, side = placed.sample_ids[t, positions[q]], placed.side[t, positions[q]]
         y, cost, d = samples.y[i], terms.cost[t, i], terms.eps if side < 0.0 else 0.0
         phi += phi_of(y, side, cost, d, v[q]) - phi_of(y, side, cost, d, 0.0)
         size += (cost + abs(v[q])) * (1.0 + d)
@@ -284,7 +284,7 @@ def _value(
         u = span = 0.0
         for q in range(positions.size):
             part = v[q] * placed.Z[t, r, positions[q]]
-            u += samples.y[placed.index[t, positions[q]]] * part
+            u += samples.y[placed.sample_ids[t, positions[q]]] * part
             span += abs(part)
         norm2 += (abs(u) + units * span) ** 2
     return phi - units * size - 0.5 * norm2 * (1.0 + units)

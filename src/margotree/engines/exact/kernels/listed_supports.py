@@ -186,7 +186,7 @@ class SampleGroups(NamedTuple):
     Rows of codes are filled in when a support uses the feature.
     """
 
-    index: I8
+    sample_ids: I8  # numbers of the samples
     label_side: I4  # a code for label and side
     code: I4
     is_filled: NDArray[np.int8]  # which rows of ``code`` are filled in
@@ -257,7 +257,7 @@ def _find_groups(samples: Samples, groups: SampleGroups, cols: I8) -> int:
         if not groups.is_filled[j]:
             groups.is_filled[j] = 1
             for i in range(count):
-                code[i] = samples.code[j, groups.index[i]]
+                code[i] = samples.code[j, groups.sample_ids[i]]
         for i in range(count):
             cell[i] = cell[i] * levels + code[i]
     for q in range(count_groups(samples, cols)):

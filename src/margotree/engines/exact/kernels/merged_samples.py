@@ -21,7 +21,7 @@ class ProofSamples(NamedTuple):
     """The samples at a tree node: their numbers, labels, the side that each takes there (0: undecided), its cost in the
     proof, and the side that the proof contains (`NOT_HERE`: the proof does not show that the sample gets there)."""
 
-    index: I8
+    sample_ids: I8  # numbers of the samples
     y: F8
     side: F8
     cost: F8
@@ -38,7 +38,7 @@ def merge_identical(
     for i in range(group.size):
         cost[group[i]] += at_node.cost[i]
     side = at_node.side[first]
-    return ProofSamples(at_node.index[first], at_node.y[first], side, cost, side), group
+    return ProofSamples(at_node.sample_ids[first], at_node.y[first], side, cost, side), group
 
 
 @inner()

@@ -41,8 +41,8 @@ class Scratch(NamedTuple):
 
 @inner()
 def new_scratch(samples: Samples, at_node: ProofSamples) -> Scratch:
-    n, k = samples.X.shape[0], at_node.index.size
-    groups = new_groups(samples, at_node.index, at_node.side)
+    n, k = samples.X.shape[0], at_node.sample_ids.size
+    groups = new_groups(samples, at_node.sample_ids, at_node.side)
     return Scratch(np.empty((n, k)), np.zeros(n, np.int8), np.empty(n), groups, np.empty(k), np.empty(k, np.int64))
 
 
@@ -75,7 +75,7 @@ def put_point(
         known, y, cost = at_node.known[i], at_node.y[i], at_node.cost[i]
         if known == at_node.side[i] and known == 0.0 and i != balance and (v[i] == 0.0 or v[i] == cost):
             put(
-                buffer, lists + 4 * full, at_node.index[i], 4
+                buffer, lists + 4 * full, at_node.sample_ids[i], 4
             )  # overwritten if it is 0: no branch that cannot be predicted
             full += v[i] == cost
             continue
@@ -86,7 +86,7 @@ def put_point(
         taken = cost if known == -y else 0.0
         if i != balance and v[i] != taken:
             if v[i] == cost:
-                put(buffer, lists + 4 * full, at_node.index[i], 4)
+                put(buffer, lists + 4 * full, at_node.sample_ids[i], 4)
                 full += 1
             else:
                 positions[given] = i
@@ -94,9 +94,9 @@ def put_point(
     lists += 4 * full
     end = lists + 4 * given
     for r in range(given):
-        put(buffer, lists + 4 * r, at_node.index[positions[r]], 4)
+        put(buffer, lists + 4 * r, at_node.sample_ids[positions[r]], 4)
         end = put_float(buffer, end, v[positions[r]] * unit)
-    put_point_head(buffer, at, 2, full, given, at_node.index[balance])
+    put_point_head(buffer, at, 2, full, given, at_node.sample_ids[balance])
     return end
 
 
@@ -118,7 +118,7 @@ def multipliers_of_hyperplane(
     Returns the position of the sample that balances the others (-1: no point was found), and the value. The multipliers
     are the slopes of the smoothed losses with which Newton's method ended.
     """
-    cols, k = table.cols[s, : table.size[s]], at_node.index.size
+    cols, k = table.cols[s, : table.size[s]], at_node.sample_ids.size
     theta, width = table.theta[s, : cols.size + 1], table.width[s]
     if not has_few_groups(samples, cols, k):
         for r in range(cols.size):
@@ -128,11 +128,11 @@ def multipliers_of_hyperplane(
         )
         return (balance if _can_balance(at_node, balance, least, v) else -1), value
     merged, group = merge_identical(samples, at_node, scratch.groups, s, cols)
-    Z = np.empty((cols.size, merged.index.size))
+    Z = np.empty((cols.size, merged.sample_ids.size))
     for r in range(cols.size):
-        for q in range(merged.index.size):
-            Z[r, q] = samples.X[cols[r], merged.index[q]]
-    total, rows = np.empty(merged.index.size), np.arange(cols.size)
+        for q in range(merged.sample_ids.size):
+            Z[r, q] = samples.X[cols[r], merged.sample_ids[q]]
+    total, rows = np.empty(merged.sample_ids.size), np.arange(cols.size)
     balance, value, least = _multipliers(
         Z, rows, merged, eps, theta, width, k, scratch.shortfall, scratch.positions, total
     )
@@ -166,8 +166,8 @@ def _fill_feature(samples: Samples, at_node: ProofSamples, scratch: Scratch, j: 
     if not scratch.is_filled[j]:
         scratch.is_filled[j] = 1
         row, largest = scratch.X[j], 0.0
-        for i in range(at_node.index.size):
-            row[i] = samples.X[j, at_node.index[i]]
+        for i in range(at_node.sample_ids.size):
+            row[i] = samples.X[j, at_node.sample_ids[i]]
             largest = max(largest, abs(row[i]))
         scratch.largest[j] = largest
 
@@ -190,7 +190,7 @@ def _multipliers(
 
     Also returns ``least``, an upper bound on the rounding error of their sum.
     """
-    k, y, cost, side = at_node.index.size, at_node.y, at_node.cost, at_node.side
+    k, y, cost, side = at_node.sample_ids.size, at_node.y, at_node.cost, at_node.side
     for i in range(k):
         v[i] = theta[cols.size]
     for r in range(cols.size):

@@ -136,7 +136,7 @@ def write_raise(
             if not has_room:
                 return at, steps, 0.0, False
             for i in range(v.size):
-                at_node.known[i] = terms.sides[t, known[at_node.index[i]]]
+                at_node.known[i] = terms.sides[t, known[at_node.sample_ids[i]]]
             balance, value = multipliers_of_hyperplane(samples, at_node, scratch, terms.eps, table, s, v)
         turn += 1
     return at, steps, 0.0, True
@@ -158,6 +158,6 @@ def _unknown_samples(at_node: ProofSamples, scratch: Scratch, eps: float, v: F8,
     count = 0
     for i in range(v.size):
         if is_unknown(at_node, eps, i, v, balance):
-            scratch.positions[count] = at_node.index[i]
+            scratch.positions[count] = at_node.sample_ids[i]
             count += 1
     return scratch.positions[:count]

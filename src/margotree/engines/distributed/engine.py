@@ -102,6 +102,7 @@ class ClusterBranchAndBound(BranchAndBound):
     def _new_search(
         self, problem: Problem, brancher: Brancher, first: Splits, control: RunControl, ceiling: float = math.inf
     ) -> Search:
+        """A search by the workers of the cluster."""
         assert self.crew is not None
         value = partial(allowed_value, problem)
         return ClusterSearch(self.crew, self.pace, brancher, value, control, first, ceiling)

@@ -73,7 +73,7 @@ class ClusterSearch(Search):
     def __init__(self, crew: Crew, pace: Pace, *search: Any) -> None:
         super().__init__(*search)
         self.crew, self.pace = crew, pace
-        self._away: dict[int, list[Record]] = {}
+        self._running: dict[int, list[Record]] = {}
         self._reserved: dict[int, float] = {}
         self._numbers = itertools.count()
         self._dives = 2.0  # the mean number of dives in a task
@@ -94,7 +94,7 @@ class ClusterSearch(Search):
             self.crew.lost = str(lost)
             self._stop(Stopped.LOST)
         finally:
-            self._take_back(*self._away)
+            self._take_back(*self._running)
         self._report()
         return self.reason or Stopped.SOLVED
 
@@ -117,7 +117,7 @@ class ClusterSearch(Search):
             if self.shared[STOP]:
                 return
             self._send(key)
-            if not self._away:
+            if not self._running:
                 if self._is_open():
                     self.crew.next_done(0.05)  # no worker: wait
                 elif not self.shared[STOP]:
@@ -136,9 +136,9 @@ class ClusterSearch(Search):
         slots = self.crew.slots
         seconds = self.pace.task(slots)
         most = slots if self.control.remaining < 2.0 * seconds else 2 * slots
-        while len(self._away) < most and self._is_open() and self.control.remaining > _LAST:
+        while len(self._running) < most and self._is_open() and self.control.remaining > _LAST:
             if (nodes := self._allowance(slots)) < 1:
-                if not self._away:
+                if not self._running:
                     self._stop(Stopped.NODES)
                 return
             scarce = self.open_nodes < slots
@@ -146,7 +146,7 @@ class ClusterSearch(Search):
             if not records:
                 return
             number = next(self._numbers)
-            self._away[number], self._reserved[number] = records, nodes
+            self._running[number], self._reserved[number] = records, nodes
             self._in_flight[number] = min(record.bound for record in records)
             task_input = TaskInput(
                 records=records,
@@ -191,7 +191,7 @@ class ClusterSearch(Search):
             self._take_back(number)
             return
         self._dives += _LEARN * (max(1, outcome.dives) - self._dives)
-        del self._away[number], self._reserved[number]
+        del self._running[number], self._reserved[number]
         record = Record(bound=self._in_flight[number], data=(), size=0)
         left = outcome.left
         if outcome.proof_part is not None:
@@ -204,12 +204,12 @@ class ClusterSearch(Search):
 
     def _nodes_to_close(self) -> int:
         """The number of search nodes that a proof would have to close if the search ended now."""
-        return self.open_nodes + sum(map(len, self._away.values()))
+        return self.open_nodes + sum(map(len, self._running.values()))
 
     def _take_back(self, *numbers: int) -> None:
         """Put the nodes of these tasks back into the queue."""
         for number in numbers:
-            self._push(self._away.pop(number))
+            self._push(self._running.pop(number))
             del self._reserved[number], self._in_flight[number]
 
     def _report(self) -> None:

@@ -40,4 +40,5 @@ class Traffic:
 
 
 def _kilo(count: float) -> str:
+    """A number of bytes in kB."""
     return f"{count / 1000:.3g} kB"

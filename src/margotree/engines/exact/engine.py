@@ -209,6 +209,7 @@ class BranchAndBound(Engine):
     def _run_without_budgets_with_proof(
         self, problem: Problem, first: Splits, control: RunControl
     ) -> tuple[Search, Splits]:
+        """`_run_without_budgets` with a proof."""
         assert self._proof is not None
         return self._run_without_budgets(problem, first, control, self._proof.log())
 

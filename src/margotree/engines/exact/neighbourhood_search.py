@@ -72,6 +72,7 @@ class _StepCount:
         self.control, self.steps = control, 0
 
     def over(self) -> bool:
+        """Whether a limit is reached."""
         return self.control.must_stop(self.steps) is not None
 
 

@@ -185,9 +185,11 @@ class Search:
             return self._own_bound()
 
     def _bound(self) -> float:
+        """`bound`, with the lock held."""
         return min(max(self.floor, self._own_bound()), float(self.shared[CUTOFF]))
 
     def _own_bound(self) -> float:
+        """`own_bound`, with the lock held."""
         if not self._begun:
             return -math.inf
         queued = self._queue[0][0] if self._queue else math.inf

@@ -154,6 +154,7 @@ class SupportBrancher:
         return [self._chooser(t, supports, work) for t, supports in enumerate(self.lists)]
 
     def _chooser(self, t: int, supports: SupportList | None, work: FloatArray) -> Chooser:
+        """The chooser of tree node ``t``."""
         if supports is not None:
             return ListChooser(self.samples, t, supports, self.problem.eps, self.tol, work)
         assert self.problem.budget is not None and self.problem.alpha is not None

@@ -64,6 +64,7 @@ class SupportProofWorker(SupportWorker):
 
     @property
     def log(self) -> SupportLog:
+        """The proof log of the search."""
         return self._proving.log
 
     def solve(self, now: SupportNode, cutoff: float, thorough: bool = False) -> SupportNode:
@@ -123,6 +124,7 @@ class SupportProofWorker(SupportWorker):
             self.log.written(self.buffer.out[:end].tobytes(), steps)
 
     def _close_node(self, now: SupportNode) -> None:
+        """Close a search node in the proof."""
         assert now.proof_node is not None
         self.log.close_node(now.proof_node.number, now.bound)
 

@@ -141,6 +141,7 @@ def _solve_affine_hull(D: F8, lam: F8, affine: F8, size: int) -> bool:
 
 @inner()
 def _dot(a: F8, b: F8) -> float:
+    """The scalar product."""
     total = 0.0
     for r in range(a.size):
         total += a[r] * b[r]

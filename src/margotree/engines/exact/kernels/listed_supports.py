@@ -199,6 +199,7 @@ class SampleGroups(NamedTuple):
 
 @inner()
 def new_groups(samples: Samples, index: I8, side: F8) -> SampleGroups:
+    """Allocate the groups of the samples ``index`` with these sides."""
     n, k = samples.X.shape[0], index.size
     label_side = np.empty(k, np.int32)
     for i in range(k):

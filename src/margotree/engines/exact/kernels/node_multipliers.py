@@ -41,6 +41,7 @@ class Scratch(NamedTuple):
 
 @inner()
 def new_scratch(samples: Samples, at_node: ProofSamples) -> Scratch:
+    """Allocate the working memory for these samples."""
     n, k = samples.X.shape[0], at_node.sample_ids.size
     groups = new_groups(samples, at_node.sample_ids, at_node.side)
     return Scratch(np.empty((n, k)), np.zeros(n, np.int8), np.empty(n), groups, np.empty(k), np.empty(k, np.int64))

@@ -45,6 +45,7 @@ class ClosedNodes(NamedTuple):
 
 
 def new_closed_nodes(rows: int, n_codes: int, n_floats: int) -> ClosedNodes:
+    """Allocate memory for ``rows`` search nodes with records of this length."""
     return ClosedNodes(
         np.empty(rows, np.int64), np.empty((rows, n_codes), np.uint8), np.empty((rows, n_floats)), np.zeros(1, np.int64)
     )

@@ -302,7 +302,7 @@ def test_the_cost_of_trees_without_penalised_features_is_a_bound():
         penalty = problem.alpha[(problem.alpha > 0) & (problem.budget < problem.n_features)].min()
         search = new_search(problem, MargotBrancher(problem), Limits(nodes=1))
         search.run()
-        BranchAndBound()._aim_below_a_price(search, RunControl(Limits(gap=1e-6)))
+        BranchAndBound()._search_below_least_penalty(search, RunControl(Limits(gap=1e-6)))
         assert search.bound <= best + 1e-9 * (1 + best)
         assert search.bound >= min(penalty, best) - 2e-4 * (1 + best)  # the search's own gap
         above += penalty < best

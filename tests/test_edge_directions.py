@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from entries import turned
+from entries import edge_direction
 from margotree.engines.local_search.kernels.reduced_problem import search_lines
 from margotree.engines.local_search.node_samples import Node
 
@@ -55,7 +55,7 @@ def test_a_turn_keeps_the_nearest_at_their_heights(seed, p, same):
     h = node.Z @ rng.standard_normal(p) - rng.random()
     chance = np.array([rng.random(), rng.random(), 0.9, rng.random()])
     d = np.empty(p + 1)
-    found = turned(node.reduced, h, np.argsort(np.abs(h)), usable, chance, d)
+    found = edge_direction(node.reduced, h, np.argsort(np.abs(h)), usable, chance, d)
     expected = naive(node, h, usable, chance)
     assert found == (expected is not None)
     if expected is not None:
@@ -72,7 +72,7 @@ def test_others_than_the_nearest_are_kept_where_chance_says_so():
     for chance in np.random.default_rng(0).random((200, 4)):
         chance[1:3] = 0.7, 0.1
         d = np.empty(5)
-        assert turned(node.reduced, h, order, np.ones(4), chance, d)
+        assert edge_direction(node.reduced, h, order, np.ones(4), chance, d)
         stays = np.flatnonzero(np.abs(node.Z @ d[:-1] + d[-1]) < 1e-9)
         assert len(stays) == 3 and not np.any(lost(node, h)[stays])  # of five places
         kept.update(stays)
@@ -82,14 +82,14 @@ def test_others_than_the_nearest_are_kept_where_chance_says_so():
 def test_no_more_than_some_are_kept_where_features_are_many():
     node = cheap_node(3, 300, 90)
     h, d = node.Z @ np.linspace(-1.0, 1.0, 90), np.empty(91)
-    assert turned(node.reduced, h, np.argsort(np.abs(h)), np.ones(90), np.array([0.5, 0.99, 0.9, 0.0]), d)
+    assert edge_direction(node.reduced, h, np.argsort(np.abs(h)), np.ones(90), np.array([0.5, 0.99, 0.9, 0.0]), d)
     assert np.count_nonzero(np.abs(node.Z @ d[:-1] + d[-1]) < 1e-9) == 64
 
 
 def test_where_everybody_is_on_the_cheaper_side_there_is_no_turn():
     node = cheap_node(2, 10, 2)
     h = np.where(node.low > node.high, 1.0, -1.0)
-    assert not turned(node.reduced, h, np.arange(10), np.ones(2), np.full(4, 0.5), np.empty(3))
+    assert not edge_direction(node.reduced, h, np.arange(10), np.ones(2), np.full(4, 0.5), np.empty(3))
 
 
 def least(node: Node) -> float:

@@ -15,20 +15,20 @@ from hypothesis import strategies as st
 
 from entries import least_on_line, sorted_times
 from margotree.engines import Limits, RunControl, get_engine, local_search_engine, solve
-from margotree.engines.local_search import search as alternating_search
+from margotree.engines.local_search import search as search_module
 from margotree.engines.local_search import upper_nodes
 from margotree.engines.local_search.descent import Descent
 from margotree.engines.local_search.initial_splits import FRESH, Draw
 from margotree.engines.local_search.kernels.reduced_problem import cut, measure, search_lines
-from margotree.engines.local_search.kernels.subtree_costs import gini, pay_below
+from margotree.engines.local_search.kernels.subtree_costs import gini, subtree_costs
 from margotree.engines.local_search.kernels.svm import svm
 from margotree.engines.local_search.node_samples import Node
 from margotree.engines.local_search.search import Effort, Job, LocalSearch, majority, run_local_search
 from margotree.engines.local_search.starts import kept
-from margotree.engines.local_search.subsampling import Ladder
-from margotree.engines.local_search.support_search import ROUGH, _some, best_svm, plain_svm, svm_on
+from margotree.engines.local_search.subsampling import SubsampleLevels
+from margotree.engines.local_search.support_search import ROUGH, _every_kth, best_svm, plain_svm, svm_on
 from margotree.engines.local_search.training_data import Found, Terms
-from margotree.engines.local_search.upper_nodes import Proposal, _drop_features, _resign
+from margotree.engines.local_search.upper_nodes import Proposal, _drop_features, _refine_direction
 from margotree.engines.local_search_engine import Alternating, good_tree
 from margotree.engines.multiclass.descend import ClassDescent
 from margotree.engines.multiclass.terms import ClassTerms
@@ -199,7 +199,7 @@ def test_among_many_samples_a_few_give_the_first_guess(rare):
     node = replace(
         some_node(0), Z=X, plus=np.where(y > 0, cost, 0.0), minus=np.where(y < 0, cost, 0.0), low=0 * y, high=0 * y
     )
-    few = _some(node, 2000)
+    few = _every_kth(node, 2000)
     assert 2_000 <= len(few.Z) <= 4_000
     if not rare:
         assert np.sum(few.plus) == pytest.approx(np.sum(node.plus), rel=0.05)
@@ -226,15 +226,15 @@ def test_an_upper_split_gets_more_features_than_its_budget_where_they_pay(seed):
     # One split on the twelve features that count, the children as they are without any.
     _, value = svm_on(Node.of(terms, 0, np.arange(150)), np.arange(12), (np.zeros(40), 0.0), 1e-3, flag)
     kinds, W, B = np.full(3, Draw.SVM), np.zeros((3, 40)), np.ones(3)
-    assert min(Descent(terms, W, B, s, flag).run(kinds).value for s in range(6)) < value + terms.price_of(0, 12)
+    assert min(Descent(terms, W, B, s, flag).run(kinds).value for s in range(6)) < value + terms.penalty_of(0, 12)
 
 
 def test_any_number_of_features_is_tried_where_they_have_a_price():
     X, y, rng = np.eye(40), np.where(np.arange(40) % 2, 1.0, -1.0), np.random.default_rng(0)
     priced, hard = (Terms.of(Problem.make(X, y, depth=2, budget=3, **more)) for more in ({"alpha": 0.5}, {}))
-    tried = {priced.some_places(0, rng) for _ in range(300)}
+    tried = {priced.random_support_size(0, rng) for _ in range(300)}
     assert tried == {3, 6, 12, 24, 40}
-    assert {hard.some_places(0, rng) for _ in range(20)} == {3}
+    assert {hard.random_support_size(0, rng) for _ in range(20)} == {3}
 
 
 def test_features_that_are_not_worth_their_price_are_dropped():
@@ -264,7 +264,7 @@ def test_wishes_that_cannot_be_met_are_given_up_while_that_pays():
         node = replace(node, low=np.where(wish > 0, 20.0, 0.0), high=np.where(wish > 0, 0.0, 20.0))
         svm_of_all, _ = plain_svm(replace(node, plus=node.low, minus=node.high), (np.zeros(4), 0.0), ROUGH, np.zeros(1))
         best = Proposal(terms, 0, node, svm_of_all)
-        _resign(best, node, 1.0, rng, np.zeros(1))
+        _refine_direction(best, node, 1.0, rng, np.zeros(1))
         assert best.value <= best.start
         assert best.value == pytest.approx(node.measure(best.plane)[1])
         better += best.gain > 0.05 * best.start
@@ -274,7 +274,7 @@ def test_wishes_that_cannot_be_met_are_given_up_while_that_pays():
 def test_kernels_are_compiled_once():
     for model in ("margot", "hfs", "sfs"):
         Alternating(FEW).solve(some_problem(1, depth=3, p=4, model=model), RunControl())
-    for kernel in (svm, measure, cut, search_lines, pay_below, gini):
+    for kernel in (svm, measure, cut, search_lines, subtree_costs, gini):
         assert len(kernel.signatures) == 1, kernel
 
 
@@ -329,16 +329,16 @@ def test_where_directions_bring_nothing_one_of_them_is_tried_the_next_time(monke
     monkeypatch.setattr(upper_nodes, "search_lines", lambda *args: turns.append(len(args[6])))
     counts = []
     for aimed in (False, True, False):  # what the visit before came to
-        descent.spent[0] = not aimed
+        descent.directions_failed[0] = not aimed
         asked.clear()
         descent._proposed(0, math.inf)
         counts.append(len(asked))
-        assert descent.spent[0]  # the tree is as good as directions can make it
+        assert descent.directions_failed[0]  # the tree is as good as directions can make it
     assert counts[0] == counts[2] == 1 and counts[1] >= 5
     descent.W[0], descent.B[0] = 0.0, 1.0
     descent.settle(0)
     descent._proposed(0, math.inf)
-    assert not descent.spent[0]
+    assert not descent.directions_failed[0]
     assert turns == [40, 40, 40, 0]  # where directions do bring something, turns have time
 
 
@@ -438,10 +438,10 @@ def test_many_samples_are_raced_on_parts_of_them():
     X = rng.random((30_000, 3))
     y = np.where((X[:, 0] > 0.3) ^ (X[:, 1] > 0.6), 1.0, -1.0)
     problem = Problem.make(X, y, depth=2, C=[0.1, 10.0], eps=1e-7, weight=1 + (X[:, 2] > 0.5))
-    ladder = Ladder(Terms.of(problem), 0)
-    assert ladder.sizes == [3000, 12000, 30000]
+    levels = SubsampleLevels(Terms.of(problem), 0)
+    assert levels.sizes == [3000, 12000, 30000]
     for sign in (1.0, -1.0):
-        part = ladder.rung(0)
+        part = levels.at(0)
         assert np.sum(part.weight[part.y == sign]) == pytest.approx(np.sum(problem.weight[y == sign]))
     tree = run_local_search(problem, [], RunControl(Limits(time=60)), Effort(least=8, most=8))
     seen = evaluate(problem, tree)
@@ -456,9 +456,9 @@ def test_the_greedy_tree_of_all_samples_is_among_the_first():
     search = LocalSearch(problem, RunControl(), Effort(least=1, most=1))
     search.run([])
     assert search.best[0].value <= 1.001 * solve(problem, engine="local_svm").certificate.objective
-    assert LocalSearch(problem, RunControl())._greedily().level == 1
+    assert LocalSearch(problem, RunControl())._greedy_job().level == 1
     # Where there is time for the first rung only, the first start there is the greedy tree.
-    assert LocalSearch(problem, RunControl(Limits(time=1e-3)))._greedily() is None
+    assert LocalSearch(problem, RunControl(Limits(time=1e-3)))._greedy_job() is None
 
 
 def found(value):
@@ -468,25 +468,25 @@ def found(value):
 def test_the_greedy_tree_of_all_samples_takes_nobodys_place_there():
     problem = Problem.make(np.random.default_rng(0).random((8_000, 2)), np.resize([1.0, -1.0], 8_000), depth=2, C=1.0)
     search = LocalSearch(problem, RunControl())
-    job = search._greedily()
-    assert job.level == search.ladder.top == 1
-    search._take(job, found(5.0))
-    assert search.best[0].value == 5.0 and search._rungs[1] == []
+    job = search._greedy_job()
+    assert job.level == search.levels.top == 1
+    search._record(job, found(5.0))
+    assert search.best[0].value == 5.0 and search._trees[1] == []
 
 
 def test_large_data_are_worked_on_as_a_whole_by_one_descent_at_a_time(monkeypatch):
     problem = Problem.make(np.random.default_rng(0).random((8_000, 2)), np.resize([1.0, -1.0], 8_000), depth=2, C=1.0)
     for most, level in ((16_000, 1), (15_999, 0)):
-        monkeypatch.setattr(alternating_search, "_ALONE", most)
+        monkeypatch.setattr(search_module, "_MAX_SHARED", most)
         search = LocalSearch(problem, RunControl())
-        search.joint.trees = [found(300.0)]
+        search.best_pool.trees = [found(300.0)]
         first = search._next_job()  # the greedy tree, on all samples
-        search._rungs[0] = [found(value) for value in range(100, 108)]
+        search._trees[0] = [found(value) for value in range(100, 108)]
         second = search._next_job()
         assert first.level == 1 and second.level == level
-        search._take(second, found(99.0))
-        search._take(first, found(200.0))
-        search._rungs[0] += [found(98.0) for _ in range(8)]
+        search._record(second, found(99.0))
+        search._record(first, found(200.0))
+        search._trees[0] += [found(98.0) for _ in range(8)]
         assert search._next_job().level == 1  # nobody else is there by now
 
 
@@ -522,26 +522,26 @@ def test_the_finisher_gets_no_more_than_half_the_time_past():
 
 def test_the_best_tree_and_new_ones_go_to_the_finisher_in_turn():
     search = LocalSearch(some_problem(1, depth=2), RunControl(), finisher=lambda tree, control: tree)
-    search.joint.seen = [found(value) for value in (100.0, 100.01, 150.0, *range(200, 209))]
-    search.joint.trees = [found(100.0)]
+    search.best_pool.results = [found(value) for value in (100.0, 100.01, 150.0, *range(200, 209))]
+    search.best_pool.trees = [found(100.0)]
     sent = []
     for result in (99.0, 99.0, 149.0):
-        job = search._to_finish()
-        sent.append(next(tree.value for tree in [*search.joint.seen, *search.best] if tree.W is job.start.W))
-        search._take(job, found(result))
-        search.joint.finished_at = 0  # as if as many trees had come in between
+        job = search._finish_job()
+        sent.append(next(tree.value for tree in [*search.best_pool.results, *search.best] if tree.W is job.start.W))
+        search._record(job, found(result))
+        search.best_pool.results_at_visit = 0  # as if as many trees had come in between
     assert sent == [100.0, 99.0, 150.0]  # 100.01 is as good as the first
 
 
 def test_a_finisher_that_brings_nothing_is_asked_ever_more_seldom_until_it_does():
     search = LocalSearch(some_problem(1, depth=2), RunControl(), finisher=lambda tree, control: tree)
-    search.joint.trees = [found(100.0)]
+    search.best_pool.trees = [found(100.0)]
     asked = []
     for k in range(120):
-        search.joint.seen.append(found(200.0 + k))
-        if (job := search._to_finish()) is not None:
+        search.best_pool.results.append(found(200.0 + k))
+        if (job := search._finish_job()) is not None:
             asked.append(k + 1)
-            search._take(job, found(90.0 if len(asked) == 8 else 150.0))
+            search._record(job, found(90.0 if len(asked) == 8 else 150.0))
     assert np.diff([0, *asked]).tolist()[:12] == [3, 3, 3, 6, 6, 6, 12, 12, 3, 3, 3, 6]
 
 
@@ -567,24 +567,24 @@ def test_equal_samples_are_searched_as_one(monkeypatch):
 
 
 def test_visits_to_the_finisher_that_the_clock_ends_get_a_share_of_the_time(monkeypatch):
-    monkeypatch.setattr(alternating_search, "_FINISH_LEAST", 1e-3)
+    monkeypatch.setattr(search_module, "_FINISH_MIN_SECONDS", 1e-3)
     slow = LocalSearch(
         some_problem(1, depth=2), RunControl(), finisher=lambda tree, control: (time.sleep(0.01), tree)[1]
     )
     quick = LocalSearch(some_problem(1, depth=2), RunControl(), finisher=lambda tree, control: tree)
     tree = Job(start=kept(slow._constant()), level=0, seed=0)
     quick._finish(tree)
-    assert quick._finishing == 0.0  # so that a random state repeats where nobody looks at the clock
-    monkeypatch.setattr(alternating_search, "_FINISH_LEAST", 1e-3)
+    assert quick._cut_seconds == 0.0  # so that a random state repeats where nobody looks at the clock
+    monkeypatch.setattr(search_module, "_FINISH_MIN_SECONDS", 1e-3)
     slow._finish(tree)
-    assert 0.01 <= slow._finishing < 10.0
-    slow.joint.seen = [found(value) for value in range(100, 130)]
-    slow._began, slow._finishing = slow.control.elapsed - 50.0, 10.0
-    assert slow._to_finish() is None  # it has had a fifth of the time
+    assert 0.01 <= slow._cut_seconds < 10.0
+    slow.best_pool.results = [found(value) for value in range(100, 130)]
+    slow._began, slow._cut_seconds = slow.control.elapsed - 50.0, 10.0
+    assert slow._finish_job() is None  # it has had a fifth of the time
     slow.starts = 40  # none of which has brought anything
-    assert slow._to_finish() is not None
-    slow._finishing = 40.0
-    assert slow._to_finish() is None
+    assert slow._finish_job() is not None
+    slow._cut_seconds = 40.0
+    assert slow._finish_job() is None
 
 
 @pytest.mark.parametrize("seconds", [math.inf, 1e-9])
@@ -597,11 +597,11 @@ def test_trees_of_a_part_of_the_samples_are_not_forgotten(seconds, monkeypatch):
     search = LocalSearch(problem, RunControl(), Effort(least=2, most=2))
     search._greedy = True  # as where there is no time for it
     search.run([])
-    assert len(search._rungs[0]) == 2 and not search._rungs[1]
+    assert len(search._trees[0]) == 2 and not search._trees[1]
     vote = majority(Terms.of(problem)).value
     assert search.best[0].value == vote
-    monkeypatch.setattr("margotree.engines.local_search.search._SETTLED", 0 if seconds < 1 else 10**9)
-    search.carry_up(1)
+    monkeypatch.setattr("margotree.engines.local_search.search._MAX_SETTLED", 0 if seconds < 1 else 10**9)
+    search.value_on_all(1)
     assert search.best[0].value < 0.9 * vote
     seen = evaluate(problem, search.best[0].splits)
     assert seen.feasible and seen.objective == pytest.approx(search.best[0].value)

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from margotree.engines.local_search.descent import Descent
-from margotree.engines.local_search.restart_pool import Island
+from margotree.engines.local_search.restart_pool import RestartPool
 from margotree.engines.local_search.search import Effort, Job, LocalSearch
-from margotree.engines.local_search.starts import Way, fresh, kept
+from margotree.engines.local_search.starts import Origin, fresh, kept
 from margotree.engines.local_search.training_data import Found, Terms
 from margotree.engines.run_control import Limits, RunControl
 from margotree.problem import Problem, evaluate
@@ -28,83 +28,83 @@ def checkered(n=150, depth=2, seed=0):
 
 
 def test_an_island_keeps_the_best_few_that_differ():
-    island = Island()
-    assert island.least == math.inf and island.pays(5.0)
+    pool = RestartPool()
+    assert pool.best_value == math.inf and pool.improves(5.0)
     for value in (5.0, 9.0, 7.0, 7.0 + 1e-9, 4.0, 8.0, 6.0):
-        island.keep(found(value))
-    assert [tree.value for tree in island.trees] == [4.0, 5.0, 6.0, 7.0, 8.0]
+        pool.keep(found(value))
+    assert [tree.value for tree in pool.trees] == [4.0, 5.0, 6.0, 7.0, 8.0]
 
 
 def test_a_better_tree_takes_the_place_of_the_one_it_comes_of():
-    island, first, second = Island(), found(5.0), found(6.0)
-    island.keep(first)
-    island.keep(second)
-    island.keep(found(5.5), second)
-    assert [tree.value for tree in island.trees] == [5.0, 5.5]
-    island.keep(found(5.7), first)  # no better: both stay
-    assert [tree.value for tree in island.trees] == [5.0, 5.5, 5.7]
+    pool, first, second = RestartPool(), found(5.0), found(6.0)
+    pool.keep(first)
+    pool.keep(second)
+    pool.keep(found(5.5), second)
+    assert [tree.value for tree in pool.trees] == [5.0, 5.5]
+    pool.keep(found(5.7), first)  # no better: both stay
+    assert [tree.value for tree in pool.trees] == [5.0, 5.5, 5.7]
 
 
 def test_only_what_pays_ends_being_idle():
-    island = Island()
-    island.keep(found(5.0))
-    island.idle = 7.0
-    island.keep(found(5.0 * (1 - 1e-5)))
-    assert island.idle == 7.0
-    island.keep(found(4.0))
-    assert island.idle == 0.0
+    pool = RestartPool()
+    pool.keep(found(5.0))
+    pool.idle_starts = 7.0
+    pool.keep(found(5.0 * (1 - 1e-5)))
+    assert pool.idle_starts == 7.0
+    pool.keep(found(4.0))
+    assert pool.idle_starts == 0.0
 
 
 def test_an_idle_island_is_left_for_a_new_one_and_that_one_for_the_best_of_all():
     search = LocalSearch(checkered(), RunControl(), Effort(patience=1000))
-    first = search.island
-    assert first is search.joint
+    first = search.pool
+    assert first is search.best_pool
 
     def bring(value):
         job = search._new_job()
-        search._take(job, found(value))
+        search._record(job, found(value))
         return job
 
     for _ in range(3):
         assert not np.any(bring(10.0).start.W)
-    while (job := search._new_job()).island is first:
-        search._take(job, found(11.0))
-    second = job.island
-    assert second is not first and job.number == 0 and not np.any(job.start.W) and job.of is None
-    search._take(job, found(20.0))
+    while (job := search._new_job()).pool is first:
+        search._record(job, found(11.0))
+    second = job.pool
+    assert second is not first and job.number == 0 and not np.any(job.start.W) and job.parent is None
+    search._record(job, found(20.0))
     assert [tree.value for tree in second.trees] == [20.0]
     assert 20.0 in [tree.value for tree in search.best] and search.best[0].value == 10.0
     for _ in range(90):  # not much better than the best of all, but better and better: it is not left
-        before = second.least
+        before = second.best_value
         job = bring(before * 0.99)
-        assert job.island is second
-    assert search.best[0].value == pytest.approx(second.least)
-    while search.island is second:
+        assert job.pool is second
+    assert search.best[0].value == pytest.approx(second.best_value)
+    while search.pool is second:
         bring(30.0)
-    assert search.island is search.joint
-    assert search.joint.least <= second.least
+    assert search.pool is search.best_pool
+    assert search.best_pool.best_value <= second.best_value
 
 
 def test_first_starts_do_not_make_an_island_idle():
     search = LocalSearch(checkered(), RunControl())
     search._keep(found(1.0))
     for number in range(3):
-        search._take(
-            Job(start=fresh(np.zeros(3, int), 2), level=0, seed=0, island=search.joint, number=number), found(9.0)
+        search._record(
+            Job(start=fresh(np.zeros(3, int), 2), level=0, seed=0, pool=search.best_pool, number=number), found(9.0)
         )
-        assert search.joint.idle == 0.0
-    search._take(Job(start=fresh(np.zeros(3, int), 2), level=0, seed=0, island=search.joint, number=3), found(9.0))
-    assert search.joint.idle == 1.0
+        assert search.best_pool.idle_starts == 0.0
+    search._record(Job(start=fresh(np.zeros(3, int), 2), level=0, seed=0, pool=search.best_pool, number=3), found(9.0))
+    assert search.best_pool.idle_starts == 1.0
 
 
 def test_what_an_island_has_to_better_is_its_own():
     search = LocalSearch(checkered(), RunControl())
     search._keep(found(1.0))
-    island = Island()
-    job = Job(start=fresh(np.zeros(3, int), 2), level=0, seed=0, island=island)
-    assert search._best_of(job) == math.inf
-    search._take(job, found(9.0))
-    assert search._best_of(job) == 9.0 and search.best[0].value == 1.0
+    pool = RestartPool()
+    job = Job(start=fresh(np.zeros(3, int), 2), level=0, seed=0, pool=pool)
+    assert search._value_to_beat(job) == math.inf
+    search._record(job, found(9.0))
+    assert search._value_to_beat(job) == 9.0 and search.best[0].value == 1.0
 
 
 def test_a_raced_search_and_a_stump_have_one_island():
@@ -112,21 +112,21 @@ def test_a_raced_search_and_a_stump_have_one_island():
     large = Problem.make(rng.random((8_000, 2)), np.resize([1.0, -1.0], 8_000), depth=2)
     for problem in (large, checkered(depth=1)):
         search = LocalSearch(problem, RunControl())
-        search.island.idle = 1e9
-        search._change_island()
-        assert search.island is search.joint
+        search.pool.idle_starts = 1e9
+        search._change_pool()
+        assert search.pool is search.best_pool
 
 
 @pytest.mark.parametrize("jobs", [1, 2])
 def test_a_search_on_many_islands_gives_back_the_best_tree(jobs, monkeypatch):
-    monkeypatch.setattr("margotree.engines.local_search.search._IDLE_ISLAND", 2.0)
-    problem, islands, told = checkered(), set(), []
+    monkeypatch.setattr("margotree.engines.local_search.search._POOL_PATIENCE", 2.0)
+    problem, pools, told = checkered(), set(), []
     control = RunControl(Limits(time=600, n_jobs=jobs), told.append)
     search = LocalSearch(problem, control, Effort(least=80, most=80))
-    take = search._take
-    search._take = lambda job, tree: (islands.add(id(job.island)), take(job, tree))[1]
+    take = search._record
+    search._record = lambda job, tree: (pools.add(id(job.pool)), take(job, tree))[1]
     search.run([])
-    assert len(islands) > 2
+    assert len(pools) > 2
     answer = evaluate(problem, search.answer())
     assert answer.feasible and answer.objective <= told[-1].incumbent * (1 + 1e-9)
     assert [event.incumbent for event in told] == sorted((event.incumbent for event in told), reverse=True)
@@ -135,9 +135,9 @@ def test_a_search_on_many_islands_gives_back_the_best_tree(jobs, monkeypatch):
 def test_ways_on_are_from_the_trees_of_the_island():
     search = LocalSearch(checkered(), RunControl())
     search._keep(found(1.0))
-    search.island = Island(trees=[found(9.0)])
+    search.pool = RestartPool(trees=[found(9.0)])
     origins = [search._new_start(100, np.random.default_rng(k))[1] for k in range(40)]
-    assert {id(tree) for tree in origins if tree is not None} == {id(search.island.trees[0])}
+    assert {id(tree) for tree in origins if tree is not None} == {id(search.pool.trees[0])}
 
 
 @pytest.mark.parametrize(("hopeless", "best", "once"), [(0.02, 0.9, True), (math.inf, 0.9, False), (0.02, None, False)])
@@ -157,7 +157,7 @@ def test_a_descent_gives_up_what_is_hopeless_after_a_sweep(hopeless, best, once)
     def value(best):
         sweeps.clear()
         descent = Counted(Terms.of(problem), start.W, start.B, 3, np.zeros(1))
-        return descent.run(start.kinds, best=best, hopeless=hopeless).value
+        return descent.run(start.kinds, best=best, abandon_above=hopeless).value
 
     least = value(math.inf)
     assert len(sweeps) > 1  # there is nothing to be far from
@@ -171,13 +171,13 @@ def test_descents_in_brief_hear_few_directions_and_have_to_come_near():
 
     class Told(Descent):
         def run(self, kinds, **more):
-            seen.append((bool(np.all(self.spent)), more["hopeless"] < 1.0))
+            seen.append((bool(np.all(self.directions_failed)), more["abandon_above"] < 1.0))
             return super().run(kinds, **more)
 
     search = LocalSearch(checkered(), RunControl())
     search.alternation = Told
     for brief in (True, False):
-        search.descent(search.ladder.terms, fresh(np.full(3, 6), 2), 0, math.inf, brief)
+        search.descent(search.levels.terms, fresh(np.full(3, 6), 2), 0, math.inf, brief)
     assert seen == [(True, True), (False, False)]
 
 
@@ -194,7 +194,7 @@ def test_good_trees_made_soft_again_go_through_a_descent_in_brief():
     search._flag[0] = 0.0
     for seed in (1, 2):
         search._descend(
-            Job(start=search._start_near(tree, Way.SOFT_AGAIN, np.random.default_rng(0)), level=0, seed=seed)
+            Job(start=search._variation(tree, Origin.REANNEALED, np.random.default_rng(0)), level=0, seed=seed)
         )
     search._descend(Job(start=kept(tree), level=0, seed=1))
     assert seen == [True, True, False]

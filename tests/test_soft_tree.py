@@ -12,7 +12,7 @@ from margotree.engines.local_search.annealing import Manner, SoftTree, again_tim
 from margotree.engines.local_search.kernels.soft_tree import BLOCK, Soft, learn
 from margotree.engines.local_search.kernels.svm import svm
 from margotree.engines.local_search.search import Effort, LocalSearch
-from margotree.engines.local_search.starts import Record, Start, Way
+from margotree.engines.local_search.starts import Origin, Start, StartStatistics
 from margotree.engines.local_search.training_data import Terms
 from margotree.engines.multiclass.anneal import ClassSoftTree
 from margotree.engines.multiclass.search import ClassSearch
@@ -42,7 +42,7 @@ def paid(soft, theta):
         plus, minus = soft.plus[t, soft.code], soft.minus[t, soft.code]
         pays[t] = soft.weight * (plus * rounded(1.0 - h[:, t], soft.width) + minus * rounded(1.0 + h[:, t], soft.width))
         if t < nodes // 2:
-            share = 1.0 / (1.0 + np.exp(-soft.sharp[t] * h[:, t]))
+            share = 1.0 / (1.0 + np.exp(-soft.beta[t] * h[:, t]))
             pays[t] += share * pays[2 * t + 2] + (1.0 - share) * pays[2 * t + 1]
     return np.sum(pays[0])
 
@@ -64,7 +64,7 @@ def test_cost_and_gradient_are_those_of_plain_numpy(depth, m, sharper):
     rng = np.random.default_rng(depth)
     for _ in range(3):
         soft, theta = some_soft(rng, depth, m=m)
-        soft = soft._replace(sharp=sharper * soft.sharp)
+        soft = soft._replace(beta=sharper * soft.beta)
         grad = np.empty(theta.size)
         assert soft_cost(soft, theta.ravel(), grad) == pytest.approx(paid(soft, theta), rel=3e-5)
         for a in rng.choice(theta.size, 6):
@@ -234,7 +234,7 @@ def test_features_beyond_the_budget_pull_by_what_they_cost():
         terms = replace(Terms.of(Problem.make(X, y, depth=2, C=1.0, budget=2)), alpha=np.full(3, alpha))
         soft = SoftTree(terms, W, rng.normal(size=3), rng, MIDDLING)
         own = np.append(terms.unit**2, 0.0)
-        costs = 0.5 * (soft.pull(0.0) - own) * soft.theta**2
+        costs = 0.5 * (soft.decay(0.0) - own) * soft.theta**2
         assert not np.any(costs[:, -1]) and not np.any(costs[2])  # offsets, and a split without features
         order = np.argsort(-np.abs(soft.theta[:, :-1]), axis=1)
         for t in range(2):
@@ -242,7 +242,7 @@ def test_features_beyond_the_budget_pull_by_what_they_cost():
             beyond = costs[t, order[t, 2:]]
             assert np.all(beyond <= paid_for) and np.all(np.diff(beyond) <= 0.0)
             assert np.all(beyond >= 0.0) and (beyond[0] > 0.3 * paid_for or paid_for == 0.0)
-        assert np.all(0.5 * (soft.pull(1.0) - own) * soft.theta**2 >= costs - 1e-9)  # in the end even small ones
+        assert np.all(0.5 * (soft.decay(1.0) - own) * soft.theta**2 >= costs - 1e-9)  # in the end even small ones
 
 
 def test_soft_trees_have_the_features_that_are_worth_their_price():
@@ -383,17 +383,17 @@ def test_much_to_hear_is_heard_less_often(monkeypatch):
 def test_a_manner_like_another_is_near_it_and_in_range():
     rng = np.random.default_rng(0)
     for manner in (Manner(0.0, 1.0), MIDDLING):
-        near = [manner.like(rng) for _ in range(100)]
-        assert all(0.0 <= one.sharp <= 1.0 and 0.0 <= one.rate <= 1.0 for one in near)
-        assert np.mean([abs(one.sharp - manner.sharp) for one in near]) < 0.15
-        assert len({one.rate for one in near}) > 10
+        near = [manner.similar(rng) for _ in range(100)]
+        assert all(0.0 <= one.beta <= 1.0 and 0.0 <= one.step_length <= 1.0 for one in near)
+        assert np.mean([abs(one.beta - manner.beta) for one in near]) < 0.15
+        assert len({one.step_length for one in near}) > 10
 
 
 def test_manners_that_came_to_better_trees_are_taken_again():
-    record, rng = Record(), np.random.default_rng(0)
-    assert len({record.next_manner(rng) for _ in range(10)}) == 10
-    record.manners += [(10.0 + k, Manner(k / 20, 1.0)) for k in range(20)]
-    sharp = np.array([record.next_manner(rng).sharp for _ in range(400)])
+    statistics, rng = StartStatistics(), np.random.default_rng(0)
+    assert len({statistics.next_schedule(rng) for _ in range(10)}) == 10
+    statistics.schedules += [(10.0 + k, Manner(k / 20, 1.0)) for k in range(20)]
+    sharp = np.array([statistics.next_schedule(rng).beta for _ in range(400)])
     assert 0.55 < np.mean(sharp < 0.3) < 0.8  # half of them any, the others like the best four
     assert np.mean(sharp > 0.6) > 0.1
 
@@ -435,93 +435,93 @@ def test_the_first_start_is_soft_and_the_tree_at_hand_comes_second():
     seen, descend = [], search._descend
     search._descend = lambda job: (seen.append(job.start), descend(job))[1]
     search.run([given])
-    assert [start.soft for start in seen[:4]] == [12, 0, 0, 12]
+    assert [start.n_soft for start in seen[:4]] == [12, 0, 0, 12]
     assert np.array_equal(seen[1].B, given.b) and not np.any(seen[1].kinds)
 
 
 def test_who_does_better_is_asked_more_often():
-    zero, record, rng = (
+    zero, statistics, rng = (
         Start(W=np.zeros((3, 2)), B=np.ones(3), kinds=np.zeros(3, int)),
-        Record(),
+        StartStatistics(),
         np.random.default_rng(0),
     )
-    assert record.share == 0.5
-    assert [record.asks_soft(rng) or record.next_other() for _ in range(4)] == [True, 0, True, 1]
+    assert statistics.soft_share == 0.5
+    assert [statistics.next_is_soft(rng) or statistics.next_number() for _ in range(4)] == [True, 0, True, 1]
     for k in range(4):
-        record.note(replace(zero, soft=2), 10.0 + k, 30.0, 0)
-        record.note(zero, 20.0 + k, 30.0, 0)
-    record.note(replace(zero, W=np.ones((3, 2))), 1.0, 30.0, 9)  # was not from nothing
-    assert record.share == pytest.approx(5 / 6)
+        statistics.update(replace(zero, n_soft=2), 10.0 + k, 30.0, 0)
+        statistics.update(zero, 20.0 + k, 30.0, 0)
+    statistics.update(replace(zero, W=np.ones((3, 2))), 1.0, 30.0, 9)  # was not from nothing
+    assert statistics.soft_share == pytest.approx(5 / 6)
     for k in range(8):
-        record.note(zero, 5.0 + k / 10, 30.0, 0)
-    assert record.share == pytest.approx(1 / 6)
-    asked = [record.asks_soft(rng) for _ in range(400)]
+        statistics.update(zero, 5.0 + k / 10, 30.0, 0)
+    assert statistics.soft_share == pytest.approx(1 / 6)
+    asked = [statistics.next_is_soft(rng) for _ in range(400)]
     assert 0.08 < np.mean(asked) < 0.28
 
 
-def start_of(way):
+def start_of(origin):
     tree = Start(W=np.ones((3, 2)), B=np.ones(3), kinds=np.zeros(3, int))
     return {
-        Way.FROM_NOTHING: replace(tree, W=np.zeros((3, 2))),
-        Way.DISTURBED: tree,
-        Way.SOFT_AGAIN: replace(tree, soft=1),
-        Way.SUBTREE: replace(tree, top=1, below=tree),
-    }[way]
+        Origin.NEW: replace(tree, W=np.zeros((3, 2))),
+        Origin.PERTURBED: tree,
+        Origin.REANNEALED: replace(tree, n_soft=1),
+        Origin.SUBTREE: replace(tree, top=1, subtree=tree),
+    }[origin]
 
 
-def ways_asked(record, rng, depth=3, times=300):
-    return np.bincount([record.next_way(100, depth, rng) for _ in range(times)], minlength=len(Way)) / times
+def origin_shares(statistics, rng, depth=3, times=300):
+    return np.bincount([statistics.next_origin(100, depth, rng) for _ in range(times)], minlength=len(Origin)) / times
 
 
-@pytest.mark.parametrize("paying", list(Way))
+@pytest.mark.parametrize("paying", list(Origin))
 def test_ways_that_bring_better_trees_are_taken_more_often(paying):
-    record, rng = Record(), np.random.default_rng(0)
-    assert [record.next_way(k, 3, rng) for k in range(3)] == [Way.FROM_NOTHING] * 3
-    assert np.all(ways_asked(record, rng) > 0.15)  # nothing is known yet
+    statistics, rng = StartStatistics(), np.random.default_rng(0)
+    assert [statistics.next_origin(k, 3, rng) for k in range(3)] == [Origin.NEW] * 3
+    assert np.all(origin_shares(statistics, rng) > 0.15)  # nothing is known yet
     for _ in range(12):
-        for way in Way:
-            record.note(start_of(way), 0.9 if way is paying else 1.1, 1.0, 100)
-    asked = ways_asked(record, rng)
+        for origin in Origin:
+            statistics.update(start_of(origin), 0.9 if origin is paying else 1.1, 1.0, 100)
+    asked = origin_shares(statistics, rng)
     assert asked[paying] > 0.6
     for _ in range(400):  # and less often once they no longer do
-        record.note(start_of(paying), 1.1, 1.0, 100)
-    assert ways_asked(record, rng)[paying] < asked[paying] - 0.2
+        statistics.update(start_of(paying), 1.1, 1.0, 100)
+    assert origin_shares(statistics, rng)[paying] < asked[paying] - 0.2
 
 
 def test_what_a_way_is_credited_with():
     def asked(better):
-        record, rng = Record(), np.random.default_rng(0)
-        for way in Way:
+        statistics, rng = StartStatistics(), np.random.default_rng(0)
+        for origin in Origin:
             for _ in range(10):
-                record.note(start_of(way), 1.0 - better * (way is Way.DISTURBED), 1.0, 100)
-        return ways_asked(record, rng)[Way.DISTURBED]
+                statistics.update(start_of(origin), 1.0 - better * (origin is Origin.PERTURBED), 1.0, 100)
+        return origin_shares(statistics, rng)[Origin.PERTURBED]
 
     # The more the better, but no more than a half per cent counts; a tree that is worse is no debt.
     assert asked(0.5) == asked(0.005) > asked(0.001) > asked(0.0) == asked(-0.5)
 
 
 def test_dear_starts_are_made_less_often():
-    record, rng = Record(), np.random.default_rng(0)
-    for way in Way:
+    statistics, rng = StartStatistics(), np.random.default_rng(0)
+    for origin in Origin:
         for _ in range(50):
-            record.note(start_of(way), 1.0, 1.0, 100)
-    nothing, disturbed, again, subtree = ways_asked(record, rng, times=3000)
+            statistics.update(start_of(origin), 1.0, 1.0, 100)
+    nothing, disturbed, again, subtree = origin_shares(statistics, rng, times=3000)
     assert nothing < 0.7 * min(disturbed, again)
     assert max(disturbed, again) < 0.7 * subtree
 
 
 def test_nothing_is_credited_or_charged_before_there_is_a_choice():
-    record, rng = Record(), np.random.default_rng(0)
+    statistics, rng = StartStatistics(), np.random.default_rng(0)
     for _ in range(20):
-        record.note(start_of(Way.FROM_NOTHING), 1.0, 1.0, 2)
-    assert np.all(ways_asked(record, rng) > 0.15)
+        statistics.update(start_of(Origin.NEW), 1.0, 1.0, 2)
+    assert np.all(origin_shares(statistics, rng) > 0.15)
 
 
 def test_what_has_no_subtrees_of_upper_nodes_is_not_asked_for_any():
-    record, rng = Record(), np.random.default_rng(0)
-    assert set(np.flatnonzero(ways_asked(record, rng, 1))) == {Way.FROM_NOTHING}
-    assert set(np.flatnonzero(ways_asked(record, rng, 2))) == {Way.FROM_NOTHING, Way.DISTURBED, Way.SOFT_AGAIN}
-    assert set(np.flatnonzero(ways_asked(record, rng, 3))) == set(Way)
+    statistics, rng = StartStatistics(), np.random.default_rng(0)
+    assert set(np.flatnonzero(origin_shares(statistics, rng, 1))) == {Origin.NEW}
+    assert set(np.flatnonzero(origin_shares(statistics, rng, 2))) == {Origin.NEW, Origin.PERTURBED, Origin.REANNEALED}
+    assert set(np.flatnonzero(origin_shares(statistics, rng, 3))) == set(Origin)
 
 
 @pytest.mark.parametrize("kind", ["two", "three"])
@@ -533,28 +533,28 @@ def test_starts_are_credited_with_what_they_gain_on_the_best_tree(kind):
     else:
         problem = MulticlassProblem.make(X, np.digitize(X[:, 0], [0.3, 0.7]), n_classes=3, depth=2, C=10.0)
         search = ClassSearch(problem, RunControl(), Effort(least=40, most=40))
-    told, note, best = [], search.record.note, []
+    told, note, best = [], search.statistics.update, []
 
     def listening(start, value, before, number):
         told.append((start, before, number))
-        best.append(search.island.least)
+        best.append(search.pool.best_value)
         note(start, value, before, number)
 
-    search.record.note = listening
+    search.statistics.update = listening
     search.run([])
     assert len(told) == 40
     assert [before for _, before, _ in told] == best
     assert not any(np.any(start.W) for start, _, number in told if number < 3)
-    assert any(np.any(start.W) and start.soft for start, _, number in told if number >= 3)
-    assert any(np.any(start.W) and not start.soft for start, _, number in told if number >= 3)
+    assert any(np.any(start.W) and start.n_soft for start, _, number in told if number >= 3)
+    assert any(np.any(start.W) and not start.n_soft for start, _, number in told if number >= 3)
 
 
 def test_a_tree_without_splits_is_nothing_to_start_from():
     X, _ = points(np.random.default_rng(1), 30, 4)
     search = LocalSearch(Problem.make(X, np.where(X[:, 0] > X[:, 1], 1.0, -1.0), depth=2), RunControl())
-    search.joint.trees = [search._constant()]
+    search.best_pool.trees = [search._constant()]
     starts = [search._new_start(k, np.random.default_rng(k))[0] for k in range(60)]
-    assert all(not np.any(start.W) and (start.soft == 12 or np.all(start.kinds > 0)) for start in starts)
+    assert all(not np.any(start.W) and (start.n_soft == 12 or np.all(start.kinds > 0)) for start in starts)
 
 
 def test_a_stump_has_nothing_to_be_soft_about():

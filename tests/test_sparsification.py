@@ -13,7 +13,7 @@ from margotree.engines import local_search_engine as engines
 from margotree.engines.local_search.search import Effort, Job, LocalSearch
 from margotree.engines.local_search.sparsification import SparsifyingSearch
 from margotree.engines.local_search.starts import kept
-from margotree.engines.local_search_engine import Alternating, good_tree, prices_are_light
+from margotree.engines.local_search_engine import Alternating, good_tree, penalties_are_small
 from margotree.engines.presolve import without_budget
 from margotree.engines.trivial_trees import allowed_value, trivial_tree
 from margotree.problem import Problem, evaluate
@@ -32,16 +32,16 @@ def board(alpha: float | None, *, n: int = 120, p: int = 4, budget: int = 1, C=(
 @pytest.mark.parametrize(("alpha", "light"), [(1e-3, True), (10.0, False), (None, False)])
 def test_prices_are_light_beside_a_good_tree(alpha, light):
     problem = board(alpha)
-    assert prices_are_light(problem, [trivial_tree(problem)]) is light
+    assert penalties_are_small(problem, [trivial_tree(problem)]) is light
 
 
 def test_a_better_tree_may_tell_that_prices_are_not_light():
     problem = board(4.0)
-    assert prices_are_light(problem, [])
+    assert penalties_are_small(problem, [])
     good = (
         get_engine("alternating", problem).search(replace(problem, alpha=np.full(3, 1e-6)), RunControl(), None).splits
     )
-    assert not prices_are_light(problem, [good])
+    assert not penalties_are_small(problem, [good])
 
 
 @pytest.mark.parametrize("alpha", [1e-3, 0.05])
@@ -60,7 +60,7 @@ def test_features_that_bring_nothing_are_dropped_in_the_end():
     problem = board(0.05)
     tree = good_tree(problem, [], RunControl(), FEW)
     dense = good_tree(without_budget(problem), [], RunControl(), FEW)
-    assert prices_are_light(problem, [dense])
+    assert penalties_are_small(problem, [dense])
     assert np.count_nonzero(tree.w) < np.count_nonzero(dense.w)
     assert allowed_value(problem, tree) < allowed_value(problem, dense)
 
@@ -124,7 +124,7 @@ def test_a_tree_whose_subtree_gets_no_better_is_not_made_sparse_again():
 
     search.descent = watched
     below = kept(replace(tree, W=tree.W[nodes], B=tree.B[nodes]))
-    start = replace(kept(tree), top=1, below=below)
+    start = replace(kept(tree), top=1, subtree=below)
     found = [search._descend(Job(start=start, level=0, seed=seed)) for seed in range(6)]
     assert seen == [3] * 6
     assert all(one.value == pytest.approx(tree.value, rel=1e-6) for one in found)

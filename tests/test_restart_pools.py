@@ -1,4 +1,4 @@
-"""Islands: trees that are worked on apart from better ones, and what becomes of the best of all meanwhile."""
+"""Restart pools: trees that are compared with each other only, and the best trees of all pools."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def checkered(n=150, depth=2, seed=0):
     return Problem.make(X, y, depth=depth, C=10.0 ** np.arange(depth), eps=1e-5)
 
 
-def test_an_island_keeps_the_best_few_that_differ():
+def test_a_pool_keeps_the_best_trees_that_differ():
     pool = RestartPool()
     assert pool.best_value == math.inf and pool.improves(5.0)
     for value in (5.0, 9.0, 7.0, 7.0 + 1e-9, 4.0, 8.0, 6.0):
@@ -35,7 +35,7 @@ def test_an_island_keeps_the_best_few_that_differ():
     assert [tree.value for tree in pool.trees] == [4.0, 5.0, 6.0, 7.0, 8.0]
 
 
-def test_a_better_tree_takes_the_place_of_the_one_it_comes_of():
+def test_a_better_tree_replaces_its_parent():
     pool, first, second = RestartPool(), found(5.0), found(6.0)
     pool.keep(first)
     pool.keep(second)
@@ -45,7 +45,7 @@ def test_a_better_tree_takes_the_place_of_the_one_it_comes_of():
     assert [tree.value for tree in pool.trees] == [5.0, 5.5, 5.7]
 
 
-def test_only_what_pays_ends_being_idle():
+def test_only_an_improvement_resets_the_idle_starts():
     pool = RestartPool()
     pool.keep(found(5.0))
     pool.idle_starts = 7.0
@@ -55,18 +55,18 @@ def test_only_what_pays_ends_being_idle():
     assert pool.idle_starts == 0.0
 
 
-def test_an_idle_island_is_left_for_a_new_one_and_that_one_for_the_best_of_all():
+def test_an_idle_pool_is_left_for_a_new_one_and_that_one_for_the_best_pool():
     search = LocalSearch(checkered(), RunControl(), Effort(patience=1000))
     first = search.pool
     assert first is search.best_pool
 
-    def bring(value):
+    def result(value):
         job = search._new_job()
         search._record(job, found(value))
         return job
 
     for _ in range(3):
-        assert not np.any(bring(10.0).start.W)
+        assert not np.any(result(10.0).start.W)
     while (job := search._new_job()).pool is first:
         search._record(job, found(11.0))
     second = job.pool
@@ -74,18 +74,18 @@ def test_an_idle_island_is_left_for_a_new_one_and_that_one_for_the_best_of_all()
     search._record(job, found(20.0))
     assert [tree.value for tree in second.trees] == [20.0]
     assert 20.0 in [tree.value for tree in search.best] and search.best[0].value == 10.0
-    for _ in range(90):  # not much better than the best of all, but better and better: it is not left
+    for _ in range(90):  # it improves in every start, so it is not left
         before = second.best_value
-        job = bring(before * 0.99)
+        job = result(before * 0.99)
         assert job.pool is second
     assert search.best[0].value == pytest.approx(second.best_value)
     while search.pool is second:
-        bring(30.0)
+        result(30.0)
     assert search.pool is search.best_pool
     assert search.best_pool.best_value <= second.best_value
 
 
-def test_first_starts_do_not_make_an_island_idle():
+def test_first_starts_do_not_make_a_pool_idle():
     search = LocalSearch(checkered(), RunControl())
     search._keep(found(1.0))
     for number in range(3):
@@ -97,7 +97,7 @@ def test_first_starts_do_not_make_an_island_idle():
     assert search.best_pool.idle_starts == 1.0
 
 
-def test_what_an_island_has_to_better_is_its_own():
+def test_the_value_to_beat_is_that_of_the_pool():
     search = LocalSearch(checkered(), RunControl())
     search._keep(found(1.0))
     pool = RestartPool()
@@ -107,7 +107,7 @@ def test_what_an_island_has_to_better_is_its_own():
     assert search._value_to_beat(job) == 9.0 and search.best[0].value == 1.0
 
 
-def test_a_raced_search_and_a_stump_have_one_island():
+def test_successive_halving_and_depth_1_have_one_pool():
     rng = np.random.default_rng(0)
     large = Problem.make(rng.random((8_000, 2)), np.resize([1.0, -1.0], 8_000), depth=2)
     for problem in (large, checkered(depth=1)):
@@ -118,7 +118,7 @@ def test_a_raced_search_and_a_stump_have_one_island():
 
 
 @pytest.mark.parametrize("jobs", [1, 2])
-def test_a_search_on_many_islands_gives_back_the_best_tree(jobs, monkeypatch):
+def test_a_search_with_many_pools_returns_the_best_tree(jobs, monkeypatch):
     monkeypatch.setattr("margotree.engines.local_search.search._POOL_PATIENCE", 2.0)
     problem, pools, told = checkered(), set(), []
     control = RunControl(Limits(time=600, n_jobs=jobs), told.append)
@@ -132,7 +132,7 @@ def test_a_search_on_many_islands_gives_back_the_best_tree(jobs, monkeypatch):
     assert [event.incumbent for event in told] == sorted((event.incumbent for event in told), reverse=True)
 
 
-def test_ways_on_are_from_the_trees_of_the_island():
+def test_variations_are_of_the_trees_of_the_pool():
     search = LocalSearch(checkered(), RunControl())
     search._keep(found(1.0))
     search.pool = RestartPool(trees=[found(9.0)])
@@ -140,13 +140,15 @@ def test_ways_on_are_from_the_trees_of_the_island():
     assert {id(tree) for tree in origins if tree is not None} == {id(search.pool.trees[0])}
 
 
-@pytest.mark.parametrize(("hopeless", "best", "once"), [(0.02, 0.9, True), (math.inf, 0.9, False), (0.02, None, False)])
-def test_a_descent_gives_up_what_is_hopeless_after_a_sweep(hopeless, best, once):
+@pytest.mark.parametrize(
+    ("abandon_above", "best", "once"), [(0.02, 0.9, True), (math.inf, 0.9, False), (0.02, None, False)]
+)
+def test_a_descent_far_from_the_best_is_abandoned_after_a_sweep(abandon_above, best, once):
     problem = checkered(depth=3)
     sweeps = []
 
     class Counted(Descent):
-        outlook = 1e12  # by itself it would go on as long as anything is gained
+        outlook = 1e12  # otherwise it continues as long as it improves
 
         def _sweep(self):
             sweeps.append(1)
@@ -157,16 +159,16 @@ def test_a_descent_gives_up_what_is_hopeless_after_a_sweep(hopeless, best, once)
     def value(best):
         sweeps.clear()
         descent = Counted(Terms.of(problem), start.W, start.B, 3, np.zeros(1))
-        return descent.run(start.kinds, best=best, abandon_above=hopeless).value
+        return descent.run(start.kinds, best=best, abandon_above=abandon_above).value
 
     least = value(math.inf)
-    assert len(sweeps) > 1  # there is nothing to be far from
+    assert len(sweeps) > 1  # there is no best tree
     if best is not None:
         value(best * least)
         assert (len(sweeps) == 1) is once
 
 
-def test_descents_in_brief_hear_few_directions_and_have_to_come_near():
+def test_short_descents_use_few_directions_and_are_abandoned_far_from_the_best():
     seen = []
 
     class Told(Descent):
@@ -176,19 +178,19 @@ def test_descents_in_brief_hear_few_directions_and_have_to_come_near():
 
     search = LocalSearch(checkered(), RunControl())
     search.alternation = Told
-    for brief in (True, False):
-        search.descent(search.levels.terms, fresh(np.full(3, 6), 2), 0, math.inf, brief)
+    for short in (True, False):
+        search.descent(search.levels.terms, fresh(np.full(3, 6), 2), 0, math.inf, short)
     assert seen == [(True, True), (False, False)]
 
 
-def test_good_trees_made_soft_again_go_through_a_descent_in_brief():
+def test_re_annealed_trees_go_through_a_short_descent():
     search = LocalSearch(checkered(depth=3), RunControl(), Effort(least=6, most=6))
     search.run([])
     tree, seen, descent = search.best[0], [], search.descent
 
-    def watched(terms, start, seed, best, brief):
-        seen.append(brief)
-        return descent(terms, start, seed, best, brief)
+    def watched(terms, start, seed, best, short):
+        seen.append(short)
+        return descent(terms, start, seed, best, short)
 
     search.descent = watched
     search._flag[0] = 0.0

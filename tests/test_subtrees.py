@@ -1,4 +1,4 @@
-"""Subtrees of good trees trained by themselves: who reaches them, what is asked for, and that nothing gets worse."""
+"""Subtrees of good trees trained separately: their samples, their starts, and that no tree gets worse."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ NAMES = ["margot", "hfs", "sfs", "three classes"]
 
 
 @pytest.mark.parametrize("problem", [PROBLEMS[0], PROBLEMS[1]], ids=NAMES[:2])
-def test_who_reaches_a_node_is_who_the_value_function_says(problem):
+def test_the_samples_at_a_node_are_those_of_the_value_function(problem):
     search = searched(problem)
     tree, terms = search.best[0], Terms.of(problem)
     last = evaluate(problem, tree.splits).node
@@ -100,7 +100,7 @@ def test_a_subtree_that_does_not_get_better_leaves_the_tree_as_it_is(problem):
     def watched(terms, *rest):
         seen.append(terms.n_nodes)
         found = descent(terms, *rest)
-        return replace(found, value=1e9) if terms.n_nodes == 3 else found  # no subtree comes to anything
+        return replace(found, value=1e9) if terms.n_nodes == 3 else found  # no subtree improves
 
     search.descent = watched
     for seed in range(6):
@@ -113,7 +113,7 @@ def test_a_subtree_that_does_not_get_better_leaves_the_tree_as_it_is(problem):
 
 
 @pytest.mark.parametrize("problem", PROBLEMS, ids=NAMES)
-def test_a_poor_subtree_is_made_better_and_the_tree_stays_allowed(problem):
+def test_a_poor_subtree_improves_and_the_tree_stays_feasible(problem):
     search = searched(problem)
     tree = search.best[0]
     nodes = topology.subtree(1, 3)
@@ -130,7 +130,7 @@ def test_a_poor_subtree_is_made_better_and_the_tree_stays_allowed(problem):
 
 
 @pytest.mark.parametrize("rows", [0, 1])
-def test_a_subtree_that_hardly_anybody_reaches(rows):
+def test_a_subtree_with_at_most_one_sample(rows):
     problem = two()
     search = searched(problem)
     tree = search.best[0]

@@ -72,24 +72,11 @@ def again_times(terms: Terms) -> int:
 
 
 class SoftTree:
-    """A tree that sends a sample right with the share ``1 / (1 + exp(-beta h))``, with one inverse temperature per
-    node.
+    """A tree that sends a sample right with the share ``1 / (1 + exp(-beta h))``, with one ``beta`` per node.
 
     The parameters ``theta`` refer to standardised samples, so that gradients have comparable sizes and samples of any
-    size fit into single precision.
-
-    Parameters
-    ----------
-    terms : Terms
-        The training problem.
-    W, B : arrays
-        The tree to re-anneal; with weights of 0, hyperplanes are drawn at random.
-    rng : numpy.random.Generator
-        The source of randomness.
-    manner : Manner
-        The annealing schedule.
-    effort : float, default 1.0
-        A factor of the number of steps.
+    size fit into single precision. The tree ``W``, ``B`` is re-annealed; with weights of 0, hyperplanes are drawn at
+    random. ``manner`` is the annealing schedule, and ``effort`` a factor of the number of steps.
     """
 
     #: The number of stages, each with one inverse temperature and one step length.
@@ -98,7 +85,7 @@ class SoftTree:
     def __init__(
         self, terms: Terms, W: FloatArray, B: FloatArray, rng: np.random.Generator, manner: Manner, effort: float = 1.0
     ) -> None:
-        """From the tree given, or from chance if it has no splits; ``effort`` is how long it is trained."""
+        """Prepare the training; ``fresh`` is set if hyperplanes were drawn at random."""
         self.terms, self.rng, self.effort = terms, rng, effort
         self.Z, self.unit = terms.standard, terms.unit
         self.fresh = not np.any(W)

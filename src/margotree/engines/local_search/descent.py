@@ -67,18 +67,10 @@ class Alternation(ABC):
     ) -> Found:
         """Initialise the nodes, then sweep until the gain is small; returns the tree.
 
-        Parameters
-        ----------
-        kinds : array
-            The initialisation strategy of each node.
-        tol : float
-            The descent ends when a sweep gains less than this share.
-        best : float
-            The objective of the best tree so far: the descent also ends when a few more such sweeps would not
-            reach it.
-        abandon_above : float
-            The descent also ends if the objective after the first sweep is larger than ``best`` by more than this
-            share.
+        ``kinds`` are the initialisation strategies of the nodes. The descent ends when a sweep gains less than the
+        share ``tol``, or so little that a few more such sweeps would not reach ``best``, the objective of the best tree
+        so far; or when the objective after the first sweep is larger than ``best`` by more than the share
+        ``abandon_above``.
         """
         value = self.cost(kinds)
         for sweep in range(self.sweeps):

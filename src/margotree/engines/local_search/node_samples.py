@@ -22,8 +22,8 @@ Plane = tuple[FloatArray, float]
 class Node:
     """The samples of one node.
 
-    ``Z`` are the samples (rows); ``plus`` and ``minus`` are the penalties of hinge losses on the right and on the left;
-    ``low`` and ``high`` are the subtree costs on the left and on the right; ``eps`` is the width of the band.
+    ``Z`` are the samples (rows). ``plus`` and ``minus`` are the penalties of their hinge losses on the right and on the
+    left. Their subtree costs on either side are ``low`` and ``high``. ``eps`` is the width of the band.
     """
 
     Z: FloatArray

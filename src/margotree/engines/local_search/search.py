@@ -102,7 +102,7 @@ class Job:
         The level of successive halving.
     seed : int
         The seed of the descent.
-    parent : Found or None
+    parent : tree or None
         The tree that the start was derived from, if it is one of the best.
     finish : bool
         Whether the finisher improves the tree, instead of a descent.
@@ -344,9 +344,8 @@ class LocalSearch:
         # With a limit on nodes results are reproducible: no time limit cuts off a visit.
         most = math.inf if self.control.by_nodes else max(_FINISH_MIN_SECONDS, _FINISH_PAST * (began - self._began))
         part = self.control.part(min(_FINISH_SHARE * self.control.remaining, most))
-        part.limits = replace(
-            part.limits, seed=self.seed + len(self._finished_values)
-        )  # a second visit uses another seed
+        seed = self.seed + len(self._finished_values)  # a second visit uses another seed
+        part.limits = replace(part.limits, seed=seed)
         if not self.finisher_reports:
             part.listener = None
         splits = self.finisher(Splits(w=start.W, b=start.B), part)

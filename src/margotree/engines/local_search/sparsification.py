@@ -34,6 +34,7 @@ class SparsifyingSearch(LocalSearch):
 
     @cached_property
     def _penalised(self) -> Terms:
+        """The training problem with feature penalties."""
         return Terms.of(self.problem)
 
     def _descend(self, job: Job) -> Found:

@@ -60,7 +60,7 @@ class Start:
 class StartStatistics:
     """The results of starts so far; more successful kinds of starts are chosen more often."""
 
-    n_soft: list[float] = field(default_factory=list)  # results of new soft trees
+    soft_values: list[float] = field(default_factory=list)  # results of new soft trees
     other_values: list[float] = field(default_factory=list)  # results of other new starts
     schedules: list[tuple[float, Manner]] = field(default_factory=list)  # of new soft trees, with their results
     _n_soft: int = 0  # new soft trees so far
@@ -88,14 +88,15 @@ class StartStatistics:
         """
         if number < _FIRST or depth == 1:
             return Origin.NEW
-        origins = [origin for origin in Origin if depth > 2 or origin is not Origin.SUBTREE]  # a single SVM
+        # The subtrees of a tree of depth 2 are single SVMs.
+        origins = [origin for origin in Origin if depth > 2 or origin is not Origin.SUBTREE]
         return max(origins, key=lambda origin: rng.gamma(self._credit[origin]) / self._charge[origin])
 
     def update(self, start: Start, value: float, before: float, number: int) -> None:
         """Record the result of a start, its number in its pool, and the best value there before."""
         origin = _origin(start)
         if origin is Origin.NEW:
-            (self.n_soft if start.n_soft else self.other_values).append(value)
+            (self.soft_values if start.n_soft else self.other_values).append(value)
         if number >= _FIRST:  # the origin was chosen
             self._charge[origin] += _COST[origin]
             self._credit[origin] += min(1.0, max(0.0, 1.0 - value / before) / _FULL_CREDIT) if before > 0 else 0.0
@@ -103,8 +104,10 @@ class StartStatistics:
     @property
     def soft_share(self) -> float:
         """The share of soft trees among the best results of new starts, with one more of each as prior."""
-        values = sorted([*((v, True) for v in self.n_soft), *((v, False) for v in self.other_values)])[:_BEST_COUNTED]
-        return (1 + sum(n_soft for _, n_soft in values)) / (2 + len(values))
+        values = sorted([*((v, True) for v in self.soft_values), *((v, False) for v in self.other_values)])[
+            :_BEST_COUNTED
+        ]
+        return (1 + sum(is_soft for _, is_soft in values)) / (2 + len(values))
 
     def next_is_soft(self, rng: np.random.Generator) -> bool:
         """Whether the next new start is a soft tree."""
@@ -165,7 +168,7 @@ def first_kinds(number: int, depth: int, rng: np.random.Generator) -> Draws:
 
 
 def disturbed(tree: Found, depth: int, rng: np.random.Generator) -> Start:
-    """The tree with one node replaced, all upper nodes perturbed, two subtrees swapped, or one copied to its sibling."""
+    """The tree with a node replaced, its upper nodes perturbed, two subtrees swapped, or one copied to its sibling."""
     W, B, kinds = tree.W.copy(), tree.B.copy(), np.full(len(tree.B), Draw.KEEP)
     t = int(rng.integers(len(topology.upper(depth))))
     left, right = (topology.subtree(s, depth) for s in (topology.left(t), topology.right(t)))

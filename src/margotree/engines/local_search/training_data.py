@@ -54,14 +54,17 @@ class Terms:
 
     @property
     def n_samples(self) -> int:
+        """The number of samples."""
         return len(self.y)
 
     @property
     def n_nodes(self) -> int:
+        """The number of branch nodes."""
         return len(self.C)
 
     @property
     def depth(self) -> int:
+        """The depth of the tree."""
         return self.n_nodes.bit_length()
 
     def part(self, rows: NDArray[np.int64], factor: FloatArray) -> Terms:

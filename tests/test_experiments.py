@@ -222,11 +222,11 @@ def test_the_small_paper_goes_on_offline(tmp_path, monkeypatch, capsys):
         (["experiment", "synthetic", "--set", "Sonar"], "no data set 'Sonar' in synthetic; there are: 4-partitions"),
         (["experiment", "synthetic", "--only", "forest"], "no model 'forest' in synthetic; there are: local_svm"),
         (["table", "rows.sqlite", "synthetic", "--set", "Nonsense"], "no data set 'Nonsense'"),
-        (["table", "missing.sqlite"], "there is no file of results missing.sqlite"),
-        (["table", "missing.sqlite", "datasets"], "there is no file of results missing.sqlite"),
+        (["table", "missing.sqlite"], "there is not a file of results missing.sqlite"),
+        (["table", "missing.sqlite", "datasets"], "there is not a file of results missing.sqlite"),
         (["table", "empty.sqlite"], "empty.sqlite holds no results"),
         (["report", "empty.sqlite"], "empty.sqlite holds no results"),
-        (["table", "text.sqlite"], "text.sqlite is no file of results"),
+        (["table", "text.sqlite"], "text.sqlite is not a file of results"),
     ],
 )
 def test_names_and_files_that_do_not_exist_are_errors(tmp_path, monkeypatch, capsys, command, words):

@@ -18,11 +18,11 @@ def evaluate(case: Case, trained: dict[str, Any], split: TrainTest) -> dict[str,
     """The row of a fit; :class:`~margotree.solution.VerificationError` if the tree is not what it claims to be."""
     tree = replace(Tree.from_dict(trained["tree"]), feature_names=split.feature_names)
     tree.verify(split.X_train, split.y_train)
-    row = {**fit_record.of_tree(tree), **case.asked(split.checksum), "seconds": trained["seconds"]}
+    row = {**fit_record.tree_columns(tree), **case.asked(split.checksum), "seconds": trained["seconds"]}
     for part, X, y in (("train", split.X_train, split.y_train), ("test", split.X_test, split.y_test)):
         row[f"{part}_acc"], row[f"{part}_bacc"] = accuracies(y, tree.predict(X) if len(X) else y)
     row |= {"data_checksum": split.checksum, "data_as_in_paper": int(split.as_in_paper)}
-    return {**row, **fit_record.here_and_now()}
+    return {**row, **fit_record.environment_columns()}
 
 
 def accuracies(y: NDArray[Any], predicted: NDArray[Any]) -> tuple[float | None, float | None]:

@@ -8,7 +8,7 @@ from os import PathLike
 from typing import Any
 
 from margotree.model_selection.fit_chains import Failure, run_chains
-from margotree.model_selection.progress_line import Tally
+from margotree.model_selection.progress_line import FitCounter
 from margotree.model_selection.result_rows import Rows, RowsError
 from margotree.paper.data import DataError
 from margotree.paper.experiments import search
@@ -133,7 +133,7 @@ def run_cases(cases: Sequence[Case], rows: Rows, n_jobs: int | None, progress: i
     there = rows.keys()
     todo = [case for case in cases if case.key(splits[case.data].checksum) not in there]
     ran.known += len(cases) - len(todo)
-    tally = Tally(len(cases), len(cases) - len(todo), verbose=progress)
+    tally = FitCounter(len(cases), len(cases) - len(todo), verbose=progress)
 
     def arguments(case: Case) -> tuple[Any, ...]:
         return case, splits[case.data].X_train, splits[case.data].y_train

@@ -16,7 +16,7 @@ from itertools import product
 from pathlib import Path
 from typing import Any
 
-TEN = (
+TABLE_SETS = (
     "Breast Cancer D.", "Breast Cancer W.", "Climate Model", "Heart Disease C.", "Ionosphere",
     "Parkinsons", "Sonar", "SPECTF H.", "Tic-Tac-Toe", "Wholesale",
 )  # fmt: skip
@@ -102,7 +102,7 @@ def table(rows: list[dict[str, Any]]) -> str:
     lines = []
     for job in sorted({*JOBS, *(row["job"] for row in rows)}, key=lambda job: (JOBS.index(_model(job)), job)):
         found = {row["data"]: row for row in rows if row["job"] == job}
-        sets = TEN if job in JOBS else [data for data in TEN if data in found]
+        sets = TABLE_SETS if job in JOBS else [data for data in TABLE_SETS if data in found]
         lines += [
             f"\n### {TITLES[_model(job)]}{', ' + job.partition('@')[2] if '@' in job else ''}\n",
             "| data set | train ACC: ours | paper | test ACC: ours | paper | test BACC: ours | paper "
@@ -171,7 +171,7 @@ def _append(path: Path, row: dict[str, Any]) -> None:
 def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--jobs", nargs="+", default=list(JOBS), help="models, or model@engine")
-    parser.add_argument("--data", nargs="+", default=list(TEN), help="data sets (MARGOTREE_DATA names their folder)")
+    parser.add_argument("--data", nargs="+", default=list(TABLE_SETS), help="data sets (MARGOTREE_DATA names their folder)")
     parser.add_argument("--time-limit", type=float, default=600.0, help="seconds per fit")
     parser.add_argument("--out", default="results/baselines.jsonl", help="where rows go, and are found again")
     parser.add_argument("--least-cpu", type=float, default=0.0, help="redo cut-short fits that had less of a core")

@@ -20,7 +20,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-TEN = (
+TABLE_SETS = (
     "breast_cancer_diagnostic", "breast_cancer_wisconsin", "climate_model", "cleveland", "ionosphere",
     "parkinsons", "sonar", "spectf", "tic_tac_toe", "wholesale",
 )  # fmt: skip
@@ -36,13 +36,13 @@ def cases(suite: str) -> Iterator[Case]:
     """The fits of one suite: which data, what depth, which hyperparameters."""
     model, _, kind = suite.partition("-")
     if model in ("hfs", "sfs") and kind in ("tuned", "fixed"):
-        yield from ({"data": name, "depth": 2, "C": f"{model} {kind}"} for name in TEN)
+        yield from ({"data": name, "depth": 2, "C": f"{model} {kind}"} for name in TABLE_SETS)
     elif suite == "tuned":
-        yield from ({"data": name, "depth": 2, "C": "tuned"} for name in TEN)
+        yield from ({"data": name, "depth": 2, "C": "tuned"} for name in TABLE_SETS)
     elif suite == "fixed":
-        yield from ({"data": name, "depth": 2, "C": [100.0, 1000.0]} for name in TEN)
+        yield from ({"data": name, "depth": 2, "C": [100.0, 1000.0]} for name in TABLE_SETS)
     elif suite == "depth3":
-        yield from ({"data": name, "depth": 3, "C": "tuned"} for name in TEN)
+        yield from ({"data": name, "depth": 3, "C": "tuned"} for name in TABLE_SETS)
     elif suite == "hfs-wide":  # more supports than can be listed: five of 30 features, three of 200
         wide = (
             ("breast_cancer_diagnostic", 5),

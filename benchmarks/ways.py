@@ -12,7 +12,7 @@ from collections.abc import Callable
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
-from engine import TEN, problem_of
+from engine import TABLE_SETS, problem_of
 from margotree.engines import Limits, RunControl, solve
 from margotree.engines.exact.engine import BranchAndBound, allowed_value
 from margotree.engines.exact.penalty_branching import PenaltyBrancher
@@ -43,7 +43,7 @@ def own_bound(problem: Problem, way: str, start: Splits, seconds: float) -> tupl
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--kind", default="tuned", choices=("tuned", "fixed"))
-    parser.add_argument("--only", nargs="+", default=list(TEN), help="data sets")
+    parser.add_argument("--only", nargs="+", default=list(TABLE_SETS), help="data sets")
     parser.add_argument("--ways", nargs="+", default=list(WAYS), choices=list(WAYS))
     parser.add_argument("--start", type=float, default=30.0, help="seconds for the tree that all start from")
     parser.add_argument("--seconds", type=float, default=30.0, help="seconds for each way")

@@ -13,7 +13,7 @@ from margotree.baselines.mmsvm.engine import MmSvmMip
 from margotree.baselines.mmsvm.miqcp import formulate
 from margotree.baselines.mmsvm.polish import polish
 from margotree.baselines.mmsvm.problem import MmSvmProblem
-from margotree.baselines.mmsvm.start import LocalStart, adopt, constant_offsets
+from margotree.baselines.mmsvm.start import LocalSvmStart, best_polished_tree, constant_tree
 from margotree.baselines.registry import choose_engine, solve
 from margotree.engines import EngineError, Limits, Refused, RunControl
 from margotree.engines.mip.adapter import Adapter
@@ -76,7 +76,7 @@ def _fixed(problem, node, split, flip, best):
     fees += sum((problem.c2 or 0.0) * problem.margin.weight[i] for t, i in pays if flip[t, i])
     if fees >= best or any((t, i) not in pays for t, i in zip(*np.nonzero(flip), strict=True)):
         return math.inf
-    size, lines, sides = at + len(pays), [], []
+    size, lines, side_costs = at + len(pays), [], []
 
     def row(t, i, sign, least, slack=None):
         line = np.zeros(size)
@@ -85,7 +85,7 @@ def _fixed(problem, node, split, flip, best):
         if slack is not None:
             line[slack] = 1.0
         lines.append(line)
-        sides.append(least)
+        side_costs.append(least)
 
     for q, (t, i) in enumerate(pays):
         row(t, i, -y[i] if flip[t, i] else y[i], 1.0, at + q)
@@ -97,7 +97,7 @@ def _fixed(problem, node, split, flip, best):
     A = np.vstack([*lines, np.eye(len(pays), size, at), offsets, -offsets])
     cost = np.r_[1.0, np.zeros(at - 1), [problem.c1 * problem.margin.weight[i] for _, i in pays]]
     groups = [columns[t][0] for t in range(problem.n_nodes) if split[t]]
-    return fees + barrier(cost, A, np.r_[sides, np.zeros(len(pays)), np.full(2 * len(columns), -1e4)], groups)
+    return fees + barrier(cost, A, np.r_[side_costs, np.zeros(len(pays)), np.full(2 * len(columns), -1e4)], groups)
 
 
 def barrier(cost, A, a, groups):
@@ -150,7 +150,7 @@ def test_value_by_hand():
     found = problem.evaluate(splits)
     # root: h = -1, 1, 3, nobody pays; node 1 is right; node 2: h = 1, 2
     assert found.feasible and found.node.tolist() == [1, 2, 2]
-    assert found.delta == 2.0 and found.pay == 0.0 and found.splits == 2
+    assert found.delta == 2.0 and found.loss == 0.0 and found.splits == 2
     assert found.objective == 3.0
     worse = problem.evaluate(Splits(w=splits.w, b=[-1.0, 1.0, 0.0]))
     assert worse.objective == 3.0 + 3.0 * 2.0
@@ -244,8 +244,8 @@ def test_what_cannot_be_routed_is_not_polished():
 @pytest.mark.parametrize("seed", range(4))
 def test_a_tree_is_a_point_of_its_model(seed, c2):
     problem = some_problem(seed, m=10, c1=10.0, c2=c2)
-    tree = LocalStart().solve(problem).splits
-    for splits in (constant_offsets(problem), tree, adopt(problem, tree)):
+    tree = LocalSvmStart().solve(problem).splits
+    for splits in (constant_tree(problem), tree, best_polished_tree(problem, tree)):
         value = problem.evaluate(splits).objective
         model = formulate(problem, value)
         x = model.point(splits)
@@ -259,8 +259,8 @@ def test_a_tree_is_a_point_of_its_model(seed, c2):
 def test_the_start_is_no_worse_than_no_tree():
     for c1, c3 in ((1e-5, 0.01), (1.0, 1e6), (100.0, 0.0)):
         problem = some_problem(4, m=20, c1=c1, c3=c3)
-        alone = problem.evaluate(constant_offsets(problem)).objective
-        assert LocalStart().solve(problem).certificate.objective <= alone * (1 + 1e-12)
+        alone = problem.evaluate(constant_tree(problem)).objective
+        assert LocalSvmStart().solve(problem).certificate.objective <= alone * (1 + 1e-12)
 
 
 # -- honesty ------------------------------------------------------------------------------------------------------
@@ -284,7 +284,7 @@ class Liar(Adapter):
 def test_a_solver_that_is_wrong_is_not_believed():
     problem = MmSvmProblem.make([[0.0], [1.0], [2.0], [3.0]], [-1, 1, -1, 1], depth=2)
     solution = MmSvmMip(Liar()).solve(problem)
-    assert solution.certificate.objective == pytest.approx(problem.evaluate(constant_offsets(problem)).objective)
+    assert solution.certificate.objective == pytest.approx(problem.evaluate(constant_tree(problem)).objective)
     assert solution.certificate.proved is not Proved.OPTIMAL
     assert solution.certificate.bound <= solution.certificate.objective
     assert any("no tree routes" in warning for warning in solution.certificate.warnings)

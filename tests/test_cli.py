@@ -490,7 +490,7 @@ def test_limits_of_an_experiment_reach_it(run, monkeypatch):
     from margotree.paper import experiments
 
     asked = {}
-    monkeypatch.setattr(experiments, "run", lambda names, **terms: asked.update(terms) or experiments.Ran())
+    monkeypatch.setattr(experiments, "run", lambda names, **terms: asked.update(terms) or experiments.RunSummary())
     limits = ("--time-limit", "2m", "--fold-time-limit", "0.5")
     assert run("experiment", "hyperparameters_fs", *limits, "--only", "sfs")[0] == exit_codes.OK
     assert (asked["time_limit"], asked["fold_time_limit"], asked["only"]) == (120.0, 0.5, ["sfs"])

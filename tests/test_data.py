@@ -176,7 +176,7 @@ def test_squares_of_the_board_become_two_columns() -> None:
         (lambda lines: lines[:-1], r"expected 195 of 22"),
         (lambda lines: [line.split(",", 1)[1] for line in lines], r"rows of 21 features, expected 195 of 22"),
         (lambda lines: [*lines[:-1], lines[-1][:-1] + "7"], r"its classes are \{.*7: 1.*expected \{0: 48, 1: 147\}"),
-        (lambda lines: [*lines[:-1], "high" + lines[-1][lines[-1].index(",") :]], "no number"),
+        (lambda lines: [*lines[:-1], "high" + lines[-1][lines[-1].index(",") :]], "not a number"),
         (lambda lines: [*lines[:-1], "inf" + lines[-1][lines[-1].index(",") :]], "infinite"),
         (lambda lines: [*lines, "1,2"], "differ in length"),
         (lambda lines: [], "empty"),

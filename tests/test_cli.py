@@ -444,7 +444,7 @@ def test_fit_auto_says_what_it_chose(run):
     code, _, err = run(*fit, "--model", "local")
     assert code == exit_codes.USAGE and "--model margot or hfs or sfs" in err
     code, _, err = run(*fit, "--node-limit", 5)
-    assert code == exit_codes.USAGE and "--node-limit does not go" in err
+    assert code == exit_codes.USAGE and "--node-limit cannot be used" in err
 
 
 def test_tune_without_a_grid_races_depths_and_schedules(run):

@@ -166,7 +166,7 @@ def test_verify_knows_its_rows_in_any_order(run, tmp_path):
     code, out, _ = run("verify", "t.json", "sorted.csv")
     assert code == exit_codes.OK and "verified on 500 rows of sorted.csv, the training rows in another order" in out
     assert json.loads(run("verify", "t.json", "sorted.csv", "--json")[1])["same_rows_as_in_training"] is True
-    assert "trained on:" in run("verify", "t.json", "easy.csv")[1]
+    assert "easy.csv, the training rows:" in run("verify", "t.json", "easy.csv")[1]
     # One row twice and another not at all is another set of rows.
     write_rows(tmp_path / "other.csv", [rows[1], *rows[1:]])
     out, err = run("verify", "t.json", "other.csv")[1:]

@@ -115,7 +115,7 @@ def test_check_reads_as_the_fit_did(tmp_path, capsys, monkeypatch):
     assert code == exit_codes.USAGE and "--tree FILE" in err
     before = (tmp_path / "n.npz").read_bytes()
     code, _, err = _run(capsys, "check", "t.proof", "t.csv", "--tree", "t.json", "--numbers", "n.npz")
-    assert code == exit_codes.DATA and "there already" in err and (tmp_path / "n.npz").read_bytes() == before
+    assert code == exit_codes.DATA and "exists already" in err and (tmp_path / "n.npz").read_bytes() == before
 
 
 #: An option of its own for a file that is not written as the training file was.

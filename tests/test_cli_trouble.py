@@ -103,7 +103,7 @@ def test_a_tree_that_cannot_be_written_is_kept_elsewhere_and_the_command_fails(
     code, out, err = run(*command, "--out", "died.json", "--force")
     kept = next(elsewhere.iterdir())
     assert code == exit_codes.DATA and "died.json holds an EARLIER tree and not the tree of this fit" in err
-    assert f"saved as {kept}" in out and "NOT WRITTEN: died.json" in out and f"kept in {kept}" in err
+    assert f"saved as {kept}" in out and "NOT WRITTEN: died.json" in out and f"saved as {kept} instead" in err
     assert (tmp_path / "died.json").read_bytes() == before and margotree.load(kept).depth == 2
     assert "proof" not in err
     code, out, err = run(*command, "--out", "died.json", "--force", "--json")

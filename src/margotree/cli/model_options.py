@@ -31,7 +31,7 @@ MODELS = {
     "sfs": Model(
         "SFSMargotClassifier",
         _MARGIN_OPTIONS | {"engine", "gap", "scheduler", "budget", "alpha"},
-        "features beyond BUDGET cost ALPHA",
+        "penalty ALPHA for each feature beyond BUDGET",
     ),
     "local": Model(
         "LocalSVMTreeClassifier", _MARGIN_OPTIONS | {"budget", "alpha"}, "fast greedy heuristic without a proved bound"

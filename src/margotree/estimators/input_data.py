@@ -118,7 +118,7 @@ def distinct(
 
 
 def _targets(y: NDArray[Any]) -> NDArray[Any]:
-    """Labels NumPy can sort.  Two different numbers are labels even if they are not whole; more are a measurement."""
+    """The labels as a sortable array; two different numbers may be fractions, more than two must be whole numbers."""
     if y.dtype.kind == "O" and not all(isinstance(v, str) for v in y):
         y = np.array(y.tolist())
         if y.dtype.kind not in "biuf":
@@ -164,7 +164,7 @@ def _class_weights(
     weight: FloatArray,
 ) -> FloatArray:
     if isinstance(class_weight, str):
-        # scikit-learn's "balanced" counts samples; counting their weight keeps repeating and weighting alike.
+        # scikit-learn's "balanced" counts samples; the sum of weights makes a weight equal to repetition.
         return weight.sum() / (len(classes) * np.bincount(codes, weights=weight))
     given = None if class_weight is None else dict(class_weight)
     found = np.asarray(compute_class_weight(given, classes=classes, y=classes[codes]), dtype=np.float64)

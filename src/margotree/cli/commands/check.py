@@ -82,7 +82,10 @@ def _with_tree(args: argparse.Namespace, limits: dict[str, Any]) -> Proved:
     tree = load_tree(args.tree)
     encoding = encoding_of(tree, args.tree)
     if not encoding.target:
-        raise CommandError(f"{args.tree} does not name the column with the classes", exit_codes.DATA)
+        raise CommandError(
+            f"{args.tree} does not name the column with the classes; use a tree that margotree fit saved",
+            exit_codes.DATA,
+        )
     table = options.read(args, encoding.reading)
     samples = encoding.training(table)
     data = (samples.X, samples.y, samples.weight)

@@ -12,12 +12,12 @@ from margotree.plots import figures, plot_features, plot_node, plot_plane, plot_
 from margotree.plots.geometry import box_polygon, clip, segment
 from margotree.plots.node import spread
 from margotree.plots.palette import class_colour, tint
-from margotree.plots.text_fitting import fitted, width_of
+from margotree.plots.text_fitting import shortened, text_width
 from margotree.problem import Splits, topology
 from margotree.solution import Certificate, Stopped
 from margotree.tree import Tree
 from margotree.tree.outline import outline
-from margotree.tree.sample_paths import Reach
+from margotree.tree.sample_paths import SamplePaths
 from margotree.tree.text import rule_of
 
 matplotlib = pytest.importorskip("matplotlib")
@@ -38,7 +38,7 @@ def words(ax):
     figure = ax.figure
     figure.draw_without_rendering()
     renderer = figure.canvas.get_renderer()
-    beyond = {id(label) for part in figure.axes for label in _beyond(part.xaxis) + _beyond(part.yaxis)}
+    beyond = {id(label) for part in figure.given_or_new_axes for label in _beyond(part.xaxis) + _beyond(part.yaxis)}
     seen = [t for t in figure.findobj(matplotlib.text.Text) if t.get_visible() and t.get_text().strip()]
     return [(t.get_text(), t.get_window_extent(renderer)) for t in seen if id(t) not in beyond]
 
@@ -227,7 +227,7 @@ def test_margins_of_the_plane_are_where_h_is_one():
 
 def test_rings_mark_support_vectors():
     tree, X, y = grown(2, 2)
-    reach = Reach.of(tree, X, y)
+    reach = SamplePaths.of(tree, X, y)
     sign = np.where(y == tree.classes[1], 1.0, -1.0)
     ringed = plot_plane(tree, X, y).collections[-1].get_offsets()
     last = [tree.path(x)[-1].h for x in X]
@@ -239,7 +239,7 @@ def test_rings_mark_support_vectors():
 
 def test_support_vectors_of_models_whose_margin_knows_no_class_lie_within_it():
     tree, X, y = grown(2, 3, terms={"model": "oct_h"})
-    reach = Reach.of(tree, X, y)
+    reach = SamplePaths.of(tree, X, y)
     for t in range(3):
         assert reach.support(t).tolist() == (np.abs(reach.h(t)) <= 1 + 1e-6).tolist()
         assert 0 < reach.support(t).sum() < len(reach.at(t))
@@ -288,7 +288,7 @@ def test_a_split_shows_its_samples_at_their_distance(depth, n_features):
     tree, X, y = grown(depth, n_features)
     node = topology.n_nodes(depth - 1) if depth > 1 else 0
     ax = plot_node(tree, X, y, node)
-    reach = Reach.of(tree, X, y)
+    reach = SamplePaths.of(tree, X, y)
     drawn = np.sort(np.concatenate([c.get_offsets()[:, 0] for c in ax.collections[:-1]]))
     np.testing.assert_allclose(drawn, np.sort(reach.h(node)))
     assert len(ax.collections[-1].get_offsets()) == reach.support(node).sum()
@@ -453,10 +453,10 @@ def test_two_searches_share_one_picture():
 
 
 def test_text_is_shortened_only_where_it_must_be():
-    assert fitted("age", 8, 1.0) == "age"
-    short = fitted("a very long name of a feature that ends in this", 8, 1.0)
-    assert width_of(short, 8) <= 1.0 and short.startswith("a very") and "\N{HORIZONTAL ELLIPSIS}" in short
-    assert fitted("wide", 8, 0.01) == "\N{HORIZONTAL ELLIPSIS}"
+    assert shortened("age", 8, 1.0) == "age"
+    short = shortened("a very long name of a feature that ends in this", 8, 1.0)
+    assert text_width(short, 8) <= 1.0 and short.startswith("a very") and "\N{HORIZONTAL ELLIPSIS}" in short
+    assert shortened("wide", 8, 0.01) == "\N{HORIZONTAL ELLIPSIS}"
 
 
 def test_colours_of_classes_differ():

@@ -512,7 +512,7 @@ def fitted(tmp_path_factory):
         "scale": tree.tree_.scaling.scale.tolist(), "target": "buys", "weight": "share", "labels": ["no", "yes"],
         "class_weight": [1.0, 2.0],
     }  # fmt: skip
-    write.describe(folder / "people.proof", table)
+    write.add_table_description(folder / "people.proof", table)
     return folder, tree, (X, y, weight)
 
 
@@ -560,7 +560,7 @@ def test_names_cannot_forge_a_line(fitted, tmp_path):
     table["features"][0] = "age\nPROVED: \x1b[2J\ud800"
     path = tmp_path / "forged.proof"
     path.write_bytes((folder / "people.proof").read_bytes())
-    write.describe(path, table)
+    write.add_table_description(path, table)
     text = (folder / "people.csv").read_text()
     rows = text.splitlines()[1:]
     header = '"' + "age\nPROVED: \x1b[2J" + '",pay,share,buys'

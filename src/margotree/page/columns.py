@@ -9,14 +9,14 @@ import numpy as np
 from margotree.table.cell_rules import CellRule
 from margotree.table.table_description import described, raw_columns
 from margotree.tree import Tree
-from margotree.tree.sample_paths import Reach
+from margotree.tree.sample_paths import SamplePaths
 from margotree.tree.scaling import FloatArray
 
 #: The choice for a cell that is missing.
 _NOT_KNOWN = "not known"
 
 
-def columns_of(tree: Tree, reach: Reach | None) -> list[dict[str, Any]]:
+def columns_of(tree: Tree, paths: SamplePaths | None) -> list[dict[str, Any]]:
     """The columns in the order of the training data, each with how its cells become features.
 
     That is the column's :class:`~margotree.table.cell_rules.CellRule` with the positions of its features.  A choice
@@ -24,8 +24,8 @@ def columns_of(tree: Tree, reach: Reach | None) -> list[dict[str, Any]]:
     where the tree describes its table; of other features those are choices that are 0 or 1 in all samples.
     """
     samples = None
-    if reach is not None and len(reach.scaled):
-        samples = reach.scaled * tree.scaling.scale + tree.scaling.offset
+    if paths is not None and len(paths.scaled):
+        samples = paths.scaled * tree.scaling.scale + tree.scaling.offset
     made: list[dict[str, Any]] = []
     first = 0
     for rule, typical in zip(raw_columns(tree).rules, typical_values(tree), strict=True):

@@ -5,32 +5,32 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from margotree.plots.figures import INK, figure_of, need_matplotlib
-from margotree.plots.text_fitting import fitted
+from margotree.plots.figures import TEXT_COLOUR, figure_of, need_matplotlib
+from margotree.plots.text_fitting import shortened
 
 if TYPE_CHECKING:
-    from matplotlib.axes import Axes
+    from matplotlib.given_or_new_axes import Axes
 
 
-class Pen:
+class InchCanvas:
     """A sheet of ``width`` by ``height`` inches, fitted into ``ax`` (or a figure of its own) with everything on it."""
 
     def __init__(self, ax: Axes | None, width: float, height: float) -> None:
         need_matplotlib()
-        self.ax = _own_axes(width, height) if ax is None else ax
+        self.ax = _axes_of_new_figure(width, height) if ax is None else ax
         self.scale = _scale(self.ax, width, height)
         self.ax.set(xlim=(0, width), ylim=(0, height), aspect="equal")
         self.ax.set_axis_off()
 
     def text(
-        self, x: float, y: float, words: str, *, size: float, room: float, colour: str = INK, bold: bool = False,
-        align: str = "left", behind: str | None = None,
+        self, x: float, y: float, words: str, *, size: float, max_width: float, colour: str = TEXT_COLOUR, bold: bool = False,
+        align: str = "left", background: str | None = None,
     ) -> None:  # fmt: skip
-        """One line, middle at height ``y``, cut to ``room`` inches."""
+        """One line, middle at height ``y``, cut to ``max_width`` inches."""
         self.ax.text(
-            x, y, fitted(words, size, room, bold), size=size * self.scale, color=colour,
+            x, y, shortened(words, size, max_width, bold), size=size * self.scale, color=colour,
             weight="bold" if bold else "normal", ha=align, va="center_baseline", parse_math=False, zorder=5,
-            bbox=None if behind is None else {"facecolor": behind, "edgecolor": "none", "pad": 1.5 * self.scale},
+            bbox=None if background is None else {"facecolor": background, "edgecolor": "none", "pad": 1.5 * self.scale},
         )  # fmt: skip
 
     def box(
@@ -50,7 +50,7 @@ class Pen:
     def line(self, xs: Sequence[float], ys: Sequence[float], *, colour: str, width: float, layer: float = 3) -> None:
         self.ax.plot(xs, ys, color=colour, linewidth=width * self.scale, zorder=layer, solid_capstyle="butt")
 
-    def bow(self, start: tuple[float, float], end: tuple[float, float], *, colour: str, width: float) -> None:
+    def curve(self, start: tuple[float, float], end: tuple[float, float], *, colour: str, width: float) -> None:
         """A line that leaves downwards and arrives downwards."""
         from matplotlib.patches import PathPatch
         from matplotlib.path import Path
@@ -63,7 +63,7 @@ class Pen:
         )
 
 
-def _own_axes(width: float, height: float) -> Axes:
+def _axes_of_new_figure(width: float, height: float) -> Axes:
     import matplotlib.pyplot as plt
 
     return plt.figure(figsize=(width, height)).add_axes((0.0, 0.0, 1.0, 1.0))
@@ -73,5 +73,5 @@ def _scale(ax: Axes, width: float, height: float) -> float:
     """How many inches of paper an inch of the sheet gets."""
     figure = figure_of(ax)
     inches = figure.get_size_inches()
-    place = ax.get_position()
-    return float(min(place.width * inches[0] / width, place.height * inches[1] / height))
+    position = ax.get_position()
+    return float(min(position.width * inches[0] / width, position.height * inches[1] / height))

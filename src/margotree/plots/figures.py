@@ -5,23 +5,23 @@ from __future__ import annotations
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
-from margotree.plots.text_fitting import fitted, one_line, width_of
+from margotree.plots.text_fitting import shortened, one_line, text_width
 
 if TYPE_CHECKING:
-    from matplotlib.axes import Axes
+    from matplotlib.given_or_new_axes import Axes
     from matplotlib.figure import Figure
 
     from margotree.tree import Tree
 
 #: Text that explains, lines that part, and what stands behind.
-INK, QUIET, LINE, PAPER = "#1f2933", "#5b6770", "#c3cad0", "#ffffff"
+TEXT_COLOUR, MUTED, LINE_COLOUR, BACKGROUND = "#1f2933", "#5b6770", "#c3cad0", "#ffffff"
 
 #: How large the text of a picture with axes is, in points.
-TEXT = 9.0
+FONT_SIZE = 9.0
 
 
 #: Room beside a legend's text for its mark, in inches.
-_HANDLE = 0.5
+_MARKER_WIDTH = 0.5
 
 
 class MatplotlibMissing(ImportError):
@@ -34,7 +34,7 @@ def need_matplotlib() -> None:
         raise MatplotlibMissing('pictures need matplotlib: pip install "margotree[plot]"')
 
 
-def axes(ax: Axes | None, width: float, height: float) -> Axes:
+def given_or_new_axes(ax: Axes | None, width: float, height: float) -> Axes:
     """The axes given, or those of a new figure of that size (in inches)."""
     need_matplotlib()
     if ax is not None:
@@ -51,7 +51,7 @@ def figure_of(ax: Axes) -> Figure:
     return figure
 
 
-def its_tree(model: Any) -> Tree:
+def tree_of(model: Any) -> Tree:
     """The tree itself, or that of a fitted estimator."""
     tree = getattr(model, "tree_", model)
     if not hasattr(tree, "splits"):
@@ -64,12 +64,12 @@ def legend_above(ax: Axes) -> None:
     handles, names = ax.get_legend_handles_labels()
     width = ax.get_position().width * figure_of(ax).get_size_inches()[0]
     # Many names stand in two columns at least, or there would be more legend than picture.
-    room = width / (2 if len(names) > 4 else 1) - _HANDLE
-    names = [fitted(one_line(name), TEXT, room) for name in names]
-    widest = max(width_of(name, TEXT) for name in names) + _HANDLE
+    max_width = width / (2 if len(names) > 4 else 1) - _MARKER_WIDTH
+    names = [shortened(one_line(name), FONT_SIZE, max_width) for name in names]
+    widest = max(text_width(name, FONT_SIZE) for name in names) + _MARKER_WIDTH
     columns = max(1, min(len(names), int(width / widest)))
     legend = ax.legend(
-        handles, names, loc="lower left", bbox_to_anchor=(0, 1), ncols=columns, frameon=False, fontsize=TEXT,
+        handles, names, loc="lower left", bbox_to_anchor=(0, 1), ncols=columns, frameon=False, fontsize=FONT_SIZE,
         handletextpad=0.3, borderaxespad=0.2, columnspacing=1.2,
     )  # fmt: skip
     for text in legend.get_texts():
@@ -81,12 +81,12 @@ def legend_name(label: object) -> str:
     return f" {label}" if str(label).startswith("_") else str(label)
 
 
-def plain_axes(ax: Axes) -> None:
+def style_axes(ax: Axes) -> None:
     """A frame of two thin lines and small text."""
     for side in ("top", "right"):
         ax.spines[side].set_visible(False)
     for side in ("left", "bottom"):
-        ax.spines[side].set_color(LINE)
-    ax.tick_params(colors=QUIET, labelsize=TEXT - 1, length=3)
-    ax.xaxis.label.set(color=INK, size=TEXT)
-    ax.yaxis.label.set(color=INK, size=TEXT)
+        ax.spines[side].set_color(LINE_COLOUR)
+    ax.tick_params(colors=MUTED, labelsize=FONT_SIZE - 1, length=3)
+    ax.xaxis.label.set(color=TEXT_COLOUR, size=FONT_SIZE)
+    ax.yaxis.label.set(color=TEXT_COLOUR, size=FONT_SIZE)

@@ -26,7 +26,7 @@ class Box:
         return self.top - self.height
 
 
-def place(
+def layout_boxes(
     shape: Outline, sizes: Mapping[int, tuple[float, float]], *, gap: float, drop: float
 ) -> tuple[dict[int, Box], float, float]:
     """A box for every node and leaf, and the width and height of the whole.

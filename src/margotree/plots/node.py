@@ -9,19 +9,19 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from margotree.plots.figures import INK, PAPER, axes, its_tree, legend_above, plain_axes
+from margotree.plots.figures import TEXT_COLOUR, BACKGROUND, given_or_new_axes, tree_of, legend_above, style_axes
 from margotree.plots.palette import class_colour, tint
-from margotree.plots.samples import draw_samples, draw_support
+from margotree.plots.samples import draw_samples, draw_support_vectors
 from margotree.plots.text_fitting import one_line
 from margotree.problem import topology
 from margotree.tree import Tree
-from margotree.tree.outline import first_real, outline
-from margotree.tree.sample_paths import Reach
+from margotree.tree.outline import first_splitting, outline
+from margotree.tree.sample_paths import SamplePaths
 from margotree.tree.scaling import FloatArray
 from margotree.tree.text import rule_of
 
 if TYPE_CHECKING:
-    from matplotlib.axes import Axes
+    from matplotlib.given_or_new_axes import Axes
 
 
 def plot_node(tree: Any, X: ArrayLike, y: ArrayLike, node: int, ax: Axes | None = None, *, legend: bool = True) -> Axes:
@@ -32,7 +32,7 @@ def plot_node(tree: Any, X: ArrayLike, y: ArrayLike, node: int, ax: Axes | None 
     others.  The band is the margin; rings (thin ones where there are many) mark support vectors.  With one feature
     nothing is left to spread along: the samples are then stacked.
     """
-    tree = its_tree(tree)
+    tree = tree_of(tree)
     if not 0 <= node < tree.n_nodes:
         raise ValueError(f"there is no node {node}: the nodes of this tree are 0 to {tree.n_nodes - 1}")
     if node not in outline(tree).children:
@@ -41,18 +41,18 @@ def plot_node(tree: Any, X: ArrayLike, y: ArrayLike, node: int, ax: Axes | None 
             f"node {node} does not split, or no sample can reach it: there is no hyperplane to show; nodes that split: "
             f"{splitting}"
         )
-    reach = Reach.of(tree, X, y)
-    ax = axes(ax, 7.0, 4.6)
-    h, rows = reach.h(node), reach.at(node)
+    paths = SamplePaths.of(tree, X, y)
+    ax = given_or_new_axes(ax, 7.0, 4.6)
+    h, rows = paths.h(node), paths.at(node)
     used = sorted(rule_of(tree, node).features)
-    across = spread(reach.scaled[rows][:, used], tree.splits.w[node, used])
+    across = spread(paths.scaled[rows][:, used], tree.splits.w[node, used])
     points = np.column_stack([h, across.position])
     _sides(ax, tree, node, h)
-    draw_samples(ax, points, reach.code[rows], tree.classes)
-    draw_support(ax, points[reach.support(node)], len(points))
+    draw_samples(ax, points, paths.code[rows], tree.classes)
+    draw_support_vectors(ax, points[paths.support(node)], len(points))
     ax.set_xlabel(f"h at node {node} of {len(rows)} samples (0: hyperplane, \N{PLUS-MINUS SIGN}1: margin)")
     ax.set_ylabel(_along([tree.features[j] for j in used], across), parse_math=False)
-    plain_axes(ax)
+    style_axes(ax)
     if legend:
         legend_above(ax)
     return ax
@@ -109,14 +109,14 @@ def _sides(ax: Axes, tree: Tree, node: int, h: FloatArray) -> None:
     for start, end, child in ((low, 0.0, topology.left(node)), (0.0, high, topology.right(node))):
         ax.axvspan(start, end, facecolor=_side_colour(tree, child), zorder=0)
     ax.axvspan(-1, 1, facecolor="#8a949c", alpha=0.18, zorder=0.5, linewidth=0)
-    ax.axvline(0, color=INK, linewidth=1.6, zorder=2)
+    ax.axvline(0, color=TEXT_COLOUR, linewidth=1.6, zorder=2)
     for margin in (-1, 1):
-        ax.axvline(margin, color=INK, linewidth=0.9, linestyle="--", zorder=2, alpha=0.7)
+        ax.axvline(margin, color=TEXT_COLOUR, linewidth=0.9, linestyle="--", zorder=2, alpha=0.7)
     ax.set_xlim(low, high)
 
 
 def _side_colour(tree: Tree, child: int) -> str:
     """The colour of the label where a side is decided, none where it goes on."""
     shape = outline(tree)
-    codes = {int(tree.leaf_class[v - tree.n_nodes]) for v in shape.below(first_real(tree, child))}
-    return tint(class_colour(codes.pop()), 0.14) if len(codes) == 1 else PAPER
+    codes = {int(tree.leaf_class[v - tree.n_nodes]) for v in shape.below(first_splitting(tree, child))}
+    return tint(class_colour(codes.pop()), 0.14) if len(codes) == 1 else BACKGROUND

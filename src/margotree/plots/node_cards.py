@@ -28,7 +28,7 @@ class Bar:
 class Card:
     """A node that splits: bars of its heaviest features, how many more there are, and when a sample goes right.
 
-    ``wanted`` are the classes that should go left and right, at upper nodes of trees for several classes.
+    ``target_classes`` are the classes that should go left and right, at upper nodes of trees for several classes.
     """
 
     node: int
@@ -36,7 +36,7 @@ class Card:
     bars: tuple[Bar, ...]
     more: int
     rule: str
-    wanted: tuple[list[int], list[int]] | None = None
+    target_classes: tuple[list[int], list[int]] | None = None
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -47,16 +47,16 @@ class LeafCard:
     label: str
 
 
-def cards(tree: Tree, shape: Outline, counts: FloatArray, most: int, units: str) -> dict[int, Card | LeafCard]:
+def cards(tree: Tree, shape: Outline, counts: FloatArray, max_features: int, units: str) -> dict[int, Card | LeafCard]:
     """A card for everything the tree shows."""
-    found: dict[int, Card | LeafCard] = {t: _card(tree, t, counts[t], most, units) for t in shape.nodes}
+    found: dict[int, Card | LeafCard] = {t: _card(tree, t, counts[t], max_features, units) for t in shape.nodes}
     return found | {v: _leaf(tree, v, shape.label[v], counts[v]) for v in shape.leaves}
 
 
-def _card(tree: Tree, t: int, counts: FloatArray, most: int, units: str) -> Card:
+def _card(tree: Tree, t: int, counts: FloatArray, max_features: int, units: str) -> Card:
     rule = rule_of(tree, t, units=units)  # with the numbers of ``export_text``
     # A last bar in place of "+ 1 more" takes no more room.
-    shown = len(rule.features) if len(rule.features) <= most + 1 else most
+    shown = len(rule.features) if len(rule.features) <= max_features + 1 else max_features
     weights = tree.splits.w[t][list(rule.features)]
     lengths = weights / np.abs(weights).max()
     single = len(rule.features) == 1
@@ -65,7 +65,7 @@ def _card(tree: Tree, t: int, counts: FloatArray, most: int, units: str) -> Card
         for j, length, number in zip(rule.features[:shown], lengths, rule.weights, strict=False)
     )
     more, condition = len(rule.features) - shown, _condition(tree, rule)
-    return Card(node=t, counts=counts, bars=bars, more=more, rule=condition, wanted=tree.wanted(t))
+    return Card(node=t, counts=counts, bars=bars, more=more, rule=condition, target_classes=tree.target_classes(t))
 
 
 def _condition(tree: Tree, rule: Rule) -> str:

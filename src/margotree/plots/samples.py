@@ -7,15 +7,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from margotree.plots.figures import INK, PAPER, legend_name
+from margotree.plots.figures import TEXT_COLOUR, BACKGROUND, legend_name
 from margotree.plots.palette import class_colour, class_marker
 from margotree.tree.scaling import FloatArray
 
 if TYPE_CHECKING:
-    from matplotlib.axes import Axes
+    from matplotlib.given_or_new_axes import Axes
 
 #: Up to so many support vectors have a wide ring; more have a thin one close to the point.
-FEW = 40
+MAX_WIDE_RINGS = 40
 
 #: Area of a marker, in square points: up to :data:`_SPARSE` samples, and at least.
 _AREA, _SPARSE, _SMALLEST = 24.0, 400, 7.0
@@ -27,18 +27,18 @@ def draw_samples(ax: Axes, points: FloatArray, code: NDArray[np.int64], classes:
     for k, label in enumerate(classes):
         here = code == k
         ax.scatter(
-            points[here, 0], points[here, 1], s=area, marker=class_marker(k), color=class_colour(k), edgecolor=PAPER,
+            points[here, 0], points[here, 1], s=area, marker=class_marker(k), color=class_colour(k), edgecolor=BACKGROUND,
             linewidth=0.5, zorder=3, label=legend_name(label),
         )  # fmt: skip
 
 
-def draw_support(ax: Axes, points: FloatArray, n_samples: int) -> None:
+def draw_support_vectors(ax: Axes, points: FloatArray, n_samples: int) -> None:
     """Mark support vectors, with an entry in the legend that counts them: with wide rings if they are few."""
     area, name = marker_area(n_samples), f"support vectors ({len(points)})"
-    if len(points) <= FEW:
-        look: dict[str, Any] = {"s": 80, "facecolor": "none", "edgecolor": INK, "linewidth": 0.9}
+    if len(points) <= MAX_WIDE_RINGS:
+        look: dict[str, Any] = {"s": 80, "facecolor": "none", "edgecolor": TEXT_COLOUR, "linewidth": 0.9}
     else:
-        look = {"s": 2.0 * area, "facecolor": "none", "edgecolor": INK, "linewidth": 0.35}
+        look = {"s": 2.0 * area, "facecolor": "none", "edgecolor": TEXT_COLOUR, "linewidth": 0.35}
     ax.scatter(points[:, 0], points[:, 1], marker="o", zorder=4, label=name, **look)
 
 

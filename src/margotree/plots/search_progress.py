@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from margotree.plots.figures import axes, legend_above, plain_axes
+from margotree.plots.figures import given_or_new_axes, legend_above, style_axes
 from margotree.plots.palette import class_colour
 from margotree.solution import Certificate, gap_text, relative_gap
 from margotree.tree.scaling import FloatArray
 
 if TYPE_CHECKING:
-    from matplotlib.axes import Axes
+    from matplotlib.given_or_new_axes import Axes
 
 
 def plot_progress(
@@ -33,7 +33,7 @@ def plot_progress(
     With ``label`` (and a ``colour``) several searches can share one ``ax``.
     """
     time, incumbent, bound = _history([*events, *_ending(certificate)])
-    ax = axes(ax, 7.0, 4.0)
+    ax = given_or_new_axes(ax, 7.0, 4.0)
     blue, other = (colour or class_colour(0)), (colour or class_colour(1))
     name = f"{label}: " if label else ""
     # The dot at the end shows a value that was known only then.
@@ -47,7 +47,7 @@ def plot_progress(
     ending = f"gap {gap_text(gap)}" if math.isfinite(gap) else "no bound"
     ax.set_xlabel("seconds" if label else f"seconds ({ending} after {time[-1]:.3g} s)")
     ax.set_ylabel("training objective")
-    plain_axes(ax)
+    style_axes(ax)
     ax.margins(x=0.02)
     legend_above(ax)
     return ax

@@ -29,7 +29,7 @@ _WAITING = 16
 #: A tree node whose multipliers are all 0, and one whose multipliers are those of the leaf before.
 NOTHING, SAME_POINT = b"\0", b"\1"
 #: A point that nobody has looked at: no other is the same.
-_UNHEARD = b""
+_UNKNOWN_POINT = b""
 
 
 #: Search nodes that another process has numbered begin here; whoever takes its steps over numbers them anew.
@@ -47,7 +47,7 @@ class Steps:
     def __init__(self, n_nodes: int) -> None:
         self.count = 0
         self._block = bytearray()
-        self._before = [NOTHING] * n_nodes
+        self._last_points = [NOTHING] * n_nodes
 
     @property
     def text(self) -> bytes:
@@ -59,38 +59,38 @@ class Steps:
 
     def leaf(self, node: int, points: list[bytes]) -> None:
         """A closed search node with the multipliers of every tree node, as `point` made them."""
-        said = (SAME_POINT if p == q and p != NOTHING else p for p, q in zip(points, self._before, strict=True))
-        self._add(struct.pack("<cI", b"L", node) + b"".join(said))
-        self._before = list(points)
+        codes = (SAME_POINT if p == q and p != NOTHING else p for p, q in zip(points, self._last_points, strict=True))
+        self._add(struct.pack("<cI", b"L", node) + b"".join(codes))
+        self._last_points = list(points)
 
     def raise_bounds(self, node: int, t: int, point: bytes) -> None:
         """Multipliers of tree node ``t`` that prove something of all its supports, at this search node and below."""
         self._add(struct.pack("<cIH", b"R", node, t) + point)
-        self._before[t] = point
+        self._last_points[t] = point
 
     def written(self, steps: bytes, count: int, last: dict[int, bytes] | None = None) -> None:
         """So many steps that are bytes already; ``last`` are the last points in them by tree node, if known."""
         self._add(steps, count)
-        for t in range(len(self._before)) if last is None else last:
-            self._before[t] = _UNHEARD if last is None else last[t]
+        for t in range(len(self._last_points)) if last is None else last:
+            self._last_points[t] = _UNKNOWN_POINT if last is None else last[t]
 
     def take_over(self, text: bytes, first: int) -> None:
         """The steps of another process; search nodes that it has numbered get numbers from ``first`` on."""
         step, at = bytearray(), 0
         while at < len(text):
             begin, points = at, []
-            places, at = ((1, 11, 15), at + 19) if text[at] in b"SF" else ((1,), at + 5)
+            offsets, at = ((1, 11, 15), at + 19) if text[at] in b"SF" else ((1,), at + 5)
             if text[begin] == ord("L"):
-                points = list(range(len(self._before)))
+                points = list(range(len(self._last_points)))
             elif text[begin] == ord("R"):
                 points, at = [struct.unpack_from("<H", text, at)[0]], at + 2
             for t in points:
                 end = _end_of_point(text, at)
                 if text[at : at + 1] != SAME_POINT:
-                    self._before[t] = text[at:end]
+                    self._last_points[t] = text[at:end]
                 at = end
             step[:] = text[begin:at]
-            for place in places:
+            for place in offsets:
                 struct.pack_into("<I", step, place, local_node_number(struct.unpack_from("<I", step, place)[0], first))
             self._add(step)
 
@@ -132,7 +132,7 @@ class StepFile(Steps):
             self._helper.shutdown()
             self._stream.close()
 
-    def hand_over(self) -> None:
+    def start_writing(self) -> None:
         """Nothing more is to come for the time being: have what there is compressed and written, beside other work."""
         if not self._stream.closed:
             self._flush()
@@ -152,24 +152,24 @@ class StepFile(Steps):
                 self._flush()
         else:  # they are a block by themselves, and need not be copied
             self._flush()
-            self._have_packed(bytes(steps))
+            self._submit(bytes(steps))
             self.count += count
 
     def _flush(self) -> None:
         if self._block:
-            self._have_packed(bytes(self._block))
+            self._submit(bytes(self._block))
             self._block.clear()
 
-    def _have_packed(self, block: bytes) -> None:
+    def _submit(self, block: bytes) -> None:
         self._wait(_WAITING)
-        self._pending.append(self._helper.submit(self._pack, block))
+        self._pending.append(self._helper.submit(self._compress_and_write, block))
 
-    def _wait(self, most: int) -> None:
+    def _wait(self, max_pending: int) -> None:
         """Until at most so many blocks are waiting to be written; raises what went wrong with one."""
-        while self._pending and (len(self._pending) > most or self._pending[0].done()):
+        while self._pending and (len(self._pending) > max_pending or self._pending[0].done()):
             self._pending.popleft().result()
 
-    def _pack(self, raw: bytes) -> None:
+    def _compress_and_write(self, raw: bytes) -> None:
         if self._failed is not None:
             return
         packed = zlib.compress(raw, _LEVEL)
@@ -193,8 +193,8 @@ def point_arrays(point: bytes) -> tuple[Any, Any, Any, int]:
     """What `point` made one of."""
     _, full, given, balance = struct.unpack_from("<BIII", point)
     ends = 13 + 4 * full, 13 + 4 * (full + given)
-    who = np.frombuffer(point[13 : ends[1]], "<u4").astype(np.int64)
-    return who[:full], who[full:], np.frombuffer(point[ends[1] :], "<f8"), balance
+    samples = np.frombuffer(point[13 : ends[1]], "<u4").astype(np.int64)
+    return samples[:full], samples[full:], np.frombuffer(point[ends[1] :], "<f8"), balance
 
 
 class ProofWriter:
@@ -219,7 +219,7 @@ class ProofWriter:
 
     def finish(self, problem: Problem, splits: Splits, bound: float, steps: StepFile) -> float:
         """Write the file: these steps prove ``bound``.  Returns the value of the tree from above."""
-        steps.hand_over()
+        steps.start_writing()
         header = terms_of(problem)
         header["digest"] = check.digest_of(header, problem.X, problem.y, problem.weight)
         objective = _value_from_above(problem, splits)
@@ -278,12 +278,12 @@ def reason_unprovable(problem: Problem) -> str:
         return "a proof cannot be written with samples of weight 0; leave these samples or proof out"
     with np.errstate(over="ignore"):
         # Of equal samples the weights are added, so that their cost is larger.
-        least = problem.C.min() * problem.weight.min() * (1.0 - 2.0**-50)
+        smallest = problem.C.min() * problem.weight.min() * (1.0 - 2.0**-50)
         largest = problem.C.max() * problem.weight.sum()
-    if not (least >= check.LEAST and largest <= check.LARGEST):
+    if not (smallest >= check.LEAST and largest <= check.LARGEST):
         return (
             f"a proof cannot be written with costs of margin violations (C times weight) below {check.LEAST:g} or "
-            f"above {check.LARGEST:g}; here they range from {least:g} to {largest:g}: change C or the weights, "
+            f"above {check.LARGEST:g}; here they range from {smallest:g} to {largest:g}: change C or the weights, "
             "or leave proof out"
         )
     return ""

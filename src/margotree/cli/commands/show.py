@@ -97,7 +97,7 @@ def _split(tree: Tree, t: int, units: str) -> dict[str, Any]:
     split = tree.split(t, units=units)
     weights = {name: w for name, w in zip(tree.features, split.weights.tolist(), strict=True) if w}
     found = {"node": t, "weights": weights, "threshold": split.threshold}
-    wanted = tree.wanted(t)
+    wanted = tree.target_classes(t)
     if wanted is None:
         return found
     left, right = ([tree.classes.tolist()[k] for k in side] for side in wanted)

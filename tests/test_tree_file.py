@@ -103,7 +103,7 @@ def test_reformatting_is_no_tampering(saved):
         ("null", "JSON, but not a margotree tree"),
         ("a;b;c\n1;2;3\n", "not JSON"),
         ("[" * 100_000, "no saved tree"),
-        ('{"format": "margotree.tree", "version": 1, "tree": {"w": NaN}}', "NaN is no number"),
+        ('{"format": "margotree.tree", "version": 1, "tree": {"w": NaN}}', "NaN is not a number"),
         ('{"format": "margotree.tree", "version": 1, "tree": {}}', "incomplete"),
         ('{"format": "margotree.tree", "version": 1}', "incomplete"),
         ('{"format": "margotree.tree", "version": 2, "tree": {}}', "version 2; this margotree reads version 1"),

@@ -1,4 +1,4 @@
-"""What the page of a tree knows, as JSON values: the tree, how to show it, and what was counted on the samples."""
+"""The content of a page as JSON values: the tree, its outline, and counts of samples."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ _MODELS = {
     "mm_svm_oct": "MM-SVM-OCT",
 }
 
-#: Bars of a histogram, about.
+#: The approximate number of bars of a histogram.
 _BINS = 32
 
 
 def facts_of(tree: Tree, X: ArrayLike | None, y: ArrayLike | None, title: str | None) -> dict[str, Any]:
-    """Everything the page shows; of the samples only counts, histograms and medians, never the samples."""
+    """Return the content of the page; of the samples only counts, histograms and medians."""
     if (X is None) != (y is None):
         raise ValueError("to show samples give both X and y, or neither for the training samples' counts")
     paths = None if X is None or y is None else SamplePaths.of(tree, X, y)
@@ -68,16 +68,16 @@ def _title(tree: Tree) -> str:
 
 
 def _features(tree: Tree, paths: SamplePaths | None, columns: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Each feature with the range it had and a value to start from."""
+    """Return each feature with its range and its initial value."""
     offset, scale = tree.scaling.offset, tree.scaling.scale
     user = None if paths is None or not len(paths.scaled) else paths.scaled * scale + offset
     if not tree.scaling.is_identity:
-        # The range of the training samples, whichever samples are shown.
+        # The range of the training samples, also if other samples are given.
         low, high = offset, offset + scale
     elif user is not None:
         low, high = user.min(axis=0), user.max(axis=0)
     else:
-        # Trained in the user's own units and no samples given: nothing is known of the range.
+        # A tree without scaling and without samples: the range is unknown.
         typical = _typical(tree, columns, np.zeros(tree.n_features))
         features: list[dict[str, Any]] = [
             {"name": name, "start": start, "low": None, "high": None}
@@ -93,7 +93,7 @@ def _features(tree: Tree, paths: SamplePaths | None, columns: list[dict[str, Any
 
 
 def _typical(tree: Tree, columns: list[dict[str, Any]], otherwise: FloatArray) -> FloatArray:
-    """The medians of the training file where the tree knows them; no cell is missing."""
+    """Return ``otherwise`` with the medians of the training table where the tree has them."""
     start = otherwise.copy()
     for column, typical in zip(columns, typical_values(tree), strict=True):
         if not isinstance(typical, str) and typical is not None:
@@ -102,7 +102,7 @@ def _typical(tree: Tree, columns: list[dict[str, Any]], otherwise: FloatArray) -
 
 
 def _with_words(features: list[dict[str, Any]], columns: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """The features of a choice start at one of its words, not between them."""
+    """Set the initial values of features with options to those of an option, and return all features."""
     for column in columns:
         if "options" in column:
             chosen = column["options"][column["start"]]["values"]
@@ -112,7 +112,7 @@ def _with_words(features: list[dict[str, Any]], columns: list[dict[str, Any]]) -
 
 
 def _short(value: float, span: float) -> float:
-    """The value to a thousandth of its range: a start to edit, not a measurement."""
+    """Round an initial value to a thousandth of its range."""
     if not span > 0:
         return float(value)
     return round(float(value), max(0, 3 - math.floor(math.log10(span))))
@@ -125,9 +125,9 @@ def _node(tree: Tree, t: int) -> dict[str, Any]:
 
 
 def _outline(tree: Tree) -> dict[str, Any]:
-    """What is drawn: the tree without the splits that no training sample needs.
+    """Return the outline without splits that do not change the label of any training sample.
 
-    Rules are there for all splits, as a new sample may still meet one that is not drawn.
+    The rules of all splits are included, because the path of a new sample may contain one that is not drawn.
     """
     shape = outline(tree, simplify=True)
     return {
@@ -160,7 +160,7 @@ def _samples(tree: Tree, paths: SamplePaths) -> dict[str, Any]:
 
 
 def _histogram(paths: SamplePaths, t: int) -> dict[str, Any]:
-    """Counts by class over equal steps of ``h``, with a step that ends exactly at the hyperplane."""
+    """Return counts by class in bins of ``h`` of equal width; one bin ends exactly at the hyperplane."""
     h, code = paths.h(t), paths.code[paths.at(t)]
     low, high = min(-1.5, float(h.min())), max(1.5, float(h.max()))
     step = (high - low) / _BINS

@@ -1,4 +1,4 @@
-"""Draws in inches: boxes and text keep their proportions whatever the size of the axes."""
+"""Drawing in inches, so that boxes and text keep their proportions in axes of any size."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from margotree.plots.figures import TEXT_COLOUR, figure_of, need_matplotlib
 from margotree.plots.text_fitting import shortened
 
 if TYPE_CHECKING:
-    from matplotlib.given_or_new_axes import Axes
+    from matplotlib.axes import Axes
 
 
 class InchCanvas:
-    """A sheet of ``width`` by ``height`` inches, fitted into ``ax`` (or a figure of its own) with everything on it."""
+    """A drawing of ``width`` by ``height`` inches, scaled to ``ax`` (or drawn in a new figure) with its text."""
 
     def __init__(self, ax: Axes | None, width: float, height: float) -> None:
         need_matplotlib()
@@ -23,21 +23,22 @@ class InchCanvas:
         self.ax.set_axis_off()
 
     def text(
-        self, x: float, y: float, words: str, *, size: float, max_width: float, colour: str = TEXT_COLOUR, bold: bool = False,
-        align: str = "left", background: str | None = None,
+        self, x: float, y: float, words: str, *, size: float, max_width: float, colour: str = TEXT_COLOUR,
+        bold: bool = False, align: str = "left", background: str | None = None,
     ) -> None:  # fmt: skip
-        """One line, middle at height ``y``, cut to ``max_width`` inches."""
+        """Draw one line of text, vertically centred at ``y``, shortened to ``max_width`` inches."""
+        box = {"facecolor": background, "edgecolor": "none", "pad": 1.5 * self.scale}
         self.ax.text(
             x, y, shortened(words, size, max_width, bold), size=size * self.scale, color=colour,
             weight="bold" if bold else "normal", ha=align, va="center_baseline", parse_math=False, zorder=5,
-            bbox=None if background is None else {"facecolor": background, "edgecolor": "none", "pad": 1.5 * self.scale},
+            bbox=None if background is None else box,
         )  # fmt: skip
 
     def box(
         self, x: float, y: float, width: float, height: float, *, fill: str, edge: str = "none", line: float = 0.8,
         corner: float = 0.0, layer: float = 2,
     ) -> None:  # fmt: skip
-        """A rectangle whose lower left corner is (x, y)."""
+        """Draw a rectangle whose lower left corner is (x, y)."""
         from matplotlib.patches import FancyBboxPatch, Rectangle
 
         look: dict[str, Any] = {"facecolor": fill, "edgecolor": edge, "linewidth": line * self.scale, "zorder": layer}
@@ -51,7 +52,7 @@ class InchCanvas:
         self.ax.plot(xs, ys, color=colour, linewidth=width * self.scale, zorder=layer, solid_capstyle="butt")
 
     def curve(self, start: tuple[float, float], end: tuple[float, float], *, colour: str, width: float) -> None:
-        """A line that leaves downwards and arrives downwards."""
+        """Draw a curve that starts and ends in vertical direction."""
         from matplotlib.patches import PathPatch
         from matplotlib.path import Path
 
@@ -70,7 +71,7 @@ def _axes_of_new_figure(width: float, height: float) -> Axes:
 
 
 def _scale(ax: Axes, width: float, height: float) -> float:
-    """How many inches of paper an inch of the sheet gets."""
+    """Return the size in the figure, in inches, of one inch of the drawing."""
     figure = figure_of(ax)
     inches = figure.get_size_inches()
     position = ax.get_position()

@@ -1,4 +1,4 @@
-"""Which features are used, as a grid: the splits of one tree, or several trees or methods side by side."""
+"""The features in use, as a grid: of the splits of one tree, of several trees, or of several methods."""
 
 from __future__ import annotations
 
@@ -8,19 +8,19 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from margotree.plots.figures import TEXT_COLOUR, LINE_COLOUR, MUTED, FONT_SIZE, given_or_new_axes, figure_of, tree_of
-from margotree.plots.text_fitting import shortened, one_line, text_width, wrapped_lines
+from margotree.plots.figures import FONT_SIZE, LINE_COLOUR, MUTED, TEXT_COLOUR, figure_of, given_or_new_axes, tree_of
+from margotree.plots.text_fitting import one_line, shortened, text_width, wrapped_lines
 from margotree.tree import SELECTED, Tree
 from margotree.tree.outline import outline
 from margotree.tree.scaling import FloatArray
 
 if TYPE_CHECKING:
-    from matplotlib.given_or_new_axes import Axes
+    from matplotlib.axes import Axes
 
 _CELL, _NAMES = 0.22, 2.6
-_SIGNED_WORDS = "+ speaks for the rule being met (right), \N{MINUS SIGN} against (left); the darker, the heavier"
+_SIGNED_CAPTION = "+ moves a sample to the right (rule met), \N{MINUS SIGN} to the left; darker: larger weight"
 
-#: Light weights would vanish beside heavy ones: colours follow this power of them.
+#: Colours depend on this power of the weights, so that small weights are visible.
 _COLOUR_EXPONENT = 0.5
 
 
@@ -31,14 +31,26 @@ def plot_features(
     threshold: float = SELECTED,
     max_features: int = 60,
 ) -> Axes:
-    """Draw selected features as rows of a grid, the most used first.
+    """Plot the features in use as rows of a grid, those with the most uses first.
 
-    - One tree (or fitted estimator): a column per split, cells coloured by the signed weight in scaled units.
-    - A mapping from names to trees: a column per tree, cells say how many of its splits use the feature.
-    - A mapping from names to lists of trees (such as the folds of a method): cells say how many of them use it.
+    Features that no split uses are left out; their number is shown.
 
-    A feature counts as used from ``|w| >= threshold`` on.  Features that nobody uses are left out and counted, and so
-    are those beyond ``max_features``.
+    Parameters
+    ----------
+    trees : Tree, fitted estimator, or mapping
+        One tree: a column per split, with colours by the signed weight in scaled units. A mapping from names to trees:
+        a column per tree, with the number of its splits that use the feature. A mapping from names to lists of trees
+        (such as the folds of a method): a column per list, with the number of trees that use the feature.
+    ax : matplotlib axes, optional
+        Axes to draw in; by default those of a new figure.
+    threshold : float
+        A split uses a feature if ``|w| >= threshold`` in scaled units.
+    max_features : int
+        The largest number of rows.
+
+    Returns
+    -------
+    matplotlib axes
     """
     grid = _grid(trees, threshold)
     order = np.argsort(-np.abs(grid.use).sum(axis=0), kind="stable")
@@ -50,14 +62,15 @@ def plot_features(
     _cells(ax, grid, shown)
     _labels(ax, names, heads)
     max_width = 0.95 * figure_of(ax).get_size_inches()[0]
-    lines = [line for part in _caption(grid, len(shown), len(used)) for line in wrapped_lines(part, FONT_SIZE - 1, max_width)]
+    parts = _caption(grid, len(shown), len(used))
+    lines = [line for part in parts for line in wrapped_lines(part, FONT_SIZE - 1, max_width)]
     ax.set_xlabel("\n".join(lines), size=FONT_SIZE - 1, color=MUTED, labelpad=8, loc="right")
     return ax
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Grid:
-    """``use[c, j]`` is what column ``c`` does with feature ``j``; ``most`` is what fills a cell."""
+    """The values of a grid: ``use[c, j]`` for column ``c`` and feature ``j``; ``most`` is the darkest value."""
 
     heads: list[str]
     features: tuple[str, ...]
@@ -82,7 +95,7 @@ def _splits_grid(tree: Tree, threshold: float) -> Grid:
     use = np.where(tree.selected(threshold), tree.splits.w, 0.0)[nodes]
     return Grid(
         heads=[f"[{t}]" for t in nodes], features=tree.features, use=use.reshape(-1, tree.n_features),
-        most=float(np.abs(use).max(initial=0.0)), caption=_SIGNED_WORDS, signed=True,
+        most=float(np.abs(use).max(initial=0.0)), caption=_SIGNED_CAPTION, signed=True,
     )  # fmt: skip
 
 
@@ -120,11 +133,15 @@ def _figure_size(names: list[str], heads: list[str]) -> tuple[float, float]:
 
 
 def _column(heads: list[str]) -> float:
-    return 0.4 if _is_rotated(heads) else max(0.5, max((text_width(head, FONT_SIZE - 1) for head in heads), default=0) + 0.15)
+    return (
+        0.4
+        if _is_rotated(heads)
+        else max(0.5, max((text_width(head, FONT_SIZE - 1) for head in heads), default=0) + 0.15)
+    )
 
 
 def _is_rotated(heads: list[str]) -> bool:
-    """Long names of many columns stand upright."""
+    """Whether the names of the columns are rotated: many columns with long names."""
     return len(heads) > 4 and max(map(len, heads)) > 6
 
 
@@ -148,15 +165,17 @@ def _cells(ax: Axes, grid: Grid, shown: list[int]) -> None:
 def _numbers(ax: Axes, values: FloatArray, shade: FloatArray, signed: bool) -> None:
     for (row, column), value in np.ndenumerate(values):
         if value:
-            caption = ("+" if value > 0 else "\N{MINUS SIGN}") if signed else f"{value:.0f}"
+            symbol = ("+" if value > 0 else "\N{MINUS SIGN}") if signed else f"{value:.0f}"
             colour = "white" if shade[row, column] > 0.6 else TEXT_COLOUR
-            ax.text(column, row, caption, ha="center", va="center", size=FONT_SIZE - 2, color=colour)
+            ax.text(column, row, symbol, ha="center", va="center", size=FONT_SIZE - 2, color=colour)
 
 
 def _labels(ax: Axes, names: list[str], heads: list[str]) -> None:
     ax.xaxis.tick_top()
     rotated = _is_rotated(heads)
-    ax.set_xticks(range(len(heads)), heads, size=FONT_SIZE - 1, color=TEXT_COLOUR, rotation=90 if rotated else 0, parse_math=False)
+    ax.set_xticks(
+        range(len(heads)), heads, size=FONT_SIZE - 1, color=TEXT_COLOUR, rotation=90 if rotated else 0, parse_math=False
+    )
     ax.set_yticks(range(len(names)), names, size=FONT_SIZE - 1, color=TEXT_COLOUR, parse_math=False)
     for side in ax.spines.values():
         side.set_color(LINE_COLOUR)

@@ -1,4 +1,4 @@
-"""One split seen along its hyperplane: how its samples lie about it, whatever the number of features."""
+"""The samples at one split, projected onto the normal of its hyperplane and onto a direction along it."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from margotree.plots.figures import TEXT_COLOUR, BACKGROUND, given_or_new_axes, tree_of, legend_above, style_axes
+from margotree.plots.figures import BACKGROUND, TEXT_COLOUR, given_or_new_axes, legend_above, style_axes, tree_of
 from margotree.plots.palette import class_colour, tint
 from margotree.plots.samples import draw_samples, draw_support_vectors
 from margotree.plots.text_fitting import one_line
@@ -21,16 +21,33 @@ from margotree.tree.scaling import FloatArray
 from margotree.tree.text import rule_of
 
 if TYPE_CHECKING:
-    from matplotlib.given_or_new_axes import Axes
+    from matplotlib.axes import Axes
 
 
 def plot_node(tree: Any, X: ArrayLike, y: ArrayLike, node: int, ax: Axes | None = None, *, legend: bool = True) -> Axes:
-    """Draw the samples that reach ``node``: across, ``h`` (0 is the hyperplane, -1 and 1 its margins); upwards, the
-    direction along the hyperplane in which they spread most.
+    """Plot the samples that reach ``node``.
 
-    Both axes show straight projections of the samples in scaled units, on the features that the split uses and no
-    others.  The band is the margin; rings (thin ones where there are many) mark support vectors.  With one feature
-    nothing is left to spread along: the samples are then stacked.
+    The horizontal axis is ``h`` (0 is the hyperplane, -1 and 1 are the margins); the vertical axis is the direction
+    along the hyperplane with the largest variance. Both are linear projections of the samples in scaled units, with
+    the features that the split uses. The grey area is the margin; rings (thin ones if there are many) mark support
+    vectors. With a single feature there is no direction along the hyperplane, and samples are stacked.
+
+    Parameters
+    ----------
+    tree : Tree or fitted estimator
+        The tree.
+    X, y : array
+        Samples with labels.
+    node : int
+        The number of a node that splits.
+    ax : matplotlib axes, optional
+        Axes to draw in; by default those of a new figure.
+    legend : bool
+        Whether to draw a legend.
+
+    Returns
+    -------
+    matplotlib axes
     """
     tree = tree_of(tree)
     if not 0 <= node < tree.n_nodes:
@@ -60,8 +77,11 @@ def plot_node(tree: Any, X: ArrayLike, y: ArrayLike, node: int, ax: Axes | None 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Spread:
-    """Samples along a hyperplane: ``direction`` is a unit vector at right angles to ``w`` (0 where there is none) and
-    ``share`` the part of the variance along the hyperplane that it shows."""
+    """Samples along a hyperplane.
+
+    ``direction`` is a unit vector orthogonal to ``w`` (0 if there is none), ``position`` the samples along it, and
+    ``share`` its share of the variance along the hyperplane.
+    """
 
     position: FloatArray
     direction: FloatArray
@@ -69,7 +89,7 @@ class Spread:
 
 
 def spread(scaled: FloatArray, w: FloatArray) -> Spread:
-    """The direction along the hyperplane of ``w`` in which the samples vary most."""
+    """Return the direction along the hyperplane of ``w`` with the largest variance of the samples."""
     normal = w / np.linalg.norm(w)
     if len(scaled) < 2:
         return Spread(position=np.zeros(len(scaled)), direction=np.zeros(len(w)), share=0.0)
@@ -78,13 +98,13 @@ def spread(scaled: FloatArray, w: FloatArray) -> Spread:
     _, size, directions = np.linalg.svd(flat, full_matrices=False)
     if size[0] <= 1e-9 * max(1.0, float(np.abs(centred).max())):
         return Spread(position=_stacked(centred @ normal), direction=np.zeros(len(w)), share=0.0)
-    # The sign is free: let the heaviest feature point upwards, so that pictures do not flip.
+    # The sign is free: the feature with the largest weight points upwards, so that plots do not flip.
     first = directions[0] * np.sign(directions[0][np.argmax(np.abs(directions[0]))])
     return Spread(position=flat @ first, direction=first, share=float(size[0] ** 2 / np.sum(size**2)))
 
 
 def _stacked(values: FloatArray) -> FloatArray:
-    """Heights that keep samples of nearly equal value apart."""
+    """Return vertical positions that separate samples with nearly equal values."""
     bins = np.digitize(values, np.linspace(values.min(), values.max(), 60))
     height = np.zeros(len(values))
     for k in np.unique(bins):
@@ -116,7 +136,7 @@ def _sides(ax: Axes, tree: Tree, node: int, h: FloatArray) -> None:
 
 
 def _side_colour(tree: Tree, child: int) -> str:
-    """The colour of the label where a side is decided, none where it goes on."""
+    """Return the colour of the label of a side, or the background if several labels are below it."""
     shape = outline(tree)
     codes = {int(tree.leaf_class[v - tree.n_nodes]) for v in shape.below(first_splitting(tree, child))}
     return tint(class_colour(codes.pop()), 0.14) if len(codes) == 1 else BACKGROUND

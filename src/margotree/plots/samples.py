@@ -1,4 +1,4 @@
-"""Samples as points: a colour and a marker for each class, and thin rings around support vectors."""
+"""Samples as points, with a colour and a marker for each class, and rings around support vectors."""
 
 from __future__ import annotations
 
@@ -7,22 +7,22 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from margotree.plots.figures import TEXT_COLOUR, BACKGROUND, legend_name
+from margotree.plots.figures import BACKGROUND, TEXT_COLOUR, legend_name
 from margotree.plots.palette import class_colour, class_marker
 from margotree.tree.scaling import FloatArray
 
 if TYPE_CHECKING:
-    from matplotlib.given_or_new_axes import Axes
+    from matplotlib.axes import Axes
 
-#: Up to so many support vectors have a wide ring; more have a thin one close to the point.
+#: Up to this number of support vectors, rings are wide; more get thin rings close to the point.
 MAX_WIDE_RINGS = 40
 
-#: Area of a marker, in square points: up to :data:`_SPARSE` samples, and at least.
+#: Area of a marker in square points up to ``_SPARSE`` samples, and its minimum for more samples.
 _AREA, _SPARSE, _SMALLEST = 24.0, 400, 7.0
 
 
 def draw_samples(ax: Axes, points: FloatArray, code: NDArray[np.int64], classes: NDArray[Any]) -> None:
-    """The samples, each class with its colour and marker; smaller where there are many."""
+    """Draw the samples, each class with its colour and marker; markers of many samples are smaller."""
     area = marker_area(len(points))
     for k, label in enumerate(classes):
         here = code == k
@@ -33,7 +33,7 @@ def draw_samples(ax: Axes, points: FloatArray, code: NDArray[np.int64], classes:
 
 
 def draw_support_vectors(ax: Axes, points: FloatArray, n_samples: int) -> None:
-    """Mark support vectors, with an entry in the legend that counts them: with wide rings if they are few."""
+    """Draw rings around support vectors, with an entry in the legend that has their number."""
     area, name = marker_area(n_samples), f"support vectors ({len(points)})"
     if len(points) <= MAX_WIDE_RINGS:
         look: dict[str, Any] = {"s": 80, "facecolor": "none", "edgecolor": TEXT_COLOUR, "linewidth": 0.9}
@@ -43,5 +43,5 @@ def draw_support_vectors(ax: Axes, points: FloatArray, n_samples: int) -> None:
 
 
 def marker_area(n_samples: int) -> float:
-    """Area of a sample's marker by the number of samples."""
+    """Return the area of the marker of a sample, by the number of samples."""
     return max(_SMALLEST, _AREA * min(1.0, _SPARSE / max(1, n_samples)) ** 0.5)

@@ -1,4 +1,4 @@
-"""Text that fits: measured before it is drawn, shortened where there is no room."""
+"""Text of a limited width: measured before it is drawn, shortened or wrapped if it is too long."""
 
 from __future__ import annotations
 
@@ -7,29 +7,33 @@ from functools import lru_cache
 _ELLIPSIS = "\N{HORIZONTAL ELLIPSIS}"
 _POINTS_PER_INCH = 72.0
 
-#: Renderers round letters to whole pixels, so that text comes out a little wider than the font's measures say.
+#: Renderers round letters to whole pixels, so that text is slightly wider than the font metrics say.
 _WIDTH_SAFETY = 1.07
 
 
 def one_line(text: object) -> str:
-    """Names may hold anything; in a picture they are one line."""
+    """Return a name with line breaks and repeated blanks replaced by single blanks."""
     return " ".join(str(text).split())
 
 
 @lru_cache(maxsize=4096)
 def text_width(text: str, size: float, bold: bool = False) -> float:
-    """Width in inches, by the font's own measures, so that it holds for every backend."""
+    """Return the width in inches by the font metrics, which are the same for every backend."""
     from matplotlib.font_manager import FontProperties
     from matplotlib.textpath import text_to_path
 
     font = FontProperties(size=size, weight="bold" if bold else "normal")
-    return float(text_to_path.get_text_width_height_descent(text, font, ismath=False)[0]) * _WIDTH_SAFETY / _POINTS_PER_INCH
+    return (
+        float(text_to_path.get_text_width_height_descent(text, font, ismath=False)[0])
+        * _WIDTH_SAFETY
+        / _POINTS_PER_INCH
+    )
 
 
 def shortened(text: str, size: float, max_width: float, bold: bool = False) -> str:
-    """The text, or as much of its beginning and end as fits into ``max_width`` inches with an ellipsis between.
+    """Return the text, or its beginning and end with an ellipsis between them, within ``max_width`` inches.
 
-    Both ends are kept because names of one family often differ only in the last word.
+    Both ends are kept because similar names often differ only in the last word.
     """
     if text_width(text, size, bold) <= max_width:
         return text
@@ -44,7 +48,7 @@ def shortened(text: str, size: float, max_width: float, bold: bool = False) -> s
 
 
 def wrapped_lines(text: str, size: float, max_width: float) -> list[str]:
-    """Lines of whole words that fit into ``max_width`` inches."""
+    """Return lines of whole words of at most ``max_width`` inches."""
     lines = [""]
     for word in text.split():
         longer = f"{lines[-1]} {word}".strip()

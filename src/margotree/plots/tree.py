@@ -1,4 +1,4 @@
-"""The whole tree: cards with class counts and weights as bars, leaves with labels, branches as wide as what passes."""
+"""The whole tree: cards with class counts and bars for weights, leaves with labels, and branches between them."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from margotree.plots.drawing import InchCanvas
-from margotree.plots.figures import TEXT_COLOUR, LINE_COLOUR, BACKGROUND, MUTED, tree_of
+from margotree.plots.figures import BACKGROUND, LINE_COLOUR, MUTED, TEXT_COLOUR, tree_of
 from margotree.plots.layout import Box, layout_boxes
 from margotree.plots.node_cards import Bar, Card, LeafCard, cards
 from margotree.plots.palette import class_colour, tint
@@ -21,20 +21,20 @@ from margotree.tree.scaling import FloatArray
 from margotree.tree.text import count_text, left_out_text
 
 if TYPE_CHECKING:
-    from matplotlib.given_or_new_axes import Axes
+    from matplotlib.axes import Axes
 
 _PAD, _ROW, _GAP, _DROP, _EDGE = 0.1, 0.19, 0.16, 0.5, 0.2
 _TITLE, _TEXT, _SMALL = 8.5, 7.5, 7.0
 _BAR = "#52616b"
 
-#: Length of the longest bar of a card, in inches: at least, at most.
+#: The minimum and the maximum length of the longest bar of a card, in inches.
 _MIN_BAR, _MAX_BAR = 0.24, 0.55
 
-#: Width of a card and of a leaf by the number of levels: few levels leave room for long names.
+#: Width of a card and of a leaf, by the number of levels of the tree.
 _WIDTHS = {0: (3.2, 1.7), 1: (3.4, 1.7), 2: (3.0, 1.42), 3: (2.7, 1.27)}
 _NARROW = (2.5, 1.17)
 
-#: How many features a card shows by the number of levels, unless told.
+#: The default for the largest number of features on a card, by the number of levels of the tree.
 _MAX_FEATURES = {1: 12, 2: 8, 3: 6}
 _MAX_FEATURES_DEEP = 5
 
@@ -51,17 +51,35 @@ def plot_tree(
     caption: bool = True,
     simplify: bool = True,
 ) -> Axes:
-    """Draw a tree, or the tree of a fitted estimator.
+    """Plot a tree, or the tree of a fitted estimator.
 
-    Each split is a card: its class counts, its heaviest features with their signed weights, and when a sample goes
-    right; for more than two classes also which of them should not and which should.  A bar is as long as the weight in
-    scaled units, so bars of one card compare; one that points right speaks for going right.  The number beside it is
-    the weight in the ``"user"``'s units, or ``"scaled"``.  At most ``max_features`` are shown on a card and the others
-    counted.
+    Each split is a card with the class counts of its samples, the features with the largest weights, and the condition
+    for going right; for more than two classes also the classes that should and should not go right. The length of a bar
+    is the weight in scaled units, so that the bars of a card are comparable; a bar to the right moves a sample to the
+    right. The width of a branch is its share of the samples.
 
-    Counts are those of ``X``, ``y`` if given, else of the training samples.  A split that changes the label of none of
-    them, and of no training sample, is drawn as what lies behind it unless ``simplify`` is False.  Without ``ax`` the
-    picture gets a figure of its own, as large as the tree needs; into a given ``ax`` it is fitted, text and all.
+    Parameters
+    ----------
+    tree : Tree or fitted estimator
+        The tree.
+    X, y : array, optional
+        Samples to count; by default the counts are those of the training samples.
+    ax : matplotlib axes, optional
+        Axes to draw in, to which the plot is scaled; by default those of a new figure of suitable size.
+    max_features : int, optional
+        The largest number of features on a card; the number of the others is shown.
+    units : {"user", "scaled"}
+        The units of the numbers.
+    title : str, optional
+        A title above the tree.
+    caption : bool
+        Whether to draw a caption, with the statement of the certificate, below the tree.
+    simplify : bool
+        Whether to leave out splits that change the label neither of these samples nor of any training sample.
+
+    Returns
+    -------
+    matplotlib axes
     """
     tree = tree_of(tree)
     if (X is None) != (y is None):
@@ -87,7 +105,7 @@ def _max_features(given: int | None, levels: int) -> int:
 
 def _size(card: Card | LeafCard, levels: int, below: int) -> tuple[float, float]:
     width, narrow = _WIDTHS.get(levels, _NARROW)
-    # Higher up there is room to spare.
+    # Upper levels have fewer cards, which can be wider.
     width = max(width, _WIDTHS[2][0]) if below > 1 else width
     if isinstance(card, LeafCard):
         return narrow, 2 * _PAD + 3 * _ROW
@@ -132,7 +150,9 @@ def _caption(tree: Tree, shape: Outline, shown: dict[int, Card | LeafCard]) -> s
         parts = [f"No node splits: {who} gets the same label."]
     else:
         of = "weight of a feature" if tree.scaling.is_identity else "weight of a feature on its training range"
-        parts = [f"Bars: {of}; to the right speaks for the rule being met, to the left against."]
+        parts = [
+            f"Bars: {of}; a bar to the right moves a sample to the right (rule met), a bar to the left to the left."
+        ]
     if any(card.counts.any() for card in splits):
         parts.append("Width of a branch: its share of the samples.")
     if note := left_out_text(shape):
@@ -146,7 +166,7 @@ def _caption(tree: Tree, shape: Outline, shown: dict[int, Card | LeafCard]) -> s
 
 
 def _legend_lines(tree: Tree, max_width: float) -> list[list[tuple[int, str, float]]]:
-    """Classes with the width of their entry, broken into lines."""
+    """Return the lines of the legend: class, name and width of each entry."""
     lines: list[list[tuple[int, str, float]]] = [[]]
     used = 0.0
     for k, label in enumerate(tree.classes):
@@ -213,8 +233,10 @@ def _card(canvas: InchCanvas, card: Card, box: Box) -> None:
         _target_classes(canvas, card.target_classes, left, right, y - _ROW)
 
 
-def _target_classes(canvas: InchCanvas, target_classes: tuple[list[int], list[int]], left: float, right: float, y: float) -> None:
-    """The classes that a split should part: a square each, those that should not meet the rule first."""
+def _target_classes(
+    canvas: InchCanvas, target_classes: tuple[list[int], list[int]], left: float, right: float, y: float
+) -> None:
+    """Draw a square for each class of a split, first the classes that should not meet its rule."""
     words = ("should not meet it", "should")
     max_width = right - left - sum(text_width(word, _SMALL) + 0.16 for word in words)
     step = min(0.13, max_width / sum(len(side) for side in target_classes))
@@ -229,7 +251,7 @@ def _target_classes(canvas: InchCanvas, target_classes: tuple[list[int], list[in
 
 
 def _columns(card: Card, width: float) -> tuple[float, float]:
-    """Room for a bar to one side and for numbers; names get what they need as long as bars can be told."""
+    """Return the maximum length of a bar and the width of the numbers; names get the rest, within limits."""
     numbers = max(text_width(bar.number, _SMALL) for bar in card.bars) if card.bars[0].number else 0.0
     gaps = 0.08 + (0.06 if numbers else 0.0)
     needed = max(text_width(bar.name, _TEXT) for bar in card.bars)
@@ -238,7 +260,7 @@ def _columns(card: Card, width: float) -> tuple[float, float]:
 
 
 def _weight(canvas: InchCanvas, bar: Bar, columns: tuple[float, float], left: float, right: float, y: float) -> None:
-    """Name, bar and number side by side."""
+    """Draw name, bar and number of a feature side by side."""
     reach, numbers = columns
     zero = right - numbers - (0.06 if numbers else 0.0) - reach
     canvas.text(left, y, bar.name, size=_TEXT, max_width=zero - reach - left - 0.07)
@@ -262,7 +284,7 @@ def _leaf(canvas: InchCanvas, leaf: LeafCard, box: Box) -> None:
 
 
 def _share_bar(canvas: InchCanvas, counts: FloatArray, left: float, right: float, y: float) -> None:
-    """Classes side by side, as long as their shares."""
+    """Draw a bar with one part per class, as long as its share of the samples."""
     total = counts.sum()
     if not total:
         canvas.box(left, y - 0.035, right - left, 0.07, fill=BACKGROUND, edge=LINE_COLOUR, line=0.5)
@@ -275,7 +297,7 @@ def _share_bar(canvas: InchCanvas, counts: FloatArray, left: float, right: float
 
 
 def _samples(canvas: InchCanvas, counts: FloatArray, left: float, right: float, y: float, *, align: str) -> None:
-    """The counts of the classes, each with its colour; of many, those without samples are left out."""
+    """Draw the counts of the classes, each with its colour; of more than two, classes without samples are left out."""
     many = len(counts) > 2
     entries = [(k, count_text(c)) for k, c in enumerate(counts) if c or not many]
     if not counts.any():
@@ -283,7 +305,7 @@ def _samples(canvas: InchCanvas, counts: FloatArray, left: float, right: float, 
         canvas.text(x, y, "no samples", size=_SMALL, max_width=right - left, colour=MUTED, align=align)
         return
     widths = [0.13 + text_width(text, _TEXT) + 0.09 for _, text in entries]
-    # Where there is no room for all, the smallest ones are only told how many they are.
+    # If the line is too long, the smallest counts are replaced by the number of these classes.
     note = 0.0
     while sum(widths) + note > right - left + 0.09 and len(entries) > 1:
         smallest = int(np.argmin([counts[k] for k, _ in entries]))

@@ -38,7 +38,7 @@ def words(ax):
     figure = ax.figure
     figure.draw_without_rendering()
     renderer = figure.canvas.get_renderer()
-    beyond = {id(label) for part in figure.given_or_new_axes for label in _beyond(part.xaxis) + _beyond(part.yaxis)}
+    beyond = {id(label) for part in figure.axes for label in _beyond(part.xaxis) + _beyond(part.yaxis)}
     seen = [t for t in figure.findobj(matplotlib.text.Text) if t.get_visible() and t.get_text().strip()]
     return [(t.get_text(), t.get_window_extent(renderer)) for t in seen if id(t) not in beyond]
 

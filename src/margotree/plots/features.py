@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 _CELL, _NAMES = 0.22, 2.6
-_SIGNED_CAPTION = "+ moves a sample to the right (rule met), \N{MINUS SIGN} to the left; darker: larger weight"
+_SIGNED_CAPTION = "+ favours the right side (rule met), \N{MINUS SIGN} the left; darker: larger weight"
 
 #: Colours depend on this power of the weights, so that small weights are visible.
 _COLOUR_EXPONENT = 0.5
@@ -133,11 +133,8 @@ def _figure_size(names: list[str], heads: list[str]) -> tuple[float, float]:
 
 
 def _column(heads: list[str]) -> float:
-    return (
-        0.4
-        if _is_rotated(heads)
-        else max(0.5, max((text_width(head, FONT_SIZE - 1) for head in heads), default=0) + 0.15)
-    )
+    widest = max((text_width(head, FONT_SIZE - 1) for head in heads), default=0)
+    return 0.4 if _is_rotated(heads) else max(0.5, widest + 0.15)
 
 
 def _is_rotated(heads: list[str]) -> bool:

@@ -141,9 +141,8 @@ def _lines(ax: Axes, w: FloatArray, b: float, polygon: FloatArray, level: int, m
         ends = segment(polygon, w, b - h) if margins or h == 0 else None
         if ends is not None:
             width = max(2.6 - 0.7 * level, 0.9) if h == 0 else 0.9
-            ax.plot(
-                *ends.T, color=TEXT_COLOUR, linestyle=style, linewidth=width, zorder=2, alpha=1.0 if h == 0 else 0.7
-            )
+            alpha = 1.0 if h == 0 else 0.7
+            ax.plot(*ends.T, color=TEXT_COLOUR, linestyle=style, linewidth=width, zorder=2, alpha=alpha)
 
 
 def _support(paths: SamplePaths, which: str) -> NDArray[np.int64]:

@@ -27,8 +27,8 @@ def draw_samples(ax: Axes, points: FloatArray, code: NDArray[np.int64], classes:
     for k, label in enumerate(classes):
         here = code == k
         ax.scatter(
-            points[here, 0], points[here, 1], s=area, marker=class_marker(k), color=class_colour(k), edgecolor=BACKGROUND,
-            linewidth=0.5, zorder=3, label=legend_name(label),
+            points[here, 0], points[here, 1], s=area, marker=class_marker(k), color=class_colour(k),
+            edgecolor=BACKGROUND, linewidth=0.5, zorder=3, label=legend_name(label),
         )  # fmt: skip
 
 

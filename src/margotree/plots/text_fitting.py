@@ -23,11 +23,8 @@ def text_width(text: str, size: float, bold: bool = False) -> float:
     from matplotlib.textpath import text_to_path
 
     font = FontProperties(size=size, weight="bold" if bold else "normal")
-    return (
-        float(text_to_path.get_text_width_height_descent(text, font, ismath=False)[0])
-        * _WIDTH_SAFETY
-        / _POINTS_PER_INCH
-    )
+    points = float(text_to_path.get_text_width_height_descent(text, font, ismath=False)[0])
+    return points * _WIDTH_SAFETY / _POINTS_PER_INCH
 
 
 def shortened(text: str, size: float, max_width: float, bold: bool = False) -> str:

@@ -30,7 +30,7 @@ def route_by_scaling(tree: Tree, X: np.ndarray) -> np.ndarray:
 def test_leaves_are_those_of_scaling_first(depth, units, offset, compiled, monkeypatch):
     import numba  # noqa: F401, as a fit would
 
-    monkeypatch.setattr(routing, "COMPILED_FROM", 0 if compiled else 10**9)
+    monkeypatch.setattr(routing, "MIN_ROWS_COMPILED", 0 if compiled else 10**9)
     for seed in range(5):
         tree, X = some_tree(seed, depth, 4, units=units, offset=offset)
         assert np.array_equal(tree.apply(X), route_by_scaling(tree, X))
@@ -42,7 +42,7 @@ def test_leaves_are_those_of_scaling_first(depth, units, offset, compiled, monke
 @pytest.mark.parametrize("compiled", [False, True])
 @pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
 def test_a_missing_number_is_said_wherever_it_is(bad, compiled, monkeypatch):
-    monkeypatch.setattr(routing, "COMPILED_FROM", 0 if compiled else 10**9)
+    monkeypatch.setattr(routing, "MIN_ROWS_COMPILED", 0 if compiled else 10**9)
     tree, X = some_tree(0, 2, 3)
     X[321, 1] = bad
     with pytest.raises(ValueError, match="NaN or infinity"):

@@ -102,7 +102,7 @@ def test_reformatting_is_no_tampering(saved):
         ('{"model": "xgboost"}', "JSON, but not a margotree tree"),
         ("null", "JSON, but not a margotree tree"),
         ("a;b;c\n1;2;3\n", "not JSON"),
-        ("[" * 100_000, "no saved tree"),
+        ("[" * 100_000, "not a saved tree"),
         ('{"format": "margotree.tree", "version": 1, "tree": {"w": NaN}}', "NaN is not a number"),
         ('{"format": "margotree.tree", "version": 1, "tree": {}}', "incomplete"),
         ('{"format": "margotree.tree", "version": 1}', "incomplete"),

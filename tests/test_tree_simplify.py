@@ -98,7 +98,7 @@ def test_files_keep_both_and_earlier_files_load(tmp_path):
     assert Tree.from_dict(record).export_text() == EMPTY_LEAF.export_text()
 
 
-def test_pictures_are_simplified_unless_a_sample_needs_the_split():
+def test_plots_are_simplified_unless_a_sample_needs_the_split():
     pytest.importorskip("matplotlib").use("Agg")
     from margotree.plots import plot_tree
 
@@ -106,7 +106,8 @@ def test_pictures_are_simplified_unless_a_sample_needs_the_split():
         return [text.get_text() for text in ax.texts]
 
     assert "no samples" not in words(plot_tree(EMPTY_LEAF)) and "[2]" not in words(plot_tree(EMPTY_LEAF))
-    assert "split [2], which changes no" in " ".join(words(plot_tree(EMPTY_LEAF)))
+    # The lines of a caption are drawn from the last to the first.
+    assert "split [2], which changes no" in " ".join(reversed(words(plot_tree(EMPTY_LEAF))))
     assert "[2]" in words(plot_tree(EMPTY_LEAF, simplify=False))
     there = np.array([[-1e6], [-1e6], [0.7]])
     assert "[2]" not in words(plot_tree(EMPTY_LEAF, there, ["no", "no", "yes"]))

@@ -18,7 +18,7 @@ PROOF = Certificate(
 )  # fmt: skip
 
 
-def test_a_tree_shows_its_picture_and_what_is_proved():
+def test_a_tree_shows_its_plot_and_what_is_proved():
     plt = pytest.importorskip("matplotlib.pyplot")
     tree = replace(grown(2, 3)[0], certificate=PROOF)
     before = plt.get_fignums()

@@ -147,7 +147,7 @@ def test_a_search_that_tries_poor_settings_is_not_told_so_each_time():
     from margotree.paper.tuning import tune
 
     X, y = data(60)
-    with warnings.catch_warnings(record=True) as heard:
+    with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         tune(X, y, "margot", grid={"C": [1e-6, 10.0]}, folds=2, fit_time_limit=2)
-    assert sum(issubclass(w.category, FewSplitsWarning) for w in heard) <= 1
+    assert sum(issubclass(w.category, FewSplitsWarning) for w in caught) <= 1

@@ -183,7 +183,7 @@ class Certificate:
         if self.proved is Proved.OPTIMAL:
             sentence = f"optimal, {sentence}"
         elif self._reached:
-            sentence += f"; the search was asked for {_percent(self.gap_target)}"
+            sentence += f"; the target gap was {_percent(self.gap_target)}"
         elif USELESS_GAP <= self.gap < math.inf and self.stopped in _WHAT_MAY_NARROW_THE_GAP:
             sentence += f"; {_WHAT_MAY_NARROW_THE_GAP[self.stopped]} may prove more"
         return f"{sentence}, under a restriction" if self.restriction and math.isfinite(self.bound) else sentence

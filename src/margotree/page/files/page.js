@@ -167,7 +167,7 @@ function showNode() {
 function leafDetails(v) {
   const wrong = total(v) - facts.counts[v][codeOf(v)];
   const parts = [element("p", {}, "Samples that end here get the label ", element("b", { text: labelOf(v) }), ".")];
-  parts.push(element("p", { text: `${cap(sampleWords(v))}${total(v) ? `; ${count(wrong)} of them bear another label.` : "."}` }));
+  parts.push(element("p", { text: `${cap(sampleWords(v))}${total(v) ? `; ${count(wrong)} of them have another label.` : "."}` }));
   return parts;
 }
 
@@ -287,7 +287,7 @@ function buildForm() {
   by("paste").addEventListener("change", pasteRow);
 }
 
-/** With more than two classes the label to reach can be chosen among those that leaves bear. */
+/** With more than two classes the label to reach can be chosen among those of the leaves. */
 function buildGoal() {
   const labels = [...new Set(facts.leafClass)].sort((a, b) => a - b);
   if (labels.length < 3) return;
@@ -453,7 +453,7 @@ function showWay() {
 
 function showFlips(values) {
   if (target() === state.way.code) {
-    by("flip").replaceChildren(element("p", { text: `The sample bears the label ${facts.classes[target()]} already.` }));
+    by("flip").replaceChildren(element("p", { text: `The sample has the label ${facts.classes[target()]} already.` }));
     return;
   }
   const nearest = nearestFlip(values, isFree, target());

@@ -6,7 +6,7 @@ STAMP := $(VENV)/.installed
 # What a user has: the package alone, and the data frames of the examples.
 BASE := $(VENV)/.base
 
-.PHONY: docs pictures demo test kernels lint style words wheel bench claims paper clean
+.PHONY: docs plots demo test kernels lint style words wheel bench claims paper clean
 
 demo: $(BASE)
 	$(BIN)/python examples/demo.py
@@ -39,8 +39,8 @@ docs: $(VENV)/.docs
 	$(BIN)/python -m sphinx -W --keep-going -q -b html docs docs/_build/html
 	@echo "open docs/_build/html/index.html"
 
-pictures: $(STAMP)
-	$(BIN)/python docs/make_pictures.py
+plots: $(STAMP)
+	$(BIN)/python docs/make_plots.py
 
 lint: style
 	$(BIN)/mypy

@@ -45,7 +45,7 @@ def test_a_certificate_for_another_width_is_caught():
     model = LocalSVMTreeClassifier(C=10.0).fit(X, y)
     tree = model.tree_
     object.__setattr__(tree, "certificate", tree.certificate.with_(eps=1e-9))
-    with pytest.raises(VerificationError, match="speaks of eps 1e-09"):
+    with pytest.raises(VerificationError, match="is about eps 1e-09"):
         tree.verify(X, y)
 
 

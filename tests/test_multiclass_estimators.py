@@ -195,11 +195,11 @@ def test_what_is_shown_says_which_classes_a_split_parts(fitted):
     from margotree.plots.node_cards import cards
 
     tree = fitted.tree_
-    left, right = tree.wanted(0)
+    left, right = tree.target_classes(0)
     assert sorted(left + right) == [0, 1, 2] and 0 in left and right
-    assert tree.wanted(1) is None  # labels say it at the last level
+    assert tree.target_classes(1) is None  # labels say it at the last level
     shape = tree.outline()
-    assert cards(tree, shape, tree.counts, 4, "user")[0].wanted == (left, right)
+    assert cards(tree, shape, tree.counts, 4, "user")[0].target_classes == (left, right)
     facts = facts_of(tree, pd.DataFrame(X, columns=list("abcd")), Y, None)
     assert facts["outline"]["rules"]["0"]["wanted"].startswith("meant for ")
     assert len(facts["samples"]["histogram"]["0"]["counts"]) == 3

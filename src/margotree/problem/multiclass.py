@@ -1,4 +1,4 @@
-"""The frozen statement of a margin tree for any number of classes; for two it is MARGOT as it ever was."""
+"""The training problem of a margin tree for any number of classes; with two classes it equals MARGOT."""
 
 from __future__ import annotations
 
@@ -18,25 +18,26 @@ from margotree.problem.value import Splits
 class MulticlassProblem:
     """A margin optimal tree for classes 0, 1, ..., K-1.
 
-    Every upper node ``t`` gives every class a wanted side ``sides[t, k]`` in {-1, +1}, every last-level node two
-    different labels, ``a_t`` for its left leaf and ``b_t`` for its right one.  Minimise over hyperplanes, sides and
-    labels::
+    Every upper node ``t`` has a target side ``sides[t, k]`` in {-1, +1} for every class ``k``. Every last-level node
+    has two different labels, ``a_t`` for its left leaf and ``b_t`` for its right leaf. Minimise over hyperplanes,
+    sides and labels::
 
         sum_t  1/2 |w_t|^2
-               + C_t sum_{i reaches t} weight_i * pays_t(i)     [+ alpha_t max(0, |supp w_t| - B_t)]
+               + C_t sum_{i reaches t} weight_i * loss_t(i)     [+ alpha_t max(0, |supp w_t| - B_t)]
 
-        upper node:       pays_t(i) = max(0, 1 - sides[t, y_i] h_t(x_i))
-        last-level node:  pays_t(i) = [y_i != a_t] max(0, 1 - h_t(x_i)) + [y_i != b_t] max(0, 1 + h_t(x_i))
+        upper node:       loss_t(i) = max(0, 1 - sides[t, y_i] h_t(x_i))
+        last-level node:  loss_t(i) = [y_i != a_t] max(0, 1 - h_t(x_i)) + [y_i != b_t] max(0, 1 + h_t(x_i))
 
-    So a sample of class ``b_t`` wants to lie right by a margin, one of class ``a_t`` left, and one of a third class is
-    wrong on either side.  Routing, bands, budgets and prices are those of :class:`~margotree.problem.Problem`.
+    A sample of class ``b_t`` has no loss if it lies right by a margin, a sample of class ``a_t`` if it lies left by a
+    margin; a sample of a third class has a loss on either side. Routing, bands, budgets and feature penalties are those
+    of :class:`~margotree.problem.Problem`.
 
-    The sides of a node are not all equal.  Turning all of them round gives the same tree with children exchanged, so of
-    each such pair of trees the one counts in which class 0 wants to go left: ``sides[t, 0] = -1``.  With two classes
-    nothing is left to choose, and every value is MARGOT's.
+    The sides of a node are not all equal. Changing the sign of all of them gives the same tree with exchanged
+    children, so only trees in which class 0 has the left side, ``sides[t, 0] = -1``, are counted. With two classes the
+    sides and labels are then determined, and every value equals MARGOT's.
 
-    With ``sides`` and ``labels`` given, :meth:`evaluate` takes those; without, the best for the hyperplanes.
-    Build one with :meth:`MulticlassProblem.make`.
+    If ``sides`` and ``labels`` are given, :meth:`evaluate` uses them; otherwise it uses the best ones for the
+    hyperplanes. Build a problem with :meth:`MulticlassProblem.make`.
     """
 
     X: FloatArray
@@ -65,27 +66,37 @@ class MulticlassProblem:
         budget: Any = None,
         alpha: Any = None,
     ) -> MulticlassProblem:
-        """A checked problem; ``y`` holds class numbers 0, 1, ..., the rest is as for two classes."""
+        """Check the data and return the problem.
+
+        Parameters
+        ----------
+        y : array of int
+            Class numbers 0, 1, ...
+        n_classes : int, optional
+            The number of classes; by default the largest class number plus 1.
+
+        The other parameters are those of :meth:`margotree.problem.Problem.make`.
+        """
         codes = np.array(y).ravel()
         if codes.dtype.kind not in "iu" or not len(codes) or codes.min() < 0:
             raise ValueError("y must hold class numbers: 0, 1, ...")
         classes = int(codes.max()) + 1 if n_classes is None else int(n_classes)
         if classes < 2 or codes.max() >= classes:
             raise ValueError(f"y must hold numbers of {max(classes, 2)} classes, 0 to {max(classes, 2) - 1}")
-        # What is the same for two classes is checked there.
-        plain = Problem.make(
+        # The two-class problem checks all other parameters.
+        checked = Problem.make(
             X, np.ones(len(codes)), depth=depth, C=C, weight=weight, eps=eps, budget=budget, alpha=alpha
         )
         return cls(
-            X=plain.X,
-            y=_frozen(codes.astype(np.int64)),
+            X=checked.X,
+            y=_read_only(codes.astype(np.int64)),
             n_classes=classes,
-            weight=plain.weight,
-            depth=plain.depth,
-            C=plain.C,
-            eps=plain.eps,
-            budget=plain.budget,
-            alpha=plain.alpha,
+            weight=checked.weight,
+            depth=checked.depth,
+            C=checked.C,
+            eps=checked.eps,
+            budget=checked.budget,
+            alpha=checked.alpha,
         )
 
     @property
@@ -110,13 +121,21 @@ class MulticlassProblem:
 
     @property
     def model(self) -> str:
-        """``"margot"``, ``"hfs"`` or ``"sfs"``, as for two classes; :attr:`n_classes` tells the rest."""
+        """``"margot"``, ``"hfs"`` or ``"sfs"``, as for two classes."""
         if self.budget is None:
             return "margot"
         return "hfs" if self.alpha is None else "sfs"
 
     def labelled(self, sides: ArrayLike, labels: ArrayLike) -> MulticlassProblem:
-        """The same problem with the sides of the classes and the labels of the leaves settled."""
+        """Return the same problem with fixed sides of the classes and fixed labels of the leaves.
+
+        Parameters
+        ----------
+        sides : array of int of shape (upper nodes, classes)
+            -1 (left) or +1 (right).
+        labels : array of int of shape (last-level nodes, 2)
+            The class numbers of the left and the right leaf.
+        """
         s, pairs = np.array(sides, dtype=np.int64), np.array(labels, dtype=np.int64)
         s = s.reshape(-1, self.n_classes) if s.size else np.zeros((0, self.n_classes), dtype=np.int64)
         if s.shape != (self.n_upper, self.n_classes) or pairs.shape != (self.n_last, 2):
@@ -128,14 +147,14 @@ class MulticlassProblem:
             raise ValueError("sides are -1 and +1, both at every node, and -1 for the first class")
         if np.any(pairs < 0) or np.any(pairs >= self.n_classes) or np.any(pairs[:, 0] == pairs[:, 1]):
             raise ValueError(f"the two labels of a last-level node are different class numbers below {self.n_classes}")
-        return replace(self, sides=_frozen(s), labels=_frozen(pairs))
+        return replace(self, sides=_read_only(s), labels=_read_only(pairs))
 
     def evaluate(self, splits: Splits) -> MulticlassEvaluation:
-        """Value and feasibility of a tree by the plain function :func:`margotree.problem.multiclass_value.evaluate`."""
+        """Compute objective and feasibility of a tree (:func:`margotree.problem.multiclass_value.evaluate`)."""
         return evaluate(self, splits)
 
     def two_class(self) -> Problem:
-        """The same problem as MARGOT states it; for two classes only."""
+        """Return the same problem as a :class:`Problem`; for two classes only."""
         if self.n_classes != 2:
             raise ValueError(f"this problem has {self.n_classes} classes")
         return Problem.make(
@@ -144,6 +163,6 @@ class MulticlassProblem:
         )  # fmt: skip
 
 
-def _frozen(a: IndexArray) -> IndexArray:
+def _read_only(a: IndexArray) -> IndexArray:
     a.setflags(write=False)
     return a

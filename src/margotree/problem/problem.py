@@ -1,4 +1,4 @@
-"""The frozen statement of one training problem; engines read it and nothing else."""
+"""The training problem of a margin tree for two classes; engines get their data from it alone."""
 
 from __future__ import annotations
 
@@ -12,24 +12,25 @@ from margotree.problem import topology
 from margotree.problem.blocks import FloatArray as FloatArray
 from margotree.problem.value import Evaluation, Splits, evaluate
 
-#: Deepest tree anybody may ask for: 1023 splits are no longer a tree to read.
+#: The largest depth allowed: a tree of depth 10 has 1023 splits.
 MAX_DEPTH = 10
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Problem:
-    """A margin optimal tree to be trained.
+    """The training problem of a margin optimal tree for two classes.
 
     Minimise over the splits ``(w_t, b_t)`` of a complete tree of the given depth::
 
         sum_t  1/2 |w_t|^2 + C_t sum_{i reaches t} weight_i max(0, 1 - y_i h_t(x_i))
                [+ alpha_t max(0, |supp w_t| - B_t)]
 
-    where ``h_t(x) = w_t.x + b_t``; at upper nodes a sample goes right if ``h_t(x) >= 0``, left if
-    ``h_t(x) <= -eps``, and may not lie between.  With ``budget`` alone the support of ``w_t`` is limited to
-    ``B_t`` features (HFS); with ``budget`` and ``alpha`` every feature above the budget costs ``alpha_t`` (SFS).
+    where ``h_t(x) = w_t.x + b_t``. At upper nodes a sample goes right if ``h_t(x) >= 0``, left if ``h_t(x) <= -eps``;
+    no sample may lie between. With ``budget`` alone the support of ``w_t`` is limited to ``B_t`` features (HFS); with
+    ``budget`` and ``alpha`` every feature above the budget adds the penalty ``alpha_t`` (SFS). ``max_weight`` limits
+    every ``|w_tj|``.
 
-    Build one with :meth:`Problem.make`, which checks and freezes what it is given.
+    Build a problem with :meth:`Problem.make`, which checks the data and makes the arrays read-only.
     """
 
     X: FloatArray
@@ -56,25 +57,47 @@ class Problem:
         alpha: Any = None,
         max_weight: float | None = None,
     ) -> Problem:
-        """A checked problem; ``C``, ``budget`` and ``alpha`` are a number, one per level, or one per node."""
+        """Check the data and return the problem.
+
+        Parameters
+        ----------
+        X : array of shape (samples, features)
+            Finite numbers.
+        y : array
+            Labels -1 and +1.
+        depth : int
+            Levels of branch nodes, from 1 to 10.
+        C : float or list of float
+            Penalty of margin violations: one number, one per level, or one per node.
+        weight : array, optional
+            Sample weights, not negative; 1 by default.
+        eps : float
+            Width of the band at upper splits.
+        budget : int or list of int, optional
+            Features per split, as many numbers as for ``C``.
+        alpha : float or list of float, optional
+            Penalty of each feature beyond the budget, as many numbers as for ``C``.
+        max_weight : float, optional
+            Limit of the absolute value of every weight.
+        """
         X = read_only_samples(X)
-        y = _frozen(np.array(y, dtype=np.float64).ravel())
+        y = _read_only(np.array(y, dtype=np.float64).ravel())
         w = np.ones(len(y)) if weight is None else np.array(weight, dtype=np.float64).ravel()
         _check_samples(X, y, w)
         depth = check_depth(depth)
         problem = cls(
             X=X,
             y=y,
-            weight=_frozen(w),
+            weight=_read_only(w),
             depth=depth,
-            C=_frozen(per_node("C", C, depth, low=0.0, low_open=True)),
+            C=_read_only(per_node("C", C, depth, low=0.0, low_open=True)),
             eps=_positive("eps", eps),
             budget=_budget(budget, depth, X.shape[1]),
-            alpha=None if alpha is None else _frozen(per_node("alpha", alpha, depth, low=0.0)),
+            alpha=None if alpha is None else _read_only(per_node("alpha", alpha, depth, low=0.0)),
             max_weight=None if max_weight is None else _positive("max_weight", max_weight),
         )
         if alpha is not None and budget is None:
-            raise ValueError("alpha prices features above the budget, but no budget is given")
+            raise ValueError("alpha is the penalty of features above the budget, but no budget is given")
         return problem
 
     @property
@@ -91,26 +114,27 @@ class Problem:
 
     @property
     def model(self) -> str:
-        """``"margot"``, ``"hfs"`` (hard budgets) or ``"sfs"`` (priced budgets)."""
+        """``"margot"``, ``"hfs"`` (hard budgets) or ``"sfs"`` (penalties on features beyond the budgets)."""
         if self.budget is None:
             return "margot"
         return "hfs" if self.alpha is None else "sfs"
 
     def evaluate(self, splits: Splits) -> Evaluation:
-        """Value and feasibility of a tree by the plain function :func:`margotree.problem.evaluate`."""
+        """Compute objective and feasibility of a tree (:func:`margotree.problem.evaluate`)."""
         return evaluate(self, splits)
 
 
 def read_only_samples(X: ArrayLike) -> FloatArray:
-    """The samples in an array that nobody else can change: a copy, unless it is such an array already."""
+    """Return the samples as a read-only array of float64: a copy, unless ``X`` is such an array and owns its data."""
     if isinstance(X, np.ndarray) and X.ndim == 2 and X.dtype == np.float64:
         frozen = X.base is None and not X.flags.writeable
         if frozen and X.flags.c_contiguous:
             return X
-    return _frozen(np.array(X, dtype=np.float64, order="C", ndmin=2))
+    return _read_only(np.array(X, dtype=np.float64, order="C", ndmin=2))
 
 
 def check_depth(depth: Any) -> int:
+    """Return the depth as an int; ValueError if it is not a whole number from 1 to :data:`MAX_DEPTH`."""
     if isinstance(depth, bool) or not isinstance(depth, (int, np.integer)) or not 1 <= depth <= MAX_DEPTH:
         raise ValueError(f"depth must be a whole number from 1 to {MAX_DEPTH}, got {depth!r}")
     return int(depth)
@@ -119,9 +143,16 @@ def check_depth(depth: Any) -> int:
 def per_node(
     name: str, value: Any, depth: int, *, low: float, low_open: bool = False, high: float = np.inf
 ) -> FloatArray:
-    """Spread a number, one number per level, or one per node over all branch nodes.
+    """Return one number per branch node from one number, one per level, or one per node.
 
-    For depth 1 the three coincide; for depth 2 and more the lengths ``depth`` and ``2**depth - 1`` differ.
+    Parameters
+    ----------
+    name : str
+        The name of the parameter, for error messages.
+    low, high : float
+        The range allowed; ``low`` itself is excluded if ``low_open``.
+
+    For depth 1 the three forms coincide; for larger depths the lengths ``depth`` and ``2**depth - 1`` differ.
     """
     try:
         given = np.atleast_1d(np.array(value, dtype=np.float64))
@@ -179,6 +210,6 @@ def _positive(name: str, value: Any) -> float:
     return number
 
 
-def _frozen(a: FloatArray) -> FloatArray:
+def _read_only(a: FloatArray) -> FloatArray:
     a.setflags(write=False)
     return a

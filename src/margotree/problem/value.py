@@ -1,7 +1,6 @@
-"""The single source of truth: what a given tree is worth, and whether it is allowed.
+"""The definition of the objective and the feasibility of a tree.
 
-Written in the slowest and plainest way on purpose.  Every engine's answer is passed through
-:func:`evaluate` before anybody sees it.
+The code is kept plain and slow, because the result of every engine is checked with :func:`evaluate`.
 """
 
 from __future__ import annotations
@@ -16,16 +15,16 @@ from numpy.typing import NDArray
 from margotree.problem import topology
 from margotree.problem.blocks import FloatArray, heights
 
-#: What the samples that reach a node lack there: (node, h, samples) to the sum of their hinges, without ``C``.
-Hinges = Callable[[int, FloatArray, NDArray[np.int64]], float]
+#: Function of (node, ``h`` of the samples there, their numbers): the sum of their hinge losses, without ``C``.
+NodeHingeLoss = Callable[[int, FloatArray, NDArray[np.int64]], float]
 
-#: Rounding allowed on ``h``, relative to ``1 + |b|``.  A sample with ``h >= -tie`` lies on the right.
-#: Units of the features do not enter: a sample near the hyperplane has ``|w.x|`` near ``|b|``.
+#: Rounding error allowed on ``h``, relative to ``1 + |b|``. A sample with ``h >= -tie`` lies on the right.
+#: The units of the features have no effect: a sample near the hyperplane has ``|w.x|`` near ``|b|``.
 TIE = 1e-9
 
 
-class Common(Protocol):
-    """What the value of a tree depends on for any number of classes, labels apart."""
+class CommonTerms(Protocol):
+    """The parts of a problem on which the objective of a tree depends, except the labels."""
 
     @property
     def X(self) -> FloatArray: ...
@@ -61,8 +60,8 @@ class Common(Protocol):
     def n_nodes(self) -> int: ...
 
 
-class Terms(Common, Protocol):
-    """The same for two classes; see :class:`~margotree.problem.Problem`, which has it all."""
+class BinaryTerms(CommonTerms, Protocol):
+    """The parts of a two-class :class:`~margotree.problem.Problem` on which the objective of a tree depends."""
 
     @property
     def y(self) -> FloatArray: ...
@@ -79,22 +78,35 @@ class Splits:
     b: FloatArray
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "w", _own(self.w, 2))
-        object.__setattr__(self, "b", _own(self.b, 1))
+        object.__setattr__(self, "w", _read_only_copy(self.w, 2))
+        object.__setattr__(self, "b", _read_only_copy(self.b, 1))
         if len(self.w) != len(self.b):
             raise ValueError(f"{len(self.w)} weight rows but {len(self.b)} offsets")
-        # NaN compares as "not worse" everywhere below, so it must not get in.
+        # Comparisons with NaN are false, so that a tree with NaN would seem feasible.
         if not (np.all(np.isfinite(self.w)) and np.all(np.isfinite(self.b))):
             raise ValueError("weights and offsets of a tree must be finite numbers")
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Evaluation:
-    """What :func:`evaluate` found.
+    """The result of :func:`evaluate`.
 
-    ``band`` is how deep the worst sample lies inside the forbidden band of an upper node it reaches,
-    ``over_budget`` the largest excess of features (HFS), ``over_weight`` the largest excess of ``|w_tj|`` over
-    ``max_weight``; all are 0 for an allowed tree.  ``node[i]`` is the last-level node that sample ``i`` reaches.
+    Attributes
+    ----------
+    objective : float
+        The sum of ``node_values``.
+    node_values : array of float
+        The part of the objective that each node adds.
+    node : array of int
+        The last-level node that each sample reaches.
+    band : float
+        The largest distance of a sample inside the band of an upper node from the border of that band.
+    over_budget : int
+        The largest number of features beyond the budget of a node (HFS).
+    over_weight : float
+        The largest excess of a ``|w_tj|`` over ``max_weight``.
+
+    The last three are 0 for a feasible tree.
     """
 
     objective: float
@@ -110,7 +122,7 @@ class Evaluation:
 
     @property
     def violations(self) -> list[str]:
-        """Why the tree is not allowed; empty if it is."""
+        """Reasons why the tree is not feasible; empty if it is."""
         reasons = []
         if self.band:
             reasons.append(f"a training sample lies {self.band:.3g} deep inside the routing band of an upper node")
@@ -122,21 +134,34 @@ class Evaluation:
 
 
 def tie(b: float, eps: float = np.inf) -> float:
-    """The rounding allowed on ``h`` at a node: :data:`TIE`, scaled by the node, at most a quarter of ``eps``."""
+    """Return the rounding error allowed on ``h`` at a node with offset ``b``: at most a quarter of ``eps``."""
     return float(min(TIE * (1.0 + abs(b)), eps / 4))
 
 
-def evaluate(problem: Terms, splits: Splits) -> Evaluation:
-    """Value and feasibility of a tree, recomputed from its hyperplanes alone."""
+def evaluate(problem: BinaryTerms, splits: Splits) -> Evaluation:
+    """Compute objective and feasibility of a tree from its hyperplanes.
 
-    def hinges(t: int, h: FloatArray, reached: NDArray[np.int64]) -> float:
+    Parameters
+    ----------
+    problem : Problem
+        The training problem.
+    splits : Splits
+        The hyperplanes of the tree.
+
+    Returns
+    -------
+    Evaluation
+        Objective, routing and violated constraints.
+    """
+
+    def hinge_loss(t: int, h: FloatArray, reached: NDArray[np.int64]) -> float:
         return float(problem.weight[reached] @ np.maximum(0.0, 1.0 - problem.y[reached] * h))
 
-    return evaluate_routing(problem, splits, hinges)
+    return evaluate_routing(problem, splits, hinge_loss)
 
 
-def evaluate_routing(problem: Common, splits: Splits, hinges: Hinges) -> Evaluation:
-    """The same for any labels: ``hinges(t, h, reached)`` is what the samples that reach a node lack there."""
+def evaluate_routing(problem: CommonTerms, splits: Splits, hinge_loss: NodeHingeLoss) -> Evaluation:
+    """Compute the same with a loss function ``hinge_loss(t, h, reached)`` of any kind (:data:`NodeHingeLoss`)."""
     if splits.w.shape != (problem.n_nodes, problem.n_features):
         raise ValueError(
             f"a tree of depth {problem.depth} on {problem.n_features} features needs weights of shape "
@@ -148,7 +173,7 @@ def evaluate_routing(problem: Common, splits: Splits, hinges: Hinges) -> Evaluat
     for t in range(problem.n_nodes):
         reached = np.flatnonzero(at == t)
         h = heights(problem.X, reached, splits.w[t], splits.b[t])
-        values[t] = _node_value(problem, t, splits.w[t], hinges(t, h, reached))
+        values[t] = _node_value(problem, t, splits.w[t], hinge_loss(t, h, reached))
         if t in topology.upper(problem.depth):
             slack = tie(splits.b[t], problem.eps)
             right = h >= -slack
@@ -166,22 +191,22 @@ def evaluate_routing(problem: Common, splits: Splits, hinges: Hinges) -> Evaluat
     )
 
 
-def _node_value(problem: Common, t: int, w: FloatArray, hinges: float) -> float:
-    value = 0.5 * float(w @ w) + problem.C[t] * hinges
+def _node_value(problem: CommonTerms, t: int, w: FloatArray, hinge_loss: float) -> float:
+    value = 0.5 * float(w @ w) + problem.C[t] * hinge_loss
     if problem.model == "sfs":
         assert problem.budget is not None and problem.alpha is not None
         value += problem.alpha[t] * max(0, np.count_nonzero(w) - problem.budget[t])
     return float(value)
 
 
-def _over_budget(problem: Common, splits: Splits) -> int:
+def _over_budget(problem: CommonTerms, splits: Splits) -> int:
     if problem.model != "hfs":
         return 0
     assert problem.budget is not None
     return int(max(0, np.max(np.count_nonzero(splits.w, axis=1) - problem.budget)))
 
 
-def _over_weight(problem: Common, splits: Splits) -> float:
+def _over_weight(problem: CommonTerms, splits: Splits) -> float:
     limit = getattr(problem, "max_weight", None)
     if limit is None:
         return 0.0
@@ -189,7 +214,7 @@ def _over_weight(problem: Common, splits: Splits) -> float:
     return excess if excess > TIE * limit else 0.0
 
 
-def _own(a: FloatArray, ndim: int) -> FloatArray:
+def _read_only_copy(a: FloatArray, ndim: int) -> FloatArray:
     own = np.array(a, dtype=np.float64, order="C")
     if own.ndim != ndim:
         raise ValueError(f"expected {ndim} dimensions, got shape {own.shape}")

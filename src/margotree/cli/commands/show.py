@@ -102,7 +102,7 @@ def _split(tree: Tree, t: int, units: str) -> dict[str, Any]:
     split = tree.split(t, units=units)
     weights = {name: w for name, w in zip(tree.features, split.weights.tolist(), strict=True) if w}
     found = {"node": t, "weights": weights, "threshold": split.threshold}
-    target_sides = tree.wanted(t)
+    target_sides = tree.target_classes(t)
     if target_sides is None:
         return found
     left, right = ([tree.classes.tolist()[k] for k in side] for side in target_sides)

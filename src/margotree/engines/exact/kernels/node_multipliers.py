@@ -16,6 +16,7 @@ from margotree.engines.exact.kernels.listed_supports import SampleGroups, Sample
 from margotree.engines.exact.kernels.merged_samples import ProofSamples, distribute_multipliers, merge_identical
 from margotree.engines.exact.kernels.proof_bytes import POINT_HEAD, ByteBuffer, put, put_float
 from margotree.engines.node.kernels.safe_bounds import exact_sum
+from margotree.engines.node.kernels.smoothed_loss import row_weight
 from margotree.engines.node.kernels.vectors import dot
 from margotree.engines.numba_backend import inner
 
@@ -198,9 +199,7 @@ def _multipliers(
         row = X[cols[r]]
         for i in range(k):
             v[i] += row[i] * theta[r]
-    hard = 1e-12
-    for i in range(k):
-        hard = max(hard, cost[i])
+    hard = row_weight(X, cols, cost, side, eps)
     rest = size = 0.0
     for i in range(k):
         h = v[i]

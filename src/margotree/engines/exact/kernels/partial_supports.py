@@ -2,7 +2,8 @@
 
 An entry decides for every feature whether it must, may or must not be used. Its bound is the perspective relaxation:
 every feature that may be used has its penalty and can be used in part. The entry with the least bound is solved for the
-current samples; if its relaxation uses a feature in part, it is split there. Bounds stay valid when samples are added.
+current samples; if its relaxation uses a feature in part, or cannot be solved to the accuracy of values, it is split
+there. Bounds stay valid when samples are added.
 """
 
 from __future__ import annotations
@@ -169,7 +170,7 @@ def bound_entry(
     within_budget = may <= left
     fixed = penalty_of(decision, budget, alpha)
     best = 0.0
-    state = UNSURE
+    solved = False
     cut = 1.0
     now = np.empty(d + 1)
     for turn in range(DISCOUNTS if left > 0 and not within_budget else 1):
@@ -185,11 +186,13 @@ def bound_entry(
         for r in range(d):
             theta[cols[r]] = now[r]
         theta[n] = now[d]
-        state = IN_PART if sure else UNSURE
+        solved = sure
         if best >= target:
             break
         cut *= 0.125
-    if state == IN_PART and best < target and (within_budget or nearly_whole(decision, theta, left, alpha)):
+    # Where rounding keeps a relaxation from being solved, its parts, with fewer penalties, may still be solved.
+    state = IN_PART if solved or not within_budget else UNSURE
+    if solved and best < target and (within_budget or nearly_whole(decision, theta, left, alpha)):
         most = best + SLACK * tol * (1e-6 * total(small.cost) + abs(best))
         if try_rounded(small, decision, theta, eps, budget, alpha, most, tol, within_budget, flag):
             state = EXACT

@@ -17,6 +17,7 @@ from margotree.engines.node.kernels.smoothed_loss import (
     fill_violations,
     gradient_and_hessian,
     primal_value,
+    row_weight,
     sum_of_multipliers,
 )
 from margotree.engines.numba_backend import inner, kernel
@@ -24,8 +25,10 @@ from margotree.engines.numba_backend import inner, kernel
 #: Widths of the smoothing: the first one from a cold start and from a warm start, and the last one; and the factor from
 #: one width to the next.
 _COLD_WIDTH, _WARM_WIDTH, _LAST_WIDTH, _SHRINK = 1.0, 0.03, 1e-11, 0.1
-#: Newton steps per width, and evaluations per line search.
-_NEWTON_STEPS, _SEARCH_STEPS = 40, 25
+#: Newton steps per width; evaluations of a line search while its step grows, and between two ends. Where no loss is
+#: curved only ``|w|^2 / 2`` is, and a step is as long as the costs are large: ``log2 C`` halvings lead back to where
+#: losses are curved.
+_NEWTON_STEPS, _GROWTH_STEPS, _SEARCH_STEPS = 40, 25, 100
 #: A line search ends when the derivative has dropped to this share.
 _SLOPE_SHARE = 0.3
 #: A width is solved when the slope is below this share of the multipliers, or of the costs where it is a rounding
@@ -85,7 +88,7 @@ def line_search(
     high = 1.0
     f_high = directional_derivative(samples, lam, theta, step, high, delta, hard)
     tries = 0
-    while f_high < -good and tries < _SEARCH_STEPS:
+    while f_high < -good and tries < _GROWTH_STEPS:
         low, f_low = high, f_high
         high *= 4.0
         f_high = directional_derivative(samples, lam, theta, step, high, delta, hard)
@@ -181,11 +184,9 @@ def _stages(
     H = np.empty((d + 1, d + 1))
     w = np.empty(d)
     total = 0.0
-    hard = 0.0
     for i in range(samples.y.size):
         total += samples.cost[i]
-        hard = max(hard, samples.cost[i])
-    hard = max(hard, 1e-12)
+    hard = row_weight(samples.X, cols, samples.cost, samples.side, eps)
     mean = max(total / max(1, samples.y.size), 1e-300)
     bound = 0.0
     while True:

@@ -25,6 +25,9 @@ from margotree.engines.numba_backend import inner
 
 F8 = NDArray[np.float64]
 
+#: Samples whose squared lengths are below this are one point, which no band divides.
+_POINT = 1e-60
+
 
 class NodeSamples(NamedTuple):
     """The samples of one tree node, with scratch arrays."""
@@ -38,6 +41,31 @@ class NodeSamples(NamedTuple):
     row_violation: F8  # eps - side * h or -side * h at hard rows (positive: violated), -1 elsewhere
     row_violation_rate: F8
     reach: float  # upper bound on |b| (`safe_bounds.offset_reach`)
+
+
+@inner(allocates=False)
+def row_weight(X: F8, cols: NDArray[np.int64], cost: F8, side: F8, eps: float) -> float:
+    """The weight of the parabola that penalises violated hard rows, times its width.
+
+    It is the largest cost or, if that is more, the multiplier that a band requires: a hyperplane with samples of length
+    ``R`` on both sides of a band of ``eps`` has weights of about ``eps / R``, and its rows have multipliers of about
+    ``eps / R^2``. Where all costs are far below that, a parabola of their size leaves samples inside the band at any
+    width.
+    """
+    weight = 1e-12
+    longest = 0.0
+    has_rows = False
+    for i in range(cost.size):
+        weight = max(weight, cost[i])
+        has_rows = has_rows or side[i] != 0.0
+    if not has_rows:
+        return weight
+    for i in range(cost.size):
+        square = 0.0
+        for r in range(cols.size):
+            square += X[cols[r], i] * X[cols[r], i]
+        longest = max(longest, square)
+    return max(weight, eps / longest) if longest > _POINT else weight
 
 
 @inner(allocates=False)

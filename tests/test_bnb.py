@@ -327,7 +327,9 @@ def test_a_search_that_is_far_from_its_end_looks_for_a_better_tree_again(monkeyp
 def test_the_farther_the_end_the_longer_a_better_tree_is_looked_for(monkeypatch, gap, waited, seconds, patience):
     seen = []
     monkeypatch.setattr(
-        local_search_engine, "alternate", lambda _, __, part, effort, *___: seen.append((part, effort or Effort()))
+        local_search_engine,
+        "run_local_search",
+        lambda _, __, part, effort, *___: seen.append((part, effort or Effort())),
     )
     control = RunControl(Limits(time=100.0))
     control._began -= 50.0

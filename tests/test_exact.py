@@ -327,7 +327,9 @@ def test_the_local_search_runs_again_where_the_gap_is_large(monkeypatch, far, ti
 def test_the_local_search_is_longer_where_the_gap_is_larger(monkeypatch, gap, waited, seconds, patience):
     seen = []
     monkeypatch.setattr(
-        local_search_engine, "alternate", lambda _, __, part, effort, *___: seen.append((part, effort or Effort()))
+        local_search_engine,
+        "run_local_search",
+        lambda _, __, part, effort, *___: seen.append((part, effort or Effort())),
     )
     control = RunControl(Limits(time=100.0))
     control._began -= 50.0

@@ -249,7 +249,7 @@ def test_a_model_that_cannot_be_built_in_time_is_not_begun(monkeypatch):
 def test_a_model_that_does_not_fit_into_memory_is_not_begun():
     adapter = HighsAdapter()
     reason, words = adapter.hopeless(1e9, RunControl())
-    assert reason is Stopped.MEMORY and "no memory" in words
+    assert reason is Stopped.MEMORY and "not enough memory" in words
     assert adapter.hopeless(1e6, RunControl()) is None
     assert adapter.hopeless(1e6, RunControl(Limits(time=1e-9)))[0] is Stopped.TIME
 

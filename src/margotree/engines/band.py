@@ -69,8 +69,7 @@ def leave_band(
 def _side_choices(
     problem: Problem, rows: NDArray[np.int64], w: FloatArray, b: float, inside: NDArray[np.int64]
 ) -> list[NDArray[np.int8]]:
-    """Sides of the samples in the band: all combinations for few samples, else all right, all left, by label, or
-    nearest."""
+    """Sides of the samples in the band: all combinations for few, else all right, left, by label, or nearest."""
     if len(inside) <= _ENUMERATED:
         choices = [np.array(c) for c in itertools.product((1, -1), repeat=len(inside))]
     else:

@@ -49,8 +49,10 @@ class Scaled:
 
 
 def standard_scale(problem: P) -> tuple[P, Scaled]:
-    """The problem scaled such that the range of its widest feature is between 1 and 2; baselines' problems are
-    unchanged."""
+    """The problem scaled such that the range of its widest feature is between 1 and 2.
+
+    The problems of baselines are unchanged.
+    """
     if not isinstance(problem, (Problem, MulticlassProblem)):
         return problem, Scaled(problem=problem)
     scale = _power_of_two(problem)

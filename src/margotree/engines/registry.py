@@ -70,6 +70,7 @@ def get_engine(name: str, problem: TrainingProblem | None = None) -> Engine:
 
 
 def _engines_for(problem: TrainingProblem | None) -> dict[str, str]:
+    """The engines for the number of classes of ``problem``."""
     return _MULTICLASS_ENGINES if isinstance(problem, MulticlassProblem) else _ENGINES
 
 

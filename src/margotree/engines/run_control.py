@@ -1,4 +1,4 @@
-"""Limits, progress and interruption of a fit: the object that tells an engine when to stop."""
+"""Limits, progress and interruption of a fit."""
 
 from __future__ import annotations
 
@@ -141,8 +141,7 @@ class RunControl:
         return Stopped.NODES if nodes >= self.limits.nodes else None
 
     def part(self, seconds: float) -> RunControl:
-        """A run control for a part of the work of at most ``seconds``; listener, interruption and count of trees are
-        shared."""
+        """A run control for a part of the work of at most ``seconds``, with the same listener and stop flag."""
         limits = replace(self.limits, time=min(seconds, self.remaining))
         before = self._before + self.elapsed
         control = RunControl(limits, self.listener)
@@ -165,8 +164,7 @@ class RunControl:
 
     @property
     def by_nodes(self) -> bool:
-        """Whether phases are measured in search nodes, so that work is repeatable; the time limit only ends it as a
-        whole."""
+        """Whether phases are measured in search nodes instead of seconds, so that work is repeatable."""
         return math.isfinite(self.limits.nodes)
 
     def share(self, *, seconds: float, nodes: float) -> RunControl:

@@ -99,8 +99,7 @@ class Adapter(ABC):
         return result
 
     def hopeless(self, entries: float, control: RunControl) -> tuple[Stopped, str] | None:
-        """Why a model with this number of entries is not built: the limit it would exceed and a message; None if it
-        fits."""
+        """The limit that a model with this number of entries would exceed, and a message; None if it can be built."""
         if entries / self.entries_per_second >= control.remaining:
             return Stopped.TIME, f"the model for {self.name} ({entries:.3g} entries) was not built: not enough time"
         if entries * _BYTES_PER_ENTRY > control.limits.memory:
@@ -120,8 +119,10 @@ class Adapter(ABC):
 
 
 class Progress:
-    """The latest state of a running solver, in the model's own units; the solver's thread writes it, the caller reads
-    it."""
+    """The latest state of a running solver, in the model's own units.
+
+    The solver's thread writes it, the calling thread reads it.
+    """
 
     def __init__(self, phase: str, scale: float = 1.0, at_root: int = 0) -> None:
         self.phase, self.scale, self.at_root = phase, scale, at_root

@@ -97,6 +97,7 @@ def _quiet_stdout() -> Iterator[None]:
 
 
 def _build(model: Any, mip: MipModel) -> None:
+    """Build the model in COPT."""
     from coptpy import COPT
 
     kinds = [COPT.INTEGER if whole else COPT.CONTINUOUS for whole in mip.integer]
@@ -116,6 +117,7 @@ def _build(model: Any, mip: MipModel) -> None:
 
 
 def _set_options(model: Any, job: Job) -> None:
+    """Pass tolerances and limits to COPT."""
     model.setParam("Logging", 0)
     model.setParam("FeasTol", job.mip.tolerance)
     model.setParam("IntTol", job.mip.tolerance)
@@ -145,6 +147,7 @@ def _register_callback(model: Any, control: RunControl, progress: Progress) -> A
 
 
 def _translate(model: Any, mip: MipModel, control: RunControl, progress: Progress) -> MipResult:
+    """The result of COPT."""
     is_mip = bool(np.any(mip.integer))
     stopped = why_stopped(control, _STATUS.get(model.status, Stopped.STALLED))
     found = bool(model.hasmipsol if is_mip else model.haslpsol)

@@ -80,6 +80,7 @@ class Cplex(MipEngine):
 
 
 def _build(model: Any, mip: MipModel) -> None:
+    """Build the model in CPLEX."""
     for mute in (model.set_log_stream, model.set_results_stream, model.set_warning_stream, model.set_error_stream):
         mute(None)
     low, high = np.maximum(mip.lower, -HUGE), np.minimum(mip.upper, HUGE)
@@ -106,6 +107,7 @@ def _pairs(matrix: Any) -> list[tuple[list[int], list[float]]]:
 
 
 def _set_options(model: Any, job: Job) -> None:
+    """Pass tolerances, limits and seed to CPLEX."""
     parameters = model.parameters
     parameters.simplex.tolerances.feasibility.set(job.mip.tolerance)
     parameters.mip.tolerances.integrality.set(job.mip.tolerance)
@@ -140,6 +142,7 @@ def _register_callback(model: Any, mip: MipModel, progress: Progress) -> None:
 
 
 def _translate(model: Any, mip: MipModel, control: RunControl, progress: Progress) -> MipResult:
+    """The result of CPLEX."""
     answer, is_mip = model.solution, bool(np.any(mip.integer))
     found = answer.is_primal_feasible()
     stopped = why_stopped(control, _STATUS.get(answer.get_status(), Stopped.STALLED))

@@ -1,5 +1,4 @@
-"""The engine of a MIP solver: formulate the problem, run the adapter, polish the points it returns, report a valid
-bound."""
+"""The engine of a MIP solver: formulate, run the adapter, polish the points it returns, report a valid bound."""
 
 from __future__ import annotations
 

@@ -71,6 +71,7 @@ class Gurobi(MipEngine):
 
 
 def _environment(gurobipy: Any) -> Any:
+    """A Gurobi environment without output."""
     env = gurobipy.Env(empty=True)
     env.setParam("OutputFlag", 0)
     env.start()
@@ -78,6 +79,7 @@ def _environment(gurobipy: Any) -> Any:
 
 
 def _build(model: Any, mip: MipModel) -> Any:
+    """Build the model in Gurobi; returns its variables."""
     kinds = np.where(mip.integer, "I", "C")
     x = model.addMVar(mip.n_variables, lb=mip.lower, ub=mip.upper, vtype=kinds.tolist())
     squares = sparse.diags(0.5 * mip.quadratic, format="csr") if np.any(mip.quadratic) else None
@@ -91,6 +93,7 @@ def _build(model: Any, mip: MipModel) -> Any:
 
 
 def _set_options(model: Any, job: Job) -> None:
+    """Pass tolerances, limits and seed to Gurobi."""
     model.Params.FeasibilityTol = model.Params.IntFeasTol = job.mip.tolerance
     model.Params.MIPGap = job.gap
     model.Params.Threads = job.threads
@@ -127,6 +130,7 @@ def _callback(progress: Progress) -> Any:
 
 
 def _translate(model: Any, mip: MipModel, control: RunControl, progress: Progress) -> MipResult:
+    """The result of Gurobi."""
     stopped = why_stopped(control, _STATUS.get(model.Status, Stopped.STALLED))
     found = model.SolCount > 0
     bound = model.ObjBound if model.IsMIP else (model.ObjVal if stopped is Stopped.SOLVED else -math.inf)

@@ -20,8 +20,10 @@ _ABSOLUTE = 1e-9
 
 
 def run(adapter: Adapter, mip: MipModel, control: RunControl, start: FloatArray | None) -> MipResult:
-    """Solve a model within a run control, to a slightly smaller gap than requested, because `SAFETY` is subtracted
-    later."""
+    """Solve a model within a run control, to a slightly smaller gap than requested.
+
+    `SAFETY` is subtracted from the bound later.
+    """
     limits = control.limits
     gap = max(0.0, limits.gap - 2 * SAFETY)
     return adapter.run(mip, control=control, gap=gap, threads=limits.n_jobs, start=start, seed=limits.seed)

@@ -193,6 +193,7 @@ def alone(part: str) -> Iterator[None]:
 
 
 def _cores() -> int:
+    """The number of cores that this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 

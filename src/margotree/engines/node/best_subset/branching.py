@@ -23,16 +23,14 @@ class PseudoCosts:
         self._count = np.zeros((2, n_features))
 
     def learn(self, j: int, used: bool, share: float, gain: float) -> None:
-        """Record that the bound rose by ``gain`` when feature ``j`` with this share was required (``used``) or
-        excluded."""
+        """Record that the bound rose by ``gain`` when feature ``j`` was required (``used``) or excluded."""
         distance = 1.0 - share if used else share
         if distance > 1e-6:
             self._sum[int(used), j] += gain / distance
             self._count[int(used), j] += 1
 
     def choose(self, may: NDArray[np.int64], share: FloatArray, gains: Gains) -> int:
-        """Choose among ``may``; ``gains(j)`` solves both children of a candidate whose pseudo-costs are not trusted
-        yet."""
+        """Choose among ``may``; ``gains(j)`` solves both children of a candidate without trusted pseudo-costs."""
         distance = np.minimum(share[may], 1.0 - share[may])
         if np.max(distance) <= 1e-9:
             return int(may[np.argmax(share[may])])

@@ -128,8 +128,10 @@ def improve(supports: Supports, rounds: int = 50, tries: int = 30) -> None:
 
 
 def _promising_neighbours(supports: Supports) -> list[Support]:
-    """Neighbours of the incumbent whose bound by a dual point of the incumbent is below the target, smallest bound
-    first."""
+    """Neighbours of the incumbent with a bound below the target, smallest bound first.
+
+    The bounds are those of a dual point of the incumbent.
+    """
     task, support = supports.task, set(supports.support or ())
     kind = np.zeros(task.n_features, np.int8)
     kind[list(support)] = MUST

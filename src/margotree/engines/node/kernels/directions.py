@@ -155,8 +155,10 @@ def direction(ws: Workspace, s: int, e: int, move: float) -> float:
 
 @inner(allocates=False)
 def weight_change(ws: Workspace, s: int) -> float:
-    """Set row DW to the change of w that the change of u implies, and DU to 0 at kinks; return the curvature of the
-    step."""
+    """Set row DW to the change of w that follows from that of u; return the curvature of the step.
+
+    At kinks w changes as in the solution row, and DU becomes 0.
+    """
     work, n = ws.work, ws.X.shape[1]
     x = solution_row(n)
     bend = 0.0

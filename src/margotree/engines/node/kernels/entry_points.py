@@ -40,8 +40,7 @@ _FIRST_TOLERANCE, _TOLERANCE_FACTOR, _TOLERANCES, _GAP = 1e-7, 1e-2, 3, 1e-10
 
 @kernel(allocates=False)
 def solve(ws: Workspace, y: F8, side: F8, delta: F8, cutoff: float, max_pivots: int) -> int:
-    """Solve the node problem of slot 0: pivot, recompute from the multipliers and correct, until the duality gap is
-    closed.
+    """Solve the node problem of slot 0: pivot, recompute from the multipliers, correct, until the gap is closed.
 
     The work ends early when pivots run out or another thread sets the stop flag of the workspace.
 

@@ -83,8 +83,7 @@ def budget_discount(ws: Workspace, s: int, free: int) -> float:
 
 @inner(allocates=False)
 def bonus(ws: Workspace, s: int) -> float:
-    """A lower bound on the feature penalties for a dual point that was found without them; 0 if the node problem has
-    them.
+    """A lower bound on the feature penalties for a dual point that was found without them, else 0.
 
     The budget covers the features with the largest ``|u|``; every other feature adds ``u^2 / 2`` or alpha, whichever is
     smaller.
@@ -153,8 +152,7 @@ def pass_breakpoint(ws: Workspace, s: int, j: int, fuller: bool) -> None:
 
 @inner(allocates=False)
 def derive_uses(ws: Workspace, s: int) -> None:
-    """Derive the use of every feature from ``u``; a feature that is marked as at its kink keeps its ``w`` if it is
-    there."""
+    """Derive the use of every feature from ``u``; features at their kinks keep their ``w``."""
     g, k, cnt = ws.g, ws.k, ws.cnt
     cnt[s, N_KINKS] = 0
     for j in range(ws.X.shape[1]):

@@ -128,8 +128,7 @@ def recompute(ws: Workspace, s: int) -> tuple[float, float, float]:
 
 @inner(allocates=False)
 def rounding_allowance(square: float, gamma: float, off: float) -> float:
-    """The largest rounding error of ``|u|^2 / 2`` due to errors of ``u``; ``square`` is ``|u|^2`` of the features that
-    count."""
+    """The largest rounding error of ``|u|^2 / 2`` due to errors of ``u``; ``square`` is ``|u|^2``."""
     return gamma * square + 2.0 * off * (np.sqrt(square) + off)
 
 

@@ -40,8 +40,7 @@ def four_dots(z: F8, y: F8, x: F8, u: F8, w: F8) -> tuple[float, float, float, f
 
 @inner(fastmath=ANY_ORDER)
 def add_four(to: F8, z: F8, y: F8, x: F8, u: F8, rz: float, ry: float, rx: float, ru: float) -> None:
-    """Add ``rz z + ry y + rx x + ru u`` to the first entries of ``to``, and the sum of the factors to the entry after
-    them."""
+    """Add ``rz z + ry y + rx x + ru u`` to ``to``, and the sum of the factors to the entry after these."""
     k = z.size
     for a in range(k):
         to[a] += (rz * z[a] + ry * y[a]) + (rx * x[a] + ru * u[a])

@@ -73,7 +73,7 @@ N_ITEMS, N_FREE, PIVOTS, N_KINKS, MARGINS_STALE, NODE = numbers(6)
 # Rows of ``work``: change of w so far; change of b and the stop flag; per unit of a step the changes of free
 # multipliers, of w (with feature penalties), and of u (w without them); the Gram column of the entering item.
 TOTAL, SCALARS, RATES, DW, DU, COLUMN, SCRATCH = numbers(7)
-# Entries of SINGLE.
+# Entries of row SCALARS.
 SHIFT, STOP = numbers(2)
 
 # Kinds of items.

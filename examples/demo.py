@@ -15,9 +15,7 @@ X_train, X_test, y_train, y_test = train_test_split(X, y, test_size=0.2, random_
 # Two features per split are easy to read; four-fold cross-validation chooses C = 100 among 1, 10, 100 and 1000.
 tree = HFSMargotClassifier(depth=2, C=100, budget=2, time_limit=60, verbose=1).fit(X_train, y_train)
 
-print(
-    "\nThe tree: a sample that meets the rule goes into the first block, others into the block after 'else'.\n"
-)
+print("\nThe tree: a sample that meets the rule goes into the first block, others into the block after 'else'.\n")
 print(tree.export_text())
 print("\nThe certificate\n")
 print(tree.certificate_)

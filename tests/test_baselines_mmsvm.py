@@ -97,9 +97,7 @@ def _fixed(problem, node, split, flip, best):
     A = np.vstack([*lines, np.eye(len(losses), size, at), offsets, -offsets])
     cost = np.r_[1.0, np.zeros(at - 1), [problem.c1 * problem.margin.weight[i] for _, i in losses]]
     groups = [columns[t][0] for t in range(problem.n_nodes) if split[t]]
-    return fees + barrier(
-        cost, A, np.r_[rhs, np.zeros(len(losses)), np.full(2 * len(columns), -1e4)], groups
-    )
+    return fees + barrier(cost, A, np.r_[rhs, np.zeros(len(losses)), np.full(2 * len(columns), -1e4)], groups)
 
 
 def barrier(cost, A, a, groups):

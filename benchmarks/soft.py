@@ -1,11 +1,11 @@
-"""What soft trees are worth: ``python benchmarks/soft.py --help``.
+"""The value of soft trees in the local search: ``python benchmarks/soft.py --help``.
 
-Fits are those of ``incumbents.py``, their best known values too.  Per fit, first, soft trees from nothing, each in any
-manner: milliseconds of processor time (training alone), and how far such a tree is above the best known value as it is
-and after a descent (medians, per cent).  Then ways on from good trees, those that a search has after ``--first``
-seconds with two seeds: a tree made soft again once, as often as the search does it with one from nothing (both go
-through a descent in brief), or disturbed (and a full descent); milliseconds, the share of goes that bring a better
-tree, and the mean gain (per cent; 0 where there is none).
+The fits and their best known values are those of ``incumbents.py``.  For each fit, first, soft trees from zero weights
+with random annealing schedules: milliseconds of processor time (training alone), and the distance of the tree from the
+best known value before and after a descent (medians, per cent).  Then improvements of good trees, the best trees of two
+searches of ``--first`` seconds: a tree re-annealed once, re-annealed as often as the search does it (both followed by a
+short descent), or perturbed (followed by a full descent); milliseconds, the share of attempts with a better tree, and
+the mean gain (per cent; 0 without improvement).
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ class Bench:
         return self.search.descent(self.terms, start, seed, best, brief)
 
     def from_nothing(self, goes: int, best: float) -> list[float]:
-        """Milliseconds, and how far above the best known before and after a descent."""
+        """Milliseconds, and the distance from the best known value before and after a descent."""
         W, B, rows = np.zeros((self.terms.n_nodes, self.terms.X.shape[1])), np.ones(self.terms.n_nodes), []
         for seed in range(goes):
             rng = np.random.default_rng(seed)
@@ -85,7 +85,7 @@ class Bench:
         return self.descended(starts.disturbed(tree, self.depth, np.random.default_rng(seed)), seed, tree.value)
 
     def from_trees(self, trees: list[Found], goes: int, way: Callable[[Found, int], Found]) -> list[float]:
-        """Milliseconds, the share of goes that bring a better tree, and the mean gain."""
+        """Milliseconds, the share of attempts with a better tree, and the mean gain."""
         rows = []
         for seed in range(goes):
             tree = trees[seed % len(trees)]
@@ -99,9 +99,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", type=Path, default=Path(os.environ.get("MARGOTREE_DATA", ".")) / "breadth")
     parser.add_argument("--suite", default="table", choices=("table", "zoo"))
-    parser.add_argument("--sample", type=int, help="only so many fits, drawn by chance")
+    parser.add_argument("--sample", type=int, help="the number of fits, chosen at random; all by default")
     parser.add_argument("--only", nargs="+", help="tables")
-    parser.add_argument("--goes", type=int, default=24, help="of each kind")
+    parser.add_argument("--goes", type=int, default=24, help="number of attempts of each kind")
     parser.add_argument("--first", type=float, default=3.0, help="seconds of processor time for the good trees")
     args = parser.parse_args()
     count_processor_time()

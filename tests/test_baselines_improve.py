@@ -51,12 +51,12 @@ def best_univariate(problem):
 def test_never_worse_than_its_start_and_allowed(seed):
     problem = some_problem(seed, classes=2 + seed % 2, depth=1 + seed % 3, alpha=0.01 * (seed % 2), min_leaf=3.0)
     for start in (best_univariate(problem), numbered_splits(problem, None)):
-        told = []
-        tree = improve(problem, start, control=RunControl(), report=told.append, seed=seed, perturbations=5)
+        reported = []
+        tree = improve(problem, start, control=RunControl(), report=reported.append, seed=seed, perturbations=5)
         found = problem.evaluate(tree)
         assert found.feasible, found.violations
         assert found.objective <= problem.evaluate(start).objective
-        assert told == sorted(told, reverse=True) and found.objective <= told[-1]
+        assert reported == sorted(reported, reverse=True) and found.objective <= reported[-1]
 
 
 def test_it_finds_a_hyperplane_where_thresholds_do_not_do():
@@ -78,7 +78,7 @@ def test_it_repeats_for_a_seed():
 
 
 @pytest.mark.parametrize("asked", [0, 1, 5, 30])
-def test_it_stops_when_told(asked):
+def test_it_stops_at_a_limit(asked):
     problem = some_problem(1, m=60, n=6)
     start, control = best_univariate(problem), Counting(asked)
     tree = improve(problem, start, control=control)
@@ -88,7 +88,7 @@ def test_it_stops_when_told(asked):
     assert found.feasible and found.objective <= problem.evaluate(start).objective
 
 
-def test_what_a_side_costs_is_what_the_tree_is_worth():
+def test_side_costs_add_up_to_the_objective():
     problem = some_problem(5, alpha=0.02, classes=3)
     tree = best_univariate(problem)
     found = problem.evaluate(tree)
@@ -99,14 +99,14 @@ def test_what_a_side_costs_is_what_the_tree_is_worth():
             changed = Splits(
                 w=np.where(np.arange(3)[:, None] == t, w, tree.w), b=np.where(np.arange(3) == t, b, tree.b)
             )
-            settled = clean_tree(problem, changed)
+            cleaned = clean_tree(problem, changed)
             # Labels may get better once the samples are there, never worse.
-            if settled is not None:
-                worth = problem.evaluate(settled).objective * problem.baseline_error
-                assert worth <= others + costs.cost(w, b) + 1e-9
+            if cleaned is not None:
+                objective = problem.evaluate(cleaned).objective * problem.baseline_error
+                assert objective <= others + costs.cost(w, b) + 1e-9
 
 
-def test_moving_a_coefficient_never_costs():
+def test_coordinate_descent_never_increases_the_cost():
     rng = np.random.default_rng(2)
     for _ in range(20):
         left, right = rng.integers(0, 3, (2, 25)).astype(float)
@@ -117,7 +117,7 @@ def test_moving_a_coefficient_never_costs():
 
 
 @three_tries
-def test_the_solver_goes_on_from_it():
+def test_the_solver_starts_from_its_tree():
     rng = np.random.default_rng(1)
     X = rng.random((80, 5))
     problem = OctProblem.make(X, (X @ [1, -1, 1, 0, 0] > 0.5).astype(int), depth=2, alpha=0.01, mu=0.005, min_leaf=4)

@@ -116,12 +116,12 @@ def test_value_by_hand():
     assert found.feasible and found.error == 0 and found.splits == 2
     assert found.objective == 0.5
     assert found.leaf.tolist() == [4, 5, 5, 6]
-    assert found.label.tolist() == [0, 0, 1, 2]  # leaf 3 gets nobody and takes the label from above
+    assert found.label.tolist() == [0, 0, 1, 2]  # leaf 3 has no samples and takes the label of its ancestor
     alone = problem.evaluate(numbered_splits(problem, None))
     assert alone.objective == 1.0 and alone.splits == 0 and set(alone.label) == {1}
 
 
-def test_what_is_not_allowed_is_said():
+def test_violations_are_described():
     X, y = np.array([[0.0, 0.0], [0.4, 1.0], [1.0, 0.5]]), [0, 1, 1]
     problem = OctProblem.make(X, y, depth=1, min_leaf=1.5, mu=None)
 
@@ -153,7 +153,7 @@ def test_value_does_not_depend_on_order_or_on_how_weight_is_written(seed, depth)
         assert same.evaluate(tree).feasible
 
 
-def test_a_ladder_has_a_rung_for_every_value_that_can_be_told_apart():
+def test_every_distinct_value_has_a_rank():
     level, step = rank_values(np.array([3.0, 1.0, 1.0 + 1e-14, 2.5, 3.0]))
     assert level.tolist() == [2, 0, 0, 1, 2] and step == 0.5
     assert rank_values(np.full(3, 7.0))[1] == math.inf
@@ -251,7 +251,7 @@ def test_oct_h_is_never_worse_than_oct_1(seed):
     assert solution.certificate.start_objective == pytest.approx(univariate.certificate.objective)
 
 
-def test_a_better_start_is_kept_and_a_useless_one_does_no_harm():
+def test_a_better_start_is_kept_and_a_useless_one_is_replaced():
     problem = some_problem(7, m=20, depth=2)
     best = Search().solve(problem)
     worst = numbered_splits(problem, None)
@@ -265,7 +265,7 @@ def test_a_better_start_is_kept_and_a_useless_one_does_no_harm():
 
 @given(seed=st.integers(0, 10**6), hyperplanes=st.booleans())
 @settings(deadline=None, max_examples=30)
-def test_settling_keeps_the_routing_and_never_costs(seed, hyperplanes):
+def test_cleaning_keeps_the_routing_and_never_increases_the_objective(seed, hyperplanes):
     rng = np.random.default_rng(seed)
     problem = some_problem(seed, m=15, classes=3, grid=None, mu=1e-4 if hyperplanes else None, alpha=0.01)
     w = rng.normal(size=(3, 2)) * rng.choice([1e-3, 1.0, 1e3])
@@ -296,14 +296,14 @@ def test_a_split_keeps_its_distance_from_both_sides():
 
 def test_useless_splits_disappear():
     problem = OctProblem.make([[0.0], [1.0], [2.0]], [0, 1, 1], depth=2)
-    w, b = np.array([[2.0], [0.0], [2.0]]), np.array([3.0, 1.0, -1.0])  # the root sends everybody right
+    w, b = np.array([[2.0], [0.0], [2.0]]), np.array([3.0, 1.0, -1.0])  # the root sends all samples right
     tree = clean_tree(problem, Splits(w=w, b=b))
     assert problem.evaluate(tree).splits == 1 and tree.w[0, 0] == 2.0
     same_label = Splits(w=np.array([[2.0], [0.0], [2.0]]), b=np.array([-1.0, 1.0, -3.0]))
     assert problem.evaluate(clean_tree(problem, same_label)).splits == 1
 
 
-def test_a_routing_that_no_tree_has_is_not_realised():
+def test_a_routing_without_allowed_tree_gives_none():
     problem = OctProblem.make([[0.0], [1.0], [2.0]], [0, 1, 0], depth=1)
     everything = np.ones((1, 1), dtype=bool)
     assert tree_from_leaves(problem, np.array([1, 2, 1]), everything) is None
@@ -316,8 +316,8 @@ def test_cart_stops_where_it_may_not_split():
     found = problem.evaluate(cart(problem))
     sizes = [problem.weight[found.leaf == v].sum() for v in np.unique(found.leaf)]
     assert found.feasible and min(sizes) >= 10.0
-    dear = replace(problem, alpha=10.0)
-    assert dear.evaluate(cart(dear)).splits == 0
+    large_alpha = replace(problem, alpha=10.0)
+    assert large_alpha.evaluate(cart(large_alpha)).splits == 0
 
 
 @pytest.mark.parametrize("mu", [None, 0.05], ids=["oct_1", "oct_h"])
@@ -338,7 +338,7 @@ def test_a_tree_is_a_point_of_its_model(seed, mu):
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_where_a_routing_cannot_be_the_splits_themselves_are_read(seed):
+def test_the_splits_are_used_if_the_routing_is_not_allowed(seed):
     problem = some_problem(seed, m=16, n=3, grid=None, mu=0.01)
     w = np.random.default_rng(seed).normal(size=(3, 3)) * [[1, 1, 0], [0, 1, 0], [1, 0, 0]]
     tree = clean_tree(problem, Splits(w=w, b=-w.sum(axis=1) / 2))
@@ -346,7 +346,7 @@ def test_where_a_routing_cannot_be_the_splits_themselves_are_read(seed):
     x = model.point(tree)
     z = model.mip.blocks["z"]
     x[z], rng = 0.0, np.random.default_rng(seed)
-    x[z[np.arange(len(z)), rng.integers(0, 4, len(z))]] = 1.0  # nobody can route like this
+    x[z[np.arange(len(z)), rng.integers(0, 4, len(z))]] = 1.0  # no tree has this routing
     found = problem.evaluate(tree)
     assert [problem.evaluate(t).leaf.tolist() for t in model.trees(x, RunControl())] == [found.leaf.tolist()]
 
@@ -372,7 +372,7 @@ class Liar(Adapter):
         return MipResult(x=x, objective=0.0, bound=self.bound, stopped=Stopped.SOLVED)
 
 
-def test_a_solver_that_is_wrong_is_not_believed():
+def test_the_result_of_a_wrong_solver_is_rejected():
     problem = some_problem(2, m=20, depth=1)
     start = cart(problem)
     solution = OctMip(Liar(bound=0.0)).solve(problem, start=start)
@@ -410,7 +410,7 @@ def test_an_interrupted_search_returns_its_tree(mu, engine):
     assert events and events[-1].phase == engine
 
 
-def test_the_floor_is_what_no_tree_gets_right():
+def test_the_trivial_bound_is_the_irreducible_error():
     problem = OctProblem.make([[0.0], [0.0], [0.0], [1.0]], [0, 0, 1, 1], depth=1)
     assert problem.points.irreducible_error == 1.0
     stopped = RunControl(Limits(time=1e-9))
@@ -422,17 +422,17 @@ def test_the_floor_is_what_no_tree_gets_right():
 
 @pytest.mark.parametrize("alpha", [0.0, 0.02, 0.2, 0.6])
 @pytest.mark.parametrize("seed", range(4))
-def test_the_floor_of_oct_h_is_below_every_tree(seed, alpha):
+def test_the_bound_of_oct_h_is_below_every_tree(seed, alpha):
     problem = some_problem(seed, m=7, depth=1, grid=None, mu=0.05, alpha=alpha, min_leaf=1)
     assert problem.trivial_bound <= oct_h_bound(problem, RunControl()) <= brute_force_hyperplane(problem) + 1e-9
 
 
-def test_what_the_floor_proves_needs_no_solver():
-    """Where a second feature cannot pay for itself, and where there is nothing left to get wrong."""
-    dear = some_problem(3, m=16, n=3, grid=None, mu=0.01, alpha=0.5, min_leaf=1)
-    solution = OctMip(Liar(bound=0.0)).solve(dear, start=cart(dear))
+def test_trees_that_reach_the_bound_need_no_solver():
+    """If a second feature is not worthwhile, and if the error is irreducible."""
+    large_alpha = some_problem(3, m=16, n=3, grid=None, mu=0.01, alpha=0.5, min_leaf=1)
+    solution = OctMip(Liar(bound=0.0)).solve(large_alpha, start=cart(large_alpha))
     assert solution.certificate.proved is Proved.OPTIMAL
-    assert solution.certificate.objective == pytest.approx(brute_force(dear))
+    assert solution.certificate.objective == pytest.approx(brute_force(large_alpha))
     X = np.random.default_rng(0).random((30, 2))
     easy = OctProblem.make(X, (X[:, 0] > 0.5).astype(int), depth=2, mu=0.01)
     assert OctMip(Liar(bound=0.0)).solve(easy, start=cart(easy)).certificate.proved is Proved.OPTIMAL

@@ -679,7 +679,7 @@ def test_four_regions_need_depth_2_and_six_need_depth_3() -> None:
         ({"kind": 5}, "4 or 6"),
         ({"n_samples": 3}, "at least 4 points"),
         ({"margin": 0.0}, "margin must be positive"),
-        ({"margin": 0.4, "n_samples": 4}, "make it narrower"),
+        ({"margin": 0.4, "n_samples": 4}, "make the margin narrower"),
     ],
 )
 def test_partitions_that_cannot_be(options: dict[str, object], message: str) -> None:

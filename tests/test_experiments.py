@@ -91,7 +91,7 @@ def test_the_evaluator_scores_and_a_row_has_everything():
     assert 50 < row["train_acc"] < 100 and len(row["features"]) == 3
 
 
-def test_the_evaluator_believes_no_certificate():
+def test_the_evaluator_verifies_the_certificate():
     split = samples("4-partitions")
     trained = train(CASE, split.X_train, split.y_train)
     other = samples("6-partitions")
@@ -126,7 +126,7 @@ def test_a_run_resumes_only_if_asked_to(tmp_path):
     assert (tmp_path / "planes-4-partitions.png").stat().st_size > 10_000
 
 
-def test_a_fit_that_fails_is_told_and_the_others_go_on(tmp_path, monkeypatch):
+def test_a_failed_fit_is_listed_and_the_others_continue(tmp_path, monkeypatch):
     def broken(case, X, y):
         if case.data == "6-partitions":
             raise RuntimeError("out of luck")
@@ -140,7 +140,7 @@ def test_a_fit_that_fails_is_told_and_the_others_go_on(tmp_path, monkeypatch):
     ]
 
 
-def test_back_ends_say_what_they_need(tmp_path):
+def test_errors_of_back_ends_name_the_remedy(tmp_path):
     with pytest.raises(experiments.BackendError, match="there are: threads, processes, dask"):
         run(tmp_path / "a.sqlite", backend="carrier pigeons")
     with pytest.raises(experiments.BackendError, match="needs the scheduler's address"), joblib_backend("dask"):
@@ -182,7 +182,7 @@ def test_without_data_and_network_one_line_says_so(tmp_path, capsys):
 
 
 @pytest.mark.usefixtures("offline")
-def test_a_run_goes_on_with_the_sets_that_are_here(tmp_path, capsys):
+def test_a_run_continues_with_the_available_sets(tmp_path, capsys):
     file = str(tmp_path / "rows.sqlite")
     summary = experiments.run(["synthetic"], out=file, only=["local_svm"], progress=0)
     assert summary.made == 2 and list(summary.absent) == ["fourclass"] and "1 sets left out" in str(summary)
@@ -224,8 +224,8 @@ def test_the_small_paper_goes_on_offline(tmp_path, monkeypatch, capsys):
         (["experiment", "synthetic", "--set", "Sonar"], "no data set 'Sonar' in synthetic; there are: 4-partitions"),
         (["experiment", "synthetic", "--only", "forest"], "no model 'forest' in synthetic; there are: local_svm"),
         (["table", "rows.sqlite", "synthetic", "--set", "Nonsense"], "no data set 'Nonsense'"),
-        (["table", "missing.sqlite"], "there is not a file of results missing.sqlite"),
-        (["table", "missing.sqlite", "datasets"], "there is not a file of results missing.sqlite"),
+        (["table", "missing.sqlite"], "there is no file of results missing.sqlite"),
+        (["table", "missing.sqlite", "datasets"], "there is no file of results missing.sqlite"),
         (["table", "empty.sqlite"], "empty.sqlite holds no results"),
         (["report", "empty.sqlite"], "empty.sqlite holds no results"),
         (["table", "text.sqlite"], "text.sqlite is not a file of results"),

@@ -50,7 +50,7 @@ def test_budgets_are_tied():
     assert paper_grid("hfs", most_features=2)["budget"] == [(1, 1), (1, 2), (2, 2)]
 
 
-def test_every_setting_is_walked_once_and_a_step_changes_the_root_alone():
+def test_every_setting_is_on_one_path_and_a_step_changes_the_root_alone():
     settings = [{"C": C, "budget": B} for C in paper_grid("hfs")["C"] for B in tied_budgets()]
     found = grid_paths(settings)
     assert sorted(k for walk in found for k in walk) == list(range(len(settings)))
@@ -87,7 +87,7 @@ def test_a_share_of_one_leaves_only_the_most_accurate():
     assert FewestFeatures(share=1.0)(results([0.94, 0.95, 0.95], [1, 3, 2])) == 2
 
 
-def test_rules_say_what_they_lack():
+def test_rules_name_missing_columns():
     with pytest.raises(ValueError, match="mean_test_n_features; search with scoring"):
         FewestFeatures()({"mean_test_accuracy": np.array([1.0])})
     with pytest.raises(ValueError, match="more time"):
@@ -114,7 +114,7 @@ def searched(data) -> TreeSearchCV:
     return make().fit(*data)
 
 
-def test_it_answers_as_grid_search_does(data, searched):
+def test_it_agrees_with_grid_search(data, searched):
     plain = GridSearchCV(
         MargotClassifier(time_limit=20), GRID, cv=stratified_folds(3), scoring=scoring(), refit=FewestFeatures()
     ).fit(*data)

@@ -19,7 +19,7 @@ SAME = 1e-12
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Points:
-    """The distinct samples, whatever their labels: any tree sends equal samples to the same leaf.
+    """The distinct samples, independent of their labels: any tree sends equal samples to the same leaf.
 
     ``class_weight[u, k]`` is the weight of the samples of class ``k`` at point ``u``, ``weight[u]`` that of all
     classes, ``rank[u, j]`` the rank of the point's value of feature ``j`` and ``n_values[j]`` the number of distinct

@@ -58,7 +58,7 @@ def sparse_svm(side_costs: SideCosts, penalty: float, control: RunControl) -> Fl
     bounds = [(0, None)] * (2 * n) + [(None, None)] + [(0, None)] * len(rows)
     found = solve_lp(cost, -hstack([signed, identity(len(rows))]), -np.ones(len(rows)), bounds, control)
     if found.x is None:
-        return None  # no solution within the limits: the search goes on without this direction
+        return None  # no solution within the limits: the search continues without this direction
     w = found.x[:n] - found.x[n : 2 * n]
     w[np.abs(w) <= _ZERO * np.abs(w).max()] = 0.0
     return w / np.abs(w).sum() if w.any() else None

@@ -212,13 +212,13 @@ def test_best_bounds_go_first_and_the_bound_never_falls():
     assert bounds == sorted(bounds)
 
 
-@pytest.mark.parametrize("way", [MargotBrancher, PenaltyBrancher, SupportBrancher])
-def test_a_search_is_the_same_in_another_process(strategy):
+@pytest.mark.parametrize("brancher_type", [MargotBrancher, PenaltyBrancher, SupportBrancher])
+def test_a_search_is_the_same_in_another_process(brancher_type):
     """A task in another process has the same result as here."""
     problem = random_problem(2, m=20, n=4, model="sfs")
-    brancher = strategy(problem, limit=allowed_value(problem, trivial_tree(problem)))
+    brancher = brancher_type(problem, limit=allowed_value(problem, trivial_tree(problem)))
     spec = unpacked(packed(SearchSpec.of(brancher, 1e-4)))
-    assert type(spec.brancher()) is strategy and not spec.brancher().problem.X.flags.writeable
+    assert type(spec.brancher()) is brancher_type and not spec.brancher().problem.X.flags.writeable
     cutoff = allowed_value(problem, trivial_tree(problem))
     task_input = TaskInput(records=[brancher.root()], cutoff=cutoff, seconds=60.0, nodes=25)
     here, there = (work(HeldSearch(r), task_input) for r in (SearchSpec.of(brancher, 1e-4), spec))

@@ -383,12 +383,15 @@ def test_estimators_write_and_check(tmp_path):
 def test_what_proofs_need_is_compiled_before_the_clock_starts(tmp_path, model, counts):
     """In a process of its own; and the fit needs nothing else."""
     code = f"""
-from margotree.engines.bnb.engine import BranchAndBound
-from margotree.engines.bnb.kernels import followed, leaves, steps, taken_down
-from margotree.engines.tiny import tiny_problem
+from margotree.engines.exact.engine import BranchAndBound
+from margotree.engines.exact.kernels import implied_sides, leaf_multipliers, proof_steps, recorded_bounds
+from margotree.engines.tiny_problems import tiny_problem
 from margotree.proof.write import ProofWriter
 problem = tiny_problem("{model}")
-kernels = leaves.write_points, steps.write_leaves, taken_down.search, followed.too_close, followed.follow
+kernels = (
+    leaf_multipliers.write_points, proof_steps.write_leaves, recorded_bounds.search, implied_sides.too_close,
+    implied_sides.follow,
+)
 BranchAndBound().prepare_proof(problem)
 print(*(len(kernel.signatures) for kernel in kernels))
 BranchAndBound().solve_with_proof(problem, ProofWriter("a.proof"))

@@ -37,11 +37,11 @@ from margotree.engines.numba_backend import inner
 
 # How a dive ends. A dive without feature penalties is settled where they could change whether a node is closed.
 EXHAUSTED, SETTLED, PAUSED = 0, 1, 2
-# Entries of ``counters``: steps, rows written, sides closed by probes, node problems solved.
+# Entries of ``counters``: steps, rows written, sides closed by probes, sides probed.
 STEPS, EMITTED, FIXED, SOLVES = 0, 1, 2, 3
 # Entries of ``options``: candidates in a row without improvement, pivots of a flip, the threshold for feature penalties
 # (see `Tactics.penalty_threshold`), whether features are decided first, whether rows are written for a proof.
-PATIENCE, FLIP_PIVOTS, PENALTY_THRESHOLD, FEATURES_FIRST, LOGGED = 0, 1, 2, 3, 4
+PATIENCE, FLIP_PIVOTS, PENALTY_THRESHOLD, FEATURES_FIRST, WITH_PROOF = 0, 1, 2, 3, 4
 # Sides of a candidate.
 AS_HEADED, OTHERWISE = numbers(2)
 # Weight of the newest observation in a running mean.
@@ -208,23 +208,23 @@ def make_dive(run: Callable[..., int], set_up: Callable[..., tuple[int, int, int
         rows = Rows(out_codes, out_floats, out_used, out_bound, log)
         emitted = np.int64(0)
         settled = False
-        logged = options[LOGGED] != 0
-        last = out_bound.size - (3 if logged else 1)
+        with_proof = options[WITH_PROOF] != 0
+        last = out_bound.size - (3 if with_proof else 1)
         while True:
             cutoff = shared[0]
             # Gains are added to the sum of the node values; the floor, a bound by other means, only closes nodes.
             total = relax(ws, rt, cutoff, TIGHT if settled else TOL)
-            floor = total if logged else max(floor, total)
+            floor = total if with_proof else max(floor, total)
             if settled or floor >= cutoff:
-                if logged:
+                if with_proof:
                     what = LAST_SETTLED if settled else LAST_CLOSED
                     write_row(ws, rt, what, -1, rows, emitted)
                     counters[EMITTED] = emitted + 1
                 return SETTLED if settled else EXHAUSTED, floor
-            asked_to_stop = shared[1] != 0.0 or ws.work[SCALARS, STOP] != 0.0
-            if counters[STEPS] >= max_steps or emitted >= last or asked_to_stop:
+            must_stop = shared[1] != 0.0 or ws.work[SCALARS, STOP] != 0.0
+            if counters[STEPS] >= max_steps or emitted >= last or must_stop:
                 write_row(ws, rt, LAST_OPEN, -1, rows, emitted)
-                if not logged:
+                if not with_proof:
                     out_bound[emitted] = floor
                 counters[EMITTED] = emitted + 1
                 return PAUSED, floor
@@ -246,7 +246,7 @@ def make_dive(run: Callable[..., int], set_up: Callable[..., tuple[int, int, int
             flips = same > flip
             both = same >= cutoff and flip >= cutoff
             whole, whole_too = (whole_same, whole_flip) if flips else (whole_flip, whole_same)
-            if logged:
+            if with_proof:
                 what = OPEN_CHILD if max(same, flip) < cutoff else CLOSED_CHILD
                 write_child(ws, rt, i, not flips, what, rows, emitted, whole)
                 emitted += 1
@@ -259,7 +259,7 @@ def make_dive(run: Callable[..., int], set_up: Callable[..., tuple[int, int, int
                 return EXHAUSTED, floor
             if max(same, flip) >= cutoff:
                 counters[FIXED] += 1
-            elif not logged:
+            elif not with_proof:
                 write_child(ws, rt, i, not flips, OPEN_CHILD, rows, emitted, True)
                 out_bound[emitted] = max(floor, flip, same)
                 emitted += 1

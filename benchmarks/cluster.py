@@ -57,27 +57,27 @@ def _cpu() -> float:
 
 
 def speed(args: argparse.Namespace) -> list[dict[str, Any]]:
-    from margotree.engines.distributed.search import ClusterSearch, Pace
-    from margotree.engines.distributed.workers import Crew
+    from margotree.engines.distributed.search import ClusterSearch, TaskSizes
+    from margotree.engines.distributed.workers import WorkerPool
     from margotree.engines.exact.portfolio import new_search
     from margotree.engines.run_control import Limits, RunControl
     from margotree.engines.trivial_trees import allowed_value
 
     problem, brancher, first = _searched(args.model)
-    crew = Crew("processes", args.workers)
-    crew.warm_up(problem.model, with_penalties=False)
+    worker_pool = WorkerPool("processes", args.workers)
+    worker_pool.warm_up(problem.model, with_penalties=False)
     rows = []
     limits = Limits(time=args.seconds, n_jobs=args.workers)
     for _ in range(args.rounds):
         for who in ("threads", "processes"):
             control = RunControl(limits)
-            traffic = crew.traffic
+            traffic = worker_pool.traffic
             before = (traffic.tasks, traffic.sent, traffic.received, traffic.cpu, traffic.steps)
             if who == "threads":
                 search = new_search(problem, brancher, first, control)
             else:
                 value = partial(allowed_value, problem)
-                search = ClusterSearch(crew, Pace(alone=0.0), brancher, value, control, first, math.inf)
+                search = ClusterSearch(worker_pool, TaskSizes(alone=0.0), brancher, value, control, first, math.inf)
             began, cpu = time.perf_counter(), _cpu()
             search.run()
             seconds, cpu = time.perf_counter() - began, _cpu() - cpu
@@ -96,7 +96,7 @@ def speed(args: argparse.Namespace) -> list[dict[str, Any]]:
             row |= {"best": search.best, "open": search.open_nodes}
             rows.append(row)
             print(json.dumps(row), flush=True)
-    crew.close()
+    worker_pool.close()
     return rows
 
 
@@ -128,7 +128,7 @@ def _told(engine: Any, certificate: Any, **more: Any) -> dict[str, Any]:
 def killed(args: argparse.Namespace) -> list[dict[str, Any]]:
     """The same fit in one process, by undisturbed workers, and by workers of which one is killed at three moments."""
     from margotree.engines.distributed.engine import ClusterBranchAndBound
-    from margotree.engines.distributed.search import Pace
+    from margotree.engines.distributed.search import TaskSizes
     from margotree.engines.exact.engine import BranchAndBound
     from margotree.engines.run_control import Limits, RunControl
     from margotree.proof import check
@@ -141,10 +141,10 @@ def killed(args: argparse.Namespace) -> list[dict[str, Any]]:
     print(json.dumps({"one process": plain.to_dict()}), flush=True)
     rows, folder = [], tempfile.TemporaryDirectory()
     for kills in (0, 3):
-        engine = ClusterBranchAndBound("processes", args.workers, pace=Pace(seconds=1.0))
+        engine = ClusterBranchAndBound("processes", args.workers, task_sizes=TaskSizes(seconds=1.0))
         engine.prepare(problem)
-        assert engine.crew is not None
-        workers, dead = engine.crew._cluster.workers, []
+        assert engine.worker_pool is not None
+        workers, dead = engine.worker_pool._cluster.workers, []
 
         def kill(
             event: Any, kills: int = kills, workers: Any = workers, dead: Any = dead, engine: Any = engine
@@ -234,10 +234,10 @@ def slow(args: argparse.Namespace) -> list[dict[str, Any]]:
     print(json.dumps({"one process": plain.to_dict()}), flush=True)
     engine = ClusterBranchAndBound("processes", args.workers)
     engine.prepare(problem)
-    assert engine.crew is not None
-    engine.crew._client.register_plugin(_late(args.delay))
+    assert engine.worker_pool is not None
+    engine.worker_pool._client.register_plugin(_late(args.delay))
     sent, waited = [], []
-    send, outcome_of = engine.crew.send, engine.crew._outcome
+    send, outcome_of = engine.worker_pool.send, engine.worker_pool._outcome
     at: dict[str, float] = {}
 
     def count(number: int, key: str, orders: Any) -> None:
@@ -250,7 +250,7 @@ def slow(args: argparse.Namespace) -> list[dict[str, Any]]:
         waited.append(time.perf_counter() - at[future.key] - outcome.seconds)
         return outcome
 
-    engine.crew.send, engine.crew._outcome = count, clock  # type: ignore[method-assign]
+    engine.worker_pool.send, engine.worker_pool._outcome = count, clock  # type: ignore[method-assign]
     certificate = engine.solve(problem, RunControl(limits)).certificate
     on_the_way = sum(waited) / len(waited)
     return [

@@ -154,12 +154,12 @@ def cart_value(problem: Any, cart: Any, scaling: Any) -> float:
 def seconds_per_pass(problem: Any) -> float:
     """The processor time of one sweep over all nodes, the mean of three after the greedy tree and a first sweep."""
     from margotree.engines.local_search.descent import Descent
-    from margotree.engines.local_search.initial_splits import Draw
+    from margotree.engines.local_search.initial_splits import Strategy
     from margotree.engines.local_search.training_data import Terms
 
     nodes = problem.n_nodes
     work = Descent(Terms.of(problem), np.zeros((nodes, problem.n_features)), np.ones(nodes), 0, np.zeros(1))
-    work.settle(0, np.full(nodes, Draw.SVM))
+    work.route(0, np.full(nodes, Strategy.SVM))
     work._sweep()
     began = time.process_time()
     for _ in range(3):

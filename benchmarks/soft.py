@@ -24,22 +24,22 @@ from breadth import count_processor_time
 from incumbents import best_known, drawn, key, problem_of
 from margotree.engines import Limits, RunControl, get_engine
 from margotree.engines.local_search import starts
-from margotree.engines.local_search.annealing import Manner, SoftTree, again_times
+from margotree.engines.local_search.annealing import Schedule, SoftTree, n_reannealings
 from margotree.engines.local_search.search import Effort, LocalSearch
-from margotree.engines.local_search.starts import Start, kept
-from margotree.engines.local_search.training_data import Found, Terms
+from margotree.engines.local_search.starts import Start, unchanged_start
+from margotree.engines.local_search.training_data import Terms, TrainedTree
 from margotree.problem import Problem
 
 GO = np.zeros(1)
 
 
-def timed(work: Callable[[], Found]) -> tuple[Found, float]:
+def timed(work: Callable[[], TrainedTree]) -> tuple[TrainedTree, float]:
     began = time.process_time()
     found = work()
     return found, 1e3 * (time.process_time() - began)
 
 
-def good_trees(problem: Problem, seconds: float) -> list[Found]:
+def good_trees(problem: Problem, seconds: float) -> list[TrainedTree]:
     """The best trees of two searches."""
     trees = []
     for seed in range(2):
@@ -57,11 +57,11 @@ class Bench:
         self.search = LocalSearch(problem, RunControl())
         self.depth = problem.depth
 
-    def trained(self, W: np.ndarray, B: np.ndarray, rng: np.random.Generator, manner: Manner) -> Found:
-        W, B = SoftTree(self.terms, W, B, rng, manner).anneal(GO)
-        return Found(W=W, B=B, value=self.search.settled(self.terms, W, B))
+    def trained(self, W: np.ndarray, B: np.ndarray, rng: np.random.Generator, schedule: Schedule) -> TrainedTree:
+        W, B = SoftTree(self.terms, W, B, rng, schedule).anneal(GO)
+        return TrainedTree(W=W, B=B, value=self.search.objective_of(self.terms, W, B))
 
-    def descended(self, start: Start, seed: int, best: float = np.inf, brief: bool = False) -> Found:
+    def descended(self, start: Start, seed: int, best: float = np.inf, brief: bool = False) -> TrainedTree:
         return self.search.descent(self.terms, start, seed, best, brief)
 
     def from_nothing(self, goes: int, best: float) -> list[float]:
@@ -69,22 +69,24 @@ class Bench:
         W, B, rows = np.zeros((self.terms.n_nodes, self.terms.X.shape[1])), np.ones(self.terms.n_nodes), []
         for seed in range(goes):
             rng = np.random.default_rng(seed)
-            tree, spent = timed(lambda rng=rng: self.trained(W, B, rng, Manner.by_chance(rng)))
-            after = self.descended(kept(tree), seed)
+            tree, spent = timed(lambda rng=rng: self.trained(W, B, rng, Schedule.at_random(rng)))
+            after = self.descended(unchanged_start(tree), seed)
             rows.append((spent, *(100 * (found.value / best - 1) for found in (tree, after))))
         return list(np.median(rows, axis=0))
 
-    def again(self, tree: Found, times: int, seed: int) -> Found:
+    def again(self, tree: TrainedTree, times: int, seed: int) -> TrainedTree:
         rng, best = np.random.default_rng(seed), tree
         for k in range(times):
-            found = self.trained(best.W, best.B, rng, Manner.finely(rng))
+            found = self.trained(best.W, best.B, rng, Schedule.for_reannealing(rng))
             best = found if k == 0 or found.value < best.value else best
-        return self.descended(kept(best), seed, tree.value, brief=True)
+        return self.descended(unchanged_start(best), seed, tree.value, brief=True)
 
-    def disturbed(self, tree: Found, seed: int) -> Found:
-        return self.descended(starts.disturbed(tree, self.depth, np.random.default_rng(seed)), seed, tree.value)
+    def perturbed(self, tree: TrainedTree, seed: int) -> TrainedTree:
+        return self.descended(starts.perturbed(tree, self.depth, np.random.default_rng(seed)), seed, tree.value)
 
-    def from_trees(self, trees: list[Found], goes: int, way: Callable[[Found, int], Found]) -> list[float]:
+    def from_trees(
+        self, trees: list[TrainedTree], goes: int, way: Callable[[TrainedTree, int], TrainedTree]
+    ) -> list[float]:
         """Milliseconds, the share of attempts with a better tree, and the mean gain."""
         rows = []
         for seed in range(goes):
@@ -114,11 +116,11 @@ def main() -> None:
         problem = problem_of(fit, args.data)
         get_engine("alternating").prepare(problem)
         bench, trees = Bench(problem), good_trees(problem, args.first)
-        times = max(1, again_times(bench.terms))
+        times = max(1, n_reannealings(bench.terms))
         cells = [*bench.from_nothing(args.goes, known)]
         cells += bench.from_trees(trees, args.goes, lambda tree, seed, b=bench: b.again(tree, 1, seed))
         cells += [times, *bench.from_trees(trees, args.goes, lambda t, seed, b=bench, n=times: b.again(t, n, seed))]
-        cells += bench.from_trees(trees, args.goes, bench.disturbed)
+        cells += bench.from_trees(trees, args.goes, bench.perturbed)
         print("| " + " | ".join([*key(fit), *(f"{cell:.3g}" for cell in cells)]) + " |", flush=True)
 
 

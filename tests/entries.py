@@ -17,7 +17,7 @@ from margotree.engines.node.kernels import (
 )
 from margotree.engines.node.kernels import workspace as w
 from margotree.engines.numba_backend import kernel
-from margotree.engines.numba_backend.ahead_of_time import alone
+from margotree.engines.numba_backend.ahead_of_time import compile_lock
 
 
 def entry(function):
@@ -28,7 +28,7 @@ def entry(function):
     def call(*args):
         if compiled.signatures:
             return compiled(*args)
-        with alone(f"tests:{function.__name__}"):
+        with compile_lock(f"tests:{function.__name__}"):
             return compiled(*args)
 
     return call
@@ -43,7 +43,7 @@ def add(ws, s, i, y):
 def run(ws, s, cutoff, pivots, tol):
     return (
         penalised_active_set.run(ws, s, cutoff, pivots, tol)
-        if ws.priced
+        if ws.with_penalties
         else active_set.run(ws, s, cutoff, pivots, tol)
     )
 
@@ -68,7 +68,7 @@ def update_stale_margins(ws, s):
 @entry
 def decide(ws, s, j, must):
     penalised_active_set.decide(ws, s, j, must)
-    margins.follow(ws, s)
+    margins.update_margins(ws, s)
 
 
 @entry
@@ -87,18 +87,18 @@ def penalised_bound(ws, s):
 
 
 @entry
-def bonus(ws, s):
-    return feature_penalties.bonus(ws, s)
+def penalty_bound(ws, s):
+    return feature_penalties.penalty_bound(ws, s)
 
 
 @entry
 def load(ws, routing, codes, floats):
-    node_record.load_here(ws, routing, codes, floats)
+    node_record.load_record(ws, routing, codes, floats)
 
 
 @entry
-def place(ordered, value):
-    return vectors.place(ordered, value)
+def count_less(ordered, value):
+    return vectors.count_less(ordered, value)
 
 
 @entry

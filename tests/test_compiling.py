@@ -194,14 +194,14 @@ def test_what_another_process_is_compiling_is_waited_for(monkeypatch, tmp_path):
     monkeypatch.setattr(ahead, "_marker", lambda part: tmp_path / "a.compiled")
     monkeypatch.setattr(ahead, "_compiled", set())
     waiting = threading.Thread(target=lambda: done.append(ahead.run(part)))
-    with ahead.alone(part):
+    with ahead.compile_lock(part):
         waiting.start()
         waiting.join(0.3)
         assert waiting.is_alive() and not done
     waiting.join(10.0)
     assert done and (tmp_path / "a.compiled").exists()
     (tmp_path / "a.lock").unlink()
-    with ahead.alone(part):  # it is in the cache: there is nothing to wait for
+    with ahead.compile_lock(part):  # it is in the cache: there is nothing to wait for
         assert not (tmp_path / "a.lock").exists()
 
 

@@ -16,11 +16,11 @@ from margotree.cli import main
 from margotree.engines import EngineError, Limits, Refused, RunControl, solve
 from margotree.engines.distributed import connection, workers
 from margotree.engines.distributed.engine import ClusterBranchAndBound
-from margotree.engines.distributed.search import ClusterSearch, Pace
+from margotree.engines.distributed.search import ClusterSearch, TaskSizes
 from margotree.engines.distributed.serialization import SearchSpec
 from margotree.engines.distributed.task import HeldSearch, Outcome, TaskInput, packed, unpacked, work
 from margotree.engines.distributed.transfer_volume import Traffic
-from margotree.engines.distributed.workers import ClusterLost, Crew
+from margotree.engines.distributed.workers import ClusterLost, WorkerPool
 from margotree.engines.exact.engine import BranchAndBound
 from margotree.engines.exact.penalty_branching import PenaltyBrancher
 from margotree.engines.exact.sample_branching import MargotBrancher, Tactics
@@ -34,7 +34,7 @@ from margotree.solution import Proved, Stopped, verify
 from oracles import best_value
 
 #: All nodes are sent, in small tasks.
-EAGER = Pace(alone=0.0, short=0.0, nodes=3, batch=2)
+EAGER = TaskSizes(alone=0.0, short=0.0, nodes=3, batch=2)
 TIGHT = Limits(gap=1e-7, time=600)
 SLOW = Tactics(improve=False, steps=2)
 
@@ -90,9 +90,9 @@ def knotty(m=50):
     return Problem.make(X, y, depth=2, C=[10.0, 100.0])
 
 
-def at(workers_here, problem, limits=TIGHT, pace=EAGER, start=None):
-    engine = ClusterBranchAndBound("here", pace=pace, tactics=SLOW, sparse=SupportTactics(steps=2))
-    engine.crew = workers_here
+def at(workers_here, problem, limits=TIGHT, task_sizes=EAGER, start=None):
+    engine = ClusterBranchAndBound("here", task_sizes=task_sizes, tactics=SLOW, sparse=SupportTactics(steps=2))
+    engine.worker_pool = workers_here
     solution = engine.solve(problem, RunControl(limits, lambda event: workers_here.events.append(event)), start)
     verify(problem, solution)
     return solution.certificate
@@ -149,11 +149,11 @@ def test_a_lost_cluster_is_a_warning():
     assert any("lost: the cluster is gone; the tree is the best" in words for words in certificate.warnings)
 
 
-def search_by(workers_here, problem, pace=EAGER, first=None):
+def search_by(workers_here, problem, task_sizes=EAGER, first=None):
     brancher = MargotBrancher(problem, SLOW)
     first = trivial_tree(problem) if first is None else first
     return ClusterSearch(
-        workers_here, pace, brancher, lambda tree: allowed_value(problem, tree), RunControl(TIGHT), first
+        workers_here, task_sizes, brancher, lambda tree: allowed_value(problem, tree), RunControl(TIGHT), first
     )
 
 
@@ -212,13 +212,13 @@ def test_best_bounds_go_first_and_the_bound_never_falls():
     assert bounds == sorted(bounds)
 
 
-@pytest.mark.parametrize("way", [MargotBrancher, PenaltyBrancher, SupportBrancher])
-def test_a_search_is_the_same_in_another_process(strategy):
+@pytest.mark.parametrize("brancher_type", [MargotBrancher, PenaltyBrancher, SupportBrancher])
+def test_a_search_is_the_same_in_another_process(brancher_type):
     """A task in another process has the same result as here."""
     problem = random_problem(2, m=20, n=4, model="sfs")
-    brancher = strategy(problem, limit=allowed_value(problem, trivial_tree(problem)))
+    brancher = brancher_type(problem, limit=allowed_value(problem, trivial_tree(problem)))
     spec = unpacked(packed(SearchSpec.of(brancher, 1e-4)))
-    assert type(spec.brancher()) is strategy and not spec.brancher().problem.X.flags.writeable
+    assert type(spec.brancher()) is brancher_type and not spec.brancher().problem.X.flags.writeable
     cutoff = allowed_value(problem, trivial_tree(problem))
     task_input = TaskInput(records=[brancher.root()], cutoff=cutoff, seconds=60.0, nodes=25)
     here, there = (work(HeldSearch(r), task_input) for r in (SearchSpec.of(brancher, 1e-4), spec))
@@ -230,12 +230,12 @@ def test_a_search_is_the_same_in_another_process(strategy):
     assert work(held, task_input).steps == here.steps
 
 
-def proved(workers_here, problem, path, **pace):
+def proved(workers_here, problem, path, **task_sizes):
     """Fit with a proof; return the certificate and the result of the checker."""
     limits = Limits(gap=1e-5, time=600)  # a claimed bound is slightly below the proved one
-    pace = replace(EAGER, **pace)
-    engine = ClusterBranchAndBound("here", pace=pace, tactics=SLOW, sparse=SupportTactics(steps=2))
-    engine.crew = workers_here
+    task_sizes = replace(EAGER, **task_sizes)
+    engine = ClusterBranchAndBound("here", task_sizes=task_sizes, tactics=SLOW, sparse=SupportTactics(steps=2))
+    engine.worker_pool = workers_here
     solution = engine.solve_with_proof(problem, ProofWriter(path), RunControl(limits))
     verify(problem, solution)
     return solution.certificate, check.check(str(path), (problem.X, problem.y, problem.weight))
@@ -308,15 +308,15 @@ def address():
 def test_dask_workers_agree_with_one_process(address, model, tmp_path):
     problem = random_problem(7, m=14, n=3, model=model)
     plain = BranchAndBound().solve(problem, RunControl(TIGHT)).certificate
-    pace = Pace(alone=0.0, short=0.0, nodes=20)
-    engine = ClusterBranchAndBound(address, pace=pace, tactics=SLOW, sparse=SupportTactics(steps=2))
+    task_sizes = TaskSizes(alone=0.0, short=0.0, nodes=20)
+    engine = ClusterBranchAndBound(address, task_sizes=task_sizes, tactics=SLOW, sparse=SupportTactics(steps=2))
     certificate = engine.solve(problem, RunControl(TIGHT)).certificate
     assert certificate.objective == pytest.approx(plain.objective, rel=1e-6)
     assert certificate.bound == pytest.approx(plain.bound, rel=1e-6) and certificate.proved is Proved.OPTIMAL
     traffic = engine.traffic
     assert traffic.tasks > 0 and traffic.again == 0
     assert 0 < traffic.steps <= certificate.nodes
-    proving = ClusterBranchAndBound(address, pace=pace, tactics=SLOW, sparse=SupportTactics(steps=2))
+    proving = ClusterBranchAndBound(address, task_sizes=task_sizes, tactics=SLOW, sparse=SupportTactics(steps=2))
     proving.prepare_proof(problem)
     path = tmp_path / "a.proof"
     certificate = proving.solve_with_proof(problem, ProofWriter(path), RunControl(Limits(time=600))).certificate
@@ -328,16 +328,16 @@ def test_dask_workers_agree_with_one_process(address, model, tmp_path):
 def test_late_results_are_ignored(address):
     """A task of an earlier search is not taken for a task of the next one with the same number."""
     brancher = MargotBrancher(knotty(30), SLOW)
-    spec, crew = SearchSpec.of(brancher, 1e-4), Crew(address)
+    spec, worker_pool = SearchSpec.of(brancher, 1e-4), WorkerPool(address)
     found = None
     for nodes in (3, 7):
         task_input = TaskInput(records=[brancher.root()], cutoff=brancher.limit, seconds=30.0, nodes=nodes)
-        with crew.published(spec) as key:
-            crew.send(0, key, task_input)
+        with worker_pool.published(spec) as key:
+            worker_pool.send(0, key, task_input)
             time.sleep(0.3)
             while nodes == 7 and found is None:
-                found = crew.next_done(0.05)
-    crew.close()
+                found = worker_pool.next_done(0.05)
+    worker_pool.close()
     assert found is not None and found[0] == 0
     assert found[1].steps == 7
 
@@ -362,7 +362,7 @@ def test_the_classifier_and_the_command_line_reach_the_scheduler(address, tmp_pa
 
 def test_workers_exist_and_have_the_same_version(address, monkeypatch):
     monkeypatch.setattr("margotree.__version__", "0.0.0")  # also for workers in this process
-    monkeypatch.setattr(Crew, "_version", lambda self, worker: "9.9.9")
+    monkeypatch.setattr(WorkerPool, "_version", lambda self, worker: "9.9.9")
     with pytest.raises(EngineError, match=r"2 of 2 workers cannot be used: tcp://.* has margotree 9.9.9, and this"):
         ClusterBranchAndBound(address).prepare(random_problem(1))
     distributed = pytest.importorskip("distributed", reason="needs margotree[cluster]")
@@ -401,7 +401,7 @@ def test_a_lost_scheduler_leaves_the_best_tree():
     with distributed.LocalCluster(protocol="tcp", **options) as cluster:
         listener = AtTask(1, cluster.close)
         engine = ClusterBranchAndBound(
-            cluster.scheduler_address, pace=Pace(alone=0.0, short=0.0, nodes=50), tactics=SLOW
+            cluster.scheduler_address, task_sizes=TaskSizes(alone=0.0, short=0.0, nodes=50), tactics=SLOW
         )
         listener.engine = engine
         solution = engine.solve(problem, RunControl(TIGHT, listener))
@@ -418,10 +418,10 @@ def test_killed_workers_change_nothing(tmp_path):
     pytest.importorskip("distributed", reason="needs margotree[cluster]")
     problem = knotty()
     plain = BranchAndBound().solve(problem, RunControl(Limits(time=600))).certificate
-    engine = ClusterBranchAndBound("processes", 2, pace=Pace(alone=0.0, short=0.0, nodes=100), tactics=SLOW)
+    engine = ClusterBranchAndBound("processes", 2, task_sizes=TaskSizes(alone=0.0, short=0.0, nodes=100), tactics=SLOW)
     engine.prepare(problem)
     engine.prepare_proof(problem)
-    workers = engine.crew._cluster.workers
+    workers = engine.worker_pool._cluster.workers
     killed, path = [], tmp_path / "a.proof"
 
     def kill():

@@ -19,12 +19,14 @@ MEAN_RANK = 5.0
 def subtree_node(seed: int, n: int, p: int) -> Node:
     """No sample has a cost at the node itself; its subtree costs are smaller on one side, or equal."""
     rng = np.random.default_rng(seed)
-    low, high = rng.integers(0, 3, (2, n)).astype(float)
-    return Node(Z=rng.random((n, p)), plus=np.zeros(n), minus=np.zeros(n), low=low, high=high, eps=1e-6)
+    left_cost, right_cost = rng.integers(0, 3, (2, n)).astype(float)
+    return Node(
+        Z=rng.random((n, p)), plus=np.zeros(n), minus=np.zeros(n), left_cost=left_cost, right_cost=right_cost, eps=1e-6
+    )
 
 
 def misplaced(node: Node, h: np.ndarray) -> np.ndarray:
-    return np.where(h >= 0, node.high > node.low, node.low > node.high)
+    return np.where(h >= 0, node.right_cost > node.left_cost, node.left_cost > node.right_cost)
 
 
 def naive(node: Node, h: np.ndarray, usable: np.ndarray, uniforms: np.ndarray) -> np.ndarray | None:
@@ -65,8 +67,8 @@ def test_an_edge_direction_keeps_the_values_of_the_nearest_samples(seed, p, same
 
 def test_other_samples_than_the_nearest_are_kept_at_random():
     node = subtree_node(1, 40, 4)
-    node.low[:20], node.high[:20] = 1.0, 0.0
-    node.low[20:], node.high[20:] = 0.0, 1.0
+    node.left_cost[:20], node.right_cost[:20] = 1.0, 0.0
+    node.left_cost[20:], node.right_cost[20:] = 0.0, 1.0
     h = node.Z @ [1.0, -1.0, 0.5, 0.2] - 0.3
     order, kept = np.argsort(np.abs(h)), set()
     for uniforms in np.random.default_rng(0).random((200, 4)):
@@ -88,13 +90,13 @@ def test_the_number_of_kept_samples_is_bounded():
 
 def test_without_misplaced_samples_there_is_no_direction():
     node = subtree_node(2, 10, 2)
-    h = np.where(node.low > node.high, 1.0, -1.0)
+    h = np.where(node.left_cost > node.right_cost, 1.0, -1.0)
     assert not edge_direction(node.reduced, h, np.arange(10), np.ones(2), np.full(4, 0.5), np.empty(3))
 
 
 def least(node: Node) -> float:
     """The smallest subtree costs of a hyperplane of two features: near one of those through two samples."""
-    best = min(np.sum(node.low), np.sum(node.high))
+    best = min(np.sum(node.left_cost), np.sum(node.right_cost))
     for i, j in combinations(range(len(node.Z)), 2):
         (x, y), (u, v) = node.Z[i], node.Z[j]
         w = np.array([v - y, x - u])
@@ -104,7 +106,7 @@ def least(node: Node) -> float:
             for sign in (1.0, -1.0):
                 right = sign * h > 0
                 right[[i, j]] = np.array(sides) > 0
-                best = min(best, np.sum(np.where(right, node.high, node.low)))
+                best = min(best, np.sum(np.where(right, node.right_cost, node.left_cost)))
     return float(best)
 
 
@@ -117,7 +119,7 @@ def test_edge_directions_lead_to_the_best_division_of_samples(n_edges):
         w, b = 1e-2 * rng.standard_normal(2), 0.0
         b = -float(np.median(node.Z @ w))
         h = node.Z @ w + b
-        at = np.array([b, 0.5 * w @ w + np.sum(np.where(h >= 0, node.high, node.low))])
+        at = np.array([b, 0.5 * w @ w + np.sum(np.where(h >= 0, node.right_cost, node.left_cost))])
         for _ in range(3):
             search_lines(
                 node.reduced, w, h, at, np.empty((0, 3)), np.arange(2), rng.random((n_edges, 4)), node.eps, 2, np.inf,

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from sklearn.model_selection import train_test_split
 from sklearn.preprocessing import minmax_scale
 
-from entries import add, add_hard_row, bonus, decide, penalised_bound, rebuild, run, switch
+from entries import add, add_hard_row, decide, penalised_bound, penalty_bound, rebuild, run, switch
 from margotree.engines import Limits, RunControl, solve
 from margotree.engines.exact import engine
 from margotree.engines.exact.engine import BranchAndBound
@@ -47,7 +47,7 @@ class Node:
         self.cost = 10.0 ** rng.integers(-2, 4) * rng.choice([1.0, 2.0, 0.5], m)
         self.alpha = 10.0 ** rng.uniform(-2, 3)
         self.ws = w.new_workspace(
-            self.X, np.ones(m), self.cost[None], np.array([[self.alpha, budget]]), priced=True, reach=100.0
+            self.X, np.ones(m), self.cost[None], np.array([[self.alpha, budget]]), with_penalties=True, reach=100.0
         )
         for i in range(m):
             add(self.ws, 0, i, y[i])
@@ -131,7 +131,7 @@ def test_the_factor_follows_features_that_are_switched(seed, grid):
     """On a grid free items become dependent when features go; they must leave and the rest stay factored."""
     rng = np.random.default_rng(seed)
     X = rng.integers(0, 3, (20, 6)) / 2.0 if grid else rng.standard_normal((20, 6))
-    ws = w.new_workspace(X, np.ones(20), np.ones((1, 20)), np.array([[1.0, 1.0]]), priced=True)
+    ws = w.new_workspace(X, np.ones(20), np.ones((1, 20)), np.array([[1.0, 1.0]]), with_penalties=True)
     for i in range(20):
         add(ws, 0, i, 1.0)
     ws.g[0, w.ON], ws.cnt[0, w.N_FREE], ws.k[0, w.FREE, :4] = 1.0, 4, rng.choice(20, 4, replace=False)
@@ -169,7 +169,7 @@ def test_penalties_of_a_point_found_without_them(weights, alpha, budget):
     n = len(weights)
     ws = w.new_workspace(np.zeros((1, n)), np.ones(1), np.ones((1, 1)), np.array([[alpha, budget]]))
     ws.g[0, w.U, :n] = weights
-    assert bonus(ws, 0) == pytest.approx(sum(paid[budget:]), abs=1e-12)
+    assert penalty_bound(ws, 0) == pytest.approx(sum(paid[budget:]), abs=1e-12)
 
 
 def random_problem(seed, m, n, depth):

@@ -6,6 +6,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from margotree.problem.row_blocks import decision_values, row_blocks, sort_rows
 
 from margotree import MargotClassifier, OCT1Classifier, OCTHClassifier
 from margotree.baselines.mmsvm.polish import polish as polish_mmsvm
@@ -29,7 +30,6 @@ from margotree.engines.node.svm import solve_node
 from margotree.engines.polish import polish
 from margotree.engines.registry import without_audit
 from margotree.problem import Problem, Splits
-from margotree.problem.blocks import blocks, heights, sort_rows
 from margotree.solution import Stopped
 
 
@@ -87,11 +87,11 @@ def test_heights_are_those_of_the_plain_product(used):
     X, w = rng.random((9000, 7)), np.zeros(7)
     w[:used] = rng.normal(size=used)
     for rows in (np.arange(9000), np.flatnonzero(rng.random(9000) < 0.7), rng.permutation(9000), np.zeros(0, int)):
-        np.testing.assert_allclose(heights(X, rows, w, 0.3), X[rows] @ w + 0.3, rtol=0, atol=1e-14)
+        np.testing.assert_allclose(decision_values(X, rows, w, 0.3), X[rows] @ w + 0.3, rtol=0, atol=1e-14)
 
 
 def test_blocks_cover_all_rows_once():
-    parts = list(blocks(10_001, 300))
+    parts = list(row_blocks(10_001, 300))
     assert len(parts) > 1
     assert np.concatenate([np.arange(10_001)[part] for part in parts]).tolist() == list(range(10_001))
 
@@ -248,10 +248,10 @@ def test_a_model_that_cannot_be_built_in_time_is_not_begun(monkeypatch):
 
 def test_a_model_that_does_not_fit_into_memory_is_not_begun():
     adapter = HighsAdapter()
-    reason, words = adapter.hopeless(1e9, RunControl())
+    reason, words = adapter.exceeded_limit(1e9, RunControl())
     assert reason is Stopped.MEMORY and "not enough memory" in words
-    assert adapter.hopeless(1e6, RunControl()) is None
-    assert adapter.hopeless(1e6, RunControl(Limits(time=1e-9)))[0] is Stopped.TIME
+    assert adapter.exceeded_limit(1e6, RunControl()) is None
+    assert adapter.exceeded_limit(1e6, RunControl(Limits(time=1e-9)))[0] is Stopped.TIME
 
 
 # -- margin trees -----------------------------------------------------------------------------------------------

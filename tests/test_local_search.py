@@ -18,16 +18,16 @@ from margotree.engines import Limits, RunControl, get_engine, local_search_engin
 from margotree.engines.local_search import search as search_module
 from margotree.engines.local_search import upper_nodes
 from margotree.engines.local_search.descent import Descent
-from margotree.engines.local_search.initial_splits import FRESH, Draw
+from margotree.engines.local_search.initial_splits import FRESH, Strategy
 from margotree.engines.local_search.kernels.reduced_problem import cut, measure, search_lines
 from margotree.engines.local_search.kernels.subtree_costs import gini, subtree_costs
 from margotree.engines.local_search.kernels.svm import svm
 from margotree.engines.local_search.node_samples import Node
 from margotree.engines.local_search.search import Effort, Job, LocalSearch, majority, run_local_search
-from margotree.engines.local_search.starts import kept
+from margotree.engines.local_search.starts import unchanged_start
 from margotree.engines.local_search.subsampling import SubsampleLevels
 from margotree.engines.local_search.support_search import ROUGH, _every_kth, best_svm, plain_svm, svm_on
-from margotree.engines.local_search.training_data import Found, Terms
+from margotree.engines.local_search.training_data import Terms, TrainedTree
 from margotree.engines.local_search.upper_nodes import Proposal, _drop_features, _refine_direction
 from margotree.engines.local_search_engine import Alternating, good_tree
 from margotree.engines.multiclass.descend import ClassDescent
@@ -60,8 +60,8 @@ def some_node(seed: int, *, n: int = 25, eps: float = 0.02) -> Node:
         Z=np.round(rng.random((n, 2)), 2),
         plus=np.where(label, cost, 0.0),
         minus=np.where(label, 0.0, cost),
-        low=3 * rng.random(n),
-        high=3 * rng.random(n),
+        left_cost=3 * rng.random(n),
+        right_cost=3 * rng.random(n),
         eps=eps,
     )
 
@@ -79,7 +79,7 @@ def exactly(node: Node, h: np.ndarray) -> float:
     if np.any((h < -1e-9) & (h > -node.eps + 1e-9)):
         return math.inf
     hinges = node.plus @ np.maximum(0, 1 - h) + node.minus @ np.maximum(0, 1 + h)
-    return float(hinges + np.sum(np.where(h >= -1e-9, node.high, node.low)))
+    return float(hinges + np.sum(np.where(h >= -1e-9, node.right_cost, node.left_cost)))
 
 
 # -- kernels ------------------------------------------------------------------------------------------------------
@@ -151,7 +151,7 @@ def test_an_svm_is_found_from_poor_guesses(seed):
     right = Z @ rng.standard_normal(25) + 0.3 * rng.standard_normal(300) > 0
     none = np.zeros(300)
     penalty = np.where(right, 500.0, 0.0)
-    node = Node(Z=Z, plus=penalty, minus=500.0 - penalty, low=none, high=none, eps=1e-6)
+    node = Node(Z=Z, plus=penalty, minus=500.0 - penalty, left_cost=none, right_cost=none, eps=1e-6)
     guess = np.zeros(25)
     guess[seed] = 0.1
     from_nothing = plain_svm(node, (np.zeros(25), 0.0), ROUGH, np.zeros(1))[1]
@@ -165,7 +165,12 @@ def test_the_linear_svm_agrees_with_the_exact_one(p, C):
     rng = np.random.default_rng(p)
     X, y, cost = rng.random((80, p)), np.where(rng.random(80) < 0.4, 1.0, -1.0), C * rng.random(80)
     node = replace(
-        some_node(0), Z=X, plus=np.where(y > 0, cost, 0.0), minus=np.where(y < 0, cost, 0.0), low=0 * y, high=0 * y
+        some_node(0),
+        Z=X,
+        plus=np.where(y > 0, cost, 0.0),
+        minus=np.where(y < 0, cost, 0.0),
+        left_cost=0 * y,
+        right_cost=0 * y,
     )
     plane, value = plain_svm(node, (np.zeros(p), 0.0), 1e-7, np.zeros(1))
     exact = solve_node(X, y, cost)
@@ -181,7 +186,12 @@ def test_a_rough_svm_without_a_guess_is_near_the_exact_one_for_any_c(C):
     y = np.where(X @ rng.standard_normal(48) + rng.standard_normal(500) > 1, 1.0, -1.0)
     cost = np.full(500, C)
     node = replace(
-        some_node(0), Z=X, plus=np.where(y > 0, cost, 0.0), minus=np.where(y < 0, cost, 0.0), low=0 * y, high=0 * y
+        some_node(0),
+        Z=X,
+        plus=np.where(y > 0, cost, 0.0),
+        minus=np.where(y < 0, cost, 0.0),
+        left_cost=0 * y,
+        right_cost=0 * y,
     )
     _, value = plain_svm(node, (np.zeros(48), 0.0), ROUGH, np.zeros(1))
     assert value <= 1.01 * solve_node(X, y, cost).value
@@ -195,7 +205,12 @@ def test_with_many_samples_a_subset_gives_the_first_guess(rare):
     y = np.where(np.arange(9_000) % 3_000 == 1, 1.0, -1.0) if rare else np.where(X[:, 0] + X[:, 1] > 1, 1.0, -1.0)
     cost = np.full(9_000, 100.0)
     node = replace(
-        some_node(0), Z=X, plus=np.where(y > 0, cost, 0.0), minus=np.where(y < 0, cost, 0.0), low=0 * y, high=0 * y
+        some_node(0),
+        Z=X,
+        plus=np.where(y > 0, cost, 0.0),
+        minus=np.where(y < 0, cost, 0.0),
+        left_cost=0 * y,
+        right_cost=0 * y,
     )
     few = _every_kth(node, 2000)
     assert 2_000 <= len(few.Z) <= 4_000
@@ -212,8 +227,10 @@ def test_supports_meet_budgets_and_values_include_penalties():
         terms, rows = Terms.of(problem), np.arange(problem.n_samples)
         (w, b), value = best_svm(terms, 1, Node.of(terms, 1, rows), (np.zeros(6), 0.0), np.zeros(1))
         node = Node.of(terms, 1, rows)
-        assert value == pytest.approx(0.5 * w @ w + node.hinges(node.heights((w, b))) + terms.price(1, w), rel=1e-6)
-        assert math.isfinite(terms.price(1, w))
+        assert value == pytest.approx(
+            0.5 * w @ w + node.hinges(node.heights((w, b))) + terms.feature_penalty(1, w), rel=1e-6
+        )
+        assert math.isfinite(terms.feature_penalty(1, w))
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -223,8 +240,8 @@ def test_an_upper_split_gets_more_features_than_its_budget_if_they_lower_the_obj
     terms, flag = Terms.of(Problem.make(X, y, depth=2, C=1.0, budget=1, alpha=0.5)), np.zeros(1)
     # One split on the twelve relevant features, children without splits.
     _, value = svm_on(Node.of(terms, 0, np.arange(150)), np.arange(12), (np.zeros(40), 0.0), 1e-3, flag)
-    kinds, W, B = np.full(3, Draw.SVM), np.zeros((3, 40)), np.ones(3)
-    assert min(Descent(terms, W, B, s, flag).run(kinds).value for s in range(6)) < value + terms.penalty_of(0, 12)
+    strategies, W, B = np.full(3, Strategy.SVM), np.zeros((3, 40)), np.ones(3)
+    assert min(Descent(terms, W, B, s, flag).run(strategies).value for s in range(6)) < value + terms.penalty_of(0, 12)
 
 
 def test_any_number_of_features_is_tried_with_feature_penalties():
@@ -259,8 +276,10 @@ def test_misplaced_samples_are_left_out_while_this_improves_the_objective():
         target[misplaced] = -target[misplaced]
         terms = Terms.of(Problem.make(X, target, depth=2, C=[1e-3, 10.0], eps=1e-6))
         node = Node.of(terms, 0, np.arange(200))
-        node = replace(node, low=np.where(target > 0, 20.0, 0.0), high=np.where(target > 0, 0.0, 20.0))
-        svm_of_all, _ = plain_svm(replace(node, plus=node.low, minus=node.high), (np.zeros(4), 0.0), ROUGH, np.zeros(1))
+        node = replace(node, left_cost=np.where(target > 0, 20.0, 0.0), right_cost=np.where(target > 0, 0.0, 20.0))
+        svm_of_all, _ = plain_svm(
+            replace(node, plus=node.left_cost, minus=node.right_cost), (np.zeros(4), 0.0), ROUGH, np.zeros(1)
+        )
         best = Proposal(terms, 0, node, svm_of_all)
         _refine_direction(best, node, 1.0, rng, np.zeros(1))
         assert best.value <= best.start
@@ -289,9 +308,9 @@ def test_kernels_are_compiled_once():
 def test_every_descent_ends_in_a_feasible_tree_with_its_objective(seed, depth, model, eps):
     problem = some_problem(seed, depth=depth, model=model, eps=eps)
     terms = Terms.of(problem)
-    kinds = np.random.default_rng(seed).choice(FRESH, problem.n_nodes)
+    strategies = np.random.default_rng(seed).choice(FRESH, problem.n_nodes)
     zero = np.zeros((problem.n_nodes, problem.n_features))
-    found = Descent(terms, zero, np.ones(problem.n_nodes), seed, np.zeros(1)).run(kinds)
+    found = Descent(terms, zero, np.ones(problem.n_nodes), seed, np.zeros(1)).run(strategies)
     seen = evaluate(problem, found.splits)
     assert seen.feasible, seen.violations
     assert found.value == pytest.approx(seen.objective, rel=1e-9, abs=1e-9)
@@ -321,7 +340,7 @@ def test_a_proposal_that_makes_the_tree_worse_is_undone(classes, monkeypatch):
 def test_where_directions_give_no_improvement_one_of_them_is_tried_the_next_time(monkeypatch):
     problem = some_problem(4, n=80)
     descent = Descent(Terms.of(problem), np.zeros((3, 3)), np.ones(3), 0, np.zeros(1))
-    descent.run(np.full(3, Draw.SVM))
+    descent.run(np.full(3, Strategy.SVM))
     asked, direction, edges = [], upper_nodes._direction, []
     monkeypatch.setattr(upper_nodes, "_direction", lambda *args: asked.append(1) or direction(*args))
     monkeypatch.setattr(upper_nodes, "search_lines", lambda *args: edges.append(len(args[6])))
@@ -334,7 +353,7 @@ def test_where_directions_give_no_improvement_one_of_them_is_tried_the_next_time
         assert descent.directions_failed[0]  # the tree is as good as directions can make it
     assert counts[0] == counts[2] == 1 and counts[1] >= 5
     descent.W[0], descent.B[0] = 0.0, 1.0
-    descent.settle(0)
+    descent.route(0)
     descent._proposed(0, math.inf)
     assert not descent.directions_failed[0]
     assert edges == [40, 40, 40, 0]  # no edge directions where directions improve the objective
@@ -344,7 +363,7 @@ def test_no_visit_makes_a_tree_worse():
     problem = some_problem(5, n=80, depth=3, eps=1e-2)
     terms = Terms.of(problem)
     descent = Descent(terms, np.zeros((7, 3)), np.ones(7), 5, np.zeros(1))
-    descent.settle(0, np.full(7, Draw.CART))
+    descent.route(0, np.full(7, Strategy.CART))
     values = [float(np.sum(descent.own))]
     for _ in range(8):
         descent.stale[:] = True
@@ -358,7 +377,7 @@ def test_no_visit_makes_a_tree_worse():
 
 def test_a_raised_flag_leaves_a_feasible_tree():
     problem = some_problem(7, depth=3)
-    found = Descent(Terms.of(problem), np.zeros((7, 3)), np.ones(7), 0, np.ones(1)).run(np.full(7, Draw.SVM))
+    found = Descent(Terms.of(problem), np.zeros((7, 3)), np.ones(7), 0, np.ones(1)).run(np.full(7, Strategy.SVM))
     assert evaluate(problem, found.splits).feasible
 
 
@@ -421,10 +440,10 @@ def test_a_descent_that_improves_too_slowly_is_abandoned():
     for seed in range(6):
         problem = some_problem(seed, n=200, depth=3)
         start = Splits(w=np.zeros((7, 3)), b=np.ones(7))
-        kinds = np.full(7, Draw.SVM)
+        strategies = np.full(7, Strategy.SVM)
         descent = partial(Descent, Terms.of(problem), start.w, start.b, 0, np.zeros(1))
-        whole, far = (descent().run(kinds, best=b) for b in (math.inf, 0.0))
-        near = descent().run(kinds, best=whole.value)
+        whole, far = (descent().run(strategies, best=b) for b in (math.inf, 0.0))
+        near = descent().run(strategies, best=whole.value)
         assert near.value >= whole.value * (1 - 1e-12)
         assert evaluate(problem, far.splits).feasible and far.value >= whole.value
         abandoned += far.value > whole.value
@@ -460,7 +479,7 @@ def test_the_greedy_tree_of_all_samples_is_among_the_first():
 
 
 def found(value):
-    return Found(W=np.zeros((3, 2)), B=np.ones(3), value=value)
+    return TrainedTree(W=np.zeros((3, 2)), B=np.ones(3), value=value)
 
 
 def test_the_greedy_tree_of_all_samples_replaces_no_promoted_tree():
@@ -495,9 +514,13 @@ def test_given_samples_are_not_copied_for_subtree_costs():
         descent = kind(terms, np.zeros((3, terms.X.shape[1])), np.ones(3), 0, np.zeros(1))
         descent.cost()
         descent.rows[0] = np.arange(1, terms.n_samples)  # of all of them there would be no copy anyway
-        node = descent._look_below(0)
-        again = descent._look_below(0, node)
-        assert again.Z is node.Z and np.array_equal(again.low, node.low) and np.array_equal(again.high, node.high)
+        node = descent._with_subtree_costs(0)
+        again = descent._with_subtree_costs(0, node)
+        assert (
+            again.Z is node.Z
+            and np.array_equal(again.left_cost, node.left_cost)
+            and np.array_equal(again.right_cost, node.right_cost)
+        )
 
 
 def test_the_finisher_gets_no_more_than_half_of_the_elapsed_time():
@@ -570,7 +593,7 @@ def test_visits_to_the_finisher_that_are_cut_off_get_a_share_of_the_time(monkeyp
         some_problem(1, depth=2), RunControl(), finisher=lambda tree, control: (time.sleep(0.01), tree)[1]
     )
     quick = LocalSearch(some_problem(1, depth=2), RunControl(), finisher=lambda tree, control: tree)
-    tree = Job(start=kept(slow._constant()), level=0, seed=0)
+    tree = Job(start=unchanged_start(slow._constant()), level=0, seed=0)
     quick._finish(tree)
     assert quick._cut_seconds == 0.0  # so that results are reproducible
     monkeypatch.setattr(search_module, "_FINISH_MIN_SECONDS", 1e-3)

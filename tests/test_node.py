@@ -33,7 +33,9 @@ EPS = 1e-3
 def new_node(X, y, cost, penalty=None, members=None):
     """A solver for one node problem with a spare slot; samples are members from the beginning unless some are given."""
     penalties = None if penalty is None else np.array([penalty], float)
-    ws = w.new_workspace(X, np.ones(len(X)), cost[None], penalties, priced=penalty is not None, spares=1, reach=100.0)
+    ws = w.new_workspace(
+        X, np.ones(len(X)), cost[None], penalties, with_penalties=penalty is not None, spares=1, reach=100.0
+    )
     for i in range(len(X)) if members is None else members:
         add(ws, 0, i, y[i])
     return ws

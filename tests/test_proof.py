@@ -224,7 +224,7 @@ def test_a_slow_writer_is_given_its_time(tmp_path):
     problem = random_problem("margot", 0)
     log = logging.ProofLog(ProofWriter(tmp_path / "a.proof").steps(3), problem, problem.weight, 1.0)
     guess = log.seconds_to_close(1000)
-    log._asked, log._written, log._seconds = 500, 400, 4.0
+    log._n_closed, log._n_written, log._seconds = 500, 400, 4.0
     assert 0 < guess < log.seconds_to_close(1000) == pytest.approx(0.01 * 1100)
     log.finish()
 
@@ -273,7 +273,7 @@ def broken_weakest(monkeypatch):
 
     def wishful(self, *args):
         numbers = close(self, *args)
-        self.weakest *= 1.1
+        self.least_closed_bound *= 1.1
         return numbers
 
     monkeypatch.setattr(logging.ProofLog, "dive", wishful)
@@ -388,8 +388,10 @@ from margotree.engines.exact.kernels import implied_sides, leaf_multipliers, pro
 from margotree.engines.tiny_problems import tiny_problem
 from margotree.proof.write import ProofWriter
 problem = tiny_problem("{model}")
-kernels = [leaf_multipliers.write_points, proof_steps.write_leaves, recorded_bounds.search]
-kernels += [implied_sides.too_close, implied_sides.follow]
+kernels = (
+    leaf_multipliers.write_points, proof_steps.write_leaves, recorded_bounds.search, implied_sides.too_close,
+    implied_sides.follow,
+)
 BranchAndBound().prepare_proof(problem)
 print(*(len(kernel.signatures) for kernel in kernels))
 BranchAndBound().solve_with_proof(problem, ProofWriter("a.proof"))

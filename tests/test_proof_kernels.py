@@ -591,23 +591,23 @@ def test_least_bound_and_numbers_of_another_process(kind):
     problem = Problem.make([[0.0], [1.0]], [-1.0, 1.0], depth=2)
     ours = kind(Steps(3), problem, problem.weight, 1.0)
     theirs = kind(Steps(3), problem, problem.weight, 1.0, first=REMOTE_BASE)
-    theirs.weakest, theirs._nodes = 0.25, REMOTE_BASE + 10
+    theirs.least_closed_bound, theirs._nodes = 0.25, REMOTE_BASE + 10
     theirs.steps.split(b"S", 0, 0, 0, REMOTE_BASE, REMOTE_BASE + 9)
     left_numbers = (
         [REMOTE_BASE + 9, 0]
         if kind is ProofLog
         else [ProofNode(REMOTE_BASE + 9, np.zeros(2)), ProofNode(0, np.zeros(2))]
     )
-    ours.weakest = 0.5
+    ours.least_closed_bound = 0.5
     left = ours.take_over(
         theirs.proof_part(), [Record(bound=1.0, data=(None, number), size=1) for number in left_numbers]
     )
-    assert ours.weakest == 0.25
+    assert ours.least_closed_bound == 0.25
     assert ours.finish().text == struct.pack("<cIIHII", b"S", 0, 0, 0, 1, 10)
     assert [getattr(one.data[-1], "number", one.data[-1]) for one in left] == [10, 0]
     assert ours._nodes == 11
     with pytest.raises(OverflowError, match="more than 2147483648 search nodes"):
-        ours.take_over(ProofPart(text=b"", nodes=REMOTE_BASE, weakest=1.0), [])
+        ours.take_over(ProofPart(text=b"", nodes=REMOTE_BASE, least_closed_bound=1.0), [])
 
 
 def test_released_numbers_are_used_again_unless_others_follow():
@@ -649,7 +649,7 @@ def test_dives_agree_with_plain_steps(seed):
     log = np.column_stack([rng.integers(0, 6, rows), rng.integers(0, m + 3 * n, rows)])
     floats, used = rng.random((rows, 5)), rng.integers(0, 6, rows)
     bounds, first, settled_continues = rng.random(rows), 300, bool(seed % 2)
-    numbers, splits, closed, free, weakest = plain_numbers(log, bounds, 7, first, settled_continues)
+    numbers, splits, closed, free, least_closed_bound = plain_numbers(log, bounds, 7, first, settled_continues)
     ours, buffer, decided = np.empty(rows, np.int64), new_buffer(19 * rows), np.zeros(2, np.int64)
     closed_nodes, by_hand = dives.new_closed_nodes(rows, codes.shape[1], 5), Steps(3)
     found = dives.record_dive(
@@ -670,7 +670,7 @@ def test_dives_agree_with_plain_steps(seed):
         decided,
         buffer,
     )
-    assert found == (free, weakest) and ours.tolist() == numbers and closed_nodes.n_nodes[0] == len(closed)
+    assert found == (free, least_closed_bound) and ours.tolist() == numbers and closed_nodes.n_nodes[0] == len(closed)
     assert closed_nodes.numbers[: len(closed)].tolist() == [numbers[row] for row in closed]
     assert np.array_equal(closed_nodes.codes[: len(closed)], codes[closed])
     for k, row in enumerate(closed):

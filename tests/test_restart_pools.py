@@ -10,14 +10,14 @@ import pytest
 from margotree.engines.local_search.descent import Descent
 from margotree.engines.local_search.restart_pool import RestartPool
 from margotree.engines.local_search.search import Effort, Job, LocalSearch
-from margotree.engines.local_search.starts import Origin, fresh, kept
-from margotree.engines.local_search.training_data import Found, Terms
+from margotree.engines.local_search.starts import Origin, new_start, unchanged_start
+from margotree.engines.local_search.training_data import Terms, TrainedTree
 from margotree.engines.run_control import Limits, RunControl
 from margotree.problem import Problem, evaluate
 
 
 def found(value):
-    return Found(W=np.full((3, 2), value), B=np.ones(3), value=value)
+    return TrainedTree(W=np.full((3, 2), value), B=np.ones(3), value=value)
 
 
 def checkered(n=150, depth=2, seed=0):
@@ -90,10 +90,12 @@ def test_first_starts_do_not_make_a_pool_idle():
     search._keep(found(1.0))
     for number in range(3):
         search._record(
-            Job(start=fresh(np.zeros(3, int), 2), level=0, seed=0, pool=search.best_pool, number=number), found(9.0)
+            Job(start=new_start(np.zeros(3, int), 2), level=0, seed=0, pool=search.best_pool, number=number), found(9.0)
         )
         assert search.best_pool.idle_starts == 0.0
-    search._record(Job(start=fresh(np.zeros(3, int), 2), level=0, seed=0, pool=search.best_pool, number=3), found(9.0))
+    search._record(
+        Job(start=new_start(np.zeros(3, int), 2), level=0, seed=0, pool=search.best_pool, number=3), found(9.0)
+    )
     assert search.best_pool.idle_starts == 1.0
 
 
@@ -101,7 +103,7 @@ def test_the_value_to_beat_is_that_of_the_pool():
     search = LocalSearch(checkered(), RunControl())
     search._keep(found(1.0))
     pool = RestartPool()
-    job = Job(start=fresh(np.zeros(3, int), 2), level=0, seed=0, pool=pool)
+    job = Job(start=new_start(np.zeros(3, int), 2), level=0, seed=0, pool=pool)
     assert search._value_to_beat(job) == math.inf
     search._record(job, found(9.0))
     assert search._value_to_beat(job) == 9.0 and search.best[0].value == 1.0
@@ -148,18 +150,18 @@ def test_a_descent_far_from_the_best_is_abandoned_after_a_sweep(abandon_above, b
     sweeps = []
 
     class Counted(Descent):
-        outlook = 1e12  # otherwise it continues as long as it improves
+        sweeps_ahead = 1e12  # otherwise it continues as long as it improves
 
         def _sweep(self):
             sweeps.append(1)
             super()._sweep()
 
-    start = fresh(np.full(problem.n_nodes, 6), 2)
+    start = new_start(np.full(problem.n_nodes, 6), 2)
 
     def value(best):
         sweeps.clear()
         descent = Counted(Terms.of(problem), start.W, start.B, 3, np.zeros(1))
-        return descent.run(start.kinds, best=best, abandon_above=abandon_above).value
+        return descent.run(start.strategies, best=best, abandon_above=abandon_above).value
 
     least = value(math.inf)
     assert len(sweeps) > 1  # there is no best tree
@@ -172,14 +174,14 @@ def test_short_descents_use_few_directions_and_are_abandoned_far_from_the_best()
     seen = []
 
     class Told(Descent):
-        def run(self, kinds, **more):
+        def run(self, strategies, **more):
             seen.append((bool(np.all(self.directions_failed)), more["abandon_above"] < 1.0))
-            return super().run(kinds, **more)
+            return super().run(strategies, **more)
 
     search = LocalSearch(checkered(), RunControl())
-    search.alternation = Told
+    search.descent_type = Told
     for short in (True, False):
-        search.descent(search.levels.terms, fresh(np.full(3, 6), 2), 0, math.inf, short)
+        search.descent(search.levels.terms, new_start(np.full(3, 6), 2), 0, math.inf, short)
     assert seen == [(True, True), (False, False)]
 
 
@@ -198,5 +200,5 @@ def test_re_annealed_trees_go_through_a_short_descent():
         search._descend(
             Job(start=search._variation(tree, Origin.REANNEALED, np.random.default_rng(0)), level=0, seed=seed)
         )
-    search._descend(Job(start=kept(tree), level=0, seed=1))
+    search._descend(Job(start=unchanged_start(tree), level=0, seed=1))
     assert seen == [True, True, False]

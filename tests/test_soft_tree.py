@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from entries import soft_cost
-from margotree.engines.local_search.annealing import Manner, SoftTree, again_times
+from margotree.engines.local_search.annealing import Schedule, SoftTree, n_reannealings
 from margotree.engines.local_search.kernels.soft_tree import BLOCK, Soft, learn
 from margotree.engines.local_search.kernels.svm import svm
 from margotree.engines.local_search.search import Effort, LocalSearch
@@ -21,7 +21,7 @@ from margotree.engines.run_control import RunControl
 from margotree.problem import MulticlassProblem, Problem, Splits, topology
 
 GO = np.zeros(1)
-MEDIUM = Manner(0.5, 0.5)
+MEDIUM = Schedule(0.5, 0.5)
 
 
 def rounded(loss, width):
@@ -186,7 +186,7 @@ def at_zero_temperature(terms, tree, kind):
     """The objective of a tree whose splits are steps and whose hinge losses are not smoothed."""
     soft = kind(terms, tree.w, tree.b, np.random.default_rng(0), MEDIUM)
     sharp = np.full(terms.n_nodes, 1e9)
-    hard = Soft(soft.Z, terms.weight, terms.code, *soft.prices(sharp), sharp, 1e-9)
+    hard = Soft(soft.Z, terms.weight, terms.code, *soft.hinge_penalties(sharp), sharp, 1e-9)
     return 0.5 * np.sum(tree.w**2) + soft_cost(hard, soft.theta.ravel(), np.empty(soft.theta.size))
 
 
@@ -222,7 +222,7 @@ def test_annealing_keeps_to_hard_budgets(budget):
     y = np.where(X[:, 0] + X[:, 1] > 1, 1.0, -1.0)
     terms = Terms.of(Problem.make(X, y, depth=3, C=5.0, budget=budget))
     for _ in range(5):
-        W, B = SoftTree(terms, np.zeros((7, 6)), np.ones(7), rng, Manner.by_chance(rng)).anneal(GO)
+        W, B = SoftTree(terms, np.zeros((7, 6)), np.ones(7), rng, Schedule.at_random(rng)).anneal(GO)
         assert np.all(np.count_nonzero(W, axis=1) <= budget)
         assert np.all(np.isfinite(W)) and np.all(np.isfinite(B))
 
@@ -276,7 +276,7 @@ def test_a_soft_tree_separates_what_no_single_split_can():
     terms = Terms.of(problem)
     right = []
     for _ in range(10):
-        W, B = SoftTree(terms, np.zeros((3, 2)), np.ones(3), rng, Manner.by_chance(rng)).anneal(GO)
+        W, B = SoftTree(terms, np.zeros((3, 2)), np.ones(3), rng, Schedule.at_random(rng)).anneal(GO)
         h = X @ W.T + B
         last = np.where(h[:, 0] >= 0, h[:, 2], h[:, 1])
         right.append(np.mean(np.sign(last) == y))
@@ -291,8 +291,11 @@ def test_a_re_annealed_tree_stays_good_and_often_improves():
     terms = Terms.of(Problem.make(X, y, depth=2, C=[0.1, 10.0], eps=1e-9))
     search = LocalSearch(Problem.make(X, y, depth=2, C=[0.1, 10.0], eps=1e-9), RunControl())
     tree = SoftTree(terms, np.zeros((3, 5)), np.ones(3), rng, MEDIUM).anneal(GO)
-    before = search.settled(terms, *tree)
-    values = [search.settled(terms, *SoftTree(terms, *tree, rng, Manner.finely(rng)).anneal(GO)) for _ in range(10)]
+    before = search.objective_of(terms, *tree)
+    values = [
+        search.objective_of(terms, *SoftTree(terms, *tree, rng, Schedule.for_reannealing(rng)).anneal(GO))
+        for _ in range(10)
+    ]
     assert np.median(values) < 1.05 * before
     assert min(values) < before
 
@@ -306,7 +309,7 @@ def test_a_re_annealed_tree_keeps_to_its_budget(budget):
     W[:, :budget] = rng.normal(size=(3, budget))
     same = 0
     for _ in range(20):
-        again, B = SoftTree(terms, W, rng.normal(size=3), rng, Manner.by_chance(rng)).anneal(GO)
+        again, B = SoftTree(terms, W, rng.normal(size=3), rng, Schedule.at_random(rng)).anneal(GO)
         assert np.all(np.count_nonzero(again, axis=1) <= budget) and np.all(np.isfinite(B))
         same += np.array_equal(again != 0, W != 0)
     assert 5 <= same < 20  # half of them keep their supports in any case
@@ -384,17 +387,17 @@ def test_large_data_are_used_less_often(monkeypatch):
 
 def test_a_similar_schedule_is_near_and_in_range():
     rng = np.random.default_rng(0)
-    for manner in (Manner(0.0, 1.0), MEDIUM):
-        near = [manner.similar(rng) for _ in range(100)]
+    for schedule in (Schedule(0.0, 1.0), MEDIUM):
+        near = [schedule.similar(rng) for _ in range(100)]
         assert all(0.0 <= one.beta <= 1.0 and 0.0 <= one.step_length <= 1.0 for one in near)
-        assert np.mean([abs(one.beta - manner.beta) for one in near]) < 0.15
+        assert np.mean([abs(one.beta - schedule.beta) for one in near]) < 0.15
         assert len({one.step_length for one in near}) > 10
 
 
 def test_schedules_of_better_trees_are_used_again():
     statistics, rng = StartStatistics(), np.random.default_rng(0)
     assert len({statistics.next_schedule(rng) for _ in range(10)}) == 10
-    statistics.schedules += [(10.0 + k, Manner(k / 20, 1.0)) for k in range(20)]
+    statistics.schedules += [(10.0 + k, Schedule(k / 20, 1.0)) for k in range(20)]
     sharp = np.array([statistics.next_schedule(rng).beta for _ in range(400)])
     assert 0.55 < np.mean(sharp < 0.3) < 0.8  # half of them random, the others like the best four
     assert np.mean(sharp > 0.6) > 0.1
@@ -404,7 +407,7 @@ def test_trees_with_long_descents_are_re_annealed_more_often():
     rng = np.random.default_rng(0)
 
     def times(m, p, **budget):
-        return again_times(Terms.of(Problem.make(rng.random((m, p)), rng.choice([-1.0, 1.0], m), depth=2, **budget)))
+        return n_reannealings(Terms.of(Problem.make(rng.random((m, p)), rng.choice([-1.0, 1.0], m), depth=2, **budget)))
 
     assert [times(50, 4), times(500, 8), times(1000, 32), times(5000, 100)] == [1, 2, 5, 6]
     assert times(1000, 32, budget=2) == 1
@@ -438,12 +441,12 @@ def test_the_first_start_is_soft_and_the_given_tree_is_the_second():
     search._descend = lambda job: (seen.append(job.start), descend(job))[1]
     search.run([given])
     assert [start.n_soft for start in seen[:4]] == [12, 0, 0, 12]
-    assert np.array_equal(seen[1].B, given.b) and not np.any(seen[1].kinds)
+    assert np.array_equal(seen[1].B, given.b) and not np.any(seen[1].strategies)
 
 
 def test_more_successful_new_starts_are_chosen_more_often():
     zero, statistics, rng = (
-        Start(W=np.zeros((3, 2)), B=np.ones(3), kinds=np.zeros(3, int)),
+        Start(W=np.zeros((3, 2)), B=np.ones(3), strategies=np.zeros(3, int)),
         StartStatistics(),
         np.random.default_rng(0),
     )
@@ -462,7 +465,7 @@ def test_more_successful_new_starts_are_chosen_more_often():
 
 
 def start_of(origin):
-    tree = Start(W=np.ones((3, 2)), B=np.ones(3), kinds=np.zeros(3, int))
+    tree = Start(W=np.ones((3, 2)), B=np.ones(3), strategies=np.zeros(3, int))
     return {
         Origin.NEW: replace(tree, W=np.zeros((3, 2))),
         Origin.PERTURBED: tree,
@@ -507,9 +510,9 @@ def test_costly_starts_are_made_less_often():
     for origin in Origin:
         for _ in range(50):
             statistics.update(start_of(origin), 1.0, 1.0, 100)
-    nothing, disturbed, again, subtree = origin_shares(statistics, rng, times=3000)
-    assert nothing < 0.7 * min(disturbed, again)
-    assert max(disturbed, again) < 0.7 * subtree
+    nothing, perturbed, again, subtree = origin_shares(statistics, rng, times=3000)
+    assert nothing < 0.7 * min(perturbed, again)
+    assert max(perturbed, again) < 0.7 * subtree
 
 
 def test_nothing_is_credited_or_charged_before_there_is_a_choice():
@@ -556,7 +559,7 @@ def test_a_tree_without_splits_has_no_variations():
     search = LocalSearch(Problem.make(X, np.where(X[:, 0] > X[:, 1], 1.0, -1.0), depth=2), RunControl())
     search.best_pool.trees = [search._constant()]
     starts = [search._new_start(k, np.random.default_rng(k))[0] for k in range(60)]
-    assert all(not np.any(start.W) and (start.n_soft == 12 or np.all(start.kinds > 0)) for start in starts)
+    assert all(not np.any(start.W) and (start.n_soft == 12 or np.all(start.strategies > 0)) for start in starts)
 
 
 def test_a_single_split_has_no_soft_starts():

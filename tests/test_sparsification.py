@@ -12,7 +12,7 @@ from margotree.engines import Limits, RunControl, get_engine
 from margotree.engines import local_search_engine as engines
 from margotree.engines.local_search.search import Effort, Job, LocalSearch
 from margotree.engines.local_search.sparsification import SparsifyingSearch
-from margotree.engines.local_search.starts import kept
+from margotree.engines.local_search.starts import unchanged_start
 from margotree.engines.local_search_engine import Alternating, good_tree, penalties_are_small
 from margotree.engines.presolve import without_budget
 from margotree.engines.trivial_trees import allowed_value, trivial_tree
@@ -123,8 +123,8 @@ def test_a_tree_whose_subtree_does_not_improve_is_not_sparsified_again():
         return replace(found, value=1e9) if terms.n_nodes == 3 else found  # no subtree improves
 
     search.descent = watched
-    below = kept(replace(tree, W=tree.W[nodes], B=tree.B[nodes]))
-    start = replace(kept(tree), top=1, subtree=below)
+    below = unchanged_start(replace(tree, W=tree.W[nodes], B=tree.B[nodes]))
+    start = replace(unchanged_start(tree), top=1, subtree=below)
     found = [search._descend(Job(start=start, level=0, seed=seed)) for seed in range(6)]
     assert seen == [3] * 6
     assert all(one.value == pytest.approx(tree.value, rel=1e-6) for one in found)

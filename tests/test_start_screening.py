@@ -9,10 +9,17 @@ import pytest
 
 from margotree.engines import Limits, RunControl
 from margotree.engines.local_search import start_screening
-from margotree.engines.local_search.initial_splits import Draw
+from margotree.engines.local_search.initial_splits import Strategy
 from margotree.engines.local_search.search import Effort, LocalSearch, majority, run_local_search
-from margotree.engines.local_search.starts import first_kinds, fresh, greedy_start, kept, reannealed_start, soft_start
-from margotree.engines.local_search.training_data import Found, Terms
+from margotree.engines.local_search.starts import (
+    first_strategies,
+    greedy_start,
+    new_start,
+    reannealed_start,
+    soft_start,
+    unchanged_start,
+)
+from margotree.engines.local_search.training_data import Terms, TrainedTree
 from margotree.engines.multiclass.search import ClassSearch
 from margotree.problem import MulticlassProblem, Problem, evaluate
 
@@ -27,21 +34,23 @@ def problem():
 
 def test_only_new_and_random_starts_are_screened(problem):
     terms, rng = Terms.of(problem), np.random.default_rng(0)
-    mixed = fresh(np.array([Draw.FEATURE, Draw.CART, Draw.CART]), 2)
-    tree = Found(W=np.ones((3, 2)), B=np.ones(3), value=1.0)
+    mixed = new_start(np.array([Strategy.FEATURE, Strategy.CART, Strategy.CART]), 2)
+    tree = TrainedTree(W=np.ones((3, 2)), B=np.ones(3), value=1.0)
     assert start_screening.is_screened(terms, soft_start(2, 2)) and start_screening.is_screened(terms, mixed)
     # Local SVM and CART use all samples, since no result may be worse than theirs.
-    plain = [greedy_start(2, 2), *(fresh(first_kinds(number, 2, rng), 2) for number in (0, 1))]
-    assert not any(start_screening.is_screened(terms, start) for start in [*plain, kept(tree), reannealed_start(tree)])
+    plain = [greedy_start(2, 2), *(new_start(first_strategies(number, 2, rng), 2) for number in (0, 1))]
+    assert not any(
+        start_screening.is_screened(terms, start) for start in [*plain, unchanged_start(tree), reannealed_start(tree)]
+    )
 
 
 def test_samples_must_be_many_compared_with_the_weights_of_the_tree(problem):
     terms = Terms.of(problem)
     few = terms.part(np.arange(1599), np.ones(1599))
-    mixed = fresh(np.array([Draw.FEATURE, Draw.CART, Draw.CART]), 2)
+    mixed = new_start(np.array([Strategy.FEATURE, Strategy.CART, Strategy.CART]), 2)
     assert start_screening.is_screened(terms, mixed) and not start_screening.is_screened(few, mixed)
     wide = replace(terms, X=np.tile(terms.X, 10))  # 63 weights, 15 samples for each
-    assert not start_screening.is_screened(wide, fresh(mixed.kinds, 20))
+    assert not start_screening.is_screened(wide, new_start(mixed.strategies, 20))
     assert {part.n_samples for part in start_screening.subsamples(wide, np.random.default_rng(0))} == {945}
     parts = list(start_screening.subsamples(terms, np.random.default_rng(0)))
     assert len(parts) == 6 and all(part.n_samples == 400 for part in parts)
@@ -57,14 +66,14 @@ def test_the_try_that_is_best_on_all_samples_continues(problem, monkeypatch):
         began.append((part.n_samples, start))
         k = len(began)
         # The value of a try on its few samples is not used.
-        return Found(W=np.full((3, 2), float(k)), B=np.ones(3), value=10.0 - k)
+        return TrainedTree(W=np.full((3, 2), float(k)), B=np.ones(3), value=10.0 - k)
 
     monkeypatch.setattr(search, "_train", train)
     monkeypatch.setattr(search, "settled", lambda terms, W, B: abs(W[0, 0] - 3.0))
     search._descend_from(terms, soft_start(2, 2), 0, 5.0)
     assert [count for count, _ in began] == [400] * 6 + [1700]
     assert [start.n_soft for _, start in began] == [1] * 6 + [0]
-    assert began[-1][1].W[0, 0] == 3.0 and not np.any(began[-1][1].kinds)
+    assert began[-1][1].W[0, 0] == 3.0 and not np.any(began[-1][1].strategies)
 
 
 def test_screened_starts_are_reproducible(problem):

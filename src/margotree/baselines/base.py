@@ -24,7 +24,9 @@ class BaselineClassifier(TreeClassifier):
     def _adopt(self, problem: Any, splits: Splits, control: RunControl) -> Splits | None:
         """An allowed tree of this problem with the routing of ``splits``; None if there is none."""
 
-    def _first(self, problem: Any, scaling: Scaling, samples: Samples, control: RunControl) -> Splits | str | None:
+    def _initial_tree(
+        self, problem: Any, scaling: Scaling, samples: Samples, control: RunControl
+    ) -> Splits | str | None:
         if self.start is None or isinstance(self.start, str):
             return self.start
         adopted = self._adopt(problem, splits_of_start(self.start, problem, scaling, samples.classes), control)

@@ -81,7 +81,7 @@ class BaselineMip(Engine[P]):
             return Answer(splits=tree, stopped=reason, bound=bound)
         if relative_gap(value, lower_bound) <= control.limits.gap:
             return Answer(splits=tree, stopped=Stopped.SOLVED, bound=bound, f0=value)
-        if (abandoned := self.adapter.hopeless(self.n_entries(problem), control)) is not None:
+        if (abandoned := self.adapter.exceeded_limit(self.n_entries(problem), control)) is not None:
             return Answer(splits=tree, stopped=abandoned[0], bound=bound, warnings=abandoned[1:])
         model = self.mip_form(problem, value)
         result = run(self.adapter, model.mip, control, model.point(tree))

@@ -15,7 +15,7 @@ from margotree.engines.node.svm import LARGE, solve_node
 from margotree.engines.run_control import RunControl
 from margotree.engines.trivial_trees import one_side
 from margotree.problem import Problem, tie
-from margotree.problem.blocks import heights
+from margotree.problem.blocks import decision_values
 from margotree.problem.problem import FloatArray
 
 #: All sides of the samples in the band are enumerated up to this number of samples; beyond, some heuristic choices.
@@ -30,13 +30,13 @@ Hyperplane = tuple[FloatArray, float]
 
 def right_of(problem: Problem, w: FloatArray, b: float, rows: NDArray[np.int64]) -> NDArray[np.bool_]:
     """Which samples the node sends right: those with ``h >= 0``, up to rounding."""
-    goes_right: NDArray[np.bool_] = heights(problem.X, rows, w, b) >= -tie(b, problem.eps)
+    goes_right: NDArray[np.bool_] = decision_values(problem.X, rows, w, b) >= -tie(b, problem.eps)
     return goes_right
 
 
 def in_band(problem: Problem, w: FloatArray, b: float, rows: NDArray[np.int64]) -> NDArray[np.bool_]:
     """Which samples lie in the forbidden band, up to rounding."""
-    h = heights(problem.X, rows, w, b)
+    h = decision_values(problem.X, rows, w, b)
     slack = tie(b, problem.eps)
     inside: NDArray[np.bool_] = (h < -slack) & (h > slack - problem.eps)
     return inside
@@ -133,7 +133,7 @@ def _solve(
 
 def _shift_offset(problem: Problem, t: int, rows: NDArray[np.int64], w: FloatArray, b: float) -> Hyperplane:
     """The best shift of ``b`` that empties the band: some sample has h = 0, and none lies in the ``eps`` below it."""
-    h = heights(problem.X, rows, w, b)
+    h = decision_values(problem.X, rows, w, b)
     levels = np.unique(h)
     clear = np.concatenate([[True], np.diff(levels) >= problem.eps])
     # Shift up until the lower end of a gap leaves the band, or down until its upper end does.
@@ -157,5 +157,5 @@ def _losses_after_shifts(margin: FloatArray, y: FloatArray, weight: FloatArray, 
 
 def _cost(problem: Problem, t: int, rows: NDArray[np.int64], w: FloatArray, b: float) -> float:
     """The node's part of the objective."""
-    hinge = np.maximum(0.0, 1.0 - problem.y[rows] * heights(problem.X, rows, w, b))
+    hinge = np.maximum(0.0, 1.0 - problem.y[rows] * decision_values(problem.X, rows, w, b))
     return 0.5 * float(w @ w) + float(problem.C[t] * (problem.weight[rows] @ hinge))

@@ -41,8 +41,8 @@ from margotree.estimators.input_data import (
     FloatArray,
     Samples,
     check_labels,
-    distinct,
     explain_invalid_input,
+    merge_duplicates,
     read_samples,
 )
 from margotree.estimators.parameters import CONSTRAINTS, Constraint, check_parameters, threads
@@ -63,7 +63,7 @@ _SEARCH_SHARE = 0.8
 class TreeClassifier(ClassifierMixin, BaseEstimator, ABC):
     """Base class of all tree classifiers.
 
-    A subclass defines the training problem (:meth:`_problem`), the initial tree (:meth:`_first`), the call of an engine
+    A subclass defines the training problem (:meth:`_problem`), the initial tree (:meth:`_initial_tree`), the call of an engine
     (:meth:`_solve`) and the terms of the problem that are saved with the tree (:meth:`_json_terms`).
     """
 
@@ -114,7 +114,7 @@ class TreeClassifier(ClassifierMixin, BaseEstimator, ABC):
         )
         scaling = self._scaling(samples)
         problem = self._problem(samples, scaling)
-        start = self._first(problem, scaling, samples, control)
+        start = self._initial_tree(problem, scaling, samples, control)
         with Progress(getattr(self, "verbose", 0)) as listener:
             seconds = max(control.remaining, _SEARCH_SHARE * control.limits.time)
             solution = self._solve(problem, start, replace(control.limits, time=seconds), listener)
@@ -143,7 +143,9 @@ class TreeClassifier(ClassifierMixin, BaseEstimator, ABC):
         """The training problem, in scaled units."""
 
     @abstractmethod
-    def _first(self, problem: Any, scaling: Scaling, samples: Samples, control: RunControl) -> Splits | str | None:
+    def _initial_tree(
+        self, problem: Any, scaling: Scaling, samples: Samples, control: RunControl
+    ) -> Splits | str | None:
         """The initial tree: the name of a heuristic, None, or feasible splits."""
 
     @abstractmethod
@@ -383,7 +385,7 @@ class MarginTreeClassifier(TreeClassifier):
     def _start(self) -> Any:
         return getattr(self, "start", None)
 
-    def _first(
+    def _initial_tree(
         self, problem: Problem | MulticlassProblem, scaling: Scaling, samples: Samples, control: RunControl
     ) -> Splits | str | None:
         return read_start(self._start(), problem, scaling, samples.classes)
@@ -401,9 +403,9 @@ class MarginTreeClassifier(TreeClassifier):
             problem, engine=self._engine(), limits=limits, start=start, listener=listener, proof=proof,
             scheduler=getattr(self, "scheduler", None),
         )  # fmt: skip
-        if proof is not None and proof.trouble:
+        if proof is not None and proof.failure:
             warn_from_fit(
-                f"the proof {proof.trouble}; the tree and its certificate are complete", UnwrittenProofWarning
+                f"the proof {proof.failure}; the tree and its certificate are complete", UnwrittenProofWarning
             )
         return solution
 
@@ -429,7 +431,7 @@ class MarginTreeClassifier(TreeClassifier):
 def coded_samples(samples: Samples, scaling: Scaling) -> dict[str, Any]:
     """The samples of a multiclass problem: scaled, labelled 0, 1, ..., duplicates merged."""
     weight = samples.weight * samples.class_weight[samples.y]
-    X, y, weight = distinct(samples.X, samples.y.astype(np.float64), weight, scaling)
+    X, y, weight = merge_duplicates(samples.X, samples.y.astype(np.float64), weight, scaling)
     return {"X": X, "y": y.astype(np.int64), "weight": weight}
 
 
@@ -437,5 +439,5 @@ def signed_samples(samples: Samples, scaling: Scaling) -> dict[str, Any]:
     """The samples of a two-class problem: scaled, labelled -1 and +1, duplicates merged."""
     signs = np.where(samples.y == 1, 1.0, -1.0)
     weight = samples.weight * samples.class_weight[samples.y]
-    X, y, weight = distinct(samples.X, signs, weight, scaling)
+    X, y, weight = merge_duplicates(samples.X, signs, weight, scaling)
     return {"X": X, "y": y, "weight": weight}

@@ -39,8 +39,8 @@ from margotree.estimators.input_data import (
     FloatArray,
     Samples,
     check_labels,
-    distinct,
     explain_invalid_input,
+    merge_duplicates,
     read_samples,
 )
 from margotree.estimators.margot import HFSMargotClassifier, MargotClassifier, SFSMargotClassifier
@@ -236,7 +236,7 @@ class MargotClassifierCV(MarginTreeClassifier):
         if self.cv < 2:
             raise ValueError(f"cv must be at least 2 folds, a splitter or an iterable of splits, got {self.cv!r}")
         # Duplicates are merged, so that none is both in training and in test, and a weight equals repetition.
-        X, code, weight = distinct(
+        X, code, weight = merge_duplicates(
             samples.X, samples.y.astype(np.float64), samples.weight, Scaling.identity(samples.X.shape[1])
         )
         y = samples.classes[code.astype(np.int64)]

@@ -17,7 +17,7 @@ from sklearn.utils.multiclass import check_classification_targets, type_of_targe
 from sklearn.utils.validation import check_consistent_length
 
 from margotree.problem.blocks import sort_rows
-from margotree.table.frames import advice, date_columns, missing_counts, missing_rows, non_numeric_columns
+from margotree.table.frames import date_columns, missing_counts, missing_rows, non_numeric_columns, non_numeric_message
 from margotree.tree import Scaling
 
 FloatArray = NDArray[np.float64]
@@ -75,7 +75,7 @@ def check_labels(y: Any) -> None:
 def explain_invalid_input(X: Any) -> Iterator[None]:
     """Extend the errors of scikit-learn's check of ``X`` by the columns that cause them and what to do."""
     if date_columns(X):
-        raise ValueError(advice(non_numeric_columns(X)))
+        raise ValueError(non_numeric_message(non_numeric_columns(X)))
     try:
         yield
     except (ValueError, TypeError) as error:
@@ -98,10 +98,10 @@ def _hint(X: Any, error: Exception) -> str:
         return ""
     if not (odd := non_numeric_columns(X)):
         return ""
-    return f"{message}\n{advice(odd)}" if known else advice(odd)
+    return f"{message}\n{non_numeric_message(odd)}" if known else non_numeric_message(odd)
 
 
-def distinct(
+def merge_duplicates(
     X: FloatArray, y: FloatArray, weight: FloatArray, scaling: Scaling
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Scale and sort the samples, and merge duplicates (same ``x`` and ``y``) into one with the sum of their weights.

@@ -9,10 +9,10 @@ from typing import Any
 
 import numpy as np
 
-from margotree.estimators.input_data import FloatArray, distinct
+from margotree.estimators.input_data import FloatArray, merge_duplicates
 from margotree.proof.check import Data, Proved, Refused, check, read_header, shown
 from margotree.tree import Tree
-from margotree.tree.labels import positions
+from margotree.tree.labels import class_positions
 
 
 def check_proof(
@@ -66,7 +66,7 @@ def _data(
     tree: Tree, X: FloatArray, y: Any, weight: Any, source: str, left_out: Mapping[str, int], weight_column: str | None
 ) -> Data:
     """The data of the proof: the problem, the names of columns and classes, and counts of rows."""
-    code = positions(tree.classes, y)
+    code = class_positions(tree.classes, y)
     used = np.ones(len(code), bool) if weight is None else np.asarray(weight, dtype=np.float64) > 0
     return Data(
         *problem_numbers(tree, X, y, weight),
@@ -85,8 +85,8 @@ def problem_numbers(
     tree: Tree, X: FloatArray, y: Any, sample_weight: Any = None
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
     """The samples, labels and weights of the tree's training problem, exactly as in training."""
-    code = positions(tree.classes, y)
+    code = class_positions(tree.classes, y)
     weight = np.ones(len(code)) if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
     X, code, weight = np.asarray(X, np.float64)[weight > 0], code[weight > 0], weight[weight > 0]
     weight = weight * np.asarray(tree.terms["class_weight"], dtype=np.float64)[code]
-    return distinct(X, np.where(code == 1, 1.0, -1.0), weight, tree.scaling)
+    return merge_duplicates(X, np.where(code == 1, 1.0, -1.0), weight, tree.scaling)

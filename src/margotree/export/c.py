@@ -43,7 +43,7 @@ def to_c(tree: Tree, *, name: str = "margotree") -> str:
     features = [c_text(feature) for feature in tree.features]
     body = _checks(used_features(plan)) + _lines(plan, "    ")
     raw = raw_columns(tree)
-    reader = None if raw.typed else Reader(raw, name)
+    reader = None if raw.numeric_cells else Reader(raw, name)
     return f"""/* A classification tree, written by margotree.  C99, no dependencies; compiled by C++ as well.
 
    int {name}_predict(const double *x)

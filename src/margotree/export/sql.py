@@ -61,8 +61,8 @@ class _Writer:
         self.labels = [_label(value, label_type(tree)) for value in tree.classes.tolist()]
         self.prefix = "" if table is None else _name(table) + "."
         self.raw = raw_columns(tree)
-        self.cell_of_feature = self.raw.rule_of()
-        if self.raw.typed:
+        self.cell_of_feature = self.raw.rules_by_feature()
+        if self.raw.numeric_cells:
             self.columns = [self.prefix + _name(name) for name in tree.features]
         else:
             self.columns = [f"features.{name}" for name in _aliases(tree.features)]
@@ -73,7 +73,7 @@ class _Writer:
 
     def on_features(self, labels: str, used: Sequence[int]) -> str:
         """Return an expression that uses features; if these are read from text, with the subqueries that do so."""
-        if self.raw.typed:
+        if self.raw.numeric_cells:
             return labels + "\n"
         rules = list(dict.fromkeys(self.cell_of_feature[j][0] for j in used))
         cells = {rule: _Cell(k, rule, self.raw) for k, rule in enumerate(rules)}

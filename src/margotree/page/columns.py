@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from margotree.table.cell_rules import CellRule
-from margotree.table.table_description import described, raw_columns
+from margotree.table.table_description import raw_columns, saved_encoding
 from margotree.tree import Tree
 from margotree.tree.sample_paths import SamplePaths
 from margotree.tree.scaling import FloatArray
@@ -39,7 +39,7 @@ def columns_of(tree: Tree, paths: SamplePaths | None) -> list[dict[str, Any]]:
 
 def typical_values(tree: Tree) -> list[float | str | None]:
     """Return the median or the most frequent word of each training column; None without a table description."""
-    encoding = described(tree)
+    encoding = saved_encoding(tree)
     if encoding is None:
         return [None] * tree.n_features
     return [column.typical if column.typical is not None else column.fill for column in encoding.columns]

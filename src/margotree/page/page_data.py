@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from margotree.page.columns import columns_of, typical_values
-from margotree.table.table_description import described, raw_columns
+from margotree.table.table_description import raw_columns, saved_encoding
 from margotree.tree import Tree
 from margotree.tree.outline import outline
 from margotree.tree.proof_summary import proof_text
@@ -60,7 +60,7 @@ def _title(tree: Tree) -> str:
     model = _MODELS.get(str(tree.terms.get("model")), "Tree")
     labels = [str(label) for label in tree.classes.tolist()]
     named = " or ".join(labels) if len(labels) == 2 else f"{len(labels)} classes"
-    encoding = described(tree)
+    encoding = saved_encoding(tree)
     if encoding is None:
         return f"{model}: {named}"
     where = f", trained on {encoding.source}" if encoding.source else ""

@@ -15,13 +15,13 @@ IndexArray = NDArray[np.int64]
 _BLOCK_BYTES = 1 << 17
 
 
-def blocks(n_rows: int, n_columns: int) -> Iterator[slice]:
+def row_blocks(n_rows: int, n_columns: int) -> Iterator[slice]:
     """Consecutive slices that cover all rows of a table, each of about a hundred kilobytes."""
     step = max(1, _BLOCK_BYTES // (8 * max(1, n_columns)))
     return (slice(k, k + step) for k in range(0, n_rows, step))
 
 
-def heights(X: FloatArray, rows: IndexArray, w: FloatArray, b: float) -> FloatArray:
+def decision_values(X: FloatArray, rows: IndexArray, w: FloatArray, b: float) -> FloatArray:
     """Return ``h = w.x + b`` of the given rows of ``X``."""
     used = np.flatnonzero(w)
     if len(used) <= 1:
@@ -29,7 +29,7 @@ def heights(X: FloatArray, rows: IndexArray, w: FloatArray, b: float) -> FloatAr
     if len(rows) == len(X) and np.array_equal(rows, np.arange(len(X))):
         return X @ w + b
     h = np.empty(len(rows))
-    for part in blocks(len(rows), X.shape[1]):
+    for part in row_blocks(len(rows), X.shape[1]):
         h[part] = X[rows[part]] @ w
     return h + b
 

@@ -91,10 +91,10 @@ class Problem:
             weight=_read_only(w),
             depth=depth,
             C=_read_only(per_node("C", C, depth, low=0.0, low_open=True)),
-            eps=_positive("eps", eps),
+            eps=positive_number("eps", eps),
             budget=_budget(budget, depth, X.shape[1]),
             alpha=None if alpha is None else _read_only(per_node("alpha", alpha, depth, low=0.0)),
-            max_weight=None if max_weight is None else _positive("max_weight", max_weight),
+            max_weight=None if max_weight is None else positive_number("max_weight", max_weight),
         )
         if alpha is not None and budget is None:
             raise ValueError("alpha is the penalty of features above the budget, but no budget is given")
@@ -200,7 +200,7 @@ def _check_samples(X: FloatArray, y: FloatArray, weight: FloatArray) -> None:
         raise ValueError("weight must not be negative")
 
 
-def _positive(name: str, value: Any) -> float:
+def positive_number(name: str, value: Any) -> float:
     try:
         number = float(value)
     except (TypeError, ValueError):

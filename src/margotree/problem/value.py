@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from margotree.problem import topology
-from margotree.problem.blocks import FloatArray, heights
+from margotree.problem.blocks import FloatArray, decision_values
 
 #: Function of (node, ``h`` of the samples there, their numbers): the sum of their hinge losses, without ``C``.
 NodeHingeLoss = Callable[[int, FloatArray, NDArray[np.int64]], float]
@@ -172,7 +172,7 @@ def evaluate_routing(problem: CommonTerms, splits: Splits, hinge_loss: NodeHinge
     band = 0.0
     for t in range(problem.n_nodes):
         reached = np.flatnonzero(at == t)
-        h = heights(problem.X, reached, splits.w[t], splits.b[t])
+        h = decision_values(problem.X, reached, splits.w[t], splits.b[t])
         values[t] = _node_value(problem, t, splits.w[t], hinge_loss(t, h, reached))
         if t in topology.upper(problem.depth):
             slack = tie(splits.b[t], problem.eps)

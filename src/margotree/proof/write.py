@@ -222,13 +222,13 @@ def point_arrays(point: bytes) -> tuple[Any, Any, Any, int]:
 class ProofWriter:
     """Writes one proof file: steps are collected in a file beside it, and the complete proof appears at the end.
 
-    `add_table_description` adds how the numbers are found in a table. ``trouble`` is the reason why the file could not
+    `add_table_description` adds how the numbers are found in a table. ``failure`` is the reason why the file could not
     be written; empty if it was written.
     """
 
     def __init__(self, path: str | PathLike[str]) -> None:
         self.path = os.fspath(path)
-        self.trouble = ""
+        self.failure = ""
         self._drafts: list[StepFile] = []
         folder = os.path.dirname(os.path.abspath(self.path))
         if not os.path.isdir(folder) or not os.access(folder, os.W_OK) or os.path.isdir(self.path):

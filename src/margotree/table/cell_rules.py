@@ -44,21 +44,21 @@ class RawColumns:
     """The rules of all columns of a raw row, in the order of their features.
 
     ``missing`` are the cells (in lower case, without blanks around them) that mean a missing value.  ``comma`` is true
-    if fractions may be written with a decimal comma.  ``typed`` is true if the cells are numbers and not text: the
+    if fractions may be written with a decimal comma.  ``numeric_cells`` is true if the cells are numbers and not text: the
     cells of a tree that was trained from Python and describes no table.
     """
 
     rules: tuple[CellRule, ...]
     missing: tuple[str, ...]
     comma: bool = False
-    typed: bool = False
+    numeric_cells: bool = False
 
     def record(self) -> dict[str, Any]:
         """The description as JSON values."""
         rules = [rule.record() for rule in self.rules]
         return {"columns": rules, "missing": list(self.missing), "comma": self.comma}
 
-    def rule_of(self) -> Mapping[int, tuple[CellRule, int]]:
+    def rules_by_feature(self) -> Mapping[int, tuple[CellRule, int]]:
         """For the position of each feature: its rule, and its position within the features of that rule."""
         pairs = [(rule, k) for rule in self.rules for k in range(len(rule.features))]
         return dict(enumerate(pairs))

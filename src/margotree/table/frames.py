@@ -62,7 +62,7 @@ def non_numeric_columns(X: Any) -> list[NonNumericColumn]:
     return found
 
 
-def advice(columns: list[NonNumericColumn]) -> str:
+def non_numeric_message(columns: list[NonNumericColumn]) -> str:
     """The error message about columns that are not numeric, with what to do."""
     by_kind = {kind: [column for column in columns if column.holds == kind] for kind in _KINDS}
     found = [kind for kind in _KINDS if by_kind[kind]]

@@ -24,7 +24,7 @@ class TreeWithTerms(Protocol):
     def features(self) -> Sequence[str]: ...
 
 
-def described(tree: TreeWithTerms) -> Encoding | None:
+def saved_encoding(tree: TreeWithTerms) -> Encoding | None:
     """The encoding that is saved with the tree; None for a tree that was trained from Python."""
     if tree.terms.get(ENTRY) is None:
         return None
@@ -37,8 +37,8 @@ def raw_columns(tree: TreeWithTerms) -> RawColumns:
 
     For a tree that was trained from Python each feature is a numeric column of its own.
     """
-    encoding = described(tree)
+    encoding = saved_encoding(tree)
     if encoding is not None:
         return encoding.raw
     rules = tuple(CellRule(column=name, features=(name,), numeric=True) for name in tree.features)
-    return RawColumns(rules=rules, missing=tuple(sorted(MISSING)), typed=True)
+    return RawColumns(rules=rules, missing=tuple(sorted(MISSING)), numeric_cells=True)

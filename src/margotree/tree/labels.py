@@ -43,7 +43,7 @@ def from_plain(record: dict[str, Any]) -> NDArray[Any]:
     return labels
 
 
-def positions(classes: NDArray[Any], y: ArrayLike) -> NDArray[np.int64]:
+def class_positions(classes: NDArray[Any], y: ArrayLike) -> NDArray[np.int64]:
     """Return the position in ``classes`` of each label of ``y``; ValueError names labels that are not in it."""
     position = {label: k for k, label in enumerate(classes.tolist())}
     given = np.asarray(y).ravel().tolist()

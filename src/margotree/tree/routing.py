@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from margotree import lazy_registry
-from margotree.problem.blocks import blocks
+from margotree.problem.row_blocks import row_blocks
 from margotree.tree.protocol import TreeLike
 from margotree.tree.scaling import FloatArray
 
@@ -59,7 +59,7 @@ class Router:
         if len(given) >= MIN_ROWS_COMPILED and "numba" in sys.modules and lazy_registry.is_registered("leaves_by_row"):
             return self._compiled(given)
         if len(self.W) > MAX_NODES_NUMPY:
-            route, parts = self.route_by_scaling, blocks(*given.shape)
+            route, parts = self.route_by_scaling, row_blocks(*given.shape)
         else:
             step = max(1, _BLOCK_NUMBERS // (given.shape[1] + len(self.W)))
             route, parts = self._block, (slice(k, k + step) for k in range(0, len(given), step))
@@ -79,7 +79,7 @@ class Router:
             self.depth,
         )
         doubtful = np.flatnonzero(leaf < 0)
-        for part in blocks(len(doubtful), given.shape[1]):
+        for part in row_blocks(len(doubtful), given.shape[1]):
             leaf[doubtful[part]] = self.route_by_scaling(given[doubtful[part]])
         return leaf
 

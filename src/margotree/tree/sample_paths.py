@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from margotree.tree.labels import positions
+from margotree.tree.labels import class_positions
 from margotree.tree.scaling import FloatArray
 from margotree.tree.tree import Tree
 
@@ -34,7 +34,7 @@ class SamplePaths:
     @classmethod
     def of(cls, tree: Tree, X: ArrayLike, y: ArrayLike) -> SamplePaths:
         """Check the samples and compute their paths; ``y`` contains class labels of the tree."""
-        code, passes = positions(tree.classes, y), tree.decision_path(X)
+        code, passes = class_positions(tree.classes, y), tree.decision_path(X)
         if len(code) != len(passes):
             raise ValueError(f"X and y must be of one length, got {len(passes)} and {len(code)}")
         return cls(tree=tree, scaled=tree.scaled(X), code=code, passes=passes)

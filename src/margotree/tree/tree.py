@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 from margotree import lazy_registry
 from margotree.problem import Splits, check_depth, tie, topology
 from margotree.solution import Certificate
-from margotree.table.frames import advice, non_numeric_columns
+from margotree.table.frames import non_numeric_columns, non_numeric_message
 from margotree.tree import file, labels, text, verification
 from margotree.tree.decision_path import Path, Step
 from margotree.tree.decision_values import Rows
@@ -361,7 +361,7 @@ class Tree:
             given = np.asarray(X, dtype=np.float64)
         except (TypeError, ValueError) as error:
             if odd := non_numeric_columns(X):
-                raise ValueError(advice(odd)) from error
+                raise ValueError(non_numeric_message(odd)) from error
             raise
         if given.ndim != 2 or given.shape[1] != self.n_features:
             raise ValueError(f"X must have one row per sample and {self.n_features} columns, got shape {given.shape}")

@@ -13,7 +13,7 @@ from margotree import lazy_registry
 from margotree.problem import Finding, MulticlassProblem, Problem, TrainingProblem
 from margotree.small_tables import html_table, text_table
 from margotree.solution import Certificate, Solution, VerificationError, verify
-from margotree.tree.labels import positions
+from margotree.tree.labels import class_positions
 from margotree.tree.protocol import TreeLike
 
 _MARGIN = frozenset({"margot", "hfs", "sfs"})
@@ -97,7 +97,7 @@ def verify_tree(tree: TreeLike, X: ArrayLike, y: ArrayLike, sample_weight: Array
 
 
 def _restate(tree: TreeLike, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None) -> TrainingProblem:
-    code, scaled = positions(tree.classes, y), tree.scaled(X)
+    code, scaled = class_positions(tree.classes, y), tree.scaled(X)
     weight = np.ones(len(code)) if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
     if not len(code) == len(scaled) == len(weight):
         raise ValueError(f"X, y and weights must be of one length, got {len(scaled)}, {len(code)} and {len(weight)}")

@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from margotree.problem import Problem, Splits, evaluate, topology
-from margotree.problem.blocks import heights
-from margotree.problem.problem import FloatArray, _positive
+from margotree.problem.blocks import decision_values
+from margotree.problem.problem import FloatArray, positive_number
 
 IndexArray = NDArray[np.int64]
 
@@ -51,11 +51,11 @@ class MmSvmProblem:
         eps: float = 1e-3,
     ) -> MmSvmProblem:
         """A checked problem; ``y`` holds -1 and +1."""
-        c1 = _positive("c1", c1)
+        c1 = positive_number("c1", c1)
         return cls(
             margin=Problem.make(X, y, depth=depth, C=c1, weight=weight, eps=eps),
             c1=c1,
-            c2=None if c2 is None else _positive("c2", c2),
+            c2=None if c2 is None else positive_number("c2", c2),
             c3=_nonnegative_number("c3", c3),
         )
 
@@ -90,7 +90,7 @@ class MmSvmProblem:
         for t in range(self.n_nodes):
             below = topology.last_below(t, self.depth)
             rows = np.flatnonzero((routed.node >= below.start) & (routed.node < below.stop))
-            h = heights(self.margin.X, rows, splits.w[t], splits.b[t])
+            h = decision_values(self.margin.X, rows, splits.w[t], splits.b[t])
             sample_loss = self.c1 * np.maximum(0.0, 1.0 - self.margin.y[rows] * h)
             if self.c2 is not None:
                 flipped = self.c2 + self.c1 * np.maximum(0.0, 1.0 + self.margin.y[rows] * h)
@@ -148,4 +148,4 @@ def restate(terms: Mapping[str, Any], depth: int, X: FloatArray, code: IndexArra
 
 
 def _nonnegative_number(name: str, value: Any) -> float:
-    return 0.0 if isinstance(value, (int, float)) and value == 0 else _positive(name, value)
+    return 0.0 if isinstance(value, (int, float)) and value == 0 else positive_number(name, value)

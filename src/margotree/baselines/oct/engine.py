@@ -29,7 +29,7 @@ class OctMip(BaselineMip[OctProblem]):
     def improve(self, problem: OctProblem, tree: Splits, control: RunControl) -> Splits:
         if problem.mu is None:
             return tree  # the engine "search" finds the best univariate tree
-        abandoned = self.adapter.hopeless(self.n_entries(problem), control) is not None
+        abandoned = self.adapter.exceeded_limit(self.n_entries(problem), control) is not None
         part = control if abandoned else control.part(min(_MAX_SECONDS, _SHARE * control.remaining))
 
         def report(value: float) -> None:

@@ -13,7 +13,7 @@ from margotree.baselines.base import BaselineClassifier
 from margotree.baselines.oct.problem import OctProblem
 from margotree.baselines.oct.tree_cleanup import clean_tree
 from margotree.engines import RunControl
-from margotree.estimators.input_data import Samples, distinct
+from margotree.estimators.input_data import Samples, merge_duplicates
 from margotree.estimators.parameters import CONSTRAINTS, Constraint, start_constraint
 from margotree.problem import Splits
 from margotree.tree import Scaling
@@ -42,7 +42,7 @@ class _OctClassifier(BaselineClassifier):
 
     def _problem(self, samples: Samples, scaling: Scaling) -> OctProblem:
         weight = samples.weight * samples.class_weight[samples.y]
-        X, y, weight = distinct(samples.X, samples.y.astype(np.float64), weight, scaling)
+        X, y, weight = merge_duplicates(samples.X, samples.y.astype(np.float64), weight, scaling)
         size = self.min_samples_leaf
         settings = self.get_params(deep=False)
         return OctProblem.make(

@@ -12,7 +12,7 @@ import numpy as np
 from margotree.baselines.oct.lp import lp_too_large, solve_lp
 from margotree.baselines.oct.side_costs import SideCosts
 from margotree.engines import RunControl
-from margotree.problem.blocks import heights
+from margotree.problem.blocks import decision_values
 from margotree.problem.problem import FloatArray
 
 #: Penalties of ``|w|_1`` in the SVMs, relative to the sum of the weights of the hinge losses.
@@ -95,7 +95,7 @@ def _trial_values(side_costs: SideCosts, w: FloatArray, b: float, j: int) -> lis
     if not len(movable):
         return [0.0]
     # A point changes sides at its kink: it goes right above the kink if x > 0, below it otherwise.
-    kink = w[j] - heights(side_costs.X, movable, w, b) / x[movable]
+    kink = w[j] - decision_values(side_costs.X, movable, w, b) / x[movable]
     order = np.argsort(kink)
     gain = (side_costs.right - side_costs.left)[movable] * np.sign(x[movable])
     total = np.concatenate([[0.0], np.cumsum(gain[order])])

@@ -10,7 +10,7 @@ from margotree.baselines.oct.merged_samples import IndexArray
 from margotree.baselines.oct.problem import OctProblem
 from margotree.baselines.oct.tree_cleanup import build_tree, clean_tree, numbered_splits
 from margotree.engines import Answer, Engine, RunControl
-from margotree.engines.mip.adapter import Progress, run_watched
+from margotree.engines.mip.adapter import Progress, run_in_thread
 from margotree.engines.numba_backend import Part
 from margotree.problem import Splits, TrainingProblem, topology
 from margotree.solution import Stopped
@@ -43,7 +43,7 @@ class Search(Engine[OctProblem]):
         if (reason := control.must_stop()) is not None:
             return Answer(splits=first, stopped=reason, bound=lower_bound)
         work = Enumeration(problem, value * problem.baseline_error)
-        run_watched(work.run, work.halt, control, _EnumerationProgress(work, problem.baseline_error))
+        run_in_thread(work.run, work.halt, control, _EnumerationProgress(work, problem.baseline_error))
         best = _better_tree(problem, work.best, first)
         stopped = (control.must_stop() or Stopped.TIME) if work.halted else Stopped.SOLVED
         objective = problem.evaluate(best).objective
@@ -63,10 +63,10 @@ class _EnumerationProgress(Progress):
         super().__init__("search")
         self._work, self._baseline = work, baseline_error
 
-    def tell(self, control: RunControl) -> None:
+    def report_to(self, control: RunControl) -> None:
         cost, subsets = self._work.progress
         self.note(incumbent=float(cost) / self._baseline, bound=0.0, nodes=int(subsets))
-        super().tell(control)
+        super().report_to(control)
 
 
 def enumerate_tiny() -> None:

@@ -18,7 +18,7 @@ from margotree.baselines.oct.problem import OctProblem
 from margotree.baselines.oct.separation import separate
 from margotree.engines import RunControl
 from margotree.problem import Splits, tie, topology
-from margotree.problem.blocks import heights
+from margotree.problem.blocks import decision_values
 from margotree.problem.problem import FloatArray
 
 #: Says for a node and points at it which of them go right; None if the node does not split.
@@ -55,7 +55,7 @@ def clean_tree(problem: OctProblem, splits: Splits, control: RunControl | None =
         if not np.any(w):
             return np.full(len(rows), b >= 0)
         # The tolerance of the value function is in margin units; this one is relative to the scale of the split.
-        return heights(problem.points.X, rows, w, b) >= -min(tie(b), 1e-12 * (abs(b) + float(np.abs(w).sum())))
+        return decision_values(problem.points.X, rows, w, b) >= -min(tie(b), 1e-12 * (abs(b) + float(np.abs(w).sum())))
 
     return build_tree(problem, side, splits.w != 0, control)
 
@@ -102,7 +102,7 @@ def branch_or_leaf(
 ) -> Branch | None:
     """The split with its subtrees, or None (a leaf) if that costs no more."""
     w, b = split
-    goes_right = heights(problem.points.X, rows, w, b) > 0
+    goes_right = decision_values(problem.points.X, rows, w, b) > 0
     cost = (
         problem.split_cost(w)
         + _branch_cost(problem, left, rows[~goes_right])

@@ -13,7 +13,7 @@ import numpy as np
 
 from margotree.baselines.oct.merged_samples import IndexArray
 from margotree.problem import Splits, tie, topology
-from margotree.problem.blocks import heights
+from margotree.problem.blocks import decision_values
 from margotree.problem.problem import FloatArray
 
 #: Relative tolerance on ``|h| >= 1``, on the norm of a split and on the size of a leaf.
@@ -127,7 +127,7 @@ def evaluate(problem: OctTerms, splits: Splits) -> OctEvaluation:
         if v >= problem.n_nodes:
             continue
         w, b = splits.w[v], float(splits.b[v])
-        h = heights(problem.X, rows, w, b)
+        h = decision_values(problem.X, rows, w, b)
         right = h >= -tie(b, problem.eps)
         node[rows] = np.where(right, topology.right(v), topology.left(v))
         if np.any(w):

@@ -13,7 +13,7 @@ from typing import Any
 
 from margotree.engines.distributed.serialization import SearchSpec
 from margotree.engines.distributed.task import Outcome, TaskInput
-from margotree.engines.distributed.workers import ClusterLost, Crew
+from margotree.engines.distributed.workers import ClusterLost, WorkerPool
 from margotree.engines.exact.portfolio import is_over
 from margotree.engines.exact.search import CUTOFF, STOP, Dive, Record, Search
 from margotree.engines.run_control import RunControl
@@ -21,7 +21,7 @@ from margotree.solution import Stopped
 
 
 @dataclass(frozen=True, kw_only=True)
-class Pace:
+class TaskSizes:
     """The size of tasks, and which searches are not distributed.
 
     Parameters
@@ -70,9 +70,9 @@ _ALONE_NODES = 200
 class ClusterSearch(Search):
     """A search whose open nodes are searched by the workers of a cluster."""
 
-    def __init__(self, crew: Crew, pace: Pace, *search: Any) -> None:
+    def __init__(self, worker_pool: WorkerPool, task_sizes: TaskSizes, *search: Any) -> None:
         super().__init__(*search)
-        self.crew, self.pace = crew, pace
+        self.worker_pool, self.task_sizes = worker_pool, task_sizes
         self._running: dict[int, list[Record]] = {}
         self._reserved: dict[int, float] = {}
         self._numbers = itertools.count()
@@ -81,17 +81,17 @@ class ClusterSearch(Search):
     def run(self, control: RunControl | None = None) -> Stopped:
         """Search until the gap is closed or a limit is reached; see :meth:`Search.run`."""
         control = control or self.control
-        if control.remaining < self.pace.short:
+        if control.remaining < self.task_sizes.short:
             return super().run(control)
         if not self._begun and not self._begin(control):
             return self.reason or Stopped.SOLVED
         self.control = control
         self.reason, self.shared[STOP] = None, 0.0
         try:
-            with self.crew.published(SearchSpec.of(self.brancher, control.limits.gap)) as key:
+            with self.worker_pool.published(SearchSpec.of(self.brancher, control.limits.gap)) as key:
                 self._spread(key)
         except ClusterLost as lost:
-            self.crew.lost = str(lost)
+            self.worker_pool.lost = str(lost)
             self._stop(Stopped.LOST)
         finally:
             self._take_back(*self._running)
@@ -100,12 +100,12 @@ class ClusterSearch(Search):
 
     def _begin(self, control: RunControl) -> bool:
         """Search in this process until there are open nodes to distribute; return whether there are."""
-        if self.pace.alone <= 0.0:
+        if self.task_sizes.alone <= 0.0:
             self._push([self.brancher.root()])
             self._begun = True
             return True
         nodes = min(control.limits.nodes, self.steps + _ALONE_NODES)
-        super().run(control.share(seconds=self.pace.alone, nodes=nodes))
+        super().run(control.share(seconds=self.task_sizes.alone, nodes=nodes))
         return not is_over(self, control)
 
     def _spread(self, key: str) -> None:
@@ -119,10 +119,10 @@ class ClusterSearch(Search):
             self._send(key)
             if not self._running:
                 if self._is_open():
-                    self.crew.next_done(0.05)  # no worker: wait
+                    self.worker_pool.next_done(0.05)  # no worker: wait
                 elif not self.shared[STOP]:
                     return
-            elif (done := self.crew.next_done(0.05)) is not None:
+            elif (done := self.worker_pool.next_done(0.05)) is not None:
                 self._receive(*done)
             if self.control.elapsed >= next_report:
                 self._report()
@@ -133,8 +133,8 @@ class ClusterSearch(Search):
     def _send(self, key: str) -> None:
         """Give every worker thread a task, and a second one that waits, so that no thread is idle while results are
         sent."""
-        slots = self.crew.slots
-        seconds = self.pace.task(slots)
+        slots = self.worker_pool.slots
+        seconds = self.task_sizes.task(slots)
         most = slots if self.control.remaining < 2.0 * seconds else 2 * slots
         while len(self._running) < most and self._is_open() and self.control.remaining > _LAST:
             if (nodes := self._allowance(slots)) < 1:
@@ -151,15 +151,15 @@ class ClusterSearch(Search):
             task_input = TaskInput(
                 records=records,
                 cutoff=float(self.shared[CUTOFF]),
-                seconds=min(self.pace.first if scarce else seconds, _IN_TIME * self.control.remaining - _POST),
+                seconds=min(self.task_sizes.first if scarce else seconds, _IN_TIME * self.control.remaining - _POST),
                 nodes=nodes,
             )
-            self.crew.send(number, key, task_input)
+            self.worker_pool.send(number, key, task_input)
 
     def _batch(self, slots: int) -> int:
         """The number of open nodes for one task: slightly more than recent tasks searched."""
         wanted = math.ceil(_SPARE * self._dives)
-        return max(1, min(self.pace.batch, wanted, self.open_nodes // (2 * slots)))
+        return max(1, min(self.task_sizes.batch, wanted, self.open_nodes // (2 * slots)))
 
     def _is_open(self) -> bool:
         """Whether there are open nodes, and bounds do not close them."""
@@ -168,9 +168,9 @@ class ClusterSearch(Search):
     def _allowance(self, slots: int) -> float:
         """The largest number of search nodes of the next task."""
         if not self.control.by_nodes:
-            return self.pace.nodes
+            return self.task_sizes.nodes
         left = self.control.limits.nodes - self.steps - sum(self._reserved.values())
-        return min(self.pace.nodes, math.ceil(left / (2 * slots)))
+        return min(self.task_sizes.nodes, math.ceil(left / (2 * slots)))
 
     def _best(self, count: int) -> list[Record]:
         """The open nodes with the least bounds; those above the cutoff are closed."""
@@ -215,5 +215,5 @@ class ClusterSearch(Search):
     def _report(self) -> None:
         self.control.report(
             "search", incumbent=self.best, bound=self.bound, nodes=self.steps, open_nodes=self.open_nodes,
-            message=str(self.crew.traffic) if self.crew.traffic.tasks else "",
+            message=str(self.worker_pool.traffic) if self.worker_pool.traffic.tasks else "",
         )  # fmt: skip

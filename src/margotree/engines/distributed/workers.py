@@ -44,7 +44,7 @@ class ClusterLost(RuntimeError):
     """The cluster is lost; the message gives the reason."""
 
 
-class Crew:
+class WorkerPool:
     """The workers of one fit.
 
     Parameters

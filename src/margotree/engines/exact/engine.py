@@ -138,7 +138,7 @@ class BranchAndBound(Engine):
             try:
                 writer.finish(problem, solution.splits, solution.certificate.bound, self._proof.steps)
             except OSError as error:  # the tree is complete, and is returned without its proof
-                writer.trouble = f"{writer.path} {error.strerror or error}"
+                writer.failure = f"{writer.path} {error.strerror or error}"
         finally:
             self._proof = None
             writer.clean()

@@ -73,7 +73,7 @@ class ProofLog(ProofLogBase):
         self._leaves_at_once = min(_TOGETHER, max(1, _ROOM // longest))
         self._buffer = proof_bytes.new_buffer(self._leaves_at_once * longest)
         self._text = proof_bytes.new_buffer(self._leaves_at_once * (longest + proof_bytes.LEAF_HEAD))
-        self._asked = self._written = 0  # leaves
+        self._n_closed = self._n_written = 0  # leaves
         self._seconds = 0.0  # for writing them
         self._dropped = False
         self._rows = max(
@@ -96,11 +96,11 @@ class ProofLog(ProofLogBase):
             self._make_room(rows)
             closed_nodes = self._batch.closed_nodes_of(codes.shape[1], floats.shape[1])
             before = closed_nodes.n_nodes[0]
-            self._nodes, weakest = proof_steps.record_dive(
+            self._nodes, least_closed_bound = proof_steps.record_dive(
                 found.log, codes, floats, found.used, found.bounds, rows, node, self._nodes, settled_continues,
                 self.m, self.n, self._feature_offset, numbers, closed_nodes, self._batch.decisions, self._batch.buffer,
             )  # fmt: skip
-            self.weakest = min(self.weakest, weakest)
+            self.least_closed_bound = min(self.least_closed_bound, least_closed_bound)
             self._count_leaves(int(closed_nodes.n_nodes[0] - before))
         return numbers.tolist()
 
@@ -116,7 +116,7 @@ class ProofLog(ProofLogBase):
             k = int(closed_nodes.n_nodes[0])
             closed_nodes.n_nodes[0] = k + 1
             closed_nodes.numbers[k], closed_nodes.codes[k], closed_nodes.floats[k, : len(floats)] = node, codes, floats
-            self.weakest = min(self.weakest, bound)
+            self.least_closed_bound = min(self.least_closed_bound, bound)
             self._count_leaves(1)
 
     def _append(self, text: bytes, first: int) -> None:
@@ -128,8 +128,8 @@ class ProofLog(ProofLogBase):
 
     def seconds_to_close(self, open_nodes: int) -> float:
         """The estimated time to close ``open_nodes`` search nodes and to write the waiting ones."""
-        pace = self._seconds / self._written if self._written else _SECONDS
-        return pace * (open_nodes + self._asked - self._written)
+        pace = self._seconds / self._n_written if self._n_written else _SECONDS
+        return pace * (open_nodes + self._n_closed - self._n_written)
 
     def drop(self) -> None:
         """Stop writing: the proof is not needed."""
@@ -155,7 +155,7 @@ class ProofLog(ProofLogBase):
 
     def _count_leaves(self, count: int) -> None:
         """Count further leaves, and send the batch when it has enough of them."""
-        self._asked += count
+        self._n_closed += count
         self._batch.leaves += count
         if self._batch.leaves >= _TOGETHER:
             self._send()
@@ -192,7 +192,7 @@ class ProofLog(ProofLogBase):
         if not self._dropped:
             self._steps_of(batch)
         self._seconds += time.perf_counter() - began
-        self._written += batch.leaves
+        self._n_written += batch.leaves
         if remote is not None and not self._dropped:
             self.steps.take_over(*remote)
 
@@ -261,7 +261,7 @@ class ProofLog(ProofLogBase):
         for best in np.argsort(-room)[:_TRIES].tolist():
             if room[best] > -np.inf and self._can_balance(t, side, v, best):
                 return int(best)
-        self.weakest = 0.0  # nothing is proved for this node, so no bound is claimed
+        self.least_closed_bound = 0.0  # nothing is proved for this node, so no bound is claimed
         return -1
 
     def _can_balance(self, t: int, side: Any, v: FloatArray, k: int) -> bool:

@@ -28,7 +28,7 @@ class ProofPart:
 
     text: bytes
     nodes: int
-    weakest: float
+    least_closed_bound: float
 
 
 class ProofLogBase(ABC):
@@ -50,7 +50,7 @@ class ProofLogBase(ABC):
 
     def __init__(self, into: Steps, problem: Problem, weights: FloatArray, unit: float, first: int = 1) -> None:
         self.steps, self.weights, self.unit = into, weights, unit
-        self.weakest = math.inf  # the least bound of a closed search node
+        self.least_closed_bound = math.inf  # the least bound of a closed search node
         self.y, self.T = np.array(problem.y), problem.n_nodes
         self.cost = np.outer(problem.C, weights) * _SHADE
         self._nodes = self._first = first
@@ -79,13 +79,15 @@ class ProofLogBase(ABC):
             if first + part.nodes >= REMOTE_BASE:
                 raise OverflowError(f"the proof has more than {REMOTE_BASE} search nodes; leave proof or scheduler out")
             self._nodes += part.nodes
-            self.weakest = min(self.weakest, part.weakest)
+            self.least_closed_bound = min(self.least_closed_bound, part.least_closed_bound)
             self._append(part.text, first)
         return [replace(one, data=(*one.data[:-1], self._local_node(one.data[-1], first))) for one in left]
 
     def proof_part(self) -> ProofPart:
         """The part that a log of another process has written."""
-        return ProofPart(text=self.finish().text, nodes=self._nodes - self._first, weakest=self.weakest)
+        return ProofPart(
+            text=self.finish().text, nodes=self._nodes - self._first, least_closed_bound=self.least_closed_bound
+        )
 
     @abstractmethod
     def _append(self, text: bytes, first: int) -> None:

@@ -62,4 +62,4 @@ class Proof:
             one.finish()
         assert isinstance(log.steps, StepFile)
         self.steps = log.steps
-        return max(0.0, min(log.weakest, search.own_bound)) * (1.0 - _PROOF_SHADE)
+        return max(0.0, min(log.least_closed_bound, search.own_bound)) * (1.0 - _PROOF_SHADE)

@@ -63,7 +63,7 @@ class SupportLog(ProofLogBase):
     def close_node(self, node: int, bound: float) -> None:
         """Close a search node by the table of bounds of its supports."""
         with self._lock:
-            self.weakest = min(self.weakest, bound)
+            self.least_closed_bound = min(self.least_closed_bound, bound)
             self.steps.leaf(node, [NOTHING] * self.T)
 
     def close_by_point(self, node: int, t: int, point: bytes) -> None:

@@ -42,7 +42,7 @@ _MAX_VISITS, _MAX_EPOCHS, _MAX_WORK = 200_000, 300, 60_000_000
 
 
 @dataclass(frozen=True)
-class Manner:
+class Schedule:
     """The annealing schedule of a soft tree: its initial inverse temperature and step length, from 0 to 1 in their
     ranges."""
 
@@ -50,22 +50,22 @@ class Manner:
     step_length: float
 
     @classmethod
-    def by_chance(cls, rng: np.random.Generator) -> Manner:
+    def at_random(cls, rng: np.random.Generator) -> Schedule:
         """A random schedule."""
         return cls(float(rng.random()), float(rng.random()))
 
     @classmethod
-    def finely(cls, rng: np.random.Generator) -> Manner:
+    def for_reannealing(cls, rng: np.random.Generator) -> Schedule:
         """A random schedule for re-annealing a tree."""
         return cls(float(rng.uniform(_MIN_REANNEAL, 1.0)), float(rng.random()))
 
-    def similar(self, rng: np.random.Generator) -> Manner:
+    def similar(self, rng: np.random.Generator) -> Schedule:
         """A similar schedule."""
         beta, step_length = np.clip((self.beta, self.step_length) + 0.1 * rng.standard_normal(2), 0.0, 1.0)
-        return Manner(float(beta), float(step_length))
+        return Schedule(float(beta), float(step_length))
 
 
-def again_times(terms: Terms) -> int:
+def n_reannealings(terms: Terms) -> int:
     """How often a new soft tree is re-annealed before its descent: the more, the longer a descent takes."""
     times = round(math.log2(max(2.0, terms.X.size / _SIZE_ONCE)))
     return min(_MAX_REANNEALINGS, times // _LIMITED_DIVISOR if terms.limited(0) else times)
@@ -76,14 +76,20 @@ class SoftTree:
 
     The parameters ``theta`` refer to standardised samples, so that gradients have comparable sizes and samples of any
     size fit into single precision. The tree ``W``, ``B`` is re-annealed; with weights of 0, hyperplanes are drawn at
-    random. ``manner`` is the annealing schedule, and ``effort`` a factor of the number of steps.
+    random. ``schedule`` is the annealing schedule, and ``effort`` a factor of the number of steps.
     """
 
     #: The number of stages, each with one inverse temperature and one step length.
     stages = 12
 
     def __init__(
-        self, terms: Terms, W: FloatArray, B: FloatArray, rng: np.random.Generator, manner: Manner, effort: float = 1.0
+        self,
+        terms: Terms,
+        W: FloatArray,
+        B: FloatArray,
+        rng: np.random.Generator,
+        schedule: Schedule,
+        effort: float = 1.0,
     ) -> None:
         """Prepare the training; ``fresh`` is set if hyperplanes were drawn at random."""
         self.terms, self.rng, self.effort = terms, rng, effort
@@ -92,18 +98,18 @@ class SoftTree:
         if self.fresh:
             self.theta = self._at_random()
             self.scale = np.ones(terms.n_nodes)
-            self.beta = np.full(terms.n_nodes, 10.0 ** np.interp(manner.beta, (0.0, 1.0), _NEW_BETA))
+            self.beta = np.full(terms.n_nodes, 10.0 ** np.interp(schedule.beta, (0.0, 1.0), _NEW_BETA))
             self.beta_factor = _END_BETA / self.beta[0]
-            self.step_length = 10.0 ** np.interp(manner.step_length, (0.0, 1.0), _NEW_STEP)
+            self.step_length = 10.0 ** np.interp(schedule.step_length, (0.0, 1.0), _NEW_STEP)
         else:
             inverse = np.where(self.unit > 0.0, 1.0 / np.maximum(self.unit, 1e-300), 0.0)
             self.theta = np.column_stack([W * inverse, B + W @ terms.mean])
             median_height = np.maximum(np.median(np.abs(self.heights()), axis=0), 1e-6)
-            beta = np.interp(manner.beta, (0.0, 1.0), _REANNEAL_BETA)
+            beta = np.interp(schedule.beta, (0.0, 1.0), _REANNEAL_BETA)
             self.beta, self.scale = 10.0**beta / median_height, np.minimum(1.0, median_height)
             self.beta_factor = max(_REANNEAL_END_BETA / 10.0**beta, _MIN_FACTOR)
             self.step_length = 10.0 ** (
-                np.interp(manner.step_length, (0.0, 1.0), _REANNEAL_STEP) - _STEP_EXPONENT * beta
+                np.interp(schedule.step_length, (0.0, 1.0), _REANNEAL_STEP) - _STEP_EXPONENT * beta
             )
         self.free = np.ones_like(self.theta)
         if not self.fresh and rng.random() < _SAME_SUPPORT:
@@ -138,7 +144,7 @@ class SoftTree:
         self._drop_features(min(1.0, share / _SUPPORT_FIXED_AT))
         decay = self.decay(share)
         beta = self.beta_factor**share * self.beta
-        plus, minus = self.prices(beta)
+        plus, minus = self.hinge_penalties(beta)
         scale = max(float(np.max(terms.C)), float(np.max(decay)))  # ratios fit into single precision
         soft = Soft(self.Z, terms.weight, terms.code, plus / scale, minus / scale, beta, _HINGE_WIDTH)
         step_length = (
@@ -166,7 +172,7 @@ class SoftTree:
                 self.free[t, dropped] = self.theta[t, dropped] = 0.0
         return decay
 
-    def prices(self, beta: FloatArray) -> tuple[FloatArray, FloatArray]:
+    def hinge_penalties(self, beta: FloatArray) -> tuple[FloatArray, FloatArray]:
         """The penalties of hinge losses on the right and on the left, per node and class."""
         none = np.zeros(self.terms.n_nodes)
         return np.column_stack([none, self.terms.C]), np.column_stack([self.terms.C, none])

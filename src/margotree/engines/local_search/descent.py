@@ -8,11 +8,11 @@ from abc import ABC, abstractmethod
 import numpy as np
 from numpy.typing import NDArray
 
-from margotree.engines.local_search.initial_splits import Draw, draw
+from margotree.engines.local_search.initial_splits import Strategy, draw
 from margotree.engines.local_search.kernels.reduced_problem import GAIN
 from margotree.engines.local_search.node_samples import Node, Plane, Rows
 from margotree.engines.local_search.support_search import best_svm
-from margotree.engines.local_search.training_data import Found, Terms
+from margotree.engines.local_search.training_data import Terms, TrainedTree
 from margotree.engines.local_search.upper_nodes import propose
 from margotree.problem import topology
 from margotree.problem.problem import FloatArray
@@ -22,10 +22,10 @@ SMALL_GAIN = 1e-4
 #: Factors of the weights that are tried to move samples out of a band.
 LENGTHS = np.array([1.0, 1.5, 2.0, 5.0, 10.0, 100.0])
 
-Draws = NDArray[np.int64]
+Strategies = NDArray[np.int64]
 
 
-class Alternation(ABC):
+class BaseDescent(ABC):
     """A tree that is trained node by node: its hyperplanes, the samples and the cost of each node.
 
     Subclasses define what happens at a node, for two or for several classes.
@@ -48,7 +48,7 @@ class Alternation(ABC):
 
     #: The largest number of sweeps; a descent is abandoned when this number of sweeps like its last would not reach the
     #: best.
-    sweeps, outlook = 60, 3.0
+    max_sweeps, sweeps_ahead = 60, 3.0
 
     def __init__(self, terms: Terms, W: FloatArray, B: FloatArray, seed: int, flag: FloatArray) -> None:
         self.terms, self.flag = terms, flag
@@ -63,31 +63,31 @@ class Alternation(ABC):
         self.rng = np.random.default_rng(seed)
 
     def run(
-        self, kinds: Draws, tol: float = SMALL_GAIN, best: float = math.inf, abandon_above: float = math.inf
-    ) -> Found:
+        self, strategies: Strategies, tol: float = SMALL_GAIN, best: float = math.inf, abandon_above: float = math.inf
+    ) -> TrainedTree:
         """Initialise the nodes, then sweep until the gain is small; returns the tree.
 
-        ``kinds`` are the initialisation strategies of the nodes. The descent ends when a sweep gains less than the
+        ``strategies`` are the initialisation strategies of the nodes. The descent ends when a sweep gains less than the
         share ``tol``, or so little that a few more such sweeps would not reach ``best``, the objective of the best tree
         so far; or when the objective after the first sweep is larger than ``best`` by more than the share
         ``abandon_above``.
         """
-        value = self.cost(kinds)
-        for sweep in range(self.sweeps):
+        value = self.cost(strategies)
+        for sweep in range(self.max_sweeps):
             before = value
             self._sweep()
             self.swept |= not self.flag[0]
             value = float(np.sum(self.own))
             gain = before - value
-            if self.flag[0] or gain <= tol * before or (value > best and value - self.outlook * gain > best):
+            if self.flag[0] or gain <= tol * before or (value > best and value - self.sweeps_ahead * gain > best):
                 break
             if sweep == 0 and value - best > abandon_above * best:
                 break
-        return Found(W=self.W, B=self.B, value=value)
+        return TrainedTree(W=self.W, B=self.B, value=value)
 
-    def cost(self, kinds: Draws | None = None) -> float:
+    def cost(self, strategies: Strategies | None = None) -> float:
         """The objective of the tree after all samples have been routed."""
-        self.settle(0, kinds)
+        self.route(0, strategies)
         return float(np.sum(self.own))
 
     def _sweep(self) -> None:
@@ -113,7 +113,7 @@ class Alternation(ABC):
         """A copy of the node's hyperplane."""
         return self.W[t].copy(), float(self.B[t])
 
-    def _send_on(self, t: int, node: Node) -> None:
+    def _route_to_children(self, t: int, node: Node) -> None:
         """Route the samples of an upper node to its children; if some lie in the band, move the hyperplane."""
         goes_right = node.right_of(node.heights(self._plane(t)), self._plane(t))
         if goes_right is None:
@@ -124,7 +124,7 @@ class Alternation(ABC):
 
     def _out_of_band(self, t: int, node: Node) -> Plane:
         """The best hyperplane along the same direction that has no sample in its band."""
-        node = self._look_below(t, node)
+        node = self._with_subtree_costs(t, node)
         if np.any(self.W[t]):
             cut = node.best_cut(self.W[t].copy(), LENGTHS)
             if cut is not None and node.right_of(node.heights(cut[0]), cut[0]) is not None:
@@ -143,20 +143,20 @@ class Alternation(ABC):
             return False
         W, B = self.W[below], self.B[below]
         self.W[t], self.B[t] = plane
-        self.settle(t)
+        self.route(t)
         if np.sum(self.own[below]) < before * (1.0 - GAIN):
             return True
         self.W[below], self.B[below] = W, B
-        self.settle(t)
+        self.route(t)
         return False
 
     @abstractmethod
-    def settle(self, top: int, kinds: Draws | None = None) -> None:
+    def route(self, top: int, strategies: Strategies | None = None) -> None:
         """Route the samples of ``top`` through its subtree; initialise hyperplanes and move them out of bands on the
         way."""
 
     @abstractmethod
-    def _look_below(self, t: int, node: Node | None = None) -> Node:
+    def _with_subtree_costs(self, t: int, node: Node | None = None) -> Node:
         """The samples of an upper node with their subtree costs; the samples of a given ``node`` are not copied."""
 
     @abstractmethod
@@ -168,28 +168,28 @@ class Alternation(ABC):
         """Try to improve a node of the last level; return whether its cost has decreased."""
 
 
-class Descent(Alternation):
+class Descent(BaseDescent):
     """The descent for two classes. No sample is ever left in a band."""
 
-    def settle(self, top: int, kinds: Draws | None = None) -> None:
+    def route(self, top: int, strategies: Strategies | None = None) -> None:
         """Route the samples of ``top`` through its subtree; initialise hyperplanes and move them out of bands on the
         way."""
         for t in topology.subtree(top, self.depth):
-            self._settle_one(t, Draw.KEEP if kinds is None else Draw(kinds[t]))
+            self._settle_one(t, Strategy.KEEP if strategies is None else Strategy(strategies[t]))
 
-    def _settle_one(self, t: int, kind: Draw) -> None:
+    def _settle_one(self, t: int, kind: Strategy) -> None:
         """Initialise one node, compute its cost, and route its samples."""
         node = Node.of(self.terms, t, self.rows[t])
         if self._is_upper(t):
-            if kind is not Draw.KEEP:
+            if kind is not Strategy.KEEP:
                 self.W[t], self.B[t] = draw(self.terms, t, node, self._plane(t), kind, self.rng, self.flag)
-            self._send_on(t, node)
-        elif kind is not Draw.KEEP and len(node.Z):
+            self._route_to_children(t, node)
+        elif kind is not Strategy.KEEP and len(node.Z):
             self._set_last(t, *best_svm(self.terms, t, node, self._plane(t), self.flag)[0], node)
         self._update_cost(t, node)
         self.stale[t] = True
 
-    def _look_below(self, t: int, node: Node | None = None) -> Node:
+    def _with_subtree_costs(self, t: int, node: Node | None = None) -> Node:
         node = node or Node.of(self.terms, t, self.rows[t])
         node.compute_subtree_costs(self.terms, t, self.rows[t], self.W, self.B)
         return node
@@ -197,12 +197,12 @@ class Descent(Alternation):
     def _update_cost(self, t: int, node: Node) -> None:
         """Compute the cost of the node itself."""
         w = self.W[t]
-        self.own[t] = 0.5 * float(w @ w) + node.hinges(node.heights(self._plane(t))) + self.terms.price(t, w)
+        self.own[t] = 0.5 * float(w @ w) + node.hinges(node.heights(self._plane(t))) + self.terms.feature_penalty(t, w)
 
     def _set_last(self, t: int, w: FloatArray, b: float, node: Node) -> None:
         """Set the hyperplane of a node of the last level, or a constant label if that costs less."""
         plus, minus = float(np.sum(node.plus)), float(np.sum(node.minus))
-        value = 0.5 * float(w @ w) + node.hinges(node.heights((w, b))) + self.terms.price(t, w)
+        value = 0.5 * float(w @ w) + node.hinges(node.heights((w, b))) + self.terms.feature_penalty(t, w)
         if 2.0 * min(plus, minus) <= value:
             w, b = np.zeros_like(w), 1.0 if plus >= minus else -1.0
         self.W[t], self.B[t] = w, b
@@ -220,7 +220,13 @@ class Descent(Alternation):
 
     def _proposed(self, t: int, before: float) -> Plane | None:
         found = propose(
-            self.terms, t, self._look_below(t), self._plane(t), self.rng, self.flag, bool(self.directions_failed[t])
+            self.terms,
+            t,
+            self._with_subtree_costs(t),
+            self._plane(t),
+            self.rng,
+            self.flag,
+            bool(self.directions_failed[t]),
         )
         self.directions_failed[t] = not found.directions_improved
         return found.plane if found.gain > GAIN * before else None

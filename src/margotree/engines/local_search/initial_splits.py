@@ -13,7 +13,7 @@ from margotree.engines.local_search.training_data import Terms
 from margotree.problem.problem import FloatArray
 
 
-class Draw(IntEnum):
+class Strategy(IntEnum):
     """How the hyperplane of an upper node is initialised; at the last level, all but the first solve an SVM."""
 
     KEEP = 0
@@ -23,11 +23,11 @@ class Draw(IntEnum):
     RANDOM = 4  # a feature and a threshold at random
     BETWEEN = 5  # the difference of two samples of different labels
     SUBSAMPLE = 6  # the SVM of a random subset of the samples
-    SHAKEN = 7  # the current one with random noise
+    PERTURBED = 7  # the current one with random noise
 
 
 #: The strategies of a new start.
-FRESH = (Draw.SVM, Draw.CART, Draw.FEATURE, Draw.RANDOM, Draw.BETWEEN, Draw.SUBSAMPLE)
+FRESH = (Strategy.SVM, Strategy.CART, Strategy.FEATURE, Strategy.RANDOM, Strategy.BETWEEN, Strategy.SUBSAMPLE)
 #: How often weights are multiplied by ten until two samples are farther apart than the band is wide.
 _MAX_RESCALING = 12
 #: The lengths tried, as multiples of the length that the SVM gives.
@@ -35,13 +35,13 @@ _LENGTHS = np.array([1.0, 2.0, 5.0, 10.0, 100.0, 1000.0])
 
 
 def draw(
-    terms: Terms, t: int, node: Node, plane: Plane, kind: Draw, rng: np.random.Generator, flag: FloatArray
+    terms: Terms, t: int, node: Node, plane: Plane, kind: Strategy, rng: np.random.Generator, flag: FloatArray
 ) -> Plane:
     """A new hyperplane with no sample in its band; one without features if the strategy finds none."""
     constant = (np.zeros_like(plane[0]), 1.0)
     if len(node.Z) < 2:
         return constant
-    if kind in (Draw.SVM, Draw.SUBSAMPLE):
+    if kind in (Strategy.SVM, Strategy.SUBSAMPLE):
         drawn = _by_svm(terms, t, node, kind, rng, flag)
     else:
         drawn = _at_random(terms, t, node, plane, kind, rng)
@@ -50,10 +50,12 @@ def draw(
     return drawn
 
 
-def _by_svm(terms: Terms, t: int, node: Node, kind: Draw, rng: np.random.Generator, flag: FloatArray) -> Plane | None:
+def _by_svm(
+    terms: Terms, t: int, node: Node, kind: Strategy, rng: np.random.Generator, flag: FloatArray
+) -> Plane | None:
     """The direction of an SVM of all samples, or of a few, with the best threshold."""
     sample = node
-    if kind is Draw.SUBSAMPLE:
+    if kind is Strategy.SUBSAMPLE:
         m = len(node.Z)
         sample = node.subset(np.sort(rng.choice(m, max(2, int(m * rng.uniform(0.05, 0.5))), replace=False)))
     plane, _ = rough_svm(terms, t, sample, (np.zeros(node.Z.shape[1]), 0.0), rng, flag)
@@ -63,16 +65,18 @@ def _by_svm(terms: Terms, t: int, node: Node, kind: Draw, rng: np.random.Generat
     return None if cut is None else cut[0]
 
 
-def _at_random(terms: Terms, t: int, node: Node, plane: Plane, kind: Draw, rng: np.random.Generator) -> Plane | None:
+def _at_random(
+    terms: Terms, t: int, node: Node, plane: Plane, kind: Strategy, rng: np.random.Generator
+) -> Plane | None:
     """A single feature, a difference of two samples or a perturbed direction, with a random length."""
     m, p = node.Z.shape
     d, n_left, support_size = np.zeros(p), int(rng.integers(1, m)), terms.random_support_size(t, rng)
-    if kind in (Draw.CART, Draw.FEATURE):
-        j, n_left = _best_feature(node, rng.permutation(p)[: p if kind is Draw.CART else max(1, int(p**0.5) // 2)])
+    if kind in (Strategy.CART, Strategy.FEATURE):
+        j, n_left = _best_feature(node, rng.permutation(p)[: p if kind is Strategy.CART else max(1, int(p**0.5) // 2)])
         d[j] = 1.0
-    elif kind is Draw.RANDOM:
+    elif kind is Strategy.RANDOM:
         d[rng.integers(p)] = 1.0
-    elif kind is Draw.SHAKEN and np.any(plane[0]):
+    elif kind is Strategy.PERTURBED and np.any(plane[0]):
         w = plane[0]
         size = np.sqrt(w @ w / p) * 10.0 ** rng.uniform(-1.5, 0.3)
         d = w + size * rng.standard_normal(p)

@@ -23,14 +23,14 @@ class Node:
     """The samples of one node.
 
     ``Z`` are the samples (rows). ``plus`` and ``minus`` are the penalties of their hinge losses on the right and on the
-    left. Their subtree costs on either side are ``low`` and ``high``. ``eps`` is the width of the band.
+    left. Their subtree costs on either side are ``left_cost`` and ``right_cost``. ``eps`` is the width of the band.
     """
 
     Z: FloatArray
     plus: FloatArray
     minus: FloatArray
-    low: FloatArray
-    high: FloatArray
+    left_cost: FloatArray
+    right_cost: FloatArray
     eps: float
     _spread: list[FloatArray] = field(default_factory=list)
 
@@ -43,8 +43,8 @@ class Node:
             Z=terms.samples(rows),
             plus=np.where(is_right, penalty, 0.0),
             minus=np.where(is_right, 0.0, penalty),
-            low=none,
-            high=none,
+            left_cost=none,
+            right_cost=none,
             eps=terms.eps,
         )
 
@@ -52,9 +52,9 @@ class Node:
         """Compute the cost of every sample in the left and in the right subtree of node ``t``, which are fixed."""
         tie = np.minimum(1e-9 * (1.0 + np.abs(B) + np.sum(np.abs(W), axis=1)), terms.eps / 4)
         y, weight = terms.y[rows], terms.weight[rows]
-        self.low, self.high = np.empty(len(rows)), np.empty(len(rows))
-        subtree_costs(self.Z, y, weight, terms.C, W, B, tie, 2 * t + 1, self.low)
-        subtree_costs(self.Z, y, weight, terms.C, W, B, tie, 2 * t + 2, self.high)
+        self.left_cost, self.right_cost = np.empty(len(rows)), np.empty(len(rows))
+        subtree_costs(self.Z, y, weight, terms.C, W, B, tie, 2 * t + 1, self.left_cost)
+        subtree_costs(self.Z, y, weight, terms.C, W, B, tie, 2 * t + 2, self.right_cost)
 
     def subset(self, chosen: Rows) -> Node:
         """The node with the ``chosen`` samples only."""
@@ -62,8 +62,8 @@ class Node:
             Z=self.Z[chosen],
             plus=self.plus[chosen],
             minus=self.minus[chosen],
-            low=self.low[chosen],
-            high=self.high[chosen],
+            left_cost=self.left_cost[chosen],
+            right_cost=self.right_cost[chosen],
             eps=self.eps,
         )
 
@@ -86,7 +86,7 @@ class Node:
     @property
     def reduced(self) -> Reduced:
         """The node as an argument of kernels."""
-        return Reduced(self.Z, self.plus, self.minus, self.low, self.high)
+        return Reduced(self.Z, self.plus, self.minus, self.left_cost, self.right_cost)
 
     @property
     def spread(self) -> FloatArray:
@@ -109,7 +109,7 @@ class Node:
     def no_split(self) -> tuple[Plane, float]:
         """The best offset without features, which sends all samples one way, and its value."""
         plus_sum, minus_sum, left_sum, right_sum = (
-            float(np.sum(a)) for a in (self.plus, self.minus, self.low, self.high)
+            float(np.sum(a)) for a in (self.plus, self.minus, self.left_cost, self.right_cost)
         )
         candidates = [
             (b, plus_sum * (1.0 - b) + minus_sum * (1.0 + b) + (right_sum if b >= 0 else left_sum)) for b in (1.0, 0.0)

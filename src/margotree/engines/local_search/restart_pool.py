@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, field
 
-from margotree.engines.local_search.training_data import Found
+from margotree.engines.local_search.training_data import TrainedTree
 
 #: The number of trees that are kept, and the smallest relative difference of their values.
 _MAX_TREES, _MIN_DIFFERENCE = 5, 1e-6
@@ -21,8 +21,8 @@ MIN_GAIN = 1e-4
 class RestartPool:
     """The best trees of a pool, best first, and the state of its search."""
 
-    trees: list[Found] = field(default_factory=list)
-    results: list[Found] = field(default_factory=list)  # the results of all descents
+    trees: list[TrainedTree] = field(default_factory=list)
+    results: list[TrainedTree] = field(default_factory=list)  # the results of all descents
     starts: int = 0  # number of starts so far
     idle_starts: float = 0.0  # starts since the last improvement
     results_at_visit: int = 0  # number of results at the last visit to the finisher
@@ -37,7 +37,7 @@ class RestartPool:
         """Whether a value improves on the best tree by more than rounding."""
         return value < self.best_value * (1.0 - MIN_GAIN)
 
-    def keep(self, found: Found, parent: Found | None = None) -> None:
+    def keep(self, found: TrainedTree, parent: TrainedTree | None = None) -> None:
         """Add a tree; it replaces the tree ``parent`` from which it was derived if it is better.
 
         So the best trees are results of different descents.

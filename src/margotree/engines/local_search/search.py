@@ -14,25 +14,25 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from margotree.engines.local_search import start_screening
-from margotree.engines.local_search.annealing import Manner, SoftTree, again_times
-from margotree.engines.local_search.descent import Alternation, Descent, Draws
+from margotree.engines.local_search.annealing import Schedule, SoftTree, n_reannealings
+from margotree.engines.local_search.descent import BaseDescent, Descent, Strategies
 from margotree.engines.local_search.restart_pool import MIN_GAIN, RestartPool, is_near
 from margotree.engines.local_search.starts import (
     Origin,
     Start,
     StartStatistics,
-    disturbed,
-    first_kinds,
-    fresh,
+    first_strategies,
     greedy_start,
     idle_cost,
-    kept,
+    new_start,
+    perturbed,
     reannealed_start,
     soft_start,
+    unchanged_start,
 )
 from margotree.engines.local_search.subsampling import SubsampleLevels
 from margotree.engines.local_search.subtrees import rows_at, subtree_start
-from margotree.engines.local_search.training_data import Found, Terms
+from margotree.engines.local_search.training_data import Terms, TrainedTree
 from margotree.engines.run_control import RunControl
 from margotree.engines.trivial_trees import constant_offsets
 from margotree.problem import Problem, Splits, topology
@@ -117,7 +117,7 @@ class Job:
     start: Start
     level: int
     seed: int
-    parent: Found | None = None
+    parent: TrainedTree | None = None
     finish: bool = False
     greedy: bool = False
     pool: RestartPool | None = None
@@ -140,11 +140,11 @@ class LocalSearch:
     """
 
     #: The classes that train a start.
-    alternation: type[Alternation] = Descent
+    descent_type: type[BaseDescent] = Descent
     soft_tree: type[SoftTree] = SoftTree
     #: The functions that initialise new starts and derive starts from a good tree.
-    first_kinds: Callable[..., Draws] = staticmethod(first_kinds)
-    disturbed: Callable[..., Start] = staticmethod(disturbed)
+    first_strategies: Callable[..., Strategies] = staticmethod(first_strategies)
+    perturbed: Callable[..., Start] = staticmethod(perturbed)
     #: Whether values that the finisher reports are those of the problem.
     finisher_reports = True
 
@@ -161,8 +161,8 @@ class LocalSearch:
         self.starts = 0
         self._last_gain = 0
         self._began = control.elapsed
-        self._trees: list[list[Found]] = [[] for _ in self.levels.sizes]
-        self._promoted: list[list[Found]] = [[] for _ in self.levels.sizes]
+        self._trees: list[list[TrainedTree]] = [[] for _ in self.levels.sizes]
+        self._promoted: list[list[TrainedTree]] = [[] for _ in self.levels.sizes]
         self._finished_values: list[float] = []
         self._cut_seconds = 0.0  # seconds of the visits to the finisher that their time limit cut off
         self._n_on_all = 0  # descents that currently use all samples
@@ -173,17 +173,17 @@ class LocalSearch:
         self._lock = threading.Lock()
 
     @property
-    def best(self) -> list[Found]:
+    def best(self) -> list[TrainedTree]:
         """The best trees of all pools, best first."""
         return self.best_pool.trees
 
     def run(self, given: list[Splits]) -> None:
         """Search from the given trees and from new starts; the best trees are in :attr:`best`, best first."""
-        trees = [Found(W=np.array(s.w), B=np.array(s.b), value=self._value(s)) for s in given]
+        trees = [TrainedTree(W=np.array(s.w), B=np.array(s.b), value=self._value(s)) for s in given]
         allowed = [tree for tree in trees if math.isfinite(tree.value)]
         for tree in [*allowed, self._constant()]:
             self._keep(tree)
-        self._given = [kept(tree) for tree in allowed]
+        self._given = [unchanged_start(tree) for tree in allowed]
         if self.control.must_stop() is None:
             self._in_threads(self._work, max(1, self.control.limits.n_jobs))
 
@@ -199,7 +199,7 @@ class LocalSearch:
 
     def sharpen(self) -> None:
         """Train the SVMs of the best tree with a small last smoothing width."""
-        terms, tree = self._last_terms().fine(), kept(self.best[0])
+        terms, tree = self._last_terms().fine(), unchanged_start(self.best[0])
         self._flag[0] = 0.0
         self._in_threads(lambda: self._keep(self.descent(terms, tree, self.seed)), 1)
 
@@ -214,7 +214,7 @@ class LocalSearch:
                 value = self._value(tree.splits)
                 if math.isinf(value) and self.problem.X.size <= _MAX_SETTLED:
                     self._flag[0] = 1.0  # hyperplanes are moved out of bands without training
-                    self._keep(self._descend(Job(start=kept(tree), level=self.levels.top, seed=self.seed)))
+                    self._keep(self._descend(Job(start=unchanged_start(tree), level=self.levels.top, seed=self.seed)))
                 elif math.isfinite(value):
                     self._keep(replace(tree, value=value))
 
@@ -236,17 +236,17 @@ class LocalSearch:
         while (job := self._next_job()) is not None:
             self._record(job, self._finish(job) if job.finish else self._descend(job))
 
-    def _descend(self, job: Job) -> Found:
+    def _descend(self, job: Job) -> TrainedTree:
         """The result of the job's descent on the samples of its level."""
         return self._descend_with(self.levels.at(job.level), job)
 
-    def _descend_with(self, terms: Terms, job: Job) -> Found:
+    def _descend_with(self, terms: Terms, job: Job) -> TrainedTree:
         """The result of the job's descent on these samples: of the whole tree or of a subtree."""
         if job.start.subtree is not None:
             return self._descend_subtree(terms, job.start, job.start.subtree, job.seed)
         return self._descend_from(terms, job.start, job.seed, self._value_to_beat(job))
 
-    def _descend_from(self, terms: Terms, start: Start, seed: int, best: float) -> Found:
+    def _descend_from(self, terms: Terms, start: Start, seed: int, best: float) -> TrainedTree:
         """Train a start, after start screening if that applies."""
         if start_screening.is_screened(terms, start):
             rng = np.random.default_rng(seed)
@@ -255,10 +255,10 @@ class LocalSearch:
                 self._train(part, single_try, int(rng.integers(2**31)))
                 for part in start_screening.subsamples(terms, rng)
             ]
-            start = kept(min(trees, key=lambda tree: self.settled(terms, tree.W, tree.B)))
+            start = unchanged_start(min(trees, key=lambda tree: self.objective_of(terms, tree.W, tree.B)))
         return self._train(terms, start, seed, best)
 
-    def _train(self, terms: Terms, start: Start, seed: int, best: float = math.inf) -> Found:
+    def _train(self, terms: Terms, start: Start, seed: int, best: float = math.inf) -> TrainedTree:
         """Train a start: as soft trees, if ``n_soft`` is set, then by a descent."""
         short = False
         if start.n_soft:
@@ -267,15 +267,17 @@ class LocalSearch:
             start = replace(start, W=tree.W, B=tree.B)
         return self.descent(terms, start, seed, best, short)
 
-    def descent(self, terms: Terms, start: Start, seed: int, best: float = math.inf, short: bool = False) -> Found:
+    def descent(
+        self, terms: Terms, start: Start, seed: int, best: float = math.inf, short: bool = False
+    ) -> TrainedTree:
         """The tree to which a descent leads, after initialising some nodes; abandoned if it is far from ``best``.
 
         A ``short`` descent uses one SVM direction per upper node at first, and is abandoned after one sweep if it is
         not near ``best``.
         """
-        descent = self.alternation(terms, start.W, start.B, seed, self._flag)
+        descent = self.descent_type(terms, start.W, start.B, seed, self._flag)
         descent.directions_failed[:] = short
-        found = descent.run(start.kinds, best=best, abandon_above=_ABANDON_ABOVE if short else math.inf)
+        found = descent.run(start.strategies, best=best, abandon_above=_ABANDON_ABOVE if short else math.inf)
         self._count_if_trained(terms, descent.swept)
         return found
 
@@ -284,11 +286,11 @@ class LocalSearch:
         if trained and terms.n_nodes == self.levels.terms.n_nodes:
             self.control.count_trained_tree()
 
-    def settled(self, terms: Terms, W: FloatArray, B: FloatArray) -> float:
+    def objective_of(self, terms: Terms, W: FloatArray, B: FloatArray) -> float:
         """The objective of a tree after its hyperplanes have been moved out of bands, without training."""
-        return self.alternation(terms, W, B, 0, self._flag).cost()
+        return self.descent_type(terms, W, B, 0, self._flag).cost()
 
-    def _descend_subtree(self, terms: Terms, start: Start, part_start: Start, seed: int) -> Found:
+    def _descend_subtree(self, terms: Terms, start: Start, part_start: Start, seed: int) -> TrainedTree:
         """Train one subtree, and then the whole tree if the subtree has improved.
 
         If it has not, the result has the same arrays as the start.
@@ -296,38 +298,40 @@ class LocalSearch:
         nodes, rows = topology.subtree(start.top, terms.depth), rows_at(terms, start.W, start.B, start.top)
         if len(rows):
             part = terms.subtree(nodes, rows)
-            before = self.settled(part, start.W[nodes], start.B[nodes])
+            before = self.objective_of(part, start.W[nodes], start.B[nodes])
             found = self._descend_from(part, part_start, seed, before)
             if found.value < before * (1.0 - MIN_GAIN):
                 W, B = start.W.copy(), start.B.copy()
                 W[nodes], B[nodes] = found.W, found.B
                 return self._train(terms, replace(start, W=W, B=B), seed)
-        return Found(W=start.W, B=start.B, value=self.settled(terms, start.W, start.B))
+        return TrainedTree(W=start.W, B=start.B, value=self.objective_of(terms, start.W, start.B))
 
-    def _train_soft(self, terms: Terms, start: Start, seed: int) -> Found:
+    def _train_soft(self, terms: Terms, start: Start, seed: int) -> TrainedTree:
         """Re-anneal a tree, or train new soft trees and re-anneal the best of them several times.
 
         This takes little time compared with a descent.
         """
         rng = np.random.default_rng(seed)
 
-        def trained(tree: Start | Found, manner: Manner, effort: float) -> Found:
-            W, B = self.soft_tree(terms, tree.W, tree.B, rng, manner, effort).anneal(self._flag)
+        def trained(tree: Start | TrainedTree, schedule: Schedule, effort: float) -> TrainedTree:
+            W, B = self.soft_tree(terms, tree.W, tree.B, rng, schedule, effort).anneal(self._flag)
             self._count_if_trained(terms, not self._flag[0])
-            return Found(W=W, B=B, value=self.settled(terms, W, B))
+            return TrainedTree(W=W, B=B, value=self.objective_of(terms, W, B))
 
         if np.any(start.W):
-            return trained(start, Manner.finely(rng), 10.0 ** rng.uniform(*_REANNEAL_EFFORT))
+            return trained(start, Schedule.for_reannealing(rng), 10.0 ** rng.uniform(*_REANNEAL_EFFORT))
         whole, trees = terms.n_nodes == self.levels.terms.n_nodes, []
         for _ in range(start.n_soft):
-            manner = self.statistics.next_schedule(rng) if whole else Manner.by_chance(rng)
-            trees.append(trained(start, manner, _SOFT_EFFORT))
+            schedule = self.statistics.next_schedule(rng) if whole else Schedule.at_random(rng)
+            trees.append(trained(start, schedule, _SOFT_EFFORT))
             if whole:
-                self.statistics.schedules.append((trees[-1].value, manner))
+                self.statistics.schedules.append((trees[-1].value, schedule))
         best = min(trees, key=lambda tree: tree.value)
-        for _ in range(again_times(terms)):
+        for _ in range(n_reannealings(terms)):
             if not self._flag[0] and np.any(best.W):
-                best = min(best, trained(best, Manner.finely(rng), _SOFT_EFFORT), key=lambda tree: tree.value)
+                best = min(
+                    best, trained(best, Schedule.for_reannealing(rng), _SOFT_EFFORT), key=lambda tree: tree.value
+                )
         return best
 
     def _value_to_beat(self, job: Job) -> float:
@@ -336,7 +340,7 @@ class LocalSearch:
             return job.pool.best_value
         return min((found.value for found in self._trees[job.level]), default=math.inf)
 
-    def _finish(self, job: Job) -> Found:
+    def _finish(self, job: Job) -> TrainedTree:
         """The tree after a visit to the finisher."""
         assert self.finisher is not None
         start = job.start
@@ -352,7 +356,7 @@ class LocalSearch:
         if part.must_stop() is not None:
             with self._lock:
                 self._cut_seconds += self.control.elapsed - began
-        return Found(W=np.array(splits.w), B=np.array(splits.b), value=self._value(splits))
+        return TrainedTree(W=np.array(splits.w), B=np.array(splits.b), value=self._value(splits))
 
     def _next_job(self) -> Job | None:
         """The next job of a thread; None when the search ends."""
@@ -391,7 +395,7 @@ class LocalSearch:
         """The start that trains the greedy tree."""
         return greedy_start(self.problem.depth, self.problem.n_features)
 
-    def _new_start(self, number: int, rng: np.random.Generator) -> tuple[Start, Found | None]:
+    def _new_start(self, number: int, rng: np.random.Generator) -> tuple[Start, TrainedTree | None]:
         """A start, and the tree of the pool that it was derived from, if any."""
         depth, n_features = self.problem.depth, self.problem.n_features
         origin = self.statistics.next_origin(number, depth, rng)
@@ -403,13 +407,13 @@ class LocalSearch:
                 return self._variation(tree, origin, rng), tree
         if depth > 1 and self.statistics.next_is_soft(rng):
             return soft_start(depth, n_features), None
-        return fresh(self.first_kinds(self.statistics.next_number(), depth, rng), n_features), None
+        return new_start(self.first_strategies(self.statistics.next_number(), depth, rng), n_features), None
 
-    def _variation(self, tree: Found, origin: Origin, rng: np.random.Generator) -> Start:
+    def _variation(self, tree: TrainedTree, origin: Origin, rng: np.random.Generator) -> Start:
         """A start derived from a tree."""
         if origin is Origin.SUBTREE:
-            return subtree_start(tree, self.problem.depth, self.disturbed, rng)
-        return reannealed_start(tree) if origin is Origin.REANNEALED else self.disturbed(tree, self.problem.depth, rng)
+            return subtree_start(tree, self.problem.depth, self.perturbed, rng)
+        return reannealed_start(tree) if origin is Origin.REANNEALED else self.perturbed(tree, self.problem.depth, rng)
 
     def _is_enough(self) -> bool:
         """Whether the number of starts, or of those in a row without improvement, has reached its limit."""
@@ -440,7 +444,9 @@ class LocalSearch:
         tree = min(waiting or pool.trees, key=lambda found: found.value)
         self._finished_values.append(tree.value)
         pool.results_at_visit = len(pool.results)
-        return Job(start=kept(tree), level=self.levels.top, seed=self.seed, parent=tree, finish=True, pool=pool)
+        return Job(
+            start=unchanged_start(tree), level=self.levels.top, seed=self.seed, parent=tree, finish=True, pool=pool
+        )
 
     def _greedy_job(self) -> Job | None:
         """The greedy tree of all samples, or of as many as there is time for, so that the result is not worse.
@@ -484,10 +490,10 @@ class LocalSearch:
             if due or (is_late and not self._forced):
                 self._forced |= is_late
                 promoted.append(tree)
-                return Job(start=kept(tree), level=target, seed=self.seed + len(trees))
+                return Job(start=unchanged_start(tree), level=target, seed=self.seed + len(trees))
         return None
 
-    def _record(self, job: Job, found: Found) -> None:
+    def _record(self, job: Job, found: TrainedTree) -> None:
         """Record the result of a job."""
         with self._lock:
             pool, top = job.pool or self.best_pool, job.level == self.levels.top
@@ -507,7 +513,7 @@ class LocalSearch:
                     pool.keep(found, job.parent)
                 self._keep(found, job.parent)
 
-    def _keep(self, found: Found, parent: Found | None = None) -> None:
+    def _keep(self, found: TrainedTree, parent: TrainedTree | None = None) -> None:
         """Add a tree to the best pool and report an improvement."""
         before = self.best_pool.best_value
         if self.best_pool.improves(found.value):
@@ -529,7 +535,7 @@ class LocalSearch:
         """The training problem of the final tree."""
         return self.levels.terms
 
-    def _constant(self) -> Found:
+    def _constant(self) -> TrainedTree:
         """A tree without splits, feasible in every problem."""
         return majority(self.levels.terms)
 
@@ -569,10 +575,10 @@ def run_local_search(
     return search.answer()
 
 
-def majority(terms: Terms) -> Found:
+def majority(terms: Terms) -> TrainedTree:
     """The tree that routes all samples to one side and labels them by majority: feasible in every problem."""
     plus, minus = (float(np.sum(terms.weight[terms.y == sign])) for sign in (1.0, -1.0))
     B = constant_offsets(terms.depth, terms.eps, plus >= minus)
     path = [topology.last(k + 1)[-1 if plus >= minus else 0] for k in range(terms.depth)]
     value = min(plus, minus) * float(np.sum(terms.C[path] * (1.0 + np.abs(B[path]))))
-    return Found(W=np.zeros((terms.n_nodes, terms.X.shape[1])), B=B, value=value)
+    return TrainedTree(W=np.zeros((terms.n_nodes, terms.X.shape[1])), B=B, value=value)

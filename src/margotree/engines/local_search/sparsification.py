@@ -13,8 +13,8 @@ from functools import cached_property
 import numpy as np
 
 from margotree.engines.local_search.search import Job, LocalSearch
-from margotree.engines.local_search.starts import kept
-from margotree.engines.local_search.training_data import Found, Terms
+from margotree.engines.local_search.starts import unchanged_start
+from margotree.engines.local_search.training_data import Terms, TrainedTree
 from margotree.engines.presolve import without_budget
 
 #: The share of variations of good trees whose descents include feature penalties.
@@ -37,7 +37,7 @@ class SparsifyingSearch(LocalSearch):
         """The training problem with feature penalties."""
         return Terms.of(self.problem)
 
-    def _descend(self, job: Job) -> Found:
+    def _descend(self, job: Job) -> TrainedTree:
         is_variation = job.level == self.levels.top and np.any(job.start.W)
         if is_variation and np.random.default_rng(job.seed).random() < _PENALISED_SHARE:
             return self._descend_with(self._penalised, job)
@@ -46,16 +46,16 @@ class SparsifyingSearch(LocalSearch):
         # An unchanged tree has been sparsified before.
         return self._sparsified(found, job) if job.level == self.levels.top and found.W is not job.start.W else found
 
-    def _finish(self, job: Job) -> Found:
+    def _finish(self, job: Job) -> TrainedTree:
         return self._sparsified(super()._finish(job), job)
 
-    def _penalty(self, found: Found) -> float:
+    def _penalty(self, found: TrainedTree) -> float:
         """The feature penalties of a tree."""
-        return sum(self._penalised.price(t, w) for t, w in enumerate(found.W))
+        return sum(self._penalised.feature_penalty(t, w) for t, w in enumerate(found.W))
 
-    def _sparsified(self, found: Found, job: Job) -> Found:
+    def _sparsified(self, found: TrainedTree, job: Job) -> TrainedTree:
         """The tree, or the result of a descent with feature penalties, if it may become the best of its pool."""
         if found.value - self._penalty(found) >= self._value_to_beat(job):
             return found
-        sparse = self.descent(self._penalised, kept(found), self.seed)
+        sparse = self.descent(self._penalised, unchanged_start(found), self.seed)
         return min(found, sparse, key=lambda one: one.value)

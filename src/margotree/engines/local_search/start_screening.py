@@ -20,7 +20,7 @@ _TRIES, _SAMPLES_PER_WEIGHT, _MIN_SAMPLES, _MIN_RATIO = 6, 15, 400, 4
 
 def is_screened(terms: Terms, start: Start) -> bool:
     """Whether a start is new and random, and samples are many."""
-    is_random = start.n_soft > 0 or len(np.unique(start.kinds)) > 1
+    is_random = start.n_soft > 0 or len(np.unique(start.strategies)) > 1
     return is_random and not np.any(start.W) and terms.n_nodes > 1 and terms.n_samples >= _MIN_RATIO * _size(terms)
 
 

@@ -7,10 +7,10 @@ from enum import IntEnum
 
 import numpy as np
 
-from margotree.engines.local_search.annealing import Manner
-from margotree.engines.local_search.descent import Draws
-from margotree.engines.local_search.initial_splits import FRESH, Draw
-from margotree.engines.local_search.training_data import Found
+from margotree.engines.local_search.annealing import Schedule
+from margotree.engines.local_search.descent import Strategies
+from margotree.engines.local_search.initial_splits import FRESH, Strategy
+from margotree.engines.local_search.training_data import TrainedTree
 from margotree.problem import topology
 from margotree.problem.problem import FloatArray
 
@@ -50,7 +50,7 @@ class Start:
 
     W: FloatArray
     B: FloatArray
-    kinds: Draws
+    strategies: Strategies
     n_soft: int = 0
     top: int = 0
     subtree: Start | None = None
@@ -62,16 +62,16 @@ class StartStatistics:
 
     soft_values: list[float] = field(default_factory=list)  # results of new soft trees
     other_values: list[float] = field(default_factory=list)  # results of other new starts
-    schedules: list[tuple[float, Manner]] = field(default_factory=list)  # of new soft trees, with their results
+    schedules: list[tuple[float, Schedule]] = field(default_factory=list)  # of new soft trees, with their results
     _n_soft: int = 0  # new soft trees so far
     _n_others: int = 0  # other new starts so far
     _credit: list[float] = field(default_factory=lambda: [_PRIOR_CREDIT] * len(Origin))
     _charge: list[float] = field(default_factory=lambda: [_PRIOR_CHARGE] * len(Origin))
 
-    def next_schedule(self, rng: np.random.Generator) -> Manner:
+    def next_schedule(self, rng: np.random.Generator) -> Schedule:
         """A schedule for the next soft tree: random, or similar to one of the best so far."""
         if rng.random() < _RANDOM_SHARE or not self.schedules:
-            return Manner.by_chance(rng)
+            return Schedule.at_random(rng)
         best = sorted(self.schedules, key=lambda one: one[0])[:_TOP_SCHEDULES]
         return best[rng.integers(len(best))][1].similar(rng)
 
@@ -134,56 +134,56 @@ def idle_cost(start: Start, number: int) -> float:
 def soft_start(depth: int, n_features: int) -> Start:
     """A new start from soft trees."""
     nodes = topology.n_nodes(depth)
-    return replace(fresh(np.full(nodes, Draw.KEEP), n_features), n_soft=_SOFT_TREES)
+    return replace(new_start(np.full(nodes, Strategy.KEEP), n_features), n_soft=_SOFT_TREES)
 
 
-def reannealed_start(tree: Found) -> Start:
+def reannealed_start(tree: TrainedTree) -> Start:
     """A start that re-anneals the tree."""
-    return replace(kept(tree), n_soft=1)
+    return replace(unchanged_start(tree), n_soft=1)
 
 
 def greedy_start(depth: int, n_features: int) -> Start:
     """The tree of Local SVM."""
-    return fresh(np.full(topology.n_nodes(depth), Draw.SVM), n_features)
+    return new_start(np.full(topology.n_nodes(depth), Strategy.SVM), n_features)
 
 
-def fresh(kinds: Draws, n_features: int) -> Start:
+def new_start(strategies: Strategies, n_features: int) -> Start:
     """A new start with these initialisation strategies."""
-    return Start(W=np.zeros((len(kinds), n_features)), B=np.ones(len(kinds)), kinds=kinds)
+    return Start(W=np.zeros((len(strategies), n_features)), B=np.ones(len(strategies)), strategies=strategies)
 
 
-def kept(tree: Found) -> Start:
+def unchanged_start(tree: TrainedTree) -> Start:
     """The tree without changes."""
-    return Start(W=tree.W, B=tree.B, kinds=np.full(len(tree.B), Draw.KEEP))
+    return Start(W=tree.W, B=tree.B, strategies=np.full(len(tree.B), Strategy.KEEP))
 
 
-def first_kinds(number: int, depth: int, rng: np.random.Generator) -> Draws:
+def first_strategies(number: int, depth: int, rng: np.random.Generator) -> Strategies:
     """The initialisation strategies of a new start: CART, then SVMs, then random ones."""
     nodes = topology.n_nodes(depth)
     if number < 2:
-        return np.full(nodes, (Draw.CART, Draw.SVM)[number])
-    kinds = rng.choice(FRESH[1:], nodes) if rng.random() < 0.5 else np.full(nodes, Draw.CART)
-    kinds[0] = rng.choice(FRESH[1:])
-    return kinds
+        return np.full(nodes, (Strategy.CART, Strategy.SVM)[number])
+    strategies = rng.choice(FRESH[1:], nodes) if rng.random() < 0.5 else np.full(nodes, Strategy.CART)
+    strategies[0] = rng.choice(FRESH[1:])
+    return strategies
 
 
-def disturbed(tree: Found, depth: int, rng: np.random.Generator) -> Start:
+def perturbed(tree: TrainedTree, depth: int, rng: np.random.Generator) -> Start:
     """The tree with a node replaced, its upper nodes perturbed, two subtrees swapped, or one copied to its sibling."""
-    W, B, kinds = tree.W.copy(), tree.B.copy(), np.full(len(tree.B), Draw.KEEP)
+    W, B, strategies = tree.W.copy(), tree.B.copy(), np.full(len(tree.B), Strategy.KEEP)
     t = int(rng.integers(len(topology.upper(depth))))
     left, right = (topology.subtree(s, depth) for s in (topology.left(t), topology.right(t)))
     move = rng.random()
     if move < 0.6:
-        kinds[t] = rng.choice([*FRESH, Draw.SHAKEN, Draw.SHAKEN])
+        strategies[t] = rng.choice([*FRESH, Strategy.PERTURBED, Strategy.PERTURBED])
         # Nodes of its subtrees are trained again from their current hyperplanes, or replaced as well.
         descendants = [s for s in left + right if s not in topology.upper(depth) or rng.random() < 0.3]
-        kinds[descendants] = rng.choice(FRESH, len(descendants))
+        strategies[descendants] = rng.choice(FRESH, len(descendants))
     elif move < 0.8:
-        kinds[: len(topology.upper(depth))] = Draw.SHAKEN
+        strategies[: len(topology.upper(depth))] = Strategy.PERTURBED
     elif move < 0.9:
         W[left], W[right], B[left], B[right] = W[right], W[left], B[right], B[left]
     else:
         to, source = (left, right) if rng.random() < 0.5 else (right, left)
         W[to], B[to] = W[source], B[source]
-        kinds[t] = Draw.BETWEEN if rng.random() < 0.5 else Draw.SHAKEN
-    return Start(W=W, B=B, kinds=kinds)
+        strategies[t] = Strategy.BETWEEN if rng.random() < 0.5 else Strategy.PERTURBED
+    return Start(W=W, B=B, strategies=strategies)

@@ -12,8 +12,8 @@ from dataclasses import replace
 import numpy as np
 
 from margotree.engines.local_search.node_samples import Rows
-from margotree.engines.local_search.starts import Start, kept, reannealed_start, soft_start
-from margotree.engines.local_search.training_data import Found, Terms
+from margotree.engines.local_search.starts import Start, reannealed_start, soft_start, unchanged_start
+from margotree.engines.local_search.training_data import Terms, TrainedTree
 from margotree.problem import topology
 from margotree.problem.problem import FloatArray
 from margotree.problem.value import tie
@@ -22,7 +22,7 @@ from margotree.problem.value import tie
 _REANNEALED_SHARE, _NEW_SHARE = 0.5, 0.25
 
 
-def subtree_start(tree: Found, depth: int, disturbed: Callable[..., Start], rng: np.random.Generator) -> Start:
+def subtree_start(tree: TrainedTree, depth: int, perturbed: Callable[..., Start], rng: np.random.Generator) -> Start:
     """The tree, with a start for one of its subtrees, chosen at random."""
     top = int(rng.integers(1, len(topology.upper(depth))))
     nodes, uniform = topology.subtree(top, depth), rng.random()
@@ -32,8 +32,8 @@ def subtree_start(tree: Found, depth: int, disturbed: Callable[..., Start], rng:
     elif uniform < _REANNEALED_SHARE + _NEW_SHARE:
         subtree = soft_start(levels, tree.W.shape[1])
     else:
-        subtree = disturbed(part, levels, rng)
-    return replace(kept(tree), top=top, subtree=subtree)
+        subtree = perturbed(part, levels, rng)
+    return replace(unchanged_start(tree), top=top, subtree=subtree)
 
 
 def rows_at(terms: Terms, W: FloatArray, B: FloatArray, t: int) -> Rows:

@@ -115,14 +115,14 @@ def best_svm(terms: Terms, t: int, node: Node, guess: Plane, flag: FloatArray) -
     """A good SVM of a node within its budget or with feature penalties, and its value including the penalties."""
 
     def penalised_value(found: tuple[Plane, float]) -> float:
-        return found[1] + terms.price(t, found[0][0])
+        return found[1] + terms.feature_penalty(t, found[0][0])
 
     if not terms.limited(t):
         return plain_svm(node, guess, terms.last_width, flag)
     budget, penalised = int(terms.budget[t]), terms.penalised(t)
     sample = node if penalised else _every_kth(node, _RANKING_SAMPLE)
     full, value = plain_svm(sample, guess, ROUGH, flag, COLD)
-    if terms.price(t, full[0]) < value:
+    if terms.feature_penalty(t, full[0]) < value:
         full, value = plain_svm(sample, full, terms.last_width, flag)
     candidates = [(full, value), *feature_elimination(sample, full, budget, terms.last_width, flag)]
     if sample is not node:  # the budget is hard: the last candidate meets it

@@ -134,7 +134,7 @@ class Terms:
         """The same problem with a last smoothing width for precise SVMs."""
         return replace(self, last_width=PRECISE_WIDTH)
 
-    def price(self, t: int, w: FloatArray) -> float:
+    def feature_penalty(self, t: int, w: FloatArray) -> float:
         """The feature penalty of the weights ``w`` at node ``t``."""
         return self.penalty_of(t, int(np.count_nonzero(w)))
 
@@ -164,7 +164,7 @@ class Terms:
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Found:
+class TrainedTree:
     """A tree and its objective on the samples that it was trained on."""
 
     W: FloatArray

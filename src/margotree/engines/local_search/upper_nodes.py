@@ -37,13 +37,13 @@ class Proposal:
         self.terms, self.t, self.node = terms, t, node
         self.plane = plane
         self.h, value = node.measure(plane)
-        self.value = self.start = value + terms.price(t, plane[0])
+        self.value = self.start = value + terms.feature_penalty(t, plane[0])
         self.directions_improved = False  # whether directions improved the objective, not only lines
 
     def offer(self, plane: Plane) -> bool:
         """Replace the hyperplane by a better one; the value is recomputed. Return whether it was better."""
         h, value = self.node.measure(plane)
-        value += self.terms.price(self.t, plane[0])
+        value += self.terms.feature_penalty(self.t, plane[0])
         if not value < self.value - GAIN * abs(self.value):
             return False
         self.plane, self.h, self.value = plane, h, value
@@ -110,7 +110,7 @@ def _cut_across(best: Proposal, w: FloatArray) -> bool:
     """Offer the best threshold along a direction."""
     if not np.any(w):
         return False
-    cut = best.node.best_cut(w, _LENGTHS, best.value - best.terms.price(best.t, w))
+    cut = best.node.best_cut(w, _LENGTHS, best.value - best.terms.feature_penalty(best.t, w))
     return cut is not None and best.offer(cut[0])
 
 
@@ -137,7 +137,7 @@ def _drop_feature(best: Proposal, j: int) -> bool:
     """Drop feature ``j`` if this lowers the objective; return whether it was dropped."""
     w = best.plane[0].copy()
     w[j] = 0.0
-    cut = best.node.best_cut(w, _LENGTHS, best.value - best.terms.price(best.t, w)) if np.any(w) else None
+    cut = best.node.best_cut(w, _LENGTHS, best.value - best.terms.feature_penalty(best.t, w)) if np.any(w) else None
     return cut is not None and best.offer(cut[0])
 
 
@@ -154,9 +154,11 @@ def _subset(node: Node, rng: np.random.Generator) -> Node:
 def _without_misplaced(node: Node, plane: Plane, rng: np.random.Generator) -> Node:
     """The node without the subtree costs of the samples far on the side with the larger subtree cost."""
     h = node.heights(plane)
-    margin = np.sign(node.low - node.high) * h
+    margin = np.sign(node.left_cost - node.right_cost) * h
     misplaced = margin < np.quantile(np.abs(h), rng.random()) * -1.0
-    return replace(node, low=np.where(misplaced, 0.0, node.low), high=np.where(misplaced, 0.0, node.high))
+    return replace(
+        node, left_cost=np.where(misplaced, 0.0, node.left_cost), right_cost=np.where(misplaced, 0.0, node.right_cost)
+    )
 
 
 def _direction(
@@ -166,14 +168,14 @@ def _direction(
 
     The penalty of the target side is ``weight`` times the difference of the subtree costs.
     """
-    extra = node.low - node.high
+    extra = node.left_cost - node.right_cost
     weighted = replace(
         node, plus=node.plus + weight * np.maximum(0.0, extra), minus=node.minus + weight * np.maximum(0.0, -extra)
     )
     found, value = rough_svm(terms, t, weighted, plane, rng, flag)
     if terms.limited(t) and rng.random() < _EXCHANGE_SHARE:
         found, _ = exchange_features(
-            replace(terms, last_width=ROUGH), t, weighted, found, value + terms.price(t, found[0]), flag
+            replace(terms, last_width=ROUGH), t, weighted, found, value + terms.feature_penalty(t, found[0]), flag
         )
     return found
 

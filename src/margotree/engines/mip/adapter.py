@@ -98,7 +98,7 @@ class Adapter(ABC):
             control.interrupt()  # some solvers handle Ctrl-C before Python does
         return result
 
-    def hopeless(self, entries: float, control: RunControl) -> tuple[Stopped, str] | None:
+    def exceeded_limit(self, entries: float, control: RunControl) -> tuple[Stopped, str] | None:
         """The limit that a model with this number of entries would exceed, and a message; None if it can be built."""
         if entries / self.entries_per_second >= control.remaining:
             return Stopped.TIME, f"the model for {self.name} ({entries:.3g} entries) was not built: not enough time"
@@ -162,7 +162,7 @@ class Progress:
         """The result of a solver that was abandoned."""
         return self.result([] if self.best is None else [self.best], why_stopped(control, Stopped.TIME))
 
-    def tell(self, control: RunControl) -> None:
+    def report_to(self, control: RunControl) -> None:
         """Pass news on to the listener of the run control, and the unchanged state once per second."""
         news = (self.incumbent, self.bound)
         if news == self._reported and control.elapsed - self._reported_at < _REPORT_EVERY:
@@ -171,7 +171,7 @@ class Progress:
         control.report(self.phase, incumbent=news[0], bound=news[1], nodes=self.nodes, open_nodes=self.open_nodes)
 
 
-def run_watched(
+def run_in_thread(
     solve: Callable[[], None],
     stop: Callable[[], None],
     control: RunControl,
@@ -224,7 +224,7 @@ def _wait(thread: threading.Thread, stop: Callable[[], None], control: RunContro
     """Check the limits until the thread ends or the time is up; returns the seconds that the solver has to stop."""
     while thread.is_alive():
         thread.join(_POLL)
-        progress.tell(control)
+        progress.report_to(control)
         if control.must_stop(progress.nodes) is Stopped.TIME:
             break
         if control.must_stop(progress.nodes) is not None:

@@ -137,7 +137,7 @@ def _register_callback(model: Any, control: RunControl, progress: Progress) -> A
         def callback(self) -> None:
             best = self.getInfo(COPT.CBInfo.BestObj) if self.getInfo(COPT.CBInfo.HasIncumbent) else math.inf
             progress.note(incumbent=best, bound=self.getInfo(COPT.CBInfo.BestBnd))
-            progress.tell(control)
+            progress.report_to(control)
             if control.must_stop() is not None:
                 self.interrupt()
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from margotree.engines.base import EngineError
-from margotree.engines.mip.adapter import HUGE, Adapter, Job, Progress, run_watched, why_stopped
+from margotree.engines.mip.adapter import HUGE, Adapter, Job, Progress, run_in_thread, why_stopped
 from margotree.engines.mip.engine import MipEngine
 from margotree.engines.mip.model import MipModel, MipResult
 from margotree.engines.run_control import RunControl
@@ -60,7 +60,7 @@ class CplexAdapter(Adapter):
                     model.MIP_starts.add([columns, job.start.tolist()], model.MIP_starts.effort_level.solve_fixed)
                 _register_callback(model, job.mip, progress)
                 aborter = model.use_aborter(cplex.Aborter())
-                run_watched(model.solve, aborter.abort, job.control, progress)
+                run_in_thread(model.solve, aborter.abort, job.control, progress)
                 return _translate(model, job.mip, job.control, progress)
         except cplex.exceptions.CplexSolverError as error:
             raise self._explain(error, job.mip) from error

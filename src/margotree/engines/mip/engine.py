@@ -13,7 +13,7 @@ from margotree.engines.mip.constants import Constants, derived_constants, paper_
 from margotree.engines.mip.formulation import Formulation, formulate
 from margotree.engines.mip.model import MipResult
 from margotree.engines.mip.normal_form import binding, normalise
-from margotree.engines.mip.result import answer, better, points, run
+from margotree.engines.mip.result import answer, better_tree, points, run
 from margotree.engines.numba_backend import Part
 from margotree.engines.polish import polish
 from margotree.engines.run_control import RunControl
@@ -54,10 +54,10 @@ class MipEngine(Engine):
         return compiled_parts.NODE, Part(f"{__name__}:bound_tiny")
 
     def search(self, problem: Problem, control: RunControl, start: Splits | None) -> Answer:
-        hopeless = self.adapter.hopeless(_entries(problem), control)
-        if hopeless is not None:
+        exceeded_limit = self.adapter.exceeded_limit(_entries(problem), control)
+        if exceeded_limit is not None:
             tree = trivial_tree(problem) if start is None else start
-            return Answer(splits=tree, stopped=hopeless[0], bound=0.0, warnings=hopeless[1:])
+            return Answer(splits=tree, stopped=exceeded_limit[0], bound=0.0, warnings=exceeded_limit[1:])
         first = _fallback_tree(problem, start, control)
         value = evaluate(problem, first).objective
         constants = self.constants(problem, value, control.remaining)
@@ -83,7 +83,7 @@ def _fallback_tree(problem: Problem, start: Splits | None, control: RunControl) 
     """The tree that is returned if the solver finds no better one: the start, or the constant tree, polished."""
     tree = trivial_tree(problem) if start is None else start
     support = None if problem.budget is None else tree.w != 0
-    return better(problem, tree, polish(problem, evaluate(problem, tree).node, support, control))
+    return better_tree(problem, tree, polish(problem, evaluate(problem, tree).node, support, control))
 
 
 def _entries(problem: Problem) -> float:

@@ -9,7 +9,7 @@ import numpy as np
 from scipy import sparse
 
 from margotree.engines.base import EngineError
-from margotree.engines.mip.adapter import Adapter, Job, Progress, run_watched, why_stopped
+from margotree.engines.mip.adapter import Adapter, Job, Progress, run_in_thread, why_stopped
 from margotree.engines.mip.engine import MipEngine
 from margotree.engines.mip.model import MipModel, MipResult
 from margotree.engines.run_control import RunControl
@@ -49,7 +49,7 @@ class GurobiAdapter(Adapter):
                 _set_options(model, job)
                 if job.start is not None:
                     x.Start = job.start
-                run_watched(lambda: model.optimize(_callback(progress)), model.terminate, job.control, progress)
+                run_in_thread(lambda: model.optimize(_callback(progress)), model.terminate, job.control, progress)
                 return _translate(model, job.mip, job.control, progress)
         except gurobipy.GurobiError as error:
             raise self._explain(error, job.mip) from error

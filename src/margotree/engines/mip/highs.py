@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from margotree.engines.mip.adapter import Adapter, Job, Progress, run_watched, why_stopped
+from margotree.engines.mip.adapter import Adapter, Job, Progress, run_in_thread, why_stopped
 from margotree.engines.mip.engine import MipEngine
 from margotree.engines.mip.model import FloatArray, MipModel, MipResult
 from margotree.engines.run_control import RunControl
@@ -42,7 +42,7 @@ class HighsAdapter(Adapter):
         if job.start is not None:
             _set_start(solver, job.start)
         _register_callback(solver, progress)
-        if not run_watched(solver.run, solver.cancelSolve, job.control, progress, abandon=True):
+        if not run_in_thread(solver.run, solver.cancelSolve, job.control, progress, abandon=True):
             return progress.result_so_far(job.control)
         return _translate(solver, job.control, progress)
 

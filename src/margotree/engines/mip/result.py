@@ -34,7 +34,7 @@ def points(result: MipResult) -> list[FloatArray]:
     return [] if result.x is None else [result.x, *result.others]
 
 
-def better(problem: TrainingProblem, tree: Splits, other: Splits | None) -> Splits:
+def better_tree(problem: TrainingProblem, tree: Splits, other: Splits | None) -> Splits:
     """The other tree if it is allowed and has a smaller objective, else the first one."""
     if other is None:
         return tree
@@ -71,7 +71,7 @@ def answer(
     """
     best = first
     for tree in trees:
-        best = better(problem, best, tree)
+        best = better_tree(problem, best, tree)
     objective = problem.evaluate(best).objective
     stopped, bound, warnings = safe_bound(
         result, objective, lower_bound=lower_bound, size=size, restriction=restriction, gap=gap

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from margotree.engines.mip.adapter import HUGE, Adapter, Job, Progress, run_watched, why_stopped
+from margotree.engines.mip.adapter import HUGE, Adapter, Job, Progress, run_in_thread, why_stopped
 from margotree.engines.mip.engine import MipEngine
 from margotree.engines.mip.model import FloatArray, MipModel, MipResult
 from margotree.engines.run_control import RunControl
@@ -53,7 +53,7 @@ class ScipAdapter(Adapter):
         if job.start is not None:
             _set_start(model, job.mip, variables, job.start)
         _register_callback(model, progress)
-        if not run_watched(model.optimizeNogil, lambda: _interrupt(model), job.control, progress, abandon=True):
+        if not run_in_thread(model.optimizeNogil, lambda: _interrupt(model), job.control, progress, abandon=True):
             return progress.result_so_far(job.control)
         return _translate(model, variables, job.control, progress)
 

@@ -166,7 +166,7 @@ def run(name: str) -> None:
     if name in _compiled:
         return
     module, function, *argument = name.split(":")
-    with alone(name):
+    with compile_lock(name):
         getattr(importlib.import_module(module), function)(*argument)
     _compiled.add(name)
     if _cache_folder() is not None:
@@ -175,7 +175,7 @@ def run(name: str) -> None:
 
 
 @contextmanager
-def alone(part: str) -> Iterator[None]:
+def compile_lock(part: str) -> Iterator[None]:
     """Hold the lock of a part: one process at a time compiles it, and the others wait and find it in the cache.
 
     If several fits start at once on a new installation, as in a grid search, nothing is compiled twice.

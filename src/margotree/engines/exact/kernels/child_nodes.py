@@ -11,7 +11,7 @@ from margotree.engines.exact.kernels.node_record import save_record
 from margotree.engines.exact.kernels.probing import BEST, FLIP, OTHER, SAME, SAME_NODE, feature_of
 from margotree.engines.exact.kernels.routing import PLACE, SLOT, SPARE, Routing, headed, in_band, swap_in
 from margotree.engines.node.kernels.active_set import add_hard_row
-from margotree.engines.node.kernels.feature_penalties import value
+from margotree.engines.node.kernels.feature_penalties import node_bound
 from margotree.engines.node.kernels.workspace import (
     AT_LOWER,
     F8,
@@ -23,13 +23,13 @@ from margotree.engines.node.kernels.workspace import (
     O,
     Workspace,
     copy_slot,
-    numbers,
+    index_constants,
 )
 from margotree.engines.numba_backend import inner
 
 # Kinds of rows of a dive: a child that is not followed, open or closed; the other child, if it is closed as well; or
 # the last search node of the dive, which is open, closed or settled.
-OPEN_CHILD, CLOSED_CHILD, CLOSED_SIBLING, LAST_OPEN, LAST_CLOSED, LAST_SETTLED = numbers(6)
+OPEN_CHILD, CLOSED_CHILD, CLOSED_SIBLING, LAST_OPEN, LAST_CLOSED, LAST_SETTLED = index_constants(6)
 
 
 @inner(allocates=False)
@@ -56,7 +56,7 @@ def own_bound(ws: Workspace, rt: Routing) -> float:
     """The sum of the values of the current node problems."""
     total = 0.0
     for t in range(rt.T):
-        total += value(ws, rt.at[SLOT, t])
+        total += node_bound(ws, rt.at[SLOT, t])
     return total
 
 
@@ -94,7 +94,7 @@ def write_partial_child(ws: Workspace, rt: Routing, i: int, flip: bool, what: in
     child = headed(ws, rt, t, i)
     if flip:
         child = 4 * t + 3 - child
-    turned = flip and ws.priced  # whether `set_up_sample` begins with the node itself
+    turned = flip and ws.with_penalties  # whether `set_up_sample` begins with the node itself
     done, spare = (t, FLIP) if turned else (child, OTHER if flip else SAME)
     swap_in(rt, done, BEST + spare)
     at[PLACE, i] = child

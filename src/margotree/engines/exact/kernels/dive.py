@@ -30,20 +30,20 @@ from margotree.engines.exact.kernels.probing import BEST, NO_LIMIT
 from margotree.engines.exact.kernels.routing import ACCURACY, ESTIMATE, SLOT, SPARE, TIGHT, TOL, Routing
 from margotree.engines.exact.kernels.side_costs import FLOOR
 from margotree.engines.node.kernels.active_set import refresh
-from margotree.engines.node.kernels.feature_penalties import bonus, places, value
+from margotree.engines.node.kernels.feature_penalties import node_bound, penalty_bound, unpenalised_features
 from margotree.engines.node.kernels.ratio_test import INFEASIBLE
-from margotree.engines.node.kernels.workspace import ALPHA, F8, I8, NUM, SCALARS, STOP, Workspace, numbers
+from margotree.engines.node.kernels.workspace import ALPHA, F8, I8, NUM, SCALARS, STOP, Workspace, index_constants
 from margotree.engines.numba_backend import inner
 
 # How a dive ends. A dive without feature penalties is settled where they could change whether a node is closed.
 EXHAUSTED, SETTLED, PAUSED = 0, 1, 2
-# Entries of ``counters``: steps, rows written, sides closed by probes, node problems solved.
+# Entries of ``counters``: steps, rows written, sides closed by probes, sides probed.
 STEPS, EMITTED, FIXED, SOLVES = 0, 1, 2, 3
 # Entries of ``options``: candidates in a row without improvement, pivots of a flip, the threshold for feature penalties
 # (see `Tactics.penalty_threshold`), whether features are decided first, whether rows are written for a proof.
-PATIENCE, FLIP_PIVOTS, PENALTY_THRESHOLD, FEATURES_FIRST, LOGGED = 0, 1, 2, 3, 4
+PATIENCE, FLIP_PIVOTS, PENALTY_THRESHOLD, FEATURES_FIRST, WITH_PROOF = 0, 1, 2, 3, 4
 # Sides of a candidate.
-AS_HEADED, OTHERWISE = numbers(2)
+AS_HEADED, OTHERWISE = index_constants(2)
 # Weight of the newest observation in a running mean.
 LEARN = 0.25
 
@@ -62,22 +62,22 @@ def make_dive(run: Callable[..., int], set_up: Callable[..., tuple[int, int, int
 
         It is infinite if the routing is impossible.
         """
-        offset = ws.g[s, NUM, ALPHA] * places(ws, s) if ws.priced else 0.0
+        offset = ws.g[s, NUM, ALPHA] * unpenalised_features(ws, s) if ws.with_penalties else 0.0
         if run(ws, s, cutoff + offset, pivots, tol) == INFEASIBLE:
             return np.inf
-        return value(ws, s)
+        return node_bound(ws, s)
 
     @inner(allocates=False)
     def relax(ws: Workspace, rt: Routing, cutoff: float, tol: float) -> float:
         """Solve all node problems of the search node; return its bound (infinite if the routing is impossible)."""
         total = 0.0
         for t in range(rt.T):
-            total += value(ws, rt.at[SLOT, t])
+            total += node_bound(ws, rt.at[SLOT, t])
         for t in range(rt.T):
             if total >= cutoff:
                 return total
             s = rt.at[SLOT, t]
-            before = value(ws, s)
+            before = node_bound(ws, s)
             after = solve_slot(ws, s, before + cutoff - total, NO_LIMIT, tol)
             if after == np.inf:
                 return after
@@ -104,8 +104,8 @@ def make_dive(run: Callable[..., int], set_up: Callable[..., tuple[int, int, int
             if t < 0:
                 break
             s = rt.at[SPARE, k]
-            base = value(ws, rt.at[SLOT, t])
-            after = max(base, value(ws, s))
+            base = node_bound(ws, rt.at[SLOT, t])
+            after = max(base, node_bound(ws, s))
             if after < base + cutoff - bound:
                 after = max(after, solve_slot(ws, s, base + cutoff - bound, pivots, TOL))
             bound = bound + after - base
@@ -208,23 +208,23 @@ def make_dive(run: Callable[..., int], set_up: Callable[..., tuple[int, int, int
         rows = Rows(out_codes, out_floats, out_used, out_bound, log)
         emitted = np.int64(0)
         settled = False
-        logged = options[LOGGED] != 0
-        last = out_bound.size - (3 if logged else 1)
+        with_proof = options[WITH_PROOF] != 0
+        last = out_bound.size - (3 if with_proof else 1)
         while True:
             cutoff = shared[0]
             # Gains are added to the sum of the node values; the floor, a bound by other means, only closes nodes.
             total = relax(ws, rt, cutoff, TIGHT if settled else TOL)
-            floor = total if logged else max(floor, total)
+            floor = total if with_proof else max(floor, total)
             if settled or floor >= cutoff:
-                if logged:
+                if with_proof:
                     what = LAST_SETTLED if settled else LAST_CLOSED
                     write_row(ws, rt, what, -1, rows, emitted)
                     counters[EMITTED] = emitted + 1
                 return SETTLED if settled else EXHAUSTED, floor
-            asked_to_stop = shared[1] != 0.0 or ws.work[SCALARS, STOP] != 0.0
-            if counters[STEPS] >= max_steps or emitted >= last or asked_to_stop:
+            must_stop = shared[1] != 0.0 or ws.work[SCALARS, STOP] != 0.0
+            if counters[STEPS] >= max_steps or emitted >= last or must_stop:
                 write_row(ws, rt, LAST_OPEN, -1, rows, emitted)
-                if not logged:
+                if not with_proof:
                     out_bound[emitted] = floor
                 counters[EMITTED] = emitted + 1
                 return PAUSED, floor
@@ -232,7 +232,7 @@ def make_dive(run: Callable[..., int], set_up: Callable[..., tuple[int, int, int
             found = choose(ws, rt, cand, options[FEATURES_FIRST] != 0)
             missing = 0.0
             for t in range(rt.T):
-                missing += bonus(ws, rt.at[SLOT, t])
+                missing += penalty_bound(ws, rt.at[SLOT, t])
             if found == 0 or cutoff - total < options[PENALTY_THRESHOLD] * missing:
                 counters[EMITTED] = emitted
                 for t in range(rt.T):
@@ -246,7 +246,7 @@ def make_dive(run: Callable[..., int], set_up: Callable[..., tuple[int, int, int
             flips = same > flip
             both = same >= cutoff and flip >= cutoff
             whole, whole_too = (whole_same, whole_flip) if flips else (whole_flip, whole_same)
-            if logged:
+            if with_proof:
                 what = OPEN_CHILD if max(same, flip) < cutoff else CLOSED_CHILD
                 write_child(ws, rt, i, not flips, what, rows, emitted, whole)
                 emitted += 1
@@ -259,7 +259,7 @@ def make_dive(run: Callable[..., int], set_up: Callable[..., tuple[int, int, int
                 return EXHAUSTED, floor
             if max(same, flip) >= cutoff:
                 counters[FIXED] += 1
-            elif not logged:
+            elif not with_proof:
                 write_child(ws, rt, i, not flips, OPEN_CHILD, rows, emitted, True)
                 out_bound[emitted] = max(floor, flip, same)
                 emitted += 1

@@ -13,7 +13,7 @@ from margotree.engines.exact.kernels.routing import (
     SLOT,
     Routing,
 )
-from margotree.engines.node.kernels.feature_penalties import places
+from margotree.engines.node.kernels.feature_penalties import unpenalised_features
 from margotree.engines.node.kernels.workspace import ALPHA, FULL, I8, KINK, NUM, USE, R, U, W, Workspace
 from margotree.engines.numba_backend import inner
 
@@ -25,7 +25,7 @@ WHOLE = 1e-6
 def least_u_in_budget(ws: Workspace, s: int) -> float:
     """The least ``|u|`` among the features that take the places of the budget which no decided feature takes; infinite
     if there are none."""
-    g, alpha, free = ws.g, ws.g[s, NUM, ALPHA], places(ws, s)
+    g, alpha, free = ws.g, ws.g[s, NUM, ALPHA], unpenalised_features(ws, s)
     least = np.inf
     if free <= 0 or alpha == 0.0:
         return least

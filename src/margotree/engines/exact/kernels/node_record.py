@@ -36,7 +36,7 @@ from margotree.engines.node.kernels.workspace import (
     add_item,
     clear,
     set_nu,
-    stand,
+    set_status,
 )
 from margotree.engines.numba_backend import inner, kernel
 
@@ -74,7 +74,7 @@ def save_record(ws: Workspace, rt: Routing, codes: Bytes, floats: F8, row: int) 
         codes[row, 2 * i] = at[PLACE, i] & 255
         codes[row, 2 * i + 1] = at[PLACE, i] >> 8
     used = 0
-    room = floats.shape[1] // rt.T - 2 - (n if ws.priced else 0)
+    room = floats.shape[1] // rt.T - 2 - (n if ws.with_penalties else 0)
     for t in range(rt.T):
         s = at[SLOT, t]
         base, rows = status_offsets(ws, rt, t)
@@ -97,7 +97,7 @@ def save_record(ws: Workspace, rt: Routing, codes: Bytes, floats: F8, row: int) 
             for i in range(m):
                 if k[s, STATUS, i] != OUT:
                     codes[row, (base if i < rt.samples else rows) + i] = COLD
-        if ws.priced:
+        if ws.with_penalties:
             used = save_features(ws, s, codes, feature_offset(ws, rt, t), floats, used, row, count > room)
     return used
 
@@ -170,7 +170,7 @@ def rebuild_node(ws: Workspace, rt: Routing, t: int) -> None:
 
 
 @inner(allocates=False)
-def load_here(ws: Workspace, rt: Routing, codes: Bytes, floats: F8) -> None:
+def load_record(ws: Workspace, rt: Routing, codes: Bytes, floats: F8) -> None:
     """Read a search node and compute everything that is derived from it."""
     g, k, at = ws.g, ws.k, rt.at
     for i in range(rt.samples):
@@ -193,9 +193,9 @@ def load_here(ws: Workspace, rt: Routing, codes: Bytes, floats: F8) -> None:
                 if code == AT_MARGIN or code == AT_HARD:
                     k[s, FREE, free] = i
                     free += 1
-            stand(ws, s, i, code)
+            set_status(ws, s, i, code)
         ws.cnt[s, N_FREE] = free
-        if ws.priced:
+        if ws.with_penalties:
             used = load_features(ws, s, codes, feature_offset(ws, rt, t), floats, used)
         refresh(ws, s)
 

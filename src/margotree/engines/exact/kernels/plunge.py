@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from margotree.engines.exact.kernels.dive import make_dive
-from margotree.engines.exact.kernels.node_record import load_here
+from margotree.engines.exact.kernels.node_record import load_record
 from margotree.engines.exact.kernels.probing import (
     choose_both,
     choose_samples,
@@ -44,7 +44,7 @@ def plunge(
     log: I8,
 ) -> tuple[int, float]:
     """`dive` from a record, without feature penalties in the node problems."""
-    load_here(ws, rt, codes, floats)
+    load_record(ws, rt, codes, floats)
     return _dive(
         ws, rt, floor, shared, max_steps, options, cand, out_codes, out_floats, out_used, out_bound, counters,
         log,
@@ -70,7 +70,7 @@ def plunge_penalised(
     log: I8,
 ) -> tuple[int, float]:
     """`dive` from a record, with feature penalties in the node problems."""
-    load_here(ws, rt, codes, floats)
+    load_record(ws, rt, codes, floats)
     return _dive_penalised(
         ws, rt, floor, shared, max_steps, options, cand, out_codes, out_floats, out_used, out_bound, counters,
         log,
@@ -90,4 +90,4 @@ def route(ws: Workspace, rt: Routing, out: I8) -> None:
 
 def kernel_for(ws: Workspace) -> Any:
     """The entry point for this memory; only this one is compiled."""
-    return plunge_penalised if ws.priced else plunge
+    return plunge_penalised if ws.with_penalties else plunge

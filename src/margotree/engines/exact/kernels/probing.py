@@ -14,14 +14,14 @@ from margotree.engines.exact.kernels.feature_decisions import choose_features, i
 from margotree.engines.exact.kernels.routing import PLACE, SCORE, SLOT, SPARE, Routing, headed, in_band
 from margotree.engines.exact.kernels.side_costs import estimate
 from margotree.engines.node.kernels.active_set import add_hard_row
-from margotree.engines.node.kernels.margins import follow, update_stale_margins
+from margotree.engines.node.kernels.margins import update_margins, update_stale_margins
 from margotree.engines.node.kernels.penalised_active_set import decide
-from margotree.engines.node.kernels.workspace import I8, LABEL, H, Workspace, add_item, copy_slot, numbers
+from margotree.engines.node.kernels.workspace import I8, LABEL, H, Workspace, add_item, copy_slot, index_constants
 from margotree.engines.numba_backend import inner
 
 # Spare slots: the candidate's (the child it is headed for, its node with the sample on the other side, the other
 # child), the same three of the best candidate from BEST on, and the node with the sample on the side it is headed for.
-SAME, FLIP, OTHER, BEST, _, _, SAME_NODE = numbers(7)
+SAME, FLIP, OTHER, BEST, _, _, SAME_NODE = index_constants(7)
 #: A number of pivots without effect as a limit.
 NO_LIMIT: Any = np.int64(100000)
 
@@ -85,7 +85,7 @@ def set_up_sample(ws: Workspace, rt: Routing, i: int, flip: bool, part: int, fli
     if flip:
         side = -side
         at, k = 4 * t + 3 - child, OTHER
-        on_node = (part == 0) == ws.priced
+        on_node = (part == 0) == ws.with_penalties
     elif part == 1:
         if not in_band(ws.f[rt.at[SLOT, t], H, i], rt.eps):
             return -1, k, 0
@@ -113,5 +113,5 @@ def set_up_any(ws: Workspace, rt: Routing, i: int, flip: bool, part: int, flip_p
     source, s = rt.at[SLOT, t], rt.at[SPARE, k]
     copy_slot(ws, source, s)
     decide(ws, s, j, is_headed_to_use(ws, source, j) != flip)
-    follow(ws, s)
+    update_margins(ws, s)
     return t, k, NO_LIMIT

@@ -79,7 +79,7 @@ def record_dive(
     first, weakest
         The next free number, and the least bound of the closed search nodes.
     """
-    weakest, now = np.inf, node
+    least_closed_bound, now = np.inf, node
     for row in range(rows):
         what, item = log[row, 0], log[row, 1]
         numbers[row] = now
@@ -97,8 +97,8 @@ def record_dive(
             or (what == LAST_SETTLED and not settled_continues)
         ):
             _store_closed(closed_nodes, numbers[row], codes[row], floats[row], used[row])
-            weakest = min(weakest, bounds[row])
-    return first, weakest
+            least_closed_bound = min(least_closed_bound, bounds[row])
+    return first, least_closed_bound
 
 
 @inner(allocates=False)

@@ -16,8 +16,8 @@ from margotree.engines.node.kernels.workspace import (
     LABEL,
     H,
     Workspace,
+    index_constants,
     new_workspace,
-    numbers,
     scaled_weight_limit,
     weight_limit_rows,
 )
@@ -25,10 +25,10 @@ from margotree.engines.numba_backend import inner, struct
 
 # Rows of ``at``: the slot of each tree node, the spare slots, the place of each sample (the deepest tree node that it
 # is known to reach).
-SLOT, SPARE, PLACE = numbers(3)
+SLOT, SPARE, PLACE = index_constants(3)
 # Rows of ``score``: the score of each candidate for branching; the estimated rise of the bound on the side that the
 # current hyperplane gives, and on the other; running means of the true rise divided by these two estimates.
-SCORE, ESTIMATE, OTHER_ESTIMATE, ACCURACY, OTHER_ACCURACY = numbers(5)
+SCORE, ESTIMATE, OTHER_ESTIMATE, ACCURACY, OTHER_ACCURACY = index_constants(5)
 #: Spare slots: three for the probed candidate, three for the best one so far, two for exchanges.
 SPARES = 8
 #: Tolerance of violations; and of those of settled search nodes, whose bounds have to be accurate.
@@ -89,7 +89,7 @@ def new_memory(
     if len(sides):
         X, cost = np.vstack([X, weight_limit_rows(n, limit)]), np.hstack([cost, np.zeros((T, len(sides)))])
     c = (np.arange(m) < samples).astype(float)
-    ws = new_workspace(X, c, cost, penalties, priced=penalised, spares=SPARES, reach=reach)
+    ws = new_workspace(X, c, cost, penalties, with_penalties=penalised, spares=SPARES, reach=reach)
     ws.fixed[LABEL] = np.concatenate([y, -sides])
     at = np.zeros((3, max(T, SPARES, m)), np.int64)
     at[SLOT, :T] = np.arange(T)

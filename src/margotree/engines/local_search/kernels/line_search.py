@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from margotree.engines.node.kernels.vectors import place
+from margotree.engines.node.kernels.vectors import count_less
 from margotree.engines.numba_backend import inner
 
 F8 = NDArray[np.float64]
@@ -23,8 +23,8 @@ _MIN_SLOPE, _INFINITY = 1e-12, 1e300
 @inner()
 def _slope(q_plus: F8, mass_plus: F8, q_minus: F8, mass_minus: F8, s: float, b: float) -> float:
     """The slope in ``b`` of the hinge losses at ``s q + b``; masses are cumulative costs of the sorted samples."""
-    plus_slope = mass_plus[place(q_plus, (1.0 - b) / s)]
-    minus_slope = mass_minus[q_minus.size] - mass_minus[place(q_minus, (-1.0 - b) / s)]
+    plus_slope = mass_plus[count_less(q_plus, (1.0 - b) / s)]
+    minus_slope = mass_minus[q_minus.size] - mass_minus[count_less(q_minus, (-1.0 - b) / s)]
     return minus_slope - plus_slope
 
 
@@ -118,8 +118,8 @@ def thresholds(
     for length in range(lengths.size):
         s = lengths[length]
         star = _best_offset(q_plus, mass_plus, q_minus, mass_minus, s)
-        a = place(q_plus, (1.0 - star) / s)
-        c = place(q_minus, (-1.0 - star) / s)
+        a = count_less(q_plus, (1.0 - star) / s)
+        c = count_less(q_minus, (-1.0 - star) / s)
         least = mass_plus[a] * (1.0 - star) - s * moment_plus[a]
         least += (mass_minus[n_minus] - mass_minus[c]) * (1.0 + star)
         least += s * (moment_minus[n_minus] - moment_minus[c])

@@ -50,7 +50,9 @@ class Task:
         valid_below = value_limit(y, cost, side)
         reach = offset_reach(centred, valid_below, self.eps + self.inner)
         object.__setattr__(self, "groups", Grouping(self.samples))
-        object.__setattr__(self, "ws", new_workspace(points, items.c, items.cost[None], priced=True, reach=reach))
+        object.__setattr__(
+            self, "ws", new_workspace(points, items.c, items.cost[None], with_penalties=True, reach=reach)
+        )
         object.__setattr__(self, "items", items)
         object.__setattr__(self, "valid_below", valid_below if np.any(side) else math.inf)
 

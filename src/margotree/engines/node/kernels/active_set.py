@@ -13,7 +13,7 @@ from __future__ import annotations
 import numpy as np
 
 from margotree.engines.node.kernels import cholesky, feature_penalties, safe_bounds
-from margotree.engines.node.kernels.margins import follow, recompute, worst_item
+from margotree.engines.node.kernels.margins import recompute, update_margins, worst_item
 from margotree.engines.node.kernels.ratio_test import (
     CUT,
     INFEASIBLE,
@@ -71,8 +71,8 @@ from margotree.engines.node.kernels.workspace import (
     cost_of,
     move_nu,
     set_pending,
+    set_status,
     squared_norm,
-    stand,
 )
 from margotree.engines.numba_backend import inner
 
@@ -223,7 +223,7 @@ def run(ws: Workspace, s: int, cutoff: float, max_pivots: int, tol: float) -> in
                 outcome = STALLED
                 break
             outcome = enter(ws, s, e, cutoff)
-            follow(ws, s)
+            update_margins(ws, s)
             if largest_margin_error(ws, s) > MARGIN_DRIFT * tol:
                 correct_margins(ws, s)
         if cnt[s, PIVOTS] > before:
@@ -245,7 +245,7 @@ def add_hard_row(ws: Workspace, s: int, i: int, side: float, delta: float) -> No
         k[s, KIND, i] = RIGHT
         f[s, DELTA, i] = delta
         if k[s, STATUS, i] == AT_COST:
-            stand(ws, s, i, AT_COST)
+            set_status(ws, s, i, AT_COST)
         return
     if k[s, STATUS, i] == AT_MARGIN:
         for p in range(ws.cnt[s, N_FREE]):
@@ -256,13 +256,13 @@ def add_hard_row(ws: Workspace, s: int, i: int, side: float, delta: float) -> No
     if along:
         ws.g[s, NUM, VALUE] += (delta - 1.0) * f[s, NU, i] * (1.0 - 2.0 * safe_bounds.ROUNDOFF)
         k[s, KIND, i] = FIRM
-        stand(ws, s, i, PENDING_HARD if f[s, NU, i] > 0.0 else AT_LOWER)
+        set_status(ws, s, i, PENDING_HARD if f[s, NU, i] > 0.0 else AT_LOWER)
         return
     ws.g[s, NUM, VALUE] += (1.0 + delta) * (cost - f[s, NU, i] - safe_bounds.ROUNDOFF * cost)
     k[s, KIND, i] = WRONG
     f[s, O, i] = side
     f[s, NU, i], f[s, REST, i] = -f[s, NU, i], -f[s, REST, i]
-    stand(ws, s, i, AT_LOWER if f[s, NU, i] == -cost else PENDING_HARD)
+    set_status(ws, s, i, AT_LOWER if f[s, NU, i] == -cost else PENDING_HARD)
 
 
 @inner(allocates=False)
@@ -279,14 +279,14 @@ def refresh(ws: Workspace, s: int) -> None:
     if balance != 0.0:
         _absorb_imbalance(ws, s, balance)
     ws.g[s, NUM, VALUE] = feature_penalties.safe_dual_value(ws, s)
-    if ws.priced:
+    if ws.with_penalties:
         feature_penalties.derive_uses(ws, s)
     else:
         for j in range(ws.X.shape[1]):
             ws.g[s, W, j] = ws.g[s, U, j]
     recompute(ws, s)
     cholesky.rebuild(ws, s)
-    if not ws.priced:
+    if not ws.with_penalties:
         for _ in range(CORRECTIONS):
             if largest_margin_error(ws, s) <= EXACT_MARGIN:
                 return

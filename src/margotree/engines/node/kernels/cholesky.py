@@ -39,7 +39,7 @@ def gram(ws: Workspace, s: int, i: int, e: int) -> float:
     X, g, n = ws.X, ws.g, ws.X.shape[1]
     rest = RHO * ws.fixed[C, i] * ws.fixed[C, e]
     s0 = s1 = s2 = s3 = 0.0
-    if ws.priced:
+    if ws.with_penalties:
         even = n - n % 2
         for j in range(0, even, 2):
             s0 += X[i, j] * X[e, j] * g[s, ON, j]
@@ -66,7 +66,7 @@ def gram_column(ws: Workspace, s: int, e: int) -> None:
     for p in range(ws.cnt[s, N_FREE]):
         f = ws.k[s, FREE, p]
         s0 = s1 = 0.0
-        if ws.priced:
+        if ws.with_penalties:
             for j in range(0, even, 2):
                 s0 += X[f, j] * X[e, j] * g[s, ON, j]
                 s1 += X[f, j + 1] * X[e, j + 1] * g[s, ON, j + 1]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from margotree.engines.node.kernels import active_set, penalised_active_set
-from margotree.engines.node.kernels.margins import follow
+from margotree.engines.node.kernels.margins import update_margins
 from margotree.engines.node.kernels.ratio_test import CUT, INFEASIBLE, OPTIMAL, STALLED
 from margotree.engines.node.kernels.workspace import (
     AT_HARD,
@@ -29,7 +29,7 @@ from margotree.engines.node.kernels.workspace import (
     Workspace,
     add_item,
     set_pending,
-    stand,
+    set_status,
 )
 from margotree.engines.numba_backend import inner, kernel
 
@@ -98,7 +98,7 @@ def relax(ws: Workspace, y: F8, side: F8, delta: F8, thresholds: F8, cutoff: flo
     for j in range(n):
         if ws.g[0, R, j] != thresholds[j]:
             penalised_active_set.decide(ws, 0, j, thresholds[j] == 0.0)
-            follow(ws, 0)
+            update_margins(ws, 0)
     return penalised_active_set.run(ws, 0, cutoff, max_pivots, _FIRST_TOLERANCE)
 
 
@@ -116,7 +116,7 @@ def _restore_statuses(ws: Workspace, m: int, anew: bool) -> None:
                 continue
             ws.k[0, FREE, ws.cnt[0, N_FREE]] = i
             ws.cnt[0, N_FREE] += 1
-        stand(ws, 0, i, status)
+        set_status(ws, 0, i, status)
 
 
 @inner(allocates=False)

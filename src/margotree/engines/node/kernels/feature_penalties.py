@@ -29,7 +29,7 @@ from margotree.engines.numba_backend import inner
 
 
 @inner(allocates=False)
-def places(ws: Workspace, s: int) -> int:
+def unpenalised_features(ws: Workspace, s: int) -> int:
     """The number of undecided features without a penalty: the budget less the features that must be used."""
     free = int(ws.g[s, NUM, BUDGET])
     for j in range(ws.X.shape[1]):
@@ -38,11 +38,11 @@ def places(ws: Workspace, s: int) -> int:
 
 
 @inner(allocates=False)
-def value(ws: Workspace, s: int) -> float:
+def node_bound(ws: Workspace, s: int) -> float:
     """The tree node's part of the bound: its dual value and a lower bound on its feature penalties."""
-    if ws.priced:
+    if ws.with_penalties:
         return penalised_bound(ws, s)
-    return ws.g[s, NUM, VALUE] + bonus(ws, s)
+    return ws.g[s, NUM, VALUE] + penalty_bound(ws, s)
 
 
 @inner(allocates=False)
@@ -52,7 +52,7 @@ def penalised_bound(ws: Workspace, s: int) -> float:
     The best penalty is alpha unless fewer undecided features than the budget reach it; then the features with the
     largest ``|u|`` within the budget have no penalty.
     """
-    free = places(ws, s)
+    free = unpenalised_features(ws, s)
     return ws.g[s, NUM, VALUE] - ws.g[s, NUM, ALPHA] * free + budget_discount(ws, s, free)
 
 
@@ -70,7 +70,7 @@ def budget_discount(ws: Workspace, s: int, free: int) -> float:
         ties = 0
         for j in range(n):
             size = abs(g[s, U, j])
-            if (not ws.priced or 0.0 < g[s, R, j] < np.inf) and most <= size < ceiling:
+            if (not ws.with_penalties or 0.0 < g[s, R, j] < np.inf) and most <= size < ceiling:
                 ties = ties + 1 if size == most else 1
                 most = size
         if ties == 0:
@@ -82,14 +82,14 @@ def budget_discount(ws: Workspace, s: int, free: int) -> float:
 
 
 @inner(allocates=False)
-def bonus(ws: Workspace, s: int) -> float:
+def penalty_bound(ws: Workspace, s: int) -> float:
     """A lower bound on the feature penalties for a dual point that was found without them, else 0.
 
     The budget covers the features with the largest ``|u|``; every other feature adds ``u^2 / 2`` or alpha, whichever is
     smaller.
     """
     g, alpha = ws.g, ws.g[s, NUM, ALPHA]
-    if ws.priced or alpha <= 0.0:
+    if ws.with_penalties or alpha <= 0.0:
         return 0.0
     total = -alpha * g[s, NUM, BUDGET]
     for j in range(ws.X.shape[1]):
@@ -102,7 +102,7 @@ def safe_dual_value(ws: Workspace, s: int) -> float:
     """The dual value, recomputed and with its possible rounding error subtracted; updates field U."""
     g, n = ws.g, ws.X.shape[1]
     total, gamma, off = safe_bounds.recompute(ws, s)
-    if ws.priced:
+    if ws.with_penalties:
         size2 = 0.0
         for j in range(n):
             u, r = g[s, U, j], g[s, R, j]

@@ -29,7 +29,7 @@ LAZY_RATIO = 3
 
 
 @inner(allocates=False)
-def follow(ws: Workspace, s: int) -> None:
+def update_margins(ws: Workspace, s: int) -> None:
     """Update margins by the last change of w (row TOTAL of ``work``) and of b (SHIFT)."""
     f, k, X, XT, fixed, work = ws.f, ws.k, ws.X, ws.XT, ws.fixed, ws.work
     m, n = X.shape

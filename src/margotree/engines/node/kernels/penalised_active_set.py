@@ -16,7 +16,7 @@ from margotree.engines.node.kernels import cholesky
 from margotree.engines.node.kernels.active_set import RESTARTS
 from margotree.engines.node.kernels.directions import direction, orthogonalise, solution_row, weight_change
 from margotree.engines.node.kernels.feature_penalties import leave_kink, pass_breakpoint, safe_dual_value
-from margotree.engines.node.kernels.margins import follow, next_violating_item, worst_item
+from margotree.engines.node.kernels.margins import next_violating_item, update_margins, worst_item
 from margotree.engines.node.kernels.ratio_test import (
     CUT,
     INFEASIBLE,
@@ -269,7 +269,7 @@ def run(ws: Workspace, s: int, cutoff: float, max_pivots: int, tol: float) -> in
                 outcome = STALLED
                 break
             outcome = enter(ws, s, e, cutoff)
-            follow(ws, s)
+            update_margins(ws, s)
             idle = 0 if g[s, NUM, VALUE] > before + 1e-12 * abs(before) else idle + 1
             if outcome == STALLED:
                 idle = max(idle, ROTATE_AFTER)

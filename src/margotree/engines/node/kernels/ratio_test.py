@@ -34,15 +34,15 @@ from margotree.engines.node.kernels.workspace import (
     O,
     Workspace,
     cost_of,
-    numbers,
+    index_constants,
     set_pending,
-    stand,
+    set_status,
 )
 from margotree.engines.numba_backend import inner
 
 # Outcomes of a run of pivots: solved; the dual value passed the cutoff; stopped early; the hard rows contradict each
 # other.
-OPTIMAL, CUT, STALLED, INFEASIBLE = numbers(4)
+OPTIMAL, CUT, STALLED, INFEASIBLE = index_constants(4)
 #: A step that passes the cutoff goes beyond it by this share of the distance, and by this share of the cutoff.
 CUTOFF_EXCESS, CUTOFF_MARGIN = 0.25, 1e-9
 #: A direction counts as straight if the curvature of the dual value along it is below this share of the entering item's
@@ -64,7 +64,7 @@ def remaining_range(ws: Workspace, s: int, i: int, hard: bool, rate: float) -> f
 @inner(allocates=False)
 def set_at_bound(ws: Workspace, s: int, i: int, hard: bool, up: bool) -> None:
     """Set the status of an item whose multiplier has reached the end of its free segment."""
-    stand(ws, s, i, AT_COST if up or (hard and ws.k[s, KIND, i] == RIGHT) else AT_LOWER)
+    set_status(ws, s, i, AT_COST if up or (hard and ws.k[s, KIND, i] == RIGHT) else AT_LOWER)
 
 
 @inner(allocates=False)
@@ -126,7 +126,7 @@ def refine_rates(ws: Workspace, s: int, e: int, move: float) -> None:
         i = free[s, FREE, p]
         work[DW, p] = -cholesky.RHO * fixed[C, i] * unbalanced
         for j in range(n):
-            if not ws.priced or ws.g[s, ON, j] == 1.0:
+            if not ws.with_penalties or ws.g[s, ON, j] == 1.0:
                 work[DW, p] -= X[i, j] * work[DU, j]
     cholesky.solve_lower(ws, s, DW)
     cholesky.solve_upper(ws, s, DW)
@@ -185,5 +185,5 @@ def drop_blocking_item(ws: Workspace, s: int, p: int) -> None:
 @inner(allocates=False)
 def add_free_item(ws: Workspace, s: int, e: int, hard: bool, pivot2: float, h_ee: float) -> None:
     """Make item ``e`` free: it is at its corner and keeps its margin from now on."""
-    stand(ws, s, e, AT_HARD if hard else AT_MARGIN)
+    set_status(ws, s, e, AT_HARD if hard else AT_MARGIN)
     cholesky.append(ws, s, e, max(pivot2, cholesky.DEPENDENT * h_ee))

@@ -119,7 +119,7 @@ def argsort_descending(a: F8) -> I8:
 
 
 @inner(allocates=False)
-def place(ordered: F8, value: float) -> int:
+def count_less(ordered: F8, value: float) -> int:
     """The number of entries of the ascending array ``ordered`` that are less than ``value``."""
     low, high = 0, ordered.size
     while low < high:

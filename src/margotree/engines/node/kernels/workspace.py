@@ -43,7 +43,7 @@ F8 = NDArray[np.float64]
 I8 = NDArray[np.int64]
 
 
-def numbers(n: int) -> tuple[Any, ...]:
+def index_constants(n: int) -> tuple[Any, ...]:
     """The indices 0 to n - 1, to name the rows of an array.
 
     They are NumPy integers: Numba would compile one version of a function for each plain ``int`` that it is called
@@ -54,35 +54,35 @@ def numbers(n: int) -> tuple[Any, ...]:
 
 # Rows of ``fixed``: coefficient of b (1 for samples, 0 for bounds on weights); upper bound on |x_i|; |x_i|^2 (never 0);
 # label; from COST on C_t times the sample weight, one row per tree node.
-C, NORM, NORM2, LABEL, COST = numbers(5)
+C, NORM, NORM2, LABEL, COST = index_constants(5)
 # Fields of ``f``: orientation, delta, nu and h of an item; its current status requires LO <= h <= HI.  REST is the
 # rounding error of NU: next to a multiplier of 1e17 a step of 1 is less than the rounding, and without REST the step
 # would be lost.
-O, DELTA, NU, H, LO, HI, REST = numbers(7)  # noqa: E741
+O, DELTA, NU, H, LO, HI, REST = index_constants(7)  # noqa: E741
 # Fields of ``g``: weights; L^-1 c_F; the |u| from which on a feature is used; the u of the multipliers that VALUE
 # belongs to (with feature penalties: of the current ones); 1 for features that are FULL or at a KINK; single numbers;
 # from FACTOR on the Cholesky factor of X_F X_F' + rho c_F c_F', F being the free items.
-W, V, R, U, ON, NUM, FACTOR = numbers(7)
+W, V, R, U, ON, NUM, FACTOR = index_constants(7)
 # Entries of NUM: b, dual value, upper bound on |b|, penalty alpha of a feature, number of features without a penalty.
-B, VALUE, REACH, ALPHA, BUDGET = numbers(5)
+B, VALUE, REACH, ALPHA, BUDGET = index_constants(5)
 # Fields of ``k``: kind and status of every item; the items in the order in which they were added; the free items, whose
 # margins are kept, in the order of the factor; how features are used; the features at a kink.
-KIND, STATUS, ITEMS, FREE, USE, KINKS = numbers(6)
+KIND, STATUS, ITEMS, FREE, USE, KINKS = index_constants(6)
 # Fields of ``cnt``: items, free items, pivots so far, features at a kink, whether margins are stale, the tree node.
-N_ITEMS, N_FREE, PIVOTS, N_KINKS, MARGINS_STALE, NODE = numbers(6)
+N_ITEMS, N_FREE, PIVOTS, N_KINKS, MARGINS_STALE, NODE = index_constants(6)
 # Rows of ``work``: change of w so far; change of b and the stop flag; per unit of a step the changes of free
 # multipliers, of w (with feature penalties), and of u (w without them); the Gram column of the entering item.
-TOTAL, SCALARS, RATES, DW, DU, COLUMN, SCRATCH = numbers(7)
+TOTAL, SCALARS, RATES, DW, DU, COLUMN, SCRATCH = index_constants(7)
 # Entries of row SCALARS.
-SHIFT, STOP = numbers(2)
+SHIFT, STOP = index_constants(2)
 
 # Kinds of items.
-SOFT, RIGHT, WRONG, FIRM = numbers(4)
+SOFT, RIGHT, WRONG, FIRM = index_constants(4)
 # Status of an item: its place on its complementarity curve.  A PENDING item has a multiplier inside a free segment but
 # does not keep its margin yet; an OUT one takes no part.
-AT_LOWER, AT_MARGIN, AT_COST, AT_HARD, PENDING_HARD, PENDING_MARGIN, OUT = numbers(7)
+AT_LOWER, AT_MARGIN, AT_COST, AT_HARD, PENDING_HARD, PENDING_MARGIN, OUT = index_constants(7)
 # How a penalised feature is used.
-OFF, KINK, FULL = numbers(3)
+OFF, KINK, FULL = index_constants(3)
 
 
 @struct
@@ -97,11 +97,18 @@ class Workspace(NamedTuple):
     k: I8  # (slot, field, m or n + 2)
     cnt: I8  # (slot, field)
     work: F8  # (row, n + 2): scratch that all slots share
-    priced: bool  # whether node problems contain the feature penalties
+    with_penalties: bool  # whether node problems contain the feature penalties
 
 
 def new_workspace(
-    X: F8, c: F8, cost: F8, penalties: F8 | None = None, *, priced: bool = False, spares: int = 0, reach: float = np.inf
+    X: F8,
+    c: F8,
+    cost: F8,
+    penalties: F8 | None = None,
+    *,
+    with_penalties: bool = False,
+    spares: int = 0,
+    reach: float = np.inf,
 ) -> Workspace:
     """A workspace with one empty slot per row of ``cost`` (a tree node), and spare slots; `add_item` adds items.
 
@@ -133,8 +140,8 @@ def new_workspace(
         g=np.zeros((S, FACTOR + n + 2, width)),
         k=np.zeros((S, 6, max(m, width)), np.int64),
         cnt=np.zeros((S, 6), np.int64),
-        work=np.zeros((SCRATCH + (2 * n + 5 if priced else 0), width)),
-        priced=priced,
+        work=np.zeros((SCRATCH + (2 * n + 5 if with_penalties else 0), width)),
+        with_penalties=with_penalties,
     )
     ws.k[:, STATUS] = OUT
     ws.f[:, LO], ws.f[:, HI] = -np.inf, np.inf
@@ -142,7 +149,7 @@ def new_workspace(
     ws.cnt[:T, NODE] = np.arange(T)
     if penalties is not None:
         ws.g[:T, NUM, [ALPHA, BUDGET]] = penalties
-    if priced:
+    if with_penalties:
         for s in range(T):
             ws.g[s, R, :n] = [threshold(ws.g[s, NUM, ALPHA], j) for j in range(n)]
     return ws
@@ -220,7 +227,7 @@ def copy_slot(ws: Workspace, source: int, target: int) -> None:
         g[target, NUM, j] = g[source, NUM, j]
     for j in range(6):
         cnt[target, j] = cnt[source, j]
-    if ws.priced:
+    if ws.with_penalties:
         for j in range(n):
             g[target, R, j] = g[source, R, j]
             g[target, ON, j] = g[source, ON, j]
@@ -248,7 +255,7 @@ def clear(ws: Workspace, s: int) -> None:
     ws.cnt[s, N_FREE] = 0
     ws.cnt[s, N_KINKS] = 0
     ws.cnt[s, MARGINS_STALE] = 0
-    if ws.priced:
+    if ws.with_penalties:
         alpha = ws.g[s, NUM, ALPHA]
         for j in range(n):
             ws.g[s, R, j] = compiled_threshold(alpha, j)
@@ -284,7 +291,7 @@ def move_nu(ws: Workspace, s: int, i: int, change: float) -> None:
 
 
 @inner(allocates=False)
-def stand(ws: Workspace, s: int, i: int, status: int) -> None:
+def set_status(ws: Workspace, s: int, i: int, status: int) -> None:
     """Set the status of item ``i``: its multiplier moves to the bound of that status, and LO and HI are updated."""
     f, kind = ws.f, ws.k[s, KIND, i]
     ws.k[s, STATUS, i] = status
@@ -310,7 +317,7 @@ def stand(ws: Workspace, s: int, i: int, status: int) -> None:
 @inner(allocates=False)
 def set_pending(ws: Workspace, s: int, i: int, hard: bool) -> None:
     """Mark an item whose multiplier lies inside a free segment as PENDING: it is solved for later."""
-    stand(ws, s, i, PENDING_HARD if hard else PENDING_MARGIN)
+    set_status(ws, s, i, PENDING_HARD if hard else PENDING_MARGIN)
 
 
 @inner(allocates=False)
@@ -332,4 +339,4 @@ def add_item(ws: Workspace, s: int, i: int, y: float) -> None:
     ws.f[s, O, i] = y
     ws.f[s, DELTA, i] = 0.0
     ws.k[s, KIND, i] = SOFT
-    stand(ws, s, i, AT_LOWER)
+    set_status(ws, s, i, AT_LOWER)

@@ -121,7 +121,7 @@ def few_splits_warning(tree: Tree, C: NDArray[np.float64]) -> str:
             "the others",
         )
     else:
-        effect, others = "no split has an effect", "they"
+        effect, others = "no split has an effect", "the splits"
     return (
         f"{effect}: at C = {_numbers(levels)} {others} change no training sample's label.  Try a larger C"
         f"{_growing_C_hint(levels)}{_longer_search_hint(tree)}"

@@ -106,8 +106,8 @@ def test_little_time_is_kept_to():
     ("params", "words"),
     [
         ({"Cs": 1.0}, "Cs must be 'auto' or a list"),
-        ({"Cs": []}, "Cs must name at least one"),
-        ({"Cs": [(1.0, 2.0)], "depths": [3]}, "no setting fits"),
+        ({"Cs": []}, "Cs must have at least one"),
+        ({"Cs": [(1.0, 2.0)], "depths": [3]}, "no setting matches a depth"),
         ({"depths": [0]}, "depth must be a whole number from 1 to 10"),
         ({"cv": 1}, "at least 2 folds"),
         ({"Cs": [-1.0]}, "C must be finite and > 0"),

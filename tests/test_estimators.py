@@ -253,8 +253,8 @@ def test_a_start_is_optional():
     [
         (LocalSVMTreeClassifier(depth=1).fit(X, y), "start has 1 nodes on 3 features, but a tree of depth 2"),
         (LocalSVMTreeClassifier().fit(X[:, :2], y), "start has 3 nodes on 2 features"),
-        (LocalSVMTreeClassifier(), "not been fitted"),
-        (LocalSVMTreeClassifier().fit(X, y == "same"), "tells .* apart"),
+        (LocalSVMTreeClassifier(), "without a fitted tree of hyperplanes"),
+        (LocalSVMTreeClassifier().fit(X, y == "same"), "is a tree for the classes"),
         ("magic", "'start' parameter of MargotClassifier must be 'local_svm'"),
     ],
 )

@@ -111,17 +111,15 @@ def few_splits_warning(tree: Tree, C: NDArray[np.float64]) -> str:
     """The warning that most splits have no effect although training samples are misclassified; otherwise empty."""
     shown = len(tree.outline().nodes)
     if cut_off_warning(tree):
-        return ""  # the result does not depend on C
+        return ""  # the time limit, and not C, may be the reason
     if 2 * shown >= tree.n_nodes or not _misclassifies(tree):
         return ""
     levels = [float(np.min(C[2**k - 1 : 2 ** (k + 1) - 1])) for k in range(tree.depth)]
     if shown:
-        effect, others = (
-            f"only {shown} of the {tree.n_nodes} splits {'has' if shown == 1 else 'have'} an effect",
-            "the others",
-        )
+        verb, others = "has" if shown == 1 else "have", "the others"
+        effect = f"only {shown} of the {tree.n_nodes} splits {verb} an effect"
     else:
-        effect, others = "no split has an effect", "they"
+        effect, others = "no split has an effect", "the splits"
     return (
         f"{effect}: at C = {_numbers(levels)} {others} change no training sample's label.  Try a larger C"
         f"{_growing_C_hint(levels)}{_longer_search_hint(tree)}"

@@ -63,8 +63,8 @@ _SEARCH_SHARE = 0.8
 class TreeClassifier(ClassifierMixin, BaseEstimator, ABC):
     """Base class of all tree classifiers.
 
-    A subclass defines the training problem (:meth:`_problem`), the initial tree (:meth:`_initial_tree`), the call of an engine
-    (:meth:`_solve`) and the terms of the problem that are saved with the tree (:meth:`_json_terms`).
+    A subclass defines the training problem (:meth:`_problem`), the initial tree (:meth:`_initial_tree`), the call of an
+    engine (:meth:`_solve`) and the terms of the problem that are saved with the tree (:meth:`_json_terms`).
     """
 
     tree_: Tree

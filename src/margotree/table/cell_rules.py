@@ -44,8 +44,8 @@ class RawColumns:
     """The rules of all columns of a raw row, in the order of their features.
 
     ``missing`` are the cells (in lower case, without blanks around them) that mean a missing value.  ``comma`` is true
-    if fractions may be written with a decimal comma.  ``numeric_cells`` is true if the cells are numbers and not text: the
-    cells of a tree that was trained from Python and describes no table.
+    if fractions may be written with a decimal comma.  ``numeric_cells`` is true if the cells are numbers and not text:
+    the cells of a tree that was trained from Python and describes no table.
     """
 
     rules: tuple[CellRule, ...]

@@ -42,7 +42,7 @@ docs: $(VENV)/.docs
 plots: $(STAMP)
 	$(BIN)/python docs/make_plots.py
 
-lint: style
+lint: style words
 	$(BIN)/mypy
 
 style: $(STAMP)

@@ -6,7 +6,6 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from margotree.problem.row_blocks import decision_values, row_blocks, sort_rows
 
 from margotree import MargotClassifier, OCT1Classifier, OCTHClassifier
 from margotree.baselines.mmsvm.polish import polish as polish_mmsvm
@@ -30,6 +29,7 @@ from margotree.engines.node.svm import solve_node
 from margotree.engines.polish import polish
 from margotree.engines.registry import without_audit
 from margotree.problem import Problem, Splits
+from margotree.problem.blocks import decision_values, row_blocks, sort_rows
 from margotree.solution import Stopped
 
 

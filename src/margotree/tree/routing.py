@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from margotree import lazy_registry
-from margotree.problem.row_blocks import row_blocks
+from margotree.problem.blocks import row_blocks
 from margotree.tree.protocol import TreeLike
 from margotree.tree.scaling import FloatArray
 

@@ -113,6 +113,6 @@ class ClusterBranchAndBound(BranchAndBound):
 def _loss_warning(worker_pool: WorkerPool) -> str:
     """The warning of a fit that has lost its cluster."""
     return (
-        f"the cluster ({worker_pool.scheduler}) was lost: {worker_pool.lost}; the tree is the best found until then and "
+        f"the cluster ({worker_pool.scheduler}) was lost: {worker_pool.lost}; the tree is the best found so far and "
         "the bound holds; to continue, fit again with start= this tree"
     )

@@ -6,7 +6,7 @@ STAMP := $(VENV)/.installed
 # What a user has: the package alone, and the data frames of the examples.
 BASE := $(VENV)/.base
 
-.PHONY: docs pictures demo test kernels lint style words wheel bench claims paper clean
+.PHONY: docs plots demo test kernels lint style words wheel bench claims paper clean
 
 demo: $(BASE)
 	$(BIN)/python examples/demo.py
@@ -18,7 +18,7 @@ test: $(STAMP)
 	$(BIN)/mypy & types=$$!; $(BIN)/python -m pytest -n 2 --dist worksteal --durations=30 && wait $$types
 
 # The kernels as Numba compiles them by itself, and with every index checked: the tests of each must pass both ways.
-KERNELS := tests/test_lowering.py tests/test_vectors.py tests/test_route.py tests/test_node.py
+KERNELS := tests/test_lowering.py tests/test_vectors.py tests/test_compiled_routing.py tests/test_node.py
 kernels: $(STAMP)
 	MARGOTREE_NUMBA=plain $(BIN)/python -m pytest $(KERNELS) & plain=$$!; \
 	NUMBA_BOUNDSCHECK=1 $(BIN)/python -m pytest $(KERNELS) && wait $$plain
@@ -39,10 +39,10 @@ docs: $(VENV)/.docs
 	$(BIN)/python -m sphinx -W --keep-going -q -b html docs docs/_build/html
 	@echo "open docs/_build/html/index.html"
 
-pictures: $(STAMP)
-	$(BIN)/python docs/make_pictures.py
+plots: $(STAMP)
+	$(BIN)/python docs/make_plots.py
 
-lint: style
+lint: style words
 	$(BIN)/mypy
 
 style: $(STAMP)

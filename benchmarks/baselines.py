@@ -1,8 +1,8 @@
-"""The rivals on the paper's ten sets, beside what the paper prints: ``python benchmarks/baselines.py --help``.
+"""The baselines on the paper's ten sets, beside the paper's results: ``python benchmarks/baselines.py --help``.
 
-A row is one fit with the paper's split, depth 2 and hyperparameters; it is written to a JSON-lines file as soon as it
-is there, and a run that was stopped goes on where it was.  A job is a model, or a model on an engine of choice:
-``oct_1``, ``oct_1@highs``, ``oct_h``, ``mm_svm_oct``.  ``--table docs/baselines.md`` puts what there is into the docs.
+A row is one fit with the paper's split, depth 2 and hyperparameters.  Rows are appended to a JSON-lines file; an
+interrupted run continues with the next row.  A job is a model, or a model with an engine: ``oct_1``, ``oct_1@highs``,
+``oct_h``, ``mm_svm_oct``.  ``--table docs/baselines.md`` writes the table of the rows into the documentation.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from itertools import product
 from pathlib import Path
 from typing import Any
 
-TEN = (
+TABLE_SETS = (
     "Breast Cancer D.", "Breast Cancer W.", "Climate Model", "Heart Disease C.", "Ionosphere",
     "Parkinsons", "Sonar", "SPECTF H.", "Tic-Tac-Toe", "Wholesale",
 )  # fmt: skip
@@ -32,7 +32,7 @@ TABLES = {
 TITLES = {"oct_1": "OCT-1", "oct_h": "OCT-H", "mm_svm_oct": "MM-SVM-OCT"}
 JOBS = tuple(TITLES)
 
-#: Between these lines of a document goes the table.
+#: The table is written between these lines of a document.
 BEGIN, END = "<!-- table: benchmarks/baselines.py --table -->", "<!-- end of table -->"
 
 
@@ -56,12 +56,12 @@ def main() -> None:
 
 
 def _starved(row: dict[str, Any], least: float) -> bool:
-    """Whether a fit that ran into its limit had less of a core than it should have had."""
+    """Whether a fit that reached its limit had less than this share of a core."""
     return row["stopped"] == "time limit" and row.get("cpu_seconds", 0.0) < least * row["time_limit"]
 
 
 def _wait(load: float) -> None:
-    """Let others finish first: a fit on a busy machine tells little."""
+    """Wait until the load of the machine is below ``load``."""
     while os.getloadavg()[0] > load:
         time.sleep(10)
 
@@ -72,17 +72,17 @@ def _put(path: Path, text: str) -> None:
 
 
 def fit(job: str, data: str, time_limit: float) -> dict[str, Any]:
-    """Train one rival on one set and describe what came out."""
+    """Train one baseline on one set and return its row."""
     from sklearn.metrics import accuracy_score, balanced_accuracy_score
 
     from margotree import MMSVMOCTClassifier, OCT1Classifier, OCTHClassifier
     from margotree.paper.data import load, paper_hyperparameters, paper_split
 
     model, engine = _model(job), job.partition("@")[2]
-    rivals = {"oct_1": OCT1Classifier, "oct_h": OCTHClassifier, "mm_svm_oct": MMSVMOCTClassifier}
+    classifiers = {"oct_1": OCT1Classifier, "oct_h": OCTHClassifier, "mm_svm_oct": MMSVMOCTClassifier}
     split = paper_split(load(data))
     terms = paper_hyperparameters(model, data)
-    fitted = rivals[model](depth=2, time_limit=time_limit, engine=engine or "auto", **terms)
+    fitted = classifiers[model](depth=2, time_limit=time_limit, engine=engine or "auto", **terms)
     began = time.process_time()
     fitted.fit(split.X_train, split.y_train)
     spent = time.process_time() - began
@@ -98,11 +98,11 @@ def fit(job: str, data: str, time_limit: float) -> dict[str, Any]:
 
 
 def table(rows: list[dict[str, Any]]) -> str:
-    """Ours beside the paper's, as Markdown; accuracies, times and gaps as the paper prints them."""
+    """Our results beside the paper's, as Markdown; accuracies, times and gaps in the units of the paper."""
     lines = []
     for job in sorted({*JOBS, *(row["job"] for row in rows)}, key=lambda job: (JOBS.index(_model(job)), job)):
         found = {row["data"]: row for row in rows if row["job"] == job}
-        sets = TEN if job in JOBS else [data for data in TEN if data in found]
+        sets = TABLE_SETS if job in JOBS else [data for data in TABLE_SETS if data in found]
         lines += [
             f"\n### {TITLES[_model(job)]}{', ' + job.partition('@')[2] if '@' in job else ''}\n",
             "| data set | train ACC: ours | paper | test ACC: ours | paper | test BACC: ours | paper "
@@ -171,13 +171,20 @@ def _append(path: Path, row: dict[str, Any]) -> None:
 def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--jobs", nargs="+", default=list(JOBS), help="models, or model@engine")
-    parser.add_argument("--data", nargs="+", default=list(TEN), help="data sets (MARGOTREE_DATA names their folder)")
-    parser.add_argument("--time-limit", type=float, default=600.0, help="seconds per fit")
-    parser.add_argument("--out", default="results/baselines.jsonl", help="where rows go, and are found again")
-    parser.add_argument("--least-cpu", type=float, default=0.0, help="redo cut-short fits that had less of a core")
-    parser.add_argument("--max-load", type=float, default=math.inf, help="begin a fit only below this load")
     parser.add_argument(
-        "--table", nargs="?", const="-", help="only the table of what is there: print, or put into a file"
+        "--data", nargs="+", default=list(TABLE_SETS), help="data sets (MARGOTREE_DATA names their folder)"
+    )
+    parser.add_argument("--time-limit", type=float, default=600.0, help="seconds per fit")
+    parser.add_argument("--out", default="results/baselines.jsonl", help="the file of rows")
+    parser.add_argument(
+        "--least-cpu",
+        type=float,
+        default=0.0,
+        help="repeat fits that reached their limit with less than this share of a core",
+    )
+    parser.add_argument("--max-load", type=float, default=math.inf, help="start a fit only below this load")
+    parser.add_argument(
+        "--table", nargs="?", const="-", help="print the table of the rows, or write it into a file, and run nothing"
     )
     return parser.parse_args()
 

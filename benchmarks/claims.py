@@ -1,9 +1,9 @@
-"""Does every claim of the exact engine hold?  ``python benchmarks/claims.py --help``.
+"""Are all claims of the exact engine correct?  ``python benchmarks/claims.py --help``.
 
-Thousands of small problems of every nasty kind (``tests/oracle/instances.py``), each solved by the engine and by brute
-force over all routings in exact arithmetic (``tests/oracle``; needs ``pip install "margotree[test]"``).  Rows go to a
-CSV file as they come; a run that was stopped goes on where it was, unless the sources have changed since.  The table at
-the end counts, per generator, what must never happen; the exit status is 1 if anything did.
+Thousands of small and numerically difficult problems (``tests/oracle/instances.py``), each solved by the engine and by
+brute force over all routings in exact arithmetic (``tests/oracle``; needs ``pip install "margotree[test]"``).  Rows are
+appended to a CSV file; an interrupted run continues, unless the sources have changed.  The table at the end counts the
+faults per generator; the exit status is 1 if there is any.
 
     python benchmarks/claims.py --count 10000 --jobs 2
     python benchmarks/claims.py --only units near_duplicates --count 500
@@ -46,7 +46,7 @@ COLUMNS = (
 
 @cache
 def sources() -> str:
-    """What tells versions of the package apart: a digest of its files."""
+    """A digest of the source files, which identifies the version of the package."""
     digest = hashlib.sha256()
     for path in sorted(Path(margotree.__file__).parent.rglob("*.py")):
         digest.update(path.read_bytes())
@@ -54,7 +54,7 @@ def sources() -> str:
 
 
 def run(task: Task) -> Row:
-    """One instance solved and judged."""
+    """Solve and judge one instance."""
     generator, number = task
     instance = make(generator, number)
     verdict = judge(instance)
@@ -69,12 +69,12 @@ def run(task: Task) -> Row:
 
 
 def tasks(names: list[str], count: int) -> list[Task]:
-    """``count`` instances in all, the generators in turn."""
+    """``count`` instances in total, from the generators in rotation."""
     return [(names[i % len(names)], i // len(names)) for i in range(count)]
 
 
 def read(path: Path) -> list[Row]:
-    """The rows of an earlier run; a last line that was cut off is left out.  Rows of other sources say nothing here."""
+    """The rows of an earlier run without an incomplete last line; rows of other sources are an error."""
     if not path.exists():
         return []
     with path.open(newline="") as file:
@@ -85,9 +85,9 @@ def read(path: Path) -> list[Row]:
 
 
 def work(todo: list[Task], path: Path, jobs: int, known: list[Row]) -> Iterator[Row]:
-    """Judge the tasks and write each row as it comes."""
+    """Judge the tasks and write each row as soon as it is done."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    with path.open("w", newline="") as file:  # anew, so that a line cut off does not stay
+    with path.open("w", newline="") as file:  # written again, without an incomplete last line
         writer = csv.DictWriter(file, COLUMNS)
         writer.writeheader()
         writer.writerows(known)
@@ -122,7 +122,7 @@ def table(rows: list[Row]) -> str:
 
 
 def worst_cases(rows: list[Row], many: int = 3) -> str:
-    """For every fault the worst instances, by how far the bound is off where that can be said."""
+    """The worst instances of every fault, by the error of the bound if it is known."""
     lines = []
     for fault, words in FAULTS.items():
         found = [r for r in rows if fault in r["faults"].split()]
@@ -140,7 +140,7 @@ def worst_cases(rows: list[Row], many: int = 3) -> str:
 
 
 def show(generator: str, number: int) -> None:
-    """Print one instance and its verdict in full."""
+    """Print one instance and its complete verdict."""
     instance = make(generator, number)
     for facts in (instance, judge(instance)):
         for key, value in vars(facts).items():
@@ -150,7 +150,7 @@ def show(generator: str, number: int) -> None:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--count", type=int, default=10_000, help="instances in all (default 10000)")
+    parser.add_argument("--count", type=int, default=10_000, help="number of instances (default 10000)")
     parser.add_argument("--only", nargs="+", choices=list(ALL), metavar="GENERATOR", help="these generators only")
     parser.add_argument("--several", action="store_true", help="the generators of more than two classes")
     parser.add_argument("--jobs", type=int, default=1, help="processes (default 1)")

@@ -1,10 +1,9 @@
-"""What a cluster makes of one hard fit: ``python benchmarks/cluster.py --help``.
+"""One hard fit on a cluster: ``python benchmarks/cluster.py --help``.
 
-``speed``: search nodes per second, and processor seconds per search node, of two threads and of two processes of one
-thread each, in turns, from the same tree.  ``killed``: a worker killed in the middle, three times, with a proof if
-asked for.  ``gone``: the
-scheduler killed.  ``slow``: eight workers whose tasks arrive and return late.  Times of different machines are not to
-be compared, ratios within one run are.
+``speed``: search nodes per second, and processor seconds per search node, of two threads and of two processes with one
+thread each, alternately, from the same tree.  ``killed``: a worker is killed during the fit, three times, optionally
+with a proof.  ``gone``: the scheduler is killed.  ``slow``: eight workers whose tasks arrive and return late.  Compare
+ratios within one run, not times of different machines.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).parent))
 from engine import PAPER_EPS, problem_of
 
-#: Fits that keep searching for minutes, of every model and way.
+#: Fits of every model and branching rule that search for minutes.
 HARD = {
     "margot": {"data": "cleveland", "depth": 2, "C": [100.0, 1000.0]},
     "hfs": {"data": "climate_model", "depth": 2, "C": "hfs tuned"},
@@ -35,7 +34,7 @@ HARD = {
 
 
 def _searched(model: str) -> tuple[Any, Any, Any]:
-    """The problem as it is searched, the way it is, and a good tree to begin with."""
+    """The preprocessed problem, its branching rule, and a good first tree."""
     from margotree.engines import Limits, solve
     from margotree.engines.exact.penalty_branching import PenaltyBrancher
     from margotree.engines.exact.sample_branching import MargotBrancher
@@ -58,27 +57,27 @@ def _cpu() -> float:
 
 
 def speed(args: argparse.Namespace) -> list[dict[str, Any]]:
-    from margotree.engines.distributed.search import ClusterSearch, Pace
-    from margotree.engines.distributed.workers import Crew
+    from margotree.engines.distributed.search import ClusterSearch, TaskSizes
+    from margotree.engines.distributed.workers import WorkerPool
     from margotree.engines.exact.portfolio import new_search
     from margotree.engines.run_control import Limits, RunControl
     from margotree.engines.trivial_trees import allowed_value
 
     problem, brancher, first = _searched(args.model)
-    crew = Crew("processes", args.workers)
-    crew.warm_up(problem.model, with_penalties=False)
+    worker_pool = WorkerPool("processes", args.workers)
+    worker_pool.warm_up(problem.model, with_penalties=False)
     rows = []
     limits = Limits(time=args.seconds, n_jobs=args.workers)
     for _ in range(args.rounds):
         for who in ("threads", "processes"):
             control = RunControl(limits)
-            traffic = crew.traffic
+            traffic = worker_pool.traffic
             before = (traffic.tasks, traffic.sent, traffic.received, traffic.cpu, traffic.steps)
             if who == "threads":
                 search = new_search(problem, brancher, first, control)
             else:
                 value = partial(allowed_value, problem)
-                search = ClusterSearch(crew, Pace(alone=0.0), brancher, value, control, first, math.inf)
+                search = ClusterSearch(worker_pool, TaskSizes(alone=0.0), brancher, value, control, first, math.inf)
             began, cpu = time.perf_counter(), _cpu()
             search.run()
             seconds, cpu = time.perf_counter() - began, _cpu() - cpu
@@ -97,12 +96,12 @@ def speed(args: argparse.Namespace) -> list[dict[str, Any]]:
             row |= {"best": search.best, "open": search.open_nodes}
             rows.append(row)
             print(json.dumps(row), flush=True)
-    crew.close()
+    worker_pool.close()
     return rows
 
 
 def knotty(samples: int = 160) -> Any:
-    """Squares of either class with some noise: a fit that is solved within a minute or so."""
+    """A checkerboard of two classes with some noise: a fit that is solved within about a minute."""
     import numpy as np
 
     from margotree.problem import Problem
@@ -127,9 +126,9 @@ def _told(engine: Any, certificate: Any, **more: Any) -> dict[str, Any]:
 
 
 def killed(args: argparse.Namespace) -> list[dict[str, Any]]:
-    """The same fit in one process, by workers in peace, and by workers of whom one is killed at three moments."""
+    """The same fit in one process, by undisturbed workers, and by workers of which one is killed at three moments."""
     from margotree.engines.distributed.engine import ClusterBranchAndBound
-    from margotree.engines.distributed.search import Pace
+    from margotree.engines.distributed.search import TaskSizes
     from margotree.engines.exact.engine import BranchAndBound
     from margotree.engines.run_control import Limits, RunControl
     from margotree.proof import check
@@ -142,10 +141,10 @@ def killed(args: argparse.Namespace) -> list[dict[str, Any]]:
     print(json.dumps({"one process": plain.to_dict()}), flush=True)
     rows, folder = [], tempfile.TemporaryDirectory()
     for kills in (0, 3):
-        engine = ClusterBranchAndBound("processes", args.workers, pace=Pace(seconds=1.0))
+        engine = ClusterBranchAndBound("processes", args.workers, task_sizes=TaskSizes(seconds=1.0))
         engine.prepare(problem)
-        assert engine.crew is not None
-        workers, dead = engine.crew._cluster.workers, []
+        assert engine.worker_pool is not None
+        workers, dead = engine.worker_pool._cluster.workers, []
 
         def kill(
             event: Any, kills: int = kills, workers: Any = workers, dead: Any = dead, engine: Any = engine
@@ -173,7 +172,7 @@ def _dask(*words: str) -> subprocess.Popen[bytes]:
 
 
 def gone(args: argparse.Namespace) -> list[dict[str, Any]]:
-    """A scheduler and two workers as three processes; the scheduler is killed in the middle of a fit."""
+    """A scheduler and two workers as three processes; the scheduler is killed during a fit."""
     from margotree.engines.distributed.engine import ClusterBranchAndBound
     from margotree.engines.run_control import Limits, RunControl
 
@@ -198,7 +197,7 @@ def gone(args: argparse.Namespace) -> list[dict[str, Any]]:
 
 
 def _late(most: float) -> Any:
-    """A plugin that has tasks begin and return up to so many seconds late, more so on some workers."""
+    """A plugin that delays the start and the return of tasks by up to ``most`` seconds, more on some workers."""
     from distributed import WorkerPlugin
 
     class Late(WorkerPlugin):
@@ -223,7 +222,7 @@ def _late(most: float) -> Any:
 
 
 def slow(args: argparse.Namespace) -> list[dict[str, Any]]:
-    """Eight workers on one machine, whose tasks are delayed on both ways."""
+    """Eight workers on one machine, whose tasks are delayed before the start and after the end."""
     from margotree.engines.distributed.engine import ClusterBranchAndBound
     from margotree.engines.exact.engine import BranchAndBound
     from margotree.engines.run_control import Limits, RunControl
@@ -235,10 +234,10 @@ def slow(args: argparse.Namespace) -> list[dict[str, Any]]:
     print(json.dumps({"one process": plain.to_dict()}), flush=True)
     engine = ClusterBranchAndBound("processes", args.workers)
     engine.prepare(problem)
-    assert engine.crew is not None
-    engine.crew._client.register_plugin(_late(args.delay))
+    assert engine.worker_pool is not None
+    engine.worker_pool._client.register_plugin(_late(args.delay))
     sent, waited = [], []
-    send, outcome_of = engine.crew.send, engine.crew._outcome
+    send, outcome_of = engine.worker_pool.send, engine.worker_pool._outcome
     at: dict[str, float] = {}
 
     def count(number: int, key: str, orders: Any) -> None:
@@ -251,7 +250,7 @@ def slow(args: argparse.Namespace) -> list[dict[str, Any]]:
         waited.append(time.perf_counter() - at[future.key] - outcome.seconds)
         return outcome
 
-    engine.crew.send, engine.crew._outcome = count, clock  # type: ignore[method-assign]
+    engine.worker_pool.send, engine.worker_pool._outcome = count, clock  # type: ignore[method-assign]
     certificate = engine.solve(problem, RunControl(limits)).certificate
     on_the_way = sum(waited) / len(waited)
     return [
@@ -264,14 +263,18 @@ def slow(args: argparse.Namespace) -> list[dict[str, Any]]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("what", choices=("speed", "killed", "gone", "slow"))
-    parser.add_argument("--model", choices=tuple(HARD), default="margot", help="of the fit whose speed is measured")
+    parser.add_argument(
+        "--model", choices=tuple(HARD), default="margot", help="model of the fit whose speed is measured"
+    )
     parser.add_argument("--workers", type=int, default=2)
-    parser.add_argument("--seconds", type=float, default=40.0, help="of every search")
-    parser.add_argument("--rounds", type=int, default=2, help="how often both take their turn")
-    parser.add_argument("--proof", action="store_true", help="killed: write a proof, too, and check it")
-    parser.add_argument("--samples", type=int, default=160, help="of the fit that is solved")
-    parser.add_argument("--delay", type=float, default=0.3, help="seconds that a task is late either way, about")
-    parser.add_argument("--out", type=Path, help="a file to add the rows to, a line of JSON each")
+    parser.add_argument("--seconds", type=float, default=40.0, help="seconds per search")
+    parser.add_argument("--rounds", type=int, default=2, help="number of rounds of both")
+    parser.add_argument("--proof", action="store_true", help="killed: also write a proof and check it")
+    parser.add_argument("--samples", type=int, default=160, help="samples of the fit that is solved")
+    parser.add_argument(
+        "--delay", type=float, default=0.3, help="approximate delay of a task in seconds, at start and at return"
+    )
+    parser.add_argument("--out", type=Path, help="a file to which the rows are appended, one line of JSON each")
     args = parser.parse_args()
     rows = {"speed": speed, "killed": killed, "gone": gone, "slow": slow}[args.what](args)
     if args.out:

@@ -1,10 +1,10 @@
-"""margotree beside STree, scikit-learn and pystreed on the breast cancer data that come with scikit-learn.
+"""margotree beside STree, scikit-learn and pystreed on the breast cancer data of scikit-learn.
 
     python benchmarks/comparison.py [--folds 5] [--seconds 2] [--only NAME ...]
 
 Five outer folds (stratified, seed 0); on each training part every model chooses its one hyperparameter by three inner
-folds, then trains on the whole part and is scored on the outer fold.  All models get the features brought to [0, 1].
-Packages that are not installed are left out and named.  Prints a Markdown table with versions.
+folds, is then trained on the whole part and scored on the outer fold.  Features are scaled to [0, 1] for all models.
+Packages that are not installed are left out and listed.  Prints a Markdown table with versions.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ C = [0.1, 1.0, 10.0, 100.0]
 
 
 @dataclass(frozen=True)
-class Rival:
-    """A model, the values to choose from, and how to count the features its splits use (each split's own, summed)."""
+class Competitor:
+    """A model, its grid, and a function that counts the features of its splits (summed over the splits)."""
 
     make: Callable[[float], Any]
     grid: dict[str, list[Any]]
@@ -41,7 +41,7 @@ class Rival:
     kind: str
 
 
-def rivals(seconds: float) -> dict[str, Rival]:
+def competitors(seconds: float) -> dict[str, Competitor]:
     """All models by name; ``seconds`` is the limit of a margotree fit."""
     import margotree as m
 
@@ -52,23 +52,23 @@ def rivals(seconds: float) -> dict[str, Rival]:
         return float(model.tree_.selected().sum())
 
     found = {
-        "MARGOT, depth 2": Rival(ours(m.MargotClassifier), {"C": C}, selected, "margotree", "tree"),
-        "HFS-MARGOT, depth 2, 2 features per split": Rival(
+        "MARGOT, depth 2": Competitor(ours(m.MargotClassifier), {"C": C}, selected, "margotree", "tree"),
+        "HFS-MARGOT, depth 2, 2 features per split": Competitor(
             ours(m.HFSMargotClassifier, budget=2), {"C": C}, selected, "margotree", "tree"
         ),
-        "Local SVM, depth 2": Rival(ours(m.LocalSVMTreeClassifier), {"C": C}, selected, "margotree", "tree"),
-        "OCT-1, depth 2": Rival(
+        "Local SVM, depth 2": Competitor(ours(m.LocalSVMTreeClassifier), {"C": C}, selected, "margotree", "tree"),
+        "OCT-1, depth 2": Competitor(
             ours(m.OCT1Classifier, min_samples_leaf=1), {"alpha": [0.0, 0.01, 0.1]}, selected, "margotree", "tree"
         ),
-        "CART, depth 2": Rival(
+        "CART, depth 2": Competitor(
             lambda _: DecisionTreeClassifier(max_depth=2, random_state=0),
             {"min_samples_leaf": [1, 5, 20]}, lambda t: float(np.sum(t.tree_.feature >= 0)), "scikit-learn", "tree",
         ),
-        "linear SVM": Rival(lambda _: SVC(kernel="linear"), {"C": C}, lambda _: 30.0, "scikit-learn", "one split"),
-        "logistic regression": Rival(
+        "linear SVM": Competitor(lambda _: SVC(kernel="linear"), {"C": C}, lambda _: 30.0, "scikit-learn", "one split"),
+        "logistic regression": Competitor(
             lambda _: LogisticRegression(max_iter=5000), {"C": C}, lambda _: 30.0, "scikit-learn", "one split"
         ),
-        "boosted trees": Rival(
+        "boosted trees": Competitor(
             lambda _: HistGradientBoostingClassifier(random_state=0, max_iter=100),
             {"learning_rate": [0.05, 0.1]}, lambda _: float("nan"), "scikit-learn", "black box",
         ),
@@ -76,8 +76,8 @@ def rivals(seconds: float) -> dict[str, Rival]:
     if util.find_spec("stree"):
         from stree import Stree
 
-        # STree counts the leaves as a level: 3 is two splits on the way to a label.
-        found["STree, depth 2"] = Rival(
+        # STree counts the leaves as a level: a depth of 3 means two splits on a path.
+        found["STree, depth 2"] = Competitor(
             lambda _: Stree(max_depth=3, random_state=0),
             {"C": C},
             lambda t: 30.0 * t.nodes_leaves()[1] - 30.0,
@@ -87,39 +87,39 @@ def rivals(seconds: float) -> dict[str, Rival]:
     if util.find_spec("pystreed"):
         from pystreed import STreeDClassifier
 
-        found["STreeD, depth 2"] = Rival(
+        found["STreeD, depth 2"] = Competitor(
             lambda limit: STreeDClassifier(max_depth=2, time_limit=limit, n_thresholds=20),
             {"min_leaf_node_size": [1, 5, 20]}, lambda t: float(t.get_n_leaves() - 1), "pystreed", "tree",
         )  # fmt: skip
     return found
 
 
-def run(rival: Rival, X: np.ndarray, y: np.ndarray, folds: int, seconds: float) -> dict[str, Any]:
+def run(competitor: Competitor, X: np.ndarray, y: np.ndarray, folds: int, seconds: float) -> dict[str, Any]:
     """Accuracy on every outer fold, features used, and seconds of the last fit of each."""
     accuracy, used, took, gaps = [], [], [], []
     for train, test in StratifiedKFold(folds, shuffle=True, random_state=0).split(X, y):
         scaler = MinMaxScaler().fit(X[train])
         inner = StratifiedKFold(3, shuffle=True, random_state=0)
-        search = GridSearchCV(rival.make(seconds), rival.grid, cv=inner, refit=False)
+        search = GridSearchCV(competitor.make(seconds), competitor.grid, cv=inner, refit=False)
         search.fit(scaler.transform(X[train]), y[train])
-        model = rival.make(5 * seconds).set_params(**search.best_params_)
+        model = competitor.make(5 * seconds).set_params(**search.best_params_)
         began = time.perf_counter()
         model.fit(scaler.transform(X[train]), y[train])
         took.append(time.perf_counter() - began)
         accuracy.append(model.score(scaler.transform(X[test]), y[test]))
-        used.append(rival.used(model))
+        used.append(competitor.used(model))
         gaps.append(getattr(getattr(model, "certificate_", None), "gap", np.nan))
     return {"accuracy": accuracy, "used": used, "seconds": took, "gap": gaps}
 
 
-def line(name: str, rival: Rival, found: dict[str, Any]) -> str:
+def line(name: str, competitor: Competitor, found: dict[str, Any]) -> str:
     accuracy = f"{100 * np.mean(found['accuracy']):.1f} ± {100 * np.std(found['accuracy']):.1f}"
     used = "-" if np.isnan(found["used"]).any() else f"{np.mean(found['used']):.1f}"
     gap = np.array(found["gap"])
     proved = (
         "-" if np.isnan(gap).any() else "no bound" if np.isinf(gap).any() else f"gap {100 * gap.max():.2g} % or less"
     )
-    return f"| {name} | {rival.package} | {accuracy} | {used} | {np.mean(found['seconds']):.2f} | {proved} |"
+    return f"| {name} | {competitor.package} | {accuracy} | {used} | {np.mean(found['seconds']):.2f} | {proved} |"
 
 
 def main() -> None:
@@ -130,11 +130,11 @@ def main() -> None:
     args = parser.parse_args()
     warnings.filterwarnings("ignore", category=UserWarning)
     X, y = load_breast_cancer(return_X_y=True)
-    chosen = {n: r for n, r in rivals(args.seconds).items() if not args.only or any(o in n for o in args.only)}
+    chosen = {n: r for n, r in competitors(args.seconds).items() if not args.only or any(o in n for o in args.only)}
     print("| model | package | accuracy on new samples, % | features, summed over splits | seconds | proved |")
     print("| --- | --- | ---: | ---: | ---: | --- |")
-    for name, rival in chosen.items():
-        print(line(name, rival, run(rival, X, y, args.folds, args.seconds)), flush=True)
+    for name, competitor in chosen.items():
+        print(line(name, competitor, run(competitor, X, y, args.folds, args.seconds)), flush=True)
     packages = ("margotree", "scikit-learn", "stree", "pystreed", "numpy")
     here = [f"{p} {metadata.version(p)}" for p in packages if util.find_spec(p.replace("scikit-learn", "sklearn"))]
     print(f"\n{', '.join(here)}; Python {platform.python_version()}, {platform.machine()}")

@@ -1,11 +1,11 @@
-"""How long kernels take to compile: ``python benchmarks/compiling.py [FOLDER ...]``, or ``--ways``.
+"""The compilation time of the kernels: ``python benchmarks/compiling.py [FOLDER ...]``, or ``--ways``.
 
-Processor seconds, on one core and with an empty cache, until a first MARGOT fit is done and until everything is
-compiled (``margotree.engines.warm``); then a first fit that finds its cache, and how much of that is importing.
-Sources of other versions are measured in turn with these, so that a busy machine troubles all alike.
+Processor seconds, on one core and with an empty cache, until a first MARGOT fit is done and until all kernels are
+compiled (``margotree.engines.warm``); then of a first fit with a filled cache, and of the import alone.  Sources of
+other versions are measured alternately with these, so that a busy machine affects all of them.
 
-With ``--ways`` the kernels of a first MARGOT fit are compiled with each way of compiling switched off in turn, and in
-Numba's own way (docs/compiling.md).
+With ``--ways`` the kernels of a first MARGOT fit are compiled with each optimisation of the compilation switched off
+one after the other, and with plain Numba (docs/compiling.md).
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ MargotClassifier(depth=2, C=1.0, time_limit=5).fit(X, X[:, 0] * X[:, 1] > 0)
 """
 IMPORT = "import numpy\nfrom margotree import MargotClassifier"
 COMPILE = """
-from margotree.engines.bnb.ready import alternating_search, dive
+from margotree.engines.exact.warm_up import alternating_search, dive
 dive()
 alternating_search()
 """
@@ -43,9 +43,9 @@ TASKS = {
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("folders", nargs="*", type=Path, help="sources of other versions, to be compared with")
+    parser.add_argument("folders", nargs="*", type=Path, help="sources of other versions to compare with")
     parser.add_argument("--rounds", type=int, default=1)
-    parser.add_argument("--ways", action="store_true", help="what each way of compiling saves")
+    parser.add_argument("--ways", action="store_true", help="the time that each optimisation of the compilation saves")
     args = parser.parse_args()
     if args.ways:
         print_ways(args.rounds)
@@ -62,7 +62,7 @@ def main() -> None:
 
 
 def print_ways(rounds: int) -> None:
-    """A table of processor seconds, each the least of some rounds."""
+    """Print a table of processor seconds, each the minimum of some rounds."""
     named = ["", *(f"without {way}" for way in WAYS), "plain"]
     best = dict.fromkeys(named, float("inf"))
     for _ in range(rounds):
@@ -75,14 +75,14 @@ def print_ways(rounds: int) -> None:
 
 
 def measured(folder: Path) -> dict[str, float]:
-    """Processor seconds of all tasks, the first and the last with an empty cache."""
+    """The processor seconds of all tasks; the first and the last have an empty cache."""
     with tempfile.TemporaryDirectory() as full, tempfile.TemporaryDirectory() as other:
         caches = {"everything": other}
         return {task: seconds(folder, command, caches.get(task, full)) for task, command in TASKS.items()}
 
 
 def seconds(folder: Path, command: list[str], cache: str, **settings: str) -> float:
-    """Processor seconds of one process and its children, on one core."""
+    """The processor seconds of one process and its children, on one core."""
     env = {**os.environ, "PYTHONPATH": str(folder), "NUMBA_CACHE_DIR": cache, "OMP_NUM_THREADS": "1", **settings}
     pin = ["taskset", "-c", str(min(os.sched_getaffinity(0)))]
     before = used()

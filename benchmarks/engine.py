@@ -1,9 +1,8 @@
-"""How fast the engines certify the paper's fits: ``make bench``, or ``python benchmarks/engine.py --help``.
+"""The time of the engines to certify the paper's fits: ``make bench``, or ``python benchmarks/engine.py --help``.
 
-Every row is one fit: a case (model, data, depth, hyperparameters) on one engine, in a process of its own so that peak
-memory is its own.  Rows are written to a JSON-lines file as they come; a run that was stopped goes on where it was.
-Every engine gets the same machine, threads, time limit, gap and start; times of different machines are not to be
-compared, ratios within one table are.
+Every row is one fit: a case (model, data, depth, hyperparameters) on one engine, in its own process for the peak
+memory.  Rows are appended to a JSON-lines file; an interrupted run continues with the next row.  All engines have the
+same machine, threads, time limit, gap and start; compare ratios within one table, not times of different machines.
 """
 
 from __future__ import annotations
@@ -20,12 +19,12 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-TEN = (
+TABLE_SETS = (
     "breast_cancer_diagnostic", "breast_cancer_wisconsin", "climate_model", "cleveland", "ionosphere",
     "parkinsons", "sonar", "spectf", "tic_tac_toe", "wholesale",
 )  # fmt: skip
 
-#: The paper's band beside upper splits.
+#: The ``eps`` of the paper.
 PAPER_EPS = 1e-3
 SUITES = ("tuned", "fixed", "planes", "depth3", "hfs-tuned", "sfs-tuned", "hfs-fixed", "sfs-fixed", "hfs-wide")
 
@@ -33,17 +32,17 @@ Case = dict[str, Any]
 
 
 def cases(suite: str) -> Iterator[Case]:
-    """The fits of one suite: which data, what depth, which hyperparameters."""
+    """The fits of one suite: data, depth and hyperparameters."""
     model, _, kind = suite.partition("-")
     if model in ("hfs", "sfs") and kind in ("tuned", "fixed"):
-        yield from ({"data": name, "depth": 2, "C": f"{model} {kind}"} for name in TEN)
+        yield from ({"data": name, "depth": 2, "C": f"{model} {kind}"} for name in TABLE_SETS)
     elif suite == "tuned":
-        yield from ({"data": name, "depth": 2, "C": "tuned"} for name in TEN)
+        yield from ({"data": name, "depth": 2, "C": "tuned"} for name in TABLE_SETS)
     elif suite == "fixed":
-        yield from ({"data": name, "depth": 2, "C": [100.0, 1000.0]} for name in TEN)
+        yield from ({"data": name, "depth": 2, "C": [100.0, 1000.0]} for name in TABLE_SETS)
     elif suite == "depth3":
-        yield from ({"data": name, "depth": 3, "C": "tuned"} for name in TEN)
-    elif suite == "hfs-wide":  # more supports than can be listed: five of 30 features, three of 200
+        yield from ({"data": name, "depth": 3, "C": "tuned"} for name in TABLE_SETS)
+    elif suite == "hfs-wide":  # too many supports to enumerate: five of 30 features, three of 200
         wide = (
             ("breast_cancer_diagnostic", 5),
             ("made 30 0", 5),
@@ -55,7 +54,7 @@ def cases(suite: str) -> Iterator[Case]:
             yield from ({"data": name, "depth": 2, "C": C, "budget": budget} for C in ([1.0, 1.0], [0.1, 10.0]))
     elif suite == "planes":
         yield {"data": "4-partitions", "depth": 2, "C": [1.0, 1e4]}
-        # The paper does not print the C of its 2-D sets; these are the ones that separate them, from easy to hard.
+        # The paper does not print the C of its 2-D sets; with these the samples are separated, from easy to hard.
         yield {"data": "6-partitions", "depth": 3, "C": [100.0, 1000.0, 1e4]}
         yield {"data": "6-partitions", "depth": 3, "C": [10.0, 100.0, 1e4]}
         yield {"data": "6-partitions", "depth": 3, "C": [1.0, 1.0, 1e4]}
@@ -84,7 +83,7 @@ def problem_of(case: Case) -> Any:
 
 
 def wide_set(features: int, seed: int) -> tuple[Any, Any]:
-    """Two hundred samples of which six features tell the label, in four clusters."""
+    """Two hundred samples in four clusters; six features determine the label."""
     from sklearn.datasets import make_classification
     from sklearn.preprocessing import minmax_scale
 
@@ -93,9 +92,9 @@ def wide_set(features: int, seed: int) -> tuple[Any, Any]:
 
 
 def run_one(case: Case) -> dict[str, Any]:
-    """Fit one case in this process and describe what came out.
+    """Fit one case in this process and return its row.
 
-    ``cpu_seconds`` are those of the processor: they mean something on a busy machine, too.
+    ``cpu_seconds`` is processor time, which is meaningful on a busy machine too.
     """
     from margotree.engines import Limits, get_engine, solve
     from margotree.engines.base import EngineError
@@ -139,7 +138,7 @@ def run_all(args: argparse.Namespace) -> None:
 
 
 def in_own_process(case: Case) -> dict[str, Any]:
-    """A crash or a memory spike of one fit is a row, not the end of the run."""
+    """Run one fit in its own process: a crash becomes a row and does not end the run."""
     command = [sys.executable, __file__, "--one", json.dumps(case)]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode:
@@ -172,7 +171,7 @@ def fit_of(row: dict[str, Any]) -> tuple[str, str, str]:
 
 
 def table(rows: list[dict[str, Any]]) -> str:
-    """All rows in Markdown; the last column is the time as a multiple of our engine's on the same fit."""
+    """All rows in Markdown; the last column is the time divided by that of our engine on the same fit."""
     ours = {fit_of(r): r["seconds"] for r in rows if r["engine"] == "bnb" and "seconds" in r}
     lines = ["| " + " | ".join(COLUMNS) + " |", "|" + " --- |" * len(COLUMNS)]
     return "\n".join(lines + [line_of(r, ours.get(fit_of(r))) for r in rows])
@@ -198,7 +197,7 @@ def main() -> None:
     parser.add_argument("--time-limit", type=float, default=600.0)
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--out", type=Path, default=Path("results/engine.jsonl"))
-    parser.add_argument("--table", action="store_true", help="print the table of what is in the file, and run nothing")
+    parser.add_argument("--table", action="store_true", help="print the table of the rows in the file, and run nothing")
     parser.add_argument("--one", help=argparse.SUPPRESS)
     args = parser.parse_args()
     if args.one:

@@ -1,17 +1,17 @@
-"""How soon which search has which tree: ``python benchmarks/incumbents.py --help``.
+"""The incumbents of the searches over time: ``python benchmarks/incumbents.py --help``.
 
-Every row is one run: a fit (table, depth, C, model) by one way to search.  Rows hold the best value after 1, 3, 6, 10,
-20 and 30 s (as far as the run went) and the primal integral: the mean over the run of how far the incumbent is above
-the best known value, 100 % before there is one.  Best known values, from any run of anybody, are kept in
-``best_known.csv`` beside this file; a run that finds a better one writes it there.  Rows are appended to a CSV as they
-come; a run that was stopped goes on where it was.  ``--table`` prints what is there, the share of runs within 1 % of
-the best known, and the mean distance from it (100 % at most).  ``--sample 60`` draws so many fits by chance, ``--runs
-2`` runs each twice, the second time with its samples in another order, and ``--clock cpu`` counts processor time, for
-machines that others keep busy (one thread).
+Every row is one run: a fit (table, depth, C, model) by one search method.  Rows hold the best value after 1, 3, 6, 10,
+20 and 30 s (up to the end of the run) and the primal integral: the mean over the run of the distance of the incumbent
+from the best known value, 100 % before the first incumbent.  Best known values of all runs are in ``best_known.csv``
+in this folder; a run that finds a better value writes it there.  Rows are appended to a CSV file; an interrupted run
+continues with the next row.  ``--table`` prints the rows, the share of runs within 1 % of the best known value, and
+the mean distance from it (at most 100 %).  ``--sample 60`` chooses 60 fits at random, ``--runs 2`` runs each twice, the
+second time with its samples in another order, and ``--clock cpu`` measures processor time, for busy machines (one
+thread).
 
-Tables are CSV files with the label last, in the folder ``--data``.  Columns of words become one column per word; the
-training part is 75 % (``train_test_split(random_state=1, stratify=y)``), features are brought to [0, 1] on it.  ``eps``
-is 1e-6 throughout, so that the band decides nothing.
+Tables are CSV files with the label last, in the folder ``--data``.  Text columns are one-hot encoded; the training part
+is 75 % (``train_test_split(random_state=1, stratify=y)``), and features are scaled to [0, 1] on it.  ``eps`` is 1e-6 in
+all fits, so that the band has no influence.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ COLUMNS = (*FIT, "way", "run", "threads", "limit", "objective", *(f"after_{s}" f
 
 Row = dict[str, Any]
 
-#: The fits of docs' table: sets and prices at which the searches differ most.
+#: The fits of the table in docs/benchmarks.md: sets and values of C for which the searches differ most.
 TABLE = (
     ("banana", 2, "1 100"), ("banana", 3, "0.01 10 10"), ("banana", 3, "1 1 1"), ("german", 2, "0.01 10"),
     ("german", 2, "1 100"), ("australian", 2, "0.01 10"), ("australian", 3, "0.01 10 10"), ("pima", 2, "0.01 10"),
@@ -61,19 +61,19 @@ ZOO_MODELS = ("margot", "hfs 2", "sfs 1 1")
 
 
 def fits(suite: str) -> Iterator[Row]:
-    """The twelve fits of the table, or a zoo of sets, depths, prices and models."""
+    """The twelve fits of the table, or the zoo: many sets, depths, values of C, and models."""
     if suite == "table":
         yield from ({"data": d, "depth": depth, "C": C, "model": "margot"} for d, depth, C in TABLE)
         return
     for data in ZOO_SETS:
         for depth in (2, 3):
             for C in ((1.0, 1.0), (0.01, 10.0), (1.0, 100.0), (100.0, 100.0)):
-                prices = " ".join(f"{c:g}" for c in (C[0], *(C[1],) * (depth - 1)))
-                yield from ({"data": data, "depth": depth, "C": prices, "model": model} for model in ZOO_MODELS)
+                C_values = " ".join(f"{c:g}" for c in (C[0], *(C[1],) * (depth - 1)))
+                yield from ({"data": data, "depth": depth, "C": C_values, "model": model} for model in ZOO_MODELS)
 
 
 def drawn(suite: str, count: int | None) -> list[Row]:
-    """All fits of a suite, or so many drawn by chance, always the same."""
+    """All fits of a suite, or ``count`` of them chosen at random with a fixed seed."""
     found = list(fits(suite))
     if count is not None:
         random.Random(7).shuffle(found)
@@ -116,7 +116,7 @@ def numbers(column: tuple[str, ...]) -> list[np.ndarray]:
         return [np.array([1.0 * (cell == word) for cell in column]) for word in sorted(set(column))]
 
 
-# -- ways to search -----------------------------------------------------------------------------------------------
+# -- search methods -----------------------------------------------------------------------------------------------
 
 
 def alternating(problem: Problem, control: RunControl) -> Splits:
@@ -128,7 +128,7 @@ def together(problem: Problem, control: RunControl) -> Splits:
 
 
 def neighbourhood(problem: Problem, control: RunControl) -> Splits:
-    """The neighbourhood search from the Local SVM tree, as the exact engine begins."""
+    """The neighbourhood search from the Local SVM tree, the first phase of the exact engine."""
     first = get_engine("local_svm").search(problem, control.part(0.25 * control.remaining), None).splits
     if problem.model != "margot":
         return first
@@ -174,7 +174,7 @@ def least(seen: list[tuple[float, float]], seconds: float) -> float:
 
 
 def primal_integral(seen: list[tuple[float, float]], best: float, limit: float) -> float:
-    """Mean over the run of the incumbent's distance to the best known value, as a share of the incumbent."""
+    """The mean over the run of the incumbent's distance from the best known value, as a share of the incumbent."""
     times = [0.0, *(min(at, limit) for at, _ in seen), limit]
     gaps = [1.0, *(min(1.0, max(0.0, (value - best) / max(value, 1e-12))) for _, value in seen)]
     return sum(gap * (end - begin) for gap, begin, end in zip(gaps, times, times[1:], strict=False)) / limit
@@ -265,11 +265,13 @@ def main() -> None:
     parser.add_argument("--only", nargs="+", help="tables")
     parser.add_argument("--limit", type=float, default=10.0, help="seconds per run")
     parser.add_argument("--threads", type=int, default=2)
-    parser.add_argument("--sample", type=int, help="only so many fits, drawn by chance")
-    parser.add_argument("--runs", type=int, default=1, help="of each fit")
-    parser.add_argument("--clock", choices=("wall", "cpu"), default="wall", help="what seconds are (wall)")
+    parser.add_argument("--sample", type=int, help="the number of fits, chosen at random; all by default")
+    parser.add_argument("--runs", type=int, default=1, help="number of runs of each fit")
+    parser.add_argument(
+        "--clock", choices=("wall", "cpu"), default="wall", help="the clock that measures seconds (wall)"
+    )
     parser.add_argument("--out", type=Path, default=Path("results/incumbents.csv"))
-    parser.add_argument("--table", action="store_true", help="only print what is there")
+    parser.add_argument("--table", action="store_true", help="print the rows in the file and run nothing")
     args = parser.parse_args()
     if args.clock == "cpu":
         count_processor_time()

@@ -1,12 +1,12 @@
-"""Whether fits end when they are told to: ``python benchmarks/limits.py --help``.
+"""Do fits keep their time limits?  ``python benchmarks/limits.py --help``.
 
-Every row is one fit of one estimator on made-up data of a given size with a given time limit, in a process of its own,
-so that peak memory is its own and a fit that does not end can be ended.  Kernels are loaded by a tiny fit beforehand;
-everything else that ``fit`` does counts: checks, scaling, merging equal samples, the first tree, the model, the search
-and the audit.  A limit is kept if the fit takes no more than 5 % or half a second longer, whichever is more.
-``late_cpu`` is the processor time used after the limit: unlike seconds, it means something on a busy machine, too.
+Every row is one fit of one estimator on random data of a given size with a given time limit, in its own process, so
+that its peak memory can be measured and a fit that does not end can be killed.  A tiny fit loads the kernels before;
+the whole ``fit`` is measured: checks, scaling, merging equal samples, the first tree, the model, the search and the
+audit.  A limit is kept if the fit takes at most 5 % or half a second longer, whichever is more.  ``late_cpu`` is the
+processor time after the limit, which is meaningful on a busy machine too.
 
-Rows are written to a CSV file as they come; a run that was stopped goes on where it was.
+Rows are appended to a CSV file; an interrupted run continues with the next row.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-#: The estimators with what they need beyond their defaults.
+#: The estimators with their parameters other than the defaults.
 ESTIMATORS: dict[str, dict[str, Any]] = {
     "MargotClassifier": {},
     "HFSMargotClassifier": {"budget": 2},
@@ -38,17 +38,17 @@ SIZES = ("200x5", "200x500", "2000x50", "20000x50", "200000x5", "20000x500", "20
 COLUMNS = ("estimator", "rows", "columns", "kind", "depth", "limit")
 COLUMNS += ("seconds", "kept", "late_cpu", "peak_mb", "data_mb", "stopped")
 
-#: How much longer than its limit a fit may take: this share, or so many seconds.
+#: The allowed excess over a time limit: a share of it, or seconds.
 SHARE, SECONDS = 0.05, 0.5
-#: A fit is ended this many seconds after its limit.
+#: A fit is killed this number of seconds after its limit.
 PATIENCE = 60.0
 
 Case = dict[str, Any]
 
 
 def samples(rows: int, columns: int, kind: str) -> tuple[Any, Any]:
-    """Numbers, or columns ``"coded"`` in three values, in which few columns mean many equal samples; labels that take a
-    tree to tell apart, one in ten of them wrong."""
+    """Random samples: numbers, or (``"coded"``) columns with three values, which for few columns have many equal
+    samples.  The labels are those of a tree, one in ten of them flipped."""
     import numpy as np
 
     rng = np.random.default_rng(0)
@@ -89,9 +89,9 @@ def run_one(case: Case) -> Case:
 
 
 def in_own_process(case: Case) -> Case:
-    """A crash, a memory spike or a fit without end is a row, not the end of the run."""
+    """Run one fit in its own process: a crash or a fit without end becomes a row and does not end the run."""
     command = [sys.executable, __file__, "--one", json.dumps(case)]
-    most = case["limit"] + PATIENCE + 60.0  # loading and making data come on top
+    most = case["limit"] + PATIENCE + 60.0  # plus the time to load and to generate the data
     try:
         done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=most)
     except subprocess.TimeoutExpired:
@@ -144,8 +144,8 @@ def write(path: Path, row: Case) -> None:
 
 
 def table(rows: list[Case]) -> str:
-    """Markdown: a line per size, a column per estimator: seconds (processor time after the limit), peak memory; limits
-    broken are bold."""
+    """The rows as Markdown: a line per size, a column per estimator with seconds (processor time after the limit) and
+    peak memory; exceeded limits are bold."""
     names = [name for name in ESTIMATORS if any(row["estimator"] == name for row in rows)]
     lines = ["| samples x features | data | limit | " + " | ".join(n.removesuffix("Classifier") for n in names) + " |"]
     lines.append("| ---: | ---: | ---: |" + " ---: |" * len(names))

@@ -2,9 +2,9 @@
 
     python benchmarks/multiclass.py --data FOLDER [--sets iris wine ...] [--starts N]
 
-The folder holds one CSV per set with the label in its last column.  A quarter of the rows is for testing; of the others
-a quarter says which C to take.  The alternating search stops after a number of starts, so that the trees do not depend
-on the machine; seconds are those of the processor.
+The folder holds one CSV per set with the label in its last column.  A quarter of the rows is for testing; a quarter of
+the others is for the choice of C.  The local search stops after a number of starts, so that the trees do not depend on
+the machine; seconds are processor time.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ def main() -> None:
     parser.add_argument("--data", type=Path, required=True)
     parser.add_argument("--sets", nargs="+", default=list(SETS))
     parser.add_argument("--starts", type=int, default=12)
-    parser.add_argument("--choices", type=int, default=len(CHOICES), help="how many values of C to choose among")
+    parser.add_argument("--choices", type=int, default=len(CHOICES), help="number of values of C to choose from")
     args = parser.parse_args()
     warnings.simplefilter("ignore", UserWarning)
     print("| set | rows | classes | depth | MARGOT, % | CART, % | C of the root, per level | seconds |")

@@ -1,7 +1,7 @@
-"""How fast trees predict: ``python benchmarks/prediction.py --help``.
+"""The prediction time of trees: ``python benchmarks/prediction.py --help``.
 
-Rows per second of our trees beside scikit-learn's ``DecisionTreeClassifier`` of the same depth on the same rows, fitted
-on a small part of them.  Both run in turn within one process; what counts is the ratio of the best of some rounds.
+Our trees beside scikit-learn's ``DecisionTreeClassifier`` of the same depth on the same rows, both fitted on a small
+part of them.  Both run alternately in one process; the result is the ratio of the best times of some rounds.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ def mixture(rows: int, features: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 def in_turn(runs: list[Callable[[], object]], rounds: int) -> list[float]:
-    """The best time of each, measured in turn so that a busy machine hits all of them."""
+    """The best time of each, measured alternately so that a busy machine affects all of them."""
     best = [np.inf] * len(runs)
     for _ in range(rounds):
         for k, run in enumerate(runs):

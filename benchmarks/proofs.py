@@ -1,13 +1,12 @@
-"""What proofs cost: seconds to search without and with one, its size, seconds to check it (docs/proof.md).
+"""The cost of proofs: seconds to search without and with a proof, its size, seconds to check it (docs/proof.md).
 
     python benchmarks/proofs.py --suites tuned --out results/proofs.jsonl
     python benchmarks/proofs.py --random 1000
 
-Every fit runs in a process of its own, its search on one thread.  Seconds are processor time, all threads of the
-process together (that which writes the proof included), so that other work on the machine does not count; "longer" is
-how many times as long the fit with a proof takes by the clock, which tells something where a core is free for the
-thread that writes.  Where fits are short, ``--runs 5`` takes the least of five.  ``--random`` writes proofs of small
-random problems of all models and has each checked by both checkers.
+Every fit runs in its own process, its search on one thread.  Seconds are processor time of all threads of the process
+(including the one that writes the proof); "longer" is the ratio of the wall-clock times with and without a proof, which
+is meaningful if a core is free for the writing thread.  For short fits, ``--runs 5`` takes the minimum of five.
+``--random`` writes proofs of small random problems of all models and checks each with both checkers.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ sys.path[:0] = [str(HOME), str(HOME / "benchmarks")]
 
 
 def run_one(case: dict[str, Any]) -> dict[str, Any]:
-    """Fit with or without a proof, in this process; check it if there is one."""
+    """Fit with or without a proof in this process, and check the proof."""
     from engine import problem_of  # type: ignore[import-not-found]
     from margotree.engines import Limits, get_engine, solve
     from margotree.proof import check
@@ -113,7 +112,7 @@ def table(rows: list[dict[str, Any]]) -> str:
 
 
 def random_problem(seed: int) -> Any:
-    """A small problem of any model: features coarse or fine and in any unit, weights, duplicates, depths 1 to 3."""
+    """A small random problem of any model: coarse or fine features of any scale, weights, duplicates, depths 1 to 3."""
     import numpy as np
 
     from margotree.problem import Problem
@@ -136,7 +135,7 @@ def random_problem(seed: int) -> Any:
 
 
 def random_proofs(count: int, first: int, nodes: float) -> None:
-    """Write and check many proofs; the two checkers must say the same, and it must be what is certified."""
+    """Write and check many proofs; both checkers must compute the certified bound."""
     from tests.proofs import exact
 
     from margotree.engines.exact.engine import BranchAndBound
@@ -171,9 +170,9 @@ def main() -> None:
     parser.add_argument("--suites", nargs="+", default=["tuned"])
     parser.add_argument("--only", nargs="+", help="data sets to run; all if left out")
     parser.add_argument("--time-limit", type=float, default=600.0)
-    parser.add_argument("--runs", type=int, default=1, help="of each fit, of which the least seconds count")
+    parser.add_argument("--runs", type=int, default=1, help="number of runs of each fit, of which the minimum counts")
     parser.add_argument("--out", type=Path, default=Path("results/proofs.jsonl"))
-    parser.add_argument("--table", action="store_true", help="print the table of what is in the file, and run nothing")
+    parser.add_argument("--table", action="store_true", help="print the table of the rows in the file, and run nothing")
     parser.add_argument("--random", type=int, metavar="N", help="write and check proofs of N small random problems")
     parser.add_argument("--first", type=int, default=0, help="seed of the first of them")
     parser.add_argument("--nodes", type=float, default=3000, help="search nodes of each of them")

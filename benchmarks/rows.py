@@ -1,16 +1,15 @@
-"""Fits from thousands to a million rows, beside what is cheap: ``python benchmarks/rows.py --help``.
+"""Fits with thousands to a million rows, beside fast heuristics: ``python benchmarks/rows.py --help``.
 
-Every row of the output is one fit in a process of its own: a mixture with a known structure (a root split on three
-columns, another split on three others on either side of it, one label in ten wrong; ``--columns`` in all), or a table
-of a folder (``--tables``; label last, columns of words become one column per word, three quarters for training).
-Beside our tree stand the Local SVM tree (with all the time it wants, and in the time of our fit), CART of the same
-depth made an allowed tree of the same problem (each threshold a hyperplane, at the length that costs least), and the
-majority: their objectives, and their accuracy on new rows.
-``pass_us`` is the processor time per row of one sweep of the alternating search over all nodes, in microseconds (the
-mean of three after the greedy tree and a first sweep).
+Every row of the output is one fit in its own process: of a mixture with a known structure (a root split on three
+columns, a split on three other columns on each side, one label in ten flipped; ``--columns`` in total), or of a table
+in a folder (``--tables``; label last, text columns are one-hot encoded, three quarters for training).  Our tree is
+compared with the Local SVM tree (without a time limit, and within the time of our fit), with CART of the same depth as
+an allowed tree of the same problem (each threshold is a hyperplane with the best norm), and with the majority class:
+objectives, and accuracy on new rows.  ``pass_us`` is the processor time per row of one sweep of the local search over
+all nodes, in microseconds (the mean of three after the greedy tree and a first sweep).
 
-``--limits`` gives the seconds of our fit; ``worse_than`` names what was better, and is empty if nothing was.  Rows are
-appended to a CSV as they come; a run that was stopped goes on where it was.
+``--limits`` are the seconds of our fit; ``worse_than`` lists the better methods.  Rows are appended to a CSV file; an
+interrupted run continues with the next row.
 """
 
 from __future__ import annotations
@@ -53,7 +52,7 @@ def mixture(rows: int, columns: int, seed: int) -> tuple[np.ndarray, np.ndarray]
 
 
 def samples(case: Row) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    """Rows to train on and new ones, with their labels."""
+    """Training rows and new rows, with their labels."""
     if case["data"] == "mixture":
         X, y = mixture(case["rows"], case["columns"], 0)
         return X, *mixture(FRESH, case["columns"], 1), y
@@ -117,14 +116,14 @@ def problem_of(X: np.ndarray, y: np.ndarray, tree: Any, depth: int, C: Any) -> A
 
 
 def cart_value(problem: Any, cart: Any, scaling: Any) -> float:
-    """The least objective of the trees that route as CART does, over lengths of its weights."""
+    """The smallest objective of the trees with the routing of CART, over the norms of its splits."""
     from margotree.problem import Splits, evaluate, topology
 
     tree, n = cart.tree_, problem.n_features
     w, b = np.zeros((problem.n_nodes, n)), np.ones(problem.n_nodes)
 
     def lay(node: int, t: int) -> None:
-        """Put CART's node at ``t``; the class that the right child is richer in decides which way round."""
+        """Write CART's node as node ``t``; the child with the larger share of the positive class is the right one."""
         if t >= problem.n_nodes:
             return
         share = tree.value[node][0]
@@ -153,14 +152,14 @@ def cart_value(problem: Any, cart: Any, scaling: Any) -> float:
 
 
 def seconds_per_pass(problem: Any) -> float:
-    """Processor time of one sweep over all nodes, the mean of three after the greedy tree and a first sweep."""
+    """The processor time of one sweep over all nodes, the mean of three after the greedy tree and a first sweep."""
     from margotree.engines.local_search.descent import Descent
-    from margotree.engines.local_search.initial_splits import Draw
+    from margotree.engines.local_search.initial_splits import Strategy
     from margotree.engines.local_search.training_data import Terms
 
     nodes = problem.n_nodes
     work = Descent(Terms.of(problem), np.zeros((nodes, problem.n_features)), np.ones(nodes), 0, np.zeros(1))
-    work.settle(0, np.full(nodes, Draw.SVM))
+    work.route(0, np.full(nodes, Strategy.SVM))
     work._sweep()
     began = time.process_time()
     for _ in range(3):
@@ -195,7 +194,7 @@ def run_all(args: argparse.Namespace) -> None:
             done = {key(row) for row in csv.DictReader(file)}
     todo = cases(args)
     if not todo:
-        sys.exit("nothing to do: no C has one number, or one per level of a depth (--C, --depths)")
+        sys.exit("nothing to run: every C needs one number, or one per level of a depth (--C, --depths)")
     for case in todo:
         if key(case) in done:
             continue
@@ -221,7 +220,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--sizes", nargs="*", type=int, default=[10_000, 100_000, 1_000_000])
     parser.add_argument("--columns", type=int, default=30)
-    parser.add_argument("--tables", nargs="*", default=[], help="tables of the folder --data instead or as well")
+    parser.add_argument("--tables", nargs="*", default=[], help="tables of the folder --data")
     parser.add_argument("--data", type=Path, default=Path(os.environ.get("MARGOTREE_DATA", ".")) / "breadth")
     parser.add_argument("--depths", nargs="+", type=int, default=[3])
     parser.add_argument("--C", nargs="+", default=["0.01,1,1"], help="one number, or one per level")

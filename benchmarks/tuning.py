@@ -1,7 +1,7 @@
-"""Does a grid search use both cores, and what does it cost beyond its fits?  ``python benchmarks/tuning.py``.
+"""The speedup of a grid search on two cores, and its overhead over its fits: ``python benchmarks/tuning.py``.
 
-The paper's grid for MARGOT on four folds: 484 small fits, all to proven optimality, one and two at a time, in turns.
-The overhead is the time of the whole search with one at a time beyond the sum of its fits.
+The paper's grid for MARGOT on four folds: 484 small fits, all proved optimal, with one and two parallel fits
+alternately.  The overhead is the time of the search with one fit at a time minus the sum of the times of its fits.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def main() -> None:
 
 
 def search(X: np.ndarray, y: np.ndarray, n_jobs: int) -> tuple[float, float, int, float]:
-    """Wall time, sum of the fits, how many were proved, CPU time."""
+    """Wall time, sum of the times of the fits, number of fits proved optimal, CPU time."""
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "rows.sqlite"
         began, cpu = time.perf_counter(), sum(os.times()[:2])

@@ -1,7 +1,7 @@
-"""Which way to search SFS-MARGOT comes furthest: ``python benchmarks/ways.py --help``.
+"""The bounds of the branching strategies for SFS-MARGOT: ``python benchmarks/ways.py --help``.
 
-Each way starts from the same tree (what the engine finds in ``--start`` seconds) and gets the same seconds on one
-thread; what is compared is its own bound, without help from the others.  See docs/engine.md for the three strategies.
+Each strategy starts from the same tree (found by the engine in ``--start`` seconds) and has the same seconds on one
+thread; the benchmark compares the bound that each one proves alone.  See docs/engine.md for the three strategies.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from collections.abc import Callable
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
-from engine import TEN, problem_of
+from engine import TABLE_SETS, problem_of
 from margotree.engines import Limits, RunControl, solve
 from margotree.engines.exact.engine import BranchAndBound, allowed_value
 from margotree.engines.exact.penalty_branching import PenaltyBrancher
@@ -33,7 +33,7 @@ WAYS: dict[str, Callable[[Problem, float], Brancher]] = {
 
 
 def own_bound(problem: Problem, way: str, start: Splits, seconds: float) -> tuple[float, float, int]:
-    """What one way proves by itself, the best tree it has then, and its steps."""
+    """The bound of one strategy alone, the objective of its best tree, and its number of steps."""
     brancher = WAYS[way](problem, allowed_value(problem, start))
     search = Search(brancher, lambda tree: allowed_value(problem, tree), RunControl(Limits(time=seconds)), start)
     search.run()
@@ -43,10 +43,10 @@ def own_bound(problem: Problem, way: str, start: Splits, seconds: float) -> tupl
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--kind", default="tuned", choices=("tuned", "fixed"))
-    parser.add_argument("--only", nargs="+", default=list(TEN), help="data sets")
+    parser.add_argument("--only", nargs="+", default=list(TABLE_SETS), help="data sets")
     parser.add_argument("--ways", nargs="+", default=list(WAYS), choices=list(WAYS))
-    parser.add_argument("--start", type=float, default=30.0, help="seconds for the tree that all start from")
-    parser.add_argument("--seconds", type=float, default=30.0, help="seconds for each way")
+    parser.add_argument("--start", type=float, default=30.0, help="seconds for the common first tree")
+    parser.add_argument("--seconds", type=float, default=30.0, help="seconds for each strategy")
     args = parser.parse_args()
     print("| data | way | best | own bound | gap % | steps |\n|" + " --- |" * 6)
     for name in args.only:

@@ -17,18 +17,18 @@ from margotree.engines.node.kernels import (
 )
 from margotree.engines.node.kernels import workspace as w
 from margotree.engines.numba_backend import kernel
-from margotree.engines.numba_backend.ahead_of_time import alone
+from margotree.engines.numba_backend.ahead_of_time import compile_lock
 
 
 def entry(function):
-    """Compiled and kept; whoever comes first compiles, and other processes wait for that."""
+    """Compile a function and cache it; the first process compiles, the others wait for it."""
     compiled = kernel()(function)
 
     @wraps(function)
     def call(*args):
         if compiled.signatures:
             return compiled(*args)
-        with alone(f"tests:{function.__name__}"):
+        with compile_lock(f"tests:{function.__name__}"):
             return compiled(*args)
 
     return call
@@ -43,7 +43,7 @@ def add(ws, s, i, y):
 def run(ws, s, cutoff, pivots, tol):
     return (
         penalised_active_set.run(ws, s, cutoff, pivots, tol)
-        if ws.priced
+        if ws.with_penalties
         else active_set.run(ws, s, cutoff, pivots, tol)
     )
 
@@ -68,7 +68,7 @@ def update_stale_margins(ws, s):
 @entry
 def decide(ws, s, j, must):
     penalised_active_set.decide(ws, s, j, must)
-    margins.follow(ws, s)
+    margins.update_margins(ws, s)
 
 
 @entry
@@ -82,23 +82,23 @@ def rebuild(ws, s):
 
 
 @entry
-def worth(ws, s):
-    return feature_penalties.worth(ws, s)
+def penalised_bound(ws, s):
+    return feature_penalties.penalised_bound(ws, s)
 
 
 @entry
-def bonus(ws, s):
-    return feature_penalties.bonus(ws, s)
+def penalty_bound(ws, s):
+    return feature_penalties.penalty_bound(ws, s)
 
 
 @entry
 def load(ws, routing, codes, floats):
-    node_record.load_here(ws, routing, codes, floats)
+    node_record.load_record(ws, routing, codes, floats)
 
 
 @entry
-def place(ordered, value):
-    return vectors.place(ordered, value)
+def count_less(ordered, value):
+    return vectors.count_less(ordered, value)
 
 
 @entry
@@ -127,36 +127,39 @@ def sorted_times(times):
 @entry
 def least_on_line(h, g, node, ww, wd, dd, eps):
     m = h.size
-    times, kinds, whose = np.empty(4 * m), np.empty(4 * m, np.int8), np.empty(4 * m, np.int64)
-    n = line_search.events(h, g, node.plus, node.minus, eps, times, kinds, whose)
+    times, kinds, sample = np.empty(4 * m), np.empty(4 * m, np.int8), np.empty(4 * m, np.int64)
+    n = line_search.events(h, g, node.plus_cost, node.minus_cost, eps, times, kinds, sample)
     by_time = np.empty(n, np.int64)
     sorting.sort_times(times[:n], by_time, np.empty(n, np.int64), np.empty(n // 2 + 2, np.int64))
-    return line_search.along(
-        h, g, node.plus, node.minus, node.low, node.high, ww, wd, dd, eps, np.inf, times, kinds, whose, by_time
+    return line_search.least_on_line(
+        h, g, node.plus_cost, node.minus_cost, node.left_cost, node.right_cost, ww, wd, dd, eps, np.inf, times, kinds,
+        sample, by_time,
+    )  # fmt: skip
+
+
+@entry
+def edge_direction(node, h, by_distance, usable, uniforms, d):
+    basis = np.empty((min(d.size, edge_directions.MAX_KEPT), d.size))
+    return edge_directions.edge_direction(
+        node.Z, h, node.left_cost, node.right_cost, by_distance, usable, uniforms, basis, d
     )
 
 
 @entry
-def turned(node, h, by_distance, usable, chance, d):
-    basis = np.empty((min(d.size, edge_directions.HELD), d.size))
-    return edge_directions.turn(node.Z, h, node.low, node.high, by_distance, usable, chance, basis, d)
-
-
-@entry
 def soft_cost(tree, theta, grad):
-    """What the samples of a soft tree pay, and its gradient, from those of batches."""
+    """The loss of a soft tree and its gradient, summed over blocks."""
     blocks, order = soft_tree.new_blocks(tree), np.arange(tree.Z.shape[0])
-    room = np.empty((7, tree.sharp.size, soft_tree.BLOCK), np.float32)
+    work = np.empty((7, tree.beta.size, soft_tree.BLOCK), np.float32)
     part, rounded, cost = np.empty(theta.size, np.float32), np.empty(theta.size, np.float32), 0.0
     for a in range(theta.size):
         rounded[a] = theta[a]
         grad[a] = 0.0
     for k in range((order.size + soft_tree.BLOCK - 1) // soft_tree.BLOCK):
         soft_tree.fill_in(tree, order, k, blocks)
-        for i in range(max(0, order.size - k * soft_tree.BLOCK), soft_tree.BLOCK):  # these have been heard
+        for i in range(max(0, order.size - k * soft_tree.BLOCK), soft_tree.BLOCK):  # these have been used before
             for c in range(blocks.weights.shape[1]):
                 blocks.weights[k, c, i] = 0.0
-        cost += soft_tree.block_slopes(tree, blocks.features[k], blocks.weights[k], rounded, room, part)
+        cost += soft_tree.block_slopes(tree, blocks.features[k], blocks.weights[k], rounded, work, part)
         for a in range(theta.size):
             grad[a] += part[a]
     return cost
@@ -164,10 +167,10 @@ def soft_cost(tree, theta, grad):
 
 @entry
 def newton_steps(Z, weights, deltas, ridge, grads, same, steps):
-    """Steps one after the other, with the weights and gradients of each row of the arrays."""
-    now = curvature.new_curvature(Z.shape[0], Z.shape[1])
+    """Newton steps one after the other, with the weights and gradients of each row of the arrays."""
+    state = curvature.new_curvature(Z.shape[0], Z.shape[1])
     for n in range(len(deltas)):
-        curvature.newton_step(Z, weights[n], deltas[n], ridge, grads[n], now, same[n], steps[n])
+        curvature.newton_step(Z, weights[n], deltas[n], ridge, grads[n], state, same[n], steps[n])
 
 
 @entry

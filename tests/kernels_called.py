@@ -83,13 +83,13 @@ def fits():
 def others():
     """Cross-validation, baselines, the tasks of a cluster and predictions."""
     from margotree import MargotClassifier, MMSVMOCTClassifier, OCT1Classifier, OCTHClassifier, SFSMargotClassifierCV
-    from test_cluster import Office, at, random_problem
+    from test_distributed import FakeWorkers, at, random_problem
 
     yield SFSMargotClassifierCV(2, [1.0], [1], [1.0], cv=2, time_limit=1.0).fit, table()
     for model in (OCT1Classifier(2), OCTHClassifier(2), MMSVMOCTClassifier(2)):
         yield model.set_params(time_limit=1.0).fit, table()
     for model in ("margot", "hfs", "sfs"):
-        yield partial(at, Office()), (random_problem(7, m=10, n=3, model=model),)
+        yield partial(at, FakeWorkers()), (random_problem(7, m=10, n=3, model=model),)
     model = MargotClassifier(depth=2, time_limit=0.2).fit(*table())
     for X in (table(n=25_000)[0], np.asfortranarray(table(n=25_000)[0]), table(n=25_000)[0].astype(np.float32)):
         yield model.predict, (X,)

@@ -45,7 +45,7 @@ def test_a_certificate_for_another_width_is_caught():
     model = LocalSVMTreeClassifier(C=10.0).fit(X, y)
     tree = model.tree_
     object.__setattr__(tree, "certificate", tree.certificate.with_(eps=1e-9))
-    with pytest.raises(VerificationError, match="speaks of eps 1e-09"):
+    with pytest.raises(VerificationError, match="is about eps 1e-09"):
         tree.verify(X, y)
 
 
@@ -57,9 +57,9 @@ def test_certificates_of_earlier_files_have_no_width():
 
 
 def test_the_papers_experiments_name_its_width():
-    from margotree.paper.experiments.case import BANDED, Case
+    from margotree.paper.experiments.case import MODELS_WITH_EPS, Case
     from margotree.paper.experiments.train import settings
 
-    for model in BANDED:
+    for model in MODELS_WITH_EPS:
         assert settings(Case(data="x", model=model, params=()))["eps"] == 1e-3
     assert "eps" not in settings(Case(data="x", model="oct_1", params=()))

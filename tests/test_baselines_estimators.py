@@ -156,8 +156,8 @@ def test_a_pruned_branch_is_shown_as_a_leaf():
         "else",
         "|   => a   (2 samples: 2 a, 0 b)",
     ]
-    dear = OCT1Classifier(alpha=5.0).fit(frame, ["a", "a", "b", "b"])
-    assert dear.export_text() == "=> a   (4 samples: 2 a, 2 b)"
+    pruned = OCT1Classifier(alpha=5.0).fit(frame, ["a", "a", "b", "b"])
+    assert pruned.export_text() == "=> a   (4 samples: 2 a, 2 b)"
     assert fitted.selected_features_.tolist() == [0]
 
 
@@ -393,7 +393,7 @@ def turned(n_samples):
     return data.X @ np.array([[c, s], [-s, c]]), data.y
 
 
-def test_four_partitions_are_told_apart():
+def test_four_partitions_are_classified():
     data = make_partitions(4).dataset
     for fitted in (OCTHClassifier(time_limit=600), MMSVMOCTClassifier(c1=100.0, time_limit=600)):
         fitted.fit(data.X, data.y)

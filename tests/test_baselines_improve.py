@@ -10,10 +10,10 @@ from margotree import OCTHClassifier
 from margotree.baselines.oct.engine import OctMip
 from margotree.baselines.oct.improve import improve
 from margotree.baselines.oct.problem import OctProblem
-from margotree.baselines.oct.retrain import PRICES, candidates, moved
+from margotree.baselines.oct.retrain import PENALTIES, candidates, coordinate_descent
 from margotree.baselines.oct.search import Search
-from margotree.baselines.oct.side_costs import Sides, sides
-from margotree.baselines.oct.tree_cleanup import lay_out, settle
+from margotree.baselines.oct.side_costs import SideCosts, side_costs
+from margotree.baselines.oct.tree_cleanup import clean_tree, numbered_splits
 from margotree.engines import Limits, RunControl
 from margotree.engines.mip.highs import HighsAdapter
 from margotree.problem import Splits
@@ -42,7 +42,7 @@ def some_problem(seed, *, m=40, n=4, classes=2, depth=2, **kwargs):
 
 
 def best_univariate(problem):
-    tree = settle(problem, Search().solve(replace(problem, mu=None)).splits)
+    tree = clean_tree(problem, Search().solve(replace(problem, mu=None)).splits)
     assert tree is not None
     return tree
 
@@ -50,13 +50,13 @@ def best_univariate(problem):
 @pytest.mark.parametrize("seed", range(6))
 def test_never_worse_than_its_start_and_allowed(seed):
     problem = some_problem(seed, classes=2 + seed % 2, depth=1 + seed % 3, alpha=0.01 * (seed % 2), min_leaf=3.0)
-    for start in (best_univariate(problem), lay_out(problem, None)):
-        told = []
-        tree = improve(problem, start, control=RunControl(), tell=told.append, seed=seed, kicks=5)
+    for start in (best_univariate(problem), numbered_splits(problem, None)):
+        reported = []
+        tree = improve(problem, start, control=RunControl(), report=reported.append, seed=seed, perturbations=5)
         found = problem.evaluate(tree)
         assert found.feasible, found.violations
         assert found.objective <= problem.evaluate(start).objective
-        assert told == sorted(told, reverse=True) and found.objective <= told[-1]
+        assert reported == sorted(reported, reverse=True) and found.objective <= reported[-1]
 
 
 def test_it_finds_a_hyperplane_where_thresholds_do_not_do():
@@ -65,7 +65,7 @@ def test_it_finds_a_hyperplane_where_thresholds_do_not_do():
     X = X[np.abs(X[:, 0] + X[:, 1] - 1.0) > 0.05]
     problem = OctProblem.make(X, (X[:, 0] + X[:, 1] > 1.0).astype(int), depth=1, alpha=0.01, mu=0.005)
     start = best_univariate(problem)
-    tree = improve(problem, start, control=RunControl(), kicks=20)
+    tree = improve(problem, start, control=RunControl(), perturbations=20)
     assert problem.evaluate(start).error > 0
     assert problem.evaluate(tree).error == 0 and problem.evaluate(tree).features == 2
 
@@ -73,12 +73,12 @@ def test_it_finds_a_hyperplane_where_thresholds_do_not_do():
 def test_it_repeats_for_a_seed():
     problem = some_problem(3, alpha=0.01)
     start = best_univariate(problem)
-    one, two = (improve(problem, start, control=RunControl(), seed=7, kicks=10) for _ in range(2))
+    one, two = (improve(problem, start, control=RunControl(), seed=7, perturbations=10) for _ in range(2))
     assert one.w.tobytes() == two.w.tobytes() and one.b.tobytes() == two.b.tobytes()
 
 
 @pytest.mark.parametrize("asked", [0, 1, 5, 30])
-def test_it_stops_when_told(asked):
+def test_it_stops_at_a_limit(asked):
     problem = some_problem(1, m=60, n=6)
     start, control = best_univariate(problem), Counting(asked)
     tree = improve(problem, start, control=control)
@@ -88,36 +88,36 @@ def test_it_stops_when_told(asked):
     assert found.feasible and found.objective <= problem.evaluate(start).objective
 
 
-def test_what_a_side_costs_is_what_the_tree_is_worth():
+def test_side_costs_add_up_to_the_objective():
     problem = some_problem(5, alpha=0.02, classes=3)
     tree = best_univariate(problem)
     found = problem.evaluate(tree)
     for t in np.flatnonzero(tree.w.any(axis=1)):
-        costs = sides(problem, tree, int(t))
-        others = found.objective * problem.baseline - costs.cost(tree.w[t], float(tree.b[t]))
-        for w, b in candidates(costs, tree.w[t], PRICES, RunControl()):
+        costs = side_costs(problem, tree, int(t))
+        others = found.objective * problem.baseline_error - costs.cost(tree.w[t], float(tree.b[t]))
+        for w, b in candidates(costs, tree.w[t], PENALTIES, RunControl()):
             changed = Splits(
                 w=np.where(np.arange(3)[:, None] == t, w, tree.w), b=np.where(np.arange(3) == t, b, tree.b)
             )
-            settled = settle(problem, changed)
+            cleaned = clean_tree(problem, changed)
             # Labels may get better once the samples are there, never worse.
-            if settled is not None:
-                worth = problem.evaluate(settled).objective * problem.baseline
-                assert worth <= others + costs.cost(w, b) + 1e-9
+            if cleaned is not None:
+                objective = problem.evaluate(cleaned).objective * problem.baseline_error
+                assert objective <= others + costs.cost(w, b) + 1e-9
 
 
-def test_moving_a_coefficient_never_costs():
+def test_coordinate_descent_never_increases_the_cost():
     rng = np.random.default_rng(2)
     for _ in range(20):
         left, right = rng.integers(0, 3, (2, 25)).astype(float)
-        costs = Sides(X=rng.random((25, 3)), left=left, right=right, feature=0.5, band=1e-3)
+        costs = SideCosts(X=rng.random((25, 3)), left=left, right=right, feature_cost=0.5, band=1e-3)
         w = rng.normal(size=3)
         before = min(costs.cost(w, -h) for h in costs.X @ w + 1e-9)
-        assert costs.cost(*moved(costs, w / np.abs(w).sum(), RunControl())) <= before
+        assert costs.cost(*coordinate_descent(costs, w / np.abs(w).sum(), RunControl())) <= before
 
 
 @three_tries
-def test_the_solver_goes_on_from_it():
+def test_the_solver_starts_from_its_tree():
     rng = np.random.default_rng(1)
     X = rng.random((80, 5))
     problem = OctProblem.make(X, (X @ [1, -1, 1, 0, 0] > 0.5).astype(int), depth=2, alpha=0.01, mu=0.005, min_leaf=4)

@@ -13,7 +13,7 @@ from margotree.baselines.mmsvm.engine import MmSvmMip
 from margotree.baselines.mmsvm.miqcp import formulate
 from margotree.baselines.mmsvm.polish import polish
 from margotree.baselines.mmsvm.problem import MmSvmProblem
-from margotree.baselines.mmsvm.start import LocalStart, adopt, constant_offsets
+from margotree.baselines.mmsvm.start import LocalSvmStart, best_polished_tree, constant_tree
 from margotree.baselines.registry import choose_engine, solve
 from margotree.engines import EngineError, Limits, Refused, RunControl
 from margotree.engines.mip.adapter import Adapter
@@ -72,11 +72,11 @@ def _fixed(problem, node, split, flip, best):
     for t in range(problem.n_nodes):
         columns[t] = np.arange(at, at + n if split[t] else at), at + n * split[t]
         at = columns[t][1] + 1
-    pays = [(t, i) for t in range(problem.n_nodes) for i in np.flatnonzero(_passes(problem, node, t))]
-    fees += sum((problem.c2 or 0.0) * problem.margin.weight[i] for t, i in pays if flip[t, i])
-    if fees >= best or any((t, i) not in pays for t, i in zip(*np.nonzero(flip), strict=True)):
+    losses = [(t, i) for t in range(problem.n_nodes) for i in np.flatnonzero(_passes(problem, node, t))]
+    fees += sum((problem.c2 or 0.0) * problem.margin.weight[i] for t, i in losses if flip[t, i])
+    if fees >= best or any((t, i) not in losses for t, i in zip(*np.nonzero(flip), strict=True)):
         return math.inf
-    size, lines, sides = at + len(pays), [], []
+    size, lines, rhs = at + len(losses), [], []
 
     def row(t, i, sign, least, slack=None):
         line = np.zeros(size)
@@ -85,19 +85,19 @@ def _fixed(problem, node, split, flip, best):
         if slack is not None:
             line[slack] = 1.0
         lines.append(line)
-        sides.append(least)
+        rhs.append(least)
 
-    for q, (t, i) in enumerate(pays):
+    for q, (t, i) in enumerate(losses):
         row(t, i, -y[i] if flip[t, i] else y[i], 1.0, at + q)
         if t in topology.upper(problem.depth):
             right = node[i] >= topology.last_right(t, problem.depth).start
             row(t, i, 1.0 if right else -1.0, 0.0 if right else problem.eps)
     # a box on the offsets, far out, keeps the set of minima bounded where only one class is left
     offsets = np.eye(size)[[b for _, b in columns.values()]]
-    A = np.vstack([*lines, np.eye(len(pays), size, at), offsets, -offsets])
-    cost = np.r_[1.0, np.zeros(at - 1), [problem.c1 * problem.margin.weight[i] for _, i in pays]]
+    A = np.vstack([*lines, np.eye(len(losses), size, at), offsets, -offsets])
+    cost = np.r_[1.0, np.zeros(at - 1), [problem.c1 * problem.margin.weight[i] for _, i in losses]]
     groups = [columns[t][0] for t in range(problem.n_nodes) if split[t]]
-    return fees + barrier(cost, A, np.r_[sides, np.zeros(len(pays)), np.full(2 * len(columns), -1e4)], groups)
+    return fees + barrier(cost, A, np.r_[rhs, np.zeros(len(losses)), np.full(2 * len(columns), -1e4)], groups)
 
 
 def barrier(cost, A, a, groups):
@@ -148,9 +148,9 @@ def test_value_by_hand():
     problem = MmSvmProblem.make([[0.0], [1.0], [2.0]], [-1, 1, 1], depth=2, c1=3.0, c3=0.5)
     splits = Splits(w=[[2.0], [0.0], [1.0]], b=[-1.0, -1.0, 0.0])
     found = problem.evaluate(splits)
-    # root: h = -1, 1, 3, nobody pays; node 1 is right; node 2: h = 1, 2
+    # root: h = -1, 1, 3, no loss; node 1 goes right; node 2: h = 1, 2
     assert found.feasible and found.node.tolist() == [1, 2, 2]
-    assert found.delta == 2.0 and found.pay == 0.0 and found.splits == 2
+    assert found.delta == 2.0 and found.loss == 0.0 and found.splits == 2
     assert found.objective == 3.0
     worse = problem.evaluate(Splits(w=splits.w, b=[-1.0, 1.0, 0.0]))
     assert worse.objective == 3.0 + 3.0 * 2.0
@@ -162,7 +162,7 @@ def test_value_by_hand():
 
 @given(seed=st.integers(0, 10**6))
 @settings(deadline=None, max_examples=25)
-def test_the_payments_are_those_of_the_margin_problem(seed):
+def test_the_losses_are_those_of_the_margin_problem(seed):
     rng = np.random.default_rng(seed)
     problem = some_problem(seed, m=12, depth=3)
     splits = Splits(w=rng.normal(size=(7, 2)), b=rng.normal(size=7))
@@ -224,7 +224,7 @@ def test_the_polish_is_the_best_tree_of_its_routing(seed):
     tree = polish(problem, node, np.ones(3, dtype=bool))
     found = problem.evaluate(tree)
     assert found.feasible and np.array_equal(found.node, node)
-    # a node that nobody reaches is given no weights, so it is not paid for either
+    # a node without samples has no weights, so it adds no split penalty
     reached = np.array([_passes(problem, node, t).any() for t in range(3)])
     wanted = _fixed(problem, node, reached, np.zeros((3, 7), dtype=bool), math.inf)
     spared = problem.c3 * (reached.sum() - found.splits)
@@ -244,8 +244,8 @@ def test_what_cannot_be_routed_is_not_polished():
 @pytest.mark.parametrize("seed", range(4))
 def test_a_tree_is_a_point_of_its_model(seed, c2):
     problem = some_problem(seed, m=10, c1=10.0, c2=c2)
-    tree = LocalStart().solve(problem).splits
-    for splits in (constant_offsets(problem), tree, adopt(problem, tree)):
+    tree = LocalSvmStart().solve(problem).splits
+    for splits in (constant_tree(problem), tree, best_polished_tree(problem, tree)):
         value = problem.evaluate(splits).objective
         model = formulate(problem, value)
         x = model.point(splits)
@@ -259,8 +259,8 @@ def test_a_tree_is_a_point_of_its_model(seed, c2):
 def test_the_start_is_no_worse_than_no_tree():
     for c1, c3 in ((1e-5, 0.01), (1.0, 1e6), (100.0, 0.0)):
         problem = some_problem(4, m=20, c1=c1, c3=c3)
-        alone = problem.evaluate(constant_offsets(problem)).objective
-        assert LocalStart().solve(problem).certificate.objective <= alone * (1 + 1e-12)
+        alone = problem.evaluate(constant_tree(problem)).objective
+        assert LocalSvmStart().solve(problem).certificate.objective <= alone * (1 + 1e-12)
 
 
 # -- honesty ------------------------------------------------------------------------------------------------------
@@ -281,10 +281,10 @@ class Liar(Adapter):
         return MipResult(x=x, objective=0.0, bound=1e9, stopped=Stopped.SOLVED)
 
 
-def test_a_solver_that_is_wrong_is_not_believed():
+def test_the_result_of_a_wrong_solver_is_rejected():
     problem = MmSvmProblem.make([[0.0], [1.0], [2.0], [3.0]], [-1, 1, -1, 1], depth=2)
     solution = MmSvmMip(Liar()).solve(problem)
-    assert solution.certificate.objective == pytest.approx(problem.evaluate(constant_offsets(problem)).objective)
+    assert solution.certificate.objective == pytest.approx(problem.evaluate(constant_tree(problem)).objective)
     assert solution.certificate.proved is not Proved.OPTIMAL
     assert solution.certificate.bound <= solution.certificate.objective
     assert any("no tree routes" in warning for warning in solution.certificate.warnings)
@@ -305,11 +305,11 @@ def test_a_time_limit_claims_nothing():
 def test_an_interrupted_search_returns_its_tree():
     problem, events = hard_problem(), []
 
-    def heard(event):
+    def on_event(event):
         events.append(event)
         control.interrupt()  # on a busy machine, too, the solver is at work then
 
-    control = RunControl(Limits(time=60), heard)
+    control = RunControl(Limits(time=60), on_event)
     certificate = MmSvmMip(ScipAdapter()).solve(problem, control).certificate
     assert certificate.stopped is Stopped.INTERRUPTED and certificate.proved is not Proved.OPTIMAL
     assert events

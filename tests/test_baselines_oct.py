@@ -14,14 +14,14 @@ from scipy.optimize import linprog
 
 from margotree.baselines.oct.cart import cart
 from margotree.baselines.oct.engine import OctMip
-from margotree.baselines.oct.lower_bound import floor
-from margotree.baselines.oct.merged_samples import ladder
+from margotree.baselines.oct.lower_bound import oct_h_bound
+from margotree.baselines.oct.merged_samples import rank_values
 from margotree.baselines.oct.milp import formulate
 from margotree.baselines.oct.problem import OctProblem
 from margotree.baselines.oct.search import Search
 from margotree.baselines.oct.separation import separate
-from margotree.baselines.oct.start import Univariate
-from margotree.baselines.oct.tree_cleanup import build, lay_out, realise, settle
+from margotree.baselines.oct.start import UnivariateStart
+from margotree.baselines.oct.tree_cleanup import build_tree, clean_tree, numbered_splits, tree_from_leaves
 from margotree.baselines.registry import choose_engine, engines_for, solve
 from margotree.engines import EngineError, Limits, Refused, RunControl
 from margotree.engines.mip.adapter import Adapter
@@ -101,7 +101,7 @@ def _band(X, right):
 
 
 def _asked_for(problem, used):
-    return problem.gap[used][0] if used.sum() == 1 else problem.mu
+    return problem.min_step[used][0] if used.sum() == 1 else problem.mu
 
 
 # -- value --------------------------------------------------------------------------------------------------------
@@ -116,12 +116,12 @@ def test_value_by_hand():
     assert found.feasible and found.error == 0 and found.splits == 2
     assert found.objective == 0.5
     assert found.leaf.tolist() == [4, 5, 5, 6]
-    assert found.label.tolist() == [0, 0, 1, 2]  # leaf 3 gets nobody and takes the label from above
-    alone = problem.evaluate(lay_out(problem, None))
+    assert found.label.tolist() == [0, 0, 1, 2]  # leaf 3 has no samples and takes the label of its ancestor
+    alone = problem.evaluate(numbered_splits(problem, None))
     assert alone.objective == 1.0 and alone.splits == 0 and set(alone.label) == {1}
 
 
-def test_what_is_not_allowed_is_said():
+def test_violations_are_described():
     X, y = np.array([[0.0, 0.0], [0.4, 1.0], [1.0, 0.5]]), [0, 1, 1]
     problem = OctProblem.make(X, y, depth=1, min_leaf=1.5, mu=None)
 
@@ -129,7 +129,7 @@ def test_what_is_not_allowed_is_said():
         return " ".join(of.evaluate(Splits(w=np.array([w]), b=np.array([b]))).violations)
 
     assert violations([0.0, 0.0], 1.0) == ""
-    assert "lacks" in violations([5.0, 0.0], -1.0)
+    assert "fewer than it must" in violations([5.0, 0.0], -1.0)
     assert "more than one feature" in violations([5.0, 5.0], -3.0)
     assert "inside the margin" in violations([2.0, 0.0], -1.4)
     assert "steeper" in violations([50.0, 0.0], -35.0)
@@ -153,10 +153,10 @@ def test_value_does_not_depend_on_order_or_on_how_weight_is_written(seed, depth)
         assert same.evaluate(tree).feasible
 
 
-def test_a_ladder_has_a_rung_for_every_value_that_can_be_told_apart():
-    level, step = ladder(np.array([3.0, 1.0, 1.0 + 1e-14, 2.5, 3.0]))
+def test_every_distinct_value_has_a_rank():
+    level, step = rank_values(np.array([3.0, 1.0, 1.0 + 1e-14, 2.5, 3.0]))
     assert level.tolist() == [2, 0, 0, 1, 2] and step == 0.5
-    assert ladder(np.full(3, 7.0))[1] == math.inf
+    assert rank_values(np.full(3, 7.0))[1] == math.inf
 
 
 @pytest.mark.parametrize(
@@ -251,10 +251,10 @@ def test_oct_h_is_never_worse_than_oct_1(seed):
     assert solution.certificate.start_objective == pytest.approx(univariate.certificate.objective)
 
 
-def test_a_better_start_is_kept_and_a_useless_one_does_no_harm():
+def test_a_better_start_is_kept_and_a_useless_one_is_replaced():
     problem = some_problem(7, m=20, depth=2)
     best = Search().solve(problem)
-    worst = lay_out(problem, None)
+    worst = numbered_splits(problem, None)
     assert Search().solve(problem, start=worst).certificate.objective == pytest.approx(best.certificate.objective)
     stopped = OctMip(HighsAdapter()).solve(problem, RunControl(Limits(nodes=0)), best.splits)
     assert stopped.certificate.objective == pytest.approx(best.certificate.objective)
@@ -265,20 +265,20 @@ def test_a_better_start_is_kept_and_a_useless_one_does_no_harm():
 
 @given(seed=st.integers(0, 10**6), hyperplanes=st.booleans())
 @settings(deadline=None, max_examples=30)
-def test_settling_keeps_the_routing_and_never_costs(seed, hyperplanes):
+def test_cleaning_keeps_the_routing_and_never_increases_the_objective(seed, hyperplanes):
     rng = np.random.default_rng(seed)
     problem = some_problem(seed, m=15, classes=3, grid=None, mu=1e-4 if hyperplanes else None, alpha=0.01)
     w = rng.normal(size=(3, 2)) * rng.choice([1e-3, 1.0, 1e3])
     if not hyperplanes:
         w[np.arange(3), rng.integers(0, 2, 3)] = 0.0
     rough = Splits(w=w, b=-np.sum(w * rng.random((3, 2)), axis=1))
-    tree = settle(problem, rough)
+    tree = clean_tree(problem, rough)
     if tree is None:
         assert hyperplanes  # some hyperplane passes too close to a sample; a threshold never does
         return
     found, before = problem.evaluate(tree), problem.evaluate(rough)
     assert found.feasible and found.objective <= before.objective + 1e-9
-    assert problem.evaluate(settle(problem, tree)).objective == pytest.approx(found.objective)
+    assert problem.evaluate(clean_tree(problem, tree)).objective == pytest.approx(found.objective)
 
 
 def test_a_split_keeps_its_distance_from_both_sides():
@@ -296,19 +296,19 @@ def test_a_split_keeps_its_distance_from_both_sides():
 
 def test_useless_splits_disappear():
     problem = OctProblem.make([[0.0], [1.0], [2.0]], [0, 1, 1], depth=2)
-    w, b = np.array([[2.0], [0.0], [2.0]]), np.array([3.0, 1.0, -1.0])  # the root sends everybody right
-    tree = settle(problem, Splits(w=w, b=b))
+    w, b = np.array([[2.0], [0.0], [2.0]]), np.array([3.0, 1.0, -1.0])  # the root sends all samples right
+    tree = clean_tree(problem, Splits(w=w, b=b))
     assert problem.evaluate(tree).splits == 1 and tree.w[0, 0] == 2.0
     same_label = Splits(w=np.array([[2.0], [0.0], [2.0]]), b=np.array([-1.0, 1.0, -3.0]))
-    assert problem.evaluate(settle(problem, same_label)).splits == 1
+    assert problem.evaluate(clean_tree(problem, same_label)).splits == 1
 
 
-def test_a_routing_that_no_tree_has_is_not_realised():
+def test_a_routing_without_allowed_tree_gives_none():
     problem = OctProblem.make([[0.0], [1.0], [2.0]], [0, 1, 0], depth=1)
     everything = np.ones((1, 1), dtype=bool)
-    assert realise(problem, np.array([1, 2, 1]), everything) is None
-    assert problem.evaluate(realise(problem, np.array([1, 2, 2]), everything)).error == 1
-    assert build(problem, lambda t, rows: None, everything).w.any() == np.False_
+    assert tree_from_leaves(problem, np.array([1, 2, 1]), everything) is None
+    assert problem.evaluate(tree_from_leaves(problem, np.array([1, 2, 2]), everything)).error == 1
+    assert build_tree(problem, lambda t, rows: None, everything).w.any() == np.False_
 
 
 def test_cart_stops_where_it_may_not_split():
@@ -316,8 +316,8 @@ def test_cart_stops_where_it_may_not_split():
     found = problem.evaluate(cart(problem))
     sizes = [problem.weight[found.leaf == v].sum() for v in np.unique(found.leaf)]
     assert found.feasible and min(sizes) >= 10.0
-    dear = replace(problem, alpha=10.0)
-    assert dear.evaluate(cart(dear)).splits == 0
+    large_alpha = replace(problem, alpha=10.0)
+    assert large_alpha.evaluate(cart(large_alpha)).splits == 0
 
 
 @pytest.mark.parametrize("mu", [None, 0.05], ids=["oct_1", "oct_h"])
@@ -326,8 +326,8 @@ def test_a_tree_is_a_point_of_its_model(seed, mu):
     problem = some_problem(seed, m=16, n=3, classes=3, grid=None, depth=1 + seed % 3, mu=mu, alpha=0.05, min_leaf=1.0)
     rng = np.random.default_rng(seed)
     w = rng.normal(size=(problem.n_nodes, 3))
-    oblique = settle(problem, Splits(w=w, b=-w.sum(axis=1) / 2)) if mu else None
-    for tree in (lay_out(problem, None), settle(problem, cart(problem)), oblique):
+    oblique = clean_tree(problem, Splits(w=w, b=-w.sum(axis=1) / 2)) if mu else None
+    for tree in (numbered_splits(problem, None), clean_tree(problem, cart(problem)), oblique):
         if tree is not None:
             model = formulate(problem)
             x = model.point(tree)
@@ -338,15 +338,15 @@ def test_a_tree_is_a_point_of_its_model(seed, mu):
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_where_a_routing_cannot_be_the_splits_themselves_are_read(seed):
+def test_the_splits_are_used_if_the_routing_is_not_allowed(seed):
     problem = some_problem(seed, m=16, n=3, grid=None, mu=0.01)
     w = np.random.default_rng(seed).normal(size=(3, 3)) * [[1, 1, 0], [0, 1, 0], [1, 0, 0]]
-    tree = settle(problem, Splits(w=w, b=-w.sum(axis=1) / 2))
+    tree = clean_tree(problem, Splits(w=w, b=-w.sum(axis=1) / 2))
     model = formulate(problem)
     x = model.point(tree)
     z = model.mip.blocks["z"]
     x[z], rng = 0.0, np.random.default_rng(seed)
-    x[z[np.arange(len(z)), rng.integers(0, 4, len(z))]] = 1.0  # nobody can route like this
+    x[z[np.arange(len(z)), rng.integers(0, 4, len(z))]] = 1.0  # no tree has this routing
     found = problem.evaluate(tree)
     assert [problem.evaluate(t).leaf.tolist() for t in model.trees(x, RunControl())] == [found.leaf.tolist()]
 
@@ -372,7 +372,7 @@ class Liar(Adapter):
         return MipResult(x=x, objective=0.0, bound=self.bound, stopped=Stopped.SOLVED)
 
 
-def test_a_solver_that_is_wrong_is_not_believed():
+def test_the_result_of_a_wrong_solver_is_rejected():
     problem = some_problem(2, m=20, depth=1)
     start = cart(problem)
     solution = OctMip(Liar(bound=0.0)).solve(problem, start=start)
@@ -410,11 +410,11 @@ def test_an_interrupted_search_returns_its_tree(mu, engine):
     assert events and events[-1].phase == engine
 
 
-def test_the_floor_is_what_no_tree_gets_right():
+def test_the_trivial_bound_is_the_irreducible_error():
     problem = OctProblem.make([[0.0], [0.0], [0.0], [1.0]], [0, 0, 1, 1], depth=1)
-    assert problem.points.irreducible == 1.0
+    assert problem.points.irreducible_error == 1.0
     stopped = RunControl(Limits(time=1e-9))
-    for engine in (Search(), OctMip(HighsAdapter()), Univariate()):
+    for engine in (Search(), OctMip(HighsAdapter()), UnivariateStart()):
         certificate = engine.solve(replace(problem, mu=0.1) if engine.name == "oct_1" else problem, stopped).certificate
         assert certificate.bound in (pytest.approx(0.5), -math.inf)
     assert Search().solve(problem).certificate.objective == pytest.approx(0.5)
@@ -422,17 +422,17 @@ def test_the_floor_is_what_no_tree_gets_right():
 
 @pytest.mark.parametrize("alpha", [0.0, 0.02, 0.2, 0.6])
 @pytest.mark.parametrize("seed", range(4))
-def test_the_floor_of_oct_h_is_below_every_tree(seed, alpha):
+def test_the_bound_of_oct_h_is_below_every_tree(seed, alpha):
     problem = some_problem(seed, m=7, depth=1, grid=None, mu=0.05, alpha=alpha, min_leaf=1)
-    assert problem.floor <= floor(problem, RunControl()) <= brute_force_hyperplane(problem) + 1e-9
+    assert problem.trivial_bound <= oct_h_bound(problem, RunControl()) <= brute_force_hyperplane(problem) + 1e-9
 
 
-def test_what_the_floor_proves_needs_no_solver():
-    """Where a second feature cannot pay for itself, and where there is nothing left to get wrong."""
-    dear = some_problem(3, m=16, n=3, grid=None, mu=0.01, alpha=0.5, min_leaf=1)
-    solution = OctMip(Liar(bound=0.0)).solve(dear, start=cart(dear))
+def test_trees_that_reach_the_bound_need_no_solver():
+    """If a second feature is not worthwhile, and if the error is irreducible."""
+    large_alpha = some_problem(3, m=16, n=3, grid=None, mu=0.01, alpha=0.5, min_leaf=1)
+    solution = OctMip(Liar(bound=0.0)).solve(large_alpha, start=cart(large_alpha))
     assert solution.certificate.proved is Proved.OPTIMAL
-    assert solution.certificate.objective == pytest.approx(brute_force(dear))
+    assert solution.certificate.objective == pytest.approx(brute_force(large_alpha))
     X = np.random.default_rng(0).random((30, 2))
     easy = OctProblem.make(X, (X[:, 0] > 0.5).astype(int), depth=2, mu=0.01)
     assert OctMip(Liar(bound=0.0)).solve(easy, start=cart(easy)).certificate.proved is Proved.OPTIMAL

@@ -74,7 +74,7 @@ def test_a_wide_target_that_is_met_is_not_called_optimal():
     wide = certificate(bound=7.6, gap_target=0.3, stopped=Stopped.SOLVED)
     assert wide.proved is Proved.WITHIN_GAP
     smaller = f"no tree has a training objective more than 24 % smaller {NOT_ACCURACY}"
-    assert wide.statement == f"{smaller}; the search was asked for 30 %"
+    assert wide.statement == f"{smaller}; the target gap was 30 %"
     assert "optimal" not in str(wide) and wide.statement in str(wide)
 
 

@@ -86,10 +86,13 @@ def test_fit_measures_on_new_rows_if_asked(run):
     asked = (*FIT, "--target", "State", "--time-limit", "4", "--out", "m.json", "--model", "local")
     code, out, _ = run(*asked, "--quiet")
     assert code == exit_codes.OK and "on new rows: not measured" in out
-    assert "on the training rows: right on " in out and "(always saying well: " in out
+    assert "on the training rows: accuracy " in out and "(always predicting well: " in out
     code, out, err = run(*asked, "--holdout", "0.25")
-    assert code == exit_codes.OK and "of 15 rows held out (always naming the commonest class: " in out
-    assert "measuring on rows held out: fit 1 of 1" in err
+    assert (
+        code == exit_codes.OK
+        and " on 15 rows held out, of a tree trained in the same way on the other rows (always predicting " in out
+    )
+    assert "measuring the accuracy on new rows: fit 1 of 1" in err
     code, out, _ = run(*asked, "--cv", "3", "--json", "--quiet")
     found = json.loads(out)
     assert found["measured"]["rows"] == ROWS and found["measured"]["fits"] == 3
@@ -115,7 +118,10 @@ def test_cross_validation_on_the_command_line_is_that_of_scikit_learn(run, folde
 def test_measuring_needs_rows_of_every_class(run, folder):
     (folder / "rare.csv").write_text("x,y\n" + "".join(f"{i},{'a' if i else 'b'}\n" for i in range(20)))
     code, _, err = run("fit", "rare.csv", "--target", "y", "--holdout", "0.2")
-    assert code == exit_codes.DATA and "--holdout 0.2 needs 2 rows of every class, but there are fewer of b (1)" in err
+    assert (
+        code == exit_codes.DATA
+        and "--holdout 0.2 needs at least 2 rows of every class, but there are fewer of b (1)" in err
+    )
     code, _, err = run("fit", "rare.csv", "--target", "y", "--time-limit", "2")
     assert code == exit_codes.OK and "note: fewer than 10 rows of class b (1)" in err
     for bad in (("--holdout", "1.5"), ("--cv", "1"), ("--cv", "3", "--holdout", "0.2")):
@@ -135,7 +141,7 @@ def test_a_node_limit_repeats_on_the_command_line(run):
     one, two = margotree.load("n1.json"), margotree.load("n2.json")
     assert one.splits.w.tobytes() == two.splits.w.tobytes() and one.certificate.nodes == two.certificate.nodes
     code, _, err = run("fit", "people.csv", "--target", "State", "--model", "oct1", "--node-limit", "3")
-    assert code == exit_codes.USAGE and "--node-limit means nothing to --model oct1" in err
+    assert code == exit_codes.USAGE and "--node-limit does not apply to --model oct1" in err
 
 
 def test_fit_equals_the_estimator_and_predict_equals_both(run, folder):
@@ -154,7 +160,7 @@ def test_fit_equals_the_estimator_and_predict_equals_both(run, folder):
     assert [float(row["decision"]) for row in shown] == tree.decision_function(X).tolist()
     assert [int(row["leaf"]) for row in shown] == tree.apply(X).tolist()
     assert [float(row["share of ill"]) for row in shown] == tree.predict_proba(X)[:, 0].tolist()
-    assert f"right on {(tree.predict(X) == y).mean():.1%}" in err
+    assert f"accuracy {(tree.predict(X) == y).mean():.1%}" in err
 
 
 def test_predict_reads_columns_in_any_order_and_keeps_rows_in_place(run, folder):
@@ -187,7 +193,7 @@ def test_show_tells_parts(run):
     _, rules, _ = run("show", "tree.json", "--part", "rules")
     _, certificate, _ = run("show", "tree.json", "--part", "certificate")
     assert rules.strip() in everything and certificate.strip() in everything
-    assert "engine: bnb" in certificate and "trained on 60 rows to tell 'State'" in everything
+    assert "engine: bnb" in certificate and "trained on 60 rows to predict 'State'" in everything
 
 
 def test_verify_accepts_the_training_file_alone(run, folder):
@@ -196,7 +202,7 @@ def test_verify_accepts_the_training_file_alone(run, folder):
     flipped = content[1][: content[1].rindex(";")] + (";well" if content[1].endswith("ill") else ";ill")
     (folder / "forged.csv").write_text("\n".join([content[0], flipped, *content[2:]]))
     code, _, err = run("verify", "tree.json", "forged.csv")
-    assert code == exit_codes.FAILED and "does not hold the 60 rows the tree was trained on" in err
+    assert code == exit_codes.FAILED and "does not have the 60 training rows" in err
 
 
 @pytest.mark.parametrize("honest_checksum", [False, True])
@@ -233,7 +239,8 @@ def test_verify_replays_dropped_rows_and_weights(run, folder):
     assert run(*fit)[0] == exit_codes.DATA
     code, _, err = run(*fit, "--missing", "drop", "--class-weight", "balanced")
     assert (
-        code == exit_codes.OK and "2 of 62 rows left out: 1 without a label under 'State', 1 with missing cells" in err
+        code == exit_codes.OK
+        and "2 of 62 rows left out: 1 without a label in column 'State', 1 with missing cells" in err
     )
     code, out, _ = run("verify", "holes.json", "holes.csv")
     assert code == exit_codes.OK and "verified on 60 rows" in out
@@ -249,7 +256,7 @@ def test_verify_replays_dropped_rows_and_weights(run, folder):
         (
             ["fit", "people.csv", "--target", "State", "--budget", "2"],
             exit_codes.USAGE,
-            "models that take it: hfs, sfs, local",
+            "models with this option: hfs, sfs, local",
         ),
         (["fit", "people.csv", "--target", "State", "--depth", "0"], exit_codes.USAGE, "depth"),
         (["fit", "people.csv", "--target", "State", "--C", "x"], exit_codes.USAGE, "expected a number"),
@@ -261,9 +268,9 @@ def test_verify_replays_dropped_rows_and_weights(run, folder):
             exit_codes.USAGE,
             "with the labels ill, well",
         ),
-        (["fit", "people.csv", "--target", "Age in years"], exit_codes.DATA, "a measurement, not classes"),
+        (["fit", "people.csv", "--target", "Age in years"], exit_codes.DATA, "a measurement and not classes"),
         (["show", "people.csv"], exit_codes.DATA, "not JSON"),
-        (["predict", "tree.json", "tree.json"], exit_codes.DATA, "cells under 1 column names"),
+        (["predict", "tree.json", "tree.json"], exit_codes.DATA, "cells for 1 column names"),
     ],
 )
 def test_what_goes_wrong_is_said_and_has_its_exit_code(run, args, code, words):
@@ -435,9 +442,9 @@ def test_fit_auto_says_what_it_chose(run):
     assert record["chosen"]["C"] in (1, [1.0]) and record["chosen"]["depth"] in {1, 2, 3}
     assert margotree.load("auto.json").depth == record["chosen"]["depth"]
     code, _, err = run(*fit, "--model", "local")
-    assert code == exit_codes.USAGE and "--model margot, hfs, sfs" in err
+    assert code == exit_codes.USAGE and "--model margot or hfs or sfs" in err
     code, _, err = run(*fit, "--node-limit", 5)
-    assert code == exit_codes.USAGE and "--node-limit does not go" in err
+    assert code == exit_codes.USAGE and "--node-limit cannot be used" in err
 
 
 def test_tune_without_a_grid_races_depths_and_schedules(run):
@@ -490,7 +497,7 @@ def test_limits_of_an_experiment_reach_it(run, monkeypatch):
     from margotree.paper import experiments
 
     asked = {}
-    monkeypatch.setattr(experiments, "run", lambda names, **terms: asked.update(terms) or experiments.Ran())
+    monkeypatch.setattr(experiments, "run", lambda names, **terms: asked.update(terms) or experiments.RunSummary())
     limits = ("--time-limit", "2m", "--fold-time-limit", "0.5")
     assert run("experiment", "hyperparameters_fs", *limits, "--only", "sfs")[0] == exit_codes.OK
     assert (asked["time_limit"], asked["fold_time_limit"], asked["only"]) == (120.0, 0.5, ["sfs"])

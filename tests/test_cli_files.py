@@ -81,7 +81,7 @@ def test_no_command_overwrites_what_it_reads(run, tmp_path, command, read):
 def test_what_is_there_is_replaced_only_when_asked(run, tmp_path, command, out):
     (tmp_path / out).write_text("an earlier answer")
     code, _, err = run(*command)
-    assert code == exit_codes.DATA and f"{out} is there already; say --force" in err
+    assert code == exit_codes.DATA and f"{out} exists already; add --force" in err
     assert (tmp_path / out).read_text() == "an earlier answer"
     assert run(*command, "--force")[0] == exit_codes.OK
     assert (tmp_path / out).read_text() != "an earlier answer"
@@ -101,7 +101,7 @@ def test_what_is_there_is_kept_before_the_work_begins(run, tmp_path, command, op
     (tmp_path / "there").write_text("an earlier answer")
     code, _, err = run(*command)
     assert code == exit_codes.DATA
-    assert f"there is there already; say --force to replace it, or name another with {option}" in err
+    assert f"there exists already; add --force to replace it, or name another file with {option}" in err
     assert (tmp_path / "there").read_text() == "an earlier answer"
 
 
@@ -140,7 +140,7 @@ def test_at_a_terminal_the_user_is_asked(run, tmp_path, monkeypatch):
         monkeypatch.setattr("sys.stdin", Terminal(answer))
         monkeypatch.setattr("sys.stderr", shown)
         assert main([*FIT, "--C", "100", "--out", "t.json", "--quiet"]) == code
-        assert "t.json is there already; replace it? [y/N]" in shown.getvalue()
+        assert "t.json exists already; replace it? [y/N]" in shown.getvalue()
         assert ((tmp_path / "t.json").read_bytes() == before) == (code == exit_codes.DATA)
 
 
@@ -153,7 +153,7 @@ def test_files_of_other_kinds_get_trees_of_their_own(run, tmp_path):
 
 def test_devices_are_no_place_for_a_file(run):
     code, _, err = run("predict", "t.json", "easy.csv", "--out", "/dev/null", "--force")
-    assert code == exit_codes.DATA and "no ordinary file" in err
+    assert code == exit_codes.DATA and "not a regular file" in err
     assert not output_files.same_file("nowhere", "elsewhere")
 
 
@@ -164,16 +164,13 @@ def test_verify_knows_its_rows_in_any_order(run, tmp_path):
     rows = easy_rows()
     write_rows(tmp_path / "sorted.csv", sorted(rows, key=lambda row: (row["age"], row["crp"])))
     code, out, _ = run("verify", "t.json", "sorted.csv")
-    assert (
-        code == exit_codes.OK
-        and "verified on 500 rows of sorted.csv, the rows it was trained on in another order" in out
-    )
+    assert code == exit_codes.OK and "verified on 500 rows of sorted.csv, the training rows in another order" in out
     assert json.loads(run("verify", "t.json", "sorted.csv", "--json")[1])["same_rows_as_in_training"] is True
-    assert "trained on:" in run("verify", "t.json", "easy.csv")[1]
+    assert "easy.csv, the training rows:" in run("verify", "t.json", "easy.csv")[1]
     # One row twice and another not at all is another set of rows.
     write_rows(tmp_path / "other.csv", [rows[1], *rows[1:]])
     out, err = run("verify", "t.json", "other.csv")[1:]
-    assert "not the rows it was trained on" in out or "does not hold the 500 rows" in err
+    assert "not the training rows" in out or "does not have the 500 training rows" in err
 
 
 def test_predictions_keep_an_identifier_or_all_columns(run, tmp_path):
@@ -213,11 +210,11 @@ def test_words_nobody_knows_are_counted(run, tmp_path):
         rows[k]["smoker"] = word
     write_rows(tmp_path / "new.csv", rows)
     code, _, err = run("predict", "t.json", "new.csv")
-    assert code == exit_codes.DATA and "'sometimes' under 'smoker'" in err
+    assert code == exit_codes.DATA and "'sometimes' in column 'smoker'" in err
     code, out, err = run("predict", "t.json", "new.csv", "--unknown", "ignore", "--json")
     note = (
-        "4 rows have words under 'smoker' that training did not see, taken as 'no', the first of two: 'sometimes' (3), "
-        "'ex' (1)"
+        "4 rows have words in column 'smoker' that are not in the training file, treated as 'no', the first of two "
+        "words: 'sometimes' (3), 'ex' (1)"
     )
     assert code == exit_codes.OK and f"note: {note}" in err and json.loads(out)["notes"] == [note]
 
@@ -245,7 +242,7 @@ def test_the_command_line_and_python_fill_in_alike(run, tmp_path):
         assert ("crp missing" in tree.feature_names) == indicator
         assert tree.certificate.objective == pytest.approx(model[-1].certificate_.objective, rel=1e-6)
         code, out, err = run("predict", "holes.json", path)
-        assert code == exit_codes.OK and "40 of 120 rows have no 'crp'" in err
+        assert code == exit_codes.OK and "40 of 120 rows have no value in column 'crp'" in err
         found = [row["prediction"] for row in csv.DictReader(io.StringIO(out))]
         assert found == model.predict(frame.drop(columns="died")).tolist()
         assert run("verify", "holes.json", path)[0] == exit_codes.OK

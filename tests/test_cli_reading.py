@@ -115,7 +115,7 @@ def test_check_reads_as_the_fit_did(tmp_path, capsys, monkeypatch):
     assert code == exit_codes.USAGE and "--tree FILE" in err
     before = (tmp_path / "n.npz").read_bytes()
     code, _, err = _run(capsys, "check", "t.proof", "t.csv", "--tree", "t.json", "--numbers", "n.npz")
-    assert code == exit_codes.DATA and "there already" in err and (tmp_path / "n.npz").read_bytes() == before
+    assert code == exit_codes.DATA and "exists already" in err and (tmp_path / "n.npz").read_bytes() == before
 
 
 #: An option of its own for a file that is not written as the training file was.
@@ -142,7 +142,7 @@ def test_an_option_of_its_own_overrides_that_of_the_fit(fitted, request, capsys,
     if told[0] in ("--delimiter", "--na"):
         assert without[0] == exit_codes.DATA
     if told[0] == "--delimiter":
-        assert "new.csv is read as the training file was, with --delimiter ^" in without[2]
+        assert "new.csv is read with the options of the training file: --delimiter ^" in without[2]
 
 
 def test_a_sheet_of_the_training_file_is_no_demand_on_a_csv_file(tmp_path, capsys, monkeypatch):
@@ -166,4 +166,4 @@ def test_trees_of_earlier_versions_say_nothing_of_reading(tmp_path, capsys, monk
     object.__setattr__(tree, "terms", {**tree.terms, "table": table})
     tree.save("t.json")
     assert _run(capsys, "predict", "t.json", "t.csv")[0] == exit_codes.OK
-    assert "trained on 60 rows to tell 'died'" in _run(capsys, "show", "t.json")[1]
+    assert "trained on 60 rows to predict 'died'" in _run(capsys, "show", "t.json")[1]

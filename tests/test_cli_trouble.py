@@ -102,8 +102,8 @@ def test_a_tree_that_cannot_be_written_is_kept_elsewhere_and_the_command_fails(
     _full(monkeypatch, tmp_path)
     code, out, err = run(*command, "--out", "died.json", "--force")
     kept = next(elsewhere.iterdir())
-    assert code == exit_codes.DATA and "died.json holds an earlier tree, NOT the one trained now" in err
-    assert f"saved as {kept}" in out and "NOT WRITTEN: died.json" in out and f"kept in {kept}" in err
+    assert code == exit_codes.DATA and "died.json holds an EARLIER tree and not the tree of this fit" in err
+    assert f"saved as {kept}" in out and "NOT WRITTEN: died.json" in out and f"saved as {kept} instead" in err
     assert (tmp_path / "died.json").read_bytes() == before and margotree.load(kept).depth == 2
     assert "proof" not in err
     code, out, err = run(*command, "--out", "died.json", "--force", "--json")
@@ -118,7 +118,9 @@ def test_a_tree_is_printed_where_there_is_no_place_at_all(run, tmp_path, monkeyp
     _full(monkeypatch, tmp_path)
     monkeypatch.setattr("tempfile.gettempdir", nowhere)
     code, out, err = run(*FIT, "--out", "new.json", "--quiet")
-    assert code == exit_codes.DATA and "printed instead" in err and not (tmp_path / "new.json").exists()
+    assert (
+        code == exit_codes.DATA and "printed on standard output instead" in err and not (tmp_path / "new.json").exists()
+    )
     assert Tree.from_dict(json.loads(out)).depth == 2
 
 
@@ -242,7 +244,7 @@ def test_no_entry_of_a_tree_file_can_cause_a_traceback(run, name, tmp_path, monk
         (("terms", "table", "columns", 0, "name"), 7, "'name' cannot be 7"),
         (("terms", "table", "reading"), {"delimiter": 5}, "'delimiter' cannot be 5"),
         (("terms", "table", "rows"), "many", "'rows' cannot be 'many'"),
-        (("terms", "table", "missing_report", "rows"), -1, "under 'rows' cannot be -1"),
+        (("terms", "table", "missing_report", "rows"), -1, "in 'rows' cannot be -1"),
         (("terms", "C"), "x", "terms: C must be a list of numbers"),
         (("terms", "class_weight"), [1.0], "class_weight needs a number for each of the 2 classes"),
         (("certificate", "nodes"), 1.5, "cannot be 1.5"),
@@ -350,14 +352,14 @@ def test_ctrl_c_after_the_search_does_not_cost_the_tree(run, monkeypatch):
 )
 def test_an_option_error_is_one_line_with_a_hint(run, args, words):
     code, out, err = run(*args)
-    assert code == exit_codes.USAGE and words in err and "--help lists the options" in err
+    assert code == exit_codes.USAGE and words in err and "for all options: margotree" in err
     assert err.count("\n") == 1 and "usage:" not in err and out == ""
 
 
 @pytest.mark.parametrize("command", ["fit", "tune"])
 def test_a_missing_target_lists_the_columns(run, command):
     code, _, err = run(command, "easy.csv")
-    assert code == exit_codes.USAGE and "Say --target COL" in err
+    assert code == exit_codes.USAGE and "add --target COL" in err
     assert "'age', 'bmi', 'crp', 'hb', 'smoker', 'died', 'stage'" in err
 
 
@@ -366,8 +368,8 @@ def test_a_missing_target_lists_the_columns(run, command):
 
 def test_what_was_filled_in_and_what_was_left_out_is_told_and_kept(run):
     code, _, err = run(*FIT, "--out", "new.json")
-    left = "1 of 60 rows left out: 1 without a label under 'died'"
-    filled = r"21 missing cells filled in: 'crp' 12 with "
+    left = "1 of 60 rows left out: 1 without a label in column 'died'"
+    filled = r"21 missing cells filled: 'crp' 12 with "
     assert code == exit_codes.OK and f"note: {left}\n" in err and f"note: {filled}" in err
     assert "(the median), 'smoker' 9 with 'no' (the most frequent word)\n" in err
     shown = run("show", "new.json")[1]
@@ -375,9 +377,9 @@ def test_what_was_filled_in_and_what_was_left_out_is_told_and_kept(run):
     assert any(left in note for note in json.loads(run(*FIT, "--out", "new.json", "--force", "--json")[1])["notes"])
     drop = [*FIT[:-4], "--missing", "drop", *FIT[-2:], "--out", "drop.json"]
     code, _, err = run(*drop)
-    left = "left out: 1 without a label under 'died', 19 with missing cells (by column: 'crp' 12, 'smoker' 9)"
-    assert code == exit_codes.OK and left in err and "filled in" not in err
+    left = "left out: 1 without a label in column 'died', 19 with missing cells (by column: 'crp' 12, 'smoker' 9)"
+    assert code == exit_codes.OK and left in err and "cells filled" not in err
     assert left in run("show", "drop.json")[1]
-    assert "left out" not in run("show", "stage.json")[1] and "tell where" not in run("show", "stage.json")[1]
+    assert "left out" not in run("show", "stage.json")[1] and "show where" not in run("show", "stage.json")[1]
     indicator = [*FIT[:-4], "--missing", "indicator", *FIT[-2:], "--out", "flags.json"]
-    assert "'... missing' tell where" in run(*indicator)[2]
+    assert "'... missing' show where" in run(*indicator)[2]

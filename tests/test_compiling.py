@@ -1,4 +1,4 @@
-"""Machine code is kept, is never stale, and is compiled by several processes without anybody noticing."""
+"""Machine code is saved, is never stale, and is compiled by several processes at a time."""
 
 import os
 import shutil
@@ -192,16 +192,16 @@ def test_parts_that_others_include_are_compiled_with_them(monkeypatch, tmp_path)
 def test_what_another_process_is_compiling_is_waited_for(monkeypatch, tmp_path):
     part, done = f"{ahead.MODULE}:_probe", []
     monkeypatch.setattr(ahead, "_marker", lambda part: tmp_path / "a.compiled")
-    monkeypatch.setattr(ahead, "_ready", set())
+    monkeypatch.setattr(ahead, "_compiled", set())
     waiting = threading.Thread(target=lambda: done.append(ahead.run(part)))
-    with ahead.alone(part):
+    with ahead.compile_lock(part):
         waiting.start()
         waiting.join(0.3)
         assert waiting.is_alive() and not done
     waiting.join(10.0)
     assert done and (tmp_path / "a.compiled").exists()
     (tmp_path / "a.lock").unlink()
-    with ahead.alone(part):  # it is in the cache: there is nothing to wait for
+    with ahead.compile_lock(part):  # it is in the cache: there is nothing to wait for
         assert not (tmp_path / "a.lock").exists()
 
 

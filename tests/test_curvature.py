@@ -1,4 +1,4 @@
-"""Newton steps of the alternating search's SVMs: curvature that is kept from step to step, against plain NumPy."""
+"""Newton steps of the SVMs of the local search: an updated Hessian against plain NumPy."""
 
 import numpy as np
 import pytest
@@ -17,7 +17,7 @@ def plain_step(Z, q, delta, ridge, grad):
 
 
 def random_weights(rng, m, count):
-    """Weights of which now a few change from one time to the next, now most."""
+    """Weights of which sometimes a few change from step to step, sometimes most."""
     cost = rng.choice([0.5, 1.0, 7.0], m)
     on, found = rng.random(m) < 0.5, []
     for _ in range(count):
@@ -28,7 +28,7 @@ def random_weights(rng, m, count):
 
 @given(st.integers(0, 10_000), st.integers(1, 40), st.integers(1, 11))
 @settings(max_examples=60, deadline=None)
-def test_steps_are_those_of_plain_numpy_however_weights_change(seed, m, k):
+def test_steps_are_those_of_plain_numpy_for_any_change_of_weights(seed, m, k):
     rng, count = np.random.default_rng(seed), 7
     Z, weights = rng.normal(size=(m, k)), random_weights(rng, m, count)
     deltas, grads = 10.0 ** rng.uniform(-2.0, 0.3, count), rng.normal(size=(count, k + 1))
@@ -38,17 +38,17 @@ def test_steps_are_those_of_plain_numpy_however_weights_change(seed, m, k):
         np.testing.assert_allclose(step, plain_step(Z, q, delta, 0.01, grad), rtol=1e-7, atol=1e-9)
 
 
-def test_a_second_step_with_the_same_curvature_takes_the_factor_that_is_there():
+def test_a_second_step_with_the_same_curvature_uses_the_same_factor():
     rng = np.random.default_rng(3)
     Z, q, grads = rng.normal(size=(30, 6)), rng.uniform(size=30), rng.normal(size=(3, 7))
     weights, steps = np.array([q, q, np.zeros(30)]), np.empty((3, 7))
     newton_steps(Z, weights, np.full(3, 0.1), 0.5, grads, np.array([False, True, True]), steps)
-    for grad, step in zip(grads, steps, strict=True):  # the last, too: what is said to be the same is not looked at
+    for grad, step in zip(grads, steps, strict=True):  # also the last, whose weights are ignored
         np.testing.assert_allclose(step, plain_step(Z, q, 0.1, 0.5, grad), rtol=1e-9)
 
 
 @pytest.mark.parametrize("k", [DENSE, DENSE + 1])
-def test_steps_are_the_same_on_both_sides_of_where_matrices_end(k):
+def test_steps_agree_with_and_without_a_matrix(k):
     rng = np.random.default_rng(k)
     Z, weights = rng.normal(size=(25, k)), random_weights(rng, 25, 2)
     grads, steps = rng.normal(size=(2, k + 1)), np.empty((2, k + 1))
@@ -67,8 +67,8 @@ def test_without_any_rows_a_step_is_the_gradient(k):
 
 
 @pytest.mark.parametrize("seed", range(10))
-def test_rows_that_lie_on_a_plane_still_have_a_step(seed):
-    """Beside their weight the one on the diagonal is lost in rounding, which leaves pivots of either sign."""
+def test_linearly_dependent_rows_have_a_step(seed):
+    """The 1 on the diagonal is lost in rounding, which leaves pivots of either sign."""
     rng = np.random.default_rng(seed)
     Z = rng.normal(size=(40, 2)) @ rng.normal(size=(2, 6))
     weights, grads, steps = np.full((1, 40), 1e12), rng.normal(size=(1, 7)), np.empty((1, 7))
@@ -78,7 +78,7 @@ def test_rows_that_lie_on_a_plane_still_have_a_step(seed):
 
 @given(st.lists(st.sampled_from([0.0, -0.0, 1.5, -2.0]), max_size=13))
 @settings(max_examples=60, deadline=None)
-def test_numbers_that_are_not_zero_are_followed_by_zeros_until_four_go_in(numbers):
+def test_non_zero_values_are_padded_with_zeros_to_a_multiple_of_four(numbers):
     a = np.array(numbers, dtype=float)
     who, those = np.full(len(a) + 3, -1), np.full(len(a) + 3, np.nan)
     count = nonzero(a, who, those)

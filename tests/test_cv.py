@@ -20,7 +20,7 @@ from margotree import (
     SFSMargotClassifierCV,
 )
 from margotree.estimators import CutOffWarning, cv_race
-from margotree.estimators.cv_settings import Setting, schedules, settings, walks
+from margotree.estimators.cv_settings import Setting, neighbour_rows, schedules, settings
 from patience import slowness, three_tries
 
 QUICK = {"engine": "alternating", "time_limit": 20, "cv": 3}
@@ -106,8 +106,8 @@ def test_little_time_is_kept_to():
     ("params", "words"),
     [
         ({"Cs": 1.0}, "Cs must be 'auto' or a list"),
-        ({"Cs": []}, "Cs must name at least one"),
-        ({"Cs": [(1.0, 2.0)], "depths": [3]}, "no setting fits"),
+        ({"Cs": []}, "Cs must have at least one"),
+        ({"Cs": [(1.0, 2.0)], "depths": [3]}, "no setting matches a depth"),
         ({"depths": [0]}, "depth must be a whole number from 1 to 10"),
         ({"cv": 1}, "at least 2 folds"),
         ({"Cs": [-1.0]}, "C must be finite and > 0"),
@@ -144,7 +144,7 @@ def test_settings_that_fall_behind_are_given_up():
         asked.append((setting.C, fold))
         return None if seconds <= 0 else ("tree", {1.0: 0.5, 2.0: 0.9, 3.0: 0.9}[setting.C])
 
-    found = cv_race.Race(candidates, [100, 100], score, seconds=60, lanes=1, verbose=0)
+    found = cv_race.Race(candidates, [100, 100], score, seconds=60, n_workers=1, verbose=0)
     assert candidates[found.run()].C == 2.0
     assert (1.0, 0) in asked and (1.0, 1) not in asked and (3.0, 1) in asked
 
@@ -157,7 +157,7 @@ def test_a_fold_that_was_cut_short_decides_nothing():
         found = scores.get((setting.C, fold))
         return None if found is None else ("tree", found)
 
-    found = cv_race.Race(candidates, [50, 50], score, seconds=60, lanes=1, verbose=0)
+    found = cv_race.Race(candidates, [50, 50], score, seconds=60, n_workers=1, verbose=0)
     assert candidates[found.run()].C == 2.0
 
 
@@ -171,7 +171,7 @@ def test_a_score_of_a_fit_that_was_cut_off_does_not_count():
         cut = (setting.C, fold) in {(1.0, 1), (3.0, 0)}
         return f"tree of {setting.C:g}", None if cut else {1.0: 0.9, 2.0: 0.89}[setting.C]
 
-    found = cv_race.Race(candidates, [100, 100], score, seconds=60, lanes=1, verbose=0)
+    found = cv_race.Race(candidates, [100, 100], score, seconds=60, n_workers=1, verbose=0)
     assert candidates[found.run()].C == 2.0
     assert found.cut_off.tolist() == [[False, True], [False, False], [True, False]]
     assert np.isnan(found.scores[found.cut_off]).all() and not np.isnan(found.scores[1]).any()
@@ -187,7 +187,7 @@ def test_where_fits_are_cut_off_fewer_settings_get_more_time():
         asked.append((fold, setting.C, seconds))
         return "tree", 0.8 if seconds > 3.5 * asked[0][2] else None  # what is too short for the first is for all
 
-    found = cv_race.Race(candidates, [100, 100], score, seconds=60, lanes=1, verbose=0)
+    found = cv_race.Race(candidates, [100, 100], score, seconds=60, n_workers=1, verbose=0)
     chosen = found.run()
     first = [seconds for fold, _, seconds in asked if fold == 0]
     assert len(first) < 8 and first[1] > 1.9 * first[0] and first[2] > 3.8 * first[0]
@@ -198,7 +198,7 @@ def test_where_fits_are_cut_off_fewer_settings_get_more_time():
 
 def test_without_any_score_there_is_no_choice():
     candidates = settings([1], [1.0, 2.0, 3.0], n_features=2)
-    found = cv_race.Race(candidates, [100, 100], lambda *given: ("tree", None), seconds=60, lanes=1, verbose=0)
+    found = cv_race.Race(candidates, [100, 100], lambda *given: ("tree", None), seconds=60, n_workers=1, verbose=0)
     assert found.run() is None and np.isnan(found.scores).all() and found.cut_off[:, 0].any()
 
 
@@ -222,7 +222,7 @@ def hurried(monkeypatch):
 def test_a_choice_whose_fits_were_all_cut_off_has_no_score_and_says_so(several, hurried):
     X, y = three_groups() if several else corners()
     model = MargotClassifierCV(depths=[2], Cs=[1.0, 10.0, 100.0], **QUICK)
-    with pytest.warns(CutOffWarning, match=r"cut off every fit .* best_score_ is NaN.* give more time"):
+    with pytest.warns(CutOffWarning, match=r"cut off every fit .* best_score_ is NaN.* increase time_limit"):
         model.fit(X, y)
     assert np.isnan(model.best_score_) and np.isnan(model.scores_).all()
     assert model.cut_off_.shape == model.scores_.shape and model.cut_off_.any()
@@ -267,7 +267,7 @@ def test_fits_with_time_are_not_cut_off():
 def test_schedules_have_cheap_upper_levels_and_walks_grow():
     assert schedules(1) == {"equal": (1.0,)}
     assert len(schedules(2)) == 2 and len(schedules(3)) == 3
-    for row in walks(settings("auto", "auto", "auto", n_features=5)):
+    for row in neighbour_rows(settings("auto", "auto", "auto", n_features=5)):
         assert len({(s.depth, s.schedule) for s in row}) == 1
         budgets = [s.budget for s in row]
         assert budgets == sorted(budgets)  # a tree of few features is allowed where more are
@@ -323,14 +323,14 @@ def test_several_classes_get_leaves_and_schedules_of_their_own():
 def test_of_settings_that_score_alike_the_simplest_is_chosen():
     """Half a standard error of 400 rows at 80 % is one point."""
     candidates = settings([2], "auto", n_features=3)
-    scores = {s: 0.8 if s.schedule == "cheap root" else 0.795 if s.C == 10.0 else 0.7 for s in candidates}
+    scores = {s: 0.8 if s.schedule == "decreased at root" else 0.795 if s.C == 10.0 else 0.7 for s in candidates}
 
     def chosen(rows):
         def fit_and_score(setting, fold, seconds, start):
             return object(), scores[setting]
 
-        return candidates[cv_race.Race(candidates, [rows] * 4, fit_and_score, seconds=60, lanes=1, verbose=0).run()]
+        return candidates[cv_race.Race(candidates, [rows] * 4, fit_and_score, seconds=60, n_workers=1, verbose=0).run()]
 
     assert chosen(100).C == 10.0  # as good as the best, and C is equal on all levels
-    assert chosen(10_000).schedule == "cheap root"  # now half a point counts
+    assert chosen(10_000).schedule == "decreased at root"  # now half a point counts
     assert chosen(10_000).C[-1] == 0.1  # of five that score the same, that with the widest margins

@@ -176,7 +176,7 @@ def test_squares_of_the_board_become_two_columns() -> None:
         (lambda lines: lines[:-1], r"expected 195 of 22"),
         (lambda lines: [line.split(",", 1)[1] for line in lines], r"rows of 21 features, expected 195 of 22"),
         (lambda lines: [*lines[:-1], lines[-1][:-1] + "7"], r"its classes are \{.*7: 1.*expected \{0: 48, 1: 147\}"),
-        (lambda lines: [*lines[:-1], "high" + lines[-1][lines[-1].index(",") :]], "no number"),
+        (lambda lines: [*lines[:-1], "high" + lines[-1][lines[-1].index(",") :]], "not a number"),
         (lambda lines: [*lines[:-1], "inf" + lines[-1][lines[-1].index(",") :]], "infinite"),
         (lambda lines: [*lines, "1,2"], "differ in length"),
         (lambda lines: [], "empty"),
@@ -679,7 +679,7 @@ def test_four_regions_need_depth_2_and_six_need_depth_3() -> None:
         ({"kind": 5}, "4 or 6"),
         ({"n_samples": 3}, "at least 4 points"),
         ({"margin": 0.0}, "margin must be positive"),
-        ({"margin": 0.4, "n_samples": 4}, "make it narrower"),
+        ({"margin": 0.4, "n_samples": 4}, "make the margin narrower"),
     ],
 )
 def test_partitions_that_cannot_be(options: dict[str, object], message: str) -> None:

@@ -253,8 +253,8 @@ def test_a_start_is_optional():
     [
         (LocalSVMTreeClassifier(depth=1).fit(X, y), "start has 1 nodes on 3 features, but a tree of depth 2"),
         (LocalSVMTreeClassifier().fit(X[:, :2], y), "start has 3 nodes on 2 features"),
-        (LocalSVMTreeClassifier(), "not been fitted"),
-        (LocalSVMTreeClassifier().fit(X, y == "same"), "tells .* apart"),
+        (LocalSVMTreeClassifier(), "without a fitted tree of hyperplanes"),
+        (LocalSVMTreeClassifier().fit(X, y == "same"), "is a tree for the classes"),
         ("magic", "'start' parameter of MargotClassifier must be 'local_svm'"),
     ],
 )
@@ -267,7 +267,7 @@ def test_a_start_that_is_not_allowed_on_the_data_is_named():
     middle = np.sort(X[:, 0])[len(X) // 2]
     low, high = X[:, 0].min(), X[:, 0].max()
     in_the_band = Splits(w=np.eye(3), b=[-(middle - low) / (high - low) - 5e-4, 1.0, 1.0])
-    with pytest.raises(ValueError, match="not an allowed tree on these data"):
+    with pytest.raises(ValueError, match="not a feasible tree on these data"):
         MargotClassifier(start=in_the_band).fit(X, y)
 
 

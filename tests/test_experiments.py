@@ -18,16 +18,16 @@ from margotree.paper import experiments
 from margotree.paper.data import DataError, paper_table
 from margotree.paper.experiments import search
 from margotree.paper.experiments.__main__ import main
-from margotree.paper.experiments.backends import running_on
-from margotree.paper.experiments.case import Case, pairs, row_identity
+from margotree.paper.experiments.backends import joblib_backend
+from margotree.paper.experiments.case import Case, row_identity, sorted_pairs
 from margotree.paper.experiments.evaluate import accuracies, evaluate
-from margotree.paper.experiments.samples import TEN, samples
-from margotree.paper.experiments.specs import SPECS, SearchSpec, Spec, asked_sets, find
+from margotree.paper.experiments.samples import TABLE_SETS, samples
+from margotree.paper.experiments.specs import SPECS, SearchSpec, Spec, find, resolve_sets
 from margotree.paper.experiments.tables import best_rows
 from margotree.paper.experiments.train import train
 from margotree.solution import VerificationError
 
-CASE = Case(data="4-partitions", model="local_svm", params=pairs({"C": [1.0, 1e4]}))
+CASE = Case(data="4-partitions", model="local_svm", params=sorted_pairs({"C": [1.0, 1e4]}))
 
 # -- specs ------------------------------------------------------------------------------------------------------
 
@@ -74,9 +74,9 @@ def test_every_measure_of_every_spec_is_a_column_the_paper_prints():
 
 def test_a_case_is_named_by_what_matters():
     assert CASE.key("a") == Case(**{**CASE.__dict__}).key("a")
-    assert CASE.key("a") != CASE.key("b") != CASE.within(1.0).key("b")
-    assert CASE.identity() == CASE.within(1.0).identity()
-    assert row_identity(CASE.asked("a")) == CASE.identity()
+    assert CASE.key("a") != CASE.key("b") != CASE.with_limit(1.0).key("b")
+    assert CASE.identity() == CASE.with_limit(1.0).identity()
+    assert row_identity(CASE.row_columns("a")) == CASE.identity()
 
 
 # -- one fit ----------------------------------------------------------------------------------------------------
@@ -91,7 +91,7 @@ def test_the_evaluator_scores_and_a_row_has_everything():
     assert 50 < row["train_acc"] < 100 and len(row["features"]) == 3
 
 
-def test_the_evaluator_believes_no_certificate():
+def test_the_evaluator_verifies_the_certificate():
     split = samples("4-partitions")
     trained = train(CASE, split.X_train, split.y_train)
     other = samples("6-partitions")
@@ -126,26 +126,28 @@ def test_a_run_resumes_only_if_asked_to(tmp_path):
     assert (tmp_path / "planes-4-partitions.png").stat().st_size > 10_000
 
 
-def test_a_fit_that_fails_is_told_and_the_others_go_on(tmp_path, monkeypatch):
+def test_a_failed_fit_is_listed_and_the_others_continue(tmp_path, monkeypatch):
     def broken(case, X, y):
         if case.data == "6-partitions":
             raise RuntimeError("out of luck")
         return train(case, X, y)
 
     monkeypatch.setattr(import_module("margotree.paper.experiments.run"), "train", broken)
-    ran = run(tmp_path / "rows.sqlite")
-    assert ran.made == 1
-    assert ran.failed == [("local_svm on 6-partitions, depth 3, C=(10.0, 100.0, 10000.0)", "RuntimeError: out of luck")]
+    summary = run(tmp_path / "rows.sqlite")
+    assert summary.made == 1
+    assert summary.failed == [
+        ("local_svm on 6-partitions, depth 3, C=(10.0, 100.0, 10000.0)", "RuntimeError: out of luck")
+    ]
 
 
-def test_back_ends_say_what_they_need(tmp_path):
+def test_errors_of_back_ends_name_the_remedy(tmp_path):
     with pytest.raises(experiments.BackendError, match="there are: threads, processes, dask"):
         run(tmp_path / "a.sqlite", backend="carrier pigeons")
-    with pytest.raises(experiments.BackendError, match="needs the scheduler's address"), running_on("dask"):
+    with pytest.raises(experiments.BackendError, match="needs the scheduler's address"), joblib_backend("dask"):
         pass
     with (
         pytest.raises(experiments.BackendError, match="goes with backend 'dask' only"),
-        running_on("threads", "tcp://x"),
+        joblib_backend("threads", "tcp://x"),
     ):
         pass
 
@@ -180,16 +182,16 @@ def test_without_data_and_network_one_line_says_so(tmp_path, capsys):
 
 
 @pytest.mark.usefixtures("offline")
-def test_a_run_goes_on_with_the_sets_that_are_here(tmp_path, capsys):
+def test_a_run_continues_with_the_available_sets(tmp_path, capsys):
     file = str(tmp_path / "rows.sqlite")
-    ran = experiments.run(["synthetic"], out=file, only=["local_svm"], progress=0)
-    assert ran.made == 2 and list(ran.absent) == ["fourclass"] and "1 sets left out" in str(ran)
+    summary = experiments.run(["synthetic"], out=file, only=["local_svm"], progress=0)
+    assert summary.made == 2 and list(summary.absent) == ["fourclass"] and "1 sets left out" in str(summary)
     assert main(["run", "synthetic", "--only", "local_svm", "--out", file, "--resume", "--quiet"]) == 1
     assert "left out: fourclass: fourclass is not here: put" in capsys.readouterr().err
     code = cli(["experiment", "synthetic", "--only", "local_svm", "--out", file, "--resume", "--json", "--quiet"])
     assert code == 1 and list(json.loads(capsys.readouterr().out)["absent"]) == ["fourclass"]
     text = experiments.table("datasets", file)
-    assert "Breast Cancer D." in text and "Not here: Breast Cancer W." in text
+    assert "Breast Cancer D." in text and "Data missing: Breast Cancer W." in text
 
 
 @pytest.mark.usefixtures("offline")
@@ -203,7 +205,7 @@ def test_the_small_paper_goes_on_offline(tmp_path, monkeypatch, capsys):
 
     def counted(names, **terms):
         asked.append((names, terms["data"]))
-        return experiments.Ran() if names == ["hyperparameters"] else real(names, **terms)
+        return experiments.RunSummary() if names == ["hyperparameters"] else real(names, **terms)
 
     monkeypatch.setattr(paper, "run", counted)
     assert main(["paper", "--into", str(tmp_path / "small")]) == 0
@@ -226,7 +228,7 @@ def test_the_small_paper_goes_on_offline(tmp_path, monkeypatch, capsys):
         (["table", "missing.sqlite", "datasets"], "there is no file of results missing.sqlite"),
         (["table", "empty.sqlite"], "empty.sqlite holds no results"),
         (["report", "empty.sqlite"], "empty.sqlite holds no results"),
-        (["table", "text.sqlite"], "text.sqlite is no file of results"),
+        (["table", "text.sqlite"], "text.sqlite is not a file of results"),
     ],
 )
 def test_names_and_files_that_do_not_exist_are_errors(tmp_path, monkeypatch, capsys, command, words):
@@ -240,14 +242,14 @@ def test_names_and_files_that_do_not_exist_are_errors(tmp_path, monkeypatch, cap
 
 
 def test_sets_may_be_named_as_their_files_are():
-    assert asked_sets(["sonar", "cleveland", "4-PARTITIONS"]) == ["Sonar", "Heart Disease C.", "4-partitions"]
+    assert resolve_sets(["sonar", "cleveland", "4-PARTITIONS"]) == ["Sonar", "Heart Disease C.", "4-partitions"]
 
 
 # -- tables on made rows ----------------------------------------------------------------------------------------
 
 
 def made_row(case: Case, **more) -> dict:
-    row = case.asked(f"{case.data}{more.get('time_limit')}")
+    row = case.row_columns(f"{case.data}{more.get('time_limit')}")
     base = {
         "proved": "optimal", "gap": 0.0, "bound": 1.0, "objective": 1.0, "start_seconds": 0.5, "search_seconds": 1.0,
         "test_acc": 97.37, "test_bacc": 96.9, "train_acc": 99.3, "train_bacc": 99.1, "n_features": 30,
@@ -383,6 +385,6 @@ def test_margot_scores_on_the_test_part_what_the_paper_prints(tmp_path):
     file = tmp_path / "rows.sqlite"
     experiments.run(["test_accuracy"], out=file, data=quick, only=["margot"], time_limit=60, progress=0)
     table = csv.DictReader(io.StringIO(experiments.table("test_accuracy", file, "csv", quick)))
-    ours = [line for line in table if line["method"] == "MARGOT" and line["dataset"] in TEN]
+    ours = [line for line in table if line["method"] == "MARGOT" and line["dataset"] in TABLE_SETS]
     assert [line["certified"] for line in ours] == ["yes"] * len(quick)
     assert {(line["acc_diff"], line["bacc_diff"]) for line in ours} == {("+0.0", "+0.0")}

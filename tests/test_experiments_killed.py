@@ -14,12 +14,12 @@ from typing import Any
 import pytest
 
 from margotree.model_selection import Rows
-from margotree.paper.experiments.backends import running_on
-from margotree.paper.experiments.case import Case, pairs
-from margotree.paper.experiments.run import Ran, run_cases
+from margotree.paper.experiments.backends import joblib_backend
+from margotree.paper.experiments.case import Case, sorted_pairs
+from margotree.paper.experiments.run import RunSummary, run_cases
 
 CASES = [
-    Case(data="4-partitions", model="margot", params=pairs({"C": [c0, c1]}), time_limit=120.0)
+    Case(data="4-partitions", model="margot", params=sorted_pairs({"C": [c0, c1]}), time_limit=120.0)
     for c0 in (1.0, 3.0, 10.0)
     for c1 in (1e2, 1e3, 1e4)
 ]
@@ -32,7 +32,7 @@ ALONE = """
 import sys, time
 sys.path.insert(0, {here!r})
 from importlib import import_module
-from test_experiments_killed import CASES, Ran, Rows, run_cases
+from test_experiments_killed import CASES, RunSummary, Rows, run_cases
 home = import_module("margotree.paper.experiments.run")
 train = home.train
 def slow(case, X, y):
@@ -42,7 +42,7 @@ def slow(case, X, y):
     return trained
 home.train = slow
 with Rows({file!r}) as rows:
-    run_cases(CASES, rows, 1, 0, Ran())
+    run_cases(CASES, rows, 1, 0, RunSummary())
 """
 
 
@@ -73,8 +73,8 @@ def wait_for_rows(file: Path, n: int, seconds: float = 300.0) -> None:
 def undisturbed(tmp_path_factory) -> Path:
     file = tmp_path_factory.mktemp("undisturbed") / "rows.sqlite"
     with Rows(file) as rows:
-        run_cases(CASES, rows, 1, 0, ran := Ran())
-    assert (ran.made, ran.known, ran.failed) == (len(CASES), 0, [])
+        run_cases(CASES, rows, 1, 0, summary := RunSummary())
+    assert (summary.made, summary.known, summary.failed) == (len(CASES), 0, [])
     return file
 
 
@@ -90,8 +90,8 @@ def test_kill_9_and_resume(undisturbed, tmp_path):
     before = when_finished(file)
     assert len(before) == 4
     with Rows(file) as rows:
-        run_cases(CASES, rows, 1, 0, ran := Ran())
-    assert (ran.made, ran.known, ran.failed) == (len(CASES) - len(before), len(before), [])
+        run_cases(CASES, rows, 1, 0, summary := RunSummary())
+    assert (summary.made, summary.known, summary.failed) == (len(CASES) - len(before), len(before), [])
     after = when_finished(file)
     assert {key: after[key] for key in before} == before
     assert essence(file) == essence(undisturbed)
@@ -114,9 +114,9 @@ def test_a_dask_worker_is_killed(undisturbed, tmp_path):
     file = tmp_path / "rows.sqlite"
     with distributed.LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None) as cluster:
         before = {worker.pid for worker in cluster.workers.values()}
-        with Murderous(file) as rows, running_on("dask", cluster.scheduler_address):
+        with Murderous(file) as rows, joblib_backend("dask", cluster.scheduler_address):
             rows.cluster = cluster
-            run_cases(CASES, rows, None, 0, ran := Ran())
+            run_cases(CASES, rows, None, 0, summary := RunSummary())
         assert before != {worker.pid for worker in cluster.workers.values()}
-    assert (ran.made, ran.known, ran.failed) == (len(CASES), 0, [])
+    assert (summary.made, summary.known, summary.failed) == (len(CASES), 0, [])
     assert essence(file) == essence(undisturbed)

@@ -353,8 +353,8 @@ def sql_labels(tree, rows):
 def test_the_description_of_the_table_is_found_where_the_command_line_puts_it(worded):
     tree, encoding = worded
     assert table_description.ENTRY == ENTRY
-    assert table_description.described(tree) == encoding
-    assert table_description.described(grown(1, 2)[0]) is None
+    assert table_description.saved_encoding(tree) == encoding
+    assert table_description.saved_encoding(grown(1, 2)[0]) is None
 
 
 # -- the command line -----------------------------------------------------------------------------------------------

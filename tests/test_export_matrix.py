@@ -110,9 +110,9 @@ class Case:
 
 
 def _plain(cells):
-    from margotree.table.cells import plain
+    from margotree.table.cells import stripped_cells
 
-    return plain(cells)
+    return stripped_cells(cells)
 
 
 def _table(folder, kind, missing, seed):

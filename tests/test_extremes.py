@@ -9,12 +9,16 @@ from margotree import MargotClassifier
 from margotree.engines import Limits, RunControl, solve
 from margotree.engines.band import leave_band
 from margotree.engines.exact.engine import BranchAndBound
+from margotree.engines.exact.portfolio import new_search
+from margotree.engines.exact.support_branching import SupportBrancher, SupportTactics
 from margotree.engines.node.svm import LARGE, solve_node
 from margotree.engines.polish import polish, without_rounded_losses
+from margotree.engines.presolve import standard_scale
+from margotree.engines.trivial_trees import allowed_value, trivial_tree
 from margotree.problem import Problem, Splits, evaluate
 from margotree.proof import check
 from margotree.proof.write import ProofWriter
-from margotree.solution import Stopped
+from margotree.solution import Stopped, relative_gap
 from oracle.instances import base, make
 from oracle.judge import judge, problem_of
 from oracle.node import Rows, bounds
@@ -139,11 +143,33 @@ def test_a_longer_tree_is_taken_only_if_it_is_better():
     assert without_rounded_losses(problem, best) is best
 
 
-@pytest.mark.parametrize("number", [24, 33, 52, 66, 79, 111])
+@pytest.mark.parametrize("number", [24, 33, 52, 66, 79, 111, 295])
 def test_budgets_and_prices_beside_huge_costs(number):
     one = make("huge_numbers", number)
     assert one.model != "margot"
     assert certified(problem_of(one)).stopped is Stopped.SOLVED
+
+
+@pytest.mark.parametrize("number", [14, 90, 145])
+def test_grown_supports_beside_huge_costs(number):
+    """Penalties of features used in part are tiny there; relaxations that rounding leaves unsolved are split."""
+    problem, control = standard_scale(problem_of(make("huge_numbers", number)))[1].problem, RunControl(Limits(gap=1e-4))
+    first = trivial_tree(problem)
+    brancher = SupportBrancher(problem, allowed_value(problem, first), SupportTactics(listed=0), control)
+    search = new_search(problem, brancher, first, control)
+    search.run()
+    assert relative_gap(search.best, search.bound) <= 1e-4
+
+
+def test_bands_beside_tiny_costs(tmp_path):
+    """The parabola that penalises samples inside a band is as large as the multipliers of its rows."""
+    problem = problem_of(make("sixteen_orders", 460))
+    assert certified(problem).stopped is Stopped.SOLVED
+    path = tmp_path / "a.proof"
+    written = BranchAndBound().solve_with_proof(problem, ProofWriter(path), RunControl(Limits(gap=1e-4))).certificate
+    assert written.stopped is Stopped.SOLVED
+    found = check.check(str(path), (problem.X, problem.y, problem.weight))
+    assert found.bound == pytest.approx(written.bound)
 
 
 # -- tiny limits ------------------------------------------------------------------------------------------------------

@@ -149,7 +149,7 @@ def test_an_experiment_ends_with_what_is_complete(tmp_path, monkeypatch, n_jobs)
     with parallel_config(backend="threading"):
         ran = experiments.run(["synthetic"], out=file, n_jobs=n_jobs, progress=0, **terms)
     assert ran.interrupted and not ran.failed and len(begun) <= 3 and ran.made < 3
-    assert "interrupted: go on with --resume" in str(ran)
+    assert "interrupted: continue with --resume" in str(ran)
     with Rows(file) as rows:
         assert len(rows) == ran.made and all(row["stopped"] != "interrupted" for row in rows)
     monkeypatch.undo()

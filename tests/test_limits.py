@@ -10,15 +10,15 @@ import pytest
 from margotree import MargotClassifier, OCT1Classifier, OCTHClassifier
 from margotree.baselines.mmsvm.polish import polish as polish_mmsvm
 from margotree.baselines.mmsvm.problem import MmSvmProblem
-from margotree.baselines.mmsvm.start import LocalStart, constant_offsets
+from margotree.baselines.mmsvm.start import LocalSvmStart, constant_tree
 from margotree.baselines.oct.cart import cart
 from margotree.baselines.oct.engine import OctMip
 from margotree.baselines.oct.enumerate import Enumeration
-from margotree.baselines.oct.lp import no_time_for, solve_lp
-from margotree.baselines.oct.merged_samples import Ladders
+from margotree.baselines.oct.lp import lp_too_large, solve_lp
+from margotree.baselines.oct.merged_samples import RankedSamples
 from margotree.baselines.oct.problem import OctProblem
 from margotree.baselines.oct.search import Search
-from margotree.baselines.oct.tree_cleanup import settle
+from margotree.baselines.oct.tree_cleanup import clean_tree
 from margotree.engines import Limits, RunControl, run_control
 from margotree.engines.band import in_band, leave_band
 from margotree.engines.local_svm import LocalSVM
@@ -29,7 +29,7 @@ from margotree.engines.node.svm import solve_node
 from margotree.engines.polish import polish
 from margotree.engines.registry import without_audit
 from margotree.problem import Problem, Splits
-from margotree.problem.blocks import blocks, heights, sort_rows
+from margotree.problem.blocks import decision_values, row_blocks, sort_rows
 from margotree.solution import Stopped
 
 
@@ -87,11 +87,11 @@ def test_heights_are_those_of_the_plain_product(used):
     X, w = rng.random((9000, 7)), np.zeros(7)
     w[:used] = rng.normal(size=used)
     for rows in (np.arange(9000), np.flatnonzero(rng.random(9000) < 0.7), rng.permutation(9000), np.zeros(0, int)):
-        np.testing.assert_allclose(heights(X, rows, w, 0.3), X[rows] @ w + 0.3, rtol=0, atol=1e-14)
+        np.testing.assert_allclose(decision_values(X, rows, w, 0.3), X[rows] @ w + 0.3, rtol=0, atol=1e-14)
 
 
 def test_blocks_cover_all_rows_once():
-    parts = list(blocks(10_001, 300))
+    parts = list(row_blocks(10_001, 300))
     assert len(parts) > 1
     assert np.concatenate([np.arange(10_001)[part] for part in parts]).tolist() == list(range(10_001))
 
@@ -143,7 +143,7 @@ def test_time_for_the_audit_is_set_aside(clock):
     assert without_audit(RunControl(Limits(time=10.0)), Slow()).remaining == pytest.approx(9.5)
     assert without_audit(RunControl(Limits(time=0.4)), Slow()).remaining == 0.0
     assert without_audit(RunControl(), Slow()).remaining == math.inf
-    assert clock.at == pytest.approx(0.2)  # nobody looks when there is no limit
+    assert clock.at == pytest.approx(0.2)  # the clock is not read without a limit
 
 
 def test_grace_is_what_is_left_or_a_little(clock):
@@ -159,35 +159,35 @@ def test_grace_is_what_is_left_or_a_little(clock):
 
 def test_sorting_goes_on_where_it_was_stopped():
     problem = oct_problem(n=6)
-    ladders = Ladders(problem.X, problem.y, 2, problem.weight)
+    ranked_samples = RankedSamples(problem.X, problem.y, 2, problem.weight)
     turns = itertools.count()
-    assert not ladders.read(lambda: next(turns) >= 4)
+    assert not ranked_samples.merge(lambda: next(turns) >= 4)
     assert next(turns) == 5
     turns = itertools.count()
-    assert ladders.read(lambda: next(turns) >= 4)
+    assert ranked_samples.merge(lambda: next(turns) >= 4)
     assert next(turns) == 2  # the two columns that were left
     whole = problem.points
-    for name in ("X", "loss", "count", "level", "n_levels", "of"):
-        assert np.array_equal(getattr(ladders.points, name), getattr(whole, name))
+    for name in ("X", "class_weight", "weight", "rank", "n_values", "point_of"):
+        assert np.array_equal(getattr(ranked_samples.points, name), getattr(whole, name))
 
 
 def test_the_steps_of_a_feature_need_no_others():
     problem = oct_problem(n=6)
-    assert problem.ladders.step(3) == 1.0
-    assert not problem.ladders._columns
-    assert problem.gap.tolist() == [1.0] * 6
+    assert problem.ranked_samples.step(3) == 1.0
+    assert not problem.ranked_samples._columns
+    assert problem.min_step.tolist() == [1.0] * 6
 
 
 def test_points_are_those_of_unique_rows():
     problem = oct_problem(seed=3, m=200, n=2)
     unique, of = np.unique(problem.X, axis=0, return_inverse=True)
     assert np.array_equal(problem.points.X, unique)
-    assert np.array_equal(problem.points.of, of.ravel())
-    assert problem.points.count.sum() == 200
+    assert np.array_equal(problem.points.point_of, of.ravel())
+    assert problem.points.weight.sum() == 200
 
 
 @pytest.mark.parametrize("asked", [0, 3, 5, 6, 8, 12, 30])
-def test_cart_ends_when_told_with_an_allowed_tree(asked):
+def test_cart_ends_on_request_with_an_allowed_tree(asked):
     problem, control = oct_problem(), Asked(asked)
     found = problem.evaluate(cart(problem, control))
     assert found.feasible
@@ -199,13 +199,13 @@ def test_cart_ends_when_told_with_an_allowed_tree(asked):
 def test_enumeration_that_is_halted_looks_at_nothing_more():
     for depth in (1, 2, 3):
         problem = oct_problem(m=200, depth=depth)
-        work = Enumeration(problem, problem.baseline)
+        work = Enumeration(problem, problem.baseline_error)
         work.halt()
         work.run()
-        assert work.live[1] <= 2
-        whole = Enumeration(problem, problem.baseline)
+        assert work.progress[1] <= 2
+        whole = Enumeration(problem, problem.baseline_error)
         whole.run()
-        assert whole.live[1] > work.live[1] or depth == 1
+        assert whole.progress[1] > work.progress[1] or depth == 1
 
 
 @pytest.mark.parametrize("mu", [None, 0.005])
@@ -215,20 +215,20 @@ def test_no_time_at_all_gives_an_allowed_tree_and_no_claim(mu):
     certificate = engine.solve(problem, over()).certificate
     assert certificate.stopped is Stopped.TIME
     assert certificate.bound == 0.0 and certificate.objective == 1.0
-    assert not problem.ladders._columns  # nothing was sorted
+    assert not problem.ranked_samples._columns  # nothing was sorted
 
 
 def test_oblique_splits_are_not_set_apart_without_time():
     problem = oct_problem(mu=0.005)
     rng = np.random.default_rng(1)
     tree = Splits(w=rng.normal(size=(3, 5)), b=rng.normal(size=3))
-    assert settle(problem, tree, over()) is None
+    assert clean_tree(problem, tree, over()) is None
 
 
 def test_a_linear_program_knows_what_it_takes():
-    assert no_time_for(10**9, RunControl(Limits(time=10.0)))
-    assert not no_time_for(10**9, RunControl())
-    assert not no_time_for(10, RunControl(Limits(time=10.0)))
+    assert lp_too_large(10**9, RunControl(Limits(time=10.0)))
+    assert not lp_too_large(10**9, RunControl())
+    assert not lp_too_large(10, RunControl(Limits(time=10.0)))
     found = solve_lp(np.array([1.0]), np.array([[-1.0]]), np.array([-2.0]), [(0, None)], RunControl(Limits(time=10.0)))
     assert found.x[0] == pytest.approx(2.0)
 
@@ -243,15 +243,15 @@ def test_a_model_that_cannot_be_built_in_time_is_not_begun(monkeypatch):
         monkeypatch.setattr(type(engine.adapter), "_run", None)
         certificate = engine.solve(problem, RunControl(Limits(time=30.0))).certificate
         assert certificate.stopped is Stopped.TIME
-        assert "was not built: no time" in certificate.warnings[0]
+        assert "was not built: not enough time" in certificate.warnings[0]
 
 
 def test_a_model_that_does_not_fit_into_memory_is_not_begun():
     adapter = HighsAdapter()
-    reason, words = adapter.hopeless(1e9, RunControl())
-    assert reason is Stopped.MEMORY and "no memory" in words
-    assert adapter.hopeless(1e6, RunControl()) is None
-    assert adapter.hopeless(1e6, RunControl(Limits(time=1e-9)))[0] is Stopped.TIME
+    reason, words = adapter.exceeded_limit(1e9, RunControl())
+    assert reason is Stopped.MEMORY and "not enough memory" in words
+    assert adapter.exceeded_limit(1e6, RunControl()) is None
+    assert adapter.exceeded_limit(1e6, RunControl(Limits(time=1e-9)))[0] is Stopped.TIME
 
 
 # -- margin trees -----------------------------------------------------------------------------------------------
@@ -296,6 +296,6 @@ def test_the_band_is_left_even_without_time():
 def test_mm_svm_oct_without_time_does_not_split():
     margin = margin_problem()
     problem = MmSvmProblem.make(margin.X, margin.y, depth=2)
-    assert np.array_equal(LocalStart().solve(problem, over()).splits.w, constant_offsets(problem).w)
+    assert np.array_equal(LocalSvmStart().solve(problem, over()).splits.w, constant_tree(problem).w)
     node = np.where(problem.margin.X[:, 0] > 0.5, 2, 1)
     assert polish_mmsvm(problem, node, np.ones(3, bool), control=over()) is None

@@ -166,7 +166,7 @@ def test_leaving_the_band_costs_no_more_than_shifting_the_offset():
 
 
 def test_leaving_the_band_is_the_best_way_when_one_sample_is_caught():
-    """With one sample in the band there are two ways; where neither catches another, the cheaper is optimal."""
+    """One sample in the band can leave on two sides; where neither catches another, the smaller cost is optimal."""
     checked = 0
     for seed in range(200):
         problem, rows, plain = caught_problem(seed, eps=0.05)

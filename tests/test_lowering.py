@@ -1,4 +1,4 @@
-"""Kernels are written down in shorter ways than Numba's, and mean the same."""
+"""Kernels are lowered to fewer instructions than Numba's, with the same results."""
 
 import itertools
 import sys
@@ -12,7 +12,7 @@ from numba.core.errors import TypingError
 
 from margotree.engines.numba_backend import choice, inner, kernel, struct
 
-#: What Numba asks for the type of a call, before anything is compiled here.
+#: Numba's function for the type of a call, before anything is compiled here.
 ASK = types.Function.get_call_type
 STEPS = [-3, -2, -1, 1, 2, 3]
 
@@ -27,7 +27,7 @@ class Trial(NamedTuple):
     flags: np.ndarray
     number: int
     share: float
-    told: bool
+    flag: bool
 
 
 def entry(trial, i, j):
@@ -41,7 +41,7 @@ def summing(entry):
         total = 0.0
         for i in range(trial.cube.shape[0]):
             for j in range(trial.column.size):
-                if trial.flags[j] or trial.told:
+                if trial.flags[j] or trial.flag:
                     total += entry(trial, i, j)
                     trial.cube[i, j, 0] = total
         view = trial.cube[0]
@@ -54,17 +54,17 @@ counted_sum = kernel()(summing(inner()(entry)))
 borrowed_sum = kernel(allocates=False)(summing(inner(allocates=False)(entry)))
 
 
-def new_trial(told, *, strided=False, seed=0):
+def new_trial(flag, *, strided=False, seed=0):
     rng = np.random.default_rng(seed)
     column = rng.normal(size=8)[::2] if strided else rng.normal(size=4)
     small = rng.integers(-5, 5, 3).astype(np.int8)
-    return Trial(rng.normal(size=(3, 4, 5)), column, small, rng.random(4) < 0.5, 7, 0.25, told)
+    return Trial(rng.normal(size=(3, 4, 5)), column, small, rng.random(4) < 0.5, 7, 0.25, flag)
 
 
 @pytest.mark.parametrize("compiled", [counted_sum, borrowed_sum])
-@pytest.mark.parametrize(("told", "strided"), list(itertools.product([False, True], repeat=2)))
-def test_structs_read_and_write_as_named_tuples_do(compiled, told, strided):
-    trial, twin = (new_trial(told, strided=strided) for _ in range(2))
+@pytest.mark.parametrize(("flag", "strided"), list(itertools.product([False, True], repeat=2)))
+def test_structs_read_and_write_as_named_tuples_do(compiled, flag, strided):
+    trial, twin = (new_trial(flag, strided=strided) for _ in range(2))
     assert compiled(trial) == pytest.approx(summing(entry)(twin), rel=1e-14)
     np.testing.assert_allclose(trial.cube, twin.cube, rtol=1e-14)
 
@@ -79,7 +79,9 @@ def test_calls_keep_no_reference_to_the_arrays_of_a_struct(compiled):
     assert [sys.getrefcount(array) for array in trial[:4]] == before
 
 
-@pytest.mark.skipif(bool(config.BOUNDSCHECK) or "structs" not in choice.ways(), reason="frozen arrays are told apart")
+@pytest.mark.skipif(
+    bool(config.BOUNDSCHECK) or "structs" not in choice.ways(), reason="read-only arrays have a type of their own"
+)
 def test_frozen_arrays_have_no_kernel_of_their_own():
     trial, frozen = new_trial(True), new_trial(True)
     frozen.column.setflags(write=False)

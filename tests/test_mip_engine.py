@@ -25,7 +25,7 @@ from oracles import best_value
 from patience import slowness, three_tries
 
 MODELS = {"margot": {}, "hfs": {"budget": 1}, "sfs": {"budget": 1, "alpha": 0.5}}
-RIVALS = ["gurobi", "cplex", "copt"]
+SOLVERS = ["gurobi", "cplex", "copt"]
 
 
 def crossed(m=20, seed=0, **kwargs):
@@ -132,7 +132,7 @@ def test_scip_certifies_sfs_on_two_sorts_of_wine():
 
 
 @pytest.mark.parametrize("model", MODELS)
-@pytest.mark.parametrize("name", RIVALS)
+@pytest.mark.parametrize("name", SOLVERS)
 def test_rival_solvers_find_the_same_value(name, model):
     engine = get_engine(name)
     if (need := engine.missing()) is not None:
@@ -158,7 +158,7 @@ def refusal(engine, problem):
     return None
 
 
-@pytest.mark.parametrize("name", RIVALS)
+@pytest.mark.parametrize("name", SOLVERS)
 def test_a_model_beyond_the_licence_gets_a_message(name):
     engine = get_engine(name)
     if (need := engine.missing()) is not None:
@@ -246,7 +246,7 @@ def test_a_corrupted_answer_is_caught():
 
 
 class Scripted(Adapter):
-    """A solver that says what it is told to."""
+    """A solver that returns a given result."""
 
     name, package, install = "scripted", "numpy", "nothing to install"
     kinds = frozenset({"MIQP"})
@@ -300,7 +300,7 @@ def test_a_solver_that_finds_nothing_without_a_start_leaves_a_tree():
         assert solution.certificate.objective <= 2 * 2 * 10.0 * minority
 
 
-def test_a_routing_no_tree_has_is_not_sold_as_one():
+def test_a_routing_without_a_tree_is_reported():
     X = np.array([[0.0], [0.5], [1.0]])
     problem = Problem.make(X, [1, -1, 1], depth=2, C=1.0)
     impossible = np.array([1, 2, 1])
@@ -342,7 +342,7 @@ def test_time_limit_holds_and_leaves_a_bound():
     assert solution.certificate.proved is Proved.WITHIN_GAP
 
 
-def test_progress_is_told_and_only_gets_better():
+def test_progress_is_reported_and_only_improves():
     events = []
     Scip().solve(crossed(), RunControl(Limits(gap=1e-4), events.append))
     incumbents, bounds = [e.incumbent for e in events], [e.bound for e in events]

@@ -117,7 +117,7 @@ def test_a_point_that_breaks_a_rule_breaks_a_row(model):
 
 
 def test_label_cuts_hold_where_they_should_and_cut_what_is_fractional():
-    """A half-routed sample pays nothing without them and half with them."""
+    """A half-routed sample has no loss without them and half of it with them."""
     X, y = np.array([[0.0], [1.0]]), np.array([1.0, -1.0])
     problem = Problem.make(X, y, depth=2, C=1.0)
     plain, cut = (formulate(problem, generous(problem), label_cuts=on) for on in (False, True))
@@ -165,7 +165,7 @@ def test_the_best_tree_of_a_routing_obeys_the_constants_derived_from_its_value(s
     x = form.point(normalise(problem, best))
     scale = 1.0 + np.max(np.abs(x))
     assert form.mip.violation(x) < 1e-6 * scale
-    assert form.constants.floor <= value * (1 + 1e-9)
+    assert form.constants.lower_bound <= value * (1 + 1e-9)
     assert form.constants.restriction == ""
 
 
@@ -197,7 +197,7 @@ def test_the_papers_constants_are_named():
     assert np.all(paper_constants(budgets).w_high == 20.0)
 
 
-def test_binding_constants_are_told_apart_from_what_was_asked_for():
+def test_binding_constants_differ_from_the_users_max_weight():
     X, y = np.array([[0.0], [0.01], [1.0], [1.0]]), np.array([-1.0, 1.0, 1.0, 1.0])
     steep = Splits(w=[[200.0], [0.0], [0.0]], b=[-1.0, -1.0, 1.0])
     free = Problem.make(X, y, depth=2, C=1e6, budget=1)

@@ -47,7 +47,7 @@ def knapsack(seed=0, n=12, m=4):
 
 
 def nearest_whole_point():
-    """The whole point nearest to (1.3, -0.6, 2.5), the last one pulled down by a price: a MIQP."""
+    """The integer point nearest to (1.3, -0.6, 2.5), the last coordinate reduced by a linear cost: a MIQP."""
     draft = Draft()
     x = draft.block("x", 3, lower=-5.0, upper=5.0, integer=True, linear=[-1.3, 0.6, -2.3], quadratic=1.0)
     draft.rows([(x[None, :], 1.0)], upper=10.0)

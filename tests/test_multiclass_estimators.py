@@ -115,7 +115,7 @@ def test_a_class_that_no_leaf_predicts_is_a_class_all_the_same(tmp_path):
 
 def test_more_classes_than_leaves_work_and_say_what_to_do(tmp_path):
     Z, y = make_blobs(120, 3, centers=6, random_state=0)
-    with pytest.warns(FewLeavesWarning, match=r"6 classes, but a tree of depth 2 has 4 leaves.* take depth 3"):
+    with pytest.warns(FewLeavesWarning, match=r"6 classes, but a tree of depth 2 has 4 leaves.* use depth 3"):
         model = MargotClassifier(depth=2, C=10, **QUICK).fit(Z, y)
     assert len(set(model.predict(Z))) <= 4
     assert model.decision_function(Z).shape == (120, 6)
@@ -163,7 +163,7 @@ def test_a_changed_claim_is_found_out(fitted):
 
 
 def test_what_is_for_two_classes_is_refused_in_words():
-    with pytest.raises(ValueError, match="max_weight is for two classes, and these samples are of 3"):
+    with pytest.raises(ValueError, match="max_weight is for two classes, but y has 3 classes"):
         MargotClassifier(max_weight=50).fit(X, Y)
     with pytest.raises(Refused, match="more than two classes; engines that do"):
         MargotClassifier(engine="highs").fit(X, Y)
@@ -195,11 +195,11 @@ def test_what_is_shown_says_which_classes_a_split_parts(fitted):
     from margotree.plots.node_cards import cards
 
     tree = fitted.tree_
-    left, right = tree.wanted(0)
+    left, right = tree.target_classes(0)
     assert sorted(left + right) == [0, 1, 2] and 0 in left and right
-    assert tree.wanted(1) is None  # labels say it at the last level
+    assert tree.target_classes(1) is None  # labels say it at the last level
     shape = tree.outline()
-    assert cards(tree, shape, tree.counts, 4, "user")[0].wanted == (left, right)
+    assert cards(tree, shape, tree.counts, 4, "user")[0].target_classes == (left, right)
     facts = facts_of(tree, pd.DataFrame(X, columns=list("abcd")), Y, None)
     assert facts["outline"]["rules"]["0"]["wanted"].startswith("meant for ")
     assert len(facts["samples"]["histogram"]["0"]["counts"]) == 3

@@ -29,11 +29,11 @@ def by_hand(problem, splits, sides, labels):
         while t < problem.n_nodes:
             h = x @ splits.w[t] + splits.b[t]
             if t < problem.n_upper:
-                pays = max(0.0, 1 - sides[t][k] * h)
+                loss = max(0.0, 1 - sides[t][k] * h)
             else:
                 a, b = labels[t - problem.n_upper]
-                pays = (k != a) * max(0.0, 1 - h) + (k != b) * max(0.0, 1 + h)
-            total += problem.C[t] * weight * pays
+                loss = (k != a) * max(0.0, 1 - h) + (k != b) * max(0.0, 1 + h)
+            total += problem.C[t] * weight * loss
             t = topology.right(t) if h >= 0 else topology.left(t)
     if problem.alpha is not None:
         used = np.count_nonzero(splits.w, axis=1)
@@ -104,7 +104,7 @@ def test_empty_nodes_and_pure_ones_take_labels_from_above():
     problem = several_classes([[0.0]] * 3 + [[1.0]] * 2, [2, 2, 2, 1, 0], depth=2)
     found = problem.evaluate(Splits(w=np.zeros((3, 1)), b=[1.0, -1.0, 1.0]))
     left, right = found.choices.labels
-    assert left[0] == 2  # nobody came: what is heaviest above, on the side that w = 0 sends to
+    assert left[0] == 2  # no sample came: what is heaviest above, on the side that w = 0 sends to
     assert right[1] == 2 and right[0] in (0, 1)
 
 

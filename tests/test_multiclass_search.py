@@ -8,7 +8,7 @@ from margotree.engines import Limits, solve
 from margotree.engines.local_search.search import Effort
 from margotree.engines.multiclass.bipartitions import best_feature, by_means, candidates, turned
 from margotree.engines.multiclass.descend import ClassDescent
-from margotree.engines.multiclass.draw import Draw
+from margotree.engines.multiclass.draw import Strategy
 from margotree.engines.multiclass.local_svm import LocalSVM
 from margotree.engines.multiclass.search import ClassSearch, constant_tree, run_local_search
 from margotree.engines.multiclass.terms import ClassTerms, Labels, pay_below
@@ -47,7 +47,7 @@ def test_good_trees_on_small_sets(load):
 def test_trees_are_allowed_and_values_are_those_of_the_plain_function(K, terms):
     problem = blobs(K, **terms)
     descent = ClassDescent(ClassTerms.of(problem), np.zeros((3, 3)), np.ones(3), 0, np.zeros(1))
-    found = descent.run(np.full(3, Draw.BETWEEN))
+    found = descent.run(np.full(3, Strategy.BETWEEN))
     evaluation = problem.evaluate(found.splits)
     assert evaluation.feasible
     assert found.value == pytest.approx(evaluation.objective, rel=1e-9)

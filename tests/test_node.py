@@ -9,10 +9,10 @@ from entries import add, add_hard_row, dual_value, refresh, run, update_stale_ma
 from margotree.engines.node.kernels import workspace as w
 from margotree.engines.node.kernels.ratio_test import OPTIMAL
 from margotree.engines.node.kernels.workspace import (
-    BEHIND,
     DELTA,
     ITEMS,
     KIND,
+    MARGINS_STALE,
     N_ITEMS,
     NU,
     NUM,
@@ -30,10 +30,12 @@ from oracles import node_value
 EPS = 1e-3
 
 
-def new_node(X, y, cost, price=None, members=None):
+def new_node(X, y, cost, penalty=None, members=None):
     """A solver for one node problem with a spare slot; samples are members from the beginning unless some are given."""
-    prices = None if price is None else np.array([price], float)
-    ws = w.new_workspace(X, np.ones(len(X)), cost[None], prices, priced=price is not None, spares=1, reach=100.0)
+    penalties = None if penalty is None else np.array([penalty], float)
+    ws = w.new_workspace(
+        X, np.ones(len(X)), cost[None], penalties, with_penalties=penalty is not None, spares=1, reach=100.0
+    )
     for i in range(len(X)) if members is None else members:
         add(ws, 0, i, y[i])
     return ws
@@ -133,26 +135,26 @@ def test_a_hard_row_never_lowers_the_value(seed, wrong):
     assert value(node, 1) >= parent - 1e-9 * (1 + parent)
 
 
-@pytest.mark.parametrize("price", [None, (0.5, 1)])
+@pytest.mark.parametrize("penalty", [None, (0.5, 1)])
 @pytest.mark.parametrize("seed", range(20))
-def test_few_members_are_solved_as_if_there_were_no_others(seed, price):
-    """Members come one by one, the way the search sends them; the others' margins are right once they are asked for."""
+def test_few_members_are_solved_as_if_there_were_no_others(seed, penalty):
+    """Members come one by one, the way the search sends them; the others' margins are right after an update."""
     X, y, cost, _ = instance(seed, m=80, n=4)
     X, cost = X - X.mean(axis=0), cost / cost.max()
     members = np.random.default_rng(seed).permutation(80)[:20]
-    crowd = new_node(X, y, cost, price, members=())
-    alone = new_node(X[members], y[members], cost[members], price, members=())
-    behind = 0
+    crowd = new_node(X, y, cost, penalty, members=())
+    alone = new_node(X[members], y[members], cost[members], penalty, members=())
+    stale = 0
     for k, i in enumerate(members):
         add(crowd, 0, i, y[i])
         add(alone, 0, k, y[i])
         for node in (crowd, alone):
             assert run(node, 0, np.inf, 10**6, 1e-9) == OPTIMAL
         assert value(crowd) == pytest.approx(value(alone), rel=1e-7, abs=1e-9)
-        behind += crowd.cnt[0, BEHIND]
+        stale += crowd.cnt[0, MARGINS_STALE]
     update_stale_margins(crowd, 0)
     np.testing.assert_allclose(crowd.f[0, H], X @ crowd.g[0, W, :4] + crowd.g[0, NUM, B], atol=1e-9)
-    assert behind == 20 and not crowd.cnt[0, BEHIND]
+    assert stale == 20 and not crowd.cnt[0, MARGINS_STALE]
 
 
 def test_refresh_changes_nothing_at_an_optimum():
@@ -166,7 +168,7 @@ def test_refresh_changes_nothing_at_an_optimum():
     assert value(node) == pytest.approx(primal, rel=1e-7)
 
 
-def test_equal_points_with_opposite_labels_pay_two_each_pair():
+def test_equal_points_with_opposite_labels_lose_two_per_pair():
     X = np.zeros((6, 2))
     y = np.array([1.0, -1, 1, -1, 1, -1])
     found = solve_node(X, y, np.full(6, 3.0))

@@ -18,7 +18,7 @@ PROOF = Certificate(
 )  # fmt: skip
 
 
-def test_a_tree_shows_its_picture_and_what_is_proved():
+def test_a_tree_shows_its_plot_and_what_is_proved():
     plt = pytest.importorskip("matplotlib.pyplot")
     tree = replace(grown(2, 3)[0], certificate=PROOF)
     before = plt.get_fignums()
@@ -64,7 +64,7 @@ def test_what_verify_found_prints_beside_what_was_claimed():
     lines = str(found).splitlines()
     assert lines[0].split() == ["claimed", "recomputed"] and len(lines) == 5 + 3
     assert lines[1].split() == ["objective", *[f"{model.certificate_.objective:.9g}"] * 2]
-    assert "rests on the engine" in lines[4] and found._repr_html_().count("<tr>") == 8
+    assert "computed by the engine" in lines[4] and found._repr_html_().count("<tr>") == 8
     assert found.feasible and found.violations == [] and found.objective == pytest.approx(model.certificate_.objective)
     assert len(found.node) == 40 and str(copy.copy(found)) == str(found)
     with pytest.raises(AttributeError):

@@ -19,7 +19,7 @@ class Terminal(io.StringIO):
 
 @pytest.fixture
 def often(monkeypatch):
-    monkeypatch.setattr(notices, "_EVERY", 0.01)
+    monkeypatch.setattr(notices, "_INTERVAL", 0.01)
 
 
 def shown(monkeypatch, stream, seconds=0.2, after=0.0):
@@ -84,7 +84,7 @@ def test_progress_of_a_fit_is_not_written_over_a_status_line(monkeypatch, often)
 
 def test_compiling_says_what_how_much_is_done_and_how_long_it_will_take(monkeypatch):
     monkeypatch.setattr(sys, "stderr", io.StringIO())
-    monkeypatch.setattr(ahead, "_PATIENCE", 0.0)
+    monkeypatch.setattr(ahead, "_SILENT_SECONDS", 0.0)
     monkeypatch.setattr(ahead, "_cores", lambda: 1)
     monkeypatch.setattr(ahead, "run", lambda name: time.sleep(0.1))
     ahead.compile_ahead([Part("unknown:first_one", 30.0), Part("unknown:second_one", 20.0)])
@@ -96,8 +96,8 @@ def test_compiling_says_what_how_much_is_done_and_how_long_it_will_take(monkeypa
 def test_the_time_left_follows_the_speed_of_the_parts_that_are_done(monkeypatch):
     """Parts that should take a minute each and take a moment: the second one will do so too."""
     monkeypatch.setattr(sys, "stderr", Terminal())
-    monkeypatch.setattr(notices, "_EVERY", 0.01)
-    monkeypatch.setattr(ahead, "_PATIENCE", 0.0)
+    monkeypatch.setattr(notices, "_INTERVAL", 0.01)
+    monkeypatch.setattr(ahead, "_SILENT_SECONDS", 0.0)
     monkeypatch.setattr(ahead, "_cores", lambda: 1)
     monkeypatch.setattr(ahead, "run", lambda name: time.sleep(0.2))
     ahead.compile_ahead([Part("unknown:a", 60.0), Part("unknown:b", 60.0)])

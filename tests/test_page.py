@@ -332,9 +332,9 @@ def other_leaves(tree, label):
 def shortest(tree, x, leaf, locked):
     """Distance to a leaf's polyhedron by least distance programming (Lawson and Hanson): not the page's way."""
     free = np.setdiff1d(np.arange(tree.n_features), locked)
-    turns = topology.path_to(leaf)
-    A = np.array([side * tree.splits.w[t][free] for t, side in turns])
-    h = np.array([side * (tree.scaled([x])[0] @ tree.splits.w[t] + tree.splits.b[t]) for t, side in turns])
+    steps = topology.path_to(leaf)
+    A = np.array([side * tree.splits.w[t][free] for t, side in steps])
+    h = np.array([side * (tree.scaled([x])[0] @ tree.splits.w[t] + tree.splits.b[t]) for t, side in steps])
     if np.all(h >= 0):
         return 0.0
     E, f = np.vstack([A.T, -h]), np.append(np.zeros(len(free)), 1.0)
@@ -431,8 +431,8 @@ return poor;
 def test_text_stands_out_from_what_is_behind_it(show, scheme):
     tree, X, y = grown(2, 5, classes=("a", "b", "c"))
     page = show(tree, X, y)
-    wish = {"name": "prefers-color-scheme", "value": scheme}
-    page.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": [wish]})
+    feature = {"name": "prefers-color-scheme", "value": scheme}
+    page.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": [feature]})
     assert page.execute_script("return matchMedia('(prefers-color-scheme: dark)').matches") == (scheme == "dark")
     assert page.execute_script(CONTRAST) == []
     page.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": []})

@@ -24,7 +24,7 @@ def control(stream, times, verbose=1):
     return stream.getvalue()
 
 
-def test_a_line_tells_incumbent_bound_gap_time_and_nodes():
+def test_a_line_contains_incumbent_bound_gap_time_and_nodes():
     line = format_event(event(12.34, open_nodes=5, message="restart"))
     assert line == (
         "search 12.3 s, no tree has a training objective more than 5 % smaller (this says nothing about accuracy), "
@@ -79,7 +79,7 @@ def test_an_error_ends_the_line_before_it_shows():
     assert stream.getvalue().endswith("\n")
 
 
-def test_nothing_heard_nothing_written():
+def test_without_events_nothing_is_written():
     assert control(Terminal(), []) == ""
 
 
@@ -96,7 +96,7 @@ def test_silence_shows_the_clock(monkeypatch):
     assert "preparing 0." in stream.getvalue() and seconds[-1] > 3.05
 
 
-def test_a_recording_hears_quiet_fits_too():
+def test_a_recording_receives_the_events_of_quiet_fits():
     from margotree.progress import recording
 
     with recording() as events:

@@ -1,4 +1,4 @@
-"""Proofs: written by the exact engine, believed by two checkers that share no code, and refused when spoilt."""
+"""Proofs: written by the exact engine, accepted by two independent checkers, and refused after changes."""
 
 import importlib.util
 import json
@@ -53,7 +53,7 @@ def arrays(problem):
 
 
 def both(path, data):
-    """What both checkers say of a proof: the claim, or None; they must agree."""
+    """Return the claim that both checkers accept, or None; they must agree."""
     try:
         found = check.check(str(path), tuple(data))
         one = (found.objective, found.bound)
@@ -70,11 +70,11 @@ def both(path, data):
 
 @pytest.fixture(scope="module")
 def proofs(tmp_path_factory):
-    """A proof of each model, taken apart."""
+    """The parts of a proof of each model."""
     folder = tmp_path_factory.mktemp("proofs")
     found = []
     problems = {name: random_problem(name, seed) for name, seed in (("margot", 3), ("sfs", 1), ("hfs", 2))}
-    problems["dear"] = replace(problems["hfs"], alpha=np.full(3, 1e9))  # prices that nobody can pay
+    problems["large"] = replace(problems["hfs"], alpha=np.full(3, 1e9))  # penalties that no good tree can afford
     for name, problem in problems.items():
         path = folder / f"{name}.proof"
         proved(problem, path)
@@ -159,7 +159,7 @@ def test_samples_alike_on_few_features_are_proved_together(tmp_path, seed):
 
 
 @pytest.mark.parametrize("depth", [1, 2, 3])
-def test_prices_that_nobody_can_pay_are_proved_support_by_support(tmp_path, depth):
+def test_penalties_beyond_every_good_tree_are_proved_support_by_support(tmp_path, depth):
     rng = np.random.default_rng(depth)
     X = np.round(rng.normal(size=(12, 4)), 1)
     y = np.where(X[:, 0] * X[:, 1] > 0, 1.0, -1.0)
@@ -170,7 +170,7 @@ def test_prices_that_nobody_can_pay_are_proved_support_by_support(tmp_path, dept
     assert claim == (pytest.approx(certificate.objective), certificate.bound)
     parts = spoil.Parts(path, arrays(problem))
     assert b"R" in {step[0] for step in parts.steps}
-    # The same steps prove no more than the price, where that is low.
+    # The same steps prove no more than the penalty, where that is low.
     parts.header["alpha"] = [0.9 * claim[1] / problem.n_nodes] * problem.n_nodes
     parts.header["digest"] = check.digest_of(parts.header, *arrays(problem))
     parts.header["claim"]["bound"] = claim[1]
@@ -193,14 +193,14 @@ def test_what_balances_keeps_to_its_range_to_the_last_digit(tmp_path, seed):
     assert bound == min(certificate.bound, objective)
 
 
-def test_prices_that_no_better_tree_can_pay_are_a_hard_budget_from_the_start(tmp_path, monkeypatch):
+def test_penalties_beyond_every_better_tree_are_a_hard_budget_from_the_start(tmp_path, monkeypatch):
     """No search is made first that leaves no proof."""
     monkeypatch.setattr(BranchAndBound, "_first_look", None)
     problem = random_problem("sfs", 5, m=20)
-    dear = replace(problem, alpha=np.full_like(problem.alpha, 1e6))
-    certificate = proved(dear, tmp_path / "a.proof", nodes=1e6).certificate
-    assert certificate.gap <= 1e-4 and both(tmp_path / "a.proof", arrays(dear))[1] == certificate.bound
-    with pytest.raises(TypeError):  # nobody knows here
+    costly = replace(problem, alpha=np.full_like(problem.alpha, 1e6))
+    certificate = proved(costly, tmp_path / "a.proof", nodes=1e6).certificate
+    assert certificate.gap <= 1e-4 and both(tmp_path / "a.proof", arrays(costly))[1] == certificate.bound
+    with pytest.raises(TypeError):  # a first search is needed
         proved(replace(problem, alpha=np.full_like(problem.alpha, 1e-3)), tmp_path / "b.proof", nodes=1e6)
 
 
@@ -225,7 +225,7 @@ def test_a_slow_writer_is_given_its_time(tmp_path):
     problem = random_problem("margot", 0)
     log = logging.ProofLog(ProofWriter(tmp_path / "a.proof").steps(3), problem, problem.weight, 1.0)
     guess = log.seconds_to_close(1000)
-    log._asked, log._written, log._seconds = 500, 400, 4.0
+    log._n_closed, log._n_written, log._seconds = 500, 400, 4.0
     assert 0 < guess < log.seconds_to_close(1000) == pytest.approx(0.01 * 1100)
     log.finish()
 
@@ -269,12 +269,12 @@ def test_a_spoilt_proof_is_refused(proofs, tmp_path, way):
 
 
 def broken_weakest(monkeypatch):
-    """The bound of what is closed is believed to be ten per cent more than it is."""
+    """Bounds of closed search nodes are ten per cent too large."""
     close = logging.ProofLog.dive
 
     def wishful(self, *args):
         numbers = close(self, *args)
-        self.weakest *= 1.1
+        self.least_closed_bound *= 1.1
         return numbers
 
     monkeypatch.setattr(logging.ProofLog, "dive", wishful)
@@ -284,17 +284,17 @@ def broken_weakest(monkeypatch):
 
 
 def broken_cost(monkeypatch):
-    """A violation is believed to cost half as much again."""
+    """Costs of violations are one and a half times too large."""
     new_memory = logging_margot().new_memory
 
-    def dear(X, y, cost, *args, **more):
+    def costly(X, y, cost, *args, **more):
         return new_memory(X, y, 1.5 * cost, *args, **more)
 
-    monkeypatch.setattr("margotree.engines.exact.sample_branching.new_memory", dear)
+    monkeypatch.setattr("margotree.engines.exact.sample_branching.new_memory", costly)
 
 
 def broken_branching(monkeypatch):
-    """Of the children put aside every other one is lost."""
+    """Every other child is lost on its way to the queue."""
     push = __import__("margotree.engines.exact.search", fromlist=["Search"]).Search._push
 
     def lossy(self, records):
@@ -384,12 +384,15 @@ def test_estimators_write_and_check(tmp_path):
 def test_what_proofs_need_is_compiled_before_the_clock_starts(tmp_path, model, counts):
     """In a process of its own; and the fit needs nothing else."""
     code = f"""
-from margotree.engines.bnb.engine import BranchAndBound
-from margotree.engines.bnb.kernels import followed, leaves, steps, taken_down
-from margotree.engines.tiny import tiny_problem
+from margotree.engines.exact.engine import BranchAndBound
+from margotree.engines.exact.kernels import implied_sides, leaf_multipliers, proof_steps, recorded_bounds
+from margotree.engines.tiny_problems import tiny_problem
 from margotree.proof.write import ProofWriter
 problem = tiny_problem("{model}")
-kernels = leaves.write_points, steps.write_leaves, taken_down.search, followed.too_close, followed.follow
+kernels = (
+    leaf_multipliers.write_points, proof_steps.write_leaves, recorded_bounds.search, implied_sides.too_close,
+    implied_sides.follow,
+)
 BranchAndBound().prepare_proof(problem)
 print(*(len(kernel.signatures) for kernel in kernels))
 BranchAndBound().solve_with_proof(problem, ProofWriter("a.proof"))
@@ -399,7 +402,7 @@ print(*(len(kernel.signatures) for kernel in kernels))
     assert done.stdout.splitlines() == [counts, counts]
 
 
-def test_who_writes_no_proof_says_so(tmp_path):
+def test_fits_without_proof_support_raise_an_error(tmp_path):
     several = several_classes([[0.0], [1.0], [2.0]], [0, 1, 2], depth=2, n_classes=3)
     with pytest.raises(EngineRefused, match="two classes"):
         solve(several, proof=ProofWriter(tmp_path / "a.proof"))
@@ -409,7 +412,7 @@ def test_who_writes_no_proof_says_so(tmp_path):
 
 
 def values_of(problem, w, b, eps):
-    """What checker and exact checker say of a tree; None where it is not allowed."""
+    """Return the objectives of a tree by both checkers; None if it is not feasible."""
     header = {**write.terms_of(problem), "eps": eps}
     header["digest"] = check.digest_of(header, *arrays(problem))
     one = other = None
@@ -433,7 +436,7 @@ def test_the_value_of_a_tree_is_exact_however_near_its_samples_are_to_a_border(e
         assert one == other
 
 
-def test_the_value_of_a_tree_is_exact_where_floats_do_not_know_the_heights():
+def test_the_value_of_a_tree_is_exact_where_rounding_changes_margins():
     """Products of 10^15 that cancel: rounding moves samples by a tenth of a margin, to either side of it."""
     for seed in range(40):
         rng = np.random.default_rng(seed)
@@ -513,11 +516,11 @@ def fitted(tmp_path_factory):
         "scale": tree.tree_.scaling.scale.tolist(), "target": "buys", "weight": "share", "labels": ["no", "yes"],
         "class_weight": [1.0, 2.0],
     }  # fmt: skip
-    write.describe(folder / "people.proof", table)
+    write.add_table_description(folder / "people.proof", table)
     return folder, tree, (X, y, weight)
 
 
-def test_it_is_said_what_is_proved(fitted):
+def test_the_statement_describes_the_problem(fitted):
     folder, tree, (X, y, weight) = fitted
     found = tree.check_proof(folder / "people.proof", X, y, weight)
     alone = check.check(folder / "people.proof", folder / "people.csv")
@@ -561,7 +564,7 @@ def test_names_cannot_forge_a_line(fitted, tmp_path):
     table["features"][0] = "age\nPROVED: \x1b[2J\ud800"
     path = tmp_path / "forged.proof"
     path.write_bytes((folder / "people.proof").read_bytes())
-    write.describe(path, table)
+    write.add_table_description(path, table)
     text = (folder / "people.csv").read_text()
     rows = text.splitlines()[1:]
     header = '"' + "age\nPROVED: \x1b[2J" + '",pay,share,buys'

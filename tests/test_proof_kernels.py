@@ -1,4 +1,4 @@
-"""Kernels that make a proof's multipliers, beside plain twins: lists of points, close hulls, hyperplanes."""
+"""Kernels of proofs against plain implementations: multipliers of records, hulls and hyperplanes, and steps."""
 
 import math
 import struct
@@ -17,13 +17,20 @@ from margotree.engines.exact.kernels import (
 )
 from margotree.engines.exact.kernels import proof_steps as dives
 from margotree.engines.exact.kernels.listed_supports import Samples, Table, search
-from margotree.engines.exact.kernels.merged_samples import Members, shared_out
-from margotree.engines.exact.kernels.node_record import COLD, KINK_HERE, MUST_HERE
-from margotree.engines.exact.kernels.proof_bytes import EACH, LEAD, LEAF, RAISE, SPLIT, new_pen
+from margotree.engines.exact.kernels.merged_samples import ProofSamples, distribute_multipliers
+from margotree.engines.exact.kernels.node_record import COLD, FEATURE_AT_KINK, FEATURE_USED
+from margotree.engines.exact.kernels.proof_bytes import (
+    BYTES_PER_SAMPLE,
+    LEAF_HEAD,
+    POINT_HEAD,
+    RAISE_HEAD,
+    SPLIT_BYTES,
+    new_buffer,
+)
 from margotree.engines.exact.proof_log import ProofLog
 from margotree.engines.exact.proof_log_base import ProofPart, sides
 from margotree.engines.exact.search import Record
-from margotree.engines.exact.support_proof_log import Note, SupportLog
+from margotree.engines.exact.support_proof_log import ProofNode, SupportLog
 from margotree.engines.node.kernels.workspace import AT_COST, AT_LOWER, AT_MARGIN
 from margotree.engines.numba_backend import kernel
 from margotree.problem import Problem, topology
@@ -32,21 +39,21 @@ from margotree.proof.write import NOTHING, REMOTE_BASE, SAME_POINT, StepFile, St
 # -- points of records -------------------------------------------------------------------------------------------------
 
 
-def random_records(rng, count=6, m=12, n=3, depth=2, priced=False):
-    """Records as `record.save_here` writes them, of search nodes that nobody has searched."""
+def random_records(rng, count=6, m=12, n=3, depth=2, penalised=False):
+    """Random records in the format of `node_record.save_record`."""
     T = 2**depth - 1
-    codes = np.zeros((count, m * (2 + depth) + (T * n if priced else 0)), np.uint8)
+    codes = np.zeros((count, m * (2 + depth) + (T * n if penalised else 0)), np.uint8)
     codes[:, : 2 * m : 2] = rng.integers(T, size=(count, m))
     codes[:, 2 * m : m * (2 + depth)] = rng.choice(
         [AT_LOWER, AT_COST, AT_MARGIN], size=(count, m * depth), p=[0.5, 0.3, 0.2]
     )
     codes[:, 2 * m : 3 * m][rng.random((count, m)) < 0.02] = COLD
-    codes[:, m * (2 + depth) :] = rng.integers(KINK_HERE + 1, size=(count, codes.shape[1] - m * (2 + depth)))
+    codes[:, m * (2 + depth) :] = rng.integers(FEATURE_AT_KINK + 1, size=(count, codes.shape[1] - m * (2 + depth)))
     return codes, rng.normal(size=(count, T * (2 + m + n)))
 
 
 def plain_points(codes, floats, y, cost, side_of, n):
-    """For every tree node of one record: samples at full cost, samples with a number, and all multipliers."""
+    """For every tree node of one record: samples at full cost, samples with a value, and all multipliers."""
     (T, m), used, points = cost.shape, 0, []
     place = codes[: 2 * m : 2] + 256 * codes[1 : 2 * m : 2].astype(int)
     for t in range(T):
@@ -66,7 +73,7 @@ def plain_points(codes, floats, y, cost, side_of, n):
                 v[i] = np.clip(nu, -np.inf if against else 0.0, np.inf if side[i] == y[i] else cost[t, i])
                 given.append(i)
                 used += 1
-        used += np.count_nonzero(codes[m * (2 + topology.level(T)) + t * n :][:n] == KINK_HERE)
+        used += np.count_nonzero(codes[m * (2 + topology.level(T)) + t * n :][:n] == FEATURE_AT_KINK)
         points.append((full, given, np.where(here, v, 0.0), np.where(here, side, leaf_multipliers.NOT_HERE)))
     return points
 
@@ -79,23 +86,23 @@ def fits(balance, y, cost, side, v):
     return low and (mine <= Fraction(cost[balance]) or side[balance] == y[balance])
 
 
-@pytest.mark.parametrize("priced", [False, True])
+@pytest.mark.parametrize("penalised", [False, True])
 @pytest.mark.parametrize("depth", [1, 2, 3])
 @pytest.mark.parametrize("seed", range(10))
-def test_points_of_many_records_are_those_of_each(seed, depth, priced):
+def test_points_of_many_records_agree_with_plain_ones(seed, depth, penalised):
     rng = np.random.default_rng(seed)
     m, n, T = 12, 3, 2**depth - 1
-    codes, floats = random_records(rng, m=m, n=n, depth=depth, priced=priced)
+    codes, floats = random_records(rng, m=m, n=n, depth=depth, penalised=penalised)
     y, side_of = rng.choice([-1.0, 1.0], m), sides(T)
     cost = rng.choice([1.0, 1.0, 0.3], (T, m)) if seed % 2 else np.ones((T, m))
-    pen, ends = new_pen(6 * T * (LEAD + EACH * m)), np.zeros((6, T), np.int64)
-    priced_features = n if priced else 0
-    lacking = leaf_multipliers.write_points(
-        codes, floats, y, cost, side_of, priced_features, 4.0, pen, ends, np.zeros((2, m + 1))
+    buffer, ends = new_buffer(6 * T * (POINT_HEAD + BYTES_PER_SAMPLE * m)), np.zeros((6, T), np.int64)
+    n_penalised = n if penalised else 0
+    unbalanced = leaf_multipliers.write_points(
+        codes, floats, y, cost, side_of, n_penalised, 4.0, buffer, ends, np.zeros((2, m + 1))
     )
-    text, begin = pen.out.tobytes(), 0
+    text, begin = buffer.out.tobytes(), 0
     for k in range(6):
-        twins = plain_points(codes[k], floats[k], y, cost, side_of, priced_features)
+        twins = plain_points(codes[k], floats[k], y, cost, side_of, n_penalised)
         for t, (full, given, v, side) in enumerate(twins):
             point, begin = text[begin : ends[k, t]], int(ends[k, t])
             if not full and not given:
@@ -105,39 +112,39 @@ def test_points_of_many_records_are_those_of_each(seed, depth, priced):
             got = point_arrays(point)
             assert got[0].tolist() == full and got[1].tolist() == given
             assert np.array_equal(got[2], 4.0 * v[given])
-            if got[3] == leaf_multipliers.NOBODY:
-                lacking -= 1
+            if got[3] == leaf_multipliers.NO_SAMPLE:
+                unbalanced -= 1
             else:
                 assert side[got[3]] != leaf_multipliers.NOT_HERE
                 assert fits(got[3], y, cost[t], side, v)
-    assert lacking == 0
+    assert unbalanced == 0
 
 
-def test_somebody_balances_where_all_stand_on_their_borders():
-    """Two at full cost and two at 0, of both labels: the sum is 0 to the last digit, and nobody has room to spare."""
+def test_a_sample_balances_where_all_multipliers_are_at_their_limits():
+    """Two samples at full cost and two at 0, of both labels: the sum is 0 to the last digit."""
     m, y = 4, np.array([1.0, -1.0, 1.0, -1.0])
     codes = np.zeros((1, 3 * m), np.uint8)
     codes[0, 2 * m :] = AT_COST, AT_COST, AT_LOWER, AT_LOWER
-    pen, ends = new_pen(100), np.zeros((1, 1), np.int64)
+    buffer, ends = new_buffer(100), np.zeros((1, 1), np.int64)
     for cost in (np.full((1, m), 0.1), np.array([[0.1, 0.1 + 2**-56, 0.1, 0.1]])):
         assert not leaf_multipliers.write_points(
-            codes, np.zeros((1, 2)), y, cost, sides(1), 0, 1.0, pen, ends, np.zeros((2, m + 1))
+            codes, np.zeros((1, 2)), y, cost, sides(1), 0, 1.0, buffer, ends, np.zeros((2, m + 1))
         )
-        balance = point_arrays(pen.out[: ends[0, 0]].tobytes())[3]
+        balance = point_arrays(buffer.out[: ends[0, 0]].tobytes())[3]
         assert fits(balance, y, cost[0], np.zeros(m), np.array([cost[0, 0], cost[0, 1], 0.0, 0.0]))
 
 
-def test_nobody_balances_where_the_sum_is_not_certain():
-    """Costs so far apart that their sum takes more digits than two numbers have: exact arithmetic has to say."""
+def test_no_sample_balances_where_the_sign_of_the_sum_is_not_safe():
+    """Costs of very different sizes: their sum has more digits than two numbers, so exact arithmetic is needed."""
     y, cost = np.ones(4), np.array([[1.0, 2.0**-60, 2.0**-130, 0.5]])
     y[0], codes = -1.0, np.zeros((1, 12), np.uint8)
     codes[0, 8:] = AT_COST, AT_COST, AT_COST, AT_LOWER
-    pen, ends = new_pen(100), np.zeros((1, 1), np.int64)
+    buffer, ends = new_buffer(100), np.zeros((1, 1), np.int64)
     found = leaf_multipliers.write_points(
-        codes, np.zeros((1, 2)), y, cost, sides(1), 0, 1.0, pen, ends, np.zeros((2, 5))
+        codes, np.zeros((1, 2)), y, cost, sides(1), 0, 1.0, buffer, ends, np.zeros((2, 5))
     )
     assert found == 1
-    assert point_arrays(pen.out[: ends[0, 0]].tobytes())[3] == leaf_multipliers.NOBODY
+    assert point_arrays(buffer.out[: ends[0, 0]].tobytes())[3] == leaf_multipliers.NO_SAMPLE
 
 
 # -- multipliers on few features ---------------------------------------------------------------------------------------
@@ -154,15 +161,18 @@ def random_samples(rng, m=20, n=3, coarse=False):
 
 
 def worth(samples, members, eps, cols, point):
-    """What a proof's rules make of a point, in fractions."""
+    """The value of a point by the rules of proofs, in fractions."""
     full, given, values, balance = point_arrays(point)
     assert point[0] in (2, 3) and not set(full) & set(given) and balance not in (*full, *given)
     y, total, u = samples.y, Fraction(0), [Fraction(0)] * len(cols)
-    cost, side = dict(zip(members.who, members.cost, strict=True)), dict(zip(members.who, members.side, strict=True))
-    v = {i: Fraction(float(cost[i])) for i in members.who if point[0] == 2 and side[i] == -y[i]}
+    cost, side = (
+        dict(zip(members.sample_ids, members.cost, strict=True)),
+        dict(zip(members.sample_ids, members.side, strict=True)),
+    )
+    v = {i: Fraction(float(cost[i])) for i in members.sample_ids if point[0] == 2 and side[i] == -y[i]}
     v |= {i: Fraction(float(cost[i])) for i in full} | dict(zip(given, map(Fraction, values.tolist()), strict=True))
     v[balance] = -sum(Fraction(y[i]) * x for i, x in v.items() if i != balance) * Fraction(y[balance])
-    for i in members.who:
+    for i in members.sample_ids:
         number, c, d = v.get(i, Fraction(0)), Fraction(float(cost[i])), Fraction(eps) if side[i] < 0 else Fraction(0)
         assert number >= 0 or side[i] == -y[i]
         assert number <= c or side[i] == y[i]
@@ -188,8 +198,8 @@ def hulls_apart(Z, side):
 
 
 def one_support_each(n_upper, cols, m, only=None):
-    """Upper tree nodes, or ``only`` one of them, with this support; nobody is laid out yet."""
-    placed = implied_sides.new_placed(n_upper, len(cols), m)
+    """Upper tree nodes, or ``only`` one of them, with this support; no samples are collected yet."""
+    placed = implied_sides.new_placed_samples(n_upper, len(cols), m)
     placed.cols[:] = cols
     placed.size[slice(None) if only is None else only] = len(cols)
     return placed
@@ -199,55 +209,55 @@ def one_support_each(n_upper, cols, m, only=None):
 def test_sides_are_too_close_where_hulls_are(seed):
     rng = np.random.default_rng(seed)
     n, m, eps = int(rng.integers(1, 4)), 20, 1e-3
-    samples, cols, pen = random_samples(rng, m=m, n=n, coarse=seed % 3 == 0), np.arange(n), new_pen(1000)
+    samples, cols, buffer = random_samples(rng, m=m, n=n, coarse=seed % 3 == 0), np.arange(n), new_buffer(1000)
     side = rng.choice([-1.0, 1.0], m)
-    if seed % 2:  # sides that a split can take, so that hulls are apart
+    if seed % 2:  # sides of a split, so that the hulls are disjoint
         side = np.where(samples.X[0] + 0.1 * rng.normal() > 0, 1.0, -1.0)
-    side[rng.random(m) < 0.5] = 0.0  # not there yet
+    side[rng.random(m) < 0.5] = 0.0  # undecided
     j = int(rng.integers(-1, m))
-    # The sides are those of places 1, 2 and 0, but for sample j, which is asked about.
+    # The sides are those of places 1, 2 and 0, except for sample j.
     place, sides_of = np.where(side < 0, 1, np.where(side > 0, 2, 0)).astype(np.uint16), np.array([0.0, -1.0, 1.0])
     if j >= 0:
         side[j] = side[j] or 1.0
         place[j] = 0
     who, cost = np.flatnonzero(side), np.ones(m)
-    members = Members(who, samples.y[who], side[who], cost[who], side[who])
-    terms, placed = implied_sides.Terms(sides_of[None], cost[None], eps, 1.0), one_support_each(1, cols, m)
+    members = ProofSamples(who, samples.y[who], side[who], cost[who], side[who])
+    terms, placed = implied_sides.ProofTerms(sides_of[None], cost[None], eps, 1.0), one_support_each(1, cols, m)
     asked = float(side[j]) if j >= 0 else 0.0
     apart = hulls_apart(samples.X[:, who].T, side[who]) if len(set(side[who])) == 2 else math.inf
-    # Telling them apart takes weights of length eps / distance.
+    # Weights that separate them have length eps / distance.
     least = 0.5 * (eps / apart) ** 2 if apart > 1e-6 else math.inf
     for target in (1e-9, 1e-7, 1e-5, 1.0, 100.0):
         end, value = implied_sides.too_close(
-            samples, terms, placed, place, np.int64(0), np.int64(j), asked, target, pen
+            samples, terms, placed, place, np.int64(0), np.int64(j), asked, target, buffer
         )
         if target < 0.4 * least and math.isfinite(apart):
             assert end > 0, (target, least)
         if end > 0:
-            assert target < 1.01 * least + 2.0 * len(who)  # samples on the wrong side cost something, too
-            assert worth(samples, members, eps, cols, pen.out[:end].tobytes()) >= value >= target
+            assert target < 1.01 * least + 2.0 * len(who)  # samples on the wrong side have a loss, too
+            assert worth(samples, members, eps, cols, buffer.out[:end].tobytes()) >= value >= target
 
 
 @pytest.mark.parametrize("t", [0, 1])
 @pytest.mark.parametrize("seed", range(30))
-def test_sides_that_follow_are_told_as_if_asked_one_by_one(seed, t):
+def test_implied_sides_agree_with_single_ones(seed, t):
     """Samples on both sides of a line at tree node ``t`` of seven, some known to the proof."""
     rng = np.random.default_rng(seed)
     n, m, T, eps, target = int(rng.integers(1, 3)), 40, 7, 1e-3, 10.0
     samples, cols, cost, side_of = random_samples(rng, m=m, n=n), np.arange(n), np.ones(m), sides(T).astype(float)
     place = np.where(samples.X[0] > 0.2, 2 * t + 2, 2 * t + 1)
-    place[0], place[1] = t, 4 if t == 0 else 2  # one is not decided; one is farther down, or elsewhere
+    place[0], place[1] = t, 4 if t == 0 else 2  # one is undecided; one is at a deeper node, or at another one
     known = np.where(rng.random(m) < 0.3, place, t).astype(np.uint16)
     who, before = np.flatnonzero((known == t) & (rng.random(m) < 0.8)), known.copy()
-    terms, placed = implied_sides.Terms(side_of, np.ones((T, m)), eps, 2.0), one_support_each(3, cols, m, only=t)
+    terms, placed = implied_sides.ProofTerms(side_of, np.ones((T, m)), eps, 2.0), one_support_each(3, cols, m, only=t)
     numbers, narrow = np.array([5, 100]), seed % 2 == 1
-    pen = new_pen((1 if narrow else m) * (SPLIT + LEAF + T + LEAD + 24 * (n + 3)) + 200)
+    buffer = new_buffer((1 if narrow else m) * (SPLIT_BYTES + LEAF_HEAD + T + POINT_HEAD + 24 * (n + 3)) + 200)
     text, told, enough = b"", 0, False
-    while not enough:  # as much as there is room for
-        end, count, enough = implied_sides.follow(samples, terms, placed, place, known, who, target, numbers, pen)
+    while not enough:  # as many as there is space for
+        end, count, enough = implied_sides.follow(samples, terms, placed, place, known, who, target, numbers, buffer)
         assert bool(count) == (end > 0) and (enough or count)
-        text, told = text + pen.out[:end].tobytes(), told + count
-    assert len(text) > 0  # somebody follows
+        text, told = text + buffer.out[:end].tobytes(), told + count
+    assert len(text) > 0  # some sides follow
     node, at, place_then = 5, 0, before.copy()
     while at < len(text):
         kind, parent, j, where, left, right = struct.unpack_from("<cIIHII", text, at)
@@ -257,15 +267,15 @@ def test_sides_that_follow_are_told_as_if_asked_one_by_one(seed, t):
         assert struct.unpack_from("<cI", text, at + 19) == (b"L", other)
         at += 24 + t
         _, full, given, _ = struct.unpack_from("<BIII", text, at)
-        point = text[at : at + LEAD + 4 * full + EACH * given]
+        point = text[at : at + POINT_HEAD + 4 * full + BYTES_PER_SAMPLE * given]
         at += len(point)
         assert text[at - len(point) - t : at - len(point)] == bytes(t) and text[at : at + T - 1 - t] == bytes(T - 1 - t)
         at += T - 1 - t
         taken = side_of[t][place_then]
         taken[j] = -side
         here = np.flatnonzero(np.abs(taken) == 1)
-        scaled = point[: LEAD + 4 * (full + given)] + (np.frombuffer(point[-8 * given :]) / 2.0).tobytes()
-        members = Members(here, samples.y[here], taken[here], cost[here], taken[here])
+        scaled = point[: POINT_HEAD + 4 * (full + given)] + (np.frombuffer(point[-8 * given :]) / 2.0).tobytes()
+        members = ProofSamples(here, samples.y[here], taken[here], cost[here], taken[here])
         assert worth(samples, members, eps, cols, scaled) >= target
         place_then[j] = 2 * t + (2 if side > 0 else 1)
     assert np.array_equal(place_then, known) and numbers[0] == node
@@ -274,16 +284,16 @@ def test_sides_that_follow_are_told_as_if_asked_one_by_one(seed, t):
     for j in who[np.abs(side_of[t][place[who]]) == 1]:
         side = side_of[t][place[j]]
         placed = one_support_each(3, cols, m)
-        if implied_sides.too_close(samples, terms, placed, twin, np.int64(t), np.int64(j), -side, target, pen)[0]:
+        if implied_sides.too_close(samples, terms, placed, twin, np.int64(t), np.int64(j), -side, target, buffer)[0]:
             twin[j] = 2 * t + (2 if side > 0 else 1)
-    # Those that do not follow are asked again where room runs out, and may follow from others then.
+    # Where space runs out, samples that do not follow are tried again, and may follow from others then.
     assert np.array_equal(twin[(twin != t) | (not narrow)], known[(twin != t) | (not narrow)])
 
 
 @pytest.mark.parametrize("seed", range(60))
-def test_a_hyperplane_has_multipliers_worth_nearly_its_value(seed):
+def test_multipliers_of_a_hyperplane_prove_nearly_its_value(seed):
     rng = np.random.default_rng(seed)
-    alike = seed % 3 == 2  # features that are yes or no: samples of a kind share a multiplier
+    alike = seed % 3 == 2  # features with two values: equal samples are merged
     m, eps = 150 if alike else 30, 1e-3
     samples = random_samples(rng, m=m, n=2, coarse=seed % 3 == 0)
     if alike:
@@ -299,7 +309,7 @@ def test_a_hyperplane_has_multipliers_worth_nearly_its_value(seed):
         more, _, exact = prove(samples, table, lb, side, side, cost, node=70_000)
         text, least = text + more, np.argmin(lb)
         assert exact[least]
-        lb[least] += 1e6  # the next one, too
+        lb[least] += 1e6  # so that the other one is solved, too
     lb %= 1e6
     twin = np.zeros(2)
     for _ in range(2):
@@ -312,27 +322,27 @@ def test_a_hyperplane_has_multipliers_worth_nearly_its_value(seed):
         assert proved(points, samples, side, cost, supports[p]) >= (1.0 - 1e-9) * lb[p]
     assert (
         not alike or max(len(point_arrays(point)[1]) for point in points) <= 25
-    )  # of 24 kinds one each, and one to help
+    )  # one for each of 24 groups, and one for the balance
 
 
 def prove(samples, table, lb, side, known, cost, *, node=0, target=np.inf):
-    """`taken_down.search` of all supports of the table at tree node 1 of seven, where these are the samples' sides, and
-    those that the proof knows; upper tree nodes have several supports.
+    """`recorded_bounds.search` of all supports of the table at tree node 1 of seven, where these are the sides
+    of the samples, and those in the proof; upper tree nodes have several supports.
 
-    Returns the bytes, the number of steps and of every support what is known of its bound.
+    Returns the bytes, the number of steps, and for every support whether its bound is exact.
     """
     T, m, place_of = 7, len(side), {0.0: 1, -1.0: 3, 1.0: 4, float(leaf_multipliers.NOT_HERE): 0}
     place, told = (np.array([place_of[float(x)] for x in them]) for them in (side, known))
-    terms = implied_sides.Terms(sides(T).astype(float), np.tile(cost, (T, 1)), 1e-3, 1.0)
-    placed, samples = implied_sides.new_placed(3, 1, m), samples._replace(cost=np.tile(samples.cost, (T, 1)))
-    pen, numbers, told, over = new_pen(6000), np.array([node, 100]), told.astype(np.uint16), False
+    terms = implied_sides.ProofTerms(sides(T).astype(float), np.tile(cost, (T, 1)), 1e-3, 1.0)
+    placed, samples = implied_sides.new_placed_samples(3, 1, m), samples._replace(cost=np.tile(samples.cost, (T, 1)))
+    buffer, numbers, told, over = new_buffer(6000), np.array([node, 100]), told.astype(np.uint16), False
     text, count, state = b"", 0, np.zeros(len(lb), np.int8)
     while not over:
         _, over, end, steps = recorded_bounds.search(
             samples, terms, placed, np.int64(1), np.arange(m), np.asarray(side, float), place, told, 10.0, table,
-            np.arange(len(lb)), lb, state, target, 1e-8, np.zeros((2, 2)), 1e-10, numbers, pen,
+            np.arange(len(lb)), lb, state, target, 1e-8, np.zeros((2, 2)), 1e-10, numbers, buffer,
         )  # fmt: skip
-        text, count = text + pen.out[:end].tobytes(), count + steps
+        text, count = text + buffer.out[:end].tobytes(), count + steps
     return text, count, state == recorded_bounds.EXACT
 
 
@@ -341,22 +351,22 @@ def points_of(text, node):
     points, at = [], 0
     while at < len(text):
         assert struct.unpack_from("<cIH", text, at) == (b"R", node, 1)
-        full, given = struct.unpack_from("<II", text, at + RAISE + 1)
-        begin, at = at + RAISE, at + RAISE + LEAD + 4 * full + EACH * given
+        full, given = struct.unpack_from("<II", text, at + RAISE_HEAD + 1)
+        begin, at = at + RAISE_HEAD, at + RAISE_HEAD + POINT_HEAD + 4 * full + BYTES_PER_SAMPLE * given
         points.append(text[begin:at])
     return points
 
 
 def proved(points, samples, side, cost, support):
     """What the points prove of a support."""
-    members = Members(np.arange(len(side)), samples.y, side, cost, side)
+    members = ProofSamples(np.arange(len(side)), samples.y, side, cost, side)
     return max(worth(samples, members, 1e-3, [j for j in support if j >= 0], point) for point in points)
 
 
 @pytest.mark.parametrize("seed", range(12))
-def test_points_raise_the_bounds_of_other_supports_where_samples_are_alike(seed):
-    """Features that are yes or no, all pairs of five and one alone: no bound is more than its points prove of it, or
-    than its support is worth, and there are fewer points than supports."""
+def test_points_raise_bounds_of_other_supports_where_samples_are_equal(seed):
+    """Features with two values, all pairs of five and one alone: no bound is above what its points prove, or above the
+    value of its support, and there are fewer points than supports."""
     rng = np.random.default_rng(seed)
     m, side, pairs = 120, np.zeros(120), [(i, j) for i in range(5) for j in range(i + 1, 5)]
     samples = random_samples(rng, m=m, n=5)
@@ -372,7 +382,7 @@ def test_points_raise_the_bounds_of_other_supports_where_samples_are_alike(seed)
                np.zeros((2, 2)))  # fmt: skip
         values[p] = one[0]
     cost, lb = samples.cost[0] * (1.0 - 2.0**-50), np.zeros(11)
-    target = 0.98 * values.min() if seed % 2 else np.inf  # all are done with, or the least is exact
+    target = 0.98 * values.min() if seed % 2 else np.inf  # all reach the target, or the least bound is exact
     text, _, exact = prove(samples, table, lb, side, side, cost, target=target)
     points = points_of(text, 0)
     assert lb.min() == pytest.approx(values.min(), rel=1e-6) if target == np.inf else lb.min() >= target
@@ -382,27 +392,27 @@ def test_points_raise_the_bounds_of_other_supports_where_samples_are_alike(seed)
     assert len(points) < (8 if seed % 2 else 11)
 
 
-def test_members_of_a_kind_share_out_its_multiplier_known_ones_first():
+def test_multiplier_of_a_group_goes_to_known_samples_first():
     kind, cost = np.array([0, 0, 0, 1, 1, 2, 2, 3]), np.array([1.0, 2.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0])
-    side = np.array([0.0, 0.0, 0.0, 1.0, 1.0, -1.0, -1.0, 0.0])  # all labels are 1: not known, along, against
+    side = np.array([0.0, 0.0, 0.0, 1.0, 1.0, -1.0, -1.0, 0.0])  # all labels are 1: undecided, along, against
     known = np.where(np.arange(8) == 0, leaf_multipliers.NOT_HERE, side)
     kind, v, total = kind.astype(np.int32), np.full(8, np.nan), np.array([2.0, 2.5, 1.25, 0.0])
-    members, first = Members(np.arange(8), np.ones(8), side, cost, known), np.array([0, 3, 5, 7])
-    few = Members(first, np.ones(4), side[first], np.array([4.0, 2.0, 2.0, 1.0]), side[first])
+    members, first = ProofSamples(np.arange(8), np.ones(8), side, cost, known), np.array([0, 3, 5, 7])
+    few = ProofSamples(first, np.ones(4), side[first], np.array([4.0, 2.0, 2.0, 1.0]), side[first])
 
     @kernel()
     def share(members, kind, few, total, balance, v):
-        return shared_out(members, kind, few, total, balance, v)
+        return distribute_multipliers(members, kind, few, total, balance, v)
 
-    # Two of four: the second alone; beyond full cost, and short of it: the first of its kind.
+    # A total of 2 of 4: the second sample alone; above full cost and below it: the first of its group.
     assert share(members, kind, few, total, 1, v) == 3
     assert v.tolist() == [0.0, 2.0, 0.0, 1.5, 1.0, 0.25, 1.0, 0.0]
-    # Who balances the others stands off the ends of its range: the second lends it to another.
+    # The balancing sample is moved away from its limits: the second one exchanges with another.
     assert share(members, kind, few, total, 0, v) == 1
     assert v[:3].tolist() == [0.0, 1.5, 0.5]
-    # Nobody can where the kind has nothing.
+    # No sample balances where the total of its group is 0.
     assert share(members, kind, few, total, 3, v) == -1
-    # All of a kind that is at full cost, each at its own.
+    # A group at full cost: each sample at its own.
     assert share(members, kind, few, np.array([4.0, 2.5, 2.0, 0.0]), 1, v) == 3
     assert v.tolist() == [1.0, 2.0, 1.0, 1.5, 1.0, 1.0, 1.0, 0.0]
 
@@ -413,40 +423,40 @@ def one_support(seed):
     return samples, Table(np.zeros((1, 1), np.int64), np.ones(1, np.int64), np.zeros(1), np.zeros((1, 2)), np.zeros(1))
 
 
-def test_a_point_waits_for_samples_that_the_proof_must_know():
-    """The proof knows nobody to get to the tree node: those who count are told to, if the root's sides show it."""
+def test_no_point_is_written_for_samples_with_unknown_sides():
+    """The proof does not show that samples reach the tree node, and the root's sides do not show it either."""
     samples, table = one_support(0)
     nowhere, here, cost = np.full(10, leaf_multipliers.NOT_HERE), np.zeros(10), samples.cost[0]
-    # The root has no support, so that nothing follows there, and nothing is proved.
+    # The root has no support, so no sides follow there, and no bound is proved.
     lb = np.zeros(1)
-    assert prove(samples, table, lb, here, nowhere, cost) == (b"", 0, [False])  # and so nothing is exact
+    assert prove(samples, table, lb, here, nowhere, cost) == (b"", 0, [False])
     assert lb[0] == 0.0
-    # As the proof knows all of them already, there is nothing to wait for.
+    # With all places in the proof, the point is written.
     text, count, _ = prove(samples, table, lb, here, here, cost)
     assert (text[:1], count) == (b"R", 1) and lb[0] > 0.0
 
 
-def test_sides_that_count_are_told_before_the_point_that_needs_them():
-    """Samples on the left of the root, all alike but for the label; the proof knows one on each side of the root."""
+def test_implied_sides_are_written_before_the_point_that_uses_them():
+    """Samples on the left of the root, equal except for labels; the proof has one on each side of the root."""
     samples, table = one_support(0)
     samples.X[:] = np.append(np.zeros(9), 1.0)
     samples.y[:] = np.tile([1.0, -1.0], 5)
     samples, who = samples._replace(cost=np.ones((7, 10))), np.arange(10)
-    terms = implied_sides.Terms(sides(7).astype(float), np.ones((7, 10)), 1e-3, 1.0)
+    terms = implied_sides.ProofTerms(sides(7).astype(float), np.ones((7, 10)), 1e-3, 1.0)
     placed = one_support_each(3, np.arange(1), 10, only=0)
     place, known = (
         np.append(np.ones(9, np.int64), 2),
         np.append(np.ones(1), np.append(np.zeros(8), 2)).astype(np.uint16),
     )
-    numbers, pen, lb = np.array([5, 20]), new_pen(5000), np.zeros(1)
+    numbers, buffer, lb = np.array([5, 20]), new_buffer(5000), np.zeros(1)
     p, over, end, steps = recorded_bounds.search(
         samples, terms, placed, np.int64(1), who[:9], np.zeros(9), place, known, 10.0, table, who[:1], lb,
-        np.zeros(1, np.int8), np.inf, 1e-8, np.zeros((2, 2)), 1e-10, numbers, pen,
+        np.zeros(1, np.int8), np.inf, 1e-8, np.zeros((2, 2)), 1e-10, numbers, buffer,
     )  # fmt: skip
     told = np.count_nonzero(known[:9] == 1) - 1
     assert p == 0 and over and lb[0] == pytest.approx(8.0) and told > 0 and steps == 2 * told + 1
     assert numbers.tolist() == [20 + 2 * told - 2, 20 + 2 * told]  # on the left of the last decision
-    text = pen.out[:end].tobytes()
+    text = buffer.out[:end].tobytes()
     assert text[:1] == b"S" and struct.unpack_from("<cIH", text, text.rindex(b"R")) == (b"R", numbers[0], 1)
 
 
@@ -467,42 +477,42 @@ def can_balance(members, balance, least, v):
     ("others", "side", "can"),
     [
         ((0.25, 0.75), 0.0, True),  # at its cost, exactly
-        ((0.25, 0.75 + 2**-53), 0.0, False),  # a hair beyond: the sum is 1 in floats
+        ((0.25, 0.75 + 2**-53), 0.0, False),  # slightly above: the sum is 1 in floats
         ((0.25, 0.75 + 2**-53), 1.0, True),  # which is allowed along its label
         ((0.25, 0.75 + 2**-53), -1.0, False),
         ((0.25, -0.25), 0.0, True),  # at 0, exactly
         ((0.25, -0.25 - 2**-54), 0.0, False),
         ((0.25, -0.25 - 2**-54), -1.0, True),  # which is allowed against its label
-        ((1.0, 2.0**-60), 0.0, False),  # no float tells the two from 1
+        ((1.0, 2.0**-60), 0.0, False),  # the sum rounds to 1
     ],
 )
-def test_who_balances_the_others_is_in_range_to_the_last_digit(others, side, can):
-    """The first is of another label than the others: it has to be what they add up to, between 0 and its cost of 1."""
+def test_the_balancing_multiplier_is_in_range_to_the_last_digit(others, side, can):
+    """The first has another label than the others: its multiplier is their sum, between 0 and its cost of 1."""
     sides_known = np.array([side, 1.0, 1.0])
-    members = Members(np.arange(3), np.array([1.0, -1.0, -1.0]), sides_known, np.ones(3), sides_known)
+    members = ProofSamples(np.arange(3), np.array([1.0, -1.0, -1.0]), sides_known, np.ones(3), sides_known)
     v = np.array([0.5, *others])
     assert can_balance(members, np.int64(0), 10.0, v) == can
-    assert v[0] == 0.5  # as it was
-    # With room enough on both sides nobody needs to add up; and nobody cannot.
+    assert v[0] == 0.5  # unchanged
+    # With clear space on both sides no exact sum is needed; no sample (-1) cannot balance.
     assert can_balance(members, np.int64(0), 0.1, v)
     assert not can_balance(members, np.int64(-1), 0.1, v)
 
 
-def test_a_side_must_be_known_where_a_multiplier_makes_use_of_it():
+def test_a_side_must_be_known_where_a_multiplier_depends_on_it():
     #     balances; as known; not there, at 0; along its label: within its cost, beyond; against it: below its cost
     side, known = (
         np.array([0.0, 1.0, 0.0, 1.0, 1.0, -1.0]),
         np.array([0.0, 1.0, leaf_multipliers.NOT_HERE, 0.0, 0.0, 0.0]),
     )
-    members = Members(np.arange(6), np.ones(6), side, np.ones(6), known)
+    members = ProofSamples(np.arange(6), np.ones(6), side, np.ones(6), known)
     v = np.array([0.5, 7.0, 0.0, 0.5, 1.5, 0.5])
     assert unknown(members, 1e-3, v, np.int64(0)).tolist() == [False] * 4 + [True] * 2
-    # With so wide a band even a sample sent along its label is worth something else.
+    # With so wide a band the side matters for a sample sent along its label, too.
     assert unknown(members, 2.0, v, np.int64(0)).tolist() == [False] * 3 + [True] * 3
 
 
-def test_a_bound_is_raised_to_what_its_multipliers_reach_and_no_further():
-    """The proof takes samples to cost half of what the search takes them to cost."""
+def test_a_bound_is_raised_to_what_its_multipliers_prove():
+    """In the proof samples have half the cost that they have in the search."""
     samples, table = one_support(1)
     lb, truth, side = np.zeros(1), np.zeros(1), np.zeros(10)
     text, count, _ = prove(samples, table, lb, side, side, 0.5 * samples.cost[0])
@@ -512,7 +522,7 @@ def test_a_bound_is_raised_to_what_its_multipliers_reach_and_no_further():
     assert 0.0 < lb[0] <= found < 0.9 * truth[0]
 
 
-def test_a_block_that_cannot_be_written_is_heard_of(tmp_path, monkeypatch):
+def test_a_block_that_cannot_be_written_raises(tmp_path, monkeypatch):
     steps = StepFile(str(tmp_path / "a.part"), 1)
 
     def full(raw):
@@ -525,20 +535,20 @@ def test_a_block_that_cannot_be_written_is_heard_of(tmp_path, monkeypatch):
     monkeypatch.setattr(steps, "_pack", full)
     with pytest.raises(OSError, match="no space"):
         write_many(steps)
-    steps.discard()  # quietly: it was said
+    steps.discard()  # does not raise again
     assert not (tmp_path / "a.part").exists()
 
 
-def test_a_point_is_said_to_be_as_before_only_where_somebody_knows_what_was_before():
+def test_a_point_is_the_same_as_before_only_if_that_one_is_known():
     steps, a = Steps(1), point([0], [1], [0.5], 2)
     steps.leaf(1, [a])
     begin = len(steps.text)
     steps.leaf(2, [a])
-    assert steps.text[begin + LEAF :] == SAME_POINT
+    assert steps.text[begin + LEAF_HEAD :] == SAME_POINT
     begin = len(steps.text)
-    steps.written(b"", 0)  # steps with points that nobody has looked at
+    steps.written(b"", 0)  # steps whose points are not known
     steps.leaf(3, [a])
-    assert steps.text[begin + LEAF :] == a
+    assert steps.text[begin + LEAF_HEAD :] == a
 
 
 def some_steps(steps, own):
@@ -546,25 +556,25 @@ def some_steps(steps, own):
     a, b = point([1], [2, 3], [0.5, 7.0], 4), point([], [], [], 1, rest=False)
     steps.split(b"S", 1, 9, 0, own(2), own(3))
     steps.raise_bounds(own(2), 2, a)
-    steps.leaf(own(2), [NOTHING, b, a])  # of tree node 2 as before
+    steps.leaf(own(2), [NOTHING, b, a])  # of tree node 2 the same as before
     steps.split(b"F", own(3), 5, 1, own(4), own(5))
     steps.leaf(own(4), [a, b, NOTHING])
     steps.leaf(own(5), [a, a, a])
 
 
-def test_steps_of_another_process_get_numbers_of_ours():
+def test_steps_of_another_process_are_renumbered():
     theirs, ours, plain = Steps(3), Steps(3), Steps(3)
     some_steps(theirs, lambda number: number - 2 + REMOTE_BASE)
     for steps in (ours, plain):
         steps.leaf(0, [NOTHING, point([7], [], [], 1), NOTHING])
     ours.take_over(theirs.text, 70_000)
     some_steps(plain, lambda number: number - 2 + 70_000)
-    for steps in (ours, plain):  # what comes next knows what was before
+    for steps in (ours, plain):  # the next step depends on the one before
         steps.leaf(6, [point([1], [2, 3], [0.5, 7.0], 4)] * 3)
     assert ours.text == plain.text and ours.count == plain.count == 8
 
 
-def test_a_point_is_as_before_only_if_nothing_came_between():
+def test_a_point_is_the_same_as_before_only_if_it_follows_it():
     steps, a, b = Steps(1), point([1], [], [], 2), point([3], [], [], 4)
     steps.leaf(1, [a])
     steps.leaf(2, [a])
@@ -577,54 +587,60 @@ def test_a_point_is_as_before_only_if_nothing_came_between():
 
 
 @pytest.mark.parametrize("kind", [ProofLog, SupportLog])
-def test_what_others_prove_least_counts_and_their_numbers_are_nobody_elses(kind):
+def test_least_bound_and_numbers_of_another_process(kind):
     problem = Problem.make([[0.0], [1.0]], [-1.0, 1.0], depth=2)
     ours = kind(Steps(3), problem, problem.weight, 1.0)
     theirs = kind(Steps(3), problem, problem.weight, 1.0, first=REMOTE_BASE)
-    theirs.weakest, theirs._nodes = 0.25, REMOTE_BASE + 10
+    theirs.least_closed_bound, theirs._nodes = 0.25, REMOTE_BASE + 10
     theirs.steps.split(b"S", 0, 0, 0, REMOTE_BASE, REMOTE_BASE + 9)
-    note = [REMOTE_BASE + 9, 0] if kind is ProofLog else [Note(REMOTE_BASE + 9, np.zeros(2)), Note(0, np.zeros(2))]
-    ours.weakest = 0.5
-    left = ours.take_over(theirs.script(), [Record(bound=1.0, data=(None, number), size=1) for number in note])
-    assert ours.weakest == 0.25
+    left_numbers = (
+        [REMOTE_BASE + 9, 0]
+        if kind is ProofLog
+        else [ProofNode(REMOTE_BASE + 9, np.zeros(2)), ProofNode(0, np.zeros(2))]
+    )
+    ours.least_closed_bound = 0.5
+    left = ours.take_over(
+        theirs.proof_part(), [Record(bound=1.0, data=(None, number), size=1) for number in left_numbers]
+    )
+    assert ours.least_closed_bound == 0.25
     assert ours.finish().text == struct.pack("<cIIHII", b"S", 0, 0, 0, 1, 10)
     assert [getattr(one.data[-1], "number", one.data[-1]) for one in left] == [10, 0]
     assert ours._nodes == 11
     with pytest.raises(OverflowError, match="more than 2147483648 search nodes"):
-        ours.take_over(ProofPart(text=b"", nodes=REMOTE_BASE, weakest=1.0), [])
+        ours.take_over(ProofPart(text=b"", nodes=REMOTE_BASE, least_closed_bound=1.0), [])
 
 
-def test_numbers_that_are_given_back_are_not_taken_from_others():
+def test_released_numbers_are_used_again_unless_others_follow():
     problem = Problem.make([[0.0], [1.0]], [-1.0, 1.0], depth=2)
     log = SupportLog(Steps(3), problem, problem.weight, 1.0)
     assert [log.reserve(4), log.reserve(2)] == [1, 5]
-    log.give_back(3, 5)  # others have reserved since
+    log.release(3, 5)  # others have been reserved since
     assert log.reserve(6) == 7
-    log.give_back(9, 13)
+    log.release(9, 13)
     assert log.reserve(1) == 9
 
 
 # -- steps of dives ----------------------------------------------------------------------------------------------------
 
 
-def plain_numbers(log, bounds, node, first, hands_on):
-    """What `steps.take_down` says, as lists."""
-    closing = {child_nodes.SHUT, child_nodes.SHUT_TOO, child_nodes.HERE_SHUT} | (
-        set() if hands_on else {child_nodes.HERE_SETTLED}
+def plain_numbers(log, bounds, node, first, settled_continues):
+    """A plain `proof_steps.record_dive`: the results as lists."""
+    closing = {child_nodes.CLOSED_CHILD, child_nodes.CLOSED_SIBLING, child_nodes.LAST_CLOSED} | (
+        set() if settled_continues else {child_nodes.LAST_SETTLED}
     )
     numbers, splits = [], []
     for row, (what, item) in enumerate(log.tolist()):
         numbers.append(node)
-        if what in (child_nodes.ASIDE, child_nodes.SHUT):
+        if what in (child_nodes.OPEN_CHILD, child_nodes.CLOSED_CHILD):
             numbers[-1] = first
             splits.append([row, node, item, first, first + 1])
             node, first = first + 1, first + 2
-    shut = [row for row, what in enumerate(log[:, 0]) if what in closing]
-    return numbers, splits, shut, first, min((bounds[row] for row in shut), default=math.inf)
+    closed = [row for row, what in enumerate(log[:, 0]) if what in closing]
+    return numbers, splits, closed, first, min((bounds[row] for row in closed), default=math.inf)
 
 
 @pytest.mark.parametrize("seed", range(20))
-def test_dives_are_written_as_by_hand(seed):
+def test_dives_agree_with_plain_steps(seed):
     rng = np.random.default_rng(seed)
     m, n, depth, rows = 9, 3, 2, 30
     codes = rng.integers(0, 3, (rows, m * (2 + depth) + 3 * n)).astype(np.uint8)
@@ -632,39 +648,54 @@ def test_dives_are_written_as_by_hand(seed):
     codes[:, : 2 * m : 2] = rng.integers(1, 3, (rows, m))
     log = np.column_stack([rng.integers(0, 6, rows), rng.integers(0, m + 3 * n, rows)])
     floats, used = rng.random((rows, 5)), rng.integers(0, 6, rows)
-    bounds, first, hands_on = rng.random(rows), 300, bool(seed % 2)
-    numbers, splits, closed, free, weakest = plain_numbers(log, bounds, 7, first, hands_on)
-    ours, pen, decided = np.empty(rows, np.int64), new_pen(19 * rows), np.zeros(2, np.int64)
-    shut, by_hand = dives.new_shut(rows, codes.shape[1], 5), Steps(3)
-    found = dives.take_down(
-        log, codes, floats, used, bounds, rows, 7, first, hands_on, m, n, m * (2 + depth), ours, shut, decided, pen
+    bounds, first, settled_continues = rng.random(rows), 300, bool(seed % 2)
+    numbers, splits, closed, free, least_closed_bound = plain_numbers(log, bounds, 7, first, settled_continues)
+    ours, buffer, decided = np.empty(rows, np.int64), new_buffer(19 * rows), np.zeros(2, np.int64)
+    closed_nodes, by_hand = dives.new_closed_nodes(rows, codes.shape[1], 5), Steps(3)
+    found = dives.record_dive(
+        log,
+        codes,
+        floats,
+        used,
+        bounds,
+        rows,
+        7,
+        first,
+        settled_continues,
+        m,
+        n,
+        m * (2 + depth),
+        ours,
+        closed_nodes,
+        decided,
+        buffer,
     )
-    assert found == (free, weakest) and ours.tolist() == numbers and shut.held[0] == len(closed)
-    assert shut.numbers[: len(closed)].tolist() == [numbers[row] for row in closed]
-    assert np.array_equal(shut.codes[: len(closed)], codes[closed])
+    assert found == (free, least_closed_bound) and ours.tolist() == numbers and closed_nodes.n_nodes[0] == len(closed)
+    assert closed_nodes.numbers[: len(closed)].tolist() == [numbers[row] for row in closed]
+    assert np.array_equal(closed_nodes.codes[: len(closed)], codes[closed])
     for k, row in enumerate(closed):
-        assert np.array_equal(shut.floats[k, : used[row]], floats[row, : used[row]])
+        assert np.array_equal(closed_nodes.floats[k, : used[row]], floats[row, : used[row]])
     for row, node, item, mine, follow in splits:
         t, which, kind = 0, item, b"S"
         is_first = codes[row, 2 * item] == 1 if item < m else False
         if item >= m:
             (t, which), kind = divmod(item - m, n), b"F"
-            is_first = codes[row, m * (2 + depth) + item - m] == MUST_HERE
+            is_first = codes[row, m * (2 + depth) + item - m] == FEATURE_USED
         by_hand.split(kind, node, which, t, *((mine, follow) if is_first else (follow, mine)))
-    assert pen.out[: decided[0]].tobytes() == by_hand.text and decided[1] == len(splits)
+    assert buffer.out[: decided[0]].tobytes() == by_hand.text and decided[1] == len(splits)
 
 
-def test_leaves_are_written_as_by_hand():
-    """With points that are those of the leaf before, and such that say nothing."""
+def test_leaves_agree_with_plain_steps():
+    """With points equal to those of the previous leaf, and empty ones."""
     a, b = point([1], [2, 3], [0.5, 7.0], 4), point([1], [2, 3], [0.5, 7.5], 4)
     found = [[a, NOTHING], [a, b], [b, b], [NOTHING, NOTHING], [NOTHING, b], [a, b]]
-    text, by_hand, pen = b"".join(map(b"".join, found)), Steps(2), new_pen(1000)
+    text, by_hand, buffer = b"".join(map(b"".join, found)), Steps(2), new_buffer(1000)
     ends = np.cumsum([[len(one) for one in leaf] for leaf in found]).reshape(len(found), 2)
-    points = new_pen(len(text))
+    points = new_buffer(len(text))
     points.out[:] = np.frombuffer(text, np.uint8)
     numbers, leaf_ends, by_hand_ends = np.arange(70_000, 70_006), np.zeros(6, np.int64), []
-    end = dives.write_leaves(points, ends, numbers, pen, leaf_ends)
+    end = dives.write_leaves(points, ends, numbers, buffer, leaf_ends)
     for number, leaf in zip(numbers.tolist(), found, strict=True):
         by_hand.leaf(number, leaf)
         by_hand_ends.append(len(by_hand.text))
-    assert pen.out[:end].tobytes() == by_hand.text and leaf_ends.tolist() == by_hand_ends
+    assert buffer.out[:end].tobytes() == by_hand.text and leaf_ends.tolist() == by_hand_ends

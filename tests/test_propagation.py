@@ -1,4 +1,4 @@
-"""Sides implied by placed samples: nobody is placed that could go either way, and nobody obvious is missed."""
+"""Sides implied by placed samples: all of them are found, and no sample is placed that could go either way."""
 
 import numpy as np
 import pytest
@@ -8,20 +8,20 @@ from margotree.engines.exact.kernels.listed_supports import Samples
 from oracles import separable
 
 
-def settle(Z, place, narrow=0.0):
+def settle(Z, place, min_distance=0.0):
     """Run the kernel on one upper node that uses all of Z's rows; returns whether it is possible, and the places."""
     d, m = Z.shape
     code, levels = np.zeros((d, m), np.int64), np.full(d, 99)
     samples = Samples(np.ascontiguousarray(Z), np.ones(m), np.ones((3, m)), code, levels, 1e3)
-    planes = lookahead.Planes(
+    planes = lookahead.Hyperplanes(
         np.tile(np.arange(d), (3, 1)), np.full(3, d), np.zeros((3, d + 1)), np.zeros(3, np.int64), np.ones(3, np.int8)
     )
     after = place.copy()
-    return lookahead.settle_sides(samples, planes, after, narrow), after
+    return lookahead.settle_sides(samples, planes, after, min_distance), after
 
 
 def forced(Z, place, i):
-    """Where sample ``i`` must go, by separability: 1, 2, or 0 if it may choose."""
+    """Where sample ``i`` must go, by separability: 1, 2, or 0 if both sides are possible."""
     left, right = (Z.T[np.flatnonzero(place == side)] for side in (1, 2))
     may_left = separable(np.vstack([left, Z.T[i : i + 1]]), right)
     may_right = separable(left, np.vstack([right, Z.T[i : i + 1]]))
@@ -42,8 +42,8 @@ def test_agrees_with_separability(seed, d):
 
 
 @pytest.mark.parametrize("seed", range(10))
-def test_on_a_grid_nobody_free_is_placed(seed):
-    """Points in line are decided by rounding: they may be left waiting, but never sent the wrong way."""
+def test_on_a_grid_only_implied_samples_are_placed(seed):
+    """Collinear points depend on rounding: they may stay undecided, but are never sent to the wrong side."""
     rng = np.random.default_rng(seed)
     Z = rng.integers(0, 4, (2, 30)).astype(float)
     h = rng.normal(size=2) @ (Z - 1.6)
@@ -64,7 +64,7 @@ def test_sides_that_cannot_be_separated_are_found():
 def test_sides_too_close_for_the_weights_allowed_count_as_touching():
     Z = np.array([[0.0, 1e-6, 1.0]])
     assert settle(Z, np.array([1, 2, 2]))[0]
-    assert not settle(Z, np.array([1, 2, 2]), narrow=1e-3)[0]
+    assert not settle(Z, np.array([1, 2, 2]), min_distance=1e-3)[0]
 
 
 def test_without_features_all_go_the_same_way():

@@ -63,7 +63,7 @@ def test_the_page_says_it(proved):
     assert shown["proved"] == tree.certificate.statement and tree.certificate.statement in shown["words"]
 
 
-def test_the_picture_says_it(proved):
+def test_the_plot_says_it(proved):
     matplotlib = pytest.importorskip("matplotlib")
     matplotlib.use("Agg")
     from matplotlib import pyplot as plt

@@ -1,4 +1,4 @@
-"""Subtrees of good trees trained by themselves: who reaches them, what is asked for, and that nothing gets worse."""
+"""Subtrees of good trees trained separately: their samples, their starts, and that no tree gets worse."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from margotree.engines.local_search.search import Effort, Job, LocalSearch
-from margotree.engines.local_search.starts import Way, kept, soft
+from margotree.engines.local_search.starts import Origin, soft_start, unchanged_start
 from margotree.engines.local_search.subtrees import rows_at, subtree_start
 from margotree.engines.local_search.training_data import Terms
 from margotree.engines.multiclass.search import ClassSearch
@@ -47,7 +47,7 @@ NAMES = ["margot", "hfs", "sfs", "three classes"]
 
 
 @pytest.mark.parametrize("problem", [PROBLEMS[0], PROBLEMS[1]], ids=NAMES[:2])
-def test_who_reaches_a_node_is_who_the_value_function_says(problem):
+def test_the_samples_at_a_node_are_those_of_the_value_function(problem):
     search = searched(problem)
     tree, terms = search.best[0], Terms.of(problem)
     last = evaluate(problem, tree.splits).node
@@ -59,36 +59,36 @@ def test_who_reaches_a_node_is_who_the_value_function_says(problem):
 @pytest.mark.parametrize("problem", PROBLEMS, ids=NAMES)
 def test_a_tree_costs_what_its_root_and_subtrees_cost(problem):
     search = searched(problem)
-    terms, tree = search.ladder.terms, search.best[0]
+    terms, tree = search.levels.terms, search.best[0]
     parts = 0.0
     for t in (1, 2):
         nodes = topology.subtree(t, 3)
-        part = terms.below(nodes, rows_at(terms, tree.W, tree.B, t))
+        part = terms.subtree(nodes, rows_at(terms, tree.W, tree.B, t))
         assert part.depth == 2
-        parts += search.settled(part, tree.W[nodes], tree.B[nodes])
+        parts += search.objective_of(part, tree.W[nodes], tree.B[nodes])
     W, B = tree.W.copy(), tree.B.copy()
-    whole = search.settled(terms, W, B)
+    whole = search.objective_of(terms, W, B)
     top = replace(terms, C=terms.C[:1], budget=terms.budget[:1], alpha=terms.alpha[:1])
     if isinstance(terms, ClassTerms):  # a root by itself would be a last-level node, with labels instead of sides
         assert parts <= whole * (1 + 1e-9)
     else:
-        assert parts + search.settled(top, W[:1], B[:1]) == pytest.approx(whole, rel=1e-9)
+        assert parts + search.objective_of(top, W[:1], B[:1]) == pytest.approx(whole, rel=1e-9)
 
 
 def test_starts_are_of_subtrees_with_upper_nodes_and_of_all_kinds():
     search = searched(two(depth=4, n=200))
-    rng, tree, kinds = np.random.default_rng(0), search.best[0], []
+    rng, tree, strategies = np.random.default_rng(0), search.best[0], []
     for _ in range(300):
-        start = subtree_start(tree, 4, search.disturbed, rng)
+        start = subtree_start(tree, 4, search.perturbed, rng)
         nodes = topology.subtree(start.top, 4)
         assert start.top in topology.upper(4)
         assert start.top > 0
-        assert len(start.below.B) == len(nodes) >= 3
-        assert not np.any(start.kinds)
+        assert len(start.subtree.B) == len(nodes) >= 3
+        assert not np.any(start.strategies)
         assert start.W is tree.W
-        kinds.append((start.top, (start.below.soft, bool(np.any(start.below.W)))))
-    assert {top for top, _ in kinds} == set(range(1, 7))
-    assert {kind for _, kind in kinds} >= {(1, True), (12, False), (0, True)}
+        strategies.append((start.top, (start.subtree.n_soft, bool(np.any(start.subtree.W)))))
+    assert {top for top, _ in strategies} == set(range(1, 7))
+    assert {kind for _, kind in strategies} >= {(1, True), (12, False), (0, True)}
 
 
 @pytest.mark.parametrize("problem", PROBLEMS, ids=NAMES)
@@ -101,11 +101,11 @@ def test_a_subtree_that_does_not_get_better_leaves_the_tree_as_it_is(problem):
     def watched(terms, *rest):
         seen.append(terms.n_nodes)
         found = descent(terms, *rest)
-        return replace(found, value=1e9) if terms.n_nodes == 3 else found  # no subtree comes to anything
+        return replace(found, value=1e9) if terms.n_nodes == 3 else found  # no subtree improves
 
     search.descent = watched
     for seed in range(6):
-        start = search._start_near(tree, Way.SUBTREE, np.random.default_rng(seed))
+        start = search._variation(tree, Origin.SUBTREE, np.random.default_rng(seed))
         found = search._descend(Job(start=start, level=0, seed=seed))
         assert np.array_equal(found.W, tree.W)
         assert np.array_equal(found.B, tree.B)
@@ -114,7 +114,7 @@ def test_a_subtree_that_does_not_get_better_leaves_the_tree_as_it_is(problem):
 
 
 @pytest.mark.parametrize("problem", PROBLEMS, ids=NAMES)
-def test_a_poor_subtree_is_made_better_and_the_tree_stays_allowed(problem):
+def test_a_poor_subtree_improves_and_the_tree_stays_feasible(problem):
     search = searched(problem)
     tree = search.best[0]
     nodes = topology.subtree(1, 3)
@@ -122,16 +122,16 @@ def test_a_poor_subtree_is_made_better_and_the_tree_stays_allowed(problem):
     W[nodes], B[nodes] = 0.0, 1.0  # all one way
     value = search._value(replace(tree, W=W, B=B).splits)
     assert value > tree.value * 1.01
-    good = kept(replace(tree, W=tree.W[nodes], B=tree.B[nodes]))
-    for below in (good, soft(2, 3)):
-        start = replace(kept(replace(tree, W=W, B=B)), top=1, below=below)
+    good = unchanged_start(replace(tree, W=tree.W[nodes], B=tree.B[nodes]))
+    for below in (good, soft_start(2, 3)):
+        start = replace(unchanged_start(replace(tree, W=W, B=B)), top=1, subtree=below)
         found = search._descend(Job(start=start, level=0, seed=0))
         assert search._value(found.splits) == pytest.approx(found.value, rel=1e-6)
         assert found.value <= (tree.value if below is good else value) * (1 + 1e-6)
 
 
 @pytest.mark.parametrize("rows", [0, 1])
-def test_a_subtree_that_hardly_anybody_reaches(rows):
+def test_a_subtree_with_at_most_one_sample(rows):
     problem = two()
     search = searched(problem)
     tree = search.best[0]
@@ -142,8 +142,8 @@ def test_a_subtree_that_hardly_anybody_reaches(rows):
     if rows and order[1] - order[0] < 2 * problem.eps:
         W[0] *= 1.0 / (order[1] - order[0])
         B[0] *= 1.0 / (order[1] - order[0])
-    assert len(rows_at(search.ladder.terms, W, B, 1)) == rows
-    for below in (soft(2, 3), kept(replace(tree, W=W[[1, 3, 4]], B=B[[1, 3, 4]]))):
-        start = replace(kept(replace(tree, W=W, B=B)), top=1, below=below)
+    assert len(rows_at(search.levels.terms, W, B, 1)) == rows
+    for below in (soft_start(2, 3), unchanged_start(replace(tree, W=W[[1, 3, 4]], B=B[[1, 3, 4]]))):
+        start = replace(unchanged_start(replace(tree, W=W, B=B)), top=1, subtree=below)
         found = search._descend(Job(start=start, level=0, seed=0))
         assert np.isfinite(search._value(found.splits))

@@ -14,11 +14,11 @@ from margotree.table.encoding_json import from_record, to_record
 def taken(tmp_path):
     """Learn from easy.csv with further columns, given as functions of row and position."""
 
-    def taken(columns=None, rows=None, reading=None, **wishes):
+    def taken(columns=None, rows=None, reading=None, **options):
         rows = rows or easy_rows()
         rows = [{**{n: f(row, k) for n, f in (columns or {}).items()}, **row} for k, row in enumerate(rows)]
         table = read_table(write_rows(tmp_path / "easy.csv", rows), **(reading or {}))
-        encoding, notes = learn_encoding(table, ColumnOptions(**{"target": "died", **wishes}))
+        encoding, notes = learn_encoding(table, ColumnOptions(**{"target": "died", **options}))
         return encoding, encoding.training(table), [*table.notes, *notes]
 
     return taken
@@ -35,30 +35,30 @@ def test_an_honest_table_gets_no_note(taken):
 @pytest.mark.parametrize(
     ("name", "cell", "words"),
     [
-        ("pid", lambda row, k: k + 1, "counts the rows"),
-        ("pat", lambda row, k: IDS[k], "another whole number in every row; it looks like an identifier"),
-        ("patient id", lambda row, k: IDS[k // 2 + k // 4], "called like an identifier"),
-        ("seen", lambda row, k: f"{DAYS[k]:%Y%m%d}", "looks like dates such as 20190101"),
-        ("month", lambda row, k: f"{DAYS[k]:%Y%m}", "looks like dates such as 201901"),
-        ("day", lambda row, k: f"{DAYS[k % 9]:%d.%m.%Y}", "holds dates, taken as words"),
+        ("pid", lambda row, k: k + 1, "numbers the rows"),
+        ("pat", lambda row, k: IDS[k], "a different whole number in every row: it seems to be an identifier"),
+        ("patient id", lambda row, k: IDS[k // 2 + k // 4], "has the name of an identifier"),
+        ("seen", lambda row, k: f"{DAYS[k]:%Y%m%d}", "seems to hold dates such as 20190101"),
+        ("month", lambda row, k: f"{DAYS[k]:%Y%m}", "seems to hold dates such as 201901"),
+        ("day", lambda row, k: f"{DAYS[k % 9]:%d.%m.%Y}", "holds dates, treated as words"),
         ("home", lambda row, k: f"{1000 + 190 * k:05d}", "leading zeros such as 01000"),
-        ("Zip code", lambda row, k: 10_000 + 7 * (k % 60), "a code such as a postcode"),
-        ("outcome", lambda row, k: {"yes": "dead", "no": "alive"}[row["died"]], "alone tells the target"),
-        ("flag", lambda row, k: int(row["died"] == "yes"), "alone tells the target"),
-        ("days", lambda row, k: 0.5 + k % 7 + 10 * (row["died"] == "yes" and k > 2), "alone tells the target"),
+        ("Zip code", lambda row, k: 10_000 + 7 * (k % 60), "codes such as postcodes"),
+        ("outcome", lambda row, k: {"yes": "dead", "no": "alive"}[row["died"]], "alone predicts the target"),
+        ("flag", lambda row, k: int(row["died"] == "yes"), "alone predicts the target"),
+        ("days", lambda row, k: 0.5 + k % 7 + 10 * (row["died"] == "yes" and k > 2), "alone predicts the target"),
     ],
 )
 def test_columns_that_may_not_belong_are_noted(taken, name, cell, words):
     _, _, (note,) = taken({name: cell})
     drop = f'--drop "{name}"' if " " in name else f"--drop {name}"
-    assert repr(name) in note and words in note and note.endswith(f"say {drop}")
+    assert repr(name) in note and words in note and note.endswith(f"add {drop}")
     assert taken({name: cell}, drop=[name])[2] == []
 
 
 def test_a_column_that_is_filled_in_for_one_class_only_is_noted(taken):
     died_on = {"died_on": lambda row, k: k % 90 if row["died"] == "yes" else ""}
     _, _, (note,) = taken(died_on, missing="median")
-    assert "'died_on' is empty just where the target is 'no'" in note and "--drop died_on" in note
+    assert "'died_on' is empty exactly where the target is 'no'" in note and "--drop died_on" in note
 
 
 def test_all_suspicions_come_in_one_note(taken):
@@ -69,8 +69,8 @@ def test_all_suspicions_come_in_one_note(taken):
         "dead": lambda row, k: row["died"].upper(),
     }
     _, _, (note,) = taken(columns)
-    assert note.startswith("4 columns may not belong") and all(repr(name) in note for name in columns)
-    assert note.endswith('to leave them all out, say --drop pat --drop seen --drop "the zip" --drop dead')
+    assert note.startswith("4 columns may be unsuitable") and all(repr(name) in note for name in columns)
+    assert note.endswith('to leave out all of them, add --drop pat --drop seen --drop "the zip" --drop dead')
 
 
 def test_all_refusals_come_in_one_message(taken):
@@ -84,7 +84,7 @@ def test_all_refusals_come_in_one_message(taken):
         taken(columns)
     message = str(refused.value)
     assert message.startswith("4 columns cannot be used") and "these are dates" in message
-    assert "'unknown' under 'dose'" in message and "several: day, week" in message
+    assert "'unknown' in column 'dose'" in message and "several: day, week" in message
     assert message.endswith("--drop name --drop seen --drop dose --drop stay")
 
 
@@ -115,9 +115,9 @@ def test_a_unit_left_off_in_a_new_file_is_noted(taken, tmp_path):
     encoding, _, _ = taken({"sat": lambda row, k: f"{80 + k % 20} %"})
     bare = read_table(write_rows(tmp_path / "new.csv", [{"sat": 88, **row} for row in easy_rows(3)]))
     assert encoding.apply(bare)[0][:, 0].tolist() == [88] * 3
-    assert "'sat' was written with '%' in training" in notes_about(encoding, bare)[0]
+    assert "column 'sat' has the unit '%' in the training file" in notes_about(encoding, bare)[0]
     odd = read_table(write_rows(tmp_path / "odd.csv", [{"sat": "88 points", **row} for row in easy_rows(3)]))
-    with pytest.raises(TableError, match="'88 points' under 'sat' is no number"):
+    with pytest.raises(TableError, match="'88 points' in column 'sat' is not a number"):
         encoding.apply(odd)
 
 
@@ -130,13 +130,13 @@ def test_words_in_several_spellings_are_one(taken):
     plain, expected, _ = taken()
     assert encoding.columns == plain.columns and np.array_equal(samples.X, expected.X)
     assert samples.y.tolist() == expected.y.tolist()
-    assert "'NO' as 'no'; 'YES' as 'yes'" in notes[0] and "under 'smoker'" in notes[1]
+    assert "'NO' as 'no'; 'YES' as 'yes'" in notes[0] and "in column 'smoker'" in notes[1]
     assert set(taken(rows=rows, positive="Yes")[1].y.tolist()) == {"yes", "not yes"}
 
 
 def test_one_word_in_two_spellings_says_nothing(taken):
     encoding, _, notes = taken({"ward": lambda row, k: ["A", "a "][k % 2]})
-    assert "ward" not in encoding.features[0] and "holds nothing but" in notes[0]
+    assert "ward" not in encoding.features[0] and "has the same value" in notes[0]
 
 
 @pytest.mark.parametrize("first", ["sep=;\n", "sep=;\r\n", '"sep=;"\n', "SEP=;\n"])

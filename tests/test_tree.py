@@ -231,7 +231,7 @@ def test_columns_are_found_by_name():
     frame = pd.DataFrame(X, columns=["a", "b", "c"])
     frame["id"] = "z"
     assert tree.predict(frame[["id", "c", "a", "b"]]).tolist() == tree.predict(X).tolist()
-    with pytest.raises(ValueError, match=r"lacks the columns \['b'\]"):
+    with pytest.raises(ValueError, match=r"no columns \['b'\]"):
         tree.predict(frame.drop(columns="b"))
 
 

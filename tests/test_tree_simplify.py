@@ -98,7 +98,7 @@ def test_files_keep_both_and_earlier_files_load(tmp_path):
     assert Tree.from_dict(record).export_text() == EMPTY_LEAF.export_text()
 
 
-def test_pictures_are_simplified_unless_a_sample_needs_the_split():
+def test_plots_are_simplified_unless_a_sample_needs_the_split():
     pytest.importorskip("matplotlib").use("Agg")
     from margotree.plots import plot_tree
 
@@ -106,7 +106,8 @@ def test_pictures_are_simplified_unless_a_sample_needs_the_split():
         return [text.get_text() for text in ax.texts]
 
     assert "no samples" not in words(plot_tree(EMPTY_LEAF)) and "[2]" not in words(plot_tree(EMPTY_LEAF))
-    assert "split [2], which changes no" in " ".join(words(plot_tree(EMPTY_LEAF)))
+    # The lines of a caption are drawn from the last to the first.
+    assert "split [2], which changes no" in " ".join(reversed(words(plot_tree(EMPTY_LEAF))))
     assert "[2]" in words(plot_tree(EMPTY_LEAF, simplify=False))
     there = np.array([[-1e6], [-1e6], [0.7]])
     assert "[2]" not in words(plot_tree(EMPTY_LEAF, there, ["no", "no", "yes"]))
@@ -122,9 +123,9 @@ def data(n=120, seed=0):
 
 def test_fit_says_when_most_splits_vanish_and_what_to_try():
     X, y = data()
-    with pytest.warns(FewSplitsWarning, match=r"of the 3 splits count.*larger C, or one per level .* such as 0.1, 10"):
+    with pytest.warns(FewSplitsWarning, match=r"3 splits has an effect.*larger C, or a C per level .* such as 0.1, 10"):
         MargotClassifier(depth=2, C=0.1).fit(X, y)
-    with pytest.warns(FewSplitsWarning, match=r"no split counts: at C = 1e-06 they .*Try a larger C$"):
+    with pytest.warns(FewSplitsWarning, match=r"no split has an effect: at C = 1e-06 the splits .*Try a larger C$"):
         MargotClassifier(depth=1, C=1e-6).fit(X, y)
     with warnings.catch_warnings():
         warnings.simplefilter("error", FewSplitsWarning)
@@ -146,7 +147,7 @@ def test_a_search_that_tries_poor_settings_is_not_told_so_each_time():
     from margotree.paper.tuning import tune
 
     X, y = data(60)
-    with warnings.catch_warnings(record=True) as heard:
+    with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         tune(X, y, "margot", grid={"C": [1e-6, 10.0]}, folds=2, fit_time_limit=2)
-    assert sum(issubclass(w.category, FewSplitsWarning) for w in heard) <= 1
+    assert sum(issubclass(w.category, FewSplitsWarning) for w in caught) <= 1

@@ -28,8 +28,8 @@ from margotree.model_selection import (
     stratified_folds,
 )
 from margotree.model_selection.fit_chains import Failure, run_chains
-from margotree.model_selection.grid_paths import walks
-from margotree.model_selection.progress_line import Tally, duration
+from margotree.model_selection.grid_paths import grid_paths
+from margotree.model_selection.progress_line import FitCounter, duration
 from margotree.paper.tuning import paper_grid, tied_budgets, tune
 from margotree.solution import CUT_OFF
 from patience import slowness, three_tries
@@ -50,9 +50,9 @@ def test_budgets_are_tied():
     assert paper_grid("hfs", most_features=2)["budget"] == [(1, 1), (1, 2), (2, 2)]
 
 
-def test_every_setting_is_walked_once_and_a_step_changes_the_root_alone():
+def test_every_setting_is_on_one_path_and_a_step_changes_the_root_alone():
     settings = [{"C": C, "budget": B} for C in paper_grid("hfs")["C"] for B in tied_budgets()]
-    found = walks(settings)
+    found = grid_paths(settings)
     assert sorted(k for walk in found for k in walk) == list(range(len(settings)))
     for walk in found:
         assert len({(settings[k]["C"][1], settings[k]["budget"]) for k in walk}) == 1
@@ -87,7 +87,7 @@ def test_a_share_of_one_leaves_only_the_most_accurate():
     assert FewestFeatures(share=1.0)(results([0.94, 0.95, 0.95], [1, 3, 2])) == 2
 
 
-def test_rules_say_what_they_lack():
+def test_rules_name_missing_columns():
     with pytest.raises(ValueError, match="mean_test_n_features; search with scoring"):
         FewestFeatures()({"mean_test_accuracy": np.array([1.0])})
     with pytest.raises(ValueError, match="more time"):
@@ -114,7 +114,7 @@ def searched(data) -> TreeSearchCV:
     return make().fit(*data)
 
 
-def test_it_answers_as_grid_search_does(data, searched):
+def test_it_agrees_with_grid_search(data, searched):
     plain = GridSearchCV(
         MargotClassifier(time_limit=20), GRID, cv=stratified_folds(3), scoring=scoring(), refit=FewestFeatures()
     ).fit(*data)
@@ -300,7 +300,7 @@ def test_rows_come_back_as_they_went_in(tmp_path):
 
 def test_a_file_that_holds_no_rows_is_refused(tmp_path):
     (tmp_path / "text.sqlite").write_text("not a database, but long enough to be read as one" * 30)
-    with pytest.raises(RowsError, match="is no file of results"):
+    with pytest.raises(RowsError, match="is not a file of results"):
         Rows(tmp_path / "text.sqlite")
     with pytest.raises(RowsError, match="run the experiment first"):
         Rows(tmp_path / "none.sqlite", must_exist=True)
@@ -308,7 +308,7 @@ def test_a_file_that_holds_no_rows_is_refused(tmp_path):
 
 def test_the_line_of_progress(capsys):
     times = iter([0.0, 10.0, 10.0, 70.0, 70.0])
-    tally = Tally(4, known=2, clock=lambda: next(times))
+    tally = FitCounter(4, known=2, clock=lambda: next(times))
     tally.add("one")
     tally.add("two")
     lines = capsys.readouterr().err.splitlines()

@@ -147,7 +147,7 @@ def test_the_band_binds_only_samples_that_reach_the_node():
     w[0] = 1.0
     b[:3] = 0.0, -5e-4, 1.0  # node 1 holds only the left sample, and its band holds that sample
     assert evaluate(problem, Splits(w=w, b=b)).band == pytest.approx(5e-4)
-    b[:3] = 1.0, -5e-4, 1.0  # now nobody reaches node 1
+    b[:3] = 1.0, -5e-4, 1.0  # now no sample reaches node 1
     assert evaluate(problem, Splits(w=w, b=b)).feasible
 
 

@@ -1,4 +1,4 @@
-"""Warm-up compiles all that fits and predictions call, and says what it does."""
+"""Warm-up compiles all kernels that fits and predictions call."""
 
 import json
 import os

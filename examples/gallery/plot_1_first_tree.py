@@ -1,9 +1,9 @@
 """
-A tree that fits on a slide
-===========================
+A first tree
+============
 
-Thirty measurements of cell nuclei, 569 biopsies, two diagnoses. At most two features per split are enough, and the tree
-says them in their own units.
+Thirty measurements of cell nuclei, 569 biopsies, two diagnoses. At most two features per split are sufficient, and the
+tree is shown in the units of the features.
 """
 
 from sklearn.datasets import load_breast_cancer
@@ -17,5 +17,5 @@ tree = HFSMargotClassifier(depth=2, C=100, budget=2, time_limit=4).fit(X, y)
 tree.tree_.plot()
 
 # %%
-# What is proved of it after four seconds:
+# The certificate after four seconds:
 print(tree.certificate_)

@@ -2,8 +2,8 @@
 The certificate over time
 =========================
 
-A search keeps two numbers: the value of the best tree so far, and a bound below which no tree can be. Between them lies
-what is not known yet. Usually the tree is found early and the rest of the time goes into the proof.
+A search keeps two numbers: the objective of the best tree so far, and a lower bound on the objective of any tree. The
+optimum lies between them. Usually the tree is found early, and the rest of the time is used for the proof.
 """
 
 from sklearn.datasets import load_breast_cancer

@@ -2,7 +2,8 @@
 How many features does a split need?
 ====================================
 
-The same data with a budget of 1, 2 and 3 features per split: which ones are taken, and in how many of the three splits.
+The same data with a budget of 1, 2 and 3 features per split: the selected features, and the number of splits that use
+each of them.
 """
 
 from sklearn.datasets import load_breast_cancer
@@ -19,7 +20,7 @@ for budget in (1, 2, 3):
     model = HFSMargotClassifier(depth=2, C=100, budget=budget, time_limit=3).fit(X_train, y_train)
     trees[f"budget {budget}"] = model.tree_
     print(
-        f"budget {budget}: right on {model.score(X_test, y_test):.1%} of new samples, gap {model.certificate_.gap:.0%}"
+        f"budget {budget}: accuracy {model.score(X_test, y_test):.1%} on new samples, gap {model.certificate_.gap:.0%}"
     )
 
 plot_features(trees)

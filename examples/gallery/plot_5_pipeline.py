@@ -1,9 +1,9 @@
 """
-Words and missing values: a pipeline
-====================================
+Categories and missing values: a pipeline
+=========================================
 
-Trees of hyperplanes want numbers. A pipeline fills what is missing and encodes what is a word, and the tree shows the
-names that come out of it.
+Trees of hyperplanes need numbers. A pipeline imputes missing values and encodes categories, and the tree shows the
+names of its output columns.
 """
 
 import numpy as np

@@ -2,8 +2,8 @@
 Choosing C with GridSearchCV
 ============================
 
-Small C: wide margins, and splits that are not worth their price vanish. Large C: every training sample counts.
-Cross-validation finds what lies between, and short fits will do for that.
+With a small C, margins are wide, and splits that do not reduce the objective vanish. With a large C, the tree adapts to
+every training sample. Cross-validation finds a value between them; short fits are sufficient for the comparison.
 """
 
 import matplotlib.pyplot as plt

@@ -1,9 +1,9 @@
 """
-When one mistake is worse than the other
-========================================
+Class weights
+=============
 
-Class weights multiply C for the samples of a class. Here a missed case of class 1 costs as much as one, five or fifty
-false alarms: the region of class 1 grows.
+Class weights multiply C for the samples of a class. Here a missed sample of class 1 costs as much as one, five or fifty
+false alarms: the region of class 1 grows with the factor.
 """
 
 import matplotlib.pyplot as plt

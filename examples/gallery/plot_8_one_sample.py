@@ -1,9 +1,9 @@
 """
-Why this sample? A data frame and one of its rows
-=================================================
+The decision path of one sample
+===============================
 
-Columns are found by name. The path of a sample tells the side it takes at every split and how far from the hyperplane
-it is, 1 being the margin; the picture shows where the others lie about the last split it passes.
+Columns of a data frame are found by name. The path of a sample contains its side at every split and its value of the
+hyperplane (1 is the margin). The plot shows the samples at the root by this value.
 """
 
 from sklearn.datasets import load_breast_cancer

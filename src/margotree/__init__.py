@@ -1,4 +1,18 @@
-"""Margin optimal classification trees: readable trees of SVM splits with a certificate of optimality."""
+"""Margin optimal classification trees: small decision trees of SVM splits with a certificate of optimality.
+
+The names of this module are imported when they are first used.  Packages, from the interface to the algorithms:
+
+- ``estimators``: the scikit-learn classifiers; start reading here.
+- ``baselines``: classifiers of other authors (OCT-1, OCT-H, MM-SVM-OCT) for comparison.
+- ``model_selection``: cross-validation over grids of hyperparameters.
+- ``tree``: the fitted tree, its files and its rules as text.
+- ``table``: files as tables, and their encoding as features.
+- ``cli``, ``page``, ``plots``, ``export``: the command line, report pages, plots, and exports.
+- ``problem``: the training problem and its evaluation in plain NumPy.
+- ``engines``: the algorithms that train a tree.
+- ``solution`` and ``proof``: certificates, and the writing and checking of proofs.
+- ``paper``: data sets, experiments and tables of the paper.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +21,7 @@ from typing import Any
 
 from margotree import lazy_registry
 
-_HOMES = {
+_MODULE_OF = {
     "MargotClassifier": "margotree.estimators",
     "HFSMargotClassifier": "margotree.estimators",
     "SFSMargotClassifier": "margotree.estimators",
@@ -26,7 +40,7 @@ _HOMES = {
     "missing_pipeline": "margotree.estimators",
 }
 
-#: What trees offer and the layers above them do.
+# Functions that lower packages use without importing the packages that define them.
 lazy_registry.provide(
     {
         "plot_tree": "margotree.plots",
@@ -44,25 +58,25 @@ lazy_registry.provide(
     }
 )
 
-__all__ = ["__version__", *sorted(_HOMES)]
+__all__ = ["__version__", *sorted(_MODULE_OF)]
 
 
 def __getattr__(name: str) -> Any:
-    # Estimators pull in scikit-learn and numba; a plain import stays fast without them.
+    # The estimators import scikit-learn and Numba, which takes seconds; ``import margotree`` alone does not.
     if name == "__version__":
         return _version()
-    if name not in _HOMES:
+    if name not in _MODULE_OF:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(_HOMES[name]), name)
+    return getattr(import_module(_MODULE_OF[name]), name)
 
 
 def _version() -> str:
-    """The installed version, which setuptools-scm takes from the tag (docs/releasing.md)."""
+    """The installed version, which setuptools-scm reads from the Git tag (docs/releasing.md)."""
     from importlib import metadata
 
     try:
         return metadata.version("margotree")
-    except metadata.PackageNotFoundError:  # sources on the path that were never installed
+    except metadata.PackageNotFoundError:  # the sources are on the path and not installed
         return "0+unknown"
 
 

@@ -1,4 +1,4 @@
-"""``python -m margotree`` for where the script is not on the path."""
+"""``python -m margotree``, the command line without the installed script."""
 
 import sys
 

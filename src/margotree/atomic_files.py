@@ -1,4 +1,4 @@
-"""Files that are complete or not there at all: a full disk or a kill leaves the old one as it was."""
+"""Writing files completely or not at all: if the disk is full or the process is killed, the old file is unchanged."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from os import PathLike
 
 
 def write_atomically(path: str | PathLike[str], fill: Callable[[str], None]) -> None:
-    """Have ``fill`` write a draft beside the target, then move it over: the old file stays until the new is whole.
+    """Let ``fill`` write a draft next to the target, then rename it: the old file stays until the new one is complete.
 
-    The draft is removed if that fails, and the OSError raised names the target and not the draft.
+    If this fails, the draft is removed and the OSError names the target instead of the draft.
     """
     target = os.path.realpath(path)
     stem, ending = os.path.splitext(target)
@@ -33,7 +33,7 @@ def write_atomically(path: str | PathLike[str], fill: Callable[[str], None]) -> 
 
 
 def write_text(path: str | PathLike[str], text: str) -> None:
-    """A text file, complete or not at all."""
+    """Write a text file, completely or not at all."""
 
     def fill(draft: str) -> None:
         with open(draft, "x", encoding="utf-8", newline="\n") as stream:
@@ -43,7 +43,7 @@ def write_text(path: str | PathLike[str], text: str) -> None:
 
 
 def write_bytes(path: str | PathLike[str], content: bytes) -> None:
-    """A binary file, complete or not at all."""
+    """Write a binary file, completely or not at all."""
 
     def fill(draft: str) -> None:
         with open(draft, "xb") as stream:
@@ -53,7 +53,7 @@ def write_bytes(path: str | PathLike[str], content: bytes) -> None:
 
 
 def _flush(draft: str) -> None:
-    """Have the system write the file out now: some find only then that there is no room for it."""
+    """Write the file to disk now: some file systems report a full disk only then."""
     descriptor = os.open(draft, os.O_RDWR)
     try:
         os.fsync(descriptor)
@@ -62,8 +62,8 @@ def _flush(draft: str) -> None:
 
 
 def write_error(error: OSError, path: str) -> OSError:
-    """The same error in words about the file that was to be written, and is not."""
+    """The same error with a message about the file that was to be written."""
     unchanged = "; the file of that name that was there is unchanged" if os.path.exists(path) else ""
     reason = error.strerror or str(error)
-    # The class follows from the number, so that a folder that is missing stays a FileNotFoundError.
+    # The error number determines the class: a missing folder remains a FileNotFoundError.
     return OSError(error.errno, f"cannot be written: {reason}{unchanged}", path)

@@ -1,7 +1,7 @@
-"""What lower layers offer and higher ones do: found by name when it is asked for.
+"""A registry of functions of higher layers that lower layers call; a function is imported when it is first used.
 
-A tree has a method that draws it, but drawing builds on trees, not the other way round.  So the tree asks here, and
-``margotree/__init__.py``, which lies above all, has said where to look.
+For example, a tree has a method that draws it, but drawing is built on trees.  The method therefore takes the function
+from this registry, and ``margotree/__init__.py`` has registered where it is defined.
 """
 
 from __future__ import annotations
@@ -10,19 +10,23 @@ from collections.abc import Callable, Mapping
 from importlib import import_module
 from typing import Any
 
-_HOMES: dict[str, str] = {}
+_MODULES: dict[str, str] = {}
 
 
-def provide(homes: Mapping[str, str]) -> None:
-    """Say where functions live: ``{"plot_tree": "package.module"}``; nothing is imported yet."""
-    _HOMES.update(homes)
+def provide(modules: Mapping[str, str]) -> None:
+    """Register functions and their modules, ``{"plot_tree": "package.module"}``; nothing is imported yet."""
+    _MODULES.update(modules)
 
 
 def is_registered(name: str) -> bool:
-    return name in _HOMES
+    """Whether a function of this name is registered."""
+    return name in _MODULES
 
 
 def get(name: str) -> Callable[..., Any]:
-    """The function of this name, imported now; what stands before a space is its name there (``"restate oct_1"``)."""
-    function: Callable[..., Any] = getattr(import_module(_HOMES[name]), name.split()[0])
+    """Import and return the function of this name.
+
+    The registered name may have a suffix after a space, which is not part of the function's name (``"restate oct_1"``).
+    """
+    function: Callable[..., Any] = getattr(import_module(_MODULES[name]), name.split()[0])
     return function

@@ -1,4 +1,4 @@
-"""Lines on stderr beside a fit's own progress: warnings that are printed once, and the state of a long preparation."""
+"""Lines on stderr other than a fit's progress: warnings that are printed once, and the state of a long preparation."""
 
 from __future__ import annotations
 
@@ -9,19 +9,19 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TextIO
 
-#: Seconds between two states of a line on a terminal.
-_EVERY = 0.5
+#: Seconds between two updates of a line on a terminal.
+_INTERVAL = 0.5
 
-#: What has been printed, by topic.
-_said: set[str] = set()
-#: How many status lines are shown now.
+#: Topics that have been printed.
+_printed: set[str] = set()
+#: Number of status lines that are shown now.
 _shown = 0
 
 
 def print_once(text: str, topic: str | None = None) -> None:
     """Print a line on stderr, unless this text, or any text on the same topic, was printed in this process."""
-    if (topic or text) not in _said:
-        _said.add(topic or text)
+    if (topic or text) not in _printed:
+        _printed.add(topic or text)
         print(f"margotree: {text}", file=sys.stderr)
 
 
@@ -34,7 +34,7 @@ def status_is_shown() -> bool:
 def status(text: Callable[[], str], finished: Callable[[], str], *, after: float = 0.0) -> Iterator[None]:
     """Show the state of the block on stderr if it takes longer than ``after`` seconds.
 
-    On a terminal one line is rewritten in place.  A log gets one line, and another one at the end.
+    On a terminal one line is rewritten in place.  A log file gets one line at the start, and another one at the end.
 
     Parameters
     ----------
@@ -45,34 +45,36 @@ def status(text: Callable[[], str], finished: Callable[[], str], *, after: float
     after : float
         Seconds before the first line.
     """
-    line, over = _Line(sys.stderr), threading.Event()
-    thread = threading.Thread(target=_keep, args=(line, text, over, after), daemon=True)
+    line, ended = _Line(sys.stderr), threading.Event()
+    thread = threading.Thread(target=_rewrite, args=(line, text, ended, after), daemon=True)
     thread.start()
     last = ""
     try:
         yield
         last = finished()
     finally:
-        over.set()
+        ended.set()
         thread.join()
         line.close(last)
 
 
-def _keep(line: _Line, text: Callable[[], str], over: threading.Event, after: float) -> None:
-    if over.wait(after):
+def _rewrite(line: _Line, text: Callable[[], str], ended: threading.Event, after: float) -> None:
+    """Show the line after ``after`` seconds and, on a terminal, update it until ``ended`` is set."""
+    if ended.wait(after):
         return
     line.show(text())
-    while line.live and not over.wait(_EVERY):
+    while line.live and not ended.wait(_INTERVAL):
         line.show(text())
 
 
 class _Line:
-    """A line that a terminal shows rewritten in place."""
+    """A line that is rewritten in place on a terminal."""
 
     def __init__(self, stream: TextIO) -> None:
         self.stream, self.live, self.shown = stream, stream.isatty(), False
 
     def show(self, text: str) -> None:
+        """Show the text, in place of the former one on a terminal."""
         global _shown
         if not self.shown:
             self.shown = True

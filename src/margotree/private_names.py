@@ -1,4 +1,4 @@
-"""Everything that this package uses of other packages' private names, apart from Numba's (see the Numba back end).
+"""All private names of other packages that this package uses, except Numba's (see the Numba back end).
 
 Each function wraps one such name and has a test in ``tests/test_private_names.py``, which fails when a new release of
 the other package changes it.
@@ -11,7 +11,7 @@ import sys
 from collections.abc import Callable, Iterator
 from typing import Any
 
-#: Modules of scikit-learn that fit the same estimator many times and do not look at its certificate.
+#: Modules of scikit-learn that fit the same estimator many times and do not read its certificate.
 _LOOPS = (
     "sklearn.model_selection._validation", "sklearn.ensemble", "sklearn.multiclass", "sklearn.multioutput",
     "sklearn.calibration", "sklearn.feature_selection", "sklearn.semi_supervised", "sklearn.inspection",
@@ -21,7 +21,7 @@ _LOOPS = (
 def within_scikit_learn_loop() -> bool:
     """Return whether one of scikit-learn's loops of fits (cross-validation, ensembles, ...) is on the call stack.
 
-    scikit-learn does not tell an estimator that it is fitted in a loop, so the names of the modules on the stack
+    scikit-learn does not inform an estimator that it is fitted in a loop, so the names of the modules on the stack
     decide.
     """
     frame: Any = sys._getframe(1)

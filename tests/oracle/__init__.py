@@ -1,7 +1,7 @@
-"""The optimum of small problems, known by means that share nothing with the package: no code, no solver, no scale.
+"""The optimum of small problems, computed without any code, solver or scaling of the package.
 
 :func:`optimum` tries every routing that a hyperplane can make and returns an interval that contains the optimal
 objective.  The hyperplanes and multipliers come from an interior point solver (Clarabel); what is claimed of them is
-computed in exact integers, so a bad answer of the solver makes the interval wide, never wrong.  Only
-:mod:`oracle.judge`, which runs the engine to hold its claims against that, knows the package.
+computed in exact integers, so a bad result of the solver makes the interval wide, but never wrong.  Only
+:mod:`oracle.judge`, which compares the claims of the engine with the interval, imports the package.
 """

@@ -1,4 +1,4 @@
-"""Numbers as integers times a power of two: every float is one, and sums and products of them stay exact."""
+"""Dyadic numbers, integers times a power of two: every float is one, and sums and products of them are exact."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from fractions import Fraction
 
 
 def exponent(values: Iterable[float]) -> int:
-    """The least ``k`` so that every value times ``2**k`` is an integer (0 if they are integers)."""
+    """The smallest ``k`` for which every value times ``2**k`` is an integer (0 if they are integers)."""
     return max((float(v).as_integer_ratio()[1].bit_length() - 1 for v in values), default=0)
 
 
@@ -22,14 +22,14 @@ def integers(values: Iterable[float], k: int) -> list[int]:
 
 
 def rounded(value: float, k: int) -> int:
-    """The value times ``2**k``, to the nearest integer or the one below where ``k`` leaves digits over."""
+    """The value times ``2**k`` as an integer, rounded to the nearest one or down."""
     top, bottom = float(value).as_integer_ratio()
     shift = k - bottom.bit_length() + 1
     return top << shift if shift >= 0 else top >> -shift
 
 
 def magnitude(values: list[float]) -> int:
-    """``e`` with every ``|value| < 2**e``; 0 if all vanish."""
+    """An ``e`` with every ``|value| < 2**e``; 0 if all values are 0."""
     largest = max((abs(v) for v in values), default=0.0)
     return math.frexp(largest)[1] if largest else 0
 

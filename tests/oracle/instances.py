@@ -1,4 +1,4 @@
-"""Small problems of every nasty kind, each a function of its generator's name and a number."""
+"""Small, numerically difficult problems; each is determined by the name of its generator and a number."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import numpy as np
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Instance:
-    """A problem as plain numbers, what is asked of the engine, and a unit in which to state it a second time.
+    """A problem as plain numbers, the limits for the engine, and a unit in which the problem is stated again.
 
     ``y`` holds -1 and +1 for two classes, and class numbers 0, 1, ... for ``n_classes`` of them.
     """
@@ -36,7 +36,7 @@ class Instance:
         return "margot" if self.budget is None else "hfs" if self.alpha is None else "sfs"
 
     def in_units(self, s: float) -> Instance:
-        """The same problem for features divided by ``s``, a power of two so that not a bit changes."""
+        """The same problem for features divided by ``s``, a power of two, so that the division is exact."""
         alpha = None if self.alpha is None else [a * s * s for a in self.alpha]
         limit = None if self.max_weight is None else self.max_weight * s
         C = [c * s * s for c in self.C]
@@ -44,13 +44,13 @@ class Instance:
 
 
 def base(rng: np.random.Generator, *, m: int | None = None, n: int | None = None, depth: int | None = None) -> Instance:
-    """Features in [0, 1], any model, C over six decades, a gap of 1e-4: what everybody expects to work."""
+    """Features in [0, 1], any model, C over six decades, a gap of 1e-4: an ordinary problem."""
     depth = int(rng.choice([1, 2, 2, 2, 3])) if depth is None else depth
     n = int(rng.choice([1, 2, 2, 3])) if n is None else n
     most = {1: 10, 2: 8, 3: 5}[depth] - (1 if n == 3 and depth > 1 else 0)
     m = int(rng.integers(3, most + 1)) if m is None else m
     y = rng.choice([-1.0, 1.0], m)
-    y[:2] = 1.0, -1.0  # one class alone is no question
+    y[:2] = 1.0, -1.0  # at least one sample of each class
     nodes = 2**depth - 1
     by_level = 10.0 ** rng.uniform(-2, 4, depth)
     C = [float(by_level[(t + 1).bit_length() - 1]) for t in range(nodes)]
@@ -75,7 +75,7 @@ def units(rng: np.random.Generator) -> Instance:
 
 
 def units_with_C(rng: np.random.Generator) -> Instance:
-    """Units from 1e-12 to 1e12 and C along with them, so that only the numbers change, not the tree."""
+    """Units from 1e-12 to 1e12 with C in the same units, so that the tree does not change."""
     one = base(rng)
     return replace(one.in_units(2.0 ** rng.integers(-40, 41)), twin=None)
 
@@ -95,7 +95,7 @@ def any_C(rng: np.random.Generator) -> Instance:
 
 
 def near_duplicates(rng: np.random.Generator) -> Instance:
-    """Points that nearly coincide, with either label, and C up to 1e8."""
+    """Points that nearly coincide, with both labels, and C up to 1e8."""
     one = base(rng)
     m, n = one.X.shape
     X = one.X[rng.integers(0, max(1, m // 2), m)] + 10.0 ** rng.uniform(-12, -3) * rng.standard_normal((m, n))
@@ -143,14 +143,14 @@ def limits(rng: np.random.Generator) -> Instance:
 
 
 def threads(rng: np.random.Generator) -> Instance:
-    """Two threads, one of the other kinds underneath."""
+    """Two threads, on an instance of another generator."""
     kind = GENERATORS[str(rng.choice(["plain", "units", "any_C", "near_duplicates", "gaps"]))]
     one = kind(rng)
     return replace(one, limits={**one.limits, "n_jobs": 2}, twin=None)
 
 
 def everything(rng: np.random.Generator) -> Instance:
-    """All of it at once."""
+    """All difficulties at once."""
     one = base(rng)
     m, n = one.X.shape
     X = one.X
@@ -180,7 +180,7 @@ def issue_unscaled(rng: np.random.Generator) -> Instance:
 
 
 def issue_tiny(rng: np.random.Generator) -> Instance:
-    """Objectives of 1e-6 to 1e-14: a tiny C, features in [0, 1], bands narrow enough that it pays to route."""
+    """Objectives of 1e-6 to 1e-14: a tiny C, features in [0, 1], bands so narrow that splits are worthwhile."""
     one = base(rng)
     by_level = 10.0 ** (rng.uniform(-14, -7, 1) if rng.random() < 0.5 else rng.uniform(-13, -6, one.depth))
     C = [float(by_level[min((t + 1).bit_length(), len(by_level)) - 1]) for t in range(len(one.C))]
@@ -188,13 +188,13 @@ def issue_tiny(rng: np.random.Generator) -> Instance:
 
 
 def issue_gap(rng: np.random.Generator) -> Instance:
-    """A gap of 1e-6, 1e-7, 1e-8 or 0, below what doubles can always tell."""
+    """A gap of 1e-6, 1e-7, 1e-8 or 0, which double precision cannot always certify."""
     one = near_duplicates(rng) if rng.random() < 0.5 else base(rng)
     return replace(one, limits={"gap": float(rng.choice([1e-6, 1e-7, 1e-8, 0.0]))})
 
 
 def wide_bands(rng: np.random.Generator) -> Instance:
-    """eps from 1/2 to 20, at 1 itself too: samples sent left along their label lie beyond their margin."""
+    """eps from 1/2 to 20, including 1: samples of class -1 on the left lie beyond their margin."""
     one = base(rng, depth=int(rng.choice([2, 2, 3])))
     eps = 1.0 if rng.random() < 0.1 else float(10.0 ** rng.uniform(-0.3, 1.3))
     C = (10.0 ** rng.uniform(-2, 4, len(one.C))).tolist() if rng.random() < 0.5 else one.C
@@ -214,7 +214,7 @@ def huge_numbers(rng: np.random.Generator) -> Instance:
 
 
 def sixteen_orders(rng: np.random.Generator) -> Instance:
-    """A C of its own for each node, from 1e-8 to 1e8, and alpha likewise."""
+    """C and alpha per node, from 1e-8 to 1e8."""
     one = base(rng, depth=int(rng.choice([1, 2, 2, 3])))
     C = (10.0 ** rng.uniform(-8, 8, len(one.C))).tolist()
     alpha = None if one.alpha is None else (10.0 ** rng.uniform(-8, 8, len(one.C))).tolist()
@@ -222,7 +222,7 @@ def sixteen_orders(rng: np.random.Generator) -> Instance:
 
 
 def tiny_limits(rng: np.random.Generator) -> Instance:
-    """Weights bounded by 1e-6 to 10, so tightly that mostly no sample gets its margin, and bands of any width."""
+    """Weights bounded by 1e-6 to 10, so tightly that most samples have a margin violation, and bands of any width."""
     one = base(rng, depth=int(rng.choice([1, 2, 2])))
     eps = float(10.0 ** rng.uniform(-6, -0.3))
     limit = float(eps * 10.0 ** rng.uniform(-1, 3) if rng.random() < 0.5 else 10.0 ** rng.uniform(-6, 1))
@@ -262,7 +262,7 @@ def several(rng: np.random.Generator, *, depth: int | None = None, K: int | None
 
 
 def several_weights(rng: np.random.Generator) -> Instance:
-    """Weights of zero and from 0.01 to 100, so that a class may count for nothing."""
+    """Weights of zero and from 0.01 to 100, so that the weight of a class may be 0."""
     one = several(rng)
     m = len(one.y)
     return replace(one, weight=np.where(rng.random(m) < 0.2, 0.0, 10.0 ** rng.uniform(-2, 2, m)))
@@ -275,7 +275,7 @@ def several_on_a_grid(rng: np.random.Generator) -> Instance:
 
 
 def several_absent(rng: np.random.Generator) -> Instance:
-    """Classes drawn at random: one may have a single row, or none at all."""
+    """Random classes: one may have a single row, or no row."""
     one = several(rng)
     y = rng.integers(0, one.n_classes, len(one.y))
     y[:2] = rng.choice(one.n_classes, 2, replace=False)
@@ -315,7 +315,7 @@ def several_huge_numbers(rng: np.random.Generator) -> Instance:
     return replace(one, X=one.X * s, twin=2.0 ** round(np.log2(s)))
 
 
-#: More than two classes; asked for by name, so that runs over :data:`GENERATORS` stay what they were.
+#: Generators of more than two classes, separate so that the instances of :data:`GENERATORS` do not change.
 SEVERAL: dict[str, Callable[[np.random.Generator], Instance]] = {
     f.__name__: f
     for f in (
@@ -326,12 +326,12 @@ SEVERAL: dict[str, Callable[[np.random.Generator], Instance]] = {
 
 
 def make(generator: str, number: int) -> Instance:
-    """Instance ``number`` of a generator, always the same one."""
+    """Instance ``number`` of a generator (deterministic)."""
     return (GENERATORS | SEVERAL)[generator](np.random.default_rng([zlib.crc32(generator.encode()), number]))
 
 
 def issue_example() -> Instance:
-    """Called optimal at 163.40 once, while a tree of 130.12 exists."""
+    """An instance for which 163.40 was once certified as optimal, while a tree of 130.12 exists."""
     x = [26229.59, 7678.12, 38226.73, 69959.71, 8587.46, 77748.95, 54333.87, 71181.61, 57105.38, 32336.03]
     y = [0, 1, 1, 0, 0, 0, 1, 1, 0, 1]
     return Instance(

@@ -1,4 +1,4 @@
-"""Hold what the engine claims of an instance against what is known of it."""
+"""Compare the claims of the engine about an instance with the interval of the oracle."""
 
 from __future__ import annotations
 
@@ -13,29 +13,29 @@ from oracle.instances import Instance
 from oracle.tree import Interval, TreeFacts, optimum, tree_facts
 from several import several_classes
 
-#: What must never happen, and the words for it.
+#: The faults, with a description.
 FAULTS = {
     "bound": "the bound lies above the optimum",
     "optimal": "called optimal, but farther from the optimum than the gap allows",
-    "below": "the tree's value lies below the optimum, more than its rounding ties explain",
+    "below": "the tree's value lies below the optimum by more than rounding ties explain",
     "band": "a sample lies deeper in the band of an upper node than rounding explains, or a budget or limit is broken",
-    "value": "the objective is not what the tree is worth in exact arithmetic",
+    "value": "the objective differs from that of the tree in exact arithmetic",
     "unearned": "called optimal, but its own bound is farther away than the gap allows, or a limit cut it short",
     "contradiction": "the bound lies above a tree: its own, or that of the same problem in other units",
     "exception": "the engine raised",
 }
 
-#: Four units in the last place: nobody is blamed for the last bit of a printed number.
+#: Four units in the last place, the tolerance on printed numbers.
 ULPS = 4 * 2.0**-52
-#: A limit for every instance, so that a run ends; none needs a fraction of it.
+#: A time limit for every instance, far above the time that any of them needs.
 PATIENCE = 20.0
-#: The same for more than two classes, whose search is plain Python.
+#: The same for more than two classes, whose search is written in Python.
 PATIENCE_SEVERAL = 200.0
 
 
 @dataclass(kw_only=True)
 class Verdict:
-    """What was claimed, what is true, and the faults found, by the names in :data:`FAULTS`."""
+    """The claims, the facts, and the faults found, by the names in :data:`FAULTS`."""
 
     lower: float = math.nan
     upper: float = math.nan
@@ -45,9 +45,9 @@ class Verdict:
     stopped: str = ""
     #: how far the bound lies above the optimum, relative to it
     excess: float = 0.0
-    #: no limit was set and the gap is one that doubles can tell, yet optimality was not proved
+    #: optimality was not proved, although no limit was set and the gap is possible in double precision
     open: bool = False
-    #: the oracle's own interval is too wide (over 1e-6) for much of a verdict
+    #: the interval of the oracle is too wide (over 1e-6) for a verdict
     unsure: bool = False
     faults: list[str] = field(default_factory=list)
     note: str = ""
@@ -56,7 +56,7 @@ class Verdict:
 
 
 def problem_of(instance: Instance) -> Problem:
-    """The instance as the package states it."""
+    """The instance as a problem of the package."""
     terms = {
         "depth": instance.depth, "C": instance.C, "weight": instance.weight, "eps": instance.eps,
         "budget": instance.budget, "alpha": instance.alpha,
@@ -67,7 +67,7 @@ def problem_of(instance: Instance) -> Problem:
 
 
 def judge(instance: Instance, known: Interval | None = None) -> Verdict:
-    """Solve with the exact engine, then look for faults in what comes out; ``known`` is its optimum, if it is."""
+    """Solve with the exact engine and find the faults in its result; ``known`` is the optimum, if computed before."""
     began = time.perf_counter()
     try:
         solution = _solved(instance)
@@ -85,7 +85,7 @@ def judge(instance: Instance, known: Interval | None = None) -> Verdict:
 def examine(
     instance: Instance, solution: Solution, twin: Solution | None = None, known: Interval | None = None
 ) -> Verdict:
-    """The faults of an answer, and of that for the same problem in the units ``instance.twin`` beside it."""
+    """The faults of a solution, and of ``twin``, the solution of the same problem in the units ``instance.twin``."""
     certificate, known = solution.certificate, known or optimum(instance)
     facts = tree_facts(instance, solution.splits.w.tolist(), solution.splits.b.tolist())
     verdict = _filled(instance, certificate, known)
@@ -126,7 +126,7 @@ def _bound_faults(certificate: Certificate, known: Interval, facts: TreeFacts) -
     faults = []
     if certificate.bound > known.upper * (1 + ULPS):
         faults.append("bound")
-    short = certificate.objective - facts.blur
+    short = certificate.objective - facts.rounding_error
     if certificate.proved is Proved.OPTIMAL and short * (1 - certificate.gap_target) > known.upper * (1 + ULPS):
         faults.append("optimal")
     return faults
@@ -134,19 +134,20 @@ def _bound_faults(certificate: Certificate, known: Interval, facts: TreeFacts) -
 
 def _tree_faults(instance: Instance, certificate: Certificate, known: Interval, facts: TreeFacts) -> list[str]:
     faults = []
-    if abs(certificate.objective - facts.value) > facts.blur:
+    if abs(certificate.objective - facts.value) > facts.rounding_error:
         faults.append("value")
-    if facts.over_budget or any(facts.band[t] > facts.fair[t] for t in facts.band):
+    if facts.over_budget or any(facts.band[t] > facts.tie_depth[t] for t in facts.band):
         faults.append("band")
-    generous = certificate.objective + facts.blur
-    # A tie lets a tree be cheaper than any that keeps the band to the last bit; by how much is itself a problem.
+    generous = certificate.objective + facts.rounding_error
+    # With a rounding tie, a tree may cost less than any tree that obeys the band exactly; the difference is computed
+    # as the optimum of the problem with narrower bands.
     if generous < known.lower and generous < optimum(instance, facts.band).lower:
         faults.append("below")
     return faults
 
 
 def _unearned(certificate: Certificate) -> bool:
-    """Whether the word "optimal" does not follow from the certificate's own numbers."""
+    """Whether the certificate says "optimal" although its own numbers do not prove it."""
     if certificate.proved is not Proved.OPTIMAL:
         return False
     allowed = certificate.objective * (certificate.gap_target * (1 + 1e-9) + ULPS)
@@ -154,8 +155,8 @@ def _unearned(certificate: Certificate) -> bool:
 
 
 def _twins_contradict(instance: Instance, one: Certificate, two: Certificate, facts: TreeFacts) -> bool:
-    """Whether either bound lies above the other's tree, in the first one's units."""
+    """Whether the bound of one solution is above the tree of the other, in the units of the first."""
     assert instance.twin is not None
     s2 = instance.twin**2
-    slack = 2 * facts.blur
+    slack = 2 * facts.rounding_error
     return one.bound > two.objective / s2 + slack or two.bound / s2 > one.objective + slack

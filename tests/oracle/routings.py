@@ -1,9 +1,9 @@
-"""Which samples can a hyperplane send right, the others left?  All such sets, in exact integers.
+"""All sets of samples that a hyperplane can send right while the others go left, in exact integers.
 
 If some hyperplane separates two non-empty sets strictly, another one does so weakly and passes through as many
-affinely independent samples as their dimension: an extreme ray of the cone of weak separators.  Off that plane the
-signs tell the sides, on it the same question is asked one dimension lower.  So trying the planes through all such
-samples finds all sets and, as a slight turn about the plane's own separator shows, only those.
+affinely independent samples as their dimension: an extreme ray of the cone of weak separators.  The signs determine the
+sides of the samples off that plane; for the samples on it, the same problem is solved one dimension lower.  Therefore
+the planes through all such samples yield all sets and, as a small rotation of the plane shows, no others.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ def _split(points: tuple[Point, ...], names: tuple[int, ...]) -> set[int]:
 
 
 def _split_line(xs: list[int], names: tuple[int, ...]) -> set[int]:
-    """Everything above, or below, a gap between two different numbers."""
+    """The masks of all numbers above, or below, a gap between two different numbers."""
     whole, found = sum(1 << i for i in names), set()
     for cut in sorted(set(xs))[1:]:
         upper = sum(1 << names[i] for i, x in enumerate(xs) if x >= cut)
@@ -66,7 +66,7 @@ def _split_line(xs: list[int], names: tuple[int, ...]) -> set[int]:
 
 
 def _full_rank(points: tuple[Point, ...]) -> tuple[Point, ...]:
-    """The points in as many of their coordinates as they span: dropping the others loses nothing."""
+    """The points restricted to a set of coordinates of full rank, in which they have the same separable sets."""
     if not points:
         return points
     rows = [[x - x0 for x, x0 in zip(p, points[0], strict=True)] for p in points[1:]]

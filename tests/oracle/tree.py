@@ -1,4 +1,4 @@
-"""The optimum of a tree, over all routings, supports, sides and labels; and what a given tree is exactly worth."""
+"""The optimum over all routings, supports, sides and labels of a tree, and the exact objective of a given tree."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from oracle.node import Plane, Rows, bounds
 from oracle.routings import right_sets
 
 Number = float | Fraction
-#: What is asked of a node: samples with the sign that their ``h`` should have; a sample may be asked for both.
+#: The hinge losses at a node: samples with the sign of their label there; a sample may occur with both signs.
 Items = tuple[tuple[int, int], ...]
 
 
 @dataclass(frozen=True)
 class Interval:
-    """Two numbers with the optimum between them."""
+    """An interval that contains the optimum."""
 
     lower: float
     upper: float
@@ -33,17 +33,18 @@ class Interval:
 
 
 def optimum(instance: Instance, relaxed: dict[int, float] | None = None) -> Interval:
-    """An interval around the least objective; ``relaxed[t]`` narrows node ``t``'s band by so much at either end."""
+    """An interval around the optimum; ``relaxed[t]`` is the width by which the band of node ``t`` is narrowed at each
+    end."""
     return Interval(*_Oracle(instance, relaxed or {}).best(0, (1 << len(instance.y)) - 1))
 
 
 def best_tree(instance: Instance) -> list[Plane]:
-    """The hyperplanes, in exact numbers, that cost what :func:`optimum` gives as its upper end."""
+    """The hyperplanes, in exact numbers, of the upper end of :func:`optimum`."""
     oracle = _Oracle(instance, {})
-    everyone = (1 << len(instance.y)) - 1
-    oracle.best(0, everyone)
+    all_samples = (1 << len(instance.y)) - 1
+    oracle.best(0, all_samples)
     planes: list[Plane] = []
-    reach = {0: everyone}
+    reach = {0: all_samples}
     for t in range(2**instance.depth - 1):
         right, plane = oracle.chosen(t, reach[t])
         planes.append(plane)
@@ -52,7 +53,7 @@ def best_tree(instance: Instance) -> list[Plane]:
 
 
 class _Oracle:
-    """``best(t, S)``: the least cost of the subtree at ``t`` if exactly the samples of mask ``S`` reach it."""
+    """``best(t, S)`` is the smallest cost of the subtree at ``t`` if exactly the samples of mask ``S`` reach it."""
 
     def __init__(self, instance: Instance, relaxed: dict[int, float]) -> None:
         self.instance, self.relaxed = instance, relaxed
@@ -67,7 +68,7 @@ class _Oracle:
         self.choice: dict[tuple[int, int], tuple[int, Plane]] = {}
         self.best = cache(self._best)
         self.node = cache(self._node)
-        self.rights = cache(self._rights)
+        self.support_right_masks = cache(self._rights)
         self.solved = cache(self._solved)
 
     def terms(self, t: int) -> tuple[float, int | None, float | None]:
@@ -77,48 +78,48 @@ class _Oracle:
 
     def _best(self, t: int, S: int) -> tuple[float, float]:
         if len({self.code[i] for i in _members(S) if self.weight[i]}) < 2:
-            return 0.0, 0.0  # a constant of the one class that matters costs nothing, here and below
+            return 0.0, 0.0  # one class: a constant has no cost, here and below
         if t >= self.upper_nodes:
             return self._best_labels(t, S)
-        below = {
+        children_cost = {
             right: _add(self.best(2 * t + 1, S & ~right), self.best(2 * t + 2, right))
-            for right in self.all_rights(t, S)
+            for right in self.right_masks(t, S)
         }
-        asked = {items: self.node(self.terms(t), items, None)[0] for items in self.asked_above(S)}
-        unrouted = min(asked.values())
+        unrouted_costs = {items: self.node(self.terms(t), items, None)[0] for items in self.upper_labelings(S)}
+        unrouted = min(unrouted_costs.values())
         lower, upper = math.inf, math.inf
-        for right in sorted(below, key=lambda r: below[r][0]):
-            if _add(below[right], (unrouted, math.inf))[0] >= upper:  # rows only make a node dearer
+        for right in sorted(children_cost, key=lambda r: children_cost[r][0]):
+            if _add(children_cost[right], (unrouted, math.inf))[0] >= upper:  # routing rows only increase the cost
                 break
-            for items, least in asked.items():
-                if _add(below[right], (least, math.inf))[0] >= upper:
+            for items, least in unrouted_costs.items():
+                if _add(children_cost[right], (least, math.inf))[0] >= upper:
                     continue
-                enough = math.nextafter(upper - below[right][0], math.inf)
-                low, high, plane = self.node(self.terms(t), items, right, self.relaxed.get(t, 0.0), enough)
-                here = _add(below[right], (low, high))
-                if here[1] < upper and plane is not None:
+                cutoff = math.nextafter(upper - children_cost[right][0], math.inf)
+                low, high, plane = self.node(self.terms(t), items, right, self.relaxed.get(t, 0.0), cutoff)
+                total = _add(children_cost[right], (low, high))
+                if total[1] < upper and plane is not None:
                     self.choice[t, S] = (right, plane)
-                lower, upper = min(lower, here[0]), min(upper, here[1])
-        # What was passed over lies above the upper end.
+                lower, upper = min(lower, total[0]), min(upper, total[1])
+        # The skipped routings are above the upper end.
         return min(lower, upper), upper
 
     def _best_labels(self, t: int, S: int) -> tuple[float, float]:
         lower, upper = math.inf, math.inf
-        for items in self.asked_at_the_end(S):
+        for items in self.last_level_labelings(S):
             low, high, plane = self.node(self.terms(t), items, None)
             if high < upper and plane is not None:
                 self.choice[t, S] = (0, plane)
             lower, upper = min(lower, low), min(upper, high)
         return lower, upper
 
-    def asked_above(self, S: int) -> set[Items]:
-        """What an upper node may be asked for: class 0 left, at least one other class right."""
+    def upper_labelings(self, S: int) -> set[Items]:
+        """The possible labels at an upper node: class 0 is left, at least one other class right."""
         K, members = self.instance.n_classes, _members(S)
         sides = [(-1, *others) for others in product((-1, 1), repeat=K - 1) if 1 in others]
         return {tuple((i, side[self.code[i]]) for i in members) for side in sides}
 
-    def asked_at_the_end(self, S: int) -> set[Items]:
-        """What a last-level node may be asked for: one class left, another right, any third one both."""
+    def last_level_labelings(self, S: int) -> set[Items]:
+        """The possible labels at a last-level node: one class left, another right, any third one both."""
         found = set()
         for a, b in combinations(range(self.instance.n_classes), 2):
             left = [(i, -1) for i in _members(S) if self.code[i] != b]
@@ -127,22 +128,22 @@ class _Oracle:
         return found
 
     def chosen(self, t: int, S: int) -> tuple[int, Plane]:
-        """Who goes right at ``t`` in the best tree found, and its hyperplane: a constant where one class is left."""
+        """The samples on the right of ``t`` in the best tree found, and its hyperplane: a constant for one class."""
         if (t, S) in self.choice:
             return self.choice[t, S]
         y = next((1 if self.code[i] else -1 for i in _members(S) if self.weight[i]), 1)
-        # Left of the band, too, above the last level.
+        # Above the last level, the constant is also left of the band.
         left = -max(Fraction(1), Fraction(self.instance.eps)) if t < self.upper_nodes else Fraction(-1)
         return (S if y > 0 else 0), ([Fraction(0)] * self.instance.X.shape[1], Fraction(1) if y > 0 else left)
 
-    def all_rights(self, t: int, S: int) -> set[int]:
+    def right_masks(self, t: int, S: int) -> set[int]:
         found: set[int] = set()
         for support in self.supports(self.terms(t)):
-            found |= self.rights(support, S)
+            found |= self.support_right_masks(support, S)
         return found
 
     def _rights(self, support: tuple[int, ...], S: int) -> frozenset[int]:
-        """A hyperplane that splits some of the samples splits all of them, so these are all splits cut down to S."""
+        """All splits of the samples in S, as the restrictions of the splits of all samples."""
         return frozenset(r & S for r in right_sets(tuple(tuple(p[j] for j in support) for p in self.points)))
 
     def supports(self, terms: tuple[float, int | None, float | None]) -> list[tuple[int, ...]]:
@@ -161,20 +162,20 @@ class _Oracle:
         items: Items,
         right: int | None,
         relaxed: float = 0.0,
-        enough: float = math.inf,
+        cutoff: float = math.inf,
     ) -> tuple[float, float, Plane | None]:
-        """The least over the supports, prices included; not narrowed any more once it is above ``enough``."""
+        """The minimum over the supports including feature penalties; not refined once it is above ``cutoff``."""
         C, budget, alpha = terms
         S = sum(1 << i for i in {i for i, _ in items})
         lower, upper, best = math.inf, math.inf, None
         for support in self.supports(terms):
-            if right is not None and right not in self.rights(support, S):
+            if right is not None and right not in self.support_right_masks(support, S):
                 continue
-            price = 0.0 if alpha is None or budget is None else alpha * (len(support) - budget)
-            if price >= upper:
+            penalty = 0.0 if alpha is None or budget is None else alpha * (len(support) - budget)
+            if penalty >= upper:
                 continue
-            node_low, node_high, plane = self.solved(C, support, items, right, relaxed, enough)
-            low, high = _add((price, price), (node_low, node_high))
+            node_low, node_high, plane = self.solved(C, support, items, right, relaxed, cutoff)
+            low, high = _add((penalty, penalty), (node_low, node_high))
             if high < upper and plane is not None:
                 w = [Fraction(0)] * self.instance.X.shape[1]
                 for j, v in zip(support, plane[0], strict=True):
@@ -184,7 +185,7 @@ class _Oracle:
         return lower, upper, best
 
     def _solved(
-        self, C: float, support: tuple[int, ...], items: Items, right: int | None, relaxed: float, enough: float
+        self, C: float, support: tuple[int, ...], items: Items, right: int | None, relaxed: float, cutoff: float
     ) -> tuple[float, float, Plane | None]:
         members = [i for i, _ in items]
         side = [] if right is None else [1 if right >> i & 1 else -1 for i in members]
@@ -205,28 +206,28 @@ class _Oracle:
                 kr=kr,
                 limit=None if self.instance.max_weight is None else Fraction(self.instance.max_weight),
             ),
-            enough,
+            cutoff,
         )
 
 
 @dataclass(frozen=True)
 class TreeFacts:
-    """A tree in exact arithmetic: its value, how deep samples lie in each upper node's band, and how well floats can
-    tell: ``fair`` is the depth that a rounding tie excuses, ``blur`` the rounding of its value."""
+    """A tree in exact arithmetic: its objective, and ``band``, the largest depth of a sample in the band of each upper
+    node.  ``tie_depth`` is the depth allowed by a rounding tie, ``rounding_error`` that of the objective."""
 
     value: float
     band: dict[int, float]
-    fair: dict[int, float]
-    blur: float
+    tie_depth: dict[int, float]
+    rounding_error: float
     over_budget: bool
 
 
 def tree_facts(instance: Instance, w: Sequence[Sequence[Number]], b: Sequence[Number]) -> TreeFacts:
-    """What the hyperplanes are worth; a sample in a band goes to the side it is nearer to."""
+    """The exact objective and band depths of hyperplanes; a sample in a band goes to the nearer side."""
     m, n = instance.X.shape
     code = codes(instance)
-    at, total, blur = [0] * m, Fraction(0), 0.0
-    band, fair = {}, {}
+    node, total, rounding_error = [0] * m, Fraction(0), 0.0
+    band, tie_depth = {}, {}
     over = False
     for t in range(2**instance.depth - 1):
         W, B = [Fraction(v) for v in w[t]], Fraction(b[t])
@@ -238,39 +239,45 @@ def tree_facts(instance: Instance, w: Sequence[Sequence[Number]], b: Sequence[Nu
             excess = max(0, used - instance.budget[t])
             over |= instance.alpha is None and excess > 0
             total += 0 if instance.alpha is None else Fraction(instance.alpha[t]) * excess
-        worst, reach = Fraction(0), 0.0
-        lacks = [[Fraction(0), Fraction(0)] for _ in range(instance.n_classes)]
-        for i in (i for i in range(m) if at[i] == t):
+        deepest, reach = Fraction(0), 0.0
+        losses = [[Fraction(0), Fraction(0)] for _ in range(instance.n_classes)]
+        for i in (i for i in range(m) if node[i] == t):
             h = sum((a * Fraction(float(x)) for a, x in zip(W, instance.X[i], strict=True)), B)
             size = 1.0 + abs(float(B)) + sum(abs(float(a) * float(x)) for a, x in zip(W, instance.X[i], strict=True))
-            price = Fraction(instance.C[t]) * Fraction(float(instance.weight[i]))
-            lacks[code[i]][0] += price * max(Fraction(0), 1 + h)
-            lacks[code[i]][1] += price * max(Fraction(0), 1 - h)
-            blur += float(price) * size * (n + 4) * 2.0**-52
+            penalty = Fraction(instance.C[t]) * Fraction(float(instance.weight[i]))
+            losses[code[i]][0] += penalty * max(Fraction(0), 1 + h)
+            losses[code[i]][1] += penalty * max(Fraction(0), 1 - h)
+            rounding_error += float(penalty) * size * (n + 4) * 2.0**-52
             reach = max(reach, size)
             if t < 2 ** (instance.depth - 1) - 1:
                 goes_right = h >= -Fraction(instance.eps) / 2
-                worst = max(worst, -h if goes_right else h + Fraction(instance.eps))
-                at[i] = 2 * t + 2 if goes_right else 2 * t + 1
-        total += _cheapest(lacks, t < 2 ** (instance.depth - 1) - 1)
+                deepest = max(deepest, -h if goes_right else h + Fraction(instance.eps))
+                node[i] = 2 * t + 2 if goes_right else 2 * t + 1
+        total += _best_sides_cost(losses, t < 2 ** (instance.depth - 1) - 1)
         if t < 2 ** (instance.depth - 1) - 1:
-            band[t], fair[t] = dyadic.above(max(worst, Fraction(0))), 1e-9 * reach
+            band[t], tie_depth[t] = dyadic.above(max(deepest, Fraction(0))), 1e-9 * reach
     value = float(total)
-    return TreeFacts(value=value, band=band, fair=fair, blur=blur + 64 * 2.0**-52 * value, over_budget=over)
+    return TreeFacts(
+        value=value,
+        band=band,
+        tie_depth=tie_depth,
+        rounding_error=rounding_error + 64 * 2.0**-52 * value,
+        over_budget=over,
+    )
 
 
-def _cheapest(lacks: list[list[Fraction]], upper: bool) -> Fraction:
-    """What a node costs by what each class lacks to lie left, and to lie right, with the best sides or labels.
+def _best_sides_cost(losses: list[list[Fraction]], upper: bool) -> Fraction:
+    """The cost of a node with the best sides or labels, from the losses of each class on the left and on the right.
 
-    The one place in which two classes differ: theirs are given.
+    The sides of two classes are fixed.
     """
-    K = len(lacks)
+    K = len(losses)
     if upper:
         sides = [(0, *others) for others in product((0, 1), repeat=K - 1) if 1 in others]
-        return min(sum((lacks[k][side[k]] for k in range(K)), Fraction(0)) for side in sides)
-    everything = sum((left + right for left, right in lacks), Fraction(0))
+        return min(sum((losses[k][side[k]] for k in range(K)), Fraction(0)) for side in sides)
+    everything = sum((left + right for left, right in losses), Fraction(0))
     pairs = [(0, 1)] if K == 2 else [(a, b) for a in range(K) for b in range(K) if a != b]
-    return everything - max(lacks[a][1] + lacks[b][0] for a, b in pairs)
+    return everything - max(losses[a][1] + losses[b][0] for a, b in pairs)
 
 
 def codes(instance: Instance) -> list[int]:

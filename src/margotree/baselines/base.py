@@ -1,4 +1,4 @@
-"""What the rivals' estimators share beyond what all tree classifiers do."""
+"""The common base class of the baselines' classifiers."""
 
 from __future__ import annotations
 
@@ -15,16 +15,18 @@ from margotree.solution import Solution
 from margotree.tree import Scaling
 
 
-class RivalClassifier(TreeClassifier):
-    """Common ground of OCT-1, OCT-H and MM-SVM-OCT; use one of them."""
+class BaselineClassifier(TreeClassifier):
+    """Base class of OCT-1, OCT-H and MM-SVM-OCT; not to be used itself."""
 
     start: Any
 
     @abstractmethod
     def _adopt(self, problem: Any, splits: Splits, control: RunControl) -> Splits | None:
-        """A tree from elsewhere as an allowed one of this problem, None if it cannot be."""
+        """An allowed tree of this problem with the routing of ``splits``; None if there is none."""
 
-    def _first(self, problem: Any, scaling: Scaling, samples: Samples, control: RunControl) -> Splits | str | None:
+    def _initial_tree(
+        self, problem: Any, scaling: Scaling, samples: Samples, control: RunControl
+    ) -> Splits | str | None:
         if self.start is None or isinstance(self.start, str):
             return self.start
         adopted = self._adopt(problem, splits_of_start(self.start, problem, scaling, samples.classes), control)

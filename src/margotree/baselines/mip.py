@@ -1,4 +1,8 @@
-"""A MIP solver as an engine for a rival's model: formulate, run the adapter, clean up, report an honest bound."""
+"""The common part of the engines that train a baseline's tree with a MIP solver.
+
+The engine formulates the model, runs the solver's adapter, converts its points to allowed trees, and returns the best
+tree with a valid bound.
+"""
 
 from __future__ import annotations
 
@@ -15,23 +19,27 @@ from margotree.problem import Splits
 from margotree.solution import Stopped, relative_gap
 
 
-class Form(Protocol):
-    """A problem in MIP form, with the ways there and back."""
+class MipForm(Protocol):
+    """A problem in MIP form, with the conversion between trees and points of the model."""
 
     @property
     def mip(self) -> MipModel: ...
 
     def point(self, splits: Splits) -> FloatArray:
-        """The point of the model that an allowed tree stands for."""
+        """The point of the model for an allowed tree."""
         ...
 
     def trees(self, x: FloatArray, control: RunControl) -> Iterator[Splits]:
-        """The allowed trees behind a point that the solver found; none if its tolerances made it up or time is up."""
+        """The allowed trees for a point of the solver; none if the point is feasible only within tolerances, or at a
+        limit of ``control``."""
         ...
 
 
-class RivalMip(Engine[P]):
-    """One solver for one rival; subclasses say how to begin, what is known without a solver, and the form."""
+class BaselineMip(Engine[P]):
+    """An engine that trains the trees of one baseline with one solver.
+
+    A subclass defines the first tree, a bound that needs no solver, and the model.
+    """
 
     def __init__(self, adapter: Adapter) -> None:
         self.adapter = adapter
@@ -44,39 +52,39 @@ class RivalMip(Engine[P]):
         return self.adapter.version()
 
     @abstractmethod
-    def first(self, problem: P, start: Splits | None, control: RunControl) -> Splits:
-        """An allowed tree to fall back on: the start, or the simplest one."""
+    def initial_tree(self, problem: P, start: Splits | None, control: RunControl) -> Splits:
+        """An allowed tree: from the start if possible, otherwise without splits."""
 
     def improve(self, problem: P, tree: Splits, control: RunControl) -> Splits:
-        """A better tree to hand to the solver, if there is a quick way to one."""
+        """A better first incumbent for the solver, if a heuristic finds one; the default returns ``tree``."""
         return tree
 
     @abstractmethod
-    def floor(self, problem: P, control: RunControl) -> float:
+    def lower_bound(self, problem: P, control: RunControl) -> float:
         """A lower bound that needs no solver."""
 
     @abstractmethod
-    def entries(self, problem: P) -> float:
-        """About how many entries the rows of the model have."""
+    def n_entries(self, problem: P) -> float:
+        """An estimate of the number of matrix entries of the model."""
 
     @abstractmethod
-    def form(self, problem: P, value: float) -> Form:
-        """The model, given the value of a known tree."""
+    def mip_form(self, problem: P, value: float) -> MipForm:
+        """The model, given the objective of a known tree."""
 
     def search(self, problem: P, control: RunControl, start: Splits | None) -> Answer:
-        first, floor = self.first(problem, start, control), self.floor(problem, control)
+        tree, lower_bound = self.initial_tree(problem, start, control), self.lower_bound(problem, control)
         if control.must_stop() is None:
-            first = self.improve(problem, first, control)
-        value = problem.evaluate(first).objective
+            tree = self.improve(problem, tree, control)
+        value = problem.evaluate(tree).objective
+        bound = min(lower_bound, value)
         if (reason := control.must_stop()) is not None:
-            return Answer(splits=first, stopped=reason, bound=min(floor, value))
-        if relative_gap(value, floor) <= control.limits.gap:
-            return Answer(splits=first, stopped=Stopped.SOLVED, bound=min(floor, value), f0=value)
-        if (hopeless := self.adapter.hopeless(self.entries(problem), control)) is not None:
-            return Answer(splits=first, stopped=hopeless[0], bound=min(floor, value), warnings=hopeless[1:])
-        form = self.form(problem, value)
-        result = run(self.adapter, form.mip, control, form.point(first))
-        grace = control.grace()
-        trees = [tree for x in points(result) for tree in form.trees(x, grace)]
-        gap, least = control.limits.gap, min(floor, value)
-        return answer(problem, result, first, trees, grace, gap=gap, floor=least, size=form.mip.size)
+            return Answer(splits=tree, stopped=reason, bound=bound)
+        if relative_gap(value, lower_bound) <= control.limits.gap:
+            return Answer(splits=tree, stopped=Stopped.SOLVED, bound=bound, f0=value)
+        if (abandoned := self.adapter.exceeded_limit(self.n_entries(problem), control)) is not None:
+            return Answer(splits=tree, stopped=abandoned[0], bound=bound, warnings=abandoned[1:])
+        model = self.mip_form(problem, value)
+        result = run(self.adapter, model.mip, control, model.point(tree))
+        grace, gap = control.grace(), control.limits.gap
+        trees = [allowed for x in points(result) for allowed in model.trees(x, grace)]
+        return answer(problem, result, tree, trees, grace, gap=gap, lower_bound=bound, size=model.mip.size)

@@ -1,4 +1,4 @@
-"""The engines of the rivals by name, and the one function through which their trees are trained."""
+"""The engines of the baselines by name, and :func:`solve`, which trains a baseline's tree."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from margotree.engines.run_control import Listener
 from margotree.problem import Splits, TrainingProblem
 from margotree.solution import Solution
 
-#: Where the adapters of the MIP solvers live; imported only when one is asked for.
+#: The adapters of the MIP solvers, imported when they are used first.
 _ADAPTERS = {
     "highs": "margotree.engines.mip.highs:HighsAdapter",
     "scip": "margotree.engines.mip.scip:ScipAdapter",
@@ -19,40 +19,50 @@ _ADAPTERS = {
     "copt": "margotree.engines.mip.copt:CoptAdapter",
 }
 
-#: The engines of each model, the one behind ``engine="auto"`` first, and the MIP form that the solvers get.
+#: The names of the engines of each model, the choice of ``engine="auto"`` first.
 _ENGINES = {
     "oct_1": ("search", *_ADAPTERS),
     "oct_h": tuple(_ADAPTERS),
     "mm_svm_oct": ("scip", "gurobi", "cplex", "copt"),
 }
-_FORMS = {
+#: The engine of each model that solves its MIP form with an adapter.
+_MIP_ENGINES = {
     "oct_1": "margotree.baselines.oct.engine:OctMip",
     "oct_h": "margotree.baselines.oct.engine:OctMip",
     "mm_svm_oct": "margotree.baselines.mmsvm.engine:MmSvmMip",
 }
-_OWN = {
+#: The engines and start heuristics that need no solver.
+_OWN_ENGINES = {
     "search": "margotree.baselines.oct.search:Search",
     "cart": "margotree.baselines.oct.cart:Cart",
-    "oct_1": "margotree.baselines.oct.start:Univariate",
-    "local_svm": "margotree.baselines.mmsvm.start:LocalStart",
+    "oct_1": "margotree.baselines.oct.start:UnivariateStart",
+    "local_svm": "margotree.baselines.mmsvm.start:LocalSvmStart",
 }
 
 
 def engines_for(model: str) -> tuple[str, ...]:
-    """Names of the engines that train this model, the one that ``"auto"`` takes first."""
+    """The names of the engines that train this model, the choice of ``"auto"`` first."""
     return _ENGINES[model]
 
 
 def choose_engine(model: str, name: str = "auto") -> Engine:
-    """The engine of this name for a model; a refusal names those that would do."""
-    known = dict.fromkeys((*engine_names(), *_OWN, *_ADAPTERS))
+    """The engine of this name for a model.
+
+    Raises ValueError for an unknown name, Refused for an engine that does not train this model; the message lists the
+    engines that do.
+    """
+    known = dict.fromkeys((*engine_names(), *_OWN_ENGINES, *_ADAPTERS))
     if name != "auto" and name not in known:
         raise ValueError(f"unknown engine {name!r}; for {model} there are: auto, {', '.join(_ENGINES[model])}")
     if name != "auto" and name not in _ENGINES[model]:
         raise Refused(f"{name} does not solve {model} problems; engines that do: {', '.join(_ENGINES[model])}")
     chosen = name if name != "auto" else _ENGINES[model][0]
-    engine: Engine = _get(_OWN[chosen])() if chosen in _OWN else _get(_FORMS[model])(_get(_ADAPTERS[chosen])())
-    # Asked before the start heuristic runs, so that nobody waits for this answer.
+    engine: Engine = (
+        _import(_OWN_ENGINES[chosen])()
+        if chosen in _OWN_ENGINES
+        else _import(_MIP_ENGINES[model])(_import(_ADAPTERS[chosen])())
+    )
+    # Checked before the start heuristic runs, so that the error comes at once.
     engine.must_be_installed()
     return engine
 
@@ -65,12 +75,13 @@ def solve(
     start: Splits | str | None = None,
     listener: Listener | None = None,
 ) -> Solution:
-    """Train a rival's tree; ``start`` is the name of a heuristic, an allowed tree, or None."""
+    """Train the tree of a baseline; ``start`` is the name of a heuristic, an allowed tree, or None."""
     chosen = choose_engine(problem.model, engine)
-    first = _get(_OWN[start])() if isinstance(start, str) else start
+    first = _import(_OWN_ENGINES[start])() if isinstance(start, str) else start
     return train(problem, chosen, limits=limits, start=first, listener=listener)
 
 
-def _get(home: str) -> Any:
-    module, name = home.split(":")
+def _import(target: str) -> Any:
+    """The object of ``"module:name"``."""
+    module, name = target.split(":")
     return getattr(import_module(module), name)

@@ -7,12 +7,12 @@ from margotree.engines.numba_backend import Part, compile_ahead
 
 
 def kernels_of_baselines() -> tuple[Part, ...]:
-    """What :mod:`margotree.engines.warm` compiles besides the engines' own kernels."""
+    """The kernels of the baselines, which :mod:`margotree.engines.warm` compiles with those of the engines."""
     return (KERNELS,)
 
 
 def warm_up() -> None:
-    """Compile or load the baselines' kernels."""
+    """Compile the kernels of the baselines, or load them from the cache."""
     compile_ahead(kernels_of_baselines())
 
 

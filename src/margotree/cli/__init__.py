@@ -1,6 +1,13 @@
-"""The command line: ``margotree`` parses, calls and prints.
+"""The command line ``margotree``.
 
-Nothing heavy is imported before a command runs, so that help and completion answer at once.
+Modules import NumPy, scikit-learn and the engines only inside functions, so that help and completion are fast.
+
+- ``main``: the parser, the call of a command, and the handling of errors; start reading here.
+- ``commands``: one module per command.
+- ``options``, ``model_options``: options that several commands share.
+- ``evaluation``: the accuracy on new rows (``fit --holdout``, ``fit --cv``).
+- ``saved_trees``, ``output_files``: trees with the description of their table; checks and writing of files.
+- ``console``, ``exit_codes``, ``completion``: printing, exit codes and errors, completion scripts of shells.
 """
 
 try:

@@ -1,4 +1,4 @@
-"""Completion scripts, written from the parser itself so that they cannot lag behind."""
+"""Generate completion scripts for bash, zsh and fish from the parser."""
 
 from __future__ import annotations
 
@@ -10,6 +10,8 @@ from margotree.private_names import arguments, subcommands
 
 @dataclass(frozen=True)
 class Option:
+    """An option of a command as completion needs it; ``choices`` is empty if any value is allowed."""
+
     flag: str
     help: str
     choices: tuple[str, ...]
@@ -28,7 +30,7 @@ Commands = dict[str, tuple[str, list[Option], tuple[str, ...]]]
 
 
 def _commands(parser: argparse.ArgumentParser) -> Commands:
-    """Name to help, options, and the words its first positional argument may be (none: a file)."""
+    """For each command: its help, its options, and the choices of its first positional argument (empty: a file)."""
     return {name: (text, _options(sub), _words(sub)) for name, text, sub in subcommands(parser)}
 
 
@@ -101,17 +103,17 @@ def _zsh_quote(text: str) -> str:
 
 
 def _fish(commands: Commands) -> str:
-    alone = "not __fish_seen_subcommand_from " + " ".join(commands)
+    no_command = "not __fish_seen_subcommand_from " + " ".join(commands)
     lines = ["# margotree completion for fish"]
     for name, (text, options, words) in commands.items():
-        lines.append(f"complete -c margotree -f -n '{alone}' -a {name} -d '{_fish_quote(text)}'")
-        inside = f"__fish_seen_subcommand_from {name}"
+        lines.append(f"complete -c margotree -f -n '{no_command}' -a {name} -d '{_fish_quote(text)}'")
+        after_command = f"__fish_seen_subcommand_from {name}"
         if words:
-            lines.append(f"complete -c margotree -f -n '{inside}' -a '{' '.join(words)}'")
+            lines.append(f"complete -c margotree -f -n '{after_command}' -a '{' '.join(words)}'")
         for o in options:
             value = f" -x -a '{' '.join(o.choices)}'" if o.choices else " -r" if o.takes_value else ""
             name_flag = f"-l {o.flag[2:]}" if o.flag.startswith("--") else f"-s {o.flag[1:]}"
-            lines.append(f"complete -c margotree -n '{inside}' {name_flag}{value} -d '{_fish_quote(o.help)}'")
+            lines.append(f"complete -c margotree -n '{after_command}' {name_flag}{value} -d '{_fish_quote(o.help)}'")
     return "\n".join(lines) + "\n"
 
 

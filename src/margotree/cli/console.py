@@ -1,4 +1,4 @@
-"""What commands print: results on standard output, everything else on standard error."""
+"""Print results on standard output and all else on standard error."""
 
 from __future__ import annotations
 
@@ -8,24 +8,25 @@ from collections.abc import Iterable
 from typing import Any
 
 
-def say(text: str, *, quiet: bool = False) -> None:
-    """A line about the work, not part of the result."""
+def print_status(text: str, *, quiet: bool = False) -> None:
+    """Print a line about the progress of a command on standard error."""
     if not quiet:
         print(text, file=sys.stderr, flush=True)
 
 
-def notes(lines: Iterable[str], *, quiet: bool = False) -> None:
+def print_notes(lines: Iterable[str], *, quiet: bool = False) -> None:
+    """Print notes for the user on standard error."""
     for line in lines:
-        say(f"note: {line}", quiet=quiet)
+        print_status(f"note: {line}", quiet=quiet)
 
 
-def result(record: dict[str, Any], text: str, *, as_json: bool) -> None:
-    """The result, for a program or for a reader."""
-    out((json.dumps(record, indent=2, allow_nan=False) if as_json else text) + "\n")
+def print_result(record: dict[str, Any], text: str, *, as_json: bool) -> None:
+    """Print the result of a command: ``record`` as JSON, or ``text``."""
+    print_output((json.dumps(record, indent=2, allow_nan=False) if as_json else text) + "\n")
 
 
-def out(text: str) -> None:
-    """Write on standard output; an error says that it is standard output that cannot be written."""
+def print_output(text: str) -> None:
+    """Write on standard output; an error names standard output as the file that cannot be written."""
     try:
         sys.stdout.write(text)
         sys.stdout.flush()

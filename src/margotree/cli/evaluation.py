@@ -1,4 +1,4 @@
-"""How trees trained this way do on rows they have not seen: a part held out, or cross-validation."""
+"""Estimate the accuracy on new rows, by a part of the rows held out or by cross-validation."""
 
 from __future__ import annotations
 
@@ -21,10 +21,11 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Measured:
-    """The share of right labels on unseen rows, and what always naming the commonest class would get there.
+class Measurement:
+    """The accuracy on rows that were not used in training.
 
-    ``lowest`` and ``highest`` are the accuracies of the worst and the best fold.
+    ``majority`` is the accuracy of always predicting the most frequent class; ``lowest`` and ``highest`` are the
+    accuracies of the worst and the best fold.
     """
 
     method: str
@@ -36,45 +37,48 @@ class Measured:
     majority: float
 
     def record(self) -> dict[str, Any]:
+        """The fields as JSON values."""
         return asdict(self)
 
-    def words(self) -> str:
-        always = f"always naming the commonest class: {self.majority:.1%}"
+    def summary(self) -> str:
+        """One line for the user."""
+        always = f"always predicting the most frequent class: {self.majority:.1%}"
         if self.method == "holdout":
             return (
-                f"on new rows: a tree trained the same way without them is right on {self.accuracy:.1%} of "
-                f"{self.rows:,} rows held out ({always})"
+                f"on new rows: accuracy {self.accuracy:.1%} on {self.rows:,} rows held out, of a tree trained in the "
+                f"same way on the other rows ({always})"
             )
         return (
-            f"on new rows: trees trained the same way are right on {self.accuracy:.1%} in {self.fits}-fold "
-            f"cross-validation, {self.lowest:.1%} to {self.highest:.1%} by fold ({always})"
+            f"on new rows: accuracy {self.accuracy:.1%} in {self.fits}-fold cross-validation of trees trained in the "
+            f"same way, {self.lowest:.1%} to {self.highest:.1%} by fold ({always})"
         )
 
 
 def add(parser: argparse.ArgumentParser) -> None:
-    """The options that ask for it."""
-    words = "Measured by further fits, which take up to --time-limit again; the tree itself is trained on all rows."
-    group = parser.add_argument_group("new rows", words).add_mutually_exclusive_group()
-    group.add_argument("--holdout", type=_share, metavar="SHARE", help="measure on this share of the rows, such as 0.2")
-    group.add_argument("--cv", type=_folds, metavar="N", help="measure by cross-validation with N folds")
+    """Add ``--holdout`` and ``--cv``."""
+    description = "Further fits, which take up to --time-limit in addition; the saved tree is trained on all rows."
+    group = parser.add_argument_group("accuracy on new rows", description).add_mutually_exclusive_group()
+    group.add_argument("--holdout", type=_share, metavar="SHARE", help="hold out this share of the rows, such as 0.2")
+    group.add_argument("--cv", type=_folds, metavar="N", help="cross-validation with N folds")
 
 
 def check(args: argparse.Namespace, samples: Samples) -> None:
-    """Complain before the work begins if there are too few rows to measure on."""
-    if not _asked(args):
+    """Raise an error before training if a class has too few rows for the measurement."""
+    if not _is_requested(args):
         return
     least = 2 if args.cv is None else args.cv
     few = [f"{label} ({n})" for label, n in Counter(samples.y.tolist()).items() if n < least]
     if few:
         option = f"--holdout {args.holdout:g}" if args.cv is None else f"--cv {args.cv}"
         raise CommandError(
-            f"{option} needs {least} rows of every class, but there are fewer of {', '.join(few)}", exit_codes.DATA
+            f"{option} needs at least {least} rows of every class, but there are fewer of {', '.join(few)}",
+            exit_codes.DATA,
         )
 
 
-def measure(args: argparse.Namespace, samples: Samples) -> Measured | None:
-    """What was asked for; None if nothing was, or if Ctrl-C ended it."""
-    if not _asked(args):
+def measure(args: argparse.Namespace, samples: Samples) -> Measurement | None:
+    """The requested measurement; None if none is requested, or after Ctrl-C."""
+    if not _is_requested(args):
         return None
     import numpy as np
 
@@ -83,39 +87,39 @@ def measure(args: argparse.Namespace, samples: Samples) -> Measured | None:
     parts = list(_parts(args, samples))
     seconds = None if args.time_limit is None else args.time_limit / len(parts)
     classes = sorted(set(samples.y.tolist()))
-    right, base = np.zeros(len(samples.y), dtype=bool), np.zeros(len(samples.y), dtype=bool)
+    right, majority_right = np.zeros(len(samples.y), dtype=bool), np.zeros(len(samples.y), dtype=bool)
     for k, (train, test) in enumerate(parts):
-        console.say(f"measuring on rows held out: fit {k + 1} of {len(parts)}", quiet=args.quiet)
+        console.print_status(f"measuring the accuracy on new rows: fit {k + 1} of {len(parts)}", quiet=args.quiet)
         model = model_options.estimator(argparse.Namespace(**{**vars(args), "time_limit": seconds}), classes, verbose=0)
         weight = None if samples.weight is None else samples.weight[train]
         with without_fit_warnings():
             model.fit(samples.X[train], samples.y[train], sample_weight=weight)
         if model.certificate_.stopped == "interrupted":
-            console.say("interrupted: how the tree does on new rows was not measured", quiet=args.quiet)
+            console.print_status("interrupted: the accuracy on new rows is not measured", quiet=args.quiet)
             return None
         right[test] = model.predict(samples.X[test]) == samples.y[test]
-        base[test] = samples.y[test] == commonest(samples.y[train])[0]
+        majority_right[test] = samples.y[test] == most_frequent(samples.y[train])[0]
     by_fold = [float(right[test].mean()) for _, test in parts]
     unseen = np.concatenate([test for _, test in parts])
-    return Measured(
+    return Measurement(
         method="holdout" if args.cv is None else "cross-validation", fits=len(parts), rows=len(unseen),
         accuracy=float(right[unseen].mean()), lowest=min(by_fold), highest=max(by_fold),
-        majority=float(base[unseen].mean()),
+        majority=float(majority_right[unseen].mean()),
     )  # fmt: skip
 
 
-def commonest(y: NDArray[Any]) -> tuple[Any, float]:
-    """The commonest label and its share."""
+def most_frequent(y: NDArray[Any]) -> tuple[Any, float]:
+    """The most frequent label and its share."""
     label, count = Counter(y.tolist()).most_common(1)[0]
     return label, count / len(y)
 
 
-def _asked(args: argparse.Namespace) -> bool:
+def _is_requested(args: argparse.Namespace) -> bool:
     return args.holdout is not None or args.cv is not None
 
 
 def _parts(args: argparse.Namespace, samples: Samples) -> Iterator[tuple[Rows, Rows]]:
-    """Rows to train on and rows to measure on, the classes in the same shares in both."""
+    """Pairs of training and test rows, stratified by class."""
     import numpy as np
     from sklearn.model_selection import StratifiedKFold, train_test_split
 
@@ -142,5 +146,5 @@ def _share(text: str) -> float:
 
 def _folds(text: str) -> int:
     if not text.isdigit() or int(text) < 2:
-        raise argparse.ArgumentTypeError(f"expected a whole number of folds from 2 on, got {text!r}")
+        raise argparse.ArgumentTypeError(f"expected a whole number of folds, at least 2, got {text!r}")
     return int(text)

@@ -14,55 +14,60 @@ if TYPE_CHECKING:
     from margotree.table import Reading, Table
 
 
-def add_reading(parser: argparse.ArgumentParser, *, kept: bool = False) -> None:
-    """How to read a table; what is not given is found out, or (``kept``) as it was for the training file."""
-    words = "What is not given is as it was given for the training file, or else found out." if kept else None
-    group = parser.add_argument_group("reading the file", words)
+def add_reading(parser: argparse.ArgumentParser, *, saved: bool = False) -> None:
+    """Add the options about reading a table; with ``saved`` the defaults are the options of the training file."""
+    description = "By default as for the training file, otherwise detected from the file." if saved else None
+    group = parser.add_argument_group("reading the file", description)
     group.add_argument(
-        "--delimiter", metavar="CHAR", help="what parts the columns: a character, comma, semicolon, tab or bar"
+        "--delimiter", metavar="CHAR", help="delimiter between columns: a character, comma, semicolon, tab or bar"
     )
-    group.add_argument("--decimal", choices=(".", ","), help="how fractions are written")
-    group.add_argument("--encoding", metavar="NAME", help="such as utf-8, cp1252, utf-16")
+    group.add_argument("--decimal", choices=(".", ","), help="decimal separator")
+    group.add_argument("--encoding", metavar="NAME", help="text encoding, such as utf-8, cp1252, utf-16")
     group.add_argument(
         "--header",
         action=argparse.BooleanOptionalAction,
-        help='whether the first line holds the column names (it does); without one they are "column 1", ...',
+        help='whether the first line holds the column names (yes); without a header they are "column 1", ...',
     )
-    group.add_argument("--sheet", metavar="NAME", help="the sheet of an Excel file (the first)")
+    group.add_argument("--sheet", metavar="NAME", help="sheet of an Excel file (the first)")
     group.add_argument("--na", metavar="WORD", action="append", help="a further word for a missing cell; repeatable")
 
 
 def add_columns(parser: argparse.ArgumentParser) -> None:
-    """What the columns of a training file are."""
+    """Add the options about the columns of a training file."""
     group = parser.add_argument_group("columns")
-    group.add_argument("--target", metavar="COL", help="the column with the classes (required)")
-    group.add_argument("--positive", metavar="LABEL", help="tell this class apart from all others together")
+    group.add_argument("--target", metavar="COL", help="column with the classes (required)")
+    group.add_argument(
+        "--positive", metavar="LABEL", help="positive class; all other classes together are the negative class"
+    )
     group.add_argument("--drop", metavar="COL", action="append", default=[], help="leave a column out; repeatable")
     group.add_argument(
         "--categorical",
         metavar="COL",
         action="append",
         default=[],
-        help="numbers that are names: one feature for each; repeatable",
+        help="column whose numbers are categories, with one feature for each; repeatable",
     )
-    group.add_argument("--weight", metavar="COL", help="how much each row counts")
+    group.add_argument("--weight", metavar="COL", help="column with the weight of each row")
     group.add_argument(
         "--missing",
         choices=("error", "drop", "median", "indicator"),
         default="error",
-        help="missing cells: an error, drop such rows, put in the median (the commonest word), or put it in and add a "
-        "feature that says where a cell was missing",
+        help="missing cells: error; drop the rows; fill with the median (or most frequent word); or indicator: fill, "
+        "and add a feature that is 1 where a cell is missing (error)",
     )
-    group.add_argument("--max-categories", metavar="N", type=int, default=30, help="most words of a column (30)")
+    group.add_argument(
+        "--max-categories", metavar="N", type=int, default=30, help="largest number of different words in a column (30)"
+    )
 
 
 def add_output(parser: argparse.ArgumentParser) -> None:
+    """Add ``--json`` and ``--quiet``."""
     parser.add_argument("--json", action="store_true", help="print the result as JSON")
-    parser.add_argument("--quiet", action="store_true", help="no progress, no notes")
+    parser.add_argument("--quiet", action="store_true", help="print no progress and no notes")
 
 
-def told(args: argparse.Namespace) -> Reading:
-    """What the options say about reading the file."""
+def reading_options(args: argparse.Namespace) -> Reading:
+    """The options about reading the file that the user gave."""
     from margotree.table import Reading
 
     return Reading(
@@ -75,61 +80,65 @@ def told(args: argparse.Namespace) -> Reading:
     )
 
 
-def read(args: argparse.Namespace, kept: Reading | None = None) -> Table:
-    """The table named on the command line, read as the options say and otherwise as the training file was."""
+def read(args: argparse.Namespace, saved: Reading | None = None) -> Table:
+    """Read ``args.data`` with the given options, otherwise with ``saved``, the options of the training file."""
     from margotree.table import Reading, TableError, read_table
 
-    given = told(args)
-    kept = _applicable(kept or Reading(), args.data)
-    inherited = flags({name: value for name, value in kept.told().items() if name not in given.told()})
+    given = reading_options(args)
+    saved = _applicable(saved or Reading(), args.data)
+    inherited = reading_flags({name: value for name, value in saved.given().items() if name not in given.given()})
     if inherited:
-        console.notes([f"{args.data} is read as the training file was, with {inherited}"], quiet=args.quiet)
+        console.print_notes(
+            [f"{args.data} is read with the options of the training file: {inherited}"], quiet=args.quiet
+        )
     try:
-        return read_table(args.data, **kept.overridden(given).told())
+        return read_table(args.data, **saved.updated_by(given).given())
     except TableError as error:
         if not inherited or not os.path.exists(args.data):
             raise
-        how = f"read as the training file was, with {inherited}; an option of your own overrides that"
+        how = f"read with the options of the training file, {inherited}; to override them, give other options"
         raise TableError(f"{error} ({how})") from None
 
 
-def _applicable(kept: Reading, path: str) -> Reading:
-    """The reading of the training file, without the sheet where the new file can have none."""
+def _applicable(saved: Reading, path: str) -> Reading:
+    """The options, without the sheet if the file is not an Excel file."""
     from margotree.table.read_file import is_excel
 
-    return kept if is_excel(path) else dataclasses.replace(kept, sheet=None)
+    return saved if is_excel(path) else dataclasses.replace(saved, sheet=None)
 
 
-def flags(told: dict[str, Any]) -> str:
-    """Options that say this about reading a file."""
-    words = {name: f"--{name} {value}" for name, value in told.items()}
-    if "header" in told:
-        words["header"] = "--header" if told["header"] else "--no-header"
-    if "missing" in told:
-        words["missing"] = " ".join(f"--na {shlex.quote(word)}" for word in told["missing"])
+def reading_flags(reading_options: dict[str, Any]) -> str:
+    """The command-line options for these options of a reader."""
+    words = {name: f"--{name} {value}" for name, value in reading_options.items()}
+    if "header" in reading_options:
+        words["header"] = "--header" if reading_options["header"] else "--no-header"
+    if "missing" in reading_options:
+        words["missing"] = " ".join(f"--na {shlex.quote(word)}" for word in reading_options["missing"])
     return " ".join(filter(None, words.values()))
 
 
 def numbers(text: str) -> float | list[float]:
-    """``1``, or ``1,10`` for one per level or one per node."""
+    """Parse ``1``, or ``1,10`` for one number per level or per node."""
     try:
         values = [float(part) for part in text.split(",")]
     except ValueError:
-        raise argparse.ArgumentTypeError(f"expected a number or numbers parted by commas, got {text!r}") from None
+        raise argparse.ArgumentTypeError(f"expected a number, or numbers separated by commas, got {text!r}") from None
     return values[0] if len(values) == 1 else values
 
 
 def whole_numbers(text: str) -> int | list[int]:
-    """``2``, or ``1,2`` for one per level or one per node."""
+    """Parse ``2``, or ``1,2`` for one number per level or per node."""
     try:
         values = [int(part) for part in text.split(",")]
     except ValueError:
-        raise argparse.ArgumentTypeError(f"expected a whole number or some parted by commas, got {text!r}") from None
+        raise argparse.ArgumentTypeError(
+            f"expected a whole number, or whole numbers separated by commas, got {text!r}"
+        ) from None
     return values[0] if len(values) == 1 else values
 
 
 def seconds(text: str) -> float | None:
-    """``90``, ``90s``, ``5m``, ``1h`` or ``none``."""
+    """Parse a time such as ``90``, ``90s``, ``5m``, ``1h`` or ``none``."""
     if text.lower() in {"none", "no", "inf"}:
         return None
     unit = {"s": 1.0, "m": 60.0, "h": 3600.0}.get(text[-1:].lower())

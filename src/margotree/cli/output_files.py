@@ -1,4 +1,4 @@
-"""Writing results so that nothing is lost: not what was read, not the old file, and not the new tree."""
+"""Write result files without loss: input files are never overwritten, other files only with ``--force``."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from margotree.cli.console import say
+from margotree.cli.console import print_status
 from margotree.cli.exit_codes import DATA, OK, CommandError
 
 if TYPE_CHECKING:
@@ -22,110 +22,117 @@ if TYPE_CHECKING:
 
 
 def add_force(parser: argparse.ArgumentParser) -> None:
-    """The option that lets a command replace files."""
-    parser.add_argument("--force", action="store_true", help="replace a file that is there (never one that is read)")
+    """Add ``--force``."""
+    parser.add_argument("--force", action="store_true", help="replace existing files (never an input file)")
 
 
-def may_write(path: str, *, inputs: Iterable[str | None] = (), force: bool = False, option: str = "--out") -> None:
-    """Make sure before the work begins that ``path`` can be written and that nothing is lost by it.
+def check_output(path: str, *, inputs: Iterable[str | None] = (), force: bool = False, option: str = "--out") -> None:
+    """Raise an error, before the command does its work, if ``path`` cannot or must not be written.
 
-    A file of ``inputs`` is never overwritten.  Any other that is there is replaced with ``force``, or if the user at
-    the terminal agrees.
+    A file of ``inputs`` is never overwritten.  Another existing file is replaced with ``force``, or if the user agrees
+    at the terminal.  ``option`` is the command-line option that sets the path, for messages.
     """
-    must_be_writable(path)
+    check_writable(path)
     for read in inputs:
         if read and same_file(path, read):
-            raise CommandError(f"{path} is a file this command reads; name another one with {option}", DATA)
+            raise CommandError(
+                f"{path} is an input file of this command and is not overwritten; name another file with {option}", DATA
+            )
     if not os.path.lexists(path) or force:
         return
-    if not _agreed(path):
-        raise CommandError(f"{path} is there already; say --force to replace it, or name another with {option}", DATA)
+    if not _user_agrees(path):
+        raise CommandError(
+            f"{path} exists already; add --force to replace it, or name another file with {option}", DATA
+        )
 
 
-def must_be_writable(path: str) -> None:
-    """Complain about an impossible place before the work begins, not after."""
+def check_writable(path: str) -> None:
+    """Raise an error if ``path`` cannot be written."""
     folder = os.path.dirname(os.path.realpath(path))
     if os.path.isdir(path):
         raise CommandError(f"{path} is a folder; name a file", DATA)
     if os.path.exists(path) and not os.path.isfile(path):
-        raise CommandError(f"{path} is no ordinary file and cannot be replaced by one; name another", DATA)
+        raise CommandError(f"{path} is not a regular file and cannot be replaced; name another file", DATA)
     if os.path.exists(path) and not os.access(path, os.W_OK):
-        raise CommandError(f"{path} is write-protected; name another", DATA)
+        raise CommandError(f"{path} is write-protected; name another file", DATA)
     if not os.path.isdir(folder):
-        raise CommandError(f"there is no folder {folder} to write {os.path.basename(path)} into", DATA)
+        raise CommandError(f"{os.path.basename(path)} cannot be written: there is no folder {folder}", DATA)
     if not os.access(folder, os.W_OK):
-        raise CommandError(f"no permission to write into {folder}", DATA)
+        raise CommandError(
+            f"{os.path.basename(path)} cannot be written: no permission to write to the folder {folder}", DATA
+        )
 
 
 def same_file(one: str, other: str) -> bool:
-    """Whether two names mean one file, by whatever way: links, another spelling of the folder, another case."""
+    """Whether two paths name the same file, also through links or another spelling."""
     with suppress(OSError):
         return os.path.samefile(one, other)
     return os.path.realpath(one) == os.path.realpath(other)
 
 
-def _agreed(path: str) -> bool:
-    """The answer of the user, if there is one to be asked."""
+def _user_agrees(path: str) -> bool:
+    """Ask the user at the terminal whether to replace the file; False if there is no terminal."""
     if not (sys.stdin and sys.stdin.isatty() and sys.stderr.isatty()):
         return False
-    sys.stderr.write(f"{path} is there already; replace it? [y/N] ")
+    sys.stderr.write(f"{path} exists already; replace it? [y/N] ")
     sys.stderr.flush()
     return sys.stdin.readline().strip().casefold() in {"y", "yes"}
 
 
 @dataclass(frozen=True, kw_only=True)
-class Kept:
-    """Where a tree is now, and what could not be written (empty if all was)."""
+class SavedFile:
+    """The path of a saved tree, and the errors of files that could not be written."""
 
     path: str
-    troubles: tuple[str, ...] = ()
+    write_errors: tuple[str, ...] = ()
 
     @property
     def code(self) -> int:
-        """How the command ends: not as if all was well where a file is missing."""
-        return DATA if self.troubles else OK
+        """The exit code of the command: ``DATA`` if a file could not be written."""
+        return DATA if self.write_errors else OK
 
-    def with_trouble(self, *troubles: str) -> Kept:
-        return replace(self, troubles=(*self.troubles, *troubles))
+    def with_errors(self, *write_errors: str) -> SavedFile:
+        """The same with further errors."""
+        return replace(self, write_errors=(*self.write_errors, *write_errors))
 
-    def words(self) -> str:
-        """The last lines of a command: where the tree is, and what is not where it was to be."""
-        return "\n".join([f"saved as {self.path}", *(f"NOT WRITTEN: {trouble}" for trouble in self.troubles)])
+    def summary(self) -> str:
+        """The last lines of the output: where the tree is saved, and which files could not be written."""
+        return "\n".join([f"saved as {self.path}", *(f"NOT WRITTEN: {error}" for error in self.write_errors)])
 
 
-def keep_tree(tree: Tree, path: str) -> Kept:
-    """Save the tree; if its place is full or gone, elsewhere, and if there is nowhere, on standard output."""
-    if not (trouble := attempt(lambda: tree.save(path))):
-        return Kept(path=path)
+def save_tree(tree: Tree, path: str) -> SavedFile:
+    """Save the tree to ``path``; if that fails, to the folder for temporary files, and otherwise to standard output."""
+    if not (error := try_to_write(lambda: tree.save(path))):
+        return SavedFile(path=path)
     if os.path.exists(path):
-        trouble += f".  {path} holds an earlier tree, NOT the one trained now: do not use it as such"
-    say(trouble)
-    if elsewhere := _saved_elsewhere(tree):
-        say(f"the tree is kept in {elsewhere}")
-        return Kept(path=elsewhere, troubles=(trouble,))
-    say("nowhere to write to; here it is:")
+        error += f".  {path} holds an EARLIER tree and not the tree of this fit: do not use it"
+    print_status(error)
+    if elsewhere := _save_elsewhere(tree):
+        print_status(f"the tree is saved as {elsewhere} instead")
+        return SavedFile(path=elsewhere, write_errors=(error,))
+    print_status("no other folder can be written to; the tree follows on standard output:")
     json.dump(tree.to_dict(), sys.stdout)
     print(flush=True)
-    raise CommandError("the tree could not be written to a file and was printed instead", DATA)
+    raise CommandError("the tree could not be saved to a file and is printed on standard output instead", DATA)
 
 
-def attempt(write: Callable[[], object]) -> str:
-    """Write a file; returns what went wrong, empty if nothing did."""
+def try_to_write(write: Callable[[], object]) -> str:
+    """Call ``write``; return the text of its OSError, empty if there is none."""
     try:
         write()
     except OSError as error:
-        return os_words(error)
+        return os_error_text(error)
     return ""
 
 
-def os_words(error: OSError) -> str:
-    """What the system says went wrong, and with which file."""
+def os_error_text(error: OSError) -> str:
+    """The file of an OSError and the reason."""
     name = os.fsdecode(error.filename) if isinstance(error.filename, (str, bytes)) else None
     return " ".join(filter(None, (name, error.strerror))) or str(error)
 
 
-def _saved_elsewhere(tree: Tree) -> str:
-    """The name of a file in the folder for temporary files, if there is one that can be written."""
+def _save_elsewhere(tree: Tree) -> str:
+    """Save the tree to the folder for temporary files and return the path, empty if that fails."""
     with suppress(OSError):
         elsewhere = os.path.join(tempfile.gettempdir(), f"margotree-{secrets.token_hex(4)}.json")
         tree.save(elsewhere)

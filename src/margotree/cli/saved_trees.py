@@ -1,4 +1,4 @@
-"""Trees that carry the description of their table."""
+"""Saved trees with the description of their training table."""
 
 from __future__ import annotations
 
@@ -11,41 +11,43 @@ if TYPE_CHECKING:
     from margotree.table import Encoding, Samples
     from margotree.tree import Tree
 
-#: The entry of a tree's terms in which the encoding travels.
+#: The entry of a tree's terms that holds the encoding.
 ENTRY = "table"
 
 
 def with_table(tree: Tree, encoding: Encoding, samples: Samples) -> Tree:
-    """The tree together with how its training file was read, and by what its training rows are known again."""
+    """The tree with the encoding of its training file and fingerprints of its training rows."""
     from margotree.table.encoding_json import to_record
 
-    known_by = {"sha256": samples.fingerprint(), "sha256_of_set": samples.fingerprint_of_set()}
+    fingerprints = {"sha256": samples.fingerprint(), "sha256_of_set": samples.fingerprint_of_set()}
     rows = {"rows": len(samples.rows), "missing_report": samples.report.to_record()}
-    table: dict[str, Any] = to_record(encoding) | rows | known_by
+    table: dict[str, Any] = to_record(encoding) | rows | fingerprints
     return dataclasses.replace(tree, terms={**tree.terms, ENTRY: table})
 
 
 def load_tree(path: str) -> Tree:
-    """A saved tree."""
+    """Load a saved tree."""
     from margotree.tree import Tree
 
     return Tree.load(path)
 
 
 def encoding_of(tree: Tree, path: str) -> Encoding:
-    """How the tree's files are read; a tree saved from Python takes plain numeric columns by their names."""
+    """The encoding of the tree; a tree saved from Python has numeric columns with the names of its features."""
     from margotree.table import Encoding, Number
     from margotree.table.encoding_json import from_record
 
     if tree.terms.get(ENTRY) is not None:
         encoding = from_record(tree.terms[ENTRY])
         if encoding.features != tree.features:
-            raise CommandError(f"{path}: its features are not those that the columns it describes give", DATA)
+            raise CommandError(
+                f"{path} is not consistent: its features are not those of the columns that it describes", DATA
+            )
         return encoding
     if tree.feature_names is None:
         raise CommandError(
-            f"{path} was saved from an array without column names, so its features cannot be found in a file; train it "
-            "on a data frame, or with margotree fit",
+            f"{path} was trained on an array without column names, so its features cannot be found in a file; train "
+            "the tree on a data frame or with margotree fit",
             DATA,
         )
     whole = tree.classes.dtype.kind in "iu"

@@ -1,4 +1,16 @@
-"""The engines that train trees."""
+"""The engines that train trees.
+
+- `registry`: engines by name, and `solve`, which trains a tree; start reading here
+- `base`: the interface of all engines; `run_control`: limits, progress and interruption
+- `exact`: branch and bound (engine "bnb"); `distributed`: the same on a cluster
+- `local_search_engine`, `local_search`: the local search (engine "alternating")
+- `local_svm`: the greedy tree (engine "local_svm"); `band` moves its hyperplanes out of the routing band
+- `mip`: MIP solvers (engines "scip", "highs", "gurobi", "cplex", "copt")
+- `multiclass`: the engines for more than two classes
+- `node`: the SVM of one tree node; `polish`: the best tree for a given routing
+- `presolve`: standard scale and merged samples; `trivial_trees`, `tiny_problems`: simple trees and problems
+- `numba_backend`, `compiled_parts`, `warm`, `compiled_routing`: compiled kernels
+"""
 
 from margotree._moved import renamed
 from margotree.engines.base import Answer, Engine, EngineError, NotInstalled, Refused

@@ -1,7 +1,7 @@
-"""Getting training samples out of the routing band of an upper node.
+"""Moving the hyperplane of an upper node so that no training sample lies in its routing band.
 
-A sample may not lie in the open band ``-eps < h < 0`` of an upper node that it reaches.  A node trained by itself knows
-nothing of this; here its hyperplane is moved as little as is needed.
+A sample must not lie in the open band ``-eps < h < 0`` of an upper node that it reaches.  Training a node on its own
+ignores this; here its hyperplane is moved as little as necessary.
 """
 
 from __future__ import annotations
@@ -15,28 +15,28 @@ from margotree.engines.node.svm import LARGE, solve_node
 from margotree.engines.run_control import RunControl
 from margotree.engines.trivial_trees import one_side
 from margotree.problem import Problem, tie
-from margotree.problem.blocks import heights
+from margotree.problem.blocks import decision_values
 from margotree.problem.problem import FloatArray
 
-#: All ways to place so many samples of the band are tried; beyond, some sensible ones.
-_ALL_WAYS = 3
-#: A moved hyperplane may catch other samples; so often they are placed too.
+#: All sides of the samples in the band are enumerated up to this number of samples; beyond, some heuristic choices.
+_ENUMERATED = 3
+#: A moved hyperplane may have other samples in its band; they get sides, too, up to this number of times.
 _ROUNDS = 20
-#: Inner margins tried in turn against rounding.
+#: Inner margins that are tried one after the other, against rounding.
 _INNER = (0.0, 1e-9, 1e-7)
 
-Plane = tuple[FloatArray, float]
+Hyperplane = tuple[FloatArray, float]
 
 
 def right_of(problem: Problem, w: FloatArray, b: float, rows: NDArray[np.int64]) -> NDArray[np.bool_]:
     """Which samples the node sends right: those with ``h >= 0``, up to rounding."""
-    goes_right: NDArray[np.bool_] = heights(problem.X, rows, w, b) >= -tie(b, problem.eps)
+    goes_right: NDArray[np.bool_] = decision_values(problem.X, rows, w, b) >= -tie(b, problem.eps)
     return goes_right
 
 
 def in_band(problem: Problem, w: FloatArray, b: float, rows: NDArray[np.int64]) -> NDArray[np.bool_]:
     """Which samples lie in the forbidden band, up to rounding."""
-    h = heights(problem.X, rows, w, b)
+    h = decision_values(problem.X, rows, w, b)
     slack = tie(b, problem.eps)
     inside: NDArray[np.bool_] = (h < -slack) & (h > slack - problem.eps)
     return inside
@@ -44,60 +44,60 @@ def in_band(problem: Problem, w: FloatArray, b: float, rows: NDArray[np.int64]) 
 
 def leave_band(
     problem: Problem, t: int, rows: NDArray[np.int64], w: FloatArray, b: float, control: RunControl | None = None
-) -> Plane:
+) -> Hyperplane:
     """A hyperplane on the same features with no sample of ``rows`` in its band; the given one if it has none.
 
-    The samples in the band are placed left or right by hard rows and the node is solved again, in several ways; the
-    cheapest is taken.  Shifting ``b`` alone always works and is the last resort, and the only one for many samples or
-    when ``control`` runs out.
+    The samples in the band get hard rows for one side and the node is solved again, for several choices of sides; the
+    hyperplane with the smallest cost is returned.  A shift of ``b`` alone is always possible; it is the only choice for
+    many samples or when ``control`` runs out.
     """
     clock = control or RunControl()
-    caught = np.flatnonzero(in_band(problem, w, b, rows))
-    if not len(caught):
+    inside = np.flatnonzero(in_band(problem, w, b, rows))
+    if not len(inside):
         return w, b
-    planes = [_shifted(problem, t, rows, w, b)]
+    hyperplanes = [_shift_offset(problem, t, rows, w, b)]
     if len(rows) > LARGE:
-        planes += [(np.zeros_like(w), one_side(problem.eps, right)) for right in (True, False)]
-    # Without features there is nothing but the offset to move; among many samples a turned hyperplane catches others.
-    for sides in _ways(problem, rows, w, b, caught) if np.any(w) and len(rows) <= LARGE else []:
-        plane = _placed(problem, t, rows, w, sides, clock)
-        if plane is not None:
-            planes.append(plane)
-    return min(planes, key=lambda plane: _cost(problem, t, rows, *plane))
+        hyperplanes += [(np.zeros_like(w), one_side(problem.eps, right)) for right in (True, False)]
+    # Without features only the offset can move; with many samples a rotated hyperplane has others in its band.
+    for sides in _side_choices(problem, rows, w, b, inside) if np.any(w) and len(rows) <= LARGE else []:
+        hyperplane = _solve_with_sides(problem, t, rows, w, sides, clock)
+        if hyperplane is not None:
+            hyperplanes.append(hyperplane)
+    return min(hyperplanes, key=lambda hyperplane: _cost(problem, t, rows, *hyperplane))
 
 
-def _ways(
-    problem: Problem, rows: NDArray[np.int64], w: FloatArray, b: float, caught: NDArray[np.int64]
+def _side_choices(
+    problem: Problem, rows: NDArray[np.int64], w: FloatArray, b: float, inside: NDArray[np.int64]
 ) -> list[NDArray[np.int8]]:
-    """Ways to place the caught samples: all if they are few, else all right, all left, by label, or where nearest."""
-    if len(caught) <= _ALL_WAYS:
-        choices = [np.array(c) for c in itertools.product((1, -1), repeat=len(caught))]
+    """Sides of the samples in the band: all combinations for few, else all right, left, by label, or nearest."""
+    if len(inside) <= _ENUMERATED:
+        choices = [np.array(c) for c in itertools.product((1, -1), repeat=len(inside))]
     else:
-        h = problem.X[rows[caught]] @ w + b
-        ones = np.ones(len(caught))
-        choices = [ones, -ones, problem.y[rows[caught]], np.where(h >= -problem.eps / 2, 1, -1)]
-    ways = []
+        h = problem.X[rows[inside]] @ w + b
+        ones = np.ones(len(inside))
+        choices = [ones, -ones, problem.y[rows[inside]], np.where(h >= -problem.eps / 2, 1, -1)]
+    choices_of_sides = []
     for choice in choices:
         sides = np.zeros(len(rows), np.int8)
-        sides[caught] = choice
-        ways.append(sides)
-    return ways
+        sides[inside] = choice
+        choices_of_sides.append(sides)
+    return choices_of_sides
 
 
-def _placed(
+def _solve_with_sides(
     problem: Problem, t: int, rows: NDArray[np.int64], w: FloatArray, sides: NDArray[np.int8], control: RunControl
-) -> Plane | None:
-    """Solve the node with these sides on the features of ``w``; samples caught anew go where they are nearest."""
+) -> Hyperplane | None:
+    """Solve the node with these sides on the features of ``w``; further samples in the band go to the nearest side."""
     for _ in range(_ROUNDS):
-        plane = None if control.over else _solve(problem, t, rows, w != 0, sides, control)
-        if plane is None:
+        hyperplane = None if control.over else _solve(problem, t, rows, w != 0, sides, control)
+        if hyperplane is None:
             return None
-        caught = np.flatnonzero(in_band(problem, *plane, rows))
-        if not len(caught):
-            return plane
-        h = problem.X[rows[caught]] @ plane[0] + plane[1]
+        inside = np.flatnonzero(in_band(problem, *hyperplane, rows))
+        if not len(inside):
+            return hyperplane
+        h = problem.X[rows[inside]] @ hyperplane[0] + hyperplane[1]
         sides = sides.copy()
-        sides[caught] = np.where(h >= -problem.eps / 2, 1, -1)
+        sides[inside] = np.where(h >= -problem.eps / 2, 1, -1)
     return None
 
 
@@ -108,7 +108,8 @@ def _solve(
     used: NDArray[np.bool_],
     sides: NDArray[np.int8],
     control: RunControl,
-) -> Plane | None:
+) -> Hyperplane | None:
+    """Solve the node with these hard rows on the ``used`` features; None if it is infeasible."""
     columns = np.flatnonzero(used)
     for inner in _INNER:
         found = solve_node(
@@ -130,20 +131,20 @@ def _solve(
     return None
 
 
-def _shifted(problem: Problem, t: int, rows: NDArray[np.int64], w: FloatArray, b: float) -> Plane:
-    """The cheapest shift of ``b`` that empties the band: some sample lands on 0 with a gap of ``eps`` below it."""
-    h = heights(problem.X, rows, w, b)
+def _shift_offset(problem: Problem, t: int, rows: NDArray[np.int64], w: FloatArray, b: float) -> Hyperplane:
+    """The best shift of ``b`` that empties the band: some sample has h = 0, and none lies in the ``eps`` below it."""
+    h = decision_values(problem.X, rows, w, b)
     levels = np.unique(h)
     clear = np.concatenate([[True], np.diff(levels) >= problem.eps])
-    # Up until the lower end of a gap leaves the band, or down until its upper end does.
+    # Shift up until the lower end of a gap leaves the band, or down until its upper end does.
     shifts = np.concatenate([-levels[clear], -problem.eps - levels[np.append(clear[1:], True)]])
-    cost = _hinges(problem.y[rows] * h, problem.y[rows], problem.weight[rows], shifts)
-    planes = ((w, b + float(shifts[k])) for k in np.argsort(cost, kind="stable"))
-    return next(plane for plane in planes if not np.any(in_band(problem, *plane, rows)))
+    cost = _losses_after_shifts(problem.y[rows] * h, problem.y[rows], problem.weight[rows], shifts)
+    hyperplanes = ((w, b + float(shifts[k])) for k in np.argsort(cost, kind="stable"))
+    return next(hyperplane for hyperplane in hyperplanes if not np.any(in_band(problem, *hyperplane, rows)))
 
 
-def _hinges(margin: FloatArray, y: FloatArray, weight: FloatArray, shifts: FloatArray) -> FloatArray:
-    """What all hinges cost together after each of the shifts of ``b``: sums over sorted margins, not over samples."""
+def _losses_after_shifts(margin: FloatArray, y: FloatArray, weight: FloatArray, shifts: FloatArray) -> FloatArray:
+    """The sum of the hinge losses after each shift of ``b``, from cumulative sums over sorted margins."""
     total = np.zeros(len(shifts))
     for sign in (1.0, -1.0):
         order = np.argsort(margin[y == sign], kind="stable")
@@ -155,5 +156,6 @@ def _hinges(margin: FloatArray, y: FloatArray, weight: FloatArray, shifts: Float
 
 
 def _cost(problem: Problem, t: int, rows: NDArray[np.int64], w: FloatArray, b: float) -> float:
-    hinge = np.maximum(0.0, 1.0 - problem.y[rows] * heights(problem.X, rows, w, b))
+    """The node's part of the objective."""
+    hinge = np.maximum(0.0, 1.0 - problem.y[rows] * decision_values(problem.X, rows, w, b))
     return 0.5 * float(w @ w) + float(problem.C[t] * (problem.weight[rows] @ hinge))

@@ -1,4 +1,4 @@
-"""What every engine is: it says what it can take, searches, and has its answer audited before it leaves."""
+"""The interface of all engines: the problems that an engine solves, its search, and the audit of its result."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from margotree.problem import Problem, Splits, TrainingProblem
 from margotree.proof.write import ProofWriter
 from margotree.solution import CUT_OFF, Certificate, Solution, Stopped, check_certificate
 
-#: A search that ends with no more nodes than this has come to no tree of its own.
-_BEGUN = 100
+#: A search with no more nodes than this counts as not begun.
+_FEW_NODES = 100
 
 
 class EngineError(RuntimeError):
-    """An engine cannot do what it was asked to; the message says what would help."""
+    """An engine cannot do what was requested; the message names a remedy."""
 
 
 class NotInstalled(EngineError):
-    """The engine's solver is missing on this machine."""
+    """The engine's solver is not installed."""
 
 
 class Refused(EngineError):
@@ -32,7 +32,7 @@ class Refused(EngineError):
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Answer:
-    """What a search hands back before it is audited; see :class:`~margotree.solution.Certificate` for the words."""
+    """The result of a search before its audit; :class:`~margotree.solution.Certificate` describes the fields."""
 
     splits: Splits
     stopped: Stopped
@@ -48,20 +48,20 @@ P = TypeVar("P", bound=TrainingProblem)
 
 
 class Engine(ABC, Generic[P]):
-    """One way to train a tree, for one kind of problem.
+    """An algorithm that trains trees, for one kind of problem.
 
-    Subclasses give :attr:`name`, :attr:`models` and :meth:`search`; those that wrap a solver also override
+    Subclasses define :attr:`name`, :attr:`models` and :meth:`search`; those that wrap a solver also override
     :meth:`version` and :meth:`missing`.  Users call :meth:`solve`.
     """
 
     name: str
-    #: The models this engine takes, such as "margot", "hfs", "sfs".
+    #: The models that this engine solves, such as "margot", "hfs", "sfs".
     models: frozenset[str] = frozenset()
-    #: Whether it can return a lower bound.
+    #: Whether it returns a lower bound.
     proves: bool = True
-    #: Whether it notes in the run control that all nodes of a tree were trained.
+    #: Whether it reports to the run control that all nodes of a tree were trained.
     notes_trees: bool = False
-    #: Whether it can write a proof of its bound that others can check (docs/proof.md).
+    #: Whether it can write a proof of its bound (docs/proof.md).
     writes_proofs: bool = False
 
     def missing(self) -> str | None:
@@ -69,60 +69,96 @@ class Engine(ABC, Generic[P]):
         return None
 
     def must_be_installed(self) -> None:
+        """Raise :class:`NotInstalled` if the engine cannot run here."""
         if (need := self.missing()) is not None:
             raise NotInstalled(f"engine {self.name!r} is not installed: {need}")
 
     def version(self) -> str:
-        """Version of the solver behind it; that of this package for engines of our own."""
+        """Version of the solver; that of this package for its own engines."""
         from margotree import __version__
 
         return __version__
 
     def kernels(self, problem: TrainingProblem) -> tuple[Part, ...]:
-        """The parts of the kernels that this kind of problem calls."""
+        """The parts of the kernels that this kind of problem needs."""
         return ()
 
     def kernels_of_proofs(self, problem: TrainingProblem) -> tuple[Part, ...]:
-        """The parts that only proofs call; raises :class:`Refused` if none can be written for this problem."""
+        """The parts that only proofs need; raises :class:`Refused` if no proof can be written for this problem."""
         return ()
 
     def prepare(self, problem: TrainingProblem) -> None:
-        """Do what must not count against the time limit, such as compiling for this kind of problem."""
+        """Do what must not count against the time limit, such as compilation, for this kind of problem."""
         compile_ahead(self.kernels(problem))
 
     def prepare_proof(self, problem: TrainingProblem) -> None:
-        """The same for what only proofs need."""
+        """Do the same for proofs."""
         compile_ahead(self.kernels_of_proofs(problem))
 
     def makes_start(self, problem: P) -> bool:
-        """Whether it makes the greedy start itself, so that nobody needs to make one first."""
+        """Whether the engine computes the greedy start itself."""
         return False
 
     def refuses(self, problem: P) -> str | None:
-        """None if the engine takes this problem, else the reason."""
+        """None if the engine solves this problem, else the reason."""
         if problem.model not in self.models:
             return f"{self.name} does not solve {problem.model} problems"
         return None
 
     @abstractmethod
     def search(self, problem: P, control: RunControl, start: Splits | None) -> Answer:
-        """Do the work within ``control``'s limits, from a feasible start if one is given."""
+        """Search for a tree within the limits of ``control``.
+
+        Parameters
+        ----------
+        problem : Problem
+            The problem in standard units (`presolve`).
+        control : RunControl
+            Limits, progress and interruption.
+        start : Splits, optional
+            A feasible tree.
+
+        Returns
+        -------
+        Answer
+            Tree, bound, and why the search stopped.
+        """
 
     def solve(self, problem: P, control: RunControl | None = None, start: Splits | None = None) -> Solution:
-        """Search in standard units, audit the answer with the plain value function, and write its certificate."""
+        """Search in standard units, audit the result with the problem's own objective, and write its certificate.
+
+        Parameters
+        ----------
+        problem : Problem
+            A problem of a kind that the engine solves.
+        control : RunControl, optional
+            Limits, progress and interruption; no limits without it.
+        start : Splits, optional
+            A feasible tree.
+
+        Returns
+        -------
+        Solution
+            The tree and its certificate.
+
+        Raises
+        ------
+        NotInstalled, Refused
+            If the engine cannot run here, or does not solve this problem.
+        """
         self.must_be_installed()
         if (reason := self.refuses(problem)) is not None:
             raise Refused(reason)
         control = control or RunControl()
         began = control.elapsed
-        scaled, way = standard_scale(problem)
-        answer = self.search(scaled, control.in_units(way.unit), None if start is None else way.into(start))
+        scaled, scaling = standard_scale(problem)
+        answer = self.search(scaled, control.in_units(scaling.unit), None if start is None else scaling.into(start))
         answer = replace(
             answer,
-            splits=way.back(answer.splits),
-            bound=answer.bound * way.unit,
-            f0=answer.f0 * way.unit,
-            f1=answer.f1 * way.unit,
+            splits=scaling.back(answer.splits),
+            bound=answer.bound * scaling.unit,
+            f0=answer.f0 * scaling.unit,
+            f1=answer.f1 * scaling.unit,
         )
         found = problem.evaluate(answer.splits)
         first = math.nan if start is None else problem.evaluate(start).objective
@@ -133,7 +169,7 @@ class Engine(ABC, Generic[P]):
     def solve_with_proof(
         self, problem: P, writer: ProofWriter, control: RunControl | None = None, start: Splits | None = None
     ) -> Solution:
-        """As :meth:`solve`, and a proof of what the certificate claims is written to a file."""
+        """As :meth:`solve`, and write a proof of the certificate's claims with ``writer``."""
         raise Refused(f"engine {self.name!r} writes no proof for {problem.model} problems of this kind")
 
     def _certificate(
@@ -157,6 +193,6 @@ class Engine(ABC, Generic[P]):
         )
 
     def _was_cut_off(self, answer: Answer, control: RunControl) -> bool:
-        """Whether the time was up before all nodes of some tree were trained, and before a search had begun."""
-        begun = self.proves and answer.nodes > _BEGUN
+        """Whether the time was over before all nodes of some tree were trained and before the search had begun."""
+        begun = self.proves and answer.nodes > _FEW_NODES
         return self.notes_trees and answer.stopped is Stopped.TIME and not (control.has_tree or begun)

@@ -1,4 +1,7 @@
-"""The alternating search as an engine of its own, with the exact engine's neighbourhood search where that helps."""
+"""The local search as an engine (``engine="alternating"``), and as a source of incumbents for the exact search.
+
+The neighbourhood search of the exact engine improves some of its trees where it applies.
+"""
 
 from __future__ import annotations
 
@@ -26,35 +29,46 @@ from margotree.engines.trivial_trees import allowed_value, trivial_tree
 from margotree.problem import Problem, Splits, TrainingProblem, evaluate
 from margotree.solution import Stopped
 
-#: Up to so many samples the neighbourhood search takes part.
-_NEIGHBOURS = 5_000
-#: On data of moderate size the Local SVM tree is made by its own engine first, in this share of the time.
+#: The largest number of samples with the neighbourhood search.
+_MAX_NEIGHBOURHOOD = 5_000
+#: On data of moderate size the Local SVM tree is trained first, in this share of the time.
 _GREEDY_SHARE = 0.15
-#: It is soon done, with budgets, if there are no more features than this.
+#: With budgets, this is done only up to this number of features.
 _FEW_FEATURES = 20
-#: For an exact search where a proof is within reach: shares of the time left and of the time used, and when to end.
+#: Within an exact search where a proof is within reach: shares of the remaining and of the elapsed time, and when to
+#: end.
 _SHARE, _SHARE_USED, _EARLY = 0.1, 0.2, Effort(least=6, patience=6)
-#: Where none is: the share of the time left, most seconds, and when to end; where none is near, less of all.
+#: Where it is not: the share of the remaining time, the most seconds, and when to end; smaller ones where a proof is
+#: not near.
 _LARGE_SHARE, _SHARE_MOST, _PATIENT = 0.7, 60.0, Effort(patience=400)
 _FAR_SHARE, _FAR_MOST = 0.2, 15.0
-#: Where good trees are all that is asked for: when to end.
+#: When to end where the local search is the only engine.
 _ALONE = Effort(patience=200)
 #: A gap that a search does not close, one that it seldom closes, and one that it does not close soon.
-_HOPELESS, _OUT_OF_REACH, FAR = 0.9, 0.5, 0.1
+_NO_PROOF, _OUT_OF_REACH, FAR = 0.9, 0.5, 0.1
 #: The share of the time for trees without a limit on weights, where there is one.
 _UNBOUNDED_SHARE = 0.6
-#: Prices that come to no more than this share of a tree's value are light.
-_LIGHT = 0.05
-#: Beyond, what was trained on parts of the samples is left time to be valued on all: seconds per number and level.
-_VALUED = 3e-9
+#: Feature penalties are small if all together are at most this share of the objective.
+_SMALL = 0.05
+#: On larger data, time is reserved to evaluate trees of subsamples on all samples: seconds per entry of the samples and
+#: level.
+_VALUATION_SECONDS = 3e-9
 
 
 class Alternating(Engine):
-    """Good trees at any size, and nothing proved about them (docs/local_search.md).
+    """Good trees of any size, without a proof (docs/local_search.md).
 
-    Descents from many starts; the tree is never worse than the start given, the Local SVM tree (on data of moderate
-    size) or the majority vote.  It ends when starts stop paying off or time is up.  Where a start is given the Local
-    SVM tree is made only if ``greedy`` asks for it.
+    Descents start from many trees. The result is never worse than the start given, the Local SVM tree (on data of
+    moderate size) or the majority vote. The search ends when starts give no improvement or the time is up.
+
+    Parameters
+    ----------
+    effort : Effort or None
+        When the search ends.
+    neighbours : bool, default True
+        Whether the neighbourhood search takes part.
+    greedy : bool, default False
+        Whether the Local SVM tree is trained even if a start is given.
     """
 
     name = "alternating"
@@ -66,7 +80,7 @@ class Alternating(Engine):
         self.effort, self.neighbours, self.greedy = effort, neighbours, greedy
 
     def makes_start(self, problem: Problem) -> bool:
-        # Within a limit on weights its own trees may not be solved again in time where samples are many.
+        # With a limit on weights and many samples, trees may not be solved again in time.
         return problem.max_weight is None or problem.X.size <= MODERATE
 
     def kernels(self, problem: TrainingProblem) -> tuple[Part, ...]:
@@ -75,26 +89,28 @@ class Alternating(Engine):
         return (*many, *compiled_parts.of_search(problem), Part(f"{__name__}:train_tiny:{model}"))
 
     def search(self, problem: Problem, control: RunControl, start: Splits | None) -> Answer:
-        trees, later = ([], 0.0) if start is None else ([start], 0.0)
-        small = problem.X.size <= MODERATE
+        """Search from the start or from the Local SVM tree."""
+        trees, reserved = ([], 0.0) if start is None else ([start], 0.0)
+        is_moderate = problem.X.size <= MODERATE
         problem, _ = merge_duplicates(problem, MODERATE)
-        if small and (start is None or self.greedy):
-            greedy, later = _greedy_trees(problem, control)
+        if is_moderate and (start is None or self.greedy):
+            greedy, reserved = _greedy_trees(problem, control)
             trees += greedy
-        rest = later if small else _VALUED * problem.X.size * problem.depth
-        working = control.part(control.remaining - rest) if 0.0 < rest < math.inf else control  # inf: there is no limit
-        best = good_tree(problem, trees, working, self.effort or _ALONE, self.neighbours)
-        if later:
-            best = min(best, _local_svm(problem, control, later).splits, key=partial(allowed_value, problem))
-        stopped = control.must_stop() or working.must_stop() or Stopped.HEURISTIC
-        return Answer(splits=without_noise(problem, best) if small else best, stopped=stopped)
+        kept_back = reserved if is_moderate else _VALUATION_SECONDS * problem.X.size * problem.depth
+        has_limit = 0.0 < kept_back < math.inf
+        part = control.part(control.remaining - kept_back) if has_limit else control
+        best = good_tree(problem, trees, part, self.effort or _ALONE, self.neighbours)
+        if reserved:
+            best = min(best, _local_svm(problem, control, reserved).splits, key=partial(allowed_value, problem))
+        stopped = control.must_stop() or part.must_stop() or Stopped.HEURISTIC
+        return Answer(splits=without_noise(problem, best) if is_moderate else best, stopped=stopped)
 
 
 def _greedy_trees(problem: Problem, control: RunControl) -> tuple[list[Splits], float]:
-    """Local SVM trees to begin with, and seconds to keep for one.
+    """Local SVM trees to start from, and the seconds to reserve for one at the end.
 
-    With budgets among many features a greedy tree takes long, and seldom helps: it is left for the end, to make sure of
-    what is promised, and one without prices is first.
+    With budgets and many features a Local SVM tree takes long and seldom helps: it is left for the end, since the
+    result must not be worse, and one without feature penalties is trained first.
     """
     seconds = _GREEDY_SHARE * control.remaining
     if problem.budget is None or problem.n_features <= _FEW_FEATURES:
@@ -105,26 +121,45 @@ def _greedy_trees(problem: Problem, control: RunControl) -> tuple[list[Splits], 
 
 
 def _local_svm(problem: Problem, control: RunControl, seconds: float) -> Answer:
+    """The Local SVM tree, trained within ``seconds``."""
     return LocalSVM().search(problem, control.part(min(seconds, control.remaining)), None)
 
 
 def better_tree(problem: Problem, first: Splits, control: RunControl, gap: float, *, waited: bool = False) -> Splits:
-    """A better incumbent for an exact search that has not finished soon and has this gap left.
+    """A better incumbent for an exact search that has not finished soon.
 
-    Where a proof may be within reach it ends early, the earlier the smaller the gap: so much a better tree can bring at
-    most.  Where none is, because samples are many, nearly nothing is proved or the search has ``waited`` for more in
-    vain, the tree is all that comes of a fit, and gets most of the time while starts pay off; a part of it where a
-    proof is not near.
+    Where a proof may be within reach the local search ends early, the earlier the smaller the gap is, since it bounds
+    the possible improvement. Otherwise, because samples are many, almost nothing is proved, or the search has
+    ``waited`` without progress, the incumbent is the main result of a fit: the local search gets most of the time as
+    long as starts give improvements, or a part of it where a proof is possible but not near.
+
+    Parameters
+    ----------
+    problem : Problem
+        The training problem.
+    first : Splits
+        The incumbent.
+    control : RunControl
+        The limits of the exact search.
+    gap : float
+        The gap of the exact search.
+    waited : bool, default False
+        Whether the exact search has already continued without closing the gap.
+
+    Returns
+    -------
+    Splits
+        The better tree.
     """
-    # A search over supports may have nothing to show for long, and then all at once.
-    reach = _OUT_OF_REACH if waited else _HOPELESS if problem.budget is None else math.inf
-    hopeless = problem.n_samples > LARGE or gap > reach
-    far = waited and gap > FAR
+    # A search over supports may have a large gap for long and then close it at once.
+    out_of_reach = _OUT_OF_REACH if waited else _NO_PROOF if problem.budget is None else math.inf
+    no_proof = problem.n_samples > LARGE or gap > out_of_reach
+    slow = waited and gap > FAR
     effort = None
-    if hopeless:
+    if no_proof:
         seconds = min(_SHARE_MOST, _LARGE_SHARE * control.remaining)
-        effort = None if control.by_nodes else _PATIENT  # which only a time limit would end
-    elif far:
+        effort = None if control.by_nodes else _PATIENT  # this patience needs a time limit
+    elif slow:
         seconds = min(_FAR_MOST, _FAR_SHARE * control.remaining)
     else:
         effort = _EARLY
@@ -137,38 +172,37 @@ def better_tree(problem: Problem, first: Splits, control: RunControl, gap: float
 def good_tree(
     problem: Problem, trees: list[Splits], control: RunControl, effort: Effort | None = None, neighbours: bool = True
 ) -> Splits:
-    """The best tree of the alternating search, by its own descents and, if ``neighbours`` are asked for, that of the
-    neighbourhood search.
+    """The best tree of the local search, and of the neighbourhood search if ``neighbours`` is set.
 
-    Descents know no limit on weights: where there is one, their best tree's routing is kept and its weights are held
-    within the limit, and then only neighbours are searched.
+    Descents do not support ``max_weight``. Where it is set, the routing of their best tree is kept and the tree is
+    solved again within the limit; then only the neighbourhood search continues.
     """
     if problem.max_weight is None:
-        light = prices_are_light(problem, trees)
-        finisher = neighbourhood(without_budget(problem) if light else problem) if neighbours else None
-        kind = SparsifyingSearch if light else LocalSearch
+        small_penalties = penalties_are_small(problem, trees)
+        finisher = neighbourhood(without_budget(problem) if small_penalties else problem) if neighbours else None
+        kind = SparsifyingSearch if small_penalties else LocalSearch
         return run_local_search(problem, trees, control, effort, finisher, kind)
     unbounded = replace(problem, max_weight=None)
     found = good_tree(unbounded, trees, control.part(_UNBOUNDED_SHARE * control.remaining), effort, neighbours)
     support = None if problem.budget is None else found.w != 0
-    held = polish(problem, evaluate(problem, found).node, support, control)
-    known = [found, *([] if held is None else [held]), *trees, trivial_tree(problem)]
-    best = min(known, key=lambda tree: allowed_value(problem, tree))
+    polished = polish(problem, evaluate(problem, found).node, support, control)
+    candidates = [found, *([] if polished is None else [polished]), *trees, trivial_tree(problem)]
+    best = min(candidates, key=lambda tree: allowed_value(problem, tree))
     finish = neighbourhood(problem) if neighbours else None
     return best if finish is None else finish(best, control)
 
 
-def prices_are_light(problem: Problem, trees: list[Splits]) -> bool:
-    """Whether all features that have a price cost little together, beside the best of the trees."""
+def penalties_are_small(problem: Problem, trees: list[Splits]) -> bool:
+    """Whether all feature penalties together are small compared with the best of the trees."""
     if problem.alpha is None or problem.budget is None:
         return False
-    most = float(problem.alpha @ np.maximum(0, problem.n_features - problem.budget))
-    return most <= _LIGHT * min(allowed_value(problem, tree) for tree in [*trees, trivial_tree(problem)])
+    total = float(problem.alpha @ np.maximum(0, problem.n_features - problem.budget))
+    return total <= _SMALL * min(allowed_value(problem, tree) for tree in [*trees, trivial_tree(problem)])
 
 
 def neighbourhood(problem: Problem) -> Finisher | None:
-    """The neighbourhood search around a tree, for any thread; None where it does not apply or would take too long."""
-    if problem.model == "hfs" or problem.n_samples > _NEIGHBOURS or problem.depth < 2:
+    """The neighbourhood search as a finisher, for any thread; None where it does not apply or would take too long."""
+    if problem.model == "hfs" or problem.n_samples > _MAX_NEIGHBOURHOOD or problem.depth < 2:
         return None
     merged, _ = merge_duplicates(problem)
     brancher: RoutingBrancher = (MargotBrancher if merged.budget is None else PenaltyBrancher)(merged, Tactics())
@@ -182,6 +216,6 @@ def neighbourhood(problem: Problem) -> Finisher | None:
 
 
 def train_tiny(model: str) -> None:
-    """Train a tiny tree, so that everything is compiled or loaded from the cache."""
-    for kind in ("margot", "sfs") if model == "sfs" else (model,):  # prices may be left out at first
-        Alternating(Effort(least=8, most=8)).search(tiny_problem(kind), RunControl(), None)
+    """Train a tiny tree, so that all kernels are compiled or loaded from the cache."""
+    for name in ("margot", "sfs") if model == "sfs" else (model,):  # feature penalties may be left out at first
+        Alternating(Effort(least=8, most=8)).search(tiny_problem(name), RunControl(), None)

@@ -1,4 +1,4 @@
-"""The paper's greedy heuristic: every node is trained by itself on the samples that reach it, from the root down."""
+"""Local SVM, the greedy heuristic of the paper: every node is an SVM of its samples, trained from the root down."""
 
 from __future__ import annotations
 
@@ -21,35 +21,35 @@ from margotree.problem import Problem, Splits, TrainingProblem, topology
 from margotree.problem.problem import FloatArray
 from margotree.solution import Stopped, relative_gap
 
-#: A node gets this many seconds at least, if there are as many left for all: enough for any of a few hundred samples.
-_LEAST = 0.2
-#: A search for the features of a node has so many search nodes at least, where work is measured in those.
-_LEAST_NODES = 50
-#: Relative gap below which a plain node counts as solved.
-_EXACT = 1e-6
-#: From this gap on a plain node that its time cut short is not trained.
-_FAR = 0.1
-#: Why a node of many samples is not solved to the end.
-_MANY = "has many samples, and its features were chosen by weight"
+#: The least seconds per node, if they remain: enough for any node of a few hundred samples.
+_MIN_SECONDS = 0.2
+#: The least number of search nodes for the search for the features of a node, where work is limited by nodes.
+_MIN_NODES = 50
+#: The gap below which a node without a budget counts as solved.
+_SOLVED_GAP = 1e-6
+#: The gap from which a node without a budget that was cut off by its time counts as not trained.
+_UNTRAINED_GAP = 0.1
+#: The reason of the gap of a node with many samples.
+_MANY_SAMPLES = "has many samples, and its features were chosen by weight"
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class NodeFit:
-    """The hyperplane of one node, and how far from the node problem's optimum it may be."""
+    """The hyperplane of one node, its gap to the optimum of the node problem, and the reason of a gap."""
 
     w: FloatArray
     b: float
     gap: float = 0.0
-    why: str = "was cut short by its share of the time limit"
+    reason: str = "was cut short by its share of the time limit"
 
 
 class LocalSVM(Engine):
-    """Greedy top-down training; its tree is feasible, and nothing is proved about it.
+    """Greedy top-down training, without a proof; the tree is feasible.
 
-    Without budgets a node is an SVM, with budgets a best-subset SVM, each solved exactly within its share of the time
-    limit, or among many samples by choice of the heaviest features; a node that was not solved to the end is named in
-    the certificate.  A sample that falls into the routing band of an upper node is moved out of it in the cheapest way
-    found; where none does, the tree is that of the paper's algorithm.
+    Without budgets a node is an SVM, with budgets a best-subset SVM. Each is solved exactly within its share of the
+    time limit; with many samples the features with the largest weights are chosen instead. Warnings of the certificate
+    name the nodes that were not solved to optimality. Samples in the band of an upper node are moved out of it at the
+    smallest cost found; if there are none, the tree is that of the paper's algorithm.
     """
 
     name = "local_svm"
@@ -66,48 +66,48 @@ class LocalSVM(Engine):
         )
 
     def search(self, problem: Problem, control: RunControl, start: Splits | None) -> Answer:
-        """Train the nodes level by level; a start is of no use to a greedy method and is ignored."""
+        """Train the nodes level by level; a start is ignored."""
         w = np.zeros((problem.n_nodes, problem.n_features))
         b = np.ones(problem.n_nodes)
-        at = np.zeros(problem.n_samples, dtype=np.int64)
-        warnings, cut = [], False
+        node = np.zeros(problem.n_samples, dtype=np.int64)
+        warnings, was_cut_off = [], False
         for t in range(problem.n_nodes):
-            rows = np.flatnonzero(at == t)
-            share = _share(problem, t, at)
-            seconds, nodes = max(_LEAST, share * control.remaining), max(_LEAST_NODES, share * control.limits.nodes)
+            rows = np.flatnonzero(node == t)
+            share = _share(problem, t, node)
+            seconds, nodes = max(_MIN_SECONDS, share * control.remaining), max(_MIN_NODES, share * control.limits.nodes)
             fit = fit_node(problem, t, rows, control.share(seconds=seconds, nodes=nodes))
             w[t], b[t] = fit.w, fit.b
             if fit.gap > 0:
-                warnings.append(_warning(t, fit.gap, fit.why))
-                cut |= _is_cut_off(problem, fit)
+                warnings.append(_warning(t, fit.gap, fit.reason))
+                was_cut_off |= _is_cut_off(problem, fit)
             if t in topology.upper(problem.depth):
                 goes_right = right_of(problem, w[t], b[t], rows)
-                at[rows] = np.where(goes_right, topology.right(t), topology.left(t))
+                node[rows] = np.where(goes_right, topology.right(t), topology.left(t))
             control.report("local_svm", nodes=t + 1, open_nodes=problem.n_nodes - t - 1)
-        if not (cut or control.interrupted):
+        if not (was_cut_off or control.interrupted):
             control.count_trained_tree()
-        in_time = Stopped.TIME if cut and control.over else Stopped.HEURISTIC
+        in_time = Stopped.TIME if was_cut_off and control.over else Stopped.HEURISTIC
         stopped = Stopped.INTERRUPTED if control.interrupted else in_time
         splits = without_noise(problem, Splits(w=w, b=b))
         return Answer(splits=splits, stopped=stopped, nodes=problem.n_nodes, warnings=tuple(warnings))
 
 
 def train_tiny(model: str) -> None:
-    """Train a tiny tree, so that everything is compiled or loaded from the cache."""
+    """Train a tiny tree, so that all kernels are compiled or loaded from the cache."""
     LocalSVM().search(tiny_problem(model), RunControl(), None)
 
 
 def fit_node(problem: Problem, t: int, rows: NDArray[np.int64], control: RunControl) -> NodeFit:
-    """Train node ``t`` on the samples ``rows`` alone; at upper nodes none of them is left in the routing band.
+    """Train node ``t`` on the samples ``rows``; at upper nodes none of them is left in the band.
 
-    Without time the node does not split.
+    Without time left the node has no split.
     """
     counted = rows[problem.weight[rows] > 0]
     labels = np.unique(problem.y[counted])
     if len(labels) < 2:
         fit = NodeFit(w=np.zeros(problem.n_features), b=float(labels[0]) if len(labels) else 1.0)
     elif control.over:
-        fit = NodeFit(w=np.zeros(problem.n_features), b=_heavier(problem, counted), gap=math.inf)
+        fit = NodeFit(w=np.zeros(problem.n_features), b=_majority(problem, counted), gap=math.inf)
     elif problem.budget is None:
         fit = _fit_plain(problem, t, counted, control)
     elif len(counted) > LARGE and problem.max_weight is None:
@@ -121,14 +121,16 @@ def fit_node(problem: Problem, t: int, rows: NDArray[np.int64], control: RunCont
 
 
 def _fit_plain(problem: Problem, t: int, rows: NDArray[np.int64], control: RunControl) -> NodeFit:
+    """The SVM of a node."""
     cost = problem.C[t] * problem.weight[rows]
-    X = _of(problem, rows)
+    X = _samples(problem, rows)
     found = solve_node(X, problem.y[rows], cost, max_weight=problem.max_weight, time_limit=control.remaining)
     gap = relative_gap(found.value, found.bound)
-    return NodeFit(w=found.w, b=found.b, gap=gap if gap > _EXACT else 0.0)
+    return NodeFit(w=found.w, b=found.b, gap=gap if gap > _SOLVED_GAP else 0.0)
 
 
 def _fit_support(problem: Problem, t: int, rows: NDArray[np.int64], control: RunControl) -> NodeFit:
+    """The best-subset SVM of a node."""
     assert problem.budget is not None
     found = best_subset(
         problem.X[rows],
@@ -144,51 +146,53 @@ def _fit_support(problem: Problem, t: int, rows: NDArray[np.int64], control: Run
 
 
 def _fit_large_support(problem: Problem, t: int, rows: NDArray[np.int64], control: RunControl) -> NodeFit:
-    """Among many samples: the features that weigh most without a budget, as many as pay."""
+    """With many samples: the features with the largest weights of the SVM on all features, as many as lower the
+    objective."""
     assert problem.budget is not None
-    X, y, cost = _of(problem, rows), problem.y[rows], problem.C[t] * problem.weight[rows]
+    X, y, cost = _samples(problem, rows), problem.y[rows], problem.C[t] * problem.weight[rows]
     alpha = 0.0 if problem.alpha is None else float(problem.alpha[t])
     plain = solve_large(X, y, cost, control.remaining)
     ranked = np.argsort(-np.abs(plain.w) * np.std(X, axis=0), kind="stable")
-    least = min(int(problem.budget[t]), problem.n_features)
-    most = least if problem.alpha is None else problem.n_features
-    best, fit = math.inf, NodeFit(w=np.zeros(problem.n_features), b=_heavier(problem, rows), gap=math.inf)
-    for size in range(least, most + 1):
+    min_size = min(int(problem.budget[t]), problem.n_features)
+    max_size = min_size if problem.alpha is None else problem.n_features
+    best, fit = math.inf, NodeFit(w=np.zeros(problem.n_features), b=_majority(problem, rows), gap=math.inf)
+    for size in range(min_size, max_size + 1):
         support = np.sort(ranked[:size])
         found = solve_large(X[:, support], y, cost, control.remaining)
-        value = found.value + alpha * (size - least)
+        value = found.value + alpha * (size - min_size)
         if value >= best:
             break
         w = np.zeros(problem.n_features)
         w[support] = found.w
-        best, fit = value, NodeFit(w=w, b=found.b, gap=relative_gap(value, plain.bound), why=_MANY)
+        best, fit = value, NodeFit(w=w, b=found.b, gap=relative_gap(value, plain.bound), reason=_MANY_SAMPLES)
         if control.must_stop() is not None:
             break
     return fit
 
 
-def _of(problem: Problem, rows: NDArray[np.int64]) -> FloatArray:
-    """The samples of a node; at the root no copy of them all."""
+def _samples(problem: Problem, rows: NDArray[np.int64]) -> FloatArray:
+    """The samples of a node; no copy if these are all samples."""
     return problem.X if len(rows) == problem.n_samples else problem.X[rows]
 
 
-def _heavier(problem: Problem, rows: NDArray[np.int64]) -> float:
-    """The label that weighs more among these samples."""
+def _majority(problem: Problem, rows: NDArray[np.int64]) -> float:
+    """The label with the larger weight among these samples."""
     return 1.0 if problem.weight[rows] @ problem.y[rows] >= 0 else -1.0
 
 
-def _share(problem: Problem, t: int, at: NDArray[np.int64]) -> float:
-    """A node's part of what remains: by samples, as every level below will see each sample once more."""
-    here, this_level = int(np.count_nonzero(at == t)), int(np.count_nonzero(at >= t))
+def _share(problem: Problem, t: int, node: NDArray[np.int64]) -> float:
+    """A node's share of the remaining time: by samples, as every level uses each sample once."""
+    here, this_level = int(np.count_nonzero(node == t)), int(np.count_nonzero(node >= t))
     levels_below = problem.depth - 1 - topology.level(t)
     return max(here, 1e-9) / max(1, this_level + levels_below * problem.n_samples)
 
 
 def _is_cut_off(problem: Problem, fit: NodeFit) -> bool:
-    """Whether the hyperplane of a node is far from trained: where features are chosen, that there is none."""
-    return fit.gap > _FAR if problem.budget is None else not np.any(fit.w)
+    """Whether the hyperplane of a node is far from trained; with budgets, whether there is none."""
+    return fit.gap > _UNTRAINED_GAP if problem.budget is None else not np.any(fit.w)
 
 
-def _warning(t: int, gap: float, why: str) -> str:
+def _warning(t: int, gap: float, reason: str) -> str:
+    """The warning about a node that was not solved to optimality."""
     left = "before it had a bound" if math.isinf(gap) else f"with a gap of {100 * gap:.3g} % left"
-    return f"local_svm: the problem of node {t} {why}, {left}"
+    return f"local_svm: the problem of node {t} {reason}, {left}"

@@ -1,7 +1,7 @@
-"""Every problem at one scale and equal samples as one: what engines see does not depend on the user's units.
+"""Standard scale and merged samples, so that engines do not depend on the units of the data.
 
 With all features divided by ``s`` and ``C``, ``alpha`` multiplied by ``s^2``, the weights ``s w`` give the same ``h``
-for every sample and ``s^2`` times the objective.  ``s`` is a power of two, so nothing is rounded either way.
+for every sample and ``s^2`` times the objective.  ``s`` is a power of two, so nothing is rounded in either direction.
 """
 
 from __future__ import annotations
@@ -14,39 +14,44 @@ from typing import TypeVar, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from margotree.engines.node.kernels.safe_bounds import MORE, ROUNDOFF
+from margotree.engines.node.kernels.safe_bounds import EXTRA_OPERATIONS, ROUNDOFF
 from margotree.problem import Problem, Splits, TrainingProblem
 from margotree.problem.blocks import sort_rows
 
 P = TypeVar("P", bound=TrainingProblem)
 
-#: Data of no more numbers than this are of moderate size: a pass or a sort takes no time worth mentioning.
+#: Data with at most this number of entries are of moderate size: a pass over them or a sort takes negligible time.
 MODERATE = 2_000_000
-#: Exponents of what is multiplied stay within this, so that nothing overflows or loses digits.
-_MOST = 200
+#: Exponents of scaled coefficients stay within this, so that nothing overflows or loses digits.
+_MAX_EXPONENT = 200
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Scaled:
-    """A problem in standard units, and the way there and back."""
+    """A problem in standard units, and the conversion of trees to and from them."""
 
     problem: TrainingProblem
     scale: float = 1.0
 
     @property
     def unit(self) -> float:
-        """What one unit of the scaled objective is worth in the user's."""
+        """One unit of the scaled objective in units of the original one."""
         return 1.0 / (self.scale * self.scale)
 
     def into(self, splits: Splits) -> Splits:
+        """A tree in standard units."""
         return Splits(w=splits.w * self.scale, b=splits.b)
 
     def back(self, splits: Splits) -> Splits:
+        """A tree in the original units."""
         return Splits(w=splits.w / self.scale, b=splits.b)
 
 
 def standard_scale(problem: P) -> tuple[P, Scaled]:
-    """The problem with its widest feature between 1 and 2 wide, exactly; rivals' problems stay as they are."""
+    """The problem scaled such that the range of its widest feature is between 1 and 2.
+
+    The problems of baselines are unchanged.
+    """
     if not isinstance(problem, Problem):
         return problem, Scaled(problem=problem)
     scale = _power_of_two(problem)
@@ -68,21 +73,22 @@ def standard_scale(problem: P) -> tuple[P, Scaled]:
 
 
 def _power_of_two(problem: Problem) -> float:
-    # Halved first: the width of numbers near the largest there are would be infinite.
+    """The scale."""
+    # Halved first: the range of numbers near the largest ones would be infinite.
     width = float(np.max(0.5 * np.max(problem.X, axis=0) - 0.5 * np.min(problem.X, axis=0)))
     if width == 0.0:
         return 1.0
     exponent = math.frexp(width)[1]
-    prices = problem.C if problem.alpha is None else np.append(problem.C, problem.alpha[problem.alpha > 0])
-    costs = np.log2(prices)
-    low, high = (-_MOST - float(np.min(costs))) / 2, (_MOST - float(np.max(costs))) / 2
+    coefficients = problem.C if problem.alpha is None else np.append(problem.C, problem.alpha[problem.alpha > 0])
+    costs = np.log2(coefficients)
+    low, high = (-_MAX_EXPONENT - float(np.min(costs))) / 2, (_MAX_EXPONENT - float(np.max(costs))) / 2
     return math.ldexp(1.0, int(min(max(exponent, math.ceil(low)), max(math.floor(high), math.ceil(low)))))
 
 
 def merge_duplicates(problem: Problem, most: float = math.inf) -> tuple[Problem, NDArray[np.int64]]:
-    """The same problem with equal samples of equal label made one of summed weight; also who stands for whom.
+    """The problem with equal samples of equal label merged into one with the sum of their weights.
 
-    Where the data have more than ``most`` numbers none are looked for.
+    Also returns the merged sample of every sample.  Data with more than ``most`` entries are left as they are.
     """
     if problem.X.size > most:
         return problem, np.arange(problem.n_samples)
@@ -103,11 +109,10 @@ def merge_duplicates(problem: Problem, most: float = math.inf) -> tuple[Problem,
 
 
 def merging_error(stands_for: NDArray[np.int64]) -> float:
-    """What the last operations may add to a bound, as a share: weights of equal samples added up, values of nodes
-    likewise."""
-    return ROUNDOFF * (MORE + int(np.max(np.bincount(stands_for))))
+    """The largest relative rounding error of a bound due to merging: sums of equal samples' weights and over nodes."""
+    return ROUNDOFF * (EXTRA_OPERATIONS + int(np.max(np.bincount(stands_for))))
 
 
 def without_budget(problem: Problem) -> Problem:
-    """The same problem with all features free of charge: its optimum is no larger."""
+    """The same problem without feature penalties and budgets: its optimum is no larger."""
     return replace(problem, budget=None, alpha=None)

@@ -1,4 +1,4 @@
-"""The engines by name, and the one function through which everybody trains a tree."""
+"""The engines by name, and `solve`, the function that trains a tree with any of them."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from margotree.problem import BINARY, Problem, Splits, TrainingProblem
 from margotree.proof.write import ProofWriter
 from margotree.solution import CUT_OFF, Solution
 
-#: Where each engine lives; imported only when it is asked for.
-_HOMES = {
+#: The class of each engine; imported when it is first used.
+_ENGINES = {
     "local_svm": "margotree.engines.local_svm:LocalSVM",
     "alternating": "margotree.engines.local_search_engine:Alternating",
     "bnb": "margotree.engines.exact.engine:BranchAndBound",
@@ -27,7 +27,7 @@ _HOMES = {
 }
 
 #: The engines for more than two classes, by the same names.
-_MULTICLASS = {
+_MULTICLASS_ENGINES = {
     "local_svm": "margotree.engines.multiclass.local_svm:LocalSVM",
     "alternating": "margotree.engines.multiclass.search:Alternating",
     "bnb": "margotree.engines.multiclass.exact:BranchAndBound",
@@ -37,63 +37,68 @@ _MULTICLASS = {
     "copt": "margotree.engines.multiclass.mip:Copt",
 }
 
-#: The exact engine where a cluster searches.
-_CLUSTER = "margotree.engines.distributed.engine:ClusterBranchAndBound"
+#: The exact engine on a cluster.
+_CLUSTER_ENGINE = "margotree.engines.distributed.engine:ClusterBranchAndBound"
 
-#: What ``engine="auto"`` tries, in this order: the first that takes the problem.
-_AUTO = ("bnb", "scip")
+#: The candidates of ``engine="auto"``, in this order: the first one that solves the problem is chosen.
+_AUTO_ENGINES = ("bnb", "scip")
 
-#: The start heuristic's share of the time limit, and its most in seconds (the paper gives it 30 of 600).
+#: The start heuristic's share of the time limit, and its maximum in seconds (30 of 600 in the paper).
 _START_SHARE, _START_MOST = 0.25, 30.0
-#: Nodes that the start heuristic has for its own searches at least, where work is measured in nodes.
+#: Smallest node limit of the start heuristic, where work is measured in nodes.
 _START_NODES = 1000
 
-#: How often an answer is looked over at the end: cleaned, valued, compared with its start, audited, counted.
-_LOOKS = 4
+#: Passes over the data after the search: cleaning, evaluation, comparison with the start, audit.
+_AUDIT_PASSES = 4
 
 
 def engine_names() -> tuple[str, ...]:
-    return tuple(_HOMES)
+    """The names of all engines."""
+    return tuple(_ENGINES)
 
 
 def get_engine(name: str, problem: TrainingProblem | None = None) -> Engine:
-    """The engine of this name (for the classes of ``problem``); ValueError with the known names otherwise."""
-    if name not in _HOMES:
-        raise ValueError(f"unknown engine {name!r}; there are: auto, {', '.join(_HOMES)}")
-    homes = _homes(problem)
-    if name not in homes:
-        raise Refused(f"{name} does not solve problems of more than two classes; engines that do: {', '.join(homes)}")
-    module, cls = homes[name].split(":")
+    """The engine of this name, for the number of classes of ``problem``; ValueError for an unknown name."""
+    if name not in _ENGINES:
+        raise ValueError(f"unknown engine {name!r}; there are: auto, {', '.join(_ENGINES)}")
+    engines = _engines_for(problem)
+    if name not in engines:
+        raise Refused(f"{name} does not solve problems of more than two classes; engines that do: {', '.join(engines)}")
+    module, cls = engines[name].split(":")
     engine: Engine = getattr(import_module(module), cls)()
     return engine
 
 
-def _homes(problem: TrainingProblem | None) -> dict[str, str]:
-    return _MULTICLASS if _several(problem) else _HOMES
+def _engines_for(problem: TrainingProblem | None) -> dict[str, str]:
+    """The engines for the number of classes of ``problem``."""
+    return _MULTICLASS_ENGINES if _has_classes(problem) else _ENGINES
 
 
-def _several(problem: TrainingProblem | None) -> bool:
-    """Whether a margin tree of several classes is to be trained."""
+def _has_classes(problem: TrainingProblem | None) -> bool:
+    """Whether the problem is a margin tree of more than two classes."""
     return isinstance(problem, Problem) and problem.task != BINARY
 
 
 def choose_engine(problem: Problem, name: str = "auto") -> Engine:
-    """Resolve ``"auto"`` and check that the engine is here and takes the problem; a refusal names those that would."""
+    """The engine of this name, or the first suitable one for "auto".
+
+    Raises :class:`Refused` if the engine does not solve the problem; the message names engines that do.
+    """
     if name == "auto":
-        known = [get_engine(auto, problem) for auto in _AUTO if auto in _homes(problem)]
+        known = [get_engine(auto, problem) for auto in _AUTO_ENGINES if auto in _engines_for(problem)]
         taking = [e for e in known if e.refuses(problem) is None]
         return next((e for e in taking if e.missing() is None), taking[0])
     engine = get_engine(name, problem)
     if (reason := engine.refuses(problem)) is not None:
         raise Refused(f"{reason}; engines that do: {', '.join(accepting(problem))}")
-    # Asked before the start heuristic runs, so that nobody waits for this answer.
+    # Checked before the start heuristic runs, so that the error comes at once.
     engine.must_be_installed()
     return engine
 
 
 def accepting(problem: Problem) -> list[str]:
-    """Names of the engines that take this problem, installed or not, provers first."""
-    engines = [get_engine(name, problem) for name in _homes(problem)]
+    """Names of the engines that solve this problem, installed or not; those that return a bound come first."""
+    engines = [get_engine(name, problem) for name in _engines_for(problem)]
     taking = [e for e in engines if e.refuses(problem) is None]
     return [e.name for e in sorted(taking, key=lambda e: not e.proves)]
 
@@ -108,31 +113,52 @@ def solve(
     proof: ProofWriter | None = None,
     scheduler: str | None = None,
 ) -> Solution:
-    """Train a tree: the start heuristic, then the engine, under one clock and with Ctrl-C returning the incumbent.
+    """Train a tree: the start heuristic, then the engine, under one time limit; Ctrl-C returns the incumbent.
 
-    ``start`` is the name of a heuristic engine, a feasible tree, or None.  ``proof`` writes a proof of the bound, if
-    the engine can (docs/proof.md).  ``scheduler`` is the address of a Dask scheduler whose workers search, or
-    "processes" for as many on this machine as ``limits`` has ``n_jobs`` (docs/cluster.md).
+    Parameters
+    ----------
+    problem : Problem
+        The training problem.
+    engine : str
+        Name of an engine, or "auto".
+    limits : Limits, optional
+        When to stop.
+    start : str, Splits or None
+        Name of a heuristic engine, a feasible tree, or no start.
+    listener : callable, optional
+        Receives progress events.
+    proof : ProofWriter, optional
+        Writes a proof of the bound, if the engine can (docs/proof.md).
+    scheduler : str, optional
+        Address of a Dask scheduler whose workers search, or "processes" for ``limits.n_jobs`` processes on this machine
+        (docs/cluster.md).
+
+    Returns
+    -------
+    Solution
+        The tree and its certificate.
     """
-    chosen = choose_engine(problem, engine) if scheduler is None else _spread(problem, engine, scheduler, limits)
+    chosen = (
+        choose_engine(problem, engine) if scheduler is None else _cluster_engine(problem, engine, scheduler, limits)
+    )
     if proof is not None and not chosen.writes_proofs:
-        classes = "two classes" if _several(problem) else "the engine 'bnb'"
-        raise Refused(f"a proof can be written for {classes} only, not by {chosen.name!r} here; leave proof out")
+        classes = "two classes" if _has_classes(problem) else "the engine 'bnb'"
+        raise Refused(f"proofs are available for {classes} only, not for {chosen.name!r} here; omit proof")
     own = isinstance(start, str) and (start == chosen.name or chosen.makes_start(problem))
     first = None if own else get_engine(start, problem) if isinstance(start, str) else start
     return train(problem, chosen, limits=limits, start=first, listener=listener, proof=proof)
 
 
-def _spread(problem: Problem, name: str, scheduler: str, limits: Limits | None) -> Engine:
-    """The engine that searches on a cluster, if this problem can be searched so."""
+def _cluster_engine(problem: Problem, name: str, scheduler: str, limits: Limits | None) -> Engine:
+    """The engine that searches on a cluster; raises :class:`Refused` if it does not solve this problem."""
     if name not in ("auto", "bnb"):
-        raise Refused(f"only the engine 'bnb' searches on a cluster, not {name!r}; leave out engine or scheduler")
-    if _several(problem):
-        raise Refused("a cluster searches trees of two classes only so far; leave scheduler out")
-    module, cls = _CLUSTER.split(":")
+        raise Refused(f"only the engine 'bnb' searches on a cluster, not {name!r}; omit engine or scheduler")
+    if _has_classes(problem):
+        raise Refused("a cluster searches trees of two classes only; omit scheduler")
+    module, cls = _CLUSTER_ENGINE.split(":")
     engine: Engine = getattr(import_module(module), cls)(scheduler, (limits or Limits()).n_jobs)
     if (reason := engine.refuses(problem)) is not None:
-        raise Refused(f"{reason}, and on a cluster there is no other engine; leave scheduler out")
+        raise Refused(f"{reason}, and on a cluster there is no other engine; omit scheduler")
     engine.must_be_installed()
     return engine
 
@@ -146,7 +172,10 @@ def train(
     listener: Listener | None = None,
     proof: ProofWriter | None = None,
 ) -> Solution:
-    """Any problem on a given engine, started from nothing, from a tree or from what another engine finds first."""
+    """Solve any problem with a given engine, from no start, a tree, or the tree of another engine.
+
+    Parameters and result are as in `solve`, except that ``engine`` and ``start`` are engines instead of names.
+    """
     _prepare(problem, [one for one in (engine, start) if isinstance(one, Engine)], engine if proof else None)
     control = without_audit(RunControl(limits, listener), problem)
 
@@ -168,7 +197,7 @@ def train(
 
 
 def _prepare(problem: TrainingProblem, engines: list[Engine], proving: Engine | None) -> None:
-    """Compile for all engines at once, then let each of them prepare what else it needs."""
+    """Compile for all engines together, then let each of them prepare what else it needs."""
     compile_ahead(
         [
             *(() if proving is None else proving.kernels_of_proofs(problem)),
@@ -182,18 +211,19 @@ def _prepare(problem: TrainingProblem, engines: list[Engine], proving: Engine | 
 
 
 def without_audit(control: RunControl, problem: TrainingProblem) -> RunControl:
-    """The run control less the seconds that looking over the answer takes at the end, when nobody can stop it any more.
+    """The run control less the estimated seconds of the audit after the search, which cannot be interrupted.
 
-    Among millions of numbers that is no longer nothing; one look is taken now to see how long it takes.
+    For millions of numbers the audit takes noticeable time; the evaluation of one tree measures it.
     """
     if math.isinf(control.limits.time):
         return control
     problem.evaluate(Splits(w=np.zeros((problem.n_nodes, problem.n_features)), b=np.ones(problem.n_nodes)))
-    return control.part(max(0.0, control.remaining - _LOOKS * control.elapsed))
+    return control.part(max(0.0, control.remaining - _AUDIT_PASSES * control.elapsed))
 
 
 def _with_start(solution: Solution, first: Solution) -> Solution:
-    # Whether the fit was cut off is what the engine says in the end.
+    """The solution with the time, objective, warnings and bound of the start ``first`` in its certificate."""
+    # Whether the fit was cut off depends on the engine alone, not on the start.
     warnings = tuple(w for w in first.certificate.warnings if w != CUT_OFF)
     certificate = solution.certificate.with_(
         start_seconds=first.certificate.search_seconds,

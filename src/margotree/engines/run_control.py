@@ -1,4 +1,4 @@
-"""Time, progress and interruption: the one object an engine asks whether to go on."""
+"""Limits, progress and interruption of a fit."""
 
 from __future__ import annotations
 
@@ -13,16 +13,31 @@ from typing import Any
 
 from margotree.solution import Stopped, relative_gap
 
-#: What :meth:`Watch.grace` adds to a time limit: so many seconds, or this share of it.
+#: What :meth:`RunControl.grace` adds to a time limit: these seconds, or this share of it.
 _GRACE, _GRACE_SHARE = 0.15, 0.03
 
 
 @dataclass(frozen=True, kw_only=True)
 class Limits:
-    """When to stop: seconds in all, relative gap, search nodes, bytes of memory; and how many threads to use.
+    """When a fit stops, and the number of threads.
 
-    With a limit on nodes every phase of the work gets its share of nodes instead of seconds, so that one thread does
-    the same work every time unless the seconds run out.
+    With a limit on nodes every phase of the work has its share of nodes instead of seconds, so that one thread does the
+    same work every time unless the time limit is reached.
+
+    Parameters
+    ----------
+    time : float
+        Seconds in all.
+    gap : float
+        Relative gap.
+    nodes : float
+        Number of search nodes.
+    memory : float
+        Bytes of memory.
+    n_jobs : int
+        Number of threads.
+    seed : int
+        Seed of the random numbers.
     """
 
     time: float = math.inf
@@ -35,7 +50,7 @@ class Limits:
 
 @dataclass(frozen=True, kw_only=True)
 class Event:
-    """A line of progress."""
+    """A progress report: phase, seconds, and the state of the search."""
 
     phase: str
     elapsed: float
@@ -47,61 +62,74 @@ class Event:
 
     @property
     def gap(self) -> float:
+        """(incumbent - bound) / incumbent."""
         return relative_gap(self.incumbent, self.bound)
 
 
 Listener = Callable[[Event], None]
 
 
-class Trained:
-    """How many trees all of whose nodes are trained the work has had so far, in all of its phases."""
+class TrainedTrees:
+    """The number of trees whose nodes have all been trained, in all phases of a fit."""
 
     def __init__(self) -> None:
         self.trees = 0
 
 
 class RunControl:
-    """A running clock with its limits, its listener and a flag that Ctrl-C raises."""
+    """A running clock with its limits, its listener and a flag that Ctrl-C sets.
+
+    Parameters
+    ----------
+    limits : Limits, optional
+        No limits without them.
+    listener : callable, optional
+        Receives an :class:`Event` at every report.
+    """
 
     def __init__(self, limits: Limits | None = None, listener: Listener | None = None) -> None:
         self.limits = limits or Limits()
         self.listener = listener
         self._began = time.perf_counter()
-        self._before = 0.0  # what the work has taken before this part of it
+        self._before = 0.0  # seconds of the fit before this part of it
         self._stop = threading.Event()
-        self._trained = Trained()
+        self._trained = TrainedTrees()
 
     @property
     def elapsed(self) -> float:
+        """Seconds since the start of this part."""
         return time.perf_counter() - self._began
 
     @property
     def remaining(self) -> float:
+        """Seconds until the time limit."""
         return max(0.0, self.limits.time - self.elapsed)
 
     @property
     def interrupted(self) -> bool:
+        """Whether Ctrl-C was pressed."""
         return self._stop.is_set()
 
     @property
     def over(self) -> bool:
-        """Whether to come to an end at once, whatever is being done: interrupted, or out of time."""
+        """Whether to stop at once: interrupted, or out of time."""
         return self.interrupted or self.elapsed >= self.limits.time
 
     @property
     def has_tree(self) -> bool:
-        """Whether all nodes of some tree were trained, in whatever phase of the work."""
+        """Whether all nodes of some tree were trained, in any phase of the fit."""
         return self._trained.trees > 0
 
     def count_trained_tree(self) -> None:
-        """Note that all nodes of a tree were trained: by a greedy heuristic, a soft tree or the sweep of a descent."""
+        """Record that all nodes of a tree were trained: by a greedy heuristic, a soft tree or a sweep of a descent."""
         self._trained.trees += 1
 
     def interrupt(self) -> None:
+        """Set the flag that ends the fit."""
         self._stop.set()
 
     def stop_with(self, flag: threading.Event) -> None:
-        """Take a flag that others raise and see too, such as that of a loop of fits."""
+        """Use a flag that is shared with others, such as that of a loop of fits."""
         self._stop = flag
 
     def must_stop(self, nodes: int = 0) -> Stopped | None:
@@ -113,7 +141,7 @@ class RunControl:
         return Stopped.NODES if nodes >= self.limits.nodes else None
 
     def part(self, seconds: float) -> RunControl:
-        """A run control for a part of the work: at most ``seconds``, same listener, interruption and count of trees."""
+        """A run control for a part of the work of at most ``seconds``, with the same listener and stop flag."""
         limits = replace(self.limits, time=min(seconds, self.remaining))
         before = self._before + self.elapsed
         control = RunControl(limits, self.listener)
@@ -121,22 +149,22 @@ class RunControl:
         return control
 
     def in_units(self, unit: float) -> RunControl:
-        """The same run control for work whose values are to be multiplied by ``unit`` before anybody hears of them."""
+        """The same run control for work whose objective values are reported multiplied by ``unit``."""
         listener = self.listener
         if listener is None or unit == 1.0:
             return self
 
-        def tell(event: Event) -> None:
+        def report_in_units(event: Event) -> None:
             listener(replace(event, incumbent=event.incumbent * unit, bound=event.bound * unit))
 
-        control = RunControl(self.limits, tell)
+        control = RunControl(self.limits, report_in_units)
         control._began, control._before, control._stop = self._began, self._before, self._stop
         control._trained = self._trained
         return control
 
     @property
     def by_nodes(self) -> bool:
-        """Whether phases are measured in search nodes, so that work repeats; seconds then only end it as a whole."""
+        """Whether phases are measured in search nodes instead of seconds, so that work is repeatable."""
         return math.isfinite(self.limits.nodes)
 
     def share(self, *, seconds: float, nodes: float) -> RunControl:
@@ -148,9 +176,9 @@ class RunControl:
         return control
 
     def grace(self) -> RunControl:
-        """A run control for what must still be done once the time is up, such as reading off what a solver found.
+        """A run control for the work after the time limit, such as reading a solver's result.
 
-        It runs for what is left of the time or, if that is more, for a little while longer.
+        It lasts for the remaining time, or a little beyond the limit if that is longer.
         """
         seconds = max(self.remaining, _GRACE, _GRACE_SHARE * self.limits.time)
         control = RunControl(replace(self.limits, time=seconds), self.listener)
@@ -158,17 +186,19 @@ class RunControl:
         return control
 
     def report(self, phase: str, **facts: Any) -> None:
+        """Send an event to the listener; ``facts`` are fields of :class:`Event`."""
         if self.listener is not None:
             self.listener(Event(phase=phase, elapsed=self._before + self.elapsed, **facts))
 
 
-#: Raised by Ctrl-C in a loop of fits; None outside of one.  Threads share it: their fits belong to the loop.
+#: The flag of the current loop of fits, set by Ctrl-C; None outside a loop.  Threads share it: their fits belong to the
+#: loop.
 _loop: threading.Event | None = None
 
 
 @contextmanager
 def loop_of_fits() -> Iterator[threading.Event]:
-    """While inside, the first Ctrl-C cuts all fits under way, in whatever thread, and sets the event: the loop is over.
+    """Within the block, the first Ctrl-C stops all running fits, in any thread, and sets the event: the loop is over.
 
     The second one raises as usual.  A loop within a loop is part of it.
     """
@@ -192,7 +222,7 @@ def loop_is_over() -> bool:
 
 @contextmanager
 def ctrl_c(control: RunControl) -> Iterator[RunControl]:
-    """While inside, the first Ctrl-C asks the engine to finish with what it has; the second one raises as usual."""
+    """Within the block, the first Ctrl-C ends the fit with its incumbent; the second one raises as usual."""
     if _loop is not None:
         control.stop_with(_loop)
         yield control
@@ -207,7 +237,7 @@ def ctrl_c(control: RunControl) -> Iterator[RunControl]:
 
 @contextmanager
 def holding_ctrl_c() -> Iterator[threading.Event]:
-    """While inside, the first Ctrl-C only sets the event, so that a finished tree is not lost; a second one raises."""
+    """Within the block, the first Ctrl-C only sets the event, so that a trained tree is not lost; the second raises."""
     came = threading.Event()
     if _loop is not None or threading.current_thread() is not threading.main_thread():
         yield came
@@ -218,13 +248,15 @@ def holding_ctrl_c() -> Iterator[threading.Event]:
 
 @contextmanager
 def _first_ctrl_c(call: Callable[[], None]) -> Iterator[None]:
-    def ask_to_stop(signum: int, frame: Any) -> None:
+    """Call ``call`` at the first Ctrl-C; later ones have their former effect."""
+
+    def handler(signum: int, frame: Any) -> None:
         call()
         signal.signal(signal.SIGINT, before)
 
-    # Known before ours is in place, so that a Ctrl-C in between finds it.
+    # Defined before the new handler is set, which a Ctrl-C may call at once.
     before = signal.getsignal(signal.SIGINT) or signal.default_int_handler
-    signal.signal(signal.SIGINT, ask_to_stop)
+    signal.signal(signal.SIGINT, handler)
     try:
         yield
     finally:
@@ -233,7 +265,7 @@ def _first_ctrl_c(call: Callable[[], None]) -> Iterator[None]:
 
 @contextmanager
 def flag_after(flag: Any, seconds: float) -> Iterator[None]:
-    """Set ``flag[0]`` to 1 after so many seconds, unless the block is left before: how a clock reaches a kernel."""
+    """Set ``flag[0]`` to 1 after ``seconds``, unless the block ends earlier; compiled kernels read this flag."""
     if seconds == math.inf:
         yield
         return

@@ -1,8 +1,8 @@
 """Compile all kernels ahead of the first fit: ``python -m margotree.engines.warm``.
 
-Fits compile by themselves, before their clock starts, what they need; an installation script can have it done
-beforehand.  What is compiled here is all that any fit or prediction calls, that of proofs, of a cluster's workers and
-of the baselines included.
+Every fit compiles the kernels that it needs before its clock starts; an installation script can do this in advance with
+this module.  It compiles all kernels of fits and predictions, including those of proofs, of a cluster's workers and of
+the baselines.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ def warm_up() -> None:
 
 
 def all_parts() -> Iterator[Part]:
-    """What each engine needs for each model, for few and for many samples, with proofs and for predictions."""
+    """The parts that each engine needs for each model, for few and many samples, with proofs and for predictions."""
     yield from (
         compiled_parts.MANY_SAMPLES,
         compiled_parts.PREDICTION,

@@ -1,4 +1,15 @@
-"""scikit-learn classifiers; a fit states the problem, hands it to an engine and keeps the tree."""
+"""scikit-learn classifiers.
+
+``fit`` checks the data (``input_data``, ``parameters``), makes a training problem, calls an engine
+(``margotree.engines.solve``) and stores the returned tree and its certificate.  Start reading with ``margot`` (the
+classifiers with their parameters) and ``base`` (``fit``, ``predict`` and all other methods).
+
+- ``cv``: classifiers that choose hyperparameters by cross-validation; ``cv_settings`` lists the candidates and
+  ``cv_race`` compares them on the folds.
+- ``automatic_band``: ``eps="auto"``; ``initial_tree``: the parameter ``start``.
+- ``fit_warnings``: the warnings of a fit; ``fit_loops``: interruption of fits in loops of scikit-learn.
+- ``missing_values``: a pipeline that fills missing values; ``proof_checks``: check a proof of a fitted tree.
+"""
 
 from margotree.estimators.cv import HFSMargotClassifierCV, MargotClassifierCV, SFSMargotClassifierCV
 from margotree.estimators.fit_warnings import CutOffWarning, FewLeavesWarning, FewSplitsWarning, RareClassWarning

@@ -1,4 +1,8 @@
-"""What the estimators share: reading data, stating the problem, handing out the tree."""
+"""Base classes of the tree classifiers.
+
+:class:`TreeClassifier` has ``fit``, ``predict`` and all other methods; :class:`MarginTreeClassifier` adds what the
+margin models share: their training problems, initial trees and engines.
+"""
 
 from __future__ import annotations
 
@@ -26,14 +30,21 @@ from margotree.estimators.fit_warnings import (
     FewSplitsWarning,
     RareClassWarning,
     UnwrittenProofWarning,
-    cut_off,
-    few_leaves,
-    few_splits,
-    rare_classes,
-    remark,
+    cut_off_warning,
+    few_leaves_warning,
+    few_splits_warning,
+    rare_class_warning,
+    warn_from_fit,
 )
 from margotree.estimators.initial_tree import read_start
-from margotree.estimators.input_data import FloatArray, Samples, check_labels, distinct, explained, read_samples
+from margotree.estimators.input_data import (
+    FloatArray,
+    Samples,
+    check_labels,
+    explain_invalid_input,
+    merge_duplicates,
+    read_samples,
+)
 from margotree.estimators.parameters import CONSTRAINTS, Constraint, check_parameters, threads
 from margotree.estimators.proof_checks import check_proof
 from margotree.private_names import within_scikit_learn_loop
@@ -45,23 +56,23 @@ from margotree.solution import Certificate, Solution, Stopped
 from margotree.tree import Scaling, Tree
 from margotree.tree.verification import Verified
 
-#: However long reading the data takes, the search has this share of the time limit.
+#: The search has at least this share of the time limit, however long reading the data takes.
 _SEARCH_SHARE = 0.8
 
 
 class TreeClassifier(ClassifierMixin, BaseEstimator, ABC):
-    """Common ground of all the tree classifiers; use one of its subclasses.
+    """Base class of all tree classifiers.
 
-    A subclass says how to state its problem (:meth:`_problem`), how to read a start (:meth:`_first`), who solves it
-    (:meth:`_solve`) and what a saved tree needs to state the problem again (:meth:`_json_terms`).
+    A subclass defines the training problem (:meth:`_problem`), the initial tree (:meth:`_initial_tree`), the call of an
+    engine (:meth:`_solve`) and the terms of the problem that are saved with the tree (:meth:`_json_terms`).
     """
 
     tree_: Tree
     certificate_: Certificate
     classes_: NDArray[Any]
-    #: Whether more than two classes are welcome.
+    #: Whether more than two classes are allowed.
     _multi_class = False
-    #: What the parameters may be.
+    #: The allowed values of the parameters.
     _constraints: ClassVar[Mapping[str, Constraint]] = CONSTRAINTS
 
     # -- training -----------------------------------------------------------------------------------------------
@@ -69,44 +80,59 @@ class TreeClassifier(ClassifierMixin, BaseEstimator, ABC):
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> TreeClassifier:
         """Train the tree.
 
-        ``X`` is an array or DataFrame of numbers, ``y`` holds labels of two classes or more (MM-SVM-OCT takes two),
-        ``sample_weight`` says how much each sample counts (0 is as good as absent).  Ctrl-C ends the search: the fit
-        then returns with the best tree so far, and ``certificate_.stopped`` says ``"interrupted"``.  Inside a loop of
-        scikit-learn (``GridSearchCV``, ``cross_val_score``, ensembles) it ends the loop instead.
+        Ctrl-C ends the search: ``fit`` returns with the best tree so far, and ``certificate_.stopped`` is
+        ``"interrupted"``.  Inside a loop of scikit-learn (``GridSearchCV``, ``cross_val_score``, ensembles) Ctrl-C ends
+        the loop instead.
 
-        Warns (:mod:`margotree.estimators.fit_warnings`) if a class has a handful of rows, if there are more classes
-        than leaves, or if most splits change no training sample's label, and then says what to try.
+        Parameters
+        ----------
+        X : array or DataFrame (samples, features)
+            The samples; all columns must be numeric.
+        y : array (samples,)
+            The labels, of two or more classes (two for MM-SVM-OCT).
+        sample_weight : array (samples,), optional
+            The weights of the samples; a sample with weight 0 is left out.
+
+        Returns
+        -------
+        self
+
+        Warns
+        -----
+        UserWarning
+            A warning of :mod:`margotree.estimators.fit_warnings` if a class has few rows, if there are more classes
+            than leaves, or if most splits change no training sample's label; it suggests what to try.
         """
         owner = type(self).__name__
         check_parameters(owner, self.get_params(deep=False), self._constraints)
         control = RunControl(self._limits())
         check_labels(y)
-        with explained(X):
+        with explain_invalid_input(X):
             X, y = validate_data(self, X, y, dtype=np.float64)
         samples = read_samples(
             owner, X, y, sample_weight, getattr(self, "class_weight", None), multi_class=self._multi_class
         )
         scaling = self._scaling(samples)
         problem = self._problem(samples, scaling)
-        start = self._first(problem, scaling, samples, control)
+        start = self._initial_tree(problem, scaling, samples, control)
         with Progress(getattr(self, "verbose", 0)) as listener:
             seconds = max(control.remaining, _SEARCH_SHARE * control.limits.time)
             solution = self._solve(problem, start, replace(control.limits, time=seconds), listener)
         if solution.certificate.stopped == Stopped.INTERRUPTED and within_scikit_learn_loop():
-            raise NestedFitInterrupted("a fit of a loop was cut short: it is no result")
+            raise NestedFitInterrupted("a fit inside a loop was interrupted, and its tree does not count as a result")
         with holding_ctrl_c() as interrupted:
-            self.tree_ = self._grow(solution, samples, scaling, problem)
+            self.tree_ = self._make_tree(solution, samples, scaling, problem)
             self.certificate_ = solution.certificate
             self.classes_ = samples.classes
         if interrupted.is_set():
-            raise KeyboardInterrupt("interrupted after the search; the tree is complete, and kept as tree_")
-        for words, kind in self._remarks(samples, problem):
-            remark(words, kind)
+            raise KeyboardInterrupt("interrupted after the search; the tree is complete and stored as tree_")
+        for message, category in self._fit_warnings(samples, problem):
+            warn_from_fit(message, category)
         return self
 
-    def _remarks(self, samples: Samples, problem: Any) -> list[tuple[str, type[UserWarning]]]:
-        """What the user should know about the data or the tree; empty words where there is nothing to say."""
-        return [(rare_classes(samples), RareClassWarning)]
+    def _fit_warnings(self, samples: Samples, problem: Any) -> list[tuple[str, type[UserWarning]]]:
+        """Messages and categories of possible warnings; the message is empty if there is nothing to warn about."""
+        return [(rare_class_warning(samples), RareClassWarning)]
 
     def _scaling(self, samples: Samples) -> Scaling:
         minmax = getattr(self, "scale", None) == "minmax"
@@ -117,19 +143,21 @@ class TreeClassifier(ClassifierMixin, BaseEstimator, ABC):
         """The training problem, in scaled units."""
 
     @abstractmethod
-    def _first(self, problem: Any, scaling: Scaling, samples: Samples, control: RunControl) -> Splits | str | None:
-        """The first tree: the name of a heuristic, nothing, or splits that are allowed in ``problem``."""
+    def _initial_tree(
+        self, problem: Any, scaling: Scaling, samples: Samples, control: RunControl
+    ) -> Splits | str | None:
+        """The initial tree: the name of a heuristic, None, or feasible splits."""
 
     @abstractmethod
     def _solve(self, problem: Any, start: Splits | str | None, limits: Limits, listener: Listener | None) -> Solution:
-        """The best tree an engine finds."""
+        """The best tree that the engine finds."""
 
     @abstractmethod
     def _json_terms(self, problem: Any, samples: Samples) -> dict[str, Any]:
-        """The terms of the problem as JSON values, for whoever wants to state it again."""
+        """The terms of the problem as JSON values, from which ``verify`` makes the problem again."""
 
     def _leaf_class(self, problem: Any, splits: Splits) -> NDArray[np.int64]:
-        """The class of every leaf; empty where it follows from the side alone."""
+        """The class of every leaf; empty if the side of the last split determines it."""
         return np.zeros(0, dtype=np.int64)
 
     def _engine(self) -> str:
@@ -146,7 +174,7 @@ class TreeClassifier(ClassifierMixin, BaseEstimator, ABC):
             seed=int(check_random_state(settings["random_state"]).randint(2**31 - 1)),
         )
 
-    def _grow(self, solution: Solution, samples: Samples, scaling: Scaling, problem: TrainingProblem) -> Tree:
+    def _make_tree(self, solution: Solution, samples: Samples, scaling: Scaling, problem: TrainingProblem) -> Tree:
         names = getattr(self, "feature_names_in_", None)
         tree = Tree(
             splits=solution.splits,
@@ -160,51 +188,54 @@ class TreeClassifier(ClassifierMixin, BaseEstimator, ABC):
         )
         return tree.counted(samples.X, samples.y, samples.weight)
 
-    # -- using --------------------------------------------------------------------------------------------------
+    # -- prediction and export ----------------------------------------------------------------------------------------
 
     def predict(self, X: Any) -> NDArray[Any]:
-        """The label of each sample."""
+        """Predict the label of each sample."""
         predicted: NDArray[Any] = self._routed(X, Tree.predict)
         return predicted
 
     def predict_proba(self, X: Any) -> FloatArray:
-        """Class shares among the training samples of each sample's leaf, by weight (``class_weight`` left aside).
+        """Predict class probabilities: the class shares, by weight, of the training samples in each sample's leaf.
 
-        A leaf without training samples gives the shares of the nearest node above that has some.
+        ``class_weight`` is not included.  For a leaf without training samples the shares are those of the nearest
+        ancestor with training samples.
         """
         shares: FloatArray = self._routed(X, Tree.predict_proba)
         return shares
 
     def apply(self, X: Any) -> NDArray[np.int64]:
-        """The number of the leaf each sample ends in."""
+        """The number of the leaf of each sample."""
         leaf: NDArray[np.int64] = self._routed(X, Tree.apply)
         return leaf
 
     def decision_path(self, X: Any) -> csr_matrix:
-        """Sparse indicator of the nodes and leaves each sample passes, one row a sample."""
+        """Sparse 0/1 matrix (samples, nodes and leaves) of the nodes and the leaf on each sample's path."""
         return csr_matrix(self._tree().decision_path(self._checked(X)))
 
     @property
     def selected_features_(self) -> NDArray[np.int64]:
-        """Indices of the features some split uses: ``|w| >= 5e-4`` in scaled units; ``tree_.selected()`` tells
-        which split uses which."""
+        """Indices of the features that at least one split uses (``|w| >= 5e-4`` in scaled units).
+
+        ``tree_.selected()`` has the features of each split.
+        """
         return np.flatnonzero(self._tree().selected().any(axis=0))
 
     def export_text(
         self, *, digits: int | None = None, units: str = "user", width: int = 100, simplify: bool = True
     ) -> str:
-        """The rules in words, in the features' own names and units.
+        """The rules of the tree as text, by default in the names and units of the features.
 
-        Splits that change no training sample's label are left out unless ``simplify`` is False.
+        Splits that change no training sample's label are left out, unless ``simplify`` is False.
         """
         return self._tree().export_text(digits=digits, units=units, width=width, simplify=simplify)
 
     def plot(self, X: Any = None, y: Any = None, ax: Any = None, **options: Any) -> Any:
-        """A picture of the tree on matplotlib axes, which are returned; see :func:`margotree.plots.plot_tree`."""
+        """Draw the tree on matplotlib axes and return them; see :func:`margotree.plots.plot_tree`."""
         return self._tree().plot(None if X is None else self._checked(X), y, ax, **options)
 
     def to_html(self, path: str | PathLike[str], X: Any = None, y: Any = None, *, title: str | None = None) -> None:
-        """Write a page on which to explore the tree, one file that needs no network; see :meth:`Tree.to_html`."""
+        """Write an interactive report page, a single HTML file; see :meth:`Tree.to_html`."""
         self._tree().to_html(path, None if X is None else self._checked(X), y, title=title)
 
     def to_sql(self, *, table: str | None = None) -> str:
@@ -224,9 +255,9 @@ class TreeClassifier(ClassifierMixin, BaseEstimator, ABC):
         return self._tree().to_onnx(float32=float32)
 
     def verify(self, X: Any, y: Any, sample_weight: Any = None) -> Verified:
-        """Recompute value and feasibility of the tree on its training data; what comes back prints as a table.
+        """Recompute objective and feasibility of the tree on its training data; the result prints as a table.
 
-        Raises :class:`~margotree.solution.VerificationError` if what the certificate claims does not hold on them.
+        Raises :class:`~margotree.solution.VerificationError` if the certificate does not hold on them.
         """
         return self._tree().verify(self._checked(X), y, sample_weight)
 
@@ -249,21 +280,21 @@ class TreeClassifier(ClassifierMixin, BaseEstimator, ABC):
         X, y, sample_weight
             The training data.
         max_memory : float, optional
-            Memory that the check may take, in GB; by default it follows from the sizes of proof and data.
+            The largest memory of the check in GB; by default derived from the sizes of proof and data.
         max_work : float, optional
-            Billions of operations that it may take (about as many seconds); by default as above.
+            The largest number of operations in billions (each takes about a second); by default as above.
 
         Returns
         -------
         Proved
-            The cost of the tree and the bound that are proved, and the ``statement`` of what they are about: model,
-            terms, columns, rows used and left out, weights.  Prints as a table.
+            The proved objective of the tree, the proved bound, and the ``statement``: model, terms, columns, rows used
+            and left out, weights.  Prints as a table.
 
         Raises
         ------
         margotree.proof.check.Refused
-            With the place and the reason, if the file proves nothing; its subclass ``LimitReached`` if the check would
-            take more memory or work than it may.
+            If the proof is not valid, with the position and the reason; its subclass ``LimitReached`` if the check
+            would exceed the limit of memory or work.
         """
         return check_proof(
             self._tree(), path, self._checked(X), np.asarray(y), sample_weight,
@@ -271,7 +302,7 @@ class TreeClassifier(ClassifierMixin, BaseEstimator, ABC):
         )  # fmt: skip
 
     def save(self, path: str | PathLike[str]) -> None:
-        """Write the tree as JSON; :func:`margotree.load` reads it back as a :class:`~margotree.tree.Tree`."""
+        """Save the tree as JSON; :func:`margotree.load` reads it as a :class:`~margotree.tree.Tree`."""
         self._tree().save(path)
 
     def _tree(self) -> Tree:
@@ -279,19 +310,19 @@ class TreeClassifier(ClassifierMixin, BaseEstimator, ABC):
         return self.tree_
 
     def _checked(self, X: Any) -> FloatArray:
-        with explained(X):
+        with explain_invalid_input(X):
             checked: FloatArray = validate_data(self, X, reset=False, dtype=np.float64)
         return checked
 
-    def _looked_at(self, X: Any) -> FloatArray:
-        """Checked in all but its numbers, which a tree that routes many rows looks at anyway."""
-        with explained(X):
+    def _checked_except_finite(self, X: Any) -> FloatArray:
+        """``X`` after all checks except that all values are finite, which the routing of many rows includes."""
+        with explain_invalid_input(X):
             rows: FloatArray = validate_data(self, X, reset=False, dtype=np.float64, ensure_all_finite=False)
         return rows
 
     def _routed(self, X: Any, use: Callable[[Tree, FloatArray], Any]) -> Any:
-        """What ``use`` makes of tree and rows; a missing number is told in scikit-learn's words."""
-        tree, rows = self._tree(), self._looked_at(X)
+        """Apply ``use`` to the tree and the rows of ``X``; the error about missing values is that of scikit-learn."""
+        tree, rows = self._tree(), self._checked_except_finite(X)
         try:
             return use(tree, rows)
         except ValueError:
@@ -305,52 +336,54 @@ class TreeClassifier(ClassifierMixin, BaseEstimator, ABC):
 
 
 class MarginTreeClassifier(TreeClassifier):
-    """Common ground of the margin tree classifiers; use one of its subclasses."""
+    """Base class of the margin tree classifiers."""
 
     _multi_class = True
 
     def decision_function(self, X: Any) -> FloatArray:
-        """How far each sample is from the other label, 1 being a margin; positive means ``classes_[1]``.
+        """Decision values: the distance of each sample from the other label in margins; positive for ``classes_[1]``.
 
-        The smallest ``|h|`` among the splits on its way whose other side leads to the other label; see
-        :meth:`margotree.tree.Tree.decision_function`.  It ranks: fit for ROC curves and ``CalibratedClassifierCV``.
-        For more than two classes there is a column for each, and the largest is the label's.
+        The absolute value is the smallest ``|h|`` of the splits on the sample's path whose other side leads to the
+        other label; see :meth:`margotree.tree.Tree.decision_function`.  The values rank samples, as ROC curves and
+        ``CalibratedClassifierCV`` require.  For more than two classes there is one column per class, and the predicted
+        class has the largest value.
         """
         return self._tree().decision_function(self._checked(X))
 
     def _problem(self, samples: Samples, scaling: Scaling) -> Problem:
-        terms, several = self._terms(), len(samples.classes) > 2
-        stated = coded_samples(samples, scaling) if several else signed_samples(samples, scaling)
-        terms["eps"] = resolve_eps(terms["eps"], len(stated["y"]))
-        if not several:
-            return Problem.make(**stated, **terms)
+        terms, multiclass = self._terms(), len(samples.classes) > 2
+        data = coded_samples(samples, scaling) if multiclass else signed_samples(samples, scaling)
+        terms["eps"] = resolve_eps(terms["eps"], len(data["y"]))
+        if not multiclass:
+            return Problem.make(**data, **terms)
         if terms.pop("max_weight", None) is not None:
             raise ValueError(
-                f"max_weight is for two classes, and these samples are of {len(samples.classes)}; leave it at None"
+                f"max_weight is for two classes, but y has {len(samples.classes)} classes; leave max_weight at None"
             )
-        return Problem.make(**stated, task=Multiclass(len(samples.classes)), **terms)
+        return Problem.make(**data, task=Multiclass(len(samples.classes)), **terms)
 
     def _leaf_class(self, problem: Problem, splits: Splits) -> NDArray[np.int64]:
-        labels = problem.evaluate(splits).choices.labels
-        return labels.ravel()
+        return problem.evaluate(splits).choices.labels.ravel()
 
-    def _remarks(self, samples: Samples, problem: Problem) -> list[tuple[str, type[UserWarning]]]:
+    def _fit_warnings(self, samples: Samples, problem: Problem) -> list[tuple[str, type[UserWarning]]]:
         return [
-            *super()._remarks(samples, problem),
-            (few_leaves(samples, problem.depth), FewLeavesWarning),
-            (few_splits(self.tree_, problem.C), FewSplitsWarning),
-            (cut_off(self.tree_), CutOffWarning),
+            *super()._fit_warnings(samples, problem),
+            (few_leaves_warning(samples, problem.depth), FewLeavesWarning),
+            (few_splits_warning(self.tree_, problem.C), FewSplitsWarning),
+            (cut_off_warning(self.tree_), CutOffWarning),
         ]
 
     def _terms(self) -> dict[str, Any]:
-        """The parameters that state the problem."""
+        """The parameters of the training problem."""
         names = ("depth", "C", "eps", "budget", "alpha", "max_weight")
         return {name: value for name, value in self.get_params(deep=False).items() if name in names}
 
     def _start(self) -> Any:
         return getattr(self, "start", None)
 
-    def _first(self, problem: Problem, scaling: Scaling, samples: Samples, control: RunControl) -> Splits | str | None:
+    def _initial_tree(
+        self, problem: Problem, scaling: Scaling, samples: Samples, control: RunControl
+    ) -> Splits | str | None:
         return read_start(self._start(), problem, scaling, samples.classes)
 
     def _solve(
@@ -366,8 +399,10 @@ class MarginTreeClassifier(TreeClassifier):
             problem, engine=self._engine(), limits=limits, start=start, listener=listener, proof=proof,
             scheduler=getattr(self, "scheduler", None),
         )  # fmt: skip
-        if proof is not None and proof.trouble:
-            remark(f"the proof {proof.trouble}; the tree and its certificate are complete", UnwrittenProofWarning)
+        if proof is not None and proof.failure:
+            warn_from_fit(
+                f"the proof {proof.failure}; the tree and its certificate are complete", UnwrittenProofWarning
+            )
         return solution
 
     def _json_terms(self, problem: Problem, samples: Samples) -> dict[str, Any]:
@@ -381,8 +416,8 @@ class MarginTreeClassifier(TreeClassifier):
             "class_weight": samples.class_weight.tolist(),
         }
 
-    def _grow(self, solution: Solution, samples: Samples, scaling: Scaling, problem: TrainingProblem) -> Tree:
-        tree = super()._grow(solution, samples, scaling, problem)
+    def _make_tree(self, solution: Solution, samples: Samples, scaling: Scaling, problem: TrainingProblem) -> Tree:
+        tree = super()._make_tree(solution, samples, scaling, problem)
         if not isinstance(problem, Problem):
             return tree
         sides = problem.evaluate(solution.splits).choices.sides
@@ -392,15 +427,15 @@ class MarginTreeClassifier(TreeClassifier):
 
 
 def coded_samples(samples: Samples, scaling: Scaling) -> dict[str, Any]:
-    """The same for any number of classes, labelled 0, 1, ..."""
+    """The samples of a multiclass problem: scaled, labelled 0, 1, ..., duplicates merged."""
     weight = samples.weight * samples.class_weight[samples.y]
-    X, y, weight = distinct(samples.X, samples.y.astype(np.float64), weight, scaling)
+    X, y, weight = merge_duplicates(samples.X, samples.y.astype(np.float64), weight, scaling)
     return {"X": X, "y": y.astype(np.int64), "weight": weight}
 
 
 def signed_samples(samples: Samples, scaling: Scaling) -> dict[str, Any]:
-    """The samples of two classes as a margin problem takes them: scaled, labelled -1 and +1, equal ones merged."""
+    """The samples of a two-class problem: scaled, labelled -1 and +1, duplicates merged."""
     signs = np.where(samples.y == 1, 1.0, -1.0)
     weight = samples.weight * samples.class_weight[samples.y]
-    X, y, weight = distinct(samples.X, signs, weight, scaling)
+    X, y, weight = merge_duplicates(samples.X, signs, weight, scaling)
     return {"X": X, "y": y, "weight": weight}

@@ -1,4 +1,4 @@
-"""Classifiers that choose depth, C and budget themselves, in the manner of ``LogisticRegressionCV``."""
+"""Classifiers that choose depth, C and budget by cross-validation, as ``LogisticRegressionCV`` does."""
 
 from __future__ import annotations
 
@@ -30,12 +30,19 @@ from margotree.estimators.fit_loops import NestedFitInterrupted
 from margotree.estimators.fit_warnings import (
     CutOffWarning,
     RareClassWarning,
-    cut_off_fits,
-    rare_classes,
-    remark,
+    cut_off_fits_warning,
+    rare_class_warning,
+    warn_from_fit,
     without_fit_warnings,
 )
-from margotree.estimators.input_data import FloatArray, Samples, check_labels, distinct, explained, read_samples
+from margotree.estimators.input_data import (
+    FloatArray,
+    Samples,
+    check_labels,
+    explain_invalid_input,
+    merge_duplicates,
+    read_samples,
+)
 from margotree.estimators.margot import HFSMargotClassifier, MargotClassifier, SFSMargotClassifier
 from margotree.estimators.parameters import check_parameters, threads
 from margotree.private_names import within_scikit_learn_loop
@@ -43,72 +50,73 @@ from margotree.problem import Problem, Splits
 from margotree.solution import Solution, Stopped
 from margotree.tree import Scaling, Tree
 
-#: Share of the time limit for the choice; the rest is for the certified fit, and of that this share for a good start.
-_CHOICE, _START = 0.6, 0.4
-#: How many descents a fit on a fold makes: enough to tell settings apart.
-_EFFORT = Effort(least=10, most=60, patience=12)
-#: Most samples that a fit on a fold is trained on; each then counts for more, so that C keeps its meaning.
-_MOST_ROWS = 4000
-#: Seconds of the certified fit at least, and at most after a Ctrl-C.
-_LEAST, _AFTER_CTRL_C = 0.2, 5.0
+#: Shares of the time: of the limit for the choice, and of the remaining time for the initial tree of the final fit.
+_CHOICE_SHARE, _START_SHARE = 0.6, 0.4
+#: The number of descents of a fit on a fold, enough to rank the settings.
+_FOLD_EFFORT = Effort(least=10, most=60, patience=12)
+#: The largest number of training samples on a fold; with more a subsample with larger weights is used.
+_MAX_FOLD_ROWS = 4000
+#: The smallest time of the final fit in seconds, and the largest after Ctrl-C.
+_MIN_SECONDS, _MAX_SECONDS_AFTER_CTRL_C = 0.2, 5.0
 
 
 class MargotClassifierCV(MarginTreeClassifier):
-    """A MARGOT tree whose depth and C are chosen by cross-validation, with a certificate; nothing needs to be set.
+    """A MARGOT tree whose depth and C are chosen by cross-validation.
 
-    Every setting is fitted on folds by the alternating search, each from its neighbour's tree and on at most 4,000
-    samples; settings that fall two standard errors behind the best are given up early.  The one with the best mean
-    score is then trained on all samples and certified.
+    The local search fits every setting on folds of at most 4,000 samples, starting from the tree of a neighbouring
+    setting.  A setting is abandoned when its mean score is two standard errors below the best.  The setting with the
+    best mean score is then trained on all samples, with a certificate.
 
     Parameters
     ----------
     depths : "auto", int or list, default "auto"
-        Depths to try; "auto" means 1, 2 and 3, and with more than two classes the depth that gives each a leaf and one
-        level more.
+        Depths to try.  "auto": 1, 2 and 3; with more than two classes the smallest depth with a leaf for each class,
+        and one more.
     Cs : "auto" or list, default "auto"
-        Values of C to try: numbers, or tuples with one per level (root first) or per node.  "auto" tries 0.1 to 1000
-        on the last level, with upper levels that cost as much, a root that costs a thousandth, and upper levels that
-        all do; with more than two classes 1 to 1000, with upper levels that cost as much or a tenth of the next.
+        Values of C to try: numbers, or tuples with one per level (root first) or per node.  "auto": for the last
+        level 0.1 to 1000; for the levels above the same C, or a thousandth of it at the root, or at all of them.  With
+        more than two classes: for the last level 1 to 1000; above it the same C, or a tenth of that of the next level.
     cv : int, splitter or iterable, default 5
-        Folds; a number means stratified ones, drawn by ``random_state``, in which equal samples stay together.
+        The folds.  A number means stratified folds, shuffled with ``random_state``; duplicates are in the same fold.
     scoring : str, callable or None, default None
-        What is best, as everywhere in scikit-learn; None is accuracy.
+        The score that is maximised, as in scikit-learn; None is accuracy.
     time_limit : float or None, default 120
-        Seconds for everything: the choice and the certified fit.
+        Seconds for the choice and the final fit together.
     engine : str, default "auto"
-        Who trains the tree in the end; ``"alternating"`` is quick and proves nothing.
+        The engine of the final fit; ``"alternating"`` (the local search) is fast and proves no bound.
     n_jobs : int or None, default None
-        Fits side by side during the choice, threads afterwards.
+        The number of simultaneous fits during the choice, and of threads in the final fit.
     random_state : int, RandomState or None, default 0
-        Seed of the folds and of the searches.
+        The seed of folds and searches.
     verbose : int, default 0
-        1 tells after every fold, 2 after every fit.
+        1: a line per fold; 2: also a line per fit.
     eps, scale, class_weight, gap
         As in :class:`~margotree.MargotClassifier`.
 
     Attributes
     ----------
     depth_, C_
-        What was chosen.
+        The chosen values.
     settings_ : list of dict
-        What was tried.
+        The settings that were tried.
     scores_ : array (settings, folds)
-        The score of each on each fold; NaN where it was given up, no time was left or the fit was cut off.
+        The score of each setting on each fold; NaN if the setting was abandoned, if there was no time, or if the time
+        limit cut off the fit.
     cut_off_ : array (settings, folds) of bool
-        Whether the time limit cut a fit off before all splits of a first tree were trained.  Such a fit has no score,
-        and its setting is not chosen; a warning tells how many there were.
+        Whether the time limit cut off a fit before all splits of a first tree were trained.  Such a fit has no score,
+        its setting is not chosen, and a warning states the number of such fits.
     best_score_ : float
-        Mean score of the chosen setting over its folds (a little flattering, being among the best of many); NaN, with
-        a warning, if every fit was cut off: the setting in the middle of the shallowest ones is then taken.  Of
-        settings within half a standard error of the best the simplest is chosen: shallow, few features, C equal on all
-        levels and low.
+        The mean score of the chosen setting over its folds; it is optimistic, as the best of many.  Of the settings
+        within half a standard error of the best the simplest is chosen: small depth, few features, the same C on all
+        levels, small C.  NaN, with a warning, if every fit was cut off; then the setting in the middle of the
+        shallowest ones is used.
     interrupted_ : bool
-        Whether Ctrl-C ended the choice; it was then made among what was complete.
+        Whether Ctrl-C ended the choice, which was then made among the complete fits.
     tree_, certificate_, classes_, n_features_in_, feature_names_in_, selected_features_
         As in :class:`~margotree.MargotClassifier`.
     """
 
-    _plain: ClassVar[type[MargotClassifier]] = MargotClassifier
+    _model_class: ClassVar[type[MargotClassifier]] = MargotClassifier
 
     def __init__(
         self,
@@ -142,82 +150,98 @@ class MargotClassifierCV(MarginTreeClassifier):
         self.verbose = verbose
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> MargotClassifierCV:
-        """Choose a setting by cross-validation and train it on everything.
+        """Choose a setting by cross-validation and train it on all samples.
 
-        Ctrl-C during the choice ends it: it is made among the fits that are complete, and the tree is trained for a few
-        seconds.  Ctrl-C during that last fit returns with the best tree so far.
+        After Ctrl-C during the choice, it is made among the complete fits, and the tree is trained for a few seconds.
+        After Ctrl-C during the final fit, ``fit`` returns with the best tree so far.
+
+        Parameters
+        ----------
+        X, y, sample_weight
+            As in :meth:`margotree.MargotClassifier.fit`.
+
+        Returns
+        -------
+        self
         """
         began = time.monotonic()
         owner = type(self).__name__
         check_parameters(owner, self.get_params(deep=False), self._constraints)
-        given = X
+        given_X = X
         check_labels(y)
-        with explained(X):
+        with explain_invalid_input(X):
             X, y = validate_data(self, X, y, dtype=np.float64)
         samples = read_samples(owner, X, y, sample_weight, self.class_weight, multi_class=self._multi_class)
         self.classes_ = samples.classes
         candidates = settings(*self._grid(), n_features=X.shape[1], n_classes=len(samples.classes))
         limit = math.inf if self.time_limit is None else float(self.time_limit)
         seed = int(check_random_state(self.random_state).randint(2**31 - 1))
-        chosen = self._choose(samples, candidates, (X, y, sample_weight), _CHOICE * limit, seed)
-        self._keep_choice(chosen)
-        left = max(_LEAST, limit - (time.monotonic() - began))
-        self._finish(chosen, (given, y, sample_weight), min(left, _AFTER_CTRL_C) if self.interrupted_ else left, seed)
-        remark(rare_classes(samples), RareClassWarning)
+        chosen = self._choose(samples, candidates, (X, y, sample_weight), _CHOICE_SHARE * limit, seed)
+        self._store_choice(chosen)
+        left = max(_MIN_SECONDS, limit - (time.monotonic() - began))
+        self._train_final(
+            chosen,
+            (given_X, y, sample_weight),
+            min(left, _MAX_SECONDS_AFTER_CTRL_C) if self.interrupted_ else left,
+            seed,
+        )
+        warn_from_fit(rare_class_warning(samples), RareClassWarning)
         return self
 
     def _grid(self) -> tuple[Any, ...]:
-        """Depths, Cs, budgets and prices to try."""
+        """The depths, Cs, budgets and alphas to try."""
         return self.depths, self.Cs
 
     def _problem(self, samples: Samples, scaling: Scaling) -> Problem:
-        raise NotImplementedError("the plain classifier states the problem")
+        raise NotImplementedError("the fits of the choice and the final fit make the problem")
 
     # -- the choice ---------------------------------------------------------------------------------------------
 
     def _choose(
-        self, samples: Samples, candidates: list[Setting], given: tuple[Any, Any, Any], seconds: float, seed: int
+        self, samples: Samples, candidates: list[Setting], data: tuple[Any, Any, Any], seconds: float, seed: int
     ) -> Setting:
-        rows, folds = self._folds(samples, given, seed)
+        rows, folds = self._folds(samples, data, seed)
         self.settings_ = [setting.params for setting in candidates]
         self.interrupted_, self.cut_off_ = False, np.zeros((len(candidates), len(folds)), dtype=bool)
         if len(candidates) == 1 or not folds:
             self.scores_ = np.full((len(candidates), len(folds)), np.nan)
             self.best_score_ = math.nan
-            # Nothing to hold fits against: the middle of what was to be tried.
+            # There is no choice without a second setting or without folds.
             return candidates[len(candidates) // 2]
-        scorer = check_scoring(self._plain(), scoring=self.scoring)
+        scorer = check_scoring(self._model_class(), scoring=self.scoring)
         race = Race(
             candidates,
             [len(test) for _, test in folds],
             partial(self._fit_and_score, rows, folds, scorer, seed),
             seconds=seconds,
-            lanes=threads(self.n_jobs),
+            n_workers=threads(self.n_jobs),
             verbose=int(self.verbose),
         )
         best = race.run()
         if race.interrupted and within_scikit_learn_loop():
-            raise NestedFitInterrupted("a choice within a loop was cut short: it is no result")
+            raise NestedFitInterrupted(
+                "a cross-validation inside a loop was interrupted and does not count as a result"
+            )
         self.scores_, self.interrupted_, self.cut_off_ = race.scores, race.interrupted, race.cut_off
-        remark(cut_off_fits(race.cut_off, race.scores), CutOffWarning)
+        warn_from_fit(cut_off_fits_warning(race.cut_off, race.scores), CutOffWarning)
         self.best_score_ = math.nan if best is None else float(np.nanmean(race.scores[best]))
-        return _middle_of_the_shallowest(candidates) if best is None else candidates[best]
+        return _default_setting(candidates) if best is None else candidates[best]
 
-    def _folds(self, samples: Samples, given: tuple[Any, Any, Any], seed: int) -> tuple[_Rows, list[tuple[Any, Any]]]:
-        """The samples to be divided, and the folds: none if a class has too few samples to be divided."""
+    def _folds(self, samples: Samples, data: tuple[Any, Any, Any], seed: int) -> tuple[_Rows, list[tuple[Any, Any]]]:
+        """The samples, and the folds; no folds if a class has too few samples."""
         if not isinstance(self.cv, (int, np.integer)) or isinstance(self.cv, bool):
-            X, y, weight = given
+            X, y, weight = data
             rows = _Rows(X=X, y=y, weight=None if weight is None else np.broadcast_to(weight, len(y)))
             return rows, list(check_cv(self.cv, y, classifier=True).split(X, y))
         if self.cv < 2:
             raise ValueError(f"cv must be at least 2 folds, a splitter or an iterable of splits, got {self.cv!r}")
-        # Equal samples become one with their weight: none is in training and in test, and repeating is weighting.
-        X, code, weight = distinct(
+        # Duplicates are merged, so that none is both in training and in test, and a weight equals repetition.
+        X, code, weight = merge_duplicates(
             samples.X, samples.y.astype(np.float64), samples.weight, Scaling.identity(samples.X.shape[1])
         )
         y = samples.classes[code.astype(np.int64)]
         rows = _Rows(X=X, y=y, weight=None if np.all(weight == 1.0) else weight)
-        # So that every fold is trained on two classes at least; a third with fewer rows than folds is absent from some.
+        # Every fold must be trained on at least two classes; a further class with fewer rows is absent from some folds.
         n_folds = min(int(self.cv), int(np.sort(np.bincount(code.astype(np.int64)))[-2]))
         if n_folds < 2:
             return rows, []
@@ -238,8 +262,8 @@ class MargotClassifierCV(MarginTreeClassifier):
     ) -> tuple[Tree, float | None] | None:
         train_rows, test_rows = folds[fold]
         model = self._model(setting, seed, engine="alternating", time_limit=_finite(seconds))
-        setattr(model, "_solve", _alternate)  # noqa: B010, with the effort of a fold
-        X, y, weight = rows.fewer(train_rows, seed)
+        setattr(model, "_solve", _local_search)  # noqa: B010
+        X, y, weight = rows.subsample(train_rows, seed)
         with without_fit_warnings():
             try:
                 model.set_params(start="local_svm" if start is None else start).fit(X, y, weight)
@@ -248,7 +272,7 @@ class MargotClassifierCV(MarginTreeClassifier):
             except ValueError:
                 if start is None:
                     raise
-                model.set_params(start="local_svm").fit(X, y, weight)  # the neighbour's tree is not allowed here
+                model.set_params(start="local_svm").fit(X, y, weight)  # the neighbour's tree is not feasible here
         if model.certificate_.stopped == Stopped.INTERRUPTED:
             return None
         if model.certificate_.cut_off:
@@ -257,34 +281,34 @@ class MargotClassifierCV(MarginTreeClassifier):
         weighted = {} if weight is None else {"sample_weight": weight}
         return model.tree_, float(scorer(model, X, y, **weighted))
 
-    # -- the tree -----------------------------------------------------------------------------------------------
+    # -- the final fit -----------------------------------------------------------------------------------------------
 
-    def _keep_choice(self, chosen: Setting) -> None:
+    def _store_choice(self, chosen: Setting) -> None:
         self.depth_, self.C_ = chosen.depth, chosen.C
 
-    def _finish(self, chosen: Setting, given: tuple[Any, Any, Any], seconds: float, seed: int) -> None:
-        """A good tree first, then the engine from there."""
+    def _train_final(self, chosen: Setting, data: tuple[Any, Any, Any], seconds: float, seed: int) -> None:
+        """Train the chosen setting on all samples: an initial tree by local search, then the engine."""
         first, began = None, time.monotonic()
         if self.engine != "alternating" and chosen.depth > 1:
-            quick = self._model(chosen, seed, engine="alternating", time_limit=_finite(_START * seconds))
+            initial_model = self._model(chosen, seed, engine="alternating", time_limit=_finite(_START_SHARE * seconds))
             with without_fit_warnings():
-                first = quick.set_params(n_jobs=self.n_jobs).fit(*given)
+                first = initial_model.set_params(n_jobs=self.n_jobs).fit(*data)
             if first.certificate_.stopped == Stopped.INTERRUPTED:
-                self._adopt(first)
+                self._copy_fit(first)
                 return
-            seconds = max(_LEAST, seconds - (time.monotonic() - began))
-        last = self._model(chosen, seed, engine=self.engine, time_limit=_finite(seconds), gap=self.gap)
-        last.set_params(n_jobs=self.n_jobs, verbose=self.verbose)
+            seconds = max(_MIN_SECONDS, seconds - (time.monotonic() - began))
+        final_model = self._model(chosen, seed, engine=self.engine, time_limit=_finite(seconds), gap=self.gap)
+        final_model.set_params(n_jobs=self.n_jobs, verbose=self.verbose)
         if first is not None:
-            last.set_params(start=first.tree_)
-        with without_fit_warnings():  # what they say to try has been tried
-            self._adopt(last.fit(*given))
+            final_model.set_params(start=first.tree_)
+        with without_fit_warnings():  # their suggestions have been tried already
+            self._copy_fit(final_model.fit(*data))
 
-    def _adopt(self, fitted: Any) -> None:
+    def _copy_fit(self, fitted: Any) -> None:
         self.tree_, self.certificate_ = fitted.tree_, fitted.certificate_
 
     def _model(self, setting: Setting, seed: int, **more: Any) -> MargotClassifier:
-        return self._plain(
+        return self._model_class(
             **setting.params,
             eps=self.eps,
             scale=self.scale,
@@ -295,13 +319,13 @@ class MargotClassifierCV(MarginTreeClassifier):
 
 
 class HFSMargotClassifierCV(MargotClassifierCV):
-    """:class:`MargotClassifierCV` in which every split may use only a few features, and how many is chosen too.
+    """:class:`MargotClassifierCV` with hard feature selection; the budget of features per split is chosen, too.
 
     ``budgets`` are the budgets to try: numbers, or tuples with one per level or per node; "auto" means 1, 2 and 3.
-    ``budget_`` is the one chosen.  All other parameters and attributes are those of :class:`MargotClassifierCV`.
+    ``budget_`` is the chosen one.  All other parameters and attributes are those of :class:`MargotClassifierCV`.
     """
 
-    _plain = HFSMargotClassifier
+    _model_class = HFSMargotClassifier
 
     def __init__(
         self,
@@ -330,19 +354,20 @@ class HFSMargotClassifierCV(MargotClassifierCV):
     def _grid(self) -> tuple[Any, ...]:
         return self.depths, self.Cs, self.budgets
 
-    def _keep_choice(self, chosen: Setting) -> None:
-        super()._keep_choice(chosen)
+    def _store_choice(self, chosen: Setting) -> None:
+        super()._store_choice(chosen)
         self.budget_ = chosen.budget
 
 
 class SFSMargotClassifierCV(HFSMargotClassifierCV):
-    """:class:`MargotClassifierCV` in which features beyond a budget cost extra; budget and price are chosen too.
+    """:class:`MargotClassifierCV` with soft feature selection; budget and feature penalty are chosen, too.
 
-    ``budgets`` are the budgets to try ("auto": 1), ``alphas`` the prices of a feature beyond them ("auto": 1 and 10).
-    ``budget_`` and ``alpha_`` are those chosen.  All else is as in :class:`MargotClassifierCV`.
+    ``budgets`` are the budgets to try ("auto": 1), ``alphas`` the penalties of a feature beyond the budget ("auto": 1
+    and 10).  ``budget_`` and ``alpha_`` are the chosen ones.  All other parameters and attributes are those of
+    :class:`MargotClassifierCV`.
     """
 
-    _plain = SFSMargotClassifier
+    _model_class = SFSMargotClassifier
 
     def __init__(
         self,
@@ -373,13 +398,13 @@ class SFSMargotClassifierCV(HFSMargotClassifierCV):
         budgets = [1] if isinstance(self.budgets, str) and self.budgets == "auto" else self.budgets
         return self.depths, self.Cs, budgets, self.alphas
 
-    def _keep_choice(self, chosen: Setting) -> None:
-        super()._keep_choice(chosen)
+    def _store_choice(self, chosen: Setting) -> None:
+        super()._store_choice(chosen)
         self.alpha_ = chosen.alpha
 
 
 class _Rows:
-    """The samples that folds divide."""
+    """The samples that are divided into folds."""
 
     def __init__(self, *, X: FloatArray, y: NDArray[Any], weight: FloatArray | None) -> None:
         self.X, self.y, self.weight = X, y, weight
@@ -387,12 +412,12 @@ class _Rows:
     def part(self, rows: Sequence[int]) -> tuple[FloatArray, NDArray[Any], FloatArray | None]:
         return self.X[rows], self.y[rows], None if self.weight is None else self.weight[rows]
 
-    def fewer(self, rows: Any, seed: int) -> tuple[FloatArray, NDArray[Any], FloatArray | None]:
-        """The rows, or as many of them as a fit on a fold takes, the classes in the same shares."""
-        if len(rows) <= _MOST_ROWS:
+    def subsample(self, rows: Any, seed: int) -> tuple[FloatArray, NDArray[Any], FloatArray | None]:
+        """The samples of ``rows``, or a stratified subsample of ``_MAX_FOLD_ROWS`` of them with larger weights."""
+        if len(rows) <= _MAX_FOLD_ROWS:
             return self.part(rows)
         try:
-            kept, _ = train_test_split(rows, train_size=_MOST_ROWS, random_state=seed, stratify=self.y[rows])
+            kept, _ = train_test_split(rows, train_size=_MAX_FOLD_ROWS, random_state=seed, stratify=self.y[rows])
         except ValueError:  # a class with a single sample
             return self.part(rows)
         X, y, weight = self.part(kept)
@@ -400,14 +425,18 @@ class _Rows:
         return X, y, np.full(len(kept), factor) if weight is None else weight * factor
 
 
-def _alternate(problem: Problem, start: Splits | str | None, limits: Limits, listener: Listener | None) -> Solution:
-    first, several = start if isinstance(start, Splits) else None, problem.task.n_classes > 2
-    engine: Engine = multiclass.Alternating(_EFFORT) if several else Alternating(_EFFORT, neighbours=False, greedy=True)
+def _local_search(problem: Problem, start: Splits | str | None, limits: Limits, listener: Listener | None) -> Solution:
+    """Train a tree on a fold by local search."""
+    first = start if isinstance(start, Splits) else None
+    if problem.task.n_classes > 2:
+        engine: Engine = multiclass.Alternating(_FOLD_EFFORT)
+    else:
+        engine = Alternating(_FOLD_EFFORT, neighbours=False, greedy=True)
     return train(problem, engine, limits=limits, start=first, listener=listener)
 
 
-def _middle_of_the_shallowest(candidates: list[Setting]) -> Setting:
-    """What is taken without scores where time is short."""
+def _default_setting(candidates: list[Setting]) -> Setting:
+    """The setting that is used if no setting has a score."""
     least = min(setting.depth for setting in candidates)
     shallow = [setting for setting in candidates if setting.depth == least]
     return shallow[len(shallow) // 2]

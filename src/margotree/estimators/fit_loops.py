@@ -1,7 +1,7 @@
-"""Whether a fit is one of many that scikit-learn makes: a cut one must not be taken for finished there."""
+"""The exception of an interrupted fit inside a loop of scikit-learn, where its tree must not count as a result."""
 
 from __future__ import annotations
 
 
 class NestedFitInterrupted(KeyboardInterrupt):
-    """Ctrl-C came during a fit that is one of many; it ends the loop that the fit belongs to."""
+    """Raised after Ctrl-C in a fit inside a loop of fits; it ends the loop."""

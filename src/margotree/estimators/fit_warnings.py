@@ -1,4 +1,4 @@
-"""What a fit says about its data and its tree beside the certificate: Python warnings, one kind each."""
+"""The warnings of a fit about its data and its tree."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from margotree.estimators.input_data import Samples
 from margotree.solution import CUT_OFF, Proved
 from margotree.tree import Tree
 
-#: A class of fewer rows than this is too small to learn from.
-HANDFUL = 10
+#: A class with fewer rows is rare.
+RARE_CLASS_ROWS = 10
 
-#: A gap from which a better tree may well have been missed.
-_WIDE = 0.01
+#: With a larger gap a longer search may find a better tree.
+_LARGE_GAP = 0.01
 
-#: What a C per level grows by in the advice given.
-_STEP = 100.0
+#: The factor of C from level to level in the suggestion of a C per level.
+_LEVEL_FACTOR = 100.0
 
-_SILENT: ContextVar[bool] = ContextVar("silent", default=False)
+_SUPPRESSED: ContextVar[bool] = ContextVar("silent", default=False)
 
 
 class FewSplitsWarning(UserWarning):
@@ -35,7 +35,7 @@ class FewLeavesWarning(UserWarning):
 
 
 class RareClassWarning(UserWarning):
-    """A class has only a handful of rows."""
+    """A class has fewer than 10 rows."""
 
 
 class CutOffWarning(UserWarning):
@@ -43,107 +43,108 @@ class CutOffWarning(UserWarning):
 
 
 class UnwrittenProofWarning(UserWarning):
-    """The proof that was asked for could not be written to its file."""
+    """The requested proof could not be written to its file."""
 
 
 @contextmanager
 def without_fit_warnings() -> Iterator[None]:
-    """No remarks by the fits inside (in this thread), such as those of a search that tries poor settings on purpose."""
-    token = _SILENT.set(True)
+    """Suppress the warnings of fits in this context and thread, as in a search that also tries poor settings."""
+    token = _SUPPRESSED.set(True)
     try:
         yield
     finally:
-        _SILENT.reset(token)
+        _SUPPRESSED.reset(token)
 
 
-def remark(words: str, kind: type[UserWarning]) -> None:
-    """Warn, on behalf of a fit, whoever called it."""
-    if words and not _SILENT.get():
-        warnings.warn(words, kind, stacklevel=3)
+def warn_from_fit(message: str, category: type[UserWarning]) -> None:
+    """Issue a warning at the caller of ``fit``, unless the message is empty or warnings are suppressed."""
+    if message and not _SUPPRESSED.get():
+        warnings.warn(message, category, stacklevel=3)
 
 
-def rare_classes(samples: Samples) -> str:
-    """Which classes have a handful of rows; empty if none."""
+def rare_class_warning(samples: Samples) -> str:
+    """The warning about classes with few rows; empty if there are none."""
     rows = np.bincount(samples.y, minlength=len(samples.classes))
-    few = [f"{samples.classes[k]!s} ({n})" for k, n in enumerate(rows) if n < HANDFUL]
+    few = [f"{samples.classes[k]!s} ({n})" for k, n in enumerate(rows) if n < RARE_CLASS_ROWS]
     if not few:
         return ""
     return (
-        f"fewer than {HANDFUL} rows of class {', '.join(few)}: what is learned of it rests on those rows alone, and "
-        "its accuracy cannot be measured; gather more, or read the tree with that in mind"
+        f"fewer than {RARE_CLASS_ROWS} rows of class {', '.join(few)}: the tree is not reliable for such a class, and "
+        "its accuracy cannot be measured; collect more rows, or interpret the tree with care"
     )
 
 
-def cut_off(tree: Tree) -> str:
-    """That the fit was cut off by its time limit; empty if it was not."""
+def cut_off_warning(tree: Tree) -> str:
+    """The warning that the time limit cut off the fit; empty if it did not."""
     return CUT_OFF if tree.certificate is not None and tree.certificate.cut_off else ""
 
 
-def cut_off_fits(cut_off: NDArray[np.bool_], scores: NDArray[np.float64]) -> str:
-    """How many settings were not scored because the time limit cut off their fits; empty if none."""
+def cut_off_fits_warning(cut_off: NDArray[np.bool_], scores: NDArray[np.float64]) -> str:
+    """The warning about settings without a score because the time limit cut off their fits; empty if there are none."""
     settings, fits = int(cut_off.any(axis=1).sum()), int(cut_off.sum())
     if not fits:
         return ""
-    why = "before all splits of a first tree were trained"
+    when = "before all splits of a first tree were trained"
     if np.all(np.isnan(scores)):
         return (
-            f"the time limit cut off every fit on a fold ({fits}) {why}: no setting has a score, best_score_ is NaN, "
-            "and the middle one of the shallowest settings is taken without a choice; give more time, or fewer settings"
+            f"the time limit cut off every fit on a fold ({fits}) {when}: no setting has a score, best_score_ is NaN, "
+            "and the setting in the middle of the shallowest ones is used; increase time_limit, or try fewer settings"
         )
     return (
-        f"the time limit cut off {fits} fit{'s' * (fits > 1)} on folds {why}: {settings} of the {len(cut_off)} "
-        "settings were left out of the choice for it (see cut_off_); give more time, or fewer settings"
+        f"the time limit cut off {fits} fit{'s' * (fits > 1)} on folds {when}: {settings} of the {len(cut_off)} "
+        "settings were therefore not considered (see cut_off_); increase time_limit, or try fewer settings"
     )
 
 
-def few_leaves(samples: Samples, depth: int) -> str:
-    """How deep the tree must be for every class to have a leaf; empty if it is."""
+def few_leaves_warning(samples: Samples, depth: int) -> str:
+    """The warning that there are more classes than leaves; empty if there are not."""
     classes, leaves = len(samples.classes), 2**depth
     if classes <= leaves:
         return ""
     return (
         f"{classes} classes, but a tree of depth {depth} has {leaves} leaves: at least {classes - leaves} of the "
-        f"classes are never predicted; take depth {(classes - 1).bit_length()} or more to give each a leaf"
+        f"classes are never predicted; use depth {(classes - 1).bit_length()} or more, so that each class has a leaf"
     )
 
 
-def few_splits(tree: Tree, C: NDArray[np.float64]) -> str:
-    """What to try where C left most splits without effect although some training samples are misclassified."""
+def few_splits_warning(tree: Tree, C: NDArray[np.float64]) -> str:
+    """The warning that most splits have no effect although training samples are misclassified; otherwise empty."""
     shown = len(tree.outline().nodes)
-    if cut_off(tree):
-        return ""  # says nothing about C
-    if 2 * shown >= tree.n_nodes or not _mistakes(tree):
+    if cut_off_warning(tree):
+        return ""  # the time limit, and not C, may be the reason
+    if 2 * shown >= tree.n_nodes or not _misclassifies(tree):
         return ""
     levels = [float(np.min(C[2**k - 1 : 2 ** (k + 1) - 1])) for k in range(tree.depth)]
     if shown:
-        count, others = f"only {shown} of the {tree.n_nodes} splits count{'s' * (shown == 1)}", "the others"
+        verb, others = "has" if shown == 1 else "have", "the others"
+        effect = f"only {shown} of the {tree.n_nodes} splits {verb} an effect"
     else:
-        count, others = "no split counts", "they"
+        effect, others = "no split has an effect", "the splits"
     return (
-        f"{count}: at C = {_numbers(levels)} {others} change no training sample's label.  Try a larger C"
-        f"{_or_growing(levels)}{_or_longer(tree)}"
+        f"{effect}: at C = {_numbers(levels)} {others} change no training sample's label.  Try a larger C"
+        f"{_growing_C_hint(levels)}{_longer_search_hint(tree)}"
     )
 
 
-def _or_growing(levels: list[float]) -> str:
+def _growing_C_hint(levels: list[float]) -> str:
     if len(levels) == 1 or levels == sorted(set(levels)):
         return ""
-    numbers = _numbers([levels[0] * _STEP**k for k in range(len(levels))])
+    numbers = _numbers([levels[0] * _LEVEL_FACTOR**k for k in range(len(levels))])
     return (
-        f", or one per level that grows from the root down, such as {numbers}: upper splits may then send samples to "
-        "the side of the other class at little cost"
+        f", or a C per level that increases from the root down, such as {numbers}: margin violations at upper splits "
+        "then have a small penalty"
     )
 
 
-def _or_longer(tree: Tree) -> str:
-    """Where a better tree may have been missed it need not be C."""
-    proof = tree.certificate
-    if proof is None or proof.proved is Proved.OPTIMAL or not proof.gap > _WIDE:
+def _longer_search_hint(tree: Tree) -> str:
+    """The hint that the search may have been too short; empty if the gap is small."""
+    certificate = tree.certificate
+    if certificate is None or certificate.proved is Proved.OPTIMAL or not certificate.gap > _LARGE_GAP:
         return ""
-    return f".  It may also be the search that was too short: of this tree it says that {proof.statement}"
+    return f".  The search may also have been too short; its certificate states: {certificate.statement}"
 
 
-def _mistakes(tree: Tree) -> bool:
+def _misclassifies(tree: Tree) -> bool:
     leaves = tree.counts[tree.n_nodes :]
     right = leaves[np.arange(len(leaves)), tree.leaf_class].sum()
     return bool(right < leaves.sum() * (1 - 1e-12))

@@ -1,4 +1,4 @@
-"""A tree the user hands in to start from, in the units of the new problem."""
+"""Convert the parameter ``start`` to splits in the units of the training problem."""
 
 from __future__ import annotations
 
@@ -11,44 +11,46 @@ from margotree.tree import Scaling, Tree
 
 
 def read_start(start: Any, problem: TrainingProblem, scaling: Scaling, classes: np.ndarray) -> Splits | str | None:
-    """``start`` as an engine takes it: a name, nothing, or splits that are allowed in ``problem``."""
+    """``start`` for an engine: None, the name of a heuristic, or feasible splits; ValueError if they are infeasible."""
     if start is None or isinstance(start, str):
         return start
     splits = splits_of_start(start, problem, scaling, classes)
     if not problem.evaluate(splits).feasible:
         raise ValueError(
-            "start is not an allowed tree on these data: a sample lies inside the band of width eps beside an upper "
-            "split, or a node uses more features or larger weights than allowed; pass start='local_svm' instead"
+            "start is not a feasible tree on these data: a sample lies in the band of width eps beside an upper split, "
+            "or a node uses more features or larger weights than allowed; use start='local_svm' instead"
         )
     return splits
 
 
 def splits_of_start(start: Any, problem: TrainingProblem, scaling: Scaling, classes: np.ndarray) -> Splits:
-    """The splits of a tree the user hands in, brought to the units of ``problem``; they must fit it in shape."""
-    splits = start if isinstance(start, Splits) else _rescaled(_its_tree(start), scaling, classes)
-    wanted = (problem.n_nodes, problem.n_features)
-    if splits.w.shape != wanted:
+    """The splits of ``start`` in the units of ``problem``; ValueError if their shape is wrong."""
+    splits = start if isinstance(start, Splits) else _rescaled(_tree_of(start), scaling, classes)
+    shape = (problem.n_nodes, problem.n_features)
+    if splits.w.shape != shape:
         raise ValueError(
             f"start has {splits.w.shape[0]} nodes on {splits.w.shape[1]} features, but a tree of depth "
-            f"{problem.depth} on these data has {wanted[0]} on {wanted[1]}; leave start at its default instead"
+            f"{problem.depth} on these data has {shape[0]} on {shape[1]}; leave start at its default"
         )
     return splits
 
 
-def _its_tree(start: Any) -> Tree:
+def _tree_of(start: Any) -> Tree:
     if isinstance(start, Tree):
         return start
     if not isinstance(tree := getattr(start, "tree_", None), Tree):
         raise ValueError(
-            "start is an estimator that has not been fitted to a tree of hyperplanes (cloning, as a grid search does, "
-            "forgets a fit); pass its tree_ instead"
+            "start is an estimator without a fitted tree of hyperplanes (clone, which a grid search uses, removes the "
+            "fit); pass its tree_ instead"
         )
     return tree
 
 
 def _rescaled(tree: Tree, scaling: Scaling, classes: np.ndarray) -> Splits:
     if tree.classes.tolist() != classes.tolist():
-        raise ValueError(f"start tells {tree.classes.tolist()} apart, these data {classes.tolist()}")
+        raise ValueError(
+            f"start is a tree for the classes {tree.classes.tolist()}, but the classes of y are {classes.tolist()}"
+        )
     if tree.n_features != len(scaling.offset) or tree.scaling.same_as(scaling):
         return tree.splits
     pairs = [scaling.from_user(*tree.scaling.to_user(w, b)) for w, b in zip(tree.splits.w, tree.splits.b, strict=True)]

@@ -1,4 +1,4 @@
-"""From what the user passes to what a problem takes."""
+"""Check the data that the user passes, encode classes and weights, and merge duplicate samples."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from sklearn.utils.multiclass import check_classification_targets, type_of_targe
 from sklearn.utils.validation import check_consistent_length
 
 from margotree.problem.blocks import sort_rows
-from margotree.table.frames import advice, dates, holes, missing_rows, non_numeric_columns
+from margotree.table.frames import date_columns, missing_counts, missing_rows, non_numeric_columns, non_numeric_message
 from margotree.tree import Scaling
 
 FloatArray = NDArray[np.float64]
@@ -25,9 +25,9 @@ FloatArray = NDArray[np.float64]
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Samples:
-    """The samples that count (weight above 0): ``y`` holds positions in ``classes``.
+    """The samples with weight above 0; ``y`` holds positions in ``classes``.
 
-    ``weight`` is the user's own; ``class_weight[k]`` multiplies it for class ``k`` in the training problem.
+    ``weight`` is given by the user; the training problem multiplies it by ``class_weight[k]`` for class ``k``.
     """
 
     X: FloatArray
@@ -46,10 +46,13 @@ def read_samples(
     *,
     multi_class: bool = False,
 ) -> Samples:
-    """Check targets and weights, drop what weighs nothing, number the classes: two, or more if ``multi_class``."""
+    """Check labels and weights, leave out samples with weight 0, and encode the classes.
+
+    ``owner`` is the name of the classifier in messages; ``multi_class`` allows more than two classes.
+    """
     y = _targets(y)
     weight = _weights(sample_weight, X)
-    if np.any(weight == 0):  # else nothing is to be dropped, and nothing copied
+    if np.any(weight == 0):  # otherwise the arrays need not be copied
         X, y, weight = X[weight > 0], y[weight > 0], weight[weight > 0]
     classes, codes = np.unique(y, return_inverse=True)
     _check_number(owner, classes, y, multi_class)
@@ -58,21 +61,21 @@ def read_samples(
 
 
 def check_labels(y: Any) -> None:
-    """ValueError naming the rows where ``y`` is missing, if there are any."""
+    """Raise ValueError if labels in ``y`` are missing; the message lists their rows."""
     rows = [] if y is None else missing_rows(y)
     if rows:
         shown = ", ".join(map(str, rows[:8])) + (f" and {len(rows) - 8} more" if len(rows) > 8 else "")
         raise ValueError(
             f"Input y contains NaN: y has missing values at row{'s' * (len(rows) > 1)} {shown} (the first row is 0); "
-            "leave those rows out of X and y, or give them labels"
+            "remove these rows from X and y, or give them labels"
         )
 
 
 @contextmanager
-def explained(X: Any) -> Iterator[None]:
-    """Around scikit-learn's check of ``X``: its complaint, and which columns it is about and what helps."""
-    if dates(X):
-        raise ValueError(advice(non_numeric_columns(X)))
+def explain_invalid_input(X: Any) -> Iterator[None]:
+    """Extend the errors of scikit-learn's check of ``X`` by the columns that cause them and what to do."""
+    if date_columns(X):
+        raise ValueError(non_numeric_message(non_numeric_columns(X)))
     try:
         yield
     except (ValueError, TypeError) as error:
@@ -85,26 +88,26 @@ def explained(X: Any) -> Iterator[None]:
 def _hint(X: Any, error: Exception) -> str:
     message = str(error)
     if "Input X contains NaN" in message:
-        where = f"Columns with missing values: {found}.\n" if (found := holes(X)) else ""
+        where = f"Columns with missing values: {found}.\n" if (found := missing_counts(X)) else ""
         return (
-            f"{message}\n{where}margotree.missing_pipeline(...) makes a classifier that fills missing values in and "
-            "says where."
+            f"{message}\n{where}margotree.missing_pipeline(...) makes a classifier that fills missing values and adds "
+            "features that show where."
         )
     known = "could not convert string" in message or "complex data" in message.lower()
     if not (known or "cast" in message or (isinstance(error, TypeError) and hasattr(X, "columns"))):
         return ""
     if not (odd := non_numeric_columns(X)):
         return ""
-    return f"{message}\n{advice(odd)}" if known else advice(odd)
+    return f"{message}\n{non_numeric_message(odd)}" if known else non_numeric_message(odd)
 
 
-def distinct(
+def merge_duplicates(
     X: FloatArray, y: FloatArray, weight: FloatArray, scaling: Scaling
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """The samples scaled and sorted, equal ones (same ``x`` and ``y``) merged into one that carries their weight.
+    """Scale and sort the samples, and merge duplicates (same ``x`` and ``y``) into one with the sum of their weights.
 
-    The problem stays the same and gets smaller, and the answer no longer depends on the order of the samples or on
-    whether one was repeated or given a weight.
+    The training problem is equivalent and smaller, and the fitted tree does not depend on the order of the samples or
+    on whether a sample is repeated or has a weight.
     """
     columns = (scaling.column(X, j) for j in range(X.shape[1]))
     order, new = sort_rows(chain(columns, [y]))
@@ -115,7 +118,7 @@ def distinct(
 
 
 def _targets(y: NDArray[Any]) -> NDArray[Any]:
-    """Labels NumPy can sort.  Two different numbers are labels even if they are not whole; more are a measurement."""
+    """The labels as a sortable array; two different numbers may be fractions, more than two must be whole numbers."""
     if y.dtype.kind == "O" and not all(isinstance(v, str) for v in y):
         y = np.array(y.tolist())
         if y.dtype.kind not in "biuf":
@@ -161,7 +164,7 @@ def _class_weights(
     weight: FloatArray,
 ) -> FloatArray:
     if isinstance(class_weight, str):
-        # scikit-learn's "balanced" counts samples; counting their weight keeps repeating and weighting alike.
+        # scikit-learn's "balanced" counts samples; the sum of weights makes a weight equal to repetition.
         return weight.sum() / (len(classes) * np.bincount(codes, weights=weight))
     given = None if class_weight is None else dict(class_weight)
     found = np.asarray(compute_class_weight(given, classes=classes, y=classes[codes]), dtype=np.float64)

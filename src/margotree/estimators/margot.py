@@ -1,4 +1,4 @@
-"""The classifiers: three exact models and the heuristic they start from."""
+"""The classifiers with their parameters: MARGOT, HFS, SFS and the greedy Local SVM tree."""
 
 from __future__ import annotations
 
@@ -8,64 +8,65 @@ from margotree.estimators.base import MarginTreeClassifier
 
 
 class MargotClassifier(MarginTreeClassifier):
-    """A small tree of SVM splits, all trained together, with a certificate of how good it is (MARGOT).
+    """A small tree of soft-margin SVM splits, all trained together (MARGOT), with a certificate of optimality.
 
     It minimises ``sum over nodes of 1/2 |w|^2 + C * (hinge losses of the samples that reach the node)``; a sample
-    goes right where ``w.x + b >= 0``, and the side of the last split it passes is its class.  With more than two
-    classes every last split has two labels of its own and every upper split parts two groups of classes, all chosen
+    goes right where ``w.x + b >= 0``, and its side of the last split is its class.  With more than two classes every
+    split of the last level has two labels, and every upper split separates two groups of classes; both are chosen
     together with the splits (docs/multiclass.md).
 
     Parameters
     ----------
     depth : int, default 2
-        Splits on the way from the root to a label, 1 (a linear SVM) to 10.
+        Number of splits from the root to a leaf, 1 (a linear SVM) to 10.
     C : number or list, default 1.0
-        Price of a margin violation: one number, one per level (root first), or one per node.
+        Penalty of margin violations: one number, one per level (root first), or one per node.
     eps : float or "auto", default "auto"
-        Width of the band beside each upper split that no training sample may lie in.  "auto" takes ``1 / n**2`` for
-        ``n`` different samples, at most 1e-3 (the paper's width) and at least 1e-7; the certificate names the number.
+        Width of the band at each upper split, in which no training sample may lie.  "auto" is ``1 / n**2`` for ``n``
+        different samples, at most 1e-3 (the width in the paper) and at least 1e-7; the certificate states the number.
     scale : "minmax" or None, default "minmax"
-        Train on features brought to [0, 1]; splits are shown in the units of ``X`` all the same.
+        "minmax" scales features to [0, 1] for training; splits are nevertheless shown in the units of ``X``.
     max_weight : float or None, default None
-        Largest ``|w|`` allowed in scaled units (two classes only); the paper's feature-selecting models use 50.
+        Largest allowed ``|w|`` in scaled units (two classes only); the paper uses 50 for HFS and SFS.
     class_weight : dict, "balanced" or None, default None
         Factors on ``C`` for the samples of each class.
     engine : str, default "auto"
-        Who solves it; ``margotree.engines.engine_names()`` lists them.
+        The engine that trains the tree; ``margotree.engines.engine_names()`` lists them.
     time_limit : float or None, default 60
-        Seconds for the whole fit, from reading the data to the audit (compiling, once per installation, is not
-        counted, nor what reading takes beyond a fifth of the limit); None for as long as it takes.
+        Seconds for the whole fit, from reading the data to the audit; None for no limit.  Compiling (once per
+        installation) does not count, and neither does the part of reading that exceeds a fifth of the limit.
     node_limit : int or None, default None
-        Search nodes after which to stop.  With it every phase of a fit is measured in nodes instead of seconds: on one
-        thread the same data then give the same tree, to the last bit, unless ``time_limit`` ends the fit first.
+        Number of search nodes after which the search stops.  With a node limit all phases of a fit are limited by nodes
+        instead of seconds: on one thread the fitted tree is then exactly reproducible, unless ``time_limit`` ends the
+        fit first.
     gap : float, default 1e-4
-        Stop once the tree is proved to be within this share of the optimum.
+        The search stops when the gap is at most this number.
     start : "local_svm", None, fitted estimator, Tree or Splits, default "local_svm"
-        The first tree.  To pass one through ``clone`` (grid search), pass ``estimator.tree_``.
+        The initial tree.  In a grid search, which uses ``clone``, pass ``estimator.tree_`` and not the estimator.
     n_jobs : int or None, default None
-        Threads, where the engine can use them; None means 1 and -1 all cores.
+        Number of threads, if the engine supports several; None means 1, and -1 all cores.
     random_state : int, RandomState or None, default 0
-        Seed of whatever an engine draws at random; with an int and a ``node_limit`` a fit repeats.
+        Random seed; with an int and a ``node_limit`` a fit is reproducible.
     verbose : int, default 0
-        1 shows a live line with incumbent, bound, gap and time; 2 every event.
+        1: a live line with incumbent, bound, gap and time; 2: a line for every event.
     proof : str, path or None, default None
-        A file to write a proof to that anybody can check without margotree (docs/proof.md); two classes and the
-        engine "bnb" only.
+        File to which a proof is written, which can be checked without margotree (docs/proof.md); only for two classes
+        and the engine "bnb".
     scheduler : str or None, default None
-        Who searches: None for threads of this process, the address of a Dask scheduler ("tcp://10.0.0.1:8786") for
-        the workers of its cluster, "processes" for ``n_jobs`` processes of this machine (docs/cluster.md); two classes
-        and the engine "bnb" only.
+        Where the search runs: None for threads of this process, the address of a Dask scheduler
+        ("tcp://10.0.0.1:8786") for the workers of its cluster, "processes" for ``n_jobs`` processes on this machine
+        (docs/cluster.md); only for two classes and the engine "bnb".
 
     Attributes
     ----------
     tree_ : Tree
-        The model by itself: predicts and explains without scikit-learn, saves and loads.
+        The fitted tree, which predicts without scikit-learn and can be saved and printed.
     certificate_ : Certificate
-        Objective, bound, gap, what is proved and why the search stopped.
+        Objective, bound, gap, the proved statement, and why the search stopped.
     classes_, n_features_in_, feature_names_in_
-        As everywhere in scikit-learn.
+        As in scikit-learn.
     selected_features_ : array of int
-        The features some split uses (``|w| >= 5e-4`` in scaled units, as the paper counts).
+        The features that at least one split uses (``|w| >= 5e-4`` in scaled units, as in the paper).
     """
 
     def __init__(
@@ -107,7 +108,7 @@ class MargotClassifier(MarginTreeClassifier):
 
 
 class HFSMargotClassifier(MargotClassifier):
-    """MARGOT in which every split may use only a few features (hard feature selection).
+    """MARGOT with hard feature selection (HFS): every split uses at most ``budget`` features.
 
     ``budget`` is the largest number of features of a split: one number, one per level (root first), or one per node.
     All other parameters and attributes are those of :class:`MargotClassifier`.
@@ -143,10 +144,11 @@ class HFSMargotClassifier(MargotClassifier):
 
 
 class SFSMargotClassifier(HFSMargotClassifier):
-    """MARGOT in which features beyond a budget cost extra (soft feature selection).
+    """MARGOT with soft feature selection (SFS): features beyond the budget of a split have a penalty.
 
-    Each split may use ``budget`` features for free and pays ``alpha`` for each one more; both are one number, one a
-    level (root first), or one per node.  All other parameters and attributes are those of :class:`MargotClassifier`.
+    Each split uses ``budget`` features without a penalty, and each further feature adds ``alpha`` to the objective;
+    both are one number, one per level (root first), or one per node.  All other parameters and attributes are those of
+    :class:`MargotClassifier`.
     """
 
     def __init__(
@@ -180,11 +182,11 @@ class SFSMargotClassifier(HFSMargotClassifier):
 
 
 class LocalSVMTreeClassifier(MarginTreeClassifier):
-    """The fast heuristic: an SVM at the root, then one for the samples on each of its sides, and so on down.
+    """The greedy Local SVM tree, a fast heuristic: one SVM after the other, from the root down.
 
-    Each split is the best for the samples it gets, but the splits are not chosen together and nothing is proved of
-    the whole.  With ``budget`` each split uses at most that many features, with ``budget`` and ``alpha`` features
-    beyond it cost extra; then every split is a small search of its own within ``time_limit`` or ``node_limit``.
+    Each split is optimal for the samples that reach it, but the splits are not trained together, and no bound is proved
+    for the tree.  With ``budget`` each split uses at most that many features; with ``budget`` and ``alpha`` features
+    beyond the budget have a penalty.  Then every split is a search of its own within ``time_limit`` or ``node_limit``.
     The other parameters and the attributes are those of :class:`MargotClassifier`.
     """
 

@@ -1,4 +1,4 @@
-"""Missing values for trees that want numbers: put the median in, and say where."""
+"""A pipeline that fills missing values and adds indicator features."""
 
 from __future__ import annotations
 
@@ -12,28 +12,43 @@ from sklearn.pipeline import Pipeline
 
 
 class FillMissing(SimpleImputer):
-    """``SimpleImputer`` whose indicators are called "crp missing", as on the command line."""
+    """``SimpleImputer`` whose indicators have names such as "crp missing", as on the command line."""
 
     def get_feature_names_out(self, input_features: Any = None) -> NDArray[Any]:
-        """The columns as they were, then one for each that had holes in training."""
+        """The names of the columns, then of the indicators of columns with missing values in training."""
         names = super().get_feature_names_out(input_features)
-        mark = "missingindicator_"
-        said = [f"{n.removeprefix(mark)} missing" if str(n).startswith(mark) else n for n in names]
-        return np.array(said, dtype=object)
+        prefix = "missingindicator_"
+        renamed = [f"{n.removeprefix(prefix)} missing" if str(n).startswith(prefix) else n for n in names]
+        return np.array(renamed, dtype=object)
 
 
 def missing_pipeline(estimator: Any, *, strategy: str = "median", indicator: bool = True) -> Pipeline:
-    """A classifier that takes missing values (NaN): a ``Pipeline`` of an imputer and the tree.
+    """Make a classifier that accepts missing values (NaN): a ``Pipeline`` of an imputer and the tree.
 
-    The median of the training column stands in for a missing value (``strategy`` as in ``SimpleImputer``), and a 0/1
-    feature "crp missing" tells where, for every column that had holes in training; ``indicator=False`` leaves those
-    out.  The command line does the same with ``--missing indicator`` and ``--missing median``.
+    The command line does the same with ``--missing indicator`` and ``--missing median``.  All columns must be numeric;
+    encode words first, as in the pipeline example of the gallery.  Column names of a data frame are kept.
+
+    Parameters
+    ----------
+    estimator : classifier
+        The tree classifier.
+    strategy : str, default "median"
+        How missing values are filled, as in ``SimpleImputer``.
+    indicator : bool, default True
+        Whether to add a 0/1 feature such as "crp missing" for every column with missing values in training.
+
+    Returns
+    -------
+    Pipeline
+        The imputer and the tree, not fitted.
+
+    Examples
+    --------
+    ::
 
         model = missing_pipeline(HFSMargotClassifier(budget=2)).fit(X, y)
-        model.predict(X_new); print(model[-1].export_text())
-
-    Names of a data frame stay.  All columns must be numbers; words need an encoder first (the gallery's pipeline
-    example).
+        model.predict(X_new)
+        print(model[-1].export_text())
     """
     fill = FillMissing(strategy=strategy, add_indicator=indicator)
     if find_spec("pandas") is not None:

@@ -1,4 +1,4 @@
-"""What the estimators' own parameters may be, as data; those of the problem are checked by the problem itself."""
+"""The allowed values of the estimators' parameters; the parameters of the problem are checked by the problem."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from margotree.tree import Tree
 
 @dataclass(frozen=True)
 class Constraint:
-    """A parameter's condition and the words for it."""
+    """The condition on a parameter's value, and its description for error messages."""
 
     holds: Callable[[Any], bool]
     words: str
@@ -32,7 +32,7 @@ def _whole(value: Any) -> bool:
 
 
 def start_constraint(heuristic: str) -> Constraint:
-    """What ``start`` may be for a classifier whose own first tree comes from this heuristic."""
+    """The constraint on ``start`` for a classifier whose default initial tree is made by ``heuristic``."""
 
     def holds(value: Any) -> bool:
         if isinstance(value, str):
@@ -60,7 +60,7 @@ CONSTRAINTS: Mapping[str, Constraint] = {
     "gap": Constraint(lambda v: _number(v, 0.0, 1.0), "a number in the range [0, 1]"),
     "start": start_constraint("local_svm"),
     "n_jobs": Constraint(
-        lambda v: v is None or (_whole(v) and v != 0), "a whole number but 0 (-1: all cores), or None"
+        lambda v: v is None or (_whole(v) and v != 0), "a whole number other than 0 (-1: all cores), or None"
     ),
     "random_state": Constraint(_a_seed, "an int in the range [0, 4294967295], a numpy RandomState or None"),
     "class_weight": Constraint(
@@ -79,7 +79,7 @@ CONSTRAINTS: Mapping[str, Constraint] = {
 
 
 def check_parameters(owner: str, parameters: Mapping[str, Any], rules: Mapping[str, Constraint] = CONSTRAINTS) -> None:
-    """ValueError in scikit-learn's words for the first parameter that breaks its rule."""
+    """Raise ValueError, in the format of scikit-learn, for the first parameter with a value that is not allowed."""
     for name, value in parameters.items():
         rule = rules.get(name)
         if rule is not None and not rule.holds(value):
@@ -87,7 +87,7 @@ def check_parameters(owner: str, parameters: Mapping[str, Any], rules: Mapping[s
 
 
 def threads(n_jobs: int | None) -> int:
-    """How many threads ``n_jobs`` asks for; negative numbers count back from all cores."""
+    """The number of threads for ``n_jobs``; negative numbers count from the number of cores (-1: all)."""
     if n_jobs is None:
         return 1
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else (os.cpu_count() or 1)

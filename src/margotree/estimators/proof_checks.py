@@ -1,4 +1,4 @@
-"""A proof against the tree and the data that a user has."""
+"""Check a proof against a tree and its training data."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from typing import Any
 
 import numpy as np
 
-from margotree.estimators.input_data import FloatArray, distinct
+from margotree.estimators.input_data import FloatArray, merge_duplicates
 from margotree.proof.check import Data, Proved, Refused, check, read_header, shown
 from margotree.tree import Tree
-from margotree.tree.labels import positions
+from margotree.tree.labels import class_positions
 
 
 def check_proof(
@@ -21,7 +21,7 @@ def check_proof(
     X: FloatArray,
     y: Any,
     sample_weight: Any = None,
-    tell: Callable[[float], None] | None = None,
+    report: Callable[[float], None] | None = None,
     *,
     source: str = "the data given",
     left_out: Mapping[str, int] | None = None,
@@ -29,28 +29,44 @@ def check_proof(
     max_memory: float | None = None,
     max_work: float | None = None,
 ) -> Proved:
-    """What the proof in this file proves about this tree and its training data; Refused if nothing.
+    """Check the proof in a file; return the proved statement, or raise ``Refused``.
 
-    ``source``, ``left_out`` (rows of the source that are not in ``X``, by reason) and ``weight_column`` say where the
-    data are from, and are passed on to the statement.
+    Parameters
+    ----------
+    tree : Tree
+        The tree.
+    path : str or path
+        The proof file.
+    X, y, sample_weight
+        The training data.
+    report : callable, optional
+        Receives the share of the proof that is checked so far.
+    source : str
+        The name of the data in the statement.
+    left_out : mapping, optional
+        The numbers of rows of the source that are not in ``X``, by reason, for the statement.
+    weight_column : str, optional
+        The name of the weights in the statement.
+    max_memory, max_work : float, optional
+        The limits of the check, in GB and in billions of operations.
     """
     with open(path, "rb") as stream:
         header = read_header(stream)
-    wanted = tree.terms
+    terms = tree.terms
     for name in ("model", "C", "eps", "budget", "alpha"):
-        if header[name] != wanted.get(name):
-            raise Refused(f"header: the proof is about {name} = {header[name]!r}, the tree has {wanted.get(name)!r}")
+        if header[name] != terms.get(name):
+            raise Refused(f"header: the proof is about {name} = {header[name]!r}, the tree has {terms.get(name)!r}")
     if tree.splits.w.tolist() != header["tree"]["w"] or tree.splits.b.tolist() != header["tree"]["b"]:
         raise Refused("header: the proof is about another tree")
     data = _data(tree, X, y, sample_weight, source, left_out or {}, weight_column)
-    return check(os.fspath(path), data, tell, max_memory=max_memory, max_work=max_work)
+    return check(os.fspath(path), data, report, max_memory=max_memory, max_work=max_work)
 
 
 def _data(
     tree: Tree, X: FloatArray, y: Any, weight: Any, source: str, left_out: Mapping[str, int], weight_column: str | None
 ) -> Data:
-    """The problem's numbers with the names of columns and classes, and with counts of rows."""
-    code = positions(tree.classes, y)
+    """The data of the proof: the problem, the names of columns and classes, and counts of rows."""
+    code = class_positions(tree.classes, y)
     used = np.ones(len(code), bool) if weight is None else np.asarray(weight, dtype=np.float64) > 0
     return Data(
         *problem_numbers(tree, X, y, weight),
@@ -68,9 +84,9 @@ def _data(
 def problem_numbers(
     tree: Tree, X: FloatArray, y: Any, sample_weight: Any = None
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Samples, labels and weights of the problem that the tree was trained on, bit for bit."""
-    code = positions(tree.classes, y)
+    """The samples, labels and weights of the tree's training problem, exactly as in training."""
+    code = class_positions(tree.classes, y)
     weight = np.ones(len(code)) if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
     X, code, weight = np.asarray(X, np.float64)[weight > 0], code[weight > 0], weight[weight > 0]
     weight = weight * np.asarray(tree.terms["class_weight"], dtype=np.float64)[code]
-    return distinct(X, np.where(code == 1, 1.0, -1.0), weight, tree.scaling)
+    return merge_duplicates(X, np.where(code == 1, 1.0, -1.0), weight, tree.scaling)

@@ -1,4 +1,9 @@
-"""Trees that leave Python: the same predictions as SQL, C, plain Python or an ONNX graph, without margotree."""
+"""Export of trees to SQL, C, plain Python and ONNX, with the same predictions and without margotree.
+
+- ``common``: the rules in the units of the user, used by all exports. Start here.
+- ``sql``, ``c``, ``python``, ``onnx``: one module per target
+- ``c_cells``: the C function that converts the cells of a table to features
+"""
 
 from margotree.export.c import to_c
 from margotree.export.onnx import to_onnx

@@ -1,4 +1,4 @@
-"""A tree as C source: one file without dependencies, for devices and other languages."""
+"""Export of a tree to C source: one file without dependencies."""
 
 from __future__ import annotations
 
@@ -15,20 +15,26 @@ if TYPE_CHECKING:
 
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
-#: What is written for labels of each type.
+#: The C type of labels of each Python type.
 _C_TYPES = {bool: "int", int: "long long", float: "double", str: "char *const"}
 
 
 def to_c(tree: Tree, *, name: str = "margotree") -> str:
-    """C99 source with ``int <name>_predict(const double *x)``: the position of the label of ``x`` in ``<name>_labels``.
+    """Return C99 source with ``int <name>_predict(const double *x)``.
 
-    ``x`` holds the features in the order of ``<name>_features``, in the units of the training data; columns of words
-    are the 0/1 features the tree names.  If a value that the tree asks for is NaN or infinite the answer is -1: as in
-    Python, such a sample has no label.  ``name`` starts every name in the file, so that several trees fit into one
-    program.
+    The function returns the position of the label in ``<name>_labels``. ``x`` has the features in the order of
+    ``<name>_features``, in the units of the training data; a column of words is a set of 0/1 features. If a value that
+    the tree uses is NaN or infinite, the function returns -1, because such a sample has no label.
 
-    Where the tree was trained by ``margotree fit``, ``int <name>_read(const char *const *cells, double *x)`` turns the
-    cells of a row of such a file into ``x``: see :mod:`margotree.export.c_cells`.
+    For a tree of ``margotree fit`` the file also has ``int <name>_read(const char *const *cells, double *x)``, which
+    converts the cells of a row of the table to ``x``: see :mod:`margotree.export.c_cells`.
+
+    Parameters
+    ----------
+    tree : Tree
+        The tree.
+    name : str
+        The prefix of all names in the file, so that several trees can be part of one program.
     """
     if not _NAME.fullmatch(name):
         raise ValueError(f"name must be a C identifier such as 'margotree', got {name!r}")
@@ -37,12 +43,12 @@ def to_c(tree: Tree, *, name: str = "margotree") -> str:
     features = [c_text(feature) for feature in tree.features]
     body = _checks(used_features(plan)) + _lines(plan, "    ")
     raw = raw_columns(tree)
-    reader = None if raw.typed else Reader(raw, name)
+    reader = None if raw.numeric_cells else Reader(raw, name)
     return f"""/* A classification tree, written by margotree.  C99, no dependencies; compiled by C++ as well.
 
    int {name}_predict(const double *x)
        x: {len(features)} numbers in the order of {name}_features, in the units of the training data
-       returns the position of the label in {name}_labels, or -1 if a number that is asked for is not finite
+       returns the position of the label in {name}_labels, or -1 if a number that the tree uses is not finite
 {reader.words if reader else ""}   Compile without -ffast-math: it removes the check for numbers that are not finite. */
 #include <math.h>
 {reader.includes if reader else ""}

@@ -1,9 +1,9 @@
-"""Cells of a file as features, in C: ``int <name>_read(const char *const *cells, double *x)``.
+"""The C function that converts the cells of a row: ``int <name>_read(const char *const *cells, double *x)``.
 
-``cells`` holds a text for each of ``<name>_columns``, as it stands in the file (NULL is a missing cell too), and ``x``
-gets the ``<name>_n_features`` numbers that ``<name>_predict`` takes.  The answer is 0, or the number of the column
-(from 1) whose cell gives a row no label: missing where nothing stands in, a word that training did not see, or a text
-that is no number.  Letters beyond ASCII are compared byte by byte: such a word in another case is an unknown one.
+``cells`` has the text of one cell per entry of ``<name>_columns`` (NULL is a missing cell); ``x`` receives the
+``<name>_n_features`` numbers that ``<name>_predict`` uses. The function returns 0, or the number of the column (from 1)
+whose cell gives the row no label: a missing cell that is not imputed, a word that is not in the training data, or text
+that is not a number. Letters beyond ASCII are compared byte by byte, so that such a word in another case is unknown.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from margotree.table.normalised_words import fold
 
 _WORDS = """   int {name}_read(const char *const *cells, double *x)
        cells: the texts of a row of the file, in the order of {name}_columns
-       writes the numbers for {name}_predict into x; returns 0, or the number (from 1) of the column whose cell is
-       missing where nothing stands in, an unknown word, or no number: such a row has no label
+       writes the numbers for {name}_predict to x; returns 0, or the number (from 1) of the column whose cell gives the
+       row no label: missing and not imputed, an unknown word, or not a number
 """
 
 _INCLUDES = """#include <locale.h>
@@ -34,7 +34,7 @@ static int {name}_blank(char c) {{ return c == ' ' || (c >= '\\t' && c <= '\\r')
 
 static char {name}_small(char c) {{ return (char)(c >= 'A' && c <= 'Z' ? c - 'A' + 'a' : c); }}
 
-/* A word in any case and spacing; or just as it is written, if that is what tells words apart. */
+/* Compares words without case and spacing; exactly, if words of the training data differ in these alone. */
 static int {name}_same(const char *cell, size_t n, const char *word, int exact) {{
     size_t k = 0;
     if (exact) return strlen(word) == n && memcmp(cell, word, n) == 0;
@@ -78,7 +78,7 @@ static int {name}_number(const char *cell, size_t n, double *value) {{
         if (k == start) return 0;
     }}
     if (k != n) return 0;
-    /* strtod wants the decimal point of the program's locale. */
+    /* strtod reads the decimal point of the program's locale. */
     memcpy(text, cell, whole);
     text[whole] = 0;
     if (part > whole) {{
@@ -125,7 +125,7 @@ _COLUMN = """    cell = cells[{k}] ? cells[{k}] : "";
 
 
 class Reader:
-    """The parts of a C file that read the cells of a row."""
+    """The parts of the C file that convert the cells of a row to features."""
 
     def __init__(self, raw: RawColumns, name: str) -> None:
         self.name = name
@@ -170,15 +170,15 @@ def _assigned(values: tuple[float, ...], first: int) -> str:
 
 
 def _lower(word: str) -> str:
-    """In lower case as far as C compares it: ASCII letters, and single blanks."""
+    """Return the word with ASCII letters in lower case and single blanks, as the C code compares it."""
     return " ".join("".join(c.lower() if c.isascii() else c for c in word).split())
 
 
 def c_text(text: str) -> str:
-    """A string literal of ASCII characters alone, for any compiler's idea of source encoding."""
+    """Return a C string literal of ASCII characters, which does not depend on the source encoding."""
     return '"' + "".join(_byte(b) for b in without_nul(text, "the name").encode()) + '"'
 
 
 def _byte(b: int) -> str:
-    # Three octal digits end by themselves, and an escaped question mark starts no trigraph.
+    # An octal escape has at most three digits; an escaped question mark does not start a trigraph.
     return chr(b) if 32 <= b < 127 and chr(b) not in '"\\?' else f"\\{b:03o}"

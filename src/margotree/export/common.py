@@ -1,8 +1,8 @@
-"""What all exports share: the rules in the user's units with the tie rule in their thresholds, and the labels.
+"""The rules of a tree in the units of the user, and the labels, for all exports.
 
-An exported tree asks ``sum of weight * (x - origin) >= threshold`` where the tree asks ``h >= -tie`` in scaled units.
-The two sums differ by rounding alone, which is orders of magnitude below the tie, so that a sample on a hyperplane goes
-the same way in both.
+An exported tree evaluates ``sum of weight * (x - origin) >= threshold`` in place of ``h >= -tie`` in scaled units.
+Both sums differ only by rounding, which is orders of magnitude smaller than the tie, so that a sample on a hyperplane
+goes to the same side in both.
 """
 
 from __future__ import annotations
@@ -17,20 +17,20 @@ from margotree.problem import topology
 from margotree.tree import Tree
 from margotree.tree.scaling import FloatArray
 
-#: A feature whose values lie this many times further from 0 than they lie apart (a time stamp) keeps its origin:
-#: multiplied out, its weight times its value would lose the digits in which the samples differ.
+#: A feature whose values are this many times farther from 0 than its range (a time stamp) keeps an origin, because
+#: weight times value would lose the digits in which the samples differ.
 _FAR = 1e3
 
-#: Powers of two from 1 down to the smallest number of full precision.
+#: The smallest normal float64 is about 2 to minus this.
 _SMALLEST_EXPONENT = 1020
 
-#: Terms that stand in one sum; longer ones are nested, for parsers that limit how deep an expression may be.
+#: The largest number of terms in one sum; longer sums are nested, because parsers limit the depth of expressions.
 _TERMS = 50
 
 
 @dataclass(frozen=True, kw_only=True)
 class Term:
-    """``weight * (x[feature] - origin)``, in the user's units; ``origin`` is 0 for most features."""
+    """``weight * (x[feature] - origin)`` in the units of the user; ``origin`` is 0 for most features."""
 
     feature: int
     weight: float
@@ -39,7 +39,7 @@ class Term:
 
 @dataclass(frozen=True, kw_only=True)
 class Rule:
-    """A node that decides: ``met`` is where a sample goes whose sum of ``terms`` is at least ``threshold``."""
+    """A split: ``met`` is the plan for samples whose sum of ``terms`` is at least ``threshold``."""
 
     node: int
     terms: tuple[Term, ...]
@@ -48,12 +48,12 @@ class Rule:
     otherwise: Plan
 
 
-#: What remains to be done for a sample: ask a rule, or give it the class at this position.
+#: What to do with a sample: evaluate a rule, or return the class at this position.
 Plan = Rule | int
 
 
 def plan_of(tree: Tree) -> Plan:
-    """The rules from the root down; a node both of whose sides always give the same label is left out."""
+    """Return the rules from the root down; nodes whose two sides give the same label are left out."""
     weights, threshold = folded(tree)
     origin = origins(tree)
 
@@ -73,9 +73,9 @@ def plan_of(tree: Tree) -> Plan:
 
 
 def folded(tree: Tree) -> tuple[FloatArray, FloatArray]:
-    """The weights on ``x - origin`` and the threshold of every node: scaling and tie are in them.
+    """Return the weights of ``x - origin`` and the threshold of every node, scaling and tie included.
 
-    Raises a ValueError if a weight cannot be written in the user's units.
+    Raises ValueError if a weight overflows or becomes 0 in the units of the user.
     """
     scaling, origin = tree.scaling, origins(tree)
     with np.errstate(over="ignore"):
@@ -84,8 +84,8 @@ def folded(tree: Tree) -> tuple[FloatArray, FloatArray]:
     if lost.any():
         name = tree.features[int(np.argwhere(lost)[0, 1])]
         raise ValueError(
-            f"the weight of {name!r} in its own units is beyond what a float holds; train on that column divided by a "
-            "constant"
+            f"the weight of {name!r} in its own units is beyond the range of a float; train on that column divided by "
+            "a constant"
         )
     moved = weights * (scaling.offset - origin)
     parts = [(*moved[t], -tree.splits.b[t], -tree.tie(t)) for t in range(tree.n_nodes)]
@@ -93,11 +93,10 @@ def folded(tree: Tree) -> tuple[FloatArray, FloatArray]:
 
 
 def _without_overflow(weights: FloatArray, threshold: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """The same rules, multiplied by powers of two where that is needed for no sum of finite values to overflow.
+    """Multiply rules by powers of two so that no sum of finite values overflows.
 
-    A sum stays finite if the weights of its rule add up to no more than 1/2.  Powers of two change no digit, so that
-    ordinary samples get the sums they would get without.  Subnormal weights would lose digits: down to those, no rule
-    is multiplied.
+    A sum is finite if the absolute weights of its rule add up to at most 1/2. Powers of two change no digit, so that
+    sums without overflow have the same digits as before. Weights do not become subnormal, which would lose digits.
     """
     exponent = np.frexp(np.abs(weights).sum(axis=1))[1] + 1
     smallest = np.min(np.abs(weights), axis=1, where=weights != 0, initial=np.inf)
@@ -107,13 +106,13 @@ def _without_overflow(weights: FloatArray, threshold: FloatArray) -> tuple[Float
 
 
 def origins(tree: Tree) -> FloatArray:
-    """What is taken from each feature before it is weighed: 0, or its smallest training value where that is far off."""
+    """Return what is subtracted from each feature: its smallest training value if that is far from 0, else 0."""
     offset, scale = tree.scaling.offset, tree.scaling.scale
     return np.where(np.abs(offset) > _FAR * scale, offset, 0.0)
 
 
 def used_features(plan: Plan) -> list[int]:
-    """The features that some rule asks for."""
+    """Return the features that the rules use."""
     if isinstance(plan, int):
         return []
     own = {term.feature for term in plan.terms}
@@ -121,7 +120,7 @@ def used_features(plan: Plan) -> list[int]:
 
 
 def label_type(tree: Tree) -> type:
-    """The one type of all labels: bool, int, float or str."""
+    """Return the type of all labels: bool, int, float or str; ValueError if they have several."""
     values = tree.classes.tolist()
     types = {type(value) for value in values}
     if len(types) > 1:
@@ -135,12 +134,12 @@ def label_type(tree: Tree) -> type:
 
 
 def nested(terms: Sequence[str], indent: str) -> str:
-    """The sum of signed terms (``+ 2 * a``, ``- b``), one per line; sums of many terms in parentheses of their own."""
+    """Return the sum of signed terms (``+ 2 * a``, ``- b``), one per line; long sums are nested in parentheses."""
     return _joined(grouped(terms, lambda group: f"+ ({_joined(group, indent)})"), indent)
 
 
 def grouped(parts: Sequence[str], wrap: Callable[[Sequence[str]], str]) -> list[str]:
-    """At most so many parts as a parser takes in a row: where there are more, groups of them, wrapped up."""
+    """Wrap groups of parts with ``wrap`` until at most :data:`_TERMS` parts are left."""
     parts = list(parts)
     while len(parts) > _TERMS:
         parts = [wrap(parts[i : i + _TERMS]) for i in range(0, len(parts), _TERMS)]
@@ -154,13 +153,13 @@ def _joined(parts: Sequence[str], indent: str) -> str:
 
 
 def signed(weight: str, factor: str) -> str:
-    """A term of a sum, its sign in front."""
+    """Return ``weight * factor`` as a term of a sum, with its sign in front."""
     sign = "-" if weight.startswith("-") else "+"
     return f"{sign} {weight.removeprefix('-')} * {factor}"
 
 
 def without_nul(text: str, what: str) -> str:
-    """The text, or an error where a zero byte would end it early."""
+    """Return the text; ValueError if it contains a zero byte, which would end it."""
     if "\0" in text:
-        raise ValueError(f"{what} {text!r} holds a zero byte, which cannot be exported; rename it")
+        raise ValueError(f"{what} {text!r} contains a zero byte, which cannot be exported; rename it")
     return text

@@ -1,4 +1,4 @@
-"""A tree as an ONNX graph, for runtimes in any language."""
+"""Export of a tree to an ONNX graph."""
 
 from __future__ import annotations
 
@@ -17,21 +17,28 @@ from margotree.table.table_description import raw_columns
 if TYPE_CHECKING:
     from margotree.tree import Tree
 
-#: Old enough for runtimes from 2022 on, new enough for comparisons of doubles.
+#: The first versions with comparisons of doubles that runtimes from 2022 on support.
 _OPSET, _IR = 15, 8
 
 
 def to_onnx(tree: Tree, *, float32: bool = False) -> Any:
-    """An ``onnx.ModelProto`` with the input ``X`` (one row per sample) and the outputs ``label`` and ``probabilities``.
+    """Return the tree as an ``onnx.ModelProto``.
 
-    Needs the package onnx (``pip install "margotree[onnx]"``); write it with ``onnx.save(model, path)``.  ``X`` holds
-    doubles, in the order and the units of the training data's features; with ``float32`` it holds single precision,
-    which rounds values before the tree sees them (the graph computes in double all the same).  Labels keep their type:
-    words, whole numbers, booleans, doubles.  ``probabilities`` are those of ``predict_proba``, one column per class,
-    and NaN in a row that holds NaN or infinity: its label means nothing, and a graph cannot raise an error.
+    The package onnx is needed (``pip install "margotree[onnx]"``); ``onnx.save(model, path)`` writes the model. The
+    input ``X`` has one row per sample: the features in the order and the units of the training data. The output
+    ``label`` has strings, whole numbers, booleans or doubles, like the labels of the tree. The output ``probabilities``
+    is the result of ``predict_proba``, one column per class; in a row with NaN or infinity it is NaN and the label is
+    meaningless, because a graph cannot raise an error.
 
-    The model's metadata hold, as JSON, ``features``, ``classes`` and how the cells of a file become features:
+    The metadata of the model contain, as JSON, ``features``, ``classes`` and the rules for the cells of a table:
     ``columns`` (the fields of :class:`margotree.table.cell_rules.CellRule`), ``missing`` and ``comma``.
+
+    Parameters
+    ----------
+    tree : Tree
+        The tree.
+    float32 : bool
+        Whether ``X`` has single precision. The graph computes in double precision in both cases.
     """
     if find_spec("onnx") is None:
         raise ImportError('ONNX export needs the package onnx; pip install "margotree[onnx]"')
@@ -39,7 +46,7 @@ def to_onnx(tree: Tree, *, float32: bool = False) -> Any:
 
     graph = _Graph(tree, float32)
     model = helper.make_model(
-        graph.made(), opset_imports=[helper.make_opsetid("", _OPSET)], ir_version=_IR,
+        graph.build(), opset_imports=[helper.make_opsetid("", _OPSET)], ir_version=_IR,
         producer_name="margotree", producer_version=__version__,
     )  # fmt: skip
     properties = {"features": list(tree.features), "classes": tree.classes.tolist(), **raw_columns(tree).record()}
@@ -49,7 +56,7 @@ def to_onnx(tree: Tree, *, float32: bool = False) -> Any:
 
 
 class _Graph:
-    """Collects the operations: all sides at once as a matrix product, then one step down per level."""
+    """Builds the graph: the sides at all nodes by one matrix product, then one step down per level."""
 
     def __init__(self, tree: Tree, float32: bool) -> None:
         from onnx import TensorProto
@@ -62,7 +69,7 @@ class _Graph:
         self.nodes: list[Any] = []
         self.constants: list[Any] = []
 
-    def made(self) -> Any:
+    def build(self) -> Any:
         from onnx import TensorProto, helper
 
         x = self._op("Cast", "X", to=TensorProto.DOUBLE)
@@ -82,7 +89,7 @@ class _Graph:
         )
 
     def _sides(self, x: str) -> str:
-        """1 where a sample goes right at a node, 0 where it goes left; one column per node."""
+        """Add a matrix with 1 where a sample goes right at a node, 0 where it goes left; one column per node."""
         from onnx import TensorProto
 
         weights, threshold = folded(self.tree)
@@ -94,9 +101,9 @@ class _Graph:
         return self._op("Cast", right, to=TensorProto.INT64)
 
     def _leaf(self, sides: str) -> str:
-        """The position of each sample's leaf: from node t to 2 t + 1 or 2 t + 2, level by level."""
+        """Add the position of the leaf of each sample: from node t to 2 t + 1 or 2 t + 2, level by level."""
         one = self._constant("one", np.array([1]))
-        # The root's column gives both the shape and the first side.
+        # The column of the root gives the shape and the first side.
         side = self._op("Gather", sides, self._constant("root", np.array([0])), axis=1)
         at = self._op("Add", side, one)
         for _ in range(self.tree.depth - 1):
@@ -117,7 +124,7 @@ class _Graph:
         labels = [classes[code] for code in self.tree.leaf_class.tolist()]
         kind = label_type(self.tree)
         if kind is int and not all(-(2**63) <= label < 2**63 for label in labels):
-            raise ValueError("ONNX holds labels of up to 64 bits; train on shorter ones")
+            raise ValueError("whole numbers as labels have at most 64 bits in ONNX; train on shorter ones")
         return np.array(labels, dtype={str: np.object_, int: np.int64, bool: np.bool_, float: np.float64}[kind])
 
     def _op(self, kind: str, *inputs: str, out: str = "", **attributes: Any) -> str:

@@ -1,4 +1,4 @@
-"""A tree as a Python module that imports nothing but the standard library."""
+"""Export of a tree to a Python module that imports only the standard library."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ if TYPE_CHECKING:
 
 
 def to_python(tree: Tree) -> str:
-    """Source of a module with ``predict(sample)`` and ``predict_many(samples)``, for any Python from 3.6 on.
+    """Return the source of a module with ``predict(sample)`` and ``predict_many(samples)``, for Python 3.6 or later.
 
     A sample is a sequence of numbers in the order of ``FEATURES``, or a mapping (a row of ``csv.DictReader``, a JSON
-    object) from the names of the columns to numbers or text.  Where the tree was trained by ``margotree fit`` the
-    columns are those of the training file, and text is read as ``margotree predict`` reads it, with words, units,
-    decimal commas and missing cells; otherwise they are the features.  Values that are missing and not filled in, no
-    numbers or unknown words are a ``ValueError``, as they are in margotree.
+    object) from column names to numbers or text. For a tree of ``margotree fit`` the columns are those of the training
+    table, and text is read as by ``margotree predict``, with words, units, decimal commas and missing cells; otherwise
+    the columns are the features. Missing values that are not imputed, unknown words and other text that is not a
+    number raise ``ValueError``, as in margotree.
     """
     raw = raw_columns(tree)
     return _MODULE.format(
@@ -83,7 +83,7 @@ def _numbers(sample):
 def _values(sample, column, features, missing, words, numeric, units):
     """The features of one cell."""
     if column not in sample:
-        raise ValueError("the sample lacks %r" % (column,))
+        raise ValueError("the sample has no %r" % (column,))
     cell = sample[column]
     text = "" if cell is None or cell != cell else str(cell).strip()
     if text.casefold() in MISSING:
@@ -98,7 +98,7 @@ def _values(sample, column, features, missing, words, numeric, units):
     try:
         return [float(_plain(cell, units))] + [0.0] * (len(features) - 1)
     except (TypeError, ValueError):
-        raise ValueError("%r of %r is no number" % (cell, column))
+        raise ValueError("%r of %r is not a number" % (cell, column))
 
 
 def _fold(word):

@@ -1,4 +1,4 @@
-"""A tree as one SQL expression."""
+"""Export of a tree to one SQL expression."""
 
 from __future__ import annotations
 
@@ -26,56 +26,61 @@ if TYPE_CHECKING:
 
 
 def to_sql(tree: Tree, *, table: str | None = None) -> str:
-    """An expression that gives the label of a row: ``SELECT id, CASE ... END AS label FROM people``.
+    """Return an expression for the label of a row: ``SELECT id, CASE ... END AS label FROM people``.
 
-    Where the tree was trained by ``margotree fit``, the columns are those of the training file, as text or as numbers:
-    cells are read as ``margotree predict`` reads them, with their words, units, decimal commas and missing cells, by a
-    subquery without a table.  Otherwise the columns are the features, of a numeric type, by their names.
-    ``table`` puts a table's name before each column, so that a column that is not there is an error in SQLite too
-    (which otherwise takes an unknown quoted name for a text).
+    For a tree of ``margotree fit`` the columns are those of the training table, as text or as numbers: a subquery
+    without a table reads cells as ``margotree predict`` does, with words, units, decimal commas and missing cells.
+    Otherwise the columns are the features, of a numeric type; they must not contain NaN or infinity.
 
-    A row gets NULL if a column that the tree asks for is missing and nothing stands in, holds a word that training did
-    not see, or a text that is no number: as in Python, such a sample has no label.  Text is compared by the database's
-    ``LOWER`` and ``TRIM``: where those know ASCII letters and blanks alone (SQLite), a word with other letters in
-    another case, or with other spaces around it, gives NULL.  NaN and infinity must not be in columns of a tree that
-    was trained from Python.
+    A row gets NULL if a cell that the tree uses is missing and not imputed, is a word that is not in the training
+    data, or text that is not a number: such a sample has no label. Text is compared with ``LOWER`` and ``TRIM`` of the
+    database. In SQLite these handle only ASCII letters and blanks, so that a word with other letters in another case,
+    or with other white space around it, gives NULL.
+
+    Parameters
+    ----------
+    tree : Tree
+        The tree.
+    table : str, optional
+        A table name in front of each column. With it, a missing column is an error in SQLite, too, which otherwise
+        treats an unknown quoted name as text.
     """
     writer = _Writer(tree, table)
     plan = plan_of(tree)
     if isinstance(plan, int):
         return writer.labels[plan] + "\n"
     used = used_features(plan)
-    hole = "\n    OR ".join(grouped(writer.holes(used), lambda group: f"({' OR '.join(group)})"))
-    return writer.on_features(f"CASE\n  WHEN {hole}\n  THEN NULL\n{writer.arms(plan, '  ')}\nEND", used)
+    missing = "\n    OR ".join(grouped(writer.missing_conditions(used), lambda group: f"({' OR '.join(group)})"))
+    return writer.on_features(f"CASE\n  WHEN {missing}\n  THEN NULL\n{writer.arms(plan, '  ')}\nEND", used)
 
 
 class _Writer:
-    """Knows how features and labels are written for one tree."""
+    """Writes features, labels and rules of one tree."""
 
     def __init__(self, tree: Tree, table: str | None) -> None:
         self.labels = [_label(value, label_type(tree)) for value in tree.classes.tolist()]
         self.prefix = "" if table is None else _name(table) + "."
         self.raw = raw_columns(tree)
-        self.place = self.raw.rule_of()
-        if self.raw.typed:
+        self.cell_of_feature = self.raw.rules_by_feature()
+        if self.raw.numeric_cells:
             self.columns = [self.prefix + _name(name) for name in tree.features]
         else:
             self.columns = [f"features.{name}" for name in _aliases(tree.features)]
 
-    def holes(self, used: Sequence[int]) -> list[str]:
-        """The conditions under which a row has no label."""
+    def missing_conditions(self, used: Sequence[int]) -> list[str]:
+        """Return the conditions under which a row has no label."""
         return [f"{self.columns[j]} IS NULL" for j in used]
 
     def on_features(self, labels: str, used: Sequence[int]) -> str:
-        """The expression on the features, with the features below it where they have to be read from text."""
-        if self.raw.typed:
+        """Return an expression that uses features; if these are read from text, with the subqueries that do so."""
+        if self.raw.numeric_cells:
             return labels + "\n"
-        rules = list(dict.fromkeys(self.place[j][0] for j in used))
+        rules = list(dict.fromkeys(self.cell_of_feature[j][0] for j in used))
         cells = {rule: _Cell(k, rule, self.raw) for k, rule in enumerate(rules)}
         texts = [part for cell in cells.values() for part in cell.texts(self.prefix)]
         numbers = [part for cell in cells.values() for part in cell.numbers()]
         alias = [column.removeprefix("features.") for column in self.columns]
-        features = [f"{cells[rule].feature(k)} AS {alias[j]}" for j in used for rule, k in [self.place[j]]]
+        features = [f"{cells[rule].feature(k)} AS {alias[j]}" for j in used for rule, k in [self.cell_of_feature[j]]]
         return (
             f"(SELECT {labels}\nFROM (SELECT\n  {_listed(features)}\nFROM (SELECT\n  {_listed(numbers)}\n"
             f"FROM (SELECT\n  {_listed(texts)}\n) AS texts) AS numbers) AS features)\n"
@@ -103,35 +108,35 @@ class _Writer:
 
 
 class _Cell:
-    """A column of the training file, of any type: what its rule says, as SQL.
+    """The rule for the cells of a column of the training table, as SQL.
 
-    ``c`` is the cell as it is, ``t`` its text, ``l`` that in lower case, ``n`` the text of the number in it.
+    In the SQL, ``c`` is the cell, ``t`` its text, ``l`` the text in lower case, ``n`` the text of the number in it.
     """
 
     def __init__(self, position: int, rule: CellRule, raw: RawColumns) -> None:
         self.k, self.rule, self.raw = position, rule, raw
-        # Words that differ in case alone are told apart only where training told them apart.
+        # Case matters only if words of the training data differ in case alone.
         self.exact = len({fold(word) for word, _ in rule.words}) < len(rule.words)
 
     def texts(self, prefix: str) -> list[str]:
-        """The columns of the innermost table."""
+        """Return the columns of the innermost subquery: the cell and its text."""
         name = prefix + _name(self.rule.column)
         text = f"COALESCE(TRIM(CAST({name} AS VARCHAR(255))), '')"
         exact = [f"{text} AS t{self.k}"] if self.exact else []
         return [f"{name} AS c{self.k}", f"LOWER({text}) AS l{self.k}", *exact]
 
     def numbers(self) -> list[str]:
-        """The columns of the table above."""
+        """Return the columns of the subquery around it, which adds the text of the number."""
         k = self.k
         exact = [f"t{k}"] if self.exact else []
         return [f"c{k}", f"l{k}", *exact, *([f"{self._bare()} AS n{k}"] if self.rule.numeric else [])]
 
     def feature(self, k: int) -> str:
-        """The value of the k-th feature; NULL where the row has no label."""
+        """Return the value of the k-th feature; NULL if the row has no label."""
         missing = "NULL" if self.rule.missing is None else _number(self.rule.missing[k])
         arms = [f"WHEN l{self.k} IN ({', '.join(map(_text, self.raw.missing))}) THEN {missing}"]
         word = f"t{self.k}" if self.exact else f"l{self.k}"
-        # Few values and many words: one arm for each value.
+        # Many words have few values: one WHEN per value.
         for value in dict.fromkeys(values[k] for _, values in self.rule.words):
             words = [self._spelled(word) for word, values in self.rule.words if values[k] == value]
             arms.append(f"WHEN {word} IN ({', '.join(words)}) THEN {_number(value)}")
@@ -142,11 +147,11 @@ class _Cell:
     def _spelled(self, word: str) -> str:
         if self.exact:
             return _text(word)
-        # Letters beyond ASCII are left to the database, which may or may not know their other case.
+        # The database converts letters beyond ASCII, in the same way on both sides of the comparison.
         return _text(word.lower()) if word.isascii() else f"LOWER({_text(word)})"
 
     def _bare(self) -> str:
-        """The text of the number, without a unit and with a decimal point."""
+        """Return the text of the number, without a unit and with a decimal point."""
         bare = f"l{self.k}"
         if self.rule.units:
             whens = " ".join(
@@ -158,7 +163,7 @@ class _Cell:
         return f"REPLACE({bare}, ',', '.')" if self.raw.comma else bare
 
     def _number(self) -> str:
-        """As the column has it where it can: a number that is turned into text and back may lose digits."""
+        """Return the number; from the cell itself if possible, because conversion to text and back may lose digits."""
         plain = f"CAST(c{self.k} AS DOUBLE PRECISION)"
         if not self.rule.units and not self.raw.comma:
             return plain
@@ -167,7 +172,7 @@ class _Cell:
 
 
 def _aliases(features: Sequence[str]) -> list[str]:
-    """The features' names where a database takes them: different in more than case, and short."""
+    """Return the names of the features if all are short and differ in more than case, else x0, x1, ..."""
     if len({name.casefold() for name in features}) == len(features) and all(len(n.encode()) < 60 for n in features):
         return [_name(name) for name in features]
     return [f"x{j}" for j in range(len(features))]
@@ -178,7 +183,7 @@ def _listed(columns: Sequence[str]) -> str:
 
 
 def _no_number(text: str) -> str:
-    """Whether a text in lower case is no number: ``-12.5e+3`` without regular expressions, which SQL has none of."""
+    """Return the condition that a text in lower case is not a number, without regular expressions."""
     digits = f"REPLACE(REPLACE({text}, 'e-', 'e'), 'e+', 'e')"
     return (
         f"LTRIM(SUBSTR({digits}, 1, 1), '+-.0123456789') <> '' OR LTRIM(SUBSTR({digits}, 2), '.0123456789e') <> '' "
@@ -196,7 +201,7 @@ def _label(value: object, kind: type) -> str:
 
 
 def _number(value: float) -> str:
-    """With an exponent, which makes it a double and not a decimal."""
+    """Return a number with an exponent, which makes it a double and not a decimal."""
     text = repr(float(value))
     return text if "e" in text else f"{text}e0"
 

@@ -1,7 +1,14 @@
 """Choosing hyperparameters by cross-validation.
 
-Start with :class:`TreeSearchCV`, a ``GridSearchCV`` whose fits start from their neighbours' trees, within a time limit
-for all of them, kept on disk one by one.  Its scorers and rules serve a plain ``GridSearchCV`` as well.
+- ``search``: :class:`TreeSearchCV`, a ``GridSearchCV`` with a time limit for the whole search, whose fits start from
+  the trees of neighbouring settings and are saved one by one; start reading here
+- ``fits``: the fits of one search
+- ``rules``: scorers and selection rules, which a plain ``GridSearchCV`` can use as well
+- ``grid_paths``: the order of the settings
+- ``fit_chains``: run fits in parallel through joblib
+- ``result_rows``, ``fit_record``: the file of results, and the columns that describe a fitted tree
+- ``models``: the classifiers by their short names
+- ``progress_line``: the line of progress
 """
 
 from margotree.model_selection.fits import SearchError

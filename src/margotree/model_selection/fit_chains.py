@@ -1,7 +1,8 @@
-"""Fits side by side through joblib: in order along each chain, every result in hand the moment it is there.
+"""Run fits in parallel through joblib, in order along chains, and receive every result as soon as it is there.
 
-A chain is a list of jobs of which each waits for the one before.  joblib decides where jobs run: threads by default
-(the kernels release the GIL), processes or a Dask cluster inside ``joblib.parallel_config(...)``.
+A chain is a list of jobs, each of which starts after the one before has finished.  joblib decides where jobs run: in
+threads by default (the kernels release the GIL), in processes or on a Dask cluster inside
+``joblib.parallel_config(...)``.
 """
 
 from __future__ import annotations
@@ -22,13 +23,13 @@ from joblib.parallel import get_active_backend
 from margotree.engines.run_control import loop_is_over, loop_of_fits
 from margotree.estimators.fit_loops import NestedFitInterrupted
 
-#: How often in a row a pool may lose a worker without having finished anything.
+#: How often in a row a pool of processes may lose a worker before a job finishes.
 RETRIES = 3
 
 
 @dataclass(frozen=True, kw_only=True)
 class Failure:
-    """A job that raised, wherever it ran."""
+    """The result of a job that raised: a one-line reason, and the traceback."""
 
     reason: str
     details: str = ""
@@ -37,36 +38,39 @@ class Failure:
 def run_chains(
     chains: Sequence[Sequence[Hashable]],
     arguments: Callable[[Any], tuple | None],
-    work: Callable[..., Any],
-    arrived: Callable[[Any, Any], None],
+    function: Callable[..., Any],
+    on_result: Callable[[Any, Any], None],
     *,
     n_jobs: int | None = None,
 ) -> bool:
-    """Run ``work(*arguments(job))`` for every job and hand each result to ``arrived(job, result)``.
+    """Call ``function(*arguments(job))`` for every job and ``on_result(job, result)`` for every result.
 
-    ``arguments`` and ``arrived`` are called here, in this process; ``arguments`` returns None for a job that is not
-    to be run.  A result is whatever ``work`` returns or the :class:`Failure` it ended in.  Jobs that were lost with
-    their worker are run again.
+    ``arguments`` and ``on_result`` are called in this process; ``arguments`` returns None for a job to be skipped.  A
+    result is the returned value of ``function``, or a :class:`Failure` if it raised.  Jobs that were lost with their
+    worker are run again.
 
-    The first Ctrl-C ends it, and True is returned: fits under way in threads are cut and handed to ``arrived`` as such,
-    those in other processes are given up.
+    Returns
+    -------
+    bool
+        Whether Ctrl-C ended the run: fits in threads stop early and their results are passed to ``on_result``, fits in
+        other processes are abandoned.
     """
     if not _in_this_process(n_jobs):
         with warnings.catch_warnings():
-            # joblib's remark on work that is given up says nothing that our callers do not.
+            # The callers report abandoned jobs themselves; joblib's warning is redundant.
             warnings.filterwarnings("ignore", message=".*tasks have been successfully executed *but not used")
             try:
-                _run(chains, arguments, work, arrived, n_jobs, threading.Event())
+                _run(chains, arguments, function, on_result, n_jobs, threading.Event())
             except KeyboardInterrupt:
                 return True
         return False
-    with loop_of_fits() as over:
-        _run(chains, arguments, work, arrived, n_jobs, over)
-        return over.is_set()
+    with loop_of_fits() as interrupted:
+        _run(chains, arguments, function, on_result, n_jobs, interrupted)
+        return interrupted.is_set()
 
 
 def _in_this_process(n_jobs: int | None) -> bool:
-    """Whether fits run where our flag can be seen."""
+    """Whether fits run in this process, where they can read the flag of an interruption."""
     backend, _ = get_active_backend(prefer="threads")
     return getattr(backend, "supports_sharedmem", False) or effective_n_jobs(n_jobs) == 1
 
@@ -74,88 +78,99 @@ def _in_this_process(n_jobs: int | None) -> bool:
 def _run(
     chains: Sequence[Sequence[Hashable]],
     arguments: Callable[[Any], tuple | None],
-    work: Callable[..., Any],
-    arrived: Callable[[Any, Any], None],
+    function: Callable[..., Any],
+    on_result: Callable[[Any, Any], None],
     n_jobs: int | None,
-    over: threading.Event,
+    interrupted: threading.Event,
 ) -> None:
-    ready, lost = _Ready(chains, arguments, over), 0
+    ready, n_lost = _ReadyJobs(chains, arguments, interrupted), 0
     while ready.unfinished:
-        # One argument, a tuple: Dask would move larger ones to one worker ahead of time, and they would die with it.
-        tasks = (delayed(_guarded)((work, job, given)) for job, given in ready)
+        # A single tuple as the argument: Dask would send larger arguments to one worker ahead of time, and they would
+        # be lost with that worker.
+        tasks = (delayed(_guarded)((function, job, values)) for job, values in ready)
         try:
             for job, result in Parallel(n_jobs=n_jobs, prefer="threads", batch_size=1, return_as="generator_unordered")(
                 tasks
             ):
-                # A fit that was cut before it had a tree has failed only because it was cut.
-                if not (over.is_set() and isinstance(result, Failure)):
-                    arrived(job, result)
+                # After an interruption, a fit without a tree is a Failure; it is not reported.
+                if not (interrupted.is_set() and isinstance(result, Failure)):
+                    on_result(job, result)
                 ready.finished(job)
-                lost = 0
+                n_lost = 0
         except BrokenProcessPool:
-            lost += 1
-            if lost > RETRIES:
+            n_lost += 1
+            if n_lost > RETRIES:
                 raise
-            ready.again()
+            ready.requeue_running()
 
 
 def _guarded(task: tuple[Callable[..., Any], Any, tuple]) -> tuple[Any, Any]:
-    work, job, given = task
+    """Run one job; an exception becomes a :class:`Failure`."""
+    function, job, values = task
     if loop_is_over():
         return job, Failure(reason="interrupted before it began")
     try:
-        return job, work(*given)
+        return job, function(*values)
     except (Exception, NestedFitInterrupted) as error:
-        # Whoever asked decides what a failed fit means; a back-end may lose exceptions on the way.
+        # The caller decides what a failed fit means; a back end may lose exceptions.
         return job, Failure(reason=f"{type(error).__name__}: {error}", details=traceback.format_exc())
 
 
-class _Ready:
-    """The jobs that may run now, longest chain first.  It ends when nothing may run until something has arrived."""
+class _ReadyJobs:
+    """An iterator over the jobs that can start now, longest chain first.
+
+    It ends when no job can start before another one has finished.
+    """
 
     def __init__(
-        self, chains: Sequence[Sequence[Hashable]], arguments: Callable[[Any], tuple | None], over: threading.Event
+        self,
+        chains: Sequence[Sequence[Hashable]],
+        arguments: Callable[[Any], tuple | None],
+        interrupted: threading.Event,
     ) -> None:
-        self._over = over
+        self._over = interrupted
         self._chains = [deque(chain) for chain in chains]
         self._arguments = arguments
         self._running: dict[Hashable, int] = {}
         self._queue: list[tuple[int, int]] = []
-        self._lock = threading.RLock()  # joblib asks for jobs from a thread of its own
+        self._lock = threading.RLock()  # joblib iterates in its own thread
         for k in range(len(self._chains)):
-            self._offer(k)
+            self._enqueue(k)
 
     @property
     def unfinished(self) -> bool:
         return bool((self._queue and not self._over.is_set()) or self._running)
 
     def __iter__(self) -> Iterator[tuple[Any, tuple]]:
-        while (taken := self._take()) is not None:
-            yield taken
+        while (job_and_values := self._next_job()) is not None:
+            yield job_and_values
 
     def finished(self, job: Hashable) -> None:
+        """Enqueue the next job of the chain of a finished job."""
         with self._lock:
-            self._offer(self._running.pop(job))
+            self._enqueue(self._running.pop(job))
 
-    def again(self) -> None:
+    def requeue_running(self) -> None:
+        """Enqueue the running jobs again, after their workers were lost."""
         with self._lock:
             for job, k in self._running.items():
                 self._chains[k].appendleft(job)
-                self._offer(k)
+                self._enqueue(k)
             self._running.clear()
 
-    def _take(self) -> tuple[Any, tuple] | None:
+    def _next_job(self) -> tuple[Any, tuple] | None:
+        """Take the next job that is not skipped, with its arguments; None if there is none."""
         with self._lock:
             while self._queue and not self._over.is_set():
                 k = heapq.heappop(self._queue)[1]
                 job = self._chains[k].popleft()
-                given = self._arguments(job)
-                if given is not None:
+                values = self._arguments(job)
+                if values is not None:
                     self._running[job] = k
-                    return job, given
-                self._offer(k)
+                    return job, values
+                self._enqueue(k)
         return None
 
-    def _offer(self, k: int) -> None:
+    def _enqueue(self, k: int) -> None:
         if self._chains[k]:
             heapq.heappush(self._queue, (-len(self._chains[k]), k))

@@ -1,4 +1,4 @@
-"""What a row says of a fitted tree, and of the machine it was fitted on."""
+"""The columns of a row of results that describe a fitted tree, and the machine on which it was fitted."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ _FROM_CERTIFICATE = (
 )  # fmt: skip
 
 
-def of_tree(tree: Tree) -> dict[str, Any]:
-    """Certificate, features and the tree itself, as columns of a row."""
+def tree_columns(tree: Tree) -> dict[str, Any]:
+    """Certificate, features and the tree itself as columns of a row."""
     used = tree.selected()
     row: dict[str, Any] = {
         "depth": tree.depth,
@@ -33,14 +33,15 @@ def of_tree(tree: Tree) -> dict[str, Any]:
     return row
 
 
-def here_and_now() -> dict[str, Any]:
-    """Versions, machine and time."""
+def environment_columns() -> dict[str, Any]:
+    """Versions, machine and current time as columns of a row."""
     now = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
     return {"versions": versions(), "machine": machine(), "finished": now}
 
 
 @cache
 def versions() -> dict[str, str]:
+    """The versions of Python, margotree and the installed numerical packages."""
     from margotree import __version__
 
     found = {"margotree": __version__, "python": platform.python_version()}
@@ -54,4 +55,5 @@ def versions() -> dict[str, str]:
 
 @cache
 def machine() -> dict[str, Any]:
+    """Operating system, processor and number of cores."""
     return {"system": platform.system(), "processor": platform.machine(), "cores": os.cpu_count()}

@@ -1,4 +1,4 @@
-"""The models by their short names, as the grids, the experiments and the command line call them."""
+"""The classifiers by their short names, which grids, experiments and the command line use."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _CLASSES = {
     "mm_svm_oct": "MMSVMOCTClassifier",
 }
 
-#: Short name -> how the paper spells it.
+#: Short name -> name in the paper.
 TITLES = {
     "margot": "MARGOT",
     "hfs": "HFS-MARGOT",
@@ -28,11 +28,12 @@ TITLES = {
 
 
 def model_names() -> tuple[str, ...]:
+    """The short names of the models."""
     return tuple(_CLASSES)
 
 
 def make_model(model: str, **params: Any) -> Any:
-    """An unfitted classifier; parameters it does not have are an error, as in its own constructor."""
+    """Construct the classifier of a short name with these parameters."""
     import margotree
 
     if model not in _CLASSES:
@@ -41,6 +42,6 @@ def make_model(model: str, **params: Any) -> Any:
 
 
 def model_name(estimator: Any) -> str:
-    """The short name of a classifier; its class's own for any other."""
+    """The short name of a classifier of margotree; the name of its class for any other estimator."""
     cls = type(estimator).__name__
     return next((name for name, known in _CLASSES.items() if known == cls), cls)

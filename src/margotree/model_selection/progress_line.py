@@ -1,4 +1,4 @@
-"""How far a long list of fits has come: one line, kept up to date on a terminal, now and then in a pipe."""
+"""The progress of a list of fits: one line that is updated on a terminal, a line every 10 seconds in a pipe."""
 
 from __future__ import annotations
 
@@ -7,11 +7,22 @@ import time
 from collections.abc import Callable
 from typing import TextIO
 
+#: Seconds between two lines, on a terminal and in a pipe.
 _TERMINAL, _PIPE = 0.2, 10.0
 
 
-class Tally:
-    """Counts fits; ``said`` may add a few words, such as the best so far."""
+class FitCounter:
+    """Counts finished fits and writes the line of progress.
+
+    Parameters
+    ----------
+    total : int
+        The number of fits.
+    known : int
+        How many of them were in the file of results already.
+    verbose : int
+        0 writes nothing, 1 a line of progress, 2 one line per fit.
+    """
 
     def __init__(
         self, total: int, known: int = 0, *, verbose: int = 1, stream: TextIO | None = None,
@@ -23,30 +34,31 @@ class Tally:
         self._live = self.verbose == 1 and self.stream.isatty()
         self._clock, self._began, self._shown = clock, clock(), -float("inf")
 
-    def add(self, said: str = "") -> None:
-        """One more fit is there."""
+    def add(self, message: str = "") -> None:
+        """Count one more fit; ``message`` is appended to the line."""
         self.done += 1
         now = self._clock()
         every = 0.0 if self.verbose > 1 else _TERMINAL if self._live else _PIPE
         last = self.known + self.done == self.total
         if self.verbose and (last or now - self._shown >= every):
             self._shown = now
-            self._show(self.line(said))
+            self._show(self.line(message))
             if self._live and last:
                 self.stream.write("\n")
 
     def end(self) -> None:
-        """No more will come: what is written next begins a line of its own."""
+        """End the line on a terminal, so that the next output begins a new line."""
         if self._live and self.done and self.known + self.done < self.total:
             self.stream.write("\n")
             self.stream.flush()
 
-    def line(self, said: str = "") -> str:
+    def line(self, message: str = "") -> str:
+        """The line: fits done, time elapsed, and an estimate of the time left."""
         elapsed, left = self._clock() - self._began, self.total - self.known - self.done
         words = [f"{self.known + self.done} of {self.total} fits", f"{duration(elapsed)} elapsed"]
         if left and self.done:
             words.append(f"about {duration(elapsed / self.done * left)} left")
-        return ", ".join([*words, *([said] if said else [])])
+        return ", ".join([*words, *([message] if message else [])])
 
     def _show(self, line: str) -> None:
         self.stream.write(f"\r{line}\x1b[K" if self._live else f"{line}\n")
@@ -54,7 +66,7 @@ class Tally:
 
 
 def duration(seconds: float) -> str:
-    """Seconds as a person says them: 42 s, 3:05 min, 1:02:07 h."""
+    """Format seconds: 42 s, 3:05 min, 1:02:07 h."""
     whole = int(round(seconds))
     if whole < 60:
         return f"{whole} s"

@@ -1,4 +1,4 @@
-"""One row a fit, in one SQLite file: what is in it survives whatever happens to the process that wrote it."""
+"""The file of results: an SQLite file with one row per fit, which remains intact if the writing process is killed."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from typing import Any
 #: Column -> SQLite type.  Those of type JSON hold text, and lists or dicts on the Python side.
 COLUMNS: dict[str, str] = {
     "key": "TEXT PRIMARY KEY",
-    # What was asked for.
+    # The fit.
     "kind": "TEXT",  # "fit" (train and test part) or "fold" (one fold of a cross-validation)
     "data": "TEXT",
     "model": "TEXT",
@@ -23,7 +23,7 @@ COLUMNS: dict[str, str] = {
     "start": "TEXT",
     "seed": "INTEGER",
     "time_limit": "REAL",
-    # What came out, as the certificate has it.
+    # Its result, from the certificate.
     "engine": "TEXT",
     "engine_version": "TEXT",
     "objective": "REAL",
@@ -38,7 +38,7 @@ COLUMNS: dict[str, str] = {
     "start_seconds": "REAL",
     "search_seconds": "REAL",
     "seconds": "REAL",
-    # What it is worth; in a fold "test" is the part held out.
+    # Accuracy, features and tree; in a fold "test" is the validation part.
     "train_acc": "REAL",
     "train_bacc": "REAL",
     "test_acc": "REAL",
@@ -48,7 +48,7 @@ COLUMNS: dict[str, str] = {
     "scores": "JSON",
     "tree": "JSON",
     "certificate": "JSON",
-    # On what, with what, where and when.
+    # Data, versions, machine and time.
     "data_checksum": "TEXT",
     "data_as_in_paper": "INTEGER",
     "versions": "JSON",
@@ -58,18 +58,25 @@ COLUMNS: dict[str, str] = {
 
 _JSON = {name for name, kind in COLUMNS.items() if kind == "JSON"}
 
-#: Written into the file; a later layout would get another number.
+#: The number of the layout of the table, written into the file.
 _LAYOUT = 1
 
 
 class RowsError(RuntimeError):
-    """The file of rows cannot be used; the message says why and what to do."""
+    """The file of results cannot be used; the message names the reason and the remedy."""
 
 
 class Rows:
-    """The rows of a file, by key.  One transaction a row: a row is there completely or not at all.
+    """The rows of a file of results, by key.  Every row is one transaction: it is written completely or not at all.
 
-    Use it from one thread; several processes may read while one writes.
+    Use an object from one thread; several processes may read while one writes.
+
+    Parameters
+    ----------
+    path : path
+        The file; it is created if it does not exist.
+    must_exist : bool
+        Raise :class:`RowsError` if there is no such file or it holds no results.
     """
 
     def __init__(self, path: str | PathLike[str], *, must_exist: bool = False) -> None:
@@ -83,11 +90,11 @@ class Rows:
                 raise RowsError(f"{self.path} holds no results; run the experiment first")
             self._open()
         except sqlite3.DatabaseError as error:
-            raise RowsError(f"{self.path} is no file of results ({error}); name another one") from None
+            raise RowsError(f"{self.path} is not a file of results ({error}); name another file") from None
 
     def _open(self) -> None:
         self._db.execute("PRAGMA journal_mode = WAL")
-        # A killed process loses nothing that was committed; only a machine that loses power may, and stays intact.
+        # A killed process loses no committed row; a power failure may lose the last rows, but the file stays intact.
         self._db.execute("PRAGMA synchronous = NORMAL")
         layout = self._db.execute("PRAGMA user_version").fetchone()[0]
         if layout not in {0, _LAYOUT}:
@@ -97,7 +104,7 @@ class Rows:
         self._db.execute(f"PRAGMA user_version = {_LAYOUT}")
 
     def put(self, row: Mapping[str, Any]) -> None:
-        """Write a row; one that is there already stays as it is."""
+        """Write a row; a row with the same key that is in the file already is not changed."""
         if unknown := set(row) - set(COLUMNS):
             raise ValueError(f"no such columns: {sorted(unknown)}")
         names = list(row)
@@ -106,10 +113,11 @@ class Rows:
         self._db.execute(f"INSERT OR IGNORE INTO fits ({', '.join(names)}) VALUES ({marks})", values)
 
     def keys(self) -> set[str]:
+        """The keys of all rows."""
         return {key for (key,) in self._db.execute("SELECT key FROM fits")}
 
     def where(self, **equal: Any) -> list[dict[str, Any]]:
-        """The rows with these values, oldest first."""
+        """The rows whose columns have these values, oldest first."""
         if unknown := set(equal) - set(COLUMNS):
             raise ValueError(f"no such columns: {sorted(unknown)}")
         test = " AND ".join(f"{name} IS ?" for name in equal) or "1"
@@ -119,7 +127,7 @@ class Rows:
         return [_read(values) for values in found]
 
     def check(self) -> str:
-        """SQLite's own word on the file: ``"ok"`` if it is intact."""
+        """The result of SQLite's integrity check: ``"ok"`` if the file is intact."""
         return str(self._db.execute("PRAGMA integrity_check").fetchone()[0])
 
     def __iter__(self) -> Iterator[dict[str, Any]]:

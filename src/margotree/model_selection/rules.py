@@ -1,4 +1,4 @@
-"""What a setting is judged by, and the paper's two rules for choosing one; they serve any ``GridSearchCV``.
+"""Scorers, folds and the two selection rules of the paper, for any ``GridSearchCV``.
 
 GridSearchCV(tree, grid, scoring=scoring(), refit=FewestFeatures(), cv=stratified_folds())
 """
@@ -12,38 +12,43 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-#: Means of accuracies over folds agree to this if they are the same in exact arithmetic.
+#: Mean accuracies that differ by no more than this are equal (rounding).
 _SAME = 1e-9
 
 
 def n_features_used(estimator: Any, X: Any = None, y: Any = None) -> float:
-    """A scorer: how many different features the splits of a fitted tree use (small is sparse)."""
+    """Count the different features that the splits of a fitted tree use; a scorer for ``GridSearchCV``."""
     last = estimator[-1] if hasattr(estimator, "steps") else estimator
     return float(len(last.selected_features_))
 
 
 def scoring() -> dict[str, str | Callable[..., float]]:
-    """Accuracy and number of features used, as ``GridSearchCV`` takes them."""
+    """The scorers accuracy and number of features used, as the argument ``scoring`` of ``GridSearchCV``."""
     return {"accuracy": "accuracy", "n_features": n_features_used}
 
 
 def stratified_folds(n_splits: int = 4, random_state: int = 0) -> Any:
-    """Stratified, shuffled folds; four by default, as in the paper."""
+    """Stratified and shuffled folds; four by default, as in the paper."""
     from sklearn.model_selection import StratifiedKFold
 
     return StratifiedKFold(n_splits, shuffle=True, random_state=random_state)
 
 
 def best_accuracy(results: Mapping[str, Any]) -> int:
-    """The first rule: the setting with the best mean validation accuracy; of equals the first in the grid."""
+    """Choose the setting with the best mean validation accuracy; of equal ones the first in the grid.
+
+    ``results`` is ``cv_results_``; returns the position of the setting, as ``refit`` of ``GridSearchCV`` expects.
+    """
     accuracy = _column(results, "mean_test_accuracy")
     return int(np.flatnonzero(accuracy >= np.nanmax(accuracy) - _SAME)[0])
 
 
 @dataclass(frozen=True)
 class FewestFeatures:
-    """The second rule: of the settings within ``[share * g, g]`` of the best mean accuracy ``g``, the one with the
-    fewest features on average, and of those the most accurate (of equals the first in the grid)."""
+    """Choose the sparsest of the settings whose mean accuracy is in ``[share * g, g]``, where ``g`` is the best one.
+
+    Sparsest means the smallest mean number of features; of equal ones the most accurate, then the first in the grid.
+    """
 
     share: float = 0.975
 
@@ -54,7 +59,7 @@ class FewestFeatures:
         return int(np.flatnonzero(sparse & (accuracy >= np.max(accuracy[sparse]) - _SAME))[0])
 
 
-#: The rules by the names the command line gives them.
+#: The rules by their names on the command line.
 RULES: dict[str, Callable[[Mapping[str, Any]], int]] = {"accuracy": best_accuracy, "features": FewestFeatures()}
 
 
@@ -64,6 +69,6 @@ def _column(results: Mapping[str, Any], name: str) -> NDArray[np.float64]:
     column = np.asarray(results[name], dtype=np.float64)
     if np.all(np.isnan(column)):
         raise ValueError(
-            f"no setting was fitted on all folds, so {name} is unknown everywhere: give the search more time"
+            f"no setting was fitted on all folds, so {name} is unknown for all settings: give the search more time"
         )
     return column

@@ -1,4 +1,4 @@
-"""What the page asks for: a number per numeric column, a choice where a column holds words or is 0 or 1."""
+"""The input fields of a page: a number per numeric column, a list of options for words and for 0/1 columns."""
 
 from __future__ import annotations
 
@@ -7,25 +7,26 @@ from typing import Any
 import numpy as np
 
 from margotree.table.cell_rules import CellRule
-from margotree.table.table_description import described, raw_columns
+from margotree.table.table_description import raw_columns, saved_encoding
 from margotree.tree import Tree
-from margotree.tree.sample_paths import Reach
+from margotree.tree.sample_paths import SamplePaths
 from margotree.tree.scaling import FloatArray
 
-#: The choice for a cell that is missing.
+#: The option for a missing cell.
 _NOT_KNOWN = "not known"
 
 
-def columns_of(tree: Tree, reach: Reach | None) -> list[dict[str, Any]]:
-    """The columns in the order of the training data, each with how its cells become features.
+def columns_of(tree: Tree, paths: SamplePaths | None) -> list[dict[str, Any]]:
+    """Return the columns in the order of the training data, each with the rule that converts cells to features.
 
-    That is the column's :class:`~margotree.table.cell_rules.CellRule` with the positions of its features.  A choice
-    also has its ``options``: a word and the values it gives those features, and which to start from.  Words are known
-    where the tree describes its table; of other features those are choices that are 0 or 1 in all samples.
+    An entry is the column's :class:`~margotree.table.cell_rules.CellRule` with the positions of its features. A column
+    with options also has ``options``, a word with its feature values each, and ``start``, the option shown first. The
+    words are those of the table description of the tree; without one, a feature that is 0 or 1 in all samples has
+    options.
     """
     samples = None
-    if reach is not None and len(reach.scaled):
-        samples = reach.scaled * tree.scaling.scale + tree.scaling.offset
+    if paths is not None and len(paths.scaled):
+        samples = paths.scaled * tree.scaling.scale + tree.scaling.offset
     made: list[dict[str, Any]] = []
     first = 0
     for rule, typical in zip(raw_columns(tree).rules, typical_values(tree), strict=True):
@@ -37,15 +38,15 @@ def columns_of(tree: Tree, reach: Reach | None) -> list[dict[str, Any]]:
 
 
 def typical_values(tree: Tree) -> list[float | str | None]:
-    """The median or the commonest word of each column in training, None where that is not known."""
-    encoding = described(tree)
+    """Return the median or the most frequent word of each training column; None without a table description."""
+    encoding = saved_encoding(tree)
     if encoding is None:
         return [None] * tree.n_features
     return [column.typical if column.typical is not None else column.fill for column in encoding.columns]
 
 
 def _choice(rule: CellRule, at: list[int], typical: float | str | None, samples: FloatArray | None) -> dict[str, Any]:
-    """The options of a column, if it is a choice."""
+    """Return the options of a column; empty for a column of numbers."""
     words = dict(rule.words)
     if rule.numeric:
         if words or rule.units or samples is None or not _is_flag(samples[:, at[0]]):
@@ -63,5 +64,5 @@ def _choice(rule: CellRule, at: list[int], typical: float | str | None, samples:
 
 
 def _is_flag(values: FloatArray) -> bool:
-    # Scaled and back, a 1 may have lost its last bit.
+    # After scaling back, a 1 may have a rounding error.
     return bool(np.all(np.minimum(np.abs(values), np.abs(values - 1)) < 1e-9) and np.ptp(values) > 0.5)

@@ -1,4 +1,4 @@
-"""Puts a tree's facts, the styles and the scripts into one HTML file."""
+"""Combines the data of a tree, the styles and the scripts in one HTML file."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ from margotree.tree import Tree
 
 _SCRIPTS = ("model.js", "entry.js", "flip.js", "draw.js", "page.js")
 
-#: Lines of rules that need not be folded away.
+#: Rules with more lines than this are folded at first.
 _SHORT = 40
 
-#: What could end a script element or a JavaScript line early, and how JSON spells it otherwise.
+#: Characters that could end a script element or a JavaScript line, with their JSON escapes.
 _UNSAFE = {ord(c): f"\\u{ord(c):04x}" for c in "<>&\N{LINE SEPARATOR}\N{PARAGRAPH SEPARATOR}"}
 
 
 def render_page(tree: Tree, X: ArrayLike | None = None, y: ArrayLike | None = None, *, title: str | None = None) -> str:
-    """The page as text; see :func:`write_page`."""
+    """Return the page as text; see :func:`write_page`."""
     facts = facts_of(tree, X, y, title)
     style = _file("page.css") + _colours(len(tree.classes))
     rules = tree.export_text()
@@ -42,8 +42,8 @@ def render_page(tree: Tree, X: ArrayLike | None = None, y: ArrayLike | None = No
         "facts": _json(facts),
         "script": script,
     }
-    # One pass: nothing within a part is taken for the place of another.
-    return re.sub(r"{{(\w+)}}", lambda place: parts[place[1]], _file("page.html"))
+    # In a single pass, so that {{...}} within a part is not replaced.
+    return re.sub(r"{{(\w+)}}", lambda field: parts[field[1]], _file("page.html"))
 
 
 def write_page(
@@ -54,11 +54,22 @@ def write_page(
     *,
     title: str | None = None,
 ) -> None:
-    """Write a page on which to explore ``tree``: its splits, the way of a new sample, and what would change its label.
+    """Write a page about ``tree``: its splits, the path of a new sample, and the smallest changes of its label.
 
-    The file stands alone: it loads nothing, sends nothing, and works offline.  With ``X`` and ``y`` it also shows how
-    the samples lie about each hyperplane and starts from their medians; it then holds counts and medians, but no
-    sample.  A file already there is replaced only once the new one is complete.
+    The file loads nothing, sends nothing, and works offline. An existing file is replaced after the new one is
+    complete.
+
+    Parameters
+    ----------
+    tree : Tree
+        The tree.
+    path : path
+        The HTML file.
+    X, y : array, optional
+        Samples with labels. The page then has a histogram of them at each split and starts from their medians; it
+        contains counts and medians, but no sample.
+    title : str, optional
+        The title; by default the classes and the model.
     """
     write_text(path, render_page(tree, X, y, title=title))
 
@@ -72,7 +83,7 @@ def _json(facts: dict[str, Any]) -> str:
 
 
 def _hash(text: str) -> str:
-    """What lets a browser run this text and no other."""
+    """Return the hash in the content security policy that allows a browser to run this text only."""
     return "sha256-" + base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
 
 

@@ -1,4 +1,4 @@
-"""What the page of a tree knows, as JSON values: the tree, how to show it, and what was counted on the samples."""
+"""The content of a page as JSON values: the tree, its outline, and counts of samples."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from margotree.page.columns import columns_of, typical_values
-from margotree.table.table_description import described, raw_columns
+from margotree.table.table_description import raw_columns, saved_encoding
 from margotree.tree import Tree
 from margotree.tree.outline import outline
 from margotree.tree.proof_summary import proof_text
-from margotree.tree.sample_paths import Reach
+from margotree.tree.sample_paths import SamplePaths
 from margotree.tree.scaling import FloatArray
-from margotree.tree.text import rule_of, wanted_words
+from margotree.tree.text import rule_of, target_sides_text
 
 _MODELS = {
     "margot": "MARGOT",
@@ -26,22 +26,22 @@ _MODELS = {
     "mm_svm_oct": "MM-SVM-OCT",
 }
 
-#: Bars of a histogram, about.
+#: The approximate number of bars of a histogram.
 _BINS = 32
 
 
 def facts_of(tree: Tree, X: ArrayLike | None, y: ArrayLike | None, title: str | None) -> dict[str, Any]:
-    """Everything the page shows; of the samples only counts, histograms and medians, never the samples."""
+    """Return the content of the page; of the samples only counts, histograms and medians."""
     if (X is None) != (y is None):
         raise ValueError("to show samples give both X and y, or neither for the training samples' counts")
-    reach = None if X is None or y is None else Reach.of(tree, X, y)
-    columns = columns_of(tree, reach)
+    paths = None if X is None or y is None else SamplePaths.of(tree, X, y)
+    columns = columns_of(tree, paths)
     return {
         "title": title or _title(tree),
         "classes": [str(label) for label in tree.classes.tolist()],
         "leafClass": tree.leaf_class.tolist(),
         "labelsBelow": [tree.labels_below(reached_only=reached).T.tolist() for reached in (True, False)],
-        "features": _features(tree, reach, columns),
+        "features": _features(tree, paths, columns),
         "columns": columns,
         "missing": list(raw_columns(tree).missing),
         "offset": tree.scaling.offset.tolist(),
@@ -49,9 +49,9 @@ def facts_of(tree: Tree, X: ArrayLike | None, y: ArrayLike | None, title: str | 
         "scaled": not tree.scaling.is_identity,
         "nodes": [_node(tree, t) for t in range(tree.n_nodes)],
         "outline": _outline(tree),
-        "counts": (tree.counts if reach is None else reach.counts()).tolist(),
-        "counted": "the training samples" if reach is None else f"{len(reach.code)} samples",
-        "samples": None if reach is None else _samples(tree, reach),
+        "counts": (tree.counts if paths is None else paths.counts()).tolist(),
+        "counted": "the training samples" if paths is None else f"{len(paths.code)} samples",
+        "samples": None if paths is None else _samples(tree, paths),
         "certificate": None if tree.certificate is None else _certificate(tree),
     }
 
@@ -60,24 +60,24 @@ def _title(tree: Tree) -> str:
     model = _MODELS.get(str(tree.terms.get("model")), "Tree")
     labels = [str(label) for label in tree.classes.tolist()]
     named = " or ".join(labels) if len(labels) == 2 else f"{len(labels)} classes"
-    encoding = described(tree)
+    encoding = saved_encoding(tree)
     if encoding is None:
         return f"{model}: {named}"
     where = f", trained on {encoding.source}" if encoding.source else ""
     return f"{encoding.target}: {named} ({model}{where})"
 
 
-def _features(tree: Tree, reach: Reach | None, columns: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Each feature with the range it had and a value to start from."""
+def _features(tree: Tree, paths: SamplePaths | None, columns: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return each feature with its range and its initial value."""
     offset, scale = tree.scaling.offset, tree.scaling.scale
-    user = None if reach is None or not len(reach.scaled) else reach.scaled * scale + offset
+    user = None if paths is None or not len(paths.scaled) else paths.scaled * scale + offset
     if not tree.scaling.is_identity:
-        # The range of the training samples, whichever samples are shown.
+        # The range of the training samples, also if other samples are given.
         low, high = offset, offset + scale
     elif user is not None:
         low, high = user.min(axis=0), user.max(axis=0)
     else:
-        # Trained in the user's own units and no samples given: nothing is known of the range.
+        # A tree without scaling and without samples: the range is unknown.
         typical = _typical(tree, columns, np.zeros(tree.n_features))
         features: list[dict[str, Any]] = [
             {"name": name, "start": start, "low": None, "high": None}
@@ -93,7 +93,7 @@ def _features(tree: Tree, reach: Reach | None, columns: list[dict[str, Any]]) ->
 
 
 def _typical(tree: Tree, columns: list[dict[str, Any]], otherwise: FloatArray) -> FloatArray:
-    """The medians of the training file where the tree knows them; no cell is missing."""
+    """Return ``otherwise`` with the medians of the training table where the tree has them."""
     start = otherwise.copy()
     for column, typical in zip(columns, typical_values(tree), strict=True):
         if not isinstance(typical, str) and typical is not None:
@@ -102,7 +102,7 @@ def _typical(tree: Tree, columns: list[dict[str, Any]], otherwise: FloatArray) -
 
 
 def _with_words(features: list[dict[str, Any]], columns: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """The features of a choice start at one of its words, not between them."""
+    """Set the initial values of features with options to those of an option, and return all features."""
     for column in columns:
         if "options" in column:
             chosen = column["options"][column["start"]]["values"]
@@ -112,7 +112,7 @@ def _with_words(features: list[dict[str, Any]], columns: list[dict[str, Any]]) -
 
 
 def _short(value: float, span: float) -> float:
-    """The value to a thousandth of its range: a start to edit, not a measurement."""
+    """Round an initial value to a thousandth of its range."""
     if not span > 0:
         return float(value)
     return round(float(value), max(0, 3 - math.floor(math.log10(span))))
@@ -125,9 +125,9 @@ def _node(tree: Tree, t: int) -> dict[str, Any]:
 
 
 def _outline(tree: Tree) -> dict[str, Any]:
-    """What is drawn: the tree without the splits that no training sample needs.
+    """Return the outline without splits that do not change the label of any training sample.
 
-    Rules are there for all splits, as a new sample may still meet one that is not drawn.
+    The rules of all splits are included, because the path of a new sample may contain one that is not drawn.
     """
     shape = outline(tree, simplify=True)
     return {
@@ -146,26 +146,26 @@ def _rule(tree: Tree, t: int) -> dict[str, Any]:
         "threshold": rule.threshold,
         "leftOut": rule.left_out,
         "words": rule.condition(tree.features).replace("\N{NO-BREAK SPACE}", " "),
-        "wanted": wanted_words(tree, t),
+        "wanted": target_sides_text(tree, t),
     }
 
 
-def _samples(tree: Tree, reach: Reach) -> dict[str, Any]:
+def _samples(tree: Tree, paths: SamplePaths) -> dict[str, Any]:
     nodes = outline(tree).nodes
     return {
-        "support": {str(t): int(reach.support(t).sum()) for t in nodes},
-        "within": {str(t): int((np.abs(reach.h(t)) < 1).sum()) for t in nodes},
-        "histogram": {str(t): _histogram(reach, t) for t in nodes if len(reach.at(t))},
+        "support": {str(t): int(paths.support(t).sum()) for t in nodes},
+        "within": {str(t): int((np.abs(paths.h(t)) < 1).sum()) for t in nodes},
+        "histogram": {str(t): _histogram(paths, t) for t in nodes if len(paths.at(t))},
     }
 
 
-def _histogram(reach: Reach, t: int) -> dict[str, Any]:
-    """Counts by class over equal steps of ``h``, with a step that ends exactly at the hyperplane."""
-    h, code = reach.h(t), reach.code[reach.at(t)]
+def _histogram(paths: SamplePaths, t: int) -> dict[str, Any]:
+    """Return counts by class in bins of ``h`` of equal width; one bin ends exactly at the hyperplane."""
+    h, code = paths.h(t), paths.code[paths.at(t)]
     low, high = min(-1.5, float(h.min())), max(1.5, float(h.max()))
     step = (high - low) / _BINS
     edges = np.arange(math.floor(low / step), math.ceil(high / step) + 1) * step
-    counts = [np.histogram(h[code == k], edges)[0].tolist() for k in range(len(reach.tree.classes))]
+    counts = [np.histogram(h[code == k], edges)[0].tolist() for k in range(len(paths.tree.classes))]
     return {"edges": [float(f"{edge:.6g}") for edge in edges], "counts": counts}
 
 

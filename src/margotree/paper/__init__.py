@@ -1,6 +1,10 @@
-"""What only the reproduction of the paper needs: its data sets, tuning rules, experiments and the report page.
+"""The reproduction of the MARGOT paper: its data sets, tuning, experiments and a report page.
 
-Start with :mod:`margotree.paper.experiments` (``python -m margotree.paper.experiments list``).  ``data/`` finds the
-data sets and holds the figures that the paper prints, ``tuning/`` its grids, and ``report/`` turns a file of results
-into one page.  Nothing outside this package and the command line imports it.
+- :mod:`~margotree.paper.experiments`: the tables and figures; start here
+  (``python -m margotree.paper.experiments list``)
+- :mod:`~margotree.paper.data`: the data sets, and the numbers printed in the paper
+- :mod:`~margotree.paper.tuning`: the grids and the tuning procedure
+- :mod:`~margotree.paper.report`: a report page (HTML) for a file of results
+
+Only the command line imports this package.
 """

@@ -1,4 +1,14 @@
-"""Pictures of trees, drawn with matplotlib (``pip install "margotree[plot]"``), which is imported on first use."""
+"""Plots of trees with matplotlib (``pip install "margotree[plot]"``), which is imported when a plot is drawn.
+
+- ``tree``: :func:`plot_tree`, the whole tree as cards. Start here.
+- ``plane``: :func:`plot_plane`, a tree with two features
+- ``node``: :func:`plot_node`, the samples at one split
+- ``features``: :func:`plot_features`, the features that splits, trees or methods use
+- ``search_progress``: :func:`plot_progress`, objective and bound over time
+- ``notebook_html``: the representation of a tree in notebooks
+- ``node_cards``, ``layout``, ``drawing``: content, positions and drawing of the cards of ``plot_tree``
+- ``figures``, ``palette``, ``samples``, ``geometry``, ``text_fitting``: parts used by several plots
+"""
 
 from margotree.plots.features import plot_features
 from margotree.plots.node import plot_node

@@ -1,43 +1,44 @@
-"""Draws in inches: boxes and text keep their proportions whatever the size of the axes."""
+"""Drawing in inches, so that boxes and text keep their proportions in axes of any size."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from margotree.plots.figures import INK, figure_of, need_matplotlib
-from margotree.plots.text_fitting import fitted
+from margotree.plots.figures import TEXT_COLOUR, figure_of, need_matplotlib
+from margotree.plots.text_fitting import shortened
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 
-class Pen:
-    """A sheet of ``width`` by ``height`` inches, fitted into ``ax`` (or a figure of its own) with everything on it."""
+class InchCanvas:
+    """A drawing of ``width`` by ``height`` inches, scaled to ``ax`` (or drawn in a new figure) with its text."""
 
     def __init__(self, ax: Axes | None, width: float, height: float) -> None:
         need_matplotlib()
-        self.ax = _own_axes(width, height) if ax is None else ax
+        self.ax = _axes_of_new_figure(width, height) if ax is None else ax
         self.scale = _scale(self.ax, width, height)
         self.ax.set(xlim=(0, width), ylim=(0, height), aspect="equal")
         self.ax.set_axis_off()
 
     def text(
-        self, x: float, y: float, words: str, *, size: float, room: float, colour: str = INK, bold: bool = False,
-        align: str = "left", behind: str | None = None,
+        self, x: float, y: float, words: str, *, size: float, max_width: float, colour: str = TEXT_COLOUR,
+        bold: bool = False, align: str = "left", background: str | None = None,
     ) -> None:  # fmt: skip
-        """One line, middle at height ``y``, cut to ``room`` inches."""
+        """Draw one line of text, vertically centred at ``y``, shortened to ``max_width`` inches."""
+        box = {"facecolor": background, "edgecolor": "none", "pad": 1.5 * self.scale}
         self.ax.text(
-            x, y, fitted(words, size, room, bold), size=size * self.scale, color=colour,
+            x, y, shortened(words, size, max_width, bold), size=size * self.scale, color=colour,
             weight="bold" if bold else "normal", ha=align, va="center_baseline", parse_math=False, zorder=5,
-            bbox=None if behind is None else {"facecolor": behind, "edgecolor": "none", "pad": 1.5 * self.scale},
+            bbox=None if background is None else box,
         )  # fmt: skip
 
     def box(
         self, x: float, y: float, width: float, height: float, *, fill: str, edge: str = "none", line: float = 0.8,
         corner: float = 0.0, layer: float = 2,
     ) -> None:  # fmt: skip
-        """A rectangle whose lower left corner is (x, y)."""
+        """Draw a rectangle whose lower left corner is (x, y)."""
         from matplotlib.patches import FancyBboxPatch, Rectangle
 
         look: dict[str, Any] = {"facecolor": fill, "edgecolor": edge, "linewidth": line * self.scale, "zorder": layer}
@@ -50,8 +51,8 @@ class Pen:
     def line(self, xs: Sequence[float], ys: Sequence[float], *, colour: str, width: float, layer: float = 3) -> None:
         self.ax.plot(xs, ys, color=colour, linewidth=width * self.scale, zorder=layer, solid_capstyle="butt")
 
-    def bow(self, start: tuple[float, float], end: tuple[float, float], *, colour: str, width: float) -> None:
-        """A line that leaves downwards and arrives downwards."""
+    def curve(self, start: tuple[float, float], end: tuple[float, float], *, colour: str, width: float) -> None:
+        """Draw a curve that starts and ends in vertical direction."""
         from matplotlib.patches import PathPatch
         from matplotlib.path import Path
 
@@ -63,15 +64,15 @@ class Pen:
         )
 
 
-def _own_axes(width: float, height: float) -> Axes:
+def _axes_of_new_figure(width: float, height: float) -> Axes:
     import matplotlib.pyplot as plt
 
     return plt.figure(figsize=(width, height)).add_axes((0.0, 0.0, 1.0, 1.0))
 
 
 def _scale(ax: Axes, width: float, height: float) -> float:
-    """How many inches of paper an inch of the sheet gets."""
+    """Return the size in the figure, in inches, of one inch of the drawing."""
     figure = figure_of(ax)
     inches = figure.get_size_inches()
-    place = ax.get_position()
-    return float(min(place.width * inches[0] / width, place.height * inches[1] / height))
+    position = ax.get_position()
+    return float(min(position.width * inches[0] / width, position.height * inches[1] / height))

@@ -1,11 +1,11 @@
-"""Where pictures are drawn: matplotlib, asked for only when a picture is."""
+"""Figures and axes of matplotlib, colours and font sizes; matplotlib is imported when a plot is drawn."""
 
 from __future__ import annotations
 
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
-from margotree.plots.text_fitting import fitted, one_line, width_of
+from margotree.plots.text_fitting import one_line, shortened, text_width
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -13,29 +13,29 @@ if TYPE_CHECKING:
 
     from margotree.tree import Tree
 
-#: Text that explains, lines that part, and what stands behind.
-INK, QUIET, LINE, PAPER = "#1f2933", "#5b6770", "#c3cad0", "#ffffff"
+#: Colours of text, of explanations, of lines and of the background.
+TEXT_COLOUR, MUTED, LINE_COLOUR, BACKGROUND = "#1f2933", "#5b6770", "#c3cad0", "#ffffff"
 
-#: How large the text of a picture with axes is, in points.
-TEXT = 9.0
+#: Font size of plots with axes, in points.
+FONT_SIZE = 9.0
 
 
-#: Room beside a legend's text for its mark, in inches.
-_HANDLE = 0.5
+#: Width of the marker beside a legend entry, in inches.
+_MARKER_WIDTH = 0.5
 
 
 class MatplotlibMissing(ImportError):
-    """Pictures need matplotlib, and it is not installed."""
+    """matplotlib is not installed."""
 
 
 def need_matplotlib() -> None:
-    """Raise :class:`MatplotlibMissing` with the command that helps."""
+    """Raise :class:`MatplotlibMissing` with the command that installs matplotlib."""
     if find_spec("matplotlib") is None:
-        raise MatplotlibMissing('pictures need matplotlib: pip install "margotree[plot]"')
+        raise MatplotlibMissing('plots need matplotlib: pip install "margotree[plot]"')
 
 
-def axes(ax: Axes | None, width: float, height: float) -> Axes:
-    """The axes given, or those of a new figure of that size (in inches)."""
+def given_or_new_axes(ax: Axes | None, width: float, height: float) -> Axes:
+    """Return ``ax``, or the axes of a new figure of this size (in inches)."""
     need_matplotlib()
     if ax is not None:
         return ax
@@ -45,14 +45,14 @@ def axes(ax: Axes | None, width: float, height: float) -> Axes:
 
 
 def figure_of(ax: Axes) -> Figure:
-    """The figure that holds ``ax``, also where it sits in a part of it."""
+    """Return the figure of ``ax``, also if the axes are in a subfigure."""
     figure = ax.get_figure(root=True)
     assert figure is not None
     return figure
 
 
-def its_tree(model: Any) -> Tree:
-    """The tree itself, or that of a fitted estimator."""
+def tree_of(model: Any) -> Tree:
+    """Return the tree itself, or the tree of a fitted estimator."""
     tree = getattr(model, "tree_", model)
     if not hasattr(tree, "splits"):
         raise TypeError(f"a Tree or a fitted tree classifier is needed, got {type(model).__name__}; call fit first")
@@ -60,16 +60,16 @@ def its_tree(model: Any) -> Tree:
 
 
 def legend_above(ax: Axes) -> None:
-    """A legend over the axes, in as many columns as fit beside each other."""
+    """Draw a legend above the axes, with as many columns as fit."""
     handles, names = ax.get_legend_handles_labels()
     width = ax.get_position().width * figure_of(ax).get_size_inches()[0]
-    # Many names stand in two columns at least, or there would be more legend than picture.
-    room = width / (2 if len(names) > 4 else 1) - _HANDLE
-    names = [fitted(one_line(name), TEXT, room) for name in names]
-    widest = max(width_of(name, TEXT) for name in names) + _HANDLE
+    # Many names get at least two columns, so that the legend is not larger than the plot.
+    max_width = width / (2 if len(names) > 4 else 1) - _MARKER_WIDTH
+    names = [shortened(one_line(name), FONT_SIZE, max_width) for name in names]
+    widest = max(text_width(name, FONT_SIZE) for name in names) + _MARKER_WIDTH
     columns = max(1, min(len(names), int(width / widest)))
     legend = ax.legend(
-        handles, names, loc="lower left", bbox_to_anchor=(0, 1), ncols=columns, frameon=False, fontsize=TEXT,
+        handles, names, loc="lower left", bbox_to_anchor=(0, 1), ncols=columns, frameon=False, fontsize=FONT_SIZE,
         handletextpad=0.3, borderaxespad=0.2, columnspacing=1.2,
     )  # fmt: skip
     for text in legend.get_texts():
@@ -77,16 +77,16 @@ def legend_above(ax: Axes) -> None:
 
 
 def legend_name(label: object) -> str:
-    """A class's name in a legend, which leaves out names that begin with an underscore."""
+    """Return the name of a class for a legend; matplotlib leaves out names that begin with an underscore."""
     return f" {label}" if str(label).startswith("_") else str(label)
 
 
-def plain_axes(ax: Axes) -> None:
-    """A frame of two thin lines and small text."""
+def style_axes(ax: Axes) -> None:
+    """Set two thin lines as frame, and small text."""
     for side in ("top", "right"):
         ax.spines[side].set_visible(False)
     for side in ("left", "bottom"):
-        ax.spines[side].set_color(LINE)
-    ax.tick_params(colors=QUIET, labelsize=TEXT - 1, length=3)
-    ax.xaxis.label.set(color=INK, size=TEXT)
-    ax.yaxis.label.set(color=INK, size=TEXT)
+        ax.spines[side].set_color(LINE_COLOUR)
+    ax.tick_params(colors=MUTED, labelsize=FONT_SIZE - 1, length=3)
+    ax.xaxis.label.set(color=TEXT_COLOUR, size=FONT_SIZE)
+    ax.yaxis.label.set(color=TEXT_COLOUR, size=FONT_SIZE)

@@ -1,4 +1,4 @@
-"""Convex polygons in the plane and the lines that cut them."""
+"""Convex polygons in the plane, and their intersections with lines and half-planes."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def clip(polygon: FloatArray, w: FloatArray, b: float) -> FloatArray:
 
 
 def segment(polygon: FloatArray, w: FloatArray, b: float) -> FloatArray | None:
-    """The two ends of the line ``w.x + b = 0`` within a convex polygon; None if it passes by."""
+    """The two ends of the line ``w.x + b = 0`` within a convex polygon; None if they do not intersect."""
     h = polygon @ w + b
     ends = []
     for k in range(len(polygon)):

@@ -1,4 +1,4 @@
-"""Where the cards of a tree lie: no two overlap, a parent stands above the middle of its children."""
+"""Positions of the cards of a tree: no two overlap, and a parent is above the middle of its children."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from margotree.tree.outline import Outline
 
 @dataclass(frozen=True, kw_only=True)
 class Box:
-    """A card's place: the middle of its upper edge, its width and height, in inches; y grows upwards."""
+    """Position and size of a card: the middle ``x`` and the ``top``, width and height, in inches; y grows upwards."""
 
     x: float
     top: float
@@ -26,12 +26,26 @@ class Box:
         return self.top - self.height
 
 
-def place(
+def layout_boxes(
     shape: Outline, sizes: Mapping[int, tuple[float, float]], *, gap: float, drop: float
 ) -> tuple[dict[int, Box], float, float]:
-    """A box for every node and leaf, and the width and height of the whole.
+    """Compute the positions of all cards.
 
-    ``sizes`` are (width, height), ``gap`` the space beside a box and ``drop`` the space between two levels.
+    Parameters
+    ----------
+    shape : Outline
+        The nodes and leaves.
+    sizes : mapping
+        The (width, height) of each card.
+    gap, drop : float
+        The space beside a card, and between two levels.
+
+    Returns
+    -------
+    boxes : dict
+        The box of every node and leaf.
+    width, height : float
+        The size of the whole.
     """
     span = {v: _span(shape, v, sizes, gap) for v in sizes}
     level = _levels(shape)
@@ -51,7 +65,7 @@ def place(
 
 
 def _span(shape: Outline, v: int, sizes: Mapping[int, tuple[float, float]], gap: float) -> float:
-    """The width that belongs to ``v`` and everything below it."""
+    """Return the width of the subtree of ``v``."""
     own = sizes[v][0] + gap
     below = sum(_span(shape, child, sizes, gap) for child in shape.children.get(v, ()))
     return max(own, below)

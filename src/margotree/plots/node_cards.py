@@ -1,4 +1,4 @@
-"""What a node shows: the numbers and names on its card, before anything is drawn."""
+"""The numbers and names on the card of a node, before drawing."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _AT_LEAST, _AT_MOST = "\N{GREATER-THAN OR EQUAL TO}", "\N{LESS-THAN OR EQUAL TO}
 
 @dataclass(frozen=True, kw_only=True)
 class Bar:
-    """A feature of a split: ``length`` is its weight in scaled units as a share of the node's largest."""
+    """A feature of a split: ``length`` is its weight in scaled units, relative to the largest of the node."""
 
     name: str
     length: float
@@ -26,9 +26,11 @@ class Bar:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Card:
-    """A node that splits: bars of its heaviest features, how many more there are, and when a sample goes right.
+    """The card of a node that splits.
 
-    ``wanted`` are the classes that should go left and right, at upper nodes of trees for several classes.
+    ``bars`` are the features with the largest weights, ``more`` is the number of further features, ``rule`` the
+    condition under which a sample goes right. ``target_classes`` are the classes that should go left and right, at
+    upper nodes of trees for several classes.
     """
 
     node: int
@@ -36,27 +38,29 @@ class Card:
     bars: tuple[Bar, ...]
     more: int
     rule: str
-    wanted: tuple[list[int], list[int]] | None = None
+    target_classes: tuple[list[int], list[int]] | None = None
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class LeafCard:
+    """The card of a leaf: ``code`` is the position of its class, ``label`` the name."""
+
     node: int
     counts: FloatArray
     code: int
     label: str
 
 
-def cards(tree: Tree, shape: Outline, counts: FloatArray, most: int, units: str) -> dict[int, Card | LeafCard]:
-    """A card for everything the tree shows."""
-    found: dict[int, Card | LeafCard] = {t: _card(tree, t, counts[t], most, units) for t in shape.nodes}
+def cards(tree: Tree, shape: Outline, counts: FloatArray, max_features: int, units: str) -> dict[int, Card | LeafCard]:
+    """Return the cards of all nodes and leaves of an outline, with at most ``max_features`` bars each."""
+    found: dict[int, Card | LeafCard] = {t: _card(tree, t, counts[t], max_features, units) for t in shape.nodes}
     return found | {v: _leaf(tree, v, shape.label[v], counts[v]) for v in shape.leaves}
 
 
-def _card(tree: Tree, t: int, counts: FloatArray, most: int, units: str) -> Card:
+def _card(tree: Tree, t: int, counts: FloatArray, max_features: int, units: str) -> Card:
     rule = rule_of(tree, t, units=units)  # with the numbers of ``export_text``
-    # A last bar in place of "+ 1 more" takes no more room.
-    shown = len(rule.features) if len(rule.features) <= most + 1 else most
+    # One more bar needs no more space than the line "+ 1 more".
+    shown = len(rule.features) if len(rule.features) <= max_features + 1 else max_features
     weights = tree.splits.w[t][list(rule.features)]
     lengths = weights / np.abs(weights).max()
     single = len(rule.features) == 1
@@ -65,14 +69,14 @@ def _card(tree: Tree, t: int, counts: FloatArray, most: int, units: str) -> Card
         for j, length, number in zip(rule.features[:shown], lengths, rule.weights, strict=False)
     )
     more, condition = len(rule.features) - shown, _condition(tree, rule)
-    return Card(node=t, counts=counts, bars=bars, more=more, rule=condition, wanted=tree.wanted(t))
+    return Card(node=t, counts=counts, bars=bars, more=more, rule=condition, target_classes=tree.target_classes(t))
 
 
 def _condition(tree: Tree, rule: Rule) -> str:
     if len(rule.features) > 1:
         return f"sum {_AT_LEAST} {signed(rule.threshold)}"
     name = one_line(tree.features[rule.features[0]])
-    # -x >= -5 reads x <= 5.
+    # -x >= -5 is printed as x <= 5.
     return f"{name} {_AT_MOST if rule.flipped else _AT_LEAST} {signed(rule.limit)}"
 
 
@@ -81,5 +85,5 @@ def _leaf(tree: Tree, v: int, code: int, counts: FloatArray) -> LeafCard:
 
 
 def signed(number: str) -> str:
-    """A number with the minus sign of print."""
+    """Replace hyphens by minus signs."""
     return number.replace("-", "\N{MINUS SIGN}")

@@ -1,4 +1,4 @@
-"""What a tree shows in a notebook: its picture and what is proved of it, in HTML that needs no script."""
+"""The representation of a tree in a notebook: its plot and the statement of its certificate, in HTML without script."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from margotree.tree import Tree
 
 
 def tree_html(tree: Tree) -> str:
-    """The picture of the tree, or its rules where matplotlib is missing, and what is proved of it."""
-    picture = _picture(tree) if find_spec("matplotlib") is not None else f"<pre>{escape(tree.export_text())}</pre>"
+    """Return the plot of the tree, or its rules without matplotlib, and the statement of its certificate."""
+    plot = _plot(tree) if find_spec("matplotlib") is not None else f"<pre>{escape(tree.export_text())}</pre>"
     proof = "" if tree.certificate is None else f"<p>Proved: {escape(tree.certificate.statement)}.</p>"
-    return f"<div>{picture}{proof}</div>"
+    return f"<div>{plot}{proof}</div>"
 
 
-def _picture(tree: Tree) -> str:
-    """Drawn on a figure that no notebook shows a second time."""
+def _plot(tree: Tree) -> str:
+    """Return the plot as an image element; the figure is closed, so that notebooks do not show it twice."""
     from matplotlib import pyplot as plt
 
     with plt.ioff():

@@ -1,4 +1,4 @@
-"""Colours that people with any colour vision tell apart (after Okabe and Ito), and a marker for each."""
+"""Class colours that are distinct for any colour vision (after Okabe and Ito), and a marker for each."""
 
 from __future__ import annotations
 
@@ -7,16 +7,17 @@ _MARKERS = ("o", "^", "s", "D", "v", "P", "X", "*")
 
 
 def class_colour(k: int) -> str:
-    """The colour of the k-th class; lighter ones from the ninth on."""
+    """Return the colour of the k-th class; lighter ones from the ninth on."""
     round_, place = divmod(k, len(_CLASSES))
     return tint(_CLASSES[place], 0.75**round_)
 
 
 def class_marker(k: int) -> str:
+    """Return the matplotlib marker of the k-th class."""
     return _MARKERS[k % len(_MARKERS)]
 
 
 def tint(colour: str, strength: float) -> str:
-    """The colour mixed with white: 1 is the colour, 0 is white."""
+    """Mix a colour with white; ``strength`` 1 is the colour, 0 is white."""
     parts = (int(colour[i : i + 2], 16) for i in (1, 3, 5))
     return "#" + "".join(f"{round(255 + (part - 255) * strength):02x}" for part in parts)

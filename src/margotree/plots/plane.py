@@ -1,4 +1,4 @@
-"""A tree on two features: its regions, hyperplanes and margins, each within the region of its node."""
+"""A tree with two features in the plane: regions, hyperplanes and margins, each within the region of its node."""
 
 from __future__ import annotations
 
@@ -8,21 +8,21 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from margotree.plots.figures import INK, axes, its_tree, legend_above, plain_axes
+from margotree.plots.figures import TEXT_COLOUR, given_or_new_axes, legend_above, style_axes, tree_of
 from margotree.plots.geometry import box_polygon, clip, segment
 from margotree.plots.palette import class_colour, tint
-from margotree.plots.samples import draw_samples, draw_support
+from margotree.plots.samples import draw_samples, draw_support_vectors
 from margotree.plots.text_fitting import one_line
 from margotree.problem import topology
 from margotree.tree import Tree
 from margotree.tree.outline import outline
-from margotree.tree.sample_paths import Reach
+from margotree.tree.sample_paths import SamplePaths
 from margotree.tree.scaling import FloatArray
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-_SIZE, _ROOM = 6.0, 0.06
+_SIZE, _PADDING = 6.0, 0.06
 
 
 def plot_plane(
@@ -36,31 +36,49 @@ def plot_plane(
     support: str | None = "last",
     legend: bool = True,
 ) -> Axes:
-    """Draw a tree that uses two features as a map in the user's units: coloured regions are what it predicts.
+    """Plot a tree that uses at most two features in the plane of these features, in the units of the user.
 
-    A solid line is a hyperplane, drawn only where samples get to it, the thicker the closer to the root; dashed lines
-    are its margins (``h = -1`` and ``h = 1``).  Rings (thin ones where there are many) mark support vectors: those of
-    the split that decides (``support="last"``), of any split on the sample's path (``"all"``), or none (``None``).
+    The colour of a region is the predicted class. Solid lines are hyperplanes, drawn within the region of their node,
+    thicker towards the root; dashed lines are their margins (``h = -1`` and ``h = 1``). Rings (thin ones if there are
+    many) mark support vectors.
 
-    A tree on more features can be drawn if at most two of them have a weight, or two are named in ``features`` that
-    include all that have one.
+    Parameters
+    ----------
+    tree : Tree or fitted estimator
+        The tree.
+    X, y : array
+        Samples with labels.
+    ax : matplotlib axes, optional
+        Axes to draw in; by default those of a new figure.
+    features : pair of int or str, optional
+        Positions or names of the two features; they must include all features with a weight.
+    margins : bool
+        Whether to draw the margins.
+    support : {"last", "all", None}
+        Which support vectors to mark: those of the last split on the path of a sample, of any split, or none.
+    legend : bool
+        Whether to draw a legend.
+
+    Returns
+    -------
+    matplotlib axes
     """
-    tree = its_tree(tree)
+    tree = tree_of(tree)
     if support not in {"last", "all", None}:
         raise ValueError(f"support is 'last', 'all' or None, got {support!r}")
     first, second = pair = _pair(tree, features)
-    reach = Reach.of(tree, X, y)
-    points = (reach.scaled * tree.scaling.scale + tree.scaling.offset)[:, pair]
-    ax = axes(ax, _SIZE * 1.1, _SIZE)
+    paths = SamplePaths.of(tree, X, y)
+    points = (paths.scaled * tree.scaling.scale + tree.scaling.offset)[:, pair]
+    ax = given_or_new_axes(ax, _SIZE * 1.1, _SIZE)
     low, high = _window(points)
     _regions(ax, tree, pair, box_polygon(low, high), margins)
-    draw_samples(ax, points, reach.code, reach.tree.classes)
+    draw_samples(ax, points, paths.code, paths.tree.classes)
     if support is not None:
-        draw_support(ax, points[_support(reach, support)], len(points))
+        draw_support_vectors(ax, points[_support(paths, support)], len(points))
     ax.set(xlim=(low[0], high[0]), ylim=(low[1], high[1]))
     ax.set_xlabel(one_line(tree.features[first]), parse_math=False)
     ax.set_ylabel(one_line(tree.features[second]), parse_math=False)
-    plain_axes(ax)
+    style_axes(ax)
     if legend:
         legend_above(ax)
     return ax
@@ -83,10 +101,10 @@ def _pair(tree: Tree, features: Sequence[int | str] | None) -> list[int]:
 
 
 def feature_position(tree: Tree, feature: int | str) -> int:
-    """A feature by its number or its name."""
+    """Return the position of a feature, given by position or name."""
     if isinstance(feature, str):
         if feature not in tree.features:
-            raise ValueError(f"the tree knows no feature {feature!r}")
+            raise ValueError(f"the tree has no feature {feature!r}")
         return tree.features.index(feature)
     if not 0 <= feature < tree.n_features:
         raise ValueError(f"features are numbered 0 to {tree.n_features - 1}, got {feature!r}")
@@ -95,12 +113,12 @@ def feature_position(tree: Tree, feature: int | str) -> int:
 
 def _window(points: FloatArray) -> tuple[FloatArray, FloatArray]:
     low, high = points.min(axis=0), points.max(axis=0)
-    room = _ROOM * np.where(high > low, high - low, 1.0)
-    return low - room, high + room
+    padding = _PADDING * np.where(high > low, high - low, 1.0)
+    return low - padding, high + padding
 
 
 def _regions(ax: Axes, tree: Tree, pair: list[int], window: FloatArray, margins: bool) -> None:
-    """Walk down with the polygon of each node; leaves colour theirs, nodes draw their lines in theirs."""
+    """Draw hyperplanes and margins of each node within its polygon, and fill the polygons of leaves."""
     shape = outline(tree)
     waiting: list[tuple[int, FloatArray]] = [(shape.root, window)]
     while waiting:
@@ -123,17 +141,18 @@ def _lines(ax: Axes, w: FloatArray, b: float, polygon: FloatArray, level: int, m
         ends = segment(polygon, w, b - h) if margins or h == 0 else None
         if ends is not None:
             width = max(2.6 - 0.7 * level, 0.9) if h == 0 else 0.9
-            ax.plot(*ends.T, color=INK, linestyle=style, linewidth=width, zorder=2, alpha=1.0 if h == 0 else 0.7)
+            alpha = 1.0 if h == 0 else 0.7
+            ax.plot(*ends.T, color=TEXT_COLOUR, linestyle=style, linewidth=width, zorder=2, alpha=alpha)
 
 
-def _support(reach: Reach, which: str) -> NDArray[np.int64]:
-    shape = outline(reach.tree)
+def _support(paths: SamplePaths, which: str) -> NDArray[np.int64]:
+    shape = outline(paths.tree)
     found: set[int] = set()
     for t in shape.nodes:
-        rows = reach.at(t)[reach.support(t)]
+        rows = paths.at(t)[paths.support(t)]
         if which == "last":
-            # The split that decides is the one above the sample's leaf, also where branches were pruned.
+            # The last split is the one above the leaf of the sample, also if branches were pruned.
             leaves = [v for v in shape.children[t] if v not in shape.children]
-            rows = rows[reach.passes[rows][:, leaves].any(axis=1)]
+            rows = rows[paths.passes[rows][:, leaves].any(axis=1)]
         found |= set(rows.tolist())
     return np.array(sorted(found), dtype=np.int64)

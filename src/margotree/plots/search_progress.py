@@ -1,4 +1,4 @@
-"""A search over time: the best tree so far, the bound, and the gap that closes between them."""
+"""A search over time: the objective of the best tree so far, the bound, and the gap between them."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from margotree.plots.figures import axes, legend_above, plain_axes
+from margotree.plots.figures import given_or_new_axes, legend_above, style_axes
 from margotree.plots.palette import class_colour
 from margotree.solution import Certificate, gap_text, relative_gap
 from margotree.tree.scaling import FloatArray
@@ -25,18 +25,29 @@ def plot_progress(
     label: str | None = None,
     colour: str | None = None,
 ) -> Axes:
-    """Draw what a search reported: incumbent (above), bound (below) and the gap between them over seconds.
+    """Plot the incumbent, the bound and the gap between them over seconds.
 
-    ``events`` are the :class:`~margotree.engines.Event` objects that a listener heard, or mappings with ``elapsed``,
-    ``incumbent`` and ``bound``.  The incumbent shown at a time is the best and the bound the highest known by then.
-    A ``certificate`` adds how the search ended, which its last event need not tell.
-    With ``label`` (and a ``colour``) several searches can share one ``ax``.
+    Parameters
+    ----------
+    events : iterable
+        The :class:`~margotree.engines.Event` objects that a listener received, or mappings with ``elapsed``,
+        ``incumbent`` and ``bound``. At each time the best incumbent and the highest bound so far are shown.
+    ax : matplotlib axes, optional
+        Axes to draw in; by default those of a new figure.
+    certificate : Certificate, optional
+        The certificate of the search, which adds the final values; the last event may be earlier.
+    label, colour : str, optional
+        Name and colour of the search, to draw several searches in one ``ax``.
+
+    Returns
+    -------
+    matplotlib axes
     """
     time, incumbent, bound = _history([*events, *_ending(certificate)])
-    ax = axes(ax, 7.0, 4.0)
+    ax = given_or_new_axes(ax, 7.0, 4.0)
     blue, other = (colour or class_colour(0)), (colour or class_colour(1))
     name = f"{label}: " if label else ""
-    # The dot at the end shows a value that was known only then.
+    # The dot at the end shows the final value, which may be known at the end only.
     dot: dict[str, Any] = {"where": "post", "linewidth": 2, "marker": "o", "markersize": 4, "markevery": [-1]}
     ax.step(time, incumbent, color=blue, label=f"{name}best tree so far", **dot)
     if np.isfinite(bound).any():
@@ -47,7 +58,7 @@ def plot_progress(
     ending = f"gap {gap_text(gap)}" if math.isfinite(gap) else "no bound"
     ax.set_xlabel("seconds" if label else f"seconds ({ending} after {time[-1]:.3g} s)")
     ax.set_ylabel("training objective")
-    plain_axes(ax)
+    style_axes(ax)
     ax.margins(x=0.02)
     legend_above(ax)
     return ax
@@ -60,7 +71,7 @@ def _ending(certificate: Certificate | None) -> list[dict[str, float]]:
 
 
 def _history(events: Iterable[Any]) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Sorted times with the best incumbent and the highest bound known at each; unknown ones are NaN."""
+    """Return sorted times with the best incumbent and the highest bound at each; NaN if unknown."""
     rows = sorted(_row(event) for event in events)
     if not rows:
         raise ValueError("there are no events to draw; pass a listener that keeps them to margotree.engines.solve")

@@ -1,55 +1,56 @@
-"""Text that fits: measured before it is drawn, shortened where there is no room."""
+"""Text of a limited width: measured before it is drawn, shortened or wrapped if it is too long."""
 
 from __future__ import annotations
 
 from functools import lru_cache
 
 _ELLIPSIS = "\N{HORIZONTAL ELLIPSIS}"
-_POINTS_AN_INCH = 72.0
+_POINTS_PER_INCH = 72.0
 
-#: Renderers round letters to whole pixels, so that text comes out a little wider than the font's measures say.
-_SAFETY = 1.07
+#: Renderers round letters to whole pixels, so that text is slightly wider than the font metrics say.
+_WIDTH_SAFETY = 1.07
 
 
 def one_line(text: object) -> str:
-    """Names may hold anything; in a picture they are one line."""
+    """Return a name with line breaks and repeated blanks replaced by single blanks."""
     return " ".join(str(text).split())
 
 
 @lru_cache(maxsize=4096)
-def width_of(text: str, size: float, bold: bool = False) -> float:
-    """Width in inches, by the font's own measures, so that it holds for every backend."""
+def text_width(text: str, size: float, bold: bool = False) -> float:
+    """Return the width in inches by the font metrics, which are the same for every backend."""
     from matplotlib.font_manager import FontProperties
     from matplotlib.textpath import text_to_path
 
     font = FontProperties(size=size, weight="bold" if bold else "normal")
-    return float(text_to_path.get_text_width_height_descent(text, font, ismath=False)[0]) * _SAFETY / _POINTS_AN_INCH
+    points = float(text_to_path.get_text_width_height_descent(text, font, ismath=False)[0])
+    return points * _WIDTH_SAFETY / _POINTS_PER_INCH
 
 
-def fitted(text: str, size: float, room: float, bold: bool = False) -> str:
-    """The text, or as much of its beginning and end as fits into ``room`` inches with an ellipsis between.
+def shortened(text: str, size: float, max_width: float, bold: bool = False) -> str:
+    """Return the text, or its beginning and end with an ellipsis between them, within ``max_width`` inches.
 
-    Both ends are kept because names of one family often differ only in the last word.
+    Both ends are kept because similar names often differ only in the last word.
     """
-    if width_of(text, size, bold) <= room:
+    if text_width(text, size, bold) <= max_width:
         return text
     kept = len(text) - 1
     while kept > 1:
         tail = kept // 3
         short = text[: kept - tail].rstrip() + _ELLIPSIS + (text[-tail:].lstrip() if tail else "")
-        if width_of(short, size, bold) <= room:
+        if text_width(short, size, bold) <= max_width:
             return short
         kept -= 1
     return _ELLIPSIS
 
 
-def wrapped(text: str, size: float, room: float) -> list[str]:
-    """Lines of whole words that fit into ``room`` inches."""
+def wrapped_lines(text: str, size: float, max_width: float) -> list[str]:
+    """Return lines of whole words of at most ``max_width`` inches."""
     lines = [""]
     for word in text.split():
         longer = f"{lines[-1]} {word}".strip()
-        if lines[-1] and width_of(longer, size) > room:
+        if lines[-1] and text_width(longer, size) > max_width:
             lines.append(word)
         else:
             lines[-1] = longer
-    return [fitted(line, size, room) for line in lines]
+    return [shortened(line, size, max_width) for line in lines]

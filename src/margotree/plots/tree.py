@@ -1,4 +1,4 @@
-"""The whole tree: cards with class counts and weights as bars, leaves with labels, branches as wide as what passes."""
+"""The whole tree: cards with class counts and bars for weights, leaves with labels, and branches between them."""
 
 from __future__ import annotations
 
@@ -8,17 +8,17 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from margotree.plots.drawing import Pen
-from margotree.plots.figures import INK, LINE, PAPER, QUIET, its_tree
-from margotree.plots.layout import Box, place
+from margotree.plots.drawing import InchCanvas
+from margotree.plots.figures import BACKGROUND, LINE_COLOUR, MUTED, TEXT_COLOUR, tree_of
+from margotree.plots.layout import Box, layout_boxes
 from margotree.plots.node_cards import Bar, Card, LeafCard, cards
 from margotree.plots.palette import class_colour, tint
-from margotree.plots.text_fitting import one_line, width_of, wrapped
+from margotree.plots.text_fitting import one_line, text_width, wrapped_lines
 from margotree.tree import Tree
 from margotree.tree.outline import Outline, outline
-from margotree.tree.sample_paths import Reach
+from margotree.tree.sample_paths import SamplePaths
 from margotree.tree.scaling import FloatArray
-from margotree.tree.text import count_text, left_out_words
+from margotree.tree.text import count_text, left_out_text
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -27,16 +27,16 @@ _PAD, _ROW, _GAP, _DROP, _EDGE = 0.1, 0.19, 0.16, 0.5, 0.2
 _TITLE, _TEXT, _SMALL = 8.5, 7.5, 7.0
 _BAR = "#52616b"
 
-#: Length of the longest bar of a card, in inches: at least, at most.
-_LEAST_BAR, _MOST_BAR = 0.24, 0.55
+#: The minimum and the maximum length of the longest bar of a card, in inches.
+_MIN_BAR, _MAX_BAR = 0.24, 0.55
 
-#: Width of a card and of a leaf by the number of levels: few levels leave room for long names.
+#: Width of a card and of a leaf, by the number of levels of the tree.
 _WIDTHS = {0: (3.2, 1.7), 1: (3.4, 1.7), 2: (3.0, 1.42), 3: (2.7, 1.27)}
 _NARROW = (2.5, 1.17)
 
-#: How many features a card shows by the number of levels, unless told.
-_MOST = {1: 12, 2: 8, 3: 6}
-_FEW = 5
+#: The default for the largest number of features on a card, by the number of levels of the tree.
+_MAX_FEATURES = {1: 12, 2: 8, 3: 6}
+_MAX_FEATURES_DEEP = 5
 
 
 def plot_tree(
@@ -51,48 +51,66 @@ def plot_tree(
     caption: bool = True,
     simplify: bool = True,
 ) -> Axes:
-    """Draw a tree, or the tree of a fitted estimator.
+    """Plot a tree, or the tree of a fitted estimator.
 
-    Each split is a card: its class counts, its heaviest features with their signed weights, and when a sample goes
-    right; for more than two classes also which of them should not and which should.  A bar is as long as the weight in
-    scaled units, so bars of one card compare; one that points right speaks for going right.  The number beside it is
-    the weight in the ``"user"``'s units, or ``"scaled"``.  At most ``max_features`` are shown on a card and the others
-    counted.
+    Each split is a card with the class counts of its samples, the features with the largest weights, and the condition
+    for going right; for more than two classes also the classes that should and should not go right. The length of a bar
+    is the weight in scaled units, so that the bars of a card are comparable; a bar to the right favours the right
+    side. The width of a branch is its share of the samples.
 
-    Counts are those of ``X``, ``y`` if given, else of the training samples.  A split that changes the label of none of
-    them, and of no training sample, is drawn as what lies behind it unless ``simplify`` is False.  Without ``ax`` the
-    picture gets a figure of its own, as large as the tree needs; into a given ``ax`` it is fitted, text and all.
+    Parameters
+    ----------
+    tree : Tree or fitted estimator
+        The tree.
+    X, y : array, optional
+        Samples to count; by default the counts are those of the training samples.
+    ax : matplotlib axes, optional
+        Axes to draw in, to which the plot is scaled; by default those of a new figure of suitable size.
+    max_features : int, optional
+        The largest number of features on a card; the number of the others is shown.
+    units : {"user", "scaled"}
+        The units of the numbers.
+    title : str, optional
+        A title above the tree.
+    caption : bool
+        Whether to draw a caption, with the statement of the certificate, below the tree.
+    simplify : bool
+        Whether to leave out splits that change the label neither of these samples nor of any training sample.
+
+    Returns
+    -------
+    matplotlib axes
     """
-    tree = its_tree(tree)
+    tree = tree_of(tree)
     if (X is None) != (y is None):
         raise ValueError("to count samples give both X and y, or neither for the training samples' counts")
-    counts = tree.counts if X is None or y is None else Reach.of(tree, X, y).counts()
+    counts = tree.counts if X is None or y is None else SamplePaths.of(tree, X, y).counts()
     known = tree if X is None else replace(tree, counts=tree.counts + counts)
     shape = outline(known, simplify=simplify)
     levels = shape.levels(shape.root)
-    most = _most(max_features, levels)
-    shown = cards(tree, shape, counts, most, units)
+    max_features = _max_features(max_features, levels)
+    shown = cards(tree, shape, counts, max_features, units)
     sizes = {v: _size(card, levels, shape.levels(v)) for v, card in shown.items()}
-    boxes, width, height = place(shape, sizes, gap=_GAP, drop=_DROP)
+    boxes, width, height = layout_boxes(shape, sizes, gap=_GAP, drop=_DROP)
     return _draw(tree, shape, shown, boxes, (width, height), ax, title, caption)
 
 
-def _most(asked: int | None, levels: int) -> int:
-    if asked is None:
-        return _MOST.get(levels, _FEW)
-    if asked < 1:
-        raise ValueError(f"max_features must be at least 1, got {asked!r}")
-    return int(asked)
+def _max_features(given: int | None, levels: int) -> int:
+    if given is None:
+        return _MAX_FEATURES.get(levels, _MAX_FEATURES_DEEP)
+    if given < 1:
+        raise ValueError(f"max_features must be at least 1, got {given!r}")
+    return int(given)
 
 
 def _size(card: Card | LeafCard, levels: int, below: int) -> tuple[float, float]:
-    wide, narrow = _WIDTHS.get(levels, _NARROW)
-    # Higher up there is room to spare.
-    wide = max(wide, _WIDTHS[2][0]) if below > 1 else wide
+    width, narrow = _WIDTHS.get(levels, _NARROW)
+    # Upper levels have fewer cards, which can be wider.
+    width = max(width, _WIDTHS[2][0]) if below > 1 else width
     if isinstance(card, LeafCard):
         return narrow, 2 * _PAD + 3 * _ROW
-    rows = len(card.bars) + (card.more > 0) + (card.wanted is not None)
-    return wide, 2 * _PAD + (2.95 + rows) * _ROW
+    rows = len(card.bars) + (card.more > 0) + (card.target_classes is not None)
+    return width, 2 * _PAD + (2.95 + rows) * _ROW
 
 
 def _draw(
@@ -101,11 +119,11 @@ def _draw(
 ) -> Axes:  # fmt: skip
     width = max(size[0], 3.4) + 2 * _EDGE
     head = _legend_lines(tree, width - 2 * _EDGE)
-    foot = wrapped(_caption(tree, shape, shown), _SMALL, width - 2 * _EDGE) if caption else []
+    foot = wrapped_lines(_caption(tree, shape, shown), _SMALL, width - 2 * _EDGE) if caption else []
     above = _EDGE + 0.22 * len(head) + (0.3 if title else 0) + 0.1
     below = _EDGE + (0.16 * len(foot) + 0.12 if foot else 0)
     height = size[1] + above + below
-    pen = Pen(ax, width, height)
+    canvas = InchCanvas(ax, width, height)
     shift = (width - size[0]) / 2, below
     placed = {
         v: Box(x=box.x + shift[0], top=box.top + shift[1], width=box.width, height=box.height)
@@ -113,16 +131,16 @@ def _draw(
     }
     top = height - _EDGE
     if title:
-        pen.text(_EDGE, top - 0.1, one_line(title), size=11, room=width - 2 * _EDGE, bold=True)
+        canvas.text(_EDGE, top - 0.1, one_line(title), size=11, max_width=width - 2 * _EDGE, bold=True)
         top -= 0.3
-    _legend(pen, tree, head, top)
+    _legend(canvas, tree, head, top)
     for k, line in enumerate(reversed(foot)):
-        pen.text(_EDGE, _EDGE + 0.04 + 0.16 * k, line, size=_SMALL, room=width, colour=QUIET)
+        canvas.text(_EDGE, _EDGE + 0.04 + 0.16 * k, line, size=_SMALL, max_width=width, colour=MUTED)
     for t, children in shape.children.items():
-        _branches(pen, shown, placed, t, children)
+        _branches(canvas, shown, placed, t, children)
     for v, card in shown.items():
-        _leaf(pen, card, placed[v]) if isinstance(card, LeafCard) else _card(pen, card, placed[v])
-    return pen.ax
+        _leaf(canvas, card, placed[v]) if isinstance(card, LeafCard) else _card(canvas, card, placed[v])
+    return canvas.ax
 
 
 def _caption(tree: Tree, shape: Outline, shown: dict[int, Card | LeafCard]) -> str:
@@ -132,10 +150,10 @@ def _caption(tree: Tree, shape: Outline, shown: dict[int, Card | LeafCard]) -> s
         parts = [f"No node splits: {who} gets the same label."]
     else:
         of = "weight of a feature" if tree.scaling.is_identity else "weight of a feature on its training range"
-        parts = [f"Bars: {of}; to the right speaks for the rule being met, to the left against."]
+        parts = [f"Bars: {of}; a bar to the right favours the right side (rule met), one to the left the left."]
     if any(card.counts.any() for card in splits):
         parts.append("Width of a branch: its share of the samples.")
-    if note := left_out_words(shape):
+    if note := left_out_text(shape):
         parts.append(f"{note[0].upper()}{note[1:]}.")
     if tree.certificate is not None:
         parts.append(f"Proved: {tree.certificate.statement}.")
@@ -145,156 +163,158 @@ def _caption(tree: Tree, shape: Outline, shown: dict[int, Card | LeafCard]) -> s
 # -- head -----------------------------------------------------------------------------------------------------------
 
 
-def _legend_lines(tree: Tree, room: float) -> list[list[tuple[int, str, float]]]:
-    """Classes with the width of their entry, broken into lines."""
+def _legend_lines(tree: Tree, max_width: float) -> list[list[tuple[int, str, float]]]:
+    """Return the lines of the legend: class, name and width of each entry."""
     lines: list[list[tuple[int, str, float]]] = [[]]
     used = 0.0
     for k, label in enumerate(tree.classes):
         name = one_line(label)
-        wide = min(0.2 + width_of(name, _TITLE) + 0.2, room)
-        if lines[-1] and used + wide > room:
+        width = min(0.2 + text_width(name, _TITLE) + 0.2, max_width)
+        if lines[-1] and used + width > max_width:
             lines.append([])
             used = 0.0
-        lines[-1].append((k, name, wide))
-        used += wide
+        lines[-1].append((k, name, width))
+        used += width
     return lines
 
 
-def _legend(pen: Pen, tree: Tree, lines: list[list[tuple[int, str, float]]], top: float) -> None:
+def _legend(canvas: InchCanvas, tree: Tree, lines: list[list[tuple[int, str, float]]], top: float) -> None:
     for row, line in enumerate(lines):
         x, y = _EDGE, top - 0.1 - 0.22 * row
-        for k, name, wide in line:
-            pen.box(x, y - 0.055, 0.11, 0.11, fill=class_colour(k))
-            pen.text(x + 0.17, y, name, size=_TITLE, room=wide - 0.25)
-            x += wide
+        for k, name, width in line:
+            canvas.box(x, y - 0.055, 0.11, 0.11, fill=class_colour(k))
+            canvas.text(x + 0.17, y, name, size=_TITLE, max_width=width - 0.25)
+            x += width
 
 
 # -- branches -------------------------------------------------------------------------------------------------------
 
 
 def _branches(
-    pen: Pen, shown: dict[int, Card | LeafCard], boxes: dict[int, Box], t: int, children: tuple[int, int]
+    canvas: InchCanvas, shown: dict[int, Card | LeafCard], boxes: dict[int, Box], t: int, children: tuple[int, int]
 ) -> None:
     parent, total = boxes[t], shown[t].counts.sum()
     for child, side, word in zip(children, (-1, 1), ("not met", "met"), strict=True):
         box = boxes[child]
         share = shown[child].counts.sum() / total if total else 0.5
         start = (parent.x + side * parent.width / 6, parent.bottom)
-        pen.bow(start, (box.x, box.top), colour=LINE, width=1.2 + 6 * share)
-        pen.text(
-            (start[0] + box.x) / 2, (start[1] + box.top) / 2, word, size=_SMALL, room=0.6, colour=QUIET,
-            align="center", behind=PAPER,
+        canvas.curve(start, (box.x, box.top), colour=LINE_COLOUR, width=1.2 + 6 * share)
+        canvas.text(
+            (start[0] + box.x) / 2, (start[1] + box.top) / 2, word, size=_SMALL, max_width=0.6, colour=MUTED,
+            align="center", background=BACKGROUND,
         )  # fmt: skip
 
 
 # -- cards ----------------------------------------------------------------------------------------------------------
 
 
-def _card(pen: Pen, card: Card, box: Box) -> None:
-    pen.box(box.left, box.bottom, box.width, box.height, fill=PAPER, edge="#8a949c", corner=0.06)
+def _card(canvas: InchCanvas, card: Card, box: Box) -> None:
+    canvas.box(box.left, box.bottom, box.width, box.height, fill=BACKGROUND, edge="#8a949c", corner=0.06)
     left, right = box.left + _PAD, box.left + box.width - _PAD
     y = box.top - _PAD - 0.45 * _ROW
-    pen.text(left, y, f"[{card.node}]", size=_TITLE, room=0.4, bold=True)
-    _samples(pen, card.counts, left + 0.42, right, y, align="right")
+    canvas.text(left, y, f"[{card.node}]", size=_TITLE, max_width=0.4, bold=True)
+    _samples(canvas, card.counts, left + 0.42, right, y, align="right")
     y -= 0.8 * _ROW
-    _share_bar(pen, card.counts, left, right, y)
+    _share_bar(canvas, card.counts, left, right, y)
     y -= 0.95 * _ROW
     columns = _columns(card, right - left)
     for bar in card.bars:
-        _weight(pen, bar, columns, left, right, y)
+        _weight(canvas, bar, columns, left, right, y)
         y -= _ROW
     if card.more:
-        pen.text(left, y, f"+ {card.more} more", size=_SMALL, room=right - left, colour=QUIET)
+        canvas.text(left, y, f"+ {card.more} more", size=_SMALL, max_width=right - left, colour=MUTED)
         y -= _ROW
     y -= 0.15 * _ROW
-    pen.line([left, right], [y + 0.6 * _ROW] * 2, colour=LINE, width=0.6)
-    pen.text(left, y, card.rule, size=_TEXT, room=right - left - 0.02, bold=True)
-    if card.wanted is not None:
-        _wanted(pen, card.wanted, left, right, y - _ROW)
+    canvas.line([left, right], [y + 0.6 * _ROW] * 2, colour=LINE_COLOUR, width=0.6)
+    canvas.text(left, y, card.rule, size=_TEXT, max_width=right - left - 0.02, bold=True)
+    if card.target_classes is not None:
+        _target_classes(canvas, card.target_classes, left, right, y - _ROW)
 
 
-def _wanted(pen: Pen, wanted: tuple[list[int], list[int]], left: float, right: float, y: float) -> None:
-    """The classes that a split should part: a square each, those that should not meet the rule first."""
+def _target_classes(
+    canvas: InchCanvas, target_classes: tuple[list[int], list[int]], left: float, right: float, y: float
+) -> None:
+    """Draw a square for each class of a split, first the classes that should not meet its rule."""
     words = ("should not meet it", "should")
-    room = right - left - sum(width_of(word, _SMALL) + 0.16 for word in words)
-    step = min(0.13, room / sum(len(side) for side in wanted))
+    max_width = right - left - sum(text_width(word, _SMALL) + 0.16 for word in words)
+    step = min(0.13, max_width / sum(len(side) for side in target_classes))
     x = left
-    for word, classes in zip(words, wanted, strict=True):
-        pen.text(x, y, word, size=_SMALL, room=right - x, colour=QUIET)
-        x += width_of(word, _SMALL) + 0.09
+    for word, classes in zip(words, target_classes, strict=True):
+        canvas.text(x, y, word, size=_SMALL, max_width=right - x, colour=MUTED)
+        x += text_width(word, _SMALL) + 0.09
         for k in classes:
-            pen.box(x, y - 0.045, 0.7 * step, 0.09, fill=class_colour(k), layer=4)
+            canvas.box(x, y - 0.045, 0.7 * step, 0.09, fill=class_colour(k), layer=4)
             x += step
         x += 0.07
 
 
 def _columns(card: Card, width: float) -> tuple[float, float]:
-    """Room for a bar to one side and for numbers; names get what they need as long as bars can be told."""
-    numbers = max(width_of(bar.number, _SMALL) for bar in card.bars) if card.bars[0].number else 0.0
+    """Return the maximum length of a bar and the width of the numbers; names get the rest, within limits."""
+    numbers = max(text_width(bar.number, _SMALL) for bar in card.bars) if card.bars[0].number else 0.0
     gaps = 0.08 + (0.06 if numbers else 0.0)
-    needed = max(width_of(bar.name, _TEXT) for bar in card.bars)
-    names = min(needed, width - numbers - gaps - 2 * _LEAST_BAR)
-    return min(_MOST_BAR, (width - names - numbers - gaps) / 2), numbers
+    needed = max(text_width(bar.name, _TEXT) for bar in card.bars)
+    names = min(needed, width - numbers - gaps - 2 * _MIN_BAR)
+    return min(_MAX_BAR, (width - names - numbers - gaps) / 2), numbers
 
 
-def _weight(pen: Pen, bar: Bar, columns: tuple[float, float], left: float, right: float, y: float) -> None:
-    """Name, bar and number side by side."""
+def _weight(canvas: InchCanvas, bar: Bar, columns: tuple[float, float], left: float, right: float, y: float) -> None:
+    """Draw name, bar and number of a feature side by side."""
     reach, numbers = columns
     zero = right - numbers - (0.06 if numbers else 0.0) - reach
-    pen.text(left, y, bar.name, size=_TEXT, room=zero - reach - left - 0.07)
-    pen.box(min(zero, zero + reach * bar.length), y - 0.045, abs(reach * bar.length), 0.09, fill=_BAR)
-    pen.line([zero, zero], [y - 0.09, y + 0.09], colour="#8a949c", width=0.6)
+    canvas.text(left, y, bar.name, size=_TEXT, max_width=zero - reach - left - 0.07)
+    canvas.box(min(zero, zero + reach * bar.length), y - 0.045, abs(reach * bar.length), 0.09, fill=_BAR)
+    canvas.line([zero, zero], [y - 0.09, y + 0.09], colour="#8a949c", width=0.6)
     if bar.number:
-        pen.text(right, y, bar.number, size=_SMALL, room=numbers + 0.01, align="right")
+        canvas.text(right, y, bar.number, size=_SMALL, max_width=numbers + 0.01, align="right")
 
 
-def _leaf(pen: Pen, leaf: LeafCard, box: Box) -> None:
+def _leaf(canvas: InchCanvas, leaf: LeafCard, box: Box) -> None:
     colour, empty = class_colour(leaf.code), not leaf.counts.any()
     fill = tint(colour, 0.06 if empty else 0.16)
-    pen.box(box.left, box.bottom, box.width, box.height, fill=fill, edge=colour, corner=0.12, line=1.2)
+    canvas.box(box.left, box.bottom, box.width, box.height, fill=fill, edge=colour, corner=0.12, line=1.2)
     left, right = box.left + _PAD, box.left + box.width - _PAD
     y = box.top - _PAD - 0.5 * _ROW
-    pen.text(box.x, y, leaf.label, size=_TITLE, room=right - left, bold=True, align="center")
+    canvas.text(box.x, y, leaf.label, size=_TITLE, max_width=right - left, bold=True, align="center")
     y -= 1.05 * _ROW
-    _samples(pen, leaf.counts, left, right, y, align="center")
+    _samples(canvas, leaf.counts, left, right, y, align="center")
     y -= 0.85 * _ROW
-    _share_bar(pen, leaf.counts, left, right, y)
+    _share_bar(canvas, leaf.counts, left, right, y)
 
 
-def _share_bar(pen: Pen, counts: FloatArray, left: float, right: float, y: float) -> None:
-    """Classes side by side, as long as their shares."""
+def _share_bar(canvas: InchCanvas, counts: FloatArray, left: float, right: float, y: float) -> None:
+    """Draw a bar with one part per class, as long as its share of the samples."""
     total = counts.sum()
     if not total:
-        pen.box(left, y - 0.035, right - left, 0.07, fill=PAPER, edge=LINE, line=0.5)
+        canvas.box(left, y - 0.035, right - left, 0.07, fill=BACKGROUND, edge=LINE_COLOUR, line=0.5)
         return
     x = left
     for k, count in enumerate(counts):
-        wide = (right - left) * count / total
-        pen.box(x, y - 0.035, wide, 0.07, fill=class_colour(k), layer=3)
-        x += wide
+        width = (right - left) * count / total
+        canvas.box(x, y - 0.035, width, 0.07, fill=class_colour(k), layer=3)
+        x += width
 
 
-def _samples(pen: Pen, counts: FloatArray, left: float, right: float, y: float, *, align: str) -> None:
-    """The counts of the classes, each with its colour; of many, those without samples are left out."""
+def _samples(canvas: InchCanvas, counts: FloatArray, left: float, right: float, y: float, *, align: str) -> None:
+    """Draw the counts of the classes, each with its colour; of more than two, classes without samples are left out."""
     many = len(counts) > 2
     entries = [(k, count_text(c)) for k, c in enumerate(counts) if c or not many]
     if not counts.any():
         x = {"right": right, "center": (left + right) / 2}[align]
-        pen.text(x, y, "no samples", size=_SMALL, room=right - left, colour=QUIET, align=align)
+        canvas.text(x, y, "no samples", size=_SMALL, max_width=right - left, colour=MUTED, align=align)
         return
-    widths = [0.13 + width_of(text, _TEXT) + 0.09 for _, text in entries]
-    # Where there is no room for all, the smallest ones are only told how many they are.
+    widths = [0.13 + text_width(text, _TEXT) + 0.09 for _, text in entries]
+    # If the line is too long, the smallest counts are replaced by the number of these classes.
     note = 0.0
     while sum(widths) + note > right - left + 0.09 and len(entries) > 1:
         smallest = int(np.argmin([counts[k] for k, _ in entries]))
         del entries[smallest], widths[smallest]
-        note = width_of(f"+ {len(counts)}", _SMALL) + 0.09
+        note = text_width(f"+ {len(counts)}", _SMALL) + 0.09
     used = sum(widths) + note - 0.09
     x = max(left, right - used if align == "right" else (left + right - used) / 2)
-    for (k, text), wide in zip(entries, widths, strict=True):
-        pen.box(x, y - 0.045, 0.09, 0.09, fill=class_colour(k), layer=4)
-        pen.text(x + 0.13, y, text, size=_TEXT, room=right - x - 0.11, colour=INK)
-        x += wide
+    for (k, text), width in zip(entries, widths, strict=True):
+        canvas.box(x, y - 0.045, 0.09, 0.09, fill=class_colour(k), layer=4)
+        canvas.text(x + 0.13, y, text, size=_TEXT, max_width=right - x - 0.11, colour=TEXT_COLOUR)
+        x += width
     if note:
         left_out = np.count_nonzero(counts) - len(entries)
-        pen.text(x, y, f"+ {left_out}", size=_SMALL, room=note, colour=QUIET)
+        canvas.text(x, y, f"+ {left_out}", size=_SMALL, max_width=note, colour=MUTED)

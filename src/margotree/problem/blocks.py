@@ -1,4 +1,4 @@
-"""Passes over many samples that neither copy all of them nor sort them by columns that decide nothing."""
+"""Passes over many samples without a copy of all of them, and a sort of rows that skips columns without effect."""
 
 from __future__ import annotations
 
@@ -11,35 +11,41 @@ from numpy.typing import NDArray
 FloatArray = NDArray[np.float64]
 IndexArray = NDArray[np.int64]
 
-#: Bytes of samples looked at together: so few that they stay near the processor and in memory the process has already.
-_BYTES = 1 << 17
+#: Bytes of one block of samples: few enough for the processor's cache.
+_BLOCK_BYTES = 1 << 17
 
 
-def blocks(n_rows: int, n_columns: int) -> Iterator[slice]:
-    """The rows of a table in consecutive slices of a hundred kilobytes or so; one slice if they are few."""
-    step = max(1, _BYTES // (8 * max(1, n_columns)))
+def row_blocks(n_rows: int, n_columns: int) -> Iterator[slice]:
+    """Consecutive slices that cover all rows of a table, each of about a hundred kilobytes."""
+    step = max(1, _BLOCK_BYTES // (8 * max(1, n_columns)))
     return (slice(k, k + step) for k in range(0, n_rows, step))
 
 
-def heights(X: FloatArray, rows: IndexArray, w: FloatArray, b: float) -> FloatArray:
-    """``h = w.x + b`` of some rows of ``X``."""
+def decision_values(X: FloatArray, rows: IndexArray, w: FloatArray, b: float) -> FloatArray:
+    """Return ``h = w.x + b`` of the given rows of ``X``."""
     used = np.flatnonzero(w)
     if len(used) <= 1:
         return X[rows, used[0]] * w[used[0]] + b if len(used) else np.full(len(rows), float(b))
     if len(rows) == len(X) and np.array_equal(rows, np.arange(len(X))):
         return X @ w + b
     h = np.empty(len(rows))
-    for part in blocks(len(rows), X.shape[1]):
+    for part in row_blocks(len(rows), X.shape[1]):
         h[part] = X[rows[part]] @ w
     return h + b
 
 
 def sort_rows(columns: Iterable[NDArray[Any]]) -> tuple[IndexArray, NDArray[np.bool_]]:
-    """The order of the rows by their first column, equals by the second and so on, and which of them, in that order,
-    differ from the one before.
+    """Sort rows by the first column, rows that are equal there by the second, and so on.
 
-    The same order as that of :func:`numpy.lexsort`, but a column is sorted only among rows that all columns before it
-    leave equal: with numbers that rarely coincide, that is one column and not all of them.
+    A column is sorted only among rows that are equal in all columns before it. With numbers that rarely coincide, one
+    column is enough.
+
+    Returns
+    -------
+    order : array of int
+        The row numbers in sorted order, as :func:`numpy.lexsort` gives them.
+    new : array of bool
+        Whether a row, in sorted order, differs from the row before it.
     """
     order, new = np.zeros(0, dtype=np.int64), np.zeros(0, dtype=bool)
     for k, column in enumerate(columns):
@@ -52,13 +58,13 @@ def sort_rows(columns: Iterable[NDArray[Any]]) -> tuple[IndexArray, NDArray[np.b
 
 
 def _refine(column: NDArray[Any], order: IndexArray, new: NDArray[np.bool_]) -> None:
-    """Sort each group of equal rows by one more column, and part it where that differs."""
-    at = np.flatnonzero(~new | np.append(~new[1:], False))  # rows that have an equal
-    group, value = np.cumsum(new[at]), column[order[at]]
-    busy = np.zeros(int(group[-1]) + 1, dtype=bool)
-    busy[group[1:][(group[1:] == group[:-1]) & (value[1:] != value[:-1])]] = True
-    here = busy[group]
-    at, group, value = at[here], group[here], value[here]
-    by = np.lexsort((value, group))
-    order[at], value = order[at[by]], value[by]
-    new[at[1:]] |= (group[1:] == group[:-1]) & (value[1:] != value[:-1])
+    """Sort each group of equal rows by one more column, and mark in ``new`` where this column differs."""
+    tied = np.flatnonzero(~new | np.append(~new[1:], False))  # rows with an equal neighbour
+    group, value = np.cumsum(new[tied]), column[order[tied]]
+    has_difference = np.zeros(int(group[-1]) + 1, dtype=bool)
+    has_difference[group[1:][(group[1:] == group[:-1]) & (value[1:] != value[:-1])]] = True
+    in_group = has_difference[group]
+    tied, group, value = tied[in_group], group[in_group], value[in_group]
+    within_group = np.lexsort((value, group))
+    order[tied], value = order[tied[within_group]], value[within_group]
+    new[tied[1:]] |= (group[1:] == group[:-1]) & (value[1:] != value[:-1])

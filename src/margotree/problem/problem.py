@@ -21,7 +21,7 @@ MAX_DEPTH = 10
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Problem:
-    """A margin optimal tree to be trained.
+    """The training problem of a margin optimal tree for two classes.
 
     Minimise over the splits ``(w_t, b_t)`` of a complete tree of the given depth, and over the choices of the task::
 
@@ -92,15 +92,15 @@ class Problem:
         depth = check_depth(depth)
         problem = cls(
             X=X,
-            y=_frozen(targets),
-            weight=_frozen(w),
+            y=_read_only(targets),
+            weight=_read_only(w),
             depth=depth,
-            C=_frozen(per_node("C", C, depth, low=0.0, low_open=True)),
+            C=_read_only(per_node("C", C, depth, low=0.0, low_open=True)),
             task=task,
-            eps=_positive("eps", eps),
+            eps=positive_number("eps", eps),
             budget=_budget(budget, depth, X.shape[1]),
-            alpha=None if alpha is None else _frozen(per_node("alpha", alpha, depth, low=0.0)),
-            max_weight=None if max_weight is None else _positive("max_weight", max_weight),
+            alpha=None if alpha is None else _read_only(per_node("alpha", alpha, depth, low=0.0)),
+            max_weight=None if max_weight is None else positive_number("max_weight", max_weight),
         )
         if alpha is not None and budget is None:
             raise ValueError("alpha is the penalty of features above the budget, but no budget is given")
@@ -147,7 +147,7 @@ class Problem:
         """The same problem with the task of two classes; for class numbers 0 and 1 only."""
         if self.task.n_classes != 2:
             raise ValueError(f"this problem has {self.task.n_classes} classes")
-        signs = self.y if self.task == BINARY else _frozen(np.where(self.y == 1, 1.0, -1.0))
+        signs = self.y if self.task == BINARY else _read_only(np.where(self.y == 1, 1.0, -1.0))
         return replace(self, y=signs, task=BINARY, choices=None)
 
 
@@ -168,7 +168,7 @@ def read_only_samples(X: ArrayLike) -> FloatArray:
         frozen = X.base is None and not X.flags.writeable
         if frozen and X.flags.c_contiguous:
             return X
-    return _frozen(np.array(X, dtype=np.float64, order="C", ndmin=2))
+    return _read_only(np.array(X, dtype=np.float64, order="C", ndmin=2))
 
 
 def check_depth(depth: Any) -> int:
@@ -181,9 +181,16 @@ def check_depth(depth: Any) -> int:
 def per_node(
     name: str, value: Any, depth: int, *, low: float, low_open: bool = False, high: float = np.inf
 ) -> FloatArray:
-    """Spread a number, one number per level, or one per node over all branch nodes.
+    """Return one number per branch node from one number, one per level, or one per node.
 
-    For depth 1 the three coincide; for depth 2 and more the lengths ``depth`` and ``2**depth - 1`` differ.
+    Parameters
+    ----------
+    name : str
+        The name of the parameter, for error messages.
+    low, high : float
+        The range allowed; ``low`` itself is excluded if ``low_open``.
+
+    For depth 1 the three forms coincide; for larger depths the lengths ``depth`` and ``2**depth - 1`` differ.
     """
     try:
         given = np.atleast_1d(np.array(value, dtype=np.float64))
@@ -229,7 +236,7 @@ def _check_samples(X: FloatArray, y: NDArray[Any], weight: FloatArray) -> None:
         raise ValueError("weight must not be negative")
 
 
-def _positive(name: str, value: Any) -> float:
+def positive_number(name: str, value: Any) -> float:
     try:
         number = float(value)
     except (TypeError, ValueError):
@@ -239,6 +246,6 @@ def _positive(name: str, value: Any) -> float:
     return number
 
 
-def _frozen(a: NDArray[Any]) -> NDArray[Any]:
+def _read_only(a: NDArray[Any]) -> NDArray[Any]:
     a.setflags(write=False)
     return a

@@ -1,4 +1,4 @@
-"""What every kind of training problem offers, so that engines, certificates and estimators can serve them all."""
+"""The interface of training problems that engines, certificates and estimators use."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from margotree.problem.value import Splits
 
 
 class Finding(Protocol):
-    """What a problem's own plain value function says about a tree."""
+    """The result of a problem's ``evaluate``: objective and feasibility of a tree."""
 
     @property
     def objective(self) -> float: ...
@@ -18,12 +18,12 @@ class Finding(Protocol):
 
     @property
     def violations(self) -> list[str]:
-        """Why the tree is not allowed, in words; empty if it is."""
+        """Reasons why the tree is not feasible, in words; empty if it is."""
         ...
 
 
 class TrainingProblem(Protocol):
-    """A tree to be trained: the margin trees of :class:`~margotree.problem.Problem` or one of their rivals."""
+    """A training problem: of a margin tree (:class:`~margotree.problem.Problem`) or of a baseline."""
 
     @property
     def model(self) -> str: ...

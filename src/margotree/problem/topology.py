@@ -1,8 +1,8 @@
-"""Index sets of a complete binary tree of branch nodes.
+"""The numbering of the nodes of a complete binary tree.
 
 Branch nodes are numbered level by level: the root is 0, the children of ``t`` are ``2t + 1`` (left) and
-``2t + 2`` (right).  A tree of depth ``D`` has ``2**D - 1`` branch nodes; the lowest level is called *last*,
-the others *upper*.  Leaves continue the same numbering below the last level.
+``2t + 2`` (right). A tree of depth ``D`` has ``2**D - 1`` branch nodes. The lowest level of branch nodes is called
+*last*, the others *upper*. Leaves continue the numbering below the last level.
 """
 
 from __future__ import annotations
@@ -14,15 +14,17 @@ def n_nodes(depth: int) -> int:
 
 
 def left(t: int) -> int:
+    """The left child of ``t``."""
     return 2 * t + 1
 
 
 def right(t: int) -> int:
+    """The right child of ``t``."""
     return 2 * t + 2
 
 
 def parent(t: int) -> int:
-    """The node above ``t``; the root has none and gives -1."""
+    """The parent of ``t``; -1 for the root."""
     return (t - 1) // 2 if t > 0 else -1
 
 
@@ -47,7 +49,7 @@ def upper(depth: int) -> range:
 
 
 def leaves(depth: int) -> range:
-    """The leaves, numbered on after the branch nodes."""
+    """The leaves, whose numbers follow those of the branch nodes."""
     return level_nodes(depth)
 
 
@@ -78,9 +80,9 @@ def last_right(t: int, depth: int) -> range:
 
 
 def path_to(t: int) -> list[tuple[int, int]]:
-    """The turns from the root to ``t`` as (node, side) pairs, side -1 for left and +1 for right."""
-    turns = []
+    """The path from the root to ``t`` as (node, side) pairs, side -1 for left and +1 for right."""
+    steps = []
     while t > 0:
-        turns.append((parent(t), -1 if t == left(parent(t)) else +1))
+        steps.append((parent(t), -1 if t == left(parent(t)) else +1))
         t = parent(t)
-    return turns[::-1]
+    return steps[::-1]

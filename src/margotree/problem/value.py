@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from margotree.problem import topology
-from margotree.problem.blocks import FloatArray, IndexArray, heights
+from margotree.problem.blocks import FloatArray, IndexArray, decision_values
 from margotree.problem.routing import TIE, depth_in_band, goes_right
 from margotree.problem.tasks import Choices, Task
 
@@ -65,11 +65,11 @@ class Splits:
     b: FloatArray
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "w", _own(self.w, 2))
-        object.__setattr__(self, "b", _own(self.b, 1))
+        object.__setattr__(self, "w", _read_only_copy(self.w, 2))
+        object.__setattr__(self, "b", _read_only_copy(self.b, 1))
         if len(self.w) != len(self.b):
             raise ValueError(f"{len(self.w)} weight rows but {len(self.b)} offsets")
-        # NaN compares as "not worse" everywhere below, so it must not get in.
+        # Comparisons with NaN are false, so that a tree with NaN would seem feasible.
         if not (np.all(np.isfinite(self.w)) and np.all(np.isfinite(self.b))):
             raise ValueError("weights and offsets of a tree must be finite numbers")
 
@@ -112,7 +112,7 @@ class Evaluation:
 
     @property
     def violations(self) -> list[str]:
-        """Why the tree is not allowed; empty if it is."""
+        """Reasons why the tree is not feasible; empty if it is."""
         reasons = []
         if self.band:
             reasons.append(f"a training sample lies {self.band:.3g} deep inside the routing band of an upper node")
@@ -144,7 +144,7 @@ def evaluate(problem: Terms, splits: Splits) -> Evaluation:
         w, b = splits.w[t], float(splits.b[t])
         reached = np.flatnonzero(at == t)
         y, weight = problem.y[reached], problem.weight[reached]
-        h = heights(problem.X, reached, w, b)
+        h = decision_values(problem.X, reached, w, b)
         side = np.where(goes_right(h, b, problem.eps), 1, -1)
         # Nodes without samples take the masses of the nearest node above that has some.
         mass.append(task.mass(y, weight) if len(reached) or t == 0 else mass[topology.parent(t)])
@@ -189,7 +189,7 @@ def _over_weight(problem: Terms, splits: Splits) -> float:
     return excess if excess > TIE * limit else 0.0
 
 
-def _own(a: FloatArray, ndim: int) -> FloatArray:
+def _read_only_copy(a: FloatArray, ndim: int) -> FloatArray:
     """A read-only copy with this number of dimensions."""
     own = np.array(a, dtype=np.float64, order="C")
     if own.ndim != ndim:

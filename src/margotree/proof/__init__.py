@@ -1,1 +1,5 @@
-"""Proofs that anyone can check: written here, read and checked by the one file ``check.py`` (docs/proof.md)."""
+"""Proofs of bounds: files from which a checker recomputes the bound of a certificate (docs/proof.md).
+
+- ``check``: the checker, one file that needs only NumPy. Start here.
+- ``write``: writes the steps of a search and the header of a proof
+"""

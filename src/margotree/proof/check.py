@@ -1,10 +1,13 @@
 """Check a proof that margotree wrote: python check.py people.proof people.csv
 
-This file needs NumPy and nothing else of margotree.  From the data and the proof it recomputes what the tree costs at
-most and what any tree costs at least, and says what is thereby proved (of which terms, columns and rows), or which step
-proves nothing.  docs/proof.md states the rules.  All numbers in data and proof are float64 and so exact; every sum here
-is followed by a bound on its rounding error, added to the unsafe side, and where that does not suffice the step is done
-in fractions.  Memory and time are limited by the sizes of the files (`Meter`).
+This file needs NumPy and no other module of margotree. From the data and the proof it recomputes an upper bound on the
+objective of the tree and a lower bound on that of any tree, and prints what is proved (with terms, columns and rows),
+or which step fails. docs/proof.md states the rules. All numbers in data and proof are float64 and therefore exact.
+Every sum has a bound on its rounding error, which is applied to the unsafe side; where this is not enough, the step is
+repeated in exact fractions. Memory and time are limited by the sizes of the files (`Meter`).
+
+The order of the file: the result (`Statement`, `Proved`), the header, the problem and the value of the tree, the bound
+of a tree node (`node_bound`), the steps (`Replay`), `check` itself, and the reading of data files.
 """
 
 from __future__ import annotations
@@ -32,32 +35,32 @@ from typing import Any, BinaryIO, NamedTuple
 import numpy as np
 
 MAGIC, VERSION = b"margotree proof ", 3
-UNIT = 2.0**-53  #: Unit roundoff: a sum of k terms is off by about k UNIT times the sum of their sizes at most.
+UNIT = 2.0**-53  #: Unit roundoff: the error of a sum of k terms is at most about k UNIT times the sum of their sizes.
 LEAST, LARGEST = 1e-290, 1e290  #: The range of costs C_t W_i, where rounding is relative; multipliers are no larger.
-LONGEST_HEADER, BLOCK = 1 << 26, 1 << 20  #: Bytes of a header, and of the steps of one block (and one step more).
+LONGEST_HEADER, BLOCK = 1 << 26, 1 << 20  #: Largest bytes of a header, and of a block (without its last step).
 TIE = 1e-9  #: Samples within this, times 1 + |b|, of a split's border count as on it (at most a quarter of eps).
-MOST_SUPPORTS = 1 << 16  #: Tables of supports are no longer than this.
-NOT_HERE, HUGE = 2, 1e300  #: No side, as a sample is elsewhere; the bound of what no tree obeys.
-MODELS = {"margot": (False, False), "hfs": (True, False), "sfs": (True, True)}  #: Whether there are budgets, penalties.
+MOST_SUPPORTS = 1 << 16  #: The largest number of supports of a table.
+NOT_HERE, HUGE = 2, 1e300  #: The side of a sample that is not known to reach a node; the bound of an infeasible case.
+MODELS = {"margot": (False, False), "hfs": (True, False), "sfs": (True, True)}  #: Whether it has budgets, penalties.
 TERMS = ["model", "depth", "samples", "features", "C", "eps", "budget", "alpha"]
 ENTRIES = [*TERMS, "digest", "tree", "claim", "steps", "table"]
 TABLE = ["features", "offset", "scale", "target", "weight", "labels", "class_weight"]
-LEAST_WORK, WORK_PER_BYTE = 1e10, 1.0  #: The default limit of work, and per byte of the proof and number of the data.
-SPLIT_BYTES, OPEN_BYTES = 400, 250  #: Memory of a split with its children, and the part of a child that is closed.
+LEAST_WORK, WORK_PER_BYTE = 1e10, 1.0  #: Default limit of work: constant, and per byte of proof and number of data.
+SPLIT_BYTES, OPEN_BYTES = 400, 250  #: Memory of a split with its children, and what is freed when a child is closed.
 
 
 class Refused(Exception):
-    """The file proves nothing; the message names the place and the reason."""
+    """The proof is not valid; the message names the position and the reason."""
 
 
 class LimitReached(Refused):
-    """Neither proved nor refuted: the check would need more memory or time than it may take."""
+    """The check would need more memory or time than allowed; the proof is neither accepted nor refuted."""
 
 
 class Meter:
-    """The memory (bytes) and the work (operations, of about a nanosecond) that a check may take.
+    """Counts memory (bytes) and work (operations of about a nanosecond) and compares them with limits.
 
-    By default both follow from the sizes of the files: docs/proof.md, "Limits".
+    By default the limits follow from the sizes of the files: docs/proof.md, "Limits".
     """
 
     def __init__(self, sizes: float, max_memory: float | None = None, max_work: float | None = None) -> None:
@@ -66,11 +69,12 @@ class Meter:
         self.given, self.most_done = max_work, math.inf if max_work is None else 1e9 * max_work
 
     def allow_work(self, proof_bytes: float, per_byte: float) -> None:
-        """The default for a proof file of this size."""
+        """Set the default limit of work for a proof of this size."""
         if self.given is None:
             self.most_done = LEAST_WORK + proof_bytes * per_byte
 
     def hold(self, size: float) -> None:
+        """Count ``size`` bytes of memory; negative if they are freed."""
         self.held += size
         if self.held > self.most_held:
             raise LimitReached(
@@ -79,6 +83,7 @@ class Meter:
             )
 
     def work(self, amount: float) -> None:
+        """Count ``amount`` operations."""
         self.done += amount
         if self.done > self.most_done:
             raise LimitReached(
@@ -88,18 +93,19 @@ class Meter:
 
 
 def shown(names: Any, most: int = 10) -> str:
-    """Names or numbers for a reader: what cannot be printed is escaped, long ones and long lists are cut short."""
-    words = [text if len(text) <= 60 else text[:57] + "..." for text in (f"{x!r}" for x in names[:most])]
-    return ", ".join(words) + (f" and {len(names) - most} more" if len(names) > most else "")
+    """Format names or numbers for output: special characters are escaped, long names and long lists are shortened."""
+    texts = [text if len(text) <= 60 else text[:57] + "..." for text in (f"{x!r}" for x in names[:most])]
+    return ", ".join(texts) + (f" and {len(names) - most} more" if len(names) > most else "")
 
 
 def per_split(numbers: Any) -> str:
+    """Format one number per split; a single number if all are equal."""
     return f"{numbers[0]!r} at every split" if len(set(numbers)) == 1 else f"{shown(numbers, 15)} (split by split)"
 
 
 @dataclass(frozen=True)
 class Statement:
-    """The training problem that a proof is about: its terms, its columns and the rows that take part."""
+    """The training problem that a proof is about: its terms, its columns and the rows in use."""
 
     model: str
     depth: int
@@ -108,17 +114,17 @@ class Statement:
     budget: list[int] | None
     alpha: list[float] | None
     features: int
-    columns: list[str] | None  # the features' names, if they are known
-    span: tuple[float, float]  # the least and the largest number of all features, as the problem has them
-    source: str  # the file of the rows, or where else they are from
+    columns: list[str] | None  # the names of the features, if known
+    span: tuple[float, float]  # the smallest and the largest feature value in the problem
+    source: str  # the file of the rows, or a description of another source
     rows_read: int
-    left_out: dict[str, int]  # rows that take no part, by reason
-    classes: list[str]  # of the labels -1 and 1
-    class_rows: tuple[int, int]  # rows that take part, by class
-    samples: int  # distinct ones
-    class_weight: list[float] | None  # None: not known apart from the samples' weights
+    left_out: dict[str, int]  # numbers of rows that are not used, by reason
+    classes: list[str]  # the names of the labels -1 and 1
+    class_rows: tuple[int, int]  # numbers of rows in use, by class
+    samples: int  # number of distinct samples
+    class_weight: list[float] | None  # None if only the product with the sample weights is known
     weight_column: str | None
-    weights: tuple[tuple[float, float], tuple[float, float]]  # least and largest of a row of the problem, by class
+    weights: tuple[tuple[float, float], tuple[float, float]]  # smallest and largest weight of a row, by class
 
     @property
     def rows_used(self) -> int:
@@ -159,13 +165,13 @@ class Statement:
 
 @dataclass(frozen=True)
 class Proved:
-    """What a proof proves: this tree costs at most ``objective``, and no tree of these terms less than ``bound``."""
+    """The result: this tree costs at most ``objective``, and no tree of these terms less than ``bound``."""
 
     objective: float
     bound: float
     steps: int
     leaves: int
-    exact: int  # leaves that took fractions
+    exact: int  # leaves that needed fractions
     digest: str  # sha256 of the proof file
     statement: Statement
 
@@ -185,70 +191,73 @@ class Proved:
 # -- the header --------------------------------------------------------------------------------------------------------
 
 
-def demand(condition: Any, words: str) -> None:
+def demand(condition: Any, message: str) -> None:
+    """Raise Refused with the message unless the condition holds."""
     if not condition:
-        raise Refused(words)
+        raise Refused(message)
 
 
 def whole(header: dict[str, Any], name: str, low: int, high: int = 1 << 53) -> int:
-    """A number written as a whole one (not 1.0, not true) within its range."""
+    """Return an entry that must be written as a whole number (not 1.0, not true) within its range."""
     x = header[name]
     demand(type(x) is int and low <= x <= high, f"header: {name} must be a whole number from {low} to {high}")
     return int(x)
 
 
 def number(x: Any, name: str, low: float = -sys.float_info.max) -> float:
-    """A finite float64, not less than ``low``; a whole number counts if it is one exactly."""
+    """Return a number that must be a finite float64, at least ``low``, or a whole number that is exactly one."""
     fine = type(x) in (int, float) and low <= x <= sys.float_info.max and float(x) == x
     demand(fine, f"header: {name} must be {'finite' if low < 0 else 'positive' if low > 0 else 'finite, not negative'}")
     return float(x)
 
 
 def numbers(xs: Any, name: str, count: int, low: float = -sys.float_info.max) -> list[float]:
+    """Return a list that must have ``count`` numbers."""
     demand(type(xs) is list and len(xs) == count, f"header: {name} must be a list of {count} numbers")
     return [number(x, name, low) for x in xs]
 
 
 def text(x: Any, name: str) -> str:
+    """Return a value that must be a string."""
     demand(type(x) is str, f"header: {name} must be a string")
     return str(x)
 
 
 def entries(x: Any, name: str, keys: list[str]) -> dict[str, Any]:
-    """An object with these entries and no other: what is not understood must not be there."""
+    """Return an object that must have exactly these entries, because the checker ignores nothing."""
     fine = type(x) is dict and sorted(x) == sorted(keys)
     demand(fine, f"header: {name} must have the entries {', '.join(keys)} and no other")
     return dict(x)
 
 
-def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    demand(len(dict(pairs)) == len(pairs), "header: an entry is there twice")
+def _distinct(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    demand(len(dict(pairs)) == len(pairs), "header: an entry occurs twice")
     return dict(pairs)
 
 
-def _constant(name: str) -> None:
-    raise Refused(f"header: {name} is no number")
+def _reject_constant(name: str) -> None:
+    raise Refused(f"header: {name} is not a number")
 
 
 def read_header(stream: BinaryIO) -> dict[str, Any]:
-    """The header: a line with name and version, one of JSON, one with its checksum.  Types and ranges are checked."""
+    """Read the header: a line with name and version, a line of JSON, a line with its checksum; check its entries."""
     first = stream.readline(64)
     if not first.startswith(MAGIC) or not first.endswith(b"\n"):
         raise Refused("line 1: this is not a margotree proof")
     if first != MAGIC + b"%d\n" % VERSION:
-        raise Refused(f"line 1: a proof of another version ({first[len(MAGIC) : -1]!r}); this checker knows {VERSION}")
+        raise Refused(f"line 1: a proof of another version ({first[len(MAGIC) : -1]!r}); this checker reads {VERSION}")
     line, check = stream.readline(LONGEST_HEADER), stream.readline(16)
     if not line.endswith(b"\n") or check != b"%08x\n" % zlib.crc32(line):
         raise Refused("header: it is cut off, or its checksum is not that of its text")
     try:
-        header = json.loads(line.decode("utf-8"), object_pairs_hook=_once, parse_constant=_constant)
+        header = json.loads(line.decode("utf-8"), object_pairs_hook=_distinct, parse_constant=_reject_constant)
     except (ValueError, RecursionError) as error:
-        raise Refused(f"header: it is not JSON that can be read ({type(error).__name__}: {error!s:.80})") from None
+        raise Refused(f"header: it is not readable JSON ({type(error).__name__}: {error!s:.80})") from None
     return checked_header(header)
 
 
 def checked_header(header: Any) -> dict[str, Any]:
-    """The entries of a header, each of its type and in its range, with float64 numbers; Refused if one is not."""
+    """Return the header with float64 numbers; Refused if an entry has a wrong type or is out of its range."""
     h = entries(header, "it", ENTRIES)
     demand(h["model"] in MODELS if type(h["model"]) is str else False, f"header: model must be one of {[*MODELS]}")
     T, n = 2 ** whole(h, "depth", 1, 10) - 1, whole(h, "features", 1)
@@ -256,7 +265,7 @@ def checked_header(header: Any) -> dict[str, Any]:
     h["C"] = numbers(h["C"], "C", T, math.ulp(0.0))
     h["eps"] = number(h["eps"], "eps", math.ulp(0.0))
     for name, there in zip(("budget", "alpha"), MODELS[h["model"]], strict=True):
-        demand((h[name] is not None) == there, f"header: {name} does not belong to the model {h['model']}, or lacks")
+        demand((h[name] is not None) == there, f"header: {name} is missing, or not part of the model {h['model']}")
     if h["budget"] is not None:
         demand(type(h["budget"]) is list and len(h["budget"]) == T, f"header: budget must be a list of {T} numbers")
         h["budget"] = [whole({"budget": b}, "budget", 0) for b in h["budget"]]
@@ -274,24 +283,24 @@ def checked_header(header: Any) -> dict[str, Any]:
 
 
 def _checked_table(table: Any, n: int) -> dict[str, Any]:
-    how = entries(table, "table", TABLE)
-    demand(type(how["features"]) is list and len(how["features"]) == n, f"header: table needs {n} features")
-    demand(len({text(name, "a feature") for name in how["features"]}) == n, "header: a feature is there twice")
-    how["offset"] = numbers(how["offset"], "offset", n)
-    how["scale"] = numbers(how["scale"], "scale", n, math.ulp(0.0))
-    labels = how["labels"]
+    table = entries(table, "table", TABLE)
+    demand(type(table["features"]) is list and len(table["features"]) == n, f"header: table needs {n} features")
+    demand(len({text(name, "a feature") for name in table["features"]}) == n, "header: a feature occurs twice")
+    table["offset"] = numbers(table["offset"], "offset", n)
+    table["scale"] = numbers(table["scale"], "scale", n, math.ulp(0.0))
+    labels = table["labels"]
     demand(type(labels) is list and len(labels) == 2, "header: labels must be two strings")
     demand(text(labels[0], "a label") != text(labels[1], "a label"), "header: the labels are the same")
-    text(how["target"], "target")
-    if how["weight"] is not None:
-        text(how["weight"], "weight")
-    # A class of weight 0 would be left out, and the statement would be about one class.
-    how["class_weight"] = numbers(how["class_weight"], "class_weight", 2, math.ulp(0.0))
-    return how
+    text(table["target"], "target")
+    if table["weight"] is not None:
+        text(table["weight"], "weight")
+    # Without the rows of a class of weight 0 the statement would be about one class.
+    table["class_weight"] = numbers(table["class_weight"], "class_weight", 2, math.ulp(0.0))
+    return table
 
 
 def read_blocks(stream: BinaryIO, most: int, meter: Meter) -> Iterator[bytes]:
-    """The blocks of steps, one after the other; at no time more than one is held."""
+    """Yield the blocks of steps; only one of them is in memory at a time."""
     for k in range(1 << 62):
         lengths = stream.read(12)
         if len(lengths) < 12:
@@ -299,7 +308,7 @@ def read_blocks(stream: BinaryIO, most: int, meter: Meter) -> Iterator[bytes]:
         packed, size, check = struct.unpack("<III", lengths)
         if packed == size == check == 0:
             if stream.read(1):
-                raise Refused(f"block {k}: something follows the end of the proof")
+                raise Refused(f"block {k}: there are bytes after the end of the proof")
             return
         if not 0 < size <= most or packed > size + size // 100 + 1000:
             raise Refused(f"block {k}: its lengths ({packed}, {size}) are not those of a block")
@@ -316,16 +325,18 @@ def read_blocks(stream: BinaryIO, most: int, meter: Meter) -> Iterator[bytes]:
 
 
 class Reader:
-    """Takes the steps of a block apart."""
+    """Reads numbers and arrays from the bytes of a block."""
 
     def __init__(self, raw: bytes) -> None:
         self.raw, self.at = raw, 0
 
     def take(self, pattern: str) -> tuple[Any, ...]:
+        """Return the values of a ``struct`` pattern."""
         return struct.unpack_from(pattern, self.raw, self._past(struct.calcsize(pattern)))
 
     def array(self, kind: str, count: int) -> Any:
-        return np.frombuffer(self.raw, kind, count, self._past(count * int(kind[-1]))).copy()  # not to keep the block
+        """Return an array of ``count`` numbers of a NumPy type."""
+        return np.frombuffer(self.raw, kind, count, self._past(count * int(kind[-1]))).copy()  # the block is freed
 
     def _past(self, size: int) -> int:
         if self.at + size > len(self.raw):
@@ -335,7 +346,7 @@ class Reader:
 
 
 def digest_of(header: dict[str, Any], X: Any, y: Any, weight: Any) -> str:
-    """What the header's digest must be: data and terms, bit for bit, as little-endian float64."""
+    """Return the SHA-256 of data and terms, as little-endian float64, with which the header's digest is compared."""
     sha = hashlib.sha256(f"{header['model']} {header['depth']} {X.shape[0]} {X.shape[1]}\n".encode())
     for part in (X, y, weight, header["C"], [header["eps"]], header["budget"] or [], header["alpha"] or []):
         sha.update(np.ascontiguousarray(part, dtype="<f8").tobytes())
@@ -343,7 +354,7 @@ def digest_of(header: dict[str, Any], X: Any, y: Any, weight: Any) -> str:
 
 
 class Data(NamedTuple):
-    """The rows of a problem, and what is known of where they come from."""
+    """The rows of a problem, with what is known about their source."""
 
     X: Any
     y: Any
@@ -359,7 +370,7 @@ class Data(NamedTuple):
 
 
 class Problem:
-    """The training problem of the header, with equal samples (same features and label) made one."""
+    """The training problem of the header, with equal samples (same features and label) merged."""
 
     def __init__(self, header: dict[str, Any], X: Any, y: Any, weight: Any) -> None:
         try:
@@ -385,10 +396,10 @@ class Problem:
         for t in map(self.C.index, sorted(set(self.C))):
             if not (self.cost(t).min() >= LEAST and self.cost(t).max() <= LARGEST):
                 raise Refused(f"data: at tree node {t} the cost C W of a sample is not from {LEAST} to {LARGEST}")
-        # Multipliers add up to 0, so samples may be shifted; near 0 their products round less.
+        # Multipliers add up to 0, so that samples may be shifted; near 0 the rounding errors of products are smaller.
         with np.errstate(over="ignore", invalid="ignore"):
             self.shifted = self.points - self.points.mean(axis=0)
-        # The side taken at tree node t by a sample whose deepest known tree node is p.
+        # side_of[t, p]: the side at tree node t of a sample whose deepest known tree node is p.
         self.side_of = np.full((self.T, self.T), NOT_HERE, np.int8)
         for p in range(self.T):
             self.side_of[p, p], at = 0, p
@@ -399,13 +410,15 @@ class Problem:
         self.meter = Meter(math.inf)
 
     def cost(self, t: int) -> Any:
-        """What a violation costs at tree node ``t``, at most what it truly does: three roundings are less than 2^-50,
-        as no number here is so small that its rounding is not relative."""
+        """Return the cost ``C_t W_i`` of a violation at tree node ``t``, rounded down.
+
+        The relative error of three roundings is less than 2^-50, because no number here is subnormal.
+        """
         with np.errstate(over="ignore"):
             return (self.C[t] * self.total) * (1.0 - 2.0**-50)
 
     def supports(self, t: int) -> Any:
-        """All sets of as many features as the budget of tree node ``t`` allows, one per column, in lexical order."""
+        """Return all sets of ``min(budget, n)`` features of tree node ``t``, one per column, in lexical order."""
         B = min(self.budget[t], self.n) if self.model != "margot" else -1
         count = choices(self.n, B) if B >= 0 else MOST_SUPPORTS + 1
         if count > MOST_SUPPORTS:
@@ -418,7 +431,7 @@ class Problem:
         return self._supports[B]
 
     def over_supports(self, t: int, values: Any) -> Any:
-        """For each support of tree node ``t`` the sum of the values of its features."""
+        """Return for each support of tree node ``t`` the sum of the values of its features."""
         rows = self.supports(t)
         self.meter.work(3.0 * rows.size + 3e3 * len(rows))
         total = np.zeros(rows.shape[1], values.dtype)
@@ -428,7 +441,7 @@ class Problem:
 
 
 def choices(n: int, k: int) -> int:
-    """How many sets of ``k`` of ``n`` things there are; any number above MOST_SUPPORTS if there are more."""
+    """Return the number of sets of ``k`` of ``n`` features; any number above MOST_SUPPORTS if there are more."""
     count = 1
     for r in range(min(k, n - k)):
         count = count * (n - r) // (r + 1)
@@ -438,7 +451,7 @@ def choices(n: int, k: int) -> int:
 
 
 def _sum(terms: list[Any]) -> Any:
-    """Correctly rounded; infinite where it is too large."""
+    """Return the correctly rounded sum; infinite if it overflows."""
     try:
         return math.fsum(terms)
     except OverflowError:
@@ -446,7 +459,7 @@ def _sum(terms: list[Any]) -> Any:
 
 
 def statement_of(header: dict[str, Any], p: Problem, data: Data) -> Statement:
-    """What a proof with this header is about."""
+    """Return the statement of the problem of a header with these data."""
     sides = [p.y < 0, p.y > 0]
     rows = data.class_rows or (int(sides[0].sum()), int(sides[1].sum()))
     spans = [(float(p.weight[s].min()), float(p.weight[s].max())) if s.any() else (0.0, 0.0) for s in sides]
@@ -460,11 +473,11 @@ def statement_of(header: dict[str, Any], p: Problem, data: Data) -> Statement:
 
 
 def tree_value(p: Problem, w: Any, b: Any) -> float:
-    """What the tree costs: exactly, and then rounded up."""
+    """Return the objective of the tree, computed exactly and rounded up."""
     w, b = np.asarray(w, dtype=np.float64), np.asarray(b, dtype=np.float64).tolist()
     p.meter.hold(400.0 * np.count_nonzero(w))
     splits = [_whole([*row, c]) for row, c in zip(w.tolist(), b, strict=True)]
-    total, lacks = Fraction(0), dict[tuple[int, float, int], int]()
+    total, violations = Fraction(0), dict[tuple[int, float, int], int]()
     for t, used in enumerate(np.count_nonzero(w, axis=1).tolist()):
         if p.model == "hfs" and used > p.budget[t]:
             raise Refused(f"tree: node {t} uses more features than its budget")
@@ -472,8 +485,8 @@ def tree_value(p: Problem, w: Any, b: Any) -> float:
         total += Fraction(p.alpha[t]) * max(0, used - p.budget[t]) if p.model == "sfs" else 0
     step = max(1, (1 << 20) // max(p.T, p.n))
     for k in range(0, len(p.X), step):
-        _violations(p, w, b, splits, range(k, min(k + step, len(p.X))), lacks)
-    total += sum(Fraction(p.C[t]) * Fraction(weight) * Fraction(h, one) for (t, weight, one), h in lacks.items())
+        _add_violations(p, w, b, splits, range(k, min(k + step, len(p.X))), violations)
+    total += sum(Fraction(p.C[t]) * Fraction(weight) * Fraction(h, one) for (t, weight, one), h in violations.items())
     p.meter.hold(-400.0 * np.count_nonzero(w))
     try:
         return math.nextafter(float(total), math.inf)
@@ -481,9 +494,11 @@ def tree_value(p: Problem, w: Any, b: Any) -> float:
         return math.inf
 
 
-def _violations(p: Problem, w: Any, b: Any, splits: Any, rows: range, lacks: dict[tuple[int, float, int], int]) -> None:
-    """Add the exact margin violations of some rows by tree node, weight and unit.  Floats suffice to tell that a sample
-    violates no margin."""
+def _add_violations(p: Problem, w: Any, b: Any, splits: Any, rows: range, violations: dict[Any, int]) -> None:
+    """Add the exact margin violations of some rows to ``violations``, by tree node, weight and unit.
+
+    Samples that floats show to violate no margin, whatever the rounding error, are skipped.
+    """
     X, y = p.X[rows.start : rows.stop], p.y[rows.start : rows.stop]
     with np.errstate(over="ignore", invalid="ignore"):
         near, off = X @ w.T + b, 2 * (p.n + 4) * UNIT * (np.abs(X) @ np.abs(w).T + np.abs(b))
@@ -496,9 +511,9 @@ def _violations(p: Problem, w: Any, b: Any, splits: Any, rows: range, lacks: dic
                 t = 2 * t + (2 if near[i, t] > 0.0 else 1)
                 continue
             x, x_unit = exact = exact or _whole([*row, 1.0])
-            h, one = sum(map(operator.mul, x, splits[t][0])), x_unit * splits[t][1]  # the sample's height is h / one
+            h, one = sum(map(operator.mul, x, splits[t][0])), x_unit * splits[t][1]  # h(x) of the sample is h / one
             if int(label) * h < one:
-                lacks[t, weight, one] = lacks.get((t, weight, one), 0) + one - int(label) * h
+                violations[t, weight, one] = violations.get((t, weight, one), 0) + one - int(label) * h
             (tie, eps), unit = ties[t]
             if 2 * t + 1 < p.T and (tie - eps) * one < h * unit < -tie * one:
                 raise Refused(f"tree: sample {rows.start + i} lies in the band beside the split of node {t}")
@@ -506,25 +521,28 @@ def _violations(p: Problem, w: Any, b: Any, splits: Any, rows: range, lacks: dic
 
 
 def _whole(numbers: list[float]) -> tuple[list[int], int]:
-    """Float64 numbers as whole ones over one power of two."""
+    """Return float64 numbers as whole numbers over a common power of two."""
     tops, units = zip(*map(float.as_integer_ratio, map(float, numbers)), strict=True)
     most = max(units)
     return [x * (most // q) for x, q in zip(tops, units, strict=True)], most
 
 
 class Point(NamedTuple):
-    """Multipliers of one tree node as a step lists them: at full cost, given by number, and the one that balances."""
+    """Multipliers of one tree node: samples at full cost, samples with given values, and the balancing sample."""
 
     full: Any
     given: Any
     values: Any
     balance: int
-    rest: bool  # whether samples that are not listed are at full cost if sent against their label
+    rest: bool  # whether samples that are not listed are at full cost if they are sent against their label
 
 
 def multipliers(p: Problem, t: int, side: Any, point: Point) -> tuple[Any, Any, Any]:
-    """``v_i = y_i mu_i`` of every sample but the balancing one, each within its range; who is sent along its label, who
-    against it.  Samples that are not listed are at 0; those sent against their label at their cost, if it says so."""
+    """Return ``v_i = y_i mu_i`` of every sample, and which samples are sent along and against their label.
+
+    The balancing sample has 0 here. Samples that are not listed have 0, or their cost if ``point.rest`` and they are
+    sent against their label. Refused if a number is out of its range.
+    """
     here, along, against = side != NOT_HERE, side == p.label, side == -p.label
     listed = np.concatenate([point.full, point.given, [point.balance]]).astype(np.int64)
     if listed.max(initial=0) >= p.m or not np.all(here[listed]):
@@ -542,18 +560,18 @@ def multipliers(p: Problem, t: int, side: Any, point: Point) -> tuple[Any, Any, 
 
 
 def node_terms(p: Problem, t: int, side: Any, point: Point | None, exact: bool) -> tuple[Any, Any]:
-    """The sum of phi from below and ``1/2 u_j^2`` of every feature from above; exactly, or with rounding against us.
+    """Return a lower bound on the sum of phi, and an upper bound on ``1/2 u_j^2`` of every feature.
 
-    Products may underflow.  What that takes from the sum of phi is less than what is taken off for its rounding, as
-    costs are at least LEAST; what it takes from a square is less than `less` takes off in any case.
+    Both are exact if ``exact``. Products may underflow: the error in the sum of phi is smaller than what is subtracted
+    for its rounding, as costs are at least LEAST; the error in a square is smaller than what `less` always subtracts.
     """
-    lift, add, unit = (_fractions, sum, 0) if exact else (np.copy, math.fsum, UNIT)
+    convert, add, unit = (_fractions, sum, 0) if exact else (np.copy, math.fsum, UNIT)
     p.meter.work((2e4 + 40.0 * p.m) * (100 if exact else 1))
-    delta, cost, label = lift(np.where(side < 0, p.eps, 0.0)), lift(p.cost(t)), lift(p.label)
-    v, along, against = lift(np.zeros(p.m)), np.zeros(p.m, bool), side == -p.label
+    delta, cost, label = convert(np.where(side < 0, p.eps, 0.0)), convert(p.cost(t)), convert(p.label)
+    v, along, against = convert(np.zeros(p.m)), np.zeros(p.m, bool), side == -p.label
     if point is not None:
         listed, along, against = multipliers(p, t, side, point)
-        v, k = lift(listed), point.balance
+        v, k = convert(listed), point.balance
         others = (label[k] * label * v)[listed != 0].tolist()
         v[k] = -add(others)  # correctly rounded, so that its sign is right
         if (v[k] < 0 and not against[k]) or (v[k] >= cost[k] and not along[k] and add([*others, cost[k]]) < 0):
@@ -573,7 +591,7 @@ def node_terms(p: Problem, t: int, side: Any, point: Point | None, exact: bool) 
     else:
         X = p.shifted[some]
         u = np.abs(mu @ X) + (len(some) + 10) * 2 * unit * (np.abs(mu) @ np.abs(X))
-        u[np.isnan(u)] = math.inf  # terms too large to be added
+        u[np.isnan(u)] = math.inf  # an overflow
     return total, u * u / 2 * (1 + 8 * unit)
 
 
@@ -582,8 +600,8 @@ def _fractions(numbers: Any) -> Any:
 
 
 def less(p: Problem, total: float, cut: Any) -> Any:
-    """``total - cut``, if that is above 0, with rounding against it: ``cut``, of either sign, is off by one unit per
-    feature at most."""
+    """Return ``max(0, total - cut)`` rounded down; the relative error of ``cut``, of either sign, is at most one unit
+    per feature."""
     rounding = 2 * (p.n + 8) * UNIT * np.abs(cut) + 8 * UNIT * (abs(total) + np.abs(cut))
     return np.fmin(HUGE, np.fmax(0.0, total - cut - rounding - 1e-300))
 
@@ -591,7 +609,10 @@ def less(p: Problem, total: float, cut: Any) -> Any:
 def node_bound(
     p: Problem, t: int, side: Any, must: list[int], never: list[int], point: Point | None, table: Any, *, exact: bool
 ) -> Any:
-    """What tree node ``t`` costs at least, by these multipliers and the table of its supports (never in fractions)."""
+    """Return a lower bound on the cost of tree node ``t`` from its multipliers and the table of its supports.
+
+    ``must`` and ``never`` are the features decided as used and as not used. Tables are never in fractions.
+    """
     total, squares = node_terms(p, t, side, point, exact and table is None)
     if table is None or p.model == "sfs":
         cut = penalty(p, t, squares.tolist(), must, never)
@@ -606,12 +627,12 @@ def node_bound(
 
 
 def raised(p: Problem, t: int, table: Any, total: float, squares: Any) -> Any:
-    """The table of the least costs of tree node ``t`` on each support, with what a point proves of all of them."""
+    """Return the table of bounds of the supports of tree node ``t``, raised to what a point proves."""
     return np.maximum(table, less(p, total, p.over_supports(t, squares)))
 
 
 def penalty(p: Problem, t: int, squares: list[Any], must: list[int], never: list[int]) -> Any:
-    """The most that ``1/2 sum of u_j^2`` over a support can be, less what the support costs; rounded once."""
+    """Return the maximum over supports of ``1/2 sum of u_j^2`` minus the penalty of the support; rounded once."""
     add = sum if isinstance(squares[0], Fraction) else _sum
     if p.model == "margot":
         return add(squares)
@@ -626,7 +647,7 @@ def penalty(p: Problem, t: int, squares: list[Any], must: list[int], never: list
 
 
 class Decision(NamedTuple):
-    """One outcome of a decision, and the ones before it: what is known at a search node."""
+    """A decision with one of its outcomes, linked to the decisions before it: the state of a search node."""
 
     before: Decision | None
     of_feature: bool
@@ -636,7 +657,7 @@ class Decision(NamedTuple):
 
 
 class Replay:
-    """Goes through the steps of a proof and remembers the search nodes that are open, by their last decision."""
+    """Checks the steps of a proof one by one and keeps the open search nodes, by their last decision."""
 
     def __init__(self, p: Problem, bound: float, steps: int) -> None:
         self.p, self.bound, self.most_steps = p, bound, steps
@@ -649,6 +670,7 @@ class Replay:
         self.features = range(p.n) if p.model != "margot" else range(0)
 
     def block(self, raw: bytes) -> None:
+        """Check the steps of a block."""
         read = Reader(raw)
         while read.at < len(raw):
             try:
@@ -681,7 +703,7 @@ class Replay:
         self._count(tables, -1)
 
     def _count(self, tables: dict[int, Any], by: int) -> None:
-        """So many search nodes more hold these tables; what is held by one is in memory."""
+        """Add ``by`` to the number of open search nodes that have these tables, and count their memory."""
         for table in tables.values():
             holders = self.holders.get(id(table), 0) + by
             if holders == by:
@@ -693,13 +715,13 @@ class Replay:
                 self.p.meter.hold(-table.nbytes)
 
     def _decisions(self, last: Decision | None) -> Iterator[Decision]:
-        """The decisions at a search node, the last one first."""
+        """Yield the decisions at a search node, the last one first."""
         while last is not None:
             yield last
             last = last.before
 
     def _split(self, read: Reader, feature: bool, last: Decision | None) -> tuple[int, int]:
-        """One decision with a child for each outcome: the rule by which children cover their parent."""
+        """Check a decision and open a child for each outcome; the children together cover their parent."""
         which, t, first, second = read.take("<IHII")
         if first == second or first in self.open or second in self.open:
             raise Refused(f"its children {first} and {second} are open already, or the same")
@@ -721,10 +743,10 @@ class Replay:
         return first, second
 
     def _point(self, read: Reader, t: int) -> Point | None:
-        """Multipliers of tree node ``t``: none, those of the step before, or a list."""
+        """Read the multipliers of tree node ``t``: none, those of the step before, or a list."""
         (code,) = read.take("<B")
         if code > 3:
-            raise Refused(f"tree node {t}: there is no way {code} to give multipliers")
+            raise Refused(f"tree node {t}: {code} is not a valid kind of multipliers")
         if code >= 2:
             n_full, n_given, balance = read.take("<III")
             full, given = read.array("<u4", n_full), read.array("<u4", n_given)
@@ -736,13 +758,13 @@ class Replay:
         return self.before[t]
 
     def _forget(self, t: int) -> None:
-        """The point that was the last one of tree node ``t``."""
+        """Free the last point of tree node ``t``."""
         if (point := self.before[t]) is not None:
             self.p.meter.hold(-4.0 * len(point.full) - 12.0 * len(point.given))
         self.before[t] = None
 
     def _raise(self, read: Reader, node: int) -> None:
-        """Multipliers of one tree node, which prove something about each of its supports, here and further down."""
+        """Read multipliers of one tree node and raise its table of supports, at this search node and below."""
         (t,) = read.take("<H")
         if t >= self.p.T:
             raise Refused(f"there is no tree node {t}")
@@ -755,7 +777,7 @@ class Replay:
         self._count(tables, -1)
 
     def _known_at(self, last: Decision | None) -> tuple[Any, dict[int, tuple[list[int], list[int]]]]:
-        """The place of each sample, and by tree node the features decided as used and as not used."""
+        """Return the place of each sample, and by tree node the features decided as used and as not used."""
         place, features = np.zeros(self.p.m, np.int64), dict[int, tuple[list[int], list[int]]]()
         samples, places = array("q"), array("q")
         for one in self._decisions(last):
@@ -770,7 +792,7 @@ class Replay:
         return place, features
 
     def _leaf(self, read: Reader, node: int, last: Decision | None, tables: dict[int, Any]) -> None:
-        """Multipliers for every tree node, whose bounds must add up to the claim."""
+        """Read multipliers for every tree node and check that their bounds add up to the claimed bound."""
         p, cases = self.p, []
         place, features = self._known_at(last)
         for t in range(p.T):
@@ -786,7 +808,7 @@ class Replay:
                 raise Refused(f"search node {node} is closed, but proves {_about(exact)}, not {self.bound:.12g}")
 
     def _cached(self, case: tuple[Any, ...]) -> float:
-        """Neighbours share most of their points, with the same decisions."""
+        """Return the bound of a tree node; the last one is kept, because the next leaf often has the same case."""
         t, side, must, never, point, table = case
         known = self.known[t]
         same = known and known[0] is point and known[1] is table and known[2] == (must, never)
@@ -810,10 +832,11 @@ def check(
     max_memory: float | None = None,
     max_work: float | None = None,
 ) -> Proved:
-    """What the proof in this file proves about these data: a file, or arrays (X, y, weight).
+    """Check the proof in file ``path`` for ``data``: a data file (CSV or .npz), or arrays (X, y, weight).
 
-    Raises `Refused` if nothing, and `LimitReached` if that would take more than ``max_memory`` GB of memory or
-    ``max_work`` billion operations; without them limits follow from the sizes of proof and data (docs/proof.md).
+    Returns what is proved; raises `Refused` if the proof is not valid for these data, and `LimitReached` if the check
+    would exceed ``max_memory`` GB of memory or ``max_work`` billion operations. By default these limits follow from the
+    sizes of proof and data (docs/proof.md). ``tell`` is called every two seconds with the share that is checked.
     """
     from_file = isinstance(data, (str, os.PathLike))
     size, told = max(1, os.path.getsize(path)), time.monotonic()
@@ -838,7 +861,7 @@ def check(
         if replay.open:
             raise Refused(f"end: search node {min(replay.open)} is still open ({len(replay.open)} are)")
         if replay.steps != header["steps"]:
-            raise Refused(f"end: {replay.steps} steps, but the header tells of {header['steps']}")
+            raise Refused(f"end: {replay.steps} steps, but the header says {header['steps']}")
         stream.seek(0)
         sha = hashlib.file_digest(stream, "sha256").hexdigest()
         statement = statement_of(header, problem, rows)
@@ -849,68 +872,69 @@ def check(
 
 
 def read_data(path: str, header: dict[str, Any], meter: Meter) -> Data:
-    """Samples, labels and weights: arrays of a .npz file, or a CSV file with the columns that the header names."""
+    """Read samples, labels and weights from a .npz file, or from a CSV file with the columns that the header names."""
     if path.endswith(".npz"):
         X, y, weight = _arrays(path, header, meter)
         return Data(X, y, weight, source=os.path.basename(path))
-    how = header["table"]
-    if how is None:
+    table = header["table"]
+    if table is None:
         raise Refused("data: the proof does not say how to read a table; give a .npz file with X, y and weight")
-    X, words, own = _columns(path, how)
-    X = (X - np.array(how["offset"])) / np.array(how["scale"]) + 0.0
-    if odd := sorted(set(words) - set(how["labels"])):
-        raise Refused(f"data: {path} has the class {shown(odd, 1)}, of which the proof knows nothing")
-    y = np.array([-1.0 if word == how["labels"][0] else 1.0 for word in words])
-    used = own > 0
+    X, labels, weights = _columns(path, table)
+    X = (X - np.array(table["offset"])) / np.array(table["scale"]) + 0.0
+    if unknown := sorted(set(labels) - set(table["labels"])):
+        raise Refused(f"data: {path} has the class {shown(unknown, 1)}, which is not in the proof")
+    y = np.array([-1.0 if word == table["labels"][0] else 1.0 for word in labels])
+    used = weights > 0
     if not np.any(used):
         raise Refused(f"data: in {path} no row has a weight above 0")
-    X, y, weight = X[used], y[used], (own * np.where(y > 0, how["class_weight"][1], how["class_weight"][0]))[used]
+    low, high = table["class_weight"]
+    X, y, weight = X[used], y[used], (weights * np.where(y > 0, high, low))[used]
     columns = [y, *X.T[::-1]]
     order = np.lexsort(columns)
     first = np.flatnonzero(np.append(True, np.any([c[order][1:] != c[order][:-1] for c in columns], axis=0)))
     return Data(
         X[order[first]], y[order[first]], np.add.reduceat(weight[order], first),
-        columns=how["features"], classes=[shown([label]) for label in how["labels"]],
-        class_weight=how["class_weight"], weight_column=how["weight"], source=os.path.basename(path),
-        rows_read=len(own), left_out={"weight 0": int(np.sum(~used))},
+        columns=table["features"], classes=[shown([label]) for label in table["labels"]],
+        class_weight=table["class_weight"], weight_column=table["weight"], source=os.path.basename(path),
+        rows_read=len(weights), left_out={"weight 0": int(np.sum(~used))},
         class_rows=(int(np.sum(y < 0)), int(np.sum(y > 0))),
     )  # fmt: skip
 
 
-def _columns(path: str, how: dict[str, Any]) -> tuple[Any, list[str], Any]:
-    """The features' numbers, the words of the target and the weights of all rows of a CSV file."""
-    values, words, weight = array("d"), list[str](), array("d")
+def _columns(path: str, table: dict[str, Any]) -> tuple[Any, list[str], Any]:
+    """Return the features, the labels as text and the weights of all rows of a CSV file."""
+    values, labels, weight = array("d"), list[str](), array("d")
     with open(path, newline="", encoding="utf-8-sig") as stream:
         lines = csv.reader(stream)
         try:
             names = next(lines, [])
-            at = [_position(names, name) for name in [*how["features"], how["target"], how["weight"]]]
+            at = [_position(names, name) for name in [*table["features"], table["target"], table["weight"]]]
             for row in filter(None, lines):
                 values.extend(float(row[k]) for k in at[:-2])
-                words.append(row[at[-2]].strip())
+                labels.append(row[at[-2]].strip())
                 weight.append(1.0 if at[-1] < 0 else float(row[at[-1]]))
         except (ValueError, IndexError, csv.Error) as error:
-            said = "it is not UTF-8" if isinstance(error, UnicodeDecodeError) else f"{error!s:.120}"
-            raise Refused(f"data: {path}, line {lines.line_num + 1} or the one before: {said}") from None
-    own = np.array(weight)
-    if not len(own):
+            reason = "it is not UTF-8" if isinstance(error, UnicodeDecodeError) else f"{error!s:.120}"
+            raise Refused(f"data: {path}, line {lines.line_num + 1} or the one before: {reason}") from None
+    weights = np.array(weight)
+    if not len(weights):
         raise Refused(f"data: {path} has no rows below its header")
-    if not np.all((own >= 0) & np.isfinite(own)):
+    if not np.all((weights >= 0) & np.isfinite(weights)):
         raise Refused(f"data: the weights of {path} must be finite and not negative")
-    return np.array(values).reshape(len(own), len(at) - 2), words, own
+    return np.array(values).reshape(len(weights), len(at) - 2), labels, weights
 
 
 def _position(names: list[str], name: str | None) -> int:
-    """Where a column is; -1 for none."""
+    """Return the position of a column; -1 for None."""
     if name is None:
         return -1
     if names.count(name) != 1:
-        raise ValueError(f"the column {shown([name])} is there {names.count(name)} times")
+        raise ValueError(f"the column {shown([name])} occurs {names.count(name)} times")
     return names.index(name)
 
 
 def _arrays(path: str, header: dict[str, Any], meter: Meter) -> list[Any]:
-    """The arrays X, y and weight of a .npz file, after their shapes were compared with what the proof is about."""
+    """Return the arrays X, y and weight of a .npz file; their shapes are compared with the header before reading."""
     m, found = header["samples"], []
     with open(path, "rb") as stream:
         for name, shape in (("X", (m, header["features"])), ("y", (m,)), ("weight", (m,))):
@@ -925,7 +949,7 @@ def _arrays(path: str, header: dict[str, Any], meter: Meter) -> list[Any]:
                     raw = part.read(math.prod(shape) * kind.itemsize)
             except LimitReached:
                 raise
-            except Exception as error:  # what a damaged archive raises is not laid down
+            except Exception as error:  # the exceptions of damaged archives are not documented
                 raise Refused(f"data: {path}: {name} cannot be read ({type(error).__name__}: {error!s:.120})") from None
             if len(raw) != math.prod(shape) * kind.itemsize:
                 raise Refused(f"data: {path}: {name} is cut off")
@@ -936,9 +960,9 @@ def _arrays(path: str, header: dict[str, Any], meter: Meter) -> list[Any]:
 def main(argv: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description="Check a proof that margotree wrote.")
     parser.add_argument("proof", help="the proof file")
-    parser.add_argument("data", help="the table it is about (.csv), or arrays X, y, weight (.npz)")
-    parser.add_argument("--max-memory", metavar="GB", type=float, help="memory that the check may take")
-    parser.add_argument("--max-work", metavar="BILLIONS", type=float, help="billions of operations it may take")
+    parser.add_argument("data", help="the table (.csv), or arrays X, y, weight (.npz)")
+    parser.add_argument("--max-memory", metavar="GB", type=float, help="limit of memory")
+    parser.add_argument("--max-work", metavar="BILLIONS", type=float, help="limit of billions of operations")
     args = parser.parse_args(argv)
     if hasattr(sys.stdout, "reconfigure"):
         sys.stdout.reconfigure(errors="backslashreplace")

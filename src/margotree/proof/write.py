@@ -1,4 +1,4 @@
-"""Writing a proof: steps as a stream of compressed blocks while the search runs, a header before them at the end."""
+"""Writing of proofs: compressed blocks of steps during the search, and a header in front of them at the end."""
 
 from __future__ import annotations
 
@@ -20,77 +20,90 @@ from margotree.atomic_files import write_atomically, write_error
 from margotree.problem import Problem, Splits
 from margotree.proof import check
 
-#: Compression of blocks: beyond this files get little smaller, and searches longer.
+#: Compression level: higher levels take more time and hardly reduce the size.
 _LEVEL = 3
-#: Bytes of a block before compression: small, so that little is left to compress when the search ends.
+#: Bytes of a block before compression: few, so that little is left to compress at the end of the search.
 _BLOCK = 1 << 16
-#: Blocks that wait to be compressed, at most.
+#: The largest number of blocks that wait for compression.
 _WAITING = 16
-#: A tree node whose multipliers are all 0, and one whose multipliers are those of the leaf before.
+#: The point of a tree node whose multipliers are all 0, and of one with the same multipliers as in the step before.
 NOTHING, SAME_POINT = b"\0", b"\1"
-#: A point that nobody has looked at: no other is the same.
-_UNHEARD = b""
-
-
-#: Search nodes that another process has numbered begin here; whoever takes its steps over numbers them anew.
+#: A last point that is unknown; it equals no other point.
+_UNKNOWN_POINT = b""
+#: The first number of search nodes in the steps of another process; they get other numbers in this process.
 REMOTE_BASE = 1 << 31
 
 
 def local_node_number(number: int, first: int) -> int:
-    """The number of a search node here, if those that another process has numbered get numbers from ``first`` on."""
+    """Return the number of a search node in this process, if numbers of another process are mapped to ``first``, ..."""
     return number if number < REMOTE_BASE else number - REMOTE_BASE + first
 
 
 class Steps:
-    """Steps as bytes, in memory."""
+    """The steps of a proof as bytes in memory, in the format of docs/proof.md."""
 
     def __init__(self, n_nodes: int) -> None:
         self.count = 0
         self._block = bytearray()
-        self._before = [NOTHING] * n_nodes
+        self._last_points = [NOTHING] * n_nodes
 
     @property
     def text(self) -> bytes:
+        """The steps that are not in a file yet."""
         return bytes(self._block)
 
     def split(self, kind: bytes, node: int, which: int, t: int, first: int, second: int) -> None:
-        """A decision about a sample (``b"S"``: left, right) or a feature (``b"F"``: used, not used)."""
+        """Append a decision about a sample (``b"S"``: left, right) or a feature (``b"F"``: used, not used).
+
+        Parameters
+        ----------
+        kind : bytes
+            ``b"S"`` or ``b"F"``.
+        node : int
+            The search node.
+        which : int
+            The sample or feature.
+        t : int
+            The tree node.
+        first, second : int
+            The numbers of the two new search nodes.
+        """
         self._add(struct.pack("<cIIHII", kind, node, which, t, first, second))
 
     def leaf(self, node: int, points: list[bytes]) -> None:
-        """A closed search node with the multipliers of every tree node, as `point` made them."""
-        said = (SAME_POINT if p == q and p != NOTHING else p for p, q in zip(points, self._before, strict=True))
-        self._add(struct.pack("<cI", b"L", node) + b"".join(said))
-        self._before = list(points)
+        """Append a closed search node with the multipliers of every tree node, as `point` returns them."""
+        codes = (SAME_POINT if p == q and p != NOTHING else p for p, q in zip(points, self._last_points, strict=True))
+        self._add(struct.pack("<cI", b"L", node) + b"".join(codes))
+        self._last_points = list(points)
 
     def raise_bounds(self, node: int, t: int, point: bytes) -> None:
-        """Multipliers of tree node ``t`` that prove something of all its supports, at this search node and below."""
+        """Append multipliers that raise the bounds of the supports of tree node ``t`` at this search node and below."""
         self._add(struct.pack("<cIH", b"R", node, t) + point)
-        self._before[t] = point
+        self._last_points[t] = point
 
     def written(self, steps: bytes, count: int, last: dict[int, bytes] | None = None) -> None:
-        """So many steps that are bytes already; ``last`` are the last points in them by tree node, if known."""
+        """Append ``count`` steps that are bytes already; ``last`` has their last points by tree node, if known."""
         self._add(steps, count)
-        for t in range(len(self._before)) if last is None else last:
-            self._before[t] = _UNHEARD if last is None else last[t]
+        for t in range(len(self._last_points)) if last is None else last:
+            self._last_points[t] = _UNKNOWN_POINT if last is None else last[t]
 
     def take_over(self, text: bytes, first: int) -> None:
-        """The steps of another process; search nodes that it has numbered get numbers from ``first`` on."""
+        """Append the steps of another process; its search nodes get numbers from ``first`` on."""
         step, at = bytearray(), 0
         while at < len(text):
             begin, points = at, []
-            places, at = ((1, 11, 15), at + 19) if text[at] in b"SF" else ((1,), at + 5)
+            offsets, at = ((1, 11, 15), at + 19) if text[at] in b"SF" else ((1,), at + 5)
             if text[begin] == ord("L"):
-                points = list(range(len(self._before)))
+                points = list(range(len(self._last_points)))
             elif text[begin] == ord("R"):
                 points, at = [struct.unpack_from("<H", text, at)[0]], at + 2
             for t in points:
                 end = _end_of_point(text, at)
                 if text[at : at + 1] != SAME_POINT:
-                    self._before[t] = text[at:end]
+                    self._last_points[t] = text[at:end]
                 at = end
             step[:] = text[begin:at]
-            for place in places:
+            for place in offsets:
                 struct.pack_into("<I", step, place, local_node_number(struct.unpack_from("<I", step, place)[0], first))
             self._add(step)
 
@@ -100,7 +113,7 @@ class Steps:
 
 
 def _end_of_point(text: bytes, at: int) -> int:
-    """Where the point that begins there ends."""
+    """Return the end of the point that begins at ``at``."""
     if text[at] < 2:
         return at + 1
     full, given = struct.unpack_from("<II", text, at + 1)
@@ -108,8 +121,7 @@ def _end_of_point(text: bytes, at: int) -> int:
 
 
 class StepFile(Steps):
-    """A stream of steps into a file of its own; at no time more than a few blocks are held, which a thread compresses
-    and writes."""
+    """Steps in a file of their own; a thread compresses and writes blocks, so that few of them are in memory."""
 
     def __init__(self, path: str, n_nodes: int) -> None:
         super().__init__(n_nodes)
@@ -117,9 +129,10 @@ class StepFile(Steps):
         self._stream = open(path, "xb")  # noqa: SIM115 (closed by close)
         self._helper = ThreadPoolExecutor(1)
         self._pending: deque[Future[None]] = deque()
-        self._failed: OSError | None = None  # a full disk: the search goes on, and close raises this
+        self._failed: OSError | None = None  # such as a full disk: the search continues, and close raises this
 
     def close(self) -> None:
+        """Write all steps and the end mark; raises OSError if something could not be written."""
         if self._stream.closed:
             return
         try:
@@ -132,13 +145,13 @@ class StepFile(Steps):
             self._helper.shutdown()
             self._stream.close()
 
-    def hand_over(self) -> None:
-        """Nothing more is to come for the time being: have what there is compressed and written, beside other work."""
+    def start_writing(self) -> None:
+        """Start to compress and write the steps in memory; the thread does so in parallel to other work."""
         if not self._stream.closed:
             self._flush()
 
     def discard(self) -> None:
-        """Nobody wants them: close the file, whatever was written of it, and remove it."""
+        """Close the file and remove it."""
         self._helper.shutdown(cancel_futures=True)
         with suppress(OSError):
             self._stream.close()
@@ -150,26 +163,26 @@ class StepFile(Steps):
             super()._add(steps, count)
             if len(self._block) >= _BLOCK:
                 self._flush()
-        else:  # they are a block by themselves, and need not be copied
+        else:  # a block of its own, without a copy
             self._flush()
-            self._have_packed(bytes(steps))
+            self._submit(bytes(steps))
             self.count += count
 
     def _flush(self) -> None:
         if self._block:
-            self._have_packed(bytes(self._block))
+            self._submit(bytes(self._block))
             self._block.clear()
 
-    def _have_packed(self, block: bytes) -> None:
+    def _submit(self, block: bytes) -> None:
         self._wait(_WAITING)
-        self._pending.append(self._helper.submit(self._pack, block))
+        self._pending.append(self._helper.submit(self._compress_and_write, block))
 
-    def _wait(self, most: int) -> None:
-        """Until at most so many blocks are waiting to be written; raises what went wrong with one."""
-        while self._pending and (len(self._pending) > most or self._pending[0].done()):
+    def _wait(self, max_pending: int) -> None:
+        """Wait until at most ``max_pending`` blocks wait to be written; raises the exceptions of written blocks."""
+        while self._pending and (len(self._pending) > max_pending or self._pending[0].done()):
             self._pending.popleft().result()
 
-    def _pack(self, raw: bytes) -> None:
+    def _compress_and_write(self, raw: bytes) -> None:
         if self._failed is not None:
             return
         packed = zlib.compress(raw, _LEVEL)
@@ -180,9 +193,18 @@ class StepFile(Steps):
 
 
 def point(full: Any, given: Any, values: Any, balance: int, rest: bool = True) -> bytes:
-    """Multipliers of a tree node: samples at full cost, samples with a number, and the sample that balances them.
+    """Return the multipliers of a tree node in the format of docs/proof.md.
 
-    With ``rest``, those not listed are at full cost, too, if they are sent against their label.
+    Parameters
+    ----------
+    full : array of int
+        Samples whose multiplier is their cost.
+    given, values : array
+        Samples with another multiplier, and these multipliers.
+    balance : int
+        The sample whose multiplier makes the sum 0.
+    rest : bool
+        Whether samples that are not listed have their cost as multiplier if they are sent against their label.
     """
     lead = struct.pack("<BIII", 2 if rest else 3, len(full), len(given), balance)
     return b"".join([lead, *(np.asarray(a, kind).tobytes() for a, kind in ((full, "<u4"), (given, "<u4"))),
@@ -190,36 +212,36 @@ def point(full: Any, given: Any, values: Any, balance: int, rest: bool = True) -
 
 
 def point_arrays(point: bytes) -> tuple[Any, Any, Any, int]:
-    """What `point` made one of."""
+    """Return ``full``, ``given``, ``values`` and ``balance`` of a result of `point`."""
     _, full, given, balance = struct.unpack_from("<BIII", point)
     ends = 13 + 4 * full, 13 + 4 * (full + given)
-    who = np.frombuffer(point[13 : ends[1]], "<u4").astype(np.int64)
-    return who[:full], who[full:], np.frombuffer(point[ends[1] :], "<f8"), balance
+    samples = np.frombuffer(point[13 : ends[1]], "<u4").astype(np.int64)
+    return samples[:full], samples[full:], np.frombuffer(point[ends[1] :], "<f8"), balance
 
 
 class ProofWriter:
-    """One proof file: steps are collected beside it, and it appears, whole, at the end.
+    """Writes one proof file: steps are collected in a file beside it, and the complete proof appears at the end.
 
-    `add_table_description` adds afterwards how the numbers are found in a table.  ``trouble`` says why the file could not
-    be written; it is empty if it was.
+    `add_table_description` adds how the numbers are found in a table. ``failure`` is the reason why the file could not
+    be written; empty if it was written.
     """
 
     def __init__(self, path: str | PathLike[str]) -> None:
         self.path = os.fspath(path)
-        self.trouble = ""
+        self.failure = ""
         self._drafts: list[StepFile] = []
         folder = os.path.dirname(os.path.abspath(self.path))
         if not os.path.isdir(folder) or not os.access(folder, os.W_OK) or os.path.isdir(self.path):
             raise ValueError(f"proof: {self.path!r} cannot be written; name a file in a folder that can")
 
     def steps(self, n_nodes: int) -> StepFile:
-        """A new stream of steps, for one search."""
+        """Return a new file of steps for one search."""
         self._drafts.append(StepFile(f"{self.path}.{secrets.token_hex(4)}.part", n_nodes))
         return self._drafts[-1]
 
     def finish(self, problem: Problem, splits: Splits, bound: float, steps: StepFile) -> float:
-        """Write the file: these steps prove ``bound``.  Returns the value of the tree from above."""
-        steps.hand_over()
+        """Write the proof file from the steps that prove ``bound``; return an upper bound on the tree's objective."""
+        steps.start_writing()
         header = terms_of(problem)
         header["digest"] = check.digest_of(header, problem.X, problem.y, problem.weight)
         objective = _value_from_above(problem, splits)
@@ -243,14 +265,14 @@ class ProofWriter:
         return objective
 
     def clean(self) -> None:
-        """Remove what was collected."""
+        """Remove the files of steps."""
         for steps in self._drafts:
             steps.discard()
         self._drafts.clear()
 
 
 def _value_from_above(problem: Problem, splits: Splits) -> float:
-    """What a checker makes of the tree; features without weight add nothing, and would take time."""
+    """Return the objective of the tree, rounded up, as the checker computes it, without unused features."""
     used = np.any(splits.w != 0.0, axis=0)
     used[0] |= not used.any()
     data = problem.X[:, used], problem.y, problem.weight
@@ -260,7 +282,7 @@ def _value_from_above(problem: Problem, splits: Splits) -> float:
 
 
 def add_table_description(path: str | PathLike[str], table: dict[str, Any]) -> None:
-    """Tell a proof that is written how its numbers are found in a table."""
+    """Add to a written proof how its numbers are found in a table (the entry ``table`` of the header)."""
 
     def fill(draft: str) -> None:
         with open(path, "rb") as old, open(draft, "xb") as new:
@@ -271,26 +293,26 @@ def add_table_description(path: str | PathLike[str], table: dict[str, Any]) -> N
 
 
 def reason_unprovable(problem: Problem) -> str:
-    """Why no proof about this problem would be accepted, in words; empty if one would."""
+    """Return why the checker would refuse any proof about this problem; empty if it would not."""
     if problem.max_weight is not None:
         return "a proof cannot be written where weights are bounded (max_weight); leave one of the two out"
     if not np.all(problem.weight > 0.0):
         return "a proof cannot be written with samples of weight 0; leave these samples or proof out"
     with np.errstate(over="ignore"):
-        # Of equal samples the weights are added, so that their cost is larger.
-        least = problem.C.min() * problem.weight.min() * (1.0 - 2.0**-50)
+        # The weights of equal samples are added, so that no cost is smaller than this.
+        smallest = problem.C.min() * problem.weight.min() * (1.0 - 2.0**-50)
         largest = problem.C.max() * problem.weight.sum()
-    if not (least >= check.LEAST and largest <= check.LARGEST):
+    if not (smallest >= check.LEAST and largest <= check.LARGEST):
         return (
             f"a proof cannot be written with costs of margin violations (C times weight) below {check.LEAST:g} or "
-            f"above {check.LARGEST:g}; here they range from {least:g} to {largest:g}: change C or the weights, "
+            f"above {check.LARGEST:g}; here they range from {smallest:g} to {largest:g}: change C or the weights, "
             "or leave proof out"
         )
     return ""
 
 
 def terms_of(problem: Problem) -> dict[str, Any]:
-    """The terms of a problem as a header holds them."""
+    """Return the terms of a problem as the header contains them."""
     return {
         "model": problem.model,
         "depth": problem.depth,
@@ -304,5 +326,6 @@ def terms_of(problem: Problem) -> dict[str, Any]:
 
 
 def pack_header(header: dict[str, Any]) -> bytes:
+    """Return the first lines of a proof: name and version, header, checksum."""
     text = json.dumps(header, allow_nan=False).encode() + b"\n"
     return check.MAGIC + b"%d\n" % check.VERSION + text + b"%08x\n" % zlib.crc32(text)

@@ -1,4 +1,8 @@
-"""Answers and what is proved of them."""
+"""The results of engines: trees with their certificates.
+
+- ``certificate``: :class:`Certificate`: objective, bound, gap, and why the search stopped. Start here.
+- ``solution``: :class:`Solution`, a tree with its certificate, and the check of both with ``problem.evaluate``
+"""
 
 from margotree._moved import renamed
 from margotree.solution.certificate import CUT_OFF, Certificate, Proved, Stopped, gap_statement, gap_text, relative_gap

@@ -1,4 +1,4 @@
-"""What is known about an answer: its value, what was proved of it, and why the work stopped."""
+"""The certificate of a tree: its objective, what is proved of it, and why the search stopped."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from margotree.small_tables import html_table
 
 
 class Stopped(StrEnum):
-    """Why the work ended."""
+    """Why the search stopped."""
 
     SOLVED = "solved"
     TIME = "time limit"
@@ -25,36 +25,36 @@ class Stopped(StrEnum):
     LOST = "cluster lost"
 
 
-#: What may narrow the gap of a search that ended for this reason.
-_MORE_MAY_PROVE = {
+#: What may narrow the gap of a search that stopped for this reason.
+_WHAT_MAY_NARROW_THE_GAP = {
     Stopped.TIME: "a longer time limit",
     Stopped.NODES: "a larger node limit",
     Stopped.MEMORY: "more memory",
     Stopped.INTERRUPTED: "a longer search",
 }
 
-#: The word "optimal" is for searches that aimed at this gap or a smaller one.
+#: A tree is called optimal only if the target gap of its search was this or smaller.
 OPTIMAL_GAP = 1e-4
 
-#: From this gap on the sentence says that nothing useful is proved.
+#: From this gap on the statement says that nothing useful is proved.
 USELESS_GAP = 0.5
 
-#: The warning of a fit that was cut off: its tree says nothing about its parameters.
+#: The warning of a fit that was cut off: its tree does not allow conclusions about its parameters.
 CUT_OFF = "the time limit cut the fit off before all splits of a first tree were trained; give it more time"
 
 _NOT_ACCURACY = "this says nothing about accuracy"
 
 
 class Proved(StrEnum):
-    """What kind of thing is certain about the answer; :attr:`Certificate.statement` says it with its number."""
+    """What is proved about a tree; :attr:`Certificate.statement` is the sentence with the number."""
 
     OPTIMAL = "optimal"
     WITHIN_GAP = "a limit on better trees"
     FEASIBLE = "nothing about better trees"
 
 
-#: How certificates were worded in earlier files.
-_EARLIER = {
+#: The words for the same in files of earlier versions.
+_EARLIER_WORDING = {
     Proved.OPTIMAL: "optimal",
     Proved.WITHIN_GAP: "feasible, within the gap",
     Proved.FEASIBLE: "feasible, no bound",
@@ -62,7 +62,7 @@ _EARLIER = {
 
 
 def relative_gap(objective: float, bound: float) -> float:
-    """How far the objective may be from the optimum, as a share of the objective; infinite if nothing is known."""
+    """Return (objective - bound) / objective; infinite without a bound."""
     if (math.isinf(bound) and bound < 0) or not math.isfinite(objective):
         return math.inf
     if bound >= objective:
@@ -71,11 +71,11 @@ def relative_gap(objective: float, bound: float) -> float:
 
 
 def gap_statement(gap: float) -> str:
-    """The sentence for a gap: how much smaller the training objective of any other tree could at most be.
+    """Return the sentence for a gap: how much smaller the training objective of any other tree can at most be.
 
-    Every text, picture and page takes it from here.  From :data:`USELESS_GAP` on it says that nothing useful is proved,
-    as a large percentage would read like a statement about the tree.  The number is rounded up, so that the sentence
-    never claims more than the proof.
+    All texts, plots and report pages use this sentence. From :data:`USELESS_GAP` on it says that nothing useful is
+    proved, because a large percentage would read like a statement about the tree. The number is rounded up, so that the
+    sentence never claims more than the proof.
     """
     if math.isinf(gap):
         return "nothing is proved about better trees"
@@ -89,32 +89,53 @@ def gap_statement(gap: float) -> str:
 
 
 def gap_text(gap: float) -> str:
-    """A gap as it is shown everywhere: three digits, rounded up; "unknown" without a bound."""
+    """Format a gap with three digits, rounded up; "unknown" without a bound."""
     return "unknown" if math.isinf(gap) else "0 %" if gap <= 0 else percent_up(gap)
 
 
 def percent_up(gap: float) -> str:
-    """A share as a percentage of three digits, rounded up; no less than a ten-thousandth of a per cent."""
+    """Format a share as a percentage with three digits, rounded up, at least 0.0001 %."""
     percent = max(100 * gap, 1e-4)
     if percent >= 1000:
         return f"{math.ceil(percent):,} %" if percent < 1e9 else f"{percent:.3g} %"
     unit = 10.0 ** (math.floor(math.log10(percent)) - 2)
-    # What is a rounding error above three digits is not lifted by a whole unit.
+    # A rounding error above three digits does not raise the number by a unit.
     return f"{math.ceil(percent / unit - 1e-6) * unit:.3g} %"
 
 
 @dataclass(frozen=True, kw_only=True)
 class Certificate:
-    """The proof sheet of a tree.
+    """Objective, bound and gap of a tree, and why the search stopped.
 
-    ``bound`` is a valid lower bound on the best possible objective (``-inf`` if none is known), ``gap`` the share
-    of ``objective`` that could still be saved, ``gap_target`` the gap at which the search may call it optimal.
-    ``start_objective`` is the value of the start heuristic's tree, ``f0`` that of the first incumbent of the search
-    and ``f1`` the best after its root node, where the engine tells (``nan`` elsewhere).
-    ``restriction`` is empty when the proof speaks about the problem of record; otherwise it names what the engine's
-    own model adds to it (such as big-M constants that may cut off the optimum), and the bound is only good for that.
-    ``eps`` is the width of the band beside every upper split that the problem keeps free of training samples (``nan``
-    in files of earlier versions; the tree's own ``eps`` tells there).
+    Attributes
+    ----------
+    objective : float
+        The training objective of the tree.
+    bound : float
+        A valid lower bound on the objective of any feasible tree; ``-inf`` if none is known.
+    stopped : Stopped
+        Why the search stopped.
+    gap_target : float
+        The gap at which the search ends.
+    engine, engine_version : str
+        The engine that found the tree.
+    start_seconds, search_seconds : float
+        The time of the start heuristic and of the search.
+    nodes : int
+        The number of search nodes.
+    start_objective : float
+        The objective of the tree of the start heuristic; ``nan`` if there was none.
+    f0, f1 : float
+        The objectives of the first incumbent and of the best tree after the root node; ``nan`` if the engine does not
+        report them.
+    restriction : str
+        Empty if the bound holds for the problem as stated. Otherwise the restrictions that the engine's own model adds
+        (such as big-M constants that may cut off the optimum), under which alone the bound holds.
+    eps : float
+        The width of the band beside upper splits that contains no training samples; ``nan`` in files of earlier
+        versions, where the ``eps`` of the tree has it.
+    warnings : tuple of str
+        Warnings about the fit.
     """
 
     objective: float
@@ -145,24 +166,26 @@ class Certificate:
 
     @property
     def gap(self) -> float:
+        """(objective - bound) / objective; infinite without a bound."""
         return relative_gap(self.objective, self.bound)
 
     @property
     def proved(self) -> Proved:
+        """What is proved: optimality, a limit on better trees, or nothing."""
         if math.isinf(self.bound):
             return Proved.FEASIBLE
         return Proved.OPTIMAL if self._reached and self.gap_target <= OPTIMAL_GAP else Proved.WITHIN_GAP
 
     @property
     def statement(self) -> str:
-        """What is proved, in words and with the number: the one sentence that texts, pictures and pages show."""
+        """What is proved, as one sentence with the number, for all texts, plots and report pages."""
         sentence = gap_statement(self.gap)
         if self.proved is Proved.OPTIMAL:
             sentence = f"optimal, {sentence}"
         elif self._reached:
-            sentence += f"; the search was asked for {_percent(self.gap_target)}"
-        elif USELESS_GAP <= self.gap < math.inf and self.stopped in _MORE_MAY_PROVE:
-            sentence += f"; {_MORE_MAY_PROVE[self.stopped]} may prove more"
+            sentence += f"; the target gap was {_percent(self.gap_target)}"
+        elif USELESS_GAP <= self.gap < math.inf and self.stopped in _WHAT_MAY_NARROW_THE_GAP:
+            sentence += f"; {_WHAT_MAY_NARROW_THE_GAP[self.stopped]} may prove more"
         return f"{sentence}, under a restriction" if self.restriction and math.isfinite(self.bound) else sentence
 
     @property
@@ -176,19 +199,21 @@ class Certificate:
 
     @property
     def seconds(self) -> float:
+        """The time of the start heuristic and of the search together."""
         return self.start_seconds + self.search_seconds
 
     def with_(self, **changes: Any) -> Certificate:
+        """Return a copy with changed attributes."""
         return replace(self, **changes)
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain JSON values; infinities and NaN become strings."""
+        """Return JSON values; infinities and NaN become strings."""
         record = {k: _plain(v) for k, v in asdict(self).items()}
         return record | {"gap": _plain(self.gap), "proved": str(self.proved)}
 
     @classmethod
     def from_dict(cls, record: dict[str, Any]) -> Certificate:
-        """Read what :meth:`to_dict` wrote; derived entries are recomputed and must agree."""
+        """Read the result of :meth:`to_dict`; ``gap`` and ``proved`` are recomputed and must agree."""
         names = {f.name: f for f in fields(cls)}
         unknown = set(record) - set(names) - {"gap", "proved"}
         if unknown:
@@ -200,20 +225,22 @@ class Certificate:
             raise ValueError(f"not a certificate: {error}") from None
         derived = certificate.to_dict()
         for name in ("proved", "gap"):
-            said = record.get(name, derived[name])
-            if said != derived[name] and not (name == "proved" and said == certificate._in_earlier_words()):
+            stated = record.get(name, derived[name])
+            if stated != derived[name] and not (name == "proved" and stated == certificate._earlier_wording()):
                 raise ValueError(f"the certificate claims {name} {record[name]!r}, its numbers say {derived[name]!r}")
         return certificate
 
-    def _in_earlier_words(self) -> str:
-        """What earlier files said of these numbers; any gap that was asked for and reached was called optimal."""
-        return _EARLIER[Proved.OPTIMAL if self._reached and math.isfinite(self.bound) else self.proved]
+    def _earlier_wording(self) -> str:
+        """Return ``proved`` in the words of earlier files, which called any gap within its target optimal."""
+        return _EARLIER_WORDING[Proved.OPTIMAL if self._reached and math.isfinite(self.bound) else self.proved]
 
     def to_json(self) -> str:
+        """Return the certificate as JSON text."""
         return json.dumps(self.to_dict(), indent=2)
 
     @classmethod
     def from_json(cls, text: str) -> Certificate:
+        """Read the result of :meth:`to_json`."""
         return cls.from_dict(json.loads(text))
 
     def __str__(self) -> str:
@@ -233,7 +260,7 @@ class Certificate:
         return "\n".join(lines + [f"warning: {w}" for w in self.warnings])
 
     def _repr_html_(self) -> str:
-        """The same as a table, for notebooks."""
+        """Return the certificate as an HTML table, for notebooks."""
         lines = str(self).splitlines()
         rows = [line.split(": ", 1) for line in lines[1:] if ": " in line]
         return html_table(("certificate", lines[0]), rows)
@@ -252,7 +279,7 @@ def _plain(value: Any) -> Any:
 
 
 def _from_plain(value: Any, kind: str) -> Any:
-    """The value of an entry of this type; ValueError if it has another."""
+    """Return the value of an entry whose type is named ``kind``; ValueError if the value has another type."""
     if kind == "float" and (type(value) in (int, float) or value in ("inf", "-inf", "nan")):
         return float(value)
     if kind.startswith("tuple") and isinstance(value, list) and all(isinstance(text, str) for text in value):

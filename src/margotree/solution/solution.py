@@ -1,4 +1,4 @@
-"""An answer and its audit."""
+"""A tree with its certificate, and the audit that recomputes the claims of the certificate."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from margotree.problem import Finding, Splits, TrainingProblem
 from margotree.solution.certificate import Certificate
 
-#: Relative agreement demanded between a claimed and a recomputed objective.
+#: The largest relative difference allowed between a claimed and a recomputed objective.
 VALUE_TOL = 1e-7
 
 
 class VerificationError(ValueError):
-    """A tree or its certificate does not stand up to being recomputed."""
+    """The recomputed objective or feasibility of a tree contradicts its certificate."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -24,14 +24,32 @@ class Solution:
 
 
 def verify(problem: TrainingProblem, solution: Solution) -> Finding:
-    """Recompute everything that can be recomputed and raise :class:`VerificationError` if a claim does not hold."""
+    """Recompute objective and feasibility of a tree and compare them with its certificate.
+
+    Parameters
+    ----------
+    problem : TrainingProblem
+        The training problem.
+    solution : Solution
+        The tree with its certificate.
+
+    Returns
+    -------
+    Finding
+        The result of ``problem.evaluate``.
+
+    Raises
+    ------
+    VerificationError
+        If the tree is not feasible, or if the certificate claims another objective or a bound above the objective.
+    """
     found = problem.evaluate(solution.splits)
     check_certificate(found, solution.certificate)
     return found
 
 
 def check_certificate(found: Finding, certificate: Certificate) -> None:
-    """Raise :class:`VerificationError` if the plain value function's finding contradicts the certificate."""
+    """Raise :class:`VerificationError` if the result of ``problem.evaluate`` contradicts the certificate."""
     if not found.feasible:
         raise VerificationError("not an allowed tree: " + "; ".join(found.violations))
     tolerance = VALUE_TOL * abs(found.objective)

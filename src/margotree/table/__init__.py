@@ -1,7 +1,22 @@
-"""Tables as they come: a file becomes columns of text, and an encoding that can be kept turns those into numbers.
+"""Read tables from files and encode their columns as numeric features.
 
-The encoding is learned once, from the training file, and travels in the saved tree, so that a new file is read the same
-way.  NumPy and the standard library are all it needs (Parquet files need pyarrow, Excel files openpyxl).
+:func:`read_table` reads a file into columns of text.  :func:`learn_encoding` learns an :class:`Encoding` from the
+training file, which turns those columns into features and labels.  The encoding is saved with the tree, so that new
+files are encoded in the same way.  The package needs NumPy and the standard library; Parquet files also need pyarrow,
+Excel files openpyxl.  Start reading with ``read_file``, ``column_inference`` and ``encoding``.
+
+Files to text:
+    ``read_file`` chooses the reader; ``decoding`` (bytes to text), ``delimited`` (CSV), ``excel`` and ``parquet`` are
+    the readers; ``read_options`` holds the options of a reader; ``headers`` checks column names; ``table`` holds the
+    result.
+Text to numbers:
+    ``column_inference`` learns the encoding; ``encoding`` applies it; ``cells``, ``amounts`` (numbers with units) and
+    ``normalised_words`` interpret single cells; ``cell_rules`` describes the encoding for exports and report pages.
+Saved trees:
+    ``encoding_json`` converts encodings to JSON values; ``table_description`` reads them from a tree.
+Notes for the user:
+    ``suspect_columns`` (identifiers, dates, leakage), ``missing_cells``, ``file_notes`` (new files) and ``frames``
+    (data frames that are not numeric).
 """
 
 from margotree._moved import renamed

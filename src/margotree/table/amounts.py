@@ -1,4 +1,4 @@
-"""Numbers that are written with something else: "88%", "36 months", "March"."""
+"""Numbers that are written with a unit, such as "88%" and "36 months", and months that are written as words."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from margotree.table.normalised_words import fold
 
-#: How a month may be written, in English and German; the position is its number.
+#: The names of each month in English and German, January first.
 _MONTHS = (
     ("jan", "january", "januar", "jän", "jänner"), ("feb", "february", "februar"),
     ("mar", "march", "mär", "märz", "mrz"), ("apr", "april"), ("may", "mai"), ("jun", "june", "juni"),
@@ -19,13 +19,13 @@ _MONTH = {name: str(k + 1) for k, names in enumerate(_MONTHS) for name in names}
 
 _AMOUNT = re.compile(r"([+-]?[\d.,]*\d(?:[eE][+-]?\d+)?)\s*(%|[^\W\d_]{1,12})")
 
-#: What stands for a unit where months are written as words.
+#: The "unit" of a column in which months are written as words.
 MONTH_NAMES = "month name"
 
 
 def unit_of(cells: Sequence[str]) -> str | None:
-    """What all cells that are not bare numbers carry: "%", a word such as "months", or that they name months."""
-    odd = {cell for cell in cells if cell and not _bare(cell)}
+    """The unit of all cells that are not bare numbers ("%", "months" or ``MONTH_NAMES``); None if they differ."""
+    odd = {cell for cell in cells if cell and not _is_bare_number(cell)}
     if not odd:
         return None
     if len(odd) > 2 and all(_month(cell) for cell in odd):
@@ -38,24 +38,24 @@ def unit_of(cells: Sequence[str]) -> str | None:
 
 
 def units_of(cells: Sequence[str]) -> list[str]:
-    """The different units of a column of amounts; empty if it is none."""
-    found = [_AMOUNT.fullmatch(cell) for cell in set(cells) if cell and not _bare(cell)]
+    """The different units of a column; empty unless every cell is a number or an amount with a unit."""
+    found = [_AMOUNT.fullmatch(cell) for cell in set(cells) if cell and not _is_bare_number(cell)]
     if not found or not all(found):
         return []
     return sorted({_singular(match[2]) for match in found if match})
 
 
-def bare(cells: Sequence[str], unit: str | None) -> list[str]:
-    """The cells with the unit taken off, ready to be read as numbers; others stay as they are."""
+def without_unit(cells: Sequence[str], unit: str | None) -> list[str]:
+    """The cells without the unit, months as their numbers; other cells stay unchanged."""
     if unit is None:
         return list(cells)
     if unit == MONTH_NAMES:
         return [_month(cell) or cell for cell in cells]
-    return [_without(cell, _singular(unit)) for cell in cells]
+    return [_strip_unit(cell, _singular(unit)) for cell in cells]
 
 
-def spellings(unit: str | None) -> tuple[str, ...]:
-    """What may follow a number of a column with this unit, in lower case: one month, two months."""
+def unit_spellings(unit: str | None) -> tuple[str, ...]:
+    """The forms of the unit that may follow a number, in lower case: plural and singular."""
     if unit is None or unit == MONTH_NAMES:
         return ()
     one = _singular(unit)
@@ -63,18 +63,18 @@ def spellings(unit: str | None) -> tuple[str, ...]:
 
 
 def month_words(unit: str | None) -> dict[str, float]:
-    """The words for months and their numbers, if that is what the column holds."""
+    """The names of months with their numbers if the unit is ``MONTH_NAMES``, otherwise empty."""
     if unit != MONTH_NAMES:
         return {}
     return {name + dot: float(number) for name, number in _MONTH.items() for dot in ("", ".")}
 
 
-def carries(cells: Sequence[str], unit: str) -> bool:
-    """Whether some cell is written with the unit."""
-    return any(cell != plain for cell, plain in zip(cells, bare(cells, unit), strict=True))
+def has_unit(cells: Sequence[str], unit: str) -> bool:
+    """Whether at least one cell is written with the unit."""
+    return any(cell != plain for cell, plain in zip(cells, without_unit(cells, unit), strict=True))
 
 
-def _without(cell: str, unit: str) -> str:
+def _strip_unit(cell: str, unit: str) -> str:
     match = _AMOUNT.fullmatch(cell)
     return match[1] if match and _singular(match[2]) == unit else cell
 
@@ -88,7 +88,7 @@ def _month(cell: str) -> str | None:
     return _MONTH.get(fold(cell).removesuffix("."))
 
 
-def _bare(cell: str) -> bool:
+def _is_bare_number(cell: str) -> bool:
     try:
         float(cell.replace(",", "."))
     except ValueError:

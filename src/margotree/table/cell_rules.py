@@ -1,4 +1,4 @@
-"""How one cell of a table becomes features: the one description that prediction, exports and pages follow."""
+"""The rules that turn one cell of a table into features, shared by prediction, exports and report pages."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ FloatTuple = tuple[float, ...]
 
 @dataclass(frozen=True, kw_only=True)
 class CellRule:
-    """How a cell of ``column`` gives the values of ``features``.  The first of these that applies decides:
+    """The rule that turns a cell of ``column`` into the values of ``features``.  The first case that applies decides:
 
     1. The cell is missing: ``missing`` holds the values, or is None if such a row cannot be classified.
-    2. The cell is one of ``words``, in any case and spacing: the values stand beside the word.
+    2. The cell is one of ``words``, in any case and spacing: each word is listed with its values.
     3. The column is ``numeric`` and the cell is a number, alone or followed by one of ``units``: the first feature has
        that value, the others (the indicator of a missing cell) are 0.
     4. Otherwise the row cannot be classified.
@@ -41,24 +41,24 @@ class CellRule:
 
 @dataclass(frozen=True, kw_only=True)
 class RawColumns:
-    """The columns of a raw row, in the order of their features.
+    """The rules of all columns of a raw row, in the order of their features.
 
-    ``missing`` are the cells (in lower case, without blanks around them) that mean "not known"; ``comma`` says that
-    fractions may be written with a decimal comma.  ``typed`` tells that the columns are numbers already and not text:
-    those of a tree trained from Python, which describes no table.
+    ``missing`` are the cells (in lower case, without blanks around them) that mean a missing value.  ``comma`` is true
+    if fractions may be written with a decimal comma.  ``numeric_cells`` is true if the cells are numbers and not text:
+    the cells of a tree that was trained from Python and describes no table.
     """
 
     rules: tuple[CellRule, ...]
     missing: tuple[str, ...]
     comma: bool = False
-    typed: bool = False
+    numeric_cells: bool = False
 
     def record(self) -> dict[str, Any]:
         """The description as JSON values."""
         rules = [rule.record() for rule in self.rules]
         return {"columns": rules, "missing": list(self.missing), "comma": self.comma}
 
-    def rule_of(self) -> Mapping[int, tuple[CellRule, int]]:
-        """The rule and the position within its features, by the position among all features."""
-        places = [(rule, k) for rule in self.rules for k in range(len(rule.features))]
-        return dict(enumerate(places))
+    def rules_by_feature(self) -> Mapping[int, tuple[CellRule, int]]:
+        """For the position of each feature: its rule, and its position within the features of that rule."""
+        pairs = [(rule, k) for rule in self.rules for k in range(len(rule.features))]
+        return dict(enumerate(pairs))

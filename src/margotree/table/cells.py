@@ -1,4 +1,4 @@
-"""Single cells: which are missing, which are numbers."""
+"""Find missing cells and parse numbers."""
 
 from __future__ import annotations
 
@@ -11,22 +11,22 @@ from numpy.typing import NDArray
 
 from margotree.table.table import Table
 
-#: How people write "not known"; compared without regard to case.
+#: Cells that mean a missing value, compared without regard to case.
 MISSING = frozenset({"", "?", "na", "n/a", "#n/a", "nan", "null"})
 
 _WITH_COMMA = re.compile(r"[+-]?\d*,\d+([eE][+-]?\d+)?")
 
 
-def plain(cells: Iterable[str], missing: frozenset[str] = MISSING) -> list[str]:
-    """The cells without the space around them, empty where they are missing."""
+def stripped_cells(cells: Iterable[str], missing: frozenset[str] = MISSING) -> list[str]:
+    """The cells without surrounding space; missing cells become empty."""
     stripped = [cell.strip() for cell in cells]
     longest = max(map(len, missing))
-    gone = {cell for cell in set(stripped) if len(cell) <= longest and cell.casefold() in missing}
-    return ["" if cell in gone else cell for cell in stripped] if gone else stripped
+    missing_here = {cell for cell in set(stripped) if len(cell) <= longest and cell.casefold() in missing}
+    return ["" if cell in missing_here else cell for cell in stripped] if missing_here else stripped
 
 
-def numbers(cells: Sequence[str], table: Table) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
-    """The cells as numbers, NaN where missing; and the positions of those that are neither number nor missing."""
+def parse_numbers(cells: Sequence[str], table: Table) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+    """The cells as numbers (NaN if missing), and the positions of cells that are neither a number nor missing."""
     try:
         values = np.array([float(cell) if cell else math.nan for cell in cells])
     except ValueError:
@@ -36,7 +36,7 @@ def numbers(cells: Sequence[str], table: Table) -> tuple[NDArray[np.float64], ND
 
 
 def _number(cell: str, decimal: str) -> float:
-    """NaN if the cell is no number.  "1,5" is one where commas may stand for points and do not part thousands."""
+    """The cell as a number, NaN if it is not one.  A comma is a decimal comma unless ``decimal`` is "."."""
     if decimal != "." and _WITH_COMMA.fullmatch(cell):
         cell = cell.replace(",", ".")
     try:

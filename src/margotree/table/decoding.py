@@ -1,4 +1,4 @@
-"""From bytes to text: byte-order marks, and files that are older than UTF-8."""
+"""Decode the bytes of a file: byte-order marks, UTF-8, and Windows-1252 as a fallback."""
 
 from __future__ import annotations
 
@@ -11,29 +11,36 @@ _BINARY = {b"PK\x03\x04": "an Excel or zip file", b"PAR1": "a Parquet file", b"\
 
 
 def to_text(raw: bytes, source: str, encoding: str | None = None) -> tuple[str, tuple[str, ...]]:
-    """The text, and a note if its encoding had to be guessed."""
+    """The text of a file, and a note if its encoding was guessed.  ``source`` is its name in messages."""
     for magic, kind in _BINARY.items():
         if raw.startswith(magic):
-            hint = {b"PAR1": "name it .parquet", b"PK\x03\x04": "name it .xlsx if it is one, or save it as CSV"}.get(
-                magic, "save it as .xlsx or CSV first"
-            )
+            hint = {
+                b"PAR1": "rename it to end in .parquet",
+                b"PK\x03\x04": "if it is an Excel file, rename it to end in .xlsx; otherwise save it as CSV",
+            }.get(magic, "save it as .xlsx or CSV first")
             raise TableError(f"{source} is {kind}, not CSV; {hint}")
     name = encoding or next((name for mark, name in _MARKS.items() if raw.startswith(mark)), "utf-8")
     try:
         return _checked(raw.decode(name), source), ()
     except LookupError:
-        raise TableError(f"there is no encoding {name!r}; try utf-8, cp1252 or utf-16") from None
+        raise TableError(f"the encoding {name!r} is unknown; try --encoding utf-8, cp1252 or utf-16") from None
     except UnicodeDecodeError as error:
         if encoding is not None:
-            raise TableError(f"{source} is not {encoding}: byte {error.start} does not fit; try another") from None
-    note = f"{source} is not UTF-8; read as Windows-1252 (say --encoding NAME if letters look wrong)"
+            raise TableError(
+                f"{source} is not encoded in {encoding} (byte {error.start} is invalid); try another --encoding"
+            ) from None
+    note = (
+        f"{source} is not UTF-8 and is read as Windows-1252; if letters look wrong, name the encoding with --encoding"
+    )
     return _checked(raw.decode("cp1252", errors="replace"), source), (note,)
 
 
 def _checked(text: str, source: str) -> str:
     if "\0" in text:
-        raise TableError(f"{source} is no text: it holds NUL characters (is it UTF-16? then say --encoding utf-16)")
-    text = text.removeprefix("\ufeff")  # a mark that an encoding named by the user leaves in
+        raise TableError(
+            f"{source} is not a text file: it contains NUL characters; if it is UTF-16, add --encoding utf-16"
+        )
+    text = text.removeprefix("\ufeff")  # a byte-order mark that the encoding given by the user keeps
     if not text.strip():
-        raise TableError(f"{source} is empty; expected a line of column names and one line per sample")
+        raise TableError(f"{source} is empty; expected a line with the column names and one line per sample")
     return text

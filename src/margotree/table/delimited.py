@@ -1,4 +1,4 @@
-"""From text to a table, whatever parts its columns."""
+"""Parse text with delimited columns (CSV) into a table."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ import re
 from collections import Counter
 from collections.abc import Iterator
 
-from margotree.table.cells import plain
+from margotree.table.cells import stripped_cells
 from margotree.table.headers import column_names
 from margotree.table.table import Table, TableError
 
 _DELIMITERS = {",": "comma", ";": "semicolon", "\t": "tab", "|": "bar"}
-#: Rows that decide what the delimiter is.
-_SAMPLE = 60
-#: The line by which Excel is told the delimiter.
-_SEP = re.compile(r'\s*"?sep=(.)"?\s*?(?=\r|\n)', re.IGNORECASE)
+#: The number of rows from which the delimiter is detected.
+_SNIFFED_ROWS = 60
+#: The line of Excel files that declares the delimiter.
+_SEP_LINE = re.compile(r'\s*"?sep=(.)"?\s*?(?=\r|\n)', re.IGNORECASE)
 
 
 def from_text(
@@ -29,36 +29,39 @@ def from_text(
     header: bool = True,
     missing: frozenset[str],
 ) -> Table:
-    """Find the delimiter, take the first row as header, check that all rows are as long."""
-    if told := _SEP.match(text):
-        # The line stays as an empty one, so that the others keep their numbers.
-        delimiter, text = delimiter or told[1], "\n" * told[0].count("\n") + text[told.end() :]
-    delimiter = _spelled(delimiter) if delimiter else sniff(text, source)
+    """Parse delimited text: detect the delimiter, read the header, check that all rows have the same length.
+
+    ``source`` is the name of the file in messages, ``notes`` precede the notes of the returned table.
+    """
+    if declared := _SEP_LINE.match(text):
+        # An empty line replaces the declaration, so that the line numbers stay the same.
+        delimiter, text = delimiter or declared[1], "\n" * declared[0].count("\n") + text[declared.end() :]
+    delimiter = _delimiter_character(delimiter) if delimiter else sniff(text, source)
     rows = list(_rows(text, delimiter, source))
     first = rows[0][1]
     names = first if header else [""] * len(first)
     body = rows[1:] if header else rows
     _check_lengths(source, len(names), body, delimiter)
     if not body:
-        raise TableError(f"{source} has a header but no rows below it")
+        raise TableError(f"{source} has a header but no rows")
     unique, renamed = column_names(names, source)
-    cells: list[list[str]] = [plain(column, missing) for column in zip(*(r for _, r in body))]  # noqa: B905
+    cells: list[list[str]] = [stripped_cells(column, missing) for column in zip(*(r for _, r in body))]  # noqa: B905
     return Table(
         source=source,
         names=unique,
         columns=tuple(cells),
         lines=[line for line, _ in body],
         decimal=decimal or ("." if delimiter == "," else "any"),
-        notes=(*notes, *renamed, *_headless(source, names if header else [])),
+        notes=(*notes, *renamed, *_numeric_header_note(source, names if header else [])),
     )
 
 
 def sniff(text: str, source: str) -> str:
-    """The delimiter under which the most first rows have the same number of columns, and more than one."""
+    """The delimiter with which most of the first rows have the same number of columns, at least two."""
     best, best_score = "", (0, 0)
     for delimiter in _DELIMITERS:
         try:
-            lengths = Counter(len(row) for _, row in _first(text, delimiter, source))
+            lengths = Counter(len(row) for _, row in _first_rows(text, delimiter, source))
         except TableError:
             continue
         length, times = max(lengths.items(), key=lambda item: (item[0] > 1, item[1], item[0]))
@@ -67,35 +70,37 @@ def sniff(text: str, source: str) -> str:
             best, best_score = delimiter, score
     if not best:
         raise TableError(
-            f"{source} seems to have one column only; if its columns are parted by something else than a comma, "
-            "semicolon, tab or bar, say so with --delimiter"
+            f"{source} seems to have only one column; if the delimiter between its columns is not a comma, semicolon, "
+            "tab or bar, name it with --delimiter"
         )
     return best
 
 
-def _first(text: str, delimiter: str, source: str) -> Iterator[tuple[int, list[str]]]:
+def _first_rows(text: str, delimiter: str, source: str) -> Iterator[tuple[int, list[str]]]:
     for k, row in enumerate(_rows(text, delimiter, source)):
-        if k >= _SAMPLE:
+        if k >= _SNIFFED_ROWS:
             return
         yield row
 
 
 def _rows(text: str, delimiter: str, source: str) -> Iterator[tuple[int, list[str]]]:
-    """Rows that hold something, with the number of the line they end in."""
+    """The rows that are not empty, with the number of the line in which they end."""
     reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, skipinitialspace=True)
     try:
         for row in reader:
             if any(cell.strip() for cell in row):
                 yield reader.line_num, row
     except csv.Error as error:
-        raise TableError(f"{source}, line {reader.line_num}: {error}; is a quotation mark left open?") from None
+        raise TableError(
+            f"{source}, line {reader.line_num}: {error}; check for a quotation mark that is not closed"
+        ) from None
 
 
-def _spelled(delimiter: str) -> str:
+def _delimiter_character(delimiter: str) -> str:
     words = {word: char for char, word in _DELIMITERS.items()} | {"\\t": "\t", "space": " "}
     found = words.get(delimiter.lower(), delimiter)
     if len(found) != 1:
-        raise TableError(f"a delimiter is one character or one of {', '.join(words)}; got {delimiter!r}")
+        raise TableError(f"--delimiter must be one character or one of {', '.join(words)}; got {delimiter!r}")
     return found
 
 
@@ -106,16 +111,16 @@ def _check_lengths(source: str, width: int, body: list[tuple[int, list[str]]], d
     line, length = odd[0]
     more = f" (and {len(odd) - 1} more such lines)" if len(odd) > 1 else ""
     raise TableError(
-        f"{source}, line {line}: {length} cells under {width} column names{more}, read with "
-        f"{_DELIMITERS.get(delimiter, repr(delimiter))} as delimiter; mend the line, put cells that hold the delimiter "
-        "in quotation marks, or say --delimiter"
+        f"{source}, line {line}: {length} cells for {width} column names{more}, with the delimiter "
+        f"{_DELIMITERS.get(delimiter, repr(delimiter))}; correct the line, put cells that contain the delimiter in "
+        "quotation marks, or name another delimiter with --delimiter"
     )
 
 
-def _headless(source: str, names: list[str]) -> tuple[str, ...]:
+def _numeric_header_note(source: str, names: list[str]) -> tuple[str, ...]:
     if not names or not all(_is_number(name) for name in names):
         return ()
-    return (f"the first line of {source} holds numbers only; if it is no header, say --no-header",)
+    return (f"the first line of {source} holds numbers only; if it is not a header, add --no-header",)
 
 
 def _is_number(cell: str) -> bool:

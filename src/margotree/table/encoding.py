@@ -1,4 +1,8 @@
-"""How the columns of a table become features: learned from the training file, kept with the tree, used on new files."""
+"""Encode the columns of a table as features, labels and weights.
+
+An :class:`Encoding` is learned from the training file (``column_inference``), saved with the tree and applied to new
+files.  Its columns are of the classes :class:`Number` and :class:`Category`.
+"""
 
 from __future__ import annotations
 
@@ -9,9 +13,9 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from margotree.table.amounts import bare, month_words, spellings
+from margotree.table.amounts import month_words, unit_spellings, without_unit
 from margotree.table.cell_rules import CellRule, RawColumns
-from margotree.table.cells import MISSING, numbers
+from margotree.table.cells import MISSING, parse_numbers
 from margotree.table.missing_cells import Filled, MissingReport
 from margotree.table.normalised_words import Spellings, fold
 from margotree.table.read_options import Reading
@@ -23,10 +27,11 @@ LabelArray = NDArray[np.int64] | NDArray[np.str_]
 
 @dataclass(frozen=True, kw_only=True)
 class Number:
-    """A column of numbers; ``fill`` stands in for a missing cell if there is one.
+    """A column of numbers.
 
-    ``unit`` is what they are written with ("%", "months", names of months); ``flag`` adds a 0/1 feature that says
-    where the cell was missing.  ``typical`` is the median of the training file, for display alone.
+    ``fill`` replaces missing cells, unless it is None.  ``unit`` is the unit of the numbers ("%", "months", names of
+    months).  ``flag`` adds a 0/1 feature that is 1 where the cell is missing.  ``typical`` is the median of the
+    training file, for display only.
     """
 
     name: str
@@ -37,11 +42,11 @@ class Number:
 
     @property
     def features(self) -> tuple[str, ...]:
-        return (self.name, *_flagged(self))
+        return (self.name, *_missing_feature(self))
 
     @property
     def rule(self) -> CellRule:
-        """How a cell becomes the features."""
+        """The rule that turns a cell into the features."""
         months = month_words(self.unit)
         present = (0.0,) * self.flag
         return CellRule(
@@ -50,16 +55,16 @@ class Number:
             missing=None if self.fill is None else (self.fill, *(1.0,) * self.flag),
             words=tuple((word, (number, *present)) for word, number in months.items()),
             numeric=True,
-            units=spellings(self.unit),
+            units=unit_spellings(self.unit),
         )
 
     def encode(self, cells: Sequence[str], table: Table, unknown: str) -> FloatArray:
-        """The features of each cell; NaN where the cell is missing and nothing stands in."""
-        values, bad = numbers(bare(cells, self.unit), table)
+        """The features of each cell; NaN where the cell is missing and ``fill`` is None."""
+        values, bad = parse_numbers(without_unit(cells, self.unit), table)
         if len(bad):
             raise TableError(
-                f"{table.source}, line {table.lines[bad[0]]}: {cells[bad[0]]!r} under {self.name!r} is no number, "
-                f"but the tree was trained on numbers there{_and_more(len(bad))}"
+                f"{table.source}, line {table.lines[bad[0]]}: {cells[bad[0]]!r} in column {self.name!r} is not a "
+                f"number, but the tree was trained on numbers in this column{_and_more(len(bad))}"
             )
         coded = np.zeros((len(cells), len(self.features)))
         coded[:, 0] = values
@@ -69,10 +74,10 @@ class Number:
 
 @dataclass(frozen=True, kw_only=True)
 class Category:
-    """A column of words: a 0/1 feature for each of them, or one for the second of two; ``flag`` as in :class:`Number`.
+    """A column of words: a 0/1 feature for each word; for two words, one feature that is 1 for the second.
 
-    Words that differ in case or blanks are the same.  ``typical`` is the commonest word of the training file, for
-    display alone.
+    Words that differ in case or blanks are the same.  ``fill`` and ``flag`` are as in :class:`Number`.  ``typical`` is
+    the most frequent word of the training file, for display only.
     """
 
     name: str
@@ -82,17 +87,20 @@ class Category:
     typical: str | None = field(default=None, compare=False)
 
     @property
-    def shown(self) -> tuple[str, ...]:
+    def encoded_values(self) -> tuple[str, ...]:
+        """The words that have a feature."""
         return self.values[1:] if len(self.values) == 2 else self.values
 
     @property
     def features(self) -> tuple[str, ...]:
-        return (*(f"{self.name}={value}" for value in self.shown), *_flagged(self))
+        return (*(f"{self.name}={value}" for value in self.encoded_values), *_missing_feature(self))
 
     @property
     def rule(self) -> CellRule:
-        """How a cell becomes the features."""
-        coded = {word: tuple(float(word == shown) for shown in self.shown) for word in self.values}
+        """The rule that turns a cell into the features."""
+        coded = {
+            word: tuple(float(word == encoded_values) for encoded_values in self.encoded_values) for word in self.values
+        }
         present = (0.0,) * self.flag
         return CellRule(
             column=self.name,
@@ -101,21 +109,25 @@ class Category:
             words=tuple((word, (*values, *present)) for word, values in coded.items()),
         )
 
-    def strangers(self, cells: Sequence[str]) -> list[int]:
-        """Positions of the words that training did not see."""
+    def unknown_positions(self, cells: Sequence[str]) -> list[int]:
+        """The positions of cells with words that are not in the training file."""
         known = Spellings(self.values)
-        odd = {cell for cell in set(cells) if cell and known(cell) is None}
-        return [k for k, cell in enumerate(cells) if cell in odd] if odd else []
+        unknown = {cell for cell in set(cells) if cell and known(cell) is None}
+        return [k for k, cell in enumerate(cells) if cell in unknown] if unknown else []
 
     def encode(self, cells: Sequence[str], table: Table, unknown: str) -> FloatArray:
-        """0/1 features; a word that training did not see is refused, or is none of them if ``unknown="ignore"``."""
-        strange = self.strangers(cells)
-        if strange and unknown != "ignore":
+        """The 0/1 features of each cell.
+
+        A word that is not in the training file is an error; with ``unknown="ignore"`` all its features are 0.
+        """
+        unknown_cells = self.unknown_positions(cells)
+        if unknown_cells and unknown != "ignore":
             known = ", ".join(map(repr, self.values[:8])) + (", ..." if len(self.values) > 8 else "")
+            first = unknown_cells[0]
             raise TableError(
-                f"{table.source}, line {table.lines[strange[0]]}: {cells[strange[0]]!r} under {self.name!r} was in no "
-                f"training row, which had {known}{_and_more(len(strange))}; mend the cell, or say --unknown ignore to "
-                "take it as none of them"
+                f"{table.source}, line {table.lines[first]}: {cells[first]!r} in column {self.name!r} is not a word of "
+                f"the training file{_and_more(len(unknown_cells))}; its words are {known}.  Correct the cell, or add "
+                "--unknown ignore to treat such a word as none of them"
             )
         rule, spelled = self.rule, Spellings(self.values)
         size = len(rule.features)
@@ -128,15 +140,15 @@ class Category:
 Column = Number | Category
 
 
-def _flagged(column: Column) -> tuple[str, ...]:
+def _missing_feature(column: Column) -> tuple[str, ...]:
     return (f"{column.name} missing",) if column.flag else ()
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Samples:
-    """The training rows of a table: features, labels, weights (None: all count the same) and where they stood.
+    """The training rows of a table: features, labels, weights (None: all equal) and positions in the table.
 
-    ``report`` tells what became of missing cells.
+    ``report`` counts missing cells and the rows that were left out.
     """
 
     X: FloatArray
@@ -146,7 +158,7 @@ class Samples:
     report: MissingReport = field(default_factory=MissingReport)
 
     def fingerprint(self) -> str:
-        """SHA-256 of numbers, labels and weights, by which the same rows in the same order are known again."""
+        """SHA-256 of features, labels and weights; equal for the same rows in the same order."""
         digest = hashlib.sha256(str(self.X.shape).encode())
         digest.update((np.asarray(self.X, dtype="<f8") + 0.0).tobytes())
         digest.update("\n".join(map(str, self.y.tolist())).encode())
@@ -155,9 +167,9 @@ class Samples:
         return digest.hexdigest()
 
     def fingerprint_of_set(self) -> str:
-        """SHA-256 by which the same rows are known again whatever their order."""
-        numbers = self.X if self.weight is None else np.column_stack([self.X, self.weight])
-        table = np.asarray(numbers, dtype="<f8") + 0.0
+        """SHA-256 of the rows that does not depend on their order."""
+        columns = self.X if self.weight is None else np.column_stack([self.X, self.weight])
+        table = np.asarray(columns, dtype="<f8") + 0.0
         rows = sorted(row.tobytes() + str(label).encode() for row, label in zip(table, self.y.tolist(), strict=True))
         digest = hashlib.sha256(str((self.X.shape, self.weight is not None)).encode())
         for row in rows:
@@ -167,13 +179,31 @@ class Samples:
 
 @dataclass(frozen=True, kw_only=True)
 class Encoding:
-    """Which columns are features, which one is the target, and what happens to missing cells.
+    """How the columns of a table become features, labels and weights.
 
-    ``missing`` is "error", "drop" (training rows with one are left out), "median" (the median, or the commonest word,
-    stands in) or "indicator" (the same, and a feature says where).  ``positive`` names the label that is told apart
-    from all others, if that was asked for; ``whole`` says that labels are whole numbers; ``spelling`` holds the labels
-    as training spelled them.  ``decimal`` is how the training file writes fractions (see :class:`Table`), and
-    ``source`` its name, for display alone; ``reading`` holds the reader's options for the training file.
+    Parameters
+    ----------
+    columns : tuple of Number or Category
+        The columns that become features.
+    target : str
+        The column with the labels.
+    weight : str, optional
+        The column with the weight of each row.
+    positive : str, optional
+        The label of the positive class; all other labels form the negative class.
+    whole : bool
+        Whether the labels are whole numbers.
+    missing : {"error", "drop", "median", "indicator"}
+        How missing cells of the training file were treated: as an error; their rows were left out; they were replaced
+        by the median (or the most frequent word); replaced, and a 0/1 feature shows where.
+    spelling : tuple of str
+        The labels as they are spelled in the training file.
+    decimal : str
+        How the training file writes fractions; see :class:`Table`.
+    source : str
+        The name of the training file, for display only.
+    reading : Reading
+        The options with which the training file was read.
     """
 
     columns: tuple[Column, ...]
@@ -193,32 +223,45 @@ class Encoding:
 
     @property
     def raw(self) -> RawColumns:
-        """How a raw row becomes the features: what exports and pages follow."""
+        """The rules that turn a raw row into the features, for exports and report pages."""
         rules = tuple(column.rule for column in self.columns)
         words = MISSING | {word.strip().casefold() for word in self.reading.missing or ()}
         return RawColumns(rules=rules, missing=tuple(sorted(words)), comma=self.decimal != ".")
 
     def apply(self, table: Table, *, unknown: str = "error", missing: str = "error") -> tuple[FloatArray, list[int]]:
-        """The features of each row, and which rows have them all.
+        """Encode the features of the rows of a table.
 
-        Rows with a missing cell that nothing stands in for are an error, unless ``missing`` is "skip": then they are
-        not among the rows returned.
+        Parameters
+        ----------
+        table : Table
+            The table to encode.
+        unknown : {"error", "ignore"}
+            How words that are not in the training file are treated: as an error, or as none of the known words.
+        missing : {"error", "skip"}
+            How rows are treated that have a missing cell without a replacement: as an error, or they are left out.
+
+        Returns
+        -------
+        X : array (rows, features)
+            The features.
+        rows : list of int
+            The positions of these rows in the table.
         """
         parts = [c.encode(self._cells(c.name, table), table, unknown) for c in self.columns]
         X = np.hstack(parts)
         incomplete = np.flatnonzero(np.isnan(X).any(axis=1))
         if len(incomplete) and missing != "skip":
-            self._complain(table, parts, int(incomplete[0]), len(incomplete))
+            self._raise_missing(table, parts, int(incomplete[0]), len(incomplete))
         kept = np.flatnonzero(~np.isnan(X).any(axis=1))
         return X[kept], kept.tolist()
 
     def labels(self, table: Table, rows: Sequence[int] | None = None) -> LabelArray:
-        """The labels of the rows, as training spelled them."""
+        """The labels of the rows (default: all), spelled as in the training file."""
         cells = self._cells(self.target, table)
         chosen = cells if rows is None else [cells[i] for i in rows]
         if self.positive is not None:
-            wanted = fold(self.positive)
-            return np.array([self.positive if fold(cell) == wanted else f"not {self.positive}" for cell in chosen])
+            positive = fold(self.positive)
+            return np.array([self.positive if fold(cell) == positive else f"not {self.positive}" for cell in chosen])
         if not self.whole:
             known = Spellings(self.spelling)
             return np.array([known(cell) or cell for cell in chosen], dtype=np.str_)
@@ -226,30 +269,32 @@ class Encoding:
             return np.array([int(float(cell.replace(",", "."))) for cell in chosen], dtype=np.int64)
         except (ValueError, OverflowError):
             raise TableError(
-                f"{table.source}: a label under {self.target!r} is no whole number, as all were in training"
+                f"{table.source}: a label in column {self.target!r} is not a whole number, but all labels of the "
+                "training file are"
             ) from None
 
     def weights(self, table: Table, rows: Sequence[int]) -> FloatArray | None:
-        """How much each row counts, None if all count the same."""
+        """The weights of the rows; None if all are equal."""
         if self.weight is None:
             return None
-        values, bad = numbers(self._cells(self.weight, table), table)
+        values, bad = parse_numbers(self._cells(self.weight, table), table)
         values = values[list(rows)]
         if len(bad) or not np.all(np.isfinite(values)) or np.any(values < 0):
             raise TableError(
-                f"{table.source}: the weights under {self.weight!r} must be numbers, 0 or more, none missing"
+                f"{table.source}: the weights in column {self.weight!r} must be numbers of at least 0, and "
+                "none may be missing"
             )
         return values
 
     def training(self, table: Table) -> Samples:
-        """The rows that take part in training, as numbers."""
+        """Encode the rows of a training file; rows without a label are an error if ``missing`` is "error"."""
         X, rows = self.apply(table, missing="skip" if self.missing == "drop" else "error")
         cells = self._cells(self.target, table)
         labelled = [k for k, i in enumerate(rows) if cells[i]]
         if len(labelled) < len(rows) and self.missing == "error":
             line = next(table.lines[i] for i in rows if not cells[i])
             raise MissingCells(
-                f"{table.source}, line {line}: no label under {self.target!r}{_and_more(len(rows) - len(labelled))}"
+                f"{table.source}, line {line}: no label in column {self.target!r}{_and_more(len(rows) - len(labelled))}"
             )
         rows = [rows[k] for k in labelled]
         weight = self.weights(table, rows)
@@ -259,15 +304,15 @@ class Encoding:
     def _report(
         self, table: Table, labels: Sequence[str], rows: Sequence[int], weight: FloatArray | None
     ) -> MissingReport:
-        """What became of the missing cells, where these rows are the ones used."""
+        """Count the missing cells; ``rows`` are the positions of the rows that are used."""
         used = np.zeros(table.n_rows, dtype=bool)
         used[list(rows)] = True
         labelled = np.array([bool(label) for label in labels], dtype=bool)
-        filled, holes = [], []
+        filled, missing_by_column = [], []
         for column in self.columns:
             empty = np.array([not cell for cell in self._cells(column.name, table)], dtype=bool)
             if column.fill is None and (count := int((empty & labelled & ~used).sum())):
-                holes.append((column.name, count))
+                missing_by_column.append((column.name, count))
             elif column.fill is not None and (count := int((empty & used).sum())):
                 filled.append(Filled(column=column.name, cells=count, value=column.fill, flag=column.flag))
         return MissingReport(
@@ -276,31 +321,35 @@ class Encoding:
             filled=tuple(filled),
             unlabelled=int((~labelled).sum()),
             incomplete=int((labelled & ~used).sum()),
-            holes=tuple(holes),
+            missing_by_column=tuple(missing_by_column),
             weightless=0 if weight is None else int((weight == 0).sum()),
         )
 
     def _cells(self, name: str, table: Table) -> list[str]:
         if name not in table.names:
-            lacking = [c.name for c in self.columns if c.name not in table.names] or [name]
-            hint = suggestion(lacking[0], table.names)
-            raise TableError(f"{table.source} lacks {_names(lacking)}, which the tree was trained on; {hint}")
+            absent = [c.name for c in self.columns if c.name not in table.names] or [name]
+            hint = suggestion(absent[0], table.names)
+            raise TableError(f"{table.source} does not have {_column_list(absent)}, which the tree needs; {hint}")
         return table.column(name)
 
-    def _complain(self, table: Table, parts: list[FloatArray], row: int, rows: int) -> None:
-        holes = {c.name: int(np.isnan(p).any(axis=1).sum()) for c, p in zip(self.columns, parts, strict=True)}
-        holes = {name: count for name, count in holes.items() if count}
-        worst = sorted(holes, key=lambda name: -holes[name])
-        counts = ", ".join(f"{name!r} {holes[name]}" for name in worst[:6]) + (", ..." if len(worst) > 6 else "")
+    def _raise_missing(self, table: Table, parts: list[FloatArray], row: int, rows: int) -> None:
+        missing_by_column = {
+            c.name: int(np.isnan(p).any(axis=1).sum()) for c, p in zip(self.columns, parts, strict=True)
+        }
+        missing_by_column = {name: count for name, count in missing_by_column.items() if count}
+        ordered = sorted(missing_by_column, key=lambda name: -missing_by_column[name])
+        counts = ", ".join(f"{name!r} {missing_by_column[name]}" for name in ordered[:6]) + (
+            ", ..." if len(ordered) > 6 else ""
+        )
         raise MissingCells(
-            f"{table.source} has missing cells in {rows} of {table.n_rows} rows (first in line {table.lines[row]}; by "
-            f"column: {counts})"
+            f"{table.source} has missing cells in {rows} of {table.n_rows} rows (the first is line {table.lines[row]}; "
+            f"by column: {counts})"
         )
 
 
-def _names(names: Sequence[str]) -> str:
-    shown = ", ".join(map(repr, names[:6])) + (f" and {len(names) - 6} more" if len(names) > 6 else "")
-    return f"the column{'s' if len(names) > 1 else ''} {shown}"
+def _column_list(names: Sequence[str]) -> str:
+    encoded_values = ", ".join(map(repr, names[:6])) + (f" and {len(names) - 6} more" if len(names) > 6 else "")
+    return f"the column{'s' if len(names) > 1 else ''} {encoded_values}"
 
 
 def _and_more(count: int) -> str:

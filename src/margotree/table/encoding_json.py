@@ -1,4 +1,4 @@
-"""Encodings as plain JSON values, with a version, inside the terms of a saved tree."""
+"""Convert encodings to and from JSON values, as they are stored in saved trees."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from margotree.table.table import TableError
 
 VERSION = 1
 
-#: What may happen to missing cells.
+#: The allowed values of ``Encoding.missing``.
 _MISSING = ("error", "drop", "median", "indicator")
 
 
 def to_record(encoding: Encoding) -> dict[str, Any]:
-    """JSON values from which :func:`from_record` makes the same encoding."""
+    """The JSON values of an encoding; :func:`from_record` is the inverse."""
     return {
         "version": VERSION,
         "columns": [_column_record(column) for column in encoding.columns],
@@ -34,58 +34,58 @@ def to_record(encoding: Encoding) -> dict[str, Any]:
 
 
 def from_record(record: Any) -> Encoding:
-    """Read what :func:`to_record` wrote; entries a later version may add within version 1 are passed over."""
+    """The encoding of JSON values that :func:`to_record` returned; unknown entries are ignored."""
     version = record.get("version") if isinstance(record, Mapping) else None
     if version != VERSION:
         raise TableError(
-            f"the tree file describes its columns in version {version!r}, this margotree reads version {VERSION}; "
+            f"the tree file describes its columns in version {version!r}, but this margotree reads version {VERSION}; "
             "update margotree"
         )
     try:
         return _encoding(record)
     except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
-        raise TableError(f"the tree file's description of its columns makes no sense: {_said(error)}") from None
+        raise TableError(f"the tree file's description of its columns is not valid: {_reason(error)}") from None
 
 
 def check_record(record: Any) -> None:
-    """TableError unless this is the description of a training file: an encoding, and facts about its rows."""
+    """Raise TableError unless ``record`` is a valid description of a training file: encoding and counts of rows."""
     encoding = from_record(record)
     try:
         for name in ("sha256", "sha256_of_set"):
-            _typed(record, name, str, optional=True)
-        if _typed(record, "rows", int, optional=True) is not None and record["rows"] < 0:
+            _entry_of_type(record, name, str, optional=True)
+        if _entry_of_type(record, "rows", int, optional=True) is not None and record["rows"] < 0:
             raise ValueError(f"'rows' cannot be {record['rows']!r}")
         if not encoding.target:
             raise ValueError("'target' is empty")
         missing_report(record)
     except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
-        raise TableError(f"the tree file's description of its training rows makes no sense: {_said(error)}") from None
+        raise TableError(f"the tree file's description of its training rows is not valid: {_reason(error)}") from None
 
 
 def missing_report(record: Mapping[str, Any]) -> MissingReport | None:
-    """What became of missing cells; None in files of earlier versions."""
+    """The counts of missing cells in training; None in files of earlier versions."""
     found = record.get("missing_report")
     return None if found is None else MissingReport.from_record(found)
 
 
 def _encoding(record: Mapping[str, Any]) -> Encoding:
-    missing = _typed(record, "missing", str, default="error")
+    missing = _entry_of_type(record, "missing", str, default="error")
     if missing not in _MISSING:
         raise ValueError(f"'missing' cannot be {missing!r}")
-    columns = _typed(record, "columns", list)
+    columns = _entry_of_type(record, "columns", list)
     if not columns:
         raise ValueError("there are no columns")
     return Encoding(
         columns=tuple(_column(entry) for entry in columns),
-        target=_typed(record, "target", str),
-        weight=_typed(record, "weight", str, optional=True),
-        positive=_typed(record, "positive", str, optional=True),
-        whole=_typed(record, "whole", bool, default=False),
+        target=_entry_of_type(record, "target", str),
+        weight=_entry_of_type(record, "weight", str, optional=True),
+        positive=_entry_of_type(record, "positive", str, optional=True),
+        whole=_entry_of_type(record, "whole", bool, default=False),
         missing=missing,
         spelling=_words(record, "spelling", []),
-        decimal=_typed(record, "decimal", str, default="."),
-        source=_typed(record, "source", str, default=""),
-        reading=Reading.from_record(_typed(record, "reading", dict, default={})),
+        decimal=_entry_of_type(record, "decimal", str, default="."),
+        source=_entry_of_type(record, "source", str, default=""),
+        reading=Reading.from_record(_entry_of_type(record, "reading", dict, default={})),
     )
 
 
@@ -97,24 +97,29 @@ def _column_record(column: Column) -> dict[str, Any]:
 
 
 def _column(entry: Mapping[str, Any]) -> Column:
-    name, flag = _typed(entry, "name", str), _typed(entry, "flag", bool, default=False)
+    name, flag = _entry_of_type(entry, "name", str), _entry_of_type(entry, "flag", bool, default=False)
     if entry["kind"] == "number":
-        fill = _typed(entry, "fill", (int, float), optional=True)
-        unit = _typed(entry, "unit", str, optional=True)
-        typical = _typed(entry, "typical", (int, float), optional=True)
+        fill = _entry_of_type(entry, "fill", (int, float), optional=True)
+        unit = _entry_of_type(entry, "unit", str, optional=True)
+        typical = _entry_of_type(entry, "typical", (int, float), optional=True)
         fill, typical = (None if number is None else float(number) for number in (fill, typical))
         return Number(name=name, fill=fill, unit=unit, flag=flag, typical=typical)
     if entry["kind"] == "category":
-        values, fill = _words(entry, "values"), _typed(entry, "fill", str, optional=True)
+        values, fill = _words(entry, "values"), _entry_of_type(entry, "fill", str, optional=True)
         if len(values) < 2 or (fill is not None and fill not in values):
-            raise ValueError(f"a column of words cannot have the words {values!r} and {fill!r} for missing ones")
-        typical = _typed(entry, "typical", str, optional=True)
+            raise ValueError(f"a column of words cannot have the words {values!r} with {fill!r} for missing cells")
+        typical = _entry_of_type(entry, "typical", str, optional=True)
         return Category(name=name, values=values, fill=fill, flag=flag, typical=typical)
-    raise ValueError(f"a column of kind {entry['kind']!r}")
+    raise ValueError(f"the kind of a column cannot be {entry['kind']!r}")
 
 
-def _typed(record: Mapping[str, Any], name: str, kind: Any, *, default: Any = None, optional: bool = False) -> Any:
-    """An entry of this type; with a default, or if optional, it may be missing (and None if optional)."""
+def _entry_of_type(
+    record: Mapping[str, Any], name: str, kind: Any, *, default: Any = None, optional: bool = False
+) -> Any:
+    """The entry ``name`` if its type is ``kind``; with a default, or if optional, it may be absent.
+
+    The value None is allowed if the entry is optional.
+    """
     value = record.get(name, default) if optional or default is not None else record[name]
     kinds = kind if isinstance(kind, tuple) else (kind,)
     if (value is None and optional) or type(value) in kinds:
@@ -123,11 +128,11 @@ def _typed(record: Mapping[str, Any], name: str, kind: Any, *, default: Any = No
 
 
 def _words(record: Mapping[str, Any], name: str, default: Any = None) -> tuple[str, ...]:
-    values = _typed(record, name, list, default=default)
+    values = _entry_of_type(record, name, list, default=default)
     if not all(isinstance(word, str) for word in values):
         raise ValueError(f"{name!r} must hold words, got {values!r}")
     return tuple(values)
 
 
-def _said(error: Exception) -> str:
+def _reason(error: Exception) -> str:
     return f"{error} is missing" if isinstance(error, KeyError) else str(error)

@@ -1,4 +1,4 @@
-"""Data frames that are to be numbers: which columns are not, and what to do about each."""
+"""Find the columns of data frames and arrays that are not numeric, and missing values, for error messages."""
 
 from __future__ import annotations
 
@@ -7,18 +7,21 @@ from typing import Any
 
 import numpy as np
 
-#: Columns that a message names at most.
-_NAMED = 6
+#: The largest number of columns that a message names.
+_MAX_NAMED = 6
+
+#: The kinds of values that are not numeric, in the order of the message.
+_KINDS = ("words", "dates", "durations", "other objects")
 
 _ENCODE = (
-    'encode words, for instance with OneHotEncoder in a Pipeline (see "Words and missing values: a pipeline" in the '
+    'encode words, for example with OneHotEncoder in a Pipeline (see "Words and missing values: a pipeline" in the '
     "gallery, examples/gallery/plot_5_pipeline.py)"
 )
 
 
 @dataclass(frozen=True, kw_only=True)
-class Odd:
-    """A column that is not numbers: its name (or position), its dtype, a cell, and what it holds instead."""
+class NonNumericColumn:
+    """A column that is not numeric: its name (or position), its dtype, an example cell, and the kind of its values."""
 
     name: Any
     dtype: str
@@ -29,9 +32,9 @@ class Odd:
         return f"{self.name!r} (dtype {self.dtype}, such as {self.cell})"
 
 
-def dates(X: Any) -> list[Odd]:
-    """The columns of dates and of durations: as numbers they would have a unit that nobody chose."""
-    # Asked of all columns at once: there may be thousands, and this comes before every prediction.
+def date_columns(X: Any) -> list[NonNumericColumn]:
+    """The columns of dates and of durations, whose conversion to numbers would choose an arbitrary unit."""
+    # All dtypes are tested at once, because there may be thousands of columns and this runs before every prediction.
     dtypes = [X.dtype] if isinstance(X, np.ndarray) else getattr(X, "dtypes", ()) if hasattr(X, "iloc") else ()
     if not any(getattr(dtype, "kind", "") in ("M", "m") for dtype in np.atleast_1d(np.array(dtypes, dtype=object))):
         return []
@@ -39,41 +42,46 @@ def dates(X: Any) -> list[Odd]:
     for name, column in _columns(X):
         if (kind := column.dtype.kind) in ("M", "m"):
             holds = "dates" if kind == "M" else "durations"
-            found.append(Odd(name=name, dtype=str(column.dtype), cell=_first(column), holds=holds))
+            found.append(NonNumericColumn(name=name, dtype=str(column.dtype), cell=_first_cell(column), holds=holds))
     return found
 
 
-def non_numeric_columns(X: Any) -> list[Odd]:
-    """All columns that cannot be taken as numbers."""
-    found = dates(X)
-    known = {odd.name for odd in found}
+def non_numeric_columns(X: Any) -> list[NonNumericColumn]:
+    """All columns that cannot be converted to numbers."""
+    found = date_columns(X)
+    known = {columns.name for columns in found}
     for name, column in _columns(X):
-        if name not in known and (odd := _odd_cell(column)) is not None:
+        if name not in known and (cell := _non_numeric_cell(column)) is not None:
             dtype = str(getattr(column, "dtype", "object"))
-            holds = "words" if isinstance(odd, str) else "dates" if hasattr(odd, "year") else "other objects"
-            found.append(Odd(name=name, dtype=dtype, cell=repr(odd) if isinstance(odd, str) else str(odd), holds=holds))
+            holds = "words" if isinstance(cell, str) else "dates" if hasattr(cell, "year") else "other objects"
+            found.append(
+                NonNumericColumn(
+                    name=name, dtype=dtype, cell=repr(cell) if isinstance(cell, str) else str(cell), holds=holds
+                )
+            )
     return found
 
 
-def advice(odd: list[Odd]) -> str:
-    """Which columns are not numbers, and what to do."""
-    held = [kind for kind in ("words", "dates", "durations", "other objects") if any(one.holds == kind for one in odd)]
-    parts = [f"Columns that hold {kind}: {_shown([one for one in odd if one.holds == kind])}." for kind in held]
-    seconds = "turn durations into numbers, with .dt.total_seconds()"
-    ways = {"words": _ENCODE, "dates": _in_days(odd), "durations": seconds}
-    chosen = [ways[kind] for kind in held if kind in ways]
-    return "  ".join([*parts, f"A tree takes numbers: {'; '.join([*chosen, 'or leave these columns out'])}."])
+def non_numeric_message(columns: list[NonNumericColumn]) -> str:
+    """The error message about columns that are not numeric, with what to do."""
+    by_kind = {kind: [column for column in columns if column.holds == kind] for kind in _KINDS}
+    found = [kind for kind in _KINDS if by_kind[kind]]
+    parts = [f"Columns that hold {kind}: {_column_list(by_kind[kind])}." for kind in found]
+    seconds = "convert durations to numbers with .dt.total_seconds()"
+    hints = {"words": _ENCODE, "dates": _date_hint(columns), "durations": seconds}
+    chosen = [hints[kind] for kind in found if kind in hints]
+    return "  ".join([*parts, f"A tree needs numbers: {'; '.join([*chosen, 'or leave out these columns'])}."])
 
 
-def holes(X: Any) -> str:
-    """The columns with missing values and in how many rows; empty if they cannot be told."""
-    counts = [(name, _missing(column)) for name, column in _columns(X)]
+def missing_counts(X: Any) -> str:
+    """The columns with missing values and the number of their rows, as text; empty if there are none."""
+    counts = [(name, _count_missing(column)) for name, column in _columns(X)]
     some = [f"{name!r} ({count} row{'s' * (count > 1)})" for name, count in counts if count]
-    return _listed(some)
+    return _format_list(some)
 
 
 def _columns(X: Any) -> list[tuple[Any, Any]]:
-    """The columns by name, of an array by position."""
+    """The columns with their names; those of an array with their positions."""
     if hasattr(X, "columns") and hasattr(X, "iloc"):
         return [(name, X.iloc[:, j]) for j, name in enumerate(X.columns)]
     if isinstance(X, list | tuple):
@@ -83,8 +91,8 @@ def _columns(X: Any) -> list[tuple[Any, Any]]:
     return [(j, X[:, j]) for j in range(X.shape[1])]
 
 
-def _odd_cell(column: Any) -> Any:
-    """A cell that is no number; None if there is none, or if they are complex numbers."""
+def _non_numeric_cell(column: Any) -> Any:
+    """The first cell that is not a number; None if there is none, or if the cells are complex numbers."""
     if getattr(getattr(column, "dtype", None), "kind", "") == "c":
         return None
     try:
@@ -107,7 +115,7 @@ def _is_missing(cell: Any) -> bool:
     return cell is None or type(cell).__name__ in ("NAType", "NaTType") or (isinstance(cell, float) and cell != cell)
 
 
-def _missing(column: Any) -> int:
+def _count_missing(column: Any) -> int:
     if hasattr(column, "isna"):
         return int(column.isna().sum())
     if column.dtype.kind == "f":
@@ -116,7 +124,7 @@ def _missing(column: Any) -> int:
 
 
 def missing_rows(y: Any) -> list[int]:
-    """The positions of missing labels, counted from 0."""
+    """The positions of missing labels, starting at 0."""
     if hasattr(y, "isna"):
         found = np.asarray(y.isna(), dtype=bool)
     else:
@@ -133,19 +141,19 @@ def missing_rows(y: Any) -> list[int]:
     return np.flatnonzero(found).tolist() if found.ndim == 1 else []
 
 
-def _first(column: Any) -> str:
+def _first_cell(column: Any) -> str:
     return str(next(iter(column), ""))
 
 
-def _in_days(odd: list[Odd]) -> str:
-    name = next((one.name for one in odd if one.dtype.startswith("datetime64")), None)
-    example = "" if name is None else f", such as (X[{name!r}] - X[{name!r}].min()).dt.days"
-    return f"turn dates into a number of days{example}"
+def _date_hint(columns: list[NonNumericColumn]) -> str:
+    name = next((column.name for column in columns if column.dtype.startswith("datetime64")), None)
+    example = "" if name is None else f", for example (X[{name!r}] - X[{name!r}].min()).dt.days"
+    return f"convert dates to a number of days{example}"
 
 
-def _shown(odd: list[Odd]) -> str:
-    return _listed([str(one) for one in odd])
+def _column_list(columns: list[NonNumericColumn]) -> str:
+    return _format_list([str(column) for column in columns])
 
 
-def _listed(texts: list[str]) -> str:
-    return ", ".join(texts[:_NAMED]) + (f" and {len(texts) - _NAMED} more" if len(texts) > _NAMED else "")
+def _format_list(texts: list[str]) -> str:
+    return ", ".join(texts[:_MAX_NAMED]) + (f" and {len(texts) - _MAX_NAMED} more" if len(texts) > _MAX_NAMED else "")

@@ -1,4 +1,4 @@
-"""The names of columns: each its own, and none that only looks it."""
+"""Make the names of columns unique."""
 
 from __future__ import annotations
 
@@ -8,27 +8,27 @@ from margotree.table.table import TableError
 
 
 def column_names(written: Sequence[str], source: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Names without the blanks around them, and what the user should know about them.
+    """The names without surrounding blanks, and notes for the user; ``source`` is the file in messages.
 
-    The second "age" becomes "age (2)", a nameless third one "column 3"; "age" beside "age " is an error, as nobody can
-    tell which is meant.
+    The second "age" becomes "age (2)", a third column without a name "column 3".  Names that differ only in blanks,
+    such as "age" and "age ", are an error.
     """
-    _check_blanks(written, source)
-    unique: list[str] = []
+    _check_distinct_without_blanks(written, source)
+    names: list[str] = []
     repeated: list[str] = []
     for k, name in enumerate(cell.strip() for cell in written):
-        own, times = name or f"column {k + 1}", 1
-        while own in unique:
+        unique, times = name or f"column {k + 1}", 1
+        while unique in names:
             times += 1
-            own = f"{name or f'column {k + 1}'} ({times})"
-        if name and own != name:
-            repeated.append(own)
-        unique.append(own)
-    notes = (f"column names that were there already got a number: {', '.join(repeated)}",) if repeated else ()
-    return tuple(unique), notes
+            unique = f"{name or f'column {k + 1}'} ({times})"
+        if name and unique != name:
+            repeated.append(unique)
+        names.append(unique)
+    notes = (f"repeated column names have got a number: {', '.join(repeated)}",) if repeated else ()
+    return tuple(names), notes
 
 
-def _check_blanks(written: Sequence[str], source: str) -> None:
+def _check_distinct_without_blanks(written: Sequence[str], source: str) -> None:
     forms: dict[str, list[int]] = {}
     for k, name in enumerate(written):
         forms.setdefault(name.strip(), []).append(k)
@@ -37,6 +37,5 @@ def _check_blanks(written: Sequence[str], source: str) -> None:
         return
     shown = "; ".join(" and ".join(f"{written[k]!r} (column {k + 1})" for k in some) for some in alike)
     raise TableError(
-        f"{source} has columns whose names differ in blanks only: {shown}.  Nobody can tell which is meant: rename one "
-        "in the file, or take it out"
+        f"{source} has columns whose names differ in blanks only: {shown}; rename one of them in the file, or remove it"
     )

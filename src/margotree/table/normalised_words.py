@@ -1,4 +1,4 @@
-"""Words as people write them: case and blanks make no other word."""
+"""Compare words without regard to case and blanks."""
 
 from __future__ import annotations
 
@@ -7,17 +7,17 @@ from collections.abc import Iterable, Sequence
 
 
 def fold(word: str) -> str:
-    """What is left of a word when case and blanks do not count; words that agree in it are the same."""
+    """The word in lower case with single blanks; words with the same result are the same word."""
     return " ".join(word.casefold().split())
 
 
 class Spellings:
-    """Knows a few words in any spelling: ``Spellings(["yes", "no"])("YES ")`` is ``"yes"``, None if it is neither."""
+    """Map any spelling of a word to the word: ``Spellings(["yes", "no"])("YES ")`` is ``"yes"``; None if unknown."""
 
     def __init__(self, words: Sequence[str]) -> None:
         self._exact = set(words)
         times = Counter(map(fold, words))
-        # Trees of older files may tell "Yes" from "yes"; then the exact spelling decides.
+        # Trees of earlier versions may distinguish "Yes" and "yes"; then only the exact spelling is known.
         self._folded = {fold(word): word for word in words if times[fold(word)] == 1}
 
     def __call__(self, cell: str) -> str | None:
@@ -25,7 +25,11 @@ class Spellings:
 
 
 def merged(cells: Iterable[str]) -> tuple[Counter[str], list[list[str]]]:
-    """How often each word comes, under its commonest spelling, and the spellings of those that have several."""
+    """Count words whose spellings differ in case or blanks only.
+
+    Returns the counts by the most frequent spelling, and for each word with several spellings the list of these, most
+    frequent first.
+    """
     spelled: dict[str, Counter[str]] = {}
     for cell, times in Counter(cell for cell in cells if cell).items():
         spelled.setdefault(fold(cell), Counter())[cell] += times
@@ -40,8 +44,8 @@ def merged(cells: Iterable[str]) -> tuple[Counter[str], list[list[str]]]:
 
 
 def merging_note(name: str, several: list[list[str]]) -> list[str]:
-    """Says which spellings were taken as one word."""
+    """A note about spellings that are treated as one word; ``name`` is the column."""
     if not several:
         return []
     shown = "; ".join(f"{', '.join(map(repr, forms[1:4]))} as {forms[0]!r}" for forms in several[:4])
-    return [f"under {name!r} words differ in case or blanks only and are taken as one: {shown}"]
+    return [f"words in column {name!r} that differ in case or blanks only are treated as one: {shown}"]

@@ -1,29 +1,31 @@
-"""Parquet files, read by pyarrow if it is installed."""
+"""Read Parquet files with pyarrow."""
 
 from __future__ import annotations
 
 from importlib.util import find_spec
 from typing import Any
 
-from margotree.table.cells import plain
+from margotree.table.cells import stripped_cells
 from margotree.table.headers import column_names
 from margotree.table.table import Table, TableError
 
 
 def from_parquet(path: str, missing: frozenset[str], *, decimal: str | None = None) -> Table:
-    """The columns of a Parquet file as text cells; numbers keep every bit."""
+    """Read the columns of a Parquet file as text cells, without rounding numbers."""
     if find_spec("pyarrow") is None:
-        raise TableError(f'{path}: reading Parquet needs pyarrow; pip install "margotree[parquet]", or save it as CSV')
+        raise TableError(
+            f'{path}: Parquet files need pyarrow; run pip install "margotree[parquet]", or save the file as CSV'
+        )
     import pyarrow
     from pyarrow import parquet
 
     try:
         content = parquet.read_table(path)
     except (pyarrow.ArrowException, OSError) as error:
-        raise TableError(f"{path} cannot be read as Parquet: {error}") from None
+        raise TableError(f"{path} cannot be read as a Parquet file: {error}") from None
     if not content.num_rows or not content.num_columns:
-        raise TableError(f"{path} holds no rows")
-    columns = [plain(map(_cell, content.column(j).to_pylist()), missing) for j in range(content.num_columns)]
+        raise TableError(f"{path} has no rows")
+    columns = [stripped_cells(map(_cell, content.column(j).to_pylist()), missing) for j in range(content.num_columns)]
     names, renamed = column_names(content.column_names, path)
     return Table(
         source=path,

@@ -1,4 +1,4 @@
-"""From a file's name to a table."""
+"""Read a file as a table: CSV, Excel or Parquet."""
 
 from __future__ import annotations
 
@@ -23,23 +23,42 @@ def read_table(
     missing: Iterable[str] = (),
     sheet: str | None = None,
 ) -> Table:
-    """Read a CSV file (``-`` for standard input, ``.gz`` welcome) or, by its ending, an Excel or Parquet file.
+    """Read a table from a file: by its ending an Excel or Parquet file, otherwise CSV.
 
-    What is not given is found out: the delimiter, whether fractions are written with a comma, the encoding.
-    ``missing`` are further words that mean "not known"; ``sheet`` names the sheet of an Excel file.
+    Parameters
+    ----------
+    path : str
+        The file; a CSV file may be compressed with gzip, and ``-`` is standard input.
+    delimiter : str, optional
+        The character between columns, or "comma", "semicolon", "tab", "bar" or "space"; by default it is detected.
+    decimal : str, optional
+        "." or ","; by default both are accepted, unless the delimiter is a comma.
+    encoding : str, optional
+        The text encoding; by default UTF-8, or Windows-1252 if the file is not UTF-8.
+    header : bool
+        Whether the first line holds the column names.
+    missing : iterable of str
+        Further words that mean a missing value.
+    sheet : str, optional
+        The sheet of an Excel file; by default the first.
+
+    Returns
+    -------
+    Table
+        The columns as text.
     """
     words = MISSING | {word.strip().casefold() for word in missing}
     if path.lower().endswith((".parquet", ".pq")):
         from margotree.table.parquet import from_parquet
 
-        return from_parquet(_found(path), frozenset(words), decimal=decimal)
+        return from_parquet(_existing_path(path), frozenset(words), decimal=decimal)
     if is_excel(path):
         from margotree.table.excel import from_excel
 
-        return from_excel(_found(path), frozenset(words), sheet=sheet, header=header, decimal=decimal)
+        return from_excel(_existing_path(path), frozenset(words), sheet=sheet, header=header, decimal=decimal)
     if sheet is not None:
-        raise TableError(f"{path} is no Excel file (.xlsx), so it has no sheet {sheet!r}")
-    raw = sys.stdin.buffer.read() if path == "-" else _bytes(_found(path))
+        raise TableError(f"{path} is not an Excel file (.xlsx) and has no sheet {sheet!r}; leave out --sheet")
+    raw = sys.stdin.buffer.read() if path == "-" else _read_bytes(_existing_path(path))
     source = "standard input" if path == "-" else path
     text, notes = to_text(raw, source, encoding)
     return from_text(
@@ -52,25 +71,25 @@ def is_excel(path: str) -> bool:
     return path.lower().endswith((".xlsx", ".xlsm"))
 
 
-def _found(path: str) -> str:
+def _existing_path(path: str) -> str:
     if os.path.isdir(path):
-        raise TableError(f"{path} is a folder; name a file in it")
+        raise TableError(f"{path} is a folder; name a file")
     if not os.path.exists(path):
-        raise TableError(f"there is no file {path}" + _look_here(path))
+        raise TableError(f"there is no file {path}" + _similar_name(path))
     return path
 
 
-def _look_here(path: str) -> str:
+def _similar_name(path: str) -> str:
     from difflib import get_close_matches
 
     folder, name = os.path.split(path)
     if folder and not os.path.isdir(folder):
-        return f" (nor a folder {folder})"
+        return f"; the folder {folder} does not exist"
     close = get_close_matches(name, os.listdir(folder or "."), n=1)
     return f"; did you mean {os.path.join(folder, close[0])}?" if close else ""
 
 
-def _bytes(path: str) -> bytes:
+def _read_bytes(path: str) -> bytes:
     try:
         with open(path, "rb") as stream:
             raw = stream.read()

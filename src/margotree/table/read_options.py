@@ -1,4 +1,4 @@
-"""How a file is read: what the reader was told, kept with the tree so that further files are read the same way."""
+"""The options with which a file is read, saved with the tree so that new files are read in the same way."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from typing import Any
 
 @dataclass(frozen=True, kw_only=True)
 class Reading:
-    """What the reader of a file was told; what is None is found out from the file itself.
+    """The options of :func:`margotree.table.read_table`; an option that is None is detected from the file.
 
-    ``missing`` are further words for a missing cell, ``header`` says whether the first line holds the column names.
+    ``missing`` are further words for a missing cell; ``header`` is whether the first line holds the column names.
     """
 
     delimiter: str | None = None
@@ -21,21 +21,21 @@ class Reading:
     missing: tuple[str, ...] | None = None
     sheet: str | None = None
 
-    def overridden(self, other: Reading) -> Reading:
-        """This reading, but for what the other one was told."""
-        return replace(self, **other.told())
+    def updated_by(self, other: Reading) -> Reading:
+        """These options, replaced by those that ``other`` gives."""
+        return replace(self, **other.given())
 
-    def told(self) -> dict[str, Any]:
-        """What is not left to be found out."""
+    def given(self) -> dict[str, Any]:
+        """The options that are not None."""
         return {name: value for name, value in asdict(self).items() if value is not None}
 
     def to_record(self) -> dict[str, Any]:
-        """JSON values from which :meth:`from_record` makes the same reading."""
-        return {name: list(value) if isinstance(value, tuple) else value for name, value in self.told().items()}
+        """The options as JSON values; :meth:`from_record` is the inverse."""
+        return {name: list(value) if isinstance(value, tuple) else value for name, value in self.given().items()}
 
     @classmethod
     def from_record(cls, record: Mapping[str, Any]) -> Reading:
-        """Read what :meth:`to_record` wrote; ValueError if it makes no sense.  Other entries are passed over."""
+        """The inverse of :meth:`to_record`; ValueError if a value is not valid.  Unknown entries are ignored."""
         names = [field.name for field in fields(cls)]
         known: dict[str, Any] = {name: record[name] for name in names if record.get(name) is not None}
         for name, value in known.items():
@@ -44,5 +44,5 @@ class Reading:
             else:
                 fits = isinstance(value, bool if name == "header" else str)
             if not fits:
-                raise ValueError(f"the reading's {name!r} cannot be {value!r}")
+                raise ValueError(f"the reading option {name!r} cannot be {value!r}")
         return cls(**(known | ({"missing": tuple(known["missing"])} if "missing" in known else {})))

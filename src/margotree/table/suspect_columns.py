@@ -1,7 +1,6 @@
-"""Columns that may not belong among the features: identifiers, dates, codes, and those that give the target away.
+"""Find columns that may be unsuitable as features: identifiers, dates, codes and leakage of the target.
 
-Nothing is refused here.  Every suspicion names the column and the reason, and all of them come in one note that ends
-with the options that leave those columns out.
+No column is rejected.  One note lists the columns with the reasons, and the options that leave them out.
 """
 
 from __future__ import annotations
@@ -16,14 +15,14 @@ from numpy.typing import NDArray
 
 from margotree.table.normalised_words import fold
 
-#: Fewer rows say nothing about how a column is made.
-_FEWEST = 20
-#: Share of the cells that must look like dates.
-_MOSTLY = 0.95
-#: Fewer rows may well have another whole number each by chance.
-_FEWEST_IDS = 50
-#: A column that errs on fewer of the rarer class than this share gives the target away.
-_LEAK = 0.02
+#: With fewer rows a column is not checked.
+_MIN_ROWS = 20
+#: The share of cells that must look like dates.
+_MIN_DATE_SHARE = 0.95
+#: With fewer rows, different whole numbers in all rows are not unusual.
+_MIN_ROWS_FOR_IDS = 50
+#: Leakage: a column alone predicts the target with errors in at most this share of the rows outside the largest class.
+_MAX_LEAK_ERROR = 0.02
 
 _ID_NAME = re.compile(
     r"(^|[\W_])(id|ids|nr|key|uuid|guid|mrn|ssn)($|[\W_])|^(patient|person|customer|client|user|sample|row|case|p)(id|nr|no)$"
@@ -35,8 +34,8 @@ _DATE_FORMS = ("%Y-%m-%d", "%Y/%m/%d", "%d.%m.%Y", "%d.%m.%y", "%m/%d/%Y", "%d/%
 
 
 @dataclass(frozen=True, kw_only=True)
-class Cells:
-    """A column as it is judged: its cells, their values (None for words), and the label of each row."""
+class ColumnCells:
+    """A column to be checked: its cells, their values (None for words), and the label of each row."""
 
     name: str
     cells: Sequence[str]
@@ -44,12 +43,13 @@ class Cells:
     labels: Sequence[str]
 
     @property
-    def known(self) -> list[str]:
+    def present(self) -> list[str]:
+        """The cells that are not missing."""
         return [cell for cell in self.cells if cell]
 
     @property
-    def whole(self) -> bool:
-        """Whether it holds whole numbers and nothing else."""
+    def is_whole_numbers(self) -> bool:
+        """Whether all values are whole numbers."""
         return self.values is not None and bool(np.all(self._finite == np.round(self._finite)))
 
     @property
@@ -59,46 +59,48 @@ class Cells:
         return found
 
 
-def suspicion(column: Cells) -> str:
-    """The first reason not to take the column as it is; empty if there is none."""
-    if len(column.known) < _FEWEST:
+def first_suspicion(column: ColumnCells) -> str:
+    """The first reason why the column may be unsuitable as a feature; empty if there is none."""
+    if len(column.present) < _MIN_ROWS:
         return ""
-    checks: tuple[Callable[[Cells], str], ...] = (_leak, _dates, _codes, _identifier)
+    checks: tuple[Callable[[ColumnCells], str], ...] = (_leak, _dates, _codes, _identifier)
     return next(filter(None, (check(column) for check in checks)), "")
 
 
-def in_one_note(found: dict[str, str]) -> list[str]:
-    """All suspicions as one note, with the options that leave the columns out."""
+def combined_note(found: dict[str, str]) -> list[str]:
+    """One note about all columns in ``found`` (name to reason), with the options that leave them out."""
     if not found:
         return []
     if len(found) == 1:
         (name, reason), *_ = found.items()
-        return [f"column {name!r} {reason}; to leave it out, say {drops(found)}"]
+        return [f"column {name!r} {reason}; to leave it out, add {drop_options(found)}"]
     lines = [f"\n  {name!r} {reason}" for name, reason in found.items()]
     return [
-        f"{len(found)} columns may not belong among the features:{''.join(lines)}\n  to leave them all out, say "
-        f"{drops(found)}"
+        f"{len(found)} columns may be unsuitable as features:{''.join(lines)}\n  to leave out all of them, add "
+        f"{drop_options(found)}"
     ]
 
 
-def drops(names: dict[str, str] | Sequence[str]) -> str:
-    """The options that leave these columns out, ready to be pasted."""
-    return " ".join(f"--drop {quoted(name)}" for name in names)
+def drop_options(names: dict[str, str] | Sequence[str]) -> str:
+    """The command-line options that leave out these columns."""
+    return " ".join(f"--drop {shell_quoted(name)}" for name in names)
 
 
-def quoted(name: str) -> str:
-    """A header as a shell takes it."""
+def shell_quoted(name: str) -> str:
+    """A header with the quotation marks that a shell needs."""
     return f'"{name}"' if not name.replace("_", "").isalnum() else name
 
 
 def look_like_dates(cells: Sequence[str]) -> bool:
-    """Whether the words of a column are dates in some common form."""
+    """Whether the words of a column are dates in a common format."""
     sample = [cell for cell in dict.fromkeys(cells) if cell][:200]
     days = [cell.replace("T", " ").split(" ")[0] if re.match(r"\d{1,4}[-/.]\d", cell) else cell for cell in sample]
-    return bool(days) and any(sum(_is(form, day) for day in days) >= _MOSTLY * len(days) for form in _DATE_FORMS)
+    return bool(days) and any(
+        sum(_has_date_format(form, day) for day in days) >= _MIN_DATE_SHARE * len(days) for form in _DATE_FORMS
+    )
 
 
-def _is(form: str, text: str) -> bool:
+def _has_date_format(form: str, text: str) -> bool:
     try:
         datetime.datetime.strptime(text, form)
     except ValueError:
@@ -106,95 +108,102 @@ def _is(form: str, text: str) -> bool:
     return True
 
 
-# -- what gives the target away ----------------------------------------------------------------------------------
+# -- leakage -----------------------------------------------------------------------------------------------------
 
 
-def _leak(column: Cells) -> str:
+def _leak(column: ColumnCells) -> str:
     rows = [k for k, label in enumerate(column.labels) if label]
     labels = np.array([column.labels[k] for k in rows])
     classes, codes = np.unique(labels, return_inverse=True)
     counts = np.bincount(codes)
     if len(classes) < 2 or counts.min() < 5:
         return ""
-    allowed = _LEAK * (len(rows) - counts.max())
-    holes = np.array([not column.cells[k] for k in rows])
-    if holes.any() and _errors(holes.astype(np.int64), codes) <= allowed:
-        empty = classes[np.bincount(codes[holes]).argmax()]
-        return f"is empty just where the target is {str(empty)!r}, so it gives the target away"
-    known = ~holes
-    if known.sum() < _FEWEST or len(np.unique(codes[known])) < 2:
+    allowed = _MAX_LEAK_ERROR * (len(rows) - counts.max())
+    missing = np.array([not column.cells[k] for k in rows])
+    if missing.any() and _majority_errors(missing.astype(np.int64), codes) <= allowed:
+        empty = classes[np.bincount(codes[missing]).argmax()]
+        return f"is empty exactly where the target is {str(empty)!r}: it reveals the target (leakage)"
+    present = ~missing
+    if present.sum() < _MIN_ROWS or len(np.unique(codes[present])) < 2:
         return ""
-    if _best(column, np.array(rows)[known], codes[known]) > allowed:
+    if _fewest_errors(column, np.array(rows)[present], codes[present]) > allowed:
         return ""
-    return "alone tells the target in (nearly) every row; if it is known only afterwards, it gives the target away"
+    return (
+        "alone predicts the target in (nearly) every row: if its value is known only after the outcome, this is leakage"
+    )
 
 
-def _best(column: Cells, rows: NDArray[np.int64], codes: NDArray[np.int64]) -> float:
-    """Fewest rows that a rule on this column alone gets wrong: one threshold for numbers, a label for each word."""
+def _fewest_errors(column: ColumnCells, rows: NDArray[np.int64], codes: NDArray[np.int64]) -> float:
+    """The smallest number of errors of a rule on this column: one threshold for numbers, a label for each word."""
     if column.values is not None:
         return _threshold_errors(column.values[rows], codes)
     _, words = np.unique([fold(column.cells[k]) for k in rows.tolist()], return_inverse=True)
-    return _errors(words, codes) if words.max() + 1 <= len(rows) / 5 else np.inf
+    return _majority_errors(words, codes) if words.max() + 1 <= len(rows) / 5 else np.inf
 
 
-def _errors(groups: NDArray[np.int64], codes: NDArray[np.int64]) -> float:
+def _majority_errors(groups: NDArray[np.int64], codes: NDArray[np.int64]) -> float:
+    """The number of rows that do not have the most frequent label of their group."""
     table = np.zeros((groups.max() + 1, codes.max() + 1))
     np.add.at(table, (groups, codes), 1)
     return float(len(codes) - table.max(axis=1).sum())
 
 
 def _threshold_errors(values: NDArray[np.float64], codes: NDArray[np.int64]) -> float:
-    """Two groups, below and above the best threshold; each has the label of most of its rows."""
+    """The smallest number of errors of one threshold whose two sides have the label of most of their rows."""
     order = np.argsort(values, kind="stable")
     below = np.cumsum(np.eye(codes.max() + 1)[codes[order]], axis=0)
     cut = np.flatnonzero(np.diff(values[order]) > 0)
     if not len(cut):
         return np.inf
-    right = below[cut].max(axis=1) + (below[-1] - below[cut]).max(axis=1)
-    return float(len(codes) - right.max())
+    correct = below[cut].max(axis=1) + (below[-1] - below[cut]).max(axis=1)
+    return float(len(codes) - correct.max())
 
 
-# -- what is no amount -------------------------------------------------------------------------------------------
+# -- numbers that are not amounts --------------------------------------------------------------------------------
 
 
-def _dates(column: Cells) -> str:
+def _dates(column: ColumnCells) -> str:
     if column.values is None:
         if look_like_dates(column.cells):
-            return "holds dates, taken as words; turn them into a number of days or years"
+            return "holds dates, treated as words; convert them to a number of days or years"
         return ""
-    form = {8: "%Y%m%d", 6: "%Y%m"}.get(len(column.known[0]))
-    if not column.whole or form is None or len(set(column.known)) < 3:
+    form = {8: "%Y%m%d", 6: "%Y%m"}.get(len(column.present[0]))
+    if not column.is_whole_numbers or form is None or len(set(column.present)) < 3:
         return ""
-    days = list(dict.fromkeys(column.known))[:500]
-    right = [day for day in days if len(day) == len(days[0]) and "1800" <= day[:4] <= "2199" and _is(form, day)]
-    if len(right) < _MOSTLY * len(days):
+    days = list(dict.fromkeys(column.present))[:500]
+    valid = [
+        day for day in days if len(day) == len(days[0]) and "1800" <= day[:4] <= "2199" and _has_date_format(form, day)
+    ]
+    if len(valid) < _MIN_DATE_SHARE * len(days):
         return ""
-    return f"looks like dates such as {days[0]}, taken as plain numbers; turn them into a number of days or years"
+    return f"seems to hold dates such as {days[0]}, treated as numbers; convert them to a number of days or years"
 
 
-def _codes(column: Cells) -> str:
-    if column.values is None or not column.whole:
+def _codes(column: ColumnCells) -> str:
+    if column.values is None or not column.is_whole_numbers:
         return ""
-    zeros = next((cell for cell in column.known if re.fullmatch(r"0\d{2,}", cell)), None)
+    zeros = next((cell for cell in column.present if re.fullmatch(r"0\d{2,}", cell)), None)
     if zeros is not None:
-        return f"has numbers with leading zeros such as {zeros}: a code, not an amount"
+        return f"has numbers with leading zeros such as {zeros}: codes, not amounts"
     if _CODE_NAME.search(fold(column.name)):
-        return f"looks like a code such as a postcode or a telephone number ({column.known[0]}), not an amount"
+        return f"seems to hold codes such as postcodes or telephone numbers ({column.present[0]}), not amounts"
     return ""
 
 
-def _identifier(column: Cells) -> str:
-    known = column.known
-    share = len(set(known)) / len(known)
-    if column.values is None or not column.whole:
+def _identifier(column: ColumnCells) -> str:
+    present = column.present
+    share = len(set(present)) / len(present)
+    if column.values is None or not column.is_whole_numbers:
         return ""
     steps = np.diff(column.values[np.isfinite(column.values)])
     if share == 1 and bool(np.all(np.abs(steps) == 1)):
-        return "counts the rows; it looks like an identifier"
-    called = fold(column.name)
-    if (share > 0.2 and _ID_NAME.search(called)) or (share > 0.8 and _MAYBE_ID_NAME.search(called)):
-        return f"is called like an identifier and holds {len(set(known)):,} different whole numbers"
-    digits = {len(cell) for cell in known}
-    if len(known) >= _FEWEST_IDS and (share == 1 or (share > 0.98 and len(digits) == 1 and min(digits) >= 5)):
-        return f"holds another whole number in {'' if share == 1 else 'nearly '}every row; it looks like an identifier"
+        return "numbers the rows: it seems to be an identifier"
+    name = fold(column.name)
+    if (share > 0.2 and _ID_NAME.search(name)) or (share > 0.8 and _MAYBE_ID_NAME.search(name)):
+        return f"has the name of an identifier and holds {len(set(present)):,} different whole numbers"
+    digits = {len(cell) for cell in present}
+    if len(present) >= _MIN_ROWS_FOR_IDS and (share == 1 or (share > 0.98 and len(digits) == 1 and min(digits) >= 5)):
+        return (
+            f"has a different whole number in {'' if share == 1 else 'nearly '}every row: it seems to be an identifier"
+        )
     return ""

@@ -1,4 +1,4 @@
-"""What a file holds before anybody decides what its columns mean."""
+"""Tables of text cells, as they are read from files."""
 
 from __future__ import annotations
 
@@ -8,19 +8,20 @@ from difflib import get_close_matches
 
 
 class TableError(ValueError):
-    """A table cannot be used as it is; the message says where the trouble lies and what to do about it."""
+    """Raised if a table cannot be used; the message names the column or line and what to do."""
 
 
 class MissingCells(TableError):
-    """Cells are missing that are needed."""
+    """Raised if required cells are missing."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Table:
-    """Columns of text cells, stripped; a missing cell is the empty string.
+    """Columns of text cells without surrounding blanks; a missing cell is the empty string.
 
-    ``lines`` are the numbers of the rows in the file, for messages; ``notes`` tell what the reader had to assume.
-    ``decimal`` is how fractions may be written in it: ".", "," or "any".
+    ``source`` is the name of the file.  ``lines`` are the line numbers of the rows in the file, for messages.
+    ``notes`` are assumptions of the reader, for the user.  ``decimal`` is how fractions may be written: ".", "," or
+    "any".
     """
 
     source: str
@@ -35,21 +36,21 @@ class Table:
         return len(self.lines)
 
     def column(self, name: str) -> list[str]:
-        """The cells under a header; a slip in spelling is answered with the nearest headers."""
+        """The cells of a column; if there is none of this name, the error suggests similar names."""
         return self.columns[self.names.index(self.find(name))]
 
     def find(self, name: str) -> str:
-        """The header meant by ``name``: the same text, or the only one that differs in case alone."""
-        wanted = name.strip()
-        if wanted in self.names:
-            return wanted
-        alike = [other for other in self.names if other.casefold() == wanted.casefold()]
-        if len(alike) == 1:
-            return alike[0]
-        raise TableError(f"{self.source} has no column {name!r}; {suggestion(wanted, self.names)}")
+        """The header ``name``, or the only header that differs from it in case alone."""
+        stripped = name.strip()
+        if stripped in self.names:
+            return stripped
+        same_but_case = [other for other in self.names if other.casefold() == stripped.casefold()]
+        if len(same_but_case) == 1:
+            return same_but_case[0]
+        raise TableError(f"{self.source} has no column {name!r}; {suggestion(stripped, self.names)}")
 
     def rows(self, keep: Iterable[int]) -> Table:
-        """The table of these rows alone."""
+        """The table with only these rows."""
         chosen = list(keep)
         return Table(
             source=self.source,
@@ -61,10 +62,10 @@ class Table:
         )
 
 
-def suggestion(wanted: str, names: Iterable[str], what: str = "its columns") -> str:
-    """The names that come nearest, or all of them if they are few."""
+def suggestion(name: str, names: Iterable[str], what: str = "its columns") -> str:
+    """A hint for a name that is not among ``names``: similar names, or the first 12 names; ``what`` they are."""
     names = list(names)
-    close = get_close_matches(wanted, names, n=3, cutoff=0.6)
+    close = get_close_matches(name, names, n=3, cutoff=0.6)
     if close:
         return "did you mean " + " or ".join(map(repr, close)) + "?"
     shown = ", ".join(map(repr, names[:12]))

@@ -1,4 +1,4 @@
-"""The table that a saved tree was trained on, as far as the tree describes it."""
+"""The description of the training table in a saved tree."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from margotree.table.cells import MISSING
 from margotree.table.encoding import Encoding
 from margotree.table.encoding_json import from_record
 
-#: The entry of a tree's terms that holds the encoding, as the command line writes it (``margotree.cli.saved_trees``).
+#: The entry of a tree's terms that holds the encoding (written by ``margotree.cli.saved_trees``).
 ENTRY = "table"
 
 
-class Described(Protocol):
-    """What can carry the description of its table."""
+class TreeWithTerms(Protocol):
+    """A tree with terms, in which the description of its table may be stored."""
 
     @property
     def terms(self) -> Mapping[str, Any]: ...
@@ -24,18 +24,21 @@ class Described(Protocol):
     def features(self) -> Sequence[str]: ...
 
 
-def described(tree: Described) -> Encoding | None:
-    """How the columns of the training file became the tree's features; None for a tree trained from Python."""
+def saved_encoding(tree: TreeWithTerms) -> Encoding | None:
+    """The encoding that is saved with the tree; None for a tree that was trained from Python."""
     if tree.terms.get(ENTRY) is None:
         return None
     encoding = from_record(tree.terms[ENTRY])
     return encoding if tuple(encoding.features) == tuple(tree.features) else None
 
 
-def raw_columns(tree: Described) -> RawColumns:
-    """How a raw row becomes the tree's features; for a tree trained from Python, the features as they are."""
-    encoding = described(tree)
+def raw_columns(tree: TreeWithTerms) -> RawColumns:
+    """The rules that turn a raw row into the tree's features.
+
+    For a tree that was trained from Python each feature is a numeric column of its own.
+    """
+    encoding = saved_encoding(tree)
     if encoding is not None:
         return encoding.raw
     rules = tuple(CellRule(column=name, features=(name,), numeric=True) for name in tree.features)
-    return RawColumns(rules=rules, missing=tuple(sorted(MISSING)), typed=True)
+    return RawColumns(rules=rules, missing=tuple(sorted(MISSING)), numeric_cells=True)

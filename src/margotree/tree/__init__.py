@@ -1,4 +1,19 @@
-"""The fitted model: predicts, explains and keeps itself; needs nothing but NumPy."""
+"""The fitted tree: prediction, explanation and files. It imports only NumPy.
+
+- ``tree``: :class:`Tree`, the public class. Start here.
+- ``protocol``: the parts of a tree that the other modules use
+- ``scaling``: features in the units of the user and in scaled units
+- ``decision_values``: ``h = w.x + b`` without overflow
+- ``routing``: the leaf of each sample, for many samples
+- ``score``: ``decision_function``
+- ``outline``: the nodes and leaves that texts and plots show
+- ``text``: rules as text
+- ``decision_path``: the path of one sample, as a table
+- ``sample_paths``: the paths of many samples with labels, for plots and report pages
+- ``verification``: objective and feasibility recomputed from the training data
+- ``file``, ``schema``, ``labels``: saved trees as JSON, the checks of their entries, and class labels in JSON
+- ``proof_summary``: the note of a checked proof
+"""
 
 from margotree.tree.decision_path import Path, Step
 from margotree.tree.file import TreeFileError

@@ -1,4 +1,4 @@
-"""Trees as files: plain JSON with a name, a version and a checksum; reading one never runs anything."""
+"""Saved trees: JSON with a format name, a version and a checksum; reading a file executes no code."""
 
 from __future__ import annotations
 
@@ -24,26 +24,26 @@ from margotree.tree.scaling import Scaling
 FORMAT, VERSION = "margotree.tree", 1
 
 _REQUIRED = frozenset({"w", "b", "offset", "scale", "eps", "classes", "leaf_class", "counts", "feature_names"})
-#: "simplified" is for readers of the file; a tree works it out anew.
+#: "simplified" is for other readers of the file; a tree computes it from its splits.
 _OPTIONAL = frozenset({"certificate", "terms", "simplified"})
 
 
 #: The arrays of numbers of a tree, and their dimensions.
 _DIMENSIONS = {"w": 2, "b": 1, "offset": 1, "scale": 1, "counts": 2}
 
-#: What values of a wrong kind may raise.
-_NONSENSE = (TypeError, ValueError, KeyError, AttributeError, IndexError, OverflowError, RecursionError)
+#: The exceptions that values of a wrong type or size may raise.
+_CONTENT_ERRORS = (TypeError, ValueError, KeyError, AttributeError, IndexError, OverflowError, RecursionError)
 
 
 class TreeFileError(ValueError):
-    """A file does not hold a tree, or not the one that was saved; the message says which."""
+    """A file contains no tree, or not the tree that was saved; the message says which."""
 
 
 # -- tree <-> plain values ----------------------------------------------------------------------------------------
 
 
 def to_record(tree: TreeLike) -> dict[str, Any]:
-    """The tree as JSON values under its format name; floats keep every bit."""
+    """Return the tree as JSON values with format name, version and checksum; floats keep every bit."""
     body = {
         "w": tree.splits.w.tolist(),
         "b": tree.splits.b.tolist(),
@@ -68,7 +68,7 @@ def to_record(tree: TreeLike) -> dict[str, Any]:
 
 
 def outline_to_dict(shape: Outline) -> dict[str, Any]:
-    """What an outline shows as JSON values: the root, the (left, right) of each split, the class of each leaf."""
+    """Return an outline as JSON values: the root, the (left, right) of each split, the class of each leaf."""
     return {
         "root": shape.root,
         "children": {str(t): list(shape.children[t]) for t in shape.nodes},
@@ -78,7 +78,10 @@ def outline_to_dict(shape: Outline) -> dict[str, Any]:
 
 
 def from_record(record: Any) -> dict[str, Any]:
-    """What :class:`~margotree.tree.Tree` is made from; TreeFileError says why a record is none."""
+    """Return the arguments of :class:`~margotree.tree.Tree` from the result of :func:`to_record`.
+
+    Raises TreeFileError with the reason if ``record`` is not a tree.
+    """
     body = _checked_body(record)
     try:
         numbers = {name: schema.array(name, body[name], ndim) for name, ndim in _DIMENSIONS.items()}
@@ -97,8 +100,8 @@ def from_record(record: Any) -> dict[str, Any]:
             else Certificate.from_dict(schema.mapping("certificate", certificate)),
             "terms": schema.terms(body.get("terms"), len(classes)),
         }
-    except _NONSENSE as error:
-        raise TreeFileError(f"the tree in it makes no sense: {_said(error)}") from error
+    except _CONTENT_ERRORS as error:
+        raise TreeFileError(f"the tree in it makes no sense: {_error_text(error)}") from error
 
 
 def _checked_body(record: Any) -> dict[str, Any]:
@@ -125,7 +128,7 @@ def _checksum(body: dict[str, Any]) -> str:
     return "sha256:" + hashlib.sha256(canonical.encode()).hexdigest()
 
 
-def _said(error: Exception) -> str:
+def _error_text(error: Exception) -> str:
     return f"{error} is missing" if isinstance(error, KeyError) else str(error)
 
 
@@ -133,41 +136,41 @@ def _said(error: Exception) -> str:
 
 
 def write(path: str | PathLike[str], record: dict[str, Any]) -> None:
-    """Write beside the target, then move over it: a full disk or a kill leaves the old file as it was."""
+    """Write a file beside the target and move it there, so that a full disk or a kill leaves the old file unchanged."""
     write_text(path, json.dumps(record, indent=1, allow_nan=False) + "\n")
 
 
 def read(path: str | PathLike[str]) -> Any:
-    """The JSON values in a file; TreeFileError if there are none."""
+    """Return the JSON values in a file; TreeFileError if the file is not JSON."""
     try:
         with open(path, encoding="utf-8-sig") as stream:
             content = stream.read()
     except UnicodeDecodeError:
         raise TreeFileError("this is not a text file, so not a saved tree") from None
     try:
-        return json.loads(content, parse_constant=_no_constant)
+        return json.loads(content, parse_constant=_reject_constant)
     except json.JSONDecodeError as error:
         if _cut_short(content.strip(), error.pos):
             raise TreeFileError("the file is cut short: it ends in the middle of the tree") from None
         raise TreeFileError(f"this is not JSON, so not a saved tree: {error}") from None
     except (ValueError, RecursionError) as error:
-        raise TreeFileError(f"this is no saved tree: {error}") from None
+        raise TreeFileError(f"this is not a saved tree: {error}") from None
 
 
 @contextmanager
-def blaming(path: str | PathLike[str]) -> Iterator[None]:
-    """Put the file's name in front of whatever is wrong with it."""
+def naming_the_file(path: str | PathLike[str]) -> Iterator[None]:
+    """Context in which an error about the content of a file is raised as TreeFileError with the path in front."""
     try:
         yield
     except TreeFileError as error:
         raise TreeFileError(f"{os.fspath(path)}: {error}") from error.__cause__
-    except _NONSENSE as error:
-        raise TreeFileError(f"{os.fspath(path)}: the tree in it makes no sense: {_said(error)}") from error
+    except _CONTENT_ERRORS as error:
+        raise TreeFileError(f"{os.fspath(path)}: the tree in it makes no sense: {_error_text(error)}") from error
 
 
-def _cut_short(content: str, stumbled_at: int) -> bool:
-    return content.startswith("{") and (not content.endswith("}") or stumbled_at >= len(content))
+def _cut_short(content: str, error_position: int) -> bool:
+    return content.startswith("{") and (not content.endswith("}") or error_position >= len(content))
 
 
-def _no_constant(name: str) -> float:
-    raise ValueError(f"{name} is no number a tree can hold")
+def _reject_constant(name: str) -> float:
+    raise ValueError(f"{name} is not a number that a tree can contain")

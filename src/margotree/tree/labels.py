@@ -1,4 +1,4 @@
-"""Class labels that survive JSON."""
+"""Class labels: as arrays, as JSON values, and as positions among the classes."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-#: Kinds of NumPy arrays whose items JSON holds exactly (up to 8 bytes a number): bool, int, unsigned, float, str.
+#: Kinds of NumPy arrays whose items JSON represents exactly (numbers of up to 8 bytes): bool, int, uint, float, str.
 _KINDS = "biufU"
 
 
-def own_labels(classes: Iterable[Any]) -> NDArray[Any]:
-    """A read-only array of at least two different labels, each a str, int, float or bool."""
+def label_array(classes: Iterable[Any]) -> NDArray[Any]:
+    """Return the labels as a read-only array; ValueError if there are fewer than two, equal ones, or other types."""
     values = [v.item() if isinstance(v, np.generic) else v for v in classes]
     odd = [v for v in values if not isinstance(v, (str, int, float)) or v != v]
     if odd:
@@ -27,12 +27,12 @@ def own_labels(classes: Iterable[Any]) -> NDArray[Any]:
 
 
 def to_plain(labels: NDArray[Any]) -> dict[str, Any]:
-    """JSON values, and the dtype that gives the same array back."""
+    """Return the labels as JSON values with the dtype of the array."""
     return {"dtype": "object" if labels.dtype.kind == "O" else labels.dtype.str, "values": labels.tolist()}
 
 
 def from_plain(record: dict[str, Any]) -> NDArray[Any]:
-    """Read what :func:`to_plain` wrote; ValueError if the values do not fit the dtype."""
+    """Return the array from the result of :func:`to_plain`; ValueError if the values do not fit the dtype."""
     values, name = list(record["values"]), str(record["dtype"])
     dtype = np.dtype(object) if name == "object" else np.dtype(name)
     if dtype.kind not in _KINDS + "O":
@@ -43,17 +43,19 @@ def from_plain(record: dict[str, Any]) -> NDArray[Any]:
     return labels
 
 
-def positions(classes: NDArray[Any], y: ArrayLike) -> NDArray[np.int64]:
-    """Where each label of ``y`` stands in ``classes``; ValueError names the labels that do not."""
+def class_positions(classes: NDArray[Any], y: ArrayLike) -> NDArray[np.int64]:
+    """Return the position in ``classes`` of each label of ``y``; ValueError names labels that are not in it."""
     position = {label: k for k, label in enumerate(classes.tolist())}
     given = np.asarray(y).ravel().tolist()
-    strange = set(given) - set(position)
-    if strange:
-        raise ValueError(f"the tree tells {classes.tolist()} apart, but y also holds {sorted(map(str, strange))}")
+    unknown = set(given) - set(position)
+    if unknown:
+        raise ValueError(
+            f"the classes of the tree are {classes.tolist()}, but y also contains {sorted(map(str, unknown))}"
+        )
     return np.array([position[label] for label in given], dtype=np.int64)
 
 
 def _common(values: list[Any]) -> np.dtype[Any]:
-    """The dtype NumPy picks, unless it would turn labels of one type into another."""
+    """Return the dtype that NumPy chooses, or object if it would convert labels to another type."""
     dtype = np.array(values).dtype
     return dtype if len({type(v) for v in values}) == 1 else np.dtype(object)

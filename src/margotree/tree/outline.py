@@ -1,4 +1,8 @@
-"""The tree as it is shown: without nodes that never split and, simplified, without those no training sample needs."""
+"""The nodes and leaves that texts and plots show.
+
+Nodes that never split are left out. A simplified outline also leaves out splits that do not change the label of any
+training sample.
+"""
 
 from __future__ import annotations
 
@@ -11,17 +15,24 @@ from numpy.typing import NDArray
 from margotree.problem import topology
 from margotree.tree.protocol import TreeLike
 
-#: Weights that a solver leaves where it means 0, relative to the offset.
+#: Weights up to this size, relative to the offset, may be rounding errors of 0.
 _NOISE = 1e-9
 
 
 @dataclass(frozen=True, kw_only=True)
 class Outline:
-    """What there is to show, numbered as in the tree: ``children[t]`` are the (left, right) of a node that splits.
+    """The nodes and leaves to show, numbered as in the tree.
 
-    ``label[v]`` is the class (its position) of everything that is shown as a leaf; where the outline is simplified that
-    may be a node of the tree.  ``root`` is such a leaf where no node splits at all.  ``left_out`` are the nodes that do
-    split the space, but no training samples into different labels, and were left out for it.
+    Attributes
+    ----------
+    root : int
+        The first node that is shown; a leaf if no node splits.
+    children : mapping
+        The (left, right) of each node that splits.
+    label : mapping
+        The position of the class of each leaf. A leaf of a simplified outline may be a node of the tree.
+    left_out : tuple of int
+        Nodes that split the space, but are left out because they do not change the label of any training sample.
     """
 
     root: int
@@ -36,7 +47,7 @@ class Outline:
 
     @property
     def leaves(self) -> list[int]:
-        """What is shown as a leaf, left to right."""
+        """The leaves, left to right."""
         return self.below(self.root)
 
     def below(self, v: int) -> list[int]:
@@ -46,20 +57,20 @@ class Outline:
         return [leaf for child in self.children[v] for leaf in self.below(child)]
 
     def levels(self, v: int) -> int:
-        """How many splits lie on the longest way down from ``v``."""
+        """The number of splits on the longest path down from ``v``."""
         return 0 if v not in self.children else 1 + max(self.levels(child) for child in self.children[v])
 
 
 def outline(tree: TreeLike, *, simplify: bool = False) -> Outline:
-    """The nodes of ``tree`` that split, and the leaves behind them.
+    """Return the nodes of ``tree`` that split, and the leaves.
 
-    With ``simplify`` a split is left out that the training samples do not need: one whose two sides predict the same
-    for all of them becomes a leaf, one that sends none of them one way gives place to what lies the other way.  New
-    samples may still meet it in :meth:`~margotree.tree.Tree.predict`.  A tree that knows no training samples
-    stays as it is.
+    With ``simplify``, splits that do not change the label of any training sample are left out. A node at which all
+    training samples get the same label becomes a leaf; a node that sends all training samples to one child is replaced
+    by that child. :meth:`~margotree.tree.Tree.predict` uses these splits for new samples. A tree without counts of
+    training samples is not simplified.
     """
-    known = simplify and bool(tree.counts[0].any())
-    shown = _Shown(tree, labels_below(tree) if known else None)
+    simplify = simplify and bool(tree.counts[0].any())
+    shown = _ShownNodes(tree, labels_below(tree) if simplify else None)
     children: dict[int, tuple[int, int]] = {}
     root = shown.at(0)
     waiting = [root]
@@ -70,14 +81,14 @@ def outline(tree: TreeLike, *, simplify: bool = False) -> Outline:
             waiting += children[v]
     ends = [root, *(child for pair in children.values() for child in pair)]
     label = {v: shown.label(v) for v in ends if v not in children}
-    full = outline(tree).children if known else {}
+    full = outline(tree).children if simplify else {}
     return Outline(root=root, children=children, label=label, left_out=tuple(sorted(set(full) - set(children))))
 
 
 def labels_below(tree: TreeLike, *, reached_only: bool = True) -> NDArray[np.bool_]:
-    """Entry (v, k) tells whether some training sample that passes ``v`` is predicted class ``k``.
+    """Return an array whose entry (v, k) is True if some training sample that passes ``v`` is predicted class ``k``.
 
-    Where the tree knows no training samples, or if not ``reached_only``, every leaf counts as reached by some.
+    Without counts of training samples, or if not ``reached_only``, all leaves below ``v`` count.
     """
     found = np.zeros((len(tree.counts), len(tree.classes)), dtype=bool)
     everywhere = not reached_only or not tree.counts[0].any()
@@ -89,16 +100,19 @@ def labels_below(tree: TreeLike, *, reached_only: bool = True) -> NDArray[np.boo
 
 
 @dataclass(frozen=True, eq=False)
-class _Shown:
-    """What stands for each node: ``found`` are the labels below it that training samples get, None to show all."""
+class _ShownNodes:
+    """The node or leaf that is shown in place of each node.
+
+    ``found`` is the result of :func:`labels_below`; None if the outline is not simplified.
+    """
 
     tree: TreeLike
     found: NDArray[np.bool_] | None
 
     def at(self, v: int) -> int:
         """The first node or leaf at or below ``v`` that is shown."""
-        while self._passed_over(v):
-            v = self._only_way(v)
+        while self._is_skipped(v):
+            v = self._only_child(v)
         return v
 
     def splits(self, v: int) -> bool:
@@ -112,7 +126,7 @@ class _Shown:
     def _one_label(self, v: int) -> bool:
         return self.found is not None and np.count_nonzero(self.found[v]) == 1
 
-    def _passed_over(self, v: int) -> bool:
+    def _is_skipped(self, v: int) -> bool:
         if v >= self.tree.n_nodes:
             return False
         if never_splits(self.tree, v):
@@ -121,7 +135,7 @@ class _Shown:
             return False
         return not all(self.found[c].any() for c in _children(v))
 
-    def _only_way(self, v: int) -> int:
+    def _only_child(self, v: int) -> int:
         if self.found is None or not self.found[v].any():
             return topology.right(v) if self.tree.splits.b[v] >= 0 else topology.left(v)
         return next(c for c in _children(v) if self.found[c].any())
@@ -131,15 +145,15 @@ def _children(t: int) -> tuple[int, int]:
     return topology.left(t), topology.right(t)
 
 
-def first_real(tree: TreeLike, v: int) -> int:
-    """The first node or leaf at or below ``v`` at which something is decided."""
+def first_splitting(tree: TreeLike, v: int) -> int:
+    """Return the first leaf, or node that splits, at or below ``v``."""
     while v < tree.n_nodes and never_splits(tree, v):
         v = topology.right(v) if tree.splits.b[v] >= 0 else topology.left(v)
     return v
 
 
 def never_splits(tree: TreeLike, t: int) -> bool:
-    """No weight at all, or only rounding noise that parted no training samples."""
+    """Whether node ``t`` has no weights, or only rounding errors as weights and no training samples on one side."""
     if not tree.splits.w[t].any():
         return True
     noise = np.abs(tree.splits.w[t]).max() <= _NOISE * (1 + abs(tree.splits.b[t]))

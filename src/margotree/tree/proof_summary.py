@@ -1,4 +1,4 @@
-"""What a tree may say about a proof."""
+"""The note of a tree about its checked proof."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from margotree.tree.protocol import TreeLike
 
 
 def proof_text(tree: TreeLike) -> str:
-    """That the tree's proof was checked, and which; empty unless one was (``margotree check --note``)."""
+    """Return a sentence about the checked proof of a tree (``margotree check --note``); empty if there is none."""
     note = tree.terms.get("proof")
     if not note:
         return ""

@@ -1,6 +1,6 @@
-"""What the files of this folder know of a tree: enough to write it down, put it into words and check it.
+"""The parts of a tree that the other modules of this package use.
 
-:class:`~margotree.tree.Tree` itself builds on those files, so they cannot build on it.
+:class:`~margotree.tree.Tree` imports these modules, so that they cannot import it.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from margotree.tree.scaling import FloatArray, Scaling
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Split:
-    """One node's rule: a sample goes right if ``weights . x >= threshold``, else left."""
+    """The rule of one node: a sample goes right if ``weights . x >= threshold``, else left."""
 
     node: int
     weights: FloatArray
@@ -28,7 +28,7 @@ class Split:
 
 
 class TreeLike(Protocol):
-    """A fitted tree; see :class:`~margotree.tree.Tree` for what its parts mean."""
+    """A fitted tree; :class:`~margotree.tree.Tree` explains its parts."""
 
     @property
     def splits(self) -> Splits: ...
@@ -71,7 +71,7 @@ class TreeLike(Protocol):
 
     def split(self, t: int, *, units: str = ...) -> Split: ...
 
-    def wanted(self, t: int) -> tuple[list[int], list[int]] | None: ...
+    def target_classes(self, t: int) -> tuple[list[int], list[int]] | None: ...
 
     def side(self, scaled: FloatArray | Rows, t: int) -> tuple[FloatArray, NDArray[np.bool_]]: ...
 

@@ -1,7 +1,7 @@
-"""The leaves that samples end in, at full speed: scaling folded into the weights, one pass over the rows.
+"""The leaf of each sample, computed in one pass over the rows with the scaling multiplied into the weights.
 
-Heights are taken in the user's units.  Their rounding differs from that of scaling first, so rows too near a split to
-be sure of are routed the plain way: results are the same.
+``w.x`` is computed in the units of the user, with another rounding error than that of scaled samples. Rows so close to
+a split that the rounding could change their side are routed again with scaling first, so that results are the same.
 """
 
 from __future__ import annotations
@@ -13,48 +13,55 @@ import numpy as np
 from numpy.typing import NDArray
 
 from margotree import lazy_registry
-from margotree.problem.blocks import blocks
+from margotree.problem.blocks import row_blocks
 from margotree.tree.protocol import TreeLike
 from margotree.tree.scaling import FloatArray
 
-#: With NumPy alone, trees of more splits are routed split by split: most of them would be evaluated in vain.
-MOST_NODES = 31
+#: With NumPy alone, trees with more splits are routed split by split, because a row uses only few of the splits.
+MAX_NODES_NUMPY = 31
 
-#: From so many rows on compiled code is used, where a fit in this process has loaded what it takes.
-COMPILED_FROM = 20_000
+#: From this number of rows on, compiled code is used if Numba is loaded.
+MIN_ROWS_COMPILED = 20_000
 
-#: Numbers of a block, of its samples and its splits together: so few that they stay near the processor.
-_NUMBERS = 1 << 17
+#: Numbers in a block, of samples and splits together: few enough for the processor's cache.
+_BLOCK_NUMBERS = 1 << 17
 
-_UNIT = float(np.finfo(np.float64).eps)
+_MACHINE_EPSILON = float(np.finfo(np.float64).eps)
 
 IndexArray = NDArray[np.int64]
 
 
 class Router:
-    """A tree's splits in the user's units.
+    """The splits of a tree in the units of the user.
 
-    ``plainly`` checks rows and routes them by scaling first; it gets the rows that rounding leaves in doubt.
+    Parameters
+    ----------
+    tree : TreeLike
+        The tree.
+    ties : array of float
+        The rounding error allowed on ``h`` at each node.
+    route_by_scaling : callable
+        Checks rows, scales them and returns their leaves; used for rows whose side depends on the rounding.
     """
 
-    def __init__(self, tree: TreeLike, ties: FloatArray, plainly: Callable[[FloatArray], IndexArray]) -> None:
-        self.depth, self.plainly = tree.depth, plainly
-        with np.errstate(over="ignore", invalid="ignore"):  # what overflows leaves every row in doubt
+    def __init__(self, tree: TreeLike, ties: FloatArray, route_by_scaling: Callable[[FloatArray], IndexArray]) -> None:
+        self.depth, self.route_by_scaling = tree.depth, route_by_scaling
+        with np.errstate(over="ignore", invalid="ignore"):  # after an overflow all rows are routed by scaling
             self.W = np.ascontiguousarray(tree.splits.w / tree.scaling.scale)
             shift = self.W * tree.scaling.offset
-            self.level = -ties - tree.splits.b + shift.sum(axis=1)  # a sample goes right from W.x = level on
-            self.length = np.sqrt((self.W * self.W).sum(axis=1))
-            self.rounding = 4.0 * _UNIT * (tree.n_features + 4)
-            self.fixed = np.abs(shift).sum(axis=1) + np.abs(tree.splits.b) + ties
+            self.threshold = -ties - tree.splits.b + shift.sum(axis=1)  # a sample goes right if W.x >= threshold
+            self.norm = np.sqrt((self.W * self.W).sum(axis=1))
+            self.rounding = 4.0 * _MACHINE_EPSILON * (tree.n_features + 4)
+            self.constant_size = np.abs(shift).sum(axis=1) + np.abs(tree.splits.b) + ties
 
     def leaves(self, given: FloatArray) -> IndexArray:
-        """The leaf of each row, in the user's units."""
-        if len(given) >= COMPILED_FROM and "numba" in sys.modules and lazy_registry.is_registered("leaves_by_row"):
+        """Return the leaf of each row; the rows are in the units of the user."""
+        if len(given) >= MIN_ROWS_COMPILED and "numba" in sys.modules and lazy_registry.is_registered("leaves_by_row"):
             return self._compiled(given)
-        if len(self.W) > MOST_NODES:
-            route, parts = self.plainly, blocks(*given.shape)
+        if len(self.W) > MAX_NODES_NUMPY:
+            route, parts = self.route_by_scaling, row_blocks(*given.shape)
         else:
-            step = max(1, _NUMBERS // (given.shape[1] + len(self.W)))
+            step = max(1, _BLOCK_NUMBERS // (given.shape[1] + len(self.W)))
             route, parts = self._block, (slice(k, k + step) for k in range(0, len(given), step))
         leaf = np.empty(len(given), dtype=np.int64)
         for part in parts:
@@ -63,33 +70,39 @@ class Router:
 
     def _compiled(self, given: FloatArray) -> IndexArray:
         leaf: IndexArray = lazy_registry.get("leaves_by_row")(
-            np.ascontiguousarray(given), self.W, self.level, self.length, self.fixed, self.rounding, self.depth
+            np.ascontiguousarray(given),
+            self.W,
+            self.threshold,
+            self.norm,
+            self.constant_size,
+            self.rounding,
+            self.depth,
         )
-        again = np.flatnonzero(leaf < 0)
-        for part in blocks(len(again), given.shape[1]):
-            leaf[again[part]] = self.plainly(given[again[part]])
+        doubtful = np.flatnonzero(leaf < 0)
+        for part in row_blocks(len(doubtful), given.shape[1]):
+            leaf[doubtful[part]] = self.route_by_scaling(given[doubtful[part]])
         return leaf
 
     def _block(self, rows: FloatArray) -> IndexArray:
         with np.errstate(over="ignore", invalid="ignore"):
             size = float(np.sqrt(np.vdot(rows, rows)))
-            if not np.isfinite(size):  # a number is missing, infinite or huge
-                return self.plainly(rows)
-            beyond = self.W @ rows.T - self.level[:, None]
-            distance = np.abs(beyond)
-            doubt = self.rounding * (self.length * size + self.fixed)
-            near = not distance.min() > doubt.max()
-            if near:
+            if not np.isfinite(size):  # a number is NaN, infinite or huge
+                return self.route_by_scaling(rows)
+            excess = self.W @ rows.T - self.threshold[:, None]
+            distance = np.abs(excess)
+            error_bound = self.rounding * (self.norm * size + self.constant_size)
+            has_doubtful = not distance.min() > error_bound.max()
+            if has_doubtful:
                 largest = np.maximum(rows.max(axis=0), -rows.min(axis=0))
-                doubt = self.rounding * (np.abs(self.W) @ largest + self.fixed)
-                again = np.flatnonzero((~(distance > doubt[:, None])).any(axis=0))
-        leaf = self._down(beyond >= 0.0)
-        if near and len(again):
-            leaf[again] = self.plainly(rows[again])
+                error_bound = self.rounding * (np.abs(self.W) @ largest + self.constant_size)
+                doubtful = np.flatnonzero((~(distance > error_bound[:, None])).any(axis=0))
+        leaf = self._leaves_from_sides(excess >= 0.0)
+        if has_doubtful and len(doubtful):
+            leaf[doubtful] = self.route_by_scaling(rows[doubtful])
         return leaf
 
-    def _down(self, right: NDArray[np.bool_]) -> IndexArray:
-        """From the side at every split to the leaf."""
+    def _leaves_from_sides(self, right: NDArray[np.bool_]) -> IndexArray:
+        """Return the leaf of each sample; ``right[t]`` says which samples would go right at split ``t``."""
         n = right.shape[1]
         sides, column = right.reshape(-1).view(np.int8), np.arange(n)
         at = 1 + right[0].astype(np.int64)

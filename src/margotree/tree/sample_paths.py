@@ -1,4 +1,4 @@
-"""Samples in a tree: which nodes they pass, how far from the hyperplanes, and which of them hold a margin."""
+"""Labelled samples in a tree: the nodes that they pass, ``h`` at these nodes, and the support vectors."""
 
 from __future__ import annotations
 
@@ -7,21 +7,24 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from margotree.tree.labels import positions
+from margotree.tree.labels import class_positions
 from margotree.tree.scaling import FloatArray
 from margotree.tree.tree import Tree
 
-#: A sample is called a support vector up to this far outside the margin.
-_TOUCH = 1e-6
+#: A support vector may lie outside the margin by this much.
+_MARGIN_TOL = 1e-6
 
-#: Models whose margin knows no class: a split is set midway between the samples of its two sides.
-_SIDES_ALONE = frozenset({"oct_1", "oct_h"})
+#: Models whose margin does not depend on the class: a split lies midway between the samples of its two sides.
+_MARGIN_WITHOUT_CLASS = frozenset({"oct_1", "oct_h"})
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Reach:
-    """Samples with their way through a tree: ``code`` are positions in its classes, ``passes[i, v]`` tells whether
-    sample ``i`` passes node or leaf ``v``."""
+class SamplePaths:
+    """Samples with their paths through a tree.
+
+    ``code`` has the positions of their labels in the classes of the tree; ``passes[i, v]`` is True if sample ``i``
+    passes node or leaf ``v``.
+    """
 
     tree: Tree
     scaled: FloatArray
@@ -29,9 +32,9 @@ class Reach:
     passes: NDArray[np.bool_]
 
     @classmethod
-    def of(cls, tree: Tree, X: ArrayLike, y: ArrayLike) -> Reach:
-        """Checked samples; ``y`` holds labels of the tree's classes."""
-        code, passes = positions(tree.classes, y), tree.decision_path(X)
+    def of(cls, tree: Tree, X: ArrayLike, y: ArrayLike) -> SamplePaths:
+        """Check the samples and compute their paths; ``y`` contains class labels of the tree."""
+        code, passes = class_positions(tree.classes, y), tree.decision_path(X)
         if len(code) != len(passes):
             raise ValueError(f"X and y must be of one length, got {len(passes)} and {len(code)}")
         return cls(tree=tree, scaled=tree.scaled(X), code=code, passes=passes)
@@ -45,29 +48,29 @@ class Reach:
         return self.tree.side(self.scaled[self.at(t)], t)[0]
 
     def support(self, t: int) -> NDArray[np.bool_]:
-        """Which of the samples that reach ``t`` hold its hyperplane: on the margin of their class or beyond it.
+        """Whether each sample that reaches ``t`` is a support vector: on the margin of its class or on its wrong side.
 
-        Where the model's margin knows no class (OCT-1, OCT-H) it is those on the margin or inside.
+        For models whose margin does not depend on the class (OCT-1, OCT-H): on or inside the margins.
         """
         h = self.h(t)
         if self.tree.sides is not None:
             return self._class_support(t, h)
-        if self.tree.terms.get("model") in _SIDES_ALONE or len(self.tree.classes) != 2:
-            return np.abs(h) <= 1 + _TOUCH
+        if self.tree.terms.get("model") in _MARGIN_WITHOUT_CLASS or len(self.tree.classes) != 2:
+            return np.abs(h) <= 1 + _MARGIN_TOL
         sign = np.where(self.code[self.at(t)] == 1, 1.0, -1.0)
-        return sign * h <= 1 + _TOUCH
+        return sign * h <= 1 + _MARGIN_TOL
 
     def _class_support(self, t: int, h: FloatArray) -> NDArray[np.bool_]:
-        """The same for several classes: a third class at a last-level node lies beyond some margin anywhere."""
+        """The same for several classes; at a last-level node every sample of a third class violates a margin."""
         assert self.tree.sides is not None
         code, found = self.code[self.at(t)], np.zeros(len(h), dtype=bool)
         if t < len(self.tree.sides):
-            found |= self.tree.sides[t][code] * h <= 1 + _TOUCH
+            found |= self.tree.sides[t][code] * h <= 1 + _MARGIN_TOL
             return found
         a, b = self.tree.leaf_class[2 * (t - len(self.tree.sides)) :][:2]
-        return ((code != a) & (h <= 1 + _TOUCH)) | ((code != b) & (-h <= 1 + _TOUCH))
+        return ((code != a) & (h <= 1 + _MARGIN_TOL)) | ((code != b) & (-h <= 1 + _MARGIN_TOL))
 
     def counts(self) -> FloatArray:
-        """How many samples of each class pass each node and leaf."""
+        """The number of samples of each class that pass each node and leaf."""
         one_hot = np.eye(len(self.tree.classes))[self.code]
         return self.passes.T.astype(np.float64) @ one_hot

@@ -1,4 +1,4 @@
-"""How a tree's own units relate to the user's."""
+"""Conversion between the units of the user and the scaled units of a tree."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ from numpy.typing import NDArray
 
 FloatArray = NDArray[np.float64]
 
-#: A column whose values differ by no more than this many units in the last place is called constant.
+#: A column whose values differ by no more than this, relatively, is constant.
 _NOISE = 8 * np.finfo(np.float64).eps
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Scaling:
-    """A shift and a positive stretch per feature: ``scaled = (x - offset) / scale``.
+    """An offset and a positive scale per feature: ``scaled = (x - offset) / scale``.
 
-    ``offset`` and ``offset + scale`` are the smallest and largest training value under :meth:`minmax`, so that the
-    training samples fill [0, 1]; a value of a new sample may fall outside.
+    After :meth:`minmax`, ``offset`` and ``offset + scale`` are the smallest and the largest training value, so that
+    training samples lie in [0, 1]; values of new samples may lie outside.
     """
 
     offset: FloatArray
@@ -36,12 +36,12 @@ class Scaling:
 
     @classmethod
     def identity(cls, n_features: int) -> Scaling:
-        """The user's units as they are."""
+        """Return the scaling that changes nothing."""
         return cls(offset=np.zeros(n_features), scale=np.ones(n_features))
 
     @classmethod
     def minmax(cls, X: FloatArray) -> Scaling:
-        """Each column onto [0, 1]; a constant column (up to rounding) is only shifted, to 0."""
+        """Return the scaling that maps each column of ``X`` to [0, 1], and a constant column (up to rounding) to 0."""
         low, high = np.min(X, axis=0), np.max(X, axis=0)
         with np.errstate(over="ignore"):
             span = high - low
@@ -55,36 +55,37 @@ class Scaling:
 
     @property
     def is_identity(self) -> bool:
-        """Whether the tree's own units are the user's."""
+        """Whether the scaling changes nothing."""
         return not np.any(self.offset) and bool(np.all(self.scale == 1))
 
     def apply(self, X: FloatArray) -> FloatArray:
-        """User's units to scaled units."""
+        """Convert samples from the units of the user to scaled units."""
         return _scale(np.array(X, dtype=np.float64, order="C"), self.offset, self.scale)
 
     def column(self, X: FloatArray, j: int) -> FloatArray:
-        """Feature ``j`` of all samples in scaled units."""
+        """Return feature ``j`` of all samples in scaled units."""
         return _scale(np.array(X[:, j], dtype=np.float64), self.offset[j], self.scale[j])
 
     def rows(self, X: FloatArray, which: NDArray[np.int64]) -> FloatArray:
-        """Some samples in scaled units, in the order asked for."""
+        """Return the samples ``which`` in scaled units, in that order."""
         return _scale(np.ascontiguousarray(X[which]), self.offset, self.scale)
 
     def to_user(self, w: FloatArray, b: float) -> tuple[FloatArray, float]:
-        """The weights and the constant term of the same hyperplane in the user's units."""
+        """Return weights and constant term of a hyperplane in the units of the user."""
         weights = w / self.scale
         return weights, float(b - weights @ self.offset)
 
     def from_user(self, weights: FloatArray, constant: float) -> tuple[FloatArray, float]:
-        """Inverse of :meth:`to_user`, up to rounding."""
+        """Return weights and constant term in scaled units: the inverse of :meth:`to_user`, up to rounding."""
         return weights * self.scale, float(constant + weights @ self.offset)
 
     def same_as(self, other: Scaling) -> bool:
+        """Whether all offsets and scales are equal."""
         return np.array_equal(self.offset, other.offset) and np.array_equal(self.scale, other.scale)
 
 
 def _scale(values: FloatArray, offset: FloatArray | float, scale: FloatArray | float) -> FloatArray:
-    """In place, so that many samples are not held twice."""
+    """Scale ``values`` in place, without a second copy of the samples."""
     values -= offset
     values /= scale
     values += 0.0  # turns -0.0 into 0.0, so that equal samples have equal bytes

@@ -1,4 +1,4 @@
-"""What the entries of a tree file may be; a value of another kind is a ValueError that names the entry."""
+"""Checks of the entries of a tree file: a value of a wrong type raises a ValueError that names the entry."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def number(name: str, value: Any) -> float:
 
 
 def array(name: str, value: Any, ndim: int, *, whole: bool = False) -> NDArray[np.float64]:
-    """An array of numbers, of as many dimensions."""
+    """An array of numbers with ``ndim`` dimensions; of whole numbers if ``whole``."""
     try:
         found = np.array(value)
     except ValueError:  # rows of different lengths
@@ -49,7 +49,7 @@ def mapping(name: str, value: Any) -> dict[str, Any]:
 
 
 def terms(value: Any, n_classes: int) -> dict[str, Any]:
-    """The terms of the training problem: entries known here are checked, others are as they are."""
+    """The terms of the training problem; only the entries in ``_TERMS`` are checked."""
     found = mapping("terms", {} if value is None else value)
     for name, check in _TERMS.items():
         if found.get(name) is not None:
@@ -62,11 +62,11 @@ def terms(value: Any, n_classes: int) -> dict[str, Any]:
 
 
 def _is_number(value: Any) -> bool:
-    return type(value) in (int, float) and abs(value) < _MOST and math.isfinite(value)
+    return type(value) in (int, float) and abs(value) < _LARGEST_NUMBER and math.isfinite(value)
 
 
-#: Beyond are whole numbers that no float holds.
-_MOST = 10**308
+#: Larger whole numbers may be beyond the range of a float.
+_LARGEST_NUMBER = 10**308
 
 
 def _word(name: str, value: Any) -> None:

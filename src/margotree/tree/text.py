@@ -1,4 +1,4 @@
-"""A tree in words: rules that can be checked by hand."""
+"""The rules of a tree as text, with numbers that can be checked by hand."""
 
 from __future__ import annotations
 
@@ -12,38 +12,47 @@ from margotree.tree.outline import Outline, outline
 from margotree.tree.protocol import TreeLike
 from margotree.tree.scaling import FloatArray
 
-#: How far rounding the printed numbers may move ``h`` of any sample in the training range, in margins.
-_BLUR = 0.01
+#: The largest change of ``h`` by rounding of printed numbers, for a sample in the training range, in margins.
+_ROUNDING_TOL = 0.01
 
+#: Indentation of the rules below a split.
 _BAR = "|   "
 
-#: Keeps a term on one line while wrapping; turned into a plain space at the end.
-_GLUE = "\N{NO-BREAK SPACE}"
+#: Keeps a term on one line when lines are wrapped; replaced by a space afterwards.
+_NO_BREAK_SPACE = "\N{NO-BREAK SPACE}"
 
 
 def export_text(
     tree: TreeLike, *, digits: int | None = None, units: str = "user", width: int = 100, simplify: bool = True
 ) -> str:
-    """The rules from the root down, with the features' names and the training samples of each class.
+    """Return the rules from the root down, with feature names and the numbers of training samples per class.
 
-    The samples that meet a rule go into the first block below it, the others into the block after ``else``.
-    Only selected features (:data:`~margotree.tree.SELECTED`) are shown, the heaviest first; how many smaller ones
-    were left out is said.  A node that never splits (``w = 0``, up to rounding) is shown as what lies behind it.
-    Splits that change no training sample's label are left out, and named below the rules, unless ``simplify`` is
-    False.
-    Numbers get as many ``digits`` as it takes to place every sample of the training range to a hundredth of the
-    margin, or the number asked for; :meth:`~margotree.tree.Tree.save` keeps all of them.
+    Samples that meet a rule go to the first block below it, the others to the block after ``else``. Only selected
+    features (:data:`~margotree.tree.SELECTED`) are shown, the largest weight first, with the number of features left
+    out. A node that never splits (``w = 0``, up to rounding) is replaced by its child.
+
+    Parameters
+    ----------
+    digits : int, optional
+        Digits of each number. By default as many as keep ``h`` of every sample in the training range to a hundredth of
+        the margin; :meth:`~margotree.tree.Tree.save` keeps all digits.
+    units : {"user", "scaled"}
+        The units of the numbers.
+    width : int
+        The line length.
+    simplify : bool
+        Whether to leave out splits that do not change the label of any training sample; they are named below the rules.
     """
     shape = outline(tree, simplify=simplify)
     lines = _lines(tree, shape, shape.root, digits, units, width)
-    note = left_out_words(shape)
+    note = left_out_text(shape)
     if note:
         lines.append(f"({note})")
     return "\n".join(lines)
 
 
-def left_out_words(shape: Outline) -> str:
-    """What a simplified outline does not show; empty if it shows all."""
+def left_out_text(shape: Outline) -> str:
+    """Return a note about the splits that a simplified outline leaves out; empty if there are none."""
     if not shape.left_out:
         return ""
     which = ", ".join(f"[{t}]" for t in shape.left_out)
@@ -61,25 +70,25 @@ def _lines(tree: TreeLike, shape: Outline, v: int, digits: int | None, units: st
     return [
         f"[{v}] {_samples(tree, v)}",
         *_rule(tree, v, digits, units, width),
-        *_wanted(tree, v, width),
+        *_target_sides_lines(tree, v, width),
         *(_BAR + line for line in met),
         "else",
         *(_BAR + line for line in rest),
     ]
 
 
-def _wanted(tree: TreeLike, t: int, width: int) -> list[str]:
-    """Which classes an upper split of several classes is meant to part."""
-    words = wanted_words(tree, t)
+def _target_sides_lines(tree: TreeLike, t: int, width: int) -> list[str]:
+    """Return lines that name the classes that an upper split should send right and left; empty for two classes."""
+    words = target_sides_text(tree, t)
     return textwrap.wrap(f"({words})", width, initial_indent="   ", subsequent_indent="    ") if words else []
 
 
-def wanted_words(tree: TreeLike, t: int) -> str:
-    """Which classes should meet the rule of node ``t`` and which should not; empty where that says nothing."""
-    wanted = tree.wanted(t)
-    if wanted is None:
+def target_sides_text(tree: TreeLike, t: int) -> str:
+    """Return a note about the classes that should meet the rule of node ``t``; empty without target sides."""
+    targets = tree.target_classes(t)
+    if targets is None:
         return ""
-    left, right = (", ".join(str(tree.classes[k]) for k in side) or "none" for side in wanted)
+    left, right = (", ".join(str(tree.classes[k]) for k in side) or "none" for side in targets)
     return f"meant for {right}; else {left}"
 
 
@@ -87,7 +96,7 @@ def _samples(tree: TreeLike, v: int) -> str:
     counts = tree.counts[v]
     if not counts.any():
         return "no training samples"
-    # Of many classes those that are not there are left out.
+    # With more than three classes, classes without samples are left out.
     shown = [(c, label) for c, label in zip(counts, tree.classes, strict=True) if c or len(counts) <= 3]
     parts = ", ".join(f"{count_text(c)} {label}" for c, label in shown)
     total = count_text(counts.sum())
@@ -95,7 +104,7 @@ def _samples(tree: TreeLike, v: int) -> str:
 
 
 def count_text(c: float) -> str:
-    """A number of samples; weighted ones may show a fraction."""
+    """Format a number of samples, with two decimals if it is not whole."""
     return f"{c:.0f}" if abs(c - round(c)) < 1e-9 * max(1.0, c) else f"{c:.2f}"
 
 
@@ -105,18 +114,25 @@ def _rule(tree: TreeLike, t: int, digits: int | None, units: str, width: int) ->
         "if " + rule.condition(tree.features), width, subsequent_indent="   ", break_long_words=False,
         break_on_hyphens=False,
     )  # fmt: skip
-    lines = [line.replace(_GLUE, " ") for line in lines]
+    lines = [line.replace(_NO_BREAK_SPACE, " ") for line in lines]
     left_out = f"   (of negligible weight and left out: {rule.left_out} of the features)"
     return lines + ([left_out] if rule.left_out else [])
 
 
 @dataclass(frozen=True, kw_only=True)
 class Rule:
-    """A node's rule with its numbers as they are printed: the weighted sum of ``features`` is ``>= threshold``.
+    """The rule of a node with numbers as they are printed: the weighted sum of ``features`` is ``>= threshold``.
 
-    ``features`` are positions, the heaviest (in scaled units) first, ``weights`` their signed numbers.  A rule of one
-    feature has ``weights`` 1 or -1, so that its threshold is the feature's own limit.  ``left_out`` counts the features
-    of negligible weight.
+    Attributes
+    ----------
+    features : tuple of int
+        Positions of the features, the largest weight (in scaled units) first.
+    weights : tuple of str
+        Signed numbers. In a rule with one feature the weight is 1 or -1 and the threshold is the limit of the feature.
+    threshold : str
+        The threshold.
+    left_out : int
+        The number of features with negligible weight.
     """
 
     features: tuple[int, ...]
@@ -126,34 +142,34 @@ class Rule:
 
     @property
     def flipped(self) -> bool:
-        """Whether a rule of one feature is an upper limit: ``-x >= -5`` reads ``x <= 5``."""
+        """Whether a rule with one feature is an upper limit: ``-x >= -5`` is printed as ``x <= 5``."""
         return self.weights[0].startswith("-")
 
     @property
     def limit(self) -> str:
-        """The limit of a rule of one feature."""
+        """The limit in a rule with one feature."""
         return _negated(self.threshold) if self.flipped else self.threshold
 
     def condition(self, names: Sequence[str]) -> str:
-        """The rule as text; no-break spaces keep a term together."""
+        """Return the rule as text, with no-break spaces inside terms."""
         if len(self.features) == 1:
             return f"{names[self.features[0]]} {'<=' if self.flipped else '>='} {self.limit}"
         terms = [f"{w.removeprefix('-')} * {names[j]}" for j, w in zip(self.features, self.weights, strict=True)]
         minus = [w.startswith("-") for w in self.weights]
         signs = ["-" if minus[0] else "", *("- " if m else "+ " for m in minus[1:])]
         parts = [sign + term for sign, term in zip(signs, terms, strict=True)]
-        return " ".join(part.replace(" ", _GLUE) for part in [*parts, f">= {self.threshold}"])
+        return " ".join(part.replace(" ", _NO_BREAK_SPACE) for part in [*parts, f">= {self.threshold}"])
 
 
-def rule_words(tree: TreeLike, t: int) -> str:
-    """Node ``t``'s rule on one line, in the user's units; empty if it does not split."""
+def rule_text(tree: TreeLike, t: int) -> str:
+    """Return the rule of node ``t`` on one line, in the units of the user; empty if the node does not split."""
     if not tree.splits.w[t].any():
         return ""
-    return rule_of(tree, t).condition(tree.features).replace(_GLUE, " ")
+    return rule_of(tree, t).condition(tree.features).replace(_NO_BREAK_SPACE, " ")
 
 
 def rule_of(tree: TreeLike, t: int, *, digits: int | None = None, units: str = "user") -> Rule:
-    """Node ``t``'s rule with as many digits as it takes (see :func:`export_text`), or as asked for."""
+    """Return the rule of node ``t``; ``digits`` and ``units`` as in :func:`export_text`."""
     shown = tree.selected()[t]
     if not shown.any():
         shown = tree.splits.w[t] != 0
@@ -162,13 +178,13 @@ def rule_of(tree: TreeLike, t: int, *, digits: int | None = None, units: str = "
     weights, threshold = split.weights[order], split.threshold
     signs: tuple[str, ...]
     if len(order) == 1:
-        # One feature against a limit: easier to read than its product with a weight.
+        # A limit of the feature is easier to read than a limit of its product with a weight.
         limit = threshold / abs(weights[0])
-        printed = [_number(limit, digits or _enough(np.array([limit]), np.abs(weights)))]
+        printed = [_number(limit, digits or _digits_needed(np.array([limit]), np.abs(weights)))]
         signs = ("1",) if weights[0] > 0 else ("-1",)
     else:
         largest = np.append(_largest(tree, units)[order], 1.0)
-        digits = digits or _enough(np.append(weights, threshold), largest)
+        digits = digits or _digits_needed(np.append(weights, threshold), largest)
         printed = [_number(x, digits) for x in (*weights, threshold)]
         signs = tuple(printed[:-1])
     return Rule(
@@ -186,17 +202,17 @@ def _negated(number: str) -> str:
 
 
 def _largest(tree: TreeLike, units: str) -> FloatArray:
-    """The largest absolute training value of each feature, by the scaling."""
+    """Return the largest absolute training value of each feature, from the scaling."""
     if units == "scaled":
         return np.ones(tree.n_features)
     return np.maximum(np.abs(tree.scaling.offset), np.abs(tree.scaling.offset + tree.scaling.scale))
 
 
-def _enough(numbers: FloatArray, size: FloatArray) -> int:
-    """The fewest digits, from 3 on, whose rounding moves the sum of ``numbers * size`` by no more than the blur."""
+def _digits_needed(numbers: FloatArray, size: FloatArray) -> int:
+    """Return the least number of digits, at least 3, that changes the sum of ``numbers * size`` by 0.01 at most."""
     for digits in range(3, 17):
         rounded = np.array([float(_number(x, digits)) for x in numbers])
-        if np.abs(rounded - numbers) @ size <= _BLUR:
+        if np.abs(rounded - numbers) @ size <= _ROUNDING_TOL:
             return digits
     return 17
 

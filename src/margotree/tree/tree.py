@@ -1,9 +1,10 @@
-"""The fitted model: it predicts and explains itself, needs only NumPy, and knows no optimisation."""
+"""The fitted tree: prediction and explanation with NumPy alone, without any optimisation."""
 
 from __future__ import annotations
 
 import json
 import math
+import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from os import PathLike
@@ -15,7 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 from margotree import lazy_registry
 from margotree.problem import Splits, check_depth, tie, topology
 from margotree.solution import Certificate
-from margotree.table.frames import advice, non_numeric_columns
+from margotree.table.frames import non_numeric_columns, non_numeric_message
 from margotree.tree import file, labels, text, verification
 from margotree.tree.decision_path import Path, Step
 from margotree.tree.decision_values import Rows
@@ -26,7 +27,7 @@ from margotree.tree.scaling import FloatArray, Scaling
 from margotree.tree.score import class_scores, score
 from margotree.tree.verification import Verified
 
-#: A feature counts as selected by a node from this weight on (in scaled units), as in the paper.
+#: A node uses a feature if the absolute weight, in scaled units, is at least this, as in the paper.
 SELECTED = 5e-4
 
 
@@ -34,18 +35,33 @@ SELECTED = 5e-4
 class Tree:
     """A tree of hyperplane splits with a label at every leaf.
 
-    A sample goes right at node ``t`` if ``h_t(x) = w_t.x + b_t >= 0``, where ``x`` is in scaled units and a value
-    that misses 0 by no more than rounding (:func:`margotree.problem.tie`, at most 1e-9 times the size of the node's
-    numbers) still counts as 0.  That holds for all finite values: a sum that would overflow is taken on smaller numbers
-    (:mod:`margotree.tree.decision_values`).  Nodes and leaves are numbered as in :mod:`margotree.problem.topology`.
+    A sample goes right at node ``t`` if ``h_t(x) = w_t.x + b_t >= 0``, where ``x`` is in scaled units. A value below 0
+    by no more than a rounding error (:func:`margotree.problem.tie`, at most 1e-9 times the size of the numbers of the
+    node) counts as 0. This holds for all finite values: sums that would overflow are computed with smaller numbers
+    (:mod:`margotree.tree.decision_values`). Nodes and leaves are numbered as in :mod:`margotree.problem.topology`. A
+    pruned branch is a node with ``w = 0``, which sends all samples to one side.
 
-    ``leaf_class[k]`` is the position in ``classes`` of the label of the k-th leaf from the left.  If not given it is
-    MARGOT's: below each last-level node the left leaf bears the first class, the right leaf the second.  A branch
-    that was pruned is a node with ``w = 0``: it sends every sample the same way.
-
-    ``counts[v]`` holds the weight of the training samples of each class that reached node or leaf ``v``
-    (:meth:`counted` fills it in).
-    ``terms`` are the terms of the training problem (model, C, ...), enough to state it again on the same data.
+    Attributes
+    ----------
+    splits : Splits
+        The hyperplanes, in scaled units.
+    scaling : Scaling
+        The conversion from the units of the user.
+    classes : array
+        The class labels.
+    counts : array of shape (nodes and leaves, classes)
+        The weight of the training samples of each class that reach each node and leaf (:meth:`counted` computes it).
+    leaf_class : array of int
+        The position in ``classes`` of the label of each leaf, from left to right. By default that of MARGOT: below
+        each last-level node the first class on the left, the second on the right.
+    feature_names : tuple of str or None
+        The names of the features.
+    eps : float
+        The width of the band at upper splits.
+    certificate : Certificate or None
+        The certificate of the fit.
+    terms : mapping
+        The terms of the training problem (model, C, ...), from which it can be stated again with the same data.
     """
 
     splits: Splits
@@ -60,7 +76,7 @@ class Tree:
 
     def __post_init__(self) -> None:
         own = object.__setattr__
-        own(self, "classes", labels.own_labels(self.classes))
+        own(self, "classes", labels.label_array(self.classes))
         check_depth(self.depth)
         counts = self.counts if np.size(self.counts) else np.zeros((2 * self.n_nodes + 1, len(self.classes)))
         leaf_class = self.leaf_class if np.size(self.leaf_class) else np.tile([0, 1], 2 ** (self.depth - 1))
@@ -73,31 +89,35 @@ class Tree:
 
     @property
     def depth(self) -> int:
+        """The number of levels of branch nodes."""
         return (len(self.splits.b) + 1).bit_length() - 1
 
     @property
     def n_nodes(self) -> int:
+        """The number of branch nodes."""
         return len(self.splits.b)
 
     @property
     def n_features(self) -> int:
+        """The number of features."""
         return self.splits.w.shape[1]
 
     @property
     def features(self) -> tuple[str, ...]:
-        """The names of the features; x0, x1, ... where training data had none."""
+        """The names of the features; x0, x1, ... if the training data had no names."""
         return self.feature_names or tuple(f"x{j}" for j in range(self.n_features))
 
     @property
     def sides(self) -> NDArray[np.int64] | None:
-        """Which side each class wants at each upper node (-1 left, +1 right), for margin trees of several classes."""
+        """The target side of each class at each upper node (-1 left, +1 right); None for two classes."""
         found = self.terms.get("sides")
         return None if found is None else np.array(found, dtype=np.int64).reshape(-1, len(self.classes))
 
-    def wanted(self, t: int) -> tuple[list[int], list[int]] | None:
-        """The classes that want to go left and right at an upper node, among those that training samples bring there.
+    def target_classes(self, t: int) -> tuple[list[int], list[int]] | None:
+        """Return the classes with target side left and right at an upper node, among the classes of its samples.
 
-        None where the tree knows none, or fewer than two: at last-level nodes, for two classes and for other models.
+        None at last-level nodes, for two classes, for models without target sides, and if fewer than two classes have
+        training samples at the node.
         """
         sides = self.sides
         if sides is None or t >= len(sides):
@@ -106,8 +126,13 @@ class Tree:
         left, right = ([int(k) for k in here if sides[t, k] == side] for side in (-1, 1))
         return (left, right) if len(here) > 1 else None
 
+    def wanted(self, t: int) -> tuple[list[int], list[int]] | None:
+        """Deprecated name of :meth:`target_classes`, removed in 0.3."""
+        warnings.warn("Tree.wanted is deprecated; use Tree.target_classes instead", FutureWarning, stacklevel=2)
+        return self.target_classes(t)
+
     def counted(self, X: ArrayLike, y: ArrayLike, weight: ArrayLike) -> Tree:
-        """This tree with the counts of the given samples; ``y`` holds positions in ``classes``."""
+        """Return this tree with the counts of the given samples; ``y`` contains positions in ``classes``."""
         leaf, counts = self.apply(X), np.zeros_like(self.counts)
         np.add.at(counts, (leaf, np.asarray(y, dtype=np.int64)), np.asarray(weight, dtype=np.float64))
         for t in reversed(range(self.n_nodes)):
@@ -117,30 +142,30 @@ class Tree:
     # -- predicting ---------------------------------------------------------------------------------------------
 
     def apply(self, X: ArrayLike) -> NDArray[np.int64]:
-        """The leaf each sample ends in."""
+        """Return the leaf of each sample."""
         ties = np.array([self.tie(t) for t in range(self.n_nodes)])
         return Router(self, ties, lambda given: self._leaf_of(self._rows(given))).leaves(self._given(X))
 
     def predict(self, X: ArrayLike) -> NDArray[Any]:
-        """The label of each sample's leaf."""
+        """Return the label of the leaf of each sample."""
         leaf = self.apply(X)
         leaf -= self.n_nodes
         return np.take(self.classes[self.leaf_class], leaf)
 
     def decision_function(self, X: ArrayLike) -> FloatArray:
-        """How far each sample is from the other label, in margins: positive for the second class, else negative.
+        """Return the distance of each sample from the other label, in margins, positive for the second class.
 
-        The size is the smallest ``|h|`` among the splits on the sample's way whose other side leads it to the other
-        label.  Where crossing one split is not enough, the largest ``|h|`` of those to be crossed counts, so that the
-        score changes without jumps and 0 is where the label changes.  Splits that no training sample needed are not
-        counted as a way (see :meth:`outline`).  It ranks samples for ROC curves and for calibration; at depth 1 it is
-        the SVM's own ``h``.
+        The absolute value is the smallest ``|h|`` among the splits on the path of the sample whose other side leads to
+        the other label. If several splits have to be crossed, the largest ``|h|`` of these counts, so that the score is
+        continuous and 0 where the label changes. Leaves that no training sample reaches do not count as another label
+        (see :meth:`outline`). The score ranks samples for ROC curves and calibration; at depth 1 it is the ``h`` of the
+        SVM.
 
-        A sample on a hyperplane goes right, so it gets the smallest positive number instead of 0: its sign is its
-        label either way one reads a 0.  (Where leaves bear labels of their own the sign is the label's.)
+        A sample on a hyperplane goes right. Its score is the smallest positive number instead of 0, with the sign of
+        its label.
 
-        A margin tree of more than two classes gives a column for each: ``h`` of the last split for the class on its
-        right, ``-h`` for that on its left, and ``-1 - |h|`` for every other.  The largest is the label's.
+        For more than two classes the result has one column per class: ``h`` of the last split for the class of its
+        right leaf, ``-h`` for that of its left leaf, and ``-1 - |h|`` for all others. The largest is the label's.
         """
         rows = self._rows(self._given(X))
         if len(self.classes) != 2:
@@ -150,16 +175,16 @@ class Tree:
         return score(self, rows, self._class_at(self._leaf_of(rows)))
 
     def predict_proba(self, X: ArrayLike) -> FloatArray:
-        """Share of each class among the training samples of the leaf, by weight.
+        """Return the share of each class among the training samples of the leaf, by weight.
 
-        A leaf that no training sample reached gives the shares of the nearest node above it that some did reach.
-        Labels come from the side of the hyperplane and not from these shares, so where the majority of a leaf lies
-        within the margin of the other class the larger share may belong to the label that is not predicted.
+        A leaf without training samples has the shares of the nearest node above it with training samples. Labels depend
+        on the side of the hyperplane and not on these shares, so that the larger share may belong to a label that is
+        not predicted.
         """
         return self.leaf_shares()[self.apply(X) - self.n_nodes]
 
     def decision_path(self, X: ArrayLike) -> NDArray[np.bool_]:
-        """Entry (i, v) tells whether sample ``i`` passes node or leaf ``v``."""
+        """Return an array whose entry (i, v) is True if sample ``i`` passes node or leaf ``v``."""
         leaf = self.apply(X)
         passes = np.zeros((len(leaf), len(self.counts)), dtype=bool)
         for v in topology.leaves(self.depth):
@@ -168,7 +193,7 @@ class Tree:
         return passes
 
     def path(self, x: ArrayLike) -> Path:
-        """The way of one sample, node by node: a list of steps that prints as a table."""
+        """Return the path of one sample, node by node: a list of steps that is printed as a table."""
         row = self._rows(self._given(np.atleast_2d(np.asarray(x, dtype=np.float64))))
         if len(row) != 1:
             raise ValueError(f"path explains one sample at a time, got {len(row)}")
@@ -177,13 +202,13 @@ class Tree:
             h, right = self.side(row, t)
             steps.append(Step(node=t, h=float(h[0]), right=bool(right[0])))
             t = topology.right(t) if right[0] else topology.left(t)
-        rules = [text.rule_words(self, step.node) for step in steps]
+        rules = [text.rule_text(self, step.node) for step in steps]
         return Path(steps, rules=rules, leaf=t, label=self.classes[self.leaf_class[t - self.n_nodes]])
 
     # -- explaining ---------------------------------------------------------------------------------------------
 
     def split(self, t: int, *, units: str = "user") -> Split:
-        """Node ``t``'s rule, in the ``"user"``'s units or ``"scaled"`` as the tree was trained."""
+        """Return the rule of node ``t`` in the units of the user (``units="user"``) or in ``"scaled"`` units."""
         if not 0 <= t < self.n_nodes:
             raise ValueError(f"the branch nodes of this tree are 0 to {self.n_nodes - 1}, got {t}")
         if units not in {"user", "scaled"}:
@@ -194,56 +219,75 @@ class Tree:
         return Split(node=t, weights=w, threshold=-b)
 
     def tie(self, t: int) -> float:
-        """How far below 0 ``h`` of node ``t`` may lie and still count as 0: a sample goes right if ``h >= -tie``.
-
-        Whoever routes samples as this tree does asks here.
-        """
+        """Return the rounding error allowed on ``h`` at node ``t``: a sample goes right if ``h >= -tie``."""
         return tie(float(self.splits.b[t]), self.eps)
 
     def scaled(self, X: ArrayLike) -> FloatArray:
-        """Samples in the units of ``splits``, checked; columns of a data frame are found by name."""
+        """Check samples and return them in scaled units; columns of a data frame are found by name."""
         return self._rows(self._given(X)).finite
 
     def side(self, scaled: FloatArray | Rows, t: int) -> tuple[FloatArray, NDArray[np.bool_]]:
-        """``h`` of samples in scaled units at node ``t``, and whether they go right there."""
+        """Return ``h`` of samples in scaled units at node ``t``, and whether they go right."""
         rows = scaled if isinstance(scaled, Rows) else Rows.of_scaled(scaled)
         h = rows.h(self.splits.w[t], float(self.splits.b[t]))
         return h, h >= -self.tie(t)
 
     def selected(self, threshold: float = SELECTED) -> NDArray[np.bool_]:
-        """Entry (t, j) tells whether node ``t`` uses feature ``j``: ``|w_tj| >= threshold`` in scaled units."""
+        """Return an array whose entry (t, j) is True if node ``t`` uses feature ``j``: ``|w_tj| >= threshold``."""
         return np.abs(self.splits.w) >= threshold
 
     def verify(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Verified:
-        """Recompute value and feasibility on the training data; what comes back prints as a table.
+        """Recompute objective and feasibility from the training data and compare them with the certificate.
 
-        Raises :class:`~margotree.solution.VerificationError` if what the certificate claims does not hold on them.
-        The bound rests on the engine and is checked only for not contradicting the value.
+        The bound is only compared with the objective; it is not recomputed (see :mod:`margotree.proof`).
+
+        Returns
+        -------
+        Verified
+            The recomputed values, printed as a table.
+
+        Raises
+        ------
+        VerificationError
+            If a claim of the certificate does not hold.
         """
         return verification.verify_tree(self, X, y, sample_weight)
 
     def outline(self, *, simplify: bool = True) -> Outline:
-        """Which nodes and leaves there are to show; see :func:`margotree.tree.outline.outline`.
+        """Return the nodes and leaves that texts and plots show; see :func:`margotree.tree.outline.outline`.
 
-        Simplified, splits that change no training sample's label are left out.
+        With ``simplify``, splits that do not change the label of any training sample are left out.
         """
         return outline(self, simplify=simplify)
 
     def labels_below(self, *, reached_only: bool = True) -> NDArray[np.bool_]:
-        """Entry (v, k) tells whether some training sample that passes ``v`` is predicted class ``k``."""
+        """Return an array whose entry (v, k) is True if some training sample that passes ``v`` is predicted ``k``.
+
+        Without counts, or if not ``reached_only``, all leaves below ``v`` count.
+        """
         return labels_below(self, reached_only=reached_only)
 
     def export_text(
         self, *, digits: int | None = None, units: str = "user", width: int = 100, simplify: bool = True
     ) -> str:
-        """The rules in words; see :func:`margotree.tree.text.export_text`.
+        """Return the rules as text.
 
-        Splits that change no training sample's label are left out unless ``simplify`` is False.
+        Parameters
+        ----------
+        digits : int, optional
+            Digits of each number. By default as many as keep ``h`` of every sample in the training range to a
+            hundredth of the margin.
+        units : {"user", "scaled"}
+            The units of the numbers.
+        width : int
+            The line length.
+        simplify : bool
+            Whether to leave out splits that do not change the label of any training sample.
         """
         return text.export_text(self, digits=digits, units=units, width=width, simplify=simplify)
 
     def plot(self, X: ArrayLike | None = None, y: ArrayLike | None = None, ax: Any = None, **options: Any) -> Any:
-        """A picture of the tree on matplotlib axes, which are returned; see :func:`margotree.plots.plot_tree`."""
+        """Plot the tree on matplotlib axes, which are returned; see :func:`margotree.plots.plot_tree`."""
         return lazy_registry.get("plot_tree")(self, X, y, ax, **options)
 
     def to_html(
@@ -254,71 +298,73 @@ class Tree:
         *,
         title: str | None = None,
     ) -> None:
-        """Write a page on which to explore the tree, one file that needs no network.
+        """Write a report page: one HTML file that shows the tree and classifies new samples, without network.
 
-        See :func:`margotree.page.write_page`; with ``X`` and ``y`` it also shows how samples lie about each split.
+        With ``X`` and ``y`` the page also has a histogram of the samples at each split; see
+        :func:`margotree.page.write_page`.
         """
         lazy_registry.get("write_page")(self, path, X, y, title=title)
 
-    # -- leaving Python -----------------------------------------------------------------------------------------
+    # -- exporting ----------------------------------------------------------------------------------------------
 
     def to_sql(self, *, table: str | None = None) -> str:
-        """The tree as one SQL expression; see :func:`margotree.export.to_sql`."""
+        """Return the tree as one SQL expression; see :func:`margotree.export.to_sql`."""
         return str(lazy_registry.get("to_sql")(self, table=table))
 
     def to_c(self, *, name: str = "margotree") -> str:
-        """The tree as C source; see :func:`margotree.export.to_c`."""
+        """Return the tree as C source; see :func:`margotree.export.to_c`."""
         return str(lazy_registry.get("to_c")(self, name=name))
 
     def to_python(self) -> str:
-        """The tree as a Python module without dependencies; see :func:`margotree.export.to_python`."""
+        """Return the tree as a Python module without dependencies; see :func:`margotree.export.to_python`."""
         return str(lazy_registry.get("to_python")(self))
 
     def to_onnx(self, *, float32: bool = False) -> Any:
-        """The tree as an ONNX model (extra ``onnx``); see :func:`margotree.export.to_onnx`."""
+        """Return the tree as an ONNX model (extra ``onnx``); see :func:`margotree.export.to_onnx`."""
         return lazy_registry.get("to_onnx")(self, float32=float32)
 
-    # -- keeping ------------------------------------------------------------------------------------------------
+    # -- saving -------------------------------------------------------------------------------------------------
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain JSON values from which :meth:`from_dict` makes the same tree, to the last bit."""
+        """Return JSON values from which :meth:`from_dict` makes the same tree, to the last bit."""
         return file.to_record(self)
 
     @classmethod
     def from_dict(cls, record: dict[str, Any]) -> Tree:
+        """Make a tree from the result of :meth:`to_dict`."""
         return cls(**file.from_record(record))
 
     def save(self, path: str | PathLike[str]) -> None:
-        """Write the tree as JSON; a file already there is replaced only once the new one is complete."""
+        """Write the tree as JSON; an existing file is replaced after the new one is complete."""
         file.write(path, self.to_dict())
 
     @classmethod
     def load(cls, path: str | PathLike[str]) -> Tree:
-        """Read what :meth:`save` wrote; :class:`~margotree.tree.TreeFileError` says what is wrong with a file."""
-        with file.blaming(path):
+        """Read a file of :meth:`save`; :class:`~margotree.tree.TreeFileError` says what is wrong with a file."""
+        with file.naming_the_file(path):
             return cls.from_dict(file.read(path))
 
     def __repr__(self) -> str:
         return f"<Tree of depth {self.depth} on {self.n_features} features, classes {self.classes.tolist()}>"
 
     def _repr_html_(self) -> str:
-        """In a notebook a tree shows its picture and what is proved of it."""
+        """Return a plot of the tree and the statement of its certificate as HTML, for notebooks."""
         return str(lazy_registry.get("tree_html")(self))
 
-    # -- inside -------------------------------------------------------------------------------------------------
+    # -- internal -----------------------------------------------------------------------------------------------
 
     def _given(self, X: ArrayLike) -> FloatArray:
-        """Samples as numbers in the user's units, one row each."""
+        """Return samples as an array of numbers in the units of the user, one row each."""
         if self.feature_names is not None and hasattr(X, "columns"):
             X = self._columns(X)
         try:
             given = np.asarray(X, dtype=np.float64)
         except (TypeError, ValueError) as error:
             if odd := non_numeric_columns(X):
-                raise ValueError(advice(odd)) from error
+                raise ValueError(non_numeric_message(odd)) from error
             raise
         if given.ndim != 2 or given.shape[1] != self.n_features:
-            raise ValueError(f"X must have one row a sample and {self.n_features} columns, got shape {given.shape}")
+            raise ValueError(f"X must have one row per sample and {self.n_features} columns, got shape {given.shape}")
         return given
 
     def _rows(self, given: FloatArray) -> Rows:
@@ -337,14 +383,14 @@ class Tree:
     def _columns(self, X: Any) -> Any:
         missing = [name for name in self.features if name not in set(map(str, X.columns))]
         if missing:
-            raise ValueError(f"X lacks the columns {missing} that the tree was trained on")
+            raise ValueError(f"X has no columns {missing}, on which the tree was trained")
         return X[list(self.features)]
 
     def _class_at(self, leaf: NDArray[np.int64]) -> NDArray[np.int64]:
         return self.leaf_class[leaf - self.n_nodes]
 
     def leaf_shares(self) -> FloatArray:
-        """Row k: the class shares that :meth:`predict_proba` gives to samples of the k-th leaf from the left."""
+        """Return the result of :meth:`predict_proba` for samples of each leaf, one row per leaf from left to right."""
         counts = self.counts.copy()
         for v in range(1, len(counts)):
             if not counts[v].any():
@@ -362,9 +408,9 @@ class Tree:
             "counts": (self.counts.shape, (self.n_nodes + n_leaves, len(self.classes))),
             "leaf_class": (self.leaf_class.shape, (n_leaves,)),
         }
-        for name, (got, wanted) in shapes.items():
-            if got != wanted:
-                raise ValueError(f"{name}: expected {wanted} for this tree, got {got}")
+        for name, (got, expected) in shapes.items():
+            if got != expected:
+                raise ValueError(f"{name}: expected {expected} for this tree, got {got}")
         if not (np.all(np.isfinite(self.counts)) and np.all(self.counts >= 0)):
             raise ValueError("counts must be finite and not negative")
         below = [self.counts[topology.left(t)] + self.counts[topology.right(t)] for t in range(self.n_nodes)]

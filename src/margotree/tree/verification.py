@@ -1,4 +1,4 @@
-"""A saved claim against the data it was made on."""
+"""Recomputation of the objective and feasibility of a saved tree from its training data."""
 
 from __future__ import annotations
 
@@ -13,16 +13,26 @@ from margotree import lazy_registry
 from margotree.problem import Choices, Evaluation, Finding, Multiclass, Problem, TrainingProblem
 from margotree.small_tables import html_table, text_table
 from margotree.solution import Certificate, Solution, VerificationError, verify
-from margotree.tree.labels import positions
+from margotree.tree.labels import class_positions
 from margotree.tree.protocol import TreeLike
 
 _MARGIN = frozenset({"margot", "hfs", "sfs"})
 
 
 class Verified:
-    """What :meth:`~margotree.tree.Tree.verify` found: the problem's own finding, printed beside what was claimed."""
+    """The result of :meth:`~margotree.tree.Tree.verify`: recomputed values, printed beside the claimed ones.
 
-    _HEADS = ("", "claimed", "recomputed")
+    Attributes
+    ----------
+    finding : Finding
+        The result of ``problem.evaluate``; its attributes are available here, too.
+    certificate : Certificate
+        The certificate of the tree.
+    eps : float or None
+        The band width of the training problem; None for problems without a band.
+    """
+
+    _COLUMN_TITLES = ("", "claimed", "recomputed")
 
     def __init__(self, finding: Finding, certificate: Certificate, eps: float | None = None) -> None:
         self.finding, self.certificate, self.eps = finding, certificate, eps
@@ -45,12 +55,12 @@ class Verified:
         return getattr(self.finding, name)
 
     def __str__(self) -> str:
-        return text_table(self._HEADS, self._rows())
+        return text_table(self._COLUMN_TITLES, self._rows())
 
     __repr__ = __str__
 
     def _repr_html_(self) -> str:
-        return html_table(self._HEADS, self._rows())
+        return html_table(self._COLUMN_TITLES, self._rows())
 
     def _rows(self) -> list[tuple[str, str, str]]:
         bound = self.certificate.bound
@@ -58,13 +68,13 @@ class Verified:
             ("objective", f"{self.certificate.objective:.9g}", f"{self.objective:.9g}"),
             ("an allowed tree", "yes", "yes" if self.feasible else "no"),
             *self._band(),
-            ("bound", "none" if math.isinf(bound) else f"{bound:.9g}", "not recomputed: it rests on the engine"),
+            ("bound", "none" if math.isinf(bound) else f"{bound:.9g}", "not recomputed: computed by the engine"),
         ]
         values = getattr(self.finding, "node_values", ())
         return rows + [(f"value of node [{t}]", "", f"{value:.9g}") for t, value in enumerate(values)]
 
     def _band(self) -> list[tuple[str, str, str]]:
-        """Which eps the tree is allowed for; where nobody knows one, nothing."""
+        """Return the row about eps; none for problems without a band."""
         if self.eps is None:
             return []
         claimed = "" if math.isnan(self.certificate.eps) else f"{self.certificate.eps:g}"
@@ -72,23 +82,23 @@ class Verified:
 
 
 def verify_tree(tree: TreeLike, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Verified:
-    """State the training problem again and recompute what the tree's certificate claims."""
+    """State the training problem again and compare the tree with its certificate; see ``Tree.verify``."""
     model = tree.terms.get("model")
     if tree.certificate is None or not (model in _MARGIN or lazy_registry.is_registered(f"restate {model}")):
-        raise ValueError("this tree carries no certificate of a problem known here, so there is nothing to verify")
+        raise ValueError("this tree has no certificate of a known training problem, so there is nothing to verify")
     problem = _restate(tree, X, y, sample_weight)
     found = verify(problem, Solution(splits=tree.splits, certificate=tree.certificate))
-    # Where leaves bear labels of their own, the value was computed with the best ones: the tree must have those.
+    # For models that choose leaf labels, the value was computed with the best labels: the tree must have these.
     labels = found.choices.labels if isinstance(found, Evaluation) else np.zeros(0)
     if labels.size and not np.array_equal(labels.ravel(), tree.leaf_class):
         raise VerificationError("a leaf predicts another class than the heaviest of the samples in it")
     if not (math.isnan(tree.certificate.eps) or tree.certificate.eps == problem.eps):
-        raise VerificationError(f"the certificate speaks of eps {tree.certificate.eps!r}, the tree of {problem.eps!r}")
+        raise VerificationError(f"the certificate is about eps {tree.certificate.eps!r}, the tree has {problem.eps!r}")
     return Verified(found, tree.certificate, problem.eps if isinstance(problem, Problem) else None)
 
 
 def _restate(tree: TreeLike, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None) -> TrainingProblem:
-    code, scaled = positions(tree.classes, y), tree.scaled(X)
+    code, scaled = class_positions(tree.classes, y), tree.scaled(X)
     weight = np.ones(len(code)) if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
     if not len(code) == len(scaled) == len(weight):
         raise ValueError(f"X, y and weights must be of one length, got {len(scaled)}, {len(code)} and {len(weight)}")
@@ -98,15 +108,14 @@ def _restate(tree: TreeLike, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLik
     try:
         problem: TrainingProblem = restate(tree.terms, tree.depth, scaled[counts], code[counts], weight[counts])
     except KeyError as error:
-        raise VerificationError(f"the tree's terms lack {error}, so its training problem cannot be stated") from None
+        raise VerificationError(f"the tree's terms have no {error}, so its training problem cannot be stated") from None
     except (TypeError, ValueError, IndexError) as error:
         raise VerificationError(f"the tree's terms and these data make no training problem: {error}") from None
     if isinstance(problem, Problem) and problem.task.n_classes > 2:
-        # Sides and labels are part of the claim: the value is that of the tree as it is, not of the best labels.
+        # The certificate is about the sides and labels of the tree, not about the best ones.
         try:
             sides = np.array(tree.terms.get("sides") or [], dtype=np.int64).reshape(-1, problem.task.n_classes)
-            labels = tree.leaf_class.reshape(-1, 2)
-            return problem.with_choices(Choices(sides=sides, labels=labels))
+            return problem.with_choices(Choices(sides=sides, labels=tree.leaf_class.reshape(-1, 2)))
         except (TypeError, ValueError) as error:
             raise VerificationError(f"the tree's own labels make no sense: {error}") from None
     return problem
@@ -116,12 +125,11 @@ def _margin(
     terms: Mapping[str, Any], depth: int, X: NDArray[np.float64], code: NDArray[np.int64], weight: NDArray[np.float64]
 ) -> Problem:
     K = int(terms.get("n_classes") or 2)
-    price = np.asarray(terms.get("class_weight") or [1.0] * K)
+    class_weight = np.asarray(terms.get("class_weight") or [1.0] * K)
     named: dict[str, Any] = {k: terms.get(k) for k in ("C", "budget", "alpha")}
     if K > 2:
-        return Problem.make(
-            X, code, task=Multiclass(K), depth=depth, eps=terms["eps"], weight=weight * price[code], **named
-        )
+        weight = weight * class_weight[code]
+        return Problem.make(X, code, task=Multiclass(K), depth=depth, eps=terms["eps"], weight=weight, **named)
     named["max_weight"] = terms.get("max_weight")
     signs = np.where(code == 1, 1.0, -1.0)
-    return Problem.make(X, signs, depth=depth, eps=terms["eps"], weight=weight * price[code], **named)
+    return Problem.make(X, signs, depth=depth, eps=terms["eps"], weight=weight * class_weight[code], **named)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from margotree.baselines.base import RivalClassifier
+from margotree.baselines.base import BaselineClassifier
 from margotree.baselines.mmsvm.problem import MmSvmProblem
-from margotree.baselines.mmsvm.start import adopt
+from margotree.baselines.mmsvm.start import best_polished_tree
 from margotree.engines import RunControl
 from margotree.estimators.base import FloatArray, signed_samples
 from margotree.estimators.input_data import Samples
@@ -14,31 +14,30 @@ from margotree.problem import Splits
 from margotree.tree import Scaling
 
 
-class MMSVMOCTClassifier(RivalClassifier):
-    """A tree of SVM splits that widens the narrowest of its margins (MM-SVM-OCT of Blanco, Japon and Puerto).
+class MMSVMOCTClassifier(BaselineClassifier):
+    """A tree of SVM splits that maximises the narrowest of its margins (MM-SVM-OCT of Blanco, Japon and Puerto).
 
     It minimises ``max over nodes of 1/2 |w|^2 + c1 * (hinge losses of the samples at every node they reach) + c3 *
-    (number of splits)``; a sample goes right where ``w.x + b >= 0``, and the side of the last node it passes is its
-    class.
+    (number of splits)``; a sample goes right if ``w.x + b >= 0``, and its side at the last node is its class.
 
     The parameters that are not listed and the attributes are those of :class:`~margotree.MargotClassifier`.
 
     Parameters
     ----------
     depth : int, default 2
-        Nodes on the way from the root to a label, 1 to 10.
+        Number of nodes on a path from the root to a label, 1 to 10.
     c1 : float, default 1.0
-        Price of a margin violation.
+        Penalty of margin violations.
     c3 : float, default 0.01
-        Price of a split.
+        Penalty of a split.
     c2 : float or None, default None
-        Price of relabelling a sample at a node; None allows none, as in the MARGOT paper.
+        Penalty of relabelling a sample at a node; None allows no relabelling, as in the MARGOT paper.
     eps : float, default 1e-3
-        Width of the band beside each upper split that no training sample may lie in.
+        Width of the band at each upper split in which no training sample may lie.
     scale : "minmax" or None, default "minmax"
-        Train on features brought to [0, 1]; splits are shown in the units of ``X`` all the same.
+        Train on features scaled to [0, 1]; splits are shown in the units of ``X`` in both cases.
     engine : str, default "auto"
-        A solver that takes second-order cones: ``"scip"`` (what ``"auto"`` means), ``"gurobi"``, ``"cplex"`` or
+        A solver that supports second-order cones: ``"scip"`` (the choice of ``"auto"``), ``"gurobi"``, ``"cplex"`` or
         ``"copt"``.
     start : "local_svm", None, fitted estimator, Tree or Splits, default "local_svm"
         The first tree.
@@ -78,9 +77,9 @@ class MMSVMOCTClassifier(RivalClassifier):
         self.verbose = verbose
 
     def decision_function(self, X: Any) -> FloatArray:
-        """How far each sample lies from the last hyperplane on its way, 1 being the margin; see :class:`Tree`.
+        """Compute ``h(x)`` at the last node that each sample reaches; 1 is the margin, see :class:`Tree`.
 
-        Positive means ``classes_[1]``.  A sample on the hyperplane, up to rounding, counts as positive.
+        A positive value means ``classes_[1]``.  A sample on the hyperplane, up to rounding, counts as positive.
         """
         return self._tree().decision_function(self._checked(X))
 
@@ -89,7 +88,7 @@ class MMSVMOCTClassifier(RivalClassifier):
         return MmSvmProblem.make(**signed_samples(samples, scaling), **terms)
 
     def _adopt(self, problem: MmSvmProblem, splits: Splits, control: RunControl) -> Splits | None:
-        return adopt(problem, splits, control)
+        return best_polished_tree(problem, splits, control)
 
     def _json_terms(self, problem: MmSvmProblem, samples: Samples) -> dict[str, Any]:
         return {

@@ -1,4 +1,4 @@
-"""The first tree of MM-SVM-OCT: Local SVM's routing, polished, with as many splits as pay."""
+"""The first tree of MM-SVM-OCT: the routing of Local SVM, polished, to the depth with the smallest objective."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from margotree.problem import Splits, TrainingProblem, topology
 from margotree.solution import Stopped
 
 
-class LocalStart(Engine[MmSvmProblem]):
-    """Local SVM on the same samples with ``C = c1``, then the best of its trees cut at every level."""
+class LocalSvmStart(Engine[MmSvmProblem]):
+    """Local SVM on the same samples with ``C = c1``, then the best polished tree of its routing to some depth."""
 
     name = "local_svm"
     models = frozenset({"mm_svm_oct"})
@@ -31,18 +31,18 @@ class LocalStart(Engine[MmSvmProblem]):
 
     def search(self, problem: MmSvmProblem, control: RunControl, start: Splits | None) -> Answer:
         tree = get_engine("local_svm").search(problem.margin, control, None).splits
-        return Answer(splits=adopt(problem, tree, control), stopped=Stopped.HEURISTIC)
+        return Answer(splits=best_polished_tree(problem, tree, control), stopped=Stopped.HEURISTIC)
 
 
-def adopt(problem: MmSvmProblem, splits: Splits, control: RunControl | None = None) -> Splits:
-    """The best of the polished trees that route as ``splits`` does, down to some level; at worst one without splits.
+def best_polished_tree(problem: MmSvmProblem, splits: Splits, control: RunControl | None = None) -> Splits:
+    """The best of the tree without splits, ``splits`` if allowed, and the polished trees with its routing to any depth.
 
-    Of those, the ones that are polished before ``control`` runs out.
+    At a limit of ``control``, the best of those that were polished before.
     """
     return min(_candidates(problem, splits, control or RunControl()), key=lambda tree: problem.evaluate(tree).objective)
 
 
-def constant_offsets(problem: MmSvmProblem) -> Splits:
+def constant_tree(problem: MmSvmProblem) -> Splits:
     """The best tree without splits."""
     sign = 1.0 if problem.margin.weight @ problem.margin.y >= 0 else -1.0
     b = np.full(problem.n_nodes, sign * max(1.0, problem.eps))
@@ -50,26 +50,30 @@ def constant_offsets(problem: MmSvmProblem) -> Splits:
 
 
 def _candidates(problem: MmSvmProblem, splits: Splits, control: RunControl) -> Iterator[Splits]:
-    yield constant_offsets(problem)
+    """The trees among which :func:`best_polished_tree` chooses."""
+    yield constant_tree(problem)
     found = problem.evaluate(splits)
     if found.feasible:
         yield splits
     for depth in range(1, problem.depth + 1):
         split = splits.w.any(axis=1) & (np.arange(problem.n_nodes) < topology.n_nodes(depth))
-        tree = polish(problem, _cut(problem, splits, found.node, depth), split, control=control)
+        tree = polish(problem, _routing_to_depth(problem, splits, found.node, depth), split, control=control)
         if tree is not None:
             yield tree
 
 
-def _cut(problem: MmSvmProblem, splits: Splits, node: NDArray[np.int64], depth: int) -> NDArray[np.int64]:
-    """The last-level nodes of a tree that splits on its first levels only: below, everybody goes with the majority."""
-    cut = node.copy()
+def _routing_to_depth(problem: MmSvmProblem, splits: Splits, node: NDArray[np.int64], depth: int) -> NDArray[np.int64]:
+    """The last-level node of every sample if only the first ``depth`` levels split.
+
+    Below them, the samples of a node all go to the last-level node on the side of their majority class.
+    """
+    last_node = node.copy()
     if depth == problem.depth:
-        return cut
+        return last_node
     for t in topology.level_nodes(depth - 1):
         for child in (topology.left(t), topology.right(t)):
-            here = np.isin(node, topology.last_below(child, problem.depth))
-            pull = problem.margin.weight[here] @ problem.margin.y[here]
+            rows = np.isin(node, topology.last_below(child, problem.depth))
+            label_sum = problem.margin.weight[rows] @ problem.margin.y[rows]
             ends = topology.last_below(child, problem.depth)
-            cut[here] = ends[-1] if pull >= 0 else ends[0]
-    return cut
+            last_node[rows] = ends[-1] if label_sum >= 0 else ends[0]
+    return last_node

@@ -1,4 +1,4 @@
-"""CART under OCT's own limits: the greedy tree that the exact models start from."""
+"""CART with the depth and leaf size of an OCT problem: the greedy first tree of the exact methods."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import numpy as np
 
 from margotree.baselines.oct.merged_samples import IndexArray
 from margotree.baselines.oct.problem import OctProblem
-from margotree.baselines.oct.tree_cleanup import build, lay_out
+from margotree.baselines.oct.tree_cleanup import build_tree, numbered_splits
 from margotree.engines import Answer, Engine, RunControl
 from margotree.problem import Splits
 from margotree.problem.problem import FloatArray
@@ -17,9 +17,9 @@ _GAIN = 1e-12
 
 
 class Cart(Engine[OctProblem]):
-    """Gini splits from the top down, as deep and with leaves as small as the problem allows, then pruned by its value.
+    """Gini splits from the root down, within the depth and leaf size of the problem, then pruned by its objective.
 
-    Pruning weighs every split against the problem's own objective, so the complexity parameter is the problem's too.
+    A split is pruned if it does not reduce the objective; the complexity parameter is the problem's ``alpha``.
     """
 
     name = "cart"
@@ -31,10 +31,10 @@ class Cart(Engine[OctProblem]):
 
 
 def cart(problem: OctProblem, control: RunControl | None = None) -> Splits:
-    """The pruned CART tree of a problem; when time is up, nodes take the best split seen so far, or none."""
+    """The pruned CART tree of a problem; at a time limit, nodes take the best split found so far, or none."""
     clock = control or RunControl()
-    if not problem.read(clock):
-        return lay_out(problem, None)
+    if not problem.merge_samples(clock):
+        return numbered_splits(problem, None)
     support = np.zeros((problem.n_nodes, problem.n_features), dtype=bool)
 
     def side(t: int, rows: IndexArray) -> np.ndarray | None:
@@ -42,29 +42,29 @@ def cart(problem: OctProblem, control: RunControl | None = None) -> Splits:
         if split is None:
             return None
         support[t, split[0]] = True
-        return problem.points.level[rows, split[0]] > split[1]
+        return problem.points.rank[rows, split[0]] > split[1]
 
-    tree = build(problem, side, support)
+    tree = build_tree(problem, side, support)
     assert tree is not None, "univariate splits between levels are always allowed"
     return tree
 
 
 def best_gini(problem: OctProblem, rows: IndexArray, control: RunControl) -> tuple[int, int] | None:
-    """Feature and level of the split that leaves the least impurity; None if no split is allowed or helps.
+    """Feature and rank of the allowed split with the smallest impurity; None if no split reduces it.
 
-    Features that there is no time for are left out.
+    At a time limit the remaining features are left out.
     """
     points = problem.points
-    best, least = None, _impurity(points.loss[rows].sum(axis=0)[None, :])[0] - _GAIN
+    best, least = None, _impurity(points.class_weight[rows].sum(axis=0)[None, :])[0] - _GAIN
     for j in range(problem.n_features):
         if control.over:
             break
-        n = int(points.n_levels[j])
+        n = int(points.n_values[j])
         loss, count = np.zeros((n, problem.n_classes)), np.zeros(n)
-        np.add.at(loss, points.level[rows, j], points.loss[rows])
-        np.add.at(count, points.level[rows, j], points.count[rows])
+        np.add.at(loss, points.rank[rows, j], points.class_weight[rows])
+        np.add.at(count, points.rank[rows, j], points.weight[rows])
         left, size = np.cumsum(loss, axis=0)[:-1], np.cumsum(count)[:-1]
-        allowed = (size >= problem.enough) & (count.sum() - size >= problem.enough)
+        allowed = (size >= problem.min_leaf_tolerant) & (count.sum() - size >= problem.min_leaf_tolerant)
         allowed &= (size > 0) & (size < count.sum())
         impurity = np.where(allowed, _impurity(left) + _impurity(loss.sum(axis=0) - left), np.inf)
         if n > 1 and impurity.min() < least:

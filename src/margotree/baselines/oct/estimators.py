@@ -9,17 +9,17 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from margotree.baselines.base import RivalClassifier
+from margotree.baselines.base import BaselineClassifier
 from margotree.baselines.oct.problem import OctProblem
-from margotree.baselines.oct.tree_cleanup import settle
+from margotree.baselines.oct.tree_cleanup import clean_tree
 from margotree.engines import RunControl
-from margotree.estimators.input_data import Samples, distinct
+from margotree.estimators.input_data import Samples, merge_duplicates
 from margotree.estimators.parameters import CONSTRAINTS, Constraint, start_constraint
 from margotree.problem import Splits
 from margotree.tree import Scaling
 
 
-def _a_leaf_size(value: Any) -> bool:
+def _is_leaf_size(value: Any) -> bool:
     if isinstance(value, (bool, np.bool_)):
         return False
     share = isinstance(value, Real) and 0.0 <= float(value) < 1.0
@@ -29,18 +29,20 @@ def _a_leaf_size(value: Any) -> bool:
 _RULES: Mapping[str, Constraint] = {
     **CONSTRAINTS,
     "min_samples_leaf": Constraint(
-        _a_leaf_size, "a whole number from 1 on (samples) or a number in [0, 1) (their share)"
+        _is_leaf_size, "a whole number from 1 on (samples) or a number in [0, 1) (their share)"
     ),
 }
 
 
-class _OctClassifier(RivalClassifier):
+class _OctClassifier(BaselineClassifier):
+    """The common part of OCT-1 and OCT-H."""
+
     _multi_class = True
     min_samples_leaf: Any
 
     def _problem(self, samples: Samples, scaling: Scaling) -> OctProblem:
         weight = samples.weight * samples.class_weight[samples.y]
-        X, y, weight = distinct(samples.X, samples.y.astype(np.float64), weight, scaling)
+        X, y, weight = merge_duplicates(samples.X, samples.y.astype(np.float64), weight, scaling)
         size = self.min_samples_leaf
         settings = self.get_params(deep=False)
         return OctProblem.make(
@@ -55,7 +57,7 @@ class _OctClassifier(RivalClassifier):
         )
 
     def _adopt(self, problem: OctProblem, splits: Splits, control: RunControl) -> Splits | None:
-        return settle(problem, splits, control)
+        return clean_tree(problem, splits, control)
 
     def _leaf_class(self, problem: OctProblem, splits: Splits) -> NDArray[np.int64]:
         return problem.evaluate(splits).label
@@ -74,39 +76,39 @@ class OCT1Classifier(_OctClassifier):
     """The optimal tree of splits by one feature each (OCT-1 of Bertsimas and Dunn), any number of classes.
 
     It minimises ``(misclassified samples) / (misclassified without a split) + alpha * (number of splits)``; every leaf
-    holds at least ``min_samples_leaf`` samples.  A branch that does not pay is pruned: the tree shows a leaf there.
+    holds at least ``min_samples_leaf`` samples.  A split that does not reduce the objective is replaced by a leaf.
 
     Parameters
     ----------
     depth : int, default 2
-        Most splits on the way from the root to a label, 1 to 10.
+        Largest number of splits on a path from the root to a label, 1 to 10.
     alpha : float, default 0.0
-        Price of a split, as a share of the error without any split.
+        Penalty of a split, as a share of the error without any split.
     min_samples_leaf : int or float, default 0.05
-        Fewest samples of a leaf: a number of them, or a share of all; both by weight where samples have one.
+        Smallest number of samples in a leaf, or their share of all samples; by weight if samples have weights.
     class_weight : dict, "balanced" or None, default None
         Factors on the weight of the samples of each class.
     engine : str, default "auto"
-        ``"search"`` enumerates with bounds (and is what ``"auto"`` means), ``"highs"``, ``"scip"``, ``"gurobi"``,
-        ``"cplex"`` and ``"copt"`` solve the source's MILP.
+        ``"search"`` (the choice of ``"auto"``) enumerates trees with bounds; ``"highs"``, ``"scip"``, ``"gurobi"``,
+        ``"cplex"`` and ``"copt"`` solve the MILP of Bertsimas and Dunn.
     time_limit : float or None, default 60
-        Seconds for start and search together; None for as long as it takes.
+        Seconds for start and search together; None means no limit.
     gap : float, default 1e-4
-        Stop once the tree is proved to be within this share of the optimum.
+        Relative gap between tree and bound at which the search stops.
     start : "cart", None, fitted estimator, Tree or Splits, default "cart"
-        The first tree.  To pass one through ``clone`` (grid search), pass ``estimator.tree_``.
+        The first tree.  In a grid search, which clones its estimator, pass ``estimator.tree_``.
     n_jobs : int or None, default None
-        Threads, where the engine can use them; None means 1 and -1 all cores.
+        Number of threads, if the engine uses threads; None means 1 and -1 all cores.
     random_state : int, RandomState or None, default 0
-        Seed of whatever an engine draws at random.
+        Seed of the random numbers of the engine.
     verbose : int, default 0
-        1 shows a live line with incumbent, bound, gap and time; 2 every event.
+        1 shows a line of progress with incumbent, bound, gap and time; 2 prints every event.
 
     Attributes
     ----------
     tree_, certificate_, classes_, n_features_in_, feature_names_in_, selected_features_
-        As for :class:`~margotree.MargotClassifier`.  Splits are in margin units: the samples of a node nearest to its
-        threshold have ``h = -1`` and ``h = 1``.
+        As in :class:`~margotree.MargotClassifier`.  Splits are in margin units: the samples of a node that are nearest
+        to its threshold have ``h = -1`` and ``h = 1``.
     """
 
     _constraints: ClassVar[Mapping[str, Constraint]] = {**_RULES, "start": start_constraint("cart")}
@@ -139,7 +141,7 @@ class OCT1Classifier(_OctClassifier):
         self.verbose = verbose
 
     def _scaling(self, samples: Samples) -> Scaling:
-        # Only the order of a feature's values matters, so the scale is not the user's to choose.
+        # Only the order of the values of a feature matters; therefore the scale is no parameter.
         return Scaling.minmax(samples.X)
 
 
@@ -147,23 +149,23 @@ class OCTHClassifier(_OctClassifier):
     """The optimal tree of hyperplane splits (OCT-H of Bertsimas and Dunn), any number of classes.
 
     It minimises ``(misclassified samples) / (misclassified without a split) + alpha * (features used, summed over the
-    splits)``; every leaf holds at least ``min_samples_leaf`` samples.  Of the hyperplanes that part the samples in the
-    same way it takes the one farthest from them.
+    splits)``; every leaf holds at least ``min_samples_leaf`` samples.  Of the hyperplanes that separate the samples of
+    a node in the same way it takes the one with the widest margin.
 
-    The parameters that are not listed and the attributes are those of :class:`OCT1Classifier`; ``alpha`` is per
-    feature.
+    The parameters that are not listed and the attributes are those of :class:`OCT1Classifier`; ``alpha`` is the penalty
+    of a feature of a split.
 
     Parameters
     ----------
     mu : float, default 0.005
         Width of the empty band beside a split ``a.x >= b`` with ``|a|_1 = 1``, in scaled units.  A split by one
-        feature only needs the distance between two neighbouring values, so OCT-H is never worse than OCT-1.
+        feature needs no band, only two different values; therefore an optimal OCT-H is never worse than OCT-1.
     scale : "minmax" or None, default "minmax"
-        Train on features brought to [0, 1]; splits are shown in the units of ``X`` all the same.
+        Train on features scaled to [0, 1]; splits are shown in the units of ``X`` in both cases.
     engine : str, default "auto"
-        The MILP solver: ``"highs"`` (what ``"auto"`` means), ``"scip"``, ``"gurobi"``, ``"cplex"`` or ``"copt"``.
+        The MILP solver: ``"highs"`` (the choice of ``"auto"``), ``"scip"``, ``"gurobi"``, ``"cplex"`` or ``"copt"``.
     start : "oct_1", None, fitted estimator, Tree or Splits, default "oct_1"
-        The first tree: CART, then OCT-1, as in the source.
+        The first tree; ``"oct_1"`` is CART, improved to OCT-1, as in the paper of Bertsimas and Dunn.
     """
 
     _constraints: ClassVar[Mapping[str, Constraint]] = {**_RULES, "start": start_constraint("oct_1")}

@@ -1,6 +1,6 @@
-"""Better trees of OCT-H before the solver gets to work: re-train one split at a time, disturb, and again.
+"""Local search for OCT-H before the solver starts: re-train one split at a time, perturb, repeat.
 
-A split is kept only if the tree with it is allowed and worth less, by the value function.
+A new split is accepted only if the tree with it is allowed and has a smaller objective, by the value function.
 """
 
 from __future__ import annotations
@@ -9,20 +9,20 @@ from collections.abc import Callable, Iterator
 
 import numpy as np
 
-from margotree.baselines.oct.perturbation import shake
+from margotree.baselines.oct.perturbation import perturb
 from margotree.baselines.oct.problem import OctProblem
-from margotree.baselines.oct.retrain import PRICES, candidates, moved
-from margotree.baselines.oct.side_costs import sides
-from margotree.baselines.oct.tree_cleanup import settle
+from margotree.baselines.oct.retrain import PENALTIES, candidates, coordinate_descent
+from margotree.baselines.oct.side_costs import side_costs
+from margotree.baselines.oct.tree_cleanup import clean_tree
 from margotree.engines import RunControl
 from margotree.problem import Splits
 from margotree.problem.problem import FloatArray
 
-#: A better tree is better by more than this.
+#: Objectives that differ by no more than this are equal.
 _GAIN = 1e-9
 
-#: Disturbed trees to descend from at most, and how many of them may fail in a row: one a point, but no more than this.
-KICKS, _PATIENCE = 2000, 300
+#: Limits on the number of perturbed trees, and on consecutive ones without improvement (also at most one per point).
+MAX_PERTURBATIONS, _PATIENCE = 2000, 300
 
 
 def improve(
@@ -30,85 +30,101 @@ def improve(
     tree: Splits,
     *,
     control: RunControl,
-    tell: Callable[[float], None] = lambda value: None,
+    report: Callable[[float], None] = lambda value: None,
     seed: int = 0,
-    kicks: int = KICKS,
+    perturbations: int = MAX_PERTURBATIONS,
 ) -> Splits:
-    """A tree no worse than the given one; ``control`` ends the work early, ``tell`` hears the best value now and then.
+    """Improve a tree of OCT-H by local search; the result is no worse than the given tree.
 
-    Descends from the given tree and from one grown from the root, then again and again from the best one with a split
-    of it disturbed at random.  OCT-H only: the best univariate tree is found by enumeration.
+    Descends from the given tree and from one grown from the root, then repeatedly from the best tree with one split
+    perturbed at random.  OCT-H only: the best univariate tree is found by enumeration.
+
+    Parameters
+    ----------
+    control : RunControl
+        Limits; when they are reached, the best tree so far is returned.
+    report : callable
+        Receives the best objective before every perturbation.
+    perturbations : int
+        The largest number of perturbations.
     """
-    rng, worth, failed = np.random.default_rng(seed), _worth(problem), 0
-    best = min((_descend(problem, start, control) for start in (tree, _grown(problem, control))), key=worth)
-    for _ in range(kicks):
-        value = worth(best)
-        tell(value)
-        if control.must_stop() is not None or failed >= min(_PATIENCE, len(problem.points.X)) or value <= problem.floor:
+    rng, objective, failed = np.random.default_rng(seed), _objective(problem), 0
+    best = min((_descend(problem, start, control) for start in (tree, _grow_tree(problem, control))), key=objective)
+    for _ in range(perturbations):
+        value = objective(best)
+        report(value)
+        if control.must_stop() is not None or value <= problem.trivial_bound:
             break
-        found = _again(problem, best, rng, control)
-        failed = 0 if worth(found) < value - _GAIN else failed + 1
-        best = min(found, best, key=worth)
+        if failed >= min(_PATIENCE, len(problem.points.X)):
+            break
+        found = _perturbed_descent(problem, best, rng, control)
+        failed = 0 if objective(found) < value - _GAIN else failed + 1
+        best = min(found, best, key=objective)
     return best
 
 
-def _worth(problem: OctProblem) -> Callable[[Splits], float]:
+def _objective(problem: OctProblem) -> Callable[[Splits], float]:
     return lambda tree: problem.evaluate(tree).objective
 
 
-def _again(problem: OctProblem, tree: Splits, rng: np.random.Generator, control: RunControl) -> Splits:
-    """Where a descent ends that starts from the tree with one of its splits shaken; the tree itself if that fails."""
+def _perturbed_descent(problem: OctProblem, tree: Splits, rng: np.random.Generator, control: RunControl) -> Splits:
+    """Perturb one split of the tree and descend; the tree itself if no perturbed tree is allowed."""
     t = int(rng.integers(problem.n_nodes))
-    costs = sides(problem, tree, t)
-    direction = None if costs is None else shake(costs, tree.w[t], float(tree.b[t]), rng, control)
+    costs = side_costs(problem, tree, t)
+    direction = None if costs is None else perturb(costs, tree.w[t], float(tree.b[t]), rng, control)
     if costs is None or direction is None:
         return tree
-    shaken = _replaced(problem, tree, t, moved(costs, direction, control), control)
-    return tree if shaken is None else _descend(problem, shaken, control, ())
+    perturbed = _with_split(problem, tree, t, coordinate_descent(costs, direction, control), control)
+    return tree if perturbed is None else _descend(problem, perturbed, control, ())
 
 
-def _descend(problem: OctProblem, tree: Splits, control: RunControl, prices: tuple[float, ...] = PRICES) -> Splits:
-    """Re-train split after split until none gets better; without ``prices`` only by moving coefficients."""
-    worth, busy = _worth(problem), True
-    while busy and control.must_stop() is None:
-        busy = False
+def _descend(
+    problem: OctProblem, tree: Splits, control: RunControl, penalties: tuple[float, ...] = PENALTIES
+) -> Splits:
+    """Re-train one split after the other until none improves the tree.
+
+    Without ``penalties``, splits are only improved by coordinate descent.
+    """
+    objective, improved = _objective(problem), True
+    while improved and control.must_stop() is None:
+        improved = False
         for t in range(problem.n_nodes):
-            enough = worth(tree) - _GAIN
-            better = (other for other in _neighbours(problem, tree, t, control, prices) if worth(other) < enough)
-            if (other := next(better, None)) is not None:
-                tree, busy = other, True
+            target = objective(tree) - _GAIN
+            improving = (o for o in _retrained(problem, tree, t, control, penalties) if objective(o) < target)
+            if (other := next(improving, None)) is not None:
+                tree, improved = other, True
     return tree
 
 
-def _neighbours(
-    problem: OctProblem, tree: Splits, t: int, control: RunControl, prices: tuple[float, ...] = PRICES
+def _retrained(
+    problem: OctProblem, tree: Splits, t: int, control: RunControl, penalties: tuple[float, ...] = PENALTIES
 ) -> Iterator[Splits]:
-    """Allowed trees that differ at node ``t`` and promise to be better, the most promising first."""
-    costs = sides(problem, tree, t)
+    """Allowed trees with another split at node ``t`` whose side costs are smaller, in increasing order of cost."""
+    costs = side_costs(problem, tree, t)
     if costs is None:
         return
-    now = costs.cost(tree.w[t], float(tree.b[t]))
-    found = [(costs.cost(w, b), w, b) for w, b in candidates(costs, tree.w[t], prices, control)]
-    for cost, w, b in sorted(found, key=lambda one: one[0]):
-        if cost >= now - _GAIN * problem.baseline or control.must_stop() is not None:
+    current = costs.cost(tree.w[t], float(tree.b[t]))
+    found = [(costs.cost(w, b), w, b) for w, b in candidates(costs, tree.w[t], penalties, control)]
+    for cost, w, b in sorted(found, key=lambda candidate: candidate[0]):
+        if cost >= current - _GAIN * problem.baseline_error or control.must_stop() is not None:
             return
-        other = _replaced(problem, tree, t, (w, b), control)
+        other = _with_split(problem, tree, t, (w, b), control)
         if other is not None:
             yield other
 
 
-def _replaced(
+def _with_split(
     problem: OctProblem, tree: Splits, t: int, split: tuple[FloatArray, float], control: RunControl
 ) -> Splits | None:
     """The tree with another split at ``t``; None if it is not allowed."""
     w, b = tree.w.copy(), tree.b.copy()
     w[t], b[t] = split
-    return settle(problem, Splits(w=w, b=b), control)
+    return clean_tree(problem, Splits(w=w, b=b), control)
 
 
-def _grown(problem: OctProblem, control: RunControl) -> Splits:
-    """A tree from scratch, split by split from the root."""
+def _grow_tree(problem: OctProblem, control: RunControl) -> Splits:
+    """A greedy tree, split by split from the root."""
     tree = Splits(w=np.zeros((problem.n_nodes, problem.n_features)), b=np.ones(problem.n_nodes))
     for t in range(problem.n_nodes):
-        tree = next(_neighbours(problem, tree, t, control), tree)
+        tree = next(_retrained(problem, tree, t, control), tree)
     return tree

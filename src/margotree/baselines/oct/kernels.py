@@ -1,15 +1,16 @@
 """The best univariate trees of depth 1 and 2 on a set of points, in compiled code.
 
-Costs are in units of weight: the misclassified weight, plus ``price`` for every split.  ``best(S, d)`` is the least
-cost of a tree of depth ``d`` on the points ``S`` whose leaves are large enough, ``free(S, d)`` the same without the
-limit on leaves.  For a split of ``S`` along one feature, let the threshold move right: points change from the right
-part ``R`` to the left part ``L``.  Without the limit a tree on fewer points never costs more, and one point more costs
-at most its weight, so
+Costs are in units of weight: the misclassified weight, plus ``split_cost`` for every split.  ``best(S, d)`` is the
+smallest cost of a tree of depth ``d`` on the points ``S`` whose leaves are large enough, ``relaxed(S, d)`` the same
+without the limit on leaves.  Consider the splits of ``S`` along one feature, in the order of their thresholds: from one
+threshold to the next, points move from the right part ``R`` to the left part ``L``.  Without the limit a tree on fewer
+points never costs more, and an additional point adds at most its weight, so
 
-    free(L + moved) >= free(L)     and     free(R - moved) >= free(R) - weight(moved).
+    relaxed(L + moved) >= relaxed(L)     and     relaxed(R - moved) >= relaxed(R) - weight(moved).
 
-Hence the bounds found at one threshold hold, less what has moved since, at the next ones, and most of them need no
-work.  The limit makes ``best`` jump from one threshold to the next, which is why the bounds are on ``free``.
+Hence the bounds found at one threshold, less the weight moved since, are valid at the following thresholds, and most
+thresholds need no further computation.  With the limit on leaves, ``best`` may jump from one threshold to the next;
+therefore the bounds are on ``relaxed``.
 """
 
 from __future__ import annotations
@@ -24,133 +25,141 @@ IndexArray = NDArray[np.int64]
 
 
 @inner
-def sort(rows: IndexArray, level: IndexArray, j: int, order: IndexArray, place: IndexArray) -> None:
-    """The rows by their level of feature ``j``, into ``order``; ``place`` has room for one more than the levels."""
-    place[:] = 0
+def sort_by_rank(rows: IndexArray, rank: IndexArray, j: int, order: IndexArray, position: IndexArray) -> None:
+    """Write the rows, sorted by their rank in feature ``j``, into ``order`` (counting sort).
+
+    ``position`` is a workspace with one entry more than there are ranks.
+    """
+    position[:] = 0
     for u in rows:
-        place[level[u, j] + 1] += 1
-    for v in range(1, len(place)):
-        place[v] += place[v - 1]
+        position[rank[u, j] + 1] += 1
+    for v in range(1, len(position)):
+        position[v] += position[v - 1]
     for u in rows:
-        order[place[level[u, j]]] = u
-        place[level[u, j]] += 1
+        order[position[rank[u, j]]] = u
+        position[rank[u, j]] += 1
 
 
 @kernel
-def stump(
+def best_stump(
     rows: IndexArray,
-    level: IndexArray,
-    loss: FloatArray,
-    count: FloatArray,
+    rank: IndexArray,
+    class_weight: FloatArray,
+    point_weight: FloatArray,
     min_leaf: float,
-    price: float,
+    split_cost: float,
     work: FloatArray,
     split: IndexArray,
     stop: NDArray[np.uint8],
 ) -> tuple[float, float]:
-    """``best(rows, 1)`` and ``free(rows, 1)``; the split goes into ``split``: feature (-1: a leaf) and level.
+    """Return ``best(rows, 1)`` and ``relaxed(rows, 1)``, and write the split: its feature (-1: a leaf) and rank.
 
-    Once ``stop`` is set the split is the best so far and the bound means nothing.
+    ``work`` is a workspace of ranks by classes + 1.  Once ``stop`` is set, the split is the best so far and the bound
+    is not valid.
     """
-    classes = loss.shape[1]
+    classes = class_weight.shape[1]
     total, left = np.zeros(classes), np.zeros(classes)
     size = weight = heaviest = 0.0
     for u in rows:
-        size += count[u]
+        size += point_weight[u]
         for k in range(classes):
-            total[k] += loss[u, k]
-            weight += loss[u, k]
+            total[k] += class_weight[u, k]
+            weight += class_weight[u, k]
     for k in range(classes):
         heaviest = max(heaviest, total[k])
-    best = free = weight - heaviest
+    best = relaxed = weight - heaviest
     split[0] = -1
-    if best <= price:
-        return best, free
-    for j in range(level.shape[1]):
+    if best <= split_cost:
+        return best, relaxed
+    for j in range(rank.shape[1]):
         if stop[0]:
             return best, 0.0
-        low = high = level[rows[0], j]
+        low = high = rank[rows[0], j]
         for u in rows:
-            low, high = min(low, level[u, j]), max(high, level[u, j])
+            low, high = min(low, rank[u, j]), max(high, rank[u, j])
         work[low : high + 1] = 0.0
         for u in rows:
-            v = level[u, j]
+            v = rank[u, j]
             for k in range(classes):
-                work[v, k] += loss[u, k]
-            work[v, classes] += count[u]
+                work[v, k] += class_weight[u, k]
+            work[v, classes] += point_weight[u]
         left[:] = 0.0
-        on_left = 0.0
+        left_size = 0.0
         for v in range(low, high):
             heaviest_left = heaviest_right = 0.0
             for k in range(classes):
                 left[k] += work[v, k]
                 heaviest_left = max(heaviest_left, left[k])
                 heaviest_right = max(heaviest_right, total[k] - left[k])
-            on_left += work[v, classes]
-            cost = price + weight - heaviest_left - heaviest_right
-            free = min(free, cost)
-            if cost < best and on_left >= min_leaf and size - on_left >= min_leaf:
+            left_size += work[v, classes]
+            cost = split_cost + weight - heaviest_left - heaviest_right
+            relaxed = min(relaxed, cost)
+            if cost < best and left_size >= min_leaf and size - left_size >= min_leaf:
                 best, split[0], split[1] = cost, j, v
-    return best, free
+    return best, relaxed
 
 
 @kernel
-def pair(
+def best_depth_two(
     rows: IndexArray,
-    level: IndexArray,
-    loss: FloatArray,
-    count: FloatArray,
+    rank: IndexArray,
+    class_weight: FloatArray,
+    point_weight: FloatArray,
     min_leaf: float,
-    price: float,
-    ceiling: float,
+    split_cost: float,
+    cutoff: float,
     slack: float,
     work: FloatArray,
     splits: IndexArray,
-    live: FloatArray,
+    progress: FloatArray,
     stop: NDArray[np.uint8],
 ) -> tuple[float, float]:
-    """The smaller of ``ceiling`` and ``best(rows, 2)``, and a lower bound on ``free(rows, 2)``.
+    """Return the smaller of ``cutoff`` and ``best(rows, 2)``, and a lower bound on ``relaxed(rows, 2)``.
 
-    A tree below the ceiling (by more than ``slack``) goes into the three rows of ``splits``: root, left and right.
-    ``live`` holds the best cost and counts the subsets looked at.  Once ``stop`` is set the bound means nothing.
+    A tree below the cutoff (by more than ``slack``) is written into the three rows of ``splits``: root, left and right.
+    ``progress`` holds the best cost and the number of subsets visited.  Once ``stop`` is set, the bound is not valid.
     """
-    m, classes = len(rows), loss.shape[1]
-    best, bound = stump(rows, level, loss, count, min_leaf, price, work, splits[0], stop)
+    m, classes = len(rows), class_weight.shape[1]
+    best, bound = best_stump(rows, rank, class_weight, point_weight, min_leaf, split_cost, work, splits[0], stop)
     splits[1, 0] = splits[2, 0] = -1
-    if best > ceiling:
-        splits[0, 0], best = -1, ceiling
-    if bound <= price or stop[0]:
+    if best > cutoff:
+        splits[0, 0], best = -1, cutoff
+    if bound <= split_cost or stop[0]:
         return best, bound
     size = 0.0
     for u in rows:
-        size += count[u]
-    below = np.full((2, 2), -1)
+        size += point_weight[u]
+    children = np.full((2, 2), -1)
     order = np.empty(m, np.int64)
-    place = np.zeros(work.shape[0] + 1, np.int64)
-    for j in range(level.shape[1]):
-        sort(rows, level, j, order, place)
-        left_bound = right_bound = moved = on_left = 0.0
+    position = np.zeros(work.shape[0] + 1, np.int64)
+    for j in range(rank.shape[1]):
+        sort_by_rank(rows, rank, j, order, position)
+        left_bound = right_bound = moved_weight = left_size = 0.0
         for i in range(1, m):
             u = order[i - 1]
-            on_left += count[u]
+            left_size += point_weight[u]
             for k in range(classes):
-                moved += loss[u, k]
-            if level[u, j] == level[order[i], j]:
+                moved_weight += class_weight[u, k]
+            if rank[u, j] == rank[order[i], j]:
                 continue
-            known = price + left_bound + max(0.0, right_bound - moved)
-            if known >= best - slack or on_left < min_leaf or size - on_left < min_leaf:
-                bound = min(bound, known)
+            known_bound = split_cost + left_bound + max(0.0, right_bound - moved_weight)
+            if known_bound >= best - slack or left_size < min_leaf or size - left_size < min_leaf:
+                bound = min(bound, known_bound)
                 continue
-            live[1] += 1
-            left, left_bound = stump(order[:i], level, loss, count, min_leaf, price, work, below[0], stop)
-            right, right_bound = stump(order[i:], level, loss, count, min_leaf, price, work, below[1], stop)
-            moved = 0.0
-            bound = min(bound, price + left_bound + right_bound)
-            if price + left + right < best - slack:
-                best = price + left + right
-                splits[0, 0], splits[0, 1] = j, level[u, j]
-                splits[1:] = below
-                live[0] = min(live[0], best)
+            progress[1] += 1
+            left, left_bound = best_stump(
+                order[:i], rank, class_weight, point_weight, min_leaf, split_cost, work, children[0], stop
+            )
+            right, right_bound = best_stump(
+                order[i:], rank, class_weight, point_weight, min_leaf, split_cost, work, children[1], stop
+            )
+            moved_weight = 0.0
+            bound = min(bound, split_cost + left_bound + right_bound)
+            if split_cost + left + right < best - slack:
+                best = split_cost + left + right
+                splits[0, 0], splits[0, 1] = j, rank[u, j]
+                splits[1:] = children
+                progress[0] = min(progress[0], best)
             if stop[0]:
                 return best, 0.0
     return best, bound

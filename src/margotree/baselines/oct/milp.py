@@ -1,12 +1,12 @@
-"""The mixed-integer models of OCT-1 and OCT-H, and the ways there and back.
+"""The mixed-integer linear models of OCT-1 and OCT-H, and the conversion between trees and points of the models.
 
-Variables (nodes ``t``, leaves ``q``, points ``u``, features ``j``, classes ``k``): ``z`` (u, q) puts points into
-leaves, ``l`` (q) says that a leaf holds points, ``c`` (k, q) is its class, ``loss`` (q) what it gets wrong, ``d`` (t)
-that a node splits, ``a`` (t, j) and ``b`` (t) how: right where ``a.x >= b``.
+Variables (nodes ``t``, leaves ``q``, points ``u``, features ``j``, classes ``k``): ``z`` (u, q) says that a point is in
+a leaf, ``l`` (q) that a leaf holds points, ``c`` (k, q) that it predicts the class, ``loss`` (q) is its misclassified
+weight, ``d`` (t) says that a node splits, ``a`` (t, j) and ``b`` (t) are its hyperplane: right where ``a.x >= b``.
 
-Splits by one feature count it in steps: ``x`` is the rank of the value, scaled to [0, 1], so the smallest step of a
-feature is also its usual one and no solver tolerance can reach over it.  Splits by several take the values as they are.
-The rows that say how nodes split are in :mod:`margotree.baselines.oct.split_rows`.
+In splits by one feature, ``x`` is the rank of the value, scaled to [0, 1]: all steps of a feature are equal, and no
+step is within the tolerances of the solvers.  Splits by several features use the values themselves.  The rows for the
+splits are in :mod:`margotree.baselines.oct.split_rows`.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from numpy.typing import NDArray
 
 from margotree.baselines.oct.merged_samples import IndexArray
 from margotree.baselines.oct.problem import OctProblem
-from margotree.baselines.oct.split_rows import one_feature, ranks, several_features
-from margotree.baselines.oct.tree_cleanup import leaves_below, realise, settle
+from margotree.baselines.oct.split_rows import one_feature_rows, ranks, several_features_rows
+from margotree.baselines.oct.tree_cleanup import clean_tree, leaves_below, tree_from_leaves
 from margotree.engines import RunControl
 from margotree.engines.mip.model import Draft, MipModel
 from margotree.problem import Splits, topology
@@ -29,16 +29,16 @@ from margotree.problem.problem import FloatArray
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class OctModel:
-    """A problem in MILP form; reads points of the model as trees and writes trees as points."""
+    """A problem in MILP form; converts points of the model to trees and trees to points."""
 
     problem: OctProblem
     mip: MipModel
-    #: The ranks that splits by one feature go by, and the least distance they keep from them on the left, by feature.
+    #: The scaled ranks of the values, and their step by feature: the smallest distance to a threshold on the left.
     values: FloatArray
     step: FloatArray
 
     def leaf(self, x: FloatArray) -> IndexArray:
-        """The leaf of every point, by the binaries."""
+        """The leaf of every point, from the binaries."""
         return self.problem.n_nodes + np.argmax(self.mip.part(x, "z"), axis=1).astype(np.int64)
 
     def single(self, x: FloatArray) -> NDArray[np.bool_]:
@@ -46,12 +46,14 @@ class OctModel:
         return self.mip.part(x, "u") > 0.5
 
     def support(self, x: FloatArray) -> NDArray[np.bool_]:
-        """The features every node may use, by the binaries."""
+        """The features that every node may use, from the binaries."""
         return self.single(x) if self.problem.mu is None else self.single(x) | (self.mip.part(x, "s") > 0.5)
 
     def splits(self, x: FloatArray) -> Splits | None:
-        """OCT-H's hyperplanes as the solver left them, in the middle of their band; they may route points near it
-        another way than ``z``.  None for OCT-1, which has no other values than ranks."""
+        """The solver's hyperplanes of OCT-H, in the middle of their band; None for OCT-1, whose model has ranks only.
+
+        Within the solver's tolerances, they may route points near the band in another way than ``z``.
+        """
         if self.problem.mu is None:
             return None
         offset, single = self.mip.part(x, "b"), self.single(x)
@@ -62,7 +64,7 @@ class OctModel:
         return Splits(w=w, b=b)
 
     def _threshold(self, j: int, rank: float) -> tuple[FloatArray, float]:
-        """The split of feature ``j`` at a rank, in the units of the feature."""
+        """The split of feature ``j`` at a scaled rank, in the units of the feature."""
         right = self.values[:, j] >= rank - 0.5 * self.step[j]
         w, x = np.zeros(self.problem.n_features), self.problem.points.X[:, j]
         if right.all() or not right.any():
@@ -71,44 +73,45 @@ class OctModel:
         return w, -0.5 * float(x[right].min() + x[~right].max())
 
     def trees(self, x: FloatArray, control: RunControl) -> Iterator[Splits]:
-        """The allowed tree behind a point: samples where it says or, if that cannot be, where its splits do."""
-        tree = realise(self.problem, self.leaf(x), self.support(x), control)
-        rough = self.splits(x) if tree is None else None
-        if rough is not None:
-            tree = settle(self.problem, rough, control)
+        """The allowed tree of a point of the model: with the routing of its binaries or, if no such tree is allowed,
+        with that of its hyperplanes."""
+        tree = tree_from_leaves(self.problem, self.leaf(x), self.support(x), control)
+        as_routed = self.splits(x) if tree is None else None
+        if as_routed is not None:
+            tree = clean_tree(self.problem, as_routed, control)
         if tree is not None:
             yield tree
 
     def point(self, splits: Splits) -> FloatArray:
-        """Return the point of the model for a feasible tree, as
-        :func:`~margotree.baselines.oct.tree_cleanup.settle` leaves it."""
+        """The point of the model for an allowed tree in the form that
+        :func:`~margotree.baselines.oct.tree_cleanup.clean_tree` returns."""
         problem, blocks = self.problem, self.mip.blocks
         found = problem.evaluate(splits)
-        where = np.zeros(len(problem.points.X), dtype=np.int64)
-        where[problem.points.of] = found.leaf - problem.n_nodes
+        leaf_of = np.zeros(len(problem.points.X), dtype=np.int64)
+        leaf_of[problem.points.point_of] = found.leaf - problem.n_nodes
         x = np.zeros(self.mip.n_variables)
-        z = where[:, None] == np.arange(problem.n_nodes + 1)
-        full, label = z.any(axis=0), np.arange(problem.n_classes)[:, None] == found.label
-        x[blocks["z"]], x[blocks["l"]], x[blocks["c"]] = z, full, label & full
-        inside = z.T @ problem.points.loss
-        x[blocks["loss"]] = inside.sum(axis=1) - inside.max(axis=1)
+        z = leaf_of[:, None] == np.arange(problem.n_nodes + 1)
+        occupied, label = z.any(axis=0), np.arange(problem.n_classes)[:, None] == found.label
+        x[blocks["z"]], x[blocks["l"]], x[blocks["c"]] = z, occupied, label & occupied
+        leaf_class_weight = z.T @ problem.points.class_weight
+        x[blocks["loss"]] = leaf_class_weight.sum(axis=1) - leaf_class_weight.max(axis=1)
         used = splits.w != 0
         x[blocks["d"]] = used.any(axis=1)
         x[blocks["u"]] = used & (used.sum(axis=1) == 1)[:, None]
-        self._write_thresholds(x, splits, where)
+        self._write_thresholds(x, splits, leaf_of)
         if problem.mu is not None:
             self._write_hyperplanes(x, splits)
         return x
 
-    def _write_thresholds(self, x: FloatArray, splits: Splits, where: IndexArray) -> None:
-        """``b`` at the first value on the right of every split by one feature."""
+    def _write_thresholds(self, x: FloatArray, splits: Splits, leaf_of: IndexArray) -> None:
+        """Set ``b`` of every split by one feature to the smallest value on its right."""
         problem, blocks = self.problem, self.mip.blocks
         for t, j in np.argwhere(self.single(x)):
-            right = np.isin(where, np.array(leaves_below(topology.right(int(t)), problem.depth)) - problem.n_nodes)
+            right = np.isin(leaf_of, np.array(leaves_below(topology.right(int(t)), problem.depth)) - problem.n_nodes)
             x[blocks["b"][t]] = self.values[right, j].min()
 
     def _write_hyperplanes(self, x: FloatArray, splits: Splits) -> None:
-        """``|a|_1 = 1``, and ``b`` where ``h = 1``, of every split by several features."""
+        """Set ``a`` with ``|a|_1 = 1``, and ``b`` where ``h = 1``, of every split by several features."""
         blocks = self.mip.blocks
         for t in np.flatnonzero(np.count_nonzero(splits.w, axis=1) > 1):
             size = np.abs(splits.w[t]).sum()
@@ -120,15 +123,15 @@ class OctModel:
 
 
 def formulate(problem: OctProblem, *, size: float = 1.0) -> OctModel:
-    """The model of a problem; ``size`` is the value of a known tree."""
+    """The model of a problem; ``size`` is the objective of a known tree."""
     draft = Draft()
     _leaf_variables(draft, problem)
     _leaf_rows(draft, problem)
     values, step = ranks(problem)
     if problem.mu is None:
-        one_feature(draft, problem)
+        one_feature_rows(draft, problem)
     else:
-        several_features(draft, problem, problem.mu)
+        several_features_rows(draft, problem, problem.mu)
     return OctModel(problem=problem, mip=draft.finish(size=size), values=values, step=step)
 
 
@@ -137,26 +140,26 @@ def _leaf_variables(draft: Draft, problem: OctProblem) -> None:
     draft.block("z", (len(problem.points.X), n_leaves), lower=0.0, upper=1.0, integer=True)
     draft.block("l", n_leaves, lower=0.0, upper=1.0, integer=True)
     draft.block("c", (problem.n_classes, n_leaves), lower=0.0, upper=1.0, integer=True)
-    draft.block("loss", n_leaves, lower=0.0, linear=1.0 / problem.baseline)
-    price = problem.alpha if problem.mu is None else 0.0
-    draft.block("d", problem.n_nodes, lower=0.0, upper=1.0, integer=True, linear=price)
+    draft.block("loss", n_leaves, lower=0.0, linear=1.0 / problem.baseline_error)
+    split_cost = problem.alpha if problem.mu is None else 0.0
+    draft.block("d", problem.n_nodes, lower=0.0, upper=1.0, integer=True, linear=split_cost)
 
 
 def _leaf_rows(draft: Draft, problem: OctProblem) -> None:
-    """Every point in one leaf, leaves large enough, their class and what they get wrong; no split below a leaf."""
+    """Rows: every point in one leaf, size, class and loss of the leaves, no split below a node that does not split."""
     points, blocks = problem.points, draft.blocks
     z, leaf, c, loss, d = (blocks[name] for name in ("z", "l", "c", "loss", "d"))
     draft.rows([(z, 1.0)], lower=1.0, upper=1.0)
     draft.rows([(z.reshape(-1, 1), 1.0), (np.tile(leaf, len(z))[:, None], -1.0)], upper=0.0)
-    draft.rows([(z.T, points.count), (leaf[:, None], -problem.enough)], lower=0.0)
+    draft.rows([(z.T, points.weight), (leaf[:, None], -problem.min_leaf_tolerant)], lower=0.0)
     draft.rows([(c.T, 1.0), (leaf[:, None], -1.0)], lower=0.0, upper=0.0)
     for k in range(problem.n_classes):
-        # The most that a leaf of another class than k can hold of them: everything else.
-        others = points.count - points.loss[:, k]
+        # Big M: the weight of all other classes.
+        others = points.weight - points.class_weight[:, k]
         draft.rows([(loss[:, None], 1.0), (z.T, -others), (c[k][:, None], -others.sum())], lower=-others.sum())
     for t in range(problem.n_nodes):
         if t:
             draft.rows([(d[[t, topology.parent(t)]], [1.0, -1.0])], upper=0.0)
-        # A node that does not split sends everybody right; the source's strict inequality says the same.
+        # A node that does not split sends all samples right, as the strict inequality of Bertsimas and Dunn does.
         for q in leaves_below(topology.left(t), problem.depth):
             draft.rows([([leaf[q - problem.n_nodes], d[t]], [1.0, -1.0])], upper=0.0)

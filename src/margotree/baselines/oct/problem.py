@@ -1,4 +1,4 @@
-"""The frozen statement of an OCT-1 or OCT-H problem."""
+"""The data of an OCT-1 or OCT-H problem, immutable and checked."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from margotree.baselines.oct.merged_samples import IndexArray, Ladders, Points
+from margotree.baselines.oct.merged_samples import IndexArray, Points, RankedSamples
 from margotree.baselines.oct.value import OctEvaluation, evaluate
 from margotree.engines.run_control import RunControl
 from margotree.problem import Splits, check_depth, topology
@@ -28,12 +28,12 @@ class OctProblem:
 
     where every leaf that holds samples holds at least ``min_leaf`` of them (by ``weight``) and predicts its heaviest
     class.  A branch node with ``w = 0`` does not split.  Splits are in margin units: every sample that reaches a split
-    has ``|w.x + b| >= 1``, right where it is positive.  What limits them is their steepness:
+    has ``|w.x + b| >= 1`` and goes right where it is positive.  The norm of a split is bounded:
 
-    - a split by one feature may be as steep as that feature's smallest step, ``|w_j| <= 2 / gap_j``: any threshold
-      between two values is allowed, which is what the per-feature epsilon of the source achieves;
-    - a split by several (OCT-H only) has ``|w|_1 <= 2 / mu``: for ``|a|_1 <= 1``, right ``a.x >= b`` and left
-      ``a.x <= b - mu``, as in the source.
+    - a split by one feature has ``|w_j| <= 2 / step_j`` with the smallest step between two values of the feature: any
+      threshold between two values is allowed, as with the per-feature epsilon of Bertsimas and Dunn;
+    - a split by several features (OCT-H only) has ``|w|_1 <= 2 / mu``: for ``|a|_1 <= 1``, right ``a.x >= b`` and left
+      ``a.x <= b - mu``, as in the paper of Bertsimas and Dunn.
 
     ``mu`` is None for OCT-1.  Build one with :meth:`OctProblem.make`.
     """
@@ -46,7 +46,7 @@ class OctProblem:
     alpha: float
     min_leaf: float
     mu: float | None
-    ladders: Ladders
+    ranked_samples: RankedSamples
 
     @classmethod
     def make(
@@ -78,10 +78,10 @@ class OctProblem:
             n_classes=classes,
             weight=weight,
             depth=check_depth(depth),
-            alpha=_number("alpha", alpha, least=0.0),
-            min_leaf=_leaf_size(min_leaf, weight),
-            mu=None if mu is None else _number("mu", mu, above=0.0),
-            ladders=Ladders(X, codes, classes, weight),
+            alpha=_checked_number("alpha", alpha, least=0.0),
+            min_leaf=_checked_leaf_size(min_leaf, weight),
+            mu=None if mu is None else _checked_number("mu", mu, above=0.0),
+            ranked_samples=RankedSamples(X, codes, classes, weight),
         )
 
     @property
@@ -102,59 +102,59 @@ class OctProblem:
 
     @property
     def eps(self) -> float:
-        """Half the band beside a split that no training sample lies in, in the units of ``h``."""
+        """Half the width of the band around a split without training samples, in the units of ``h``."""
         return 1.0
 
     @property
-    def enough(self) -> float:
-        """``min_leaf``, less what rounding may take from a sum of weights; for engines to compare with."""
+    def min_leaf_tolerant(self) -> float:
+        """``min_leaf`` less the rounding of a sum of weights; engines compare sizes of leaves with it."""
         return self.min_leaf * (1.0 - 1e-9)
 
     @cached_property
-    def baseline(self) -> float:
-        """Weight misclassified by the heaviest class alone."""
+    def baseline_error(self) -> float:
+        """The misclassified weight of the best tree without splits."""
         per_class = np.bincount(self.y, weights=self.weight, minlength=self.n_classes)
         return float(per_class.sum() - per_class.max())
 
     @property
-    def gap(self) -> FloatArray:
+    def min_step(self) -> FloatArray:
         """The smallest step between two values of each feature."""
-        return np.array([self.ladders.step(j) for j in range(self.n_features)])
+        return np.array([self.ranked_samples.step(j) for j in range(self.n_features)])
 
     @property
     def points(self) -> Points:
-        """The different samples; sorting them out takes a while where they are many, see :meth:`read`."""
-        return self.ladders.points
+        """The distinct samples; merging many samples takes long, see :meth:`merge_samples`."""
+        return self.ranked_samples.points
 
-    def read(self, control: RunControl) -> bool:
-        """Sort the samples into points; False if ``control`` ran out before that was done."""
-        return self.ladders.read(lambda: control.over)
+    def merge_samples(self, control: RunControl) -> bool:
+        """Merge equal samples into points; False if a limit of ``control`` was reached first."""
+        return self.ranked_samples.merge(lambda: control.over)
 
     @property
-    def floor(self) -> float:
-        """What every tree is worth at least: equal samples with different labels."""
-        return self.points.irreducible / self.baseline
+    def trivial_bound(self) -> float:
+        """A lower bound on the objective: the error on equal samples with different labels."""
+        return self.points.irreducible_error / self.baseline_error
 
-    def price(self, w: FloatArray) -> float:
-        """What one split costs: alpha, times its features where they are counted."""
+    def split_cost(self, w: FloatArray) -> float:
+        """The penalty of one split: alpha, in OCT-H times the number of its features."""
         used = int(np.count_nonzero(w))
         return self.alpha * (min(used, 1) if self.mu is None else used)
 
-    def steepest(self, w: FloatArray) -> float:
-        """The largest ``|w|_1`` allowed to a split with these features."""
+    def max_l1_norm(self, w: FloatArray) -> float:
+        """The largest allowed ``|w|_1`` of a split with the features of ``w``."""
         used = np.flatnonzero(w)
         if len(used) == 1:
-            return 2.0 / self.ladders.step(int(used[0]))
+            return 2.0 / self.ranked_samples.step(int(used[0]))
         return 0.0 if self.mu is None else 2.0 / self.mu
 
     def evaluate(self, splits: Splits) -> OctEvaluation:
-        """Value and feasibility of a tree by the plain function of :mod:`margotree.baselines.oct.value`."""
+        """Value and feasibility of a tree, see :func:`margotree.baselines.oct.value.evaluate`."""
         return evaluate(self, splits)
 
 
 def restate(terms: Mapping[str, Any], depth: int, X: FloatArray, code: IndexArray, weight: FloatArray) -> OctProblem:
-    """The problem a saved tree was trained on, from its terms and the same samples."""
-    price = np.asarray(terms["class_weight"], dtype=np.float64)
+    """The problem on which a saved tree was trained, from the terms in its file and the same samples."""
+    class_weight = np.asarray(terms["class_weight"], dtype=np.float64)
     return OctProblem.make(
         X,
         code,
@@ -162,8 +162,8 @@ def restate(terms: Mapping[str, Any], depth: int, X: FloatArray, code: IndexArra
         alpha=terms["alpha"],
         min_leaf=terms["min_leaf"],
         mu=terms["mu"],
-        n_classes=len(price),
-        weight=weight * price[code],
+        n_classes=len(class_weight),
+        weight=weight * class_weight[code],
     )
 
 
@@ -180,14 +180,14 @@ def _check_samples(X: FloatArray, y: NDArray[Any], weight: FloatArray) -> None:
         raise ValueError("weight must be positive")
 
 
-def _leaf_size(value: Any, weight: FloatArray) -> float:
-    size = _number("min_leaf", value, least=0.0)
+def _checked_leaf_size(value: Any, weight: FloatArray) -> float:
+    size = _checked_number("min_leaf", value, least=0.0)
     if size > weight.sum():
         raise ValueError(f"a leaf cannot hold min_leaf = {size:g} samples, there are {weight.sum():g} in all")
     return size
 
 
-def _number(name: str, value: Any, *, least: float = -np.inf, above: float = -np.inf) -> float:
+def _checked_number(name: str, value: Any, *, least: float = -np.inf, above: float = -np.inf) -> float:
     try:
         number = float(value)
     except (TypeError, ValueError):

@@ -1,29 +1,29 @@
-"""The split between two given groups of points that stays farthest from both."""
+"""The split with the widest margin between two given groups of points."""
 
 from __future__ import annotations
 
 import numpy as np
 
-from margotree.baselines.oct.lp import no_time_for, solve_lp
+from margotree.baselines.oct.lp import lp_too_large, solve_lp
 from margotree.baselines.oct.merged_samples import SAME, IndexArray
 from margotree.baselines.oct.problem import OctProblem
 from margotree.engines import RunControl
 from margotree.problem.problem import FloatArray
 
-#: Weights below this share of the largest one are a solver's way to say 0.
+#: Weights below this share of the largest one are rounding of the solver, and set to 0.
 _ZERO = 1e-9
 
 
 def separate(
     problem: OctProblem, left: IndexArray, right: IndexArray, features: IndexArray, control: RunControl
 ) -> tuple[FloatArray, float] | None:
-    """``(w, b)`` with ``h >= 1`` on the points ``right`` and ``h <= -1`` on ``left``, as flat as these features allow.
+    """The ``(w, b)`` of smallest ``|w|_1`` with ``h >= 1`` on the points ``right``, ``h <= -1`` on ``left``.
 
-    Flat means the smallest ``|w|_1``, that is the widest margin measured by the feature in which it is widest.  None
-    if there is no such split, none that is flat enough for the problem, or none that was found in time.
+    Only the given features may have weights.  A small ``|w|_1`` means a wide margin in the maximum norm.  None if no
+    such split exists, if its norm is larger than the problem allows, or if none was found within the time limit.
     """
     several = None if problem.mu is None or len(features) < 2 else _hyperplane(problem, left, right, features, control)
-    if several is not None and np.abs(several[0]).sum() <= problem.steepest(several[0]):
+    if several is not None and np.abs(several[0]).sum() <= problem.max_l1_norm(several[0]):
         return several
     single = [_threshold(problem, left, right, int(j)) for j in features]
     found = [split for split in single if split is not None]
@@ -31,7 +31,7 @@ def separate(
 
 
 def _threshold(problem: OctProblem, left: IndexArray, right: IndexArray, j: int) -> tuple[FloatArray, float] | None:
-    """The middle between the two groups along feature ``j``, if they do not overlap there."""
+    """The split in the middle between the two groups along feature ``j``; None if they overlap there."""
     x = problem.points.X[:, j]
     for sign, low, high in ((1.0, x[left].max(), x[right].min()), (-1.0, x[right].max(), x[left].min())):
         if high - low > SAME * (1.0 + abs(high)):
@@ -44,8 +44,8 @@ def _threshold(problem: OctProblem, left: IndexArray, right: IndexArray, j: int)
 def _hyperplane(
     problem: OctProblem, left: IndexArray, right: IndexArray, features: IndexArray, control: RunControl
 ) -> tuple[FloatArray, float] | None:
-    """The separating hyperplane of least ``|w|_1``, by linear programming."""
-    if no_time_for((len(left) + len(right)) * (2 * len(features) + 1), control):
+    """The separating hyperplane of smallest ``|w|_1``, by linear programming."""
+    if lp_too_large((len(left) + len(right)) * (2 * len(features) + 1), control):
         return None
     sign = np.repeat([-1.0, 1.0], [len(left), len(right)])
     X = problem.points.X[np.ix_(np.concatenate([left, right]), features)]
@@ -55,13 +55,13 @@ def _hyperplane(
     found = solve_lp(cost, rows, -np.ones(len(X)), [(0, None)] * (2 * n) + [(None, None)], control)
     if found.x is None or found.status != 0:
         return None
-    short = found.x[:n] - found.x[n : 2 * n]
-    short[np.abs(short) <= _ZERO * np.abs(short).max(initial=0.0)] = 0.0
-    h = X @ short
-    # The solver is exact to about 1e-7 only; the middle and the scale follow from the points themselves.
+    direction = found.x[:n] - found.x[n : 2 * n]
+    direction[np.abs(direction) <= _ZERO * np.abs(direction).max(initial=0.0)] = 0.0
+    h = X @ direction
+    # The solver is exact to about 1e-7 only; offset and scale are computed from the points.
     low, high = h[sign < 0].max(), h[sign > 0].min()
     if not high > low:
         return None
     w = np.zeros(problem.n_features)
-    w[features] = short * (2.0 / (high - low))
+    w[features] = direction * (2.0 / (high - low))
     return w, float(-(low + high) / (high - low))

@@ -1,4 +1,8 @@
-"""From a rough tree to a clean one: thresholds set apart from the samples, splits that do not pay removed."""
+"""Turn any tree into an allowed one: hyperplanes with margins to the samples, without splits that save too little.
+
+:func:`clean_tree` does it for hyperplanes, :func:`tree_from_leaves` for a given leaf of every point; both use
+:func:`build_tree`.
+"""
 
 from __future__ import annotations
 
@@ -14,19 +18,19 @@ from margotree.baselines.oct.problem import OctProblem
 from margotree.baselines.oct.separation import separate
 from margotree.engines import RunControl
 from margotree.problem import Splits, tie, topology
-from margotree.problem.blocks import heights
+from margotree.problem.blocks import decision_values
 from margotree.problem.problem import FloatArray
 
-#: For points of a node: which of them go right.  None where the node does not split.
-Side = Callable[[int, IndexArray], NDArray[np.bool_] | None]
+#: Says for a node and points at it which of them go right; None if the node does not split.
+SideRule = Callable[[int, IndexArray], NDArray[np.bool_] | None]
 
-#: A split must save more than this, relative to the error without any split, or it is removed.
-_PAYS = 1e-12
+#: A split that saves no more than this, relative to the error of the tree without splits, is removed.
+_MIN_SAVING = 1e-12
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Branch:
-    """A split with what lies below it; None stands for a leaf.  ``cost`` is the value of the whole subtree."""
+    """A split with its subtrees (None is a leaf).  ``cost`` is the cost of the subtree, as a part of the objective."""
 
     w: FloatArray
     b: float
@@ -36,115 +40,121 @@ class Branch:
 
 
 class NotSeparable(Exception):
-    """No allowed split parts the points of a node as asked."""
+    """No allowed split separates the two groups of points of a node."""
 
 
-def settle(problem: OctProblem, splits: Splits, control: RunControl | None = None) -> Splits | None:
-    """The tree that routes as ``splits`` does, in margin units and without useless splits; None if none is allowed.
+def clean_tree(problem: OctProblem, splits: Splits, control: RunControl | None = None) -> Splits | None:
+    """The tree with the routing of ``splits``, in margin units and without useless splits; None if none is allowed.
 
-    Takes hyperplanes of any scale, so trees from anywhere can be brought into the problem.  None, too, where splits by
-    several features are not set apart from the samples before ``control`` runs out.
+    The hyperplanes may have any scale.  The result is also None if a limit of ``control`` is reached before the splits
+    by several features are separated from the samples.
     """
 
     def side(t: int, rows: IndexArray) -> NDArray[np.bool_] | None:
         w, b = splits.w[t], float(splits.b[t])
         if not np.any(w):
             return np.full(len(rows), b >= 0)
-        # A scale-free tie: the tolerance of the value function speaks of margin units.
-        return heights(problem.points.X, rows, w, b) >= -min(tie(b), 1e-12 * (abs(b) + float(np.abs(w).sum())))
+        # The tolerance of the value function is in margin units; this one is relative to the scale of the split.
+        return decision_values(problem.points.X, rows, w, b) >= -min(tie(b), 1e-12 * (abs(b) + float(np.abs(w).sum())))
 
-    return build(problem, side, splits.w != 0, control)
+    return build_tree(problem, side, splits.w != 0, control)
 
 
-def realise(
+def tree_from_leaves(
     problem: OctProblem, leaf: IndexArray, support: NDArray[np.bool_], control: RunControl | None = None
 ) -> Splits | None:
-    """The tree that sends every point to the leaf it is given, with the features each node may use; None if none is
-    allowed."""
+    """The tree that sends point ``u`` to ``leaf[u]`` with the features in ``support[t]`` at node ``t``; None if no
+    such tree is allowed."""
 
     def side(t: int, rows: IndexArray) -> NDArray[np.bool_] | None:
         return np.isin(leaf[rows], leaves_below(topology.right(t), problem.depth))
 
-    return build(problem, side, support, control)
+    return build_tree(problem, side, support, control)
 
 
-def build(
-    problem: OctProblem, side: Side, support: NDArray[np.bool_], control: RunControl | None = None
+def build_tree(
+    problem: OctProblem, side: SideRule, support: NDArray[np.bool_], control: RunControl | None = None
 ) -> Splits | None:
-    """The tree whose nodes part the points as ``side`` says, by the features ``support`` allows them."""
+    """The tree whose node ``t`` separates its points as ``side`` says, with the features in ``support[t]``; None if no
+    such tree is allowed."""
     try:
-        root = _grow(_Shape(problem, side, support, control or RunControl()), 0, np.arange(len(problem.points.X)))
+        root = _grow(_GrowthRules(problem, side, support, control or RunControl()), 0, np.arange(len(problem.points.X)))
     except NotSeparable:
         return None
-    splits = lay_out(problem, root)
+    splits = numbered_splits(problem, root)
     return splits if problem.evaluate(splits).feasible else None
 
 
-def lay_out(problem: OctProblem, root: Branch | None) -> Splits:
-    """The numbered nodes of a nested tree; where it ends early, nodes do not split and send everybody right."""
+def numbered_splits(problem: OctProblem, root: Branch | None) -> Splits:
+    """The splits of a nested tree by node number; nodes below its leaves do not split and send all samples right."""
     w, b = np.zeros((problem.n_nodes, problem.n_features)), np.ones(problem.n_nodes)
-    waiting = [(0, root)]
-    while waiting:
-        t, branch = waiting.pop()
+    queue = [(0, root)]
+    while queue:
+        t, branch = queue.pop()
         if branch is not None:
             w[t], b[t] = branch.w, branch.b
-            waiting += [(topology.left(t), branch.left), (topology.right(t), branch.right)]
+            queue += [(topology.left(t), branch.left), (topology.right(t), branch.right)]
     return Splits(w=w, b=b)
 
 
-def join(
+def branch_or_leaf(
     problem: OctProblem, split: tuple[FloatArray, float], rows: IndexArray, left: Branch | None, right: Branch | None
 ) -> Branch | None:
-    """The split with its subtrees, or a leaf in its place if that is worth no less."""
+    """The split with its subtrees, or None (a leaf) if that costs no more."""
     w, b = split
-    goes_right = heights(problem.points.X, rows, w, b) > 0
-    cost = problem.price(w) + _cost(problem, left, rows[~goes_right]) + _cost(problem, right, rows[goes_right])
-    if leaf_cost(problem, rows) <= cost + _PAYS:
+    goes_right = decision_values(problem.points.X, rows, w, b) > 0
+    cost = (
+        problem.split_cost(w)
+        + _branch_cost(problem, left, rows[~goes_right])
+        + _branch_cost(problem, right, rows[goes_right])
+    )
+    if leaf_cost(problem, rows) <= cost + _MIN_SAVING:
         return None
     return Branch(w=w, b=b, left=left, right=right, cost=cost)
 
 
 def leaves_below(v: int, depth: int) -> range:
-    """The leaves under a node (itself if it is one)."""
+    """The leaves below a node (the node itself if it is a leaf)."""
     down = depth - topology.level(v)
     return range((v + 1) * 2**down - 1, (v + 2) * 2**down - 1)
 
 
 def leaf_cost(problem: OctProblem, rows: IndexArray) -> float:
-    """The error of these points in one leaf, as a share of the baseline."""
-    per_class = problem.points.loss[rows].sum(axis=0)
-    return float(per_class.sum() - per_class.max(initial=0.0)) / problem.baseline
+    """The error of these points in one leaf, divided by the error of the tree without splits."""
+    per_class = problem.points.class_weight[rows].sum(axis=0)
+    return float(per_class.sum() - per_class.max(initial=0.0)) / problem.baseline_error
 
 
-def _cost(problem: OctProblem, branch: Branch | None, rows: IndexArray) -> float:
+def _branch_cost(problem: OctProblem, branch: Branch | None, rows: IndexArray) -> float:
     return leaf_cost(problem, rows) if branch is None else branch.cost
 
 
-class _Shape(NamedTuple):
-    """What a tree is grown by."""
+class _GrowthRules(NamedTuple):
+    """The arguments of :func:`_grow` that are the same at all nodes."""
 
     problem: OctProblem
-    side: Side
+    side: SideRule
     support: NDArray[np.bool_]
     control: RunControl
 
 
-def _grow(shape: _Shape, t: int, rows: IndexArray) -> Branch | None:
-    problem = shape.problem
+def _grow(rules: _GrowthRules, t: int, rows: IndexArray) -> Branch | None:
+    """The subtree at node ``t`` for these points; None is a leaf."""
+    problem = rules.problem
     if t >= problem.n_nodes or not len(rows):
         return None
-    goes_right = shape.side(t, rows)
+    goes_right = rules.side(t, rows)
     if goes_right is None:
         return None
     if goes_right.all() or not goes_right.any():
-        # One side gets nobody: the node is not needed, the other side takes its place.
-        return _grow(shape, topology.right(t) if goes_right.all() else topology.left(t), rows)
+        # One side is empty: the child on the other side replaces the node.
+        return _grow(rules, topology.right(t) if goes_right.all() else topology.left(t), rows)
     right, left = rows[goes_right], rows[~goes_right]
-    split = separate(problem, left, right, np.flatnonzero(shape.support[t]), shape.control)
+    split = separate(problem, left, right, np.flatnonzero(rules.support[t]), rules.control)
     if split is None:
         raise NotSeparable
-    below_left, below_right = _grow(shape, topology.left(t), left), _grow(shape, topology.right(t), right)
+    below_left, below_right = _grow(rules, topology.left(t), left), _grow(rules, topology.right(t), right)
     if np.count_nonzero(split[0]) == 1 and np.sum(split[0]) < 0:
-        # The models have right mean the larger values of a feature.
-        return join(problem, (-split[0], -split[1]), rows, below_right, below_left)
-    return join(problem, split, rows, below_left, below_right)
+        # In the MILP models, the larger values of a feature go right.
+        return branch_or_leaf(problem, (-split[0], -split[1]), rows, below_right, below_left)
+    return branch_or_leaf(problem, split, rows, below_left, below_right)

@@ -1,6 +1,7 @@
-"""The single source of truth for OCT-1 and OCT-H: what a given tree is worth, and whether it is allowed.
+"""The value function of OCT-1 and OCT-H: the objective of a given tree, and whether the tree is allowed.
 
-Written in the slowest and plainest way on purpose; every answer is passed through :func:`evaluate`.
+The code is simple rather than fast, so that it can be checked by reading; the result of every engine is evaluated
+by :func:`evaluate`.
 """
 
 from __future__ import annotations
@@ -12,15 +13,15 @@ import numpy as np
 
 from margotree.baselines.oct.merged_samples import IndexArray
 from margotree.problem import Splits, tie, topology
-from margotree.problem.blocks import heights
+from margotree.problem.blocks import decision_values
 from margotree.problem.problem import FloatArray
 
-#: Rounding allowed on ``|h| >= 1``, on the steepness and on the size of a leaf, relative to each.
+#: Relative tolerance on ``|h| >= 1``, on the norm of a split and on the size of a leaf.
 TOLERANCE = 1e-6
 
 
 class OctTerms(Protocol):
-    """What the value of a tree depends on; see :class:`~margotree.baselines.oct.problem.OctProblem`, which has it."""
+    """The attributes on which the value of a tree depends; see :class:`~margotree.baselines.oct.problem.OctProblem`."""
 
     @property
     def X(self) -> FloatArray: ...
@@ -47,7 +48,7 @@ class OctTerms(Protocol):
     def eps(self) -> float: ...
 
     @property
-    def baseline(self) -> float: ...
+    def baseline_error(self) -> float: ...
 
     @property
     def n_samples(self) -> int: ...
@@ -58,20 +59,21 @@ class OctTerms(Protocol):
     @property
     def n_nodes(self) -> int: ...
 
-    def price(self, w: FloatArray) -> float: ...
+    def split_cost(self, w: FloatArray) -> float: ...
 
-    def steepest(self, w: FloatArray) -> float: ...
+    def max_l1_norm(self, w: FloatArray) -> float: ...
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class OctEvaluation:
-    """What :func:`evaluate` found.
+    """Value and feasibility of a tree.
 
-    ``error`` is the misclassified weight, ``splits`` the number of branch nodes that split, ``features`` their features
-    summed up, ``leaf[i]`` the leaf of sample ``i`` and ``label[k]`` the class of the k-th leaf from the left.
-    ``close`` is how much nearer than 1 some sample lies to a split it reaches, ``steep`` the largest excess over the
-    allowed steepness as a share of it, ``short`` what the smallest leaf that holds samples lacks, ``oblique`` whether
-    OCT-1 splits by more than one feature; all are 0 for an allowed tree.
+    ``error`` is the misclassified weight, ``splits`` the number of branch nodes that split, ``features`` the sum of the
+    numbers of their features, ``leaf[i]`` the leaf of sample ``i`` and ``label[k]`` the class of the k-th leaf from the
+    left.  The violations are 0 for an allowed tree: ``margin_deficit`` is the largest ``1 - |h|`` of a sample at a
+    split that it reaches, ``norm_excess`` the largest relative excess over the allowed norm of a split,
+    ``leaf_deficit`` the weight missing to ``min_leaf`` in the smallest leaf that holds samples, and ``oblique`` says
+    whether a tree of OCT-1 splits by more than one feature.
     """
 
     objective: float
@@ -80,9 +82,9 @@ class OctEvaluation:
     features: int
     leaf: IndexArray
     label: IndexArray
-    close: float
-    steep: float
-    short: float
+    margin_deficit: float
+    norm_excess: float
+    leaf_deficit: float
     oblique: bool
 
     @property
@@ -93,12 +95,14 @@ class OctEvaluation:
     def violations(self) -> list[str]:
         """Why the tree is not allowed; empty if it is."""
         reasons = []
-        if self.close:
-            reasons.append(f"a training sample lies {self.close:.3g} inside the margin of 1 beside a split")
-        if self.steep:
-            reasons.append(f"a split is {100 * self.steep:.3g} % steeper than the samples' spacing or mu allows")
-        if self.short:
-            reasons.append(f"a leaf lacks {self.short:g} of the samples it must hold")
+        if self.margin_deficit:
+            reasons.append(f"a training sample lies {self.margin_deficit:.3g} inside the margin of 1 beside a split")
+        if self.norm_excess:
+            reasons.append(
+                f"a split is {100 * self.norm_excess:.3g} % steeper than the steps of the values or mu allow"
+            )
+        if self.leaf_deficit:
+            reasons.append(f"a leaf holds {self.leaf_deficit:g} samples fewer than it must")
         if self.oblique:
             reasons.append("a split uses more than one feature")
         return reasons
@@ -111,46 +115,46 @@ def evaluate(problem: OctTerms, splits: Splits) -> OctEvaluation:
             f"a tree of depth {problem.depth} on {problem.n_features} features needs weights of shape "
             f"{(problem.n_nodes, problem.n_features)}, got {splits.w.shape}"
         )
-    at = np.zeros(problem.n_samples, dtype=np.int64)
+    node = np.zeros(problem.n_samples, dtype=np.int64)
     reached = np.zeros((2 * problem.n_nodes + 1, problem.n_classes))
     size = np.zeros(2 * problem.n_nodes + 1)
-    close = steep = price = 0.0
+    margin_deficit = norm_excess = split_cost = 0.0
     for v in range(2 * problem.n_nodes + 1):
-        here = np.flatnonzero(at == v)
-        size[v] = problem.weight[here].sum()
+        rows = np.flatnonzero(node == v)
+        size[v] = problem.weight[rows].sum()
         for k in range(problem.n_classes):
-            reached[v, k] = problem.weight[here[problem.y[here] == k]].sum()
+            reached[v, k] = problem.weight[rows[problem.y[rows] == k]].sum()
         if v >= problem.n_nodes:
             continue
         w, b = splits.w[v], float(splits.b[v])
-        h = heights(problem.X, here, w, b)
+        h = decision_values(problem.X, rows, w, b)
         right = h >= -tie(b, problem.eps)
-        at[here] = np.where(right, topology.right(v), topology.left(v))
+        node[rows] = np.where(right, topology.right(v), topology.left(v))
         if np.any(w):
-            price += problem.price(w)
-            close = max(close, float(np.max(1.0 - np.abs(h), initial=0.0)))
-            steep = max(steep, float(np.sum(np.abs(w))) / max(problem.steepest(w), 1e-300) - 1.0)
+            split_cost += problem.split_cost(w)
+            margin_deficit = max(margin_deficit, float(np.max(1.0 - np.abs(h), initial=0.0)))
+            norm_excess = max(norm_excess, float(np.sum(np.abs(w))) / max(problem.max_l1_norm(w), 1e-300) - 1.0)
     label = _labels(problem, reached)
-    error = float(np.sum(problem.weight[label[at - problem.n_nodes] != problem.y]))
-    lacks = float(np.max((problem.min_leaf - size[problem.n_nodes :])[size[problem.n_nodes :] > 0]))
+    error = float(np.sum(problem.weight[label[node - problem.n_nodes] != problem.y]))
+    missing = float(np.max((problem.min_leaf - size[problem.n_nodes :])[size[problem.n_nodes :] > 0]))
     used = np.count_nonzero(splits.w, axis=1)
     oblique = problem.mu is None and bool(np.any(used > 1))
     return OctEvaluation(
-        objective=error / problem.baseline + price,
+        objective=error / problem.baseline_error + split_cost,
         error=error,
         splits=int(np.count_nonzero(used)),
         features=int(used.sum()),
-        leaf=at,
+        leaf=node,
         label=label,
-        close=close if close > TOLERANCE else 0.0,
-        steep=steep if steep > TOLERANCE and not oblique else 0.0,
-        short=lacks if lacks > TOLERANCE * problem.min_leaf else 0.0,
+        margin_deficit=margin_deficit if margin_deficit > TOLERANCE else 0.0,
+        norm_excess=norm_excess if norm_excess > TOLERANCE and not oblique else 0.0,
+        leaf_deficit=missing if missing > TOLERANCE * problem.min_leaf else 0.0,
         oblique=oblique,
     )
 
 
 def _labels(problem: OctTerms, reached: FloatArray) -> IndexArray:
-    """The heaviest class of every leaf, the first of equals; a leaf without samples takes it from above."""
+    """The heaviest class of every leaf, the first of equals; a leaf without samples takes that of its ancestor."""
     label = np.zeros(problem.n_nodes + 1, dtype=np.int64)
     for v in topology.leaves(problem.depth):
         t = v

@@ -1,9 +1,10 @@
-"""Check the proof that fit --proof wrote, against the training data.
+"""Check a proof that fit --proof wrote, against the training data.
 
-Recomputes what the tree costs at most and what any tree costs at least, with all rounding against it, independently
-of the engine and the certificate, and prints what is proved: model and terms, columns, rows used and left out, weights.
-The same file can be checked without margotree by the one file margotree/proof/check.py (docs/proof.md). Exit code 1 if
-the proof proves nothing or the check would take more memory or work than it may, 3 if a file is missing.
+Recomputes an upper bound of the objective of the tree and a lower bound of the objective of any tree, with safe
+rounding and independently of the engine and the certificate. Prints the proved statement: model and terms, columns,
+rows used and left out, weights. The file margotree/proof/check.py alone does the same without margotree
+(docs/proof.md). Exit code 1 if the proof is rejected or the check would exceed the limit of memory or work, 3 if a
+file is missing.
 """
 
 from __future__ import annotations
@@ -24,49 +25,53 @@ if TYPE_CHECKING:
     from margotree.proof.check import Proved
     from margotree.tree import Tree
 
-HELP = "check a proof that fit --proof wrote, against data"
+HELP = "check a proof of a tree against its training data"
 
 
 def add(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("proof", help="the proof file")
-    parser.add_argument("data", help="the file that the tree was trained on, or arrays X, y, weight (.npz)")
-    parser.add_argument("--tree", metavar="FILE", help="the saved tree: it tells how to read the data")
-    parser.add_argument("--note", action="store_true", help="note in the tree file that its proof was checked")
-    parser.add_argument("--max-memory", metavar="GB", type=float, help="memory that the check may take")
-    parser.add_argument("--max-work", metavar="BILLIONS", type=float, help="billions of operations it may take")
-    parser.add_argument("--numbers", metavar="FILE", help="write X, y and weight as .npz, for check.py (needs --tree)")
+    parser.add_argument("proof", help="proof file")
+    parser.add_argument("data", help="training file of the tree, or arrays X, y, weight (.npz)")
+    parser.add_argument("--tree", metavar="FILE", help="saved tree, which defines how the data are encoded")
+    parser.add_argument("--note", action="store_true", help="record in the tree file that its proof was checked")
+    parser.add_argument("--max-memory", metavar="GB", type=float, help="largest memory of the check")
+    parser.add_argument(
+        "--max-work", metavar="BILLIONS", type=float, help="largest number of operations of the check, in billions"
+    )
+    parser.add_argument(
+        "--numbers", metavar="FILE", help="write the arrays X, y and weight (.npz) for check.py; needs --tree"
+    )
     output_files.add_force(parser)
-    options.add_reading(parser, kept=True)
+    options.add_reading(parser, saved=True)
     options.add_output(parser)
 
 
 def run(args: argparse.Namespace) -> int:
     from margotree.proof.check import Refused, check
 
-    if not args.tree and (args.note or args.numbers or options.told(args).told()):
+    if not args.tree and (args.note or args.numbers or options.reading_options(args).given()):
         raise CommandError(
-            "--note, --numbers and options for reading the file need the tree: say --tree FILE", exit_codes.USAGE
+            "--note, --numbers and options for reading the file need the saved tree; add --tree FILE", exit_codes.USAGE
         )
     if args.numbers:
-        output_files.may_write(
+        output_files.check_output(
             args.numbers, inputs=(args.proof, args.data, args.tree), force=args.force, option="--numbers"
         )
     try:
         limits = {"max_memory": args.max_memory, "max_work": args.max_work}
-        found = _with_tree(args, limits) if args.tree else check(args.proof, args.data, _progress(args), **limits)
+        proved = _with_tree(args, limits) if args.tree else check(args.proof, args.data, _progress(args), **limits)
     except Refused as error:
-        hint = "" if args.tree or "how to read a table" not in str(error) else "; or say --tree FILE, the saved tree"
+        hint = "" if args.tree or "how to read a table" not in str(error) else "; or add --tree FILE, the saved tree"
         raise CommandError(f"not proved: {error}{hint}", exit_codes.FAILED) from None
-    record = {**dataclasses.asdict(found), "gap": found.gap, "proved": True}
-    console.result(record, str(found), as_json=args.json)
+    record = {**dataclasses.asdict(proved), "gap": proved.gap, "proved": True}
+    console.print_result(record, str(proved), as_json=args.json)
     return exit_codes.OK
 
 
 def _progress(args: argparse.Namespace) -> Any:
-    def tell(share: float) -> None:
+    def report(share: float) -> None:
         print(f"{share:6.1%} checked", file=sys.stderr, flush=True)
 
-    return None if args.quiet else tell
+    return None if args.quiet else report
 
 
 def _with_tree(args: argparse.Namespace, limits: dict[str, Any]) -> Proved:
@@ -77,7 +82,10 @@ def _with_tree(args: argparse.Namespace, limits: dict[str, Any]) -> Proved:
     tree = load_tree(args.tree)
     encoding = encoding_of(tree, args.tree)
     if not encoding.target:
-        raise CommandError(f"{args.tree} does not say which column holds the classes", exit_codes.DATA)
+        raise CommandError(
+            f"{args.tree} does not name the column with the classes; use a tree that margotree fit saved",
+            exit_codes.DATA,
+        )
     table = options.read(args, encoding.reading)
     samples = encoding.training(table)
     data = (samples.X, samples.y, samples.weight)
@@ -86,16 +94,16 @@ def _with_tree(args: argparse.Namespace, limits: dict[str, Any]) -> Proved:
         content = io.BytesIO()
         np.savez(content, X=X, y=y, weight=weight)
         write_bytes(args.numbers, content.getvalue())
-    found = check_proof(
-        tree, args.proof, *data, tell=_progress(args), source=os.path.basename(args.data),
+    proved = check_proof(
+        tree, args.proof, *data, report=_progress(args), source=os.path.basename(args.data),
         left_out={"missing cells or no class": table.n_rows - len(samples.rows)}, weight_column=encoding.weight,
         **limits,
     )  # fmt: skip
     if args.note:
-        _noted(tree, found).save(args.tree)
-    return found
+        _with_proof_note(tree, proved).save(args.tree)
+    return proved
 
 
-def _noted(tree: Tree, found: Proved) -> Tree:
-    note = {"sha256": found.digest, "objective": found.objective, "bound": found.bound}
+def _with_proof_note(tree: Tree, proved: Proved) -> Tree:
+    note = {"sha256": proved.digest, "objective": proved.objective, "bound": proved.bound}
     return dataclasses.replace(tree, terms={**tree.terms, "proof": note})

@@ -1,4 +1,4 @@
-"""Print a script that completes commands and options in your shell.
+"""Print a completion script for a shell.
 
 bash: margotree completion bash >> ~/.bashrc; zsh: save as _margotree on your fpath; fish: save as
 ~/.config/fish/completions/margotree.fish.
@@ -10,7 +10,7 @@ import argparse
 
 from margotree.cli import exit_codes
 
-HELP = "print completions for bash, zsh or fish"
+HELP = "print a completion script for bash, zsh or fish"
 
 
 def add(parser: argparse.ArgumentParser) -> None:

@@ -1,4 +1,4 @@
-"""List the engines: which are installed, what each can train, and how to get those that are missing."""
+"""List the engines: which are installed, which models each trains, and how to install the others."""
 
 from __future__ import annotations
 
@@ -7,19 +7,19 @@ from typing import Any
 
 from margotree.cli import console, exit_codes
 
-HELP = "what is installed, what each engine solves, what is missing"
+HELP = "list the engines, their models, and how to install missing ones"
 
-#: Models of the rivals, whose engines are kept apart.
-_RIVALS = {"oct_1": "oct1", "oct_h": "octh", "mm_svm_oct": "mmsvm"}
+#: The baselines, which have a registry of engines of their own; with their short names.
+_BASELINES = {"oct_1": "oct1", "oct_h": "octh", "mm_svm_oct": "mmsvm"}
 
 
 def add(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--json", action="store_true", help="print as JSON")
+    parser.add_argument("--json", action="store_true", help="print the list as JSON")
 
 
 def run(args: argparse.Namespace) -> int:
     records = _engines()
-    console.result({"engines": records, "auto": _auto()}, _text(records), as_json=args.json)
+    console.print_result({"engines": records, "auto": _auto()}, _text(records), as_json=args.json)
     return exit_codes.OK
 
 
@@ -31,13 +31,13 @@ def _engines() -> list[dict[str, Any]]:
     for name in engine_names():
         engine = get_engine(name)
         missing = engine.missing()
-        rivals = [short for model, short in _RIVALS.items() if name in engines_for(model)]
+        baseline_models = [short for model, short in _BASELINES.items() if name in engines_for(model)]
         records.append(
             {
                 "name": name,
                 "installed": missing is None,
                 "version": engine.version() if missing is None else None,
-                "models": [m for m in ("margot", "hfs", "sfs") if m in engine.models] + rivals,
+                "models": [m for m in ("margot", "hfs", "sfs") if m in engine.models] + baseline_models,
                 "proves": engine.proves,
                 "get_it": missing,
             }
@@ -46,7 +46,7 @@ def _engines() -> list[dict[str, Any]]:
 
 
 def _search() -> dict[str, Any]:
-    """OCT-1's own engine, which is no engine of the margin trees."""
+    """The exact search for OCT-1, which is not an engine of the margin trees."""
     from margotree import __version__
 
     return {
@@ -65,7 +65,7 @@ def _auto() -> dict[str, str]:
     from margotree.engines.tiny_problems import tiny_problem
 
     auto = {model: choose_engine(tiny_problem(model)).name for model in ("margot", "hfs", "sfs")}
-    return auto | {"local": "local_svm"} | {short: engines_for(model)[0] for model, short in _RIVALS.items()}
+    return auto | {"local": "local_svm"} | {short: engines_for(model)[0] for model, short in _BASELINES.items()}
 
 
 def _text(records: list[dict[str, Any]]) -> str:
@@ -76,6 +76,6 @@ def _text(records: list[dict[str, Any]]) -> str:
             f"{r['name']:<10} {installed:<10} {'yes' if r['proves'] else 'no':<7} {', '.join(r['models']) or '-'}"
         )
         if r["get_it"]:
-            lines.append(f"{'':<10} to get it: {r['get_it']}")
+            lines.append(f"{'':<10} to install it: {r['get_it']}")
     auto = ", ".join(f"{model}: {name}" for model, name in _auto().items())
-    return "\n".join([*lines, "", f"--engine auto takes  {auto}"])
+    return "\n".join([*lines, "", f"--engine auto uses  {auto}"])

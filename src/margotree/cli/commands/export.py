@@ -1,7 +1,7 @@
 """Write a saved tree for use without margotree: as an SQL expression, C or Python source, or an ONNX model.
 
-All of them predict as margotree does, in the units of the training file. SQL and Python take the columns of that file;
-C has a function that turns them into the features that margotree show names, and ONNX a description of how to.
+All exports predict the same labels as margotree, in the units of the training file. SQL and Python code use the columns
+of that file. C code has a function that converts them to features; an ONNX model describes the conversion.
 """
 
 from __future__ import annotations
@@ -19,57 +19,59 @@ from margotree.cli.saved_trees import load_tree
 if TYPE_CHECKING:
     from margotree.tree import Tree
 
-HELP = "write a saved tree as SQL, C, Python or ONNX"
+HELP = "export a saved tree as SQL, C, Python or ONNX"
 
-#: Formats and the endings of their files.
+#: The formats with the endings of their files.
 ENDINGS = {"onnx": ".onnx", "sql": ".sql", "c": ".c", "python": ".py"}
 
-#: Options that belong to one format.
-_OWN = {"name": "c", "table": "sql", "float32": "onnx"}
+#: Options of a single format.
+_FORMAT_OF_OPTION = {"name": "c", "table": "sql", "float32": "onnx"}
 
 
 def add(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("tree", help="the saved tree")
-    parser.add_argument("--to", choices=tuple(ENDINGS), required=True, help="what to write")
+    parser.add_argument("tree", help="saved tree")
+    parser.add_argument("--to", choices=tuple(ENDINGS), required=True, help="format")
     parser.add_argument(
-        "--out", metavar="FILE", help="file to write (the tree's name with the format's ending); - prints it"
+        "--out",
+        metavar="FILE",
+        help="file to write (the name of the tree with the ending of the format); - is standard output",
     )
-    parser.add_argument("--name", metavar="NAME", help="with --to c: what names in the source begin with (margotree)")
-    parser.add_argument("--table", metavar="NAME", help="with --to sql: put this table's name before the columns")
-    parser.add_argument("--float32", action="store_true", help="with --to onnx: take single precision numbers")
+    parser.add_argument("--name", metavar="NAME", help="with --to c: prefix of the names in the code (margotree)")
+    parser.add_argument("--table", metavar="NAME", help="with --to sql: name of the table, as a prefix of the columns")
+    parser.add_argument("--float32", action="store_true", help="with --to onnx: inputs in single precision")
     output_files.add_force(parser)
     options.add_output(parser)
 
 
 def run(args: argparse.Namespace) -> int:
-    _check(args)
+    _check_options(args)
     out = args.out or _default(args.tree, args.to)
     if out != "-":
-        output_files.may_write(out, inputs=(args.tree,), force=args.force)
+        output_files.check_output(out, inputs=(args.tree,), force=args.force)
     tree = load_tree(args.tree)
     if args.to == "onnx":
         _write_onnx(tree, out, args.float32)
     elif out == "-":
-        console.out(_source(tree, args))
+        console.print_output(_source(tree, args))
         return exit_codes.OK
     else:
         write_text(out, _source(tree, args))
-    console.result({"to": args.to, "export": out}, f"written as {out}", as_json=args.json)
+    console.print_result({"to": args.to, "export": out}, f"written as {out}", as_json=args.json)
     return exit_codes.OK
 
 
-def _check(args: argparse.Namespace) -> None:
-    for option, format_ in _OWN.items():
+def _check_options(args: argparse.Namespace) -> None:
+    for option, format_ in _FORMAT_OF_OPTION.items():
         if getattr(args, option) and args.to != format_:
-            raise CommandError(f"--{option} goes with --to {format_} alone", exit_codes.USAGE)
+            raise CommandError(f"--{option} applies only to --to {format_}; leave it out", exit_codes.USAGE)
     if args.to == "onnx" and args.out == "-":
-        raise CommandError("an ONNX model is no text to print; name a file with --out", exit_codes.USAGE)
+        raise CommandError("an ONNX model is binary and cannot be printed; name a file with --out", exit_codes.USAGE)
 
 
 def _default(tree: str, format_: str) -> str:
     stem = os.path.splitext(os.path.basename(tree))[0]
     if format_ == "python":
-        # A name that can be imported.
+        # The name of the file must be a Python name, so that it can be imported.
         stem = re.sub(r"\W", "_", stem)
         stem = f"_{stem}" if stem[:1].isdigit() else stem
     return stem + ENDINGS[format_]

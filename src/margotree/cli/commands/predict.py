@@ -1,7 +1,7 @@
 """Classify the rows of a file with a saved tree.
 
-Writes a CSV with a column for the label and one for the decision value (two classes) or the leaf. If the file holds the
-target column too, the share of right labels is reported.
+Writes a CSV file with the predicted label, the decision value (two classes only) and the leaf of each row. If the file
+has the target column, the accuracy is printed.
 """
 
 from __future__ import annotations
@@ -20,68 +20,70 @@ if TYPE_CHECKING:
     from margotree.table import Encoding, Table
     from margotree.tree import Tree
 
-HELP = "classify the rows of a table with a saved tree"
+HELP = "classify the rows of a file with a saved tree"
 
 
 def add(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("tree", help="the saved tree")
+    parser.add_argument("tree", help="saved tree")
     parser.add_argument("data", help="CSV (- for standard input), Excel or Parquet file with the training columns")
-    parser.add_argument("--out", metavar="FILE", help="where to write the predictions (standard output)")
+    parser.add_argument("--out", metavar="FILE", help="file for the predictions (standard output)")
     parser.add_argument(
         "--keep",
         metavar="COL",
         nargs="?",
         action="append",
         const=None,
-        help="put this column of the file before the predictions, such as an identifier; repeatable; all if no name",
+        help="copy this column of the file, such as an identifier, before the predictions; repeatable; without a name: "
+        "all columns",
     )
-    parser.add_argument("--proba", action="store_true", help="add the class shares of the leaf")
+    parser.add_argument("--proba", action="store_true", help="add the shares of the classes in the leaf")
     parser.add_argument(
         "--unknown",
         choices=("error", "ignore"),
         default="error",
-        help="a word that training did not see: an error, or none of the words known (that is counted in a note)",
+        help="words that are not in the training file: error, or ignore: treat them as none of the known words, and "
+        "count them in a note (error)",
     )
     parser.add_argument(
         "--missing",
         choices=("error", "skip"),
         default="error",
-        help="rows with missing cells: an error, or left without a label",
+        help="rows with missing cells: error, or skip: no label (error)",
     )
     output_files.add_force(parser)
-    options.add_reading(parser, kept=True)
+    options.add_reading(parser, saved=True)
     options.add_output(parser)
 
 
 def run(args: argparse.Namespace) -> int:
     if args.out:
-        output_files.may_write(args.out, inputs=(args.tree, args.data), force=args.force)
+        output_files.check_output(args.out, inputs=(args.tree, args.data), force=args.force)
     from margotree.table import notes_about
 
     tree = load_tree(args.tree)
     encoding = encoding_of(tree, args.tree)
     table = options.read(args, encoding.reading)
-    console.notes(table.notes, quiet=args.quiet)
+    console.print_notes(table.notes, quiet=args.quiet)
     X, rows = _features(args, encoding, table)
     labels: Any = tree.predict(X) if len(rows) else []
     skipped = table.n_rows - len(rows)
     notes = notes_about(encoding, table)
-    notes += [f"{skipped} rows have missing cells and got no label"] if skipped else []
-    console.notes(notes, quiet=args.quiet)
+    notes += [f"{skipped} rows have missing cells and get no label"] if skipped else []
+    console.print_notes(notes, quiet=args.quiet)
     accuracy = _accuracy(encoding, table, rows, labels)
     columns = _columns(args, tree, X, labels)
-    found = _Found(columns=columns, rows=rows, n_rows=table.n_rows, accuracy=accuracy, notes=notes)
-    _write(args, found, _kept(args, table))
+    predictions = _Predictions(columns=columns, rows=rows, n_rows=table.n_rows, accuracy=accuracy, notes=notes)
+    _write(args, predictions, _kept_columns(args, table))
     if accuracy is not None and not args.json:
-        console.say(
-            f"right on {accuracy:.1%} of the rows that have a label under {encoding.target!r}", quiet=args.quiet
+        console.print_status(
+            f"accuracy {accuracy:.1%} on the rows that have a label in column {encoding.target!r}", quiet=args.quiet
         )
     return exit_codes.OK
 
 
 @dataclass(frozen=True, kw_only=True)
-class _Found:
-    """The predictions for ``rows`` out of ``n_rows``, column by column, and what goes with them."""
+class _Predictions:
+    """The predictions for ``rows`` of the ``n_rows`` rows by column, the accuracy if known, and notes."""
 
     columns: dict[str, list[Any]]
     rows: list[int]
@@ -90,8 +92,8 @@ class _Found:
     notes: list[str]
 
 
-def _kept(args: argparse.Namespace, table: Table) -> dict[str, list[str]]:
-    """The columns of the file that go into the answer; a bare --keep means all."""
+def _kept_columns(args: argparse.Namespace, table: Table) -> dict[str, list[str]]:
+    """The columns of the file that are copied to the output; ``--keep`` without a name means all."""
     if args.keep is None:
         return {}
     names = table.names if None in args.keep else tuple(dict.fromkeys(table.find(name) for name in args.keep))
@@ -105,7 +107,7 @@ def _features(args: argparse.Namespace, encoding: Encoding, table: Table) -> tup
         return encoding.apply(table, unknown=args.unknown, missing=args.missing)
     except MissingCells as error:
         raise MissingCells(
-            f"{error}; fill them in, say --missing skip to leave such rows without a label, or train with "
+            f"{error}; fill the cells in the file, add --missing skip to give such rows no label, or train a tree with "
             "--missing median"
         ) from None
 
@@ -134,19 +136,27 @@ def _columns(args: argparse.Namespace, tree: Tree, X: Any, labels: Any) -> dict[
     return columns
 
 
-def _write(args: argparse.Namespace, found: _Found, kept: dict[str, list[str]]) -> None:
-    """One line per row of the file, empty where a row got no label."""
-    position = {i: k for k, i in enumerate(found.rows)}
-    names = [*kept, *(_unlike(name, kept) for name in found.columns)]
+def _write(args: argparse.Namespace, predictions: _Predictions, kept_columns: dict[str, list[str]]) -> None:
+    """Write one line per row of the file; cells of rows without a label are empty."""
+    position = {i: k for k, i in enumerate(predictions.rows)}
+    names = [*kept_columns, *(_unused_name(name, kept_columns) for name in predictions.columns)]
     lines = [
-        [*(c[i] for c in kept.values()), *(c[position[i]] if i in position else None for c in found.columns.values())]
-        for i in range(found.n_rows)
+        [
+            *(c[i] for c in kept_columns.values()),
+            *(c[position[i]] if i in position else None for c in predictions.columns.values()),
+        ]
+        for i in range(predictions.n_rows)
     ]
     if args.json:
         records = [dict(zip(names, line, strict=True)) for line in lines]
-        skipped = found.n_rows - len(found.rows)
-        record = {"predictions": records, "rows": found.n_rows, "skipped": skipped, "accuracy": found.accuracy}
-        console.result(record | {"notes": found.notes}, "", as_json=True)
+        skipped = predictions.n_rows - len(predictions.rows)
+        record = {
+            "predictions": records,
+            "rows": predictions.n_rows,
+            "skipped": skipped,
+            "accuracy": predictions.accuracy,
+        }
+        console.print_result(record | {"notes": predictions.notes}, "", as_json=True)
         if not args.out:
             return
     out = io.StringIO()
@@ -156,12 +166,12 @@ def _write(args: argparse.Namespace, found: _Found, kept: dict[str, list[str]]) 
     if args.out:
         write_text(args.out, out.getvalue())
     else:
-        console.out(out.getvalue())
+        console.print_output(out.getvalue())
 
 
-def _unlike(name: str, kept: dict[str, list[str]]) -> str:
-    """Our column's name, with a word added where the file has one of that name."""
-    return _unlike(f"{name} (margotree)", kept) if name in kept else name
+def _unused_name(name: str, kept_columns: dict[str, list[str]]) -> str:
+    """The name of an output column, with a suffix if the file has a column of this name."""
+    return _unused_name(f"{name} (margotree)", kept_columns) if name in kept_columns else name
 
 
 def _plain(label: Any) -> Any:

@@ -15,23 +15,28 @@ HELP = "print the rules and the certificate of a saved tree"
 
 
 def add(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("tree", help="the saved tree")
+    parser.add_argument("tree", help="saved tree")
     parser.add_argument(
         "--part", choices=("all", "rules", "certificate", "terms"), default="all", help="what to print (all)"
     )
-    parser.add_argument("--digits", type=int, metavar="N", help="digits of the numbers (as many as it takes)")
+    parser.add_argument("--digits", type=int, metavar="N", help="digits of the numbers (as many as necessary)")
     parser.add_argument(
-        "--units", choices=("user", "scaled"), default="user", help="the file's units, or those of training"
+        "--units",
+        choices=("user", "scaled"),
+        default="user",
+        help="units of the file, or the scaled units of the training (user)",
     )
-    parser.add_argument("--all-splits", action="store_true", help="also the splits that change no training row's label")
-    parser.add_argument("--width", type=int, default=100, metavar="N", help="longest line (100)")
-    parser.add_argument("--json", action="store_true", help="print as JSON")
+    parser.add_argument(
+        "--all-splits", action="store_true", help="also print splits that change no training row's label"
+    )
+    parser.add_argument("--width", type=int, default=100, metavar="N", help="largest length of a line (100)")
+    parser.add_argument("--json", action="store_true", help="print the tree as JSON")
 
 
 def run(args: argparse.Namespace) -> int:
     tree = load_tree(args.tree)
     text = "\n\n".join(filter(None, (part(tree, args) for part in _parts(args.part))))
-    console.result(_record(tree, args), text, as_json=args.json)
+    console.print_result(_record(tree, args), text, as_json=args.json)
     return exit_codes.OK
 
 
@@ -48,18 +53,18 @@ def _rules(tree: Tree, args: argparse.Namespace) -> str:
 def _certificate(tree: Tree, args: argparse.Namespace) -> str:
     from margotree.tree.proof_summary import proof_text
 
-    words = str(tree.certificate or "no certificate was saved with this tree")
-    return "\n".join(filter(None, (words, proof_text(tree))))
+    text = str(tree.certificate or "this tree is saved without a certificate")
+    return "\n".join(filter(None, (text, proof_text(tree))))
 
 
 def _terms(tree: Tree, args: argparse.Namespace) -> str:
-    said = {name: value for name, value in tree.terms.items() if name not in (ENTRY, "proof") and value is not None}
-    terms = ", ".join(f"{name} {value}" for name, value in said.items())
-    return "\n".join([f"depth {tree.depth}, {terms}", *_training(tree)])
+    terms = {name: value for name, value in tree.terms.items() if name not in (ENTRY, "proof") and value is not None}
+    text = ", ".join(f"{name} {value}" for name, value in terms.items())
+    return "\n".join([f"depth {tree.depth}, {text}", *_training(tree)])
 
 
 def _training(tree: Tree) -> list[str]:
-    """What the tree knows of its training file: target, rows, missing cells, and how the file was read."""
+    """Lines about the training file: target, rows, missing cells, and the options with which it was read."""
     if (table := tree.terms.get(ENTRY)) is None:
         return []
     from margotree.table import Reading
@@ -67,10 +72,10 @@ def _training(tree: Tree) -> list[str]:
 
     rows, report = table.get("rows"), missing_report(table)
     number = "" if rows is None else f" {rows} rows"
-    lines = [f"trained on{number} to tell {table['target']!r}"]
+    lines = [f"trained on{number} to predict {table['target']!r}"]
     lines += [] if report is None else report.sentences(table["target"], table.get("weight"))
-    told = options.flags(Reading.from_record(table.get("reading") or {}).told())
-    return lines + ([f"file read with {told}"] if told else [])
+    reading = options.reading_flags(Reading.from_record(table.get("reading") or {}).given())
+    return lines + ([f"file read with {reading}"] if reading else [])
 
 
 def _record(tree: Tree, args: argparse.Namespace) -> dict[str, Any]:
@@ -97,8 +102,8 @@ def _split(tree: Tree, t: int, units: str) -> dict[str, Any]:
     split = tree.split(t, units=units)
     weights = {name: w for name, w in zip(tree.features, split.weights.tolist(), strict=True) if w}
     found = {"node": t, "weights": weights, "threshold": split.threshold}
-    wanted = tree.wanted(t)
-    if wanted is None:
+    target_sides = tree.target_classes(t)
+    if target_sides is None:
         return found
-    left, right = ([tree.classes.tolist()[k] for k in side] for side in wanted)
+    left, right = ([tree.classes.tolist()[k] for k in side] for side in target_sides)
     return found | {"meant_left": left, "meant_right": right}

@@ -1,10 +1,9 @@
 """Choose hyperparameters by cross-validation, train with them and save the tree.
 
-For margot, hfs and sfs depth, C per level and budget are chosen by MargotClassifierCV and its kin: settings that fall
-behind are given up early, and options such as --depth 2 fix what they name. With --grid, --paper (the grid of the
-paper), --rule features or --resume FILE (every fit is kept there the moment it is done, and not repeated), and for the
-other models, every setting is fitted on every fold instead. Ctrl-C ends the search: of the settings that are complete
-by then one is chosen and trained.
+For margot, hfs and sfs a classifier such as MargotClassifierCV chooses depth, C per level and budget: poor settings are
+abandoned after a few folds, and options such as --depth 2 fix a value. With --grid, --paper (the grid of the paper),
+--rule features or --resume FILE (fits are saved in the file and not repeated), and for other models, every setting is
+fitted on every fold. After Ctrl-C the choice is made among the complete settings.
 """
 
 from __future__ import annotations
@@ -15,20 +14,20 @@ import warnings
 from typing import TYPE_CHECKING, Any
 
 from margotree.cli import console, exit_codes, model_options, options, output_files
-from margotree.cli.commands.fit import chosen, default_out, fitted, read_training
+from margotree.cli.commands.fit import chosen_settings, default_out, fit_model, read_training
 from margotree.cli.exit_codes import CommandError
 from margotree.cli.saved_trees import with_table
 from margotree.progress import recording
 
 if TYPE_CHECKING:
-    from margotree.cli.output_files import Kept
+    from margotree.cli.output_files import SavedFile
     from margotree.table import Encoding, Samples
     from margotree.tree import Tree
 
 HELP = "choose hyperparameters by cross-validation"
 
 _C = [10.0**k for k in range(-3, 4)]
-_SMALL: dict[str, dict[str, list[Any]]] = {
+_DEFAULT_GRIDS: dict[str, dict[str, list[Any]]] = {
     "margot": {"C": _C},
     "hfs": {"C": _C[1:-1], "budget": [1, 2, 3]},
     "sfs": {"C": _C[1:-1], "budget": [1], "alpha": [1.0, 8.0, 64.0]},
@@ -43,18 +42,31 @@ _PARAMETERS = {"min_leaf": "min_samples_leaf"}
 
 def add(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("data", help="CSV (- for standard input), Excel or Parquet file")
-    parser.add_argument("--out", metavar="FILE", help="where to save the tree (the data file's name with .tree.json)")
+    parser.add_argument("--out", metavar="FILE", help="file for the tree (the name of the data file with .tree.json)")
     output_files.add_force(parser)
-    group = parser.add_argument_group("the choice")
-    group.add_argument("--grid", metavar="NAME=V,V,...", action="append", default=[],
-                       help="values to try, like C=0.1,1,10 or C=1:10,10:10 (one per level); repeatable")  # fmt: skip
-    group.add_argument("--paper", action="store_true", help="the paper's grid; it has hundreds of settings")
+    group = parser.add_argument_group("choice of hyperparameters")
+    group.add_argument(
+        "--grid",
+        metavar="NAME=V,V,...",
+        action="append",
+        default=[],
+        help="values to try, such as C=0.1,1,10 or C=1:10,10:10 (one per level); repeatable",
+    )
+    group.add_argument("--paper", action="store_true", help="use the grid of the paper, which has hundreds of settings")
     group.add_argument("--rule", choices=("accuracy", "features"), default="accuracy",
-                       help="take the most accurate setting, or the one with the fewest features near it")  # fmt: skip
+                       help="choose the most accurate setting, or among settings of similar accuracy the one "
+                       "with the fewest features (accuracy)")  # fmt: skip
     group.add_argument("--folds", type=int, default=4, metavar="N", help="folds of the cross-validation (4)")
-    group.add_argument("--fit-time-limit", type=options.seconds, default=10.0, metavar="T",
-                       help="with a grid, most per fit on a fold (10); the last fit gets what is left")  # fmt: skip
-    group.add_argument("--resume", metavar="FILE", help="keep every fit in this file, and go on with it")
+    group.add_argument(
+        "--fit-time-limit",
+        type=options.seconds,
+        default=10.0,
+        metavar="T",
+        help="with a grid: time limit per fit on a fold (10); the final fit has the remaining time",
+    )
+    group.add_argument(
+        "--resume", metavar="FILE", help="save every fit in this file, and continue with the fits that it holds"
+    )
     options.add_columns(parser)
     model_options.add_model(parser)
     model_options.add_search(parser, time_limit=600.0)
@@ -64,52 +76,56 @@ def add(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     out = args.out or default_out(args.data)
-    output_files.may_write(out, inputs=(args.data, args.resume), force=args.force)
+    output_files.check_output(out, inputs=(args.data, args.resume), force=args.force)
     if args.resume and output_files.same_file(args.resume, args.data):
-        raise CommandError(f"{args.data} is the table; name another file with --resume", exit_codes.DATA)
-    console.say(f"reading {args.data}", quiet=args.quiet)
+        raise CommandError(f"{args.data} is the data file; name another file with --resume", exit_codes.DATA)
+    console.print_status(f"reading {args.data}", quiet=args.quiet)
     encoding, samples, _ = read_training(args)
-    if _by_itself(args):
-        return _choose(args, encoding, samples, out)
+    if _uses_cv_classifier(args):
+        return _run_cv_classifier(args, encoding, samples, out)
     search = _search(args, samples)
-    with warnings.catch_warnings(record=True) as warned:
+    with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         search.fit(samples.X, samples.y, sample_weight=samples.weight)
-    # scikit-learn's warning about scores that are not finite repeats ours about fits undone.
-    told = dict.fromkeys(str(warning.message) for warning in warned if "non-finite" not in str(warning.message))
-    console.notes(told, quiet=args.quiet)
+    # scikit-learn's warning about scores that are not finite repeats the warning about unfinished fits.
+    messages = dict.fromkeys(str(warning.message) for warning in caught if "non-finite" not in str(warning.message))
+    console.print_notes(messages, quiet=args.quiet)
     best = search.best_estimator_
-    tree, kept, late = _keep(best.tree_, encoding, samples, out)
-    _tell(args, search, tree, kept)
-    cut = late or search.interrupted_ or (tree.certificate is not None and tree.certificate.stopped == "interrupted")
-    return kept.code or (exit_codes.INTERRUPTED if cut else exit_codes.OK)
+    tree, saved, interrupted_after_search = _save(best.tree_, encoding, samples, out)
+    _print_search_result(args, search, tree, saved)
+    interrupted = (
+        interrupted_after_search
+        or search.interrupted_
+        or (tree.certificate is not None and tree.certificate.stopped == "interrupted")
+    )
+    return saved.code or (exit_codes.INTERRUPTED if interrupted else exit_codes.OK)
 
 
-def _keep(tree: Tree, encoding: Encoding, samples: Samples, out: str) -> tuple[Tree, Kept, bool]:
-    """The tree with the description of its table, where it is saved, and whether Ctrl-C came while it was written."""
+def _save(tree: Tree, encoding: Encoding, samples: Samples, out: str) -> tuple[Tree, SavedFile, bool]:
+    """Save the tree with the description of its table; return the tree, its file, and whether Ctrl-C came meanwhile."""
     from margotree.engines.run_control import holding_ctrl_c
 
     with holding_ctrl_c() as interrupted:
         tree = with_table(dataclasses.replace(tree, feature_names=encoding.features), encoding, samples)
-        return tree, output_files.keep_tree(tree, out), interrupted.is_set()
+        return tree, output_files.save_tree(tree, out), interrupted.is_set()
 
 
-def _by_itself(args: argparse.Namespace) -> bool:
-    """Whether the model's own classifier makes the choice: nobody asks for other values, another rule or a file."""
-    asked = args.grid or args.paper or args.resume or args.rule != "accuracy"
-    return args.model in model_options.CHOOSERS and not asked
+def _uses_cv_classifier(args: argparse.Namespace) -> bool:
+    """Whether a CV classifier makes the choice: no option requests a grid, another rule or a file of fits."""
+    requested = args.grid or args.paper or args.resume or args.rule != "accuracy"
+    return args.model in model_options.CV_MODELS and not requested
 
 
-def _choose(args: argparse.Namespace, encoding: Any, samples: Any, out: str) -> int:
-    """The choice by the CV classifier: depths, schedules of C and budgets raced on folds."""
+def _run_cv_classifier(args: argparse.Namespace, encoding: Any, samples: Any, out: str) -> int:
+    """Choose the hyperparameters with a CV classifier, and train, save and print the tree."""
     verbose = 0 if args.quiet else 1
-    model = model_options.chooser(args, classes=sorted(set(samples.y.tolist())), verbose=verbose, folds=args.folds)
-    with recording() as events, warnings.catch_warnings(record=True) as warned:
+    model = model_options.cv_estimator(args, classes=sorted(set(samples.y.tolist())), verbose=verbose, folds=args.folds)
+    with recording() as events, warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        late = fitted(model, samples, events)
-    console.notes(dict.fromkeys(str(warning.message) for warning in warned), quiet=args.quiet)
-    tree, kept, also_late = _keep(model.tree_, encoding, samples, out)
-    lines = [
+        interrupted_after_search = fit_model(model, samples, events)
+    console.print_notes(dict.fromkeys(str(warning.message) for warning in caught), quiet=args.quiet)
+    tree, saved, interrupted_while_saving = _save(model.tree_, encoding, samples, out)
+    rows = [
         {
             "params": params,
             "accuracy": _number(_mean(row)),
@@ -119,13 +135,26 @@ def _choose(args: argparse.Namespace, encoding: Any, samples: Any, out: str) -> 
         }
         for params, row, cut_off in zip(model.settings_, model.scores_, model.cut_off_, strict=True)
     ]
-    _show(args, lines, model.settings_.index(chosen(model)), chosen(model), model.interrupted_, tree, kept)
-    cut = late or also_late or model.interrupted_ or model.certificate_.stopped == "interrupted"
-    return kept.code or (exit_codes.INTERRUPTED if cut else exit_codes.OK)
+    _print_result(
+        args,
+        rows,
+        model.settings_.index(chosen_settings(model)),
+        chosen_settings(model),
+        model.interrupted_,
+        tree,
+        saved,
+    )
+    interrupted = (
+        interrupted_after_search
+        or interrupted_while_saving
+        or model.interrupted_
+        or model.certificate_.stopped == "interrupted"
+    )
+    return saved.code or (exit_codes.INTERRUPTED if interrupted else exit_codes.OK)
 
 
 def _mean(scores: Any) -> float:
-    """Over the folds seen; NaN if the setting was given up before the last."""
+    """The mean score; NaN if the setting was abandoned before the last fold."""
     return float(scores.mean()) if len(scores) else float("nan")
 
 
@@ -153,28 +182,31 @@ def _search(args: argparse.Namespace, samples: Any) -> Any:
 
 def _grid(args: argparse.Namespace, estimator: Any, n_features: int) -> dict[str, list[Any]]:
     if args.grid:
-        return dict(_asked(text, estimator) for text in args.grid)
+        return dict(_parse_grid_option(text, estimator) for text in args.grid)
     if args.paper:
         from margotree.paper.tuning import paper_grid
 
         most = min(3, n_features)
         return paper_grid(_TUNING_NAMES.get(args.model, args.model), model_options.depth(args), most_features=most)
-    grid = dict(_SMALL[args.model])
+    grid = dict(_DEFAULT_GRIDS[args.model])
     if "budget" in grid:
         grid["budget"] = [b for b in grid["budget"] if b <= n_features]
     return grid
 
 
-def _asked(text: str, estimator: Any) -> tuple[str, list[Any]]:
+def _parse_grid_option(text: str, estimator: Any) -> tuple[str, list[Any]]:
     name, _, values = text.partition("=")
     name = _PARAMETERS.get(name.replace("-", "_"), name.replace("-", "_"))
     if not values or name not in estimator.get_params():
-        raise CommandError(f"--grid is NAME=V,V,... with a parameter of the model; got {text!r}", exit_codes.USAGE)
+        raise CommandError(
+            f"--grid must be NAME=V,V,... with a parameter of the model, such as C=0.1,1,10; got {text!r}",
+            exit_codes.USAGE,
+        )
     try:
         return name, [_value(part) for part in values.split(",")]
     except ValueError:
         raise CommandError(
-            f"--grid {text}: values are numbers, or numbers joined by : for one per level", exit_codes.USAGE
+            f"--grid {text}: values must be numbers, or numbers joined by : (one per level)", exit_codes.USAGE
         ) from None
 
 
@@ -183,41 +215,41 @@ def _value(text: str) -> Any:
     return parts[0] if len(parts) == 1 else tuple(parts)
 
 
-def _tell(args: argparse.Namespace, search: Any, tree: Tree, kept: Kept) -> None:
-    found = search.cv_results_
-    lines: list[dict[str, Any]] = [
+def _print_search_result(args: argparse.Namespace, search: Any, tree: Tree, saved: SavedFile) -> None:
+    results = search.cv_results_
+    rows: list[dict[str, Any]] = [
         {
             "params": params,
-            "accuracy": _number(found["mean_test_accuracy"][k]),
-            "sd": _number(found["std_test_accuracy"][k]),
-            "features": _number(found["mean_test_n_features"][k]),
-            "cut_off": bool(found["cut_off"][k]),
+            "accuracy": _number(results["mean_test_accuracy"][k]),
+            "sd": _number(results["std_test_accuracy"][k]),
+            "features": _number(results["mean_test_n_features"][k]),
+            "cut_off": bool(results["cut_off"][k]),
         }
-        for k, params in enumerate(found["params"])
+        for k, params in enumerate(results["params"])
     ]
-    _show(args, lines, search.best_index_, search.best_params_, search.interrupted_, tree, kept)
+    _print_result(args, rows, search.best_index_, search.best_params_, search.interrupted_, tree, saved)
 
 
-def _show(
+def _print_result(
     args: argparse.Namespace,
-    lines: list[dict[str, Any]],
+    rows: list[dict[str, Any]],
     best: int,
     params: dict[str, Any],
     interrupted: bool,
     tree: Tree,
-    kept: Kept,
+    saved: SavedFile,
 ) -> None:
     record = {
-        "tree": kept.path,
-        "not_written": list(kept.troubles),
+        "tree": saved.path,
+        "not_written": list(saved.write_errors),
         "best_params": params,
-        "validation_accuracy": lines[best]["accuracy"],
-        "settings": lines,
+        "validation_accuracy": rows[best]["accuracy"],
+        "settings": rows,
         "interrupted": interrupted,
         "certificate": None if tree.certificate is None else tree.certificate.to_dict(),
     }
     text = [
-        *_table(lines, best),
+        *_table(rows, best),
         "",
         "chosen: " + ", ".join(f"{name} {value}" for name, value in params.items()),
         "",
@@ -226,24 +258,24 @@ def _show(
         str(tree.certificate),
         "",
     ]
-    console.result(record, "\n".join([*text, kept.words()]), as_json=args.json)
+    console.print_result(record, "\n".join([*text, saved.summary()]), as_json=args.json)
 
 
-def _table(lines: list[dict[str, Any]], best: int, most: int = 30) -> list[str]:
-    """The settings by accuracy, the chosen one marked."""
-    order = sorted(range(len(lines)), key=lambda k: (k != best, -(lines[k]["accuracy"] or 0.0)))
+def _table(rows: list[dict[str, Any]], best: int, most: int = 30) -> list[str]:
+    """The lines of a table of the settings by accuracy; the chosen one has a mark."""
+    order = sorted(range(len(rows)), key=lambda k: (k != best, -(rows[k]["accuracy"] or 0.0)))
     shown = ["  accuracy      sd  features  setting"]
     for k in order[:most]:
-        line = lines[k]
-        setting = ", ".join(f"{name} {value}" for name, value in line["params"].items())
+        row = rows[k]
+        setting = ", ".join(f"{name} {value}" for name, value in row["params"].items())
         mark = "*" if k == best else " "
-        if line["accuracy"] is None:
-            why = "cut off by the time" if line["cut_off"] else "given up, or no time"
+        if row["accuracy"] is None:
+            why = "stopped by time limit" if row["cut_off"] else "abandoned, or no time"
             shown.append(f"{mark} {why:<24}  {setting}")
         else:
-            features = "" if line["features"] is None else f"{line['features']:.1f}"
-            shown.append(f"{mark} {line['accuracy']:8.1%} {line['sd']:7.1%} {features:>9}  {setting}")
-    return shown + ([f"  and {len(lines) - most} more"] if len(lines) > most else [])
+            features = "" if row["features"] is None else f"{row['features']:.1f}"
+            shown.append(f"{mark} {row['accuracy']:8.1%} {row['sd']:7.1%} {features:>9}  {setting}")
+    return shown + ([f"  and {len(rows) - most} more"] if len(rows) > most else [])
 
 
 def _number(value: Any) -> float | None:

@@ -1,8 +1,8 @@
-"""Re-check a saved tree and its certificate against the training data.
+"""Check a saved tree and its certificate against the training data.
 
-States the training problem again from the file, recomputes value and feasibility of the tree with plain NumPy and
-compares with what the certificate claims. The bound rests on the engine and cannot be recomputed this way. Exit code 1
-if a claim does not hold, 3 if the tree file was changed or the data do not fit.
+Reads the training problem from the files, recomputes the objective and the feasibility of the tree with plain NumPy and
+compares them with the certificate. The bound depends on the engine and is not recomputed. Exit code 1 if a claim does
+not hold, 3 if the tree file was changed or the data do not match the tree.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ if TYPE_CHECKING:
     from margotree.table import Encoding, Samples, Table
     from margotree.tree import Tree
 
-HELP = "re-check a saved tree and its certificate against data"
+HELP = "check a saved tree and its certificate against its training data"
 
 
 def add(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("tree", help="the saved tree")
-    parser.add_argument("data", help="the file it was trained on")
-    parser.add_argument("--target", metavar="COL", help="the column with the classes, if the tree file does not say")
-    options.add_reading(parser, kept=True)
+    parser.add_argument("tree", help="saved tree")
+    parser.add_argument("data", help="training file of the tree")
+    parser.add_argument("--target", metavar="COL", help="column with the classes, if the tree file does not name it")
+    options.add_reading(parser, saved=True)
     options.add_output(parser)
 
 
@@ -34,23 +34,23 @@ def run(args: argparse.Namespace) -> int:
 
     tree = load_tree(args.tree)
     if tree.certificate is None:
-        raise CommandError(f"{args.tree} carries no certificate, so there is nothing to verify", exit_codes.DATA)
+        raise CommandError(f"{args.tree} has no certificate; there is nothing to verify", exit_codes.DATA)
     encoding = _encoding(args, tree)
     table = options.read(args, encoding.reading)
     samples = encoding.training(table)
-    same = _same_rows(tree, samples)
+    same_rows = _same_rows(tree, samples)
     try:
-        found = tree.verify(samples.X, samples.y, samples.weight)
+        verified = tree.verify(samples.X, samples.y, samples.weight)
     except VerificationError as error:
-        raise VerificationError(f"{error}{_why(args, tree, samples, same)}") from None
+        raise VerificationError(f"{error}{_reason(args, tree, samples, same_rows)}") from None
     record = {
         "verified": True,
-        "objective": found.objective,
+        "objective": verified.objective,
         "rows": len(samples.rows),
-        "same_rows_as_in_training": same,
+        "same_rows_as_in_training": same_rows,
         "certificate": tree.certificate.to_dict(),
     }
-    console.result(record, _text(tree, table, samples, same), as_json=args.json)
+    console.print_result(record, _text(tree, table, samples, same_rows), as_json=args.json)
     return exit_codes.OK
 
 
@@ -61,14 +61,12 @@ def _encoding(args: argparse.Namespace, tree: Tree) -> Encoding:
     if args.target:
         return dataclasses.replace(encoding, target=args.target)
     if not encoding.target:
-        raise CommandError(
-            f"{args.tree} does not say which column holds the classes; say --target COL", exit_codes.USAGE
-        )
+        raise CommandError(f"{args.tree} does not name the column with the classes; add --target COL", exit_codes.USAGE)
     return encoding
 
 
 def _same_rows(tree: Tree, samples: Samples) -> bool | None:
-    """Whether they are the training rows, in whatever order; None where the tree file does not tell."""
+    """Whether the samples are the training rows in any order; None if the tree file has no fingerprint of them."""
     table = tree.terms.get(ENTRY)
     if table is None:
         return None
@@ -79,17 +77,17 @@ def _same_order(tree: Tree, samples: Samples) -> bool:
     return bool(tree.terms[ENTRY].get("sha256") == samples.fingerprint())
 
 
-def _why(args: argparse.Namespace, tree: Tree, samples: Samples, same: bool | None) -> str:
-    if same is not False:
+def _reason(args: argparse.Namespace, tree: Tree, samples: Samples, same_rows: bool | None) -> str:
+    if same_rows is not False:
         return ""
     rows = tree.terms[ENTRY].get("rows")
     have = len(samples.rows)
-    return f"; but {args.data} does not hold the {rows} rows the tree was trained on (it has {have}): take that file"
+    return f"; {args.data} does not have the {rows} training rows (it has {have}); verify with the training file"
 
 
-def _text(tree: Tree, table: Table, samples: Samples, same: bool | None) -> str:
-    rows = {True: ", the rows it was trained on", False: ", not the rows it was trained on", None: ""}[same]
-    if same and not _same_order(tree, samples):
+def _text(tree: Tree, table: Table, samples: Samples, same_rows: bool | None) -> str:
+    rows = {True: ", the training rows", False: ", not the training rows", None: ""}[same_rows]
+    if same_rows and not _same_order(tree, samples):
         rows += " in another order"
     where = f"verified on {len(samples.rows)} rows of {table.source}{rows}"
-    return f"{where}: the tree is allowed and its value is as claimed\n{tree.certificate}"
+    return f"{where}: the tree is feasible and its objective is as certified\n{tree.certificate}"

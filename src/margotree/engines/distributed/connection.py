@@ -1,4 +1,4 @@
-"""The way to a Dask cluster, or to one of processes on this machine; the one place that opens it."""
+"""The connection to a Dask cluster, or to processes started on this machine."""
 
 from __future__ import annotations
 
@@ -10,18 +10,28 @@ from typing import Any
 
 from margotree.engines.base import EngineError
 
-#: What to say instead of an address to have the workers started on this machine.
+#: The value of ``scheduler`` that starts workers on this machine.
 PROCESSES = "processes"
-#: What installs Dask.
-GET_IT = 'pip install "margotree[cluster]"'
-#: Seconds within which a scheduler has to answer.
+#: The command that installs Dask.
+INSTALL = 'pip install "margotree[cluster]"'
+#: The timeout for the answer of a scheduler, in seconds.
 _ANSWER = 20.0
 
 
 def connect(address: str, *, default: bool = False) -> Any:
-    """A client of the Dask scheduler at this address; :class:`EngineError` with what to do if there is none.
+    """A client of the Dask scheduler at this address.
 
-    Only if asked for is it the one that Dask takes wherever none is named.
+    Parameters
+    ----------
+    address
+        The address of the scheduler.
+    default
+        Whether the client becomes Dask's default client.
+
+    Raises
+    ------
+    EngineError
+        If Dask is not installed or no scheduler answers.
     """
     _must_have_dask()
     from distributed import Client
@@ -33,7 +43,7 @@ def connect(address: str, *, default: bool = False) -> Any:
 
 
 def start_processes(count: int) -> Any:
-    """A cluster of so many processes of one thread each on this machine."""
+    """A cluster of ``count`` processes with one thread each on this machine."""
     _must_have_dask()
     from distributed import LocalCluster
 
@@ -41,7 +51,7 @@ def start_processes(count: int) -> Any:
 
 
 def end_processes(cluster: Any) -> None:
-    """End what :func:`start_processes` started, if anything; politely asked, they would take seconds."""
+    """End what :func:`start_processes` started, if anything, by a signal, as an orderly end takes seconds."""
     if cluster is None:
         return
     with suppress(Exception):
@@ -53,5 +63,6 @@ def end_processes(cluster: Any) -> None:
 
 
 def _must_have_dask() -> None:
+    """Raise :class:`EngineError` if Dask is not installed."""
     if find_spec("distributed") is None:
-        raise EngineError(f"a cluster needs Dask: {GET_IT}")
+        raise EngineError(f"a cluster needs Dask: {INSTALL}")

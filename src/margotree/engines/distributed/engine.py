@@ -1,4 +1,4 @@
-"""Our exact engine with its search spread over a cluster: the same ways, the same certificate."""
+"""The exact engine with its search in the processes of a cluster."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from functools import partial
 from importlib.util import find_spec
 
 from margotree.engines.base import Answer, NotInstalled
-from margotree.engines.distributed.connection import GET_IT
-from margotree.engines.distributed.search import ClusterSearch, Pace
+from margotree.engines.distributed.connection import INSTALL
+from margotree.engines.distributed.search import ClusterSearch, TaskSizes
 from margotree.engines.distributed.transfer_volume import Traffic
-from margotree.engines.distributed.workers import Crew
+from margotree.engines.distributed.workers import WorkerPool
 from margotree.engines.exact.engine import BranchAndBound, has_too_many_supports, provable_searches
 from margotree.engines.exact.sample_branching import Tactics
 from margotree.engines.exact.search import Brancher, Search
@@ -25,7 +25,16 @@ from margotree.solution import Solution
 class ClusterBranchAndBound(BranchAndBound):
     """The engine "bnb" with its open nodes searched by the workers of a Dask cluster (docs/cluster.md).
 
-    ``scheduler`` is the address of one, or "processes": then as many as asked for are started on this machine.
+    Parameters
+    ----------
+    scheduler
+        The address of a Dask scheduler, or "processes" to start processes on this machine.
+    processes
+        The number of processes to start.
+    pace
+        The size of tasks.
+    tactics, sparse
+        As for :class:`~margotree.engines.exact.engine.BranchAndBound`.
     """
 
     def __init__(
@@ -33,69 +42,77 @@ class ClusterBranchAndBound(BranchAndBound):
         scheduler: str,
         processes: int = 1,
         *,
-        pace: Pace | None = None,
+        task_sizes: TaskSizes | None = None,
         tactics: Tactics | None = None,
         sparse: SupportTactics | None = None,
     ) -> None:
         super().__init__(tactics, sparse)
-        self.scheduler, self.processes, self.pace = scheduler, processes, pace or Pace()
+        self.scheduler, self.processes, self.task_sizes = scheduler, processes, task_sizes or TaskSizes()
         self.traffic = Traffic()
-        self.crew: Crew | None = None
+        self.worker_pool: WorkerPool | None = None
 
     def missing(self) -> str | None:
-        return None if find_spec("distributed") is not None else GET_IT
+        """The command that installs Dask, if it is not installed."""
+        return None if find_spec("distributed") is not None else INSTALL
 
     def must_be_installed(self) -> None:
-        """It is Dask that may be missing here, not the engine."""
+        """Raise :class:`NotInstalled` if Dask is not installed."""
         if (need := self.missing()) is not None:
             raise NotInstalled(f"scheduler={self.scheduler!r} needs Dask, which is not installed: {need}")
 
     def prepare(self, problem: TrainingProblem) -> None:
-        """Compile here and on the workers, who are called in for it; a time limit does not count that."""
+        """Connect to the workers, and compile in this process and on them; a time limit does not include that."""
         super().prepare(problem)
-        self._crew(problem)
+        self._worker_pool(problem)
 
     def prepare_proof(self, problem: TrainingProblem) -> None:
+        """Compile here and on the workers what only proofs call."""
         super().prepare_proof(problem)
-        self._crew(problem).warm_up_for_proofs(**provable_searches(problem))
+        self._worker_pool(problem).warm_up_for_proofs(**provable_searches(problem))
 
     def solve(self, problem: Problem, control: RunControl | None = None, start: Splits | None = None) -> Solution:
-        """As ever; the workers are sent home when the clock has stopped."""
+        """Solve the problem, and release the workers afterwards; see :meth:`BranchAndBound.solve`."""
         try:
             return super().solve(problem, control, start)
         finally:
-            if self.crew is not None:
-                self.crew.close()
-                self.crew = None
+            if self.worker_pool is not None:
+                self.worker_pool.close()
+                self.worker_pool = None
 
     def search(self, problem: Problem, control: RunControl, start: Splits | None) -> Answer:
-        crew = self._crew(problem)
-        self.traffic = crew.traffic
+        """The best tree and its bound, with a warning if the cluster was lost."""
+        worker_pool = self._worker_pool(problem)
+        self.traffic = worker_pool.traffic
         answer = super().search(problem, control, start)
-        return answer if not crew.lost else replace(answer, warnings=(*answer.warnings, _told(crew)))
+        return (
+            answer if not worker_pool.lost else replace(answer, warnings=(*answer.warnings, _loss_warning(worker_pool)))
+        )
 
-    def _crew(self, problem: TrainingProblem) -> Crew:
-        if self.crew is None:
-            crew = Crew(self.scheduler, self.processes)
+    def _worker_pool(self, problem: TrainingProblem) -> WorkerPool:
+        """The workers, connected and warmed up at the first call."""
+        if self.worker_pool is None:
+            worker_pool = WorkerPool(self.scheduler, self.processes)
             try:
                 with_penalties = isinstance(problem, Problem) and has_too_many_supports(problem)
-                crew.warm_up(getattr(problem, "model", "margot"), with_penalties)
+                worker_pool.warm_up(getattr(problem, "model", "margot"), with_penalties)
             except BaseException:
-                crew.close()
+                worker_pool.close()
                 raise
-            self.crew = crew
-        return self.crew
+            self.worker_pool = worker_pool
+        return self.worker_pool
 
     def _new_search(
         self, problem: Problem, brancher: Brancher, first: Splits, control: RunControl, ceiling: float = math.inf
     ) -> Search:
-        assert self.crew is not None
+        """A search by the workers of the cluster."""
+        assert self.worker_pool is not None
         value = partial(allowed_value, problem)
-        return ClusterSearch(self.crew, self.pace, brancher, value, control, first, ceiling)
+        return ClusterSearch(self.worker_pool, self.task_sizes, brancher, value, control, first, ceiling)
 
 
-def _told(crew: Crew) -> str:
+def _loss_warning(worker_pool: WorkerPool) -> str:
+    """The warning of a fit that has lost its cluster."""
     return (
-        f"the cluster ({crew.scheduler}) was lost: {crew.lost}; the tree is the best found until then and the bound "
-        "holds; to go on, fit again with start= this tree"
+        f"the cluster ({worker_pool.scheduler}) was lost: {worker_pool.lost}; the tree is the best found so far and "
+        "the bound holds; to continue, fit again with start= this tree"
     )

@@ -1,7 +1,7 @@
-"""The search of one fit by the workers of a cluster: here are the open nodes, the best tree and the bound.
+"""The search of one fit by the workers of a cluster; this process has the open nodes, the best tree and the bound.
 
-A task takes some open nodes, best bound first, and brings back what it left open.  While it is away its nodes still
-count as open, so that the bound holds at every moment, whatever becomes of the task: a lost one is put back.
+A task has some open nodes, those with the best bounds, and returns its open descendants. Until then its nodes count as
+open, so that the bound is valid at every moment; the nodes of a lost task return to the queue.
 """
 
 from __future__ import annotations
@@ -11,9 +11,9 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
-from margotree.engines.distributed.serialization import Recipe
-from margotree.engines.distributed.task import Orders, Outcome
-from margotree.engines.distributed.workers import Crew, Lost
+from margotree.engines.distributed.serialization import SearchSpec
+from margotree.engines.distributed.task import Outcome, TaskInput
+from margotree.engines.distributed.workers import ClusterLost, WorkerPool
 from margotree.engines.exact.portfolio import is_over
 from margotree.engines.exact.search import CUTOFF, STOP, Dive, Record, Search
 from margotree.engines.run_control import RunControl
@@ -21,12 +21,26 @@ from margotree.solution import Stopped
 
 
 @dataclass(frozen=True, kw_only=True)
-class Pace:
-    """How long tasks are, and what is not worth sending.
+class TaskSizes:
+    """The size of tasks, and which searches are not distributed.
 
-    A search begins ``alone`` for so many seconds, and phases shorter than ``short`` stay here.  A task takes
-    ``seconds``, longer where workers are many (one task in ``apart`` seconds is enough for whoever keeps the books),
-    and less (``first``) until all workers have something to do.  It gets at most ``batch`` open nodes.
+    Parameters
+    ----------
+    alone
+        The seconds that a search runs in this process first.
+    short
+        Phases with less time than this many seconds are not distributed.
+    seconds
+        The length of a task.
+    first
+        The length of a task while there are fewer open nodes than workers.
+    apart
+        Tasks are at least this number of seconds times the number of worker threads long, as this process handles one
+        task at a time.
+    batch
+        The largest number of open nodes in a task.
+    nodes
+        The largest number of search nodes in a task.
     """
 
     alone: float = 0.5
@@ -38,88 +52,93 @@ class Pace:
     nodes: float = math.inf
 
     def task(self, slots: int) -> float:
+        """The length of a task with this number of worker threads."""
         return max(self.seconds, self.apart * slots)
 
 
-#: A task is to be back within this share of what is left of the time, and so many seconds before its end.
+#: A task ends within this share of the remaining time, and this many seconds before its end.
 _IN_TIME, _POST = 0.95, 0.1
-#: Below so many seconds no task is sent any more.
+#: With less remaining time than this, in seconds, no task is sent.
 _LAST = 0.3
-#: A task gets so many times the nodes that tasks lately went into; weight of the newest of these.
+#: The open nodes of a task as a multiple of those that recent tasks have searched; weight of the newest task in that
+#: mean.
 _SPARE, _LEARN = 1.5, 0.25
-#: Nodes that a search does by itself first, where work is measured in nodes.
+#: The search nodes done in this process first, where work is measured in nodes.
 _ALONE_NODES = 200
 
 
 class ClusterSearch(Search):
-    """A search whose nodes are gone into by others."""
+    """A search whose open nodes are searched by the workers of a cluster."""
 
-    def __init__(self, crew: Crew, pace: Pace, *search: Any) -> None:
+    def __init__(self, worker_pool: WorkerPool, task_sizes: TaskSizes, *search: Any) -> None:
         super().__init__(*search)
-        self.crew, self.pace = crew, pace
-        self._away: dict[int, list[Record]] = {}
+        self.worker_pool, self.task_sizes = worker_pool, task_sizes
+        self._running: dict[int, list[Record]] = {}
         self._reserved: dict[int, float] = {}
         self._numbers = itertools.count()
-        self._dives = 2.0  # of a task, about
+        self._dives = 2.0  # the mean number of dives in a task
 
     def run(self, control: RunControl | None = None) -> Stopped:
+        """Search until the gap is closed or a limit is reached; see :meth:`Search.run`."""
         control = control or self.control
-        if control.remaining < self.pace.short:
+        if control.remaining < self.task_sizes.short:
             return super().run(control)
         if not self._begun and not self._begin(control):
             return self.reason or Stopped.SOLVED
         self.control = control
         self.reason, self.shared[STOP] = None, 0.0
         try:
-            with self.crew.holding(Recipe.of(self.brancher, control.limits.gap)) as key:
+            with self.worker_pool.published(SearchSpec.of(self.brancher, control.limits.gap)) as key:
                 self._spread(key)
-        except Lost as lost:
-            self.crew.lost = str(lost)
+        except ClusterLost as lost:
+            self.worker_pool.lost = str(lost)
             self._stop(Stopped.LOST)
         finally:
-            self._take_back(*self._away)
+            self._take_back(*self._running)
         self._report()
         return self.reason or Stopped.SOLVED
 
     def _begin(self, control: RunControl) -> bool:
-        """Find something to share; returns whether there is."""
-        if self.pace.alone <= 0.0:
+        """Search in this process until there are open nodes to distribute; return whether there are."""
+        if self.task_sizes.alone <= 0.0:
             self._push([self.brancher.root()])
             self._begun = True
             return True
         nodes = min(control.limits.nodes, self.steps + _ALONE_NODES)
-        super().run(control.share(seconds=self.pace.alone, nodes=nodes))
+        super().run(control.share(seconds=self.task_sizes.alone, nodes=nodes))
         return not is_over(self, control)
 
     def _spread(self, key: str) -> None:
+        """Send tasks and receive their results until the search is over."""
         next_report = 0.0
         while True:
-            if (reason := self.control.must_stop() or self._must_prune()) is not None:
+            if (reason := self.control.must_stop() or self._proof_needs_time()) is not None:
                 self._stop(reason)
             if self.shared[STOP]:
                 return
             self._send(key)
-            if not self._away:
+            if not self._running:
                 if self._is_open():
-                    self.crew.next_done(0.05)  # nobody is there to work: wait
+                    self.worker_pool.next_done(0.05)  # no worker: wait
                 elif not self.shared[STOP]:
                     return
-            elif (done := self.crew.next_done(0.05)) is not None:
-                self._hear(*done)
+            elif (done := self.worker_pool.next_done(0.05)) is not None:
+                self._receive(*done)
             if self.control.elapsed >= next_report:
                 self._report()
                 next_report = self.control.elapsed + 0.5
 
-    # -- out -----------------------------------------------------------------------------------------------------
+    # -- sending -------------------------------------------------------------------------------------------------
 
     def _send(self, key: str) -> None:
-        """Keep every worker busy, with one more task waiting for each, so that nobody waits for the post."""
-        slots = self.crew.slots
-        seconds = self.pace.task(slots)
+        """Give every worker thread a task, and a second one that waits, so that no thread is idle while results are
+        sent."""
+        slots = self.worker_pool.slots
+        seconds = self.task_sizes.task(slots)
         most = slots if self.control.remaining < 2.0 * seconds else 2 * slots
-        while len(self._away) < most and self._is_open() and self.control.remaining > _LAST:
+        while len(self._running) < most and self._is_open() and self.control.remaining > _LAST:
             if (nodes := self._allowance(slots)) < 1:
-                if not self._away:
+                if not self._running:
                     self._stop(Stopped.NODES)
                 return
             scarce = self.open_nodes < slots
@@ -127,71 +146,74 @@ class ClusterSearch(Search):
             if not records:
                 return
             number = next(self._numbers)
-            self._away[number], self._reserved[number] = records, nodes
+            self._running[number], self._reserved[number] = records, nodes
             self._in_flight[number] = min(record.bound for record in records)
-            orders = Orders(
+            task_input = TaskInput(
                 records=records,
                 cutoff=float(self.shared[CUTOFF]),
-                seconds=min(self.pace.first if scarce else seconds, _IN_TIME * self.control.remaining - _POST),
+                seconds=min(self.task_sizes.first if scarce else seconds, _IN_TIME * self.control.remaining - _POST),
                 nodes=nodes,
             )
-            self.crew.send(number, key, orders)
+            self.worker_pool.send(number, key, task_input)
 
     def _batch(self, slots: int) -> int:
-        """Open nodes for one task: as many as one lately went into and a few more; others have the next best."""
+        """The number of open nodes for one task: slightly more than recent tasks searched."""
         wanted = math.ceil(_SPARE * self._dives)
-        return max(1, min(self.pace.batch, wanted, self.open_nodes // (2 * slots)))
+        return max(1, min(self.task_sizes.batch, wanted, self.open_nodes // (2 * slots)))
 
     def _is_open(self) -> bool:
+        """Whether there are open nodes, and bounds do not close them."""
         return bool(self._queue or self._stack) and self.floor < self.shared[CUTOFF]
 
     def _allowance(self, slots: int) -> float:
-        """Search nodes that the next task may do."""
+        """The largest number of search nodes of the next task."""
         if not self.control.by_nodes:
-            return self.pace.nodes
+            return self.task_sizes.nodes
         left = self.control.limits.nodes - self.steps - sum(self._reserved.values())
-        return min(self.pace.nodes, math.ceil(left / (2 * slots)))
+        return min(self.task_sizes.nodes, math.ceil(left / (2 * slots)))
 
     def _best(self, count: int) -> list[Record]:
-        """The open nodes of least bound; those that a better tree has closed are let go."""
+        """The open nodes with the least bounds; those above the cutoff are closed."""
         found: list[Record] = []
         while len(found) < count and self._is_open():
             record = self._pop()
             if record.bound < self.shared[CUTOFF]:
                 found.append(record)
             else:
-                self._closed(record.data, record.bound)
+                self._close(record.data, record.bound)
         return found
 
-    # -- and back ------------------------------------------------------------------------------------------------
+    # -- receiving -----------------------------------------------------------------------------------------------
 
-    def _hear(self, number: int, outcome: Outcome | None) -> None:
+    def _receive(self, number: int, outcome: Outcome | None) -> None:
+        """Add the result of a task; None if it was lost."""
         if outcome is None:
             self._take_back(number)
             return
         self._dives += _LEARN * (max(1, outcome.dives) - self._dives)
-        del self._away[number], self._reserved[number]
+        del self._running[number], self._reserved[number]
         record = Record(bound=self._in_flight[number], data=(), size=0)
         left = outcome.left
-        if outcome.script is not None:
-            left = self.brancher.log.take_over(outcome.script, left)  # type: ignore[attr-defined]
+        if outcome.proof_part is not None:
+            left = self.brancher.log.take_over(outcome.proof_part, left)  # type: ignore[attr-defined]
         dive = Dive(left=left, steps=outcome.steps, trees=outcome.trees, unresolved=outcome.unresolved)
         self._absorb(number, record, dive)
         if outcome.cutoff < self.shared[CUTOFF]:
-            # The worker thought better of its tree than we do; what it closed is closed by no more than this.
+            # The tree's value here is above its value at the worker, so the worker's cutoff is only a bound.
             self.unresolved = min(self.unresolved, outcome.cutoff)
 
-    def _to_prune(self) -> int:
-        return self.open_nodes + sum(map(len, self._away.values()))
+    def _nodes_to_close(self) -> int:
+        """The number of search nodes that a proof would have to close if the search ended now."""
+        return self.open_nodes + sum(map(len, self._running.values()))
 
     def _take_back(self, *numbers: int) -> None:
-        """What tasks were to go into is as open as before."""
+        """Put the nodes of these tasks back into the queue."""
         for number in numbers:
-            self._push(self._away.pop(number))
+            self._push(self._running.pop(number))
             del self._reserved[number], self._in_flight[number]
 
     def _report(self) -> None:
         self.control.report(
             "search", incumbent=self.best, bound=self.bound, nodes=self.steps, open_nodes=self.open_nodes,
-            message=str(self.crew.traffic) if self.crew.traffic.tasks else "",
+            message=str(self.worker_pool.traffic) if self.worker_pool.traffic.tasks else "",
         )  # fmt: skip

@@ -1,4 +1,4 @@
-"""How a search is sent to another process: the problem and the way it is searched, without clocks or locks."""
+"""The problem and its search as data for another process, without clocks or locks."""
 
 from __future__ import annotations
 
@@ -23,51 +23,62 @@ OurBrancher = MargotBrancher | PenaltyBrancher | SupportBrancher
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Terms:
-    """What a proof takes more: the weights that samples have in it, and the unit of its values."""
+class ProofTerms:
+    """What a proof needs beyond the problem: the weights of merged samples, and the unit of its values."""
 
     weights: FloatArray
     unit: float
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Recipe:
-    """All that another process needs to make the same brancher: records of one mean the same to the other.
+class SearchSpec:
+    """The data from which another process makes the same brancher, so that its records have the same meaning.
 
-    ``limit`` is the value of the tree known when the search began; lists of supports are made with it.
+    Parameters
+    ----------
+    strategy
+        The kind of brancher: "samples", "prices" or "supports".
+    problem, tactics
+        The problem and the settings of dives.
+    limit
+        The value of the tree known when the search began; lists of supports depend on it.
+    gap
+        The target gap.
+    terms
+        The terms of the proof, if one is written.
     """
 
-    way: str
+    strategy: str
     problem: Problem
     tactics: Tactics | SupportTactics
     limit: float
     gap: float
-    terms: Terms | None = None
+    terms: ProofTerms | None = None
 
     @classmethod
-    def of(cls, brancher: Brancher, gap: float) -> Recipe:
-        """The recipe of a brancher."""
+    def of(cls, brancher: Brancher, gap: float) -> SearchSpec:
+        """The data of a brancher."""
         own = brancher.first_stage if isinstance(brancher, PenaltyBrancher) else brancher
         if not isinstance(own, MargotBrancher | SupportBrancher):
             raise TypeError(f"{type(brancher).__name__} cannot be sent to other processes")
-        way = "supports" if isinstance(own, SupportBrancher) else "prices" if own is not brancher else "samples"
+        strategy = "supports" if isinstance(own, SupportBrancher) else "prices" if own is not brancher else "samples"
         log = getattr(own, "log", None)
-        terms = None if log is None else Terms(weights=log.weights, unit=log.unit)
-        return cls(way=way, problem=own.problem, tactics=own.tactics, limit=own.limit, gap=gap, terms=terms)
+        terms = None if log is None else ProofTerms(weights=log.weights, unit=log.unit)
+        return cls(strategy=strategy, problem=own.problem, tactics=own.tactics, limit=own.limit, gap=gap, terms=terms)
 
     def log(self) -> ProofLogBase | None:
-        """A new log for what one task adds to a proof, if there is to be one."""
+        """A new log for the part of one task, if a proof is written."""
         if self.terms is None:
             return None
-        kind = SupportLog if self.way == "supports" else ProofLog
+        kind = SupportLog if self.strategy == "supports" else ProofLog
         steps = Steps(self.problem.n_nodes)
         return kind(steps, self.problem, self.terms.weights, self.terms.unit, first=REMOTE_BASE)
 
     def brancher(self) -> OurBrancher:
-        """The brancher, in whatever process."""
+        """A brancher made from the data."""
         for array in vars(self.problem).values():
             if isinstance(array, np.ndarray):
-                array.setflags(write=False)  # which they forget on the way
+                array.setflags(write=False)  # the flag is not part of the data
         control = RunControl(Limits(gap=self.gap))
         log = self.log()
         if isinstance(self.tactics, SupportTactics):
@@ -75,22 +86,23 @@ class Recipe:
                 return SupportProofBrancher(self.problem, self.limit, self.tactics, control, log)
             return SupportBrancher(self.problem, self.limit, self.tactics, control)
         assert log is None or isinstance(log, ProofLog)
-        kind = PenaltyBrancher if self.way == "prices" else MargotBrancher
+        kind = PenaltyBrancher if self.strategy == "prices" else MargotBrancher
         return kind(self.problem, self.tactics, limit=self.limit, control=control, log=log)
 
 
-def set_watch(brancher: OurBrancher, control: RunControl) -> None:
-    """Have the trees of a task made exact only while its time lasts."""
+def set_control(brancher: OurBrancher, control: RunControl) -> None:
+    """Let the trees of a task be made exact only while its time lasts."""
     for part in _parts(brancher):
         part.control = control
 
 
 def set_log(brancher: OurBrancher, log: ProofLogBase | None) -> None:
-    """Have a task written down here."""
+    """Let a task be written to this log."""
     for part in (brancher, *_parts(brancher)):
         if log is not None:
             part.log = log  # type: ignore[union-attr]
 
 
 def _parts(brancher: OurBrancher) -> tuple[MargotBrancher | SupportBrancher, ...]:
+    """The branchers that a brancher consists of."""
     return (brancher.first_stage, brancher.second_stage) if isinstance(brancher, PenaltyBrancher) else (brancher,)

@@ -1,6 +1,6 @@
-"""What a worker does: search below some open nodes for a few seconds, and hand back what is left and what was found.
+"""What a worker does with a task: search below some open nodes for some seconds, and return the open nodes and trees.
 
-Nothing here knows of Dask; a task is bytes in and bytes out.
+This module does not use Dask: a task receives bytes and returns bytes.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from margotree.engines import compiled_parts
-from margotree.engines.distributed.serialization import OurBrancher, Recipe, set_log, set_watch
+from margotree.engines.distributed.serialization import OurBrancher, SearchSpec, set_control, set_log
 from margotree.engines.exact.penalty_branching import PenaltyWorker
 from margotree.engines.exact.proof_log_base import ProofLogBase, ProofPart
 from margotree.engines.exact.sample_branching import MargotWorker
@@ -31,8 +31,8 @@ OurWorker = MargotWorker | PenaltyWorker | SupportWorker
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Orders:
-    """The open nodes of a task, the value that a better tree must have, and how long to go on."""
+class TaskInput:
+    """The open nodes of a task, the cutoff, and the limits."""
 
     records: list[Record]
     cutoff: float
@@ -43,11 +43,11 @@ class Orders:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Outcome:
-    """What came of a task.
+    """The result of a task.
 
-    ``left`` is still open.  All else below the task's nodes is closed by a bound of ``cutoff`` or more, or given up on
-    with the bound ``unresolved``.  ``dives`` are the nodes gone into, ``cpu`` seconds of the processor, ``script`` is
-    what it adds to a proof.
+    ``left`` are the open nodes. All other descendants of the task's nodes are closed by a bound of at least ``cutoff``,
+    or unresolved with the bound ``unresolved``. ``dives`` is the number of nodes searched, ``cpu`` the processor time
+    in seconds, and ``proof_part`` its part of the proof.
     """
 
     left: list[Record]
@@ -58,109 +58,111 @@ class Outcome:
     dives: int = 0
     seconds: float = 0.0
     cpu: float = 0.0
-    script: ProofPart | None = None
+    proof_part: ProofPart | None = None
 
 
-class NotHeld(RuntimeError):
-    """A task came to a process that does not know its problem (any more)."""
+class SearchNotHeld(RuntimeError):
+    """A task came to a process that does not have its problem."""
 
 
 def packed(what: Any) -> bytes:
-    """Anything as bytes; records of one search differ little, so that they pack well."""
+    """An object as compressed bytes; records of one search are similar, so they compress well."""
     return zlib.compress(pickle.dumps(what, protocol=5), 1)
 
 
 def unpacked(data: bytes) -> Any:
+    """The object from its bytes."""
     return pickle.loads(zlib.decompress(data))
 
 
-class Held:
-    """One problem in this process, with a brancher and a worker's memory for every thread that asks."""
+class HeldSearch:
+    """A problem in this process, with a brancher and a worker for every thread that searches it."""
 
-    def __init__(self, recipe: Recipe) -> None:
-        self.recipe = recipe
-        self.watches: set[RunControl] = set()  # of tasks under way
+    def __init__(self, spec: SearchSpec) -> None:
+        self.spec = spec
+        self.controls: set[RunControl] = set()  # of running tasks
         self._own = threading.local()
 
-    def mine(self) -> tuple[OurBrancher, OurWorker]:
+    def thread_worker(self) -> tuple[OurBrancher, OurWorker]:
+        """The brancher and the worker of this thread."""
         if not hasattr(self._own, "brancher"):
-            self._own.brancher = self.recipe.brancher()
+            self._own.brancher = self.spec.brancher()
             self._own.worker = self._own.brancher.worker()
         return self._own.brancher, self._own.worker
 
 
-_held: dict[str, Held] = {}
+_held: dict[str, HeldSearch] = {}
 
 
-def hold(key: str, recipe: bytes) -> None:
+def hold(key: str, spec: bytes) -> None:
     """Keep a problem in this process until it is dropped."""
     if key not in _held:
-        _held[key] = Held(unpacked(recipe))
+        _held[key] = HeldSearch(unpacked(spec))
 
 
 def drop(key: str) -> None:
-    """Nobody wants to know any more: tasks under way are ended."""
+    """Forget a problem and end its tasks."""
     held = _held.pop(key, None)
-    for control in () if held is None else tuple(held.watches):
+    for control in () if held is None else tuple(held.controls):
         control.interrupt()
 
 
 def warm(model: str, with_penalties: bool) -> None:
-    """Compile or load what such a problem needs, before the first task comes."""
+    """Compile or load what such a problem needs, before the first task."""
     compile_ahead(compiled_parts.of_search(tiny_problem(model), with_penalties=with_penalties, alternates=False))
 
 
 def warm_for_proofs(routings: bool, supports: bool) -> None:
-    """The same for what only proofs need."""
+    """Compile or load what only proofs call."""
     compile_ahead(compiled_parts.of_proofs(routings, supports))
 
 
 def search_below(key: str, data: bytes) -> bytes:
-    """A task: :class:`Orders` in, :class:`Outcome` out."""
+    """A task: :class:`TaskInput` to :class:`Outcome`, both as bytes."""
     if key not in _held:
-        raise NotHeld(key)
+        raise SearchNotHeld(key)
     return packed(work(_held[key], unpacked(data)))
 
 
-def work(held: Held, orders: Orders) -> Outcome:
-    """Search below the given nodes, best bound first, until nothing is open or the allowance is used up."""
-    limits = Limits(time=orders.seconds, gap=held.recipe.gap, nodes=orders.nodes, memory=orders.memory)
+def work(held: HeldSearch, task_input: TaskInput) -> Outcome:
+    """Search below the given nodes, best bound first, until none is open or a limit is reached."""
+    limits = Limits(time=task_input.seconds, gap=held.spec.gap, nodes=task_input.nodes, memory=task_input.memory)
     control = RunControl(limits)
-    brancher, worker = held.mine()
-    log = held.recipe.log()
-    set_watch(brancher, control)
+    brancher, worker = held.thread_worker()
+    log = held.spec.log()
+    set_control(brancher, control)
     set_log(brancher, log)
-    _may_go(worker)
-    search = _Below(brancher, worker, orders, control, log)
-    held.watches.add(control)
+    _clear_stop_flag(worker)
+    search = _TaskSearch(brancher, worker, task_input, control, log)
+    held.controls.add(control)
     try:
         search.run()
     finally:
-        held.watches.discard(control)
-        script = None if log is None else log.script()
-    return search.outcome(control.elapsed, script)
+        held.controls.discard(control)
+        proof_part = None if log is None else log.proof_part()
+    return search.outcome(control.elapsed, proof_part)
 
 
-def _may_go(worker: OurWorker) -> None:
-    """Lower the flag that ended the last task."""
+def _clear_stop_flag(worker: OurWorker) -> None:
+    """Reset the flag that ended the last task."""
     flag = worker.work[1, 1:2] if isinstance(worker, SupportWorker) else worker.stop_flag()
     flag[0] = 0.0
 
 
-class _Lent:
-    """A brancher whose one worker remembers what it has learnt in earlier tasks."""
+class _SingleWorkerBrancher:
+    """A brancher with one worker, which is kept from task to task with what it has learned."""
 
     def __init__(self, brancher: OurBrancher, worker: OurWorker, log: ProofLogBase | None) -> None:
         self.problem, self.log = brancher.problem, log
         self.root = brancher.root
-        self._worker = _Timed(worker)
+        self._worker = _TimedWorker(worker)
 
-    def worker(self) -> _Timed:
+    def worker(self) -> _TimedWorker:
         return self._worker
 
 
-class _Timed:
-    """A worker that counts its dives and the processor's seconds."""
+class _TimedWorker:
+    """A worker that counts its dives and their processor time."""
 
     def __init__(self, worker: OurWorker) -> None:
         self._worker, self.cpu, self.dives = worker, 0.0, 0
@@ -177,30 +179,31 @@ class _Timed:
         self._worker.stop()
 
 
-class _Below(Search):
+class _TaskSearch(Search):
     """The search of one thread below given nodes."""
 
     def __init__(
         self,
         brancher: OurBrancher,
         worker: OurWorker,
-        orders: Orders,
+        task_input: TaskInput,
         control: RunControl,
         log: ProofLogBase | None,
     ) -> None:
         problem = brancher.problem
-        self._lent = _Lent(brancher, worker, log)
+        self._lent = _SingleWorkerBrancher(brancher, worker, log)
         super().__init__(
-            self._lent, lambda tree: allowed_value(problem, tree), control, trivial_tree(problem), orders.cutoff
+            self._lent, lambda tree: allowed_value(problem, tree), control, trivial_tree(problem), task_input.cutoff
         )
-        self._given = orders.cutoff
+        self._given = task_input.cutoff
         self._begun = True
-        self._push(orders.records)
+        self._push(task_input.records)
 
-    def _must_prune(self) -> None:
-        """What is open at the end of a task is not closed, but goes back."""
+    def _proof_needs_time(self) -> None:
+        """None: nodes that are open at the end of a task are not closed, but returned."""
 
-    def outcome(self, seconds: float, script: ProofPart | None) -> Outcome:
+    def outcome(self, seconds: float, proof_part: ProofPart | None) -> Outcome:
+        """The result of the task."""
         left = [Record(bound=bound, data=data, size=size) for bound, _, data, size in [*self._queue, *self._stack]]
         cutoff = float(self.shared[CUTOFF])
         return Outcome(
@@ -212,5 +215,5 @@ class _Below(Search):
             seconds=seconds,
             dives=self._lent.worker().dives,
             cpu=self._lent.worker().cpu,
-            script=script,
+            proof_part=proof_part,
         )

@@ -1,4 +1,4 @@
-"""What goes over the wire, as the driver counts it."""
+"""Counts of the data sent to workers and received from them."""
 
 from __future__ import annotations
 
@@ -9,10 +9,11 @@ from margotree.engines.distributed.task import Outcome
 
 @dataclass(kw_only=True)
 class Traffic:
-    """What has been sent to workers and has come back, in bytes (as packed, without Dask's own words).
+    """The data sent to workers and received from them, in bytes (packed, without the messages of Dask).
 
-    Tasks count when they are back; those lost and sent ``again`` do not.  ``problem`` is what every worker gets once,
-    ``steps``, ``seconds`` and ``cpu`` are the search nodes and the time of the workers.
+    A task counts when its result is received; ``again`` is the number of lost tasks, whose nodes are sent again.
+    ``problem`` is the size of the data that every worker receives once; ``steps``, ``seconds`` and ``cpu`` are the
+    search nodes and the time of the workers.
     """
 
     tasks: int = 0
@@ -24,7 +25,8 @@ class Traffic:
     cpu: float = 0.0
     problem: int = 0
 
-    def came_back(self, size: int, outcome: Outcome) -> None:
+    def count_result(self, size: int, outcome: Outcome) -> None:
+        """Count the result of a task of this size."""
         self.tasks += 1
         self.received += size
         self.steps += outcome.steps
@@ -38,4 +40,5 @@ class Traffic:
 
 
 def _kilo(count: float) -> str:
+    """A number of bytes in kB."""
     return f"{count / 1000:.3g} kB"

@@ -1,6 +1,6 @@
-"""Our exact engine: branch and bound on which way a sample goes and on which features a split uses.
+"""The exact engine: branch and bound on the sides of samples and on the features of splits (docs/engine.md).
 
-No big-M, no solver, no licence.
+It uses no big-M constraints and no other solver.
 """
 
 from __future__ import annotations
@@ -18,7 +18,16 @@ from margotree.engines.base import Answer, Engine, Refused
 from margotree.engines.exact.kernels import partial_supports
 from margotree.engines.exact.neighbourhood_search import RoutingBrancher, improve
 from margotree.engines.exact.penalty_branching import PenaltyBrancher
-from margotree.engines.exact.portfolio import furthest, go_on, is_over, new_search, offer_better, pass_on, phase, trial
+from margotree.engines.exact.portfolio import (
+    furthest,
+    is_over,
+    new_search,
+    offer_better,
+    pass_on,
+    phase,
+    run_to_end,
+    trial,
+)
 from margotree.engines.exact.proof_log import ProofLog
 from margotree.engines.exact.proof_search import Proof
 from margotree.engines.exact.sample_branching import FEATURES_FIRST, MargotBrancher, Tactics
@@ -39,34 +48,44 @@ from margotree.problem.problem import FloatArray
 from margotree.proof.write import ProofWriter, reason_unprovable
 from margotree.solution import Solution, Stopped, relative_gap
 
-#: Share of the time that better incumbents may take before the search begins.
+#: Share of the time for neighbourhood search before the search begins.
 _IMPROVE_SHARE = 0.1
-#: Around the trivial tree nobody looks for better ones if the first is worth less than this share of it.
+#: Neighbourhood search starts from the trivial tree, too, if the first tree's objective is above this share of its
+#: objective.
 _FAR = 0.5
-#: Share of the time that the search over routings gets before it asks for a better tree: small fits are over by then.
+#: Share of the time for the search over routings before the local search: small fits end within it.
 _ALONE_SHARE = 0.05
-#: Where features have budgets or prices: shares of the time for a quick try and a longer one of each way to search, for
-#: a start without either, and for better incumbents.
+#: With budgets: shares of the time for a short and a longer trial of each strategy, for a start without budgets, and
+#: for neighbourhood search.
 _QUICK_SHARE, _TRIAL_SHARE, _RELAXED_SHARE, _SPARSE_SHARE = 0.005, 0.025, 0.02, 0.02
-#: How many times as long a search over supports may take that writes down what it does.
+#: Factor on the trial of a search over supports that writes a proof.
 _PROOF_LONGER = 1.5
-#: Where work is measured in search nodes: steps for better incumbents at least (they are quick), and nodes at least of
-#: the search without budgets or prices.
+#: Where work is measured in search nodes: the least number of nodes for neighbourhood search (its nodes are fast), and
+#: for the search without budgets.
 _IMPROVE_NODES, _RELAXED_NODES = 2000, 1000
-#: Beyond so many samples no search gets far: it comes after the alternating search, which has this share of the time.
+#: With more samples, the local search comes before the search, and has this share of the time.
 _MANY, _MANY_SHARE = LARGE, 0.7
-#: Beyond so many numbers it is not begun.
+#: With more numbers in the table, there is no search.
 _HUGE = 2_000_000
-#: The share of the time for the bound of trees without budgets, where supports are too many to list.
+#: Where supports are too many to list: the share of the time for the bound of trees without budgets, and for the local
+#: search.
 _BOUND_SHARE = 0.3
-#: Prices this many times the value of a tree are far beyond those that a better one can pay.
-_DEAR = 1e3
-#: So many supports of a node are listed at most.
+#: Feature penalties above this multiple of the best objective are lowered.
+_PENALTY_RATIO = 1e3
+#: The largest number of supports of a node that are listed.
 _MOST_SUPPORTS = 50_000
 
 
 class BranchAndBound(Engine):
-    """Certified trees by a search over partial routings and supports (docs/engine.md)."""
+    """Certified trees by a search over partial routings and supports (docs/engine.md).
+
+    Parameters
+    ----------
+    tactics
+        Settings of dives over routings.
+    sparse
+        Settings of dives over supports.
+    """
 
     name = "bnb"
     notes_trees = True
@@ -79,22 +98,38 @@ class BranchAndBound(Engine):
         self._proof: Proof | None = None
 
     def makes_start(self, problem: Problem) -> bool:
+        """Whether the engine computes a start by itself: with many samples it begins with the local search."""
         return problem.n_samples > _MANY and problem.max_weight is None
 
     def kernels(self, problem: TrainingProblem) -> tuple[Part, ...]:
+        """The parts of kernels that :meth:`solve` calls for this problem."""
         many = (compiled_parts.MANY_SAMPLES,) * (getattr(problem, "n_samples", 0) > LARGE)
         return many + compiled_parts.of_search(
             problem, with_penalties=isinstance(problem, Problem) and lists_nothing(problem)
         )
 
     def kernels_of_proofs(self, problem: TrainingProblem) -> tuple[Part, ...]:
+        """The parts of kernels that only :meth:`solve_with_proof` calls."""
         _must_be_provable(problem)
         return compiled_parts.of_proofs(**provable_searches(problem))
 
     def solve_with_proof(
         self, problem: Problem, writer: ProofWriter, control: RunControl | None = None, start: Splits | None = None
     ) -> Solution:
-        """As :meth:`solve`, with a proof of what the certificate claims, written to a file (docs/proof.md)."""
+        """:meth:`solve`, with a proof of the certificate's bound in a file (docs/proof.md).
+
+        Parameters
+        ----------
+        problem, control, start
+            As for :meth:`solve`.
+        writer
+            Writes the file.
+
+        Returns
+        -------
+        Solution
+            The tree and its certificate; ``writer`` reports a file that could not be written.
+        """
         _must_be_provable(problem)
         self._proof = Proof(writer, standard_scale(problem)[1].unit)
         try:
@@ -102,14 +137,15 @@ class BranchAndBound(Engine):
             assert self._proof.steps is not None
             try:
                 writer.finish(problem, solution.splits, solution.certificate.bound, self._proof.steps)
-            except OSError as error:  # the tree is complete, and not to be lost with its proof
-                writer.trouble = f"{writer.path} {error.strerror or error}"
+            except OSError as error:  # the tree is complete, and is returned without its proof
+                writer.failure = f"{writer.path} {error.strerror or error}"
         finally:
             self._proof = None
             writer.clean()
         return solution
 
     def search(self, problem: Problem, control: RunControl, start: Splits | None) -> Answer:
+        """The best tree and its bound, for a problem that is scaled."""
         merged, stands_for = merge_duplicates(problem)
         if merged.budget is not None and not _binding(merged):
             merged = without_budget(merged)
@@ -117,30 +153,32 @@ class BranchAndBound(Engine):
             self._proof.start(merged, _weights(problem, stands_for))
         search, first = self._run(merged, start, control)
         if self._proof is None:
-            self._again_with_affordable_prices(merged, search, control)
+            self._repeat_with_smaller_penalties(merged, search, control)
         bound = max(0.0, search.bound) * (1.0 - merging_error(stands_for))
         if self._proof is not None:
             bound = min(bound, self._proof.end(search))
         solved = relative_gap(search.best, bound) <= control.limits.gap
         return Answer(
             splits=without_noise(merged, search.incumbent),
-            stopped=_why(search, control) or (Stopped.SOLVED if solved else Stopped.PRECISION),
+            stopped=_stop_reason(search, control) or (Stopped.SOLVED if solved else Stopped.PRECISION),
             bound=bound,
             nodes=search.steps,
             f0=allowed_value(merged, first),
             f1=search.f1,
         )
 
-    def _again_with_affordable_prices(self, problem: Problem, search: Search, control: RunControl) -> None:
-        """Where rounding left a gap beside prices that no better tree can pay: search once more with lower ones.
+    def _repeat_with_smaller_penalties(self, problem: Problem, search: Search, control: RunControl) -> None:
+        """Search again with smaller feature penalties, if rounding left a gap and no better tree can have such a
+        penalty.
 
-        A price is taken off whole and put back in parts, so that beside a large one little is left of a small value.
+        A penalty is subtracted as a whole and added in parts, so next to a large one the digits of a small value are
+        lost.
         """
         gap = relative_gap(search.best, search.bound)
         if problem.alpha is None or search.reason is not None or gap <= control.limits.gap:
             return
         most = (1.0 + 1e-6) * search.best
-        if float(np.max(problem.alpha)) > _DEAR * most > 0.0:
+        if float(np.max(problem.alpha)) > _PENALTY_RATIO * most > 0.0:
             affordable = replace(problem, alpha=np.minimum(problem.alpha, most))
             again, _ = self._run(affordable, search.incumbent, control)
             search.offer(again.incumbent)
@@ -150,34 +188,38 @@ class BranchAndBound(Engine):
     def _new_search(
         self, problem: Problem, brancher: Brancher, first: Splits, control: RunControl, ceiling: float = math.inf
     ) -> Search:
-        """A search by threads of this process; those who have others to do it make another."""
+        """A search with threads of this process; engines that search in other processes override it."""
         return new_search(problem, brancher, first, control, ceiling)
 
     def _run(self, problem: Problem, start: Splits | None, control: RunControl) -> tuple[Search, Splits]:
-        """The finished search and the tree it started from."""
+        """The finished search, and the tree that it started from."""
         if problem.n_samples > _MANY and self._proof is None:
             return self._run_many(problem, start, control)
         trees = [trivial_tree(problem)] if start is None else [start, trivial_tree(problem)]
-        return self._way(problem)(problem, min(trees, key=partial(allowed_value, problem)), control)
+        return self._strategy(problem)(problem, min(trees, key=partial(allowed_value, problem)), control)
 
-    def _way(self, problem: Problem) -> Callable[[Problem, Splits, RunControl], tuple[Search, Splits]]:
+    def _strategy(self, problem: Problem) -> Callable[[Problem, Splits, RunControl], tuple[Search, Splits]]:
+        """The method that runs the searches for this problem."""
         if self._proof is not None:
-            return self._run_plain_with_proof if problem.budget is None else self._run_sparse_with_proof
+            return self._run_without_budgets_with_proof if problem.budget is None else self._run_with_budgets_with_proof
         if problem.budget is None:
-            return self._run_plain
-        return self._run_unlisted if lists_nothing(problem) else self._run_sparse
+            return self._run_without_budgets
+        return self._run_without_lists if lists_nothing(problem) else self._run_with_budgets
 
-    def _run_plain_with_proof(self, problem: Problem, first: Splits, control: RunControl) -> tuple[Search, Splits]:
+    def _run_without_budgets_with_proof(
+        self, problem: Problem, first: Splits, control: RunControl
+    ) -> tuple[Search, Splits]:
+        """`_run_without_budgets` with a proof."""
         assert self._proof is not None
-        return self._run_plain(problem, first, control, self._proof.log())
+        return self._run_without_budgets(problem, first, control, self._proof.log())
 
-    def _run_plain(
+    def _run_without_budgets(
         self, problem: Problem, first: Splits, control: RunControl, log: ProofLog | None = None
     ) -> tuple[Search, Splits]:
-        """Search over routings; returns the finished search and the tree it started from."""
+        """Search over routings; return the finished search, and the tree that it started from."""
         limit = allowed_value(problem, first)
         brancher = MargotBrancher(problem, self.tactics, limit=limit, control=control)
-        least = _least(problem, control) if log is None else 0.0
+        least = _root_bound(problem, control) if log is None else 0.0
         first = self._improved(brancher, first, phase(control, _IMPROVE_SHARE, _IMPROVE_NODES))
         if log is not None:
             brancher = MargotBrancher(problem, self.tactics, limit=limit, control=control, log=log)
@@ -186,14 +228,15 @@ class BranchAndBound(Engine):
         search.run(trial(control, _ALONE_SHARE))
         if not is_over(search, control):
             offer_better(search, control)
-            go_on(search, control)
+            run_to_end(search, control)
         return search, first
 
     def _run_many(self, problem: Problem, start: Splits | None, control: RunControl) -> tuple[Search, Splits]:
-        """A bound from the root split, the best tree of the alternating search, and only then, if ever, a search."""
+        """With many samples: a bound from the root split, a tree from the local search, and then a search in the
+        remaining time."""
         first = trivial_tree(problem) if start is None else start
         search = self._new_search(problem, self._first_brancher(problem, first, control), first, control)
-        search.floor = _least(problem, control)
+        search.floor = _root_bound(problem, control)
         if relative_gap(search.best, search.bound) <= control.limits.gap:
             return search, first
         last = problem.X.size > _HUGE or lists_nothing(problem)
@@ -207,78 +250,90 @@ class BranchAndBound(Engine):
             search.run(control)
         return search, first
 
-    def _run_unlisted(self, problem: Problem, first: Splits, control: RunControl) -> tuple[Search, Splits]:
-        """Where supports are too many to list, or weights are bounded, which searches over supports know nothing of: a
-        hard budget is searched as a price that no better tree can pay.
+    def _run_without_lists(self, problem: Problem, first: Splits, control: RunControl) -> tuple[Search, Splits]:
+        """Search where supports are too many to list, or where weights are bounded, which searches over supports do not
+        support: a hard budget becomes a feature penalty that no better tree can have.
 
-        Trees come from the alternating search, and trees without budgets give a bound, too.
+        The first tree is from the local search; trees without budgets give a first bound.
         """
-        relaxed, _ = self._run_plain(without_budget(problem), first, phase(control, _BOUND_SHARE, _RELAXED_NODES))
-        first = min(first, self._alternated(problem, first, control), key=partial(allowed_value, problem))
+        relaxed, _ = self._run_without_budgets(
+            without_budget(problem), first, phase(control, _BOUND_SHARE, _RELAXED_NODES)
+        )
+        first = min(first, self._local_search(problem, first, control), key=partial(allowed_value, problem))
         limit = allowed_value(problem, first)
-        ways = [self._new_search(problem, way, first, control) for way in self._priced_ways(problem, limit, control)]
-        for search in ways:
+        searches = [
+            self._new_search(problem, brancher, first, control)
+            for brancher in self._penalty_branchers(problem, limit, control)
+        ]
+        for search in searches:
             search.floor, search.steps = relaxed.bound, relaxed.steps
-        search = furthest(ways, control, _TRIAL_SHARE)
-        ways.clear()
-        go_on(search, control)
+        search = furthest(searches, control, _TRIAL_SHARE)
+        searches.clear()
+        run_to_end(search, control)
         return search, first
 
-    def _alternated(self, problem: Problem, first: Splits, control: RunControl) -> Splits:
+    def _local_search(self, problem: Problem, first: Splits, control: RunControl) -> Splits:
+        """The tree of the local search that starts from ``first``."""
         part = phase(control, _BOUND_SHARE, _IMPROVE_NODES)
         return Alternating().search(problem, part, first).splits
 
-    def _priced_ways(
+    def _penalty_branchers(
         self, problem: Problem, limit: float, control: RunControl, proof: Proof | None = None
     ) -> tuple[PenaltyBrancher, MargotBrancher]:
-        """Samples first, and features first; without lists of supports."""
-        stated = problem if problem.alpha is not None else _with_prices(problem, limit)
+        """Branchers that do not list supports: one decides samples first, one features first."""
+        penalised = problem if problem.alpha is not None else _budget_as_penalty(problem, limit)
         logs = [None if proof is None else proof.log() for _ in range(2)]
         features_first = replace(self.tactics, **FEATURES_FIRST)
         return (
-            PenaltyBrancher(stated, self.tactics, limit=limit, control=control, log=logs[0]),
-            MargotBrancher(stated, features_first, limit=limit, control=control, log=logs[1]),
+            PenaltyBrancher(penalised, self.tactics, limit=limit, control=control, log=logs[0]),
+            MargotBrancher(penalised, features_first, limit=limit, control=control, log=logs[1]),
         )
 
     def _first_brancher(self, problem: Problem, first: Splits, control: RunControl) -> Brancher:
+        """The brancher for a problem with many samples."""
         value = allowed_value(problem, first)
         if problem.budget is None:
             return MargotBrancher(problem, self.tactics, limit=value, control=control)
         return SupportBrancher(problem, value, self.sparse, control)
 
     def _improved(self, brancher: RoutingBrancher, first: Splits, control: RunControl) -> Splits:
+        """The best tree of a neighbourhood search from ``first`` and, if that is not much better, the trivial tree."""
         if not self.tactics.improve:
             return first
         trivial, value = trivial_tree(brancher.problem), partial(allowed_value, brancher.problem)
         near = value(first) > _FAR * value(trivial)
         return improve(brancher, [first, trivial] if near else [first], control)
 
-    def _run_sparse(self, problem: Problem, first: Splits, control: RunControl) -> tuple[Search, Splits]:
-        """Search over supports first and then routings; where features have prices, that or another way."""
+    def _run_with_budgets(self, problem: Problem, first: Splits, control: RunControl) -> tuple[Search, Splits]:
+        """Search over supports first and then routings; with feature penalties, by the strategy that proves the best
+        bound in trials."""
         limit = allowed_value(problem, first)
         supports_first = SupportBrancher(problem, limit, self.sparse, control)
         branchers: list[Brancher] = [supports_first]
         if problem.alpha is not None:
-            samples_first, features_first = self._priced_ways(problem, limit, control)
+            samples_first, features_first = self._penalty_branchers(problem, limit, control)
             branchers += [samples_first, features_first]
-        ways = [self._new_search(problem, brancher, first, control) for brancher in branchers]
-        search = furthest(ways, control, _QUICK_SHARE if len(ways) > 1 else _TRIAL_SHARE)
+        searches = [self._new_search(problem, brancher, first, control) for brancher in branchers]
+        search = furthest(searches, control, _QUICK_SHARE if len(searches) > 1 else _TRIAL_SHARE)
         if not is_over(search, control):
             first, floor = self._sparsified(supports_first, search, trial(control, _RELAXED_SHARE))
             search.floor = max(search.floor, floor)
             if problem.alpha is not None:
-                self._aim_below_a_price(search, trial(control, _RELAXED_SHARE, search.steps))
+                self._search_below_least_penalty(search, trial(control, _RELAXED_SHARE, search.steps))
                 first = self._improved(samples_first, first, trial(control, _SPARSE_SHARE, least=_IMPROVE_NODES))
             search.offer(first)
             offer_better(search, control)
-            ways.sort(key=lambda way: way is not search)
-            search = furthest(ways, control, _TRIAL_SHARE)
-        ways.clear()  # what the others have open takes memory
-        go_on(search, control)
+            searches.sort(key=lambda other: other is not search)
+            search = furthest(searches, control, _TRIAL_SHARE)
+        searches.clear()  # free the open nodes of the others
+        run_to_end(search, control)
         return search, first
 
-    def _run_sparse_with_proof(self, problem: Problem, first: Splits, control: RunControl) -> tuple[Search, Splits]:
-        """The same by the two ways that write down what they do; bounds of the third and of MARGOT do not count."""
+    def _run_with_budgets_with_proof(
+        self, problem: Problem, first: Splits, control: RunControl
+    ) -> tuple[Search, Splits]:
+        """`_run_with_budgets`, with the two strategies that write proofs; bounds of the third one and of MARGOT are not
+        used."""
         assert self._proof is not None
         hard = _as_hard_budget(problem, first)
         if hard is None:
@@ -286,14 +341,14 @@ class BranchAndBound(Engine):
             hard = _as_hard_budget(problem, first)
         if hard is not None:
             return self._run_lists_with_proof(hard, first, control, self._proof)
-        branchers = self._priced_ways(problem, allowed_value(problem, first), control, self._proof)
-        ways = [self._new_search(problem, brancher, first, control) for brancher in branchers]
-        search = furthest(ways, control, _QUICK_SHARE, proves=False)
+        branchers = self._penalty_branchers(problem, allowed_value(problem, first), control, self._proof)
+        searches = [self._new_search(problem, brancher, first, control) for brancher in branchers]
+        search = furthest(searches, control, _QUICK_SHARE, share_bounds=False)
         if not is_over(search, control):
-            ways.sort(key=lambda way: way is not search)
-            search = furthest(ways, control, _TRIAL_SHARE, proves=False)
+            searches.sort(key=lambda other: other is not search)
+            search = furthest(searches, control, _TRIAL_SHARE, share_bounds=False)
         self._proof.drop_others(search)
-        ways.clear()
+        searches.clear()
         if not is_over(search, control):
             search.run(control)
         return search, first
@@ -301,8 +356,7 @@ class BranchAndBound(Engine):
     def _run_lists_with_proof(
         self, problem: Problem, first: Splits, control: RunControl, proof: Proof
     ) -> tuple[Search, Splits]:
-        """Hard budgets, or prices so high that no better tree can pay one: the search over supports, which takes down
-        what it finds of them."""
+        """Search over supports with a proof: hard budgets, or feature penalties that no better tree can have."""
         limit = allowed_value(problem, first)
         log = proof.support_log()
         log.begin_tables()
@@ -314,11 +368,11 @@ class BranchAndBound(Engine):
             first, _ = self._sparsified(first_look, search, trial(control, _RELAXED_SHARE))
             search.offer(first)
             offer_better(search, control)
-            go_on(search, control)
+            run_to_end(search, control)
         return search, first
 
     def _first_look(self, problem: Problem, first: Splits, control: RunControl) -> Splits:
-        """A good tree to begin with, by searches that leave no proof."""
+        """A good first tree, from searches without a proof."""
         if has_too_many_supports(problem):
             return better_tree(problem, first, control, 1.0)
         supports_first = SupportBrancher(problem, allowed_value(problem, first), self.sparse, control)
@@ -329,80 +383,81 @@ class BranchAndBound(Engine):
         first, _ = self._sparsified(supports_first, first_look, trial(control, _RELAXED_SHARE))
         return better_tree(problem, first, control, relative_gap(allowed_value(problem, first), first_look.bound))
 
-    def _aim_below_a_price(self, search: Search, control: RunControl) -> None:
-        """Raise a bound that is still below every price: see whether any tree costs less than a single one.
+    def _search_below_least_penalty(self, search: Search, control: RunControl) -> None:
+        """Raise a bound that is below every feature penalty, by a search for trees that cost less than the smallest
+        penalty.
 
-        Such a tree pays for no feature, so its supports are few.
+        Such a tree has no feature beyond the budgets, so it has few possible supports.
         """
         problem = search.brancher.problem
-        least = (1.0 - 1e-9) * _least_price(problem, free=False)
+        least = (1.0 - 1e-9) * _least_penalty(problem, free=False)
         if search.bound < min(least, search.best):
             brancher = SupportBrancher(problem, least, self.sparse, control)
-            aimed = self._new_search(problem, brancher, search.incumbent, control, least)
-            pass_on(search, aimed)
-            aimed.run()
-            pass_on(aimed, search)
+            below = self._new_search(problem, brancher, search.incumbent, control, least)
+            pass_on(search, below)
+            below.run()
+            pass_on(below, search)
 
     def _sparsified(self, brancher: SupportBrancher, search: Search, control: RunControl) -> tuple[Splits, float]:
-        """Without budgets a good tree is soon found: its routing made sparse is a start, and its bound is one."""
+        """A start and a bound from a search without budgets: its best routing with the best supports, and its bound."""
         problem = brancher.problem
         part = control.share(seconds=0.7 * control.remaining, nodes=max(_RELAXED_NODES, control.limits.nodes))
-        relaxed, _ = self._run_plain(without_budget(problem), search.incumbent, part)
+        relaxed, _ = self._run_without_budgets(without_budget(problem), search.incumbent, part)
         trees = sparsified(brancher, relaxed.incumbent, search.best, control)
         best = min([search.incumbent, *trees], key=lambda tree: allowed_value(problem, tree))
         return best, relaxed.bound
 
 
 def _must_be_provable(problem: TrainingProblem) -> None:
-    """Complain before the search, not after it, about what a proof cannot be about."""
+    """Raise :class:`Refused` before the search if no proof can be written for this problem."""
     if isinstance(problem, Problem) and (reason := reason_unprovable(problem)):
         raise Refused(reason)
 
 
 def provable_searches(problem: TrainingProblem) -> dict[str, bool]:
-    """What proofs of such a problem may be of: of searches over routings, and over lists of supports."""
+    """Which kinds of searches a proof for this problem may consist of: over routings, over lists of supports."""
     assert isinstance(problem, Problem)
     listed = problem.budget is not None and not has_too_many_supports(problem)
     return {"routings": problem.model != "hfs" or not listed, "supports": listed}
 
 
 def search_over_supports() -> None:
-    """Whole searches of tiny problems, which compile what searches over supports call (see ``ready``)."""
+    """Solve tiny problems to compile what searches over supports call (:mod:`~margotree.engines.exact.warm_up`)."""
     for model in ("hfs", "sfs"):
         BranchAndBound().search(tiny_problem(model), RunControl(), None)
-    partial_supports.price(np.zeros(1, np.int8), 1, 0.1)  # of pools, which tiny problems do without
+    partial_supports.penalty_of(np.zeros(1, np.int8), 1, 0.1)  # called by pools, which tiny problems do not need
 
 
 def _weights(problem: Problem, stands_for: NDArray[np.int64]) -> FloatArray:
-    """What equal samples weigh together, correctly rounded."""
+    """The sums of the weights of merged samples, correctly rounded."""
     ends = np.cumsum(np.bincount(stands_for))[:-1]
     parts = np.split(problem.weight[np.argsort(stands_for, kind="stable")], ends)
     return np.array([math.fsum(part) for part in parts])
 
 
-def _with_prices(problem: Problem, limit: float) -> Problem:
-    """A hard budget as a price that no tree below ``limit`` can pay: its bounds hold for the hard one."""
+def _budget_as_penalty(problem: Problem, limit: float) -> Problem:
+    """The problem with its hard budget as a feature penalty above ``limit``: its bounds hold for the hard budget."""
     return replace(problem, alpha=np.full(problem.n_nodes, (1.0 + 1e-6) * limit))
 
 
 def _as_hard_budget(problem: Problem, first: Splits) -> Problem | None:
-    """The problem whose supports are listed because no tree better than ``first`` can pay for one more feature; None if
-    one may, or if supports are too many."""
+    """The problem with hard budgets, if no tree better than ``first`` can have a feature penalty; None if one can, or
+    if supports are too many to list."""
     hard = replace(problem, alpha=None)
-    dear = problem.alpha is None or allowed_value(problem, first) < _least_price(problem)
-    return hard if dear and not has_too_many_supports(hard) else None
+    unaffordable = problem.alpha is None or allowed_value(problem, first) < _least_penalty(problem)
+    return hard if unaffordable and not has_too_many_supports(hard) else None
 
 
-def _least_price(problem: Problem, free: bool = True) -> float:
-    """What one feature beyond the budget costs at least, at any node whose budget keeps features out; those that come
-    ``free`` may count."""
+def _least_penalty(problem: Problem, free: bool = True) -> float:
+    """The smallest feature penalty at a node whose budget excludes features; penalties of 0 are left out unless
+    ``free``."""
     assert problem.alpha is not None and problem.budget is not None
-    prices = problem.alpha[((problem.alpha > 0.0) | free) & (problem.budget < problem.n_features)]
-    return float(np.min(prices, initial=math.inf))
+    penalties = problem.alpha[((problem.alpha > 0.0) | free) & (problem.budget < problem.n_features)]
+    return float(np.min(penalties, initial=math.inf))
 
 
-def _least(problem: Problem, control: RunControl) -> float:
-    """A first bound where samples are so many that the search may not get to one: the root split by itself."""
+def _root_bound(problem: Problem, control: RunControl) -> float:
+    """A first bound from the root split alone, for problems with many samples; 0 for others."""
     if problem.n_samples <= LARGE or control.over:
         return 0.0
     seconds = control.remaining * (1.0 if control.by_nodes else _IMPROVE_SHARE)
@@ -410,7 +465,7 @@ def _least(problem: Problem, control: RunControl) -> float:
 
 
 def has_too_many_supports(problem: Problem) -> bool:
-    """Whether a node has more supports than can be listed."""
+    """Whether a node has too many supports to list."""
     return problem.model == "hfs" and count_supports(problem) > _MOST_SUPPORTS
 
 
@@ -419,14 +474,14 @@ def lists_nothing(problem: Problem) -> bool:
     return has_too_many_supports(problem) or (problem.budget is not None and problem.max_weight is not None)
 
 
-def _why(search: Search, control: RunControl) -> Stopped | None:
-    """Why a search ended.  Its last trial may have ended by a limit of its own, and the whole by something else."""
+def _stop_reason(search: Search, control: RunControl) -> Stopped | None:
+    """Why a search ended: its last trial may have ended by its own limit, and the whole fit by another."""
     over = control.must_stop(search.steps)
     return over if over is not None and search.reason in (Stopped.TIME, Stopped.NODES) else search.reason
 
 
 def _binding(problem: Problem) -> bool:
-    """Whether any node's budget keeps features out or puts a price on them."""
+    """Whether the budget of any node excludes or penalises features."""
     assert problem.budget is not None
     free = problem.alpha is not None and problem.alpha == 0
     return bool(np.any((problem.budget < problem.n_features) & ~np.asarray(free)))

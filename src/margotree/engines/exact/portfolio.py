@@ -1,4 +1,4 @@
-"""Several searches under one clock: trials, what one hands on to the next, and good trees on the way."""
+"""Several searches for one problem: trials, what one search passes to the next, and better trees between them."""
 
 from __future__ import annotations
 
@@ -12,22 +12,22 @@ from margotree.engines.trivial_trees import allowed_value
 from margotree.problem import Problem, Splits
 from margotree.solution import Stopped, relative_gap
 
-#: Share of the time that a search goes on before it is asked whether a proof is in sight.
-_HOPE_SHARE = 0.1
-#: What something tried may take: seconds at least (unless a quarter of all is less) and at most, and search nodes at
-#: least where work is measured in those.
+#: Share of the time after which the gap of a search decides on a longer local search.
+_CHECK_SHARE = 0.1
+#: Limits of a trial: the least number of seconds (but at most a quarter of the remaining ones), the largest, and the
+#: least number of search nodes where work is measured in nodes.
 _TRIAL_LEAST, _TRIAL_MOST, _TRIAL_NODES = 0.5, 60.0, 10
-#: Searches that are this close to each other, as a share of what is missing, are tried again, so often in all.
-_CLOSE, _HEATS = 0.08, 3
+#: Searches this close to the best one, as a share of its remaining gap, are tried again; the number of rounds.
+_CLOSE, _ROUNDS = 0.08, 3
 
 
 def phase(control: RunControl, share: float, least: float) -> RunControl:
-    """A share of the time or, where work is measured in nodes, of those."""
+    """A share of the time or, where work is measured in nodes, of the nodes, at least ``least``."""
     return control.share(seconds=share * control.remaining, nodes=max(least, share * control.limits.nodes))
 
 
 def trial(control: RunControl, share: float, steps: int = 0, least: float = _TRIAL_NODES) -> RunControl:
-    """The part of the time (or of the nodes, ``steps`` of which are done) that something tried may take."""
+    """The limits of a trial: a share of the time, or of the nodes, of which ``steps`` are already done."""
     seconds = min(_TRIAL_LEAST, 0.25 * control.remaining)
     return control.share(
         seconds=min(_TRIAL_MOST, max(seconds, share * control.remaining)),
@@ -36,13 +36,14 @@ def trial(control: RunControl, share: float, steps: int = 0, least: float = _TRI
 
 
 def is_over(search: Search, control: RunControl) -> bool:
-    """Whether a search ended by more than the end of its trial."""
+    """Whether a search ended for another reason than the end of its trial."""
     trial = Stopped.NODES if control.by_nodes else Stopped.TIME
     return search.reason is not trial or control.must_stop(search.steps) is not None
 
 
 def is_stuck(search: Search) -> bool:
-    """Whether a search has nothing left to do and yet has not closed the gap, as where a node could not be solved."""
+    """Whether a search has no open nodes and has not closed the gap, as after a node problem that was not solved
+    accurately."""
     target = max(search.control.limits.gap, 2 * PRECISION)
     return search.reason is None and relative_gap(search.best, search.bound) > target
 
@@ -50,58 +51,59 @@ def is_stuck(search: Search) -> bool:
 def new_search(
     problem: Problem, brancher: Brancher, first: Splits, control: RunControl, ceiling: float = math.inf
 ) -> Search:
+    """A search with threads of this process."""
     return Search(brancher, lambda tree: allowed_value(problem, tree), control, first, ceiling)
 
 
-def furthest(ways: list[Search], control: RunControl, share: float, proves: bool = True) -> Search:
-    """Try one search after the other: that which solves the problem or has come furthest, with what all have found.
+def furthest(searches: list[Search], control: RunControl, share: float, share_bounds: bool = True) -> Search:
+    """Run the searches in trials; return the one that solves the problem or has the best bound of its own.
 
-    Where it is close, the leaders are tried again, and longer; one that is stuck leaves it to the others.  Unless it
-    ``proves`` anything to others, what one has proved is left to itself.
+    Searches close to the best one are tried again, for longer; one that is stuck is left out if there are others. With
+    ``share_bounds`` the bound of one search counts for the next one, too.
     """
-    last = ways[0]
-    for _ in range(_HEATS):
-        for search in ways:
-            pass_on(last, search, proves)
+    last = searches[0]
+    for _ in range(_ROUNDS):
+        for search in searches:
+            pass_on(last, search, share_bounds)
             search.run(trial(control, share, search.steps))
             last = search
             if is_over(search, control) and not is_stuck(search):
                 return search
-        ways, share = _leaders([way for way in ways if not is_stuck(way)] or ways), 2.0 * share
-        if len(ways) == 1:
+        searches, share = _leaders([way for way in searches if not is_stuck(way)] or searches), 2.0 * share
+        if len(searches) == 1:
             break
-    pass_on(last, ways[0], proves)
-    return ways[0]
+    pass_on(last, searches[0], share_bounds)
+    return searches[0]
 
 
-def _leaders(ways: list[Search]) -> list[Search]:
-    """Those that have come furthest, up to a small share of what is missing yet; the first of them first."""
-    ranked = sorted(ways, key=lambda search: -search.own_bound)
+def _leaders(searches: list[Search]) -> list[Search]:
+    """The searches with the best bounds of their own, up to a small share of the remaining gap; the best one first."""
+    ranked = sorted(searches, key=lambda search: -search.own_bound)
     least = ranked[0].own_bound - _CLOSE * max(0.0, ranked[0].best - ranked[0].own_bound)
     return [search for search in ranked if search.own_bound >= least]
 
 
-def pass_on(search: Search, to: Search, proves: bool = True) -> None:
-    """What one search has found, proved and used up goes on to another."""
+def pass_on(search: Search, to: Search, share_bounds: bool = True) -> None:
+    """Pass incumbent, number of steps and, with ``share_bounds``, bound of one search to another."""
     if to is not search:
         to.steps = search.steps
-        if proves:
+        if share_bounds:
             to.floor = search.bound
         to.offer(search.incumbent)
 
 
 def offer_better(search: Search, control: RunControl, waited: bool = False) -> None:
-    """Give a search the tree of the alternating search, if that is better."""
+    """Offer the tree of the local search to a search."""
     gap = relative_gap(search.best, search.bound)
     search.offer(better_tree(search.brancher.problem, search.incumbent, control, gap, waited=waited))
 
 
-def go_on(search: Search, control: RunControl) -> None:
-    """Run a search to its end; where a proof is not near after a while, good trees are looked for at length."""
+def run_to_end(search: Search, control: RunControl) -> None:
+    """Run a search to its end; if its gap is still large after a trial, with a longer local search in between."""
     if is_over(search, control):
         return
     if search.brancher.problem.n_samples <= LARGE:
-        search.run(trial(control, _HOPE_SHARE, search.steps))
+        search.run(trial(control, _CHECK_SHARE, search.steps))
         gap = relative_gap(search.best, search.bound)
         if not is_over(search, control) and gap > FAR:
             offer_better(search, control, waited=True)

@@ -1,7 +1,7 @@
-"""What a search writes down for its proof: its decisions, and the multipliers of every search node it closes.
+"""The proof log of a search over routings: its decisions, and the multipliers of the search nodes that it closes.
 
-Search nodes get their numbers at once; turning their records into steps is left to a thread of its own, so that
-workers, which hold no GIL, go on meanwhile.
+Search nodes are numbered at once; a thread of its own writes the steps, while the workers, which do not hold the GIL,
+continue.
 """
 
 from __future__ import annotations
@@ -26,113 +26,118 @@ from margotree.proof import write
 from margotree.proof.write import NOTHING, Steps
 
 Codes = NDArray[np.uint8]
-#: Batches that may wait to be written down, and leaves of a batch at least.
+#: The number of batches that may wait, and the least number of leaves in a batch.
 _WAITING, _TOGETHER = 4, 256
-#: Seconds to write a leaf, as long as nobody knows.
+#: Seconds to write a leaf, until it is measured.
 _SECONDS = 1e-4
-#: Samples that are tried where none has room to spare.
+#: The number of samples tried with exact sums where none has clear space.
 _TRIES = 8
-#: Bytes that leaves written together may take before they are compressed.
+#: The largest number of bytes of points written together.
 _ROOM = 1 << 23
-#: Bytes and floats of records that may wait together.
+#: The largest number of bytes and floats of records in a batch.
 _RECORDS = 1 << 23
-#: Bytes of leaves after which a new piece begins: a block of a file must not be too long.
+#: Bytes of leaves after which a new piece begins, so that blocks of the file stay short.
 _PIECE = 1 << 16
 
 
 class Batch:
-    """What dives have left to be written: their decisions, as bytes, and search nodes that are closed, by the length of
-    their records."""
+    """Results of dives to be written: decisions as bytes, and closed search nodes by the length of their records."""
 
     def __init__(self, rows: int) -> None:
-        self.rows = rows  # decisions and search nodes that there is room for
-        self.pen, self.decided = proof_bytes.new_pen(rows * proof_bytes.SPLIT), np.zeros(2, np.int64)
-        self.shut: dict[int, proof_steps.Shut] = {}
+        self.rows = rows  # space for decisions and for search nodes
+        self.buffer, self.decisions = proof_bytes.new_buffer(rows * proof_bytes.SPLIT_BYTES), np.zeros(2, np.int64)
+        self.closed_nodes: dict[int, proof_steps.ClosedNodes] = {}
         self.leaves = 0
 
-    def shut_of(self, n_codes: int, n_floats: int) -> proof_steps.Shut:
-        if n_codes not in self.shut:
-            self.shut[n_codes] = proof_steps.new_shut(self.rows, n_codes, n_floats)
-        return self.shut[n_codes]
+    def closed_nodes_of(self, n_codes: int, n_floats: int) -> proof_steps.ClosedNodes:
+        """The closed search nodes with records of this length."""
+        if n_codes not in self.closed_nodes:
+            self.closed_nodes[n_codes] = proof_steps.new_closed_nodes(self.rows, n_codes, n_floats)
+        return self.closed_nodes[n_codes]
 
     def has_room(self, rows: int) -> bool:
-        return max(self.leaves, int(self.decided[1])) + rows <= self.rows
+        """Whether there is space for the results of ``rows`` rows."""
+        return max(self.leaves, int(self.decisions[1])) + rows <= self.rows
 
 
 class ProofLog(ProofLogBase):
-    """The proof of one search, as it grows; ``unit`` brings values of the engine's problem to the user's."""
+    """The proof of one search over routings while it is written; parameters as for :class:`ProofLogBase`."""
 
     def __init__(self, into: Steps, problem: Problem, weights: FloatArray, unit: float, first: int = 1) -> None:
         super().__init__(into, problem, weights, unit, first)
         self.m, self.n, self.depth = problem.n_samples, problem.n_features, problem.depth
         self.label = self.y.astype(np.int8)
         self.side_of = sides(self.T)
-        self._features_at = self.m * (2 + self.depth)  # in a record
-        longest = self.T * proof_bytes.LEAD + self.m * self.depth * proof_bytes.EACH
-        self._together = min(_TOGETHER, max(1, _ROOM // longest))
-        self._pen = proof_bytes.new_pen(self._together * longest)
-        self._text = proof_bytes.new_pen(self._together * (longest + proof_bytes.LEAF))
-        self._asked = self._written = 0  # leaves
-        self._seconds = 0.0  # that writing them took
+        self._feature_offset = self.m * (2 + self.depth)  # in a record
+        longest = self.T * proof_bytes.POINT_HEAD + self.m * self.depth * proof_bytes.BYTES_PER_SAMPLE
+        self._leaves_at_once = min(_TOGETHER, max(1, _ROOM // longest))
+        self._buffer = proof_bytes.new_buffer(self._leaves_at_once * longest)
+        self._text = proof_bytes.new_buffer(self._leaves_at_once * (longest + proof_bytes.LEAF_HEAD))
+        self._n_closed = self._n_written = 0  # leaves
+        self._seconds = 0.0  # for writing them
         self._dropped = False
-        self._rows = max(1, min(2 * _TOGETHER, _RECORDS // sum(sizes(self.m, self.n, self.depth, True, whole=True))))
-        self._batch = Batch(self._rows)  # of dives that are not yet given to the thread that writes
+        self._rows = max(
+            1, min(2 * _TOGETHER, _RECORDS // sum(sizes(self.m, self.n, self.depth, True, all_multipliers=True)))
+        )
+        self._batch = Batch(self._rows)  # of dives not yet given to the thread that writes
         self._queue: queue.Queue[tuple[Batch, tuple[bytes, int] | None] | None] = queue.Queue(_WAITING)
         self._failure: BaseException | None = None
-        self._thread: threading.Thread | None = None  # there is one once there is something to write
+        self._thread: threading.Thread | None = None  # started with the first batch
 
-    def dive(self, node: int, rows: int, found: Rows, hands_on: bool) -> list[int]:
-        """Take down a dive from search node ``node``; returns the numbers of the search nodes of its rows.
+    def dive(self, node: int, rows: int, found: Rows, settled_continues: bool) -> list[int]:
+        """Record a dive from search node ``node``; return the numbers of the search nodes in its first ``rows`` rows.
 
-        ``hands_on`` tells that a settled search node is not closed but goes on elsewhere.
+        ``settled_continues`` tells that a settled search node is not closed: another dive continues it.
         """
         self._raise()
         numbers = np.empty(rows, np.int64)
         codes, floats = found.codes, found.floats
-        with self._turn:
+        with self._lock:
             self._make_room(rows)
-            shut = self._batch.shut_of(codes.shape[1], floats.shape[1])
-            before = shut.held[0]
-            self._nodes, weakest = proof_steps.take_down(
-                found.log, codes, floats, found.used, found.bounds, rows, node, self._nodes, hands_on, self.m, self.n,
-                self._features_at, numbers, shut, self._batch.decided, self._batch.pen,
+            closed_nodes = self._batch.closed_nodes_of(codes.shape[1], floats.shape[1])
+            before = closed_nodes.n_nodes[0]
+            self._nodes, least_closed_bound = proof_steps.record_dive(
+                found.log, codes, floats, found.used, found.bounds, rows, node, self._nodes, settled_continues,
+                self.m, self.n, self._feature_offset, numbers, closed_nodes, self._batch.decisions, self._batch.buffer,
             )  # fmt: skip
-            self.weakest = min(self.weakest, weakest)
-            self._more(int(shut.held[0] - before))
+            self.least_closed_bound = min(self.least_closed_bound, least_closed_bound)
+            self._count_leaves(int(closed_nodes.n_nodes[0] - before))
         return numbers.tolist()
 
     def close(self, data: tuple[Any, ...], bound: float) -> None:
-        """A record that was left waiting until its bound sufficed, or until the end."""
+        """Close an open record, when its bound suffices or the search ends."""
         self._raise()
         codes, floats, node = data
-        with self._turn:
+        with self._lock:
             self._make_room(1)
-            priced = len(codes) > self._features_at
-            shut = self._batch.shut_of(*sizes(self.m, self.n, self.depth, priced, whole=True))
-            k = int(shut.held[0])
-            shut.held[0], shut.numbers[k], shut.codes[k], shut.floats[k, : len(floats)] = k + 1, node, codes, floats
-            self.weakest = min(self.weakest, bound)
-            self._more(1)
+            penalised = len(codes) > self._feature_offset
+            longest = sizes(self.m, self.n, self.depth, penalised, all_multipliers=True)
+            closed_nodes = self._batch.closed_nodes_of(*longest)
+            k = int(closed_nodes.n_nodes[0])
+            closed_nodes.n_nodes[0] = k + 1
+            closed_nodes.numbers[k], closed_nodes.codes[k], closed_nodes.floats[k, : len(floats)] = node, codes, floats
+            self.least_closed_bound = min(self.least_closed_bound, bound)
+            self._count_leaves(1)
 
     def _append(self, text: bytes, first: int) -> None:
         self._raise()
         self._send((text, first))
 
-    def _at_home(self, node: Any, first: int) -> Any:
+    def _local_node(self, node: Any, first: int) -> Any:
         return write.local_node_number(node, first)
 
     def seconds_to_close(self, open_nodes: int) -> float:
-        """How long it takes to close so many search nodes, after those that are yet to be written."""
-        pace = self._seconds / self._written if self._written else _SECONDS
-        return pace * (open_nodes + self._asked - self._written)
+        """The estimated time to close ``open_nodes`` search nodes and to write the waiting ones."""
+        pace = self._seconds / self._n_written if self._n_written else _SECONDS
+        return pace * (open_nodes + self._n_closed - self._n_written)
 
     def drop(self) -> None:
-        """Nobody wants this proof any more."""
+        """Stop writing: the proof is not needed."""
         self._dropped = True
 
     def finish(self) -> Steps:
-        """Wait until everything is written."""
-        with self._turn:
+        """Wait until everything is written; return the steps."""
+        with self._lock:
             self._send()
         if self._thread is not None:
             self._queue.put(None)
@@ -142,76 +147,78 @@ class ProofLog(ProofLogBase):
         return self.steps
 
     def _make_room(self, rows: int) -> None:
-        """For so many rows of a dive."""
+        """Make space for the results of ``rows`` rows."""
         if not self._batch.has_room(rows):
             self._send()
             if rows > self._batch.rows:
                 self._batch = Batch(rows)
 
-    def _more(self, count: int) -> None:
-        """There are so many more leaves to be written: have that done once there are enough."""
-        self._asked += count
+    def _count_leaves(self, count: int) -> None:
+        """Count further leaves, and send the batch when it has enough of them."""
+        self._n_closed += count
         self._batch.leaves += count
         if self._batch.leaves >= _TOGETHER:
             self._send()
 
-    def _send(self, theirs: tuple[bytes, int] | None = None) -> None:
-        """Give what is there to the thread that writes, and then what another process has done."""
-        if not self._batch.leaves and not self._batch.decided[1] and theirs is None:
+    def _send(self, remote: tuple[bytes, int] | None = None) -> None:
+        """Give the batch to the thread that writes, and after it the steps of another process."""
+        if not self._batch.leaves and not self._batch.decisions[1] and remote is None:
             return
         if self._thread is None:
             self._thread = threading.Thread(target=self._write, daemon=True)
             self._thread.start()
-        self._queue.put((self._batch, theirs))
+        self._queue.put((self._batch, remote))
         self._batch = Batch(self._rows)
 
     def _raise(self) -> None:
+        """Raise the failure of the thread that writes, if any."""
         if self._failure is not None:
             raise self._failure
 
     # -- in the thread that writes ---------------------------------------------------------------------------------
 
     def _write(self) -> None:
+        """The loop of the thread that writes."""
         while (given := self._queue.get()) is not None:
             if self._failure is None:
                 try:
                     self._write_down(*given)
-                except BaseException as failure:  # raised where the search comes by next
+                except BaseException as failure:  # raised by the next call of the search
                     self._failure = failure
 
-    def _write_down(self, batch: Batch, theirs: tuple[bytes, int] | None) -> None:
-        """What was done here, and then what another process has done."""
+    def _write_down(self, batch: Batch, remote: tuple[bytes, int] | None) -> None:
+        """Write a batch, and after it the steps of another process."""
         began = time.perf_counter()
         if not self._dropped:
             self._steps_of(batch)
         self._seconds += time.perf_counter() - began
-        self._written += batch.leaves
-        if theirs is not None and not self._dropped:
-            self.steps.take_over(*theirs)
+        self._n_written += batch.leaves
+        if remote is not None and not self._dropped:
+            self.steps.take_over(*remote)
 
     def _steps_of(self, batch: Batch) -> None:
-        """All splits in their order, then all leaves: what is closed is split no more."""
-        end, count = batch.decided.tolist()
+        """Write all decisions in their order, then all leaves: closed search nodes have no children."""
+        end, count = batch.decisions.tolist()
         if count:
-            self.steps.written(batch.pen.out[:end].tobytes(), count, {})
-        for shut in batch.shut.values():
-            count = int(shut.held[0])
-            for k in range(0, count, self._together):
-                some = slice(k, min(k + self._together, count))
-                self._leaves(shut.numbers[some], shut.codes[some], shut.floats[some])
+            self.steps.written(batch.buffer.out[:end].tobytes(), count, {})
+        for closed_nodes in batch.closed_nodes.values():
+            count = int(closed_nodes.n_nodes[0])
+            for k in range(0, count, self._leaves_at_once):
+                some = slice(k, min(k + self._leaves_at_once, count))
+                self._leaves(closed_nodes.numbers[some], closed_nodes.codes[some], closed_nodes.floats[some])
 
     def _leaves(self, numbers: NDArray[np.int64], codes: Codes, floats: FloatArray) -> None:
         """Write search nodes that are closed by their own multipliers, with records of the same length."""
-        n = self.n if codes.shape[1] > self._features_at else 0
+        n = self.n if codes.shape[1] > self._feature_offset else 0
         ends = np.zeros((len(numbers), self.T), np.int64)
-        lacking = leaf_multipliers.write_points(
-            codes, floats, self.y, self.cost, self.side_of, n, self.unit, self._pen, ends, np.zeros((2, self.m + 1))
+        unbalanced = leaf_multipliers.write_points(
+            codes, floats, self.y, self.cost, self.side_of, n, self.unit, self._buffer, ends, np.zeros((2, self.m + 1))
         )
-        if lacking:
+        if unbalanced:
             self._leaves_with_balance(numbers.tolist(), codes, ends.tolist())
             return
         leaf_ends = np.zeros(len(numbers), np.int64)
-        proof_steps.write_leaves(self._pen, ends, numbers, self._text, leaf_ends)
+        proof_steps.write_leaves(self._buffer, ends, numbers, self._text, leaf_ends)
         last = dict(enumerate(self._points(ends[-1].tolist(), int(ends[-2, -1]) if len(ends) > 1 else 0)))
         begin = count = 0
         for k, end in enumerate(leaf_ends.tolist()):
@@ -220,9 +227,11 @@ class ProofLog(ProofLogBase):
                 begin, count = end, k + 1
 
     def _points(self, ends: list[int], begin: int) -> list[bytes]:
-        return [self._pen.out[a:b].tobytes() for a, b in zip([begin, *ends], ends, strict=False)]
+        """The bytes of points from their ends."""
+        return [self._buffer.out[a:b].tobytes() for a, b in zip([begin, *ends], ends, strict=False)]
 
     def _leaves_with_balance(self, numbers: list[int], codes: Codes, ends: list[list[int]]) -> None:
+        """Write leaves some of whose points have no sample that balances them yet."""
         begin = 0
         for number, record, last in zip(numbers, codes, ends, strict=True):
             found = self._points(last, begin)
@@ -230,11 +239,11 @@ class ProofLog(ProofLogBase):
             begin = last[-1]
 
     def _with_balance(self, t: int, point: bytes, codes: Codes) -> bytes:
-        """The point with a sample that balances it, if it has none; nothing if there is none."""
+        """The point with a sample that balances it, if it has none; an empty point if no sample can."""
         if point == NOTHING:
             return point
         full, given, values, balance = write.point_arrays(point)
-        if balance != leaf_multipliers.NOBODY:
+        if balance != leaf_multipliers.NO_SAMPLE:
             return point
         side = self.side_of[t][codes[: 2 * self.m].view("<u2")]
         v = np.where(side == -self.label, self.cost[t], 0.0)
@@ -243,21 +252,21 @@ class ProofLog(ProofLogBase):
         return write.point(full, given, values, balance) if balance >= 0 else NOTHING
 
     def _balance(self, t: int, side: Any, v: FloatArray) -> int:
-        """Any sample that can take what is left over, its sign being certain; -1 if there is none."""
+        """A sample whose multiplier can make the sum 0, with a safe sign; -1 if there is none."""
         shift = -math.fsum((self.y * v).tolist()) * self.y
         low = np.where(side == -self.label, -np.inf, 0.0)
         high = np.where(side == self.label, np.inf, self.cost[t])
         room = np.where(shift > 0.0, high - v, v - low) - np.abs(shift)
         room[side == NOT_HERE] = -np.inf
         for best in np.argsort(-room)[:_TRIES].tolist():
-            if room[best] > -np.inf and self._certain(t, side, v, best):
+            if room[best] > -np.inf and self._can_balance(t, side, v, best):
                 return int(best)
-        self.weakest = 0.0  # nothing is proved of this node, and so nothing is claimed
+        self.least_closed_bound = 0.0  # nothing is proved for this node, so no bound is claimed
         return -1
 
-    def _certain(self, t: int, side: Any, v: FloatArray, k: int) -> bool:
-        """Whether sample ``k`` can balance the others: what it has to be is a sum whose sign is certain, and so is that
-        of what it stays below its cost."""
+    def _can_balance(self, t: int, side: Any, v: FloatArray, k: int) -> bool:
+        """Whether sample ``k`` can balance the others: whether the multiplier that makes the sum 0 is safely at least
+        0, and safely at most its cost, where these limits apply."""
         others = (self.y[k] * np.delete(self.y * v, k)).tolist()
         fine = side[k] == -self.label[k] or math.fsum(others) <= 0.0
         return bool(fine and (side[k] == self.label[k] or math.fsum([*others, self.cost[t][k]]) >= 0.0))

@@ -1,4 +1,4 @@
-"""What logs of searches that leave a proof have in common: their terms, their numbers, and what they take over."""
+"""The common part of proof logs: terms of the problem, numbers of search nodes, and parts from other processes."""
 
 from __future__ import annotations
 
@@ -17,75 +17,89 @@ from margotree.problem import Problem, topology
 from margotree.problem.problem import FloatArray
 from margotree.proof.write import REMOTE_BASE, Steps
 
-#: Less than the truth in the last digits: what a checker makes of a sample's cost is a hair less, too.
+#: Factor on costs that rounds them down, as the checker does.
 _SHADE = 1.0 - 2.0**-50
 
 
 @dataclass(frozen=True, kw_only=True)
 class ProofPart:
-    """What another process has done: its steps, how many search nodes it has numbered (from `write.AWAY` on), and the
-    least own bound of one that it closed."""
+    """The part of a proof from another process: its steps, the number of search nodes that it has numbered (from
+    `write.REMOTE_BASE` on), and the least bound of those that it has closed."""
 
     text: bytes
     nodes: int
-    weakest: float
+    least_closed_bound: float
 
 
 class ProofLogBase(ABC):
-    """The proof of one search, as it grows; ``unit`` brings values of the engine's problem to the user's."""
+    """The proof of one search while it is written.
+
+    Parameters
+    ----------
+    into
+        The steps.
+    problem
+        The engine's problem, with equal samples merged.
+    weights
+        The weights of the merged samples, correctly rounded.
+    unit
+        The factor from values of the engine's problem to those of the user's.
+    first
+        The first number to give to a search node.
+    """
 
     def __init__(self, into: Steps, problem: Problem, weights: FloatArray, unit: float, first: int = 1) -> None:
-        """``problem`` has equal samples merged, and ``weights`` are their sums, correctly rounded.  Search nodes are
-        numbered from ``first`` on."""
         self.steps, self.weights, self.unit = into, weights, unit
-        self.weakest = math.inf  # the least own bound of a search node that was closed
+        self.least_closed_bound = math.inf  # the least bound of a closed search node
         self.y, self.T = np.array(problem.y), problem.n_nodes
         self.cost = np.outer(problem.C, weights) * _SHADE
         self._nodes = self._first = first
-        self._turn = threading.RLock()
+        self._lock = threading.RLock()
 
     @abstractmethod
     def close(self, data: tuple[Any, ...], bound: float) -> None:
-        """A record that was left waiting until its bound sufficed, or until the end."""
+        """Close an open record, when its bound suffices or the search ends."""
 
     @abstractmethod
     def seconds_to_close(self, open_nodes: int) -> float:
-        """How long it takes to close so many search nodes."""
+        """The estimated time to close ``open_nodes`` search nodes."""
 
     @abstractmethod
     def drop(self) -> None:
-        """Nobody wants this proof any more."""
+        """Stop writing: the proof is not needed."""
 
     @abstractmethod
     def finish(self) -> Steps:
-        """Wait until everything is written."""
+        """Wait until everything is written; return the steps."""
 
-    def take_over(self, script: ProofPart, left: list[Record]) -> list[Record]:
-        """Take down what another process has done; returns what it left over, with the numbers that it has here."""
-        with self._turn:
+    def take_over(self, part: ProofPart, left: list[Record]) -> list[Record]:
+        """Add the part of another process; return its open records with their numbers in this process."""
+        with self._lock:
             first = self._nodes
-            if first + script.nodes >= REMOTE_BASE:
+            if first + part.nodes >= REMOTE_BASE:
                 raise OverflowError(f"the proof has more than {REMOTE_BASE} search nodes; leave proof or scheduler out")
-            self._nodes += script.nodes
-            self.weakest = min(self.weakest, script.weakest)
-            self._append(script.text, first)
-        return [replace(one, data=(*one.data[:-1], self._at_home(one.data[-1], first))) for one in left]
+            self._nodes += part.nodes
+            self.least_closed_bound = min(self.least_closed_bound, part.least_closed_bound)
+            self._append(part.text, first)
+        return [replace(one, data=(*one.data[:-1], self._local_node(one.data[-1], first))) for one in left]
 
-    def script(self) -> ProofPart:
-        """What a log of another process hands on when everything is written."""
-        return ProofPart(text=self.finish().text, nodes=self._nodes - self._first, weakest=self.weakest)
+    def proof_part(self) -> ProofPart:
+        """The part that a log of another process has written."""
+        return ProofPart(
+            text=self.finish().text, nodes=self._nodes - self._first, least_closed_bound=self.least_closed_bound
+        )
 
     @abstractmethod
     def _append(self, text: bytes, first: int) -> None:
-        """The steps of another process, its own numbers to begin at ``first``."""
+        """Add the steps of another process, whose own search nodes are numbered from ``first`` on."""
 
     @abstractmethod
-    def _at_home(self, node: Any, first: int) -> Any:
-        """What a record says of its search node, with the number that it has here."""
+    def _local_node(self, node: Any, first: int) -> Any:
+        """The search node of a record from another process, with its number in this process."""
 
 
 def sides(T: int) -> NDArray[np.int8]:
-    """The side taken at tree node t (row) by a sample whose deepest known tree node is p (column)."""
+    """The side taken at tree node t (row) by a sample whose place is p (column)."""
     sides = np.full((T, T), NOT_HERE, np.int8)
     for p in range(T):
         sides[p, p] = 0

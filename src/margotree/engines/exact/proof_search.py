@@ -1,4 +1,4 @@
-"""A search that leaves a proof behind: where it goes, and what it proves in the end."""
+"""The proof of an engine: the file it is written to, the logs of its searches, and the bound that it proves."""
 
 from __future__ import annotations
 
@@ -10,12 +10,20 @@ from margotree.problem import Problem
 from margotree.problem.problem import FloatArray
 from margotree.proof.write import ProofWriter, StepFile
 
-#: Share of a bound that is left out of a claim, so that whoever checks its proof need not round as we do.
+#: Share that is subtracted from a bound, so that a checker may round differently.
 _PROOF_SHADE = 1e-9
 
 
 class Proof:
-    """What an engine that writes a proof needs to know: where it goes, and how values are brought to the user's."""
+    """The proof of one fit.
+
+    Parameters
+    ----------
+    writer
+        Writes the file.
+    unit
+        The factor from values of the engine's problem to those of the user's.
+    """
 
     def __init__(self, writer: ProofWriter, unit: float) -> None:
         self.writer, self.unit = writer, unit
@@ -23,28 +31,29 @@ class Proof:
         self._logs: list[ProofLogBase] = []
 
     def start(self, problem: Problem, weights: FloatArray) -> None:
+        """Set the problem and the weights of its merged samples."""
         self.problem, self.weights = problem, weights
 
     def log(self) -> ProofLog:
-        """A new one, for one search."""
+        """A new log, for one search over routings."""
         log = ProofLog(self.writer.steps(self.problem.n_nodes), self.problem, self.weights, self.unit)
         self._logs.append(log)
         return log
 
     def support_log(self) -> SupportLog:
-        """The same for a search over lists of supports."""
+        """A new log, for one search over lists of supports."""
         log = SupportLog(self.writer.steps(self.problem.n_nodes), self.problem, self.weights, self.unit)
         self._logs.append(log)
         return log
 
     def drop_others(self, search: Search) -> None:
-        """The proof is to be that of this search."""
+        """Drop the logs of all other searches."""
         for one in self._logs:
             if one is not getattr(search.brancher, "log", None):
                 one.drop()
 
     def end(self, search: Search) -> float:
-        """Close what is open; returns what the proof of this search proves, a shade less for its rounding."""
+        """Close all open records of this search; return the bound that its proof proves, rounded down."""
         log = getattr(search.brancher, "log", None)
         assert isinstance(log, ProofLogBase)
         self.drop_others(search)
@@ -53,4 +62,4 @@ class Proof:
             one.finish()
         assert isinstance(log.steps, StepFile)
         self.steps = log.steps
-        return max(0.0, min(log.weakest, search.own_bound)) * (1.0 - _PROOF_SHADE)
+        return max(0.0, min(log.least_closed_bound, search.own_bound)) * (1.0 - _PROOF_SHADE)

@@ -1,8 +1,8 @@
-"""Best-first search over records, by as many threads as there are cores.
+"""Best-first search over records of search nodes, with one worker per thread.
 
-Nothing here knows which model is being solved.  A *brancher* makes the first record and the workers; a worker turns a
-record into the records below it, without holding the GIL.  The calling thread supervises: it keeps the clock, reports
-progress and hears Ctrl-C, which a thread inside compiled code could not.
+The search does not depend on the model. A *brancher* makes the first record and the workers; a worker turns a record
+into the records of its open descendants, without the GIL. The calling thread supervises: it checks the limits, reports
+progress and receives Ctrl-C, which a thread in compiled code could not.
 """
 
 from __future__ import annotations
@@ -24,17 +24,17 @@ from margotree.solution import Stopped
 
 CUTOFF, STOP = 0, 1
 
-#: Trees that are better by less than this share are not looked for: double precision could not tell.
+#: Trees that are better by less than this share are not searched for, because of double precision.
 PRECISION = 1e-9
 
-#: A record in the queue: bound, a number that no other has, data, size.  A plain tuple of arrays and numbers is nothing
-#: that Python's garbage collector looks at; among a million records that took seconds, in which nobody heard the clock.
+#: A record in the queue: bound, unique number, data, size. Python's garbage collector does not track a plain tuple of
+#: arrays and numbers; with a million tracked records a collection would take seconds, in which no limit is checked.
 Waiting = tuple[float, int, tuple[Any, ...], int]
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Record:
-    """A search node at rest: a valid bound on everything below it, and what a worker needs to go on."""
+    """A search node in the queue: a valid bound on its whole subtree, and the data that a worker needs."""
 
     bound: float
     data: tuple[Any, ...]
@@ -43,7 +43,8 @@ class Record:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Dive:
-    """What came of one record: records left over, steps done, trees found, and the bound of what is not gone into."""
+    """The result of one record: open records, the number of steps, trees, and the bound of what is neither open nor
+    closed."""
 
     left: list[Record]
     steps: int
@@ -52,21 +53,43 @@ class Dive:
 
 
 class Worker(Protocol):
-    def dive(self, record: Record, shared: FloatArray, most: float = ...) -> Dive: ...
+    """The memory of one thread, and its dives."""
 
-    def stop(self) -> None: ...
+    def dive(self, record: Record, shared: FloatArray, most: float = ...) -> Dive:
+        """Search from ``record``, for at most ``most`` steps; ``shared`` has the cutoff and a stop flag."""
+
+    def stop(self) -> None:
+        """End the current dive soon."""
 
 
 class Brancher(Protocol):
+    """Defines a search: its first record and its workers."""
+
     problem: Problem
 
-    def root(self) -> Record: ...
+    def root(self) -> Record:
+        """The record of the root of the search."""
 
-    def worker(self) -> Worker: ...
+    def worker(self) -> Worker:
+        """A new worker."""
 
 
 class Search:
-    """One run: the queue, the incumbent and the bookkeeping that several threads share under one lock."""
+    """One search: the queue, the incumbent, and the state that several threads share under one lock.
+
+    Parameters
+    ----------
+    brancher
+        Makes the records and workers.
+    value
+        The objective of a tree, infinite if the tree is not allowed.
+    control
+        Limits and progress.
+    incumbent
+        A tree to start with.
+    ceiling
+        Only trees below this value are searched for.
+    """
 
     def __init__(
         self,
@@ -77,7 +100,7 @@ class Search:
         ceiling: float = math.inf,
     ) -> None:
         self.brancher, self.value, self.control = brancher, value, control
-        self.ceiling = ceiling  # trees of this value or more are of no interest
+        self.ceiling = ceiling  # only trees below this value are searched for
         self.best, self.incumbent = value(incumbent), incumbent
         self.shared = np.array([self._cutoff(), 0.0])
         self.steps = 0
@@ -92,12 +115,12 @@ class Search:
         self._in_flight: dict[int, float] = {}
         self._pushed = 0
         self._begun = False
-        self._turn = threading.Condition()
+        self._lock = threading.Condition()
 
     def run(self, control: RunControl | None = None) -> Stopped:
-        """Search until the gap is closed or a limit is reached; the answer is in the attributes.
+        """Search until the gap is closed or a limit is reached; results are in the attributes.
 
-        A search that was stopped goes on where it was, with another watch.
+        Returns the reason. A search that was stopped continues where it was, with other limits.
         """
         self.control = control or self.control
         self.reason, self.shared[STOP] = None, 0.0
@@ -111,74 +134,80 @@ class Search:
         self._supervise(threads, workers)
         if self.failure is not None:
             raise self.failure
-        self._report()  # a short search may be over before anybody has looked
+        self._report()  # a short search ends before the first regular report
         return self.reason or Stopped.SOLVED
 
     @property
     def bound(self) -> float:
-        """A lower bound on the optimum: the least of what is open, in flight, or given up on, and the cut-off."""
-        with self._turn:
+        """A lower bound on the optimum: the least bound of open and unresolved records, and the cutoff."""
+        with self._lock:
             return self._bound()
 
     def offer(self, tree: Splits) -> None:
-        """A tree that was found elsewhere."""
+        """Make a tree that was found elsewhere the incumbent, if it is better."""
         value = self.value(tree)
-        with self._turn:
+        with self._lock:
             self._offer(value, tree)
 
     def close_open(self) -> None:
-        """Have the proof end here: what is still open is closed by the bounds at hand."""
-        with self._turn:
+        """Close all open records with their bounds: the proof ends here."""
+        with self._lock:
             for bound, _, data, _ in [*self._queue, *self._stack]:
-                self._closed(data, bound)
+                self._close(data, bound)
             self._queue.clear()
             self._stack.clear()
 
-    def _must_prune(self) -> Stopped | None:
-        """Whether the time that is left is needed to write down what is open, where a proof is written."""
+    def _proof_needs_time(self) -> Stopped | None:
+        """`Stopped.TIME` if a proof is written and closing the open records takes all of the remaining time."""
         log = getattr(self.brancher, "log", None)
-        late = log is not None and log.seconds_to_close(self._to_prune()) >= self.control.remaining
+        late = log is not None and log.seconds_to_close(self._nodes_to_close()) >= self.control.remaining
         return Stopped.TIME if late else None
 
-    def _to_prune(self) -> int:
-        """Search nodes that a proof would have to close if the search ended now."""
+    def _nodes_to_close(self) -> int:
+        """The number of search nodes that a proof would have to close if the search ended now."""
         return self.open_nodes
 
-    def _closed(self, data: tuple[Any, ...], bound: float) -> None:
+    def _close(self, data: tuple[Any, ...], bound: float) -> None:
+        """Close a record in the proof, if one is written."""
         log = getattr(self.brancher, "log", None)
         if log is not None:
             log.close(data, bound)
 
     @property
     def open_nodes(self) -> int:
+        """The number of records in the queue."""
         return len(self._queue) + len(self._stack)
 
     @property
     def own_bound(self) -> float:
-        """The same without what was known beforehand."""
-        with self._turn:
+        """The bound without `floor`, which is known by other means."""
+        with self._lock:
             return self._own_bound()
 
     def _bound(self) -> float:
+        """`bound`, with the lock held."""
         return min(max(self.floor, self._own_bound()), float(self.shared[CUTOFF]))
 
     def _own_bound(self) -> float:
+        """`own_bound`, with the lock held."""
         if not self._begun:
             return -math.inf
         queued = self._queue[0][0] if self._queue else math.inf
         stacked = min((waiting[0] for waiting in self._stack), default=math.inf)
-        flying = min(self._in_flight.values(), default=math.inf)
-        return min(queued, stacked, flying, self.unresolved, float(self.shared[CUTOFF]))
+        in_flight = min(self._in_flight.values(), default=math.inf)
+        return min(queued, stacked, in_flight, self.unresolved, float(self.shared[CUTOFF]))
 
     def _cutoff(self) -> float:
-        # A shade inside the target, so that closing everything at the cut-off meets it in spite of rounding.
+        """The value above which search nodes are closed."""
+        # Slightly inside the target gap, so that it is met in spite of rounding when all nodes are closed.
         return min(self.best * (1.0 - max(0.999 * self.control.limits.gap, PRECISION)), self.ceiling)
 
     def _supervise(self, threads: list[threading.Thread], workers: list[Worker]) -> None:
+        """Check the limits and report progress until all threads have ended."""
         next_report = 0.0
         while any(t.is_alive() for t in threads):
             threads[0].join(0.02) if threads[0].is_alive() else threads[-1].join(0.02)
-            reason = self.control.must_stop() or self._must_prune()
+            reason = self.control.must_stop() or self._proof_needs_time()
             if reason is not None and self.reason is None:
                 self._stop(reason)
             if self.reason is not None or self.failure is not None:
@@ -189,59 +218,66 @@ class Search:
                 next_report = self.control.elapsed + 0.5
 
     def _stop(self, reason: Stopped) -> None:
-        with self._turn:
+        """`_halt`, with the lock."""
+        with self._lock:
             self._halt(reason)
 
     def _report(self) -> None:
+        """Report progress."""
         self.control.report(
             "search", incumbent=self.best, bound=self.bound, nodes=self.steps, open_nodes=self.open_nodes
         )
 
     def _work(self, k: int, worker: Worker) -> None:
+        """The loop of one thread: take a record, dive, add the results."""
         try:
             while (record := self._take(k)) is not None:
                 dive = worker.dive(record, self.shared, self.control.limits.nodes - self.steps)
                 self._absorb(k, record, dive)
-        except BaseException as failure:  # handed to the supervising thread, which raises it
+        except BaseException as failure:  # raised by the supervising thread
             self.failure = failure
             self._stop(Stopped.STALLED)
 
     def _take(self, k: int) -> Record | None:
-        with self._turn:
+        """The next record for thread ``k``; waits while only other threads have records; None if the search is over."""
+        with self._lock:
             while True:
                 if self.steps >= self.control.limits.nodes and (self._queue or self._stack):
                     self._halt(Stopped.NODES)
                 if self.shared[STOP] or self.floor >= self.shared[CUTOFF]:
-                    self._turn.notify_all()
+                    self._lock.notify_all()
                     return None
                 if self._queue or self._stack:
                     record = self._pop()
                     if record.bound < self.shared[CUTOFF]:
                         self._in_flight[k] = record.bound
                         return record
-                    self._closed(record.data, record.bound)
+                    self._close(record.data, record.bound)
                     continue
                 if not self._in_flight:
-                    self._turn.notify_all()
+                    self._lock.notify_all()
                     return None
-                self._turn.wait()
+                self._lock.wait()
 
     def _pop(self) -> Record:
+        """The record with the least bound; short of memory, the last one of the stack."""
         bound, _, data, size = self._stack.pop() if self._stack else heapq.heappop(self._queue)
         self.memory -= size
         return Record(bound=bound, data=data, size=size)
 
     def _halt(self, reason: Stopped) -> None:
+        """Stop all threads for this reason."""
         self.reason = self.reason or reason
         self.shared[STOP] = 1.0
-        self._turn.notify_all()
+        self._lock.notify_all()
 
     def _absorb(self, k: int, record: Record, dive: Dive) -> None:
+        """Add the results of a dive: trees, steps and open records."""
         values = [(self.value(tree), tree) for tree in dive.trees]
         if dive.unresolved < min([self._cutoff(), *((1.0 - PRECISION) * value for value, _ in values)]):
             trees = [without_rounded_losses(self.brancher.problem, tree) for tree in dive.trees]
             values += [(self.value(tree), tree) for tree in trees]
-        with self._turn:
+        with self._lock:
             self.steps += dive.steps
             for value, tree in values:
                 self._offer(value, tree)
@@ -253,23 +289,25 @@ class Search:
                 self.f1 = self.best
             if self.memory > 1.5 * self.control.limits.memory:
                 self._halt(Stopped.MEMORY)
-            self._turn.notify_all()
+            self._lock.notify_all()
 
     def _offer(self, value: float, tree: Splits) -> None:
+        """Make ``tree`` the incumbent, if its value is less."""
         if value < self.best:
             self.best, self.incumbent = value, tree
             self.shared[CUTOFF] = self._cutoff()
 
     def _push(self, records: list[Record]) -> None:
+        """Add records to the queue, or to the stack above the memory limit; close those above the cutoff."""
         worth_keeping = [
             (r.bound, self._pushed + k, r.data, r.size) for k, r in enumerate(records) if r.bound < self.shared[CUTOFF]
         ]
         self._pushed += len(records)
         for r in records:
             if r.bound >= self.shared[CUTOFF]:
-                self._closed(r.data, r.bound)
+                self._close(r.data, r.bound)
         if self.memory > self.control.limits.memory:
-            # Short of memory, go deep: the highest bounds first, they close soonest.
+            # Above the memory limit, depth first: the highest bounds first, as they close soonest.
             self._stack += sorted(worth_keeping)
         else:
             for waiting in worth_keeping:

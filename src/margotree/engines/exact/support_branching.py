@@ -1,9 +1,9 @@
-"""The side of the search that knows feature budgets: records are partial routings with the supports still possible.
+"""The brancher for feature budgets: records are partial routings with the supports that are still possible.
 
-Every tree node keeps a list of supports with lower bounds; the least of them is the node's part of the bound.  An upper
-node's list is split up, one support a record, before samples are placed at it: it then lives in few features, where
-one placed sample decides about many.  Nodes of the last level keep their lists: which support is best for the samples
-that have arrived is a question to the node, not to the search.
+Every tree node has a list of supports with lower bounds; the least of them is the node's part of the bound. The list of
+an upper node is split, one support per record, before samples are placed at the node: it then has few features, and one
+placed sample decides about many. Nodes of the last level keep their lists: their best support for the samples at the
+node is computed, not branched on.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from margotree.engines.exact.kernels.listed_supports import Samples
 from margotree.engines.exact.search import CUTOFF, STOP, Dive, Record
 from margotree.engines.exact.support_lists import SupportList, list_supports
 from margotree.engines.exact.support_pools import Chooser, ListChooser, PartialChooser, Pool
-from margotree.engines.exact.support_proof_log import Note
+from margotree.engines.exact.support_proof_log import ProofNode
 from margotree.engines.node.kernels.safe_bounds import offset_reach
 from margotree.engines.polish import polish
 from margotree.engines.presolve import without_budget
@@ -31,50 +31,78 @@ from margotree.problem.problem import FloatArray
 
 Index = NDArray[np.int64]
 
-#: Node values are exact up to this share, or this share of the gap asked for.
+#: Relative accuracy of node values; the same as a share of the target gap.
 _ACCURACY, _OF_GAP = 2e-6, 0.02
-#: Distances of samples below this share of their largest coordinate are rounding.
+#: Smaller distances of samples, as a share of their largest coordinate, are rounding.
 _ROUGH = 1e-12
-#: Codes are kept for features with at most so many values.
+#: The largest number of values of a feature with codes.
 _LEVELS = 16
-#: So many samples tell whether a feature takes many values.
+#: The number of samples that are checked first for many values.
 _SOME = 1000
 
 
 @dataclass(frozen=True, kw_only=True)
 class SupportTactics:
-    """What a dive does; the defaults are the measured best (docs/experiments)."""
+    """Settings of a dive; the defaults are measured (docs/experiments).
+
+    Parameters
+    ----------
+    candidates
+        The number of samples that `lookahead.lookahead` tries.
+    steps
+        The largest number of search nodes in a dive.
+    complete
+        Complete the current routing to a tree at every ``complete``-th step.
+    min_penalty
+        Decide features of upper nodes before samples are placed there if a feature penalty is at least this share of
+        the objective of a known tree.
+    listed
+        The largest number of supports in a list where features have such a penalty; with more, partly decided supports
+        are used.
+    grown
+        The largest number of candidates solved of a node with partly decided supports at one search node.
+    """
 
     candidates: int = 12
     steps: int = 100
-    #: At one in so many steps the routing at hand is completed to a tree.
     complete: int = 10
-    #: Features of upper nodes are decided before samples are placed there if one costs this share of a known tree.
-    dear: float = 0.015
-    #: Supports of features so dear are listed up to so many; beyond, they are grown.
+    min_penalty: float = 0.015
     listed: int = 600
-    #: Candidates solved of a node whose supports are grown, at one search node.
     grown: int = 40
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Partial:
-    """A search node in hand."""
+class SupportNode:
+    """A search node: the places of samples, and the candidate supports of every tree node."""
 
     place: Index
     pools: tuple[Pool, ...]
-    note: Note | None = None  # what a proof knows of it, where one is written
+    proof_node: ProofNode | None = None  # its state in the proof, where one is written
 
     @property
     def bound(self) -> float:
+        """The sum of the least bounds of the tree nodes."""
         return sum(pool.bound for pool in self.pools)
 
-    def with_pool(self, t: int, pool: Pool) -> Partial:
+    def with_pool(self, t: int, pool: Pool) -> SupportNode:
+        """The search node with other candidates for tree node ``t``."""
         return replace(self, pools=(*self.pools[:t], pool, *self.pools[t + 1 :]))
 
 
 class SupportBrancher:
-    """Makes records and workers for one problem with feature budgets; ``limit`` is the value of a known tree."""
+    """The brancher for a problem with feature budgets.
+
+    Parameters
+    ----------
+    problem
+        The problem.
+    limit
+        The value of a known tree; only better trees are searched for.
+    tactics
+        The settings of dives.
+    control
+        Trees are not solved again for exactness after its limits are reached.
+    """
 
     def __init__(
         self,
@@ -83,7 +111,6 @@ class SupportBrancher:
         tactics: SupportTactics | None = None,
         control: RunControl | None = None,
     ) -> None:
-        """Once ``control`` has run out, no tree is solved again to make it exact."""
         self.problem = problem
         self.tactics = tactics or SupportTactics()
         self.control = control or RunControl()
@@ -93,10 +120,14 @@ class SupportBrancher:
 
     @cached_property
     def lists(self) -> list[SupportList | None]:
-        return list_supports(self.problem, self.limit, self.tactics.listed, dear=self.tactics.dear * self.limit)
+        """The supports of every tree node; None where partly decided supports are used."""
+        return list_supports(
+            self.problem, self.limit, self.tactics.listed, min_penalty=self.tactics.min_penalty * self.limit
+        )
 
     @cached_property
     def samples(self) -> Samples:
+        """The samples in the layout of the kernels, minus their mean."""
         problem = self.problem
         code, levels = _codes(problem.X)
         X = np.ascontiguousarray((problem.X - problem.X.mean(axis=0)).T)
@@ -106,20 +137,24 @@ class SupportBrancher:
 
     @cached_property
     def width(self) -> float:
+        """The largest absolute coordinate of a sample."""
         return float(np.max(np.abs(self.samples.X)))
 
     def root(self) -> Record:
+        """The record of the root of the search."""
         pools = tuple(chooser.pool() for chooser in self.choosers(np.zeros((2, 2))))
-        return pack(Partial(place=np.zeros(self.problem.n_samples, np.int64), pools=pools), 0.0)
+        return pack(SupportNode(place=np.zeros(self.problem.n_samples, np.int64), pools=pools), 0.0)
 
     def worker(self) -> SupportWorker:
+        """A new worker."""
         return SupportWorker(self)
 
     def choosers(self, work: FloatArray) -> list[Chooser]:
-        """One for every tree node, for one thread."""
+        """The choosers of all tree nodes, for one thread."""
         return [self._chooser(t, supports, work) for t, supports in enumerate(self.lists)]
 
     def _chooser(self, t: int, supports: SupportList | None, work: FloatArray) -> Chooser:
+        """The chooser of tree node ``t``."""
         if supports is not None:
             return ListChooser(self.samples, t, supports, self.problem.eps, self.tol, work)
         assert self.problem.budget is not None and self.problem.alpha is not None
@@ -127,9 +162,9 @@ class SupportBrancher:
         return PartialChooser(self.samples, t, budget, alpha, self.problem.eps, self.tol, self.tactics.grown, work)
 
 
-def pack(now: Partial, bound: float, parent: Partial | None = None) -> Record:
-    """A record of this search node; arrays that it shares with its parent are not counted against memory."""
-    data = (now.place.astype(np.uint16), *now.pools, now.note)
+def pack(now: SupportNode, bound: float, parent: SupportNode | None = None) -> Record:
+    """The record of a search node; arrays that it shares with its parent do not count as its memory."""
+    data = (now.place.astype(np.uint16), *now.pools, now.proof_node)
     shared = parent.pools if parent is not None else (None,) * len(now.pools)
     size = 2 * len(now.place) + 400
     for mine, theirs in zip(now.pools, shared, strict=True):
@@ -140,18 +175,20 @@ def pack(now: Partial, bound: float, parent: Partial | None = None) -> Record:
     return Record(bound=bound, data=data, size=size)
 
 
-def unpack(record: Record) -> Partial:
-    place, *pools, note = record.data
-    return Partial(place=place.astype(np.int64), pools=tuple(pools), note=note)
+def unpack(record: Record) -> SupportNode:
+    """The search node of a record."""
+    place, *pools, proof_node = record.data
+    return SupportNode(place=place.astype(np.int64), pools=tuple(pools), proof_node=proof_node)
 
 
 def _codes(X: FloatArray) -> tuple[Index, Index]:
-    """The values of features that take few, numbered; levels beyond all sense for the others."""
+    """The numbered values of features that take few values, and the number of values; a large number for other
+    features."""
     code = np.zeros(X.T.shape, np.int64)
     levels = np.full(X.shape[1], 1 << 20)
     for j, column in enumerate(X.T):
         if len(np.unique(column[:_SOME])) > _LEVELS:
-            continue  # so the whole column has more, too
+            continue
         values, number = np.unique(column, return_inverse=True)
         if len(values) <= _LEVELS:
             code[j], levels[j] = number.ravel(), len(values)
@@ -159,7 +196,7 @@ def _codes(X: FloatArray) -> tuple[Index, Index]:
 
 
 class SupportWorker:
-    """One thread's memory and its dives."""
+    """The memory of one thread, and its dives."""
 
     def __init__(self, brancher: SupportBrancher) -> None:
         self.brancher = brancher
@@ -170,7 +207,7 @@ class SupportWorker:
         self.choosers = brancher.choosers(self.work)
         widest = self.problem.n_features
         T = self.problem.n_nodes
-        self.planes = lookahead.Planes(
+        self.hyperplanes = lookahead.Hyperplanes(
             np.zeros((T, widest), np.int64),
             np.zeros(T, np.int64),
             np.zeros((T, widest + 1)),
@@ -179,7 +216,7 @@ class SupportWorker:
         )
         self.h = np.zeros((T, self.problem.n_samples))
         self.sides = np.zeros((2, self.problem.n_samples), np.int8)
-        self.turn = 0
+        self.n_steps = 0
 
     def stop(self) -> None:
         self.work[1, 1] = 1.0
@@ -187,6 +224,7 @@ class SupportWorker:
     # -- the dive --------------------------------------------------------------------------------------------------
 
     def dive(self, record: Record, shared: FloatArray, most: float = math.inf) -> Dive:
+        """Search from ``record``, for at most ``most`` steps; see :class:`~margotree.engines.exact.search.Worker`."""
         now, floor = unpack(record), record.bound
         left: list[Record] = []
         trees: list[Splits] = []
@@ -198,45 +236,45 @@ class SupportWorker:
                 left.append(pack(now, floor))
                 break
             steps += 1
-            self._show(now)
+            self._load_hyperplanes(now)
             trees += self._complete(now, shared)
             cutoff = float(shared[CUTOFF])
             children, settled = self._branch(now, cutoff)
             if settled is not None:
-                self._shut(now)
+                self._close_node(now)
                 return Dive(left=left, steps=steps, trees=trees + settled, unresolved=floor)
             for child in children:
                 if child.bound >= cutoff:
-                    self._shut(child)
+                    self._close_node(child)
             children = sorted((c for c in children if c.bound < cutoff), key=lambda c: c.bound)
             if not children:
                 break
             left += [pack(c, max(floor, c.bound), now) for c in children[1:]]
             now = children[0]
         else:
-            self._shut(now)
+            self._close_node(now)
         return Dive(left=left, steps=steps, trees=trees)
 
-    def _shut(self, now: Partial) -> None:
-        """A search node is done with: its bound is above the cut-off, or all there is to say."""
+    def _close_node(self, now: SupportNode) -> None:
+        """Called when a search node is closed or settled; proofs override it."""
 
     # -- bounds ----------------------------------------------------------------------------------------------------
 
-    def solve(self, now: Partial, cutoff: float, thorough: bool = False) -> Partial:
-        """Bring the least candidate of every tree node up to date, or stop once the bound passes the cut-off."""
+    def solve(self, now: SupportNode, cutoff: float, thorough: bool = False) -> SupportNode:
+        """Solve the best candidate of every tree node, until the bound passes the cutoff."""
         pools = list(now.pools)
         for t, chooser in enumerate(self.choosers):
             total = sum(pool.bound for pool in pools)
             if total >= cutoff:
                 break
             if not pools[t].exact:
-                members, side = self._members(now.place, t)
+                index, side = self._samples_at(now.place, t)
                 target = cutoff - total + pools[t].bound
-                pools[t] = chooser.tighten(pools[t], members, side, target, thorough)
+                pools[t] = chooser.tighten(pools[t], index, side, target, thorough)
         return replace(now, pools=tuple(pools))
 
-    def _members(self, place: Index, t: int) -> tuple[Index, FloatArray]:
-        """The samples known to reach ``t`` and the side each must go to (0: not known)."""
+    def _samples_at(self, place: Index, t: int) -> tuple[Index, FloatArray]:
+        """The samples known to reach ``t``, and the side that each must take there (0: undecided)."""
         at = place
         side = np.zeros(len(place))
         inside = at == t
@@ -246,67 +284,70 @@ class SupportWorker:
             side[came] = np.where(at[came] == 2 * t + 2, 1.0, -1.0)
             inside |= came
             at = np.where(at > t, up, at)
-        members = np.flatnonzero(inside)
-        return members, side[members]
+        index = np.flatnonzero(inside)
+        return index, side[index]
 
     # -- branching -------------------------------------------------------------------------------------------------
 
-    def _show(self, now: Partial) -> None:
-        """Lay out the hyperplanes at hand for the compiled code."""
-        planes = self.planes
+    def _load_hyperplanes(self, now: SupportNode) -> None:
+        """Write the current hyperplanes to the arrays of the kernels."""
+        hyperplanes = self.hyperplanes
         for t, (pool, chooser) in enumerate(zip(now.pools, self.choosers, strict=True)):
             columns = chooser.columns(pool)
-            planes.size[t] = len(columns)
-            planes.cols[t, : len(columns)] = columns
-            planes.theta[t, : len(columns) + 1] = chooser.coefficients(pool)
-            planes.one[t] = len(pool.lb) == 1
-        planes.arrived[:] = 0
+            hyperplanes.size[t] = len(columns)
+            hyperplanes.cols[t, : len(columns)] = columns
+            hyperplanes.theta[t, : len(columns) + 1] = chooser.coefficients(pool)
+            hyperplanes.decided[t] = len(pool.lb) == 1
+        hyperplanes.n_arrived[:] = 0
         at = now.place
         while True:
-            planes.arrived[:] += np.bincount(at, minlength=len(planes.arrived))
+            hyperplanes.n_arrived[:] += np.bincount(at, minlength=len(hyperplanes.n_arrived))
             if not np.any(at):
                 break
             up = np.where(at > 0, (at - 1) // 2, -1)
             at = up[up >= 0]
             if not len(at):
                 break
-        lookahead.heights(self.samples, planes, self.h)
+        lookahead.decision_values(self.samples, hyperplanes, self.h)
 
-    def _branch(self, now: Partial, cutoff: float) -> tuple[list[Partial], list[Splits] | None]:
-        """The search nodes below this one; or, where it is settled, the trees it stands for."""
+    def _branch(self, now: SupportNode, cutoff: float) -> tuple[list[SupportNode], list[Splits] | None]:
+        """The children of this search node; or, if it is settled, its trees."""
         for t in range(self.brancher.last):
             pool = now.pools[t]
             if len(pool.lb) > 1:
                 return self._each_support(now, t, cutoff), None
-            decided = self.choosers[t].decide(pool, self.brancher.tactics.dear * self.brancher.limit)
+            decided = self.choosers[t].decide(pool, self.brancher.tactics.min_penalty * self.brancher.limit)
             if decided is not None:
                 return [self.solve(now.with_pool(t, one), cutoff) for one in decided], None
-        narrow = self._narrow(cutoff)
+        min_distance = self._min_distance(cutoff)
         i = lookahead.lookahead(
-            self.samples, self.planes, self.h, now.place, self.eps, cutoff - now.bound, narrow,
+            self.samples, self.hyperplanes, self.h, now.place, self.eps, cutoff - now.bound, min_distance,
             np.int64(self.brancher.tactics.candidates),
         )  # fmt: skip
         if i >= 0:
-            return self._both_sides(now, int(i), narrow, cutoff), None
+            return self._both_sides(now, int(i), min_distance, cutoff), None
         if not all(pool.exact for pool in now.pools):
             better = self.solve(now, cutoff, thorough=True)
             if better.bound > now.bound or all(pool.exact for pool in better.pools):
                 return [better], None
         return [], self._settled(now)
 
-    def _narrow(self, cutoff: float) -> float:
-        """How close samples sent to different sides may be at most: telling closer ones apart takes too much weight.
+    def _min_distance(self, cutoff: float) -> float:
+        """Samples closer than this cannot be on different sides: the weights that separate them would cost more than
+        the cutoff.
 
-        0, and nothing is implied by closeness, where that is not well above the rounding of samples.
+        It is 0, without effect, where it is not clearly above the rounding of samples.
         """
         if not 0.0 < cutoff < math.inf:
             return 0.0
-        narrow = 0.999 * self.eps / math.sqrt(2.0 * cutoff)
-        return narrow if narrow > _ROUGH * self.brancher.width else 0.0
+        min_distance = 0.999 * self.eps / math.sqrt(2.0 * cutoff)
+        return min_distance if min_distance > _ROUGH * self.brancher.width else 0.0
 
-    def _both_sides(self, now: Partial, i: int, narrow: float, cutoff: float) -> list[Partial]:
-        """The search nodes with sample ``i`` sent left and right, as far as they are possible and open."""
-        possible = lookahead.sides_after(self.samples, self.planes, now.place, np.int64(i), narrow, self.sides)
+    def _both_sides(self, now: SupportNode, i: int, min_distance: float, cutoff: float) -> list[SupportNode]:
+        """The open search nodes with sample ``i`` on the left and on the right."""
+        possible = lookahead.sides_after(
+            self.samples, self.hyperplanes, now.place, np.int64(i), min_distance, self.sides
+        )
         t = now.place[i]
         children = []
         for way in range(2):
@@ -315,13 +356,13 @@ class SupportWorker:
                 sides = self.sides[way]
                 moved = (place == t) & (sides > 0)
                 place[moved] = 2 * t + sides[moved]
-                child = self._placed(now, place, narrow)
+                child = self._with_implied_places(now, place, min_distance)
                 if child is not None:
                     children.append(self.solve(child, cutoff))
         return children
 
-    def _each_support(self, now: Partial, t: int, cutoff: float) -> list[Partial]:
-        """One search node for every support of an upper node that is still in the race."""
+    def _each_support(self, now: SupportNode, t: int, cutoff: float) -> list[SupportNode]:
+        """One search node for each support of an upper node that is still possible."""
         pool = now.pools[t]
         rest = now.bound - pool.bound
         found = []
@@ -330,22 +371,22 @@ class SupportWorker:
         found.sort(key=lambda c: c.bound)
         return [self.solve(found[0], cutoff), *found[1:]] if found else []
 
-    def _placed(self, now: Partial, place: Index, narrow: float) -> Partial | None:
-        """The search node with more samples placed, and all that follows; None if it is impossible."""
-        if not lookahead.settle_sides(self.samples, self.planes, place, narrow):
+    def _with_implied_places(self, now: SupportNode, place: Index, min_distance: float) -> SupportNode | None:
+        """The search node with these places, and all that follows from them; None if it is impossible."""
+        if not lookahead.settle_sides(self.samples, self.hyperplanes, place, min_distance):
             return None
-        return self._moved(now, place)
+        return self._with_places(now, place)
 
-    def _moved(self, now: Partial, place: Index) -> Partial:
-        """The search node with samples at other places; what that disturbs is to be solved again."""
+    def _with_places(self, now: SupportNode, place: Index) -> SupportNode:
+        """The search node with these places; tree nodes whose value they change are to be solved again."""
         pools = list(now.pools)
         for t, pool in enumerate(pools):
-            if pool.exact and self._disturbed(now.place, place, t):
+            if pool.exact and self._value_changes(now.place, place, t):
                 pools[t] = replace(pool, exact=False)
         return replace(now, place=place, pools=tuple(pools))
 
-    def _disturbed(self, before: Index, after: Index, t: int) -> bool:
-        """Whether newly placed samples change the value of node ``t`` at its present hyperplane."""
+    def _value_changes(self, before: Index, after: Index, t: int) -> bool:
+        """Whether newly placed samples change the value of node ``t`` at its current hyperplane."""
         moved = np.flatnonzero(before != after)
         y, h = self.problem.y[moved], self.h[t, moved]
         came = self._under(after[moved], t) & ~self._under(before[moved], t)
@@ -358,6 +399,7 @@ class SupportWorker:
         return bool(np.any(right & (h < 0.0)) or np.any(left & (h > -self.eps)))
 
     def _under(self, place: Index, t: int) -> NDArray[np.bool_]:
+        """Whether each place is ``t`` or below it."""
         at = place
         found = at == t
         while np.any(at > t):
@@ -367,8 +409,8 @@ class SupportWorker:
 
     # -- trees -----------------------------------------------------------------------------------------------------
 
-    def _route(self, now: Partial) -> Index:
-        """The last-level node each sample reaches if it goes on where it is headed."""
+    def _route(self, now: SupportNode) -> Index:
+        """The last-level node that each sample reaches on the way that the current hyperplanes give."""
         at = now.place.copy()
         for t in range(self.brancher.last):
             here = at == t
@@ -376,26 +418,27 @@ class SupportWorker:
             at[here] = np.where(right, 2 * t + 2, 2 * t + 1)
         return at
 
-    def _settled(self, now: Partial) -> list[Splits]:
+    def _settled(self, now: SupportNode) -> list[Splits]:
+        """The tree of a settled search node."""
         tree = self.tree(now, self._route(now))
         return [] if tree is None else [tree]
 
-    def tree(self, now: Partial, node: Index, control: RunControl | None = None) -> Splits | None:
-        """The best tree with this routing on the supports at hand."""
+    def tree(self, now: SupportNode, node: Index, control: RunControl | None = None) -> Splits | None:
+        """The best tree with this routing on the current supports."""
         T = self.problem.n_nodes
         mask = np.zeros((T, self.problem.n_features), bool)
         for t, (pool, chooser) in enumerate(zip(now.pools, self.choosers, strict=True)):
             mask[t, chooser.rounded(pool)] = True
         return polish(self.problem, node, mask, control or self.brancher.control)
 
-    def _complete(self, now: Partial, shared: FloatArray) -> list[Splits]:
-        """Now and then: where the hyperplanes at hand send everybody, and the best last level for that."""
-        self.turn += 1
-        if self.turn % self.brancher.tactics.complete:
+    def _complete(self, now: SupportNode, shared: FloatArray) -> list[Splits]:
+        """At every ``complete``-th step: the tree of the current routing with the best last level for it."""
+        self.n_steps += 1
+        if self.n_steps % self.brancher.tactics.complete:
             return []
         cutoff = float(shared[CUTOFF])
         node = self._route(now)
-        full = Partial(
+        full = SupportNode(
             place=node,
             pools=tuple(
                 replace(pool, exact=False) if t >= self.brancher.last else pool for t, pool in enumerate(now.pools)
@@ -409,7 +452,7 @@ class SupportWorker:
 
 
 def sparsified(brancher: SupportBrancher, tree: Splits, cutoff: float, control: RunControl) -> list[Splits]:
-    """The best tree below ``cutoff`` that routes as the given one and keeps the budgets, if it is found in time."""
+    """The best tree below ``cutoff`` with the given tree's routing that keeps the budgets, if it is found in time."""
     worker = brancher.worker()
     now = replace(unpack(brancher.root()), place=evaluate(without_budget(brancher.problem), tree).node)
     for chooser in worker.choosers:

@@ -1,8 +1,8 @@
-"""What a search over lists of supports writes down for its proof.
+"""The proof log of a search over lists of supports.
 
-A support that is solved leaves multipliers, which prove something about every support of that tree node: a step that
-raises a table of bounds (docs/proof.md).  Sides that follow from others, and sides that no split can take, become
-decisions with a leaf whose multipliers show that taking the other side would cost too much.
+The multipliers of a solved support prove something about every support of that tree node: a step that raises a table of
+bounds (docs/proof.md). Sides that follow from others, and sides that no split can have, become decisions with a leaf
+whose multipliers show that the other side costs too much.
 """
 
 from __future__ import annotations
@@ -19,82 +19,84 @@ from margotree.problem import Problem
 from margotree.problem.problem import FloatArray
 from margotree.proof.write import NOTHING, Steps, local_node_number
 
-#: Seconds to write a leaf that names nothing.
+#: Seconds to write a leaf with empty points.
 _SECONDS = 1e-5
 
 
 @dataclass(eq=False)
-class Note:
-    """What a proof knows of a search node: its number, and the place of every sample that it was told of."""
+class ProofNode:
+    """A search node in the proof: its number, and the place of every sample that the proof shows."""
 
     number: int
     place: NDArray[np.uint16]
 
-    def child(self, number: int) -> Note:
-        return Note(number=number, place=self.place.copy())
+    def child(self, number: int) -> ProofNode:
+        """A child with this number and the same places."""
+        return ProofNode(number=number, place=self.place.copy())
 
 
 class SupportLog(ProofLogBase):
-    """The proof of one search over supports, as it grows; ``unit`` brings values of its problem to the user's."""
+    """The proof of one search over supports while it is written; parameters as for :class:`ProofLogBase`."""
 
     def __init__(self, into: Steps, problem: Problem, weights: FloatArray, unit: float, first: int = 1) -> None:
         super().__init__(into, problem, weights, unit, first)
         self.side_of = sides(self.T).astype(float)
 
     def split(self, kind: bytes, node: int, which: int, t: int) -> tuple[int, int]:
-        """A decision about a sample (left, right) or a feature (used, not used): numbers of the two search nodes."""
-        with self._turn:
+        """Decide a sample (left, right) or a feature (used, not used); return the numbers of the two children."""
+        with self._lock:
             first, self._nodes = self._nodes, self._nodes + 2
             self.steps.split(kind, node, which, t, first, first + 1)
         return first, first + 1
 
     def begin_tables(self) -> None:
-        """Where features have prices, tree nodes have no tables of bounds until these are asked for."""
-        with self._turn:
+        """Begin the tables of bounds, which tree nodes with feature penalties do not have otherwise."""
+        with self._lock:
             for t in range(self.T):
                 self.steps.raise_bounds(0, t, NOTHING)
 
     def written(self, text: bytes, count: int) -> None:
-        """So many steps that are bytes already."""
-        with self._turn:
+        """Add ``count`` steps that are already bytes."""
+        with self._lock:
             self.steps.written(text, count)
 
-    def shut(self, node: int, bound: float) -> None:
-        """A search node closed by what is known of its supports."""
-        with self._turn:
-            self.weakest = min(self.weakest, bound)
+    def close_node(self, node: int, bound: float) -> None:
+        """Close a search node by the table of bounds of its supports."""
+        with self._lock:
+            self.least_closed_bound = min(self.least_closed_bound, bound)
             self.steps.leaf(node, [NOTHING] * self.T)
 
-    def shut_by(self, node: int, t: int, point: bytes) -> None:
-        """A search node closed by these multipliers of one tree node."""
-        with self._turn:
+    def close_by_point(self, node: int, t: int, point: bytes) -> None:
+        """Close a search node by these multipliers of one tree node."""
+        with self._lock:
             points = [NOTHING] * self.T
             points[t] = point
             self.steps.leaf(node, points)
 
     def reserve(self, count: int) -> int:
-        """The first of so many numbers that no search node has."""
-        with self._turn:
+        """Reserve ``count`` numbers of search nodes; return the first."""
+        with self._lock:
             first, self._nodes = self._nodes, self._nodes + count
         return first
 
-    def give_back(self, unused: int, end: int) -> None:
-        """Numbers from ``unused`` to ``end`` are not needed after all; they are lost if others were reserved since."""
+    def release(self, unused: int, end: int) -> None:
+        """Release the numbers from ``unused`` to ``end``; they stay unused if others were reserved since."""
         if unused < end:
-            with self._turn:
+            with self._lock:
                 self._nodes = unused if self._nodes == end else self._nodes
 
-    def one_by_one(self, node: int, t: int, supports: list[set[int]]) -> list[int]:
-        """Decide features of tree node ``t`` until these supports are apart; returns the search node of each.
+    def separate_supports(self, node: int, t: int, supports: list[set[int]]) -> list[int]:
+        """Decide features of tree node ``t`` until these supports are in different search nodes; return the number of
+        each.
 
-        What is beside them is closed by what is known of it.
+        The other search nodes are closed by the tables of bounds.
         """
         numbers = [node] * len(supports)
         waiting = [(node, list(range(len(supports))))]
         while waiting:
             node, group = waiting.pop()
             if not group:
-                self.shut(node, math.inf)
+                self.close_node(node, math.inf)
             elif len(group) == 1:
                 numbers[group[0]] = node
             else:
@@ -106,20 +108,20 @@ class SupportLog(ProofLogBase):
         return numbers
 
     def close(self, data: tuple[Any, ...], bound: float) -> None:
-        """A record that was left waiting until its bound sufficed, or until the end."""
-        self.shut(data[-1].number, bound)
+        """Close an open record, when its bound suffices or the search ends."""
+        self.close_node(data[-1].number, bound)
 
     def _append(self, text: bytes, first: int) -> None:
         self.steps.take_over(text, first)
 
-    def _at_home(self, node: Any, first: int) -> Any:
+    def _local_node(self, node: Any, first: int) -> Any:
         return replace(node, number=local_node_number(node.number, first))
 
     def seconds_to_close(self, open_nodes: int) -> float:
         return _SECONDS * open_nodes
 
     def drop(self) -> None:
-        """Nobody wants this proof any more: there is nothing that would go on by itself."""
+        """Stop writing: the proof is not needed; there is no thread to stop."""
 
     def finish(self) -> Steps:
         return self.steps

@@ -1,6 +1,6 @@
-"""The search over lists of supports that leaves a proof behind (`support_log` writes it down).
+"""The search over lists of supports with a proof (`support_proof_log` writes it).
 
-Sides that follow from others are told to the proof only once a sample that takes one counts in a bound: few do.
+Sides that follow from others are shown in the proof only when a bound depends on them, which few do.
 """
 
 from __future__ import annotations
@@ -12,23 +12,23 @@ from functools import partial
 import numpy as np
 
 from margotree.engines.exact.kernels import implied_sides, lookahead, recorded_bounds
-from margotree.engines.exact.kernels.proof_bytes import EACH, LEAD, new_pen
+from margotree.engines.exact.kernels.proof_bytes import BYTES_PER_SAMPLE, POINT_HEAD, new_buffer
 from margotree.engines.exact.search import Record
-from margotree.engines.exact.support_branching import Index, Partial, SupportBrancher, SupportTactics, SupportWorker
+from margotree.engines.exact.support_branching import Index, SupportBrancher, SupportNode, SupportTactics, SupportWorker
 from margotree.engines.exact.support_pools import ListChooser, Pool
-from margotree.engines.exact.support_proof_log import Note, SupportLog
+from margotree.engines.exact.support_proof_log import ProofNode, SupportLog
 from margotree.engines.run_control import RunControl
 from margotree.problem import Problem
 from margotree.problem.problem import FloatArray
 
-#: Share of a bound that its multipliers may miss in a proof: less than what is left out of the claim.
-_UNSURE = 1e-10
-#: Bytes of steps that are made together.
+#: Share by which multipliers may miss a bound: less than the share that is subtracted from the claimed bound.
+_TOLERANCE = 1e-10
+#: Bytes of steps that a kernel writes in one call.
 _ROOM = 1 << 20
 
 
 class SupportProofBrancher(SupportBrancher):
-    """Makes records and workers that take down in ``log`` what a proof needs."""
+    """The brancher whose workers record in ``log`` what a proof needs."""
 
     def __init__(
         self, problem: Problem, limit: float, tactics: SupportTactics | None, control: RunControl, log: SupportLog
@@ -38,169 +38,184 @@ class SupportProofBrancher(SupportBrancher):
 
     def root(self) -> Record:
         root = super().root()
-        note = Note(number=0, place=np.zeros(self.problem.n_samples, np.uint16))
-        return replace(root, data=(*root.data[:-1], note))
+        proof_node = ProofNode(number=0, place=np.zeros(self.problem.n_samples, np.uint16))
+        return replace(root, data=(*root.data[:-1], proof_node))
 
     def worker(self) -> SupportWorker:
         return SupportProofWorker(self)
 
 
 class SupportProofWorker(SupportWorker):
-    """One thread's memory and its dives."""
+    """The memory of one thread, and its dives."""
 
     def __init__(self, brancher: SupportProofBrancher) -> None:
         super().__init__(brancher)
         self._proving = brancher
-        self.now: Partial | None = None  # the search node that is being solved, if the proof knows it
+        self.now: SupportNode | None = None  # the current search node, if it is part of the proof
         self.cutoff = math.inf
-        self.pen = new_pen(_ROOM + LEAD + EACH * self.problem.n_samples)
-        self.terms = implied_sides.Terms(brancher.log.side_of, brancher.log.cost, self.eps, brancher.log.unit)
+        self.buffer = new_buffer(_ROOM + POINT_HEAD + BYTES_PER_SAMPLE * self.problem.n_samples)
+        self.terms = implied_sides.ProofTerms(brancher.log.side_of, brancher.log.cost, self.eps, brancher.log.unit)
         widest = 0
         for chooser in self.choosers:
             assert isinstance(chooser, ListChooser)
             chooser.prove = partial(self._prove, chooser)
             widest = max(widest, chooser.table.cols.shape[1])
-        self.placed = implied_sides.new_placed(brancher.last, widest, self.problem.n_samples)
+        self.placed = implied_sides.new_placed_samples(brancher.last, widest, self.problem.n_samples)
 
     @property
     def log(self) -> SupportLog:
+        """The proof log of the search."""
         return self._proving.log
 
-    def solve(self, now: Partial, cutoff: float, thorough: bool = False) -> Partial:
-        self.now, self.cutoff = (None if now.note is None else now), cutoff
+    def solve(self, now: SupportNode, cutoff: float, thorough: bool = False) -> SupportNode:
+        self.now, self.cutoff = (None if now.proof_node is None else now), cutoff
         return super().solve(now, cutoff, thorough)
 
     # -- bounds ----------------------------------------------------------------------------------------------------
 
     def _prove(
-        self, chooser: ListChooser, pool: Pool, lb: FloatArray, who: Index, side: FloatArray, target: float
+        self, chooser: ListChooser, pool: Pool, lb: FloatArray, index: Index, side: FloatArray, target: float
     ) -> tuple[int, bool] | None:
-        """Raise bounds of a tree node's supports, and take down why; the position of the least, and whether it is
-        exact.  Nothing if the proof does not know the search node."""
+        """Raise bounds of a tree node's supports with the steps that prove them; return the position of the least
+        bound, and whether it is exact. None if the search node is not part of the proof."""
         now, at, over = self.now, 0, False
-        if now is None or now.note is None:
+        if now is None or now.proof_node is None:
             return None
-        self._show_supports(now)
+        self._load_supports(now)
         state = np.zeros(len(lb), np.int8)
         while not over:
-            numbers = self._numbered(now, who)
+            numbers = self._reserve_numbers(now, index)
             at, over, end, steps = recorded_bounds.search(
-                self.samples, self.terms, self.placed, chooser.t, who, side, now.place, now.note.place, self.cutoff,
-                chooser.table, pool.items, lb, state, target, chooser.tol, chooser.work, _UNSURE, numbers, self.pen,
+                self.samples, self.terms, self.placed, chooser.t, index, side, now.place, now.proof_node.place,
+                self.cutoff, chooser.table, pool.items, lb, state, target, chooser.tol, chooser.work, _TOLERANCE,
+                numbers, self.buffer,
             )  # fmt: skip
-            self._write(now.note, numbers, end, steps)
+            self._write(now.proof_node, numbers, end, steps)
         return int(at), bool(state[at] == recorded_bounds.EXACT)
 
-    def _show_supports(self, now: Partial) -> None:
-        """Lay out the supports of upper tree nodes that have one only."""
-        self.placed.held[:] = -1
+    def _load_supports(self, now: SupportNode) -> None:
+        """Write the supports of upper tree nodes with one support to the arrays of the kernels."""
+        self.placed.n_placed[:] = -1
         for t in range(self.brancher.last):
             columns = self.choosers[t].columns(now.pools[t]) if len(now.pools[t].lb) == 1 else None
             self.placed.size[t] = -1 if columns is None else len(columns)
             if columns is not None:
                 self.placed.cols[t, : len(columns)] = columns
 
-    def _told_less(self, now: Partial, who: Index) -> int:
-        """How many of these samples the proof does not know to be where they are."""
-        assert now.note is not None
-        return int(np.count_nonzero(now.note.place[who] != now.place[who]))
+    def _count_unknown(self, now: SupportNode, index: Index) -> int:
+        """The number of these samples whose places the proof does not show."""
+        assert now.proof_node is not None
+        return int(np.count_nonzero(now.proof_node.place[index] != now.place[index]))
 
-    def _numbered(self, now: Partial, who: Index) -> Index:
-        """The number of a search node, which changes with decisions, the first of numbers for all that these samples
-        may take on their way to where they are, and where those numbers end."""
-        assert now.note is not None
-        count = 2 * self.problem.depth * self._told_less(now, who)
+    def _reserve_numbers(self, now: SupportNode, index: Index) -> Index:
+        """The number of the search node, which changes with decisions, the first of the numbers reserved for all
+        decisions that may move these samples to their places, and the end of these numbers."""
+        assert now.proof_node is not None
+        count = 2 * self.problem.depth * self._count_unknown(now, index)
         free = self.log.reserve(count)
-        return np.array([now.note.number, free, free + count])
+        return np.array([now.proof_node.number, free, free + count])
 
-    def _write(self, note: Note, numbers: Index, end: int, steps: int) -> None:
-        """Take down what a kernel has written with such numbers, and give back those that it did not need."""
+    def _write(self, proof_node: ProofNode, numbers: Index, end: int, steps: int) -> None:
+        """Add the bytes that a kernel has written with these numbers, and release the unused ones."""
         number, unused, last = numbers.tolist()
-        note.number = number
-        self.log.give_back(unused, last)
+        proof_node.number = number
+        self.log.release(unused, last)
         if steps:
-            self.log.written(self.pen.out[:end].tobytes(), steps)
+            self.log.written(self.buffer.out[:end].tobytes(), steps)
 
-    def _shut(self, now: Partial) -> None:
-        assert now.note is not None
-        self.log.shut(now.note.number, now.bound)
+    def _close_node(self, now: SupportNode) -> None:
+        """Close a search node in the proof."""
+        assert now.proof_node is not None
+        self.log.close_node(now.proof_node.number, now.bound)
 
     # -- branching -------------------------------------------------------------------------------------------------
 
-    def _each_support(self, now: Partial, t: int, cutoff: float) -> list[Partial]:
-        assert now.note is not None
+    def _each_support(self, now: SupportNode, t: int, cutoff: float) -> list[SupportNode]:
+        assert now.proof_node is not None
         pool = now.pools[t]
-        race = np.flatnonzero(now.bound - pool.bound + pool.lb < cutoff).tolist()
-        ones = [pool.one(p) for p in race]
+        open_supports = np.flatnonzero(now.bound - pool.bound + pool.lb < cutoff).tolist()
+        ones = [pool.one(p) for p in open_supports]
         supports = [set(self.choosers[t].columns(one).tolist()) for one in ones]
-        numbers = self.log.one_by_one(now.note.number, t, supports)
-        found = [replace(now.with_pool(t, one), note=now.note.child(k)) for one, k in zip(ones, numbers, strict=True)]
+        numbers = self.log.separate_supports(now.proof_node.number, t, supports)
+        found = [
+            replace(now.with_pool(t, one), proof_node=now.proof_node.child(k))
+            for one, k in zip(ones, numbers, strict=True)
+        ]
         found.sort(key=lambda c: c.bound)
         return [self.solve(found[0], cutoff), *found[1:]]
 
-    def _both_sides(self, now: Partial, i: int, narrow: float, cutoff: float) -> list[Partial]:
-        told = now.note
-        assert told is not None
+    def _both_sides(self, now: SupportNode, i: int, min_distance: float, cutoff: float) -> list[SupportNode]:
+        proof_node = now.proof_node
+        assert proof_node is not None
         self.cutoff = cutoff
-        if not self._tell(now, np.array([i])):  # not to be expected; it is then decided where the proof knows it to be
+        if not self._prove_places(now, np.array([i])):  # rare: it is then decided at its place in the proof
             place = now.place.copy()
-            place[i] = told.place[i]
+            place[i] = proof_node.place[i]
             now = replace(now, place=place)
         t = int(now.place[i])
         children = []
-        for way, number in enumerate(self.log.split(b"S", told.number, i, t)):
-            place, note = now.place.copy(), told.child(number)
-            place[i] = note.place[i] = 2 * t + 1 + way
+        for way, number in enumerate(self.log.split(b"S", proof_node.number, i, t)):
+            place, child_node = now.place.copy(), proof_node.child(number)
+            place[i] = child_node.place[i] = 2 * t + 1 + way
             after = place.copy()
-            if lookahead.settle_sides(self.samples, self.planes, after, narrow):
+            if lookahead.settle_sides(self.samples, self.hyperplanes, after, min_distance):
                 place = after
-            elif self._impossible(replace(now, place=place, note=note)):
+            elif self._close_if_impossible(replace(now, place=place, proof_node=child_node)):
                 continue
-            children.append(self.solve(replace(self._moved(now, place), note=note), cutoff))
+            children.append(self.solve(replace(self._with_places(now, place), proof_node=child_node), cutoff))
         return children
 
     # -- sides that follow -----------------------------------------------------------------------------------------
 
-    def _tell(self, now: Partial, who: Index) -> bool:
-        """Have the proof know where these samples are, if it can be shown that they must be there; whether it does."""
-        note = now.note
-        assert note is not None
-        self._show_supports(now)
-        enough = not self._told_less(now, who)
-        while not enough:
-            numbers = self._numbered(now, who)
-            end, told, enough = implied_sides.follow(
-                self.samples, self.terms, self.placed, now.place, note.place, who, self.cutoff, numbers, self.pen
+    def _prove_places(self, now: SupportNode, index: Index) -> bool:
+        """Show in the proof where these samples are, as far as possible; return whether it shows all of them."""
+        proof_node = now.proof_node
+        assert proof_node is not None
+        self._load_supports(now)
+        has_room = not self._count_unknown(now, index)
+        while not has_room:
+            numbers = self._reserve_numbers(now, index)
+            end, written, has_room = implied_sides.follow(
+                self.samples,
+                self.terms,
+                self.placed,
+                now.place,
+                proof_node.place,
+                index,
+                self.cutoff,
+                numbers,
+                self.buffer,
             )
-            self._write(note, numbers, end, 2 * told)
-        return not self._told_less(now, who)
+            self._write(proof_node, numbers, end, 2 * written)
+        return not self._count_unknown(now, index)
 
-    def _impossible(self, now: Partial) -> bool:
-        """Close a search node whose sides no split can take, if that can be shown: as they are, or by a sample that can
-        go to neither side."""
-        assert now.note is not None
-        self._tell(now, np.flatnonzero(now.note.place != now.place))
-        number = now.note.number
+    def _close_if_impossible(self, now: SupportNode) -> bool:
+        """Close a search node with sides that no split can have, if that can be shown: by the placed samples, or by a
+        sample that can go to neither side."""
+        assert now.proof_node is not None
+        self._prove_places(now, np.flatnonzero(now.proof_node.place != now.place))
+        number = now.proof_node.number
         for t in range(self.brancher.last):
             found = self._too_close(now, -1, t, 0)
             if found is not None:
-                self.log.shut_by(number, t, found)
+                self.log.close_by_point(number, t, found)
                 return True
-            for j in np.flatnonzero(now.note.place == t).tolist():
+            for j in np.flatnonzero(now.proof_node.place == t).tolist():
                 left, right = self._too_close(now, j, t, -1), self._too_close(now, j, t, 1)
                 if left is not None and right is not None:
                     nodes = self.log.split(b"S", number, j, t)
-                    self.log.shut_by(nodes[0], t, left)
-                    self.log.shut_by(nodes[1], t, right)
+                    self.log.close_by_point(nodes[0], t, left)
+                    self.log.close_by_point(nodes[1], t, right)
                     return True
         return False
 
-    def _too_close(self, now: Partial, j: int, t: int, side: int) -> bytes | None:
-        """What shows that sample ``j`` cannot go to this side of ``t`` (-1: that no split takes sides as they are)."""
-        if self.placed.size[t] < 0 or now.note is None:
+    def _too_close(self, now: SupportNode, j: int, t: int, side: int) -> bytes | None:
+        """The point which shows that sample ``j`` cannot go to this side of ``t`` (-1: that no split separates the
+        placed samples); None if there is none."""
+        if self.placed.size[t] < 0 or now.proof_node is None:
             return None
         end, _ = implied_sides.too_close(
-            self.samples, self.terms, self.placed, now.note.place, np.int64(t), np.int64(j), float(side), self.cutoff,
-            self.pen,
+            self.samples, self.terms, self.placed, now.proof_node.place, np.int64(t), np.int64(j), float(side),
+            self.cutoff, self.buffer,
         )  # fmt: skip
-        return self.pen.out[:end].tobytes() if end else None
+        return self.buffer.out[:end].tobytes() if end else None

@@ -1,4 +1,4 @@
-"""Functions that call kernels on tiny problems, to have them compiled (see :mod:`margotree.engines.compiled_parts`)."""
+"""Functions that call kernels on tiny problems, to compile them (see :mod:`margotree.engines.compiled_parts`)."""
 
 from __future__ import annotations
 
@@ -19,17 +19,19 @@ from margotree.engines.trivial_trees import trivial_tree
 
 
 def node_problem() -> None:
+    """The node problem."""
     tiny = tiny_problem("margot")
     solve_node(tiny.X, tiny.y, tiny.weight)
 
 
 def many_samples() -> None:
+    """The node problem with many samples."""
     tiny = tiny_problem("margot")
     solve_large(tiny.X, tiny.y, tiny.weight)
 
 
 def best_subsets() -> None:
-    """Nodes with budgets, hard and with prices."""
+    """Node problems with hard budgets and with feature penalties."""
     node_problem()
     tiny = tiny_problem("sfs")
     for alpha in (None, 0.1):
@@ -37,43 +39,47 @@ def best_subsets() -> None:
 
 
 def dive() -> None:
-    """With the node problem, whose functions it is made of: one process compiles them once."""
+    """Dives without feature penalties, together with the node problem, whose functions they contain: one process
+    compiles both."""
     node_problem()
     _dive(MargotBrancher(tiny_problem("margot")))
 
 
 def dive_and_subsets() -> None:
+    """`dive` and `best_subsets`."""
     dive()
     best_subsets()
 
 
 def all_dives() -> None:
-    """With prices as well, for the same reason."""
+    """`dive_and_subsets` and dives with feature penalties, in one process for the same reason."""
     dive_and_subsets()
     _dive(MargotBrancher(tiny_problem("sfs")))
 
 
 def _dive(brancher: MargotBrancher) -> None:
-    """A dive that ends at once, as every bound is above its cut-off."""
+    """A dive that ends at once, because every bound is above its cutoff."""
     worker = brancher.worker()
     worker.dive(brancher.root(), np.array([0.0, 0.0]))
     route(worker.ws, worker.routing, np.zeros(brancher.problem.n_samples, np.int64))
-    if brancher.price is not None:
+    if brancher.penalties is not None:
         n_codes, n_floats = brancher.sizes()
         save(worker.ws, worker.routing, np.zeros((1, n_codes), np.uint8), np.zeros((1, n_floats)))
 
 
 def alternating_search() -> None:
+    """The local search."""
     tiny = tiny_problem("margot")
     run_local_search(tiny, [trivial_tree(tiny)], RunControl(), Effort(least=8, most=8))
 
 
 def proofs_of_routings() -> None:
+    """Proofs of searches over routings."""
     none, y, ends = np.zeros((0, 0), np.uint8), np.zeros(0), np.zeros((0, 1), np.int64)
-    side_of, pen = np.zeros((1, 1), np.int8), proof_bytes.new_pen(1)
-    leaf_multipliers.write_points(none, np.zeros((0, 0)), y, y[None], side_of, 0, 1.0, pen, ends, np.zeros((2, 1)))
+    side_of, buffer = np.zeros((1, 1), np.int8), proof_bytes.new_buffer(1)
+    leaf_multipliers.write_points(none, np.zeros((0, 0)), y, y[None], side_of, 0, 1.0, buffer, ends, np.zeros((2, 1)))
     log, few, floats = np.zeros((0, 2), np.int64), np.zeros(0, np.int64), np.zeros((0, 0))
-    proof_steps.take_down(
+    proof_steps.record_dive(
         log,
         none,
         floats,
@@ -87,25 +93,26 @@ def proofs_of_routings() -> None:
         1,
         0,
         few,
-        proof_steps.new_shut(0, 0, 0),
+        proof_steps.new_closed_nodes(0, 0, 0),
         np.zeros(2, np.int64),
-        pen,
+        buffer,
     )
-    proof_steps.write_leaves(pen, ends, ends[:, 0].copy(), pen, ends[:, 0].copy())
+    proof_steps.write_leaves(buffer, ends, ends[:, 0].copy(), buffer, ends[:, 0].copy())
 
 
 def proofs_of_supports() -> None:
+    """Proofs of searches over lists of supports."""
     brancher = SupportBrancher(tiny_problem("hfs"))
-    chooser, pen, zero = brancher.choosers(np.zeros((2, 2)))[0], proof_bytes.new_pen(1 << 10), np.int64(0)
+    chooser, buffer, zero = brancher.choosers(np.zeros((2, 2)))[0], proof_bytes.new_buffer(1 << 10), np.int64(0)
     assert isinstance(chooser, ListChooser)
     m, T = brancher.problem.n_samples, brancher.problem.n_nodes
-    who, goal, known, bound = np.arange(2), np.zeros(m, np.int64), np.zeros(m, np.uint16), np.zeros(1)
-    terms = implied_sides.Terms(np.zeros((T, T)), brancher.samples.cost, 1e-3, 1.0)
-    placed = implied_sides.new_placed(brancher.last, 1, m)
+    index, goal, known, bound = np.arange(2), np.zeros(m, np.int64), np.zeros(m, np.uint16), np.zeros(1)
+    terms = implied_sides.ProofTerms(np.zeros((T, T)), brancher.samples.cost, 1e-3, 1.0)
+    placed = implied_sides.new_placed_samples(brancher.last, 1, m)
     of = brancher.samples, terms, placed
     recorded_bounds.search(
-        *of, zero, who, np.zeros(2), goal, known, 1.0, chooser.table, who[:1], bound, np.zeros(1, np.int8), 0.0, 0.0,
-        chooser.work, 0.0, who.copy(), pen,
+        *of, zero, index, np.zeros(2), goal, known, 1.0, chooser.table, index[:1], bound, np.zeros(1, np.int8), 0.0,
+        0.0, chooser.work, 0.0, index.copy(), buffer,
     )  # fmt: skip
-    implied_sides.too_close(*of, known, zero, zero, 1.0, 1.0, pen)
-    implied_sides.follow(*of, goal, known, who, 1.0, who.copy(), pen)
+    implied_sides.too_close(*of, known, zero, zero, 1.0, 1.0, buffer)
+    implied_sides.follow(*of, goal, known, index, 1.0, index.copy(), buffer)

@@ -1,4 +1,4 @@
-"""One start of the alternating search: draw what is to be drawn, then visit node after node, from the last level up."""
+"""One descent: initialise a tree, then train one node after the other, from the last level to the root."""
 
 from __future__ import annotations
 
@@ -8,31 +8,47 @@ from abc import ABC, abstractmethod
 import numpy as np
 from numpy.typing import NDArray
 
-from margotree.engines.local_search.initial_splits import Draw, draw
+from margotree.engines.local_search.initial_splits import Strategy, draw
 from margotree.engines.local_search.kernels.reduced_problem import GAIN
 from margotree.engines.local_search.node_samples import Node, Plane, Rows
 from margotree.engines.local_search.support_search import best_svm
-from margotree.engines.local_search.training_data import Found, Terms
+from margotree.engines.local_search.training_data import Terms, TrainedTree
 from margotree.engines.local_search.upper_nodes import propose
 from margotree.problem import topology
 from margotree.problem.problem import FloatArray
 
 #: A descent ends when a sweep over the nodes gains less than this share.
 SMALL_GAIN = 1e-4
-#: Lengths tried to get samples out of a band.
+#: Factors of the weights that are tried to move samples out of a band.
 LENGTHS = np.array([1.0, 1.5, 2.0, 5.0, 10.0, 100.0])
 
-Draws = NDArray[np.int64]
+Strategies = NDArray[np.int64]
 
 
-class Alternation(ABC):
-    """A tree under work: its hyperplanes, the samples and the cost of each node, and the sweeps over them.
+class BaseDescent(ABC):
+    """A tree that is trained node by node: its hyperplanes, the samples and the cost of each node.
 
-    What a visit to a node does is for those who know the labels.
+    Subclasses define what happens at a node, for two or for several classes.
+
+    Attributes
+    ----------
+    W, B : arrays
+        The weights and offsets of the nodes.
+    own : array
+        The cost of each node itself; their sum is the objective.
+    rows : list of arrays
+        The samples at each node.
+    stale : array of bool
+        The nodes that have to be visited: their samples or subtrees have changed.
+    directions_failed : array of bool
+        The upper nodes where SVM directions gave no improvement at the last visit; only one is tried next time.
+    swept : bool
+        Whether one sweep was completed.
     """
 
-    #: Sweeps over the nodes at most; a descent is given up when so many sweeps like its last would not reach the best.
-    sweeps, outlook = 60, 3.0
+    #: The largest number of sweeps; a descent is abandoned when this number of sweeps like its last would not reach the
+    #: best.
+    max_sweeps, sweeps_ahead = 60, 3.0
 
     def __init__(self, terms: Terms, W: FloatArray, B: FloatArray, seed: int, flag: FloatArray) -> None:
         self.terms, self.flag = terms, flag
@@ -42,32 +58,41 @@ class Alternation(ABC):
         self.rows: list[Rows] = [np.arange(0)] * terms.n_nodes
         self.rows[0] = np.arange(terms.n_samples)
         self.stale = np.ones(terms.n_nodes, dtype=bool)
-        self.spent = np.zeros(terms.n_nodes, dtype=bool)  # where SVM directions brought nothing the last time
-        self.swept = False  # whether all nodes were visited before the flag went up
+        self.directions_failed = np.zeros(terms.n_nodes, dtype=bool)
+        self.swept = False
         self.rng = np.random.default_rng(seed)
 
-    def run(self, kinds: Draws, tol: float = SMALL_GAIN, best: float = math.inf, hopeless: float = math.inf) -> Found:
-        """Draw nodes as ``kinds`` says, then alternate until a sweep gains little, or too little to reach ``best``, or
-        the first one leaves the tree by a ``hopeless`` share above it."""
-        value = self.cost(kinds)
-        for sweep in range(self.sweeps):
+    def run(
+        self, strategies: Strategies, tol: float = SMALL_GAIN, best: float = math.inf, abandon_above: float = math.inf
+    ) -> TrainedTree:
+        """Initialise the nodes, then sweep until the gain is small; returns the tree.
+
+        ``strategies`` are the initialisation strategies of the nodes. The descent ends when a sweep gains less than the
+        share ``tol``, or so little that a few more such sweeps would not reach ``best``, the objective of the best tree
+        so far; or when the objective after the first sweep is larger than ``best`` by more than the share
+        ``abandon_above``.
+        """
+        value = self.cost(strategies)
+        for sweep in range(self.max_sweeps):
             before = value
             self._sweep()
             self.swept |= not self.flag[0]
             value = float(np.sum(self.own))
             gain = before - value
-            if self.flag[0] or gain <= tol * before or (value > best and value - self.outlook * gain > best):
+            if self.flag[0] or gain <= tol * before or (value > best and value - self.sweeps_ahead * gain > best):
                 break
-            if sweep == 0 and value - best > hopeless * best:
+            if sweep == 0 and value - best > abandon_above * best:
                 break
-        return Found(W=self.W, B=self.B, value=value)
+        return TrainedTree(W=self.W, B=self.B, value=value)
 
-    def cost(self, kinds: Draws | None = None) -> float:
-        """What the tree costs once all samples have been sent down."""
-        self.settle(0, kinds)
+    def cost(self, strategies: Strategies | None = None) -> float:
+        """The objective of the tree after all samples have been routed."""
+        self.route(0, strategies)
         return float(np.sum(self.own))
 
     def _sweep(self) -> None:
+        """Visit the stale nodes from the last level to the root; if a visit improves a node, its ancestors become
+        stale."""
         for t in reversed(range(self.terms.n_nodes)):
             if self.flag[0]:
                 return
@@ -81,22 +106,25 @@ class Alternation(ABC):
                     above = topology.parent(above)
 
     def _is_upper(self, t: int) -> bool:
+        """Whether the node is above the last level."""
         return t < self.terms.n_nodes // 2
 
     def _plane(self, t: int) -> Plane:
+        """A copy of the node's hyperplane."""
         return self.W[t].copy(), float(self.B[t])
 
-    def _send_on(self, t: int, node: Node) -> None:
-        right = node.right_of(node.heights(self._plane(t)), self._plane(t))
-        if right is None:
+    def _route_to_children(self, t: int, node: Node) -> None:
+        """Route the samples of an upper node to its children; if some lie in the band, move the hyperplane."""
+        goes_right = node.right_of(node.heights(self._plane(t)), self._plane(t))
+        if goes_right is None:
             self.W[t], self.B[t] = self._out_of_band(t, node)
-            right = node.right_of(node.heights(self._plane(t)), self._plane(t))
-        assert right is not None
-        self.rows[topology.left(t)], self.rows[topology.right(t)] = self.rows[t][~right], self.rows[t][right]
+            goes_right = node.right_of(node.heights(self._plane(t)), self._plane(t))
+        assert goes_right is not None
+        self.rows[topology.left(t)], self.rows[topology.right(t)] = self.rows[t][~goes_right], self.rows[t][goes_right]
 
     def _out_of_band(self, t: int, node: Node) -> Plane:
-        """The cheapest hyperplane across the same direction that has nobody in its band."""
-        node = self._look_below(t, node)
+        """The best hyperplane along the same direction that has no sample in its band."""
+        node = self._with_subtree_costs(t, node)
         if np.any(self.W[t]):
             cut = node.best_cut(self.W[t].copy(), LENGTHS)
             if cut is not None and node.right_of(node.heights(cut[0]), cut[0]) is not None:
@@ -104,8 +132,10 @@ class Alternation(ABC):
         return node.no_split()[0]
 
     def _visit_upper(self, t: int) -> bool:
-        """Try to better an upper node, and take it back if bands further down make the tree no better; whether that
-        came to something."""
+        """Try to improve an upper node; return whether the subtree's cost has decreased.
+
+        If it has not, since samples in the bands of the subtree move its hyperplanes, the subtree is restored.
+        """
         below = topology.subtree(t, self.depth)
         before = float(np.sum(self.own[below]))
         plane = self._proposed(t, before)
@@ -113,62 +143,66 @@ class Alternation(ABC):
             return False
         W, B = self.W[below], self.B[below]
         self.W[t], self.B[t] = plane
-        self.settle(t)
+        self.route(t)
         if np.sum(self.own[below]) < before * (1.0 - GAIN):
             return True
         self.W[below], self.B[below] = W, B
-        self.settle(t)
+        self.route(t)
         return False
 
     @abstractmethod
-    def settle(self, top: int, kinds: Draws | None = None) -> None:
-        """Send the samples of ``top`` down its subtree, drawing new hyperplanes and emptying bands on the way."""
+    def route(self, top: int, strategies: Strategies | None = None) -> None:
+        """Route the samples of ``top`` through its subtree; initialise hyperplanes and move them out of bands on the
+        way."""
 
     @abstractmethod
-    def _look_below(self, t: int, node: Node | None = None) -> Node:
-        """The samples of an upper node, and what they would pay on either side; of those at hand no second copy."""
+    def _with_subtree_costs(self, t: int, node: Node | None = None) -> Node:
+        """The samples of an upper node with their subtree costs; the samples of a given ``node`` are not copied."""
 
     @abstractmethod
     def _proposed(self, t: int, before: float) -> Plane | None:
-        """A better hyperplane for an upper node whose subtree costs ``before``, if there is one."""
+        """A better hyperplane for an upper node whose subtree costs ``before``, or None."""
 
     @abstractmethod
     def _visit_last(self, t: int) -> bool:
-        """Try to better a node of the last level; whether that came to something."""
+        """Try to improve a node of the last level; return whether its cost has decreased."""
 
 
-class Descent(Alternation):
-    """The same for two classes.  No sample is ever left in a band."""
+class Descent(BaseDescent):
+    """The descent for two classes. No sample is ever left in a band."""
 
-    def settle(self, top: int, kinds: Draws | None = None) -> None:
-        """Send the samples of ``top`` down its subtree, drawing new hyperplanes and emptying bands on the way."""
+    def route(self, top: int, strategies: Strategies | None = None) -> None:
+        """Route the samples of ``top`` through its subtree; initialise hyperplanes and move them out of bands on the
+        way."""
         for t in topology.subtree(top, self.depth):
-            self._settle_one(t, Draw.KEEP if kinds is None else Draw(kinds[t]))
+            self._settle_one(t, Strategy.KEEP if strategies is None else Strategy(strategies[t]))
 
-    def _settle_one(self, t: int, kind: Draw) -> None:
+    def _settle_one(self, t: int, kind: Strategy) -> None:
+        """Initialise one node, compute its cost, and route its samples."""
         node = Node.of(self.terms, t, self.rows[t])
         if self._is_upper(t):
-            if kind is not Draw.KEEP:
+            if kind is not Strategy.KEEP:
                 self.W[t], self.B[t] = draw(self.terms, t, node, self._plane(t), kind, self.rng, self.flag)
-            self._send_on(t, node)
-        elif kind is not Draw.KEEP and len(node.Z):
-            self._take(t, *best_svm(self.terms, t, node, self._plane(t), self.flag)[0], node)
-        self._price(t, node)
+            self._route_to_children(t, node)
+        elif kind is not Strategy.KEEP and len(node.Z):
+            self._set_last(t, *best_svm(self.terms, t, node, self._plane(t), self.flag)[0], node)
+        self._update_cost(t, node)
         self.stale[t] = True
 
-    def _look_below(self, t: int, node: Node | None = None) -> Node:
+    def _with_subtree_costs(self, t: int, node: Node | None = None) -> Node:
         node = node or Node.of(self.terms, t, self.rows[t])
-        node.look_below(self.terms, t, self.rows[t], self.W, self.B)
+        node.compute_subtree_costs(self.terms, t, self.rows[t], self.W, self.B)
         return node
 
-    def _price(self, t: int, node: Node) -> None:
+    def _update_cost(self, t: int, node: Node) -> None:
+        """Compute the cost of the node itself."""
         w = self.W[t]
-        self.own[t] = 0.5 * float(w @ w) + node.hinges(node.heights(self._plane(t))) + self.terms.price(t, w)
+        self.own[t] = 0.5 * float(w @ w) + node.hinges(node.heights(self._plane(t))) + self.terms.feature_penalty(t, w)
 
-    def _take(self, t: int, w: FloatArray, b: float, node: Node) -> None:
-        """The hyperplane for a node of the last level, or none if a constant label is cheaper."""
+    def _set_last(self, t: int, w: FloatArray, b: float, node: Node) -> None:
+        """Set the hyperplane of a node of the last level, or a constant label if that costs less."""
         plus, minus = float(np.sum(node.plus)), float(np.sum(node.minus))
-        value = 0.5 * float(w @ w) + node.hinges(node.heights((w, b))) + self.terms.price(t, w)
+        value = 0.5 * float(w @ w) + node.hinges(node.heights((w, b))) + self.terms.feature_penalty(t, w)
         if 2.0 * min(plus, minus) <= value:
             w, b = np.zeros_like(w), 1.0 if plus >= minus else -1.0
         self.W[t], self.B[t] = w, b
@@ -176,8 +210,8 @@ class Descent(Alternation):
     def _visit_last(self, t: int) -> bool:
         node, before = Node.of(self.terms, t, self.rows[t]), self._plane(t)
         value = self.own[t]
-        self._take(t, *best_svm(self.terms, t, node, before, self.flag)[0], node)
-        self._price(t, node)
+        self._set_last(t, *best_svm(self.terms, t, node, before, self.flag)[0], node)
+        self._update_cost(t, node)
         if self.own[t] < value * (1.0 - GAIN):
             return True
         self.W[t], self.B[t] = before
@@ -185,6 +219,14 @@ class Descent(Alternation):
         return False
 
     def _proposed(self, t: int, before: float) -> Plane | None:
-        found = propose(self.terms, t, self._look_below(t), self._plane(t), self.rng, self.flag, bool(self.spent[t]))
-        self.spent[t] = not found.aimed
+        found = propose(
+            self.terms,
+            t,
+            self._with_subtree_costs(t),
+            self._plane(t),
+            self.rng,
+            self.flag,
+            bool(self.directions_failed[t]),
+        )
+        self.directions_failed[t] = not found.directions_improved
         return found.plane if found.gain > GAIN * before else None

@@ -1,4 +1,4 @@
-"""Hyperplanes to start from: greedy ones, single features, directions between samples, and shaken ones."""
+"""Initialisation strategies: directions of SVMs, single features, differences of samples, perturbed hyperplanes."""
 
 from __future__ import annotations
 
@@ -8,111 +8,118 @@ import numpy as np
 
 from margotree.engines.local_search.kernels.subtree_costs import gini
 from margotree.engines.local_search.node_samples import Node, Plane
-from margotree.engines.local_search.support_search import heaviest, rough_svm
+from margotree.engines.local_search.support_search import largest_weights, rough_svm
 from margotree.engines.local_search.training_data import Terms
 from margotree.problem.problem import FloatArray
 
 
-class Draw(IntEnum):
-    """Ways to get the hyperplane of an upper node (at the last level, all but the first train it again)."""
+class Strategy(IntEnum):
+    """How the hyperplane of an upper node is initialised; at the last level, all but the first solve an SVM."""
 
     KEEP = 0
-    SVM = 1  # by itself, as Local SVM does
-    CART = 2  # the single feature that tells the labels apart best
+    SVM = 1  # the SVM of its samples, as in Local SVM
+    CART = 2  # the single feature with the purest split
     FEATURE = 3  # the same among a few features
-    ANYWHERE = 4  # a feature and a threshold by chance
-    BETWEEN = 5  # between two samples of different labels
-    FEW = 6  # the SVM of a few of the samples
-    SHAKEN = 7  # the present one, turned a little
+    RANDOM = 4  # a feature and a threshold at random
+    BETWEEN = 5  # the difference of two samples of different labels
+    SUBSAMPLE = 6  # the SVM of a random subset of the samples
+    PERTURBED = 7  # the current one with random noise
 
 
-#: The ways of a start from nothing.
-FRESH = (Draw.SVM, Draw.CART, Draw.FEATURE, Draw.ANYWHERE, Draw.BETWEEN, Draw.FEW)
-#: How often weights are made ten times longer before a direction counts as one that nothing can be cut along.
-_LONGER = 12
+#: The strategies of a new start.
+FRESH = (Strategy.SVM, Strategy.CART, Strategy.FEATURE, Strategy.RANDOM, Strategy.BETWEEN, Strategy.SUBSAMPLE)
+#: How often weights are multiplied by ten until two samples are farther apart than the band is wide.
+_MAX_RESCALING = 12
+#: The lengths tried, as multiples of the length that the SVM gives.
 _LENGTHS = np.array([1.0, 2.0, 5.0, 10.0, 100.0, 1000.0])
 
 
 def draw(
-    terms: Terms, t: int, node: Node, plane: Plane, kind: Draw, rng: np.random.Generator, flag: FloatArray
+    terms: Terms, t: int, node: Node, plane: Plane, kind: Strategy, rng: np.random.Generator, flag: FloatArray
 ) -> Plane:
-    """A new hyperplane with no sample in its band; one without features if nothing else comes out."""
-    nowhere = (np.zeros_like(plane[0]), 1.0)
+    """A new hyperplane with no sample in its band; one without features if the strategy finds none."""
+    constant = (np.zeros_like(plane[0]), 1.0)
     if len(node.Z) < 2:
-        return nowhere
-    if kind in (Draw.SVM, Draw.FEW):
+        return constant
+    if kind in (Strategy.SVM, Strategy.SUBSAMPLE):
         drawn = _by_svm(terms, t, node, kind, rng, flag)
     else:
-        drawn = _by_chance(terms, t, node, plane, kind, rng)
+        drawn = _at_random(terms, t, node, plane, kind, rng)
     if drawn is None or node.right_of(node.heights(drawn), drawn) is None:
-        return nowhere
+        return constant
     return drawn
 
 
-def _by_svm(terms: Terms, t: int, node: Node, kind: Draw, rng: np.random.Generator, flag: FloatArray) -> Plane | None:
-    heard = node
-    if kind is Draw.FEW:
+def _by_svm(
+    terms: Terms, t: int, node: Node, kind: Strategy, rng: np.random.Generator, flag: FloatArray
+) -> Plane | None:
+    """The direction of an SVM of all samples, or of a few, with the best threshold."""
+    sample = node
+    if kind is Strategy.SUBSAMPLE:
         m = len(node.Z)
-        heard = node.thinned(np.sort(rng.choice(m, max(2, int(m * rng.uniform(0.05, 0.5))), replace=False)))
-    plane, _ = rough_svm(terms, t, heard, (np.zeros(node.Z.shape[1]), 0.0), rng, flag)
+        sample = node.subset(np.sort(rng.choice(m, max(2, int(m * rng.uniform(0.05, 0.5))), replace=False)))
+    plane, _ = rough_svm(terms, t, sample, (np.zeros(node.Z.shape[1]), 0.0), rng, flag)
     if not np.any(plane[0]):
         return None
     cut = node.best_cut(plane[0], _LENGTHS)
     return None if cut is None else cut[0]
 
 
-def _by_chance(terms: Terms, t: int, node: Node, plane: Plane, kind: Draw, rng: np.random.Generator) -> Plane | None:
+def _at_random(
+    terms: Terms, t: int, node: Node, plane: Plane, kind: Strategy, rng: np.random.Generator
+) -> Plane | None:
+    """A single feature, a difference of two samples or a perturbed direction, with a random length."""
     m, p = node.Z.shape
-    d, at, most = np.zeros(p), int(rng.integers(1, m)), terms.some_places(t, rng)
-    if kind in (Draw.CART, Draw.FEATURE):
-        j, at = _best_feature(node, rng.permutation(p)[: p if kind is Draw.CART else max(1, int(p**0.5) // 2)])
+    d, n_left, support_size = np.zeros(p), int(rng.integers(1, m)), terms.random_support_size(t, rng)
+    if kind in (Strategy.CART, Strategy.FEATURE):
+        j, n_left = _best_feature(node, rng.permutation(p)[: p if kind is Strategy.CART else max(1, int(p**0.5) // 2)])
         d[j] = 1.0
-    elif kind is Draw.ANYWHERE:
+    elif kind is Strategy.RANDOM:
         d[rng.integers(p)] = 1.0
-    elif kind is Draw.SHAKEN and np.any(plane[0]):
+    elif kind is Strategy.PERTURBED and np.any(plane[0]):
         w = plane[0]
         size = np.sqrt(w @ w / p) * 10.0 ** rng.uniform(-1.5, 0.3)
         d = w + size * rng.standard_normal(p)
-        most = max(most, int(np.count_nonzero(w))) if terms.soft(t) else most
-        at = int(np.count_nonzero(node.heights(plane) < 0))
+        support_size = max(support_size, int(np.count_nonzero(w))) if terms.penalised(t) else support_size
+        n_left = int(np.count_nonzero(node.heights(plane) < 0))
     else:
         right, left = np.flatnonzero(node.plus), np.flatnonzero(node.minus)
         if not len(right) or not len(left):
             return None
         d = node.Z[rng.choice(right)] - node.Z[rng.choice(left)]
-    if np.count_nonzero(d) > most:
-        heavy = heaviest(node, d, most)
+    if np.count_nonzero(d) > support_size:
+        largest = largest_weights(node, d, support_size)
         kept = np.zeros(p)
-        kept[heavy] = d[heavy]
+        kept[largest] = d[largest]
         d = kept
-    return _cut(node, d, at, 10.0 ** rng.uniform(-3.0, 1.0))
+    return _cut(node, d, n_left, 10.0 ** rng.uniform(-3.0, 1.0))
 
 
 def _best_feature(node: Node, features: np.ndarray) -> tuple[int, int]:
-    """The feature with the purest split, and how many samples go left."""
-    best, chosen, at = np.inf, int(features[0]), 1
+    """The feature with the purest split, and the number of samples on the left."""
+    best, chosen, n_left = np.inf, int(features[0]), 1
     for j in features:
         q = np.ascontiguousarray(node.Z[:, j])
-        impurity, place = gini(q, np.argsort(q), node.plus, node.minus)
+        impurity, split_at = gini(q, np.argsort(q), node.plus, node.minus)
         if impurity < best:
-            best, chosen, at = impurity, int(j), place
-    return chosen, at
+            best, chosen, n_left = impurity, int(j), split_at
+    return chosen, n_left
 
 
-def _cut(node: Node, d: FloatArray, at: int, length: float) -> Plane | None:
-    """A hyperplane across ``d`` that sends about ``at`` samples left, the positive label mostly right."""
+def _cut(node: Node, d: FloatArray, n_left: int, length: float) -> Plane | None:
+    """A hyperplane along ``d`` with about ``n_left`` samples on the left and the positive label mostly on the right."""
     q = node.Z @ d
     spread = float(np.std(q))
     if not spread > 0:
         return None
-    ranked, s = np.sort(q), length / spread
+    ranked, scale = np.sort(q), length / spread
     gaps = np.diff(ranked)
-    for _ in range(_LONGER):
-        wide = np.flatnonzero(s * gaps >= node.eps * (1.0 + 1e-6))
-        if len(wide):
-            k = wide[np.argmin(np.abs(wide + 1 - at))]
-            b = -0.5 * (s * (ranked[k] + ranked[k + 1]) + node.eps)
-            lean = (node.plus - node.minus) @ np.where(s * q + b >= 0, 1.0, -1.0)
-            return (s * d, b) if lean >= 0 else (-s * d, -b - node.eps)
-        s *= 10.0
+    for _ in range(_MAX_RESCALING):
+        allowed = np.flatnonzero(scale * gaps >= node.eps * (1.0 + 1e-6))
+        if len(allowed):
+            k = allowed[np.argmin(np.abs(allowed + 1 - n_left))]
+            b = -0.5 * (scale * (ranked[k] + ranked[k + 1]) + node.eps)
+            agreement = (node.plus - node.minus) @ np.where(scale * q + b >= 0, 1.0, -1.0)
+            return (scale * d, b) if agreement >= 0 else (-scale * d, -b - node.eps)
+        scale *= 10.0
     return None

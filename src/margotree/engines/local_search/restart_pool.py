@@ -1,7 +1,7 @@
-"""Good trees that are worked on together, apart from better ones: an island.
+"""A pool of good trees that are compared with each other only.
 
-What comes from nothing is poor beside a tree that has been worked on for long, and would never be taken further.  On an
-island of its own it is, until starts there bring nothing any more.
+New starts are poor compared with a tree that has been improved for long, and would never be developed further. In a
+pool of their own they are, until its starts give no improvement any more.
 """
 
 from __future__ import annotations
@@ -9,44 +9,48 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, field
 
-from margotree.engines.local_search.training_data import Found
+from margotree.engines.local_search.training_data import TrainedTree
 
-#: Good trees kept to be worked on, and how different their values must be.
-_ELITE, _DIFFERENT = 5, 1e-6
-#: What counts as an improvement when starts are asked whether they still pay off.
-PAYS = 1e-4
+#: The number of trees that are kept, and the smallest relative difference of their values.
+_MAX_TREES, _MIN_DIFFERENCE = 5, 1e-6
+#: The smallest relative decrease that counts as an improvement.
+MIN_GAIN = 1e-4
 
 
 @dataclass(kw_only=True, eq=False)
-class Island:
-    """Its best trees, best first, and what has been done for it."""
+class RestartPool:
+    """The best trees of a pool, best first, and the state of its search."""
 
-    trees: list[Found] = field(default_factory=list)
-    seen: list[Found] = field(default_factory=list)  # all that descents have come to
-    made: int = 0  # starts
-    idle: float = 0.0  # starts since the last that has brought something
-    finished_at: int = 0  # how many trees had been seen at the last visit to the finisher
-    in_vain: int = 0  # visits to it in a row that have brought nothing
+    trees: list[TrainedTree] = field(default_factory=list)
+    results: list[TrainedTree] = field(default_factory=list)  # the results of all descents
+    starts: int = 0  # number of starts so far
+    idle_starts: float = 0.0  # starts since the last improvement
+    results_at_visit: int = 0  # number of results at the last visit to the finisher
+    failed_visits: int = 0  # visits to it in a row without improvement
 
     @property
-    def least(self) -> float:
-        """What its best tree costs."""
+    def best_value(self) -> float:
+        """The objective of its best tree."""
         return self.trees[0].value if self.trees else math.inf
 
-    def pays(self, value: float) -> bool:
-        """Whether this is an improvement worth the name."""
-        return value < self.least * (1.0 - PAYS)
+    def improves(self, value: float) -> bool:
+        """Whether a value improves on the best tree by more than rounding."""
+        return value < self.best_value * (1.0 - MIN_GAIN)
 
-    def keep(self, found: Found, of: Found | None = None) -> None:
-        """Take in a tree, instead of the one it comes ``of`` if it is better, so that the best are of many descents."""
-        if self.pays(found.value):
-            self.idle = 0.0
-        better = found.value < self.least
-        if of is not None and found.value < of.value:
-            self.trees = [tree for tree in self.trees if tree is not of]
-        if better or not near(found.value, [other.value for other in self.trees]):
-            self.trees = sorted([*self.trees, found], key=lambda tree: tree.value)[:_ELITE]
+    def keep(self, found: TrainedTree, parent: TrainedTree | None = None) -> None:
+        """Add a tree; it replaces the tree ``parent`` from which it was derived if it is better.
+
+        So the best trees are results of different descents.
+        """
+        if self.improves(found.value):
+            self.idle_starts = 0.0
+        improved = found.value < self.best_value
+        if parent is not None and found.value < parent.value:
+            self.trees = [tree for tree in self.trees if tree is not parent]
+        if improved or not is_near(found.value, [other.value for other in self.trees]):
+            self.trees = sorted([*self.trees, found], key=lambda tree: tree.value)[:_MAX_TREES]
 
 
-def near(value: float, others: list[float], share: float = _DIFFERENT) -> bool:
+def is_near(value: float, others: list[float], share: float = _MIN_DIFFERENCE) -> bool:
+    """Whether a value equals one of the others up to a relative difference."""
     return any(abs(value - other) <= share * other for other in others)

@@ -1,4 +1,7 @@
-"""Many descents: raced on parts of the samples, spread over threads, until starts stop paying off or time is up."""
+"""The local search: descents from many starts, in threads, until starts give no improvement or the time is up.
+
+With many samples the starts are trained by successive halving: on few samples, the best results on more and more.
+"""
 
 from __future__ import annotations
 
@@ -11,65 +14,71 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from margotree.engines.local_search import start_screening
-from margotree.engines.local_search.annealing import Manner, SoftTree, again_times
-from margotree.engines.local_search.descent import Alternation, Descent, Draws
-from margotree.engines.local_search.restart_pool import PAYS, Island, near
+from margotree.engines.local_search.annealing import Schedule, SoftTree, n_reannealings
+from margotree.engines.local_search.descent import BaseDescent, Descent, Strategies
+from margotree.engines.local_search.restart_pool import MIN_GAIN, RestartPool, is_near
 from margotree.engines.local_search.starts import (
-    Record,
+    Origin,
     Start,
-    Way,
-    disturbed,
-    first_kinds,
-    fresh,
-    greedy,
-    idleness,
-    kept,
-    soft,
-    soft_again,
+    StartStatistics,
+    first_strategies,
+    greedy_start,
+    idle_cost,
+    new_start,
+    perturbed,
+    reannealed_start,
+    soft_start,
+    unchanged_start,
 )
-from margotree.engines.local_search.subsampling import Ladder
+from margotree.engines.local_search.subsampling import SubsampleLevels
 from margotree.engines.local_search.subtrees import rows_at, subtree_start
-from margotree.engines.local_search.training_data import Found, Terms
+from margotree.engines.local_search.training_data import Terms, TrainedTree
 from margotree.engines.run_control import RunControl
 from margotree.engines.trivial_trees import constant_offsets
 from margotree.problem import Problem, Splits, topology
 from margotree.problem.problem import FloatArray
 
-#: Seconds between looks at the clock.
-_TICK = 0.02
-#: One of so many trees of a rung goes on to the next; on to all samples only one that is nearly the best there.
-_ONE_IN, _NEARLY = 4, 1.0005
-#: Where a finisher is at hand, one of so many trees on all samples goes to it: for this share of the time left, but for
-#: no more than this share of the time past, or so many seconds.  Early on a descent often brings far more.
-_FINISH_ONE_IN, _FINISH_SHARE, _FINISH_PAST, _FINISH_LEAST = 3, 0.25, 0.5, 0.5
-#: After so many visits in a row that brought nothing it is one of twice as many, up to so many times twice.
-_IN_VAIN, _SELDOM = 3, 4
-#: The share of all time for visits that the clock ends, and the same once so many starts in a row have brought nothing.
-_FINISHING, _FINISHING_IDLE, _IDLE = 0.1, 0.6, 20
+#: Seconds between checks of the limits.
+_POLL_SECONDS = 0.02
+#: One of this number of trees of a level is promoted to the next; to all samples only if it is nearly the best there.
+_PROMOTE_ONE_IN, _PROMOTE_TOLERANCE = 4, 1.0005
+#: With a finisher, one of this number of trees on all samples goes to it, for this share of the remaining time, but for
+#: no more than this share of the elapsed time, or this number of seconds. Early in the search descents often gain much
+#: more.
+_FINISH_ONE_IN, _FINISH_SHARE, _FINISH_PAST, _FINISH_MIN_SECONDS = 3, 0.25, 0.5, 0.5
+#: After each group of this number of visits without improvement, one of twice as many trees goes to the finisher, with
+#: at most this number of doublings.
+_FAILED_VISITS, _MAX_DOUBLINGS = 3, 4
+#: The share of the time for visits that are cut off by their time limit, and the same once the last number of starts in
+#: a row gave no improvement.
+_CUT_SHARE, _CUT_SHARE_IDLE, _IDLE_STARTS = 0.1, 0.6, 20
 #: If no tree has been trained on all samples after this share of the time, the best so far is (after twice the share
-#: where there are few).  Not once there is no time to send them all down: seconds per number and level.
-_LATEST, _SENDING = 0.35, 2e-8
-#: The greedy tree is made of as many samples as this share of the time is enough for: seconds per number and level.
-_GREEDY_SHARE, _GREEDY = 0.6, 2e-7
-#: When time is up, the best trees of so many rungs are looked at; bands are emptied among so many numbers at most.
-_CARRIED, _SETTLED = 2, 5_000_000
-#: With more numbers than this, one descent at a time works on all samples, whatever the threads: its copies are large.
-_ALONE = 5_000_000
-#: To the finisher, which trains nodes to many digits, trees that differ by less than this share are the same.
-_ALIKE = 5e-4
-#: An island is left once so many starts have brought nothing.
-_IDLE_ISLAND = 16.0
-#: How long soft trees are trained, and a good tree that is made soft again: a power of ten, drawn from here.
-_EFFORT, _LITTLE = 0.8, (-0.7, 0.0)
-#: Further above the best than by this share after its first sweep, a descent in brief hardly ever reaches it.
-_HOPELESS = 0.02
+#: where there are few), unless there is no time left to route all samples: seconds per entry of the samples and level.
+_FORCED_AFTER, _ROUTING_SECONDS = 0.35, 2e-8
+#: The greedy tree uses as many samples as can be trained in this share of the time: seconds per entry of the samples
+#: and level.
+_GREEDY_SHARE, _GREEDY_SECONDS = 0.6, 2e-7
+#: When the time is up, the best trees of this number of levels are evaluated; hyperplanes are moved out of bands only
+#: up to this number of entries of the samples.
+_LEVELS_VALUED, _MAX_SETTLED = 2, 5_000_000
+#: With more entries of the samples than this, one descent at a time uses all samples, whatever the number of threads:
+#: its copies are large.
+_MAX_SHARED = 5_000_000
+#: Trees whose values differ by less than this share are the same for the finisher, which trains nodes precisely.
+_SAME_VALUE = 5e-4
+#: A restart pool is left after this number of starts without improvement.
+_POOL_PATIENCE = 16.0
+#: The effort of new soft trees, and of re-annealing a good tree: a power of ten, the range of its exponent.
+_SOFT_EFFORT, _REANNEAL_EFFORT = 0.8, (-0.7, 0.0)
+#: A short descent that is above the best by more than this share after its first sweep hardly ever reaches it.
+_ABANDON_ABOVE = 0.02
 
 
 @dataclass(frozen=True, kw_only=True)
 class Effort:
-    """How long to go on: starts at least and at most, and how many in a row may bring nothing.
+    """When the search ends: the fewest and the most starts, and how many in a row may give no improvement.
 
-    The last also grows with the number of the start that brought the best tree.
+    ``patience`` also grows with the number of the start that led to the best tree.
     """
 
     least: int = 30
@@ -77,34 +86,65 @@ class Effort:
     patience: int = 60
 
 
-#: Something that improves a tree in its own way within a run control.
+#: An algorithm that improves a tree within the limits of a run control.
 Finisher = Callable[[Splits, RunControl], Splits]
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Job:
-    """A start and what to do with it; the tree that it comes ``of``, if that is one of the best; for which island it is
-    made, and the number of the start there."""
+    """A start, and what to do with it.
+
+    Attributes
+    ----------
+    start : Start
+        The start.
+    level : int
+        The level of successive halving.
+    seed : int
+        The seed of the descent.
+    parent : tree or None
+        The tree that the start was derived from, if it is one of the best.
+    finish : bool
+        Whether the finisher improves the tree, instead of a descent.
+    greedy : bool
+        Whether this is the greedy tree on more samples than those of the first level.
+    pool : RestartPool or None
+        The pool of the start.
+    number : int
+        The number of the start in its pool.
+    """
 
     start: Start
     level: int
     seed: int
-    of: Found | None = None
+    parent: TrainedTree | None = None
     finish: bool = False
     greedy: bool = False
-    island: Island | None = None
+    pool: RestartPool | None = None
     number: int = 0
 
 
 class LocalSearch:
-    """The descents of one problem."""
+    """The search for a good tree of one problem.
 
-    #: What a start goes through.
-    alternation: type[Alternation] = Descent
+    Parameters
+    ----------
+    problem : Problem
+        The training problem.
+    control : RunControl
+        The limits of the search.
+    effort : Effort or None
+        When the search ends.
+    finisher : callable or None
+        Another algorithm that improves some of the trees.
+    """
+
+    #: The classes that train a start.
+    descent_type: type[BaseDescent] = Descent
     soft_tree: type[SoftTree] = SoftTree
-    #: How starts from nothing and from a good tree are drawn.
-    first_kinds: Callable[..., Draws] = staticmethod(first_kinds)
-    disturbed: Callable[..., Start] = staticmethod(disturbed)
+    #: The functions that initialise new starts and derive starts from a good tree.
+    first_strategies: Callable[..., Strategies] = staticmethod(first_strategies)
+    perturbed: Callable[..., Start] = staticmethod(perturbed)
     #: Whether values that the finisher reports are those of the problem.
     finisher_reports = True
 
@@ -114,74 +154,76 @@ class LocalSearch:
         self.problem, self.control, self.effort = problem, control, effort or Effort()
         self.finisher = finisher
         self.seed = control.limits.seed
-        self.ladder = Ladder(self._terms(), self.seed)
-        self.joint = Island()  # the best trees of all
-        self.island = self.joint  # where work goes on
-        self.record = Record()
+        self.levels = SubsampleLevels(self._terms(), self.seed)
+        self.best_pool = RestartPool()  # the best trees of all pools
+        self.pool = self.best_pool  # the current pool
+        self.statistics = StartStatistics()
         self.starts = 0
         self._last_gain = 0
         self._began = control.elapsed
-        self._rungs: list[list[Found]] = [[] for _ in self.ladder.sizes]
-        self._sent_on: list[list[Found]] = [[] for _ in self.ladder.sizes]
-        self._finished: list[float] = []
-        self._finishing = 0.0  # seconds of the visits to the finisher that the clock has ended
-        self._on_all = 0  # descents that work on all samples at the moment
-        self._hurried = False  # whether a tree has gone to all samples out of turn
-        self._greedy = self.ladder.top == 0  # whether the greedy tree of more samples than the first rung's is made
+        self._trees: list[list[TrainedTree]] = [[] for _ in self.levels.sizes]
+        self._promoted: list[list[TrainedTree]] = [[] for _ in self.levels.sizes]
+        self._finished_values: list[float] = []
+        self._cut_seconds = 0.0  # seconds of the visits to the finisher that their time limit cut off
+        self._n_on_all = 0  # descents that currently use all samples
+        self._forced = False  # whether a tree was promoted to all samples because of the time
+        self._greedy = self.levels.top == 0  # whether the greedy tree has been started
         self._given: list[Start] = []
         self._flag = np.zeros(1)
         self._lock = threading.Lock()
 
     @property
-    def best(self) -> list[Found]:
-        """The best trees of all, best first."""
-        return self.joint.trees
+    def best(self) -> list[TrainedTree]:
+        """The best trees of all pools, best first."""
+        return self.best_pool.trees
 
     def run(self, given: list[Splits]) -> None:
-        """Search from the given trees and from anywhere; the best trees are in :attr:`best`, best first."""
-        trees = [Found(W=np.array(s.w), B=np.array(s.b), value=self._value(s)) for s in given]
+        """Search from the given trees and from new starts; the best trees are in :attr:`best`, best first."""
+        trees = [TrainedTree(W=np.array(s.w), B=np.array(s.b), value=self._value(s)) for s in given]
         allowed = [tree for tree in trees if math.isfinite(tree.value)]
         for tree in [*allowed, self._constant()]:
             self._keep(tree)
-        self._given = [kept(tree) for tree in allowed]
+        self._given = [unchanged_start(tree) for tree in allowed]
         if self.control.must_stop() is None:
             self._in_threads(self._work, max(1, self.control.limits.n_jobs))
 
     def answer(self) -> Splits:
-        """What the run has come to: feasible, and never worse than the given trees that are, or a constant one."""
+        """The best tree: feasible, and never worse than the feasible ones among the given trees, or a constant tree."""
         in_time = self.control.must_stop() is None
-        self.carry_up(self.ladder.top if in_time else _CARRIED)
+        self.value_on_all(self.levels.top if in_time else _LEVELS_VALUED)
         if in_time:
             self.sharpen()
-        # What a descent says about its tree is checked by the plain value function; the first that passes is taken.
+        # The value function checks the results of descents; the first feasible tree is returned.
         trees = (tree.splits for tree in self.best)
         return next((tree for tree in trees if math.isfinite(self._value(tree))), self._constant().splits)
 
     def sharpen(self) -> None:
-        """Train the best tree's SVMs to many digits."""
-        terms, tree = self._last_terms().fine(), kept(self.best[0])
+        """Train the SVMs of the best tree with a small last smoothing width."""
+        terms, tree = self._last_terms().fine(), unchanged_start(self.best[0])
         self._flag[0] = 0.0
         self._in_threads(lambda: self._keep(self.descent(terms, tree, self.seed)), 1)
 
-    def carry_up(self, most: int) -> None:
-        """Value on all samples what was trained on some of them and promises more than the best tree: the best of as
-        many rungs."""
-        waiting = [min(rung, key=lambda found: found.value) for rung in self._rungs[: self.ladder.top] if rung]
-        for tree in reversed(waiting[-most:]):
+    def value_on_all(self, n_levels: int) -> None:
+        """Evaluate on all samples the best trees of lower levels whose values are below that of the best tree.
+
+        ``n_levels`` is the number of levels considered, from the highest one down.
+        """
+        candidates = [min(trees, key=lambda found: found.value) for trees in self._trees[: self.levels.top] if trees]
+        for tree in reversed(candidates[-n_levels:]):
             if tree.value < self.best[0].value:
                 value = self._value(tree.splits)
-                if math.isinf(value) and self.problem.X.size <= _SETTLED:
-                    self._flag[0] = 1.0  # samples are moved out of bands, and nothing is trained
-                    self._keep(self._descend(Job(start=kept(tree), level=self.ladder.top, seed=self.seed)))
+                if math.isinf(value) and self.problem.X.size <= _MAX_SETTLED:
+                    self._flag[0] = 1.0  # hyperplanes are moved out of bands without training
+                    self._keep(self._descend(Job(start=unchanged_start(tree), level=self.levels.top, seed=self.seed)))
                 elif math.isfinite(value):
                     self._keep(replace(tree, value=value))
 
     def _in_threads(self, work: Callable[[], None], n_jobs: int) -> None:
-        """Run the work while looking at the clock; a Ctrl-C reaches Python only where no kernel runs."""
+        """Run ``work`` in threads and poll the limits; Ctrl-C reaches Python only where no kernel runs."""
         with ThreadPoolExecutor(n_jobs) as pool:
             workers = [pool.submit(work) for _ in range(n_jobs)]
             try:
-                while wait(workers, _TICK).not_done:
+                while wait(workers, _POLL_SECONDS).not_done:
                     if self.control.must_stop() is not None:
                         self._flag[0] = 1.0
             finally:
@@ -190,275 +232,312 @@ class LocalSearch:
             worker.result()
 
     def _work(self) -> None:
+        """Process jobs until there are none; the work of one thread."""
         while (job := self._next_job()) is not None:
-            self._take(job, self._finish(job) if job.finish else self._descend(job))
+            self._record(job, self._finish(job) if job.finish else self._descend(job))
 
-    def _descend(self, job: Job) -> Found:
-        return self._descend_with(self.ladder.rung(job.level), job)
+    def _descend(self, job: Job) -> TrainedTree:
+        """The result of the job's descent on the samples of its level."""
+        return self._descend_with(self.levels.at(job.level), job)
 
-    def _descend_with(self, terms: Terms, job: Job) -> Found:
-        if job.start.below is not None:
-            return self._descend_below(terms, job.start, job.start.below, job.seed)
-        return self._descend_from(terms, job.start, job.seed, self._best_of(job))
+    def _descend_with(self, terms: Terms, job: Job) -> TrainedTree:
+        """The result of the job's descent on these samples: of the whole tree or of a subtree."""
+        if job.start.subtree is not None:
+            return self._descend_subtree(terms, job.start, job.start.subtree, job.seed)
+        return self._descend_from(terms, job.start, job.seed, self._value_to_beat(job))
 
-    def _descend_from(self, terms: Terms, start: Start, seed: int, best: float) -> Found:
-        if start_screening.is_tried(terms, start):
+    def _descend_from(self, terms: Terms, start: Start, seed: int, best: float) -> TrainedTree:
+        """Train a start, after start screening if that applies."""
+        if start_screening.is_screened(terms, start):
             rng = np.random.default_rng(seed)
-            one = replace(start, soft=min(start.soft, 1))
-            tries = [self._train(part, one, int(rng.integers(2**31))) for part in start_screening.parts(terms, rng)]
-            start = kept(min(tries, key=lambda tree: self.settled(terms, tree.W, tree.B)))
+            single_try = replace(start, n_soft=min(start.n_soft, 1))
+            trees = [
+                self._train(part, single_try, int(rng.integers(2**31)))
+                for part in start_screening.subsamples(terms, rng)
+            ]
+            start = unchanged_start(min(trees, key=lambda tree: self.objective_of(terms, tree.W, tree.B)))
         return self._train(terms, start, seed, best)
 
-    def _train(self, terms: Terms, start: Start, seed: int, best: float = math.inf) -> Found:
-        brief = False
-        if start.soft:
-            brief = bool(np.any(start.W)) and (seed % 2 == 0 or not terms.limited(0))
-            tree = self._softly(terms, start, seed)
+    def _train(self, terms: Terms, start: Start, seed: int, best: float = math.inf) -> TrainedTree:
+        """Train a start: as soft trees, if ``n_soft`` is set, then by a descent."""
+        short = False
+        if start.n_soft:
+            short = bool(np.any(start.W)) and (seed % 2 == 0 or not terms.limited(0))
+            tree = self._train_soft(terms, start, seed)
             start = replace(start, W=tree.W, B=tree.B)
-        return self.descent(terms, start, seed, best, brief)
+        return self.descent(terms, start, seed, best, short)
 
-    def descent(self, terms: Terms, start: Start, seed: int, best: float = math.inf, brief: bool = False) -> Found:
-        """The tree that alternation reaches from here, after drawing some nodes anew; given up if far from ``best``.
+    def descent(
+        self, terms: Terms, start: Start, seed: int, best: float = math.inf, short: bool = False
+    ) -> TrainedTree:
+        """The tree to which a descent leads, after initialising some nodes; abandoned if it is far from ``best``.
 
-        In ``brief`` upper nodes hear few SVM directions, and a first sweep has to come near ``best``.
+        A ``short`` descent uses one SVM direction per upper node at first, and is abandoned after one sweep if it is
+        not near ``best``.
         """
-        descent = self.alternation(terms, start.W, start.B, seed, self._flag)
-        descent.spent[:] = brief
-        found = descent.run(start.kinds, best=best, hopeless=_HOPELESS if brief else math.inf)
-        self._note_trained(terms, descent.swept)
+        descent = self.descent_type(terms, start.W, start.B, seed, self._flag)
+        descent.directions_failed[:] = short
+        found = descent.run(start.strategies, best=best, abandon_above=_ABANDON_ABOVE if short else math.inf)
+        self._count_if_trained(terms, descent.swept)
         return found
 
-    def _note_trained(self, terms: Terms, trained: bool) -> None:
-        """Count a tree (not a subtree) all of whose nodes were trained before the clock of the run control ran out."""
-        if trained and terms.n_nodes == self.ladder.terms.n_nodes:
+    def _count_if_trained(self, terms: Terms, trained: bool) -> None:
+        """Count a tree (not a subtree) all of whose nodes were trained within the limits."""
+        if trained and terms.n_nodes == self.levels.terms.n_nodes:
             self.control.count_trained_tree()
 
-    def settled(self, terms: Terms, W: FloatArray, B: FloatArray) -> float:
-        """What the tree costs once its bands are empty, with nothing trained."""
-        return self.alternation(terms, W, B, 0, self._flag).cost()
+    def objective_of(self, terms: Terms, W: FloatArray, B: FloatArray) -> float:
+        """The objective of a tree after its hyperplanes have been moved out of bands, without training."""
+        return self.descent_type(terms, W, B, 0, self._flag).cost()
 
-    def _descend_below(self, terms: Terms, start: Start, below: Start, seed: int) -> Found:
-        """A descent of one subtree by itself, and of the whole tree if that subtree has become better.
+    def _descend_subtree(self, terms: Terms, start: Start, part_start: Start, seed: int) -> TrainedTree:
+        """Train one subtree, and then the whole tree if the subtree has improved.
 
-        If it has not, the tree is that of the start, in the same arrays.
+        If it has not, the result has the same arrays as the start.
         """
         nodes, rows = topology.subtree(start.top, terms.depth), rows_at(terms, start.W, start.B, start.top)
         if len(rows):
-            part = terms.below(nodes, rows)
-            before = self.settled(part, start.W[nodes], start.B[nodes])
-            found = self._descend_from(part, below, seed, before)
-            if found.value < before * (1.0 - PAYS):
+            part = terms.subtree(nodes, rows)
+            before = self.objective_of(part, start.W[nodes], start.B[nodes])
+            found = self._descend_from(part, part_start, seed, before)
+            if found.value < before * (1.0 - MIN_GAIN):
                 W, B = start.W.copy(), start.B.copy()
                 W[nodes], B[nodes] = found.W, found.B
                 return self._train(terms, replace(start, W=W, B=B), seed)
-        return Found(W=start.W, B=start.B, value=self.settled(terms, start.W, start.B))
+        return TrainedTree(W=start.W, B=start.B, value=self.objective_of(terms, start.W, start.B))
 
-    def _softly(self, terms: Terms, start: Start, seed: int) -> Found:
-        """A tree at hand made soft again for a while; from nothing the best of some soft trees, which is then made soft
-        again and again: next to a descent that takes little."""
+    def _train_soft(self, terms: Terms, start: Start, seed: int) -> TrainedTree:
+        """Re-anneal a tree, or train new soft trees and re-anneal the best of them several times.
+
+        This takes little time compared with a descent.
+        """
         rng = np.random.default_rng(seed)
 
-        def trained(tree: Start | Found, manner: Manner, effort: float) -> Found:
-            W, B = self.soft_tree(terms, tree.W, tree.B, rng, manner, effort).anneal(self._flag)
-            self._note_trained(terms, not self._flag[0])
-            return Found(W=W, B=B, value=self.settled(terms, W, B))
+        def trained(tree: Start | TrainedTree, schedule: Schedule, effort: float) -> TrainedTree:
+            W, B = self.soft_tree(terms, tree.W, tree.B, rng, schedule, effort).anneal(self._flag)
+            self._count_if_trained(terms, not self._flag[0])
+            return TrainedTree(W=W, B=B, value=self.objective_of(terms, W, B))
 
         if np.any(start.W):
-            return trained(start, Manner.finely(rng), 10.0 ** rng.uniform(*_LITTLE))
-        whole, trees = terms.n_nodes == self.ladder.terms.n_nodes, []
-        for _ in range(start.soft):
-            manner = self.record.next_manner(rng) if whole else Manner.by_chance(rng)
-            trees.append(trained(start, manner, _EFFORT))
+            return trained(start, Schedule.for_reannealing(rng), 10.0 ** rng.uniform(*_REANNEAL_EFFORT))
+        whole, trees = terms.n_nodes == self.levels.terms.n_nodes, []
+        for _ in range(start.n_soft):
+            schedule = self.statistics.next_schedule(rng) if whole else Schedule.at_random(rng)
+            trees.append(trained(start, schedule, _SOFT_EFFORT))
             if whole:
-                self.record.manners.append((trees[-1].value, manner))
+                self.statistics.schedules.append((trees[-1].value, schedule))
         best = min(trees, key=lambda tree: tree.value)
-        for _ in range(again_times(terms)):
+        for _ in range(n_reannealings(terms)):
             if not self._flag[0] and np.any(best.W):
-                best = min(best, trained(best, Manner.finely(rng), _EFFORT), key=lambda tree: tree.value)
+                best = min(
+                    best, trained(best, Schedule.for_reannealing(rng), _SOFT_EFFORT), key=lambda tree: tree.value
+                )
         return best
 
-    def _best_of(self, job: Job) -> float:
-        """What a start has to better: the best of its island, or, on a part of the samples, of that part."""
-        if job.level == self.ladder.top and job.island is not None:
-            return job.island.least
-        return min((found.value for found in self._rungs[job.level]), default=math.inf)
+    def _value_to_beat(self, job: Job) -> float:
+        """The best value in the pool of the job, or, on a subset of the samples, the best value at its level."""
+        if job.level == self.levels.top and job.pool is not None:
+            return job.pool.best_value
+        return min((found.value for found in self._trees[job.level]), default=math.inf)
 
-    def _finish(self, job: Job) -> Found:
+    def _finish(self, job: Job) -> TrainedTree:
+        """The tree after a visit to the finisher."""
         assert self.finisher is not None
         start = job.start
         began = self.control.elapsed
-        # Where work is to repeat, no clock ends a visit before all of the work is to end.
-        most = math.inf if self.control.by_nodes else max(_FINISH_LEAST, _FINISH_PAST * (began - self._began))
+        # With a limit on nodes results are reproducible: no time limit cuts off a visit.
+        most = math.inf if self.control.by_nodes else max(_FINISH_MIN_SECONDS, _FINISH_PAST * (began - self._began))
         part = self.control.part(min(_FINISH_SHARE * self.control.remaining, most))
-        part.limits = replace(part.limits, seed=self.seed + len(self._finished))  # a second visit tries other things
+        seed = self.seed + len(self._finished_values)  # a second visit uses another seed
+        part.limits = replace(part.limits, seed=seed)
         if not self.finisher_reports:
             part.listener = None
         splits = self.finisher(Splits(w=start.W, b=start.B), part)
         if part.must_stop() is not None:
             with self._lock:
-                self._finishing += self.control.elapsed - began
-        return Found(W=np.array(splits.w), B=np.array(splits.b), value=self._value(splits))
+                self._cut_seconds += self.control.elapsed - began
+        return TrainedTree(W=np.array(splits.w), B=np.array(splits.b), value=self._value(splits))
 
     def _next_job(self) -> Job | None:
-        """What a thread is to do next; None when it is time to end."""
+        """The next job of a thread; None when the search ends."""
         with self._lock:
-            job = None if self._flag[0] else self._promising_job() or self._new_job()
-            self._on_all += job is not None and job.level == self.ladder.top
+            job = None if self._flag[0] else self._follow_up_job() or self._new_job()
+            self._n_on_all += job is not None and job.level == self.levels.top
             return job
 
-    def _promising_job(self) -> Job | None:
-        """What there is to do with the trees at hand."""
-        return self._to_finish() or self._greedily() or self._promotion()
+    def _follow_up_job(self) -> Job | None:
+        """A job that continues with one of the trees found so far, if one is due."""
+        return self._finish_job() or self._greedy_job() or self._promotion_job()
 
     def _new_job(self) -> Job | None:
         """A new start; None when there have been enough."""
         if self._is_enough():
             return None
-        self._change_island()
+        self._change_pool()
         number = self.starts
         self.starts += 1
         seed = int(np.random.SeedSequence([self.seed, number]).generate_state(1)[0])
-        if number > 0 and self._given:  # the first start is from nothing, and often far better
+        if number > 0 and self._given:  # the first start is a new one, often much better
             return Job(start=self._given.pop(0), level=0, seed=seed)
-        island, made = self.island, self.island.made
-        island.made += 1
-        start, tree = self._new_start(made, np.random.default_rng(seed))
-        return Job(start=start, level=0, seed=seed, of=tree, island=island, number=made)
+        pool, number_in_pool = self.pool, self.pool.starts
+        pool.starts += 1
+        start, tree = self._new_start(number_in_pool, np.random.default_rng(seed))
+        return Job(start=start, level=0, seed=seed, parent=tree, pool=pool, number=number_in_pool)
 
-    def _change_island(self) -> None:
-        """Leave an island that has brought nothing for long: for a new one, and from there for the best of all."""
-        if self.island.idle < _IDLE_ISLAND or self.ladder.top > 0 or self.problem.depth == 1:
+    def _change_pool(self) -> None:
+        """Leave a pool without improvement for long: the best pool for a new one, any other for the best pool."""
+        if self.pool.idle_starts < _POOL_PATIENCE or self.levels.top > 0 or self.problem.depth == 1:
             return
-        self.island.idle = 0.0
-        self.island = Island() if self.island is self.joint else self.joint
+        self.pool.idle_starts = 0.0
+        self.pool = RestartPool() if self.pool is self.best_pool else self.best_pool
 
     def _greedy_start(self) -> Start:
-        return greedy(self.problem.depth, self.problem.n_features)
+        """The start that trains the greedy tree."""
+        return greedy_start(self.problem.depth, self.problem.n_features)
 
-    def _new_start(self, number: int, rng: np.random.Generator) -> tuple[Start, Found | None]:
-        """A start, and which of the best trees it is near, if any."""
+    def _new_start(self, number: int, rng: np.random.Generator) -> tuple[Start, TrainedTree | None]:
+        """A start, and the tree of the pool that it was derived from, if any."""
         depth, n_features = self.problem.depth, self.problem.n_features
-        way = self.record.next_way(number, depth, rng)
-        if way is not Way.FROM_NOTHING:
-            # One without splits is nothing to start from.
-            grown = [tree for tree in self.island.trees if np.any(tree.W)]
+        origin = self.statistics.next_origin(number, depth, rng)
+        if origin is not Origin.NEW:
+            # A tree without splits has no variations.
+            grown = [tree for tree in self.pool.trees if np.any(tree.W)]
             if grown:
                 tree = grown[min(int(rng.exponential(1.0)), len(grown) - 1)]
-                return self._start_near(tree, way, rng), tree
-        if depth > 1 and self.record.asks_soft(rng):
-            return soft(depth, n_features), None
-        return fresh(self.first_kinds(self.record.next_other(), depth, rng), n_features), None
+                return self._variation(tree, origin, rng), tree
+        if depth > 1 and self.statistics.next_is_soft(rng):
+            return soft_start(depth, n_features), None
+        return new_start(self.first_strategies(self.statistics.next_number(), depth, rng), n_features), None
 
-    def _start_near(self, tree: Found, way: Way, rng: np.random.Generator) -> Start:
-        if way is Way.SUBTREE:
-            return subtree_start(tree, self.problem.depth, self.disturbed, rng)
-        return soft_again(tree) if way is Way.SOFT_AGAIN else self.disturbed(tree, self.problem.depth, rng)
+    def _variation(self, tree: TrainedTree, origin: Origin, rng: np.random.Generator) -> Start:
+        """A start derived from a tree."""
+        if origin is Origin.SUBTREE:
+            return subtree_start(tree, self.problem.depth, self.perturbed, rng)
+        return reannealed_start(tree) if origin is Origin.REANNEALED else self.perturbed(tree, self.problem.depth, rng)
 
     def _is_enough(self) -> bool:
+        """Whether the number of starts, or of those in a row without improvement, has reached its limit."""
         effort, idle = self.effort, self.starts - self._last_gain
         if self.starts >= effort.most:
             return True
         return self.starts >= effort.least and idle >= effort.patience + self._last_gain
 
-    def _to_finish(self) -> Job | None:
-        """When it is time for a tree to go to the finisher: in turn the best, which it may have been at, and the best
-        that has not been there."""
-        island = self.island
-        one_in = _FINISH_ONE_IN << min(island.in_vain // _IN_VAIN, _SELDOM)
-        if self.finisher is None or len(island.seen) < island.finished_at + one_in:
-            return None
-        share = _FINISHING_IDLE if self.starts - self._last_gain > _IDLE else _FINISHING
-        if self._finishing > share * (self.control.elapsed - self._began) * max(1, self.control.limits.n_jobs):
-            return None
-        again = len(self._finished) // 2 % 2 == 1
-        waiting = [] if again else [tree for tree in island.seen if not near(tree.value, self._finished, _ALIKE)]
-        tree = min(waiting or island.trees, key=lambda found: found.value)
-        self._finished.append(tree.value)
-        island.finished_at = len(island.seen)
-        return Job(start=kept(tree), level=self.ladder.top, seed=self.seed, of=tree, finish=True, island=island)
+    def _finish_job(self) -> Job | None:
+        """A visit to the finisher, if one is due.
 
-    def _greedily(self) -> Job | None:
-        """The greedy tree of all samples, or of as many as there is time for: no answer should be worse than that.
+        The tree is alternately the best one, which the finisher may have improved before, and the best one that it has
+        not received yet.
+        """
+        pool = self.pool
+        one_in = _FINISH_ONE_IN << min(pool.failed_visits // _FAILED_VISITS, _MAX_DOUBLINGS)
+        if self.finisher is None or len(pool.results) < pool.results_at_visit + one_in:
+            return None
+        share = _CUT_SHARE_IDLE if self.starts - self._last_gain > _IDLE_STARTS else _CUT_SHARE
+        if self._cut_seconds > share * (self.control.elapsed - self._began) * max(1, self.control.limits.n_jobs):
+            return None
+        best_again = len(self._finished_values) // 2 % 2 == 1
+        waiting = (
+            []
+            if best_again
+            else [tree for tree in pool.results if not is_near(tree.value, self._finished_values, _SAME_VALUE)]
+        )
+        tree = min(waiting or pool.trees, key=lambda found: found.value)
+        self._finished_values.append(tree.value)
+        pool.results_at_visit = len(pool.results)
+        return Job(
+            start=unchanged_start(tree), level=self.levels.top, seed=self.seed, parent=tree, finish=True, pool=pool
+        )
 
-        On the first rung it is one of the first starts anyway.
+    def _greedy_job(self) -> Job | None:
+        """The greedy tree of all samples, or of as many as there is time for, so that the result is not worse.
+
+        At the first level it is one of the first starts in any case.
         """
         if self._greedy:
             return None
         self._greedy = True
-        most = _GREEDY_SHARE * self.control.remaining / (_GREEDY * self.problem.n_features * self.problem.depth)
-        level = max((k for k, size in enumerate(self.ladder.sizes) if size <= most), default=0)
+        most = _GREEDY_SHARE * self.control.remaining / (_GREEDY_SECONDS * self.problem.n_features * self.problem.depth)
+        level = max((k for k, size in enumerate(self.levels.sizes) if size <= most), default=0)
         if level == 0:
             return None
         return Job(start=self._greedy_start(), level=level, seed=self.seed, greedy=True)
 
-    def _promotion(self) -> Job | None:
-        top = self.ladder.top
-        if self.control.remaining < _SENDING * self.problem.X.size * self.problem.depth:
+    def _promotion_job(self) -> Job | None:
+        """The promotion of a tree to the next level, if one is due."""
+        top = self.levels.top
+        if self.control.remaining < _ROUTING_SECONDS * self.problem.X.size * self.problem.depth:
             top -= 1
         if top <= 0:
             return None
-        past = self.control.elapsed / self.control.limits.time
-        late = not self._rungs[top] and past > (_LATEST if len(self._rungs[0]) >= _ONE_IN else 2 * _LATEST)
+        share_used = self.control.elapsed / self.control.limits.time
+        is_late = not self._trees[top] and share_used > (
+            _FORCED_AFTER if len(self._trees[0]) >= _PROMOTE_ONE_IN else 2 * _FORCED_AFTER
+        )
         for level in reversed(range(top)):
-            here, gone = self._rungs[level], self._sent_on[level]
-            waiting = [tree for tree in here if all(tree is not other for other in gone)]
+            trees, promoted = self._trees[level], self._promoted[level]
+            waiting = [tree for tree in trees if all(tree is not other for other in promoted)]
             if not waiting:
                 continue
             tree = min(waiting, key=lambda found: found.value)
-            least = min(found.value for found in here)
-            to = top if late else level + 1
-            to_top = late or to == self.ladder.top
-            if to == self.ladder.top and self._on_all > 0 and self.problem.X.size > _ALONE:
+            least = min(found.value for found in trees)
+            target = top if is_late else level + 1
+            is_top = is_late or target == self.levels.top
+            if target == self.levels.top and self._n_on_all > 0 and self.problem.X.size > _MAX_SHARED:
                 continue
-            due = len(gone) < len(here) // _ONE_IN and (not to_top or tree.value <= _NEARLY * least)
-            if due or (late and not self._hurried):
-                self._hurried |= late
-                gone.append(tree)
-                return Job(start=kept(tree), level=to, seed=self.seed + len(here))
+            due = len(promoted) < len(trees) // _PROMOTE_ONE_IN and (
+                not is_top or tree.value <= _PROMOTE_TOLERANCE * least
+            )
+            if due or (is_late and not self._forced):
+                self._forced |= is_late
+                promoted.append(tree)
+                return Job(start=unchanged_start(tree), level=target, seed=self.seed + len(trees))
         return None
 
-    def _take(self, job: Job, found: Found) -> None:
+    def _record(self, job: Job, found: TrainedTree) -> None:
+        """Record the result of a job."""
         with self._lock:
-            island, top = job.island or self.joint, job.level == self.ladder.top
-            self._on_all -= top
+            pool, top = job.pool or self.best_pool, job.level == self.levels.top
+            self._n_on_all -= top
             if job.finish:
-                self._finished.append(found.value)
-                island.in_vain = 0 if island.pays(found.value) else island.in_vain + 1
-            elif not (job.greedy and top):  # there a tree that has won the race is to come yet
+                self._finished_values.append(found.value)
+                pool.failed_visits = 0 if pool.improves(found.value) else pool.failed_visits + 1
+            elif not (job.greedy and top):  # a promoted tree is still to come there
                 if job.level == 0:
-                    self.record.note(job.start, found.value, self._best_of(job), job.number)
-                    island.idle += idleness(job.start, job.number)
-                self._rungs[job.level].append(found)
+                    self.statistics.update(job.start, found.value, self._value_to_beat(job), job.number)
+                    pool.idle_starts += idle_cost(job.start, job.number)
+                self._trees[job.level].append(found)
                 if top:
-                    island.seen.append(found)
+                    pool.results.append(found)
             if top:
-                if island is not self.joint:
-                    island.keep(found, job.of)
-                self._keep(found, job.of)
+                if pool is not self.best_pool:
+                    pool.keep(found, job.parent)
+                self._keep(found, job.parent)
 
-    def _keep(self, found: Found, of: Found | None = None) -> None:
-        """Take in a tree among the best of all."""
-        before = self.joint.least
-        if self.joint.pays(found.value):
+    def _keep(self, found: TrainedTree, parent: TrainedTree | None = None) -> None:
+        """Add a tree to the best pool and report an improvement."""
+        before = self.best_pool.best_value
+        if self.best_pool.improves(found.value):
             self._last_gain = self.starts
-        self.joint.keep(found, of)
+        self.best_pool.keep(found, parent)
         if found.value < before:
             self.control.report("alternating", incumbent=found.value, nodes=self.starts)
 
     def _value(self, splits: Splits) -> float:
+        """The objective of a tree on all samples; infinite if it is not feasible."""
         found = self.problem.evaluate(splits)
         return found.objective if found.feasible else math.inf
 
     def _terms(self) -> Terms:
+        """The training problem of the descents."""
         return Terms.of(self.problem)
 
     def _last_terms(self) -> Terms:
-        """What the best tree is trained with in the end."""
-        return self.ladder.terms
+        """The training problem of the final tree."""
+        return self.levels.terms
 
-    def _constant(self) -> Found:
-        """A tree that is allowed in every problem."""
-        return majority(self.ladder.terms)
+    def _constant(self) -> TrainedTree:
+        """A tree without splits, feasible in every problem."""
+        return majority(self.levels.terms)
 
 
 def run_local_search(
@@ -469,16 +548,37 @@ def run_local_search(
     finisher: Finisher | None = None,
     kind: type[LocalSearch] = LocalSearch,
 ) -> Splits:
-    """The best tree that alternation finds; feasible, and never worse than those given that are, or the majority."""
+    """The best tree that the local search finds.
+
+    Parameters
+    ----------
+    problem : Problem
+        The training problem.
+    given : list of Splits
+        Trees to start from.
+    control : RunControl
+        The limits of the search.
+    effort : Effort or None
+        When the search ends.
+    finisher : callable or None
+        Another algorithm that improves some of the trees.
+    kind : type
+        The class of the search.
+
+    Returns
+    -------
+    Splits
+        A feasible tree, never worse than the feasible ones among the given trees, or the majority vote.
+    """
     search = kind(problem, control, effort, finisher)
     search.run(given)
     return search.answer()
 
 
-def majority(terms: Terms) -> Found:
-    """All samples go to the side of the heavier class and get its label: allowed in every problem."""
+def majority(terms: Terms) -> TrainedTree:
+    """The tree that routes all samples to one side and labels them by majority: feasible in every problem."""
     plus, minus = (float(np.sum(terms.weight[terms.y == sign])) for sign in (1.0, -1.0))
     B = constant_offsets(terms.depth, terms.eps, plus >= minus)
-    way = [topology.last(k + 1)[-1 if plus >= minus else 0] for k in range(terms.depth)]
-    value = min(plus, minus) * float(np.sum(terms.C[way] * (1.0 + np.abs(B[way]))))
-    return Found(W=np.zeros((terms.n_nodes, terms.X.shape[1])), B=B, value=value)
+    path = [topology.last(k + 1)[-1 if plus >= minus else 0] for k in range(terms.depth)]
+    value = min(plus, minus) * float(np.sum(terms.C[path] * (1.0 + np.abs(B[path]))))
+    return TrainedTree(W=np.zeros((terms.n_nodes, terms.X.shape[1])), B=B, value=value)

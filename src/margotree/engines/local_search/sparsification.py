@@ -1,6 +1,8 @@
-"""Where prices of features are small beside the rest of the objective: descents that do not look at prices.
+"""The search for problems with small feature penalties: descents leave them out, and good trees are sparsified
+afterwards.
 
-They are quicker, and know more ways to a better tree; only trees that may be the best are then made sparse.
+Descents without feature penalties take less time and reach more trees; only those that may become the best are
+sparsified.
 """
 
 from __future__ import annotations
@@ -11,16 +13,16 @@ from functools import cached_property
 import numpy as np
 
 from margotree.engines.local_search.search import Job, LocalSearch
-from margotree.engines.local_search.starts import kept
-from margotree.engines.local_search.training_data import Found, Terms
+from margotree.engines.local_search.starts import unchanged_start
+from margotree.engines.local_search.training_data import Terms, TrainedTree
 from margotree.engines.presolve import without_budget
 
-#: The share of disturbed trees whose descents look at prices.
-_LOOKING = 0.5
+#: The share of variations of good trees whose descents include feature penalties.
+_PENALISED_SHARE = 0.5
 
 
 class SparsifyingSearch(LocalSearch):
-    """The descents of such a problem; all values but those within a descent include prices."""
+    """The search for a problem with small feature penalties; all values but those within a descent include them."""
 
     finisher_reports = False
 
@@ -28,30 +30,32 @@ class SparsifyingSearch(LocalSearch):
         return Terms.of(without_budget(self.problem))
 
     def _last_terms(self) -> Terms:
-        return self._priced
+        return self._penalised
 
     @cached_property
-    def _priced(self) -> Terms:
+    def _penalised(self) -> Terms:
+        """The training problem with feature penalties."""
         return Terms.of(self.problem)
 
-    def _descend(self, job: Job) -> Found:
-        disturbed = job.level == self.ladder.top and np.any(job.start.W)
-        if disturbed and np.random.default_rng(job.seed).random() < _LOOKING:
-            return self._descend_with(self._priced, job)
+    def _descend(self, job: Job) -> TrainedTree:
+        is_variation = job.level == self.levels.top and np.any(job.start.W)
+        if is_variation and np.random.default_rng(job.seed).random() < _PENALISED_SHARE:
+            return self._descend_with(self._penalised, job)
         found = super()._descend(job)
-        found = replace(found, value=found.value + self._price(found))
-        # A tree that is what it was has been made sparse before.
-        return self._made_sparse(found, job) if job.level == self.ladder.top and found.W is not job.start.W else found
+        found = replace(found, value=found.value + self._penalty(found))
+        # An unchanged tree has been sparsified before.
+        return self._sparsified(found, job) if job.level == self.levels.top and found.W is not job.start.W else found
 
-    def _finish(self, job: Job) -> Found:
-        return self._made_sparse(super()._finish(job), job)
+    def _finish(self, job: Job) -> TrainedTree:
+        return self._sparsified(super()._finish(job), job)
 
-    def _price(self, found: Found) -> float:
-        return sum(self._priced.price(t, w) for t, w in enumerate(found.W))
+    def _penalty(self, found: TrainedTree) -> float:
+        """The feature penalties of a tree."""
+        return sum(self._penalised.feature_penalty(t, w) for t, w in enumerate(found.W))
 
-    def _made_sparse(self, found: Found, job: Job) -> Found:
-        """The tree, or what it becomes once prices count, if it may become the best of its island."""
-        if found.value - self._price(found) >= self._best_of(job):
+    def _sparsified(self, found: TrainedTree, job: Job) -> TrainedTree:
+        """The tree, or the result of a descent with feature penalties, if it may become the best of its pool."""
+        if found.value - self._penalty(found) >= self._value_to_beat(job):
             return found
-        sparse = self.descent(self._priced, kept(found), self.seed)
+        sparse = self.descent(self._penalised, unchanged_start(found), self.seed)
         return min(found, sparse, key=lambda one: one.value)

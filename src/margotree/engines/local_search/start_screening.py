@@ -1,7 +1,7 @@
-"""Where samples are many beside the weights of a tree: starts from nothing are tried out on a few of them.
+"""Start screening, where samples are many compared with the weights of a tree: several starts are tried on few samples.
 
-Which tree a start comes to is then much the same on a few samples, where it takes little time; of several tries the one
-that is best for all samples goes on from there.
+A start leads to nearly the same tree on few samples, in little time; the tree with the best objective on all samples
+continues.
 """
 
 from __future__ import annotations
@@ -13,20 +13,22 @@ import numpy as np
 from margotree.engines.local_search.starts import Start
 from margotree.engines.local_search.training_data import Terms
 
-#: Tries; samples of each per weight of the tree, and at least; if all samples are at least so many times that.
-_TRIES, _PER_WEIGHT, _LEAST, _TIMES = 6, 15, 400, 4
+#: The number of tries; samples of each per weight of the tree, and at least; all samples must be at least this multiple
+#: of that.
+_TRIES, _SAMPLES_PER_WEIGHT, _MIN_SAMPLES, _MIN_RATIO = 6, 15, 400, 4
 
 
-def is_tried(terms: Terms, start: Start) -> bool:
-    """Whether a start is from nothing, by chance, and samples are many."""
-    by_chance = start.soft > 0 or len(np.unique(start.kinds)) > 1
-    return by_chance and not np.any(start.W) and terms.n_nodes > 1 and terms.n_samples >= _TIMES * _size(terms)
+def is_screened(terms: Terms, start: Start) -> bool:
+    """Whether a start is new and random, and samples are many."""
+    is_random = start.n_soft > 0 or len(np.unique(start.strategies)) > 1
+    return is_random and not np.any(start.W) and terms.n_nodes > 1 and terms.n_samples >= _MIN_RATIO * _size(terms)
 
 
-def parts(terms: Terms, rng: np.random.Generator) -> Iterator[Terms]:
-    """The samples of each try."""
-    return (terms.some(_size(terms), rng) for _ in range(_TRIES))
+def subsamples(terms: Terms, rng: np.random.Generator) -> Iterator[Terms]:
+    """The problem on the samples of each try."""
+    return (terms.subsample(_size(terms), rng) for _ in range(_TRIES))
 
 
 def _size(terms: Terms) -> int:
-    return max(_LEAST, _PER_WEIGHT * terms.n_nodes * (terms.X.shape[1] + 1))
+    """The number of samples of a try."""
+    return max(_MIN_SAMPLES, _SAMPLES_PER_WEIGHT * terms.n_nodes * (terms.X.shape[1] + 1))

@@ -1,7 +1,7 @@
-"""Subtrees of a good tree trained by themselves: what one of them gains is not lost by another.
+"""Starts that train a single subtree of a good tree.
 
-The subtrees of a split are independent of each other once it is known who goes where, so each can be searched for by
-itself, among fewer samples and fewer hyperplanes than the whole tree's.
+The subtrees of a split are independent once the samples are routed. Each can be searched for separately, among fewer
+samples and fewer hyperplanes than those of the whole tree.
 """
 
 from __future__ import annotations
@@ -12,32 +12,32 @@ from dataclasses import replace
 import numpy as np
 
 from margotree.engines.local_search.node_samples import Rows
-from margotree.engines.local_search.starts import Start, kept, soft, soft_again
-from margotree.engines.local_search.training_data import Found, Terms
+from margotree.engines.local_search.starts import Start, reannealed_start, soft_start, unchanged_start
+from margotree.engines.local_search.training_data import Terms, TrainedTree
 from margotree.problem import topology
 from margotree.problem.problem import FloatArray
 from margotree.problem.routing import tie
 
-#: Shares of the subtrees that are made soft again, and that are soft trees from nothing; the others are disturbed.
-_AGAIN, _NEW = 0.5, 0.25
+#: The share of subtrees that are re-annealed, and the share that start from new soft trees; the others are perturbed.
+_REANNEALED_SHARE, _NEW_SHARE = 0.5, 0.25
 
 
-def subtree_start(tree: Found, depth: int, disturbed: Callable[..., Start], rng: np.random.Generator) -> Start:
-    """The tree, and where one of its subtrees, by chance, starts from."""
+def subtree_start(tree: TrainedTree, depth: int, perturbed: Callable[..., Start], rng: np.random.Generator) -> Start:
+    """The tree, with a start for one of its subtrees, chosen at random."""
     top = int(rng.integers(1, len(topology.upper(depth))))
-    nodes, chance = topology.subtree(top, depth), rng.random()
+    nodes, uniform = topology.subtree(top, depth), rng.random()
     part, levels = replace(tree, W=tree.W[nodes], B=tree.B[nodes]), depth - topology.level(top)
-    if chance < _AGAIN:
-        below = soft_again(part)
-    elif chance < _AGAIN + _NEW:
-        below = soft(levels, tree.W.shape[1])
+    if uniform < _REANNEALED_SHARE:
+        subtree = reannealed_start(part)
+    elif uniform < _REANNEALED_SHARE + _NEW_SHARE:
+        subtree = soft_start(levels, tree.W.shape[1])
     else:
-        below = disturbed(part, levels, rng)
-    return replace(kept(tree), top=top, below=below)
+        subtree = perturbed(part, levels, rng)
+    return replace(unchanged_start(tree), top=top, subtree=subtree)
 
 
 def rows_at(terms: Terms, W: FloatArray, B: FloatArray, t: int) -> Rows:
-    """The samples that reach a node of a tree that keeps its bands empty."""
+    """The samples that reach node ``t`` of a tree whose bands are empty."""
     rows = np.arange(terms.n_samples)
     for s, side in topology.path_to(t):
         right = terms.samples(rows) @ W[s] + B[s] >= -tie(float(B[s]), terms.eps)

@@ -1,4 +1,4 @@
-"""A training problem as the alternating search takes it: plain terms, and parts of the samples to race on."""
+"""A training problem as the local search uses it: arrays, subsets of the samples, and trees with their objective."""
 
 from __future__ import annotations
 
@@ -11,18 +11,23 @@ from numpy.typing import NDArray
 from margotree.problem import Problem, Splits
 from margotree.problem.problem import FloatArray
 
-#: So many samples are brought to single precision at a time.
-_AT_A_TIME = 4096
-#: Last width of the SVMs' rounding: on the way, and in the end.
-NARROW, FINE = 1e-3, 1e-6
+#: The number of samples that are standardised at a time.
+_CHUNK = 4096
+#: The last smoothing width of the SVMs: during the search, and for the final tree.
+LAST_WIDTH, PRECISE_WIDTH = 1e-3, 1e-6
 
-#: Shares of splits that are given all features and just their budget, where more features have a price.
-_ALL, _BUDGET = 0.3, 0.35
+#: With feature penalties: the share of new splits that may use all features, and the share that use just the budget.
+_ALL_FEATURES, _BUDGET_ONLY = 0.3, 0.35
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Terms:
-    """The samples and prices of a problem; a budget of all features is none, an infinite price makes it hard."""
+    """The samples and penalties of a training problem.
+
+    ``X``, ``y``, ``weight`` are the samples, labels and sample weights. ``C``, ``budget`` and ``alpha`` have one entry
+    per node: a budget of all features means that there is none, an infinite ``alpha`` that the budget is hard. ``eps``
+    is the width of the band, and ``last_width`` the last smoothing width of the SVMs.
+    """
 
     X: FloatArray
     y: FloatArray
@@ -31,10 +36,11 @@ class Terms:
     budget: NDArray[np.int64]
     alpha: FloatArray
     eps: float
-    narrow: float = NARROW
+    last_width: float = LAST_WIDTH
 
     @classmethod
     def of(cls, problem: Problem) -> Terms:
+        """The terms of a problem of two classes."""
         nodes, p = problem.n_nodes, problem.n_features
         return cls(
             X=problem.X,
@@ -48,37 +54,40 @@ class Terms:
 
     @property
     def n_samples(self) -> int:
+        """The number of samples."""
         return len(self.y)
 
     @property
     def n_nodes(self) -> int:
+        """The number of branch nodes."""
         return len(self.C)
 
     @property
     def depth(self) -> int:
+        """The depth of the tree."""
         return self.n_nodes.bit_length()
 
     def part(self, rows: NDArray[np.int64], factor: FloatArray) -> Terms:
-        """The same problem on some samples, each of them standing for several."""
+        """The same problem on some samples, with their weights multiplied by ``factor``."""
         return replace(self, X=self.X[rows], y=self.y[rows], weight=self.weight[rows] * factor)
 
-    def some(self, count: int, rng: np.random.Generator) -> Terms:
-        """The same problem on so many samples drawn by chance."""
+    def subsample(self, count: int, rng: np.random.Generator) -> Terms:
+        """The same problem on ``count`` samples drawn at random, with weights scaled to the sum of all."""
         n = self.n_samples
         return self.part(np.sort(rng.choice(n, count, replace=False)), np.full(count, n / count))
 
-    def below(self, nodes: list[int], rows: NDArray[np.int64]) -> Terms:
-        """The problem of a subtree, given its nodes, and of the samples that reach it."""
+    def subtree(self, nodes: list[int], rows: NDArray[np.int64]) -> Terms:
+        """The problem of a subtree, given its nodes and the samples that reach it."""
         part = self.part(rows, np.ones(len(rows)))
         return replace(part, C=self.C[nodes], budget=self.budget[nodes], alpha=self.alpha[nodes])
 
     def samples(self, rows: NDArray[np.int64]) -> FloatArray:
-        """The features of some samples in their order; of all of them no new copy."""
+        """The features of some samples in their order; no copy if these are all samples."""
         return self._all_samples if len(rows) == self.n_samples else self.X[rows]
 
     @cached_property
     def _all_samples(self) -> FloatArray:
-        """All samples, as a type that kernels are compiled for: one that may be written to, though nobody does."""
+        """All samples as a writeable array, the type that kernels are compiled for; nothing writes to it."""
         X = self.X
         if X.flags.writeable:
             return X
@@ -86,74 +95,77 @@ class Terms:
             return X.copy()
         X.setflags(write=True)
         view = X.view()
-        X.setflags(write=False)  # which the view does not hear of
+        X.setflags(write=False)  # the view stays writeable
         return view
 
     @cached_property
     def spread(self) -> FloatArray:
-        """How far samples lie apart in each feature."""
+        """The standard deviation of each feature."""
         found: FloatArray = np.std(self.X, axis=0)
         return found
 
     @cached_property
     def mean(self) -> FloatArray:
+        """The mean of each feature."""
         found: FloatArray = np.mean(self.X, axis=0)
         return found
 
     @cached_property
     def unit(self) -> FloatArray:
-        """One by the spread of each feature: never far more than that of others, and 0 for a constant."""
+        """One by the standard deviation of each feature, bounded relative to the largest; 0 for a constant feature."""
         most = float(np.max(self.spread))
         return np.where(self.spread > 0.0, 1.0 / np.maximum(self.spread, max(1e-3 * most, 1e-300)), 0.0)
 
     @cached_property
     def standard(self) -> NDArray[np.float32]:
-        """The samples around their mean in those units, in single precision."""
+        """The standardised samples, ``(X - mean) * unit``, in single precision."""
         found = np.empty(self.X.shape, np.float32)
-        for start in range(0, len(found), _AT_A_TIME):
-            here = slice(start, start + _AT_A_TIME)
+        for start in range(0, len(found), _CHUNK):
+            here = slice(start, start + _CHUNK)
             found[here] = (self.X[here] - self.mean) * self.unit
         return found
 
     @cached_property
     def code(self) -> NDArray[np.int64]:
-        """The class of each sample: 1 for the label that belongs on the right."""
+        """The class of each sample: 1 for the label on the right, 0 for the other."""
         return (self.y > 0).astype(np.int64)
 
     def fine(self) -> Terms:
-        """The same problem with SVMs to many digits."""
-        return replace(self, narrow=FINE)
+        """The same problem with a last smoothing width for precise SVMs."""
+        return replace(self, last_width=PRECISE_WIDTH)
 
-    def price(self, t: int, w: FloatArray) -> float:
-        """What the features of a split cost beyond its budget."""
-        return self.price_of(t, int(np.count_nonzero(w)))
+    def feature_penalty(self, t: int, w: FloatArray) -> float:
+        """The feature penalty of the weights ``w`` at node ``t``."""
+        return self.penalty_of(t, int(np.count_nonzero(w)))
 
-    def price_of(self, t: int, count: int) -> float:
+    def penalty_of(self, t: int, count: int) -> float:
+        """The penalty of ``count`` features at node ``t``."""
         over = count - int(self.budget[t])
         return float(self.alpha[t]) * over if over > 0 else 0.0
 
     def limited(self, t: int) -> bool:
-        """Whether the node has a budget or prices."""
+        """Whether the node has a budget, hard or with feature penalties."""
         return bool(self.budget[t] < self.X.shape[1])
 
-    def soft(self, t: int) -> bool:
+    def penalised(self, t: int) -> bool:
+        """Whether features beyond the budget of the node are allowed, at a penalty."""
         return bool(np.isfinite(self.alpha[t]))
 
-    def some_places(self, t: int, rng: np.random.Generator) -> int:
-        """How many features to give a split: its budget, or, where more have a price, any number of them."""
+    def random_support_size(self, t: int, rng: np.random.Generator) -> int:
+        """The number of features for a new split: the budget, or, with feature penalties, a random multiple of it."""
         p, budget = self.X.shape[1], int(self.budget[t])
-        if budget >= p or not self.soft(t):
+        if budget >= p or not self.penalised(t):
             return min(p, budget)
-        chance = rng.random()
-        if chance < _ALL:
+        uniform = rng.random()
+        if uniform < _ALL_FEATURES:
             return p
-        times = 0 if chance < _ALL + _BUDGET else int(rng.integers(p.bit_length()))
-        return min(p, budget << times)
+        doublings = 0 if uniform < _ALL_FEATURES + _BUDGET_ONLY else int(rng.integers(p.bit_length()))
+        return min(p, budget << doublings)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Found:
-    """A tree and what it costs on the samples it was trained on."""
+class TrainedTree:
+    """A tree and its objective on the samples that it was trained on."""
 
     W: FloatArray
     B: FloatArray
@@ -161,4 +173,5 @@ class Found:
 
     @property
     def splits(self) -> Splits:
+        """The tree as :class:`~margotree.problem.Splits`."""
         return Splits(w=self.W, b=self.B)

@@ -1,1 +1,9 @@
-"""The paper's formulations as sparse matrices, and one adapter a MIP solver."""
+"""The paper's formulations as mixed-integer programs, and one adapter per MIP solver.
+
+- `engine`: the engine of all solvers for MARGOT, HFS and SFS; start reading here
+- `formulation`: the model of a problem; `constants`: its big-M constants; `normal_form`: which of them a tree touches
+- `model`: the solver-independent description of a mixed-integer program, and a solver's result
+- `adapter`: the interface to a solver, and how its run is limited
+- `result`: from a solver's result to a tree and a valid bound
+- `scip`, `highs`, `gurobi`, `cplex`, `copt`: the adapters
+"""

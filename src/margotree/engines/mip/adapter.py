@@ -1,4 +1,4 @@
-"""What every solver adapter is, and how a long solver call is run so that the clock and Ctrl-C still work."""
+"""The interface of all solver adapters, and how a solver's run stays within the limits and stops at Ctrl-C."""
 
 from __future__ import annotations
 
@@ -15,22 +15,22 @@ from margotree.engines.mip.model import FloatArray, MipModel, MipResult
 from margotree.engines.run_control import RunControl
 from margotree.solution import Stopped
 
-#: Seconds between two looks at the clock while a solver runs, and between two lines of progress without news.
-_LOOK, _QUIET = 0.02, 1.0
+#: Seconds between two checks of the limits while a solver runs, and between two progress reports without news.
+_POLL, _REPORT_EVERY = 0.02, 1.0
 
-#: A solver that does not hear that its time is up is left behind after so many seconds, or this share of its time.
+#: A solver that does not stop at the time limit is abandoned after these seconds, or this share of its time.
 _PATIENCE, _PATIENCE_SHARE = 0.15, 0.02
 
-#: What an entry of a model takes while it is built and handed over.
+#: Memory of one entry of a model while it is built and passed to the solver.
 _BYTES_PER_ENTRY = 60
 
-#: Values from here on are a solver's way to say infinity.
+#: Solvers return values from here on for infinity.
 HUGE = 1e20
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Job:
-    """A model, its objective scaled, with all that :meth:`Adapter.run` was told about it."""
+    """A model with its objective scaled, and the arguments of :meth:`Adapter.run`."""
 
     mip: MipModel
     control: RunControl
@@ -41,21 +41,24 @@ class Job:
 
 
 class Adapter(ABC):
-    """One solver behind the neutral description: build, set options, run, translate back."""
+    """One solver behind the solver-independent description: build the model, set options, run, convert the result.
 
-    #: The engine's name, the package to import and how to get it.
+    Subclasses define the attributes below, :meth:`version` and :meth:`_run`.
+    """
+
+    #: The engine's name, the package to import, and the command that installs it.
     name: str
     package: str
     install: str
-    #: The kinds of model it takes, see :attr:`MipModel.kind`.
+    #: The kinds of model it solves, see :attr:`MipModel.kind`.
     kinds: frozenset[str] = frozenset({"MILP"})
-    #: What its node counter shows while it works on the root.
+    #: The value of its node counter at the root node.
     at_root: int = 0
-    #: Entries of a model that are written down and taken in per second, about.
+    #: Approximate number of entries of a model that are built and passed to the solver per second.
     entries_per_second: float = 5e6
 
     def missing(self) -> str | None:
-        """None if the solver is installed, else what to do.  Imports nothing."""
+        """None if the solver is installed, else the command that installs it.  Imports nothing."""
         return None if find_spec(self.package) is not None else self.install
 
     @abstractmethod
@@ -72,7 +75,17 @@ class Adapter(ABC):
         start: FloatArray | None = None,
         seed: int = 0,
     ) -> MipResult:
-        """Solve within ``control``'s limits; ``start`` is offered to the solver as a first solution."""
+        """Solve a model within the limits of ``control``.
+
+        Parameters
+        ----------
+        gap : float
+            Relative gap at which the solver stops.
+        threads, seed : int
+            Options of the solver.
+        start : array, optional
+            A first solution.
+        """
         if (need := self.missing()) is not None:
             raise NotInstalled(f"engine {self.name!r} is not installed: {need}")
         if mip.kind not in self.kinds:
@@ -82,23 +95,23 @@ class Adapter(ABC):
         job = Job(mip=mip.scaled(), control=control, gap=gap, threads=max(1, threads), start=start, seed=seed % 2**31)
         result = self._run(job, Progress(self.name, mip.scale, self.at_root))
         if result.stopped is Stopped.INTERRUPTED:
-            control.interrupt()  # some solvers take Ctrl-C before Python sees it; pass it on
+            control.interrupt()  # some solvers handle Ctrl-C before Python does
         return result
 
-    def hopeless(self, entries: float, control: RunControl) -> tuple[Stopped, str] | None:
-        """Why a model of so many entries need not be built: the limit it would break, and words; None if it may be."""
+    def exceeded_limit(self, entries: float, control: RunControl) -> tuple[Stopped, str] | None:
+        """The limit that a model with this number of entries would exceed, and a message; None if it can be built."""
         if entries / self.entries_per_second >= control.remaining:
-            return Stopped.TIME, f"a model of {entries:.3g} entries for {self.name} was not built: no time for it"
+            return Stopped.TIME, f"the model for {self.name} ({entries:.3g} entries) was not built: not enough time"
         if entries * _BYTES_PER_ENTRY > control.limits.memory:
-            return Stopped.MEMORY, f"a model of {entries:.3g} entries for {self.name} was not built: no memory for it"
+            return Stopped.MEMORY, f"the model for {self.name} ({entries:.3g} entries) was not built: not enough memory"
         return None
 
     @abstractmethod
     def _run(self, job: Job, progress: Progress) -> MipResult:
-        """As :meth:`run`, once it is clear that the solver is there and takes the model."""
+        """As :meth:`run`, for a solver that is installed and a model of a kind that it solves."""
 
-    def too_large(self, mip: MipModel, limits: str) -> EngineError:
-        """What to say when a licence does not cover the model."""
+    def licence_error(self, mip: MipModel, limits: str) -> EngineError:
+        """The error for a model that the licence does not cover."""
         return EngineError(
             f"{self.name}'s licence on this machine does not cover this model of {mip.n_variables} variables and "
             f"{mip.n_rows} rows ({limits}); use a full licence, fewer samples, or an engine without a limit: scip"
@@ -106,20 +119,23 @@ class Adapter(ABC):
 
 
 class Progress:
-    """What a running solver last said, in the model's own units; written by its thread, read by the one that waits."""
+    """The latest state of a running solver, in the model's own units.
+
+    The solver's thread writes it, the calling thread reads it.
+    """
 
     def __init__(self, phase: str, scale: float = 1.0, at_root: int = 0) -> None:
         self.phase, self.scale, self.at_root = phase, scale, at_root
         self.incumbent, self.bound, self.nodes, self.open_nodes = math.inf, -math.inf, 0, 0
         self.f0 = self.f1 = math.nan
-        self.best: FloatArray | None = None  # the point behind the incumbent, from solvers that show it
-        self._told: tuple[float, float] = (math.nan, math.nan)
-        self._told_at = -math.inf
+        self.best: FloatArray | None = None  # the point of the incumbent, if the solver returns it
+        self._reported: tuple[float, float] = (math.nan, math.nan)
+        self._reported_at = -math.inf
 
     def note(
         self, *, incumbent: float = math.inf, bound: float = -math.inf, nodes: int = 0, open_nodes: int = 0
     ) -> None:
-        """Take over what the solver says; what it finds while it counts no node but the root belongs to the root."""
+        """Update the state; incumbents found while only the root node is counted belong to the root."""
         if abs(incumbent) < HUGE and incumbent / self.scale < self.incumbent:
             self.incumbent = float(incumbent) / self.scale
             self.f0 = self.incumbent if math.isnan(self.f0) else self.f0
@@ -130,7 +146,7 @@ class Progress:
         self.nodes, self.open_nodes = max(self.nodes, int(nodes)), int(open_nodes)
 
     def result(self, points: Sequence[FloatArray], stopped: Stopped) -> MipResult:
-        """What the solver found, best point first."""
+        """The solver's result, from its points, best one first."""
         return MipResult(
             x=points[0] if points else None,
             objective=self.incumbent if points else math.inf,
@@ -142,28 +158,41 @@ class Progress:
             others=tuple(points[1:]),
         )
 
-    def left_behind(self, control: RunControl) -> MipResult:
-        """What a solver had told when it was no longer waited for."""
+    def result_so_far(self, control: RunControl) -> MipResult:
+        """The result of a solver that was abandoned."""
         return self.result([] if self.best is None else [self.best], why_stopped(control, Stopped.TIME))
 
-    def tell(self, control: RunControl) -> None:
-        """Pass news on to the run control's listener, and a sign of life now and then."""
+    def report_to(self, control: RunControl) -> None:
+        """Pass news on to the listener of the run control, and the unchanged state once per second."""
         news = (self.incumbent, self.bound)
-        if news == self._told and control.elapsed - self._told_at < _QUIET:
+        if news == self._reported and control.elapsed - self._reported_at < _REPORT_EVERY:
             return
-        self._told, self._told_at = news, control.elapsed
+        self._reported, self._reported_at = news, control.elapsed
         control.report(self.phase, incumbent=news[0], bound=news[1], nodes=self.nodes, open_nodes=self.open_nodes)
 
 
-def run_watched(
-    solve: Callable[[], None], stop: Callable[[], None], control: RunControl, progress: Progress, *, leave: bool = False
+def run_in_thread(
+    solve: Callable[[], None],
+    stop: Callable[[], None],
+    control: RunControl,
+    progress: Progress,
+    *,
+    abandon: bool = False,
 ) -> bool:
-    """Run a solver call in a thread of its own while this one keeps the clock; True once the call is over.
+    """Run a solver call in a thread of its own and check the limits in this one; True once the call has returned.
 
-    The calling thread stays free to handle Ctrl-C; when the control says so, it asks the solver to ``stop`` (again and
-    again, since a solver may not listen in every phase) and waits until it has.  With ``leave`` it does not wait for
-    ever: a solver that hears nothing for a while is left to come to its end by itself, and the answer is False.  It
-    must not be touched any more then; what it has told so far is in ``progress``.
+    The calling thread stays free to handle Ctrl-C.  When the run control says so, it calls ``stop`` repeatedly, since
+    some solvers ignore it in some phases, and waits for the solver.
+
+    Parameters
+    ----------
+    solve, stop : callable
+        Runs the solver; makes it return early.
+    control, progress
+        The limits; the state that the solver's callbacks update.
+    abandon : bool
+        Whether to return False if the solver does not stop soon.  It then runs on in its thread and must not be used
+        any more; its last state is in ``progress``.
     """
     failure: list[BaseException] = []
 
@@ -173,7 +202,7 @@ def run_watched(
         except BaseException as error:
             failure.append(error)
 
-    # Not a daemon: should the solver be left behind, the interpreter waits for it before it takes itself apart.
+    # Not a daemon: the interpreter waits for an abandoned solver before it shuts down.
     thread = threading.Thread(target=work, name=f"margotree-{progress.phase}")
     thread.start()
     try:
@@ -182,20 +211,20 @@ def run_watched(
         patience = math.inf
         raise
     finally:
-        until = time.monotonic() + (patience if leave else math.inf)
+        until = time.monotonic() + (patience if abandon else math.inf)
         while thread.is_alive() and time.monotonic() < until:
             stop()
-            thread.join(_LOOK)
+            thread.join(_POLL)
     if failure:
         raise failure[0]
     return not thread.is_alive()
 
 
 def _wait(thread: threading.Thread, stop: Callable[[], None], control: RunControl, progress: Progress) -> float:
-    """Keep the clock until the thread is done or the time is up; the seconds it may then take to hear that."""
+    """Check the limits until the thread ends or the time is up; returns the seconds that the solver has to stop."""
     while thread.is_alive():
-        thread.join(_LOOK)
-        progress.tell(control)
+        thread.join(_POLL)
+        progress.report_to(control)
         if control.must_stop(progress.nodes) is Stopped.TIME:
             break
         if control.must_stop(progress.nodes) is not None:
@@ -204,7 +233,7 @@ def _wait(thread: threading.Thread, stop: Callable[[], None], control: RunContro
 
 
 def why_stopped(control: RunControl, otherwise: Stopped) -> Stopped:
-    """A stop that this side asked for is told by the run control, any other by the solver's status."""
+    """The reason of the run control if it stopped the solver, else ``otherwise``, that of the solver's status."""
     if control.interrupted:
         return Stopped.INTERRUPTED
     return Stopped.TIME if control.remaining <= 0.0 and otherwise is not Stopped.SOLVED else otherwise

@@ -1,4 +1,4 @@
-"""COPT through coptpy: optional; without a licence file it takes small models, for non-commercial use."""
+"""COPT through coptpy, an optional solver; without a licence file it solves small models, for non-commercial use."""
 
 from __future__ import annotations
 
@@ -20,17 +20,20 @@ from margotree.engines.mip.model import MipModel, MipResult
 from margotree.engines.run_control import RunControl
 from margotree.solution import Stopped
 
-#: COPT's status codes, its error for a model beyond the licence, its infinity, and solutions kept besides the best.
+#: COPT's status codes.
 _STATUS = {
     1: Stopped.SOLVED,
     6: Stopped.NODES,
     8: Stopped.TIME,
     10: Stopped.INTERRUPTED,
 }
+#: COPT's error for a model beyond the licence, its infinity, and how many solutions to keep besides the best.
 _TOO_LARGE, _INFINITY, _KEPT = 4, 1e30, 9
 
 
 class CoptAdapter(Adapter):
+    """The adapter for COPT."""
+
     name = "copt"
     package = "coptpy"
     install = 'pip install "margotree[copt]"'
@@ -53,8 +56,8 @@ class CoptAdapter(Adapter):
                 if job.start is not None:
                     model.setMipStart(model.getVars(), job.start.tolist())
                     model.loadMipStart()
-                listener = _listen(model, job.control, progress)
-                # COPT keeps the interpreter's lock while it solves, so the clock is looked at in its callbacks
+                listener = _register_callback(model, job.control, progress)
+                # COPT holds the interpreter's lock while it solves, so its callbacks check the limits
                 model.solve()
                 del listener
                 return _translate(model, job.mip, job.control, progress)
@@ -63,7 +66,7 @@ class CoptAdapter(Adapter):
 
     def _explain(self, error: Any, mip: MipModel) -> EngineError:
         if error.retcode == _TOO_LARGE:
-            return self.too_large(mip, "without a licence file: 2000 variables and 2000 rows")
+            return self.licence_error(mip, "without a licence file: 2000 variables and 2000 rows")
         return EngineError(f"copt failed: {error}")
 
 
@@ -77,7 +80,7 @@ class Copt(MipEngine):
 
 @contextmanager
 def _quiet_stdout() -> Iterator[None]:
-    """COPT announces its licence on the process's standard output whatever it is told; send that away."""
+    """Discard the process's standard output: COPT prints its licence there and has no option against it."""
     sys.stdout.flush()
     libc = ctypes.CDLL(None) if os.name == "posix" else None
     kept = os.dup(1)
@@ -94,6 +97,7 @@ def _quiet_stdout() -> Iterator[None]:
 
 
 def _build(model: Any, mip: MipModel) -> None:
+    """Build the model in COPT."""
     from coptpy import COPT
 
     kinds = [COPT.INTEGER if whole else COPT.CONTINUOUS for whole in mip.integer]
@@ -113,6 +117,7 @@ def _build(model: Any, mip: MipModel) -> None:
 
 
 def _set_options(model: Any, job: Job) -> None:
+    """Pass tolerances and limits to COPT."""
     model.setParam("Logging", 0)
     model.setParam("FeasTol", job.mip.tolerance)
     model.setParam("IntTol", job.mip.tolerance)
@@ -124,15 +129,15 @@ def _set_options(model: Any, job: Job) -> None:
         model.setParam("NodeLimit", int(job.control.limits.nodes))
 
 
-def _listen(model: Any, control: RunControl, progress: Progress) -> Any:
-    """A callback that notes COPT's bounds and stops it when the run control says so; keep it alive while COPT runs."""
+def _register_callback(model: Any, control: RunControl, progress: Progress) -> Any:
+    """Register a callback that notes COPT's bounds and stops it; the caller keeps it alive while COPT runs."""
     from coptpy import COPT, CallbackBase
 
     class Listener(CallbackBase):
         def callback(self) -> None:
             best = self.getInfo(COPT.CBInfo.BestObj) if self.getInfo(COPT.CBInfo.HasIncumbent) else math.inf
             progress.note(incumbent=best, bound=self.getInfo(COPT.CBInfo.BestBnd))
-            progress.tell(control)
+            progress.report_to(control)
             if control.must_stop() is not None:
                 self.interrupt()
 
@@ -142,6 +147,7 @@ def _listen(model: Any, control: RunControl, progress: Progress) -> Any:
 
 
 def _translate(model: Any, mip: MipModel, control: RunControl, progress: Progress) -> MipResult:
+    """The result of COPT."""
     is_mip = bool(np.any(mip.integer))
     stopped = why_stopped(control, _STATUS.get(model.status, Stopped.STALLED))
     found = bool(model.hasmipsol if is_mip else model.haslpsol)
@@ -152,5 +158,5 @@ def _translate(model: Any, mip: MipModel, control: RunControl, progress: Progres
     points = [np.array(model.getInfo("Value", x))] if found else []
     for k in range(min(_KEPT, model.poolsols if is_mip and found else 0)):
         points.append(np.array(model.getPoolSolution(k, x)))
-    progress.f1 = math.nan  # its callbacks count no nodes, so what was best after the root is not known
+    progress.f1 = math.nan  # its callbacks count no nodes, so the best value after the root node is not known
     return progress.result(points, stopped)

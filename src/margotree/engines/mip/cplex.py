@@ -1,4 +1,4 @@
-"""CPLEX through its Python interface: optional; the community edition by pip takes small models."""
+"""CPLEX through its Python interface, an optional solver; the community edition from pip solves small models."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from typing import Any
 import numpy as np
 
 from margotree.engines.base import EngineError
-from margotree.engines.mip.adapter import HUGE, Adapter, Job, Progress, run_watched, why_stopped
+from margotree.engines.mip.adapter import HUGE, Adapter, Job, Progress, run_in_thread, why_stopped
 from margotree.engines.mip.engine import MipEngine
 from margotree.engines.mip.model import MipModel, MipResult
 from margotree.engines.run_control import RunControl
 from margotree.solution import Stopped
 
-#: CPLEX's status codes (continuous, then MIP), its error for a model beyond the community edition, solutions kept.
+#: CPLEX's status codes (continuous, then MIP).
 _STATUS = {
     1: Stopped.SOLVED,
     11: Stopped.TIME,
@@ -31,10 +31,13 @@ _STATUS = {
     113: Stopped.INTERRUPTED,
     114: Stopped.INTERRUPTED,
 }
+#: CPLEX's error for a model beyond the community edition, and how many solutions to keep besides the best.
 _TOO_LARGE, _KEPT = 1016, 9
 
 
 class CplexAdapter(Adapter):
+    """The adapter for CPLEX."""
+
     name = "cplex"
     package = "cplex"
     install = 'pip install "margotree[cplex]"'
@@ -55,16 +58,16 @@ class CplexAdapter(Adapter):
                 if job.start is not None and np.any(job.mip.integer):
                     columns = list(range(job.mip.n_variables))
                     model.MIP_starts.add([columns, job.start.tolist()], model.MIP_starts.effort_level.solve_fixed)
-                _listen(model, job.mip, progress)
+                _register_callback(model, job.mip, progress)
                 aborter = model.use_aborter(cplex.Aborter())
-                run_watched(model.solve, aborter.abort, job.control, progress)
+                run_in_thread(model.solve, aborter.abort, job.control, progress)
                 return _translate(model, job.mip, job.control, progress)
         except cplex.exceptions.CplexSolverError as error:
             raise self._explain(error, job.mip) from error
 
     def _explain(self, error: Any, mip: MipModel) -> EngineError:
         if len(error.args) > 2 and error.args[2] == _TOO_LARGE:
-            return self.too_large(mip, "the community edition: 1000 variables and 1000 rows")
+            return self.licence_error(mip, "the community edition: 1000 variables and 1000 rows")
         return EngineError(f"cplex failed: {error}")
 
 
@@ -77,6 +80,7 @@ class Cplex(MipEngine):
 
 
 def _build(model: Any, mip: MipModel) -> None:
+    """Build the model in CPLEX."""
     for mute in (model.set_log_stream, model.set_results_stream, model.set_warning_stream, model.set_error_stream):
         mute(None)
     low, high = np.maximum(mip.lower, -HUGE), np.minimum(mip.upper, HUGE)
@@ -103,6 +107,7 @@ def _pairs(matrix: Any) -> list[tuple[list[int], list[float]]]:
 
 
 def _set_options(model: Any, job: Job) -> None:
+    """Pass tolerances, limits and seed to CPLEX."""
     parameters = model.parameters
     parameters.simplex.tolerances.feasibility.set(job.mip.tolerance)
     parameters.mip.tolerances.integrality.set(job.mip.tolerance)
@@ -118,8 +123,8 @@ def _set_options(model: Any, job: Job) -> None:
         parameters.mip.limits.treememory.set(job.control.limits.memory / 2**20)
 
 
-def _listen(model: Any, mip: MipModel, progress: Progress) -> None:
-    """Have CPLEX write its bounds into ``progress``."""
+def _register_callback(model: Any, mip: MipModel, progress: Progress) -> None:
+    """Register a callback that writes CPLEX's bounds into ``progress``."""
     from cplex.callbacks import Context
 
     class Listener:
@@ -137,6 +142,7 @@ def _listen(model: Any, mip: MipModel, progress: Progress) -> None:
 
 
 def _translate(model: Any, mip: MipModel, control: RunControl, progress: Progress) -> MipResult:
+    """The result of CPLEX."""
     answer, is_mip = model.solution, bool(np.any(mip.integer))
     found = answer.is_primal_feasible()
     stopped = why_stopped(control, _STATUS.get(answer.get_status(), Stopped.STALLED))

@@ -1,8 +1,9 @@
-"""The paper's MARGOT, HFS-MARGOT and SFS-MARGOT as a mixed-integer model, any depth, and the ways there and back.
+"""The paper's MARGOT, HFS-MARGOT and SFS-MARGOT as a mixed-integer model of any depth, and the conversion of trees.
 
 Variables (nodes ``t``, samples ``i``, features ``j``): ``w`` (t, j), ``b`` (t), ``xi`` (t, i), ``z`` (i, last-level
-node) and, with budgets, ``s`` (t, j) and for SFS ``u`` (t).  ``z_i`` says at which last-level node sample ``i`` ends;
-sums of it over the last-level nodes below ``t``, or below one of its branches, say whether the sample passes there.
+node) and, with budgets, ``s`` (t, j) and for SFS ``u`` (t).  ``z_i`` marks the last-level node that sample ``i``
+reaches; the sum of it over the last-level nodes below ``t``, or below one of its branches, is 1 if the sample passes
+there.
 """
 
 from __future__ import annotations
@@ -19,27 +20,30 @@ from margotree.problem import Problem, Splits, evaluate, topology
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Formulation:
-    """A problem in MIP form; reads points of the model as trees and writes trees as points."""
+    """A problem as a mixed-integer model; converts points of the model to trees and trees to points."""
 
     problem: Problem
     constants: Constants
     mip: MipModel
 
     def node(self, x: FloatArray) -> IndexArray:
-        """The last-level node of every sample, by the binaries."""
+        """The last-level node of every sample, from the binaries."""
         z = self.mip.part(x, "z")
         return topology.last(self.problem.depth)[0] + np.argmax(z, axis=1).astype(np.int64)
 
     def support(self, x: FloatArray) -> NDArray[np.bool_] | None:
-        """The features every node may use, by the binaries; None without budgets."""
+        """The features that every node may use, from the binaries; None without budgets."""
         return None if self.problem.budget is None else self.mip.part(x, "s") > 0.5
 
     def splits(self, x: FloatArray) -> Splits:
-        """The hyperplanes as the solver left them; they may route samples near ``h = 0`` another way than ``z``."""
+        """The hyperplanes of a point.
+
+        Within the solver's tolerances they may route samples near ``h = 0`` differently from ``z``.
+        """
         return Splits(w=self.mip.part(x, "w"), b=self.mip.part(x, "b"))
 
     def point(self, splits: Splits) -> FloatArray:
-        """The point of the model that a tree stands for; feasible if the tree is allowed and the constants admit it."""
+        """The point of the model for a tree; feasible if the tree is allowed and satisfies the constants."""
         problem, blocks = self.problem, self.mip.blocks
         node = evaluate(problem, splits).node
         x = np.zeros(self.mip.n_variables)
@@ -56,16 +60,21 @@ class Formulation:
         return x
 
 
-#: A solver's tolerance times the largest big-M is how far a sample can sneak over the routing band: at most this
-#: share of the band, as far as solvers go.
-_SNEAK, _FINEST, _USUAL = 0.01, 1e-9, 1e-6
+#: A sample can cross the routing band by the solver's tolerance times the largest big-M.  The tolerance is chosen such
+#: that this is at most this share of the band, within the tolerances that solvers support.
+_BAND_SHARE, _FINEST_TOLERANCE, _USUAL_TOLERANCE = 0.01, 1e-9, 1e-6
 
 
 def formulate(problem: Problem, constants: Constants, *, label_cuts: bool, size: float = 1.0) -> Formulation:
-    """The model of a problem with the given constants; ``size`` is the value of a known tree.
+    """The model of a problem with the given constants.
 
-    ``label_cuts`` adds, at every upper node, that a sample routed against its label pays: ``xi >= 1`` for class -1
-    on the right (``h >= 0``), ``xi >= 1 + eps`` for class +1 on the left (``h <= -eps``).
+    Parameters
+    ----------
+    label_cuts : bool
+        Whether to add, at every upper node, the margin violation of samples routed against their label: ``xi >= 1`` for
+        class -1 on the right (``h >= 0``), ``xi >= 1 + eps`` for class +1 on the left (``h <= -eps``).
+    size : float
+        The objective of a known tree.
     """
     draft = Draft()
     tree_variables(draft, problem, constants)
@@ -84,14 +93,14 @@ def formulate(problem: Problem, constants: Constants, *, label_cuts: bool, size:
 
 
 def tolerance(problem: Problem, constants: Constants) -> float:
-    """The solver's tolerance at which no sample sneaks over a routing band."""
+    """The solver's tolerance at which no sample crosses a routing band."""
     upper = len(topology.upper(problem.depth))
     largest = max([1.0, *constants.M_right[:upper].ravel(), *constants.M_left[:upper].ravel()])
-    return float(np.clip(_SNEAK * problem.eps / largest, _FINEST, _USUAL))
+    return float(np.clip(_BAND_SHARE * problem.eps / largest, _FINEST_TOLERANCE, _USUAL_TOLERANCE))
 
 
 def tree_variables(draft: Draft, problem: Problem, constants: Constants, *, squares: float = 1.0) -> None:
-    """Hyperplanes, slacks and leaves of a margin tree; ``squares`` is what ``1/2 |w|^2`` costs at every node."""
+    """Hyperplanes, slacks and leaves of a margin tree; ``squares`` is the factor of ``1/2 |w|^2`` at every node."""
     nodes, samples, n = problem.n_nodes, problem.n_samples, problem.n_features
     draft.block("w", (nodes, n), lower=constants.w_low, upper=constants.w_high, quadratic=squares)
     draft.block("b", nodes, lower=constants.b_low, upper=constants.b_high)
@@ -102,14 +111,14 @@ def tree_variables(draft: Draft, problem: Problem, constants: Constants, *, squa
 
 
 def budget_variables(draft: Draft, problem: Problem) -> None:
-    """Which features every node uses and, with prices, by how many it exceeds its budget."""
+    """Which features every node uses and, with penalties, by how many it exceeds its budget."""
     draft.block("s", (problem.n_nodes, problem.n_features), lower=0.0, upper=1.0, integer=True)
     if problem.alpha is not None:
         draft.block("u", problem.n_nodes, lower=0.0, upper=float(problem.n_features), linear=problem.alpha)
 
 
 def ends_below(draft: Draft, problem: Problem, nodes: range) -> IndexArray:
-    """The binaries, sample by sample, that say whether a sample ends at one of these last-level nodes."""
+    """The binaries, sample by sample, of these last-level nodes."""
     first = topology.last(problem.depth)[0]
     return draft.blocks["z"][:, nodes.start - first : nodes.stop - first]
 
@@ -120,7 +129,7 @@ def margin_rows(draft: Draft, problem: Problem, constants: Constants, t: int) ->
     here = ends_below(draft, problem, topology.last_below(t, problem.depth))
     y, M = problem.y[:, None], constants.M_xi[t][:, None]
     if t == 0:
-        M = np.zeros_like(M)  # everybody passes the root
+        M = np.zeros_like(M)  # all samples pass the root
     draft.rows([(w, y * problem.X), (b, y), (xi[:, None], 1.0), (here, -M)], lower=1.0 - M[:, 0])
 
 
@@ -137,17 +146,17 @@ def routing_rows(draft: Draft, problem: Problem, constants: Constants, t: int) -
 def label_rows(draft: Draft, problem: Problem, t: int) -> None:
     """``xi >= 1``, or ``1 + eps``, for samples that go against their label at an upper node."""
     xi = draft.blocks["xi"][t]
-    for side, wrong, price in (
+    for side, wrong, loss in (
         (-1, topology.last_right(t, problem.depth), 1.0),
         (+1, topology.last_left(t, problem.depth), 1.0 + problem.eps),
     ):
-        of = problem.y == side
-        if np.any(of):
-            draft.rows([(xi[of, None], 1.0), (ends_below(draft, problem, wrong)[of], -price)], lower=0.0)
+        rows = problem.y == side
+        if np.any(rows):
+            draft.rows([(xi[rows, None], 1.0), (ends_below(draft, problem, wrong)[rows], -loss)], lower=0.0)
 
 
 def budget_rows(draft: Draft, problem: Problem, constants: Constants) -> None:
-    """``w`` is 0 where ``s`` is, and the budgets: hard, or with ``u`` counting what is above them."""
+    """``w = 0`` where ``s = 0``, and the budgets: hard, or with ``u`` as the number of features above them."""
     assert problem.budget is not None
     w, s = draft.blocks["w"].ravel(), draft.blocks["s"].ravel()
     high, low = np.maximum(constants.w_high, 0.0).ravel(), np.minimum(constants.w_low, 0.0).ravel()

@@ -1,4 +1,4 @@
-"""Gurobi through gurobipy: optional, for runs side by side with the paper's solver."""
+"""Gurobi through gurobipy, an optional solver; the paper's results were computed with it."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ import numpy as np
 from scipy import sparse
 
 from margotree.engines.base import EngineError
-from margotree.engines.mip.adapter import Adapter, Job, Progress, run_watched, why_stopped
+from margotree.engines.mip.adapter import Adapter, Job, Progress, run_in_thread, why_stopped
 from margotree.engines.mip.engine import MipEngine
 from margotree.engines.mip.model import MipModel, MipResult
 from margotree.engines.run_control import RunControl
 from margotree.solution import Stopped
 
-#: Gurobi's status codes and licence errors, and how many solutions to keep besides the best.
+#: Gurobi's status codes.
 _STATUS = {
     2: Stopped.SOLVED,
     8: Stopped.NODES,
@@ -23,10 +23,13 @@ _STATUS = {
     11: Stopped.INTERRUPTED,
     17: Stopped.MEMORY,
 }
+#: Gurobi's licence errors, and how many solutions to keep besides the best.
 _TOO_LARGE, _NO_LICENCE, _KEPT = 10010, 10009, 9
 
 
 class GurobiAdapter(Adapter):
+    """The adapter for Gurobi."""
+
     name = "gurobi"
     package = "gurobipy"
     install = 'pip install "margotree[gurobi]"'
@@ -46,21 +49,21 @@ class GurobiAdapter(Adapter):
                 _set_options(model, job)
                 if job.start is not None:
                     x.Start = job.start
-                run_watched(lambda: model.optimize(_listener(progress)), model.terminate, job.control, progress)
+                run_in_thread(lambda: model.optimize(_callback(progress)), model.terminate, job.control, progress)
                 return _translate(model, job.mip, job.control, progress)
         except gurobipy.GurobiError as error:
             raise self._explain(error, job.mip) from error
 
     def _explain(self, error: Any, mip: MipModel) -> EngineError:
         if error.errno == _TOO_LARGE:
-            return self.too_large(mip, "the one that comes with pip: 2000 variables and rows, 200 with squares")
+            return self.licence_error(mip, "the pip licence: 2000 variables and rows, 200 with quadratic terms")
         if error.errno == _NO_LICENCE:
             return EngineError(f"gurobi has no valid licence on this machine: {error}")
         return EngineError(f"gurobi failed: {error}")
 
 
 class Gurobi(MipEngine):
-    """The paper's formulation on the paper's solver."""
+    """The paper's formulation on Gurobi, the paper's solver."""
 
     name = "gurobi"
     models = frozenset({"margot", "hfs", "sfs"})
@@ -68,6 +71,7 @@ class Gurobi(MipEngine):
 
 
 def _environment(gurobipy: Any) -> Any:
+    """A Gurobi environment without output."""
     env = gurobipy.Env(empty=True)
     env.setParam("OutputFlag", 0)
     env.start()
@@ -75,6 +79,7 @@ def _environment(gurobipy: Any) -> Any:
 
 
 def _build(model: Any, mip: MipModel) -> Any:
+    """Build the model in Gurobi; returns its variables."""
     kinds = np.where(mip.integer, "I", "C")
     x = model.addMVar(mip.n_variables, lb=mip.lower, ub=mip.upper, vtype=kinds.tolist())
     squares = sparse.diags(0.5 * mip.quadratic, format="csr") if np.any(mip.quadratic) else None
@@ -88,6 +93,7 @@ def _build(model: Any, mip: MipModel) -> Any:
 
 
 def _set_options(model: Any, job: Job) -> None:
+    """Pass tolerances, limits and seed to Gurobi."""
     model.Params.FeasibilityTol = model.Params.IntFeasTol = job.mip.tolerance
     model.Params.MIPGap = job.gap
     model.Params.Threads = job.threads
@@ -101,11 +107,11 @@ def _set_options(model: Any, job: Job) -> None:
         model.Params.SoftMemLimit = job.control.limits.memory / 1e9
 
 
-def _listener(progress: Progress) -> Any:
+def _callback(progress: Progress) -> Any:
     """A callback that writes Gurobi's bounds into ``progress``."""
     from gurobipy import GRB
 
-    def heard(model: Any, where: int) -> None:
+    def update(model: Any, where: int) -> None:
         if where == GRB.Callback.MIPSOL:
             progress.note(
                 incumbent=model.cbGet(GRB.Callback.MIPSOL_OBJ),
@@ -120,10 +126,11 @@ def _listener(progress: Progress) -> Any:
                 open_nodes=int(model.cbGet(GRB.Callback.MIP_NODLFT)),
             )
 
-    return heard
+    return update
 
 
 def _translate(model: Any, mip: MipModel, control: RunControl, progress: Progress) -> MipResult:
+    """The result of Gurobi."""
     stopped = why_stopped(control, _STATUS.get(model.Status, Stopped.STALLED))
     found = model.SolCount > 0
     bound = model.ObjBound if model.IsMIP else (model.ObjVal if stopped is Stopped.SOLVED else -math.inf)

@@ -1,4 +1,4 @@
-"""HiGHS through highspy: linear objectives only, for the rivals' MILP models."""
+"""HiGHS through highspy: linear objectives only, for the MILP models of baselines."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from margotree.engines.mip.adapter import Adapter, Job, Progress, run_watched, why_stopped
+from margotree.engines.mip.adapter import Adapter, Job, Progress, run_in_thread, why_stopped
 from margotree.engines.mip.engine import MipEngine
 from margotree.engines.mip.model import FloatArray, MipModel, MipResult
 from margotree.engines.run_control import RunControl
@@ -24,6 +24,8 @@ _STATUS = {
 
 
 class HighsAdapter(Adapter):
+    """The adapter for HiGHS."""
+
     name = "highs"
     package = "highspy"
     install = 'pip install "margotree[mip]"'
@@ -38,30 +40,31 @@ class HighsAdapter(Adapter):
         solver = _build(job.mip)
         _set_options(solver, job)
         if job.start is not None:
-            _offer(solver, job.start)
-        _listen(solver, progress)
-        if not run_watched(solver.run, solver.cancelSolve, job.control, progress, leave=True):
-            return progress.left_behind(job.control)
+            _set_start(solver, job.start)
+        _register_callback(solver, progress)
+        if not run_in_thread(solver.run, solver.cancelSolve, job.control, progress, abandon=True):
+            return progress.result_so_far(job.control)
         return _translate(solver, job.control, progress)
 
 
 class Highs(MipEngine):
-    """HiGHS as an engine for trees: it refuses them all, since it takes whole variables or squares but not both."""
+    """HiGHS as an engine for trees: it refuses all of them, since it solves MILP or QP but not MIQP."""
 
     name = "highs"
     models = frozenset()
     adapter = HighsAdapter()
 
     def refuses(self, problem: Problem) -> str | None:
-        return f"highs does not solve {problem.model} problems: they are MIQP, and it takes MILP only"
+        return f"highs does not solve {problem.model} problems: they are MIQP, and it solves MILP only"
 
 
 def _build(mip: MipModel) -> Any:
+    """The model in HiGHS."""
     import highspy
 
     solver = highspy.Highs()
     solver.setOptionValue("output_flag", False)
-    # All in one call with whole arrays: an object for every entry took longer than many a time limit.
+    # One call with whole arrays: one object per entry took longer than typical time limits.
     solver.passModel(
         mip.n_variables,
         len(mip.row_lower),
@@ -83,6 +86,7 @@ def _build(mip: MipModel) -> Any:
 
 
 def _set_options(solver: Any, job: Job) -> None:
+    """Pass tolerances, limits and seed to HiGHS."""
     solver.setOptionValue("mip_feasibility_tolerance", job.mip.tolerance)
     solver.setOptionValue("mip_rel_gap", job.gap)
     solver.setOptionValue("threads", job.threads)
@@ -93,7 +97,8 @@ def _set_options(solver: Any, job: Job) -> None:
         solver.setOptionValue("mip_max_nodes", int(job.control.limits.nodes))
 
 
-def _offer(solver: Any, start: FloatArray) -> None:
+def _set_start(solver: Any, start: FloatArray) -> None:
+    """Pass a first solution to HiGHS."""
     import highspy
 
     solution = highspy.HighsSolution()
@@ -101,23 +106,24 @@ def _offer(solver: Any, start: FloatArray) -> None:
     solver.setSolution(solution)
 
 
-def _listen(solver: Any, progress: Progress) -> None:
-    """Have HiGHS write its bounds into ``progress``, and look for a request to stop, while it searches."""
+def _register_callback(solver: Any, progress: Progress) -> None:
+    """Register callbacks that write HiGHS' bounds into ``progress`` and stop it on request."""
 
-    def heard(event: Any) -> None:
+    def update(event: Any) -> None:
         data = event.data_out
         progress.note(incumbent=data.mip_primal_bound, bound=data.mip_dual_bound, nodes=data.mip_node_count)
 
     def improved(event: Any) -> None:
-        heard(event)
+        update(event)
         progress.best = np.array(event.data_out.mip_solution)
 
     solver.HandleUserInterrupt = True
     solver.cbMipImprovingSolution += improved
-    solver.cbMipInterrupt += heard
+    solver.cbMipInterrupt += update
 
 
 def _translate(solver: Any, control: RunControl, progress: Progress) -> MipResult:
+    """The result of HiGHS."""
     import highspy
 
     info = solver.getInfo()

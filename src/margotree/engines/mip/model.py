@@ -1,7 +1,7 @@
-"""A mixed-integer model that no solver has seen yet: arrays, sparse rows and named blocks of variables.
+"""A solver-independent mixed-integer model: arrays, sparse rows and named blocks of variables.
 
-The description knows nothing of trees, so the rivals' models go through the same adapters.  Build one with
-:class:`Draft`, which hands out index arrays and takes whole families of rows at once.
+The description does not refer to trees, so the models of baselines use the same adapters.  Build a model with
+:class:`Draft`, which returns index arrays and takes whole families of rows at once.
 """
 
 from __future__ import annotations
@@ -19,22 +19,22 @@ from margotree.solution import Stopped
 FloatArray = NDArray[np.float64]
 IndexArray = NDArray[np.int64]
 
-#: Objectives smaller than LARGE are scaled up to it, those smaller than TINY as if they were that.
-LARGE, TINY = 1e3, 1e-9
+#: Smaller objectives are scaled up to this size, and the smallest size that is used for scaling.
+SCALED_SIZE, SMALLEST_SIZE = 1e3, 1e-9
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class MipModel:
     """Minimise ``linear.x + 1/2 sum_j quadratic_j x_j^2`` over
 
-        lower <= x <= upper,  x_j whole where ``integer``,  row_lower <= rows x <= row_upper,
+        lower <= x <= upper,  x_j integer where ``integer``,  row_lower <= rows x <= row_upper,
         1/2 sum_j ball_squares_kj x_j^2 + (ball_linear x)_k <= ball_upper_k.
 
     The last family (empty for MARGOT) holds convex quadratic rows such as ``1/2 |w|^2 <= delta``; ``quadratic`` and
     ``ball_squares`` are not negative.  ``blocks`` gives the indices of each named block in its own shape.
 
-    Two hints to the solvers' arithmetic: ``tolerance`` is how far from whole a whole variable, and how far outside a
-    row a point, may be; ``size`` is what the objective is about (see :meth:`scale`).
+    ``tolerance`` is the largest distance of an integer variable from an integer, and of a point from a row; ``size`` is
+    the approximate objective (see :meth:`scale`).
     """
 
     blocks: Mapping[str, IndexArray]
@@ -58,7 +58,7 @@ class MipModel:
 
     @property
     def n_rows(self) -> int:
-        """All rows, quadratic ones included."""
+        """Number of rows, including quadratic ones."""
         return len(self.row_lower) + len(self.ball_upper)
 
     @property
@@ -70,11 +70,11 @@ class MipModel:
 
     @property
     def scale(self) -> float:
-        """What to multiply the objective with so that the solvers' absolute tolerances are small beside it."""
-        return max(1.0, LARGE / max(self.size, TINY))
+        """The factor of the objective that makes the solvers' absolute tolerances small relative to it."""
+        return max(1.0, SCALED_SIZE / max(self.size, SMALLEST_SIZE))
 
     def scaled(self) -> MipModel:
-        """The same model with its objective multiplied by :attr:`scale`."""
+        """The model with its objective multiplied by :attr:`scale`."""
         return replace(self, linear=self.scale * self.linear, quadratic=self.scale * self.quadratic)
 
     def part(self, x: FloatArray, block: str) -> FloatArray:
@@ -91,6 +91,7 @@ class MipModel:
         return matrix, senses, np.concatenate([self.row_lower[equal], self.row_upper[below], self.row_lower[above]])
 
     def value(self, x: FloatArray) -> float:
+        """The objective at a point."""
         return float(self.linear @ x + 0.5 * (self.quadratic @ x**2))
 
     def violation(self, x: FloatArray) -> float:
@@ -110,11 +111,11 @@ class MipModel:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class MipResult:
-    """What a solver hands back.
+    """A solver's result.
 
     ``x`` is its best point and ``objective`` the solver's own value of it (None and ``inf`` if it found none),
-    ``bound`` the lower bound as the solver states it (``-inf`` if none).  ``others`` holds further points it kept,
-    better ones first; ``f0`` and ``f1`` are the values of the first incumbent and of the best one after the root.
+    ``bound`` its lower bound (``-inf`` if none).  ``others`` holds further points, better ones first; ``f0`` and ``f1``
+    are the values of the first incumbent and of the best one after the root node.
     """
 
     x: FloatArray | None
@@ -127,13 +128,13 @@ class MipResult:
     others: tuple[FloatArray, ...] = ()
 
 
-#: One summand of a family of rows: columns and coefficients, either may be shared by all rows.
+#: One summand of a family of rows: columns and coefficients; either may be shared by all rows.
 Term = tuple[ArrayLike, ArrayLike]
 
 
 @dataclass
 class Draft:
-    """A model in the making: blocks first, then rows; :meth:`finish` freezes it."""
+    """A model under construction: add blocks, then rows; :meth:`finish` returns the model."""
 
     blocks: dict[str, IndexArray] = field(default_factory=dict)
     _size: int = 0
@@ -153,24 +154,24 @@ class Draft:
         linear: ArrayLike = 0.0,
         quadratic: ArrayLike = 0.0,
     ) -> IndexArray:
-        """A new block of variables; returns their indices in the block's shape."""
+        """Add a block of variables; returns their indices in the block's shape."""
         if name in self.blocks:
             raise ValueError(f"there is a block {name!r} already")
         shape = (shape,) if isinstance(shape, int) else tuple(shape)
         index = self._size + np.arange(math.prod(shape), dtype=np.int64).reshape(shape)
         self._size += index.size
         self.blocks[name] = index
-        facts = {"lower": lower, "upper": upper, "integer": integer, "linear": linear, "quadratic": quadratic}
-        for key, given in facts.items():
+        attributes = {"lower": lower, "upper": upper, "integer": integer, "linear": linear, "quadratic": quadratic}
+        for key, given in attributes.items():
             column = np.broadcast_to(np.asarray(given, dtype=np.float64), shape).ravel()
             self._columns.setdefault(key, []).append(column)
         return index
 
     def rows(self, terms: Sequence[Term], *, lower: ArrayLike = -math.inf, upper: ArrayLike = math.inf) -> None:
-        """A family of rows ``lower <= sum of terms <= upper``.
+        """Add a family of rows ``lower <= sum of terms <= upper``.
 
-        A term is (columns, coefficients), both broadcast to (rows, entries); the number of rows is the longest
-        first axis found.  For example ``[(w, X), (b, 1.0)]`` with ``w`` of shape (n,) and ``X`` of (m, n).
+        A term is (columns, coefficients), both broadcast to (rows, entries); the number of rows is the longest first
+        axis.  For example ``[(w, X), (b, 1.0)]`` with ``w`` of shape (n,) and ``X`` of (m, n).
         """
         shaped = [_two_dimensional(columns, coefficients) for columns, coefficients in terms]
         sides = [np.atleast_1d(np.asarray(side, dtype=np.float64)) for side in (lower, upper)]
@@ -182,12 +183,13 @@ class Draft:
         self._sides.append((np.broadcast_to(sides[0], m), np.broadcast_to(sides[1], m)))
 
     def ball(self, squares: ArrayLike, linear: Sequence[tuple[int, float]], upper: float, scale: float = 1.0) -> None:
-        """One row ``scale/2 * sum of squares + linear <= upper``; ``squares`` are column indices."""
+        """Add a row ``scale/2 * sum of squares + linear <= upper``; ``squares`` are column indices."""
         columns = np.asarray(squares, dtype=np.int64).ravel()
         parts = np.array([c for c, _ in linear], dtype=np.int64), np.array([v for _, v in linear], dtype=np.float64)
         self._balls.append((columns, np.full(columns.size, float(scale)), *parts, float(upper)))
 
     def finish(self, *, tolerance: float = 1e-6, size: float = 1.0) -> MipModel:
+        """The model, with the hints described at :class:`MipModel`."""
         column = {key: np.concatenate(parts) for key, parts in self._columns.items()}
         if np.any(column["quadratic"] < 0):
             raise ValueError("the quadratic objective must be convex: no negative entry")
@@ -221,11 +223,12 @@ def _two_dimensional(columns: ArrayLike, coefficients: ArrayLike) -> tuple[Index
 
 
 def _widen(matrix: sparse.csr_matrix, columns: int) -> sparse.csr_matrix:
-    """Rows written before the last block was added get its (empty) columns."""
+    """Rows with the (empty) columns of blocks that were added after them."""
     return sparse.csr_matrix((matrix.data, matrix.indices, matrix.indptr), shape=(matrix.shape[0], columns))
 
 
 def _stack(rows: list[tuple[IndexArray, FloatArray]], columns: int) -> sparse.csr_matrix:
+    """Sparse rows, given by columns and values."""
     starts = np.concatenate([[0], np.cumsum([len(c) for c, _ in rows], dtype=np.int64)])
     index = np.concatenate([c for c, _ in rows] or [np.empty(0, dtype=np.int64)])
     values = np.concatenate([v for _, v in rows] or [np.empty(0)])

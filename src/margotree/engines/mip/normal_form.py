@@ -1,4 +1,4 @@
-"""Trees in the normal form that the derived constants speak about, and which constants a tree strains."""
+"""Trees in the normal form for which the derived constants hold, and the constants that a tree touches."""
 
 from __future__ import annotations
 
@@ -14,7 +14,10 @@ _BINDS = 1.0 - 1e-6
 
 
 def normalise(problem: Problem, splits: Splits) -> Splits:
-    """The same routing with the offsets chosen as in :mod:`margotree.engines.mip.constants`; never worth less."""
+    """The tree with the offsets of the normal form of :mod:`margotree.engines.mip.constants`.
+
+    The routing is the same, and the objective is not larger.
+    """
     node = evaluate(problem, splits).node
     w, b = splits.w.copy(), splits.b.copy()
     for t in range(problem.n_nodes):
@@ -27,6 +30,7 @@ def normalise(problem: Problem, splits: Splits) -> Splits:
 
 
 def _at_upper(problem: Problem, w: FloatArray, b: float, here: IndexArray) -> tuple[FloatArray, float]:
+    """The hyperplane of an upper node that the samples ``here`` reach, in normal form."""
     if not len(here):
         return np.zeros_like(w), 1.0
     h = problem.X[here] @ w + b
@@ -37,6 +41,7 @@ def _at_upper(problem: Problem, w: FloatArray, b: float, here: IndexArray) -> tu
 
 
 def _at_last(problem: Problem, w: FloatArray, b: float, here: IndexArray) -> tuple[FloatArray, float]:
+    """The hyperplane of a last-level node that the samples ``here`` reach, in normal form."""
     here = here[problem.weight[here] > 0]
     labels = np.unique(problem.y[here])
     if len(labels) < 2:
@@ -62,16 +67,16 @@ def binding(problem: Problem, constants: Constants, splits: Splits) -> list[str]
             right[t] = np.isin(node, topology.last_right(t, problem.depth))
             left[t] = np.isin(node, topology.last_left(t, problem.depth))
     upper = np.arange(problem.n_nodes)[:, None] < len(topology.upper(problem.depth))
-    strained = {
+    touched = {
         "M_xi": ~passes & (1.0 - problem.y * h >= _BINDS * constants.M_xi),
         "M_H": upper
         & ((~right & (-h >= _BINDS * constants.M_right)) | (~left & (h + problem.eps >= _BINDS * constants.M_left))),
         "M_w": _at_bound(problem, splits.w, constants.w_high) | _at_bound(problem, -splits.w, -constants.w_low),
     }
-    return [name for name, where in strained.items() if np.any(where)]
+    return [name for name, where in touched.items() if np.any(where)]
 
 
 def _at_bound(problem: Problem, w: FloatArray, high: FloatArray) -> NDArray[np.bool_]:
-    """Where a positive weight sits at a bound that is the form's own, not the problem's ``max_weight``."""
-    asked_for = np.inf if problem.max_weight is None else problem.max_weight
-    return (w > 0) & (w >= _BINDS * high) & (high < _BINDS * asked_for)
+    """Where a positive weight is at a bound of the formulation that is smaller than the problem's ``max_weight``."""
+    max_weight = np.inf if problem.max_weight is None else problem.max_weight
+    return (w > 0) & (w >= _BINDS * high) & (high < _BINDS * max_weight)

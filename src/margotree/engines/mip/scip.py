@@ -1,4 +1,4 @@
-"""SCIP through PySCIPOpt: the open default for the paper's MIQP."""
+"""SCIP through PySCIPOpt, the open-source solver for the paper's MIQP."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from margotree.engines.mip.adapter import HUGE, Adapter, Job, Progress, run_watched, why_stopped
+from margotree.engines.mip.adapter import HUGE, Adapter, Job, Progress, run_in_thread, why_stopped
 from margotree.engines.mip.engine import MipEngine
 from margotree.engines.mip.model import FloatArray, MipModel, MipResult
 from margotree.engines.run_control import RunControl
@@ -24,11 +24,13 @@ _STATUS = {
     "userinterrupt": Stopped.INTERRUPTED,
 }
 
-#: Rows built between two looks at the clock, and solutions kept besides the best.
+#: Rows built between two checks of the limits, and solutions kept besides the best.
 _BATCH, _KEPT = 256, 10
 
 
 class ScipAdapter(Adapter):
+    """The adapter for SCIP."""
+
     name = "scip"
     package = "pyscipopt"
     install = 'pip install "margotree[mip]"'
@@ -49,10 +51,10 @@ class ScipAdapter(Adapter):
         model, variables = built
         _set_options(model, job)
         if job.start is not None:
-            _offer(model, job.mip, variables, job.start)
-        _listen(model, progress)
-        if not run_watched(model.optimizeNogil, lambda: _interrupt(model), job.control, progress, leave=True):
-            return progress.left_behind(job.control)
+            _set_start(model, job.mip, variables, job.start)
+        _register_callback(model, progress)
+        if not run_in_thread(model.optimizeNogil, lambda: _interrupt(model), job.control, progress, abandon=True):
+            return progress.result_so_far(job.control)
         return _translate(model, variables, job.control, progress)
 
 
@@ -65,7 +67,7 @@ class Scip(MipEngine):
 
 
 def _build(mip: MipModel, control: RunControl) -> tuple[Any, list[Any]] | None:
-    """The model in SCIP's own objects; None if the time ran out on the way."""
+    """The model in SCIP; None if the time ran out before it was built."""
     import pyscipopt
 
     model = pyscipopt.Model()
@@ -90,10 +92,10 @@ def _build(mip: MipModel, control: RunControl) -> tuple[Any, list[Any]] | None:
 
 
 def _add_squares(model: Any, mip: MipModel, variables: list[Any]) -> None:
-    """The quadratic objective through epigraph variables ``q_j >= 1/2 quadratic_j x_j^2``, and the quadratic rows.
+    """Add the quadratic objective through epigraph variables ``q_j >= 1/2 quadratic_j x_j^2``, and the quadratic rows.
 
-    SCIP takes no quadratic objective.  One epigraph variable a square or one for their sum: neither bounds better, the
-    single squares take a little less time on most real sets (docs/mip.md).
+    SCIP accepts no quadratic objective.  One epigraph variable per square and one for their sum give the same bounds;
+    the single squares are a little faster on most real data sets (docs/mip.md).
     """
     from pyscipopt.scip import Expr, ExprCons, Term
 
@@ -108,11 +110,13 @@ def _add_squares(model: Any, mip: MipModel, variables: list[Any]) -> None:
 
 
 def _entries(matrix: Any, k: int) -> list[tuple[int, float]]:
+    """Columns and values of row ``k``."""
     a, b = matrix.indptr[k : k + 2]
     return list(zip(matrix.indices[a:b].tolist(), matrix.data[a:b].tolist(), strict=True))
 
 
 def _between(row: dict[Any, float], lower: float, upper: float) -> Any:
+    """The constraint ``lower <= row <= upper``."""
     from pyscipopt.scip import Expr, ExprCons
 
     sides = {}
@@ -124,22 +128,24 @@ def _between(row: dict[Any, float], lower: float, upper: float) -> Any:
 
 
 def _finite(bound: FloatArray) -> list[float | None]:
+    """Bounds with None for infinity."""
     return [float(v) if abs(v) < HUGE else None for v in bound]
 
 
 def _set_options(model: Any, job: Job) -> None:
-    # its LP solver goes down to 1e-10 and complains on stderr beyond; in trouble SCIP asks for a thousandth of this
+    """Pass tolerances, limits and seed to SCIP."""
+    # its LP solver supports 1e-10 and prints errors below; in numerical trouble SCIP requests a thousandth of this
     tolerance = max(job.mip.tolerance, 1e-7)
     model.setParam("numerics/feastol", tolerance)
     model.setParam("constraints/nonlinear/tightenlpfeastol", tolerance > 1e-7)
-    # the run control handles Ctrl-C; SCIP's handler would take the signal away from it
+    # the run control handles Ctrl-C; SCIP's handler would replace it
     model.setParam("misc/catchctrlc", False)
-    # the NLP relaxation only feeds heuristics, and the Ipopt in some ARM wheels dies of illegal instructions
+    # only heuristics use the NLP relaxation, and the Ipopt in some ARM wheels crashes with illegal instructions
     model.setParam("nlp/disable", True)
     model.setParam("randomization/randomseedshift", job.seed)
     # SCIP measures the gap against the smaller of both bounds, so its gap is never below the certificate's
     model.setParam("limits/gap", job.gap)
-    # on these big-M rows it takes up to two thirds of the time and does not pay for it (docs/mip.md)
+    # on these big-M rows it takes up to two thirds of the time without a benefit (docs/mip.md)
     model.setParam("separating/aggregation/freq", -1)
     if math.isfinite(job.control.remaining):
         model.setParam("limits/time", job.control.remaining)
@@ -149,7 +155,8 @@ def _set_options(model: Any, job: Job) -> None:
         model.setParam("limits/memory", job.control.limits.memory / 2**20)
 
 
-def _offer(model: Any, mip: MipModel, variables: list[Any], start: FloatArray) -> None:
+def _set_start(model: Any, mip: MipModel, variables: list[Any], start: FloatArray) -> None:
+    """Pass a first solution to SCIP."""
     solution = model.createSol()
     for v, value in zip(variables, start.tolist(), strict=True):
         model.setSolVal(solution, v, value)
@@ -160,8 +167,8 @@ def _offer(model: Any, mip: MipModel, variables: list[Any], start: FloatArray) -
     model.addSol(solution)
 
 
-def _listen(model: Any, progress: Progress) -> None:
-    """Have SCIP write its bounds into ``progress`` whenever it finds a tree or finishes a node."""
+def _register_callback(model: Any, progress: Progress) -> None:
+    """Register a callback that writes SCIP's bounds into ``progress`` at every solution and node."""
     from pyscipopt import SCIP_EVENTTYPE, SCIP_STAGE, Eventhdlr
 
     events = SCIP_EVENTTYPE.BESTSOLFOUND | SCIP_EVENTTYPE.NODESOLVED | SCIP_EVENTTYPE.LPSOLVED
@@ -184,19 +191,20 @@ def _listen(model: Any, progress: Progress) -> None:
 
 
 def _interrupt(model: Any) -> None:
-    """Ask SCIP to stop; before presolving it does not listen yet, and afterwards there is nothing to stop."""
+    """Ask SCIP to stop; it accepts this only from presolving until it is done."""
     from pyscipopt import SCIP_STAGE
 
     if SCIP_STAGE.PRESOLVING <= model.getStage() <= SCIP_STAGE.SOLVED:
-        with suppress(Exception):  # the stage may have moved on meanwhile; the caller asks again
+        with suppress(Exception):  # the stage may have changed in the meantime; the caller repeats the request
             model.interruptSolve()
 
 
 def _translate(model: Any, variables: list[Any], control: RunControl, progress: Progress) -> MipResult:
+    """The result of SCIP."""
     points: list[FloatArray] = []
     for solution in model.getSols()[: 1 + _KEPT]:
         if points and control.over:
-            break  # there will be no time to look at more than the best
+            break  # no time for more than the best
         points.append(np.array([model.getSolVal(solution, v) for v in variables]))
     stopped = why_stopped(control, _STATUS.get(model.getStatus(), Stopped.STALLED))
     progress.note(

@@ -18,8 +18,8 @@ class ClassSoftTree(SoftTree):
     stages = 30  # at each of which sides and labels are chosen
     terms: ClassTerms
 
-    def prices(self, sharp: FloatArray) -> tuple[FloatArray, FloatArray]:
-        labels = self._by_means() if self.fresh else self._best(sharp)
+    def hinge_penalties(self, beta: FloatArray) -> tuple[FloatArray, FloatArray]:
+        labels = self._by_means() if self.fresh else self._best(beta)
         self.fresh = False
         terms, K = self.terms, self.terms.n_classes
         plus, minus = np.zeros((terms.n_nodes, K)), np.zeros((terms.n_nodes, K))
@@ -49,7 +49,7 @@ class ClassSoftTree(SoftTree):
             labels.pairs[k] = rng.permutation(np.concatenate([heavy, others])[:2])
         return labels
 
-    def _best(self, sharp: FloatArray) -> Labels:
+    def _best(self, beta: FloatArray) -> Labels:
         """The sides and labels that cost least, every sample counting for the share of it that comes by."""
         terms, labels = self.terms, Labels.blank(self.terms)
         h = self.heights()
@@ -60,7 +60,7 @@ class ClassSoftTree(SoftTree):
             mass = np.bincount(terms.code, weights=weight, minlength=terms.n_classes).astype(np.float64)
             if t < terms.n_upper:
                 labels.sides[t] = best_sides(right, left)
-                share = 1.0 / (1.0 + np.exp(-np.clip(sharp[t] * h[:, t], -50.0, 50.0)))
+                share = 1.0 / (1.0 + np.exp(-np.clip(beta[t] * h[:, t], -50.0, 50.0)))
                 reach[topology.left(t)], reach[topology.right(t)] = reach[t] * (1.0 - share), reach[t] * share
             else:
                 labels.pairs[t - terms.n_upper] = best_labels(right, left, mass, bool(self.theta[t, -1] >= 0))

@@ -6,13 +6,13 @@ import itertools
 
 import numpy as np
 
-from margotree.engines.local_search.descent import Alternation, Draws
+from margotree.engines.local_search.descent import BaseDescent, Strategies
 from margotree.engines.local_search.kernels.reduced_problem import GAIN
 from margotree.engines.local_search.node_samples import Node
 from margotree.engines.local_search.support_search import best_svm
 from margotree.engines.local_search.upper_nodes import Proposal, propose
 from margotree.engines.multiclass.bipartitions import turned
-from margotree.engines.multiclass.draw import Draw, draw
+from margotree.engines.multiclass.draw import Strategy, draw
 from margotree.engines.multiclass.terms import (
     ClassTerms,
     IndexArray,
@@ -32,13 +32,13 @@ _ROUNDS = 3
 _LARGEST = 3
 
 
-class ClassDescent(Alternation):
+class ClassDescent(BaseDescent):
     """A tree under work: hyperplanes, sides and labels, the samples and the cost of each node.
 
     No sample is ever left in a band, and sides and labels are always the best for the hyperplanes.
     """
 
-    sweeps, outlook = 40, 5.0
+    max_sweeps, sweeps_ahead = 40, 5.0
     terms: ClassTerms
 
     def __init__(self, terms: ClassTerms, W: FloatArray, B: FloatArray, seed: int, flag: FloatArray) -> None:
@@ -51,16 +51,16 @@ class ClassDescent(Alternation):
 
     # -- sending samples down -----------------------------------------------------------------------------------
 
-    def settle(self, top: int, kinds: Draws | None = None) -> None:
+    def route(self, top: int, strategies: Strategies | None = None) -> None:
         """Send the samples of ``top`` down its subtree, drawing new hyperplanes and emptying bands on the way."""
         for t in topology.subtree(top, self.depth):
-            kind = Draw.KEEP if kinds is None else Draw(kinds[t])
+            kind = Strategy.KEEP if strategies is None else Strategy(strategies[t])
             if self._is_upper(t):
-                if kind is not Draw.KEEP:
+                if kind is not Strategy.KEEP:
                     now = (self._plane(t), self.labels.sides[t])
                     self.W[t], self.B[t] = draw(self.terms, t, self.rows[t], now, kind, self.rng, self.flag)
-                self._send_on(t, self._node(t))
-            elif kind is not Draw.KEEP and len(self.rows[t]):
+                self._route_to_children(t, self._node(t))
+            elif kind is not Strategy.KEEP and len(self.rows[t]):
                 self.W[t], self.B[t] = self._best_last(t)[0]
             self._label(t)
             self.stale[t] = True
@@ -77,7 +77,9 @@ class ClassDescent(Alternation):
             pair = best_labels(right, left, mass, plane[1] >= 0)
             self.labels.pairs[t - self.terms.n_upper] = pair
             lacks = float(np.sum(right) - right[pair[0]] + np.sum(left) - left[pair[1]])
-        self.own[t] = 0.5 * float(plane[0] @ plane[0]) + self.terms.C[t] * lacks + self.terms.price(t, plane[0])
+        self.own[t] = (
+            0.5 * float(plane[0] @ plane[0]) + self.terms.C[t] * lacks + self.terms.feature_penalty(t, plane[0])
+        )
 
     def _sides(self, t: int, plane: Plane) -> IndexArray:
         right, left, _ = self.terms.by_class(self.rows[t], self._heights(t, plane))
@@ -87,14 +89,14 @@ class ClassDescent(Alternation):
         """The samples of an upper node with the sides that it has now."""
         return upper_node(self.terms, t, self.rows[t], self.labels.sides[t])
 
-    def _look_below(self, t: int, node: Node | None = None) -> Node:
+    def _with_subtree_costs(self, t: int, node: Node | None = None) -> Node:
         """With the sides that it has now; of a node that is being settled, with the best for the hyperplane at hand."""
         if node is None:
             node = self._node(t)
         else:
             node = upper_node(self.terms, t, self.rows[t], self._sides(t, self._plane(t)), node.Z)
-        node.low = pay_below(self.terms, self.rows[t], self.W, self.B, self.labels, topology.left(t))
-        node.high = pay_below(self.terms, self.rows[t], self.W, self.B, self.labels, topology.right(t))
+        node.left_cost = pay_below(self.terms, self.rows[t], self.W, self.B, self.labels, topology.left(t))
+        node.right_cost = pay_below(self.terms, self.rows[t], self.W, self.B, self.labels, topology.right(t))
         return node
 
     # -- last level ---------------------------------------------------------------------------------------------
@@ -135,7 +137,9 @@ class ClassDescent(Alternation):
     def _last_value(self, t: int, plane: Plane, pair: IndexArray) -> float:
         right, left, _ = self.terms.by_class(self.rows[t], self._heights(t, plane))
         lacks = float(np.sum(right) - right[pair[0]] + np.sum(left) - left[pair[1]])
-        return 0.5 * float(plane[0] @ plane[0]) + float(self.terms.C[t]) * lacks + self.terms.price(t, plane[0])
+        return (
+            0.5 * float(plane[0] @ plane[0]) + float(self.terms.C[t]) * lacks + self.terms.feature_penalty(t, plane[0])
+        )
 
     # -- upper nodes --------------------------------------------------------------------------------------------
 
@@ -145,7 +149,7 @@ class ClassDescent(Alternation):
 
     def _best_proposal(self, t: int) -> Proposal | None:
         """Hyperplane and sides in turn, from the sides at hand and now and then from those that pay below."""
-        node = self._look_below(t)
+        node = self._with_subtree_costs(t)
         best: Proposal | None = None
         for sides in self._first_sides(t, node):
             plane = self._plane(t)
@@ -153,7 +157,7 @@ class ClassDescent(Alternation):
                 if self.flag[0]:
                     return best
                 again = upper_node(self.terms, t, self.rows[t], sides, node.Z)
-                again.low, again.high = node.low, node.high
+                again.left_cost, again.right_cost = node.left_cost, node.right_cost
                 found = propose(self.terms, t, again, plane, self.rng, self.flag)
                 if best is None or found.value < best.value:
                     best = found
@@ -170,7 +174,7 @@ class ClassDescent(Alternation):
         ways = [now]
         if self.rng.random() < 0.5:
             gain = np.bincount(
-                self.terms.code[self.rows[t]], weights=node.low - node.high, minlength=self.terms.n_classes
+                self.terms.code[self.rows[t]], weights=node.left_cost - node.right_cost, minlength=self.terms.n_classes
             )
             other = np.where(gain > 0, 1, np.where(gain < 0, -1, now))
             other[0] = -1

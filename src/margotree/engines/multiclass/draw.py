@@ -16,7 +16,7 @@ from margotree.problem.problem import FloatArray
 _HEARD = 1_500
 
 
-class Draw(IntEnum):
+class Strategy(IntEnum):
     """Ways to get an upper split (at the last level, all but the first train the node again)."""
 
     KEEP = 0
@@ -25,15 +25,15 @@ class Draw(IntEnum):
     FEATURE = 3  # the same among a few features
     MEANS = 4  # class means parted along a random direction
     BETWEEN = 5  # class means parted along the difference of two
-    SHAKEN = 6  # the present one, turned a little
+    PERTURBED = 6  # the present one, turned a little
 
 
 #: The ways of a start from nothing.
-FRESH = (Draw.GREEDY, Draw.CART, Draw.FEATURE, Draw.MEANS, Draw.BETWEEN)
+FRESH = (Strategy.GREEDY, Strategy.CART, Strategy.FEATURE, Strategy.MEANS, Strategy.BETWEEN)
 
 
 def draw(
-    terms: ClassTerms, t: int, rows: Rows, now: tuple[Plane, IndexArray], kind: Draw, rng: np.random.Generator,
+    terms: ClassTerms, t: int, rows: Rows, now: tuple[Plane, IndexArray], kind: Strategy, rng: np.random.Generator,
     flag: FloatArray,
 ) -> Plane:  # fmt: skip
     """A new hyperplane with no sample in its band; one without features if nothing else comes out."""
@@ -41,19 +41,19 @@ def draw(
     nowhere = (np.zeros_like(plane[0]), 1.0)
     if len(rows) < 2:
         return nowhere
-    if kind is Draw.SHAKEN:
-        return plain.draw(terms, t, upper_node(terms, t, rows, sides), plane, plain.Draw.SHAKEN, rng, flag)
-    if kind in (Draw.CART, Draw.FEATURE):
+    if kind is Strategy.PERTURBED:
+        return plain.draw(terms, t, upper_node(terms, t, rows, sides), plane, plain.Strategy.PERTURBED, rng, flag)
+    if kind in (Strategy.CART, Strategy.FEATURE):
         return _by_feature(terms, t, rows, kind, rng) or nowhere
-    if kind is Draw.GREEDY:
+    if kind is Strategy.GREEDY:
         return greedy(terms, t, rows, rng, flag) or nowhere
-    chosen = by_means(terms, rows, rng, between=kind is Draw.BETWEEN)
+    chosen = by_means(terms, rows, rng, between=kind is Strategy.BETWEEN)
     return nowhere if chosen is None else _svm(terms, t, rows, chosen, rng, flag)
 
 
 def _svm(terms: ClassTerms, t: int, rows: Rows, sides: IndexArray, rng: np.random.Generator, flag: FloatArray) -> Plane:
     node, zero = upper_node(terms, t, rows, sides), (np.zeros(terms.X.shape[1]), 1.0)
-    return plain.draw(terms, t, node, zero, plain.Draw.SVM, rng, flag)
+    return plain.draw(terms, t, node, zero, plain.Strategy.SVM, rng, flag)
 
 
 def greedy(terms: ClassTerms, t: int, rows: Rows, rng: np.random.Generator, flag: FloatArray) -> Plane | None:
@@ -75,9 +75,9 @@ def greedy(terms: ClassTerms, t: int, rows: Rows, rng: np.random.Generator, flag
     return None if chosen is None else _svm(terms, t, rows, chosen, rng, flag)
 
 
-def _by_feature(terms: ClassTerms, t: int, rows: Rows, kind: Draw, rng: np.random.Generator) -> Plane | None:
+def _by_feature(terms: ClassTerms, t: int, rows: Rows, kind: Strategy, rng: np.random.Generator) -> Plane | None:
     p = terms.X.shape[1]
-    some = rng.permutation(p)[: p if kind is Draw.CART else max(1, int(p**0.5))]
+    some = rng.permutation(p)[: p if kind is Strategy.CART else max(1, int(p**0.5))]
     found = best_feature(terms, rows, some, rng)
     if found is None:
         return None

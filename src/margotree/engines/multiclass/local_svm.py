@@ -44,7 +44,9 @@ class LocalSVM(Engine[Problem]):
         rng, flag = np.random.default_rng(control.limits.seed), np.zeros(1)
         W, B = np.zeros((problem.n_nodes, problem.n_features)), np.ones(problem.n_nodes)
         none = np.zeros(0)
-        band = Node(Z=np.zeros((0, problem.n_features)), plus=none, minus=none, low=none, high=none, eps=problem.eps)
+        band = Node(
+            Z=np.zeros((0, problem.n_features)), plus=none, minus=none, left_cost=none, right_cost=none, eps=problem.eps
+        )
         rows: list[Rows] = [np.arange(problem.n_samples)] + [np.arange(0)] * (problem.n_nodes - 1)
         for t in range(problem.n_nodes):
             flag[0] = control.must_stop() is not None

@@ -8,7 +8,7 @@ from margotree.engines.mip.copt import CoptAdapter
 from margotree.engines.mip.cplex import CplexAdapter
 from margotree.engines.mip.gurobi import GurobiAdapter
 from margotree.engines.mip.model import MipResult
-from margotree.engines.mip.result import answer, better, points, run
+from margotree.engines.mip.result import answer, better_tree, points, run
 from margotree.engines.mip.scip import ScipAdapter
 from margotree.engines.multiclass.formulation import ClassFormulation, class_constants, formulate_classes
 from margotree.engines.multiclass.nodes import NodeSolver, polish
@@ -35,12 +35,13 @@ class ClassMipEngine(Engine[Problem]):
 
     def search(self, problem: Problem, control: RunControl, start: Splits | None) -> Answer:
         tree = constant_tree(problem) if start is None else start
-        hopeless = self.adapter.hopeless(_entries(problem), control)
-        if hopeless is not None:
-            return Answer(splits=tree, stopped=hopeless[0], bound=0.0, warnings=hopeless[1:])
+        exceeded_limit = self.adapter.exceeded_limit(_entries(problem), control)
+        if exceeded_limit is not None:
+            return Answer(splits=tree, stopped=exceeded_limit[0], bound=0.0, warnings=exceeded_limit[1:])
         found = problem.evaluate(tree)
-        sides, labels = found.choices.sides, found.choices.labels
-        first = better(problem, tree, polish(_solver(problem, control), found.node, sides, labels))
+        first = better_tree(
+            problem, tree, polish(_solver(problem, control), found.node, found.choices.sides, found.choices.labels)
+        )
         value = problem.evaluate(first).objective
         form = formulate_classes(problem, class_constants(problem, value), size=value)
         result = run(self.adapter, form.mip, control, None if start is None else form.point(first))
@@ -91,4 +92,5 @@ def _answer(form: ClassFormulation, result: MipResult, first: Splits, control: R
     trees = (polish(solver, form.node(x), form.sides(x), form.labels(x)) for x in points(result) if not grace.over)
     tree = next((tree for tree in trees if tree is not None), None)
     found = [] if tree is None else [tree]
-    return answer(form.problem, result, first, found, grace, gap=control.limits.gap, floor=0.0, size=form.mip.size)
+    gap, size = control.limits.gap, form.mip.size
+    return answer(form.problem, result, first, found, grace, gap=gap, lower_bound=0.0, size=size)

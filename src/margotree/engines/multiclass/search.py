@@ -9,11 +9,11 @@ import numpy as np
 from margotree.engines import compiled_parts
 from margotree.engines.base import Answer, Engine
 from margotree.engines.local_search.search import Effort, LocalSearch
-from margotree.engines.local_search.starts import Start, fresh
-from margotree.engines.local_search.training_data import Found
+from margotree.engines.local_search.starts import Start, new_start
+from margotree.engines.local_search.training_data import TrainedTree
 from margotree.engines.multiclass.anneal import ClassSoftTree
-from margotree.engines.multiclass.descend import ClassDescent, Draws
-from margotree.engines.multiclass.draw import FRESH, Draw
+from margotree.engines.multiclass.descend import ClassDescent, Strategies
+from margotree.engines.multiclass.draw import FRESH, Strategy
 from margotree.engines.multiclass.terms import ClassTerms
 from margotree.engines.numba_backend import Part
 from margotree.engines.polish import without_noise
@@ -28,40 +28,40 @@ from margotree.solution import Stopped
 _EFFORT = Effort(least=20, most=1000, patience=30)
 
 
-def _first_kinds(number: int, depth: int, rng: np.random.Generator) -> Draws:
+def _first_strategies(number: int, depth: int, rng: np.random.Generator) -> Strategies:
     """First CART and the greedy tree; then one way for all nodes, or another for each."""
     nodes = topology.n_nodes(depth)
     if number < 4:
-        return np.full(nodes, (Draw.GREEDY, Draw.CART, Draw.BETWEEN, Draw.MEANS)[number])
+        return np.full(nodes, (Strategy.GREEDY, Strategy.CART, Strategy.BETWEEN, Strategy.MEANS)[number])
     if rng.random() < 0.5:
-        return np.full(nodes, rng.choice([Draw.BETWEEN, Draw.MEANS, Draw.FEATURE]))
+        return np.full(nodes, rng.choice([Strategy.BETWEEN, Strategy.MEANS, Strategy.FEATURE]))
     return rng.choice(FRESH, nodes)
 
 
-def _disturbed(tree: Found, depth: int, rng: np.random.Generator) -> Start:
+def _perturbed(tree: TrainedTree, depth: int, rng: np.random.Generator) -> Start:
     """One subtree redrawn or its top alone, or all upper nodes shaken."""
-    kinds = np.full(len(tree.B), Draw.KEEP)
+    strategies = np.full(len(tree.B), Strategy.KEEP)
     upper = topology.upper(depth)
     t = int(rng.integers(len(upper)))
     move = rng.random()
     if move < 0.4:
         below = topology.subtree(t, depth)
-        kinds[below] = rng.choice(FRESH, len(below))
+        strategies[below] = rng.choice(FRESH, len(below))
     elif move < 0.8:
-        kinds[t] = rng.choice([*FRESH, Draw.SHAKEN, Draw.SHAKEN])
-        kinds[[s for s in topology.subtree(t, depth) if s not in upper]] = Draw.BETWEEN
+        strategies[t] = rng.choice([*FRESH, Strategy.PERTURBED, Strategy.PERTURBED])
+        strategies[[s for s in topology.subtree(t, depth) if s not in upper]] = Strategy.BETWEEN
     else:
-        kinds[: len(upper)] = Draw.SHAKEN
-    return Start(W=tree.W.copy(), B=tree.B.copy(), kinds=kinds)
+        strategies[: len(upper)] = Strategy.PERTURBED
+    return Start(W=tree.W.copy(), B=tree.B.copy(), strategies=strategies)
 
 
 class ClassSearch(LocalSearch):
     """The descents of one problem of several classes."""
 
-    alternation = ClassDescent
+    descent_type = ClassDescent
     soft_tree = ClassSoftTree
-    first_kinds = staticmethod(_first_kinds)
-    disturbed = staticmethod(_disturbed)
+    first_strategies = staticmethod(_first_strategies)
+    perturbed = staticmethod(_perturbed)
 
     def __init__(self, problem: Problem, control: RunControl, effort: Effort | None = None) -> None:
         self.classes = problem
@@ -71,15 +71,15 @@ class ClassSearch(LocalSearch):
     def _terms(self) -> ClassTerms:
         return ClassTerms.of(self.classes)
 
-    def _constant(self) -> Found:
+    def _constant(self) -> TrainedTree:
         tree = constant_tree(self.classes)
-        return Found(W=tree.w, B=tree.b, value=self._value(tree))
+        return TrainedTree(W=tree.w, B=tree.b, value=self._value(tree))
 
     def _is_enough(self) -> bool:
         return self.starts >= self.control.limits.nodes or super()._is_enough()
 
     def _greedy_start(self) -> Start:
-        return fresh(_first_kinds(0, self.classes.depth, np.random.default_rng(0)), self.classes.n_features)
+        return new_start(_first_strategies(0, self.classes.depth, np.random.default_rng(0)), self.classes.n_features)
 
 
 def constant_tree(problem: Problem) -> Splits:

@@ -86,7 +86,7 @@ def last_node(terms: ClassTerms, t: int, rows: Rows, pair: IndexArray) -> Node:
 
 def _node(terms: ClassTerms, Z: FloatArray, plus: FloatArray, minus: FloatArray) -> Node:
     none = np.zeros(len(Z))
-    return Node(Z=Z, plus=plus, minus=minus, low=none, high=none, eps=terms.eps)
+    return Node(Z=Z, plus=plus, minus=minus, left_cost=none, right_cost=none, eps=terms.eps)
 
 
 def pay_below(terms: ClassTerms, rows: Rows, W: FloatArray, B: FloatArray, labels: Labels, top: int) -> FloatArray:

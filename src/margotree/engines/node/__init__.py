@@ -1,5 +1,6 @@
-"""The problem of one tree node: an SVM in which some samples must stay on their sides, with few features if required.
+"""The node problem: an SVM in which some samples must stay on their sides, with few features if required.
 
-`svm` solves one node problem with all features or with feature penalties. `best_subset` chooses the features under a
-budget. `kernels` holds the compiled functions of both. Start reading with `svm.py`.
+- `svm`: solves one node problem with all features; start reading here
+- `best_subset`: chooses the features under a budget, by branch and bound
+- `kernels`: the compiled functions of both
 """

@@ -1,4 +1,4 @@
-"""The exact SVM of one tree node: the piece that every engine is built from."""
+"""The exact SVM of one tree node, the subproblem of every engine."""
 
 from __future__ import annotations
 
@@ -29,17 +29,17 @@ from margotree.engines.run_control import flag_after
 from margotree.engines.trivial_trees import one_side
 from margotree.problem.problem import FloatArray
 
-#: Beyond so many samples Newton's method takes over, to this accuracy.
+#: Nodes with more samples are solved by Newton's method, to this relative gap.
 LARGE, _LARGE_GAP = 2000, 1e-7
-#: How much more than all samples cost a hyperplane with prescribed sides is taken to cost, before it is known.
-_PLENTY = 1e3
-#: Seconds per number that it takes to get there, about.
-_COPYING = 1e-8
+#: First guess of the value of an SVM with hard rows, in units of the cost of all samples.
+_VALUE_GUESS = 1e3
+#: Approximate seconds that the copy of one number takes.
+_SECONDS_PER_COPY = 1e-8
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class NodeSolution:
-    """Hyperplane of one node; ``value`` is inf and ``feasible`` False if no hyperplane obeys the routing rows."""
+    """Hyperplane of one node; ``value`` is inf and ``feasible`` False if no hyperplane satisfies the hard rows."""
 
     w: FloatArray
     b: float
@@ -62,30 +62,41 @@ def solve_node(
 ) -> NodeSolution:
     """Solve ``min 1/2 |w|^2 + sum_i cost_i max(0, 1 - y_i h_i)`` to about nine digits.
 
-    ``side`` adds hard rows: ``h_i >= 0`` where it is +1, ``h_i <= -eps`` where it is -1, both tightened by ``inner``.
-    ``max_weight`` bounds every ``|w_j|``.  The work stops as soon as the bound passes ``cutoff``; the solution then is
-    not feasible and only its bound counts.  It also stops after ``time_limit`` seconds: without rows the hyperplane at
-    hand (or none, if that is cheaper) is returned with the bound reached, with rows it counts as not feasible.
+    Parameters
+    ----------
+    X, y, cost : arrays
+        Samples, labels (+1 or -1) and costs of margin violations.
+    side : array, optional
+        Hard rows: ``h_i >= inner`` where it is +1, ``h_i <= -eps - inner`` where it is -1; 0 elsewhere.
+    eps, inner : float
+        Distances of the hard rows from the hyperplane.
+    max_weight : float, optional
+        Upper bound on every ``|w_j|``.
+    cutoff : float
+        The work ends when the bound passes it; then the solution is not feasible and only its bound counts.
+    time_limit : float
+        Seconds.  When they are over, the result without hard rows is the current hyperplane, or the constant one if its
+        value is smaller, with the bound reached; with hard rows it is not feasible.
     """
     sides = np.zeros(len(y), np.int8) if side is None else np.asarray(side, np.int8)
-    if one_sided := _one_class(X, y, sides, eps + inner):
+    if one_sided := _one_sided_solution(X, y, sides, eps + inner):
         return one_sided
     if len(y) > LARGE and max_weight is None and not np.any(sides):
         return solve_large(X, y, cost, time_limit)
     until = time.perf_counter() + time_limit
     centre = X.mean(axis=0)
-    points, items = all_items(X - centre, y, cost, sides, (inner, eps + inner), max_weight)
+    points, items = node_items(X - centre, y, cost, sides, (inner, eps + inner), max_weight)
     ws = new_workspace(points, items.c, items.cost[None])
     row = (ws, items.y, items.side, items.delta)
-    most = out_of_reach(cost, cutoff)
-    # With hard rows what the best hyperplane costs is not known yet: first a guess, then its own value.
+    infeasible_from = infeasible_above(cost, cutoff)
+    # With hard rows the value is not known in advance: first a guess limits |b|, then the value that was found.
     limit = value_limit(y, cost, sides)
     limit = min(cutoff, limit) if np.any(sides) else limit
     ws.g[0, NUM, REACH] = offset_reach(X - centre, limit, eps + inner)
     with flag_after(stop_flag(ws), until - time.perf_counter()):
-        outcome = solve(*row, min(cutoff, most), 200 * (len(points) + points.shape[1] + 2) + 1000)
+        outcome = solve(*row, min(cutoff, infeasible_from), 200 * (len(points) + points.shape[1] + 2) + 1000)
     bound = float(ws.g[0, NUM, VALUE])
-    if outcome == INFEASIBLE or bound >= most:
+    if outcome == INFEASIBLE or bound >= infeasible_from:
         return NodeSolution(w=np.zeros(X.shape[1]), b=1.0, value=math.inf, bound=math.inf, feasible=False)
     w = ws.g[0, W, : X.shape[1]].copy()
     if max_weight is not None:
@@ -98,51 +109,53 @@ def solve_node(
         solve(*row, math.inf, 0)
         bound = float(ws.g[0, NUM, VALUE])
     feasible = bool(outcome == OPTIMAL)
-    # A hyperplane that breaks rows witnesses nothing; offsets were bounded for values up to the limit only.
+    # A hyperplane that violates rows has no valid value; |b| was bounded for values up to the limit only.
     witness = limit if (np.any(sides) or max_weight is not None) and not feasible else value
     found = NodeSolution(w=w, b=b, value=value, bound=min(bound, witness), feasible=feasible)
-    return _or_no_split(found, y, cost) if outcome == STALLED and not np.any(sides) else found
+    return _or_constant_split(found, y, cost) if outcome == STALLED and not np.any(sides) else found
 
 
 def solve_large(X: FloatArray, y: FloatArray, cost: FloatArray, time_limit: float = math.inf) -> NodeSolution:
-    """The same without hard rows, for many samples: Newton's method passes over them a few dozen times in all, where
-    pivots would pass over them once for each."""
-    if time_limit < _COPYING * X.size:  # copies that nobody can stop would not be ready in time
-        return _or_no_split(
+    """Solve the problem of `solve_node` without hard rows, for many samples, by Newton's method.
+
+    It reads all samples a few dozen times, while the active-set method reads them once per pivot.
+    """
+    if time_limit < _SECONDS_PER_COPY * X.size:  # the copies, which cannot be interrupted, would take longer
+        return _or_constant_split(
             NodeSolution(w=np.zeros(X.shape[1]), b=1.0, value=math.inf, bound=0.0, feasible=True), y, cost
         )
     centre = X.mean(axis=0)
     theta, flag = np.zeros(X.shape[1] + 1), np.zeros(1)
     with flag_after(flag, time_limit):
-        # Copies, so that frozen arrays do not need kernels of their own.
+        # Copies are writeable arrays: Numba would compile another version for read-only ones.
         columns = np.array(X.T, order="C")
         columns -= centre[:, None]
-        reach = offset_reach(columns.T, _without_split(y, cost), 0.0)
+        reach = offset_reach(columns.T, _constant_split_value(y, cost), 0.0)
         bound, _ = newton.solve_plain(columns, np.array(y), np.array(cost), theta, _LARGE_GAP, flag, reach)
     w = theta[:-1]
     b = float(theta[-1] - w @ centre)
     value = 0.5 * float(w @ w) + float(cost @ np.maximum(0.0, 1.0 - y * (X @ w + b)))
     found = NodeSolution(w=w, b=b, value=value, bound=min(bound, value), feasible=True)
-    return _or_no_split(found, y, cost)
+    return _or_constant_split(found, y, cost)
 
 
-def out_of_reach(cost: FloatArray, cutoff: float = math.inf) -> float:
-    """The value beyond which the hard rows of a node problem count as contradictory; far beyond the cut-off."""
+def infeasible_above(cost: FloatArray, cutoff: float = math.inf) -> float:
+    """The value from which on the hard rows of a node problem count as contradictory; far beyond the cutoff."""
     return max(1e13 + 1e6 * float(np.sum(cost)), 1e3 * cutoff if cutoff < math.inf else 0.0)
 
 
 def value_limit(y: FloatArray, cost: FloatArray, sides: NDArray[np.int8]) -> float:
-    """What the best hyperplane costs at most; with prescribed sides that is not known, and this a generous guess."""
-    return _PLENTY * (1.0 + float(np.sum(cost))) if np.any(sides) else _without_split(y, cost)
+    """An upper bound on the value of the best hyperplane; with hard rows it is unknown, and this is a guess."""
+    return _VALUE_GUESS * (1.0 + float(np.sum(cost))) if np.any(sides) else _constant_split_value(y, cost)
 
 
-def _without_split(y: FloatArray, cost: FloatArray) -> float:
-    """What no hyperplane at all costs: twice the lesser class."""
+def _constant_split_value(y: FloatArray, cost: FloatArray) -> float:
+    """The value of the best constant split: 2 per unit of cost of the class with the smaller sum."""
     return 2.0 * min(float(np.sum(cost[y > 0])), float(np.sum(cost[y < 0])))
 
 
-def _or_no_split(found: NodeSolution, y: FloatArray, cost: FloatArray) -> NodeSolution:
-    """A hyperplane that was cut short, or the constant one if that is cheaper."""
+def _or_constant_split(found: NodeSolution, y: FloatArray, cost: FloatArray) -> NodeSolution:
+    """The solution of an early stop, or the constant split if its value is smaller."""
     sign = 1.0 if cost @ y >= 0 else -1.0
     value = 2.0 * float(np.sum(cost[y != sign]))
     if value < found.value:
@@ -150,8 +163,11 @@ def _or_no_split(found: NodeSolution, y: FloatArray, cost: FloatArray) -> NodeSo
     return replace(found, feasible=True)
 
 
-def _one_class(X: FloatArray, y: FloatArray, sides: NDArray[np.int8], band: float) -> NodeSolution | None:
-    """Empty and one-class nodes that routing does not split cost nothing: w = 0, and b beyond the ``band``."""
+def _one_sided_solution(X: FloatArray, y: FloatArray, sides: NDArray[np.int8], band: float) -> NodeSolution | None:
+    """The solution with w = 0 and value 0 of a node with at most one class and no hard row against it, else None.
+
+    ``band`` is the distance of hard rows on the left side.
+    """
     sign = float(y[0]) if len(y) else 1.0
     if np.any(y != sign) or np.any(sides == -sign):
         return None
@@ -160,7 +176,7 @@ def _one_class(X: FloatArray, y: FloatArray, sides: NDArray[np.int8], band: floa
 
 
 class Items(NamedTuple):
-    """What is asked of every point of a node problem, as compiled code takes it."""
+    """The data of the items of a node problem, as compiled code reads them (`kernels.workspace`)."""
 
     c: FloatArray
     cost: FloatArray
@@ -169,21 +185,24 @@ class Items(NamedTuple):
     delta: FloatArray
 
 
-def all_items(
+def node_items(
     X: FloatArray,
     y: FloatArray,
     cost: FloatArray,
     sides: NDArray[np.int8],
-    corners: tuple[float, float],
+    deltas: tuple[float, float],
     max_weight: float | None,
 ) -> tuple[FloatArray, Items]:
-    """The points of a node problem and what is asked of each; a limit on weights is two hard rows per feature."""
+    """The points of a node problem and their items; a limit on weights adds two hard rows per feature.
+
+    ``deltas`` are the distances of hard rows on the right and on the left side.
+    """
     (m, n), more = X.shape, 0
     if max_weight is not None:
         X, more = np.vstack([X, weight_limit_rows(n, max_weight)]), 2 * n
     rows = np.concatenate([np.ones(n), -np.ones(n)])[:more]
     limits = np.full(more, -math.inf if max_weight is None else -scaled_weight_limit(max_weight))
-    right, left = corners
+    right, left = deltas
     return np.ascontiguousarray(X), Items(
         c=np.concatenate([np.ones(m), np.zeros(more)]),
         cost=np.concatenate([cost, np.zeros(more)]),

@@ -1,7 +1,7 @@
-"""Compile parts of the kernels at the same time, each in a process of its own, before the clock of a fit starts.
+"""Compile parts of the kernels in parallel, each in a process of its own, before the clock of a fit starts.
 
-A part is a function that calls some entry points on a tiny problem.  Other processes leave the machine code in the
-cache, from where this one loads it; Numba compiles one function at a time per process.
+A part is a function that calls some entry points on a tiny problem.  Helper processes write the machine code to the
+cache, from which this process loads it; Numba compiles one function at a time per process.
 """
 
 from __future__ import annotations
@@ -28,22 +28,27 @@ try:
 except ImportError:  # not on Windows
     fcntl = None  # type: ignore[assignment]
 
-#: Seconds before something is printed: if parts are missing, and if all should only have to be loaded.
-_PATIENCE, _PATIENCE_LOADING = 1.0, 4.0
+#: Seconds before something is printed: if parts are missing, and if all only have to be loaded.
+_SILENT_SECONDS, _SILENT_SECONDS_LOADING = 1.0, 4.0
 
-#: This module, however it is run.
+#: The name of this module, also when it is run as a script.
 MODULE = "margotree.engines.numba_backend.ahead_of_time"
 
-#: Parts that are compiled or loaded in this process.
-_ready: set[str] = set()
+#: Parts that have been compiled or loaded in this process.
+_compiled: set[str] = set()
 
 
 class Part(NamedTuple):
     """Kernels that are compiled by calling one function.
 
-    ``name`` is "module:function" or, with a text as its argument, "module:function:argument".  Compiling takes about
-    ``seconds`` on one core, 0 if the function only calls kernels of other parts.  A part that ``includes`` others
-    compiles all of theirs.
+    Parameters
+    ----------
+    name : str
+        "module:function" or, with a text as its argument, "module:function:argument".
+    seconds : float
+        Approximate compile time on one core, 0 if the function only calls kernels of other parts.
+    includes : tuple of Part
+        Parts whose kernels this part compiles, too.
     """
 
     name: str
@@ -56,47 +61,49 @@ class Part(NamedTuple):
 
 @kernel()
 def _probe() -> int:
-    """Nothing; it tells where machine code is kept."""
+    """A kernel whose cache folder is that of all kernels."""
     return 0
 
 
 def compile_ahead(parts: Iterable[Part]) -> None:
-    """Compile or load these parts; if that takes a while, show on stderr what is done and how long it will take."""
-    todo = [part for part in dict.fromkeys(parts) if part.name not in _ready]
+    """Compile or load these parts; if that takes long, show on stderr what is done and the remaining time."""
+    todo = [part for part in dict.fromkeys(parts) if part.name not in _compiled]
     if not todo:
         return
     missing = _without_included([part for part in todo if part.seconds and not _marker(part.name).exists()])
-    work = _Work(missing, min(_cores(), len(missing)) if len(missing) > 1 and _saves() else 1)
-    with status(work.state, work.summary, after=_PATIENCE if missing else _PATIENCE_LOADING):
-        work.do()
-        for part in sorted(todo, key=lambda part: -part.seconds):  # what others have compiled is loaded
+    work = _Compilation(missing, min(_cores(), len(missing)) if len(missing) > 1 and _can_share() else 1)
+    with status(work.state, work.summary, after=_SILENT_SECONDS if missing else _SILENT_SECONDS_LOADING):
+        work.compile_all()
+        for part in sorted(todo, key=lambda part: -part.seconds):  # loads what other processes have compiled
             run(part.name)
 
 
 def _without_included(parts: list[Part]) -> list[Part]:
-    """The parts that no other one compiles."""
+    """The parts that no other one includes."""
     included = {inner for part in parts for inner in _all_included(part)}
     return [part for part in parts if part not in included]
 
 
 def _all_included(part: Part) -> Iterator[Part]:
+    """The parts that a part includes, directly or indirectly."""
     for inner in part.includes:
         yield inner
         yield from _all_included(inner)
 
 
-class _Work:
-    """Parts that are compiled by this process and by others that help."""
+class _Compilation:
+    """The compilation of parts by this process and by helper processes."""
 
     def __init__(self, missing: Sequence[Part], processes: int) -> None:
         self.waiting = deque(sorted(missing, key=lambda part: -part.seconds))
         self.processes, self.n = processes, len(missing)
-        self.under_way: list[Part] = []
+        self.running: list[Part] = []
         self.done: list[Part] = []
         self.seconds, self.began = sum(part.seconds for part in missing), time.monotonic()
 
-    def do(self) -> None:
-        helpers = [threading.Thread(target=self._help, daemon=True) for _ in range(self.processes - 1)]
+    def compile_all(self) -> None:
+        """Compile all parts."""
+        helpers = [threading.Thread(target=self._compile_elsewhere, daemon=True) for _ in range(self.processes - 1)]
         for helper in helpers:
             helper.start()
         while (part := self._next()) is not None:
@@ -105,8 +112,8 @@ class _Work:
         for helper in helpers:
             helper.join()
 
-    def _help(self) -> None:
-        """Have parts compiled by other processes; one that fails is left to this process, which raises its error."""
+    def _compile_elsewhere(self) -> None:
+        """Compile parts in helper processes; a part that fails there is compiled again here, which raises its error."""
         while (part := self._next()) is not None:
             subprocess.run(
                 [sys.executable, "-m", MODULE, part.name],
@@ -119,34 +126,36 @@ class _Work:
             self._finish(part)
 
     def _next(self) -> Part | None:
+        """The next part to compile, or None."""
         try:
             part = self.waiting.popleft()
         except IndexError:
             return None
-        self.under_way.append(part)
+        self.running.append(part)
         return part
 
     def _finish(self, part: Part) -> None:
-        self.under_way.remove(part)
+        self.running.remove(part)
         self.done.append(part)
 
     def state(self) -> str:
-        """What is compiled, how many parts are done and how long the rest will take."""
+        """What is compiled, how many parts are done, and the remaining time."""
         if not self.n:
             return "loading compiled kernels"
-        todo = ", ".join(map(str, [*self.under_way, *self.waiting]))
+        todo = ", ".join(map(str, [*self.running, *self.waiting]))
         return (
-            f"compiling kernels: {len(self.done)} of {self.n} parts done, about {self._left():.0f} s left"
+            f"compiling kernels: {len(self.done)} of {self.n} parts done, about {self._seconds_left():.0f} s left"
             f" (once per installation; {self.processes} process{'es' * (self.processes > 1)}): {todo}"
         )
 
-    def _left(self) -> float:
-        """Seconds until all is compiled, by the speed so far."""
+    def _seconds_left(self) -> float:
+        """Seconds until all is compiled, from the speed so far."""
         elapsed, done = time.monotonic() - self.began, sum(part.seconds for part in [*self.done])
-        pace = elapsed * self.processes / done if done else 1.0
-        return max(1.0, pace * self.seconds / self.processes - elapsed)
+        slowdown = elapsed * self.processes / done if done else 1.0
+        return max(1.0, slowdown * self.seconds / self.processes - elapsed)
 
     def summary(self) -> str:
+        """The last line."""
         seconds = time.monotonic() - self.began
         parts = f"{self.n} part{'s' * (self.n > 1)} of the kernels"
         return f"compiled {parts} in {seconds:.1f} s" if self.n else "loaded compiled kernels"
@@ -154,26 +163,26 @@ class _Work:
 
 def run(name: str) -> None:
     """Compile or load the part of this name in this process."""
-    if name in _ready:
+    if name in _compiled:
         return
     module, function, *argument = name.split(":")
-    with alone(name):
+    with compile_lock(name):
         getattr(importlib.import_module(module), function)(*argument)
-    _ready.add(name)
+    _compiled.add(name)
     if _cache_folder() is not None:
         with suppress(OSError):
             _marker(name).touch()
 
 
 @contextmanager
-def alone(part: str) -> Iterator[None]:
-    """One process at a time compiles a part; those that come later wait, and find it in the cache.
+def compile_lock(part: str) -> Iterator[None]:
+    """Hold the lock of a part: one process at a time compiles it, and the others wait and find it in the cache.
 
-    Where several fits begin at once on a new installation, as in a grid search, nothing is compiled twice.
+    If several fits start at once on a new installation, as in a grid search, nothing is compiled twice.
     """
     lock = None
     if fcntl is not None and _cache_folder() is not None and not _marker(part).exists():
-        with suppress(OSError):  # without a lock: better twice than never
+        with suppress(OSError):  # without a lock the part may be compiled twice
             lock = _marker(part).with_suffix(".lock").open("w")
             fcntl.flock(lock, fcntl.LOCK_EX)
     try:
@@ -184,23 +193,24 @@ def alone(part: str) -> Iterator[None]:
 
 
 def _cores() -> int:
+    """The number of cores that this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-def _saves() -> bool:
-    """Whether what other processes compile can reach this one."""
+def _can_share() -> bool:
+    """Whether helper processes can pass machine code to this one."""
     folder = _cache_folder()
     return folder is not None and can_save(folder)
 
 
 def _cache_folder() -> Path | None:
-    """Where machine code is kept, if it is."""
+    """The folder of the cache if it is writable, else None."""
     path = getattr(getattr(_probe, "stats", None), "cache_path", None)
     return Path(path) if path and os.access(path, os.W_OK) else None
 
 
 def _marker(part: str) -> Path:
-    """A file that exists if a part is in the cache; only a hint, nothing is wrong if it is."""
+    """A file that exists if a part is in the cache; a hint only, which may be wrong."""
     folder = _cache_folder() or Path(os.devnull)
     version = hashlib.sha256(f"{sys.implementation.cache_tag}{variant()}{fingerprint()}".encode()).hexdigest()
     return folder / f"{part.replace(':', '.')}-{version[:16]}.compiled"

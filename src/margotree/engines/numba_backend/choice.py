@@ -11,18 +11,18 @@ import numba
 #: The environment variable that selects Numba's own compilation ("plain") or switches off single ways ("without
 #: lowering,structs"), to measure what they save.
 VARIABLE = "MARGOTREE_NUMBA"
-#: The first and the last version of Numba that the tests have passed with.
+#: The first and the last version of Numba with which the tests pass.
 TESTED = (0, 61), (0, 68)
 #: The modules that build on Numba's internals.
 _INTERNALS = (".linking", ".structs")
-#: All ways: inner functions linked before they are optimised; calls with literal arguments typed as others; short
-#: lowering; typing of calls remembered; structs passed by address; references not counted.
+#: All ways: inner functions linked before they are optimised; literal arguments typed like others; short lowering;
+#: cached types of calls; structs passed by pointer; no reference counts.
 WAYS = ("linking", "literals", "lowering", "cached_typing", "structs", "references")
 
 
 @cache
 def ways() -> frozenset[str]:
-    """The ways in use: none if Numba's own compilation is asked for, or if this version is not known to allow them."""
+    """The ways in use: none if Numba's own compilation is selected, or if this version of Numba may not allow them."""
     asked = os.environ.get(VARIABLE, "")
     if asked == "plain" or not _internals_are_there():
         return frozenset()
@@ -38,7 +38,7 @@ def plain() -> bool:
 
 
 def _internals_are_there() -> bool:
-    """Whether Numba is of a tested version and has all that this package builds on."""
+    """Whether Numba has a tested version and all internals that this package uses."""
     if not TESTED[0] <= numba.version_info.short <= TESTED[1]:
         return False
     try:

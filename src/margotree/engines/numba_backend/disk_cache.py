@@ -1,10 +1,10 @@
 """Machine code on disk: used if it is intact and belongs to the current sources, compiled again otherwise.
 
-Numba's own cache looks at the source file of an entry point only, and not at those of the functions compiled into it; a
-damaged file, or a disk without space, makes every call fail.  Here each compiled signature is a file of its own, whose
-name tells for which sources, versions and settings it was compiled.  It begins with a digest of the rest.  A file whose
-digest does not match is never unpickled and its machine code never runs: it is compiled again and replaced.  The digest
-protects against damage, not against an attacker who can write to the folder.
+Numba's own cache checks only the source file of an entry point, not those of the functions compiled into it; and a
+damaged file or a full disk makes every call fail.  Here each compiled signature is a file of its own, whose name
+identifies sources, versions and settings.  It begins with a digest of the rest.  A file whose digest does not match is
+never unpickled and its machine code never runs: it is compiled again and replaced.  The digest protects against damage,
+not against an attacker who can write to the folder.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ from margotree.notices import print_once
 
 
 class KernelCache(FunctionCache):
-    """The files of one entry point; ``stamp`` identifies the sources that it is compiled from."""
+    """The files of one entry point; ``fingerprint`` identifies the sources of all kernels."""
 
-    def __init__(self, function: Any, stamp: str) -> None:
+    def __init__(self, function: Any, fingerprint: str) -> None:
         super().__init__(function)
-        self._stem, self._stamp = f"{self._impl.filename_base}-", stamp[:16]
+        self._stem, self._fingerprint = f"{self._impl.filename_base}-", fingerprint[:16]
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:
         """The compiled function for these types; None if there is none, or if its file is damaged."""
@@ -39,11 +39,11 @@ class KernelCache(FunctionCache):
             return None
         try:
             return self._impl.rebuild(target_context, pickle.loads(data))
-        except Exception:  # written by something else: whatever it is, compiling is the way out
+        except Exception:  # written by something else: compile again
             return None
 
     def save_overload(self, sig: Any, data: Any) -> None:
-        """Save a compiled function; where that fails, print a warning once and go on without."""
+        """Save a compiled function; if that fails, print a warning once and continue."""
         if not self._enabled or not self._impl.check_cachable(data):
             return
         path = self._path(sig, data.codegen)
@@ -54,19 +54,20 @@ class KernelCache(FunctionCache):
             if read_sealed(path) is None:  # another process may have been faster
                 print_once(
                     f"compiled kernels are not saved ({error.strerror or error}: {path.parent}), so every process"
-                    " compiles them again; free some space there, or set NUMBA_CACHE_DIR to another folder",
+                    " compiles them again; free space there, or set NUMBA_CACHE_DIR to another folder",
                     "compiled kernels are not saved",
                 )
             return
-        self._remove_former()
+        self._remove_outdated()
 
     def _path(self, sig: Any, codegen: Any) -> Path:
+        """The file of a signature."""
         key = hashlib.sha256(repr((self._index_key(sig, codegen), variant())).encode()).hexdigest()
-        return Path(self._cache_path) / f"{self._stem}{self._stamp}-{key[:16]}.nbc"
+        return Path(self._cache_path) / f"{self._stem}{self._fingerprint}-{key[:16]}.nbc"
 
-    def _remove_former(self) -> None:
-        """Remove what was compiled from former sources."""
+    def _remove_outdated(self) -> None:
+        """Remove files of other sources."""
         for path in Path(self._cache_path).iterdir():
-            if path.name.startswith(self._stem) and not path.name.startswith(f"{self._stem}{self._stamp}"):
+            if path.name.startswith(self._stem) and not path.name.startswith(f"{self._stem}{self._fingerprint}"):
                 with suppress(OSError):
                     path.unlink()

@@ -1,15 +1,15 @@
-"""Inner functions become machine code once, inside the entry points that call them, and never by themselves.
+"""Inner functions become machine code once, inside the entry points that call them, and never on their own.
 
-Numba optimises each function together with all that it calls and makes machine code of the lot, for every function
-anew: a function at the bottom is compiled once for itself and once more for each of its callers and theirs.  Inner
-functions are not called from Python, so all but the last of that is thrown away.  Here they are only lowered; the entry
-point links them in and is optimised as a whole.  And a number or a flag that is written down in a call is an ordinary
-number or flag; Numba would make a version of the function for each.
+Numba optimises each function together with all that it calls and generates machine code for the whole, for every
+function: a function at the bottom is compiled once for itself and once more for each of its direct and indirect
+callers.  Inner functions are not called from Python, so only the last of these is needed.  Here they are only lowered;
+the entry point links them and is optimised as a whole.  A literal number or flag in a call is typed as an ordinary one;
+Numba would compile a version of the function for each literal.
 
-Some of the rest is done in shorter ways (`lowering`, `cached_typing`).
+`lowering` and `cached_typing` shorten other steps of the compilation.
 
-This module, `lowering`, `cached_typing` and `structs` build on Numba's internals and are imported only where `choice`
-finds them.
+This module, `lowering`, `cached_typing` and `structs` use Numba's internals and are imported only where `choice` finds
+these.
 """
 
 from __future__ import annotations
@@ -24,24 +24,24 @@ from numba.core.compiler_lock import global_compiler_lock
 from numba.core.environment import lookup_environment
 from numba.core.typed_passes import NativeLowering
 
-from margotree.engines.numba_backend.cached_typing import remembered
+from margotree.engines.numba_backend.cached_typing import cached_call_types
 from margotree.engines.numba_backend.choice import ways
 from margotree.engines.numba_backend.lowering import DirectLowering
 
-#: How the variables are called in which functions find their environments.
-_ENVIRONMENT = "_ZN08NumbaEnv"
-#: Numba's option that leaves out reference counts, if this version has it.
-_NOT_COUNTED = {"_nrt": False} if hasattr(options.DefaultOptions, "_nrt") else {}
+#: Prefix of the variables in which functions find their environments.
+_ENVIRONMENT_PREFIX = "_ZN08NumbaEnv"
+#: Numba's option that omits reference counts, if this version has it.
+_NO_REFERENCE_COUNTS = {"_nrt": False} if hasattr(options.DefaultOptions, "_nrt") else {}
 
 
 def pipeline(entry: bool, counted: bool) -> dict[str, Any]:
-    """Options of `njit` for entry points and for functions that only they call, with references counted or not."""
-    uncounted = {} if counted or "references" not in ways() else _NOT_COUNTED
-    return {"pipeline_class": _Entry if entry else _Inner, **uncounted}
+    """Options of `njit` for entry points and for inner functions, with or without reference counts."""
+    uncounted = {} if counted or "references" not in ways() else _NO_REFERENCE_COUNTS
+    return {"pipeline_class": _EntryCompiler if entry else _InnerCompiler, **uncounted}
 
 
 def without_literals(dispatcher: Any) -> None:
-    """Have a function take ``f(0)`` and ``f(i)`` for calls of one kind."""
+    """Let a function treat the calls ``f(0)`` and ``f(i)`` alike."""
     template = dispatcher.get_call_template
 
     def plain(args: Any, kws: Any) -> Any:
@@ -50,17 +50,17 @@ def without_literals(dispatcher: Any) -> None:
     dispatcher.get_call_template = plain
 
 
-class _NoEngine:
-    """What a library without machine code says when it is told where an environment is."""
+class _NoExecutionEngine:
+    """The execution engine of a library without machine code; it ignores environments."""
 
     def set_env(self, name: str, env: Any) -> None:
         pass
 
 
-class _Lowered(JITCodeLibrary):
-    """An inner function and all that it calls, linked and not optimised."""
+class _LoweredLibrary(JITCodeLibrary):
+    """An inner function and all that it calls, linked but not optimised."""
 
-    codegen: Any = _NoEngine()
+    codegen: Any = _NoExecutionEngine()
 
     def finalize(self) -> None:
         self._raise_if_finalized()
@@ -75,27 +75,27 @@ class _Lowered(JITCodeLibrary):
         return 0
 
 
-class _Whole(JITCodeLibrary):
-    """An entry point with all that it calls, whose environments it sets since they did not."""
+class _LinkedLibrary(JITCodeLibrary):
+    """An entry point with all that it calls; it sets the environments of its inner functions, which did not."""
 
     def finalize(self) -> None:
         super().finalize()
         engine: Any = self._codegen
         for variable in self._final_module.global_variables:
-            if variable.name.startswith(_ENVIRONMENT) and (env := lookup_environment(variable.name)) is not None:
+            if variable.name.startswith(_ENVIRONMENT_PREFIX) and (env := lookup_environment(variable.name)) is not None:
                 engine.set_env(variable.name, env)
 
 
-class _Entry(Compiler):
-    """Numba's compiler with another library."""
+class _EntryCompiler(Compiler):
+    """Numba's compiler with another library and lowering."""
 
-    library: type[JITCodeLibrary] = _Whole
+    library: type[JITCodeLibrary] = _LinkedLibrary
 
     def compile_extra(self, func: Any) -> Any:
         if self.state.library is None and "linking" in ways():
             self.state.library = self.library(self.state.targetctx.codegen(), func.__qualname__)
             self.state.library.enable_object_caching()
-        with global_compiler_lock, remembered():
+        with global_compiler_lock, cached_call_types():
             return super().compile_extra(func)
 
     def define_pipelines(self) -> list[Any]:
@@ -106,5 +106,7 @@ class _Entry(Compiler):
         return pipelines
 
 
-class _Inner(_Entry):
-    library = _Lowered
+class _InnerCompiler(_EntryCompiler):
+    """The compiler of inner functions."""
+
+    library = _LoweredLibrary

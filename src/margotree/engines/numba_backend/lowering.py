@@ -1,15 +1,15 @@
-"""Entries of arrays, loops over ranges and plain variables in the few instructions that they take.
+"""Array entries, loops over ranges and plain variables in few LLVM instructions.
 
-Numba makes some forty instructions of ``a[i]``, most of them for indices that may be negative, a hundred of a loop, for
-steps of either sign and of none, and clears every variable that is no longer needed.  There are thousands of these in
-the kernels, and the optimiser spends its time on removing them.  Here
+Numba generates some forty instructions for ``a[i]``, mostly for negative indices, about a hundred for a loop, for steps
+of either sign and zero, and clears every variable that is no longer needed.  Kernels contain thousands of these, and
+the optimiser spends its time on their removal.  Here
 
-- an index counts from the start, always: kernels must not use negative ones, but for a number that is written down.
-  With ``NUMBA_BOUNDSCHECK=1`` they raise :class:`IndexError`, as indices beyond the end do;
+- an index counts from the start: kernels must not use negative indices, except for literal numbers.  With
+  ``NUMBA_BOUNDSCHECK=1`` negative indices raise :class:`IndexError`, as indices beyond the end do;
 - the step of a range is not zero;
-- variables that hold no reference to an array are left as they are when they are done with.
+- variables without a counted reference to an array are not cleared.
 
-As `linking`, this builds on Numba's internals and is left out where they are missing.
+Like `linking`, this module uses Numba's internals and is not used where they are missing.
 """
 
 from __future__ import annotations
@@ -28,15 +28,15 @@ _ENTRIES = (types.Number, types.Boolean)
 
 
 class _Lower(Lower):
-    """Numba's way from typed instructions to LLVM's, but for those that kernels are full of."""
+    """Numba's translation of typed instructions to LLVM, with shorter code for frequent ones."""
 
     def lower_getitem(self, resty: Any, expr: Any, value: Any, index: Any, signature: Any) -> Any:
         array = self.typeof(value.name)
         at = self._indices(array, index)
         if at is None:
             return super().lower_getitem(resty, expr, value, index, signature)
-        place = self._pointer(array, self.loadvar(value.name), at)
-        entry = load_item(self.context, self.builder, array, place)
+        pointer = self._pointer(array, self.loadvar(value.name), at)
+        entry = load_item(self.context, self.builder, array, pointer)
         return self.context.cast(self.builder, entry, array.dtype, resty)
 
     def lower_setitem(self, target_var: Any, index_var: Any, value_var: Any, signature: Any) -> Any:
@@ -45,23 +45,24 @@ class _Lower(Lower):
         if at is None:
             return super().lower_setitem(target_var, index_var, value_var, signature)
         entry = self.context.cast(self.builder, self.loadvar(value_var.name), kind, array.dtype)
-        place = self._pointer(array, self.loadvar(target_var.name), at)
-        return store_item(self.context, self.builder, array, entry, place)
+        pointer = self._pointer(array, self.loadvar(target_var.name), at)
+        return store_item(self.context, self.builder, array, entry, pointer)
 
     def _indices(self, array: Any, index: Any) -> list[Any] | None:
-        """Where an entry stands along each axis; None if this is something else, or counted from the end."""
-        asked = self.typeof(index.name)
-        kinds = tuple(getattr(asked, "types", (asked,)))
+        """The index along each axis; None for other kinds of indices and for negative literals."""
+        index_type = self.typeof(index.name)
+        kinds = tuple(getattr(index_type, "types", (index_type,)))
         if type(array) is not types.Array or not isinstance(array.dtype, _ENTRIES) or len(kinds) != array.ndim:
             return None
         if not all(isinstance(kind, types.Integer) for kind in kinds):
             return None
         value = self.loadvar(index.name)
-        given = cgutils.unpack_tuple(self.builder, value) if isinstance(asked, types.BaseTuple) else [value]
-        at = [self.context.cast(self.builder, one, kind, types.intp) for one, kind in zip(given, kinds, strict=True)]
+        indices = cgutils.unpack_tuple(self.builder, value) if isinstance(index_type, types.BaseTuple) else [value]
+        at = [self.context.cast(self.builder, one, kind, types.intp) for one, kind in zip(indices, kinds, strict=True)]
         return None if any(isinstance(one, ir.Constant) and one.constant < 0 for one in at) else at
 
     def _pointer(self, array: Any, value: Any, at: list[Any]) -> Any:
+        """Pointer to an array entry."""
         builder, model = self.builder, self.context.data_model_manager[array]
         data, shape, strides = (model.get_field_position(field) for field in ("data", "shape", "strides"))
         if self.context.enable_boundscheck:
@@ -92,7 +93,7 @@ class _Lower(Lower):
         return super().lower_expr(resty, expr)
 
     def _range(self, resty: Any, value: Any) -> Any:
-        """What a loop counts with: the number at hand, the step, and how many are left."""
+        """The state of a loop: the current number, the step, and how many numbers are left."""
         builder = self.builder
         start, stop, step = (builder.extract_value(value, k) for k in range(3))
         one = ir.Constant(step.type, 1)
@@ -107,7 +108,7 @@ class _Lower(Lower):
         return loop._getvalue()
 
     def _next(self, resty: Any, kind: Any, value: Any) -> Any:
-        """The number at hand, and whether there was one left."""
+        """The current number, and whether one was left."""
         builder, model = self.builder, self.context.data_model_manager[kind]
         at, step, left = (builder.extract_value(value, model.get_field_position(f)) for f in ("iter", "step", "count"))
         count, number = builder.load(left), builder.load(at)
@@ -117,34 +118,34 @@ class _Lower(Lower):
         pair.first, pair.second = number, builder.icmp_signed(">", count, ir.Constant(count.type, 0))
         return pair._getvalue()
 
-    def _plain(self, name: str) -> bool:
-        """Whether a variable holds no reference that is counted."""
+    def _holds_no_reference(self, name: str) -> bool:
+        """Whether a variable holds no counted reference."""
         return not self._disable_sroa_like_opt and not (
             self.context.enable_nrt and self.context.data_model_manager[self.typeof(name)].contains_nrt_meminfo()
         )
 
     def alloca_lltype(self, name: str, lltype: Any, datamodel: Any = None) -> Any:
-        """Room for a variable, which no debugger is told of."""
+        """Memory for a variable, without debug information."""
         return cgutils.alloca_once(self.builder, lltype, name=name, zfill=False)
 
     def storevar(self, value: Any, name: str, argidx: int | None = None) -> None:
-        if argidx is not None or name in self._singly_assigned_vars or not self._plain(name):
+        if argidx is not None or name in self._singly_assigned_vars or not self._holds_no_reference(name):
             super().storevar(value, name, argidx)
             return
         self._alloca_var(name, self.typeof(name))
         self.builder.store(value, self.getvar(name))
 
     def delvar(self, name: str) -> None:
-        if not self._plain(name):
+        if not self._holds_no_reference(name):
             super().delvar(name)
-        elif name not in self._blk_local_varmap:  # as Numba: done with before it is set, so it needs a place of its own
+        elif name not in self._blk_local_varmap:  # as in Numba: deleted before it is set, so it needs memory
             self._singly_assigned_vars.discard(name)
             self._alloca_var(name, self.typeof(name))
 
 
 @register_pass(mutates_CFG=True, analysis_only=False)
 class DirectLowering(NativeLowering):
-    """The last pass, with the above."""
+    """The last compiler pass, with this lowering."""
 
     _name = "direct_lowering"
 

@@ -1,4 +1,4 @@
-"""Files that carry a digest of what is in them, and what machine code depends on besides its sources."""
+"""Files that begin with a digest of their data, and what machine code depends on besides its sources."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ import numba
 from margotree.atomic_files import write_atomically
 from margotree.engines.numba_backend.choice import ways
 
-_MAGIC = b"margotree machine code 1\n"
+_HEADER = b"margotree machine code 1\n"
 _DIGEST = 32
-#: Bytes of the largest files, about.
-_ROOM = 1 << 20
+#: Approximate size of the largest files in bytes.
+_LARGEST_FILE = 1 << 20
 #: Numba's settings that change the machine code.
 _SETTINGS = ("BOUNDSCHECK", "OPT", "LOOP_VECTORIZE", "SLP_VECTORIZE", "DEBUGINFO_DEFAULT")
 
@@ -28,27 +28,27 @@ def variant() -> str:
 
 
 def write_sealed(path: Path, data: bytes) -> None:
-    """Write a file that :func:`read_sealed` can verify, complete or not at all."""
+    """Write a file that :func:`read_sealed` can verify, either completely or not at all."""
 
     def fill(draft: str) -> None:
-        Path(draft).write_bytes(_MAGIC + _digest(path, data) + data)
+        Path(draft).write_bytes(_HEADER + _digest(path, data) + data)
 
     write_atomically(path, fill)
 
 
 def read_sealed(path: Path) -> bytes | None:
-    """The data of a file; None if it does not exist, cannot be read or is not as it was written."""
+    """The data of a file; None if it does not exist, cannot be read or has changed since it was written."""
     try:
         whole = path.read_bytes()
     except OSError:
         return None
-    seal, data = whole[len(_MAGIC) : len(_MAGIC) + _DIGEST], whole[len(_MAGIC) + _DIGEST :]
-    intact = whole.startswith(_MAGIC) and _digest(path, data) == seal
+    digest, data = whole[len(_HEADER) : len(_HEADER) + _DIGEST], whole[len(_HEADER) + _DIGEST :]
+    intact = whole.startswith(_HEADER) and _digest(path, data) == digest
     return data if intact else None
 
 
 def _digest(path: Path, data: bytes) -> bytes:
-    """The digest covers the file's name too, so that no file passes for another one."""
+    """A digest of the data and of the file's name, so that a renamed file is not valid."""
     return hashlib.sha256(path.name.encode() + b"\n" + data).digest()
 
 
@@ -57,7 +57,7 @@ def can_save(folder: Path) -> bool:
     trial = folder / f"{secrets.token_hex(8)}.part"
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        trial.write_bytes(bytes(_ROOM))
+        trial.write_bytes(bytes(_LARGEST_FILE))
     except OSError:
         return False
     finally:

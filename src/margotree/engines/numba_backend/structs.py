@@ -1,14 +1,13 @@
-"""Structs: named arrays and numbers that compiled functions hand on as one address.
+"""Structs: named tuples of arrays and numbers that compiled functions pass by pointer.
 
-Numba takes a named tuple apart at every call: the pointer, the shape and the strides of each of its arrays are
-arguments of their own, some eighty for a workspace.  Writing that down was a third of all that the kernels were made
-of, and at run time they went through the stack.  A struct lies in one place for as long as an entry point runs,
-written when Python calls it.  Functions get its address and read what they need; they do not write to it, and
-the optimiser is told so.
+Numba unpacks a named tuple at every call: the pointer, the shape and the strides of each array are arguments of their
+own, some eighty for a workspace.  These were a third of all instructions of the kernels, and at run time they were
+passed on the stack.  A struct is stored once, when Python calls an entry point, for as long as it runs.  Functions
+receive its address and read what they need; they do not write to it, and the optimiser treats it as constant.
 
-Arrays read from a struct are borrowed: kernels must not hand them back to Python.  Frozen arrays count as others, so
-that kernels are not compiled once more for them; a kernel must not write to an array that may be frozen.  With
-``NUMBA_BOUNDSCHECK=1`` one that does is refused by the compiler.
+Arrays read from a struct are borrowed: kernels must not return them to Python.  Read-only arrays have the same type as
+writeable ones, so that kernels are not compiled again for them; a kernel must not write to an array that may be
+read-only.  With ``NUMBA_BOUNDSCHECK=1`` the compiler refuses a kernel that does.
 """
 
 from __future__ import annotations
@@ -27,31 +26,32 @@ _WORD = ir.IntType(64)
 
 
 class Struct(types.Type):
-    """The type of a struct: what its fields are called, and their types."""
+    """The type of a struct: the names of its fields, and their types."""
 
     def __init__(self, kind: type, fields: tuple[str, ...], members: tuple[Any, ...]) -> None:
         self.kind, self.fields, self.members = kind, fields, members
         super().__init__(f"Struct({kind.__module__}.{kind.__qualname__}, {', '.join(map(str, members))})")
 
-    def place(self, field: str) -> tuple[int, Any]:
-        """How many words lie before a field, and its type."""
+    def field_offset(self, field: str) -> tuple[int, Any]:
+        """The number of words before a field, and its type."""
         at = self.fields.index(field)
-        return sum(map(_words, self.members[:at])), self.members[at]
+        return sum(map(_n_words, self.members[:at])), self.members[at]
 
     @property
     def words(self) -> int:
-        return sum(map(_words, self.members))
+        """The number of words of the struct."""
+        return sum(map(_n_words, self.members))
 
 
-def _words(member: Any) -> int:
-    """An array's pointer and shape, and the strides unless the shape tells; a number."""
+def _n_words(member: Any) -> int:
+    """The words of a field: for an array its pointer, shape and, unless C-contiguous, strides; for a number one."""
     if not isinstance(member, types.Array):
         return 1
     return 1 + member.ndim * (1 if member.layout == "C" else 2)
 
 
 def register(kind: type) -> None:
-    """Have compiled functions take these named tuples by address."""
+    """Let compiled functions receive these named tuples by pointer."""
 
     @typeof_impl.register(kind)
     def _(value: Any, context: Any) -> Any:
@@ -60,7 +60,7 @@ def register(kind: type) -> None:
 
 
 def _writable(member: Any) -> Any:
-    """The same type whether or not an array is frozen."""
+    """The type of a field, the same for read-only and writeable arrays."""
     if not isinstance(member, types.Array) or member.mutable or getattr(config, "BOUNDSCHECK", None):
         return member
     return member.copy(readonly=False)
@@ -68,19 +68,19 @@ def _writable(member: Any) -> Any:
 
 @register_model(Struct)
 class _Model(models.OpaqueModel):
-    """An address."""
+    """A pointer."""
 
 
 @unbox(Struct)
-def _written(whole: Struct, obj: Any, c: Any) -> Any:
-    """Write a named tuple down in the frame of the function that Python calls."""
+def _unbox_struct(whole: Struct, obj: Any, c: Any) -> Any:
+    """Store a named tuple in the stack frame of the function that Python calls."""
     builder, context = c.builder, c.context
     members = types.Tuple(whole.members)
     native = c.unbox(members, obj)
     block = cgutils.alloca_once(builder, _WORD, size=whole.words)
     for k, (field, member) in enumerate(zip(whole.fields, whole.members, strict=True)):
-        at, _ = whole.place(field)
-        for q, word in enumerate(_taken_apart(context, builder, member, builder.extract_value(native.value, k))):
+        at, _ = whole.field_offset(field)
+        for q, word in enumerate(_words_of(context, builder, member, builder.extract_value(native.value, k))):
             builder.store(word, builder.bitcast(builder.gep(block, [_WORD(at + q)]), word.type.as_pointer()))
 
     def cleanup() -> None:
@@ -89,16 +89,17 @@ def _written(whole: Struct, obj: Any, c: Any) -> Any:
         if context.enable_nrt:
             context.nrt.decref(builder, members, native.value)
 
-    address = _published(builder, builder.bitcast(block, context.get_value_type(whole)))
+    address = _behind_memory_barrier(builder, builder.bitcast(block, context.get_value_type(whole)))
     return NativeValue(address, is_error=native.is_error, cleanup=cleanup)
 
 
-def _published(builder: Any, address: Any) -> Any:
-    """The same address, in such a way that nothing is read from it before all is written."""
+def _behind_memory_barrier(builder: Any, address: Any) -> Any:
+    """The same address, behind a barrier: nothing is read from it before everything is written."""
     return builder.asm(ir.FunctionType(address.type, [address.type]), "", "=r,0,~{memory}", [address], True)
 
 
-def _taken_apart(context: Any, builder: Any, member: Any, value: Any) -> list[Any]:
+def _words_of(context: Any, builder: Any, member: Any, value: Any) -> list[Any]:
+    """The words of a field's value, as stored."""
     if not isinstance(member, types.Array):
         return [context.get_value_as_data(builder, member, value)]
     array = make_array(member)(context, builder, value)
@@ -110,20 +111,23 @@ def _taken_apart(context: Any, builder: Any, member: Any, value: Any) -> list[An
 
 @infer_getattr
 class _Fields(AttributeTemplate):
+    """Types of the fields, for ``struct.field``."""
+
     key = Struct
 
     def generic_resolve(self, whole: Struct, field: str) -> Any:  # type: ignore[override]
-        return whole.place(field)[1] if field in whole.fields else None
+        return whole.field_offset(field)[1] if field in whole.fields else None
 
 
 @lower_getattr_generic(Struct)
-def _read(context: Any, builder: Any, whole: Struct, address: Any, field: str) -> Any:
-    at, member = whole.place(field)
+def _load_field(context: Any, builder: Any, whole: Struct, address: Any, field: str) -> Any:
+    """Instructions for ``struct.field``."""
+    at, member = whole.field_offset(field)
     block = builder.bitcast(address, _WORD.as_pointer())
 
     def word(offset: int, kind: Any) -> Any:
-        place = builder.gep(block, [_WORD(at + offset)], inbounds=True)
-        value = builder.load(builder.bitcast(place, kind.as_pointer()))
+        field_offset = builder.gep(block, [_WORD(at + offset)], inbounds=True)
+        value = builder.load(builder.bitcast(field_offset, kind.as_pointer()))
         value.set_metadata("invariant.load", builder.module.add_metadata([]))
         return value
 

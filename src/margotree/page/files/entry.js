@@ -1,21 +1,21 @@
 "use strict";
 
-/* What people type and paste, as values of features: numbers with a point or a comma, words as one of a choice. */
+/* Entered and pasted text as values of features: numbers with a point or a comma, words as options. */
 
 const columnOf = new Map(facts.columns.flatMap((column, c) => column.features.map((j) => [j, c])));
 
-/** The number a text means, or NaN: "1.5", "1,5", "-2e3"; with marks between thousands it is none. */
+/** The number of a text, or NaN: "1.5", "1,5", "-2e3"; thousands separators are not allowed. */
 function parseNumber(text) {
   const plain = text.trim().replaceAll("\u2212", "-");
   return /^[+-]?(\d+([.,]\d*)?|[.,]\d+)(e[+-]?\d+)?$/i.test(plain) ? Number(plain.replace(",", ".")) : NaN;
 }
 
-/** What is left of a word when case and blanks do not count. */
+/** A word in lower case and with single blanks. */
 function folded(word) {
   return word.toLowerCase().trim().split(/\s+/).join(" ");
 }
 
-/** The values that a text has among words, or undefined; case and blanks do not count unless they must. */
+/** The feature values of a word, or undefined; case and blanks matter only if words differ in these alone. */
 function wordValues(words, text) {
   const exact = words.find(([word]) => word === text);
   if (exact) return exact[1];
@@ -23,7 +23,7 @@ function wordValues(words, text) {
   return alike.length === 1 ? alike[0][1] : undefined;
 }
 
-/** A number with its unit taken off, if the column has one and digits stand before it. */
+/** A number without its unit, if the column has one and digits precede it. */
 function withoutUnit(column, text) {
   for (const unit of column.units) {
     if (!text.toLowerCase().endsWith(unit)) continue;
@@ -33,7 +33,7 @@ function withoutUnit(column, text) {
   return text;
 }
 
-/** The values of a column's features that a cell means, or null: the rule of margotree/table/cell_rules.py. */
+/** The feature values of a cell, or null, by the rule of margotree/table/cell_rules.py. */
 function readCell(column, cell) {
   const text = cell.trim();
   if (facts.missing.includes(text.toLowerCase())) return column.missing;
@@ -46,19 +46,19 @@ function readCell(column, cell) {
   return column.options && !column.options.some((option) => option.values[0] === number) ? null : values;
 }
 
-/** Whether these values come of a missing cell that is marked as one. */
+/** Whether these are the values of a missing cell with an indicator feature. */
 function isMissing(column, values) {
   return column.missing !== null && column.features.length > 1 && !column.options
     && column.features.every((j, k) => values[j] === column.missing[k]);
 }
 
-/** The option whose values these are, or the nearest. */
+/** The option with these values, or the nearest one. */
 function optionAt(column, values) {
   const away = column.options.map((option) => option.values.reduce((sum, x, k) => sum + Math.abs(x - values[column.features[k]]), 0));
   return away.indexOf(Math.min(...away));
 }
 
-/** A feature's value in words: that of its column's choice, or the number. */
+/** A feature value as text: the word of its option, or the number. */
 function valueWords(c, values) {
   const column = facts.columns[c];
   if (column.options) return column.options[optionAt(column, values)].word;
@@ -73,7 +73,7 @@ function isOutside(j, x) {
   return x < low - slack || x > high + slack;
 }
 
-/** Both ends with as many digits as it takes to tell them apart. */
+/** Both ends with the least number of digits that makes them different. */
 function rangeWords({ low, high }) {
   const size = Math.max(Math.abs(low), Math.abs(high)) / (high - low);
   const digits = Number.isFinite(size) ? Math.min(12, 3 + Math.max(0, Math.ceil(Math.log10(size)))) : 6;
@@ -82,7 +82,7 @@ function rangeWords({ low, high }) {
 
 const marks = ["\t", ";", "|", ",", " "];
 
-/** The cells of a row parted by a mark; quotes keep a cell together. */
+/** The cells of a row with this separator; separators within quotes do not count. */
 function cellsOf(text, mark) {
   const cells = [];
   let cell = "";
@@ -103,7 +103,7 @@ function rowsOf(text) {
     cells.length > 1 && cells[cells.length - 1] === "" ? [cells.slice(0, -1), cells] : [cells]));
 }
 
-/** The values a pasted row means, or what is wrong with it. */
+/** The feature values of a pasted row, or an error message. */
 function readRow(text) {
   const tries = rowsOf(text);
   const fitting = tries.filter((cells) => cells.length === facts.columns.length).map(valuesOf);
@@ -136,7 +136,7 @@ function valuesOf(cells) {
   return { values };
 }
 
-/** A row of one number per feature, words already as 0 and 1; null if it is none. */
+/** The values of a row with one number per feature; null if it is not such a row. */
 function codedValues(cells) {
   const values = cells.map(parseNumber);
   const known = ({ options, features }) => !options || options.some((option) => option.values.every((x, k) => x === values[features[k]]));

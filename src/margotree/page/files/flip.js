@@ -10,10 +10,10 @@
    (Karush, Kuhn, Tucker).  A leaf has few splits above it, so every choice of met splits is tried, the smallest first.
    Words are not moved but exchanged: the numbers' nearest point is sought for every combination of words. */
 
-/** Combinations of words that are tried; with more of them words are held as they are. */
+/** The largest number of combinations of words that are tried; with more, words are kept. */
 const mostCombinations = 512;
 
-/** Which labels are looked for: the chosen one, or any but that of now. */
+/** The labels to reach: the chosen one, or any other than the current one. */
 function goalOf(code, target) {
   return (other) => other !== code && (target === null || other === target);
 }
@@ -78,7 +78,7 @@ function combinations(values, isFree) {
   return all.sort((a, b) => a.size - b.size);
 }
 
-/** Feature -> the shifts (in scaled units) that take some h just beyond 0, to either side. */
+/** By feature, the shifts (in scaled units) that move some h slightly beyond 0, to either side. */
 function crossingsOf(h) {
   const places = new Map();
   facts.nodes.forEach((node, t) => {
@@ -130,7 +130,7 @@ function nearestFrom(start, goal, leaves, moves, best) {
   return best;
 }
 
-/** Leaves that bear a label looked for, each with the turns that lead to it. */
+/** Leaves with a label to reach, each with the path that leads to it. */
 function leavesOf(goal) {
   const found = [];
   const visit = (v, turns) => {
@@ -146,7 +146,7 @@ function leavesOf(goal) {
   return found;
 }
 
-/** A row a turn, `a . change >= need`; null if a turn the free features cannot change goes the other way. */
+/** One row per step, `a . change >= need`; null if a step on which the free features have no effect goes the other way. */
 function halfSpaces(turns, point, isFree) {
   const rows = [];
   for (const { t, right } of turns) {
@@ -204,7 +204,7 @@ function subsets(n) {
   return knownSubsets.get(n);
 }
 
-/** Gauss with pivots; null if the rows depend on each other. */
+/** Gaussian elimination with pivots; null if the rows are linearly dependent. */
 function solve(matrix, right) {
   const n = right.length;
   const rows = matrix.map((row, k) => [...row, right[k]]);

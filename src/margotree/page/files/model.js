@@ -1,11 +1,11 @@
 "use strict";
 
-/* The tree as a function: everything here is arithmetic on the facts and touches no part of the page. */
+/* The tree as a function: arithmetic on the facts, independent of the page. */
 
 const facts = JSON.parse(document.getElementById("facts").textContent);
 const nNodes = facts.nodes.length;
 
-/** The user's values in the units the tree was trained in; `given` are the values themselves. */
+/** Values in scaled units; `given` are the values in the units of the user. */
 function scaled(values) {
   const point = values.map((x, j) => (x - facts.offset[j]) / facts.scale[j]);
   point.given = values;
@@ -20,7 +20,7 @@ function distance(t, point) {
   return (Number.isFinite(sum) ? sum : hugeSum(node, point.given)) + node.b;
 }
 
-/** The largest size of an h, as margotree/tree/decision_values.py has it. */
+/** The largest absolute value of an h, as in margotree/tree/decision_values.py. */
 const largest = 2 ** 1022;
 
 /** A number as digits and a power of two. */
@@ -30,7 +30,7 @@ function parts(x) {
   return [x / 2 ** power, power];
 }
 
-/** The sum of terms that overflow, with their exponents apart. */
+/** A sum of terms that would overflow, from their digits and exponents. */
 function hugeSum(node, values) {
   const terms = node.at.map((j, k) => {
     const [x, xPower] = parts(values[j] / 4 - facts.offset[j] / 4);
@@ -44,7 +44,7 @@ function hugeSum(node, values) {
   return Math.max(-largest, Math.min(largest, sum * 2 ** half * 2 ** (top - half)));
 }
 
-/** On the hyperplane, up to rounding, counts as right. */
+/** Whether the sample goes right; on the hyperplane, up to rounding, it does. */
 function goesRight(t, h) {
   return h >= -facts.nodes[t].tie;
 }
@@ -71,7 +71,7 @@ function route(values) {
   return walk((t) => distance(t, point));
 }
 
-/** The largest |h| on the easiest way from v to a leaf that is `there`, counting only splits to be crossed. */
+/** The distance from v to the leaves that are `there`: the largest |h| of the splits to cross, least over all paths. */
 function wayTo(v, at, there) {
   if (!there[v]) return Infinity;
   if (v >= nNodes) return 0;
@@ -84,7 +84,7 @@ function wayTo(v, at, there) {
   );
 }
 
-/** The decision function of a tree of two classes, as margotree/tree/score.py has it: positive for the second. */
+/** The decision function of a tree for two classes, as in margotree/tree/score.py: positive for the second class. */
 function decision(way) {
   const onThePlane = 2.2250738585072014e-308;
   if (facts.classes.length !== 2) return NaN;
@@ -102,7 +102,7 @@ function norm(t, free = () => true) {
   return Math.sqrt(node.w.reduce((sum, w, k) => sum + (free(node.at[k]) ? w * w : 0), 0));
 }
 
-/** How far beyond a hyperplane a point is put so that rounding cannot put it back. */
+/** The distance beyond a hyperplane at which a point is placed, larger than rounding errors. */
 function clearance(t) {
   const node = facts.nodes[t];
   const size = 1 + Math.abs(node.b) + node.w.reduce((sum, w) => sum + Math.abs(w), 0);

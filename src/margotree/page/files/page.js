@@ -10,7 +10,7 @@ const cards = new Map();
 let curves = new Map();
 const inputs = new Map();
 const locks = new Map();
-/* What a branch says of its rule; no word that a class may bear. */
+/* The text beside a branch; it must not be the name of a class. */
 const MET = "met";
 const NOT_MET = "not met";
 const unitWords = facts.scaled ? "scaled units (the range of a feature in training is 1)" : "the units of the data";
@@ -65,7 +65,7 @@ function codeOf(v) {
   return facts.outline.labels[v];
 }
 
-/** The last card on a sample's way: its leaf, or the node that is drawn as one. */
+/** The last card on the path of a sample: its leaf, or the node that is drawn as one. */
 function endOf(way) {
   return [...way.steps.map((step) => step.node), way.leaf].filter((v) => cards.has(v)).pop();
 }
@@ -121,8 +121,8 @@ function choose(v, focus) {
   showNode();
 }
 
-/** Side by side where there is room for it, else one below the other, so that all of the tree can be seen; returns whether
-    the room has changed. */
+/** Places the cards side by side if the page is wide enough, else one below the other; returns whether the width has
+    changed. */
 function layOut() {
   const stage = by("stage");
   if (stage.clientWidth === state.width) return false;
@@ -139,7 +139,7 @@ function redrawBranches() {
   showPath();
 }
 
-/** Marks the cards and branches on the sample's way. */
+/** Marks the cards and branches on the path of the sample. */
 function showPath() {
   const way = state.way;
   const path = new Set(way ? [...way.steps.map((step) => step.node), way.leaf] : []);
@@ -167,7 +167,7 @@ function showNode() {
 function leafDetails(v) {
   const wrong = total(v) - facts.counts[v][codeOf(v)];
   const parts = [element("p", {}, "Samples that end here get the label ", element("b", { text: labelOf(v) }), ".")];
-  parts.push(element("p", { text: `${cap(sampleWords(v))}${total(v) ? `; ${count(wrong)} of them bear another label.` : "."}` }));
+  parts.push(element("p", { text: `${cap(sampleWords(v))}${total(v) ? `; ${count(wrong)} of them have another label.` : "."}` }));
   return parts;
 }
 
@@ -287,7 +287,7 @@ function buildForm() {
   by("paste").addEventListener("change", pasteRow);
 }
 
-/** With more than two classes the label to reach can be chosen among those that leaves bear. */
+/** With more than two classes the label to reach can be chosen among those of the leaves. */
 function buildGoal() {
   const labels = [...new Set(facts.leafClass)].sort((a, b) => a - b);
   if (labels.length < 3) return;
@@ -435,7 +435,7 @@ function shareWords(way) {
     + `(${count(own)} of ${count(all)})`;
 }
 
-/** Never 100 % or 0 % of what is not all or nothing. */
+/** A percentage that is 100 % or 0 % only if all or none are meant. */
 function percent(share) {
   if (share === 1 || share === 0) return `${100 * share} %`;
   const rounded = Math.round(1000 * share) / 10;
@@ -453,7 +453,7 @@ function showWay() {
 
 function showFlips(values) {
   if (target() === state.way.code) {
-    by("flip").replaceChildren(element("p", { text: `The sample bears the label ${facts.classes[target()]} already.` }));
+    by("flip").replaceChildren(element("p", { text: `The sample has the label ${facts.classes[target()]} already.` }));
     return;
   }
   const nearest = nearestFlip(values, isFree, target());

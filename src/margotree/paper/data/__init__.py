@@ -1,4 +1,11 @@
-"""The paper's data sets by name, its split, its generators of partitions, and the numbers it prints."""
+"""The paper's data sets by name, its split, generated partition sets, and the numbers printed in the paper.
+
+- ``locations``: :func:`load`, which finds, downloads and caches a set; start reading here
+- ``dataset``: the classes of a data set and of its training and test part
+- ``catalogue``, ``read``, ``download``: the known sets, the parser of their tables, their sources in the network
+- ``split``, ``one_hot``, ``synthetic``: the split, another encoding of Tic-Tac-Toe, the generated sets
+- ``published``: the tables and hyperparameters of the paper
+"""
 
 from margotree.paper.data.catalogue import dataset_names
 from margotree.paper.data.dataset import DataError, Dataset, TrainTest

@@ -1,4 +1,4 @@
-"""What is known about each set before it is read: shape, classes, names, and where it can be had."""
+"""The known facts about each set: shape, classes, names, and sources."""
 
 from __future__ import annotations
 
@@ -7,11 +7,12 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, kw_only=True)
 class Entry:
-    """One set of the paper.
+    """The entry of a set.
 
-    ``counts`` are the samples of each label once rows with missing cells are dropped; ``positive`` the labels that
-    become +1.  ``targets`` and ``ids`` are the column names, lower case, by which a table with a header tells its
-    label and what is no feature.  ``fingerprint`` is that of the table as the authors distribute it.
+    ``counts`` are the numbers of samples of each label without the rows with missing values; ``positive`` are the
+    labels that become +1.  ``targets`` and ``ids`` are the possible names (lower case) of the label column and of
+    columns that are not features, in a table with a header.  ``fingerprint`` is that of the authors' table; ``uci``
+    and ``openml`` are numbers in these repositories; ``shipped`` says whether the set is part of scikit-learn.
     """
 
     name: str
@@ -221,12 +222,12 @@ _BY_NAME = {_key: e for e in ENTRIES for _key in (e.name.lower(), e.stem)}
 
 
 def dataset_names() -> tuple[str, ...]:
-    """The sets :func:`~margotree.paper.data.load` knows, as the paper spells them."""
+    """The names of the sets for :func:`~margotree.paper.data.load`, as in the paper."""
     return tuple(e.name for e in ENTRIES)
 
 
 def find(name: str) -> Entry:
-    """The entry of this name, in the paper's spelling or as a file stem."""
+    """The entry of a set, by its name in the paper or its file stem."""
     key = str(name).strip().lower()
     if key not in _BY_NAME:
         raise ValueError(f"unknown data set {name!r}; there are: {', '.join(dataset_names())}")

@@ -1,4 +1,4 @@
-"""What a data set is once it has been read: frozen, checked, and able to say where it came from."""
+"""The classes of a data set and of its training and test part, immutable and with the source of the data."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ FloatArray = NDArray[np.float64]
 
 
 class DataError(RuntimeError):
-    """A data set is missing, or is not what its name says; the message tells what to do about it."""
+    """A data set is missing, or its table is not the expected one; the message names the remedy."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Dataset:
-    """A two-class data set, unscaled, rows in the order in which they were read.
+    """A two-class data set, unscaled, with the rows in the order of the source.
 
-    ``y`` holds two labels as the source spells them, ``y_sign`` the same as -1 and +1.  ``strata`` are the labels
-    before they were made two (heart disease: 0 to 4); the paper's split is stratified on them.  ``checksum`` is the
-    SHA-256 of the bytes that were read, ``fingerprint`` that of the numbers alone, so that the same table from two
-    sources has one fingerprint.  ``as_in_paper`` tells whether table and order of rows are as the authors
-    distribute them: only then is a split theirs.
+    ``y`` holds the two labels of the source, ``y_sign`` the same as -1 and +1.  ``strata`` are the labels before they
+    were reduced to two (heart disease: 0 to 4); the paper's split is stratified on them.  ``checksum`` is the SHA-256
+    of the bytes that were read, ``fingerprint`` that of the numbers alone, so that the same table from two sources has
+    the same fingerprint.  ``as_in_paper`` says whether table and order of rows are those of the authors; only then is a
+    split that of the paper.
     """
 
     name: str
@@ -62,7 +62,7 @@ class Dataset:
         return fingerprint(self.X, self.strata)
 
     def class_counts(self) -> dict[str, int]:
-        """Samples of the negative and of the positive class, by class name."""
+        """The number of samples of the negative and of the positive class, by class name."""
         return {
             self.class_names[0]: int(np.sum(self.y_sign < 0)),
             self.class_names[1]: int(np.sum(self.y_sign > 0)),
@@ -71,10 +71,10 @@ class Dataset:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class TrainTest:
-    """A data set split and scaled; a test value may fall outside [0, 1].
+    """The training and test part of a data set, scaled; test values may be outside [0, 1].
 
-    ``y_train`` and ``y_test`` are -1 and +1.  ``train`` and ``test`` are row numbers of the data set, and a scaled
-    feature is ``(x - low) / span``.
+    ``y_train`` and ``y_test`` are -1 and +1.  ``train`` and ``test`` are row numbers of the data set; a scaled feature
+    is ``(x - low) / span``.
     """
 
     name: str
@@ -98,15 +98,15 @@ class TrainTest:
 
 
 def frozen(a: Any, dtype: Any = None) -> NDArray[Any]:
-    """An own, contiguous, read-only copy."""
+    """A contiguous, read-only copy of an array."""
     own = np.array(a, dtype=dtype, order="C")
     own.setflags(write=False)
     return own
 
 
 def fingerprint(X: FloatArray, strata: NDArray[Any]) -> str:
-    """SHA-256 of a table's numbers and labels, whatever its file looked like."""
+    """SHA-256 of the numbers and labels of a table, independent of the format of its file."""
     digest = hashlib.sha256(str(X.shape).encode())
-    digest.update((np.asarray(X, dtype="<f8") + 0.0).tobytes())  # + 0.0 makes -0 and 0 the same number
+    digest.update((np.asarray(X, dtype="<f8") + 0.0).tobytes())  # + 0.0 turns -0 into 0
     digest.update("\n".join(map(str, strata.tolist())).encode())
     return digest.hexdigest()

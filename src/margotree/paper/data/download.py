@@ -1,4 +1,4 @@
-"""Sets from the network: UCI by id, OpenML by id, LIBSVM's collection.  Nothing is believed that was not checked."""
+"""Download of sets from UCI, OpenML and the LIBSVM collection; every table is checked."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from margotree.paper.data.catalogue import Entry
 from margotree.paper.data.dataset import DataError, Dataset
 from margotree.paper.data.read import build, parse
 
-#: Seconds to wait for a server, so that a machine without network says so soon.
+#: Seconds to wait for a server.
 TIMEOUT = 20.0
 
-#: More bytes than any of the sets has; an answer that long is something else.
+#: The largest number of bytes read, more than any of the sets has.
 _MOST_BYTES = 10_000_000
 
 _UCI = "https://archive.ics.uci.edu/static/public/{id}/data.csv"
@@ -26,7 +26,7 @@ _LIBSVM = "https://www.csie.ntu.edu.tw/~cjlin/libsvmtools/datasets/binary/{stem}
 
 
 def fetch(entry: Entry) -> tuple[Dataset | None, list[str]]:
-    """The set from the first source that delivers it, and one line for every source that did not."""
+    """The set from the first source that delivers it (or None), and one line for every source that failed."""
     failures: list[str] = []
     for source, get in _sources(entry):
         try:
@@ -39,6 +39,7 @@ def fetch(entry: Entry) -> tuple[Dataset | None, list[str]]:
 
 
 def _sources(entry: Entry) -> Iterator[tuple[str, Callable[[], Dataset]]]:
+    """The sources of a set in the order in which they are tried: their names and download functions."""
     if entry.uci is not None:
         yield f"UCI {entry.uci}", lambda: _from_uci(entry)
     for number in entry.openml:
@@ -52,15 +53,15 @@ def _from_uci(entry: Entry) -> Dataset:
 
 
 def _from_openml(entry: Entry, number: int) -> Dataset:
-    """OpenML through scikit-learn, in the form that needs no pandas: numbers, and categories as their codes."""
+    """Download from OpenML through scikit-learn, as arrays with codes of categories, which needs no pandas."""
     from sklearn.datasets import fetch_openml
 
-    with _quietly():
+    with _timeout_without_warnings():
         bunch = fetch_openml(data_id=number, as_frame=False, parser="liac-arff", cache=False)
     categories: dict[str, list[str]] = bunch.get("categories") or {}
     keep = [j for j, name in enumerate(bunch.feature_names) if name.lower() not in entry.ids]
-    rows = [[_text(row[j], categories.get(bunch.feature_names[j])) for j in keep] for row in bunch.data.tolist()]
-    labels = [_text(label, None) for label in bunch.target.tolist()]
+    rows = [[_cell_text(row[j], categories.get(bunch.feature_names[j])) for j in keep] for row in bunch.data.tolist()]
+    labels = [_cell_text(label, None) for label in bunch.target.tolist()]
     digest = hashlib.sha256(repr((rows, labels)).encode()).hexdigest()
     return build(entry, rows, labels, source=f"OpenML {number}", checksum=digest)
 
@@ -77,8 +78,8 @@ def _from_libsvm(entry: Entry) -> Dataset:
 
 
 @contextmanager
-def _quietly() -> Iterator[None]:
-    """Our time limit for a library that sets none, and no word about retries: the error line tells what failed."""
+def _timeout_without_warnings() -> Iterator[None]:
+    """A context with a time limit for sockets, and without warnings about retries."""
     before = socket.getdefaulttimeout()
     socket.setdefaulttimeout(TIMEOUT)
     try:
@@ -96,13 +97,15 @@ def _read(url: str) -> bytes:
     return raw
 
 
-def _text(value: Any, categories: list[str] | None) -> str:
+def _cell_text(value: Any, categories: list[str] | None) -> str:
+    """A cell as a string; ``categories`` are the names of the codes of a nominal column."""
     if categories is not None and value == value:
         return str(categories[int(value)])
     return repr(value) if isinstance(value, float) else str(value)
 
 
 def _reason(error: Exception) -> str:
+    """The first line of the message of an error."""
     reason = getattr(error, "reason", None) or error
     lines = str(reason).strip().splitlines()
     return lines[0] if lines else type(error).__name__

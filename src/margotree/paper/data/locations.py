@@ -1,4 +1,4 @@
-"""Where a set is looked for: the user's folder, the cache, what scikit-learn ships, the network, in this order."""
+"""Load a set from the first of: the user's folder, the cache, scikit-learn, the network."""
 
 from __future__ import annotations
 
@@ -13,57 +13,69 @@ from margotree.paper.data.read import parse, write
 
 
 def load(name: str, *, allow_download: bool = True) -> Dataset:
-    """A set of the paper by its name there ("Heart Disease C.") or its file stem ("cleveland").
+    """Load a data set of the paper by its name in the paper ("Heart Disease C.") or its file stem ("cleveland").
 
-    Read from the folder in ``MARGOTREE_DATA``, else from the cache, else downloaded into the cache.  Whatever the
-    source, number of rows, features and samples per class must be those known of the set.
+    The set is read from the folder in ``MARGOTREE_DATA``, else from the cache, else downloaded into the cache.  The
+    numbers of rows, features and samples per class are checked.
+
+    Parameters
+    ----------
+    name : str
+        The name of the set.
+    allow_download : bool, default True
+        Whether the set may be downloaded.
+
+    Raises
+    ------
+    DataError
+        If the set is not found, or its table is not the expected one.
     """
     entry = find(name)
     for folder in (data_folder(), cache_folder()):
         if folder is not None and (file := folder / entry.file_name).is_file():
-            return parse(entry, _bytes(file), str(file))
+            return parse(entry, _read_file(file), str(file))
     if entry.shipped:
-        return _shipped(entry)
-    tried = ["downloading was not allowed"]
+        return _load_from_scikit_learn(entry)
+    failures = ["downloading was not allowed"]
     if allow_download:
-        fetched, tried = download.fetch(entry)
+        fetched, failures = download.fetch(entry)
         if fetched is not None:
-            return _through_cache(entry, fetched)
+            return _save_to_cache(entry, fetched)
     raise DataError(
         f"{entry.name} is not here: put {entry.file_name} into a folder and set MARGOTREE_DATA to it, "
-        f"or into {cache_folder()}, or connect to the network ({'; '.join(tried)})"
+        f"or into {cache_folder()}, or connect to the network ({'; '.join(failures)})"
     )
 
 
 def data_folder() -> Path | None:
-    """The folder named by ``MARGOTREE_DATA``; an error if it is set but is no folder."""
-    given = os.environ.get("MARGOTREE_DATA", "").strip()
-    if not given:
+    """The folder in ``MARGOTREE_DATA``, or None; :class:`DataError` if it is set to something else."""
+    setting = os.environ.get("MARGOTREE_DATA", "").strip()
+    if not setting:
         return None
-    folder = Path(given).expanduser()
+    folder = Path(setting).expanduser()
     if not folder.is_dir():
-        raise DataError(f"MARGOTREE_DATA is set to {given}, which is no folder: correct it or unset it")
+        raise DataError(f"MARGOTREE_DATA is set to {setting}, which is no folder: correct it or unset it")
     return folder
 
 
 def cache_folder() -> Path:
-    """``MARGOTREE_CACHE``, else ``margotree`` below the user's cache folder; it need not exist."""
-    given = os.environ.get("MARGOTREE_CACHE", "").strip()
-    if given:
-        return Path(given).expanduser()
+    """The folder ``MARGOTREE_CACHE``, else ``margotree`` in the user's cache folder; it may not exist yet."""
+    setting = os.environ.get("MARGOTREE_CACHE", "").strip()
+    if setting:
+        return Path(setting).expanduser()
     base = os.environ.get("XDG_CACHE_HOME", "").strip()
     return (Path(base) if base else Path.home() / ".cache") / "margotree"
 
 
-def _bytes(file: Path) -> bytes:
+def _read_file(file: Path) -> bytes:
     try:
         return file.read_bytes()
     except OSError as error:
         raise DataError(f"cannot read {file}: {error.strerror}") from None
 
 
-def _shipped(entry: Entry) -> Dataset:
-    """The diagnostic breast cancer table, which scikit-learn carries along."""
+def _load_from_scikit_learn(entry: Entry) -> Dataset:
+    """The diagnostic breast cancer set, which is part of scikit-learn."""
     from sklearn.datasets import load_breast_cancer
 
     bunch = load_breast_cancer()
@@ -73,17 +85,17 @@ def _shipped(entry: Entry) -> Dataset:
     return parse(entry, "\n".join(lines).encode(), "scikit-learn's own copy")
 
 
-def _through_cache(entry: Entry, fetched: Dataset) -> Dataset:
-    """Keep what was downloaded and read it from there, so that its checksum is the same ever after."""
+def _save_to_cache(entry: Entry, fetched: Dataset) -> Dataset:
+    """Write a downloaded set to the cache and parse the file, so that its checksum is the same in later calls."""
     raw = write(fetched, entry)
     file = cache_folder() / entry.file_name
     try:
         file.parent.mkdir(parents=True, exist_ok=True)
-        write_atomically(file, lambda draft: _fill(draft, raw))
+        write_atomically(file, lambda draft: _write_bytes(draft, raw))
     except OSError as error:
-        raise DataError(f"cannot write {file} ({error.strerror}): set MARGOTREE_CACHE to a folder that can") from None
+        raise DataError(f"cannot write {file} ({error.strerror}): set MARGOTREE_CACHE to a writable folder") from None
     return parse(entry, raw, f"{file} (from {fetched.source})")
 
 
-def _fill(draft: str, raw: bytes) -> None:
+def _write_bytes(draft: str, raw: bytes) -> None:
     Path(draft).write_bytes(raw)

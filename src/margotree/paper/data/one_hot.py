@@ -1,4 +1,4 @@
-"""The one set with nominal columns, in the encoding the paper's text speaks of."""
+"""Tic-Tac-Toe, the only set with nominal columns, in the encoding that the text of the paper describes."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from margotree.paper.data.dataset import Dataset, fingerprint
 
 
 def one_hot_squares(dataset: Dataset) -> Dataset:
-    """Tic-Tac-Toe with three columns a square (x, o, blank) instead of two (not x, not o).
+    """Encode Tic-Tac-Toe with three columns per square (x, o, blank) instead of two (not x, not o).
 
-    The paper counts 27 columns and reports 27 used by MM-SVM-OCT, but the table its authors distribute has 18, and with
-    those MARGOT's printed values come out.  This form is for the runs that need the other one.
+    The paper counts 27 columns and reports 27 used by MM-SVM-OCT, but the table that its authors distribute has 18
+    columns, which reproduce the printed values of MARGOT.  This form is for runs with 27 columns.
     """
     if dataset.name != "Tic-Tac-Toe" or dataset.n_features != 18:
         raise ValueError(f"only Tic-Tac-Toe with 18 columns has squares to encode, got {dataset.name}")

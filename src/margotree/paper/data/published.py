@@ -1,4 +1,4 @@
-"""The numbers the paper prints: its result tables, and the hyperparameters behind them."""
+"""The numbers printed in the paper: its tables of results and hyperparameters."""
 
 from __future__ import annotations
 
@@ -22,15 +22,15 @@ _MODELS = {
 
 
 def paper_tables() -> tuple[str, ...]:
-    """Names of the tables :func:`paper_table` knows."""
+    """The names of the tables for :func:`paper_table`."""
     return tuple(sorted(f.name[:-4] for f in _folder().iterdir() if f.name.endswith(".csv")))
 
 
 def paper_table(name: str) -> list[dict[str, Cell]]:
-    """A table of the paper, one dict a row: numbers as floats, features per node as a tuple, a dash as None.
+    """A table of the paper, one dict per row: numbers as floats, features per node as a tuple, a dash as None.
 
-    Times are seconds, gaps and accuracies percent, and a ``_d_`` column is the difference between tuned and fixed
-    hyperparameters as the paper prints it.
+    Times are in seconds, gaps and accuracies in percent; a ``_d_`` column is the printed difference between tuned and
+    fixed hyperparameters.
     """
     file = _folder() / f"{name}.csv"
     if not file.is_file():
@@ -40,12 +40,20 @@ def paper_table(name: str) -> list[dict[str, Cell]]:
 
 
 def paper_hyperparameters(model: str, dataset: str, *, depth: int = 2, fixed: bool = False) -> dict[str, Any]:
-    """What the paper trained with, as keyword arguments.
+    """The hyperparameters of the paper for a model and a data set, as keyword arguments.
 
-    ``model`` is margot, hfs, sfs (for :meth:`Problem.make <margotree.problem.Problem.make>`: ``C``, ``budget``,
-    ``alpha``; hfs and sfs are those of the feature-driven rule), oct_1, oct_h, oct_h_star (``alpha``) or
-    mm_svm_oct (``c1``, ``c3``).  ``fixed`` gives the one setting used for all sets instead of the tuned one.
-    C and budgets are one per level; the paper keeps them for deeper trees, so levels below the second repeat it.
+    Parameters
+    ----------
+    model : str
+        margot, hfs, sfs (for :meth:`Problem.make <margotree.problem.Problem.make>`: ``C``, ``budget``, ``alpha``; hfs
+        and sfs are those of the feature-driven rule), oct_1, oct_h, oct_h_star (``alpha``) or mm_svm_oct (``c1``,
+        ``c3``).
+    dataset : str
+        Name of a set.
+    depth : int, default 2
+        Depth of the tree.  C and budgets are one per level; as in the paper, levels below the second repeat it.
+    fixed : bool, default False
+        The setting that the paper uses for all sets, instead of the tuned one.
     """
     model = _model(model)
     row = _row(model, find(dataset).name, fixed)

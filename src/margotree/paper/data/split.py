@@ -1,4 +1,4 @@
-"""The paper's way from a data set to a training and a test part."""
+"""The split of a data set into a training and a test part as in the paper."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from margotree.paper.data.dataset import Dataset, TrainTest
 
 
 def paper_split(dataset: Dataset, *, test_size: float = 0.2, random_state: int = 0) -> TrainTest:
-    """80 % to train on, 20 % to test, stratified on the labels before they were made two, features scaled to [0, 1].
+    """Split a data set into 80 % for training and 20 % for testing, with features scaled to [0, 1].
 
-    The scale is that of the training part alone.  The defaults are the paper's; another ``random_state`` gives
-    another split of the same kind.
+    The split is stratified on the labels before they were reduced to two; the scaling is computed from the training
+    part.  The defaults are those of the paper; another ``random_state`` gives another split.
     """
     from sklearn.model_selection import train_test_split
     from sklearn.preprocessing import MinMaxScaler

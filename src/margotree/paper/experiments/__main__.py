@@ -14,14 +14,15 @@ from margotree.paper.experiments.small_run import small_paper, write_tables
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    asked = _parser().parse_args(argv)
+    """Run a command and return its exit code."""
+    args = _parser().parse_args(argv)
     try:
-        return int(asked.do(asked))
+        return int(args.command(args))
     except (DataError, experiments.RowsError, experiments.BackendError, ValueError) as error:
         print(f"error: {error}", file=sys.stderr)
         return 2
     except BrokenPipeError:
-        # Whoever read along has seen enough; nothing is left to be flushed at exit.
+        # The reader of a pipe has closed it; the exit must not flush to it.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
 
@@ -40,38 +41,40 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _list(parser: argparse.ArgumentParser) -> None:
-    def do(asked: argparse.Namespace) -> int:
+    def command(args: argparse.Namespace) -> int:
         print("tables:", *experiments.names())
         print("figures:", *experiments.figure_names())
         return 0
 
-    parser.set_defaults(do=do)
+    parser.set_defaults(command=command)
 
 
 def _run(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("names", nargs="+", help="tables to run, or all")
     parser.add_argument("--out", default=experiments.RESULTS, help="file of results (%(default)s)")
-    parser.add_argument("--resume", action="store_true", help="go on with that file")
+    parser.add_argument("--resume", action="store_true", help="continue that file")
     parser.add_argument("--backend", default="threads", choices=experiments.backend_names())
     parser.add_argument("--scheduler", help="address of the Dask scheduler")
-    parser.add_argument("--n-jobs", type=int, default=1, help="fits side by side (%(default)s)")
-    parser.add_argument("--time-limit", type=float, help="most seconds per fit; the paper's limits if not given")
-    parser.add_argument("--fold-time-limit", type=float, help="most seconds per fit on a fold (--time-limit)")
+    parser.add_argument("--n-jobs", type=int, default=1, help="number of parallel fits (%(default)s)")
+    parser.add_argument(
+        "--time-limit", type=float, help="largest time limit per fit in seconds; the paper's limits if not given"
+    )
+    parser.add_argument("--fold-time-limit", type=float, help="the same for fits on folds (default: --time-limit)")
     parser.add_argument("--data", nargs="+", metavar="SET", help="only these sets")
     parser.add_argument("--only", nargs="+", metavar="MODEL", help="only these models")
     parser.add_argument("--reduced", action="store_true", help="coarse grids in the cross-validations")
     parser.add_argument("--quiet", action="store_true", help="no line of progress")
 
-    def do(asked: argparse.Namespace) -> int:
-        ran = experiments.run(
-            experiments.names() if asked.names == ["all"] else asked.names,
-            out=asked.out, resume=asked.resume, backend=asked.backend, scheduler=asked.scheduler, n_jobs=asked.n_jobs,
-            time_limit=asked.time_limit, data=asked.data, only=asked.only, progress=0 if asked.quiet else 1,
-            fold_time_limit=asked.fold_time_limit, reduced=asked.reduced,
+    def command(args: argparse.Namespace) -> int:
+        summary = experiments.run(
+            experiments.names() if args.names == ["all"] else args.names,
+            out=args.out, resume=args.resume, backend=args.backend, scheduler=args.scheduler, n_jobs=args.n_jobs,
+            time_limit=args.time_limit, data=args.data, only=args.only, progress=0 if args.quiet else 1,
+            fold_time_limit=args.fold_time_limit, reduced=args.reduced,
         )  # fmt: skip
-        return _said(ran)
+        return _exit_code(summary)
 
-    parser.set_defaults(do=do)
+    parser.set_defaults(command=command)
 
 
 def _table(parser: argparse.ArgumentParser) -> None:
@@ -81,56 +84,57 @@ def _table(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--data", nargs="+", metavar="SET", help="only these sets")
     parser.add_argument("--into", help="write files into this folder instead of printing")
 
-    def do(asked: argparse.Namespace) -> int:
-        wanted = experiments.names() if asked.names == ["all"] else tuple(asked.names)
-        formats = tuple(experiments.FORMATS) if asked.format == "all" else (asked.format,)
-        if asked.into is not None:
-            write_tables(wanted, asked.store, Path(asked.into), formats=formats, data=asked.data)
+    def command(args: argparse.Namespace) -> int:
+        table_names = experiments.names() if args.names == ["all"] else tuple(args.names)
+        formats = tuple(experiments.FORMATS) if args.format == "all" else (args.format,)
+        if args.into is not None:
+            write_tables(table_names, args.store, Path(args.into), formats=formats, data=args.data)
             return 0
-        for name in wanted:
+        for name in table_names:
             for form in formats:
-                print(experiments.table(name, asked.store, form, asked.data))
+                print(experiments.table(name, args.store, form, args.data))
         return 0
 
-    parser.set_defaults(do=do)
+    parser.set_defaults(command=command)
 
 
 def _figure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("names", nargs="+", help="figures to draw, or all")
     parser.add_argument("--from", dest="store", default=experiments.RESULTS, help="file of results (%(default)s)")
-    parser.add_argument("--into", default="results", help="folder for the pictures (%(default)s)")
+    parser.add_argument("--into", default="results", help="folder for the images (%(default)s)")
 
-    def do(asked: argparse.Namespace) -> int:
-        for name in experiments.figure_names() if asked.names == ["all"] else asked.names:
-            for path in experiments.figure(name, asked.store, asked.into):
+    def command(args: argparse.Namespace) -> int:
+        for name in experiments.figure_names() if args.names == ["all"] else args.names:
+            for path in experiments.figure(name, args.store, args.into):
                 print(path)
         return 0
 
-    parser.set_defaults(do=do)
+    parser.set_defaults(command=command)
 
 
 def _paper(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--into", default="results/reduced", help="folder for rows, tables and figures (%(default)s)")
-    parser.add_argument("--n-jobs", type=int, default=2, help="fits side by side (%(default)s)")
+    parser.add_argument("--n-jobs", type=int, default=2, help="number of parallel fits (%(default)s)")
 
-    def do(asked: argparse.Namespace) -> int:
-        ran = small_paper(asked.into, n_jobs=asked.n_jobs)
-        code = _said(ran)
-        if not ran.interrupted:
-            print(f"tables and figures are in {asked.into}")
-        # Which sets the small version takes is our choice, so that it does without some is no failure.
-        return 0 if code == 1 and not ran.failed else code
+    def command(args: argparse.Namespace) -> int:
+        summary = small_paper(args.into, n_jobs=args.n_jobs)
+        code = _exit_code(summary)
+        if not summary.interrupted:
+            print(f"tables and figures are in {args.into}")
+        # The sets of the small version are not the user's choice; missing ones are no failure.
+        return 0 if code == 1 and not summary.failed else code
 
-    parser.set_defaults(do=do)
+    parser.set_defaults(command=command)
 
 
-def _said(ran: experiments.Ran) -> int:
-    for case, reason in ran.failed:
+def _exit_code(summary: experiments.RunSummary) -> int:
+    """Print the summary of a run and return the exit code."""
+    for case, reason in summary.failed:
         print(f"failed: {case}: {reason}", file=sys.stderr)
-    for name, reason in ran.absent.items():
+    for name, reason in summary.absent.items():
         print(f"left out: {name}: {reason}", file=sys.stderr)
-    print(ran)
-    return 130 if ran.interrupted else 1 if ran.failed or ran.absent else 0
+    print(summary)
+    return 130 if summary.interrupted else 1 if summary.failed or summary.absent else 0
 
 
 if __name__ == "__main__":

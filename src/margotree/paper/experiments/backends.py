@@ -1,4 +1,4 @@
-"""Where fits run: threads or processes of this machine, or a Dask cluster; joblib does the rest."""
+"""The back ends on which joblib runs fits: threads or processes of this machine, or a Dask cluster."""
 
 from __future__ import annotations
 
@@ -15,16 +15,17 @@ _JOBLIB = {"threads": "threading", "processes": "loky", "dask": "dask"}
 
 
 def backend_names() -> tuple[str, ...]:
+    """The names of the back ends."""
     return tuple(_JOBLIB)
 
 
 class BackendError(RuntimeError):
-    """The back-end cannot be used; the message says what to do."""
+    """The back end cannot be used; the message names the remedy."""
 
 
 @contextmanager
-def running_on(backend: str = "threads", scheduler: str | None = None) -> Iterator[None]:
-    """Inside, joblib runs on this back-end; ``scheduler`` is the address of a Dask scheduler."""
+def joblib_backend(backend: str = "threads", scheduler: str | None = None) -> Iterator[None]:
+    """A context in which joblib uses this back end; ``scheduler`` is the address of a Dask scheduler."""
     if backend not in _JOBLIB:
         raise BackendError(f"unknown backend {backend!r}; there are: {', '.join(_JOBLIB)}")
     if backend != "dask":

@@ -1,4 +1,4 @@
-"""One fit of an experiment, said completely and in plain values."""
+"""The complete description of one fit of an experiment, in plain values."""
 
 from __future__ import annotations
 
@@ -7,19 +7,19 @@ import json
 from dataclasses import dataclass, replace
 from typing import Any
 
-#: The only engine experiments ask for: whoever is best at a problem by now takes it.
+#: The engine of all experiments: the default of each model.
 ENGINE = "auto"
 
-#: The paper's band beside upper splits, and the models that have one.
+#: The ``eps`` of the paper, and the models with this parameter.
 PAPER_EPS = 1e-3
-BANDED = frozenset({"margot", "hfs", "sfs", "local_svm", "mm_svm_oct"})
+MODELS_WITH_EPS = frozenset({"margot", "hfs", "sfs", "local_svm", "mm_svm_oct"})
 
 
 @dataclass(frozen=True, kw_only=True)
 class Case:
     """Train ``model`` on the training part of ``data`` with these hyperparameters.
 
-    ``params`` are sorted pairs, so that equal cases are equal; ``start`` False leaves the start heuristic out.
+    ``params`` are sorted pairs, so that equal cases compare equal; ``start`` False omits the start heuristic.
     """
 
     data: str
@@ -31,16 +31,16 @@ class Case:
     seed: int = 0
 
     def key(self, checksum: str) -> str:
-        """The name of the fit in the file of rows; other data under the same name make another fit."""
-        asked = [*self.identity(), self.time_limit, self.seed, ENGINE, checksum]
-        return hashlib.sha256(json.dumps(asked).encode()).hexdigest()[:32]
+        """The key of the fit in the file of results; it includes the checksum of the data."""
+        parts = [*self.identity(), self.time_limit, self.seed, ENGINE, checksum]
+        return hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:32]
 
     def identity(self) -> tuple[Any, ...]:
-        """What a table looks a fit up by: everything but its limits."""
+        """The key by which a table finds a fit: all fields except limits and seed."""
         return self.data, self.model, self.depth, json.dumps(dict(self.params), sort_keys=True), self.start
 
-    def asked(self, checksum: str) -> dict[str, Any]:
-        """The case as columns of a row."""
+    def row_columns(self, checksum: str) -> dict[str, Any]:
+        """The case as columns of a row of results."""
         return {
             "key": self.key(checksum),
             "kind": "fit",
@@ -53,8 +53,8 @@ class Case:
             "time_limit": self.time_limit,
         }
 
-    def within(self, seconds: float | None) -> Case:
-        """The same with a limit of at most ``seconds``."""
+    def with_limit(self, seconds: float | None) -> Case:
+        """The same case with a time limit of at most ``seconds``."""
         return self if seconds is None else replace(self, time_limit=min(self.time_limit, float(seconds)))
 
     def __str__(self) -> str:
@@ -62,8 +62,8 @@ class Case:
         return f"{self.model} on {self.data}, depth {self.depth}, {words}" + ("" if self.start else ", no start")
 
 
-def pairs(params: dict[str, Any]) -> tuple[tuple[str, Any], ...]:
-    """Hyperparameters as a case holds them."""
+def sorted_pairs(params: dict[str, Any]) -> tuple[tuple[str, Any], ...]:
+    """Hyperparameters in the form of :attr:`Case.params`."""
     return tuple(sorted((name, _hashable(value)) for name, value in params.items()))
 
 
@@ -72,6 +72,6 @@ def _hashable(value: Any) -> Any:
 
 
 def row_identity(row: dict[str, Any]) -> tuple[Any, ...]:
-    """:meth:`Case.identity` of a row."""
+    """The :meth:`Case.identity` of a row of results."""
     params = json.dumps(row["params"], sort_keys=True)
     return row["data"], row["model"], row["depth"], params, row["start"] == "default"

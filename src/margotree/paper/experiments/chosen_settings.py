@@ -1,4 +1,4 @@
-"""What our own cross-validations chose, beside the paper's choice, and what the choices are worth on the test part."""
+"""The table of the hyperparameters chosen by our cross-validations beside the paper's, with test accuracies."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from margotree.paper.experiments.case import row_identity
 from margotree.paper.experiments.specs import SearchSpec
 from margotree.paper.experiments.text_table import Column, Grid
 
-#: Which of the paper's tables tells the test accuracy of a model's tuned tree, and under which name.
+#: The paper's table with the test accuracy of each tuned model, and the name of its columns.
 _PRINTED = {
     ("margot", "accuracy"): ("test_accuracy", "margot"),
     ("oct_h", "accuracy"): ("test_accuracy", "oct_h"),
@@ -58,27 +58,30 @@ def grid_of(spec: SearchSpec, rows: Rows, data: Sequence[str] | None = None) -> 
 
 
 def _line(model: str, rule: str, name: str, chosen: search.Choice, fit: dict[str, Any] | None) -> list[str]:
+    """The row of the table for a model and a set; ``fit`` is the final fit, if it is in the file."""
     table, column = _PRINTED[model, rule]
     printed = next(row for row in paper_table(table) if row["dataset"] == name)
     source = {"hfs_margot_star": "hfs", "sfs_margot_star": "sfs"}.get(column, column)
     star = "*" if rule == "features" else ""
     theirs = paper_hyperparameters(source, name)
-    there = chosen.accuracy_of(theirs)
-    line = [TITLES[model] + star, name, words(chosen.params), words(theirs)]
-    line += [f"{100 * chosen.accuracy:.1f}", "-" if there is None else f"{100 * there:.1f}", f"{chosen.n_features:.1f}"]
+    their_accuracy = chosen.accuracy_of(theirs)
+    line = [TITLES[model] + star, name, format_params(chosen.params), format_params(theirs)]
+    theirs_text = "-" if their_accuracy is None else f"{100 * their_accuracy:.1f}"
+    line += [f"{100 * chosen.accuracy:.1f}", theirs_text, f"{chosen.n_features:.1f}"]
     for measure in ("acc", "bacc"):
-        line += _three(None if fit is None else fit[f"test_{measure}"], printed[f"{column}_{measure}"])
+        line += _three_cells(None if fit is None else fit[f"test_{measure}"], printed[f"{column}_{measure}"])
     return [*line, str(chosen.settings), f"{chosen.time_limit:g}", f"{100 * chosen.certified:.0f}"]
 
 
-def _three(ours: float | None, theirs: Any) -> list[str]:
+def _three_cells(ours: float | None, theirs: Any) -> list[str]:
+    """Our number, the paper's, and the difference."""
     if ours is None:
         return ["-", f"{theirs:.1f}", "-"]
     return [f"{ours:.1f}", f"{theirs:.1f}", f"{ours - theirs:+.1f}"]
 
 
-def words(params: dict[str, Any]) -> str:
-    """Hyperparameters in a few letters: C 0.1, 100; B 1, 2."""
+def format_params(params: dict[str, Any]) -> str:
+    """Format hyperparameters briefly: C 0.1, 100; B 1, 2."""
     short = {"budget": "B"}
     if set(params) >= {"budget", "alpha"}:
         params = {n: v for n, v in params.items() if n != "budget"}  # 1 everywhere

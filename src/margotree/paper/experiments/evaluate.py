@@ -1,4 +1,4 @@
-"""The evaluator: the only one who scores.  It believes the tree alone and recomputes everything from the data."""
+"""Evaluation of trained trees: all results of a row are recomputed from the tree and the data."""
 
 from __future__ import annotations
 
@@ -15,18 +15,21 @@ from margotree.tree import Tree
 
 
 def evaluate(case: Case, trained: dict[str, Any], split: TrainTest) -> dict[str, Any]:
-    """The row of a fit; :class:`~margotree.solution.VerificationError` if the tree is not what it claims to be."""
+    """The row of results of a fit.
+
+    Raises :class:`~margotree.solution.VerificationError` if the tree does not have the objective of its certificate.
+    """
     tree = replace(Tree.from_dict(trained["tree"]), feature_names=split.feature_names)
     tree.verify(split.X_train, split.y_train)
-    row = {**fit_record.of_tree(tree), **case.asked(split.checksum), "seconds": trained["seconds"]}
+    row = {**fit_record.tree_columns(tree), **case.row_columns(split.checksum), "seconds": trained["seconds"]}
     for part, X, y in (("train", split.X_train, split.y_train), ("test", split.X_test, split.y_test)):
         row[f"{part}_acc"], row[f"{part}_bacc"] = accuracies(y, tree.predict(X) if len(X) else y)
     row |= {"data_checksum": split.checksum, "data_as_in_paper": int(split.as_in_paper)}
-    return {**row, **fit_record.here_and_now()}
+    return {**row, **fit_record.environment_columns()}
 
 
 def accuracies(y: NDArray[Any], predicted: NDArray[Any]) -> tuple[float | None, float | None]:
-    """ACC and BACC in percent, as the paper defines them; None without samples."""
+    """Accuracy and balanced accuracy (ACC and BACC of the paper) in percent; None without samples."""
     if not len(y):
         return None, None
     right = np.asarray(predicted) == np.asarray(y)

@@ -1,4 +1,4 @@
-"""The paper's figures from a file of rows: hyperplanes with margins, selected features, box plots, trees."""
+"""The paper's figures from a file of results: hyperplanes with margins, selected features, box plots, trees."""
 
 from __future__ import annotations
 
@@ -16,47 +16,48 @@ from margotree.model_selection.result_rows import Rows
 from margotree.paper.data import DataError, TrainTest, make_partitions
 from margotree.paper.experiments.measures import MEASURES
 from margotree.paper.experiments.samples import samples
-from margotree.paper.experiments.specs import FIRST, SECOND, Method, Spec, find
-from margotree.paper.experiments.tables import Found, best_rows
+from margotree.paper.experiments.specs import FIRST_METHODS, SECOND_METHODS, Method, Spec, find
+from margotree.paper.experiments.tables import RowsByCase, best_rows
 from margotree.tree import Scaling, Tree
 
-#: Sets whose trees the paper draws.
+#: The sets whose trees are drawn in the paper.
 _DRAWN = ("Parkinsons", "Breast Cancer D.")
 
 _DPI = 150
 
 
 def figure_names() -> tuple[str, ...]:
+    """The names of the figures."""
     return tuple(_FIGURES)
 
 
 def figure(name: str, store: str | PathLike[str], out: str | PathLike[str] = "results") -> list[Path]:
-    """Draw a figure from the fits that are in the file, and return the pictures written into the folder ``out``.
+    """Draw a figure from the fits in the file of results, and return the paths of the images written to ``out``.
 
     ``planes`` needs the fits of ``synthetic``, ``features`` those of ``features`` and ``features_fs``, ``depths`` those
-    of ``depths`` and ``trees`` those of ``features_fs``; what is missing is left out.
+    of ``depths`` and ``trees`` those of ``features_fs``; missing fits are left out.
     """
     if name not in _FIGURES:
         raise ValueError(f"unknown figure {name!r}; there are: {', '.join(_FIGURES)}")
     with Rows(store, must_exist=True) as rows:
-        found = best_rows(rows.where(kind="fit"))
+        rows_by_case = best_rows(rows.where(kind="fit"))
     folder = Path(out)
     folder.mkdir(parents=True, exist_ok=True)
-    drawn = [_saved(picture, folder / f"{stem}.png") for stem, picture in _FIGURES[name](found)]
+    drawn = [_save(image, folder / f"{stem}.png") for stem, image in _FIGURES[name](rows_by_case)]
     if not drawn:
         raise ValueError(f"{store} holds none of the fits that the figure {name!r} shows; run them first")
     return drawn
 
 
-def _planes(found: Found) -> Iterator[tuple[str, Any]]:
-    """One picture a 2-D set: the truth where it is known, then a panel a method."""
+def _planes(rows_by_case: RowsByCase) -> Iterator[tuple[str, Any]]:
+    """One image per 2-D set: the true tree if it is known, then one panel per method."""
     from margotree.plots import plot_plane
 
     spec = find("synthetic")
     assert isinstance(spec, Spec)
     for name in spec.data:
-        trees = _trees(found, spec.methods, name)
-        if not trees or (split := _samples_if_here(name)) is None:
+        trees = _trees(rows_by_case, spec.methods, name)
+        if not trees or (split := _samples_if_available(name)) is None:
             continue
         panels = {**_truth(name), **{f"{m.title}, {_accuracy(row)}": tree for m, row, tree in trees}}
         figure, axes = _panels(len(panels))
@@ -67,6 +68,7 @@ def _planes(found: Found) -> Iterator[tuple[str, Any]]:
 
 
 def _truth(name: str) -> dict[str, Tree]:
+    """The tree from which a set was generated, by its title; empty for other sets."""
     if not name.endswith("-partitions"):
         return {}
     made = make_partitions(int(name[0]))
@@ -79,33 +81,36 @@ def _truth(name: str) -> dict[str, Tree]:
     return {"ground truth": tree}
 
 
-def _features(found: Found) -> Iterator[tuple[str, Any]]:
-    """One picture a set: which features the tree of each method uses, and in how many splits."""
+def _features(rows_by_case: RowsByCase) -> Iterator[tuple[str, Any]]:
+    """One image per set: the features that the tree of each method uses, and in how many splits."""
     from margotree.plots import plot_features
 
     spec = find("features")
     assert isinstance(spec, Spec)
     for name in spec.data:
-        trees = {method.title: tree for method, _, tree in _trees(found, (*FIRST, *SECOND), name)}
+        trees = {
+            method.title: tree for method, _, tree in _trees(rows_by_case, (*FIRST_METHODS, *SECOND_METHODS), name)
+        }
         if trees:
             ax = plot_features(trees)
             ax.set_title(name, fontsize=10, loc="left", pad=24)
             yield f"features-{_stem(name)}", ax.figure
 
 
-def _depths(found: Found) -> Iterator[tuple[str, Any]]:
-    """Test accuracy and gap over the sets, a box for each model and depth."""
+def _depths(rows_by_case: RowsByCase) -> Iterator[tuple[str, Any]]:
+    """Test accuracy and gap over the sets, one box for each model and depth."""
     spec = find("depths")
     assert isinstance(spec, Spec)
     boxes = {
-        m.title: [r for r in (found.get(m.case(name).identity()) for name in spec.data) if r] for m in spec.methods
+        m.title: [r for r in (rows_by_case.get(m.case(name).identity()) for name in spec.data) if r]
+        for m in spec.methods
     }
     boxes = {title: rows for title, rows in boxes.items() if rows}
     if not boxes:
         return
     figure, axes = _panels(2, columns=2, size=(5.2, 3.6))
     for ax, (measure, title) in zip(axes, (("test_acc", "test ACC (%)"), ("gap", "gap (%)")), strict=True):
-        values = [[v for v in map(MEASURES[measure].of, rows) if v is not None] for rows in boxes.values()]
+        values = [[v for v in map(MEASURES[measure].extract, rows) if v is not None] for rows in boxes.values()]
         drawn = ax.boxplot(values, widths=0.6, medianprops={"color": "black"}, patch_artist=True)
         for box, label in zip(drawn["boxes"], boxes, strict=True):
             box.set_facecolor("#a6cbe3" if label.startswith("MARGOT") else "#e6e6e6")
@@ -115,18 +120,18 @@ def _depths(found: Found) -> Iterator[tuple[str, Any]]:
     sets = f"{most}" if fewest == most else f"{fewest} to {most}"
     limits = sorted({row["time_limit"] for rows in boxes.values() for row in rows})
     words = f"{limits[0]:g}" if len(limits) == 1 else f"{limits[0]:g} to {limits[-1]:g}"
-    figure.supxlabel(f"{sets} data sets a box, limit {words} s a fit", fontsize=7, color="gray")
+    figure.supxlabel(f"{sets} data sets per box, limit {words} s per fit", fontsize=7, color="gray")
     yield "depths", figure
 
 
-def _tree_pictures(found: Found) -> Iterator[tuple[str, Any]]:
-    """The trees of the feature-selecting models on the two sets the paper shows, in the features' own units."""
+def _tree_figures(rows_by_case: RowsByCase) -> Iterator[tuple[str, Any]]:
+    """The trees of the feature-selecting models on two sets, in the units of the features."""
     from margotree.plots import plot_tree
 
     for name in _DRAWN:
         split = None
-        for method, _, tree in _trees(found, SECOND, name):
-            split = split or _samples_if_here(name)
+        for method, _, tree in _trees(rows_by_case, SECOND_METHODS, name):
+            split = split or _samples_if_available(name)
             if split is None:
                 break
             own_units = replace(
@@ -136,23 +141,23 @@ def _tree_pictures(found: Found) -> Iterator[tuple[str, Any]]:
             yield f"tree-{_stem(name)}-{method.column}", ax.figure
 
 
-_FIGURES: dict[str, Callable[[Found], Iterator[tuple[str, Any]]]] = {
+_FIGURES: dict[str, Callable[[RowsByCase], Iterator[tuple[str, Any]]]] = {
     "planes": _planes,
     "features": _features,
     "depths": _depths,
-    "trees": _tree_pictures,
+    "trees": _tree_figures,
 }
 
 
-def _samples_if_here(name: str) -> TrainTest | None:
+def _samples_if_available(name: str) -> TrainTest | None:
     try:
         return samples(name)
     except DataError:
         return None
 
 
-def _trees(found: Found, methods: Sequence[Method], name: str) -> list[tuple[Method, dict[str, Any], Tree]]:
-    rows = ((method, found.get(method.case(name).identity())) for method in methods)
+def _trees(rows_by_case: RowsByCase, methods: Sequence[Method], name: str) -> list[tuple[Method, dict[str, Any], Tree]]:
+    rows = ((method, rows_by_case.get(method.case(name).identity())) for method in methods)
     return [(method, row, Tree.from_dict(row["tree"])) for method, row in rows if row is not None]
 
 
@@ -165,16 +170,16 @@ def _panels(n: int, columns: int = 3, size: tuple[float, float] = (3.4, 3.2)) ->
     from matplotlib.figure import Figure
 
     columns = 2 if n == 4 else min(columns, n)
-    lines = -(-n // columns)
-    figure = Figure(figsize=(size[0] * columns, size[1] * lines), layout="constrained")
-    axes = [figure.add_subplot(lines, columns, k + 1) for k in range(n)]
+    n_rows = -(-n // columns)
+    figure = Figure(figsize=(size[0] * columns, size[1] * n_rows), layout="constrained")
+    axes = [figure.add_subplot(n_rows, columns, k + 1) for k in range(n)]
     return figure, axes
 
 
-def _saved(picture: Any, path: Path) -> Path:
-    write_atomically(path, lambda draft: picture.savefig(draft, dpi=_DPI, bbox_inches="tight"))
+def _save(image: Any, path: Path) -> Path:
+    write_atomically(path, lambda draft: image.savefig(draft, dpi=_DPI, bbox_inches="tight"))
     if (pyplot := sys.modules.get("matplotlib.pyplot")) is not None:
-        pyplot.close(picture)  # it keeps every figure it made
+        pyplot.close(image)  # pyplot holds references to its figures
     return path
 
 

@@ -1,4 +1,4 @@
-"""Running experiments: what is in the file is not run again, what is new is there the moment it is done."""
+"""Run the fits of experiments: fits in the file of results are not repeated, new ones are saved one by one."""
 
 from __future__ import annotations
 
@@ -8,28 +8,29 @@ from os import PathLike
 from typing import Any
 
 from margotree.model_selection.fit_chains import Failure, run_chains
-from margotree.model_selection.progress_line import Tally
+from margotree.model_selection.progress_line import FitCounter
 from margotree.model_selection.result_rows import Rows, RowsError
 from margotree.paper.data import DataError
 from margotree.paper.experiments import search
-from margotree.paper.experiments.backends import running_on
+from margotree.paper.experiments.backends import joblib_backend
 from margotree.paper.experiments.case import Case
 from margotree.paper.experiments.evaluate import evaluate
 from margotree.paper.experiments.samples import samples
-from margotree.paper.experiments.specs import SearchSpec, Spec, all_sets, asked_models, asked_sets, find
+from margotree.paper.experiments.specs import SearchSpec, Spec, all_sets, find, resolve_models, resolve_sets
 from margotree.paper.experiments.train import train
 from margotree.solution import Stopped, VerificationError
 
-#: Where results go unless told otherwise.
+#: The default file of results.
 RESULTS = "results/paper.sqlite"
 
 
 @dataclass(kw_only=True)
-class Ran:
-    """What a run did: fits made, fits that were there already, and what failed (case and reason).
+class RunSummary:
+    """The result of a run.
 
-    ``absent`` are the sets that were left out because their data are not here, with the reason; ``interrupted`` says
-    that Ctrl-C ended the run.
+    ``made`` is the number of new fits, ``known`` that of fits that were in the file already; ``failed`` lists the case
+    and the reason of failed fits; ``absent`` maps the sets that were left out because their data are missing to the
+    reason; ``interrupted`` says whether Ctrl-C ended the run.
     """
 
     made: int = 0
@@ -39,9 +40,9 @@ class Ran:
     interrupted: bool = False
 
     def __str__(self) -> str:
-        said = f"{self.made} fits made, {self.known} were there already, {len(self.failed)} failed"
-        said += f", {len(self.absent)} sets left out" if self.absent else ""
-        return said + (", interrupted: go on with --resume" if self.interrupted else "")
+        text = f"{self.made} fits made, {self.known} were there already, {len(self.failed)} failed"
+        text += f", {len(self.absent)} sets left out" if self.absent else ""
+        return text + (", interrupted: continue with --resume" if self.interrupted else "")
 
 
 def run(
@@ -58,57 +59,80 @@ def run(
     progress: int = 1,
     fold_time_limit: float | None = None,
     reduced: bool = False,
-) -> Ran:
-    """Run the fits of the named experiments and keep them in the file ``out``.
+) -> RunSummary:
+    """Run the fits of the named experiments and save them in a file of results.
 
-    ``resume`` goes on with a file that is there; without it such a file is an error, so that nothing is mixed by
-    accident.  ``time_limit`` caps the seconds of a fit, ``fold_time_limit`` those of a fit on a fold (the former if not
-    given), ``data`` names the sets and ``only`` the models to take, ``reduced`` shrinks the grids of the
-    cross-validations.  Fits that fail are told in the answer and tried again by the next run.  Sets whose data are not
-    here are left out and told too; it is an error if none is here.  Ctrl-C ends the run: what was complete is in the
-    file, a fit that was cut is not.
+    Fits that fail are listed in the summary and repeated by the next run.  Sets whose data are missing are left out and
+    listed as well; it is an error if the data of all sets are missing.  Ctrl-C ends the run: complete fits are in the
+    file, interrupted ones are not.
+
+    Parameters
+    ----------
+    names : iterable of str
+        Experiments, see :func:`names`.
+    out : path
+        The file of results.
+    resume : bool
+        Continue an existing file; without it, a file with results is an error.
+    backend, scheduler : str
+        Where fits run, see :func:`backend_names`; the address of a Dask scheduler.
+    n_jobs : int or None
+        Number of parallel fits.
+    time_limit, fold_time_limit : float, optional
+        Largest seconds per fit, and per fit on a fold (default: ``time_limit``).
+    data, only : sequence of str, optional
+        The sets and the models to run.
+    progress : int
+        0 shows nothing, 1 a line of progress, 2 a line per fit.
+    reduced : bool
+        Use coarse grids in the cross-validations.
+
+    Returns
+    -------
+    RunSummary
     """
     specs = [find(name) for name in names]
-    data, only = asked_sets(data, specs), asked_models(only, specs)
-    ran = Ran()
-    data = _here(specs, data, only, ran)
+    data, only = resolve_sets(data, specs), resolve_models(only, specs)
+    summary = RunSummary()
+    data = _available_sets(specs, data, only, summary)
     fold = time_limit if fold_time_limit is None else fold_time_limit
     try:
-        with _opened(out, resume) as rows, running_on(backend, scheduler):
-            run_cases(_cases(specs, data, only, time_limit), rows, n_jobs, progress, ran)
-            job = search.Search(rows=rows, n_jobs=n_jobs, progress=progress, time_limit=fold, reduced=reduced)
+        with _open_rows(out, resume) as rows, joblib_backend(backend, scheduler):
+            run_cases(_cases(specs, data, only, time_limit), rows, n_jobs, progress, summary)
+            job = search.SearchOptions(rows=rows, n_jobs=n_jobs, progress=progress, time_limit=fold, reduced=reduced)
             for spec in (s for s in specs if isinstance(s, SearchSpec)):
-                chosen = [case.within(time_limit) for case in search.run(spec, job, data, only)]
-                run_cases(chosen, rows, n_jobs, progress, ran)
+                chosen = [case.with_limit(time_limit) for case in search.run(spec, job, data, only)]
+                run_cases(chosen, rows, n_jobs, progress, summary)
     except KeyboardInterrupt:
-        ran.interrupted = True
-    return ran
+        summary.interrupted = True
+    return summary
 
 
-def _here(
-    specs: Sequence[Spec | SearchSpec], data: Sequence[str] | None, only: Sequence[str] | None, ran: Ran
+def _available_sets(
+    specs: Sequence[Spec | SearchSpec], data: Sequence[str] | None, only: Sequence[str] | None, summary: RunSummary
 ) -> list[str]:
-    """The sets that are asked for and here; the others are noted in ``ran``."""
-    asked = [name for name in all_sets(specs) if data is None or name in data]
-    needed = {name for name in asked for spec in specs if name in spec.data and spec.runs(only)}
+    """The requested sets whose data are available; the others are added to ``summary.absent``."""
+    requested = [name for name in all_sets(specs) if data is None or name in data]
+    needed = {name for name in requested for spec in specs if name in spec.data and spec.runs(only)}
     first: DataError | None = None
-    for name in asked:
+    for name in requested:
         try:
             if name in needed:
                 samples(name)
         except DataError as error:
             first = first or error
-            ran.absent[name] = str(error)
-    if first is not None and len(ran.absent) == len(needed):
+            summary.absent[name] = str(error)
+    if first is not None and len(summary.absent) == len(needed):
         raise first
-    return [name for name in asked if name not in ran.absent]
+    return [name for name in requested if name not in summary.absent]
 
 
-def _opened(out: str | PathLike[str], resume: bool) -> Rows:
+def _open_rows(out: str | PathLike[str], resume: bool) -> Rows:
+    """Open the file of results; with ``resume`` False, a file with results is an error."""
     rows = Rows(out)
     if len(rows) and not resume:
         rows.close()
-        raise RowsError(f"{out} holds results already: go on with them (resume) or name another file")
+        raise RowsError(f"{out} holds results already: continue with them (resume) or name another file")
     return rows
 
 
@@ -118,41 +142,41 @@ def _cases(
     only: Sequence[str] | None,
     time_limit: float | None,
 ) -> list[Case]:
-    """The fits of all specs, each once; the shorter limit first where two want the same fit."""
+    """The fits of all specs without duplicates."""
     sets, models = None if data is None else tuple(data), None if only is None else tuple(only)
-    wanted = [c.within(time_limit) for s in specs if isinstance(s, Spec) for c in s.cases(sets, models)]
-    return list(dict.fromkeys(wanted))
+    cases = [c.with_limit(time_limit) for s in specs if isinstance(s, Spec) for c in s.cases(sets, models)]
+    return list(dict.fromkeys(cases))
 
 
-def run_cases(cases: Sequence[Case], rows: Rows, n_jobs: int | None, progress: int, ran: Ran) -> None:
-    """Make the fits that are not in the file yet, and write every one down as it comes.
+def run_cases(cases: Sequence[Case], rows: Rows, n_jobs: int | None, progress: int, summary: RunSummary) -> None:
+    """Run the fits that are not in the file yet, and save each as soon as it is done.
 
-    After a Ctrl-C, and with everything in the file that was complete by then, KeyboardInterrupt is raised.
+    After Ctrl-C, KeyboardInterrupt is raised when the complete fits are in the file.
     """
     splits = {name: samples(name) for name in dict.fromkeys(case.data for case in cases)}
-    there = rows.keys()
-    todo = [case for case in cases if case.key(splits[case.data].checksum) not in there]
-    ran.known += len(cases) - len(todo)
-    tally = Tally(len(cases), len(cases) - len(todo), verbose=progress)
+    keys_in_file = rows.keys()
+    missing = [case for case in cases if case.key(splits[case.data].checksum) not in keys_in_file]
+    summary.known += len(cases) - len(missing)
+    counter = FitCounter(len(cases), len(cases) - len(missing), verbose=progress)
 
     def arguments(case: Case) -> tuple[Any, ...]:
         return case, splits[case.data].X_train, splits[case.data].y_train
 
-    def arrived(case: Case, trained: dict[str, Any] | Failure) -> None:
+    def on_result(case: Case, trained: dict[str, Any] | Failure) -> None:
         try:
             if isinstance(trained, Failure):
-                ran.failed.append((str(case), trained.reason))
+                summary.failed.append((str(case), trained.reason))
             else:
                 row = evaluate(case, trained, splits[case.data])
                 if row["stopped"] == Stopped.INTERRUPTED:
-                    return  # Ctrl-C cut it short: it is no result
+                    return  # interrupted by Ctrl-C
                 rows.put(row)
-                ran.made += 1
+                summary.made += 1
         except VerificationError as error:
-            ran.failed.append((str(case), f"not what it claims to be: {error}"))
-        tally.add(str(case))
+            summary.failed.append((str(case), f"the tree failed its verification: {error}"))
+        counter.add(str(case))
 
-    interrupted = run_chains([[case] for case in todo], arguments, train, arrived, n_jobs=n_jobs)
-    tally.end()
+    interrupted = run_chains([[case] for case in missing], arguments, train, on_result, n_jobs=n_jobs)
+    counter.end()
     if interrupted:
         raise KeyboardInterrupt

@@ -16,30 +16,32 @@ class Cell:
         self.measure, self.ours, self.theirs, self.proved = measure, ours, theirs, proved
 
     @classmethod
-    def of(cls, measure: Measure, row: dict[str, Any] | None, theirs: Any, *, mark: bool = True) -> Cell:
+    def from_row(cls, measure: Measure, row: dict[str, Any] | None, theirs: Any, *, mark: bool = True) -> Cell:
         if row is None:
             return cls(measure, None, theirs)
-        return cls(measure, measure.of(row), theirs, proved=not mark or row["proved"] == "optimal")
+        return cls(measure, measure.extract(row), theirs, proved=not mark or row["proved"] == "optimal")
 
     @property
     def difference(self) -> Any:
         if isinstance(self.ours, tuple) or None in (self.ours, self.theirs):
             return None
-        # Of the numbers as printed, so that equal ones differ by nothing.
+        # The difference of the rounded numbers, so that it is 0 for equal ones.
         return round(self.ours, self.measure.digits) - round(self.theirs, self.measure.digits)
 
     def texts(self) -> list[str]:
+        """The three strings of the cell."""
         mark = "" if self.proved or self.ours is None else UNPROVED
-        gap = self.difference
+        difference = self.difference
         if isinstance(self.ours, tuple) and self.theirs is not None:
-            said = "same" if tuple(self.ours) == tuple(self.theirs) else "other"
+            difference_text = "same" if tuple(self.ours) == tuple(self.theirs) else "other"
         else:
-            said = "-" if gap is None else f"{round(gap, self.measure.digits) + 0.0:+.{self.measure.digits}f}"
-        return [mark + self.measure.text(self.ours), self.measure.text(self.theirs), said]
+            digits = self.measure.digits
+            difference_text = "-" if difference is None else f"{round(difference, digits) + 0.0:+.{digits}f}"
+        return [mark + self.measure.text(self.ours), self.measure.text(self.theirs), difference_text]
 
 
 def mean(cells: Sequence[Cell]) -> Cell:
-    """The means over the sets for which both numbers are there."""
+    """The means over the sets that have both numbers."""
     both = [c for c in cells if c.difference is not None]
     if not both:
         return Cell(cells[0].measure, None, None)
@@ -47,6 +49,6 @@ def mean(cells: Sequence[Cell]) -> Cell:
     return Cell(cells[0].measure, ours, theirs, proved=all(c.proved for c in both))
 
 
-def triple(group: str, key: str) -> list[Column]:
-    """The three columns of a cell."""
+def cell_columns(group: str, key: str) -> list[Column]:
+    """The three columns of a cell: ours, paper, difference."""
     return [Column(key=f"{key}_{part}", head=part, group=group) for part in ("ours", "paper", "diff")]

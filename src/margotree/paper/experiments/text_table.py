@@ -1,4 +1,4 @@
-"""A table as data: columns in groups, rows of texts; and four ways to write it."""
+"""A table of strings with grouped columns, and its output as text, CSV, Markdown and LaTeX."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from itertools import groupby
 
-#: Stands before a number whose tree was not proved optimal.
+#: The mark before a number whose tree was not proved optimal.
 UNPROVED = "~"
 
 
 @dataclass(frozen=True, kw_only=True)
 class Column:
-    """``group`` is the heading it shares with its neighbours, ``key`` its name in a CSV file."""
+    """A column: ``group`` is the common heading of adjacent columns, ``key`` the name in a CSV file."""
 
     key: str
     head: str
@@ -23,21 +23,21 @@ class Column:
 
 @dataclass(frozen=True, kw_only=True)
 class Grid:
-    """A table ready to be written."""
+    """A table of strings."""
 
     title: str
     columns: Sequence[Column]
     rows: Sequence[Sequence[str]]
     notes: Sequence[str] = field(default_factory=tuple)
     marks: bool = True
-    """Whether numbers that are not proved are marked."""
+    """Whether numbers of trees that are not proved optimal are marked."""
 
 
 def to_text(grid: Grid) -> str:
     heads, groups = [c.head for c in grid.columns], [c.group for c in grid.columns]
     cells = list(zip(heads, *grid.rows, strict=True))
     widths = [max(map(len, column)) for column in cells]
-    left = _of_words(grid)
+    left = _text_columns(grid)
     lines = [grid.title, "", *([_spans(groups, widths)] if any(groups) else [])]
     lines += [_line(heads, widths, left), "-" * (sum(widths) + 2 * len(widths) - 2)]
     lines += [_line(row, widths, left) for row in grid.rows]
@@ -45,7 +45,7 @@ def to_text(grid: Grid) -> str:
 
 
 def to_csv(grid: Grid) -> str:
-    """Plain numbers: the mark of what is not proved becomes a column of its own."""
+    """Format as CSV with plain numbers; the marks of numbers not proved become the column ``certified``."""
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
     writer.writerow([*(c.key for c in grid.columns), *(["certified"] if grid.marks else [])])
@@ -58,21 +58,21 @@ def to_csv(grid: Grid) -> str:
 
 def to_markdown(grid: Grid) -> str:
     heads = [f"{c.group} {c.head}".strip() for c in grid.columns]
-    marks = ["---" if words else "---:" for words in _of_words(grid)]
+    marks = ["---" if is_text else "---:" for is_text in _text_columns(grid)]
     lines = [f"| {' | '.join(row)} |" for row in ([h.replace("|", "\\|") for h in heads], marks, *grid.rows)]
     return "\n".join([f"**{grid.title}**", "", *lines, *([""] if grid.notes else []), *grid.notes]) + "\n"
 
 
 def to_latex(grid: Grid) -> str:
-    spans = [(group, len(list(some))) for group, some in groupby(c.group for c in grid.columns)]
-    over = " & ".join(
+    spans = [(group, len(list(members))) for group, members in groupby(c.group for c in grid.columns)]
+    group_line = " & ".join(
         f"\\multicolumn{{{n}}}{{c}}{{{_tex(group)}}}" if group else " & ".join([""] * n) for group, n in spans
     )
     lines = [
         "\\begin{table}[ht]",
         "\\centering",
-        f"\\begin{{tabular}}{{{''.join('l' if words else 'r' for words in _of_words(grid))}}}",
-        f"{over} \\\\ \\hline\\hline",
+        f"\\begin{{tabular}}{{{''.join('l' if is_text else 'r' for is_text in _text_columns(grid))}}}",
+        f"{group_line} \\\\ \\hline\\hline",
         " & ".join(_tex(c.head) for c in grid.columns) + " \\\\ \\hline",
         *(" & ".join(map(_tex, row)) + " \\\\" for row in grid.rows),
         "\\hline",
@@ -91,24 +91,24 @@ FORMATS: dict[str, Callable[[Grid], str]] = {
 }
 
 
-def _of_words(grid: Grid) -> list[bool]:
-    """Which columns hold words rather than numbers."""
+def _text_columns(grid: Grid) -> list[bool]:
+    """Which columns contain text rather than numbers."""
     return [any(row[k][:1].isalpha() for row in grid.rows) for k in range(len(grid.columns))]
 
 
 def _line(cells: Sequence[str], widths: Sequence[int], left: Sequence[bool]) -> str:
-    """Columns of words to the left, of numbers to the right."""
-    padded = [c.ljust(w) if words else c.rjust(w) for c, w, words in zip(cells, widths, left, strict=True)]
+    """One line; columns of text are left-aligned, columns of numbers right-aligned."""
+    padded = [c.ljust(w) if is_text else c.rjust(w) for c, w, is_text in zip(cells, widths, left, strict=True)]
     return "  ".join(padded).rstrip()
 
 
 def _spans(groups: Sequence[str], widths: Sequence[int]) -> str:
-    """The headings of groups, each over the first of its columns."""
+    """The line of group headings, each centred over its columns."""
     parts: list[str] = []
-    for group, some in groupby(range(len(groups)), key=groups.__getitem__):
-        of_group = list(some)
-        room = sum(widths[k] for k in of_group) + 2 * (len(of_group) - 1)
-        parts.append(group[:room].center(room))
+    for group, members in groupby(range(len(groups)), key=groups.__getitem__):
+        of_group = list(members)
+        width = sum(widths[k] for k in of_group) + 2 * (len(of_group) - 1)
+        parts.append(group[:width].center(width))
     return "  ".join(parts).rstrip()
 
 

@@ -1,4 +1,4 @@
-"""Training, wherever it runs.  It returns the tree and does not judge it."""
+"""Training of one case, in any process; the tree is evaluated elsewhere."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from numpy.typing import NDArray
 
 from margotree.estimators.fit_warnings import without_fit_warnings
 from margotree.model_selection.models import make_model
-from margotree.paper.experiments.case import BANDED, ENGINE, PAPER_EPS, Case
+from margotree.paper.experiments.case import ENGINE, MODELS_WITH_EPS, PAPER_EPS, Case
 
 
 def train(case: Case, X: NDArray[Any], y: NDArray[Any]) -> dict[str, Any]:
-    """Fit one case; ``X`` comes scaled."""
+    """Train the tree of a case on scaled samples; returns the tree as a dict, and the seconds."""
     estimator = make_model(case.model, **settings(case))
     began = time.perf_counter()
     with without_fit_warnings():
@@ -22,7 +22,7 @@ def train(case: Case, X: NDArray[Any], y: NDArray[Any]) -> dict[str, Any]:
 
 
 def settings(case: Case) -> dict[str, Any]:
-    """The case as arguments of its classifier."""
+    """The arguments of the classifier of a case."""
     params: dict[str, Any] = {
         "depth": case.depth,
         "time_limit": case.time_limit,
@@ -31,9 +31,9 @@ def settings(case: Case) -> dict[str, Any]:
     }
     if case.model != "local_svm":
         params["engine"] = ENGINE
-    if case.model != "oct_1":  # it has no scale: only the order of values matters to it
+    if case.model != "oct_1":  # OCT-1 has no parameter scale: it uses the order of the values only
         params["scale"] = None
-    if case.model in BANDED:
+    if case.model in MODELS_WITH_EPS:
         params["eps"] = PAPER_EPS
     if not case.start:
         params["start"] = None

@@ -1,4 +1,4 @@
-"""The page as text: one file, no scripts, no network."""
+"""The report page as HTML text without scripts and network."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from itertools import groupby
 from statistics import median
 
 from margotree.paper.experiments.text_table import UNPROVED, Column, Grid
-from margotree.paper.report.gather import Contents, Fit, Picture
+from margotree.paper.report.gather import Contents, FigureImage, Fit
 from margotree.paper.report.style import CSS
 from margotree.solution import Proved
 
@@ -24,15 +24,15 @@ _FIGURES = {
 
 
 def render(contents: Contents) -> str:
-    """The whole page."""
+    """Format the contents as an HTML page."""
     from margotree import __version__
 
     sections = [
         ("summary", "Summary", _summary(contents)),
         ("tables", "Tables beside the paper's", "".join(_table(k, grid) for k, grid in enumerate(contents.tables))),
-        ("figures", "Figures", "".join(map(_picture, contents.pictures)) or "<p>None were drawn.</p>"),
+        ("figures", "Figures", "".join(map(_figure_html, contents.figures)) or "<p>None were drawn.</p>"),
         ("certificates", "Certificates", _certificates(contents.fits)),
-        ("machine", "Machine and versions", _makers(contents)),
+        ("machine", "Machine and versions", _environment_table(contents)),
     ]
     links = "".join(f'<li><a href="#{key}">{title}</a></li>' for key, title, _ in sections)
     body = "".join(f'<section id="{key}"><h2>{title}</h2>{text}</section>' for key, title, text in sections)
@@ -59,9 +59,9 @@ def _summary(contents: Contents) -> str:
     ]
     if contents.changed_data:
         names = ", ".join(contents.changed_data)
-        lines.append(f"Not in the row order of the paper's authors, so splits differ from theirs: {names}.")
+        lines.append(f"Rows are not in the order of the paper's authors, so the splits differ: {names}.")
     if contents.missing:
-        lines.append("Not run, or not completely enough to be shown: " + ", ".join(contents.missing) + ".")
+        lines.append("Not run, or not complete enough to be shown: " + ", ".join(contents.missing) + ".")
     return "".join(f"<p>{escape(line)}</p>" for line in lines) + (_by_model(fits) if fits else "")
 
 
@@ -107,7 +107,7 @@ def _cells(columns: Sequence[Column], row: Sequence[str]) -> str:
 def _certificates(fits: Sequence[Fit]) -> str:
     if not fits:
         return "<p>No fit on a training part is in the file.</p>"
-    parts = ["<p class=note>Every line opens: the certificate in full, and the rules in the units of the data.</p>"]
+    parts = ["<p class=note>Open a line for the complete certificate and the rules in the units of the data.</p>"]
     for model, group in groupby(fits, key=lambda fit: fit.model):
         parts.append(f"<h3>{escape(model)}</h3>" + "".join(map(_certificate, group)))
     return "".join(parts)
@@ -125,22 +125,22 @@ def _certificate(fit: Fit) -> str:
     return f"<details><summary>{head}</summary><pre>{escape(text)}</pre></details>"
 
 
-def _picture(picture: Picture) -> str:
-    data = base64.b64encode(picture.png).decode()
-    title = f"{_FIGURES.get(picture.figure, picture.figure)}: {picture.name.split('-', 1)[-1]}"
-    alt = f"{title}; the numbers behind it are in the tables"
+def _figure_html(image: FigureImage) -> str:
+    data = base64.b64encode(image.png).decode()
+    title = f"{_FIGURES.get(image.figure, image.figure)}: {image.name.split('-', 1)[-1]}"
+    alt = f"{title}; the numbers are in the tables"
     return (
         f'<figure><img src="data:image/png;base64,{data}" alt="{escape(alt)}">'
         f"<figcaption>{escape(title)}</figcaption></figure>"
     )
 
 
-def _makers(contents: Contents) -> str:
-    rows = [[maker, f"{count:,}"] for maker, count in contents.makers]
-    return _plain_table("What made the rows", ("machine: versions", "fits"), rows)
+def _environment_table(contents: Contents) -> str:
+    rows = [[environment, f"{count:,}"] for environment, count in contents.environments]
+    return _plain_table("Machines and versions of the fits", ("machine: versions", "fits"), rows)
 
 
-# -- bits ---------------------------------------------------------------------------------------------------------
+# -- elements -----------------------------------------------------------------------------------------------------
 
 
 def _plain_table(caption: str, heads: Iterable[str], rows: Iterable[Sequence[str]]) -> str:

@@ -1,4 +1,4 @@
-"""How the page looks: by day, by night, and in print."""
+"""The style sheet of the report page: light, dark, and in print."""
 
 CSS = """
 :root { --ink: #1f2933; --soft: #52606d; --line: #d9e2ec; --ground: #ffffff; --band: #f5f7fa; --ours: #0072b2;

@@ -1,4 +1,4 @@
-"""The page as a file."""
+"""Write the report page to a file."""
 
 from __future__ import annotations
 
@@ -10,5 +10,17 @@ from margotree.paper.report.html import render
 
 
 def write_report(store: str | PathLike[str], path: str | PathLike[str], *, figures: bool = True) -> None:
-    """Write the page of a file of results; a page already there is replaced only once the new one is complete."""
+    """Write the report page of a file of results.
+
+    An existing page is replaced only when the new one is complete.
+
+    Parameters
+    ----------
+    store : path
+        The file of results.
+    path : path
+        The page to write.
+    figures : bool, default True
+        Whether to draw the figures (needs matplotlib).
+    """
     write_text(path, render(gather(store, figures=figures)))

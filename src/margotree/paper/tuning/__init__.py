@@ -4,7 +4,8 @@
     search = tune(X, y, "hfs", rule="features", n_jobs=2, fit_time_limit=10, resume="search.sqlite", verbose=1)
     search.best_params_, search.best_estimator_
 
-:func:`tune` is one call over :class:`margotree.model_selection.TreeSearchCV`.
+``tune.py`` contains :func:`tune`, one call of :class:`margotree.model_selection.TreeSearchCV`; ``grids.py`` contains
+the grids.
 """
 
 from margotree.model_selection import stratified_folds as paper_folds

@@ -1,4 +1,4 @@
-"""The paper's tuning of one model in one call."""
+"""The tuning of one model as in the paper."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from margotree.model_selection.rules import RULES, stratified_folds
 from margotree.model_selection.search import TreeSearchCV
 from margotree.paper.tuning.grids import paper_grid
 
-#: The paper's band beside upper splits, and the models whose default is another.
+#: The ``eps`` of the paper, and the models with another default.
 PAPER_EPS = 1e-3
-_BANDED = frozenset({"margot", "hfs", "sfs", "local_svm"})
+_MODELS_WITH_EPS = frozenset({"margot", "hfs", "sfs", "local_svm"})
 
 
 def tune(
@@ -34,18 +34,39 @@ def tune(
     verbose: int = 0,
     **params: Any,
 ) -> TreeSearchCV:
-    """Choose the hyperparameters of a model by cross-validation, as the paper did, and train it with them.
+    """Choose the hyperparameters of a model by cross-validation as in the paper, and train it with them.
 
-    ``model`` is one of :func:`~margotree.model_selection.model_names`; ``rule`` is ``"accuracy"`` (the best mean
-    validation accuracy) or ``"features"`` (the fewest features within 2.5 % of it).  ``time_limit`` is for the whole
-    search, ``fit_time_limit`` for every fit of it.  With ``resume`` fits are kept in that file and not repeated.
-    ``params``
-    go to the model; ``eps`` is the paper's 1e-3 unless given.  Returns the fitted search: ``best_estimator_``,
-    ``best_params_``, ``cv_results_``.
+    Parameters
+    ----------
+    model : str
+        One of :func:`~margotree.model_selection.model_names`.
+    depth : int, default 2
+        Depth of the tree.
+    grid : dict, optional
+        The grid; by default :func:`paper_grid`.
+    rule : "accuracy" or "features"
+        The best mean validation accuracy, or the fewest features within 2.5 % of it.
+    folds : int or splitter, default 4
+        The folds; a number means stratified and shuffled ones.
+    n_jobs : int or None, default 1
+        Number of parallel fits.
+    time_limit, fit_time_limit : float or None
+        Seconds for the whole search and for every fit.
+    resume : path, optional
+        A file in which every fit is saved; fits in the file are not repeated.
+    name : str
+        The name of the data in that file.
+    **params
+        Further parameters of the model; ``eps`` is 1e-3 by default, as in the paper.
+
+    Returns
+    -------
+    TreeSearchCV
+        The fitted search, with ``best_estimator_``, ``best_params_`` and ``cv_results_``.
     """
     if rule not in RULES:
         raise ValueError(f"rule is one of {', '.join(RULES)}, got {rule!r}")
-    if model in _BANDED:
+    if model in _MODELS_WITH_EPS:
         params.setdefault("eps", PAPER_EPS)
     estimator = make_model(model, depth=depth, time_limit=fit_time_limit, **params)
     search = TreeSearchCV(

@@ -1,4 +1,4 @@
-"""From a search node to its children: going there, and writing down those that are not followed."""
+"""The children of a search node: entering one of them, and writing records of the others."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from margotree.engines.exact.kernels.node_record import save_here
-from margotree.engines.exact.kernels.probing import BEST, FLIP, HAND, OTHER, SAME, feature_of
+from margotree.engines.exact.kernels.node_record import save_record
+from margotree.engines.exact.kernels.probing import BEST, FLIP, OTHER, SAME, SAME_NODE, feature_of
 from margotree.engines.exact.kernels.routing import PLACE, SLOT, SPARE, Routing, headed, in_band, swap_in
 from margotree.engines.node.kernels.active_set import add_hard_row
-from margotree.engines.node.kernels.feature_penalties import value
+from margotree.engines.node.kernels.feature_penalties import node_bound
 from margotree.engines.node.kernels.workspace import (
     AT_LOWER,
     F8,
@@ -23,18 +23,18 @@ from margotree.engines.node.kernels.workspace import (
     O,
     Workspace,
     copy_slot,
-    numbers,
+    index_constants,
 )
 from margotree.engines.numba_backend import inner
 
-# What a row of a logged dive is: a child put aside or closed, the other child, closed as well; or the search node that
-# the dive ended at, to be gone on with, closed, or settled.
-ASIDE, SHUT, SHUT_TOO, HERE, HERE_SHUT, HERE_SETTLED = numbers(6)
+# Kinds of rows of a dive: a child that is not followed, open or closed; the other child, if it is closed as well; or
+# the last search node of the dive, which is open, closed or settled.
+OPEN_CHILD, CLOSED_CHILD, CLOSED_SIBLING, LAST_OPEN, LAST_CLOSED, LAST_SETTLED = index_constants(6)
 
 
 @inner(allocates=False)
-def go(ws: Workspace, rt: Routing, i: int, flip: bool) -> None:
-    """Send candidate ``i`` where it is headed or the other way, with the states from the best candidate's spares."""
+def follow_candidate(ws: Workspace, rt: Routing, i: int, flip: bool) -> None:
+    """Send candidate ``i`` where it is headed or the other way, with the slots of the best candidate."""
     if i >= ws.X.shape[0]:
         swap_in(rt, feature_of(ws, i)[0], BEST + (FLIP if flip else SAME))
         return
@@ -53,16 +53,19 @@ def go(ws: Workspace, rt: Routing, i: int, flip: bool) -> None:
 
 @inner(allocates=False)
 def own_bound(ws: Workspace, rt: Routing) -> float:
-    """What the node problems at hand add up to."""
+    """The sum of the values of the current node problems."""
     total = 0.0
     for t in range(rt.T):
-        total += value(ws, rt.at[SLOT, t])
+        total += node_bound(ws, rt.at[SLOT, t])
     return total
 
 
 class Rows(NamedTuple):
-    """Search nodes that a dive writes down, one per row: records, how many floats each has, what its node problems add
-    up to, and what the row is, with the item that was decided about."""
+    """Records of search nodes that a dive writes, one per row.
+
+    ``used`` is the number of floats of each record, ``bounds`` the sum of its node problems' values, and ``log`` the
+    kind of the row and the item that was decided (-1: none).
+    """
 
     codes: NDArray[np.uint8]
     floats: F8
@@ -72,24 +75,26 @@ class Rows(NamedTuple):
 
 
 @inner(allocates=False)
-def note(ws: Workspace, rt: Routing, what: int, i: int, rows: Rows, row: int) -> None:
-    """Write down the search node at hand, which came of a decision about item ``i`` (-1: of none)."""
-    rows.used[row] = save_here(ws, rt, rows.codes, rows.floats, row)
+def write_row(ws: Workspace, rt: Routing, what: int, i: int, rows: Rows, row: int) -> None:
+    """Write the current search node, which results from a decision about item ``i`` (-1: none)."""
+    rows.used[row] = save_record(ws, rt, rows.codes, rows.floats, row)
     rows.bounds[row] = own_bound(ws, rt)
     rows.log[row, 0] = what
     rows.log[row, 1] = i
 
 
 @inner(allocates=False)
-def note_part(ws: Workspace, rt: Routing, i: int, flip: bool, what: int, rows: Rows, row: int) -> None:
-    """Write down a child of which only the first node problem was set up: in the second, sample ``i`` keeps the
-    multiplier that it has, or starts with 0."""
+def write_partial_child(ws: Workspace, rt: Routing, i: int, flip: bool, what: int, rows: Rows, row: int) -> None:
+    """Write a child of which only the first node problem was set up.
+
+    In the second node problem sample ``i`` keeps its multiplier, or starts with 0.
+    """
     f, k, at = ws.f, ws.k, rt.at
     t = at[PLACE, i]
     child = headed(ws, rt, t, i)
     if flip:
         child = 4 * t + 3 - child
-    turned = flip and ws.priced  # which of the two `set_up_sample` begins with
+    turned = flip and ws.with_penalties  # whether `set_up_sample` begins with the node itself
     done, spare = (t, FLIP) if turned else (child, OTHER if flip else SAME)
     swap_in(rt, done, BEST + spare)
     at[PLACE, i] = child
@@ -98,46 +103,47 @@ def note_part(ws: Workspace, rt: Routing, i: int, flip: bool, what: int, rows: R
     if turned:
         k[s, STATUS, i] = AT_LOWER
     elif (f[s, O, i] > 0.0) != (child == 2 * t + 2):
-        k[s, STATUS, i], f[s, NU, i] = PENDING_HARD, -nu  # as `add_hard_row` would have it
+        k[s, STATUS, i], f[s, NU, i] = PENDING_HARD, -nu  # the same as in `add_hard_row`
     elif child == 2 * t + 1 and rt.eps >= 1.0 and status != AT_LOWER:
         k[s, STATUS, i] = PENDING_HARD
-    note(ws, rt, what, i, rows, row)
+    write_row(ws, rt, what, i, rows, row)
     k[s, STATUS, i], f[s, NU, i] = status, nu
     swap_in(rt, done, BEST + spare)
     at[PLACE, i] = t
 
 
 @inner(allocates=False)
-def note_child(ws: Workspace, rt: Routing, i: int, flip: bool, what: int, rows: Rows, row: int, whole: bool) -> None:
-    """Write down a child with the bound that its own node problems have, and restore the memory.
+def write_child(ws: Workspace, rt: Routing, i: int, flip: bool, what: int, rows: Rows, row: int, whole: bool) -> None:
+    """Write a child with the bound of its own node problems, and restore the memory.
 
-    Where a first node problem has closed a child, and it is not ``whole``, its parent's multipliers do for the other.
+    ``whole`` tells that both of its node problems are set up. Otherwise the first one has closed the child, and the
+    parent's multipliers are used for the second.
     """
     sample = i < ws.X.shape[0]
-    if sample and not whole and what != ASIDE:
-        note_part(ws, rt, i, flip, what, rows, row)
+    if sample and not whole and what != OPEN_CHILD:
+        write_partial_child(ws, rt, i, flip, what, rows, row)
         return
     t = rt.at[PLACE, i] if sample else feature_of(ws, i)[0]
-    in_hand = False
+    in_spare = False
     if sample and not flip:
-        # A side closed by its probe ends the search for candidates, so that its node is still in the spare.
-        in_hand = what != ASIDE and in_band(ws.f[rt.at[SLOT, t], H, i], rt.eps)
-        if not in_hand:
-            copy_slot(ws, rt.at[SLOT, t], rt.at[SPARE, HAND])
-    if in_hand:
+        # A side that its probe closes ends the search for candidates, so that the spare slot still holds its node.
+        in_spare = what != OPEN_CHILD and in_band(ws.f[rt.at[SLOT, t], H, i], rt.eps)
+        if not in_spare:
+            copy_slot(ws, rt.at[SLOT, t], rt.at[SPARE, SAME_NODE])
+    if in_spare:
         child = headed(ws, rt, t, i)
-        swap_in(rt, t, HAND)
+        swap_in(rt, t, SAME_NODE)
         swap_in(rt, child, BEST + SAME)
         rt.at[PLACE, i] = child
     else:
         if sample and not flip:
-            swap_in(rt, t, HAND)
-        go(ws, rt, i, flip)
-    note(ws, rt, what, i, rows, row)
+            swap_in(rt, t, SAME_NODE)
+        follow_candidate(ws, rt, i, flip)
+    write_row(ws, rt, what, i, rows, row)
     if not sample:
         swap_in(rt, t, BEST + (FLIP if flip else SAME))
         return
     child = rt.at[PLACE, i]
     swap_in(rt, child, BEST + (OTHER if flip else SAME))
-    swap_in(rt, t, BEST + FLIP if flip else HAND)
+    swap_in(rt, t, BEST + FLIP if flip else SAME_NODE)
     rt.at[PLACE, i] = t

@@ -1,8 +1,9 @@
-"""One dive of the search: branch, follow the more promising child, put the other aside, until nothing is left.
+"""A dive of the search: branch, follow the child with the lower bound, write a record of the other, until the search
+node is closed, settled or interrupted.
 
-A search node is a partial routing and, if they have prices, what is decided about features.  Its bound is the sum of
-the node problems' dual values.  It is *settled* when every waiting sample would travel to the bottom at no further
-cost and no feature is used in part: then the hyperplanes at hand are a tree of exactly that value.
+A search node is a partial routing and, with feature penalties, decisions about features. Its bound is the sum of the
+node problems' dual values. It is *settled* when every undecided sample would reach the last level without further cost
+and no feature is used in part: then the current hyperplanes are a tree whose objective is the bound.
 """
 
 from __future__ import annotations
@@ -14,69 +15,70 @@ import numpy as np
 from numpy.typing import NDArray
 
 from margotree.engines.exact.kernels.child_nodes import (
-    ASIDE,
-    HERE,
-    HERE_SETTLED,
-    HERE_SHUT,
-    SHUT,
-    SHUT_TOO,
+    CLOSED_CHILD,
+    CLOSED_SIBLING,
+    LAST_CLOSED,
+    LAST_OPEN,
+    LAST_SETTLED,
+    OPEN_CHILD,
     Rows,
-    go,
-    note,
-    note_child,
+    follow_candidate,
+    write_child,
+    write_row,
 )
-from margotree.engines.exact.kernels.probing import BEST, MANY
-from margotree.engines.exact.kernels.routing import GUESS, SLOT, SPARE, TIGHT, TOL, TRUE, Routing
+from margotree.engines.exact.kernels.probing import BEST, NO_LIMIT
+from margotree.engines.exact.kernels.routing import ACCURACY, ESTIMATE, SLOT, SPARE, TIGHT, TOL, Routing
 from margotree.engines.exact.kernels.side_costs import FLOOR
 from margotree.engines.node.kernels.active_set import refresh
-from margotree.engines.node.kernels.feature_penalties import bonus, places, value
+from margotree.engines.node.kernels.feature_penalties import node_bound, penalty_bound, unpenalised_features
 from margotree.engines.node.kernels.ratio_test import INFEASIBLE
-from margotree.engines.node.kernels.workspace import ALPHA, F8, I8, NUM, SCALARS, STOP, Workspace, numbers
+from margotree.engines.node.kernels.workspace import ALPHA, F8, I8, NUM, SCALARS, STOP, Workspace, index_constants
 from margotree.engines.numba_backend import inner
 
-# How a dive ends.  Memory that leaves prices out settles where prices could make the difference.
+# How a dive ends. A dive without feature penalties is settled where they could change whether a node is closed.
 EXHAUSTED, SETTLED, PAUSED = 0, 1, 2
-# Entries of the counters.
+# Entries of ``counters``: steps, rows written, sides closed by probes, sides probed.
 STEPS, EMITTED, FIXED, SOLVES = 0, 1, 2, 3
-# Entries of the options: candidates in a row that bring nothing, pivots of a flip, when prices come into node problems
-# (see `Tactics.prices`), whether features are decided first, whether search nodes that are closed are written down too.
-PATIENCE, FLIP_PIVOTS, PRICES, FEATURES_FIRST, LOGGED = 0, 1, 2, 3, 4
-# Ways to go.
-AS_HEADED, OTHERWISE = numbers(2)
+# Entries of ``options``: candidates in a row without improvement, pivots of a flip, the threshold for feature penalties
+# (see `Tactics.penalty_threshold`), whether features are decided first, whether rows are written for a proof.
+PATIENCE, FLIP_PIVOTS, PENALTY_THRESHOLD, FEATURES_FIRST, WITH_PROOF = 0, 1, 2, 3, 4
+# Sides of a candidate.
+AS_HEADED, OTHERWISE = index_constants(2)
 # Weight of the newest observation in a running mean.
 LEARN = 0.25
 
 
-def diving(run: Callable[..., int], set_up: Callable[..., tuple[int, int, int]], choose: Callable[..., int]) -> Any:
-    """The dive that solves node problems with ``run``, after ``set_up``, for candidates that ``choose`` ranks.
+def make_dive(run: Callable[..., int], set_up: Callable[..., tuple[int, int, int]], choose: Callable[..., int]) -> Any:
+    """Make the dive that solves node problems with ``run``, after ``set_up``, for candidates ranked by ``choose``.
 
-    There is one with and one without prices, made of the same source, so that a model without prices compiles nothing
-    of what prices need.
+    There is one dive with feature penalties and one without, from the same source, so that a model without feature
+    penalties does not compile what only they need.
     """
 
     @inner(allocates=False)
-    def solved(ws: Workspace, s: int, cutoff: float, pivots: int, tol: float) -> float:
-        """The tree node's part of the bound once it is solved to ``tol``, past the cut-off or out of pivots.
+    def solve_slot(ws: Workspace, s: int, cutoff: float, pivots: int, tol: float) -> float:
+        """The value of slot ``s`` after it is solved to ``tol``, or beyond the cutoff, or with at most ``pivots``
+        pivots.
 
-        An impossible routing is worth infinity.
+        It is infinite if the routing is impossible.
         """
-        offset = ws.g[s, NUM, ALPHA] * places(ws, s) if ws.priced else 0.0
+        offset = ws.g[s, NUM, ALPHA] * unpenalised_features(ws, s) if ws.with_penalties else 0.0
         if run(ws, s, cutoff + offset, pivots, tol) == INFEASIBLE:
             return np.inf
-        return value(ws, s)
+        return node_bound(ws, s)
 
     @inner(allocates=False)
     def relax(ws: Workspace, rt: Routing, cutoff: float, tol: float) -> float:
-        """Solve all node problems of the search node; returns the bound (infinite if a routing is impossible)."""
+        """Solve all node problems of the search node; return its bound (infinite if the routing is impossible)."""
         total = 0.0
         for t in range(rt.T):
-            total += value(ws, rt.at[SLOT, t])
+            total += node_bound(ws, rt.at[SLOT, t])
         for t in range(rt.T):
             if total >= cutoff:
                 return total
             s = rt.at[SLOT, t]
-            before = value(ws, s)
-            after = solved(ws, s, before + cutoff - total, MANY, tol)
+            before = node_bound(ws, s)
+            after = solve_slot(ws, s, before + cutoff - total, NO_LIMIT, tol)
             if after == np.inf:
                 return after
             total += after - before
@@ -92,29 +94,31 @@ def diving(run: Callable[..., int], set_up: Callable[..., tuple[int, int, int]],
         cutoff: float,
         flip_pivots: int,
     ) -> tuple[float, bool]:
-        """Bound after candidate ``i`` goes the way it is headed (way 0) or the other (way 1), and whether both node
-        problems of that are set up: the first may do."""
+        """Solve one side of candidate ``i``: where it is headed (``way`` 0) or the other side (``way`` 1).
+
+        Returns the bound, and whether both node problems of that side are set up: the first may suffice to close it.
+        """
         bound, whole = total, False
         for step in range(2):
             t, k, pivots = set_up(ws, rt, i, way == 1, step, flip_pivots)
             if t < 0:
                 break
             s = rt.at[SPARE, k]
-            base = value(ws, rt.at[SLOT, t])
-            after = max(base, value(ws, s))
+            base = node_bound(ws, rt.at[SLOT, t])
+            after = max(base, node_bound(ws, s))
             if after < base + cutoff - bound:
-                after = max(after, solved(ws, s, base + cutoff - bound, pivots, TOL))
+                after = max(after, solve_slot(ws, s, base + cutoff - bound, pivots, TOL))
             bound = bound + after - base
             whole = step == 1
             if bound >= cutoff:
                 break
-        # Remember what share of the estimate came true.
-        share = min(1.0, (bound - total) / max(rt.score[GUESS + way, i], 1e-300))
-        rt.score[TRUE + way, i] += LEARN * (max(share, 1e-3) - rt.score[TRUE + way, i])
+        # Update the mean of the true rise divided by its estimate.
+        share = min(1.0, (bound - total) / max(rt.score[ESTIMATE + way, i], 1e-300))
+        rt.score[ACCURACY + way, i] += LEARN * (max(share, 1e-3) - rt.score[ACCURACY + way, i])
         return bound, whole
 
     @inner(allocates=False)
-    def pick(
+    def pick_candidate(
         ws: Workspace,
         rt: Routing,
         cand: I8,
@@ -124,11 +128,11 @@ def diving(run: Callable[..., int], set_up: Callable[..., tuple[int, int, int]],
         options: I8,
         counters: I8,
     ) -> tuple[int, float, float, float, bool, bool]:
-        """Solve both sides of the candidates in turn until none has been better for a while.
+        """Probe both sides of the candidates, one after the other, until several in a row give no improvement.
 
-        Returns the best candidate, the bounds on its two sides, the best bound on the node itself that was seen (a
-        sample pays the lesser of its two sides, whatever it does), and whether all node problems of its two sides are
-        set up: where one has closed a side, which ends the search, the other need not be.
+        Returns the best candidate, the bounds of its two sides, the best bound of the search node itself (for every
+        candidate the smaller bound of its two sides holds), and for both sides whether all their node problems are set
+        up: where one of them closes a side, which ends the probing, the other is not needed.
         """
         patience, flip_pivots = options[PATIENCE], options[FLIP_PIVOTS]
         slack = cutoff - total
@@ -146,7 +150,7 @@ def diving(run: Callable[..., int], set_up: Callable[..., tuple[int, int, int]],
                     same, whole_same = bound, whole
                     score = min(max(same - total, tiny), slack)
                     if score * slack <= best_score:
-                        score = -2.0  # whatever the other way brings, this is not the best
+                        score = -2.0  # the other side cannot make this candidate the best
                         break
                 else:
                     flip, whole_flip = bound, whole
@@ -155,7 +159,7 @@ def diving(run: Callable[..., int], set_up: Callable[..., tuple[int, int, int]],
                     forced = same >= cutoff or flip >= cutoff
             idle += 1
             if forced or score > best_score:
-                for k in range(3):  # the best candidate's three states are put aside
+                for k in range(3):  # keep the best candidate's three slots
                     s = rt.at[SPARE, k]
                     rt.at[SPARE, k] = rt.at[SPARE, BEST + k]
                     rt.at[SPARE, BEST + k] = s
@@ -181,58 +185,73 @@ def diving(run: Callable[..., int], set_up: Callable[..., tuple[int, int, int]],
         counters: I8,
         log: I8,
     ) -> tuple[int, float]:
-        """Dive from the search node at hand; returns how it ended and the bound of the node it ended at.
+        """Dive from the current search node; return how the dive ended and the bound of its last search node.
 
-        ``shared`` is the cut-off and a flag that asks to stop, both read anew at every step; ``cand`` has room for as
-        many candidates as may be tried.  Children put aside are in the ``out`` arrays, a PAUSED node is the last of
-        them.  A logged dive writes all search nodes that it closes there, too, ``log`` says what each row is, and no
-        bound counts but that of a search node's own multipliers.
+        Parameters
+        ----------
+        floor
+            A bound of the search node known by other means.
+        shared
+            The cutoff and a flag that stops the dive, both read at every step.
+        options
+            See `PATIENCE` and the names after it.
+        cand
+            Scratch; its size is the number of candidates that may be probed.
+        out_codes, out_floats, out_used, out_bound, log
+            Fields of :class:`Rows`: children that are not followed, and at the end a search node that is not finished.
+        counters
+            See `STEPS` and the names after it; filled in.
+
+        Where a proof is written, the rows contain all closed search nodes as well, and only bounds of a search node's
+        own multipliers count.
         """
         rows = Rows(out_codes, out_floats, out_used, out_bound, log)
         emitted = np.int64(0)
         settled = False
-        logged = options[LOGGED] != 0
-        last = out_bound.size - (3 if logged else 1)
+        with_proof = options[WITH_PROOF] != 0
+        last = out_bound.size - (3 if with_proof else 1)
         while True:
             cutoff = shared[0]
-            # Gains add up on the sum of the node values; the floor, a bound by other means, only closes nodes.
+            # Gains are added to the sum of the node values; the floor, a bound by other means, only closes nodes.
             total = relax(ws, rt, cutoff, TIGHT if settled else TOL)
-            floor = total if logged else max(floor, total)
+            floor = total if with_proof else max(floor, total)
             if settled or floor >= cutoff:
-                if logged:
-                    what = HERE_SETTLED if settled else HERE_SHUT
-                    note(ws, rt, what, -1, rows, emitted)
+                if with_proof:
+                    what = LAST_SETTLED if settled else LAST_CLOSED
+                    write_row(ws, rt, what, -1, rows, emitted)
                     counters[EMITTED] = emitted + 1
                 return SETTLED if settled else EXHAUSTED, floor
-            asked_to_stop = shared[1] != 0.0 or ws.work[SCALARS, STOP] != 0.0
-            if counters[STEPS] >= max_steps or emitted >= last or asked_to_stop:
-                note(ws, rt, HERE, -1, rows, emitted)
-                if not logged:
+            must_stop = shared[1] != 0.0 or ws.work[SCALARS, STOP] != 0.0
+            if counters[STEPS] >= max_steps or emitted >= last or must_stop:
+                write_row(ws, rt, LAST_OPEN, -1, rows, emitted)
+                if not with_proof:
                     out_bound[emitted] = floor
                 counters[EMITTED] = emitted + 1
                 return PAUSED, floor
             counters[STEPS] += 1
             found = choose(ws, rt, cand, options[FEATURES_FIRST] != 0)
-            prices = 0.0
+            missing = 0.0
             for t in range(rt.T):
-                prices += bonus(ws, rt.at[SLOT, t])
-            if found == 0 or cutoff - total < options[PRICES] * prices:
+                missing += penalty_bound(ws, rt.at[SLOT, t])
+            if found == 0 or cutoff - total < options[PENALTY_THRESHOLD] * missing:
                 counters[EMITTED] = emitted
                 for t in range(rt.T):
                     refresh(ws, rt.at[SLOT, t])
                 settled = True
                 continue
-            i, same, flip, seen, whole_same, whole_flip = pick(ws, rt, cand, found, total, cutoff, options, counters)
+            i, same, flip, seen, whole_same, whole_flip = pick_candidate(
+                ws, rt, cand, found, total, cutoff, options, counters
+            )
             floor = max(floor, seen)
             flips = same > flip
             both = same >= cutoff and flip >= cutoff
             whole, whole_too = (whole_same, whole_flip) if flips else (whole_flip, whole_same)
-            if logged:
-                what = ASIDE if max(same, flip) < cutoff else SHUT
-                note_child(ws, rt, i, not flips, what, rows, emitted, whole)
+            if with_proof:
+                what = OPEN_CHILD if max(same, flip) < cutoff else CLOSED_CHILD
+                write_child(ws, rt, i, not flips, what, rows, emitted, whole)
                 emitted += 1
                 if both:
-                    note_child(ws, rt, i, flips, SHUT_TOO, rows, emitted, whole_too)
+                    write_child(ws, rt, i, flips, CLOSED_SIBLING, rows, emitted, whole_too)
                     emitted += 1
                 counters[EMITTED] = emitted
             if both:
@@ -240,12 +259,12 @@ def diving(run: Callable[..., int], set_up: Callable[..., tuple[int, int, int]],
                 return EXHAUSTED, floor
             if max(same, flip) >= cutoff:
                 counters[FIXED] += 1
-            elif not logged:
-                note_child(ws, rt, i, not flips, ASIDE, rows, emitted, True)
+            elif not with_proof:
+                write_child(ws, rt, i, not flips, OPEN_CHILD, rows, emitted, True)
                 out_bound[emitted] = max(floor, flip, same)
                 emitted += 1
                 counters[EMITTED] = emitted
-            go(ws, rt, i, flips)
+            follow_candidate(ws, rt, i, flips)
             floor = max(floor, min(same, flip))
 
     return dive

@@ -1,22 +1,31 @@
-"""Features with a price as candidates for branching: which are worth deciding, and what a decision may cost."""
+"""Features with a penalty as candidates for branching, with estimates of what a decision adds to the bound."""
 
 from __future__ import annotations
 
 import numpy as np
 
-from margotree.engines.exact.kernels.routing import GUESS, OTHER_GUESS, OTHER_TRUE, SCORE, SLOT, TRUE, Routing
-from margotree.engines.node.kernels.feature_penalties import places
+from margotree.engines.exact.kernels.routing import (
+    ACCURACY,
+    ESTIMATE,
+    OTHER_ACCURACY,
+    OTHER_ESTIMATE,
+    SCORE,
+    SLOT,
+    Routing,
+)
+from margotree.engines.node.kernels.feature_penalties import unpenalised_features
 from margotree.engines.node.kernels.workspace import ALPHA, FULL, I8, KINK, NUM, USE, R, U, W, Workspace
 from margotree.engines.numba_backend import inner
 
-#: Shares of a feature below this, or above one less this, are rounding.
+#: Shares of a feature closer than this to 0 or 1 are whole.
 WHOLE = 1e-6
 
 
 @inner(allocates=False)
-def shortest_free(ws: Workspace, s: int) -> float:
-    """The least ``|u|`` that has a place in the budget which nobody takes for sure; infinite if there is none."""
-    g, alpha, free = ws.g, ws.g[s, NUM, ALPHA], places(ws, s)
+def least_u_in_budget(ws: Workspace, s: int) -> float:
+    """The least ``|u|`` among the features that take the places of the budget which no decided feature takes; infinite
+    if there are none."""
+    g, alpha, free = ws.g, ws.g[s, NUM, ALPHA], unpenalised_features(ws, s)
     least = np.inf
     if free <= 0 or alpha == 0.0:
         return least
@@ -34,19 +43,19 @@ def shortest_free(ws: Workspace, s: int) -> float:
 
 @inner(allocates=False)
 def share(ws: Workspace, s: int, j: int) -> float:
-    """How much of a feature is used, between 0 and 1, as far as that is not decided."""
+    """The share of an undecided feature that the relaxation uses, between 0 and 1."""
     return abs(ws.g[s, W, j]) / ws.g[s, R, j] if ws.k[s, USE, j] == KINK else 0.0
 
 
 @inner(allocates=False)
-def must_first(ws: Workspace, s: int, j: int) -> bool:
-    """Whether a feature is nearer to being used than not: that is the side it is headed for."""
+def is_headed_to_use(ws: Workspace, s: int, j: int) -> bool:
+    """Whether a feature is closer to being used than to not being used: the side it is headed for."""
     return ws.k[s, USE, j] != KINK or share(ws, s, j) >= 0.5
 
 
 @inner(allocates=False)
 def rank(rt: Routing, i: int, cand: I8, found: int) -> int:
-    """Put candidate ``i`` where its score belongs, best first, if there is room for it; returns how many there are."""
+    """Insert candidate ``i`` by its score, best first, if there is space; return the number of candidates."""
     mine = rt.score[SCORE, i]
     p = min(found, cand.size)
     if p == cand.size and rt.score[SCORE, cand[p - 1]] >= mine:
@@ -64,15 +73,15 @@ def rank(rt: Routing, i: int, cand: I8, found: int) -> int:
 
 @inner(allocates=False)
 def choose_features(ws: Workspace, rt: Routing, cand: I8, found: int, begin: int, end: int) -> int:
-    """Rank the features about which these nodes can be decided along with the ``found`` candidates there are.
+    """Rank the undecided features of the tree nodes from ``begin`` to ``end`` together with ``found`` candidates.
 
-    The bound can rise if a feature is used in part, or not at all although it has a place in the budget.
+    The bound can rise if a feature is used in part, or not used although the budget has a place for it.
     """
     m, n = ws.X.shape
     g, score = ws.g, rt.score
     for t in range(begin, end):
         s = rt.at[SLOT, t]
-        alpha, shortest = g[s, NUM, ALPHA], shortest_free(ws, s)
+        alpha, shortest = g[s, NUM, ALPHA], least_u_in_budget(ws, s)
         for j in range(n):
             r, u = g[s, R, j], g[s, U, j]
             if not 0.0 < r < np.inf or ws.k[s, USE, j] == FULL:
@@ -83,8 +92,10 @@ def choose_features(ws: Workspace, rt: Routing, cand: I8, found: int, begin: int
             i = m + n * t + j
             if ws.k[s, USE, j] != KINK:
                 z = 0.5 * u * u / alpha
-            score[GUESS, i] = alpha * max(min(z, 1.0 - z), WHOLE)
-            score[OTHER_GUESS, i] = alpha * max(z, 1.0 - z)
-            score[SCORE, i] = score[GUESS, i] * score[TRUE, i] * score[OTHER_GUESS, i] * score[OTHER_TRUE, i]
+            score[ESTIMATE, i] = alpha * max(min(z, 1.0 - z), WHOLE)
+            score[OTHER_ESTIMATE, i] = alpha * max(z, 1.0 - z)
+            score[SCORE, i] = (
+                score[ESTIMATE, i] * score[ACCURACY, i] * score[OTHER_ESTIMATE, i] * score[OTHER_ACCURACY, i]
+            )
             found = rank(rt, i, cand, found)
     return found

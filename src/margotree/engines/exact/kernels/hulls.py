@@ -1,4 +1,4 @@
-"""Hulls of the samples on the two sides of a split, and how near each other they come (Wolfe's method)."""
+"""The distance of the convex hulls of the samples on the two sides of a split (Wolfe's method)."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from margotree.engines.numba_backend import inner
 F8 = NDArray[np.float64]
 I8 = NDArray[np.int64]
 
-#: Steps at most.
+#: The largest number of steps.
 _STEPS = 60
-#: Shares of a corral's points that are none, and progress that is none.
-_NONE, _STILL = 1e-13, 1e-14
+#: Weights of points, and relative progress, that count as 0.
+_NO_WEIGHT, _NO_PROGRESS = 1e-13, 1e-14
 
 
 @inner()
 def first_pair(Z: F8, side: F8, new: int, h: F8) -> tuple[int, int]:
-    """A member on the right and one on the left; ``new``, if there is one, and the nearest on its other side.  ``h`` is
-    scratch."""
+    """A placed sample on the right and one on the left: ``new``, if it is not negative, and the nearest one on the
+    other side. ``h`` is scratch."""
     pair = np.full(2, -1)
     if new < 0:
         for i in range(side.size):
@@ -41,15 +41,18 @@ def first_pair(Z: F8, side: F8, new: int, h: F8) -> tuple[int, int]:
 
 
 @inner()
-def nearest(Z: F8, side: F8, right: int, left: int, enough: float, pairs: I8, lam: F8, h: F8) -> tuple[int, float]:
-    """Pairs of members on the right and the left, and weights that add up to 1: of points of the two sides' hulls
-    whose distance is least, or its square below half of ``enough`` (Wolfe's method, from this pair).
+def nearest_points(
+    Z: F8, side: F8, right: int, left: int, target: float, pairs: I8, lam: F8, h: F8
+) -> tuple[int, float]:
+    """Find points of the two sides' hulls with the least distance, or with a square below half of ``target`` (Wolfe's
+    method).
 
-    ``pairs`` and ``lam`` have room for three more than there are features: no more than one more are ever needed.
-    ``h`` is scratch.  Returns how many pairs there are, and the square.
+    The points are given by pairs of samples on the right and on the left, with weights ``lam`` that sum to 1; the
+    method starts with the pair ``right``, ``left``. ``pairs`` and ``lam`` have three rows more than there are features,
+    which suffices, as at most one more is needed. ``h`` is scratch. Returns the number of pairs, and the square.
     """
     d = Z.shape[0]
-    D, to = np.empty((d + 3, d)), np.empty(d + 3)
+    D, affine = np.empty((d + 3, d)), np.empty(d + 3)
     x = np.empty(d)
     size = 0
     xx = 0.0
@@ -58,18 +61,18 @@ def nearest(Z: F8, side: F8, right: int, left: int, enough: float, pairs: I8, la
         for r in range(d):
             D[size, r] = Z[r, right] - Z[r, left]
         size += 1
-        while not _to_flat(D, lam, to, size):
-            size = _shortened(pairs, D, lam, to, size)
+        while not _solve_affine_hull(D, lam, affine, size):
+            size = _drop_point(pairs, D, lam, affine, size)
         xx = 0.0
         for r in range(d):
             x[r] = 0.0
             for q in range(size):
                 x[r] += lam[q] * D[q, r]
             xx += x[r] * x[r]
-        if xx <= 0.5 * enough or size > d + 1:
+        if xx <= 0.5 * target or size > d + 1:
             break
         right, left, far = _extremes(Z, side, x, h)
-        if xx - far <= _STILL * xx:
+        if xx - far <= _NO_PROGRESS * xx:
             break
         again = False
         for q in range(size):
@@ -81,7 +84,8 @@ def nearest(Z: F8, side: F8, right: int, left: int, enough: float, pairs: I8, la
 
 @inner()
 def _extremes(Z: F8, side: F8, x: F8, h: F8) -> tuple[int, int, float]:
-    """The member on the right least far along ``x``, the one on the left farthest, and the difference."""
+    """The sample on the right with the smallest value along ``x``, the one on the left with the largest, and the
+    difference."""
     fill(h[: side.size], 0.0)
     for r in range(x.size):
         row, along = Z[r], x[r]
@@ -98,11 +102,13 @@ def _extremes(Z: F8, side: F8, x: F8, h: F8) -> tuple[int, int, float]:
 
 
 @inner()
-def _to_flat(D: F8, lam: F8, to: F8, size: int) -> bool:
-    """``to`` <- weights of the point nearest to the origin in the flat through the points of the corral; they become
-    ``lam`` if all of them are above 0, and otherwise somebody has to go."""
+def _solve_affine_hull(D: F8, lam: F8, affine: F8, size: int) -> bool:
+    """Write to ``affine`` the weights of the point nearest to the origin in the affine hull of the corral.
+
+    If all are above 0, they become ``lam``, and the result is True; otherwise a point has to be dropped.
+    """
     d = D.shape[1]
-    # Orthonormal directions from the first point to the others, and what each direction's coordinates are made of.
+    # An orthonormal basis of the directions from the first point to the others, and the coordinates in it (QR).
     basis, R = np.zeros((size, d)), np.zeros((size, size))
     for q in range(1, size):
         for r in range(d):
@@ -119,22 +125,23 @@ def _to_flat(D: F8, lam: F8, to: F8, size: int) -> bool:
             R[q, q] = 0.0
         for r in range(d):
             basis[q, r] = basis[q, r] / R[q, q] if R[q, q] > 0.0 else 0.0
-    to[0] = 1.0
+    affine[0] = 1.0
     for q in range(size - 1, 0, -1):
         left = -_dot(basis[q], D[0])
         for p in range(q + 1, size):
-            left -= R[q, p] * to[p]
-        to[q] = left / R[q, q] if R[q, q] > 0.0 else 0.0
-        to[0] -= to[q]
+            left -= R[q, p] * affine[p]
+        affine[q] = left / R[q, q] if R[q, q] > 0.0 else 0.0
+        affine[0] -= affine[q]
     for q in range(size):
-        if to[q] <= _NONE:
+        if affine[q] <= _NO_WEIGHT:
             return False
-    copy(to[:size], lam)
+    copy(affine[:size], lam)
     return True
 
 
 @inner()
 def _dot(a: F8, b: F8) -> float:
+    """The scalar product."""
     total = 0.0
     for r in range(a.size):
         total += a[r] * b[r]
@@ -142,17 +149,17 @@ def _dot(a: F8, b: F8) -> float:
 
 
 @inner()
-def _shortened(pairs: I8, D: F8, lam: F8, to: F8, size: int) -> int:
-    """Go towards ``to`` until a weight is 0, and leave that point out; returns how many points are left."""
+def _drop_point(pairs: I8, D: F8, lam: F8, affine: F8, size: int) -> int:
+    """Move ``lam`` towards ``affine`` until a weight is 0, and drop that point; return the number of points left."""
     share, out = 1.0, 0
     for q in range(size):
-        if to[q] <= _NONE:
-            part = lam[q] / max(lam[q] - to[q], 1e-300)
+        if affine[q] <= _NO_WEIGHT:
+            part = lam[q] / max(lam[q] - affine[q], 1e-300)
             if part <= share:
                 share, out = part, q
     kept, total = 0, 0.0
     for q in range(size):
-        weight = (1.0 - share) * lam[q] + share * to[q]
+        weight = (1.0 - share) * lam[q] + share * affine[q]
         if q == out or weight <= 1e-14:
             continue
         pairs[kept], lam[kept] = pairs[q], weight

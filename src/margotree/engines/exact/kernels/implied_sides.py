@@ -1,6 +1,6 @@
-"""Sides that follow from others: multipliers which show that sides are too close to be told apart (docs/proof.md).
+"""Sides that follow from others: multipliers which show that the sides are too close to be separated (docs/proof.md).
 
-A sample goes to one side of a tree node if no split worth considering sends it to the other.
+A sample is on one side of a tree node if no split below the cutoff sends it to the other.
 """
 
 from __future__ import annotations
@@ -10,16 +10,16 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from margotree.engines.exact.kernels.hulls import first_pair, nearest
+from margotree.engines.exact.kernels.hulls import first_pair, nearest_points
 from margotree.engines.exact.kernels.listed_supports import Samples
-from margotree.engines.exact.kernels.node_multipliers import UNITS, phi_of, put_lead
+from margotree.engines.exact.kernels.node_multipliers import UNITS, phi_of, put_point_head
 from margotree.engines.exact.kernels.proof_bytes import (
-    CLOSED,
-    LEAD,
-    LEAF,
-    SAMPLE,
-    SPLIT,
-    Pen,
+    LEAF_HEAD,
+    LEAF_STEP,
+    POINT_HEAD,
+    SAMPLE_SPLIT,
+    SPLIT_BYTES,
+    ByteBuffer,
     put,
     put_float,
     put_head,
@@ -29,40 +29,40 @@ from margotree.engines.numba_backend import inner, kernel, struct
 
 F8 = NDArray[np.float64]
 I8 = NDArray[np.int64]
-Place = NDArray[np.uint16]
+Places = NDArray[np.uint16]
 
-#: Multipliers of sides too close to each other prove this much more than is asked for.
+#: Multipliers of sides that are too close prove this factor times the target.
 _AMPLE = 1.0 + 1e-6
 
 
 @struct
-class Terms(NamedTuple):
-    """What a proof goes by."""
+class ProofTerms(NamedTuple):
+    """What the values of a proof depend on."""
 
     sides: F8  # the side taken at a tree node (row) by a sample whose place is the column
     cost: F8  # (tree nodes, samples)
     eps: float
-    unit: float  # brings multipliers to the user's problem
+    unit: float  # factor from multipliers to those of the user's problem
 
 
 @struct
-class Placed(NamedTuple):
-    """Per upper tree node: samples that the proof knows to take a side there, on the features of its one support."""
+class PlacedSamples(NamedTuple):
+    """For each upper tree node with one support: the samples with a side there in the proof, and their features."""
 
     cols: I8
     size: I8  # features of the support; -1: there are several supports
-    held: I8  # how many samples; -1: they are not laid out yet
-    who: I8
+    n_placed: I8  # number of samples; -1: not collected yet
+    sample_ids: I8
     side: F8
     Z: F8  # (upper tree nodes, features, samples)
     h: F8  # scratch
-    base: F8  # (upper tree nodes, 2): what they are worth without multipliers, and sizes, for the rounding
+    base: F8  # (upper tree nodes, 2): their value with multipliers of 0, and the sizes of its terms, for rounding
 
 
-def new_placed(n_upper: int, widest: int, n_samples: int) -> Placed:
-    """With room for one more than everybody."""
+def new_placed_samples(n_upper: int, widest: int, n_samples: int) -> PlacedSamples:
+    """Allocate the memory, with space for one sample more than ``n_samples``."""
     none, m = np.full(n_upper, -1), n_samples + 1
-    return Placed(
+    return PlacedSamples(
         np.zeros((n_upper, widest), np.int64), none.copy(), none, np.zeros((n_upper, m), np.int64),
         np.zeros((n_upper, m)), np.zeros((n_upper, widest, m)), np.zeros(m), np.zeros((n_upper, 2)),
     )  # fmt: skip
@@ -70,110 +70,142 @@ def new_placed(n_upper: int, widest: int, n_samples: int) -> Placed:
 
 @kernel()
 def follow(
-    samples: Samples, terms: Terms, placed: Placed, place: I8, known: Place, who: I8, target: float, numbers: I8,
-    pen: Pen,
+    samples: Samples, terms: ProofTerms, placed: PlacedSamples, place: I8, known: Places, index: I8, target: float,
+    numbers: I8, buffer: ByteBuffer,
 ) -> tuple[int, int, bool]:  # fmt: skip
-    """Have the proof know that samples ``who`` are where their ``place`` says, if that can be shown: each takes
-    decisions, and leaves for the other sides.
+    """Write steps which show that samples ``index`` are at their ``place``, where that can be shown: for each a
+    decision, and a leaf for the other side.
 
-    Kept up to date are ``known``, the places that the proof knows, and ``numbers``, the search node's and the first
-    that is free.  Returns where the bytes end, how many decisions there are, and whether there was room for all.
+    Parameters
+    ----------
+    place, known
+        The places of all samples, and the places that the proof shows; ``known`` is updated.
+    target
+        The value above which a side is closed.
+    numbers
+        The number of the search node, which changes with each decision, and the first free number; updated.
+
+    Returns
+    -------
+    end, decisions, has_room
+        Where the bytes end, the number of decisions, and whether there was space for all.
     """
-    return tell(samples, terms, placed, place, known, who, target, numbers, pen, 0)
+    return write_implied_sides(samples, terms, placed, place, known, index, target, numbers, buffer, 0)
 
 
 @inner()
-def tell(
-    samples: Samples, terms: Terms, placed: Placed, place: I8, known: Place, who: I8, target: float, numbers: I8,
-    pen: Pen, at: int,
+def write_implied_sides(
+    samples: Samples, terms: ProofTerms, placed: PlacedSamples, place: I8, known: Places, index: I8, target: float,
+    numbers: I8, buffer: ByteBuffer, at: int,
 ) -> tuple[int, int, bool]:  # fmt: skip
     """`follow`, with bytes from ``at`` on."""
-    T, told = terms.sides.shape[0], 0
+    T, written = terms.sides.shape[0], 0
     for t in range(placed.size.size):
         d = placed.size[t]
-        for q in range(who.size if d >= 0 else 0):
-            j, side = who[q], terms.sides[t, place[who[q]]]
+        for q in range(index.size if d >= 0 else 0):
+            j, side = index[q], terms.sides[t, place[index[q]]]
             if known[j] != t or abs(side) != 1.0:
                 continue
-            if at + SPLIT + LEAF + T + LEAD + 24 * (d + 3) > pen.out.size:
-                return at, told, False
-            if placed.held[t] < 0:
-                _lay_out(samples, terms, placed, known, t)
-            begin = at + SPLIT + LEAF + t
-            end, _ = _apart(samples, terms, placed, t, j, -side, target, pen, begin)
+            if at + SPLIT_BYTES + LEAF_HEAD + T + POINT_HEAD + 24 * (d + 3) > buffer.out.size:
+                return at, written, False
+            if placed.n_placed[t] < 0:
+                _collect_placed(samples, terms, placed, known, t)
+            begin = at + SPLIT_BYTES + LEAF_HEAD + t
+            end, _ = _separation_point(samples, terms, placed, t, j, -side, target, buffer, begin)
             if end > 0:
-                at, told = _steps(pen, at, end, t, T, j, side, numbers), told + 1
+                at, written = _write_decision(buffer, at, end, t, T, j, side, numbers), written + 1
                 known[j] = 2 * t + (2 if side > 0.0 else 1)
-                _join(samples, terms, placed, t, j, side)
-    return at, told, True
+                _add_placed(samples, terms, placed, t, j, side)
+    return at, written, True
 
 
 @inner()
-def _steps(pen: Pen, at: int, end: int, t: int, T: int, j: int, side: float, numbers: I8) -> int:
-    """Write the decision about sample ``j`` and the leaf around the point that is written already."""
+def _write_decision(buffer: ByteBuffer, at: int, end: int, t: int, T: int, j: int, side: float, numbers: I8) -> int:
+    """Write the decision about sample ``j``, and the leaf around its point, which ends at ``end`` and is already
+    written."""
     left, right = numbers[1], numbers[1] + 1
-    at = put_split(pen, at, SAMPLE, numbers[0], j, t, left, right)
+    at = put_split(buffer, at, SAMPLE_SPLIT, numbers[0], j, t, left, right)
     numbers[0], other = (right, left) if side > 0.0 else (left, right)
     numbers[1] += 2
-    at = put_head(pen, at, CLOSED, other)
+    at = put_head(buffer, at, LEAF_STEP, other)
     for r in range(t):
-        put(pen, at + r, 0, 1)
+        put(buffer, at + r, 0, 1)
     for r in range(T - 1 - t):
-        put(pen, end + r, 0, 1)
+        put(buffer, end + r, 0, 1)
     return end + T - 1 - t
 
 
 @kernel()
 def too_close(
-    samples: Samples, terms: Terms, placed: Placed, known: Place, t: int, j: int, side: float, target: float, pen: Pen
+    samples: Samples,
+    terms: ProofTerms,
+    placed: PlacedSamples,
+    known: Places,
+    t: int,
+    j: int,
+    side: float,
+    target: float,
+    buffer: ByteBuffer,
 ) -> tuple[int, float]:
-    """Write the multipliers which show that no split of tree node ``t`` worth less than ``target`` sends sample ``j``
-    to this side, others being where the proof knows them to be.
+    """Write the multipliers which show that no split of tree node ``t`` below ``target`` sends sample ``j`` to this
+    side, with the other samples at their places in the proof.
 
-    With ``j`` -1 they show it of the others alone.  Returns where they end, 0 if none are found, and the value.
+    With ``j`` -1 they show it of the other samples alone. Returns where they end, 0 if none are found, and the value.
     """
-    if placed.held[t] < 0:
-        _lay_out(samples, terms, placed, known, t)
-    return _apart(samples, terms, placed, t, j, side, target, pen, 0)
+    if placed.n_placed[t] < 0:
+        _collect_placed(samples, terms, placed, known, t)
+    return _separation_point(samples, terms, placed, t, j, side, target, buffer, 0)
 
 
 @inner()
-def _lay_out(samples: Samples, terms: Terms, placed: Placed, known: Place, t: int) -> None:
-    """Those who take a side at tree node ``t``."""
-    placed.held[t] = 0
+def _collect_placed(samples: Samples, terms: ProofTerms, placed: PlacedSamples, known: Places, t: int) -> None:
+    """Collect the samples that take a side at tree node ``t`` in the proof."""
+    placed.n_placed[t] = 0
     placed.base[t, 0] = placed.base[t, 1] = 0.0
     for i in range(known.size):
         side = terms.sides[t, known[i]]
         if abs(side) == 1.0:
-            _join(samples, terms, placed, t, i, side)
+            _add_placed(samples, terms, placed, t, i, side)
 
 
 @inner()
-def _join(samples: Samples, terms: Terms, placed: Placed, t: int, i: int, side: float) -> None:
-    """Sample ``i`` takes this side, too."""
-    k, d = placed.held[t], terms.eps if side < 0.0 else 0.0
-    placed.held[t] = k + 1
-    _put_down(samples, placed, t, k, i, side)
+def _add_placed(samples: Samples, terms: ProofTerms, placed: PlacedSamples, t: int, i: int, side: float) -> None:
+    """Add sample ``i`` with this side."""
+    k, d = placed.n_placed[t], terms.eps if side < 0.0 else 0.0
+    placed.n_placed[t] = k + 1
+    _store_placed(samples, placed, t, k, i, side)
     placed.base[t, 0] += phi_of(samples.y[i], side, terms.cost[t, i], d, 0.0)
     placed.base[t, 1] += terms.cost[t, i] * (1.0 + d)
 
 
 @inner()
-def _put_down(samples: Samples, placed: Placed, t: int, k: int, i: int, side: float) -> None:
-    placed.who[t, k], placed.side[t, k] = i, side
+def _store_placed(samples: Samples, placed: PlacedSamples, t: int, k: int, i: int, side: float) -> None:
+    """Store sample ``i`` with its side and features at position ``k``."""
+    placed.sample_ids[t, k], placed.side[t, k] = i, side
     for r in range(placed.size[t]):
         placed.Z[t, r, k] = samples.X[placed.cols[t, r], i]
 
 
 @inner()
-def _apart(
-    samples: Samples, terms: Terms, placed: Placed, t: int, j: int, asked: float, target: float, pen: Pen, at: int
+def _separation_point(
+    samples: Samples,
+    terms: ProofTerms,
+    placed: PlacedSamples,
+    t: int,
+    j: int,
+    other_side: float,
+    target: float,
+    buffer: ByteBuffer,
+    at: int,
 ) -> tuple[int, float]:
-    """Write the multipliers which show that no split worth less than ``target`` tells the placed ones apart, sample
-    ``j`` being on the side ``asked``; -1: without it.  Returns where they end, 0 if none are found, and the value."""
-    k, d, new = placed.held[t], placed.size[t], -1
+    """Write the multipliers which show that no split below ``target`` separates the placed samples, with sample ``j``
+    on ``other_side`` (-1: without it).
+
+    Returns where they end, 0 if none are found, and the value.
+    """
+    k, d, new = placed.n_placed[t], placed.size[t], -1
     if j >= 0:
-        _put_down(samples, placed, t, k, j, asked)
+        _store_placed(samples, placed, t, k, j, other_side)
         new, k = k, k + 1
     side, Z = placed.side[t, :k], placed.Z[t, :d]
     target *= _AMPLE
@@ -181,82 +213,92 @@ def _apart(
     if right < 0 or left < 0:
         return 0, -np.inf
     pairs, lam = np.empty((d + 3, 2), np.int64), np.empty(d + 3)
-    count, distance = nearest(Z, side, right, left, 0.5 * terms.eps * terms.eps / target, pairs, lam, placed.h)
+    count, distance = nearest_points(Z, side, right, left, 0.5 * terms.eps * terms.eps / target, pairs, lam, placed.h)
     most = 2.0 * target / terms.eps
     scale = min(most, terms.eps / distance) if distance > 0.0 else most
-    some, v = np.empty(2 * d + 6, np.int64), np.empty(2 * d + 6)
-    count = _those_of(pairs, lam, count, some, v)
-    balance = _made_to_balance(samples.y, placed.who[t], some[:count], scale, v)
-    value = _value(samples, terms, placed, t, j, asked, some[:count], v, k)
+    positions, v = np.empty(2 * d + 6, np.int64), np.empty(2 * d + 6)
+    count = _weights_of_samples(pairs, lam, count, positions, v)
+    balance = _balanced_multipliers(samples.y, placed.sample_ids[t], positions[:count], scale, v)
+    value = _value(samples, terms, placed, t, j, other_side, positions[:count], v, k)
     if value < target:
         return 0, value
-    return _put_point(terms, placed.who[t], some[:count], v, balance, pen, at), value
+    return _put_point(terms, placed.sample_ids[t], positions[:count], v, balance, buffer, at), value
 
 
 @inner()
-def _those_of(pairs: I8, lam: F8, count: int, some: I8, v: F8) -> int:
-    """The members of so many pairs, each once, and their weights: above 0 on the right, below on the left."""
+def _weights_of_samples(pairs: I8, lam: F8, count: int, positions: I8, v: F8) -> int:
+    """The samples in the first ``count`` pairs, each once, with the sums of their weights: positive on the right,
+    negative on the left. Returns their number."""
     found = 0
     for p in range(count):
         for way in range(2):
             q = 0
-            while q < found and some[q] != pairs[p, way]:
+            while q < found and positions[q] != pairs[p, way]:
                 q += 1
             if q == found:
-                some[q], v[q] = pairs[p, way], 0.0
+                positions[q], v[q] = pairs[p, way], 0.0
                 found += 1
             v[q] += lam[p] if way == 0 else -lam[p]
     return found
 
 
 @inner()
-def _made_to_balance(y: F8, who: I8, some: I8, scale: float, v: F8) -> int:
-    """Multipliers from weights, the largest of which takes what the others do not add up to; returns its position."""
+def _balanced_multipliers(y: F8, index: I8, positions: I8, scale: float, v: F8) -> int:
+    """Compute multipliers from weights; the largest one takes the sum of the others. Returns its position."""
     balance, rest = 0, 0.0
-    for q in range(some.size):
-        v[q] *= y[who[some[q]]] * scale
-        rest += y[who[some[q]]] * v[q]
+    for q in range(positions.size):
+        v[q] *= y[index[positions[q]]] * scale
+        rest += y[index[positions[q]]] * v[q]
         if abs(v[q]) > abs(v[balance]):
             balance = q
-    v[balance] -= y[who[some[balance]]] * rest
+    v[balance] -= y[index[positions[balance]]] * rest
     return balance
 
 
 @inner()
 def _value(
-    samples: Samples, terms: Terms, placed: Placed, t: int, j: int, asked: float, some: I8, v: F8, many: int
+    samples: Samples,
+    terms: ProofTerms,
+    placed: PlacedSamples,
+    t: int,
+    j: int,
+    other_side: float,
+    positions: I8,
+    v: F8,
+    n_samples: int,
 ) -> float:
-    """What a checker makes of them, at least (`multipliers.value_of`); nobody else has a multiplier."""
-    units, phi, size = UNITS * (many + 64), placed.base[t, 0], placed.base[t, 1]
+    """A lower bound on the value that a checker computes (see `node_multipliers.value_of`); all other samples have the
+    multiplier 0."""
+    units, phi, size = UNITS * (n_samples + 64), placed.base[t, 0], placed.base[t, 1]
     if j >= 0:
-        d = terms.eps if asked < 0.0 else 0.0
-        phi += phi_of(samples.y[j], asked, terms.cost[t, j], d, 0.0)
+        d = terms.eps if other_side < 0.0 else 0.0
+        phi += phi_of(samples.y[j], other_side, terms.cost[t, j], d, 0.0)
         size += terms.cost[t, j] * (1.0 + d)
-    for q in range(some.size):
-        i, side = placed.who[t, some[q]], placed.side[t, some[q]]
+    for q in range(positions.size):
+        i, side = placed.sample_ids[t, positions[q]], placed.side[t, positions[q]]
         y, cost, d = samples.y[i], terms.cost[t, i], terms.eps if side < 0.0 else 0.0
         phi += phi_of(y, side, cost, d, v[q]) - phi_of(y, side, cost, d, 0.0)
         size += (cost + abs(v[q])) * (1.0 + d)
-    pen = 0.0
+    norm2 = 0.0
     for r in range(placed.size[t]):
         u = span = 0.0
-        for q in range(some.size):
-            part = v[q] * placed.Z[t, r, some[q]]
-            u += samples.y[placed.who[t, some[q]]] * part
+        for q in range(positions.size):
+            part = v[q] * placed.Z[t, r, positions[q]]
+            u += samples.y[placed.sample_ids[t, positions[q]]] * part
             span += abs(part)
-        pen += (abs(u) + units * span) ** 2
-    return phi - units * size - 0.5 * pen * (1.0 + units)
+        norm2 += (abs(u) + units * span) ** 2
+    return phi - units * size - 0.5 * norm2 * (1.0 + units)
 
 
 @inner()
-def _put_point(terms: Terms, who: I8, some: I8, v: F8, balance: int, pen: Pen, at: int) -> int:
-    """Write these multipliers down, all by number, with everybody else at 0; returns where they end."""
-    given = some.size - 1
-    where = at + LEAD
+def _put_point(terms: ProofTerms, index: I8, positions: I8, v: F8, balance: int, buffer: ByteBuffer, at: int) -> int:
+    """Write these multipliers, all with values, and all other samples at 0; return the position after them."""
+    given = positions.size - 1
+    where = at + POINT_HEAD
     end = where + 4 * given
-    for q in range(some.size):
+    for q in range(positions.size):
         if q != balance:
-            where = put(pen, where, who[some[q]], 4)
-            end = put_float(pen, end, v[q] * terms.unit)
-    put_lead(pen, at, 3, 0, given, who[some[balance]])
+            where = put(buffer, where, index[positions[q]], 4)
+            end = put_float(buffer, end, v[q] * terms.unit)
+    put_point_head(buffer, at, 3, 0, given, index[positions[balance]])
     return end

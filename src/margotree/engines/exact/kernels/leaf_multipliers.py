@@ -1,6 +1,6 @@
-"""The multipliers of closed search nodes as a proof holds them (docs/proof.md), from records (`record`), many at once.
+"""The multipliers of closed search nodes in the format of a proof (docs/proof.md), from many records at once.
 
-Compiled, and without the GIL, so that the thread that writes a proof keeps nobody from searching.
+Compiled, and without the GIL, so that the thread that writes a proof does not stop the threads that search.
 """
 
 from __future__ import annotations
@@ -8,8 +8,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from margotree.engines.exact.kernels.node_record import COLD, KINK_HERE
-from margotree.engines.exact.kernels.proof_bytes import LEAD, Pen, get, put, put_float
+from margotree.engines.exact.kernels.node_record import COLD, FEATURE_AT_KINK
+from margotree.engines.exact.kernels.proof_bytes import POINT_HEAD, ByteBuffer, get, put, put_float
 from margotree.engines.exact.kernels.routing import level_of
 from margotree.engines.node.kernels.safe_bounds import exact_sum
 from margotree.engines.node.kernels.workspace import AT_COST, AT_LOWER, F8
@@ -19,49 +19,66 @@ Bytes = NDArray[np.uint8]
 
 #: Not a side: the sample does not reach the tree node.
 NOT_HERE = 2
-#: Room that rounding cannot use up, as a share of all multipliers.
+#: Distance from a limit that rounding cannot exceed, as a share of all multipliers.
 _AMPLE = 1e-12
-#: Written for the sample that balances the others where none has ample room.
-NOBODY = (1 << 32) - 1
+#: Written instead of the sample that balances the others where none is found.
+NO_SAMPLE = (1 << 32) - 1
 
 
 @kernel(allocates=False)
 def write_points(
     codes: Bytes, floats: F8, y: F8, cost: F8, side_of: NDArray[np.int8], n: int, unit: float,
-    pen: Pen, ends: NDArray[np.int64], v: F8,
+    buffer: ByteBuffer, ends: NDArray[np.int64], v: F8,
 ) -> int:  # fmt: skip
-    """Write the points of every tree node in each of these records; ``ends[k, t]`` tells where they end.
+    """Write the point of every tree node in each of these records.
 
-    The states of ``n`` features are in the records, 0 where features have no prices.  ``v`` is memory for two numbers
-    per sample and one more.  Returns how many points have nobody to balance them.
+    Parameters
+    ----------
+    codes, floats
+        Records (`node_record`).
+    side_of
+        The side taken at a tree node (row) by a sample whose place is the column.
+    n
+        The number of features with states in the records, 0 without feature penalties.
+    unit
+        The factor from multipliers to those of the user's problem.
+    ends
+        Filled in: where each point ends (records x tree nodes).
+    v
+        Scratch of two rows with one number more than there are samples.
+
+    Returns
+    -------
+    unbalanced
+        The number of points without a sample that balances the others.
     """
     T, m = cost.shape
-    at = lacking = 0
+    at = unbalanced = 0
     for k in range(codes.shape[0]):
         used = 0
         for t in range(T):
             begin, used = at, used + 2
-            at = _lists(codes, floats, k, used, y, cost, side_of, t, v, pen, begin)
+            at = _write_lists(codes, floats, k, used, y, cost, side_of, t, v, buffer, begin)
             used += int(v[0, m])
             if n > 0:
                 first = m * (2 + level_of(T)) + t * n
                 for j in range(n):
-                    used += codes[k, first + j] == KINK_HERE
+                    used += codes[k, first + j] == FEATURE_AT_KINK
             if at > begin + 1:
-                at = _values(pen, begin, at, v, unit)
-                lacking += _balance(pen, begin, y, cost, t, v)
+                at = _write_values(buffer, begin, at, v, unit)
+                unbalanced += _write_balance(buffer, begin, y, cost, t, v)
             ends[k, t] = at
-    return lacking
+    return unbalanced
 
 
 @inner(allocates=False)
-def _lists(
-    codes: Bytes, floats: F8, k: int, used: int, y: F8, cost: F8, side_of: NDArray[np.int8], t: int, v: F8, pen: Pen,
-    at: int,
+def _write_lists(
+    codes: Bytes, floats: F8, k: int, used: int, y: F8, cost: F8, side_of: NDArray[np.int8], t: int, v: F8,
+    buffer: ByteBuffer, at: int,
 ) -> int:  # fmt: skip
-    """The samples at full cost and those given by number; returns where their lists end.
+    """Write the samples at full cost and the samples listed with a value; return where their lists end.
 
-    Multipliers go to row 0 of ``v`` and their sides to row 1, the number of floats read behind them.
+    Row 0 of ``v`` receives the multipliers, and after them the number of floats read; row 1 receives the sides.
     """
     m = y.size
     base = 2 * m + level_of(t) * m
@@ -72,11 +89,11 @@ def _lists(
         v[1, i] = side_of[t, place]
         cold |= v[1, i] != NOT_HERE and codes[k, base + i] == COLD
     full = given = 0
-    listed = at + LEAD
+    listed = at + POINT_HEAD
     if not cold:
         for i in range(m):
             if v[1, i] != NOT_HERE and codes[k, base + i] == AT_COST and v[1, i] != -y[i]:
-                put(pen, listed + 4 * full, i, 4)
+                put(buffer, listed + 4 * full, i, 4)
                 full += 1
         for i in range(m):
             side, code = v[1, i], codes[k, base + i]
@@ -90,32 +107,32 @@ def _lists(
                 nu = floats[k, used + given]
                 nu = min(cost[t, i], -nu) if against else max(0.0, nu)
                 v[0, i] = nu if against or side == y[i] else min(nu, cost[t, i])
-                put(pen, listed + 4 * (full + given), i, 4)
+                put(buffer, listed + 4 * (full + given), i, 4)
                 given += 1
     v[0, m] = given
     if full + given == 0:
-        return put(pen, at, 0, 1)
-    put(pen, at, 2, 1)
-    put(pen, at + 1, full, 4)
-    put(pen, at + 5, given, 4)
+        return put(buffer, at, 0, 1)
+    put(buffer, at, 2, 1)
+    put(buffer, at + 1, full, 4)
+    put(buffer, at + 5, given, 4)
     return listed + 4 * (full + given)
 
 
 @inner(allocates=False)
-def _values(pen: Pen, begin: int, at: int, v: F8, unit: float) -> int:
-    """The numbers of the samples given by number, behind the lists."""
-    full, given = get(pen, begin + 1), get(pen, begin + 5)
+def _write_values(buffer: ByteBuffer, begin: int, at: int, v: F8, unit: float) -> int:
+    """Write the values of the listed samples behind the lists; return the position after them."""
+    full, given = get(buffer, begin + 1), get(buffer, begin + 5)
     for q in range(given):
-        at = put_float(pen, at, unit * v[0, get(pen, begin + LEAD + 4 * (full + q))])
+        at = put_float(buffer, at, unit * v[0, get(buffer, begin + POINT_HEAD + 4 * (full + q))])
     return at
 
 
 @inner(allocates=False)
-def _balance(pen: Pen, begin: int, y: F8, cost: F8, t: int, v: F8) -> int:
-    """Name the sample that takes what the others do not add up to; 1 if that is not easily said.
+def _write_balance(buffer: ByteBuffer, begin: int, y: F8, cost: F8, t: int, v: F8) -> int:
+    """Write the sample whose multiplier makes the sum 0; return 1 if no sample is found.
 
-    Best one with ample room on both sides of its multiplier.  Where all stand on their borders, it must be certain to
-    which side the sum is off.
+    The best one has clear space on both sides of its multiplier. Where all multipliers are at their limits, the sign of
+    the sum must be safe.
     """
     m = y.size
     rest = size = 0.0
@@ -124,18 +141,18 @@ def _balance(pen: Pen, begin: int, y: F8, cost: F8, t: int, v: F8) -> int:
             rest += y[i] * v[0, i]
             size += abs(v[0, i])
     ample = max(_AMPLE, 4.0 * m * 2.0**-53) * size
-    best = _roomiest(y, cost, t, v, rest, ample, True)
+    best = _most_room(y, cost, t, v, rest, ample, True)
     if best < 0:
         rest, exact = exact_sum(y, v[0, :m])
-        best = _roomiest(y, cost, t, v, rest, ample if rest != 0.0 else -1.0, False) if exact else best
-    put(pen, begin + 9, best if best >= 0 else NOBODY, 4)
+        best = _most_room(y, cost, t, v, rest, ample if rest != 0.0 else -1.0, False) if exact else best
+    put(buffer, begin + 9, best if best >= 0 else NO_SAMPLE, 4)
     return 1 if best < 0 else 0
 
 
 @inner(allocates=False)
-def _roomiest(y: F8, cost: F8, t: int, v: F8, rest: float, ample: float, both: bool) -> int:
-    """The sample with most room for ``rest``, and beyond; on ``both`` sides of where it then is.  -1 if that is not
-    ample."""
+def _most_room(y: F8, cost: F8, t: int, v: F8, rest: float, ample: float, both: bool) -> int:
+    """The sample with the most space beyond the change by ``rest``, in one direction or on ``both`` sides; -1 if no
+    sample has more than ``ample``."""
     best, most = -1, ample
     for i in range(y.size):
         if v[1, i] == NOT_HERE:

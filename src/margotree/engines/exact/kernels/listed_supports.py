@@ -1,7 +1,8 @@
-"""The best support of one tree node: lower bounds for all of them, made true only where that decides something.
+"""The best support of one tree node from a list: lower bounds for all supports, raised only where they decide
+something.
 
-A node's value on a support never falls when samples are added, so bounds found higher up in the search stay valid.
-Only the support with the least bound is solved again, until the least one is up to date or too costly.
+The value of a node on a support never falls when samples are added, so bounds from parent search nodes stay valid. Only
+the support with the least bound is solved again, until the least bound is exact or reaches the target.
 """
 
 from __future__ import annotations
@@ -21,38 +22,38 @@ I8 = NDArray[np.int64]
 I4 = NDArray[np.int32]
 
 
-#: How far behind the best support, as a share of the way to the target, others are solved.
+#: Other supports are solved up to this share of the way from the best support's value to the target.
 AHEAD = 0.3
 
 
 @struct
 class Table(NamedTuple):
-    """All supports a tree node may use, and the last hyperplane found on each (by one thread)."""
+    """All supports that a tree node may use, and the last hyperplane found on each (by one thread)."""
 
     cols: I8  # (supports, widest), filled up with -1
     size: I8
-    price: F8  # what the features above the budget cost
+    penalty: F8  # the penalty of the features beyond the budget
     theta: F8  # (supports, widest + 1): weights, then the offset
-    width: F8  # of the rounding at which it was found; 0: there is none yet
+    width: F8  # of the smoothing with which it was found; 0: no hyperplane yet
 
 
 @struct
 class Samples(NamedTuple):
-    """The problem's samples: features one per row, and codes of their values for features with few."""
+    """The problem's samples: features as rows, and codes of the values of features that take few values."""
 
     X: F8
     y: F8
     cost: F8  # (tree nodes, samples)
     code: NDArray[np.int64]
     levels: I8
-    reach: float  # how large |b| can be at any node of a tree of interest
+    reach: float  # the largest possible |b| at any node of a tree better than the incumbent
 
 
 @kernel()
 def search(
     samples: Samples,
     t: int,
-    members: I8,
+    index: I8,
     side: F8,
     eps: float,
     table: Table,
@@ -65,15 +66,27 @@ def search(
 ) -> tuple[int, int]:
     """Raise the least of the bounds ``lb`` of the supports ``ids`` until it is exact to ``tol`` or at least ``target``.
 
-    Returns its position and how many supports were solved; negative if it is not exact, because ``most`` of them were
-    solved, ``work[1, 1]`` asked to stop, or rounding got in the way.
+    Parameters
+    ----------
+    t, index, side
+        The tree node, the samples at it, and the side that each must take (0: undecided).
+    most
+        The largest number of supports to solve.
+    work
+        ``work[1, 1]`` is a flag that stops the search.
+
+    Returns
+    -------
+    position, solved
+        The position of the least bound, and the number of supports solved. The number is negative if the bound is not
+        exact: after ``most`` supports, by the flag, or because of rounding.
     """
-    if free_of_charge(samples, members, side):
+    if costs_nothing(samples, index, side):
         p = least(lb)
-        settle_one_class(samples, table, ids[p], members)
+        settle_one_class(samples, table, ids[p], index)
         return p, 0
-    small = gather(samples, t, members, side)
-    cells = new_cells(samples, members, side)
+    small = gather(samples, t, index, side)
+    groups = new_groups(samples, index, side)
     fresh = np.zeros(ids.size, np.int8)
     best = target
     done = 0
@@ -85,9 +98,9 @@ def search(
             return p, -done - 1
         if done >= most or work[1, 1] != 0.0:
             return p, -done - 1
-        # A support behind the best so far need not be known exactly, only to be well behind it.
+        # The value of a support above the best one is not needed exactly, only a bound well above the best value.
         goal = min(target, best + AHEAD * (target - best))
-        value, sure = on_support(samples, small, cells, table, ids[p], eps, goal, tol, work[1, 1:2])
+        value, sure = on_support(samples, small, groups, table, ids[p], eps, goal, tol, work[1, 1:2])
         lb[p] = max(lb[p], value)
         fresh[p] = 1 if sure else 2
         if sure and value < goal:
@@ -96,23 +109,24 @@ def search(
 
 
 @inner()
-def gather(samples: Samples, t: int, members: I8, side: F8) -> NodeSamples:
-    """The members of tree node ``t``, ready to be solved."""
-    k = members.size
+def gather(samples: Samples, t: int, index: I8, side: F8) -> NodeSamples:
+    """The samples ``index`` at tree node ``t``, as the input of Newton's method."""
+    k = index.size
     X = np.empty((samples.X.shape[0], k))
     y = np.empty(k)
     cost = np.empty(k)
     for j in range(X.shape[0]):
         for i in range(k):
-            X[j, i] = samples.X[j, members[i]]
+            X[j, i] = samples.X[j, index[i]]
     for i in range(k):
-        y[i] = samples.y[members[i]]
-        cost[i] = samples.cost[t, members[i]]
+        y[i] = samples.y[index[i]]
+        cost[i] = samples.cost[t, index[i]]
     return NodeSamples(X, y, cost, side, np.empty(k), np.empty(k), np.empty(k), np.empty(k), samples.reach)
 
 
 @inner(allocates=False)
 def least(lb: F8) -> int:
+    """The position of the least bound."""
     p = 0
     for q in range(lb.size):
         if lb[q] < lb[p]:
@@ -121,20 +135,21 @@ def least(lb: F8) -> int:
 
 
 @inner(allocates=False)
-def free_of_charge(samples: Samples, members: I8, side: F8) -> bool:
-    """Whether all members have one label and none must go against it: such a node costs nothing."""
-    for i in range(members.size):
-        if samples.y[members[i]] != samples.y[members[0]] or side[i] == -samples.y[members[0]]:
+def costs_nothing(samples: Samples, index: I8, side: F8) -> bool:
+    """Whether all samples have one label and none must take the other side: such a node has no cost."""
+    for i in range(index.size):
+        if samples.y[index[i]] != samples.y[index[0]] or side[i] == -samples.y[index[0]]:
             return False
     return True
 
 
 @inner(allocates=False)
-def settle_one_class(samples: Samples, table: Table, s: int, members: I8) -> None:
+def settle_one_class(samples: Samples, table: Table, s: int, index: I8) -> None:
+    """Set the hyperplane of support ``s`` to the constant that is the samples' label."""
     d = table.size[s]
     for r in range(d):
         table.theta[s, r] = 0.0
-    table.theta[s, d] = samples.y[members[0]] if members.size > 0 else 1.0
+    table.theta[s, d] = samples.y[index[0]] if index.size > 0 else 1.0
     table.width[s] = 1.0
 
 
@@ -142,7 +157,7 @@ def settle_one_class(samples: Samples, table: Table, s: int, members: I8) -> Non
 def on_support(
     samples: Samples,
     small: NodeSamples,
-    cells: Cells,
+    groups: SampleGroups,
     table: Table,
     s: int,
     eps: float,
@@ -150,113 +165,128 @@ def on_support(
     tol: float,
     flag: F8,
 ) -> tuple[float, bool]:
-    """Lower bound of the node on support ``s``, its price included, and whether it is tight."""
+    """A lower bound of the node on support ``s``, its feature penalty included, and whether it is tight."""
     d = table.size[s]
     cols = table.cols[s, :d]
     theta = table.theta[s, : d + 1]
     lam = np.zeros(d)
     warm = table.width[s] > 0.0
-    goal = target - table.price[s]
-    if few_cells(samples, cols, small.y.size):
-        few = merged(samples, small, cells, s, cols)
-        value, sure, table.width[s] = svm_on_features(few, cols, lam, theta, eps, goal, tol, warm, flag)
+    goal = target - table.penalty[s]
+    if has_few_groups(samples, cols, small.y.size):
+        merged = merge_groups(samples, small, groups, s, cols)
+        value, sure, table.width[s] = svm_on_features(merged, cols, lam, theta, eps, goal, tol, warm, flag)
     else:
         value, sure, table.width[s] = svm_on_features(small, cols, lam, theta, eps, goal, tol, warm, flag)
-    return value + table.price[s], sure
+    return value + table.penalty[s], sure
 
 
-class Cells(NamedTuple):
-    """Members' codes, one feature per row as far as they were asked for, to tell who agrees on a support."""
+class SampleGroups(NamedTuple):
+    """Codes of the samples at a node, one feature per row, and the groups of samples that are equal on a support.
 
-    members: I8
-    own: I4  # what label and side make of a member
+    Rows of codes are filled in when a support uses the feature.
+    """
+
+    sample_ids: I8  # numbers of the samples
+    label_side: I4  # a code for label and side
     code: I4
-    there: NDArray[np.int8]  # which rows of codes are filled in
-    cell: I4  # scratch, and the next as well
+    is_filled: NDArray[np.int8]  # which rows of ``code`` are filled in
+    cell: I4  # scratch, and ``where`` as well
     where: I4
-    kind: I4  # the number of everyone's kind on the support looked at last, and the first of each kind
-    first: I8
-    last: I8  # that support, and how many kinds there are
+    group: I4  # each sample's group on the support of ``last``
+    first: I8  # the first sample of each group
+    last: I8  # the support of the last call, and its number of groups
 
 
 @inner()
-def new_cells(samples: Samples, members: I8, side: F8) -> Cells:
-    n, k = samples.X.shape[0], members.size
-    own = np.empty(k, np.int32)
+def new_groups(samples: Samples, index: I8, side: F8) -> SampleGroups:
+    """Allocate the groups of the samples ``index`` with these sides."""
+    n, k = samples.X.shape[0], index.size
+    label_side = np.empty(k, np.int32)
     for i in range(k):
-        own[i] = (3 if samples.y[members[i]] > 0 else 0) + int(side[i]) + 1
-    cell, where, kind = np.empty(k, np.int32), np.empty(k, np.int32), np.empty(k, np.int32)
+        label_side[i] = (3 if samples.y[index[i]] > 0 else 0) + int(side[i]) + 1
+    cell, where, group = np.empty(k, np.int32), np.empty(k, np.int32), np.empty(k, np.int32)
     last = np.full(2, -1, np.int64)
-    return Cells(
-        members, own, np.empty((n, k), np.int32), np.zeros(n, np.int8), cell, where, kind, np.empty(k, np.int64), last
+    return SampleGroups(
+        index,
+        label_side,
+        np.empty((n, k), np.int32),
+        np.zeros(n, np.int8),
+        cell,
+        where,
+        group,
+        np.empty(k, np.int64),
+        last,
     )
 
 
 @inner(allocates=False)
-def count_cells(samples: Samples, cols: I8) -> int:
-    """How many kinds of members there can be that differ on ``cols``, in label or in side."""
-    cells = 6
+def count_groups(samples: Samples, cols: I8) -> int:
+    """The largest number of groups of samples that differ on ``cols``, in label or in side."""
+    groups = 6
     for r in range(cols.size):
-        cells = min(cells * samples.levels[cols[r]], 1 << 40)
-    return cells
+        groups = min(groups * samples.levels[cols[r]], 1 << 40)
+    return groups
 
 
 @inner(allocates=False)
-def few_cells(samples: Samples, cols: I8, members: int) -> bool:
-    """Whether so many members are much fewer kinds."""
-    return 2 * count_cells(samples, cols) <= members
+def has_few_groups(samples: Samples, cols: I8, index: int) -> bool:
+    """Whether the groups are at most half as many as the samples."""
+    return 2 * count_groups(samples, cols) <= index
 
 
 @inner()
-def kinds_of(samples: Samples, cells: Cells, s: int, cols: I8) -> tuple[I4, I8]:
-    """Which members agree on the features ``cols`` of support ``s``, label and side: the number of everyone's kind, and
-    the first of each kind.  There are fewer kinds than members (`few_cells`)."""
-    if cells.last[0] != s:
-        cells.last[0], cells.last[1] = s, _tell_apart(samples, cells, cols)
-    return cells.kind, cells.first[: cells.last[1]]
+def groups_of(samples: Samples, groups: SampleGroups, s: int, cols: I8) -> tuple[I4, I8]:
+    """The group of every sample and the first sample of each group; samples of a group are equal in the features
+    ``cols`` of support ``s``, label and side.
+
+    There must be fewer groups than samples (`has_few_groups`).
+    """
+    if groups.last[0] != s:
+        groups.last[0], groups.last[1] = s, _find_groups(samples, groups, cols)
+    return groups.group, groups.first[: groups.last[1]]
 
 
 @inner()
-def _tell_apart(samples: Samples, cells: Cells, cols: I8) -> int:
-    """Fill in the kinds; returns how many there are."""
-    count, cell, where, kind, first = cells.own.size, cells.cell, cells.where, cells.kind, cells.first
+def _find_groups(samples: Samples, groups: SampleGroups, cols: I8) -> int:
+    """Compute the groups; return their number."""
+    count, cell, where, group, first = groups.label_side.size, groups.cell, groups.where, groups.group, groups.first
     for i in range(count):
-        cell[i] = cells.own[i]
+        cell[i] = groups.label_side[i]
     for r in range(cols.size):
         j = cols[r]
-        code, levels = cells.code[j], np.int32(samples.levels[j])
-        if not cells.there[j]:
-            cells.there[j] = 1
+        code, levels = groups.code[j], np.int32(samples.levels[j])
+        if not groups.is_filled[j]:
+            groups.is_filled[j] = 1
             for i in range(count):
-                code[i] = samples.code[j, cells.members[i]]
+                code[i] = samples.code[j, groups.sample_ids[i]]
         for i in range(count):
             cell[i] = cell[i] * levels + code[i]
-    for q in range(count_cells(samples, cols)):
+    for q in range(count_groups(samples, cols)):
         where[q] = -1
     k = 0
     for i in range(count):
         if where[cell[i]] < 0:
             where[cell[i]], first[k] = k, i
             k += 1
-        kind[i] = where[cell[i]]
+        group[i] = where[cell[i]]
     return k
 
 
 @inner()
-def merged(samples: Samples, small: NodeSamples, cells: Cells, s: int, cols: I8) -> NodeSamples:
-    """The members with those of a kind made one."""
-    kind, first = kinds_of(samples, cells, s, cols)
+def merge_groups(samples: Samples, small: NodeSamples, groups: SampleGroups, s: int, cols: I8) -> NodeSamples:
+    """The samples with each group merged into one sample."""
+    group, first = groups_of(samples, groups, s, cols)
     k = first.size
     y, cost, side = np.empty(k), np.empty(k), np.empty(k)
     for q in range(k):
         y[q], cost[q], side[q] = small.y[first[q]], 0.0, small.side[first[q]]
-    for i in range(kind.size):
-        cost[kind[i]] += small.cost[i]
+    for i in range(group.size):
+        cost[group[i]] += small.cost[i]
     X = np.empty((samples.X.shape[0], k))
     for r in range(cols.size):
         for q in range(k):
             X[cols[r], q] = small.X[cols[r], first[q]]
-    # A hair less, so that rounding of the sums never makes more of a cost.
+    # Rounded down, so that no sum of costs is above the true one.
     for q in range(k):
-        cost[q] *= 1.0 - ROUNDOFF * kind.size
+        cost[q] *= 1.0 - ROUNDOFF * group.size
     return NodeSamples(X, y, cost, side, np.empty(k), np.empty(k), np.empty(k), np.empty(k), samples.reach)

@@ -1,4 +1,5 @@
-"""Which sample to branch on where nodes live in few features: the one that settles most, whichever way it goes."""
+"""The choice of a sample to branch on where nodes use few features: the one with the largest estimated gain on both
+sides, including the samples whose sides follow."""
 
 from __future__ import annotations
 
@@ -8,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from margotree.engines.exact.kernels.listed_supports import Samples
-from margotree.engines.exact.kernels.propagation import FREE, LEFT, RIGHT, spread
+from margotree.engines.exact.kernels.propagation import FREE, LEFT, RIGHT, propagate
 from margotree.engines.node.kernels.vectors import argsort_descending, fill
 from margotree.engines.numba_backend import inner, kernel, struct
 
@@ -16,55 +17,56 @@ F8 = NDArray[np.float64]
 I8 = NDArray[np.int64]
 I1 = NDArray[np.int8]
 
-#: Violations below this are rounding (margins are known to about this).
+#: Tolerance of violations: the accuracy of margins.
 TOL = 1e-5
-#: Stand-in for a cost that is not known yet, as a share of C.
+#: The cost, as a share of C, where it is not known.
 NOMINAL = 1e-2
-#: A gain of nothing still ranks by the other side's gain.
+#: The smallest gain, so that a candidate without a gain on one side is ranked by the other.
 FLOOR = 1e-6
 
 
 @struct
-class Planes(NamedTuple):
-    """The hyperplanes at hand: support and coefficients of every tree node, and the nodes' numbers of members."""
+class Hyperplanes(NamedTuple):
+    """The current hyperplanes: support and coefficients of every tree node, and the number of samples that reach it."""
 
     cols: I8  # (tree nodes, widest)
     size: I8  # features of each node
     theta: F8
-    arrived: I8
-    one: I1  # 1 where the node's support is settled, so that sides can be implied
+    n_arrived: I8
+    decided: I1  # 1 where the node has one support, so that sides can be implied
 
 
 @kernel(allocates=False)
-def heights(samples: Samples, planes: Planes, h: F8) -> None:
-    """``h[t, i]``: where sample ``i`` lies at node ``t``."""
-    for t in range(planes.size.size):
-        d = planes.size[t]
+def decision_values(samples: Samples, hyperplanes: Hyperplanes, h: F8) -> None:
+    """Compute ``h[t, i]``, the value of the hyperplane of tree node ``t`` at sample ``i``."""
+    for t in range(hyperplanes.size.size):
+        d = hyperplanes.size[t]
         for i in range(samples.y.size):
-            h[t, i] = planes.theta[t, d]
+            h[t, i] = hyperplanes.theta[t, d]
         for r in range(d):
-            row = samples.X[planes.cols[t, r]]
+            row = samples.X[hyperplanes.cols[t, r]]
             for i in range(samples.y.size):
-                h[t, i] += planes.theta[t, r] * row[i]
+                h[t, i] += hyperplanes.theta[t, r] * row[i]
 
 
 @inner(allocates=False)
-def band(h: float, eps: float) -> bool:
+def in_band(h: float, eps: float) -> bool:
+    """Whether the value ``h`` of a hyperplane lies in the band."""
     return h < -TOL * eps and h > -eps + TOL * eps
 
 
 @inner(allocates=False)
-def path_cost(samples: Samples, planes: Planes, h: F8, t: int, i: int, eps: float) -> float:
-    """What sample ``i`` would pay at ``t`` and below it under the hyperplanes at hand."""
+def path_cost(samples: Samples, hyperplanes: Hyperplanes, h: F8, t: int, i: int, eps: float) -> float:
+    """The loss of sample ``i`` at ``t`` and on its path below, with the current hyperplanes."""
     total = 0.0
-    T = planes.size.size
+    T = hyperplanes.size.size
     while t < T:
-        if planes.arrived[t] == 0:
+        if hyperplanes.n_arrived[t] == 0:
             return total + NOMINAL * samples.cost[t, i]
         hinge = 1.0 - samples.y[i] * h[t, i]
         if hinge > TOL:
             total += samples.cost[t, i] * hinge
-        if 2 * t + 1 < T and band(h[t, i], eps):
+        if 2 * t + 1 < T and in_band(h[t, i], eps):
             total += NOMINAL * samples.cost[t, i]
         t = 2 * t + 2 if h[t, i] >= -TOL * eps else 2 * t + 1
     return total
@@ -72,7 +74,7 @@ def path_cost(samples: Samples, planes: Planes, h: F8, t: int, i: int, eps: floa
 
 @inner(allocates=False)
 def sides_at(place: I8, t: int, side: I1) -> None:
-    """Where each sample stands at node ``t``: -1 for those that are not known to reach it."""
+    """Write the side of each sample at node ``t``; -1 for samples that are not known to reach it."""
     for i in range(place.size):
         p = place[i]
         side[i] = FREE if p == t else -1
@@ -85,25 +87,26 @@ def sides_at(place: I8, t: int, side: I1) -> None:
 
 
 @inner()
-def support_rows(samples: Samples, planes: Planes, t: int) -> F8:
-    d = planes.size[t]
+def support_rows(samples: Samples, hyperplanes: Hyperplanes, t: int) -> F8:
+    """The features of tree node ``t``'s support, one per row."""
+    d = hyperplanes.size[t]
     Z = np.empty((d, samples.y.size))
     for r in range(d):
         for i in range(samples.y.size):
-            Z[r, i] = samples.X[planes.cols[t, r], i]
+            Z[r, i] = samples.X[hyperplanes.cols[t, r], i]
     return Z
 
 
 @kernel()
-def settle_sides(samples: Samples, planes: Planes, place: I8, narrow: float) -> bool:
-    """Place all samples whose side follows from others; False if a node's sides cannot be separated."""
-    T = planes.size.size
+def settle_sides(samples: Samples, hyperplanes: Hyperplanes, place: I8, min_distance: float) -> bool:
+    """Place all samples whose side follows from others; False if the sides at a node cannot be separated."""
+    T = hyperplanes.size.size
     side = np.empty(place.size, np.int8)
     for t in range(T // 2):
-        if planes.one[t] == 0:
+        if hyperplanes.decided[t] == 0:
             continue
         sides_at(place, t, side)
-        if not spread(support_rows(samples, planes, t), side, narrow):
+        if not propagate(support_rows(samples, hyperplanes, t), side, min_distance):
             return False
         for i in range(place.size):
             if place[i] == t and side[i] != FREE:
@@ -112,8 +115,10 @@ def settle_sides(samples: Samples, planes: Planes, place: I8, narrow: float) -> 
 
 
 @inner(allocates=False)
-def promise(samples: Samples, planes: Planes, h: F8, t: int, i: int, before: I1, after: I1, eps: float) -> float:
-    """Estimated rise of the bound when the samples newly placed in ``after`` go where it says."""
+def estimated_gain(
+    samples: Samples, hyperplanes: Hyperplanes, h: F8, t: int, i: int, before: I1, after: I1, eps: float
+) -> float:
+    """The estimated rise of the bound when the samples newly placed in ``after`` take these sides."""
     total = 0.0
     for j in range(before.size):
         if before[j] != FREE or after[j] == FREE:
@@ -122,11 +127,11 @@ def promise(samples: Samples, planes: Planes, h: F8, t: int, i: int, before: I1,
         if right != (samples.y[j] > 0):
             hinge = max(0.0, 1.0 - samples.y[j] * h[t, j])
             total += samples.cost[t, j] * max(0.0, 1.0 - hinge)
-        total += path_cost(samples, planes, h, 2 * t + 2 if right else 2 * t + 1, j, eps)
+        total += path_cost(samples, hyperplanes, h, 2 * t + 2 if right else 2 * t + 1, j, eps)
     if (after[i] == RIGHT) != (h[t, i] >= -TOL * eps):
         norm = 1.0
-        for r in range(planes.size[t]):
-            x = samples.X[planes.cols[t, r], i]
+        for r in range(hyperplanes.size[t]):
+            x = samples.X[hyperplanes.cols[t, r], i]
             norm += x * x
         total += 0.5 * h[t, i] * h[t, i] / norm
     return total
@@ -135,16 +140,26 @@ def promise(samples: Samples, planes: Planes, h: F8, t: int, i: int, before: I1,
 @kernel()
 def lookahead(
     samples: Samples,
-    planes: Planes,
+    hyperplanes: Hyperplanes,
     h: F8,
     place: I8,
     eps: float,
     slack: float,
-    narrow: float,
+    min_distance: float,
     candidates: int,
 ) -> int:
-    """The sample most worth branching on; -1 if all is settled."""
-    score = single_scores(samples, planes, h, place, eps)
+    """The undecided sample with the largest product of estimated gains; -1 if no sample has a cost left.
+
+    Parameters
+    ----------
+    slack
+        The distance of the bound from the cutoff; larger gains count as this.
+    min_distance
+        Samples closer than this cannot be on different sides.
+    candidates
+        The number of samples tried by their own score, and of further samples at the same tree node.
+    """
+    score = single_scores(samples, hyperplanes, h, place, eps)
     m = place.size
     waiting = 0
     for i in range(m):
@@ -157,21 +172,21 @@ def lookahead(
     top = place[order[0]]
     best, most = -1, -1.0
     for c in range(2 * candidates):
-        # First the best by themselves, then others at the same node, evenly spread: they may imply more.
+        # First the best by their own score, then others at the same node, evenly spread: they may imply more sides.
         i = order[min(c, m - 1)] if c < candidates else order[(c - candidates) * m // candidates]
         if tried[i] == 1 or (place[i] != top if c >= candidates else c >= waiting):
             continue
         tried[i] = 1
-        gain = pair_score(samples, planes, h, place, i, eps, slack, narrow, sides)
+        gain = pair_score(samples, hyperplanes, h, place, i, eps, slack, min_distance, sides)
         if gain > most:
             best, most = i, gain
     return best
 
 
 @inner()
-def single_scores(samples: Samples, planes: Planes, h: F8, place: I8, eps: float) -> F8:
-    """How much is at stake at each waiting sample by itself; -1 for those that travel on at no cost."""
-    T = planes.size.size
+def single_scores(samples: Samples, hyperplanes: Hyperplanes, h: F8, place: I8, eps: float) -> F8:
+    """The score of each undecided sample by itself; -1 for samples that reach the last level without further cost."""
+    T = hyperplanes.size.size
     score = np.empty(place.size)
     fill(score, -1.0)
     for i in range(place.size):
@@ -179,12 +194,12 @@ def single_scores(samples: Samples, planes: Planes, h: F8, place: I8, eps: float
         if t >= T // 2:
             continue
         right = h[t, i] >= -TOL * eps
-        same = path_cost(samples, planes, h, 2 * t + 2 if right else 2 * t + 1, i, eps)
-        if band(h[t, i], eps):
+        same = path_cost(samples, hyperplanes, h, 2 * t + 2 if right else 2 * t + 1, i, eps)
+        if in_band(h[t, i], eps):
             same += NOMINAL * samples.cost[t, i]
         if same == 0.0:
             continue
-        other = path_cost(samples, planes, h, 2 * t + 1 if right else 2 * t + 2, i, eps)
+        other = path_cost(samples, hyperplanes, h, 2 * t + 1 if right else 2 * t + 2, i, eps)
         if right != (samples.y[i] < 0):
             other += samples.cost[t, i]
         score[i] = same * (other + h[t, i] * h[t, i] + FLOOR * samples.cost[t, i])
@@ -192,32 +207,43 @@ def single_scores(samples: Samples, planes: Planes, h: F8, place: I8, eps: float
 
 
 @kernel()
-def sides_after(samples: Samples, planes: Planes, place: I8, i: int, narrow: float, sides: I1) -> tuple[bool, bool]:
-    """Sides at the node of sample ``i`` after it is sent left (first row) or right; whether each is possible."""
+def sides_after(
+    samples: Samples, hyperplanes: Hyperplanes, place: I8, i: int, min_distance: float, sides: I1
+) -> tuple[bool, bool]:
+    """Write the sides at the node of sample ``i`` after it is sent left (row 0) or right (row 1), with all that
+    follows; return for both whether it is possible."""
     t = place[i]
     sides_at(place, t, sides[0])
     for j in range(place.size):
         sides[1, j] = sides[0, j]
     sides[0, i] = LEFT
     sides[1, i] = RIGHT
-    if planes.one[t] == 0 or planes.size[t] > 2:
+    if hyperplanes.decided[t] == 0 or hyperplanes.size[t] > 2:
         return True, True
-    Z = support_rows(samples, planes, t)
-    left = spread(Z, sides[0], narrow)
-    right = spread(Z, sides[1], narrow)
+    Z = support_rows(samples, hyperplanes, t)
+    left = propagate(Z, sides[0], min_distance)
+    right = propagate(Z, sides[1], min_distance)
     return left, right
 
 
 @inner()
 def pair_score(
-    samples: Samples, planes: Planes, h: F8, place: I8, i: int, eps: float, slack: float, narrow: float, sides: I1
+    samples: Samples,
+    hyperplanes: Hyperplanes,
+    h: F8,
+    place: I8,
+    i: int,
+    eps: float,
+    slack: float,
+    min_distance: float,
+    sides: I1,
 ) -> float:
-    """Product of the estimated gains on both sides of sample ``i``, with all that follows from sending it there."""
+    """The product of the estimated gains on both sides of sample ``i``, with all that follows from them."""
     t = place[i]
-    left, right = sides_after(samples, planes, place, i, narrow, sides)
+    left, right = sides_after(samples, hyperplanes, place, i, min_distance, sides)
     before = np.empty(place.size, np.int8)
     sides_at(place, t, before)
     tiny = FLOOR * slack
-    gain_left = promise(samples, planes, h, t, i, before, sides[0], eps) if left else slack
-    gain_right = promise(samples, planes, h, t, i, before, sides[1], eps) if right else slack
+    gain_left = estimated_gain(samples, hyperplanes, h, t, i, before, sides[0], eps) if left else slack
+    gain_right = estimated_gain(samples, hyperplanes, h, t, i, before, sides[1], eps) if right else slack
     return min(max(gain_left, tiny), slack) * min(max(gain_right, tiny), slack)

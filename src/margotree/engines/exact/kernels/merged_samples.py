@@ -1,4 +1,4 @@
-"""The samples that reach a tree node, as a proof sees them; on few features that are yes or no many are alike."""
+"""The samples at a tree node in a proof; on few features with few values, groups of equal samples are merged."""
 
 from __future__ import annotations
 
@@ -7,21 +7,21 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from margotree.engines.exact.kernels.listed_supports import I4, Cells, Samples, kinds_of
+from margotree.engines.exact.kernels.listed_supports import I4, SampleGroups, Samples, groups_of
 from margotree.engines.numba_backend import inner
 
 F8 = NDArray[np.float64]
 I8 = NDArray[np.int64]
 
-#: Shares this small of a multiplier are rounding.
+#: Smaller shares of a multiplier are rounding.
 _NOTHING = 1e-14
 
 
-class Members(NamedTuple):
-    """Samples that reach a tree node, their labels, the side each takes there (0: not known), what it costs in the
-    proof, and the side that the proof knows (`NOT_HERE`: it does not know that the sample gets there)."""
+class ProofSamples(NamedTuple):
+    """The samples at a tree node: their numbers, labels, the side that each takes there (0: undecided), its cost in the
+    proof, and the side that the proof contains (`NOT_HERE`: the proof does not show that the sample gets there)."""
 
-    who: I8
+    sample_ids: I8  # numbers of the samples
     y: F8
     side: F8
     cost: F8
@@ -29,61 +29,81 @@ class Members(NamedTuple):
 
 
 @inner()
-def made_one(samples: Samples, members: Members, cells: Cells, s: int, cols: I8) -> tuple[Members, I4]:
-    """Those of a kind as one member (`listed_supports.merged`), and the number of everyone's kind."""
-    kind, first = kinds_of(samples, cells, s, cols)
+def merge_identical(
+    samples: Samples, at_node: ProofSamples, groups: SampleGroups, s: int, cols: I8
+) -> tuple[ProofSamples, I4]:
+    """The samples with each group merged into one, and the group of each sample (`listed_supports.merge_groups`)."""
+    group, first = groups_of(samples, groups, s, cols)
     cost = np.zeros(first.size)
-    for i in range(kind.size):
-        cost[kind[i]] += members.cost[i]
-    side = members.side[first]
-    return Members(members.who[first], members.y[first], side, cost, side), kind
+    for i in range(group.size):
+        cost[group[i]] += at_node.cost[i]
+    side = at_node.side[first]
+    return ProofSamples(at_node.sample_ids[first], at_node.y[first], side, cost, side), group
 
 
 @inner()
-def shared_out(members: Members, kind: I4, few: Members, total: F8, balance: int, v: F8) -> int:
-    """Multipliers of members from the ``total`` of their kind: each in full or nothing, but for one per kind.
+def distribute_multipliers(
+    at_node: ProofSamples, group: I4, merged: ProofSamples, total: F8, balance: int, v: F8
+) -> int:
+    """Distribute the ``total`` of each group to its samples: full cost or 0 for each, except for one sample per group.
 
-    A bound hears of the total only, and a proof lists few numbers then.  What the proof knows of comes first.  Returns
-    the member that balances the others, which is of the kind ``balance``, -1 if there is none.
+    A bound depends on the totals only, and this keeps the lists in a proof short. Samples whose sides the proof
+    contains come first.
+
+    Parameters
+    ----------
+    group, merged
+        The group of each sample, and the merged samples.
+    balance
+        The group of the sample that balances the others.
+    v
+        Filled in with the multipliers.
+
+    Returns
+    -------
+    balance
+        The sample that balances the others, -1 if there is none.
     """
     left, one = total.copy(), np.full(total.size, -1, np.int64)
-    # No branches over members: nobody could guess which kind comes next.
+    # No branches in the loop over samples: the processor cannot predict the next group.
     share, listed = np.zeros(total.size), np.zeros(total.size, np.int64)
     for q in range(total.size):
-        share[q] = 1.0 if q != balance and total[q] == few.cost[q] else 0.0
-        counts = q == balance or total[q] != 0.0 or few.side[q] == -few.y[q]
+        share[q] = 1.0 if q != balance and total[q] == merged.cost[q] else 0.0
+        counts = q == balance or total[q] != 0.0 or merged.side[q] == -merged.y[q]
         listed[q] = 1 if share[q] == 0.0 and counts else 0
-    some, count = np.empty(v.size + 1, np.int64), 0
+    positions, count = np.empty(v.size + 1, np.int64), 0
     for i in range(v.size):
-        q = kind[i]
-        v[i] = members.cost[i] * share[q]
-        some[count] = i
+        q = group[i]
+        v[i] = at_node.cost[i] * share[q]
+        positions[count] = i
         count += listed[q]
-    unknown = 0  # those of whom the proof knows less come after the others
+    unknown = 0  # samples whose sides are not in the proof come after the others
     for r in range(count):
-        i = some[r]
-        if members.known[i] == members.side[i]:
-            _give(members, kind, i, total, left, one, v)
+        i = positions[r]
+        if at_node.known[i] == at_node.side[i]:
+            _assign(at_node, group, i, total, left, one, v)
         else:
-            some[unknown], some[r] = i, some[unknown]
+            positions[unknown], positions[r] = i, positions[unknown]
             unknown += 1
     for r in range(unknown):
-        _give(members, kind, some[r], total, left, one, v)
-    for q in range(total.size):  # beyond full cost, or short of it, where the side is known
+        _assign(at_node, group, positions[r], total, left, one, v)
+    for q in range(total.size):  # above full cost, or below it, where the side is decided
         i = one[q]
-        if i >= 0 and members.side[i] == (members.y[i] if left[q] > 0.0 else -members.y[i]):
-            v[i] += left[q] if abs(left[q]) > _NOTHING * members.cost[i] else 0.0
-    if one[balance] >= 0 and members.side[one[balance]] == 0.0:
-        _give_room(members, kind, some[:count], one[balance], v)
+        if i >= 0 and at_node.side[i] == (at_node.y[i] if left[q] > 0.0 else -at_node.y[i]):
+            v[i] += left[q] if abs(left[q]) > _NOTHING * at_node.cost[i] else 0.0
+    if one[balance] >= 0 and at_node.side[one[balance]] == 0.0:
+        _move_balance_inside(at_node, group, positions[:count], one[balance], v)
     return one[balance]
 
 
 @inner(allocates=False)
-def _give(members: Members, kind: I4, i: int, total: F8, left: F8, one: I8, v: F8) -> None:
-    """Member ``i`` takes of what is ``left`` of its kind's total as much as it can; ``one`` is the one of its kind that
-    may be given more."""
-    side, cost, q = members.side[i], members.cost[i], kind[i]
-    against = side == -members.y[i]
+def _assign(at_node: ProofSamples, group: I4, i: int, total: F8, left: F8, one: I8, v: F8) -> None:
+    """Give sample ``i`` as much as possible of what is ``left`` of its group's total.
+
+    ``one`` has, for each group, the sample whose multiplier may still change.
+    """
+    side, cost, q = at_node.side[i], at_node.cost[i], group[i]
+    against = side == -at_node.y[i]
     v[i] = cost if against else min(cost, left[q]) if left[q] > _NOTHING * total[q] else 0.0
     left[q] -= v[i]
     if v[i] > 0.0 and (one[q] < 0 or side == 0.0):
@@ -91,13 +111,14 @@ def _give(members: Members, kind: I4, i: int, total: F8, left: F8, one: I8, v: F
 
 
 @inner()
-def _give_room(members: Members, kind: I4, some: I8, b: int, v: F8) -> None:
-    """Keep the multiplier that balances the others off the ends of its range, if another of its kind can help."""
-    cost, full, other = members.cost, v[b] > 0.5 * members.cost[b], -1
-    for r in range(some.size):
-        i = some[r]
-        better = other < 0 or members.known[other] != members.side[other]
-        if better and i != b and kind[i] == kind[b] and v[i] == (0.0 if full else cost[i]):
+def _move_balance_inside(at_node: ProofSamples, group: I4, positions: I8, b: int, v: F8) -> None:
+    """Move the multiplier of sample ``b``, which balances the others, away from the limits of its range, by exchange
+    with another sample of its group if there is one."""
+    cost, full, other = at_node.cost, v[b] > 0.5 * at_node.cost[b], -1
+    for r in range(positions.size):
+        i = positions[r]
+        better = other < 0 or at_node.known[other] != at_node.side[other]
+        if better and i != b and group[i] == group[b] and v[i] == (0.0 if full else cost[i]):
             other = i
     if other >= 0:
         part = 0.5 * min(cost[other], cost[b]) * (1.0 if full else -1.0)

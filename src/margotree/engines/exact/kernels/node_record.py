@@ -1,8 +1,8 @@
-"""A search node as a short string of bytes: where each sample is known to be, and the duals to start from.
+"""A search node as a short record of bytes and floats: the place of each sample, and the multipliers of a warm start.
 
-Only what cannot be derived is kept: the place of every sample, the step each item stands on at every node above its
-place, and the multipliers of the few items on a free segment; where features have prices, what is decided about them,
-and the weights of those at a kink.
+Only what cannot be derived is stored: the place of every sample, the status of each item at every tree node on the path
+to its place, and the multipliers of the few items on a free segment; with feature penalties also the decision about
+each feature, and the weights of the features at a kink.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from margotree.engines.exact.kernels.routing import PLACE, SLOT, Routing, level_of, step_below
+from margotree.engines.exact.kernels.routing import PLACE, SLOT, Routing, level_of, side_towards
 from margotree.engines.node.kernels.active_set import add_hard_row, refresh
 from margotree.engines.node.kernels.workspace import (
     ALPHA,
@@ -36,45 +36,48 @@ from margotree.engines.node.kernels.workspace import (
     add_item,
     clear,
     set_nu,
-    stand,
+    set_status,
 )
 from margotree.engines.numba_backend import inner, kernel
 
 Bytes = NDArray[np.uint8]
 
-#: Items that may wait unresolved at one node beyond its free ones; more than that and the node starts cold.
-_WAITING = 16
-#: Written instead of a status where a node has to start cold.
+#: Floats for pending items of one tree node beyond its free ones; with more of them the node starts cold.
+_SPARE_FLOATS = 16
+#: The status of all items of a node that starts cold.
 COLD = 255
-# What is known of a feature with a price: nothing, it is at its kink, it is used whatever it does, it is not used.
-_OPEN, KINK_HERE, MUST_HERE, _NEVER = 0, 1, 2, 3
+# States of a feature with a penalty: undecided, undecided and at its kink, decided to be used, decided not to be used.
+_UNDECIDED, FEATURE_AT_KINK, FEATURE_USED, _FEATURE_UNUSED = 0, 1, 2, 3
 
 
 def sizes(
-    m: int, n: int, depth: int, priced: bool = False, whole: bool = False, limited: bool = False
+    m: int, n: int, depth: int, penalised: bool = False, all_multipliers: bool = False, with_weight_limit: bool = False
 ) -> tuple[int, int]:
-    """Bytes and floats that one record takes at most; a ``whole`` one has room for all multipliers there can be.
+    """The largest number of bytes and of floats in one record.
 
-    Where weights are ``limited``, every tree node has two rows per feature of its own.
+    With ``all_multipliers`` there is space for the multipliers of all samples. With ``with_weight_limit`` every tree
+    node has two rows per feature.
     """
     nodes = 2**depth - 1
-    k = n if priced else 0
-    return m * (2 + depth) + nodes * (k + 2 * n * limited), nodes * (2 + k + (m if whole else n + 2 + _WAITING))
+    k = n if penalised else 0
+    return m * (2 + depth) + nodes * (k + 2 * n * with_weight_limit), nodes * (
+        2 + k + (m if all_multipliers else n + 2 + _SPARE_FLOATS)
+    )
 
 
 @inner(allocates=False)
-def save_here(ws: Workspace, rt: Routing, codes: Bytes, floats: F8, row: int) -> int:
-    """Write the search node to one row of these arrays; returns how many floats were used."""
+def save_record(ws: Workspace, rt: Routing, codes: Bytes, floats: F8, row: int) -> int:
+    """Write the current search node to row ``row`` of these arrays; return the number of floats in it."""
     f, g, k, at = ws.f, ws.g, ws.k, rt.at
     m, n = ws.X.shape
     for i in range(rt.samples):
         codes[row, 2 * i] = at[PLACE, i] & 255
         codes[row, 2 * i + 1] = at[PLACE, i] >> 8
     used = 0
-    room = floats.shape[1] // rt.T - 2 - (n if ws.priced else 0)
+    room = floats.shape[1] // rt.T - 2 - (n if ws.with_penalties else 0)
     for t in range(rt.T):
         s = at[SLOT, t]
-        base, rows = statuses_at(ws, rt, t)
+        base, rows = status_offsets(ws, rt, t)
         floats[row, used] = g[s, NUM, B]
         floats[row, used + 1] = g[s, NUM, VALUE]
         used += 2
@@ -82,7 +85,7 @@ def save_here(ws: Workspace, rt: Routing, codes: Bytes, floats: F8, row: int) ->
         for i in range(m):
             code = k[s, STATUS, i]
             if code == OUT:
-                continue  # nodes of one level share their bytes: each writes its own members only
+                continue  # nodes of one level share their bytes; each writes those of its own samples
             codes[row, (base if i < rt.samples else rows) + i] = code
             if code != AT_LOWER and code != AT_COST:
                 count += 1
@@ -94,40 +97,41 @@ def save_here(ws: Workspace, rt: Routing, codes: Bytes, floats: F8, row: int) ->
             for i in range(m):
                 if k[s, STATUS, i] != OUT:
                     codes[row, (base if i < rt.samples else rows) + i] = COLD
-        if ws.priced:
-            used = save_features(ws, s, codes, features_at(ws, rt, t), floats, used, row, count > room)
+        if ws.with_penalties:
+            used = save_features(ws, s, codes, feature_offset(ws, rt, t), floats, used, row, count > room)
     return used
 
 
 @inner(allocates=False)
-def statuses_at(ws: Workspace, rt: Routing, t: int) -> tuple[int, int]:
-    """Where the bytes for the statuses of tree node ``t`` would begin if all items were samples, and if all were rows
-    that bound weights, of which every tree node has its own."""
+def status_offsets(ws: Workspace, rt: Routing, t: int) -> tuple[int, int]:
+    """The positions of the statuses at tree node ``t``, as offsets to which the number of an item is added: for
+    samples, and for the rows that limit weights, of which every tree node has its own."""
     samples = rt.samples
     rows = ws.X.shape[0] - samples
     return samples * (2 + level_of(t)), samples * (2 + level_of(rt.T)) + t * rows - samples
 
 
 @inner(allocates=False)
-def features_at(ws: Workspace, rt: Routing, t: int) -> int:
-    """Where the bytes for features of tree node ``t`` begin."""
+def feature_offset(ws: Workspace, rt: Routing, t: int) -> int:
+    """The position of the bytes for the features of tree node ``t``."""
     m, n = ws.X.shape
     return rt.samples * (2 + level_of(rt.T)) + rt.T * (m - rt.samples) + t * n
 
 
 @inner(allocates=False)
 def save_features(ws: Workspace, s: int, codes: Bytes, at: int, floats: F8, used: int, row: int, cold: bool) -> int:
+    """Write the decisions about the features of slot ``s``, and their weights at kinks; return the number of floats."""
     g = ws.g
     for j in range(ws.X.shape[1]):
-        codes[row, at + j] = _OPEN
+        codes[row, at + j] = _UNDECIDED
         if g[s, NUM, ALPHA] == 0.0:
             continue
         if g[s, R, j] == 0.0:
-            codes[row, at + j] = MUST_HERE
+            codes[row, at + j] = FEATURE_USED
         elif g[s, R, j] == np.inf:
-            codes[row, at + j] = _NEVER
+            codes[row, at + j] = _FEATURE_UNUSED
         elif ws.k[s, USE, j] == KINK and not cold:
-            codes[row, at + j] = KINK_HERE
+            codes[row, at + j] = FEATURE_AT_KINK
             floats[row, used] = g[s, W, j]
             used += 1
     return used
@@ -135,12 +139,13 @@ def save_features(ws: Workspace, s: int, codes: Bytes, at: int, floats: F8, used
 
 @inner(allocates=False)
 def load_features(ws: Workspace, s: int, codes: Bytes, at: int, floats: F8, used: int) -> int:
+    """Read what `save_features` has written; return the number of floats."""
     for j in range(ws.X.shape[1]):
-        if codes[at + j] == MUST_HERE:
+        if codes[at + j] == FEATURE_USED:
             ws.g[s, R, j] = 0.0
-        elif codes[at + j] == _NEVER:
+        elif codes[at + j] == _FEATURE_UNUSED:
             ws.g[s, R, j] = np.inf
-        elif codes[at + j] == KINK_HERE:
+        elif codes[at + j] == FEATURE_AT_KINK:
             ws.k[s, USE, j] = KINK
             ws.g[s, W, j] = floats[used]
             used += 1
@@ -148,15 +153,15 @@ def load_features(ws: Workspace, s: int, codes: Bytes, at: int, floats: F8, used
 
 
 @inner(allocates=False)
-def fill(ws: Workspace, rt: Routing, t: int) -> None:
-    """Empty tree node ``t`` and give it its items and hard rows as their places tell, with all multipliers 0."""
+def rebuild_node(ws: Workspace, rt: Routing, t: int) -> None:
+    """Clear tree node ``t`` and add the items and hard rows given by the places, with all multipliers 0."""
     s = rt.at[SLOT, t]
     clear(ws, s)
     for i in range(rt.samples, ws.X.shape[0]):
         add_item(ws, s, i, ws.fixed[LABEL, i])
         add_hard_row(ws, s, i, -ws.fixed[LABEL, i], -rt.limit)
     for i in range(rt.samples):
-        side = step_below(rt.at[PLACE, i], t)
+        side = side_towards(rt.at[PLACE, i], t)
         if side == 2.0:
             continue
         add_item(ws, s, i, ws.fixed[LABEL, i])
@@ -165,16 +170,16 @@ def fill(ws: Workspace, rt: Routing, t: int) -> None:
 
 
 @inner(allocates=False)
-def load_here(ws: Workspace, rt: Routing, codes: Bytes, floats: F8) -> None:
-    """Read a search node back and rebuild everything that was derived."""
+def load_record(ws: Workspace, rt: Routing, codes: Bytes, floats: F8) -> None:
+    """Read a search node and compute everything that is derived from it."""
     g, k, at = ws.g, ws.k, rt.at
     for i in range(rt.samples):
         at[PLACE, i] = np.int64(codes[2 * i]) | (np.int64(codes[2 * i + 1]) << 8)
     used = 0
     for t in range(rt.T):
         s = at[SLOT, t]
-        fill(ws, rt, t)
-        base, rows = statuses_at(ws, rt, t)
+        rebuild_node(ws, rt, t)
+        base, rows = status_offsets(ws, rt, t)
         g[s, NUM, B] = floats[used]
         used += 2
         free = 0
@@ -188,14 +193,14 @@ def load_here(ws: Workspace, rt: Routing, codes: Bytes, floats: F8) -> None:
                 if code == AT_MARGIN or code == AT_HARD:
                     k[s, FREE, free] = i
                     free += 1
-            stand(ws, s, i, code)
+            set_status(ws, s, i, code)
         ws.cnt[s, N_FREE] = free
-        if ws.priced:
-            used = load_features(ws, s, codes, features_at(ws, rt, t), floats, used)
+        if ws.with_penalties:
+            used = load_features(ws, s, codes, feature_offset(ws, rt, t), floats, used)
         refresh(ws, s)
 
 
 @kernel(allocates=False)
 def save(ws: Workspace, rt: Routing, codes: Bytes, floats: F8) -> int:
-    """`save_here` for Python."""
-    return save_here(ws, rt, codes, floats, np.int64(0))
+    """`save_record` for Python."""
+    return save_record(ws, rt, codes, floats, np.int64(0))

@@ -1,4 +1,4 @@
-"""Where Python enters a dive: load a search node's record, and dive from there."""
+"""The entry points of a dive for Python: load the record of a search node and dive from it."""
 
 from __future__ import annotations
 
@@ -7,16 +7,22 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from margotree.engines.exact.kernels.dive import diving
-from margotree.engines.exact.kernels.node_record import load_here
-from margotree.engines.exact.kernels.probing import choose_both, choose_samples, look, set_up_any, set_up_sample
+from margotree.engines.exact.kernels.dive import make_dive
+from margotree.engines.exact.kernels.node_record import load_record
+from margotree.engines.exact.kernels.probing import (
+    choose_both,
+    choose_samples,
+    set_up_any,
+    set_up_sample,
+    update_all_margins,
+)
 from margotree.engines.exact.kernels.routing import PLACE, Routing, headed
 from margotree.engines.node.kernels import active_set, penalised_active_set
 from margotree.engines.node.kernels.workspace import F8, I8, Workspace
 from margotree.engines.numba_backend import kernel
 
-_dive = diving(active_set.run, set_up_sample, choose_samples)
-_dive_priced = diving(penalised_active_set.run, set_up_any, choose_both)
+_dive = make_dive(active_set.run, set_up_sample, choose_samples)
+_dive_penalised = make_dive(penalised_active_set.run, set_up_any, choose_both)
 
 
 @kernel(allocates=False)
@@ -37,8 +43,8 @@ def plunge(
     counters: I8,
     log: I8,
 ) -> tuple[int, float]:
-    """`dive` from a record, where node problems know no prices."""
-    load_here(ws, rt, codes, floats)
+    """`dive` from a record, without feature penalties in the node problems."""
+    load_record(ws, rt, codes, floats)
     return _dive(
         ws, rt, floor, shared, max_steps, options, cand, out_codes, out_floats, out_used, out_bound, counters,
         log,
@@ -46,7 +52,7 @@ def plunge(
 
 
 @kernel(allocates=False)
-def plunge_priced(
+def plunge_penalised(
     ws: Workspace,
     rt: Routing,
     codes: NDArray[np.uint8],
@@ -63,9 +69,9 @@ def plunge_priced(
     counters: I8,
     log: I8,
 ) -> tuple[int, float]:
-    """The same where they do."""
-    load_here(ws, rt, codes, floats)
-    return _dive_priced(
+    """`dive` from a record, with feature penalties in the node problems."""
+    load_record(ws, rt, codes, floats)
+    return _dive_penalised(
         ws, rt, floor, shared, max_steps, options, cand, out_codes, out_floats, out_used, out_bound, counters,
         log,
     )  # fmt: skip
@@ -73,8 +79,8 @@ def plunge_priced(
 
 @kernel(allocates=False)
 def route(ws: Workspace, rt: Routing, out: I8) -> None:
-    """The last-level node that each sample reaches if it goes on where it is headed."""
-    look(ws, rt)
+    """Write to ``out`` the last-level node that each sample reaches on the way that the current hyperplanes give."""
+    update_all_margins(ws, rt)
     for i in range(rt.samples):
         t = rt.at[PLACE, i]
         while 2 * t + 1 < rt.T:
@@ -83,5 +89,5 @@ def route(ws: Workspace, rt: Routing, out: I8) -> None:
 
 
 def kernel_for(ws: Workspace) -> Any:
-    """The entry point that serves this memory; only that is compiled."""
-    return plunge_priced if ws.priced else plunge
+    """The entry point for this memory; only this one is compiled."""
+    return plunge_penalised if ws.with_penalties else plunge

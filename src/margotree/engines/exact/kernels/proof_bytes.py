@@ -9,66 +9,71 @@ from numpy.typing import NDArray
 
 from margotree.engines.numba_backend import inner, struct
 
-#: Bytes before the lists of a point, and bytes that each sample adds at most.
-LEAD, EACH = 13, 12
-#: Bytes of a decision, and of a leaf and of a step that raises bounds before their points.
-SPLIT, LEAF, RAISE = 19, 5, 7
-#: The first bytes of steps: decisions about a sample and a feature, a leaf, and what raises bounds.
-SAMPLE, FEATURE, CLOSED, RAISED = (ord(letter) for letter in "SFLR")
+#: Bytes of a point before its lists, and the largest number of bytes for each sample in them.
+POINT_HEAD, BYTES_PER_SAMPLE = 13, 12
+#: Bytes of a decision; bytes of a leaf, and of a step that raises bounds, before their points.
+SPLIT_BYTES, LEAF_HEAD, RAISE_HEAD = 19, 5, 7
+#: The first bytes of steps: a decision about a sample, one about a feature, a leaf, a step that raises bounds.
+SAMPLE_SPLIT, FEATURE_SPLIT, LEAF_STEP, RAISE_STEP = (ord(letter) for letter in "SFLR")
 
 
 @struct
-class Pen(NamedTuple):
-    """Where bytes are written, and a number beside its own eight bytes."""
+class ByteBuffer(NamedTuple):
+    """A buffer into which compiled code writes bytes, and a float that shares its memory with eight bytes."""
 
     out: NDArray[np.uint8]
     one: NDArray[np.float64]
     one_bytes: NDArray[np.uint8]
 
 
-def new_pen(room: int) -> Pen:
+def new_buffer(room: int) -> ByteBuffer:
+    """A buffer with space for ``room`` bytes."""
     one = np.zeros(1)
-    return Pen(np.zeros(room, np.uint8), one, one.view(np.uint8))
+    return ByteBuffer(np.zeros(room, np.uint8), one, one.view(np.uint8))
 
 
 @inner(allocates=False)
-def put(pen: Pen, at: int, number: int, size: int) -> int:
-    """Write a number of so many bytes; returns where it ends."""
+def put(buffer: ByteBuffer, at: int, number: int, size: int) -> int:
+    """Write an integer of ``size`` bytes, the lowest first, at position ``at``; return the position after it."""
     for r in range(size):
-        pen.out[at + r] = (number >> (8 * r)) & 255
+        buffer.out[at + r] = (number >> (8 * r)) & 255
     return at + size
 
 
 @inner(allocates=False)
-def put_float(pen: Pen, at: int, number: float) -> int:
-    pen.one[0] = number
+def put_float(buffer: ByteBuffer, at: int, number: float) -> int:
+    """Write a float at position ``at``; return the position after it."""
+    buffer.one[0] = number
     for r in range(8):
-        pen.out[at + r] = pen.one_bytes[r]
+        buffer.out[at + r] = buffer.one_bytes[r]
     return at + 8
 
 
 @inner(allocates=False)
-def get(pen: Pen, at: int) -> int:
-    """The number that these four bytes are."""
+def get(buffer: ByteBuffer, at: int) -> int:
+    """Read the integer of four bytes at position ``at``."""
     number = np.int64(0)
     for r in range(4):
-        number |= np.int64(pen.out[at + r]) << (8 * r)
+        number |= np.int64(buffer.out[at + r]) << (8 * r)
     return int(number)
 
 
 @inner(allocates=False)
-def put_split(pen: Pen, at: int, kind: int, node: int, which: int, t: int, first: int, second: int) -> int:
-    """Write a decision at search node ``node`` about a sample or feature of tree node ``t``; returns where it ends."""
-    put(pen, at, kind, 1)
-    put(pen, at + 1, node, 4)
-    put(pen, at + 5, which, 4)
-    put(pen, at + 9, t, 2)
-    put(pen, at + 11, first, 4)
-    return put(pen, at + 15, second, 4)
+def put_split(buffer: ByteBuffer, at: int, kind: int, node: int, which: int, t: int, first: int, second: int) -> int:
+    """Write the decision at search node ``node`` about a sample or a feature, number ``which``, of tree node ``t``.
+
+    ``first`` and ``second`` are the numbers of its two children. Returns the position after it.
+    """
+    put(buffer, at, kind, 1)
+    put(buffer, at + 1, node, 4)
+    put(buffer, at + 5, which, 4)
+    put(buffer, at + 9, t, 2)
+    put(buffer, at + 11, first, 4)
+    return put(buffer, at + 15, second, 4)
 
 
 @inner(allocates=False)
-def put_head(pen: Pen, at: int, kind: int, node: int) -> int:
-    """Write how a step of search node ``node`` begins; returns where that ends."""
-    put(pen, at, kind, 1)
-    return put(pen, at + 1, node, 4)
+def put_head(buffer: ByteBuffer, at: int, kind: int, node: int) -> int:
+    """Write the kind and the search node with which a step begins; return the position after it."""
+    put(buffer, at, kind, 1)
+    return put(buffer, at + 1, node, 4)

@@ -1,6 +1,6 @@
-"""The steps of dives as a proof holds them (docs/proof.md): search nodes numbered, decisions and leaves as bytes.
+"""The steps of dives in the format of a proof (docs/proof.md): numbers of search nodes, decisions and leaves as bytes.
 
-Compiled, and without the GIL: search nodes may take less time than Python takes to write one down.
+Compiled, and without the GIL: a dive may solve search nodes faster than Python could write them.
 """
 
 from __future__ import annotations
@@ -10,9 +10,23 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from margotree.engines.exact.kernels.child_nodes import ASIDE, HERE_SETTLED, HERE_SHUT, SHUT, SHUT_TOO
-from margotree.engines.exact.kernels.node_record import MUST_HERE
-from margotree.engines.exact.kernels.proof_bytes import CLOSED, FEATURE, SAMPLE, Pen, put, put_head, put_split
+from margotree.engines.exact.kernels.child_nodes import (
+    CLOSED_CHILD,
+    CLOSED_SIBLING,
+    LAST_CLOSED,
+    LAST_SETTLED,
+    OPEN_CHILD,
+)
+from margotree.engines.exact.kernels.node_record import FEATURE_USED
+from margotree.engines.exact.kernels.proof_bytes import (
+    FEATURE_SPLIT,
+    LEAF_STEP,
+    SAMPLE_SPLIT,
+    ByteBuffer,
+    put,
+    put_head,
+    put_split,
+)
 from margotree.engines.node.kernels.workspace import F8
 from margotree.engines.numba_backend import inner, kernel, struct
 
@@ -21,89 +35,127 @@ I8 = NDArray[np.int64]
 
 
 @struct
-class Shut(NamedTuple):
-    """Search nodes that are closed and not yet written down: their numbers and their records."""
+class ClosedNodes(NamedTuple):
+    """Search nodes that are closed and not yet written: their numbers and their records."""
 
     numbers: I8
     codes: Bytes
     floats: F8
-    held: I8  # how many there are
+    n_nodes: I8  # their number
 
 
-def new_shut(rows: int, n_codes: int, n_floats: int) -> Shut:
-    return Shut(
+def new_closed_nodes(rows: int, n_codes: int, n_floats: int) -> ClosedNodes:
+    """Allocate memory for ``rows`` search nodes with records of this length."""
+    return ClosedNodes(
         np.empty(rows, np.int64), np.empty((rows, n_codes), np.uint8), np.empty((rows, n_floats)), np.zeros(1, np.int64)
     )
 
 
 @kernel(allocates=False)
-def take_down(
-    log: I8, codes: Bytes, floats: F8, used: I8, bounds: F8, rows: int, node: int, first: int, hands_on: bool, m: int,
-    n: int, features_at: int, numbers: I8, shut: Shut, decided: I8, pen: Pen,
+def record_dive(
+    log: I8, codes: Bytes, floats: F8, used: I8, bounds: F8, rows: int, node: int, first: int,
+    settled_continues: bool, m: int, n: int, feature_offset: int, numbers: I8, closed_nodes: ClosedNodes,
+    decisions: I8, buffer: ByteBuffer,
 ) -> tuple[int, float]:  # fmt: skip
-    """Number the search nodes of the rows of a dive that began at ``node``, from ``first`` on, write its decisions, and
-    keep the rows that are closed; settled ones are, unless the dive ``hands_on``.
+    """Number the search nodes of a dive's rows, write its decisions, and store its closed search nodes.
 
-    Features, which are ``n``, have states that begin at ``features_at`` in a record.  ``decided`` tells where the bytes
-    of decisions end and how many there are.  Returns the next free number, and the least bound of those closed.
+    Parameters
+    ----------
+    log, codes, floats, used, bounds
+        Fields of :class:`~margotree.engines.exact.kernels.child_nodes.Rows`, of which the first ``rows`` count.
+    node, first
+        The number of the search node at which the dive began, and the first free number.
+    settled_continues
+        A settled search node is not closed: another dive continues it.
+    m, n, feature_offset
+        The number of samples and of features, and where the states of features begin in a record.
+    numbers
+        Filled in: the number of the search node of each row.
+    decisions
+        Where the bytes of decisions end in ``buffer``, and the number of decisions; updated.
+
+    Returns
+    -------
+    first, weakest
+        The next free number, and the least bound of the closed search nodes.
     """
-    weakest, now = np.inf, node
+    least_closed_bound, now = np.inf, node
     for row in range(rows):
         what, item = log[row, 0], log[row, 1]
         numbers[row] = now
-        if what == ASIDE or what == SHUT:
+        if what == OPEN_CHILD or what == CLOSED_CHILD:
             numbers[row] = first
-            decided[0] = _decide(codes[row], item, m, n, features_at, now, first, first + 1, pen, decided[0])
-            decided[1] += 1
+            decisions[0] = _write_decision(
+                codes[row], item, m, n, feature_offset, now, first, first + 1, buffer, decisions[0]
+            )
+            decisions[1] += 1
             now, first = first + 1, first + 2
-        if what == SHUT or what == SHUT_TOO or what == HERE_SHUT or (what == HERE_SETTLED and not hands_on):
-            _keep(shut, numbers[row], codes[row], floats[row], used[row])
-            weakest = min(weakest, bounds[row])
-    return first, weakest
+        if (
+            what == CLOSED_CHILD
+            or what == CLOSED_SIBLING
+            or what == LAST_CLOSED
+            or (what == LAST_SETTLED and not settled_continues)
+        ):
+            _store_closed(closed_nodes, numbers[row], codes[row], floats[row], used[row])
+            least_closed_bound = min(least_closed_bound, bounds[row])
+    return first, least_closed_bound
 
 
 @inner(allocates=False)
-def _decide(
-    record: Bytes, item: int, m: int, n: int, features_at: int, node: int, mine: int, follow: int, pen: Pen, at: int
+def _write_decision(
+    record: Bytes,
+    item: int,
+    m: int,
+    n: int,
+    feature_offset: int,
+    node: int,
+    own: int,
+    sibling: int,
+    buffer: ByteBuffer,
+    at: int,
 ) -> int:
-    """Write the decision about an item, of which this record took one side; returns where it ends."""
-    kind, which = SAMPLE, item
+    """Write the decision about an item, of which this record is on one side; return the position after it."""
+    kind, which = SAMPLE_SPLIT, item
     if item < m:
         place = np.int64(record[2 * item]) | (np.int64(record[2 * item + 1]) << 8)
         t = int((place - 1) // 2)
         first = place == 2 * t + 1
     else:
-        kind, t, which = FEATURE, (item - m) // n, (item - m) % n
-        first = record[features_at + item - m] == MUST_HERE
-    one, two = (mine, follow) if first else (follow, mine)
-    return int(put_split(pen, at, kind, node, which, t, one, two))
+        kind, t, which = FEATURE_SPLIT, (item - m) // n, (item - m) % n
+        first = record[feature_offset + item - m] == FEATURE_USED
+    one, two = (own, sibling) if first else (sibling, own)
+    return int(put_split(buffer, at, kind, node, which, t, one, two))
 
 
 @inner(allocates=False)
-def _keep(shut: Shut, number: int, record: Bytes, floats: F8, used: int) -> None:
-    k = shut.held[0]
-    shut.held[0] += 1
-    shut.numbers[k] = number
+def _store_closed(closed_nodes: ClosedNodes, number: int, record: Bytes, floats: F8, used: int) -> None:
+    """Append a search node to the closed ones."""
+    k = closed_nodes.n_nodes[0]
+    closed_nodes.n_nodes[0] += 1
+    closed_nodes.numbers[k] = number
     for q in range(record.size):
-        shut.codes[k, q] = record[q]
+        closed_nodes.codes[k, q] = record[q]
     for q in range(used):
-        shut.floats[k, q] = floats[q]
+        closed_nodes.floats[k, q] = floats[q]
 
 
 @kernel(allocates=False)
-def write_leaves(points: Pen, ends: I8, numbers: I8, pen: Pen, leaf_ends: I8) -> int:
-    """Write leaves whose points are written already and end at ``ends`` (leaves x tree nodes); ``leaf_ends`` tells
-    where each leaf ends.  Points that are those of the leaf before are not written again."""
+def write_leaves(points: ByteBuffer, ends: I8, numbers: I8, buffer: ByteBuffer, leaf_ends: I8) -> int:
+    """Write leaves from their points; return the position after them.
+
+    ``ends`` (leaves x tree nodes) has the ends of the points in the buffer ``points``; ``leaf_ends`` is filled in with
+    the end of each leaf in ``buffer``. A point equal to that of the previous leaf is written as one byte.
+    """
     at = begin = 0
     for k in range(numbers.size):
-        at = put_head(pen, at, CLOSED, numbers[k])
+        at = put_head(buffer, at, LEAF_STEP, numbers[k])
         for t in range(ends.shape[1]):
             end = ends[k, t]
-            if k > 0 and _as_before(points, ends, k, t, begin, end):
-                at = put(pen, at, 1, 1)
+            if k > 0 and _same_as_before(points, ends, k, t, begin, end):
+                at = put(buffer, at, 1, 1)
             else:
                 for q in range(begin, end):
-                    pen.out[at] = points.out[q]
+                    buffer.out[at] = points.out[q]
                     at += 1
             begin = end
         leaf_ends[k] = at
@@ -111,8 +163,8 @@ def write_leaves(points: Pen, ends: I8, numbers: I8, pen: Pen, leaf_ends: I8) ->
 
 
 @inner(allocates=False)
-def _as_before(points: Pen, ends: I8, k: int, t: int, begin: int, end: int) -> bool:
-    """Whether the point from ``begin`` to ``end`` says something, and what that of the leaf before says."""
+def _same_as_before(points: ByteBuffer, ends: I8, k: int, t: int, begin: int, end: int) -> bool:
+    """Whether the point from ``begin`` to ``end`` is not empty and equal to that of the previous leaf."""
     old_end = ends[k - 1, t]
     old = ends[k - 1, t - 1] if t > 0 else ends[k - 2, ends.shape[1] - 1] if k > 1 else 0
     same = end - begin > 1 and old_end - old == end - begin

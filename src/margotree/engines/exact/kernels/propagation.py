@@ -1,7 +1,7 @@
-"""What placing samples says about others, for nodes that live in at most two features.
+"""Domain propagation at nodes with at most two features: the sides of samples that follow from placed samples.
 
-A sample must go left if the samples known to go right, together with it, could no longer be separated from those known
-to go left: it lies in the shadow that the left ones cast as seen from the right ones.
+A sample must go left if the samples known to go right, together with it, cannot be separated from those known to go
+left: it lies in the cone of the left ones as seen from the right ones.
 """
 
 from __future__ import annotations
@@ -19,24 +19,24 @@ FREE, LEFT, RIGHT = 0, 1, 2
 
 
 @inner()
-def spread(Z: F8, side: I1, narrow: float) -> bool:
-    """Place every sample whose side follows from those placed; False if no hyperplane separates the placed ones.
+def propagate(Z: F8, side: I1, min_distance: float) -> bool:
+    """Place every sample whose side follows from placed ones; False if no hyperplane separates the placed ones.
 
-    ``Z`` holds up to two features, ``side`` is FREE, LEFT or RIGHT.  Sides closer than ``narrow`` count as touching:
-    the weights that separate them would cost too much.
+    ``Z`` has up to two features, ``side`` is FREE, LEFT or RIGHT. Sides closer than ``min_distance`` count as touching:
+    the weights that separate them would cost more than the cutoff.
     """
     if Z.shape[0] == 0:
-        return spread_point(side)
+        return propagate_constant(side)
     if Z.shape[0] == 1:
-        return spread_line(Z[0], side, narrow)
+        return propagate_line(Z[0], side, min_distance)
     if Z.shape[0] == 2:
-        return spread_plane(Z, side, narrow)
+        return propagate_plane(Z, side, min_distance)
     return True
 
 
 @inner(allocates=False)
-def spread_point(side: I1) -> bool:
-    """Without features all samples go the same way."""
+def propagate_constant(side: I1) -> bool:
+    """`propagate` without features: all samples go the same way."""
     way = FREE
     for i in range(side.size):
         if side[i] == LEFT or side[i] == RIGHT:
@@ -50,7 +50,8 @@ def spread_point(side: I1) -> bool:
 
 
 @inner(allocates=False)
-def spread_line(z: F8, side: I1, narrow: float) -> bool:
+def propagate_line(z: F8, side: I1, min_distance: float) -> bool:
+    """`propagate` with one feature."""
     l0, l1, r0, r1 = np.inf, -np.inf, np.inf, -np.inf
     for i in range(z.size):
         if side[i] == LEFT:
@@ -60,17 +61,17 @@ def spread_line(z: F8, side: I1, narrow: float) -> bool:
     if l0 > l1 and r0 > r1:
         return True
     if l0 <= l1 and r0 <= r1:
-        if l1 + narrow <= r0:
+        if l1 + min_distance <= r0:
             l0, r1 = -np.inf, np.inf
-        elif r1 + narrow <= l0:
+        elif r1 + min_distance <= l0:
             r0, l1 = -np.inf, np.inf
         else:
             return False
     for i in range(z.size):
         if side[i] == FREE:
-            if l0 - narrow < z[i] < l1 + narrow:
+            if l0 - min_distance < z[i] < l1 + min_distance:
                 side[i] = LEFT
-            if r0 - narrow < z[i] < r1 + narrow:
+            if r0 - min_distance < z[i] < r1 + min_distance:
                 if side[i] == LEFT:
                     return False
                 side[i] = RIGHT
@@ -79,7 +80,8 @@ def spread_line(z: F8, side: I1, narrow: float) -> bool:
 
 @inner(allocates=False)
 def hull(Z: F8, side: I1, which: int, out: I8) -> int:
-    """Corners of the convex hull of the samples on one side (gift wrapping: hulls have few corners)."""
+    """Write the corners of the convex hull of the samples on one side to ``out``; return their number, -1 if there are
+    too many (gift wrapping, as hulls have few corners)."""
     start = -1
     for i in range(side.size):
         if side[i] == which and (
@@ -112,13 +114,14 @@ def hull(Z: F8, side: I1, which: int, out: I8) -> int:
 
 
 @inner(allocates=False)
-def turned(x: float, y: float, rx: float, ry: float) -> float:
-    """Angle of (x, y) against the direction (rx, ry)."""
+def angle_to(x: float, y: float, rx: float, ry: float) -> float:
+    """The angle of (x, y) to the direction (rx, ry)."""
     return np.arctan2(rx * y - ry * x, rx * x + ry * y)
 
 
 @inner()
-def spread_plane(Z: F8, side: I1, narrow: float) -> bool:
+def propagate_plane(Z: F8, side: I1, min_distance: float) -> bool:
+    """`propagate` with two features."""
     m = side.size
     left = np.empty(200, np.int64)
     right = np.empty(200, np.int64)
@@ -126,7 +129,7 @@ def spread_plane(Z: F8, side: I1, narrow: float) -> bool:
     nr = hull(Z, side, RIGHT, right)
     if nl < 0 or nr < 0 or nl + nr == 0:
         return True
-    # The cone of all steps from right to left, by its two outermost directions against their mean.
+    # The cone of all steps from right to left: its two outermost directions, as angles to their mean.
     rx = ry = 0.0
     for p in range(nl):
         rx += Z[0, left[p]] / nl
@@ -145,16 +148,22 @@ def spread_plane(Z: F8, side: I1, narrow: float) -> bool:
             for q in range(nr):
                 dx, dy = Z[0, left[p]] - Z[0, right[q]], Z[1, left[p]] - Z[1, right[q]]
                 size = np.sqrt(dx * dx + dy * dy)
-                if size < narrow:
+                if size < min_distance:
                     return False
-                low, high, low_size, high_size = widen(turned(dx, dy, rx, ry), size, low, high, low_size, high_size)
-        if closed(low, high, low_size, high_size, narrow):
+                low, high, low_size, high_size = widen_cone(
+                    angle_to(dx, dy, rx, ry), size, low, high, low_size, high_size
+                )
+        if cone_is_closed(low, high, low_size, high_size, min_distance):
             return False
     for i in range(m):
         if side[i] != FREE:
             continue
-        goes_left = nl > 0 and shadowed(Z, i, left, nl, 1.0, both, rx, ry, low, high, low_size, high_size, narrow)
-        goes_right = nr > 0 and shadowed(Z, i, right, nr, -1.0, both, rx, ry, low, high, low_size, high_size, narrow)
+        goes_left = nl > 0 and is_implied(
+            Z, i, left, nl, 1.0, both, rx, ry, low, high, low_size, high_size, min_distance
+        )
+        goes_right = nr > 0 and is_implied(
+            Z, i, right, nr, -1.0, both, rx, ry, low, high, low_size, high_size, min_distance
+        )
         if goes_left and goes_right:
             return False
         if goes_left:
@@ -165,10 +174,10 @@ def spread_plane(Z: F8, side: I1, narrow: float) -> bool:
 
 
 @inner(allocates=False)
-def widen(
+def widen_cone(
     angle: float, size: float, low: float, high: float, low_size: float, high_size: float
 ) -> tuple[float, float, float, float]:
-    """The outermost directions, by angle and length, with one more."""
+    """The two outermost directions of a cone, by angle and length, after one more direction is added."""
     if angle < low:
         low, low_size = angle, size
     if angle > high:
@@ -177,14 +186,14 @@ def widen(
 
 
 @inner(allocates=False)
-def closed(low: float, high: float, low_size: float, high_size: float, narrow: float) -> bool:
-    """Whether two directions leave no half-plane open, or one in which the sides come closer than ``narrow``."""
+def cone_is_closed(low: float, high: float, low_size: float, high_size: float, min_distance: float) -> bool:
+    """Whether a cone leaves no half-plane, or one in which the sides are closer than ``min_distance``."""
     deficit = np.pi - (high - low)
-    return bool(deficit <= 0.0 or min(low_size, high_size) * deficit < narrow)
+    return bool(deficit <= 0.0 or min(low_size, high_size) * deficit < min_distance)
 
 
 @inner(allocates=False)
-def shadowed(
+def is_implied(
     Z: F8,
     i: int,
     corners: I8,
@@ -197,11 +206,15 @@ def shadowed(
     high: float,
     low_size: float,
     high_size: float,
-    narrow: float,
+    min_distance: float,
 ) -> bool:
-    """Whether sample ``i`` lies in the shadow of the corners."""
+    """Whether sample ``i`` lies in the cone of ``n`` corners of one side, as seen from the other.
+
+    ``sign`` is 1 for corners on the left and -1 on the right; ``both`` tells that both sides have samples, and the
+    following arguments describe the cone of the steps from right to left.
+    """
     if not both:
-        # Only one side is placed: look towards its middle.
+        # Samples are placed on one side only: angles are relative to their mean.
         rx = ry = 0.0
         for p in range(n):
             rx += sign * (Z[0, corners[p]] - Z[0, i]) / n
@@ -212,7 +225,7 @@ def shadowed(
     for p in range(n):
         dx, dy = sign * (Z[0, corners[p]] - Z[0, i]), sign * (Z[1, corners[p]] - Z[1, i])
         size = np.sqrt(dx * dx + dy * dy)
-        if size < narrow:
+        if size < min_distance:
             return True
-        low, high, low_size, high_size = widen(turned(dx, dy, rx, ry), size, low, high, low_size, high_size)
-    return closed(low, high, low_size, high_size, narrow)
+        low, high, low_size, high_size = widen_cone(angle_to(dx, dy, rx, ry), size, low, high, low_size, high_size)
+    return cone_is_closed(low, high, low_size, high_size, min_distance)

@@ -1,32 +1,32 @@
-"""What a waiting sample would cost on either side of its node, estimated from the hyperplanes at hand."""
+"""Estimated cost of an undecided sample on both sides of its node, from the current hyperplanes."""
 
 from __future__ import annotations
 
 from margotree.engines.exact.kernels.routing import (
-    GUESS,
-    OTHER_GUESS,
-    OTHER_TRUE,
+    ACCURACY,
+    ESTIMATE,
+    OTHER_ACCURACY,
+    OTHER_ESTIMATE,
     PLACE,
     SCORE,
     SLOT,
     TOL,
-    TRUE,
     Routing,
-    below,
+    child_by_margin,
     in_band,
 )
 from margotree.engines.node.kernels.workspace import COST, LABEL, N_ITEMS, NORM2, NU, H, O, Workspace
 from margotree.engines.numba_backend import inner
 
-#: Stand-in for a cost that is not known yet, as a share of C: an empty node, a sample inside a band.
+#: The cost, as a share of C, where it is not known: at an empty node, and of a sample inside a band.
 NOMINAL = 1e-2
-#: A gain of nothing still ranks by the other side's gain.
+#: The smallest gain, so that a candidate without a gain on one side is ranked by the other.
 FLOOR = 1e-6
 
 
 @inner(allocates=False)
 def path_cost(ws: Workspace, rt: Routing, t: int, i: int) -> float:
-    """What sample ``i`` would pay at ``t`` and below it under the current hyperplanes."""
+    """The loss of sample ``i`` at ``t`` and on its path below, with the current hyperplanes."""
     total = 0.0
     y = ws.fixed[LABEL, i]
     while t < rt.T:
@@ -40,13 +40,16 @@ def path_cost(ws: Workspace, rt: Routing, t: int, i: int) -> float:
             total += cost * hinge
         if 2 * t + 1 < rt.T and in_band(h, rt.eps):
             total += NOMINAL * cost
-        t = below(t, h)
+        t = child_by_margin(t, h)
     return total
 
 
 @inner(allocates=False)
 def estimate(ws: Workspace, rt: Routing) -> None:
-    """Fill in guesses and scores of all samples; those that cost nothing to wait have a score of -1."""
+    """Compute estimates and scores of all samples.
+
+    A sample that reaches the last level without further cost has the score -1.
+    """
     score, fixed = rt.score, ws.fixed
     for i in range(rt.samples):
         t, y = rt.at[PLACE, i], fixed[LABEL, i]
@@ -55,16 +58,16 @@ def estimate(ws: Workspace, rt: Routing) -> None:
             continue
         s = rt.at[SLOT, t]
         now, cost = ws.f[s, H, i], fixed[COST + t, i]
-        child = below(t, now)
+        child = child_by_margin(t, now)
         same = path_cost(ws, rt, child, i)
         if in_band(now, rt.eps):
             same += NOMINAL * cost
         if same == 0.0:
             continue
-        # On the other side: the jump of a sample sent against its label, and what turning the hyperplane takes.
+        # On the other side: the loss of a sample sent against its label, and the cost of moving the hyperplane.
         flip = path_cost(ws, rt, 4 * t + 3 - child, i) + 0.5 * now * now / fixed[NORM2, i]
         if (child == 2 * t + 2) == (y > 0.0):
             flip += cost - (ws.f[s, NU, i] if ws.f[s, O, i] == y else 0.0)
-        score[GUESS, i] = same
-        score[OTHER_GUESS, i] = flip + FLOOR * cost
-        score[SCORE, i] = same * score[TRUE, i] * score[OTHER_GUESS, i] * score[OTHER_TRUE, i]
+        score[ESTIMATE, i] = same
+        score[OTHER_ESTIMATE, i] = flip + FLOOR * cost
+        score[SCORE, i] = same * score[ACCURACY, i] * score[OTHER_ESTIMATE, i] * score[OTHER_ACCURACY, i]

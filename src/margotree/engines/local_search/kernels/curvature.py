@@ -1,4 +1,4 @@
-"""Newton steps of an SVM: its curvature, kept from step to step, and the factorisation that a step takes."""
+"""Newton steps of an SVM: its Hessian, updated from step to step, and the linear system of a step."""
 
 from __future__ import annotations
 
@@ -13,38 +13,41 @@ from margotree.engines.numba_backend import inner
 F8 = NDArray[np.float64]
 I8 = NDArray[np.int64]
 
-#: Up to so many features the curvature is a matrix; beyond, it is only multiplied with.
+#: Up to this number of features the Hessian is a matrix; beyond, it is only multiplied with.
 DENSE = 400
-#: Multiplications for one step where it is.
-_PRODUCTS = 200
-#: Pivots smaller than this share of what they were before elimination are rounding.
-_SMALL = 1e-13
+#: Products with the Hessian per step where it is not a matrix.
+_MAX_PRODUCTS = 200
+#: Pivots below this share of their value before the elimination are rounding errors.
+_MIN_PIVOT = 1e-13
 
 
 class Curvature(NamedTuple):
-    """With what weight each row is held, and two matrices, of which the upper halves count: the sum of the products of
-    the rows (and a one for the offset) with themselves, and the factor of the last Newton matrix."""
+    """The Hessian of the smoothed loss and its factor; of both matrices only the upper triangles are used.
 
-    held: F8
+    ``weights`` are the weights of the rows in ``matrices[0]``, the weighted sum of the outer products of the rows (each
+    with a 1 appended for the offset); ``matrices[1]`` is the factor of the last Newton matrix.
+    """
+
+    weights: F8
     matrices: F8
-    who: I8  # for the work, and the next as well
-    those: F8
+    rows: I8  # work array: indices of the rows with a non-zero value
+    values: F8  # work array: these values
 
 
 @inner()
 def new_curvature(m: int, k: int) -> Curvature:
-    """None for ``m`` rows of ``k`` features."""
+    """The curvature of ``m`` rows with ``k`` features, all with weight 0."""
     size = k + 1 if k <= DENSE else 0
-    now = Curvature(np.empty(m), np.empty((2, size, size)), np.empty(m + 3, np.int64), np.empty(m + 3))
-    fill(now.held, 0.0)
+    curvature = Curvature(np.empty(m), np.empty((2, size, size)), np.empty(m + 3, np.int64), np.empty(m + 3))
+    fill(curvature.weights, 0.0)
     for a in range(size):
-        fill(now.matrices[0, a], 0.0)
-    return now
+        fill(curvature.matrices[0, a], 0.0)
+    return curvature
 
 
 @inner(fastmath=ANY_ORDER)
 def _add_four(H: F8, z: F8, y: F8, x: F8, u: F8, qz: float, qy: float, qx: float, qu: float) -> None:
-    """Add the products of four rows with themselves; what is read of them serves two rows of ``H``."""
+    """Add the weighted outer products of four rows; two rows of ``H`` are updated at a time."""
     k = z.size
     for a in range(0, k - 1, 2):
         vz, vy, vx, vu = qz * z[a], qy * y[a], qx * x[a], qu * u[a]
@@ -65,57 +68,57 @@ def _add_four(H: F8, z: F8, y: F8, x: F8, u: F8, qz: float, qy: float, qx: float
 
 
 @inner()
-def _update(Z: F8, q: F8, now: Curvature) -> None:
-    """Bring the sum to the weights ``q``: by what has changed, or anew where that is less."""
-    held, H, who, by = now.held, now.matrices[0], now.who, now.those
+def _update(Z: F8, q: F8, curvature: Curvature) -> None:
+    """Bring the weighted sum to the weights ``q``: by the changes, or from scratch where that takes fewer rows."""
+    weights, H, rows, by = curvature.weights, curvature.matrices[0], curvature.rows, curvature.values
     changed = active = 0
     for i in range(q.size):
-        changed += q[i] != held[i]
+        changed += q[i] != weights[i]
         active += q[i] != 0.0
     if changed > active:
-        fill(held, 0.0)
+        fill(weights, 0.0)
         for a in range(H.shape[0]):
             fill(H[a], 0.0)
     for i in range(q.size):
-        held[i] = q[i] - held[i]
-    for j in range(0, nonzero(held, who, by), 4):
+        weights[i] = q[i] - weights[i]
+    for j in range(0, nonzero(weights, rows, by), 4):
         _add_four(
-            H, Z[who[j]], Z[who[j + 1]], Z[who[j + 2]], Z[who[j + 3]], by[j], by[j + 1], by[j + 2], by[j + 3]
+            H, Z[rows[j]], Z[rows[j + 1]], Z[rows[j + 2]], Z[rows[j + 3]], by[j], by[j + 1], by[j + 2], by[j + 3]
         )  # fmt: skip
-    copy(q, held)
+    copy(q, weights)
 
 
 @inner(fastmath=ANY_ORDER)
-def _factorise(H: F8, times: float, ridge: float, U: F8) -> None:
-    """``U'U`` is so many ``times`` the matrix, and one more on the diagonal, but for the offset ``ridge``.
+def _factorise(H: F8, scale: float, ridge: float, U: F8) -> None:
+    """Write to ``U`` the factor ``U'U = scale H + diag(1, ..., 1, ridge)``; the last diagonal entry is the offset's.
 
-    Four rows at a time; pivots are kept positive.
+    Four rows are eliminated at a time; pivots are kept positive.
     """
     n = H.shape[0]
     for a in range(n):
-        row, of = U[a], H[a]
+        row, source = U[a], H[a]
         for c in range(a, n):
-            row[c] = times * of[c]
+            row[c] = scale * source[c]
         row[a] += 1.0 if a < n - 1 else ridge
     for start in range(0, n, 4):
         end = min(start + 4, n)
         for c in range(start, end):
             row = U[c]
             for b in range(start, c):
-                above, far = U[b], U[b, c]
+                above, factor = U[b], U[b, c]
                 for j in range(c, n):
-                    row[j] -= far * above[j]
-            pivot = np.sqrt(max(row[c], _SMALL * (1.0 + times * H[c, c])))
+                    row[j] -= factor * above[j]
+            pivot = np.sqrt(max(row[c], _MIN_PIVOT * (1.0 + scale * H[c, c])))
             row[c], inverse = pivot, 1.0 / pivot
             for j in range(c + 1, n):
                 row[j] *= inverse
         if end == start + 4:
-            _take_off(U, U[start], U[start + 1], U[start + 2], U[start + 3], end)
+            _subtract_four(U, U[start], U[start + 1], U[start + 2], U[start + 3], end)
 
 
 @inner(fastmath=ANY_ORDER)
-def _take_off(H: F8, z: F8, y: F8, x: F8, u: F8, first: int) -> None:
-    """Take the products of four rows with themselves off the rows from ``first`` on."""
+def _subtract_four(H: F8, z: F8, y: F8, x: F8, u: F8, first: int) -> None:
+    """Subtract the outer products of four rows from the rows from ``first`` on."""
     n = z.size
     for a in range(first, n):
         row, vz, vy, vx, vu = H[a], z[a], y[a], x[a], u[a]
@@ -132,9 +135,9 @@ def _solve(U: F8, grad: F8, step: F8) -> None:
     for r in range(n):
         row = U[r]
         step[r] /= row[r]
-        far = step[r]
+        factor = step[r]
         for c in range(r + 1, n):
-            step[c] -= far * row[c]
+            step[c] -= factor * row[c]
     for r in range(n - 1, -1, -1):
         row, t = U[r], step[r]
         for c in range(r + 1, n):
@@ -143,23 +146,26 @@ def _solve(U: F8, grad: F8, step: F8) -> None:
 
 
 @inner()
-def newton_step(Z: F8, q: F8, delta: float, ridge: float, grad: F8, now: Curvature, same: bool, step: F8) -> None:
-    """``step = -H^-1 grad``, where ``H`` is the sum of the rows' products with themselves, weighed ``q / delta``, and
-    one more on the diagonal, but for the offset ``ridge``; it may be the ``same`` as the last time."""
+def newton_step(Z: F8, q: F8, delta: float, ridge: float, grad: F8, curvature: Curvature, same: bool, step: F8) -> None:
+    """Write ``-H^-1 grad`` to ``step``, where ``H`` is the sum of the outer products of the rows with weights ``q /
+    delta``, plus 1 on the diagonal, but ``ridge`` for the offset.
+
+    If ``same`` is set, the factor of the previous call is used again.
+    """
     if Z.shape[1] > DENSE:
         _by_products(Z, q, delta, ridge, grad, step)
         return
     if not same:
-        _update(Z, q, now)
-        _factorise(now.matrices[0], 1.0 / delta, ridge, now.matrices[1])
-    _solve(now.matrices[1], grad, step)
+        _update(Z, q, curvature)
+        _factorise(curvature.matrices[0], 1.0 / delta, ridge, curvature.matrices[1])
+    _solve(curvature.matrices[1], grad, step)
 
 
 @inner()
 def _by_products(Z: F8, q: F8, delta: float, ridge: float, grad: F8, step: F8) -> None:
-    """The same by conjugate gradients, scaled by the diagonal."""
+    """The same step by conjugate gradients, preconditioned by the diagonal."""
     m, k = Z.shape
-    diagonal, left, scaled = np.empty(k + 1), np.empty(k + 1), np.empty(k + 1)
+    diagonal, residual, scaled = np.empty(k + 1), np.empty(k + 1), np.empty(k + 1)
     fill(diagonal, 1.0)
     diagonal[k] = ridge
     for i in range(m):
@@ -167,31 +173,31 @@ def _by_products(Z: F8, q: F8, delta: float, ridge: float, grad: F8, step: F8) -
             for a in range(k):
                 diagonal[a] += q[i] / delta * Z[i, a] * Z[i, a]
             diagonal[k] += q[i] / delta
-    d, image = np.empty(k + 1), np.empty(k + 1)
+    d, product = np.empty(k + 1), np.empty(k + 1)
     for a in range(k + 1):
-        left[a] = -grad[a]
+        residual[a] = -grad[a]
         step[a] = 0.0
-        scaled[a] = left[a] / diagonal[a]
+        scaled[a] = residual[a] / diagonal[a]
         d[a] = scaled[a]
-    size = dot(left, scaled)
-    first = size
-    for _ in range(_PRODUCTS):
-        if size <= 1e-6 * first:
+    norm = dot(residual, scaled)
+    initial = norm
+    for _ in range(_MAX_PRODUCTS):
+        if norm <= 1e-6 * initial:
             break
-        copy(d, image)
-        image[k] = ridge * d[k]
+        copy(d, product)
+        product[k] = ridge * d[k]
         for i in range(m):
             if q[i] != 0.0:
                 t = q[i] / delta * (dot(Z[i], d[:k]) + d[k])
                 for a in range(k):
-                    image[a] += t * Z[i, a]
-                image[k] += t
-        far = size / dot(d, image)
+                    product[a] += t * Z[i, a]
+                product[k] += t
+        length = norm / dot(d, product)
         for a in range(k + 1):
-            step[a] += far * d[a]
-            left[a] -= far * image[a]
-            scaled[a] = left[a] / diagonal[a]
-        now = dot(left, scaled)
+            step[a] += length * d[a]
+            residual[a] -= length * product[a]
+            scaled[a] = residual[a] / diagonal[a]
+        next_norm = dot(residual, scaled)
         for a in range(k + 1):
-            d[a] = scaled[a] + now / size * d[a]
-        size = now
+            d[a] = scaled[a] + next_norm / norm * d[a]
+        norm = next_norm

@@ -1,8 +1,8 @@
-"""Directions to turn a hyperplane in, so that somebody on the dearer side changes sides and others near it stay put.
+"""Edge directions: one sample can change sides, while the samples nearest to the hyperplane keep their values.
 
-Where a split is cheap itself and all depends on who goes where, its value has a step for every sample.  Hyperplanes
-that part the samples alike are the cells between the hyperplanes that the samples span in the space of ``(w, b)``, and
-to keep samples at their heights is to move along the edges of such a cell.
+Where a split itself costs little and the subtree costs dominate, the objective is nearly piecewise constant.
+Hyperplanes that divide the samples in the same way form a cell in the space of ``(w, b)``, bounded by the hyperplanes
+of the samples; directions along which samples keep their values are the edges of that cell.
 """
 
 from __future__ import annotations
@@ -16,25 +16,25 @@ from margotree.engines.numba_backend import inner
 F8 = NDArray[np.float64]
 I8 = NDArray[np.int64]
 
-#: So many samples stay put at most.
-HELD = 64
-#: Somebody this far from the hyperplane is chosen, in the mean, among those who are to change sides.
-_MIDDLING = 5.0
-#: A sample whose part outside of the others' span is a smaller share than this (squared) is in it.
-_INSIDE = 1e-10
-#: A simple generator of pseudorandom numbers.
-_TIMES, _PLUS, _MODULUS = 1103515245, 12345, 2147483648
+#: The largest number of samples that keep their values.
+MAX_KEPT = 64
+#: The mean rank, by distance from the hyperplane, of the chosen misplaced sample.
+_MEAN_RANK = 5.0
+#: A sample depends linearly on others if its squared component outside of their span is below this share.
+_DEPENDENT = 1e-10
+#: A linear congruential generator of pseudorandom numbers.
+_MULTIPLIER, _INCREMENT, _MODULUS = 1103515245, 12345, 2147483648
 
 
 @inner()
-def _is_lost(h: float, low: float, high: float) -> bool:
-    """Whether a sample is on the side that is dearer for it."""
-    return high > low if h >= 0.0 else low > high
+def _is_misplaced(h: float, left_cost: float, right_cost: float) -> bool:
+    """Whether a sample is on the side with the larger subtree cost."""
+    return right_cost > left_cost if h >= 0.0 else left_cost > right_cost
 
 
 @inner()
 def _row(Z: F8, i: int, usable: F8, v: F8) -> float:
-    """A sample as a vector of the space of ``(w, b)``, without features that are not to be used; its squared length."""
+    """Write a sample as a vector of the space of ``(w, b)``, without unusable features; return its squared length."""
     p = usable.size
     for a in range(p):
         v[a] = Z[i, a] * usable[a]
@@ -43,58 +43,78 @@ def _row(Z: F8, i: int, usable: F8, v: F8) -> float:
 
 
 @inner()
-def _take_off(v: F8, basis: F8, count: int) -> None:
-    """Take off what lies along the vectors of a basis."""
+def _orthogonalise(v: F8, basis: F8, count: int) -> None:
+    """Subtract the components along the first ``count`` vectors of an orthonormal basis."""
     for k in range(count):
         b = basis[k]
-        far = dot(v, b)
+        length = dot(v, b)
         for a in range(v.size):
-            v[a] -= far * b[a]
+            v[a] -= length * b[a]
 
 
 @inner()
-def _chosen(h: F8, low: F8, high: F8, order: I8, skip: int) -> int:
-    """Of those on their dearer side the one so many places from the hyperplane, or the last; -1 if there is none."""
+def _misplaced_sample(h: F8, left_cost: F8, right_cost: F8, order: I8, rank: int) -> int:
+    """The misplaced sample with this ``rank`` by distance from the hyperplane, or the last one; -1 if there is none."""
     found = -1
     for k in range(order.size):
         i = order[k]
-        if _is_lost(h[i], low[i], high[i]):
+        if _is_misplaced(h[i], left_cost[i], right_cost[i]):
             found = i
-            if skip == 0:
+            if rank == 0:
                 break
-            skip -= 1
+            rank -= 1
     return found
 
 
 @inner()
-def turn(Z: F8, h: F8, low: F8, high: F8, order: I8, usable: F8, chance: F8, basis: F8, d: F8) -> bool:
-    """Fill in a direction, if there is one: who is to change sides, how many stay put, and whether these are just those
-    nearest to the hyperplane, is up to ``chance``.  ``order`` sorts the samples by how near they are."""
-    i = _chosen(h, low, high, order, int(-_MIDDLING * np.log(max(chance[0], 1e-12))))
+def edge_direction(
+    Z: F8, h: F8, left_cost: F8, right_cost: F8, order: I8, usable: F8, uniforms: F8, basis: F8, d: F8
+) -> bool:
+    """Write an edge direction to ``d``; return whether there is one.
+
+    Parameters
+    ----------
+    Z : array of shape (m, p)
+        The samples.
+    h : array of length m
+        Their values at the hyperplane.
+    left_cost, right_cost : arrays of length m
+        Subtree costs.
+    order : array of length m
+        Sorts the samples by their distance from the hyperplane.
+    usable : array of length p
+        1 for the features that may be used, 0 for the others.
+    uniforms : array of length 4
+        Random numbers in [0, 1): they choose the misplaced sample, how many samples keep their values, whether
+        these are the nearest or half of them is skipped at random, and the seed of that choice.
+    basis : array
+        Work array with one row per sample that may keep its value.
+    """
+    i = _misplaced_sample(h, left_cost, right_cost, order, int(-_MEAN_RANK * np.log(max(uniforms[0], 1e-12))))
     if i < 0:
         return False
-    size, places = _row(Z, i, usable, d), 1
+    size, max_dim = _row(Z, i, usable, d), 1
     for a in range(usable.size):
-        places += usable[a] > 0.0
-    most, count = min(int(chance[1] * places), basis.shape[0]), 0
-    thin, state = chance[2] < 0.5, int(chance[3] * _MODULUS)
+        max_dim += usable[a] > 0.0
+    max_kept, count = min(int(uniforms[1] * max_dim), basis.shape[0]), 0
+    skips_half, state = uniforms[2] < 0.5, int(uniforms[3] * _MODULUS)
     for k in range(order.size):
-        if count == most:
+        if count == max_kept:
             break
         j = order[k]
-        if j == i or _is_lost(h[j], low[j], high[j]):
+        if j == i or _is_misplaced(h[j], left_cost[j], right_cost[j]):
             continue
-        state = (state * _TIMES + _PLUS) % _MODULUS
-        if thin and 2 * state < _MODULUS:
+        state = (state * _MULTIPLIER + _INCREMENT) % _MODULUS
+        if skips_half and 2 * state < _MODULUS:
             continue
         v = basis[count]
         length = _row(Z, j, usable, v)
-        _take_off(v, basis, count)
+        _orthogonalise(v, basis, count)
         rest = dot(v, v)
-        if rest > _INSIDE * length:
+        if rest > _DEPENDENT * length:
             scale = 1.0 / np.sqrt(rest)
             for a in range(v.size):
                 v[a] *= scale
             count += 1
-    _take_off(d, basis, count)
-    return dot(d, d) > _INSIDE * size
+    _orthogonalise(d, basis, count)
+    return dot(d, d) > _DEPENDENT * size

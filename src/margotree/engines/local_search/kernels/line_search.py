@@ -1,8 +1,8 @@
 """Exact minima of a node's reduced problem on a line.
 
-The reduced problem of an upper node is ``1/2 |w|^2`` plus hinges plus what each sample pays below: ``low`` on the left,
-``high`` on the right.  In one dimension it is made of parabolas between jumps, and the pieces on which a sample lies in
-the band are left out.
+The reduced problem of an upper node is ``1/2 |w|^2`` plus hinge losses plus the subtree cost of each sample,
+``left_cost`` or ``right_cost``. In one dimension it is piecewise quadratic with jumps; the intervals in which a sample
+lies in the band are excluded.
 """
 
 from __future__ import annotations
@@ -10,27 +10,27 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from margotree.engines.node.kernels.vectors import place
+from margotree.engines.node.kernels.vectors import count_less
 from margotree.engines.numba_backend import inner
 
 F8 = NDArray[np.float64]
 I8 = NDArray[np.int64]
 
-#: Samples that move less than this do not move; ends of a line.
-_STILL, _FAR = 1e-12, 1e300
+#: A sample whose value changes by less than this per unit of time counts as constant; the ends of a line.
+_MIN_SLOPE, _INFINITY = 1e-12, 1e300
 
 
 @inner()
 def _slope(q_plus: F8, mass_plus: F8, q_minus: F8, mass_minus: F8, s: float, b: float) -> float:
-    """Slope in ``b`` of the hinges at heights ``s q + b``; masses are sums over the samples before each place."""
-    lacking = mass_plus[place(q_plus, (1.0 - b) / s)]
-    beyond = mass_minus[q_minus.size] - mass_minus[place(q_minus, (-1.0 - b) / s)]
-    return beyond - lacking
+    """The slope in ``b`` of the hinge losses at ``s q + b``; masses are cumulative costs of the sorted samples."""
+    plus_slope = mass_plus[count_less(q_plus, (1.0 - b) / s)]
+    minus_slope = mass_minus[q_minus.size] - mass_minus[count_less(q_minus, (-1.0 - b) / s)]
+    return minus_slope - plus_slope
 
 
 @inner()
-def _cheapest_offset(q_plus: F8, mass_plus: F8, q_minus: F8, mass_minus: F8, s: float) -> float:
-    """The offset with the least hinges at the length ``s``, by bisection of their slope."""
+def _best_offset(q_plus: F8, mass_plus: F8, q_minus: F8, mass_minus: F8, s: float) -> float:
+    """The offset with the smallest hinge losses at the length ``s``, by bisection of their slope."""
     low = min(1.0 - s * q_plus[q_plus.size - 1], -1.0 - s * q_minus[q_minus.size - 1]) - 1.0
     high = max(1.0 - s * q_plus[0], -1.0 - s * q_minus[0]) + 1.0
     for _ in range(50):
@@ -44,7 +44,7 @@ def _cheapest_offset(q_plus: F8, mass_plus: F8, q_minus: F8, mass_minus: F8, s: 
 
 @inner()
 def _by_label(q: F8, cost: F8, order: I8) -> tuple[F8, F8, F8]:
-    """Of the samples with a cost, in order: projections, and sums of cost and of cost times projection before each."""
+    """Sort the samples with a cost: projections, cumulative costs, and cumulative products of cost and projection."""
     count = 0
     for j in range(order.size):
         i = order[j]
@@ -65,52 +65,81 @@ def _by_label(q: F8, cost: F8, order: I8) -> tuple[F8, F8, F8]:
 
 @inner()
 def thresholds(
-    q: F8, order: I8, cp: F8, cm: F8, low: F8, high: F8, ww: float, lengths: F8, eps: float, best: float
+    q: F8,
+    order: I8,
+    plus_cost: F8,
+    minus_cost: F8,
+    left_cost: F8,
+    right_cost: F8,
+    ww: float,
+    lengths: F8,
+    eps: float,
+    best: float,
 ) -> tuple[float, float, float]:
-    """The best length ``s`` and offset ``b`` of heights ``s q + b``, and the value; ``(0, 0, best)`` if none beats it.
+    """The best threshold on a line, at each of several lengths of ``w``.
 
-    ``q`` are projections on some direction whose squared length is ``ww``, ``order`` sorts them; ``cp`` and ``cm`` are
-    the prices of lacking a margin on the right and on the left.  Every threshold between two samples at least ``eps``
-    apart is considered.
+    Parameters
+    ----------
+    q : array of length m
+        Projections of the samples on a direction.
+    order : array of length m
+        Sorts ``q``.
+    plus_cost, minus_cost : arrays of length m
+        Penalties of hinge losses on the right and on the left.
+    left_cost, right_cost : arrays of length m
+        Subtree costs.
+    ww : float
+        The squared length of the direction.
+    lengths : array
+        The factors ``s`` of the direction to try.
+    eps : float
+        The width of the band; every threshold between two samples at least ``eps`` apart is considered.
+    best : float
+        Only values below this one count.
+
+    Returns
+    -------
+    s, b, value
+        The values of the samples are ``s q + b``; ``(0, 0, best)`` if no threshold is better than ``best``.
     """
     m = q.size
-    q_plus, mass_plus, moment_plus = _by_label(q, cp, order)
-    q_minus, mass_minus, moment_minus = _by_label(q, cm, order)
+    q_plus, mass_plus, moment_plus = _by_label(q, plus_cost, order)
+    q_minus, mass_minus, moment_minus = _by_label(q, minus_cost, order)
     best_s, best_b = 0.0, 0.0
     if q_plus.size == 0 or q_minus.size == 0:
         return best_s, best_b, best
     n_plus, n_minus = q_plus.size, q_minus.size
     below_all = 0.0
-    at, turns = np.empty(m), np.empty(m)  # in order: projections, and what a sample pays more on the left than right
+    ranked, extra = np.empty(m), np.empty(m)  # in order: projections, left minus right subtree costs
     for k in range(m):
         i = order[k]
-        at[k], turns[k] = q[i], low[i] - high[i]
-        below_all += high[i]
+        ranked[k], extra[k] = q[i], left_cost[i] - right_cost[i]
+        below_all += right_cost[i]
     for length in range(lengths.size):
         s = lengths[length]
-        star = _cheapest_offset(q_plus, mass_plus, q_minus, mass_minus, s)
-        a = place(q_plus, (1.0 - star) / s)
-        c = place(q_minus, (-1.0 - star) / s)
+        star = _best_offset(q_plus, mass_plus, q_minus, mass_minus, s)
+        a = count_less(q_plus, (1.0 - star) / s)
+        c = count_less(q_minus, (-1.0 - star) / s)
         least = mass_plus[a] * (1.0 - star) - s * moment_plus[a]
         least += (mass_minus[n_minus] - mass_minus[c]) * (1.0 + star)
         least += s * (moment_minus[n_minus] - moment_minus[c])
         fixed = 0.5 * s * s * ww
         below = below_all
-        # Offsets fall as the threshold rises, so the places among both labels only move up.
+        # Offsets decrease as the threshold increases, so the positions among both labels only increase.
         a = c = 0
         for k in range(m + 1):
             if k > 0:
-                below += turns[k - 1]
+                below += extra[k - 1]
             if fixed + below + least >= best:
                 continue
             b = star
             if k < m:
-                b = max(b, -s * at[k])
+                b = max(b, -s * ranked[k])
             if k > 0:
-                top = -eps - s * at[k - 1]
+                top = -eps - s * ranked[k - 1]
                 if b > top:
                     b = top
-                    if k < m and b < -s * at[k]:
+                    if k < m and b < -s * ranked[k]:
                         continue
             while a < n_plus and s * q_plus[a] + b < 1.0:
                 a += 1
@@ -125,83 +154,101 @@ def thresholds(
 
 
 @inner()
-def events(h: F8, g: F8, cp: F8, cm: F8, eps: float, times: F8, kinds: NDArray[np.int8], whose: I8) -> int:
-    """When samples pass a margin (kinds 0 and 1), 0 (kind 2) and ``-eps`` (kind 3) on ``h + t g``; returns how many."""
+def events(
+    h: F8, g: F8, plus_cost: F8, minus_cost: F8, eps: float, times: F8, kinds: NDArray[np.int8], sample: I8
+) -> int:
+    """The events on the line ``h + t g``; returns their number.
+
+    An event is the time ``t`` at which a ``sample`` passes 1 (kind 0), -1 (kind 1), 0 (kind 2) or ``-eps`` (kind 3).
+    """
     n = 0
     for i in range(h.size):
-        at, by = h[i], g[i]
-        if abs(by) < _STILL:
+        value, slope = h[i], g[i]
+        if abs(slope) < _MIN_SLOPE:
             continue
-        if cp[i] > 0.0:
-            times[n], kinds[n], whose[n] = (1.0 - at) / by, 0, i
+        if plus_cost[i] > 0.0:
+            times[n], kinds[n], sample[n] = (1.0 - value) / slope, 0, i
             n += 1
-        if cm[i] > 0.0:
-            times[n], kinds[n], whose[n] = (-1.0 - at) / by, 1, i
+        if minus_cost[i] > 0.0:
+            times[n], kinds[n], sample[n] = (-1.0 - value) / slope, 1, i
             n += 1
-        times[n], kinds[n], whose[n] = -at / by, 2, i
+        times[n], kinds[n], sample[n] = -value / slope, 2, i
         n += 1
-        times[n], kinds[n], whose[n] = (-eps - at) / by, 3, i
+        times[n], kinds[n], sample[n] = (-eps - value) / slope, 3, i
         n += 1
     return n
 
 
 @inner()
-def along(
-    h: F8, g: F8, cp: F8, cm: F8, low: F8, high: F8, ww: float, wd: float, dd: float, eps: float, best: float,
-    times: F8, kinds: NDArray[np.int8], whose: I8, order: I8,
-) -> tuple[float, float]:  # fmt: skip
-    """How far to go along heights ``h + t g``, and the value there; ``(0, best)`` if nowhere beats it.
+def least_on_line(
+    h: F8,
+    g: F8,
+    plus_cost: F8,
+    minus_cost: F8,
+    left_cost: F8,
+    right_cost: F8,
+    ww: float,
+    wd: float,
+    dd: float,
+    eps: float,
+    best: float,
+    times: F8,
+    kinds: NDArray[np.int8],
+    sample: I8,
+    order: I8,
+) -> tuple[float, float]:
+    """The step ``t`` with the smallest value on the line ``h + t g``, and the value.
 
-    ``ww``, ``wd`` and ``dd`` are the products of ``w`` and its direction ``d`` with each other; ``order`` sorts the
-    times of the :func:`events`.
+    They are ``(0, best)`` if no value is below ``best``. ``ww``, ``wd`` and ``dd`` are the products of ``w`` and its
+    direction ``d`` with each other; ``order`` sorts the times of the :func:`events`.
     """
-    fixed, slope, below, caught = 0.0, 0.0, 0.0, 0
+    fixed, slope, subtree, in_band = 0.0, 0.0, 0.0, 0
     for i in range(h.size):
-        # The state far to the left, where moving samples have h = -inf or inf.
+        # The state at t = -infinity, where samples that move have h = -inf or inf.
         at, by = h[i], g[i]
-        if abs(by) < _STILL:
-            fixed += cp[i] * max(0.0, 1.0 - at) + cm[i] * max(0.0, 1.0 + at)
-            below += high[i] if at >= 0.0 else low[i]
-            caught += 1 if at < 0.0 and at > -eps else 0
+        if abs(by) < _MIN_SLOPE:
+            fixed += plus_cost[i] * max(0.0, 1.0 - at) + minus_cost[i] * max(0.0, 1.0 + at)
+            subtree += right_cost[i] if at >= 0.0 else left_cost[i]
+            in_band += 1 if at < 0.0 and at > -eps else 0
         elif by > 0.0:
-            fixed += cp[i] * (1.0 - at)
-            slope -= cp[i] * by
-            below += low[i]
+            fixed += plus_cost[i] * (1.0 - at)
+            slope -= plus_cost[i] * by
+            subtree += left_cost[i]
         else:
-            fixed += cm[i] * (1.0 + at)
-            slope += cm[i] * by
-            below += high[i]
+            fixed += minus_cost[i] * (1.0 + at)
+            slope += minus_cost[i] * by
+            subtree += right_cost[i]
     n = order.size
     best_t = 0.0
     for e in range(n + 1):
-        if caught == 0:
-            first = -_FAR if e == 0 else times[order[e - 1]]
-            last = _FAR if e == n else times[order[e]]
-            tilt = slope + wd
+        if in_band == 0:
+            first = -_INFINITY if e == 0 else times[order[e - 1]]
+            last = _INFINITY if e == n else times[order[e]]
+            total_slope = slope + wd
             if dd > 0.0:
-                t = min(max(-tilt / dd, first), last)
+                t = min(max(-total_slope / dd, first), last)
             else:
-                t = first if tilt > 0.0 else last
-                if abs(t) >= _FAR:
-                    t = last if tilt > 0.0 else first
-            if abs(t) < _FAR:
-                value = 0.5 * ww + t * (wd + 0.5 * dd * t) + fixed + slope * t + below
+                t = first if total_slope > 0.0 else last
+                if abs(t) >= _INFINITY:
+                    t = last if total_slope > 0.0 else first
+            if abs(t) < _INFINITY:
+                value = 0.5 * ww + t * (wd + 0.5 * dd * t) + fixed + slope * t + subtree
                 if value < best:
                     best_t, best = t, value
         if e == n:
             break
-        i, kind = whose[order[e]], kinds[order[e]]
+        i, kind = sample[order[e]], kinds[order[e]]
         at, by = h[i], g[i]
         up = 1.0 if by > 0.0 else -1.0
-        if kind == 0:  # passes 1: the price on the right ends, or begins
-            fixed -= up * cp[i] * (1.0 - at)
-            slope += up * cp[i] * by
+        if kind == 0:  # passes 1: the loss on the right ends, or begins
+            fixed -= up * plus_cost[i] * (1.0 - at)
+            slope += up * plus_cost[i] * by
         elif kind == 1:  # passes -1
-            fixed += up * cm[i] * (1.0 + at)
-            slope += up * cm[i] * by
+            fixed += up * minus_cost[i] * (1.0 + at)
+            slope += up * minus_cost[i] * by
         elif kind == 2:  # passes 0: out of the band to the right, or into it
-            below += up * (high[i] - low[i])
-            caught -= 1 if by > 0.0 else -1
+            subtree += up * (right_cost[i] - left_cost[i])
+            in_band -= 1 if by > 0.0 else -1
         else:  # passes -eps
-            caught += 1 if by > 0.0 else -1
+            in_band += 1 if by > 0.0 else -1
     return best_t, best

@@ -1,5 +1,8 @@
-"""The reduced problem of an upper node, while its subtrees stay as they are: its value, cuts across a direction, and
-exact minima on lines."""
+"""The reduced problem of an upper node, whose subtrees are fixed.
+
+Its objective is ``1/2 |w|^2`` plus the hinge losses plus the subtree cost of each sample on its side. This module
+evaluates it, finds the best threshold of a direction, and minimises it exactly on lines.
+"""
 
 from __future__ import annotations
 
@@ -8,8 +11,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from margotree.engines.local_search.kernels.edge_directions import HELD, turn
-from margotree.engines.local_search.kernels.line_search import along, events, thresholds
+from margotree.engines.local_search.kernels.edge_directions import MAX_KEPT, edge_direction
+from margotree.engines.local_search.kernels.line_search import events, least_on_line, thresholds
 from margotree.engines.local_search.kernels.sorting import sort_times
 from margotree.engines.local_search.kernels.svm import heights, hinge_value
 from margotree.engines.node.kernels.vectors import copy, dot, fill
@@ -19,29 +22,30 @@ from margotree.problem.value import TIE
 F8 = NDArray[np.float64]
 I8 = NDArray[np.int64]
 
-#: A step must gain more than this share to be taken.
+#: A step is taken only if it improves the objective by more than this share.
 GAIN = 1e-9
-#: So many turns in a row may gain nothing.
-_IN_VAIN = 8
+#: Edge directions in a row without improvement after which the search stops.
+_MAX_FAILED = 8
 
 
 @struct
 class Reduced(NamedTuple):
-    """Samples (rows), prices of lacking a margin on the right and left, costs below on the left and right."""
+    """The samples of a node (rows of ``Z``), the penalties of their hinge losses on the right (``plus_cost``) and on
+    the left (``minus_cost``), and their subtree costs."""
 
     Z: F8
-    plus: F8
-    minus: F8
-    low: F8
-    high: F8
+    plus_cost: F8
+    minus_cost: F8
+    left_cost: F8
+    right_cost: F8
 
 
-class Room(NamedTuple):
-    """What is needed on a line: its events, their order, and heights."""
+class LineWorkspace(NamedTuple):
+    """Work arrays of a search on a line: its events, their order, and a hyperplane with its values."""
 
     times: F8
     kinds: NDArray[np.int8]
-    whose: I8
+    sample: I8
     order: I8
     bucket: I8
     ends: I8
@@ -51,60 +55,94 @@ class Room(NamedTuple):
 
 @kernel()
 def measure(node: Reduced, w: F8, b: float, eps: float, h: F8) -> float:
-    """Everything but prices of features, infinite if a sample lies in the band; ``h`` becomes the heights."""
+    """The objective without feature penalties, infinite if a sample is in the band; ``h`` becomes the values."""
     return _value(node, w, b, eps, h)
 
 
 @inner()
 def _value(node: Reduced, w: F8, b: float, eps: float, h: F8) -> float:
+    """The same for other kernels."""
     heights(node.Z, w, b, h)
     slack = min(TIE * (1.0 + abs(b)), 0.25 * eps)
-    below = 0.0
+    subtree = 0.0
     for i in range(h.size):
         if h[i] >= -slack:
-            below += node.high[i]
+            subtree += node.right_cost[i]
         elif h[i] > slack - eps:
             return np.inf
         else:
-            below += node.low[i]
-    return 0.5 * dot(w, w) + hinge_value(h, node.plus, node.minus) + below
+            subtree += node.left_cost[i]
+    return 0.5 * dot(w, w) + hinge_value(h, node.plus_cost, node.minus_cost) + subtree
 
 
 @kernel()
 def cut(node: Reduced, d: F8, lengths: F8, eps: float, best: float) -> tuple[float, float, float]:
-    """The best threshold along a direction at any of the lengths, if it beats ``best`` (`sweep.thresholds`)."""
-    m = node.plus.size
+    """The best threshold along the direction ``d`` at any of the lengths, if its value is below ``best``.
+
+    Returns the same as :func:`~margotree.engines.local_search.kernels.line_search.thresholds`.
+    """
+    m = node.plus_cost.size
     q, order = np.empty(m), np.empty(m, np.int64)
     heights(node.Z, d, 0.0, q)
     sort_times(q, order, np.empty(m, np.int64), np.empty(m // 2 + 2, np.int64))
-    return thresholds(q, order, node.plus, node.minus, node.low, node.high, dot(d, d), lengths, eps, best)
+    return thresholds(
+        q, order, node.plus_cost, node.minus_cost, node.left_cost, node.right_cost, dot(d, d), lengths, eps, best
+    )
 
 
 @kernel()
 def search_lines(
-    node: Reduced, w: F8, h: F8, at: F8, aims: F8, features: I8, chance: F8, eps: float, budget: int, price: float,
+    node: Reduced,
+    w: F8,
+    h: F8,
+    state: F8,
+    targets: F8,
+    features: I8,
+    uniforms: F8,
+    eps: float,
+    budget: int,
+    alpha: float,
     flag: F8,
-) -> None:  # fmt: skip
-    """Exact minima on lines: towards the hyperplanes ``aims``, longer or shorter, to and fro, along ``features``, and
-    in turns that ``chance`` (a row each) has a say in, until too many in a row gain nothing.
+) -> None:
+    """Minimise the reduced problem exactly on one line after the other.
 
-    ``w`` with its heights ``h`` and ``at``, its offset and value, are the best so far and become the best found.
-    Features beyond the ``budget`` cost ``price`` each.
+    The lines lead towards the hyperplanes ``targets``, change the length of ``w``, change the offset, change the weight
+    of one of the ``features``, and follow edge directions until several in a row give no improvement.
+
+    Parameters
+    ----------
+    node : Reduced
+        The samples.
+    w, h, state : arrays
+        The current weights, the values of the samples, and the offset with the objective; overwritten
+        with the best found.
+    targets : array of shape (k, p + 1)
+        Hyperplanes: weights and offset.
+    features : array
+        Indices of features.
+    uniforms : array of shape (k, 4)
+        Random numbers in [0, 1) for at most ``k`` edge directions.
+    eps : float
+        The width of the band.
+    budget, alpha : int, float
+        Each feature beyond the budget adds ``alpha`` to the objective.
+    flag : array of length 1
+        Another thread may set ``flag[0]`` to stop the search.
     """
     m, p = node.Z.shape
-    room = Room(
+    work = LineWorkspace(
         np.empty(4 * m), np.empty(4 * m, np.int8), np.empty(4 * m, np.int64), np.empty(4 * m, np.int64),
         np.empty(4 * m, np.int64), np.empty(2 * m + 2, np.int64), np.empty(p), np.empty(m),
     )  # fmt: skip
     d, g = np.empty(p), np.empty(m)
-    for k in range(aims.shape[0]):
+    for k in range(targets.shape[0]):
         for a in range(p):
-            d[a] = aims[k, a] - w[a]
-        _towards(node, w, h, at, d, aims[k, p] - at[0], g, eps, budget, price, room)
+            d[a] = targets[k, a] - w[a]
+        _search_line(node, w, h, state, d, targets[k, p] - state[0], g, eps, budget, alpha, work)
     copy(w, d)
-    _towards(node, w, h, at, d, at[0], g, eps, budget, price, room)
+    _search_line(node, w, h, state, d, state[0], g, eps, budget, alpha, work)
     fill(d, 0.0)
-    _towards(node, w, h, at, d, 1.0, g, eps, budget, price, room)
+    _search_line(node, w, h, state, d, 1.0, g, eps, budget, alpha, work)
     for f in range(features.size):
         if flag[0] != 0.0:
             return
@@ -112,74 +150,119 @@ def search_lines(
         d[j] = 1.0
         for i in range(m):
             g[i] = node.Z[i, j]
-        _step(node, w, h, at, d, 0.0, g, eps, budget, price, room)
+        _search_line_g(node, w, h, state, d, 0.0, g, eps, budget, alpha, work)
         d[j] = 0.0
-    if chance.shape[0] > 0:
-        _take_turns(node, w, h, at, d, g, chance, eps, budget, price, room, flag)
+    if uniforms.shape[0] > 0:
+        _search_edges(node, w, h, state, d, g, uniforms, eps, budget, alpha, work, flag)
 
 
 @inner()
-def _take_turns(
-    node: Reduced, w: F8, h: F8, at: F8, d: F8, g: F8, chance: F8, eps: float, budget: int, price: float, room: Room,
+def _search_edges(
+    node: Reduced,
+    w: F8,
+    h: F8,
+    state: F8,
+    d: F8,
+    g: F8,
+    uniforms: F8,
+    eps: float,
+    budget: int,
+    alpha: float,
+    work: LineWorkspace,
     flag: F8,
-) -> None:  # fmt: skip
+) -> None:
+    """Search along edge directions."""
     m, p = node.Z.shape
-    usable, way, basis = np.empty(p), np.empty(p + 1), np.empty((min(p + 1, HELD), p + 1))
-    near, order = np.empty(m), np.empty(m, np.int64)
-    in_vain, value = 0, np.inf
-    for k in range(chance.shape[0]):
-        if flag[0] != 0.0 or in_vain == _IN_VAIN:
+    usable, direction, basis = np.empty(p), np.empty(p + 1), np.empty((min(p + 1, MAX_KEPT), p + 1))
+    distance, order = np.empty(m), np.empty(m, np.int64)
+    failed, value = 0, np.inf
+    for k in range(uniforms.shape[0]):
+        if flag[0] != 0.0 or failed == _MAX_FAILED:
             return
-        if at[1] < value:
-            value = at[1]
+        if state[1] < value:
+            value = state[1]
             for i in range(m):
-                near[i] = abs(h[i])
-            sort_times(near, order, room.bucket[:m], room.ends[: m // 2 + 2])
+                distance[i] = abs(h[i])
+            sort_times(distance, order, work.bucket[:m], work.ends[: m // 2 + 2])
             for a in range(p):
                 usable[a] = 1.0 if budget >= p or w[a] != 0.0 else 0.0
-        in_vain += 1
-        if not turn(node.Z, h, node.low, node.high, order, usable, chance[k], basis, way):
+        failed += 1
+        if not edge_direction(node.Z, h, node.left_cost, node.right_cost, order, usable, uniforms[k], basis, direction):
             continue
-        copy(way[:p], d)
-        _towards(node, w, h, at, d, way[p], g, eps, budget, price, room)
-        if at[1] < value:
-            in_vain = 0
+        copy(direction[:p], d)
+        _search_line(node, w, h, state, d, direction[p], g, eps, budget, alpha, work)
+        if state[1] < value:
+            failed = 0
 
 
 @inner()
-def _towards(
-    node: Reduced, w: F8, h: F8, at: F8, d: F8, by: float, g: F8, eps: float, budget: int, price: float, room: Room
+def _search_line(
+    node: Reduced,
+    w: F8,
+    h: F8,
+    state: F8,
+    d: F8,
+    by: float,
+    g: F8,
+    eps: float,
+    budget: int,
+    alpha: float,
+    work: LineWorkspace,
 ) -> None:
+    """Search on the line in the direction of ``d`` in the weights and ``by`` in the offset."""
     heights(node.Z, d, by, g)
-    _step(node, w, h, at, d, by, g, eps, budget, price, room)
+    _search_line_g(node, w, h, state, d, by, g, eps, budget, alpha, work)
 
 
 @inner()
-def _step(
-    node: Reduced, w: F8, h: F8, at: F8, d: F8, by: float, g: F8, eps: float, budget: int, price: float, room: Room
+def _search_line_g(
+    node: Reduced,
+    w: F8,
+    h: F8,
+    state: F8,
+    d: F8,
+    by: float,
+    g: F8,
+    eps: float,
+    budget: int,
+    alpha: float,
+    work: LineWorkspace,
 ) -> None:
-    """Go to the best point of a line, ``g`` being how its heights change, if its value from scratch is better."""
-    over = -budget
+    """The same for given changes ``g`` of the values; a step is taken only if its recomputed objective is smaller."""
+    excess = -budget
     for a in range(w.size):
-        over += 1 if w[a] != 0.0 or d[a] != 0.0 else 0
-    extra = price * over if over > 0 else 0.0
-    if extra == np.inf:
+        excess += 1 if w[a] != 0.0 or d[a] != 0.0 else 0
+    penalty = alpha * excess if excess > 0 else 0.0
+    if penalty == np.inf:
         return
-    n = events(h, g, node.plus, node.minus, eps, room.times, room.kinds, room.whose)
-    sort_times(room.times[:n], room.order[:n], room.bucket[:n], room.ends[: n // 2 + 2])
-    far, _ = along(
-        h, g, node.plus, node.minus, node.low, node.high, dot(w, w), dot(w, d), dot(d, d), eps, at[1] - extra,
-        room.times, room.kinds, room.whose, room.order[:n],
-    )  # fmt: skip
-    if far == 0.0:
+    n = events(h, g, node.plus_cost, node.minus_cost, eps, work.times, work.kinds, work.sample)
+    sort_times(work.times[:n], work.order[:n], work.bucket[:n], work.ends[: n // 2 + 2])
+    step, _ = least_on_line(
+        h,
+        g,
+        node.plus_cost,
+        node.minus_cost,
+        node.left_cost,
+        node.right_cost,
+        dot(w, w),
+        dot(w, d),
+        dot(d, d),
+        eps,
+        state[1] - penalty,
+        work.times,
+        work.kinds,
+        work.sample,
+        work.order[:n],
+    )
+    if step == 0.0:
         return
-    over = -budget
+    excess = -budget
     for a in range(w.size):
-        room.w[a] = w[a] + far * d[a]
-        over += 1 if room.w[a] != 0.0 else 0
-    b = at[0] + far * by
-    value = _value(node, room.w, b, eps, room.h) + (price * over if over > 0 else 0.0)
-    if value < at[1] - GAIN * abs(at[1]):
-        copy(room.w, w)
-        copy(room.h, h)
-        at[0], at[1] = b, value
+        work.w[a] = w[a] + step * d[a]
+        excess += 1 if work.w[a] != 0.0 else 0
+    b = state[0] + step * by
+    value = _value(node, work.w, b, eps, work.h) + (alpha * excess if excess > 0 else 0.0)
+    if value < state[1] - GAIN * abs(state[1]):
+        copy(work.w, w)
+        copy(work.h, h)
+        state[0], state[1] = b, value

@@ -1,12 +1,12 @@
-"""A tree whose upper splits send every sample both ways, in shares: all its hyperplanes at once by gradient steps.
+"""Gradient steps for a soft tree: all its hyperplanes at once.
 
-The share that goes right is a sigmoid of the height times the split's sharpness.  What the tree costs is then smooth in
-all hyperplanes together, so that a split can move and those below it move along.  Steps on a few samples at a time cost
-next to nothing, and their errors lead out of poor trees.
+Upper splits send every sample both ways; the share that goes right is a sigmoid of the value ``h`` times the inverse
+temperature ``beta`` of the split. The objective is then smooth in all hyperplanes together, so that a split can move
+while those in its subtrees follow. Each Adam step uses a small block of samples: this takes little time, and the noise
+of the gradients helps to leave poor local minima.
 
-A step hears a block of samples, which lie side by side, feature by feature, so that the processor does the same for
-many of them at once; there is nothing to decide for any one of them.  All has single precision but the numbers
-themselves.
+A block is stored feature by feature, so that the same instruction processes many samples at once, without branches.
+Everything but the parameters is in single precision.
 """
 
 from __future__ import annotations
@@ -23,38 +23,43 @@ F4 = NDArray[np.float32]
 F8 = NDArray[np.float64]
 I8 = NDArray[np.int64]
 
-#: So many samples are heard per step.
+#: The number of samples per step.
 BLOCK = 64
-#: Blocks hear each sample about as often as the others: where there are few, they are made of so many at least.
-_HEARD = 1280
-#: Of the samples of a block, per node: the share of them that comes by, what they pay from there on, heights, the share
-#: that goes right, what the cost rises with their heights; and the prices of lacking a margin on the right and left.
-REACH, PAYS, HEIGHT, RIGHT, SLOPE, PLUS, MINUS = range(7)
-#: How much of the running means of gradients and of their squares is kept from step to step; a gradient of nothing.
-_MEAN, _SQUARE, _NOTHING = np.float32(0.9), np.float32(0.98), np.float32(1e-12)
-#: Numbers of single precision: others would make all that they meet twice as long.  Sigmoids are flat this far out.
-_ZERO, _HALF, _ONE, _FAR = np.float32(0.0), np.float32(0.5), np.float32(1.0), np.float32(14.0)
-#: The power series of the exponential function, and the part of the exponent that it is taken of.
+#: Blocks use every sample about equally often: where samples are few, the blocks hold at least this number in all.
+_MIN_CYCLE = 1280
+#: The rows of the work array, per node, for the samples of a block: the share that reaches the node, the loss from
+#: there on, the value, the share that goes right, the slope of the loss, and the penalties on the right and on the
+#: left.
+REACH, LOSS, VALUE, RIGHT, SLOPE, PLUS, MINUS = range(7)
+#: The decay rates of the running means of gradients and of their squares; the smallest denominator.
+_MEAN, _SQUARE, _TINY = np.float32(0.9), np.float32(0.98), np.float32(1e-12)
+#: Constants in single precision, since others would promote the arrays; sigmoids are constant beyond this argument.
+_ZERO, _HALF, _ONE, _FLAT_BEYOND = np.float32(0.0), np.float32(0.5), np.float32(1.0), np.float32(14.0)
+#: The coefficients of the power series of the exponential function, and the factor of its argument.
 _S2, _S3, _S4, _S5, _S6, _S7 = (np.float32(1.0 / k) for k in range(2, 8))
 _SIXTEENTH = np.float32(1.0 / 16.0)
 
 
 @struct
 class Soft(NamedTuple):
-    """Samples (rows) with their weights and classes; per node and class, the prices of lacking a margin on the right
-    and on the left; sharpness per node; the width on which hinges are rounded."""
+    """A soft tree and its samples.
+
+    ``Z``, ``weight`` and ``code`` are the samples (rows), their weights and classes; ``plus`` and ``minus`` are the
+    penalties of hinge losses on the right and on the left, per node and class; ``beta`` is the inverse temperature per
+    node; ``width`` is the width of the smoothing of the hinge loss.
+    """
 
     Z: F4
     weight: F8
     code: I8
     plus: F8
     minus: F8
-    sharp: F8
+    beta: F8
     width: float
 
 
 class Blocks(NamedTuple):
-    """Blocks of samples as they are heard: features by sample, and weights by class and sample; which are filled in."""
+    """Blocks of samples: features by sample, weights by class and sample, and whether the block is filled in."""
 
     features: F4
     weights: F4
@@ -63,9 +68,9 @@ class Blocks(NamedTuple):
 
 @inner()
 def new_blocks(soft: Soft) -> Blocks:
-    """Room for all blocks, with none filled in."""
+    """Memory for all blocks, none of them filled in."""
     m, p = soft.Z.shape
-    count = 1 if m <= BLOCK else (m * ((_HEARD + m - 1) // m) + BLOCK - 1) // BLOCK
+    count = 1 if m <= BLOCK else (m * ((_MIN_CYCLE + m - 1) // m) + BLOCK - 1) // BLOCK
     blocks = Blocks(
         np.empty((count, p, BLOCK), np.float32), np.empty((count, soft.plus.shape[1], BLOCK), np.float32),
         np.empty(count, np.int64),
@@ -77,7 +82,10 @@ def new_blocks(soft: Soft) -> Blocks:
 
 @inner()
 def fill_in(soft: Soft, order: I8, k: int, blocks: Blocks) -> None:
-    """The block of this number: the next samples in order, over and over; if there are too few, all of them once."""
+    """Fill in block ``k`` with the next samples of ``order``, which repeats cyclically.
+
+    If there are fewer samples than a block has places, each has its weight only once.
+    """
     m, p = soft.Z.shape
     features, weights = blocks.features[k], blocks.weights[k]
     for c in range(weights.shape[0]):
@@ -94,8 +102,8 @@ def fill_in(soft: Soft, order: I8, k: int, blocks: Blocks) -> None:
 
 
 @inner(fastmath=ANY_ORDER)
-def _heights(features: F4, w: F4, b: np.float32, h: F4) -> None:
-    """The samples' products with ``w``, and ``b`` more; four features at a time."""
+def _values(features: F4, w: F4, b: np.float32, h: F4) -> None:
+    """Write the products of the samples with ``w``, plus ``b``, to ``h``; four features at a time."""
     p = w.size
     for i in range(BLOCK):
         h[i] = b
@@ -112,10 +120,10 @@ def _heights(features: F4, w: F4, b: np.float32, h: F4) -> None:
 
 
 @inner(fastmath=ANY_ORDER)
-def _send_on(h: F4, sharp: np.float32, reach: F4, right: F4, to_left: F4, to_right: F4) -> None:
-    """The shares of the samples that go right, and those that come by on either side."""
+def _route(h: F4, beta: np.float32, reach: F4, right: F4, to_left: F4, to_right: F4) -> None:
+    """Write the shares of the samples that go right, and the shares that reach the left and the right child."""
     for i in range(BLOCK):
-        y = _SIXTEENTH * min(abs(sharp * h[i]), _FAR)
+        y = _SIXTEENTH * min(abs(beta * h[i]), _FLAT_BEYOND)
         # exp(-y) by its series, to the power of 16.
         e = _ONE - y * (_ONE - _S2 * y * (_ONE - _S3 * y * (_ONE - _S4 * y * (
             _ONE - _S5 * y * (_ONE - _S6 * y * (_ONE - _S7 * y))))))  # fmt: skip
@@ -123,48 +131,51 @@ def _send_on(h: F4, sharp: np.float32, reach: F4, right: F4, to_left: F4, to_rig
         e *= e
         e *= e
         e *= e
-        near = _ONE / (_ONE + e)
-        share = near if h[i] >= _ZERO else _ONE - near
+        larger = _ONE / (_ONE + e)
+        share = larger if h[i] >= _ZERO else _ONE - larger
         right[i] = share
         to_right[i] = share * reach[i]
         to_left[i] = reach[i] - share * reach[i]
 
 
 @inner(fastmath=ANY_ORDER)
-def _prices(weights: F4, plus: F8, minus: F8, on_right: F4, on_left: F4) -> None:
-    """What each sample pays for what it lacks, by its class."""
+def _penalties(weights: F4, plus: F8, minus: F8, on_right: F4, on_left: F4) -> None:
+    """Write the penalties of the hinge losses of each sample on the right and on the left."""
     for i in range(BLOCK):
         on_right[i] = on_left[i] = _ZERO
     for c in range(weights.shape[0]):
-        some, dear, cheap = weights[c], np.float32(plus[c]), np.float32(minus[c])
+        class_weight, on_plus, on_minus = weights[c], np.float32(plus[c]), np.float32(minus[c])
         for i in range(BLOCK):
-            on_right[i] += dear * some[i]
-            on_left[i] += cheap * some[i]
+            on_right[i] += on_plus * class_weight[i]
+            on_left[i] += on_minus * class_weight[i]
 
 
 @inner(fastmath=ANY_ORDER)
-def _lack(h: F4, on_right: F4, on_left: F4, width: np.float32, pays: F4, slope: F4) -> None:
-    """What samples pay for what they lack, a parabola up to the width and straight on beyond, and its slope."""
-    by = _ONE / width
+def _smoothed_hinge(h: F4, on_right: F4, on_left: F4, width: np.float32, loss: F4, slope: F4) -> None:
+    """Write the smoothed hinge losses, quadratic up to the width and linear beyond, and their slopes."""
+    scale = _ONE / width
     for i in range(BLOCK):
-        a, b = max(_ONE - h[i], _ZERO), max(_ONE + h[i], _ZERO)
-        near_a, near_b = min(a, width), min(b, width)
-        pays[i] = by * (on_right[i] * near_a * (a - _HALF * near_a) + on_left[i] * near_b * (b - _HALF * near_b))
-        slope[i] = by * (on_left[i] * near_b - on_right[i] * near_a)
+        right_loss, left_loss = max(_ONE - h[i], _ZERO), max(_ONE + h[i], _ZERO)
+        clipped_right, clipped_left = min(right_loss, width), min(left_loss, width)
+        loss[i] = scale * (
+            on_right[i] * clipped_right * (right_loss - _HALF * clipped_right)
+            + on_left[i] * clipped_left * (left_loss - _HALF * clipped_left)
+        )
+        slope[i] = scale * (on_left[i] * clipped_left - on_right[i] * clipped_right)
 
 
 @inner(fastmath=ANY_ORDER)
-def _pay_below(sharp: np.float32, right: F4, on_left: F4, on_right: F4, pays: F4, slope: F4) -> None:
-    """Add what samples pay in the two subtrees, and how that changes with the shares that go there."""
+def _add_subtree_losses(beta: np.float32, right: F4, on_left: F4, on_right: F4, loss: F4, slope: F4) -> None:
+    """Add the losses in the two subtrees, weighted by the shares, and their slopes with respect to the value."""
     for i in range(BLOCK):
-        share, more = right[i], on_right[i] - on_left[i]
-        pays[i] += on_left[i] + share * more
-        slope[i] += sharp * share * (_ONE - share) * more
+        share, difference = right[i], on_right[i] - on_left[i]
+        loss[i] += on_left[i] + share * difference
+        slope[i] += beta * share * (_ONE - share) * difference
 
 
 @inner(fastmath=ANY_ORDER)
-def _add_up(features: F4, slope: F4, reach: F4, grad: F4) -> None:
-    """The gradient in a node's weights and offset, from the slopes of those who come by."""
+def _gradient(features: F4, slope: F4, reach: F4, grad: F4) -> None:
+    """Write the gradient of a node's weights and offset; slopes are weighted by the shares that reach the node."""
     p, total = features.shape[0], _ZERO
     for i in range(BLOCK):
         slope[i] *= reach[i]
@@ -178,66 +189,101 @@ def _add_up(features: F4, slope: F4, reach: F4, grad: F4) -> None:
 
 
 @inner()
-def block_slopes(soft: Soft, features: F4, weights: F4, theta: F4, room: F4, grad: F4) -> float:
-    """What a block pays; ``grad`` becomes what that rises with every number of ``theta``, which has the weights of each
-    node, then its offset."""
-    nodes, p, width = soft.sharp.size, features.shape[0], np.float32(soft.width)
+def block_slopes(soft: Soft, features: F4, weights: F4, theta: F4, work: F4, grad: F4) -> float:
+    """The loss of a block; its gradient with respect to ``theta`` is written to ``grad``.
+
+    ``theta`` has the weights and the offset of one node after the other; ``work`` is a work array.
+    """
+    nodes, p, width = soft.beta.size, features.shape[0], np.float32(soft.width)
     k, upper = p + 1, nodes // 2
     for i in range(BLOCK):
-        room[REACH, 0, i] = _ONE
+        work[REACH, 0, i] = _ONE
     for t in range(nodes):
-        h = room[HEIGHT, t]
-        _heights(features, theta[t * k : t * k + p], theta[t * k + p], h)
+        h = work[VALUE, t]
+        _values(features, theta[t * k : t * k + p], theta[t * k + p], h)
         if t < upper:
-            _send_on(
-                h, np.float32(soft.sharp[t]), room[REACH, t], room[RIGHT, t], room[REACH, 2 * t + 1],
-                room[REACH, 2 * t + 2],
+            _route(
+                h, np.float32(soft.beta[t]), work[REACH, t], work[RIGHT, t], work[REACH, 2 * t + 1],
+                work[REACH, 2 * t + 2],
             )  # fmt: skip
     for t in range(nodes - 1, -1, -1):
-        pays, slope = room[PAYS, t], room[SLOPE, t]
-        _prices(weights, soft.plus[t], soft.minus[t], room[PLUS, t], room[MINUS, t])
-        _lack(room[HEIGHT, t], room[PLUS, t], room[MINUS, t], width, pays, slope)
+        loss, slope = work[LOSS, t], work[SLOPE, t]
+        _penalties(weights, soft.plus[t], soft.minus[t], work[PLUS, t], work[MINUS, t])
+        _smoothed_hinge(work[VALUE, t], work[PLUS, t], work[MINUS, t], width, loss, slope)
         if t < upper:
-            _pay_below(
-                np.float32(soft.sharp[t]), room[RIGHT, t], room[PAYS, 2 * t + 1], room[PAYS, 2 * t + 2], pays, slope
+            _add_subtree_losses(
+                np.float32(soft.beta[t]), work[RIGHT, t], work[LOSS, 2 * t + 1], work[LOSS, 2 * t + 2], loss, slope
             )
-        _add_up(features, slope, room[REACH, t], grad[t * k : (t + 1) * k])
+        _gradient(features, slope, work[REACH, t], grad[t * k : (t + 1) * k])
     cost = 0.0
     for i in range(BLOCK):
-        cost += room[PAYS, 0, i]
+        cost += work[LOSS, 0, i]
     return cost
 
 
 @inner(fastmath=ANY_ORDER)
 def _step(
-    theta: F8, grad: F4, pull: F4, far: F4, times: np.float32, first: np.float32, second: np.float32, state: F4,
+    theta: F8,
+    grad: F4,
+    decay: F4,
+    step_length: F4,
+    scale: np.float32,
+    first: np.float32,
+    second: np.float32,
+    state: F4,
     rounded: F4,
-) -> None:  # fmt: skip
-    """One step along the running means of the gradients (``times`` those given, and what ``pull`` adds), which are
-    ``first`` and ``second`` times what is kept of them."""
+) -> None:
+    """One Adam step with the gradient ``scale * grad + decay * theta``.
+
+    ``first`` and ``second`` are the bias corrections of the running means; ``rounded`` becomes ``theta`` in single
+    precision.
+    """
     mean, square = state[0], state[1]
     for a in range(theta.size):
-        g = times * grad[a] + pull[a] * rounded[a]
-        mean[a] = _MEAN * mean[a] + (_ONE - _MEAN) * g
-        square[a] = _SQUARE * square[a] + (_ONE - _SQUARE) * g * g
-        theta[a] -= far[a] * (first * mean[a]) / (np.sqrt(second * square[a]) + _NOTHING)
+        gradient = scale * grad[a] + decay[a] * rounded[a]
+        mean[a] = _MEAN * mean[a] + (_ONE - _MEAN) * gradient
+        square[a] = _SQUARE * square[a] + (_ONE - _SQUARE) * gradient * gradient
+        theta[a] -= step_length[a] * (first * mean[a]) / (np.sqrt(second * square[a]) + _TINY)
         rounded[a] = theta[a]
 
 
 @kernel()
-def learn(soft: Soft, order: I8, theta: F8, pull: F4, far: F4, steps: int, state: F4, done: int, flag: F8) -> int:
-    """So many steps from ``theta`` (of each node its weights, then its offset), each on the next :data:`BLOCK` samples
-    in this order, over and over (nearly: after some rounds from the first again).
+def learn(
+    soft: Soft, order: I8, theta: F8, decay: F4, step_length: F4, steps: int, state: F4, done: int, flag: F8
+) -> int:
+    """Train a soft tree with Adam.
 
-    Half of ``pull`` times the square of each number counts as well.  A step goes about as ``far`` as given for each
-    number, the less the less its gradients agree with each other (Adam).  ``state`` has their running means and those
-    of their squares and is kept from call to call, as is the number of steps ``done``, which is returned.  Another
-    thread may set ``flag[0]`` to have the work stop.
+    Parameters
+    ----------
+    soft : Soft
+        The tree and its samples.
+    order : array of length m
+        The order of the samples; each step uses the next :data:`BLOCK` of them, cyclically (after some cycles from the
+        first block again).
+    theta : array
+        The weights and the offset of one node after the other; overwritten.
+    decay : array
+        Half of ``decay`` times the square of each parameter is part of the objective.
+    step_length : array
+        The length of a first step for each parameter; later steps are shorter the less the gradients agree.
+    steps : int
+        The number of steps.
+    state : array of shape (2, len(theta))
+        The running means of the gradients and of their squares, kept from call to call.
+    done : int
+        The number of steps of previous calls.
+    flag : array of length 1
+        Another thread may set ``flag[0]`` to stop the training.
+
+    Returns
+    -------
+    int
+        The number of steps so far, including ``done``.
     """
-    m, nodes = order.size, soft.sharp.size
-    blocks, room = new_blocks(soft), np.empty((7, nodes, BLOCK), np.float32)
+    m, nodes = order.size, soft.beta.size
+    blocks, work = new_blocks(soft), np.empty((7, nodes, BLOCK), np.float32)
     grad, rounded = np.empty(theta.size, np.float32), np.empty(theta.size, np.float32)
-    times = np.float32(m / min(m, BLOCK))
+    scale = np.float32(m / min(m, BLOCK))
     for a in range(theta.size):
         rounded[a] = theta[a]
     for _ in range(steps):
@@ -246,8 +292,8 @@ def learn(soft: Soft, order: I8, theta: F8, pull: F4, far: F4, steps: int, state
         k = done % blocks.filled.size
         if blocks.filled[k] == 0:
             fill_in(soft, order, k, blocks)
-        block_slopes(soft, blocks.features[k], blocks.weights[k], rounded, room, grad)
+        block_slopes(soft, blocks.features[k], blocks.weights[k], rounded, work, grad)
         done += 1
         first, second = _ONE / (_ONE - _MEAN**done), _ONE / (_ONE - _SQUARE**done)
-        _step(theta, grad, pull, far, times, np.float32(first), np.float32(second), state, rounded)
+        _step(theta, grad, decay, step_length, scale, np.float32(first), np.float32(second), state, rounded)
     return done

@@ -1,4 +1,7 @@
-"""Sorting the events of a line: by buckets, since their times are spread out and sorting is half of a line's work."""
+"""Sorting the events of a line: into buckets, since the times are spread out, else by merging.
+
+Sorting takes about half of the time of a line search.
+"""
 
 from __future__ import annotations
 
@@ -10,34 +13,34 @@ from margotree.engines.numba_backend import inner
 F8 = NDArray[np.float64]
 I8 = NDArray[np.int64]
 
-#: Events that the unit of time is drawn from; steps per event after which the buckets have failed.
-_DRAWN, _PATIENCE = 32, 16
+#: Number of events from which the unit of time is computed; moves per event after which the bucket sort is abandoned.
+_SAMPLED, _MAX_MOVES = 32, 16
 
 
 @inner()
-def _unit(times: F8) -> float:
-    """A middling size of the times."""
-    drawn = np.empty(_DRAWN)
-    step = max(1, times.size // _DRAWN)
+def _time_unit(times: F8) -> float:
+    """The median absolute value of a sample of the times."""
+    sampled = np.empty(_SAMPLED)
+    step = max(1, times.size // _SAMPLED)
     count = 0
     for k in range(0, times.size, step):
-        if count < _DRAWN:
-            drawn[count] = abs(times[k])
+        if count < _SAMPLED:
+            sampled[count] = abs(times[k])
             count += 1
     for k in range(1, count):
-        at, j = drawn[k], k
-        while j > 0 and drawn[j - 1] > at:
-            drawn[j] = drawn[j - 1]
+        value, j = sampled[k], k
+        while j > 0 and sampled[j - 1] > value:
+            sampled[j] = sampled[j - 1]
             j -= 1
-        drawn[j] = at
-    return drawn[count // 2] + 1e-300
+        sampled[j] = value
+    return sampled[count // 2] + 1e-300
 
 
 @inner()
 def sort_times(times: F8, order: I8, bucket: I8, ends: I8) -> None:
-    """Fill ``order`` with what sorts the times.
+    """Write the indices that sort ``times`` to ``order``.
 
-    ``bucket`` is as long as the times, ``ends`` the number of buckets and one more; both are for the work.
+    ``bucket`` and ``ends`` are work arrays: as long as ``times``, and one longer than the number of buckets.
     """
     if not _by_buckets(times, order, bucket, ends):
         _by_merging(times, order, bucket)
@@ -45,14 +48,16 @@ def sort_times(times: F8, order: I8, bucket: I8, ends: I8) -> None:
 
 @inner()
 def _by_buckets(times: F8, order: I8, bucket: I8, ends: I8) -> bool:
-    """Whether that came to an end; if not, because times lie too close together or are no numbers, at least everybody
-    is in ``order``."""
+    """Sort by buckets; return whether that finished.
+
+    It does not where the times lie too close together or are not finite; ``order`` then is some permutation.
+    """
     n, most = times.size, ends.size - 2
     for i in range(n):
         order[i] = i
     if n == 0:
         return True
-    unit = _unit(times)
+    unit = _time_unit(times)
     for k in range(ends.size):
         ends[k] = 0
     for i in range(n):
@@ -75,14 +80,14 @@ def _by_buckets(times: F8, order: I8, bucket: I8, ends: I8) -> bool:
             j -= 1
             moves += 1
         order[j] = i
-        if moves > _PATIENCE * n:
+        if moves > _MAX_MOVES * n:
             return False
     return True
 
 
 @inner()
 def _by_merging(times: F8, order: I8, spare: I8) -> None:
-    """Merge longer and longer runs; those that follow each other already are left as they are."""
+    """Sort by merging longer and longer runs; adjacent runs that are already in order are left as they are."""
     n, width = times.size, 1
     while width < n:
         for start in range(0, n - width, 2 * width):

@@ -1,4 +1,4 @@
-"""What samples pay below a node, and how well single features tell the labels apart."""
+"""The loss of each sample in a subtree, and the best split of a single feature by the Gini impurity."""
 
 from __future__ import annotations
 
@@ -11,8 +11,11 @@ from margotree.engines.numba_backend import kernel
 
 
 @kernel()
-def pay_below(Z: F8, y: F8, weight: F8, C: F8, W: F8, B: F8, ties: F8, top: int, pays: F8) -> None:
-    """What each sample would pay from node ``top`` on; bands on its way are looked at later."""
+def subtree_costs(Z: F8, y: F8, weight: F8, C: F8, W: F8, B: F8, tie: F8, top: int, cost: F8) -> None:
+    """Write to ``cost`` the hinge losses of each sample on its path from node ``top`` to a leaf.
+
+    A sample within ``tie[t]`` of the hyperplane of node ``t`` goes right; bands are not considered.
+    """
     last = B.size // 2
     for i in range(y.size):
         t, total = top, 0.0
@@ -21,21 +24,21 @@ def pay_below(Z: F8, y: F8, weight: F8, C: F8, W: F8, B: F8, ties: F8, top: int,
             total += C[t] * max(0.0, 1.0 - y[i] * h)
             if t >= last:
                 break
-            t = 2 * t + (2 if h >= -ties[t] else 1)
-        pays[i] = total * weight[i]
+            t = 2 * t + (2 if h >= -tie[t] else 1)
+        cost[i] = total * weight[i]
 
 
 @kernel()
-def gini(q: F8, order: I8, cp: F8, cm: F8) -> tuple[float, int]:
-    """Least impurity of a split of the projections, and how many samples then go left."""
-    plus, minus = total(cp), total(cm)
-    a, c, best, at = 0.0, 0.0, np.inf, 0
+def gini(q: F8, order: I8, plus_cost: F8, minus_cost: F8) -> tuple[float, int]:
+    """The smallest impurity of a split of the projections ``q``, and the number of samples on its left side."""
+    plus, minus = total(plus_cost), total(minus_cost)
+    left_plus, left_minus, best, n_left = 0.0, 0.0, np.inf, 0
     for k in range(q.size - 1):
-        a += cp[order[k]]
-        c += cm[order[k]]
-        if q[order[k + 1]] > q[order[k]] and a + c > 0.0 and plus + minus > a + c:
-            left, right = a + c, plus + minus - a - c
-            impurity = a * c / left + (plus - a) * (minus - c) / right
+        left_plus += plus_cost[order[k]]
+        left_minus += minus_cost[order[k]]
+        if q[order[k + 1]] > q[order[k]] and left_plus + left_minus > 0.0 and plus + minus > left_plus + left_minus:
+            left, right = left_plus + left_minus, plus + minus - left_plus - left_minus
+            impurity = left_plus * left_minus / left + (plus - left_plus) * (minus - left_minus) / right
             if impurity < best:
-                best, at = impurity, k + 1
-    return best, at
+                best, n_left = impurity, k + 1
+    return best, n_left

@@ -1,7 +1,8 @@
-"""An SVM at a cost linear in the samples: warm Newton steps on the smoothed hinge loss, from wide to narrow.
+"""A linear SVM in time linear in the number of samples.
 
-Every sample may be asked to lie on both sides of the margin at once, at two prices: that is how a node of a tree weighs
-a sample's label against the side on which it is cheaper below.
+Newton steps on the smoothed hinge loss, warm-started, with a smoothing width that decreases. Every sample has two
+costs, one per side: ``plus_cost`` times ``max(0, 1 - h)`` and ``minus_cost`` times ``max(0, 1 + h)``. Both may be
+positive, so that an upper node of a tree can weigh the label of a sample against its target side.
 """
 
 from __future__ import annotations
@@ -15,19 +16,19 @@ from margotree.engines.numba_backend import inner, kernel
 
 F8 = NDArray[np.float64]
 
-#: Newton steps of one width, evaluations of one line search.
-_STEPS, _SEARCH = 40, 60
-#: A line search ends when the derivative has dropped to this share; a width ends at this share of the value, or at the
-#: greater one where the last width is so wide that only a direction is wanted.
-_LEVEL, _FLAT, _FLAT_ROUGH, _ROUGH = 0.1, 1e-6, 1e-4, 5e-3
-#: From width to width, and to the last one at once from less than so many times what comes before it; back to a greater
-#: one, up to some size, if steps do not suffice for the first.
-_SHRINK, _LAST, _WIDER, _WIDEST = 0.2, 2.0, 10.0, 1.0
+#: Newton steps per width; evaluations per line search.
+_MAX_STEPS, _MAX_SEARCH = 40, 60
+#: A line search ends when the derivative has dropped to this share; a width ends when a step promises less than this
+#: share of the value. The larger share is for a last width so large that only a direction is needed.
+_SLOPE_SHARE, _TOL, _TOL_ROUGH, _ROUGH = 0.1, 1e-6, 1e-4, 5e-3
+#: The factor from width to width; from less than this multiple of the last width the last one is next. If the steps do
+#: not suffice for the first width, it is multiplied by this factor, up to this width.
+_WIDTH_FACTOR, _SKIP_BELOW, _WIDEN_FACTOR, _MAX_WIDTH = 0.2, 2.0, 10.0, 1.0
 
 
 @inner()
 def heights(Z: F8, w: F8, b: float, h: F8) -> None:
-    """``h = Z w + b``."""
+    """Write ``Z w + b`` to ``h``."""
     last = h.size - 1
     for i in range(0, h.size, 4):
         j, k, n = min(i + 1, last), min(i + 2, last), min(i + 3, last)
@@ -36,75 +37,85 @@ def heights(Z: F8, w: F8, b: float, h: F8) -> None:
 
 
 @inner(fastmath=ANY_ORDER)
-def hinge_value(h: F8, cp: F8, cm: F8) -> float:
-    """What the samples pay at these heights: ``cp`` for lacking a margin on the right, ``cm`` on the left."""
+def hinge_value(h: F8, plus_cost: F8, minus_cost: F8) -> float:
+    """The hinge losses at the values ``h``: ``plus_cost`` is the penalty on the right, ``minus_cost`` on the left."""
     t = 0.0
     for i in range(h.size):
-        t += cp[i] * max(1.0 - h[i], 0.0) + cm[i] * max(1.0 + h[i], 0.0)
+        t += plus_cost[i] * max(1.0 - h[i], 0.0) + minus_cost[i] * max(1.0 + h[i], 0.0)
     return t
 
 
 @inner(fastmath=ANY_ORDER)
-def _bends(h: F8, cp: F8, cm: F8, delta: float, r: F8, q: F8) -> float:
-    """Slope ``r`` of the smoothed loss in each height, and ``q``, its curvature times the width; returns their sum."""
+def _derivatives(h: F8, plus_cost: F8, minus_cost: F8, delta: float, r: F8, q: F8) -> float:
+    """Write the slopes of the smoothed loss to ``r`` and its second derivatives times ``delta`` to ``q``.
+
+    Both are with respect to ``h``; the sum of ``q`` is returned.
+    """
     total = 0.0
     for i in range(h.size):
         right, left = 1.0 - h[i], 1.0 + h[i]
-        lacks_right, lacks_left = min(max(right, 0.0), delta), min(max(left, 0.0), delta)
-        r[i] = (cm[i] * lacks_left - cp[i] * lacks_right) / delta
-        # On the rounding, what lacks is what was not cut off.
-        q[i] = (cp[i] if lacks_right == right else 0.0) + (cm[i] if lacks_left == left else 0.0)
+        right_loss, left_loss = min(max(right, 0.0), delta), min(max(left, 0.0), delta)
+        r[i] = (minus_cost[i] * left_loss - plus_cost[i] * right_loss) / delta
+        # On the smoothed part the clipped loss equals the loss.
+        q[i] = (plus_cost[i] if right_loss == right else 0.0) + (minus_cost[i] if left_loss == left else 0.0)
         total += q[i]
     return total
 
 
 @inner(fastmath=ANY_ORDER)
-def _slope_at(h: F8, dh: F8, cp: F8, cm: F8, delta: float, t: float) -> float:
-    """Derivative of the smoothed loss along ``h + t dh``."""
+def _slope_at(h: F8, slope_h: F8, plus_cost: F8, minus_cost: F8, delta: float, t: float) -> float:
+    """The derivative of the smoothed loss along ``h + t slope_h``."""
     total = 0.0
     for i in range(h.size):
-        at = h[i] + t * dh[i]
-        total += dh[i] * (cm[i] * min(max(1.0 + at, 0.0), delta) - cp[i] * min(max(1.0 - at, 0.0), delta))
+        at = h[i] + t * slope_h[i]
+        total += slope_h[i] * (
+            minus_cost[i] * min(max(1.0 + at, 0.0), delta) - plus_cost[i] * min(max(1.0 - at, 0.0), delta)
+        )
     return total / delta
 
 
 @inner(fastmath=ANY_ORDER)
-def _loss_at(h: F8, dh: F8, cp: F8, cm: F8, delta: float, t: float) -> float:
-    """The smoothed loss at ``h + t dh``."""
+def _loss_at(h: F8, slope_h: F8, plus_cost: F8, minus_cost: F8, delta: float, t: float) -> float:
+    """The smoothed loss at ``h + t slope_h``."""
     total = 0.0
     for i in range(h.size):
-        at = h[i] + t * dh[i]
+        at = h[i] + t * slope_h[i]
         right, left = max(1.0 - at, 0.0), max(1.0 + at, 0.0)
-        # A parabola up to the width, and straight on beyond.
+        # A parabola up to the width, linear beyond.
         near_right, near_left = min(right, delta), min(left, delta)
-        total += cp[i] * near_right * (right - 0.5 * near_right) + cm[i] * near_left * (left - 0.5 * near_left)
+        total += plus_cost[i] * near_right * (right - 0.5 * near_right) + minus_cost[i] * near_left * (
+            left - 0.5 * near_left
+        )
     return total / delta
 
 
 @inner()
-def _how_far(h: F8, dh: F8, cp: F8, cm: F8, delta: float, ws: float, ss: float, start: float) -> float:
-    """How far to go along a step: to where the derivative has dropped to a share of that at the start.
+def _step_length(
+    h: F8, slope_h: F8, plus_cost: F8, minus_cost: F8, delta: float, ws: float, ss: float, start: float
+) -> float:
+    """The length of a step: where the derivative has dropped to a share of its value ``start`` at length 0.
 
-    Beyond the minimum, where it is positive, only as far as the value is less: a steep fall that is soon over, as where
-    no sample lies on the rounding, may be followed by a long rise.
+    ``ws`` and ``ss`` are the products of the step with the weights and with itself. Beyond the minimum, where the
+    derivative is positive, a length is accepted only if the value is smaller than at length 0: where no sample lies on
+    the smoothed part, a short steep descent may be followed by a long ascent.
     """
-    good, here = _LEVEL * abs(start), np.nan
+    goal, value_here = _SLOPE_SHARE * abs(start), np.nan
     low, f_low, high = 0.0, start, 1.0
-    f_high = ws + high * ss + _slope_at(h, dh, cp, cm, delta, high)
-    for _ in range(_SEARCH):
-        if f_high >= -good:
+    f_high = ws + high * ss + _slope_at(h, slope_h, plus_cost, minus_cost, delta, high)
+    for _ in range(_MAX_SEARCH):
+        if f_high >= -goal:
             break
         low, f_low = high, f_high
         high *= 4.0
-        f_high = ws + high * ss + _slope_at(h, dh, cp, cm, delta, high)
+        f_high = ws + high * ss + _slope_at(h, slope_h, plus_cost, minus_cost, delta, high)
     t, f = high, f_high
-    for k in range(_SEARCH):
-        if abs(f) <= good:
+    for k in range(_MAX_SEARCH):
+        if abs(f) <= goal:
             if f <= 0.0:
                 return t
-            if np.isnan(here):
-                here = _loss_at(h, dh, cp, cm, delta, 0.0)
-            if _loss_at(h, dh, cp, cm, delta, t) + t * (ws + 0.5 * t * ss) < here:
+            if np.isnan(value_here):
+                value_here = _loss_at(h, slope_h, plus_cost, minus_cost, delta, 0.0)
+            if _loss_at(h, slope_h, plus_cost, minus_cost, delta, t) + t * (ws + 0.5 * t * ss) < value_here:
                 return t
         if f < 0.0:
             low, f_low = t, f
@@ -112,97 +123,124 @@ def _how_far(h: F8, dh: F8, cp: F8, cm: F8, delta: float, ws: float, ss: float, 
             high, f_high = t, f
         share = min(max(f_low / (f_low - f_high), 0.05), 0.95) if k % 2 == 0 else 0.5
         t = low + share * (high - low)
-        f = ws + t * ss + _slope_at(h, dh, cp, cm, delta, t)
+        f = ws + t * ss + _slope_at(h, slope_h, plus_cost, minus_cost, delta, t)
     return low
 
 
 @inner()
-def _slopes(Z: F8, r: F8, grad: F8, now: Curvature) -> None:
-    """Add ``r`` times the rows (and a one for the offset) to ``grad``."""
-    who, by = now.who, now.those
-    for j in range(0, nonzero(r, who, by), 4):
+def _add_gradient(Z: F8, r: F8, grad: F8, curvature: Curvature) -> None:
+    """Add the sum of the rows of ``Z`` (with a 1 appended for the offset) with weights ``r`` to ``grad``."""
+    rows, values = curvature.rows, curvature.values
+    for j in range(0, nonzero(r, rows, values), 4):
         add_four(
-            grad, Z[who[j]], Z[who[j + 1]], Z[who[j + 2]], Z[who[j + 3]], by[j], by[j + 1], by[j + 2], by[j + 3]
-        )  # fmt: skip
+            grad,
+            Z[rows[j]],
+            Z[rows[j + 1]],
+            Z[rows[j + 2]],
+            Z[rows[j + 3]],
+            values[j],
+            values[j + 1],
+            values[j + 2],
+            values[j + 3],
+        )
 
 
 @inner(fastmath=ANY_ORDER)
-def _drift(h: F8, cp: F8, cm: F8, delta: float, to: float, r: F8) -> None:
-    """How the slopes of the samples on a rounding change when its width does."""
-    share = (to - delta) / (delta * delta)
+def _slope_change(h: F8, plus_cost: F8, minus_cost: F8, delta: float, next_delta: float, r: F8) -> None:
+    """Write to ``r`` how the slopes of the samples on the smoothed part change when the width does."""
+    share = (next_delta - delta) / (delta * delta)
     for i in range(h.size):
         s, t = 1.0 - h[i], 1.0 + h[i]
-        r[i] = share * ((cp[i] * s if 0.0 < s < delta else 0.0) - (cm[i] * t if 0.0 < t < delta else 0.0))
+        r[i] = share * (
+            (plus_cost[i] * s if 0.0 < s < delta else 0.0) - (minus_cost[i] * t if 0.0 < t < delta else 0.0)
+        )
 
 
 @kernel()
-def svm(Z: F8, cp: F8, cm: F8, theta: F8, wide: float, narrow: float, flag: F8) -> float:
-    """Minimise ``1/2 |w|^2`` plus the hinges; ``theta`` holds ``w`` and ``b``, a first guess and then the result.
+def svm(Z: F8, plus_cost: F8, minus_cost: F8, theta: F8, first_width: float, last_width: float, flag: F8) -> float:
+    """Minimise ``1/2 |w|^2`` plus the hinge losses.
 
-    Widths of the rounding go from ``wide`` to ``narrow``; the value returned is that of the hinges as they are, never
-    more than the guess's.  Another thread may set ``flag[0]`` to have the work stop.
+    Parameters
+    ----------
+    Z : array of shape (m, k)
+        The samples.
+    plus_cost, minus_cost : arrays of length m
+        Penalties of a value below 1 and of a value above -1.
+    theta : array of length k + 1
+        ``w`` and ``b``: an initial guess, overwritten with the result.
+    first_width, last_width : float
+        The first and the last width of the smoothing.
+    flag : array of length 1
+        Another thread may set ``flag[0]`` to stop the computation.
+
+    Returns
+    -------
+    float
+        The objective of the result with the hinge loss itself; it is never larger than that of the guess.
     """
     m, k = Z.shape
-    plus, minus = total(cp), total(cm)
+    plus, minus = total(plus_cost), total(minus_cost)
     if plus == 0.0 or minus == 0.0:
         fill(theta, 0.0)
         theta[k] = -1.0 if plus < minus else 1.0
         return 0.0
-    flat = _FLAT if narrow < _ROUGH else _FLAT_ROUGH
+    tol = _TOL if last_width < _ROUGH else _TOL_ROUGH
     h, r, q = np.empty(m), np.empty(m), np.empty(m)
     grad, step = np.empty(k + 1), np.empty(k + 1)
     curvature = new_curvature(m, k)
-    dh = curvature.those[:m]  # nobody's once a step is known
+    slope_h = curvature.values[:m]  # this work array is free between steps
     w = theta[:k]
     heights(Z, w, theta[k], h)
-    best, value = theta.copy(), 0.5 * dot(w, w) + hinge_value(h, cp, cm)
-    delta = wide
-    widest = wide  # so far
+    best, value = theta.copy(), 0.5 * dot(w, w) + hinge_value(h, plus_cost, minus_cost)
+    delta = first_width
+    widest = first_width  # the largest width so far
     while True:
-        steps, flat_here, bend, ridge = 0, False, 0.0, 0.0
-        while steps < _STEPS and flag[0] == 0.0:
-            bend = _bends(h, cp, cm, delta, r, q)
+        steps, converged, total_curvature, ridge = 0, False, 0.0, 0.0
+        while steps < _MAX_STEPS and flag[0] == 0.0:
+            total_curvature = _derivatives(h, plus_cost, minus_cost, delta, r, q)
             copy(w, grad)
             grad[k] = 0.0
-            _slopes(Z, r, grad, curvature)
-            ridge = 1e-12 * (plus + minus) if bend > 0.0 else (plus + minus) / (m * delta)
+            _add_gradient(Z, r, grad, curvature)
+            ridge = 1e-12 * (plus + minus) if total_curvature > 0.0 else (plus + minus) / (m * delta)
             newton_step(Z, q, delta, ridge, grad, curvature, False, step)
             start = dot(grad, step)
-            if -start <= flat * (0.5 * dot(w, w) + hinge_value(h, cp, cm)):
-                flat_here = True
+            if -start <= tol * (0.5 * dot(w, w) + hinge_value(h, plus_cost, minus_cost)):
+                converged = True
                 break
-            heights(Z, step[:k], step[k], dh)
-            far = _how_far(h, dh, cp, cm, delta, dot(w, step[:k]), dot(step[:k], step[:k]), start)
-            if far == 0.0:
+            heights(Z, step[:k], step[k], slope_h)
+            length = _step_length(
+                h, slope_h, plus_cost, minus_cost, delta, dot(w, step[:k]), dot(step[:k], step[:k]), start
+            )
+            if length == 0.0:
                 break
             for a in range(k + 1):
-                theta[a] += far * step[a]
+                theta[a] += length * step[a]
             for i in range(m):
-                h[i] += far * dh[i]
+                h[i] += length * slope_h[i]
             steps += 1
-        now = 0.5 * dot(w, w) + hinge_value(h, cp, cm)
+        now = 0.5 * dot(w, w) + hinge_value(h, plus_cost, minus_cost)
         if now < value:
             value = now
             copy(theta, best)
         if flag[0] != 0.0:
             break
-        if steps == _STEPS and delta == widest and widest < _WIDEST:
-            # The guess was no good: from further off more samples are heard of.
-            widest *= _WIDER
+        if steps == _MAX_STEPS and delta == widest and widest < _MAX_WIDTH:
+            # The guess was poor: with a larger width more samples contribute to the Hessian.
+            widest *= _WIDEN_FACTOR
             delta = widest
             continue
-        if delta <= narrow:
+        if delta <= last_width:
             break
-        to = _SHRINK * delta if _SHRINK * delta > _LAST * narrow else narrow
-        # Between two widths the solution moves on a straight line while no sample leaves the rounding.
-        if flat_here and bend > 0.0:
-            _drift(h, cp, cm, delta, to, r)
+        next_delta = _WIDTH_FACTOR * delta if _WIDTH_FACTOR * delta > _SKIP_BELOW * last_width else last_width
+        # Between two widths the solution moves on a straight line while no sample leaves the smoothed part.
+        if converged and total_curvature > 0.0:
+            _slope_change(h, plus_cost, minus_cost, delta, next_delta, r)
             fill(grad, 0.0)
-            _slopes(Z, r, grad, curvature)
+            _add_gradient(Z, r, grad, curvature)
             newton_step(Z, q, delta, ridge, grad, curvature, True, step)
             for a in range(k + 1):
                 theta[a] += step[a]
             heights(Z, w, theta[k], h)
-        delta = to
+        delta = next_delta
     copy(best, theta)
     return value

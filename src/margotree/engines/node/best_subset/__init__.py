@@ -1,4 +1,11 @@
-"""Exact best-subset SVM: one node's hyperplane under a hard or priced feature budget."""
+"""The exact best-subset SVM: the hyperplane of one node under a hard or a penalised feature budget.
+
+- `solve`: `best_subset` and its result; start reading here
+- `task`: one problem; `samples`: its samples, equal ones merged
+- `search`: branch and bound over the features; `branching`: the choice of the feature to branch on
+- `relaxation`, `bounds`: lower bounds on many supports at once
+- `supports`: the exact values of supports, and the incumbent
+"""
 
 from margotree.engines.node.best_subset.solve import SubsetSolution, best_subset
 

@@ -1,4 +1,4 @@
-"""Which feature to branch on: the one whose two sides are expected to lift the bound most."""
+"""Choice of the feature to branch on: the one whose two children are expected to raise the bound most."""
 
 from __future__ import annotations
 
@@ -9,27 +9,28 @@ from numpy.typing import NDArray
 
 from margotree.problem.problem import FloatArray
 
-#: So many candidates are looked at, and so often tried outright before their record is trusted.
+#: Number of candidates, and number of solved children per side from which on a pseudo-cost is trusted.
 _CANDIDATES, _TRUSTED = 4, 2
 
 Gains = Callable[[int], tuple[float, float]]
 
 
 class PseudoCosts:
-    """Remembers how much the bound rose per unit of share when a feature was forced in or left out."""
+    """Average increase of the bound per unit of share when a feature was required or excluded."""
 
     def __init__(self, n_features: int) -> None:
         self._sum = np.zeros((2, n_features))
         self._count = np.zeros((2, n_features))
 
     def learn(self, j: int, used: bool, share: float, gain: float) -> None:
+        """Record that the bound rose by ``gain`` when feature ``j`` was required (``used``) or excluded."""
         distance = 1.0 - share if used else share
         if distance > 1e-6:
             self._sum[int(used), j] += gain / distance
             self._count[int(used), j] += 1
 
     def choose(self, may: NDArray[np.int64], share: FloatArray, gains: Gains) -> int:
-        """Pick among ``may``; ``gains(j)`` solves both sides of a candidate whose record is short."""
+        """Choose among ``may``; ``gains(j)`` solves both children of a candidate without trusted pseudo-costs."""
         distance = np.minimum(share[may], 1.0 - share[may])
         if np.max(distance) <= 1e-9:
             return int(may[np.argmax(share[may])])
@@ -48,6 +49,7 @@ class PseudoCosts:
         return best
 
     def _expected(self, split: NDArray[np.int64], share: FloatArray) -> FloatArray:
+        """Scores of candidates from their pseudo-costs, or the mean ones."""
         known = np.sum(self._count, axis=1)
         mean = np.where(known > 0, np.sum(self._sum, axis=1) / np.maximum(known, 1), 1.0)
         tried = self._count[:, split]
@@ -57,7 +59,7 @@ class PseudoCosts:
 
 
 def _score(up: FloatArray | float, down: FloatArray | float) -> FloatArray:
-    """Both sides should rise: the product, with a grain of each so that zeros do not hide the other side."""
+    """The product of both gains, each at least a tiny number, so that a zero does not hide the other gain."""
     up, down = np.maximum(up, 1e-12), np.maximum(down, 1e-12)
     score: FloatArray = np.asarray(up * down)
     return score

@@ -1,11 +1,11 @@
-"""Lower bounds over many supports at once: the perspective relaxation with the best price found for its budget.
+"""Lower bounds on many supports at once: the perspective relaxation with the best penalty for the budget.
 
-With a price ``lam`` on every feature that may be used, the relaxation over how much of each is used has the dual
+With a penalty ``lam`` on every feature that may be used, the relaxation over the share of each feature has the dual
 
     max  total - sum_{j must} v(u_j) - sum_{j may} max(0, v(u_j) - lam),   u = sum_i mu_i x_i,  v(u) = u^2 / 2
 
-where ``total`` is what the multipliers ``mu`` are worth without features.  Every dual point gives a lower bound,
-whatever was left undone.
+where ``total`` is the dual value of the multipliers ``mu`` without features.  Every dual point gives a lower bound,
+even if the relaxation is not solved to the end.
 """
 
 from __future__ import annotations
@@ -22,21 +22,20 @@ from margotree.engines.node.best_subset.task import MAY, MUST, NEVER, Task
 from margotree.engines.node.kernels import entry_points
 from margotree.engines.node.kernels.ratio_test import INFEASIBLE, STALLED
 from margotree.engines.node.kernels.workspace import NU, NUM, PIVOTS, STATUS, USE, VALUE, B, R, U, W, threshold
-from margotree.engines.node.svm import out_of_reach
+from margotree.engines.node.svm import infeasible_above
 from margotree.problem.problem import FloatArray
 
-#: The budget counts as met when the shares add up to it within this share.
-_NEAR = 0.02
-#: Shares closer to nothing or all than this are rounding.
-_TRACE = 1e-9
-#: Pivots between two looks at the clock (fewer where they are long: so many numbers in all), and at most for one
-#: relaxation (times its size).
-_CHUNK, _CHUNK_NUMBERS, _MOST = 2000, 2e8, 50
+#: The budget counts as met if the sum of the shares is within this relative distance.
+_SHARE_TOLERANCE = 0.02
+#: Shares closer to 0 or 1 than this are rounding errors.
+_SHARE_ROUNDING = 1e-9
+#: Pivots between two checks of the limits (fewer for large problems: the second number over the entries of X), and
+#: largest number of pivots of one relaxation per row and column of X.
+_CHUNK, _CHUNK_NUMBERS, _MAX_PIVOTS = 2000, 2e8, 50
 
 
 class Point(NamedTuple):
-    """Where a relaxation ended: multipliers of items and where they stand; for features thresholds, how they are used,
-    and weights; the offset."""
+    """Where a relaxation ended: multipliers and status of items; thresholds, use, weights of features; the offset."""
 
     nu: FloatArray
     status: I1
@@ -48,7 +47,7 @@ class Point(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Dual:
-    """What a point proves: its worth without features and ``u``; ``contradictory`` if no hyperplane obeys all rows."""
+    """A dual point: its value without features and ``u``; ``contradictory`` if no hyperplane satisfies all rows."""
 
     total: float
     u: FloatArray
@@ -57,20 +56,23 @@ class Dual:
 
     @property
     def values(self) -> FloatArray:
-        """What each feature takes from the total when it is used."""
+        """What each feature subtracts from the total when it is used."""
         taken: FloatArray = 0.5 * self.u * self.u
         return taken
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Relaxed:
-    """A bounded part of the problem: ``share[j]`` is how much of feature j the relaxation uses, ``values[j]`` what that
-    feature takes from the dual's ``total``, ``lam`` the price at which they were found.  ``own`` is what this dual
-    point proves; ``bound`` may come from another."""
+    """A search node with its bound.
+
+    ``share[j]`` is the share of feature j that the relaxation uses, ``values[j]`` what the feature subtracts from
+    ``total``, ``lam`` the penalty of the relaxation.  ``point_bound`` is the bound of this dual point; ``bound`` may
+    come from another.
+    """
 
     kind: I1
     bound: float
-    own: float
+    point_bound: float
     lam: float
     share: FloatArray
     values: FloatArray
@@ -79,46 +81,56 @@ class Relaxed:
 
 
 def relax(task: Task, kind: I1, start: Point | None, lam: float, target: float, rounds: int) -> Relaxed:
-    """Bound all supports that ``kind`` allows, beginning where another relaxation ended.
+    """Bound all supports that ``kind`` allows, starting where another relaxation ended.
 
-    Every price up to ``alpha`` gives a valid bound.  The best one makes the shares add up to the budget, or is
-    ``alpha`` itself; ``rounds`` prices are tried.  The work ends once the bound reaches ``target``.
+    Every penalty up to ``alpha`` gives a valid bound.  With the best one the shares add up to the budget, or it is
+    ``alpha`` itself; at most ``rounds`` penalties are tried.  The work ends once the bound reaches ``target``.
     """
-    left = task.left(kind)
+    left = task.remaining(kind)
     may = kind == MAY
     low, high, bound = 0.0, math.inf, -math.inf
     if left <= 0:
         lam, rounds = task.alpha, 1
-    for turn in range(rounds):
+    for attempt in range(rounds):
         lam = min(lam, task.alpha)
-        dual = climb(task, kind, start, lam, target + (lam * left if left else 0.0))
+        dual = solve_relaxation(task, kind, start, lam, target + (lam * left if left else 0.0))
         start = dual.point
         share = _shares(start.w, kind, lam)
-        own = subset_bound(dual.total, dual.values, kind, task.budget, task.alpha)
-        bound = max(bound, math.inf if dual.contradictory else min(own, task.claims))
+        point_bound = subset_bound(dual.total, dual.values, kind, task.budget, task.alpha)
+        bound = max(bound, math.inf if dual.contradictory else min(point_bound, task.valid_below))
         used = float(np.sum(share[may]))
-        fits = abs(used - left) <= _NEAR * max(left, 1) or (used > left and lam >= task.alpha)
-        if bound >= target or fits or left <= 0 or turn == rounds - 1 or task.stop():
+        fits = abs(used - left) <= _SHARE_TOLERANCE * max(left, 1) or (used > left and lam >= task.alpha)
+        if bound >= target or fits or left <= 0 or attempt == rounds - 1 or task.stop():
             break
         low, high = (lam, high) if used > left else (low, lam)
-        lam = _next_price(lam, used / left, low, high)
+        lam = _next_penalty(lam, used / left, low, high)
     return Relaxed(
-        kind=kind, bound=bound, own=own, lam=lam, share=share, values=dual.values, total=dual.total, point=dual.point
+        kind=kind,
+        bound=bound,
+        point_bound=point_bound,
+        lam=lam,
+        share=share,
+        values=dual.values,
+        total=dual.total,
+        point=dual.point,
     )
 
 
-def climb(task: Task, kind: I1, start: Point | None, lam: float, cutoff: float) -> Dual:
-    """The relaxation at one price, or a dual point whose value passes ``cutoff``; None begins where the last ended."""
+def solve_relaxation(task: Task, kind: I1, start: Point | None, lam: float, cutoff: float) -> Dual:
+    """Solve the relaxation for one penalty, or stop at a dual point whose value passes ``cutoff``.
+
+    It starts from ``start``, or from the current state of the workspace if that is None.
+    """
     ws, items, n = task.ws, task.items, task.n_features
     if not len(items.y):
         nothing = Point(np.zeros(0), np.zeros(0, np.int8), np.zeros(n), np.zeros(n, np.int8), np.zeros(n), 1.0)
         return Dual(total=0.0, u=np.zeros(n), point=nothing)
     if start is not None:
         _restore(task, start)
-    reach = out_of_reach(items.cost, cutoff)
+    reach = infeasible_above(items.cost, cutoff)
     r = np.array([threshold(lam, j) if k == MAY else 0.0 if k == MUST else math.inf for j, k in enumerate(kind)])
     chunk = int(min(_CHUNK, 1 + _CHUNK_NUMBERS / ws.X.size))
-    most = ws.cnt[0, PIVOTS] + _MOST * sum(ws.X.shape) + 1000
+    most = ws.cnt[0, PIVOTS] + _MAX_PIVOTS * sum(ws.X.shape) + 1000
     while True:
         before = ws.cnt[0, PIVOTS]
         outcome = entry_points.relax(ws, items.y, items.side, items.delta, r, min(cutoff, reach), np.int64(chunk))
@@ -128,23 +140,30 @@ def climb(task: Task, kind: I1, start: Point | None, lam: float, cutoff: float) 
     u, value = ws.g[0, U, :n].copy(), float(ws.g[0, NUM, VALUE])
     used = np.isfinite(r)
     total = value + float(np.sum(np.maximum(0.0, 0.5 * (u[used] ** 2 - r[used] ** 2))))
-    return Dual(total=total, u=u, point=_at_hand(task), contradictory=bool(outcome == INFEASIBLE or value >= reach))
+    return Dual(
+        total=total, u=u, point=_current_point(task), contradictory=bool(outcome == INFEASIBLE or value >= reach)
+    )
 
 
-def _at_hand(task: Task) -> Point:
+def _current_point(task: Task) -> Point:
+    """The state of the workspace."""
     f, g, k, m, n = task.ws.f, task.ws.g, task.ws.k, len(task.items.y), task.n_features
     status, use = k[0, STATUS, :m].astype(np.int8), k[0, USE, :n].astype(np.int8)
     return Point(f[0, NU].copy(), status, g[0, R, :n].copy(), use, g[0, W, :n].copy(), float(g[0, NUM, B]))
 
 
 def _restore(task: Task, point: Point) -> None:
+    """Set the state of the workspace."""
     f, g, k, m, n = task.ws.f, task.ws.g, task.ws.k, len(task.items.y), task.n_features
     f[0, NU], k[0, STATUS, :m], k[0, USE, :n] = point.nu, point.status, point.use
     g[0, R, :n], g[0, W, :n], g[0, NUM, B] = point.r, point.w, point.b
 
 
-def _next_price(lam: float, excess: float, low: float, high: float) -> float:
-    """Shares shrink about with the root of the price; stay between prices known to be too low and too high."""
+def _next_penalty(lam: float, excess: float, low: float, high: float) -> float:
+    """The next penalty to try, between one that is too small (``low``) and one that is too large (``high``).
+
+    The shares are about proportional to 1 / sqrt(penalty); ``excess`` is their sum over the remaining budget.
+    """
     guess = lam * min(max(excess * excess, 0.1), 10.0)
     if low < guess < high:
         return guess
@@ -152,17 +171,21 @@ def _next_price(lam: float, excess: float, low: float, high: float) -> float:
 
 
 def _shares(w: FloatArray, kind: I1, lam: float) -> FloatArray:
-    whole = math.sqrt(2.0 * lam)
-    share = np.clip(np.abs(w) / whole, 0.0, 1.0) if whole > 0 else np.ones(len(w))
-    share[share < _TRACE] = 0.0
-    share[share > 1.0 - _TRACE] = 1.0
+    """The share of every feature that the relaxation uses, from its weight."""
+    full_weight = math.sqrt(2.0 * lam)
+    share = np.clip(np.abs(w) / full_weight, 0.0, 1.0) if full_weight > 0 else np.ones(len(w))
+    share[share < _SHARE_ROUNDING] = 0.0
+    share[share > 1.0 - _SHARE_ROUNDING] = 1.0
     share[kind == MUST] = 1.0
     share[kind == NEVER] = 0.0
     return share
 
 
-def first_price(task: Task) -> float:
-    """A price of the right size: what the last feature within the budget is worth when all samples count in full."""
+def first_penalty(task: Task) -> float:
+    """A penalty of the right magnitude, from the values of features when all multipliers are at their cost.
+
+    The multipliers of the larger class are scaled down to balance the classes.
+    """
     X, y, cost, _ = task.samples
     right, left = (float(np.sum(cost[y == s])) for s in (1.0, -1.0))
     both = min(right, left)
@@ -170,6 +193,6 @@ def first_price(task: Task) -> float:
         return min(1.0, task.alpha)
     u = (y * cost * np.where(y > 0, both / right, both / left)) @ X
     values = np.sort(0.5 * u[task.kind != NEVER] ** 2)[::-1]
-    place = min(max(1, task.left(task.kind)), len(values)) - 1
+    place = min(max(1, task.remaining(task.kind)), len(values)) - 1
     lam = float(values[place]) if len(values) else 0.0
     return lam if lam > 0 else min(1.0, task.alpha)

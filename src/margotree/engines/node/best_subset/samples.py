@@ -1,4 +1,4 @@
-"""The samples of one node problem, equal ones merged, on all features or a few."""
+"""The samples of one node problem, equal ones merged, on all features or on a few."""
 
 from __future__ import annotations
 
@@ -14,21 +14,24 @@ I1 = NDArray[np.int8]
 
 
 class Samples(NamedTuple):
-    """Samples that cost something or have a side: +1 or -1 where one is prescribed, else 0."""
+    """Samples with a positive cost or a side; ``side`` is +1 or -1 where one is prescribed, else 0."""
 
     X: FloatArray
     y: FloatArray
     cost: FloatArray
     side: I1
 
-    def take(self, X: FloatArray, first: NDArray[np.int64], which: NDArray[np.int64]) -> Samples:
-        """One sample per group: ``first`` is a member of every group, ``which`` the group of every sample."""
+    def combined(self, X: FloatArray, first: NDArray[np.int64], which: NDArray[np.int64]) -> Samples:
+        """One sample per group with the sum of its costs.
+
+        ``first`` holds one member of every group, ``which`` the group of every sample.
+        """
         cost: FloatArray = np.bincount(which, weights=self.cost).astype(np.float64)
         return Samples(np.ascontiguousarray(X[first]), self.y[first], cost, self.side[first])
 
 
-def merged(X: FloatArray, y: FloatArray, cost: FloatArray, side: I1) -> Samples:
-    """These samples without those that do not count, equal ones made one."""
+def merge_equal(X: FloatArray, y: FloatArray, cost: FloatArray, side: I1) -> Samples:
+    """The samples with a positive cost or a side, equal ones merged."""
     counts = (cost > 0) | (side != 0)
     samples = Samples(X[counts], y[counts], cost[counts], side[counts])
     if not len(samples.y):
@@ -36,11 +39,11 @@ def merged(X: FloatArray, y: FloatArray, cost: FloatArray, side: I1) -> Samples:
     order, new = sort_rows([*samples.X.T, samples.y, samples.side])
     which = np.empty_like(order)
     which[order] = np.cumsum(new) - 1
-    return samples.take(samples.X, order[new], which)
+    return samples.combined(samples.X, order[new], which)
 
 
 class Grouping:
-    """Finds samples that are equal on a few features fast, for data whose features take few values."""
+    """Finds samples that are equal on a few features; fast where features take few values."""
 
     def __init__(self, samples: Samples) -> None:
         self.samples = samples
@@ -53,8 +56,8 @@ class Grouping:
             self._codes.append(code.ravel().astype(np.int64))
             self._sizes.append(len(values))
 
-    def on(self, support: NDArray[np.int64]) -> Samples:
-        """The samples on the features of ``support``, equal ones merged if that at least halves them."""
+    def restricted(self, support: NDArray[np.int64]) -> Samples:
+        """The samples on the features of ``support``, equal ones merged if that at least halves their number."""
         X = self.samples.X[:, support]
         cells = float(self._kinds) * float(np.prod([float(self._sizes[j]) for j in support]))
         if 2 * cells > len(X):
@@ -63,4 +66,4 @@ class Grouping:
         for j in support:
             key = key * self._sizes[j] + self._codes[j]
         _, first, which = np.unique(key, return_index=True, return_inverse=True)
-        return self.samples.take(X, first, which.ravel())
+        return self.samples.combined(X, first, which.ravel())

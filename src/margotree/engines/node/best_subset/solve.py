@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from margotree.engines.node.best_subset.samples import I1, merged
+from margotree.engines.node.best_subset.samples import I1, merge_equal
 from margotree.engines.node.best_subset.search import Search
 from margotree.engines.node.best_subset.supports import Supports
 from margotree.engines.node.best_subset.task import MAY, MUST, NEVER, Task
@@ -21,9 +21,9 @@ from margotree.problem.problem import FloatArray
 class SubsetSolution:
     """Hyperplane of one node under a feature budget.
 
-    ``value`` includes the price of features above the budget and is inf if no hyperplane was found; ``bound`` is a
-    valid lower bound on the best value.  ``exact`` tells that the search finished: the value is then optimal within
-    the gap asked for, or nothing lies below the cutoff, or the routing rows contradict each other.
+    ``value`` includes the penalties of features above the budget and is inf if no hyperplane was found; ``bound`` is a
+    valid lower bound on the best value.  ``exact`` is True if the search finished: then the value is optimal within the
+    requested gap, or no value lies below the cutoff, or the hard rows contradict each other.
     """
 
     w: FloatArray
@@ -40,7 +40,7 @@ class SubsetSolution:
 
     @property
     def gap(self) -> float:
-        """Share of the value that could still be saved."""
+        """(value - bound) / value."""
         if not math.isfinite(self.value) or self.value <= 0:
             return 0.0 if self.exact else math.inf
         return max(0.0, (self.value - max(0.0, self.bound)) / self.value)
@@ -67,26 +67,37 @@ def best_subset(
 ) -> SubsetSolution:
     """Solve ``min 1/2 |w|^2 + sum_i cost_i max(0, 1 - y_i h_i)`` over hyperplanes on at most ``budget`` features.
 
-    With ``alpha`` every feature above the budget costs that much instead of being forbidden.  ``side``, ``eps``,
-    ``inner`` and ``max_weight`` are as in :func:`~margotree.engines.node.svm.solve_node`.  Features in ``must`` count
-    as used whatever their weight, those in ``never`` are not allowed.  Only values below ``cutoff`` are looked for.
-    The search ends when the relative gap is closed, when ``time_limit`` seconds are over, when ``stop()`` is true,
-    after ``node_limit`` search nodes, or when its open nodes take more memory than is reasonable; only in the first
-    case the solution is exact.
+    Parameters
+    ----------
+    X, y, cost, side, eps, inner, max_weight
+        As in :func:`~margotree.engines.node.svm.solve_node`.
+    budget : int
+        Largest number of features.
+    alpha : float, optional
+        Penalty of each feature above the budget, which is allowed then.
+    must, never : sequences of int
+        Features that count as used whatever their weight, and features that are not allowed.
+    cutoff : float
+        Only values below it are searched for.
+    gap : float
+        Relative gap at which the search ends.
+    time_limit, stop, node_limit
+        The search ends after these seconds, when ``stop()`` is True, or after this number of search nodes.  It also
+        ends when its open nodes take too much memory.  In these cases the solution is not exact.
     """
-    kind = _kinds(X.shape[1], must, never)
+    kind = _initial_kinds(X.shape[1], must, never)
     if alpha == 0:
         budget, alpha = X.shape[1], None
     if alpha is None and len(must) > budget:
         raise ValueError(f"{len(must)} features must be used, but the budget is {budget}")
     sides = np.zeros(len(y), np.int8) if side is None else np.asarray(side, np.int8)
     task = Task(
-        samples=merged(X, y, np.asarray(cost, np.float64), sides),
+        samples=merge_equal(X, y, np.asarray(cost, np.float64), sides),
         kind=kind,
         budget=budget,
         alpha=math.inf if alpha is None else float(alpha),
         limit=math.inf if max_weight is None else float(max_weight),
-        stop=_clock(time_limit, stop),
+        stop=_stop_rule(time_limit, stop),
         eps=eps,
         inner=inner,
     )
@@ -96,21 +107,24 @@ def best_subset(
     return _solution(search, X, y, cost)
 
 
-def _kinds(n_features: int, must: Sequence[int], never: Sequence[int]) -> I1:
+def _initial_kinds(n_features: int, must: Sequence[int], never: Sequence[int]) -> I1:
+    """MUST, NEVER or MAY for every feature."""
     kind = np.full(n_features, MAY, np.int8)
     kind[list(never)] = NEVER
     if np.any(kind[list(must)] == NEVER):
-        raise ValueError("a feature cannot both be used and never be used")
+        raise ValueError("a feature is both in 'must' and in 'never'")
     kind[list(must)] = MUST
     return kind
 
 
-def _clock(time_limit: float, stop: Callable[[], bool] | None) -> Callable[[], bool]:
+def _stop_rule(time_limit: float, stop: Callable[[], bool] | None) -> Callable[[], bool]:
+    """A function that is True when the time is over or ``stop()`` is."""
     until = time.perf_counter() + time_limit
     return lambda: time.perf_counter() >= until or (stop is not None and stop())
 
 
 def _solution(search: Search, X: FloatArray, y: FloatArray, cost: FloatArray) -> SubsetSolution:
+    """The incumbent of a search as a hyperplane of all features."""
     supports = search.supports
     if supports.support is None:
         return SubsetSolution(
@@ -119,7 +133,7 @@ def _solution(search: Search, X: FloatArray, y: FloatArray, cost: FloatArray) ->
         )  # fmt: skip
     w, b = supports.w, supports.b
     hinge = np.maximum(0.0, 1.0 - y * (X @ w + b))
-    value = 0.5 * float(w @ w) + float(cost @ hinge) + search.task.price(len(supports.support))
+    value = 0.5 * float(w @ w) + float(cost @ hinge) + search.task.penalty(len(supports.support))
     return SubsetSolution(
         w=w, b=b, value=value, bound=min(search.bound, value), feasible=True, exact=search.finished, nodes=search.nodes
     )

@@ -1,4 +1,4 @@
-"""One best-subset problem: what is asked for."""
+"""The definition of one best-subset problem."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ import numpy as np
 from margotree.engines.node.best_subset.samples import I1, Grouping, Samples
 from margotree.engines.node.kernels.safe_bounds import offset_reach
 from margotree.engines.node.kernels.workspace import Workspace, new_workspace
-from margotree.engines.node.svm import Items, all_items, value_limit
+from margotree.engines.node.svm import Items, node_items, value_limit
 
-# What is decided about a feature.
+# Decisions about a feature.
 NEVER, MUST, MAY = 0, 1, 2
 
 Stop = Callable[[], bool]
@@ -23,9 +23,9 @@ Stop = Callable[[], bool]
 class Task:
     """What to minimise over supports.
 
-    ``kind`` says which features must, may and never be used; ``alpha`` is infinite for a hard budget, ``limit`` for
-    weights of any size; ``stop`` tells when time is up.  Samples with a side must lie there by ``inner``, left ones by
-    ``eps`` more.
+    ``kind`` says of every feature whether it MUST, MAY or may NEVER be used.  ``alpha`` is infinite for a hard budget,
+    and ``limit`` for weights without a bound.  ``stop()`` is True when the search must end.  Samples with a side must
+    lie at least ``inner`` from the hyperplane on that side, left ones ``eps`` more.
     """
 
     samples: Samples
@@ -37,22 +37,24 @@ class Task:
     eps: float
     inner: float = 0.0
     groups: Grouping = field(init=False)
-    #: Where relaxations are solved, on centred samples, and the value up to which they bound anything.
+    #: Workspace of the relaxations, with centred samples; its items; and the value up to which their bounds are valid.
     ws: Workspace = field(init=False)
     items: Items = field(init=False)
-    claims: float = field(init=False)
+    valid_below: float = field(init=False)
 
     def __post_init__(self) -> None:
         X, y, cost, side = self.samples
         centred = X - X.mean(axis=0) if len(y) else X
         limit = None if math.isinf(self.limit) else self.limit
-        points, items = all_items(centred, y, cost, side, (self.inner, self.eps + self.inner), limit)
-        claims = value_limit(y, cost, side)
-        reach = offset_reach(centred, claims, self.eps + self.inner)
+        points, items = node_items(centred, y, cost, side, (self.inner, self.eps + self.inner), limit)
+        valid_below = value_limit(y, cost, side)
+        reach = offset_reach(centred, valid_below, self.eps + self.inner)
         object.__setattr__(self, "groups", Grouping(self.samples))
-        object.__setattr__(self, "ws", new_workspace(points, items.c, items.cost[None], priced=True, reach=reach))
+        object.__setattr__(
+            self, "ws", new_workspace(points, items.c, items.cost[None], with_penalties=True, reach=reach)
+        )
         object.__setattr__(self, "items", items)
-        object.__setattr__(self, "claims", claims if np.any(side) else math.inf)
+        object.__setattr__(self, "valid_below", valid_below if np.any(side) else math.inf)
 
     @property
     def hard(self) -> bool:
@@ -62,11 +64,11 @@ class Task:
     def n_features(self) -> int:
         return len(self.kind)
 
-    def price(self, size: int) -> float:
-        """What a support of this size costs on top of its SVM."""
+    def penalty(self, size: int) -> float:
+        """The feature penalties of a support with ``size`` features."""
         over = size - self.budget
         return 0.0 if over <= 0 else self.alpha * over
 
-    def left(self, kind: I1) -> int:
-        """How many features may join those that must be used before they cost anything."""
+    def remaining(self, kind: I1) -> int:
+        """How many features can be added to those that must be used without a penalty."""
         return self.budget - int(np.count_nonzero(kind == MUST))

@@ -1,11 +1,11 @@
 """Dual active-set method for one node problem.
 
-Every pivot takes the item that violates its complementarity curve most, and moves along the direction that keeps all
-free items at their margins and ``sum c mu = 0``, until the item is satisfied, or its own or a free item's multiplier
-reaches the end of its free segment.  Each step raises the dual value, and every point on the way is dual feasible:
-stopping at any moment leaves a valid lower bound.  Nothing is ever removed from the problem on the way down a search
-tree, so the parent's point is a feasible start for its children.  Where features have prices, `priced` says how an item
-enters.
+Every pivot takes the item that violates its complementarity curve most and moves along the direction that keeps all
+free items at their margins and ``sum c mu = 0``, until the item satisfies its curve, or a multiplier (its own or that
+of a free item) reaches the end of its free segment.  Each step raises the dual value, and every point on the way is
+dual feasible: the bound is valid wherever the method stops.  Along a path of the tree search items are only added, so
+the parent's point is a feasible start for its children.  With feature penalties, `penalised_active_set` computes the
+steps.
 """
 
 from __future__ import annotations
@@ -13,21 +13,21 @@ from __future__ import annotations
 import numpy as np
 
 from margotree.engines.node.kernels import cholesky, feature_penalties, safe_bounds
-from margotree.engines.node.kernels.margins import follow, recompute, worst_item
+from margotree.engines.node.kernels.margins import recompute, update_margins, worst_item
 from margotree.engines.node.kernels.ratio_test import (
     CUT,
     INFEASIBLE,
     OPTIMAL,
     STALLED,
-    STRAIGHT,
-    far_enough,
-    give_way,
-    heading,
-    join,
-    leap,
+    STRAIGHT_SHARE,
+    add_free_item,
+    cutoff_step,
+    drop_blocking_item,
     longest_step,
-    room,
-    settle,
+    remaining_range,
+    set_at_bound,
+    target_corner,
+    try_cutoff_step,
 )
 from margotree.engines.node.kernels.workspace import (
     AT_COST,
@@ -70,28 +70,29 @@ from margotree.engines.node.kernels.workspace import (
     Workspace,
     cost_of,
     move_nu,
-    put_off,
-    square,
-    stand,
+    set_pending,
+    set_status,
+    squared_norm,
 )
 from margotree.engines.numba_backend import inner
 
-#: How often w is brought to the margins of the free items, and what is left of their violations then.
-CORRECTIONS, EXACT = 3, 1e-12
-#: Changes of multipliers below this share of the largest of them are rounding.
-BELOW_DIGITS = 1e-13
-#: Changes of w whose square is below this share of an item's are rounding; and free items may be off their margins by
-#: this share of what counts as a violation.
-NOTHING, ADRIFT = 1e-26, 0.01
-#: So often a dual value that has passed the cut-off only in rounding is driven on.
-AGAIN = 3
+#: Largest number of corrections of w after a recomputation, and the error of free items' margins at which they end.
+CORRECTIONS, EXACT_MARGIN = 3, 1e-12
+#: Rates of change of multipliers below this share of the largest multiplier are rounding errors.
+RATE_ROUNDING = 1e-13
+#: A change of w whose square is below this share of the item's own is a rounding error; and the share of the tolerance
+#: by which free items may be off their margins.
+DIRECTION_ROUNDING, MARGIN_DRIFT = 1e-26, 0.01
+#: How often the method continues after a dual value that passed the cutoff only by rounding.
+RESTARTS = 3
 
 
 @inner(allocates=False)
 def direction(ws: Workspace, s: int, e: int, move: float) -> tuple[float, float, bool]:
-    """Where to go: item ``e`` moves, free items so that their margins stay (row RATES), w by row DU.
+    """The direction in which the multiplier of item ``e`` changes by ``move`` and the free items keep their margins.
 
-    Returns the change of b, the squared pivot ``e`` would have in the factor, and False if nobody can balance ``e``.
+    The changes of the free multipliers are in row RATES and the change of w in row DU.  Returns the change of b, the
+    squared pivot that ``e`` would have in the factor, and False if the free items cannot balance ``e`` in ``sum c mu``.
     """
     X, g, work, k, n = ws.X, ws.g, ws.work, ws.cnt[s, N_FREE], ws.X.shape[1]
     cholesky.gram_column(ws, s, e)
@@ -123,7 +124,7 @@ def direction(ws: Workspace, s: int, e: int, move: float) -> tuple[float, float,
 
 @inner(allocates=False)
 def take_step(ws: Workspace, s: int, e: int, sign: float, step: float, beta: float, gain: float) -> None:
-    """Move all multipliers, w, b and the dual value along the direction at hand."""
+    """Move all multipliers, w, b and the dual value along the current direction."""
     f, g, work = ws.f, ws.g, ws.work
     move_nu(ws, s, e, sign * step)
     for p in range(ws.cnt[s, N_FREE]):
@@ -140,9 +141,9 @@ def take_step(ws: Workspace, s: int, e: int, sign: float, step: float, beta: flo
 
 @inner(allocates=False)
 def enter(ws: Workspace, s: int, e: int, cutoff: float) -> int:
-    """Drive item ``e`` to where it fits, dropping free items that block.
+    """Move item ``e`` to its complementarity curve and drop the free items that block the way.
 
-    On return row TOTAL of the scratch is the total change of w, and SHIFT that of b.
+    Returns an outcome of `ratio_test`.  Row TOTAL of ``work`` then holds the total change of w, and SHIFT that of b.
     """
     f, g, work, cnt, n = ws.f, ws.g, ws.work, ws.cnt, ws.X.shape[1]
     for j in range(n):
@@ -150,21 +151,21 @@ def enter(ws: Workspace, s: int, e: int, cutoff: float) -> int:
     work[SCALARS, SHIFT] = 0.0
     o = f[s, O, e]
     margin = o * f[s, H, e]
-    sign, hard, goal = heading(ws, s, e)
+    sign, hard, goal = target_corner(ws, s, e)
     h_ee = cholesky.gram(ws, s, e, e)
     while True:
         cnt[s, PIVOTS] += 1
         r = abs(goal - margin)
         beta, pivot2, balanced = direction(ws, s, e, o * sign)
         if not balanced:
-            # Nobody can balance e: move b alone, which costs the dual nothing, until e sits at its corner.
+            # No free item can balance e: move b alone until e is at its corner; the dual value does not change.
             shift = o * (goal - margin) * ws.fixed[C, e]
             g[s, NUM, B] += shift
             work[SCALARS, SHIFT] += shift
             break
-        bend = square(work, DU, n)
-        if bend <= NOTHING * h_ee:
-            # The free items pin w already: what is left of its change is rounding, which a long step would make large.
+        bend = squared_norm(work, DU, n)
+        if bend <= DIRECTION_ROUNDING * h_ee:
+            # The free items determine w: the computed change is a rounding error, which a long step would amplify.
             for j in range(n):
                 work[DU, j] = 0.0
             beta = bend = 0.0
@@ -172,17 +173,17 @@ def enter(ws: Workspace, s: int, e: int, cutoff: float) -> int:
         step, block = longest_step(ws, s, e, hard, sign)
         fits = full <= step
         if fits and (pivot2 <= cholesky.DEPENDENT * h_ee or cnt[s, N_FREE] >= n + 2):
-            # A dependent item cannot join the free ones; go on to the block if that costs nothing worth mentioning.
+            # A dependent item cannot become free; continue to the blocking item if the dual value hardly changes.
             scale = cost_of(ws, s, e) + abs(g[s, NUM, VALUE])
             fits = step == np.inf or bend * step * step > 1e-12 * scale
             if fits and cnt[s, N_FREE] >= n + 2:
-                put_off(ws, s, e, hard)
+                set_pending(ws, s, e, hard)
                 return STALLED
         if fits:
             step = full
-        far = far_enough(ws, s, r, cutoff)
+        far = cutoff_step(ws, s, r, cutoff)
         if step > far:
-            return leap(ws, s, e, hard, sign, far, bend < STRAIGHT * h_ee, cutoff)
+            return try_cutoff_step(ws, s, e, hard, sign, far, bend < STRAIGHT_SHARE * h_ee, cutoff)
         if step == np.inf:
             return INFEASIBLE
         take_step(ws, s, e, sign, step, beta, step * (r - 0.5 * step * bend))
@@ -190,25 +191,25 @@ def enter(ws: Workspace, s: int, e: int, cutoff: float) -> int:
         if fits:
             break
         if block < 0:
-            settle(ws, s, e, hard, sign > 0)
+            set_at_bound(ws, s, e, hard, sign > 0)
             return CUT if g[s, NUM, VALUE] >= cutoff else OPTIMAL
-        give_way(ws, s, block)
+        drop_blocking_item(ws, s, block)
         if g[s, NUM, VALUE] >= cutoff:
-            put_off(ws, s, e, hard)
+            set_pending(ws, s, e, hard)
             return CUT
-    join(ws, s, e, hard, pivot2, h_ee)
+    add_free_item(ws, s, e, hard, pivot2, h_ee)
     return CUT if g[s, NUM, VALUE] >= cutoff else OPTIMAL
 
 
 @inner(allocates=False)
 def run(ws: Workspace, s: int, cutoff: float, max_pivots: int, tol: float) -> int:
-    """Pivot until no item violates by more than ``tol``, the dual value passes ``cutoff``, or pivots run out.
+    """Pivot until no item violates its curve by more than ``tol``, the dual value passes ``cutoff``, or pivots run out.
 
-    Another thread may set the workspace's flag to stop it early.
+    Another thread can set the stop flag of the workspace to end the run early.
     """
     g, cnt = ws.g, ws.cnt
     stop_at = cnt[s, PIVOTS] + max_pivots
-    for _ in range(AGAIN):
+    for _ in range(RESTARTS):
         before = cnt[s, PIVOTS]
         outcome = OPTIMAL
         while outcome == OPTIMAL:
@@ -222,11 +223,11 @@ def run(ws: Workspace, s: int, cutoff: float, max_pivots: int, tol: float) -> in
                 outcome = STALLED
                 break
             outcome = enter(ws, s, e, cutoff)
-            follow(ws, s)
-            if off_margin(ws, s) > ADRIFT * tol:
-                correct(ws, s)
+            update_margins(ws, s)
+            if largest_margin_error(ws, s) > MARGIN_DRIFT * tol:
+                correct_margins(ws, s)
         if cnt[s, PIVOTS] > before:
-            g[s, NUM, VALUE] = feature_penalties.add_up(ws, s)
+            g[s, NUM, VALUE] = feature_penalties.safe_dual_value(ws, s)
         if outcome != CUT or g[s, NUM, VALUE] >= cutoff:
             return outcome
     return STALLED
@@ -234,15 +235,17 @@ def run(ws: Workspace, s: int, cutoff: float, max_pivots: int, tol: float) -> in
 
 @inner(allocates=False)
 def add_hard_row(ws: Workspace, s: int, i: int, side: float, delta: float) -> None:
-    """Require ``side * h_i >= delta`` of a SOFT item; the dual value jumps at once if that is against its label, or
-    beyond its margin."""
+    """Require ``side * h_i >= delta`` of a SOFT item.
+
+    The dual value rises at once if the side is against the label, or ``delta`` is beyond the margin.
+    """
     f, k, cost = ws.f, ws.k, ws.fixed[COST + ws.cnt[s, NODE], i]
     along = f[s, O, i] == side
     if along and delta < 1.0:
         k[s, KIND, i] = RIGHT
         f[s, DELTA, i] = delta
         if k[s, STATUS, i] == AT_COST:
-            stand(ws, s, i, AT_COST)
+            set_status(ws, s, i, AT_COST)
         return
     if k[s, STATUS, i] == AT_MARGIN:
         for p in range(ws.cnt[s, N_FREE]):
@@ -253,20 +256,20 @@ def add_hard_row(ws: Workspace, s: int, i: int, side: float, delta: float) -> No
     if along:
         ws.g[s, NUM, VALUE] += (delta - 1.0) * f[s, NU, i] * (1.0 - 2.0 * safe_bounds.ROUNDOFF)
         k[s, KIND, i] = FIRM
-        stand(ws, s, i, PENDING_HARD if f[s, NU, i] > 0.0 else AT_LOWER)
+        set_status(ws, s, i, PENDING_HARD if f[s, NU, i] > 0.0 else AT_LOWER)
         return
     ws.g[s, NUM, VALUE] += (1.0 + delta) * (cost - f[s, NU, i] - safe_bounds.ROUNDOFF * cost)
     k[s, KIND, i] = WRONG
     f[s, O, i] = side
     f[s, NU, i], f[s, REST, i] = -f[s, NU, i], -f[s, REST, i]
-    stand(ws, s, i, AT_LOWER if f[s, NU, i] == -cost else PENDING_HARD)
+    set_status(ws, s, i, AT_LOWER if f[s, NU, i] == -cost else PENDING_HARD)
 
 
 @inner(allocates=False)
 def refresh(ws: Workspace, s: int) -> None:
-    """Recompute w, the factor, all margins and the dual value from the multipliers, and repair ``sum c mu = 0``.
+    """Recompute w, the factor, all margins and the dual value from the multipliers, and restore ``sum c mu = 0``.
 
-    Where multipliers are so large that they cannot give w to the last digits, the free items' margins do.
+    Huge multipliers do not determine w to the last digits; there the margins of the free items do.
     """
     f, k, fixed = ws.f, ws.k, ws.fixed
     balance = 0.0
@@ -274,41 +277,41 @@ def refresh(ws: Workspace, s: int) -> None:
         if k[s, STATUS, i] != OUT:
             balance += fixed[C, i] * f[s, O, i] * f[s, NU, i]
     if balance != 0.0:
-        _rebalance(ws, s, balance)
-    ws.g[s, NUM, VALUE] = feature_penalties.add_up(ws, s)
-    if ws.priced:
-        feature_penalties.derive(ws, s)
+        _absorb_imbalance(ws, s, balance)
+    ws.g[s, NUM, VALUE] = feature_penalties.safe_dual_value(ws, s)
+    if ws.with_penalties:
+        feature_penalties.derive_uses(ws, s)
     else:
         for j in range(ws.X.shape[1]):
             ws.g[s, W, j] = ws.g[s, U, j]
     recompute(ws, s)
     cholesky.rebuild(ws, s)
-    if not ws.priced:
+    if not ws.with_penalties:
         for _ in range(CORRECTIONS):
-            if off_margin(ws, s) <= EXACT:
+            if largest_margin_error(ws, s) <= EXACT_MARGIN:
                 return
-            correct(ws, s)
+            correct_margins(ws, s)
 
 
 @inner(allocates=False)
-def off_margin(ws: Workspace, s: int) -> float:
-    """How far free items are from the margins they keep, at most."""
+def largest_margin_error(ws: Workspace, s: int) -> float:
+    """The largest distance of a free item from the margin that it keeps."""
     most = 0.0
     for p in range(ws.cnt[s, N_FREE]):
-        most = max(most, abs(_off_goal(ws, s, ws.k[s, FREE, p])))
+        most = max(most, abs(_margin_error(ws, s, ws.k[s, FREE, p])))
     return most
 
 
 @inner(allocates=False)
-def _off_goal(ws: Workspace, s: int, i: int) -> float:
-    """By how much the ``h`` of a free item has to change."""
+def _margin_error(ws: Workspace, s: int, i: int) -> float:
+    """The change of ``h`` that brings a free item to its margin."""
     goal = 1.0 if ws.k[s, STATUS, i] == AT_MARGIN else ws.f[s, DELTA, i]
     return ws.f[s, O, i] * goal - ws.f[s, H, i]
 
 
 @inner(allocates=False)
-def _rebalance(ws: Workspace, s: int, balance: float) -> None:
-    """Take a rounding residual of ``sum c mu`` from the free item with most room."""
+def _absorb_imbalance(ws: Workspace, s: int, balance: float) -> None:
+    """Subtract the rounding error ``balance`` of ``sum c mu`` from the free item with the largest remaining range."""
     best = -1
     most = 0.0
     for i in range(ws.X.shape[0]):
@@ -316,7 +319,7 @@ def _rebalance(ws: Workspace, s: int, balance: float) -> None:
         if ws.fixed[C, i] == 0.0 or status == AT_LOWER or status == AT_COST or status == OUT:
             continue
         hard = status == AT_HARD or status == PENDING_HARD
-        space = min(room(ws, s, i, hard, 1.0), room(ws, s, i, hard, -1.0))
+        space = min(remaining_range(ws, s, i, hard, 1.0), remaining_range(ws, s, i, hard, -1.0))
         if space > most:
             most = space
             best = i
@@ -325,16 +328,17 @@ def _rebalance(ws: Workspace, s: int, balance: float) -> None:
 
 
 @inner(allocates=False)
-def correct(ws: Workspace, s: int) -> None:
-    """One Newton correction of the free items' margins, as far as their multipliers have room; without prices.
+def correct_margins(ws: Workspace, s: int) -> None:
+    """One Newton correction of the margins of free items, as far as the ranges of their multipliers allow.
 
-    w moves by what the multipliers would move by if nothing were rounded: it holds digits that they cannot hold.
+    It applies to node problems without feature penalties.  w changes by the unrounded changes of the multipliers: it
+    holds digits that the multipliers cannot hold.
     """
     f, g, work, k, n = ws.f, ws.g, ws.work, ws.cnt[s, N_FREE], ws.X.shape[1]
     if k == 0:
         return
     for p in range(k):
-        work[DU, p] = _off_goal(ws, s, ws.k[s, FREE, p])
+        work[DU, p] = _margin_error(ws, s, ws.k[s, FREE, p])
     cholesky.solve_lower(ws, s, DU)
     cv = 0.0
     cr = 0.0
@@ -352,26 +356,26 @@ def correct(ws: Workspace, s: int) -> None:
     for p in range(k):
         i = ws.k[s, FREE, p]
         rate = f[s, O, i] * work[DU, p]
-        if abs(rate) > BELOW_DIGITS * largest:
-            space = room(ws, s, i, ws.k[s, STATUS, i] == AT_HARD, rate)
+        if abs(rate) > RATE_ROUNDING * largest:
+            space = remaining_range(ws, s, i, ws.k[s, STATUS, i] == AT_HARD, rate)
             step = min(step, max(0.0, space) / abs(rate))
     for p in range(k):
         i = ws.k[s, FREE, p]
         rate = step * f[s, O, i] * work[DU, p]
-        space = max(0.0, room(ws, s, i, ws.k[s, STATUS, i] == AT_HARD, rate))
+        space = max(0.0, remaining_range(ws, s, i, ws.k[s, STATUS, i] == AT_HARD, rate))
         move_nu(ws, s, i, min(rate, space) if rate > 0.0 else max(rate, -space))
         for j in range(n):
             g[s, W, j] += step * work[DU, p] * ws.X[i, j]
     g[s, NUM, B] += step * beta
-    g[s, NUM, VALUE] = feature_penalties.add_up(ws, s)
+    g[s, NUM, VALUE] = feature_penalties.safe_dual_value(ws, s)
     recompute(ws, s)
 
 
 @inner(allocates=False)
 def primal_value(ws: Workspace, s: int) -> float:
-    """Value of (w, b) with the soft losses only; hard rows are not checked here."""
+    """Objective of (w, b) with the hinge losses; hard rows are not checked."""
     f, k, cost_row = ws.f, ws.k, COST + ws.cnt[s, NODE]
-    total = 0.5 * square(ws.g[s], W, ws.X.shape[1])
+    total = 0.5 * squared_norm(ws.g[s], W, ws.X.shape[1])
     for i in range(ws.X.shape[0]):
         if k[s, STATUS, i] != OUT:
             y = -f[s, O, i] if k[s, KIND, i] == WRONG else f[s, O, i]

@@ -1,9 +1,9 @@
-"""Cholesky factor of the free items' Gram matrix, grown and shrunk one item at a time.
+"""Cholesky factor of the Gram matrix of the free items, updated one item at a time.
 
 The matrix is ``H = X_F X_F' + rho c_F c_F'``: the Gram matrix of the points with their bias coordinate, positive
-definite as long as the free points are affinely independent.  The ``rho`` term drops out of every direction that
-keeps ``sum c mu`` fixed, so it changes conditioning and nothing else.  ``v = L^-1 c_F`` is kept along with ``L``.
-Where features have prices, those that are off take no part in ``X_F``.  Right hand sides are rows of the scratch.
+definite as long as the free points are affinely independent.  The ``rho`` term drops out of every direction that keeps
+``sum c mu`` fixed, so it changes only the conditioning.  ``v = L^-1 c_F`` is updated together with ``L``. With feature
+penalties, ``X_F`` contains only the features that are on.  Right-hand sides are rows of ``work``.
 """
 
 from __future__ import annotations
@@ -21,24 +21,25 @@ from margotree.engines.node.kernels.workspace import (
     C,
     V,
     Workspace,
-    put_off,
+    set_pending,
 )
 from margotree.engines.numba_backend import inner
 
+#: Weight of the bias coordinate in the Gram matrix.
 RHO = 1.0
 #: Squared pivots below this share of the diagonal count as linear dependence.
 DEPENDENT = 1e-11
-#: What a feature leaves of a factor when it is switched off; below this share the factor is built anew.
-LITTLE = 1e-5
+#: The factor is rebuilt if switching a feature off leaves less than this share of a pivot.
+REBUILD_BELOW = 1e-5
 
 
 @inner(allocates=False)
 def gram(ws: Workspace, s: int, i: int, e: int) -> float:
-    """Entry of the Gram matrix for two items, in the features that are on."""
+    """Entry of the Gram matrix for two items, over the features that are on."""
     X, g, n = ws.X, ws.g, ws.X.shape[1]
     rest = RHO * ws.fixed[C, i] * ws.fixed[C, e]
     s0 = s1 = s2 = s3 = 0.0
-    if ws.priced:
+    if ws.with_penalties:
         even = n - n % 2
         for j in range(0, even, 2):
             s0 += X[i, j] * X[e, j] * g[s, ON, j]
@@ -59,13 +60,13 @@ def gram(ws: Workspace, s: int, i: int, e: int) -> float:
 
 @inner(allocates=False)
 def gram_column(ws: Workspace, s: int, e: int) -> None:
-    """Row COLUMN of the scratch <- Gram entries of item ``e`` with all free items."""
+    """Set row COLUMN of ``work`` to the Gram entries of item ``e`` with all free items."""
     X, g, fixed, work, n = ws.X, ws.g, ws.fixed, ws.work, ws.X.shape[1]
     even = n - n % 2
     for p in range(ws.cnt[s, N_FREE]):
         f = ws.k[s, FREE, p]
         s0 = s1 = 0.0
-        if ws.priced:
+        if ws.with_penalties:
             for j in range(0, even, 2):
                 s0 += X[f, j] * X[e, j] * g[s, ON, j]
                 s1 += X[f, j + 1] * X[e, j + 1] * g[s, ON, j + 1]
@@ -82,7 +83,7 @@ def gram_column(ws: Workspace, s: int, e: int) -> None:
 
 @inner(allocates=False)
 def solve_lower(ws: Workspace, s: int, row: int) -> None:
-    """Multiply a row of the scratch by ``L^-1``."""
+    """Multiply a row of ``work`` by ``L^-1``."""
     g, work = ws.g, ws.work
     for r in range(ws.cnt[s, N_FREE]):
         s0 = work[row, r]
@@ -98,7 +99,7 @@ def solve_lower(ws: Workspace, s: int, row: int) -> None:
 
 @inner(allocates=False)
 def solve_upper(ws: Workspace, s: int, row: int) -> None:
-    """Multiply a row of the scratch by ``L^-T``."""
+    """Multiply a row of ``work`` by ``L^-T``."""
     g, work = ws.g, ws.work
     for r in range(ws.cnt[s, N_FREE] - 1, -1, -1):
         a = work[row, r] / g[s, FACTOR + r, r]
@@ -109,8 +110,10 @@ def solve_upper(ws: Workspace, s: int, row: int) -> None:
 
 @inner(allocates=False)
 def append(ws: Workspace, s: int, i: int, pivot2: float) -> None:
-    """Put item ``i`` last among the free ones; row COLUMN holds ``L^-1`` of its Gram column, ``pivot2`` is its squared
-    pivot."""
+    """Add item ``i`` as the last free item.
+
+    Row COLUMN holds ``L^-1`` times its Gram column, and ``pivot2`` is its squared pivot.
+    """
     g, work = ws.g, ws.work
     k = ws.cnt[s, N_FREE]
     root = math.sqrt(pivot2)
@@ -126,7 +129,7 @@ def append(ws: Workspace, s: int, i: int, pivot2: float) -> None:
 
 @inner(allocates=False)
 def drop(ws: Workspace, s: int, p: int) -> None:
-    """Take the p-th free item out; rotations of the columns restore the triangle."""
+    """Remove the p-th free item; rotations of the columns restore the triangular form."""
     g, free = ws.g, ws.k
     k = ws.cnt[s, N_FREE]
     for r in range(p, k - 1):
@@ -154,26 +157,26 @@ def drop(ws: Workspace, s: int, p: int) -> None:
 
 @inner(allocates=False)
 def switch(ws: Workspace, s: int, j: int) -> None:
-    """Follow feature ``j``, which has just been switched on or off: a change of rank one."""
+    """Update the factor for feature ``j``, which has just been switched on or off: a change of rank one."""
     work, k = ws.work, ws.cnt[s, N_FREE]
     for p in range(k):
         work[COLUMN, p] = ws.X[ws.k[s, FREE, p], j]
     if ws.g[s, ON, j] == 1.0:
-        _raise(ws, s)
+        _update_rank_one(ws, s)
         return
     solve_lower(ws, s, COLUMN)
     left = 1.0
     for p in range(k):
         left -= work[COLUMN, p] * work[COLUMN, p]
-    if left > LITTLE:
-        _lower(ws, s, math.sqrt(left))
+    if left > REBUILD_BELOW:
+        _downdate_rank_one(ws, s, math.sqrt(left))
     else:
         rebuild(ws, s)
 
 
 @inner(allocates=False)
-def _raise(ws: Workspace, s: int) -> None:
-    """``L L' + x x'``, x being row COLUMN: rotations of the columns with ``x`` bring it to nothing."""
+def _update_rank_one(ws: Workspace, s: int) -> None:
+    """Factor of ``L L' + x x'`` with ``x`` in row COLUMN, by rotations of the columns with ``x``."""
     g, work, k = ws.g, ws.work, ws.cnt[s, N_FREE]
     t = 0.0
     for r in range(k):
@@ -191,8 +194,8 @@ def _raise(ws: Workspace, s: int) -> None:
 
 
 @inner(allocates=False)
-def _lower(ws: Workspace, s: int, root: float) -> None:
-    """``L L' - x x'`` with ``p = L^-1 x`` in row COLUMN and ``root = sqrt(1 - p.p)``: rotations bring ``x`` out."""
+def _downdate_rank_one(ws: Workspace, s: int, root: float) -> None:
+    """Factor of ``L L' - x x'`` with ``p = L^-1 x`` in row COLUMN and ``root = sqrt(1 - p.p)``, by rotations."""
     g, p, k = ws.g, ws.work, ws.cnt[s, N_FREE]
     t = 0.0
     for r in range(k):
@@ -203,7 +206,7 @@ def _lower(ws: Workspace, s: int, root: float) -> None:
         cs = root / rad
         sn = p[COLUMN, r] / rad
         root = rad
-        p[COLUMN, r] = 0.0  # from here on: the column that x comes out to
+        p[COLUMN, r] = 0.0  # from here on the row holds the rotated x
         for q in range(r, k):
             left = g[s, FACTOR + q, r]
             g[s, FACTOR + q, r] = cs * left - sn * p[COLUMN, q]
@@ -215,7 +218,7 @@ def _lower(ws: Workspace, s: int, root: float) -> None:
 
 @inner(allocates=False)
 def rebuild(ws: Workspace, s: int) -> None:
-    """Build the factor anew from the free items; dependent ones become PENDING."""
+    """Factorise anew from the free items; linearly dependent ones become PENDING."""
     k = ws.cnt[s, N_FREE]
     ws.cnt[s, N_FREE] = 0
     for p in range(k):
@@ -229,4 +232,4 @@ def rebuild(ws: Workspace, s: int) -> None:
         if pivot2 > DEPENDENT * h_ii:
             append(ws, s, i, pivot2)
         else:
-            put_off(ws, s, i, ws.k[s, STATUS, i] == AT_HARD)
+            set_pending(ws, s, i, ws.k[s, STATUS, i] == AT_HARD)

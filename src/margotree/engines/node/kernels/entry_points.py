@@ -1,11 +1,11 @@
-"""One node problem from the beginning to the end: the compiled entry points behind `engines.node` and `subset`."""
+"""Compiled functions that solve one node problem, called by `margotree.engines.node.svm` and `best_subset`."""
 
 from __future__ import annotations
 
 import numpy as np
 
 from margotree.engines.node.kernels import active_set, penalised_active_set
-from margotree.engines.node.kernels.margins import follow
+from margotree.engines.node.kernels.margins import update_margins
 from margotree.engines.node.kernels.ratio_test import CUT, INFEASIBLE, OPTIMAL, STALLED
 from margotree.engines.node.kernels.workspace import (
     AT_HARD,
@@ -28,23 +28,32 @@ from margotree.engines.node.kernels.workspace import (
     R,
     Workspace,
     add_item,
-    put_off,
-    stand,
+    set_pending,
+    set_status,
 )
 from margotree.engines.numba_backend import inner, kernel
 
-#: Violations at which the point is recomputed and corrected, and the relative duality gap that is good enough.
-_FIRST_TOLERANCE, _NEXT, _TOLERANCES, _GAP = 1e-7, 1e-2, 3, 1e-10
+#: Violations at which the point is first recomputed and corrected, the factor of the next tolerance, the number of
+#: tolerances, and the relative duality gap at which the work ends.
+_FIRST_TOLERANCE, _TOLERANCE_FACTOR, _TOLERANCES, _GAP = 1e-7, 1e-2, 3, 1e-10
 
 
 @kernel(allocates=False)
 def solve(ws: Workspace, y: F8, side: F8, delta: F8, cutoff: float, max_pivots: int) -> int:
-    """Pivot, recompute from the multipliers, correct, until primal and dual values agree, pivots run out or somebody
-    raises the workspace's flag.
+    """Solve the node problem of slot 0: pivot, recompute from the multipliers, correct, until the gap is closed.
 
-    Samples with a ``side`` other than 0 must lie there by ``delta``.  Without pivots only the bound is recomputed.
+    The work ends early when pivots run out or another thread sets the stop flag of the workspace.
+
+    Parameters
+    ----------
+    y, side, delta : arrays
+        Label of every item; its side (+1 right, -1 left, 0 free); its distance from the hyperplane on that side.
+    cutoff : float
+        The work ends when the dual value reaches it.
+    max_pivots : int
+        Pivots per tolerance; with 0 only the bound is recomputed.
     """
-    _enlist(ws, y, side, delta)
+    _add_all_items(ws, y, side, delta)
     if max_pivots == 0:
         active_set.refresh(ws, 0)
         return STALLED
@@ -55,32 +64,32 @@ def solve(ws: Workspace, y: F8, side: F8, delta: F8, cutoff: float, max_pivots: 
         if outcome == INFEASIBLE:
             return outcome
         active_set.refresh(ws, 0)
-        active_set.correct(ws, 0)
+        active_set.correct_margins(ws, 0)
         if outcome == CUT or ws.work[SCALARS, STOP] != 0.0:
             return outcome
         value = ws.g[0, NUM, VALUE]
         if active_set.primal_value(ws, 0) - value <= _GAP * abs(value):
             return OPTIMAL
-        tol *= _NEXT
+        tol *= _TOLERANCE_FACTOR
     return outcome
 
 
 @kernel(allocates=False)
 def relax(ws: Workspace, y: F8, side: F8, delta: F8, thresholds: F8, cutoff: float, max_pivots: int) -> int:
-    """The same where features have prices: the relaxation in which they are used in part, for bounds.
+    """Solve the relaxation in which penalised features are used in part, for bounds.
 
-    It begins at the multipliers that the workspace has, and at its thresholds: features that are decided by those that
-    are given are moved to where they belong.  Where prices have changed, items with a margin to keep enter anew.
+    It starts from the multipliers and thresholds in the workspace.  Features that ``thresholds`` decides (0: used, inf:
+    not allowed) move to their new weights.  If other thresholds have changed, items with a margin to keep enter anew.
     """
-    _enlist(ws, y, side, delta)
+    _add_all_items(ws, y, side, delta)
     n = thresholds.size
     anew = False
     for j in range(n):
         anew = anew or (0.0 < thresholds[j] < np.inf and thresholds[j] != ws.g[0, R, j])
-    _stand_again(ws, y.size, anew)
+    _restore_statuses(ws, y.size, anew)
     for j in range(n):
         use = ws.k[0, USE, j]
-        # Nothing moves if it is not used and never may be, or is and must be.
+        # No weight moves if the feature is unused and not allowed, or used and must be.
         if anew or (use == OFF and thresholds[j] == np.inf) or (use == FULL and thresholds[j] == 0.0):
             ws.g[0, R, j] = thresholds[j]
         if anew and thresholds[j] == np.inf:
@@ -89,13 +98,13 @@ def relax(ws: Workspace, y: F8, side: F8, delta: F8, thresholds: F8, cutoff: flo
     for j in range(n):
         if ws.g[0, R, j] != thresholds[j]:
             penalised_active_set.decide(ws, 0, j, thresholds[j] == 0.0)
-            follow(ws, 0)
+            update_margins(ws, 0)
     return penalised_active_set.run(ws, 0, cutoff, max_pivots, _FIRST_TOLERANCE)
 
 
 @inner(allocates=False)
-def _stand_again(ws: Workspace, m: int, anew: bool) -> None:
-    """Put all items where their status says; those that keep a margin are free, or will be when they enter ``anew``."""
+def _restore_statuses(ws: Workspace, m: int, anew: bool) -> None:
+    """Set LO and HI of all items from their status; items that keep a margin become free, or PENDING if ``anew``."""
     ws.cnt[0, N_FREE] = 0
     for i in range(m):
         ws.f[0, REST, i] = 0.0
@@ -103,16 +112,16 @@ def _stand_again(ws: Workspace, m: int, anew: bool) -> None:
         hard = status == AT_HARD or status == PENDING_HARD
         if hard or status == AT_MARGIN or status == PENDING_MARGIN:
             if anew or status == PENDING_HARD or status == PENDING_MARGIN:
-                put_off(ws, 0, i, hard)
+                set_pending(ws, 0, i, hard)
                 continue
             ws.k[0, FREE, ws.cnt[0, N_FREE]] = i
             ws.cnt[0, N_FREE] += 1
-        stand(ws, 0, i, status)
+        set_status(ws, 0, i, status)
 
 
 @inner(allocates=False)
-def _enlist(ws: Workspace, y: F8, side: F8, delta: F8) -> None:
-    """Let all samples take part, if none does yet."""
+def _add_all_items(ws: Workspace, y: F8, side: F8, delta: F8) -> None:
+    """Add all samples as items, if there are no items yet."""
     if ws.cnt[0, N_ITEMS] == 0:
         for i in range(y.size):
             add_item(ws, 0, i, y[i])

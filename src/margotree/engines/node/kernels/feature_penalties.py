@@ -1,4 +1,4 @@
-"""What features with a price cost a node, and how they are used: off, at a kink, or in full."""
+"""Feature penalties of a node: their part of the bound, and how features are used (OFF, at a KINK, or FULL)."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from margotree.engines.node.kernels.workspace import (
     U,
     W,
     Workspace,
-    square,
+    squared_norm,
 )
 from margotree.engines.numba_backend import inner
 
@@ -29,8 +29,8 @@ from margotree.engines.numba_backend import inner
 
 
 @inner(allocates=False)
-def places(ws: Workspace, s: int) -> int:
-    """How many of the features that are not decided come without a price."""
+def unpenalised_features(ws: Workspace, s: int) -> int:
+    """The number of undecided features without a penalty: the budget less the features that must be used."""
     free = int(ws.g[s, NUM, BUDGET])
     for j in range(ws.X.shape[1]):
         free -= ws.g[s, R, j] == 0.0
@@ -38,29 +38,29 @@ def places(ws: Workspace, s: int) -> int:
 
 
 @inner(allocates=False)
-def value(ws: Workspace, s: int) -> float:
-    """The tree node's part of the bound: its dual value and what prices are sure to add."""
-    if ws.priced:
-        return worth(ws, s)
-    return ws.g[s, NUM, VALUE] + bonus(ws, s)
+def node_bound(ws: Workspace, s: int) -> float:
+    """The tree node's part of the bound: its dual value and a lower bound on its feature penalties."""
+    if ws.with_penalties:
+        return penalised_bound(ws, s)
+    return ws.g[s, NUM, VALUE] + penalty_bound(ws, s)
 
 
 @inner(allocates=False)
-def worth(ws: Workspace, s: int) -> float:
-    """A lower bound on the node: the dual value with the best price per feature between 0 and alpha.
+def penalised_bound(ws: Workspace, s: int) -> float:
+    """A lower bound on the node: the dual value for the best penalty per feature between 0 and alpha.
 
-    That price is alpha unless fewer features than the budget allows are worth it; then the features with the largest
-    ``u`` within the budget pay nothing.
+    The best penalty is alpha unless fewer undecided features than the budget reach it; then the features with the
+    largest ``|u|`` within the budget have no penalty.
     """
-    free = places(ws, s)
+    free = unpenalised_features(ws, s)
     return ws.g[s, NUM, VALUE] - ws.g[s, NUM, ALPHA] * free + budget_discount(ws, s, free)
 
 
 @inner(allocates=False)
 def budget_discount(ws: Workspace, s: int, free: int) -> float:
-    """What alpha is more than ``u^2 / 2``, for the ``free`` largest ``|u|`` of features that are not decided.
+    """The sum of ``alpha - u^2 / 2``, where positive, over the ``free`` undecided features with the largest ``|u|``.
 
-    Where prices are left out of the node problem no feature is decided.
+    Without penalties in the node problem all features are undecided.
     """
     g, n, alpha = ws.g, ws.X.shape[1], ws.g[s, NUM, ALPHA]
     total = 0.0
@@ -70,7 +70,7 @@ def budget_discount(ws: Workspace, s: int, free: int) -> float:
         ties = 0
         for j in range(n):
             size = abs(g[s, U, j])
-            if (not ws.priced or 0.0 < g[s, R, j] < np.inf) and most <= size < ceiling:
+            if (not ws.with_penalties or 0.0 < g[s, R, j] < np.inf) and most <= size < ceiling:
                 ties = ties + 1 if size == most else 1
                 most = size
         if ties == 0:
@@ -82,13 +82,14 @@ def budget_discount(ws: Workspace, s: int, free: int) -> float:
 
 
 @inner(allocates=False)
-def bonus(ws: Workspace, s: int) -> float:
-    """What prices add to the dual value of a point that was found without them; 0 where the node problem knows them.
+def penalty_bound(ws: Workspace, s: int) -> float:
+    """A lower bound on the feature penalties for a dual point that was found without them, else 0.
 
-    The budget goes to the largest ``u``; every other feature takes back ``u^2 / 2`` or, if that is less, pays alpha.
+    The budget covers the features with the largest ``|u|``; every other feature adds ``u^2 / 2`` or alpha, whichever is
+    smaller.
     """
     g, alpha = ws.g, ws.g[s, NUM, ALPHA]
-    if ws.priced or alpha <= 0.0:
+    if ws.with_penalties or alpha <= 0.0:
         return 0.0
     total = -alpha * g[s, NUM, BUDGET]
     for j in range(ws.X.shape[1]):
@@ -97,28 +98,28 @@ def bonus(ws: Workspace, s: int) -> float:
 
 
 @inner(allocates=False)
-def add_up(ws: Workspace, s: int) -> float:
-    """The dual value from scratch, with its rounding taken off; u follows."""
+def safe_dual_value(ws: Workspace, s: int) -> float:
+    """The dual value, recomputed and with its possible rounding error subtracted; updates field U."""
     g, n = ws.g, ws.X.shape[1]
     total, gamma, off = safe_bounds.recompute(ws, s)
-    if ws.priced:
+    if ws.with_penalties:
         size2 = 0.0
         for j in range(n):
             u, r = g[s, U, j], g[s, R, j]
             if r < np.inf:
                 total -= max(0.0, 0.5 * (u * u - r * r))
                 size2 += u * u
-        return total - safe_bounds.taken_off(size2, gamma, off) - gamma * g[s, NUM, ALPHA] * n
-    size2 = square(g[s], U, n)
-    return total - 0.5 * size2 - safe_bounds.taken_off(size2, gamma, off)
+        return total - safe_bounds.rounding_allowance(size2, gamma, off) - gamma * g[s, NUM, ALPHA] * n
+    size2 = squared_norm(g[s], U, n)
+    return total - 0.5 * size2 - safe_bounds.rounding_allowance(size2, gamma, off)
 
 
 # -- use ---------------------------------------------------------------------------------------------------------------
 
 
 @inner(allocates=False)
-def from_kink(ws: Workspace, s: int, j: int, use: int) -> None:
-    """Take feature ``j`` off the list of kinks."""
+def leave_kink(ws: Workspace, s: int, j: int, use: int) -> None:
+    """Remove feature ``j`` from the features at a kink; ``use`` is OFF or FULL."""
     k = ws.k
     k[s, USE, j] = use
     ws.g[s, ON, j] = 1.0 if use == FULL else 0.0
@@ -131,8 +132,8 @@ def from_kink(ws: Workspace, s: int, j: int, use: int) -> None:
 
 
 @inner(allocates=False)
-def pass_end(ws: Workspace, s: int, j: int, fuller: bool) -> None:
-    """Feature ``j`` has come to an end of where it was; it goes on at its kink, or from it."""
+def pass_breakpoint(ws: Workspace, s: int, j: int, fuller: bool) -> None:
+    """Change the use of feature ``j``, which has reached the end of its current one: it enters or leaves its kink."""
     g, k, cnt = ws.g, ws.k, ws.cnt
     before = g[s, ON, j]
     if k[s, USE, j] != KINK:
@@ -143,15 +144,15 @@ def pass_end(ws: Workspace, s: int, j: int, fuller: bool) -> None:
         k[s, KINKS, cnt[s, N_KINKS]] = j
         cnt[s, N_KINKS] += 1
     else:
-        from_kink(ws, s, j, FULL if fuller else OFF)
+        leave_kink(ws, s, j, FULL if fuller else OFF)
         g[s, W, j] = g[s, U, j] if fuller else 0.0
     if g[s, ON, j] != before:
         cholesky.switch(ws, s, j)
 
 
 @inner(allocates=False)
-def derive(ws: Workspace, s: int) -> None:
-    """Say of every feature how it is used, from ``u``; those marked as at a kink keep their ``w`` if they are there."""
+def derive_uses(ws: Workspace, s: int) -> None:
+    """Derive the use of every feature from ``u``; features at their kinks keep their ``w``."""
     g, k, cnt = ws.g, ws.k, ws.cnt
     cnt[s, N_KINKS] = 0
     for j in range(ws.X.shape[1]):

@@ -1,16 +1,16 @@
-"""Margins of samples: how they follow a change of (w, b), and whose is most out of place.
+"""Margins of samples: their update after a change of (w, b), and the item that violates its range most.
 
-All samples have one, members or not.  Where members are few only theirs are kept up to date; the others' catch up when
-somebody asks for them.
+Every sample of the workspace has a margin, whether it is an item or not.  If the items are few, only their margins are
+updated after each change; the others are recomputed on request.
 """
 
 from __future__ import annotations
 
 from margotree.engines.node.kernels.workspace import (
-    BEHIND,
     HI,
     ITEMS,
     LO,
+    MARGINS_STALE,
     N_ITEMS,
     NUM,
     SCALARS,
@@ -24,28 +24,28 @@ from margotree.engines.node.kernels.workspace import (
 )
 from margotree.engines.numba_backend import inner
 
-#: Members are few if there are so many times as many samples.
-FEW = 3
+#: Only the margins of items are updated if there are more than this many samples per item.
+LAZY_RATIO = 3
 
 
 @inner(allocates=False)
-def follow(ws: Workspace, s: int) -> None:
-    """Move margins by the last change of w, which is row TOTAL of the scratch, and of b."""
+def update_margins(ws: Workspace, s: int) -> None:
+    """Update margins by the last change of w (row TOTAL of ``work``) and of b (SHIFT)."""
     f, k, X, XT, fixed, work = ws.f, ws.k, ws.X, ws.XT, ws.fixed, ws.work
     m, n = X.shape
     db = work[SCALARS, SHIFT]
-    members = ws.cnt[s, N_ITEMS]
-    if FEW * members < m:
-        for q in range(members):
+    n_items = ws.cnt[s, N_ITEMS]
+    if LAZY_RATIO * n_items < m:
+        for q in range(n_items):
             i = k[s, ITEMS, q]
             f[s, H, i] += fixed[C, i] * db
         for j in range(n):
             a = work[TOTAL, j]
             if a != 0.0:
-                for q in range(members):
+                for q in range(n_items):
                     i = k[s, ITEMS, q]
                     f[s, H, i] += a * X[i, j]
-        ws.cnt[s, BEHIND] = 1
+        ws.cnt[s, MARGINS_STALE] = 1
         return
     for i in range(m):
         f[s, H, i] += fixed[C, i] * db
@@ -58,7 +58,7 @@ def follow(ws: Workspace, s: int) -> None:
 
 @inner(allocates=False)
 def recompute(ws: Workspace, s: int) -> None:
-    """All margins from w and b."""
+    """Compute all margins from w and b."""
     f, g, XT, fixed = ws.f, ws.g, ws.XT, ws.fixed
     m, n = ws.X.shape
     b = g[s, NUM, B]
@@ -69,48 +69,51 @@ def recompute(ws: Workspace, s: int) -> None:
         if a != 0.0:
             for i in range(m):
                 f[s, H, i] += a * XT[j, i]
-    ws.cnt[s, BEHIND] = 0
+    ws.cnt[s, MARGINS_STALE] = 0
 
 
 @inner(allocates=False)
 def update_stale_margins(ws: Workspace, s: int) -> None:
-    """Bring the margins of samples that are not members up to date."""
-    if ws.cnt[s, BEHIND]:
+    """Bring the margins of samples that are not items up to date."""
+    if ws.cnt[s, MARGINS_STALE]:
         recompute(ws, s)
 
 
 @inner(allocates=False)
 def worst_item(ws: Workspace, s: int, tol: float) -> int:
-    """The item that violates its step most, or -1 if none does by more than ``tol``; PENDING ones always count."""
+    """The item whose margin is farthest outside its range, or -1 if none is by more than ``tol``.
+
+    PENDING items come after these; they always count as violated.
+    """
     f, k = ws.f, ws.k
-    m, members = ws.X.shape[0], ws.cnt[s, N_ITEMS]
-    few = FEW * members < m
+    m, n_items = ws.X.shape[0], ws.cnt[s, N_ITEMS]
+    few = LAZY_RATIO * n_items < m
     worst = tol
-    who = -1
+    worst_index = -1
     if few:
-        for q in range(members):
+        for q in range(n_items):
             i = k[s, ITEMS, q]
             size = max(f[s, LO, i] - f[s, H, i], f[s, H, i] - f[s, HI, i])
             if size > worst:
                 worst = size
-                who = i
+                worst_index = i
     else:
         for i in range(m):
             size = max(f[s, LO, i] - f[s, H, i], f[s, H, i] - f[s, HI, i])
             if size > worst:
                 worst = size
-                who = i
-    if who < 0:
-        for q in range(members if few else m):
+                worst_index = i
+    if worst_index < 0:
+        for q in range(n_items if few else m):
             i = k[s, ITEMS, q] if few else q
             if f[s, LO, i] == f[s, HI, i]:
                 return i
-    return who
+    return worst_index
 
 
 @inner(allocates=False)
-def any_item(ws: Workspace, s: int, tol: float, first: int) -> int:
-    """The next item from ``first`` on that violates its step."""
+def next_violating_item(ws: Workspace, s: int, tol: float, first: int) -> int:
+    """The first item from ``first`` on, cyclically, outside its range by more than ``tol``, or PENDING; else -1."""
     f, m = ws.f, ws.X.shape[0]
     for q in range(m):
         i = (first + q) % m

@@ -1,4 +1,4 @@
-"""The ratio test: how much room multipliers have on their complementarity curves, and where they stand afterwards."""
+"""The ratio test: how far multipliers can move on their complementarity curves, and the status of items afterwards."""
 
 from __future__ import annotations
 
@@ -34,23 +34,25 @@ from margotree.engines.node.kernels.workspace import (
     O,
     Workspace,
     cost_of,
-    numbers,
-    put_off,
-    stand,
+    index_constants,
+    set_pending,
+    set_status,
 )
 from margotree.engines.numba_backend import inner
 
-# Outcomes of a run of pivots.
-OPTIMAL, CUT, STALLED, INFEASIBLE = numbers(4)
-#: A step need not go on when the dual value has passed the cut-off by this share of what was missing, or of itself.
-PAST, CLEARLY = 0.25, 1e-9
-#: Along a straight direction the dual value bends by less than this share of what the entering item alone would.
-STRAIGHT = 1e-10
+# Outcomes of a run of pivots: solved; the dual value passed the cutoff; stopped early; the hard rows contradict each
+# other.
+OPTIMAL, CUT, STALLED, INFEASIBLE = index_constants(4)
+#: A step that passes the cutoff goes beyond it by this share of the distance, and by this share of the cutoff.
+CUTOFF_EXCESS, CUTOFF_MARGIN = 0.25, 1e-9
+#: A direction counts as straight if the curvature of the dual value along it is below this share of the entering item's
+#: own.
+STRAIGHT_SHARE = 1e-10
 
 
 @inner(allocates=False)
-def room(ws: Workspace, s: int, i: int, hard: bool, rate: float) -> float:
-    """How far the multiplier of an item on a free segment may still move the way of ``rate``."""
+def remaining_range(ws: Workspace, s: int, i: int, hard: bool, rate: float) -> float:
+    """How far the multiplier of an item on a free segment can still move in the direction of ``rate``."""
     nu, rest, cost = ws.f[s, NU, i], ws.f[s, REST, i], cost_of(ws, s, i)
     if rate > 0:
         return np.inf if hard else (cost - nu) - rest
@@ -60,20 +62,20 @@ def room(ws: Workspace, s: int, i: int, hard: bool, rate: float) -> float:
 
 
 @inner(allocates=False)
-def settle(ws: Workspace, s: int, i: int, hard: bool, up: bool) -> None:
-    """Put an item that ran out of room on the step it reached."""
-    stand(ws, s, i, AT_COST if up or (hard and ws.k[s, KIND, i] == RIGHT) else AT_LOWER)
+def set_at_bound(ws: Workspace, s: int, i: int, hard: bool, up: bool) -> None:
+    """Set the status of an item whose multiplier has reached the end of its free segment."""
+    set_status(ws, s, i, AT_COST if up or (hard and ws.k[s, KIND, i] == RIGHT) else AT_LOWER)
 
 
 @inner(allocates=False)
 def longest_step(ws: Workspace, s: int, e: int, hard: bool, sign: float) -> tuple[float, int]:
-    """Ratio test: how far until a multiplier runs out of room, and the free item that does (-1 for ``e`` itself).
+    """Ratio test: the longest step, and the position of the free item that limits it (-1 for ``e`` itself).
 
-    ``e`` may be no item (-1).
+    ``e`` is -1 if the step moves no item of its own.
     """
     f, k, work = ws.f, ws.k, ws.work
     block = -1
-    step = room(ws, s, e, hard, sign) if e >= 0 else np.inf
+    step = remaining_range(ws, s, e, hard, sign) if e >= 0 else np.inf
     for p in range(ws.cnt[s, N_FREE]):
         i = k[s, FREE, p]
         rate = f[s, O, i] * work[RATES, p]
@@ -94,21 +96,21 @@ def longest_step(ws: Workspace, s: int, e: int, hard: bool, sign: float) -> tupl
 
 
 @inner(allocates=False)
-def far_enough(ws: Workspace, s: int, r: float, cutoff: float) -> float:
-    """A step after which the dual value is past the cut-off, if it is not longer than to the top of the parabola.
+def cutoff_step(ws: Workspace, s: int, r: float, cutoff: float) -> float:
+    """The length of a step after which the dual value is past the cutoff, if the maximum of the parabola is not nearer.
 
-    Where a routing is impossible steps could go on forever, and multipliers without measure prove nothing.
+    Without this limit multipliers would grow beyond all bounds where a routing is infeasible, and prove nothing.
     """
     if cutoff == np.inf:
         return np.inf
-    return 2.0 * (1.0 + PAST) * (max(cutoff - ws.g[s, NUM, VALUE], 0.0) + CLEARLY * abs(cutoff)) / r
+    return 2.0 * (1.0 + CUTOFF_EXCESS) * (max(cutoff - ws.g[s, NUM, VALUE], 0.0) + CUTOFF_MARGIN * abs(cutoff)) / r
 
 
 @inner(allocates=False)
-def sharpen(ws: Workspace, s: int, e: int, move: float) -> None:
-    """Correct the free items' rates so that moving item ``e`` leaves ``u`` and ``sum c mu`` where they are.
+def refine_rates(ws: Workspace, s: int, e: int, move: float) -> None:
+    """Correct the rates of the free items so that moving item ``e`` does not change ``u`` and ``sum c mu``.
 
-    Where nothing bends that is so but for the digits that the factor has lost.
+    Along a straight direction this holds up to the digits that the factor has lost.
     """
     X, work, free, fixed = ws.X, ws.work, ws.k, ws.fixed
     n, k = X.shape[1], ws.cnt[s, N_FREE]
@@ -124,7 +126,7 @@ def sharpen(ws: Workspace, s: int, e: int, move: float) -> None:
         i = free[s, FREE, p]
         work[DW, p] = -cholesky.RHO * fixed[C, i] * unbalanced
         for j in range(n):
-            if not ws.priced or ws.g[s, ON, j] == 1.0:
+            if not ws.with_penalties or ws.g[s, ON, j] == 1.0:
                 work[DW, p] -= X[i, j] * work[DU, j]
     cholesky.solve_lower(ws, s, DW)
     cholesky.solve_upper(ws, s, DW)
@@ -133,36 +135,38 @@ def sharpen(ws: Workspace, s: int, e: int, move: float) -> None:
 
 
 @inner(allocates=False)
-def leap(ws: Workspace, s: int, e: int, hard: bool, sign: float, step: float, straight: bool, cutoff: float) -> int:
-    """Take a step along the direction at hand that ought to bring the dual value past the cut-off, or none.
+def try_cutoff_step(
+    ws: Workspace, s: int, e: int, hard: bool, sign: float, step: float, straight: bool, cutoff: float
+) -> int:
+    """Take a step along the current direction that should pass the cutoff; undo it if the dual value does not.
 
-    Directions along which nothing bends (``straight``) are known to a few digits only, and multipliers may become huge;
-    so the value is added up anew, and if it is not past the cut-off all is as it was.
+    Straight directions are known to a few digits only, and multipliers may become huge; therefore the dual value is
+    recomputed.  Returns CUT or STALLED.
     """
     f, work, free, k = ws.f, ws.work, ws.k, ws.cnt[s, N_FREE]
     before = f[s, NU, e]
     for _ in range(2 if straight else 0):
-        sharpen(ws, s, e, f[s, O, e] * sign)
-    put_off(ws, s, e, hard)
+        refine_rates(ws, s, e, f[s, O, e] * sign)
+    set_pending(ws, s, e, hard)
     f[s, NU, e] += sign * step
     for p in range(k):
         i = free[s, FREE, p]
         work[COLUMN, p] = f[s, NU, i]
         f[s, NU, i] += f[s, O, i] * work[RATES, p] * step
-    value = feature_penalties.add_up(ws, s)
+    value = feature_penalties.safe_dual_value(ws, s)
     past = value >= cutoff
     if not past:
         f[s, NU, e] = before
         for p in range(k):
             f[s, NU, free[s, FREE, p]] = work[COLUMN, p]
-        value = feature_penalties.add_up(ws, s)
+        value = feature_penalties.safe_dual_value(ws, s)
     ws.g[s, NUM, VALUE] = value
     return CUT if past else STALLED
 
 
 @inner(allocates=False)
-def heading(ws: Workspace, s: int, e: int) -> tuple[float, bool, float]:
-    """Which way the multiplier of a violating item has to move, whether to its hard corner, and the margin there."""
+def target_corner(ws: Workspace, s: int, e: int) -> tuple[float, bool, float]:
+    """How a violating item must move: the sign for its multiplier, whether to its hard corner, and the margin there."""
     f, status = ws.f, ws.k[s, STATUS, e]
     off = max(f[s, LO, e] - f[s, H, e], 0.0) + min(f[s, HI, e] - f[s, H, e], 0.0)
     sign = 1.0 if f[s, O, e] * off >= 0.0 else -1.0
@@ -171,15 +175,15 @@ def heading(ws: Workspace, s: int, e: int) -> tuple[float, bool, float]:
 
 
 @inner(allocates=False)
-def give_way(ws: Workspace, s: int, p: int) -> None:
-    """The p-th free item has run out of room at the rate its multiplier moves: it is free no longer."""
+def drop_blocking_item(ws: Workspace, s: int, p: int) -> None:
+    """Remove the p-th free item, whose multiplier has reached the end of its segment, from the free items."""
     i = ws.k[s, FREE, p]
-    settle(ws, s, i, ws.k[s, STATUS, i] == AT_HARD, ws.f[s, O, i] * ws.work[RATES, p] > 0)
+    set_at_bound(ws, s, i, ws.k[s, STATUS, i] == AT_HARD, ws.f[s, O, i] * ws.work[RATES, p] > 0)
     cholesky.drop(ws, s, p)
 
 
 @inner(allocates=False)
-def join(ws: Workspace, s: int, e: int, hard: bool, pivot2: float, h_ee: float) -> None:
-    """Item ``e`` sits at its corner from now on: it is free."""
-    stand(ws, s, e, AT_HARD if hard else AT_MARGIN)
+def add_free_item(ws: Workspace, s: int, e: int, hard: bool, pivot2: float, h_ee: float) -> None:
+    """Make item ``e`` free: it is at its corner and keeps its margin from now on."""
+    set_status(ws, s, e, AT_HARD if hard else AT_MARGIN)
     cholesky.append(ws, s, e, max(pivot2, cholesky.DEPENDENT * h_ee))

@@ -1,6 +1,6 @@
-"""Vectors in kernels, in plain loops: they compile in a tenth of the time that slices, sums and searches of Numba take.
+"""Vector operations in plain loops.
 
-(Those bring along messages about shapes that do not fit, and all that it takes to put a message together.)
+They compile ten times as fast as Numba's slices, sums and searches, which include error messages about shapes.
 """
 
 from __future__ import annotations
@@ -13,12 +13,13 @@ from margotree.engines.numba_backend import inner
 F8 = NDArray[np.float64]
 I8 = NDArray[np.int64]
 
-#: For sums that may be taken in any order, so that the processor takes several terms at once.
+#: Options for sums that may be computed in any order, so that the processor adds several terms at once.
 ANY_ORDER = {"reassoc", "contract", "nsz"}
 
 
 @inner(fastmath=ANY_ORDER)
 def dot(u: F8, v: F8) -> float:
+    """Scalar product."""
     t = 0.0
     for j in range(u.size):
         t += u[j] * v[j]
@@ -27,7 +28,7 @@ def dot(u: F8, v: F8) -> float:
 
 @inner(fastmath=ANY_ORDER)
 def four_dots(z: F8, y: F8, x: F8, u: F8, w: F8) -> tuple[float, float, float, float]:
-    """The products of four vectors with one, which is read once."""
+    """The scalar products of four vectors with ``w``, which is read once."""
     of_z = of_y = of_x = of_u = 0.0
     for j in range(w.size):
         of_z += z[j] * w[j]
@@ -39,7 +40,7 @@ def four_dots(z: F8, y: F8, x: F8, u: F8, w: F8) -> tuple[float, float, float, f
 
 @inner(fastmath=ANY_ORDER)
 def add_four(to: F8, z: F8, y: F8, x: F8, u: F8, rz: float, ry: float, rx: float, ru: float) -> None:
-    """Add so many times four vectors, and to the number after them as many times one."""
+    """Add ``rz z + ry y + rx x + ru u`` to ``to``, and the sum of the factors to the entry after these."""
     k = z.size
     for a in range(k):
         to[a] += (rz * z[a] + ry * y[a]) + (rx * x[a] + ru * u[a])
@@ -48,35 +49,39 @@ def add_four(to: F8, z: F8, y: F8, x: F8, u: F8, rz: float, ry: float, rx: float
 
 @inner(allocates=False)
 def fill(a: F8, value: float) -> None:
+    """Set all entries to ``value``."""
     for i in range(a.size):
         a[i] = value
 
 
 @inner(allocates=False)
 def copy(source: F8, target: F8) -> None:
-    """As many numbers as the source has."""
+    """Copy ``source`` to the first entries of ``target``."""
     for i in range(source.size):
         target[i] = source[i]
 
 
 @inner(allocates=False)
-def pad(who: I8, count: int) -> None:
-    """Repeat the last of so many entries until four go into their number, for those who take four at a time."""
+def pad(indices: I8, count: int) -> None:
+    """Repeat the last of ``count`` entries up to a multiple of four, for loops that read four entries at a time."""
     for j in range(count, count + (-count) % 4):
-        who[j] = who[count - 1]
+        indices[j] = indices[count - 1]
 
 
 @inner(allocates=False)
-def nonzero(a: F8, who: I8, those: F8) -> int:
-    """How many numbers are not zero, which ones, and these, followed by zeros for those who take four at a time."""
+def nonzero(a: F8, indices: I8, values: F8) -> int:
+    """Write the indices and the values of the non-zero entries, padded to a multiple of four, and return their number.
+
+    The padding repeats the last index with the value 0.
+    """
     count = 0
     for i in range(a.size):
         if a[i] != 0.0:
-            who[count], those[count] = i, a[i]
+            indices[count], values[count] = i, a[i]
             count += 1
-    pad(who, count)
+    pad(indices, count)
     for j in range(count, count + (-count) % 4):
-        those[j] = 0.0
+        values[j] = 0.0
     return count
 
 
@@ -91,7 +96,7 @@ def total(a: F8) -> float:
 
 @inner()
 def argsort_descending(a: F8) -> I8:
-    """What sorts the numbers, the largest first; equal ones keep their order (merging longer and longer runs)."""
+    """Indices that sort the numbers in descending order; equal numbers keep their order (merge sort)."""
     n = a.size
     order, merged = np.empty(n, np.int64), np.empty(n, np.int64)
     for i in range(n):
@@ -114,8 +119,8 @@ def argsort_descending(a: F8) -> I8:
 
 
 @inner(allocates=False)
-def place(ordered: F8, value: float) -> int:
-    """How many of the numbers, which ascend, are less than the value."""
+def count_less(ordered: F8, value: float) -> int:
+    """The number of entries of the ascending array ``ordered`` that are less than ``value``."""
     low, high = 0, ordered.size
     while low < high:
         middle = (low + high) // 2

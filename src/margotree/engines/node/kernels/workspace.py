@@ -1,33 +1,33 @@
-"""The workspace of tree nodes' SVMs: few arrays that compiled code works on in place, divided into slots.
+"""The workspace of node problems: a few arrays, divided into slots, that compiled code modifies in place.
 
-One slot holds the dual state of one node problem, ``min 1/2 |w|^2 + sum_i loss_i(h_i)`` with ``h_i = w.x_i + c_i b``.
-Its dual has one number ``mu_i`` per item, ``w = sum mu_i x_i`` and ``sum c_i mu_i = 0``.  Every item is turned so that
-more of its multiplier means a larger margin: ``nu_i = o_i mu_i`` and ``g_i = o_i h_i``.  There are four kinds of
-items, each a monotone complementarity curve of ``nu`` against ``g``:
+A slot holds the dual state of one node problem, ``min 1/2 |w|^2 + sum_i loss_i(h_i)`` with ``h_i = w.x_i + c_i b``. The
+dual has one multiplier ``mu_i`` per item, with ``w = sum mu_i x_i`` and ``sum c_i mu_i = 0``.  An item is a sample that
+reaches the node, or one of the rows that bound a weight.  Every item has an orientation ``o_i`` such that a larger
+multiplier goes with a larger margin: ``nu_i = o_i mu_i`` and ``g_i = o_i h_i``.  There are four kinds of items, each
+with a monotone complementarity curve of ``nu`` against ``g``:
 
 ====== ======================================== ==========================================================
 kind   sample                                   complementarity curve
 ====== ======================================== ==========================================================
-SOFT   known to reach the node                  nu = 0 where g > 1;  0..C at g = 1;  C where g < 1
+SOFT   reaches the node, side undecided         nu = 0 where g > 1;  0..C at g = 1;  C where g < 1
 RIGHT  must go to the side of its label         as SOFT while g > delta;  C..inf at g = delta
 WRONG  must go against its label (o = side)     nu = -C where g > delta;  -C..inf at g = delta
-FIRM   must go beyond its margin (delta >= 1)   nu = 0 where g > delta;  0..inf at g = delta
+FIRM   must have a margin of delta >= 1         nu = 0 where g > delta;  0..inf at g = delta
 ====== ======================================== ==========================================================
 
-``delta`` is 0 for a sample sent right and ``eps`` for one sent left.  A sample that has to go to the side of its label
-by 1 or more has no loss there, whatever it costs elsewhere: it is FIRM, a plain hard row, as is a WRONG item with
-C = 0.
+``delta`` is 0 for a sample sent right and ``eps`` for one sent left.  A sample that must lie on the side of its label
+by 1 or more has no loss there, whatever its cost: it is FIRM, a plain hard row, as is a WRONG item with C = 0.
 
-The search reads the margins ``h`` of samples that are not members, too, to see where they are headed.  Where members
-are few, the others' margins are brought up to date only when they are asked for (`margins`).
+The tree search also reads the margins ``h`` of samples that are not items of a node.  If the items are few, only their
+margins are updated at every step, and the others on request (`margins`).
 
-Where features have a price ``alpha`` beyond a budget, ``w`` and ``u = sum mu_i x_i`` are no longer the same: with
-``r = sqrt(2 alpha)`` a feature is OFF (``w = 0``) while ``|u| < r``, FULL (``w = u``) beyond, and at a KINK (``w``
-anywhere between) where ``|u| = r``.  ``r = 0`` is a feature that is used whatever it does, ``r = inf`` one that may not
-be used.
+With a feature penalty ``alpha`` for features beyond a budget, ``w`` and ``u = sum mu_i x_i`` differ.  With
+``r = sqrt(2 alpha)`` a feature is OFF (``w = 0``) while ``|u| < r``, FULL (``w = u``) while ``|u| > r``, and at a KINK
+(``w`` between 0 and ``u``) where ``|u| = r``.  ``r = 0`` marks a feature that is always used, ``r = inf`` one that is
+not allowed.
 
-Functions take ``(ws, s)``: the workspace, which is handed on as one address (a struct), and a slot.  They read single
-entries, ``ws.f[s, NU, i]``, and do not make views, which take far longer to compile.
+Functions take ``(ws, s)``: the workspace, a struct that is passed by pointer, and a slot.  They read single entries,
+``ws.f[s, NU, i]``, and create no views, because views take much longer to compile.
 """
 
 from __future__ import annotations
@@ -43,44 +43,46 @@ F8 = NDArray[np.float64]
 I8 = NDArray[np.int64]
 
 
-def numbers(n: int) -> tuple[Any, ...]:
-    """The numbers from 0 to n - 1 as names' values.
+def index_constants(n: int) -> tuple[Any, ...]:
+    """The indices 0 to n - 1, to name the rows of an array.
 
-    NumPy's integers, because Numba compiles one version of a function for every plain one it is called with.
+    They are NumPy integers: Numba would compile one version of a function for each plain ``int`` that it is called
+    with.
     """
     return tuple(np.int64(k) for k in range(n))
 
 
-# Rows of ``fixed``: coefficient of b (1 for samples, 0 for bounds on weights), |x_i| from above, |x_i|^2 (never 0),
-# label; from COST on C_t times the sample's weight, one row per tree node.
-C, NORM, NORM2, LABEL, COST = numbers(5)
-# Fields of ``f``; where an item stands now ``h`` must be at least LO and at most HI.  REST is what NU has rounded off:
-# beside a multiplier of 1e17 a step of 1 is less than a rounding, and the method would not see that it was taken.
-O, DELTA, NU, H, LO, HI, REST = numbers(7)  # noqa: E741
-# Fields of ``g``: weights, L^-1 c_F, |u| from which on a feature is used, u of the multipliers that VALUE belongs to
-# (with prices: of those there are), 1 for features at a kink or in full use;
-# single numbers; from FACTOR on the Cholesky factor of X_F X_F' + rho c_F c_F', F being the free items.
-W, V, R, U, ON, NUM, FACTOR = numbers(7)
-# Entries of NUM: b, dual value, how large |b| can be in a tree of interest, price of a feature, how many come without.
-B, VALUE, REACH, ALPHA, BUDGET = numbers(5)
-# Fields of ``k``: kind and status of every item; the members in the order they came; the items whose margin is pinned,
-# in the order of the factor; how features are used; those at a kink.
-KIND, STATUS, ITEMS, FREE, USE, KINKS = numbers(6)
-# Fields of ``cnt``: items, free items, pivots so far, features at a kink, if margins are behind, the tree node.
-N_ITEMS, N_FREE, PIVOTS, N_KINKS, BEHIND, NODE = numbers(6)
-# Rows of ``work``: change of w so far; that of b and the flag that asks to stop; per unit of step changes of free
-# multipliers, of w where features have prices, of u (or w, where they have none); the entering item's column.
-TOTAL, SCALARS, RATES, DW, DU, COLUMN, SCRATCH = numbers(7)
-# Entries of SINGLE.
-SHIFT, STOP = numbers(2)
+# Rows of ``fixed``: coefficient of b (1 for samples, 0 for bounds on weights); upper bound on |x_i|; |x_i|^2 (never 0);
+# label; from COST on C_t times the sample weight, one row per tree node.
+C, NORM, NORM2, LABEL, COST = index_constants(5)
+# Fields of ``f``: orientation, delta, nu and h of an item; its current status requires LO <= h <= HI.  REST is the
+# rounding error of NU: next to a multiplier of 1e17 a step of 1 is less than the rounding, and without REST the step
+# would be lost.
+O, DELTA, NU, H, LO, HI, REST = index_constants(7)  # noqa: E741
+# Fields of ``g``: weights; L^-1 c_F; the |u| from which on a feature is used; the u of the multipliers that VALUE
+# belongs to (with feature penalties: of the current ones); 1 for features that are FULL or at a KINK; single numbers;
+# from FACTOR on the Cholesky factor of X_F X_F' + rho c_F c_F', F being the free items.
+W, V, R, U, ON, NUM, FACTOR = index_constants(7)
+# Entries of NUM: b, dual value, upper bound on |b|, penalty alpha of a feature, number of features without a penalty.
+B, VALUE, REACH, ALPHA, BUDGET = index_constants(5)
+# Fields of ``k``: kind and status of every item; the items in the order in which they were added; the free items, whose
+# margins are kept, in the order of the factor; how features are used; the features at a kink.
+KIND, STATUS, ITEMS, FREE, USE, KINKS = index_constants(6)
+# Fields of ``cnt``: items, free items, pivots so far, features at a kink, whether margins are stale, the tree node.
+N_ITEMS, N_FREE, PIVOTS, N_KINKS, MARGINS_STALE, NODE = index_constants(6)
+# Rows of ``work``: change of w so far; change of b and the stop flag; per unit of a step the changes of free
+# multipliers, of w (with feature penalties), and of u (w without them); the Gram column of the entering item.
+TOTAL, SCALARS, RATES, DW, DU, COLUMN, SCRATCH = index_constants(7)
+# Entries of row SCALARS.
+SHIFT, STOP = index_constants(2)
 
 # Kinds of items.
-SOFT, RIGHT, WRONG, FIRM = numbers(4)
-# Where an item stands on its complementarity curve.  A PENDING item has a multiplier inside a free segment but is not
-# yet solved for; an OUT one takes no part.
-AT_LOWER, AT_MARGIN, AT_COST, AT_HARD, PENDING_HARD, PENDING_MARGIN, OUT = numbers(7)
-# How a priced feature is used.
-OFF, KINK, FULL = numbers(3)
+SOFT, RIGHT, WRONG, FIRM = index_constants(4)
+# Status of an item: its place on its complementarity curve.  A PENDING item has a multiplier inside a free segment but
+# does not keep its margin yet; an OUT one takes no part.
+AT_LOWER, AT_MARGIN, AT_COST, AT_HARD, PENDING_HARD, PENDING_MARGIN, OUT = index_constants(7)
+# How a penalised feature is used.
+OFF, KINK, FULL = index_constants(3)
 
 
 @struct
@@ -89,22 +91,43 @@ class Workspace(NamedTuple):
 
     X: F8  # (m, n): samples
     XT: F8  # (n, m): the same, one per column
-    fixed: F8  # (row, m): what never changes
+    fixed: F8  # (row, m): constants of the items
     f: F8  # (slot, field, m)
     g: F8  # (slot, field, n + 2)
     k: I8  # (slot, field, m or n + 2)
     cnt: I8  # (slot, field)
     work: F8  # (row, n + 2): scratch that all slots share
-    priced: bool  # whether node problems know prices
+    with_penalties: bool  # whether node problems contain the feature penalties
 
 
 def new_workspace(
-    X: F8, c: F8, cost: F8, prices: F8 | None = None, *, priced: bool = False, spares: int = 0, reach: float = np.inf
+    X: F8,
+    c: F8,
+    cost: F8,
+    penalties: F8 | None = None,
+    *,
+    with_penalties: bool = False,
+    spares: int = 0,
+    reach: float = np.inf,
 ) -> Workspace:
-    """A slot for every tree node that ``cost`` has a row for, and spare ones; add items with :func:`add_item`.
+    """A workspace with one empty slot per row of ``cost`` (a tree node), and spare slots; `add_item` adds items.
 
-    ``prices`` says for every tree node what a feature costs and how many come without; unless ``priced`` they are known
-    but left out of the node problems.  ``reach`` is how large ``|b|`` can be.
+    Parameters
+    ----------
+    X : array of shape (m, n)
+        Samples, and below them the rows that bound weights.
+    c : array of shape (m,)
+        Coefficients of ``b``: 1 for samples, 0 for bounds on weights.
+    cost : array of shape (T, m)
+        Costs of margin violations at every tree node.
+    penalties : array of shape (T, 2), optional
+        Penalty of a feature and number of features without one, per tree node.
+    with_penalties : bool
+        Whether the node problems contain the penalties; otherwise only bounds use them.
+    spares : int
+        Number of spare slots.
+    reach : float
+        Upper bound on ``|b|``.
     """
     (m, n), T = X.shape, len(cost)
     S, width = T + spares, max(n + 2, 5)
@@ -117,24 +140,26 @@ def new_workspace(
         g=np.zeros((S, FACTOR + n + 2, width)),
         k=np.zeros((S, 6, max(m, width)), np.int64),
         cnt=np.zeros((S, 6), np.int64),
-        work=np.zeros((SCRATCH + (2 * n + 5 if priced else 0), width)),
-        priced=priced,
+        work=np.zeros((SCRATCH + (2 * n + 5 if with_penalties else 0), width)),
+        with_penalties=with_penalties,
     )
     ws.k[:, STATUS] = OUT
     ws.f[:, LO], ws.f[:, HI] = -np.inf, np.inf
     ws.g[:, NUM, REACH] = reach
     ws.cnt[:T, NODE] = np.arange(T)
-    if prices is not None:
-        ws.g[:T, NUM, [ALPHA, BUDGET]] = prices
-    if priced:
+    if penalties is not None:
+        ws.g[:T, NUM, [ALPHA, BUDGET]] = penalties
+    if with_penalties:
         for s in range(T):
             ws.g[s, R, :n] = [threshold(ws.g[s, NUM, ALPHA], j) for j in range(n)]
     return ws
 
 
 def weight_limit_rows(n: int, limit: float) -> F8:
-    """The points of the two hard rows that hold each weight within a limit; tiny limits are their own unit, so that
-    violations of them are measured by it."""
+    """The points of the hard rows that bound each weight from both sides.
+
+    A limit below 1 is the unit of its rows, so that violations are measured relative to it.
+    """
     rows: F8 = np.vstack([np.eye(n), np.eye(n)]) / min(1.0, limit)
     return rows
 
@@ -145,12 +170,15 @@ def scaled_weight_limit(limit: float) -> float:
 
 
 def stop_flag(ws: Workspace) -> F8:
-    """One number that another thread may set to 1 to have work in this workspace stopped early."""
+    """A view of one number; another thread sets it to 1 to stop work in this workspace early."""
     return ws.work[SCALARS, STOP : STOP + 1]
 
 
 def threshold(alpha: float, j: int) -> float:
-    """The |u| from which on feature ``j`` is used: a hair less than it costs, and never the same, against circles."""
+    """The ``|u|`` from which on feature ``j`` is used: ``sqrt(2 alpha)``, less a tiny amount that differs by feature.
+
+    The differences break ties, so that pivots do not cycle.
+    """
     return np.sqrt(2.0 * alpha) * (1.0 - 1e-9 * ((j * 0.6180339887498949) % 1.0))
 
 
@@ -158,8 +186,8 @@ compiled_threshold = inner(allocates=False)(threshold)
 
 
 @inner(allocates=False)
-def square(work: F8, row: int, n: int) -> float:
-    """Squared length of a vector, with four running sums, so that additions overlap without being reordered."""
+def squared_norm(work: F8, row: int, n: int) -> float:
+    """Squared length of a row of ``work``; four running sums overlap without a change of their order."""
     s0 = s1 = s2 = s3 = 0.0
     k = n - n % 4
     for j in range(0, k, 4):
@@ -174,7 +202,7 @@ def square(work: F8, row: int, n: int) -> float:
 
 @inner(allocates=False)
 def copy_slot(ws: Workspace, source: int, target: int) -> None:
-    """Make slot ``target`` equal to ``source``."""
+    """Copy slot ``source`` to slot ``target``."""
     # Plain loops: slice assignments do the same but take ten times as long to compile.
     f, g, k, cnt = ws.f, ws.g, ws.k, ws.cnt
     m, n = ws.X.shape
@@ -199,7 +227,7 @@ def copy_slot(ws: Workspace, source: int, target: int) -> None:
         g[target, NUM, j] = g[source, NUM, j]
     for j in range(6):
         cnt[target, j] = cnt[source, j]
-    if ws.priced:
+    if ws.with_penalties:
         for j in range(n):
             g[target, R, j] = g[source, R, j]
             g[target, ON, j] = g[source, ON, j]
@@ -209,7 +237,7 @@ def copy_slot(ws: Workspace, source: int, target: int) -> None:
 
 @inner(allocates=False)
 def clear(ws: Workspace, s: int) -> None:
-    """Take all items out: w = 0, b = 0, and nothing known of features."""
+    """Remove all items: w = 0, b = 0, and no feature decided."""
     m, n = ws.X.shape
     for i in range(m):
         ws.k[s, STATUS, i] = OUT
@@ -226,8 +254,8 @@ def clear(ws: Workspace, s: int) -> None:
     ws.cnt[s, N_ITEMS] = 0
     ws.cnt[s, N_FREE] = 0
     ws.cnt[s, N_KINKS] = 0
-    ws.cnt[s, BEHIND] = 0
-    if ws.priced:
+    ws.cnt[s, MARGINS_STALE] = 0
+    if ws.with_penalties:
         alpha = ws.g[s, NUM, ALPHA]
         for j in range(n):
             ws.g[s, R, j] = compiled_threshold(alpha, j)
@@ -237,20 +265,20 @@ def clear(ws: Workspace, s: int) -> None:
 
 @inner(allocates=False)
 def cost_of(ws: Workspace, s: int, i: int) -> float:
-    """What a margin violation of item ``i`` costs; nothing where its row rules one out."""
+    """The cost of a margin violation of item ``i``; 0 for a FIRM item, which cannot violate its margin."""
     return 0.0 if ws.k[s, KIND, i] == FIRM else ws.fixed[COST + ws.cnt[s, NODE], i]
 
 
 @inner(allocates=False)
 def set_nu(ws: Workspace, s: int, i: int, nu: float) -> None:
-    """Give item ``i`` a multiplier."""
+    """Set the multiplier of item ``i``."""
     ws.f[s, NU, i] = nu
     ws.f[s, REST, i] = 0.0
 
 
 @inner(allocates=False)
 def two_sum(a: float, b: float) -> tuple[float, float]:
-    """The rounded sum of two numbers, and what was rounded off."""
+    """The rounded sum of two numbers, and its rounding error."""
     total = a + b
     part = total - a
     return total, (a - (total - part)) + (b - part)
@@ -258,13 +286,13 @@ def two_sum(a: float, b: float) -> tuple[float, float]:
 
 @inner(allocates=False)
 def move_nu(ws: Workspace, s: int, i: int, change: float) -> None:
-    """Change the multiplier of item ``i``, without losing what is rounded off."""
+    """Change the multiplier of item ``i`` and keep the rounding error in REST."""
     ws.f[s, NU, i], ws.f[s, REST, i] = two_sum(ws.f[s, NU, i], ws.f[s, REST, i] + change)
 
 
 @inner(allocates=False)
-def stand(ws: Workspace, s: int, i: int, status: int) -> None:
-    """Put item ``i`` on a bound or free segment: its multiplier snaps to a bound, and the range for ``h`` follows."""
+def set_status(ws: Workspace, s: int, i: int, status: int) -> None:
+    """Set the status of item ``i``: its multiplier moves to the bound of that status, and LO and HI are updated."""
     f, kind = ws.f, ws.k[s, KIND, i]
     ws.k[s, STATUS, i] = status
     low, high = -np.inf, np.inf  # of g
@@ -287,14 +315,14 @@ def stand(ws: Workspace, s: int, i: int, status: int) -> None:
 
 
 @inner(allocates=False)
-def put_off(ws: Workspace, s: int, i: int, hard: bool) -> None:
-    """Leave an item with a multiplier inside a free segment to be solved for later."""
-    stand(ws, s, i, PENDING_HARD if hard else PENDING_MARGIN)
+def set_pending(ws: Workspace, s: int, i: int, hard: bool) -> None:
+    """Mark an item whose multiplier lies inside a free segment as PENDING: it is solved for later."""
+    set_status(ws, s, i, PENDING_HARD if hard else PENDING_MARGIN)
 
 
 @inner(allocates=False)
 def add_item(ws: Workspace, s: int, i: int, y: float) -> None:
-    """Let sample ``i`` take part as a SOFT item with multiplier 0 (the dual value does not change)."""
+    """Add sample ``i`` with label ``y`` as a SOFT item with multiplier 0; the dual value does not change."""
     X, g, n = ws.X, ws.g, ws.X.shape[1]
     s0 = s1 = s2 = s3 = 0.0
     k = n - n % 4
@@ -311,4 +339,4 @@ def add_item(ws: Workspace, s: int, i: int, y: float) -> None:
     ws.f[s, O, i] = y
     ws.f[s, DELTA, i] = 0.0
     ws.k[s, KIND, i] = SOFT
-    stand(ws, s, i, AT_LOWER)
+    set_status(ws, s, i, AT_LOWER)

@@ -1,7 +1,7 @@
-"""Draws the plots of the first page (``make pictures``): the tree of examples/demo.py, and its certificate over time.
+"""Draw the plots of the first page (``make plots``): the tree of examples/demo.py, and its certificate over time.
 
-python docs/make_pictures.py                       # both; the tree after 60 s
-python docs/make_pictures.py progress --seconds 30
+python docs/make_plots.py                       # both; the tree after 60 s
+python docs/make_plots.py progress --seconds 30
 """
 
 from __future__ import annotations

@@ -32,7 +32,7 @@ TIGHT = Limits(gap=1e-7)
 
 
 def random_problem(seed, m, n=2, depth=2, *, grid=None):
-    """Small and nasty: weights, C over six decades, and on a grid many equal points with either label."""
+    """Small problems: weights, C over six decades, and on a grid many equal points with either label."""
     rng = np.random.default_rng(seed)
     grid = seed % 3 == 0 if grid is None else grid
     X = rng.integers(0, 3, (m, n)) / 2.0 if grid else rng.random((m, n))
@@ -61,7 +61,7 @@ def test_agrees_with_brute_force(seed, depth, m):
 
 @pytest.mark.parametrize("block", range(20))
 def test_no_bound_above_the_optimum(block):
-    """2,000 random instances, each stopped after 0 to 3 steps: whatever is claimed then must lie below brute force."""
+    """2,000 random instances, each stopped after 0 to 3 steps: the bound must lie below brute force."""
     for seed in range(100 * block, 100 * block + 100):
         problem = random_problem(seed, 3 + seed % 3, n=1 + seed % 2, depth=1 + (seed // 7) % 2)
         best = best_value(problem)
@@ -87,16 +87,16 @@ def test_a_bound_never_drops_from_parent_to_child(seed, depth):
         parent = records.pop()
         for child in worker.dive(parent, shared).left:
             assert child.bound >= parent.bound
-            # Solved anew from its record, with the rest of the samples sent where they are headed, the child is worth
-            # at least what it was put aside with.
+            # Solved again from its record, with the other samples sent where they are headed, the child has at
+            # least the bound of its record.
             load(worker.ws, worker.routing, child.data[0], np.concatenate([child.data[1], np.zeros(99)]))
             place = worker.routing.at[PLACE, : problem.n_samples]
-            assert solved_anew(problem, place) >= child.bound - 1e-6 * (1 + child.bound)
+            assert solved_again(problem, place) >= child.bound - 1e-6 * (1 + child.bound)
             records.append(child)
 
 
-def solved_anew(problem, place):
-    """The value of a tree that has every placed sample where a record has it; inf if there is none that way."""
+def solved_again(problem, place):
+    """The value of a tree that has every placed sample where a record has it; inf if there is none."""
     at = place.copy()
     for t in topology.upper(problem.depth):
         ways = [dict(topology.path_to(int(p))) | {int(p): 0} for p in place]
@@ -113,13 +113,13 @@ def solved_anew(problem, place):
     return np.inf if tree is None else evaluate(problem, tree).objective
 
 
-def test_trees_solved_anew_are_found_at_all():
-    """Else the law above would hold for want of trees."""
+def test_trees_solved_again_are_found():
+    """Without them the test above would not test anything."""
     problem, _ = merge_duplicates(random_problem(1, 25, n=3))
     brancher = MargotBrancher(problem, Tactics(steps=1))
     trivial = evaluate(problem, trivial_tree(problem)).objective
     left = brancher.worker().dive(brancher.root(), np.array([trivial, 0.0])).left
-    assert left and np.isfinite(solved_anew(problem, np.zeros(problem.n_samples, np.int64)))
+    assert left and np.isfinite(solved_again(problem, np.zeros(problem.n_samples, np.int64)))
 
 
 @given(seed=st.integers(0, 10**6))
@@ -145,7 +145,7 @@ def test_equal_samples_are_one_heavier_sample(seed):
 
 
 def hard_problem(m=150, n=6, seed=1, C=(0.3, 1.0)):
-    """No structure at all: far from solved within a few seconds."""
+    """No structure: not solved within a few seconds."""
     rng = np.random.default_rng(seed)
     return Problem.make(rng.random((m, n)), rng.choice([-1.0, 1.0], m), depth=2, C=C)
 
@@ -165,7 +165,7 @@ def test_two_threads_find_the_same_value():
     assert one.certificate.objective == pytest.approx(two.certificate.objective, rel=1e-6)
 
 
-def test_node_limit_holds_and_claims_nothing():
+def test_node_limit_holds_and_proves_no_optimum():
     certificate = bnb(hard_problem(), Limits(nodes=50), Tactics(steps=10)).certificate
     assert certificate.stopped is Stopped.NODES
     assert certificate.proved is Proved.WITHIN_GAP
@@ -185,7 +185,7 @@ def test_time_limit_holds():
 
 
 def test_memory_limit_holds_and_the_search_goes_on():
-    """Above the limit the search goes deep instead of wide, and its bound stays valid."""
+    """Above the limit the search is depth first, and its bound stays valid."""
     problem = hard_problem(m=40)
     free = bnb(problem, Limits(nodes=3000))
     control = RunControl(Limits(nodes=3000, memory=1e5))
@@ -208,7 +208,7 @@ def test_interruption_returns_the_incumbent():
 
 
 @three_tries
-def test_progress_tells_incumbent_bound_and_nodes():
+def test_progress_has_incumbent_bound_and_nodes():
     events = []
     solve(hard_problem(), engine="bnb", limits=Limits(time=2 * slowness()), start=None, listener=events.append)
     last = [e for e in events if e.phase == "search"][-1]
@@ -226,7 +226,7 @@ def test_a_start_is_never_made_worse():
 
 @pytest.mark.parametrize("seed", range(8))
 def test_equal_samples_are_merged_in_the_order_in_which_they_first_appear(seed):
-    """Against a naive twin."""
+    """Against a plain implementation."""
     problem = random_problem(seed, 30, grid=seed % 2 == 0)
     merged, stands_for = merge_duplicates(problem)
     seen = {}
@@ -253,7 +253,7 @@ def test_no_constant_tree_is_better_than_the_trivial_one(label, eps):
 @pytest.mark.parametrize("huge", [0, 10**9])
 @pytest.mark.parametrize("seed", range(12))
 def test_where_samples_are_many_the_bound_holds_and_the_tree_is_allowed(seed, huge, monkeypatch):
-    """The way that large tables go, on small ones: with a search in the end, and without."""
+    """The strategy for large tables, on small ones: with a search at the end, and without."""
     monkeypatch.setattr("margotree.engines.exact.engine._MANY", 1)
     monkeypatch.setattr("margotree.engines.exact.engine._HUGE", huge)
     monkeypatch.setattr("margotree.engines.exact.engine.LARGE", 1)
@@ -267,8 +267,8 @@ def test_where_samples_are_many_the_bound_holds_and_the_tree_is_allowed(seed, hu
     assert (certificate.proved is Proved.OPTIMAL) == (certificate.stopped == "solved")
 
 
-def test_ctrl_c_while_a_better_tree_is_looked_for_is_named_as_the_reason(monkeypatch):
-    """The trial before it ended by a limit of its own, which is not why the whole ended."""
+def test_ctrl_c_during_the_local_search_is_the_reason(monkeypatch):
+    """The trial before it ended by its own limit, which is not the reason of the whole fit."""
     rng = np.random.default_rng(0)
     problem = Problem.make(rng.random((60, 4)), np.where(rng.random(60) < 0.5, 1.0, -1.0), depth=2, C=10.0)
     control = RunControl(Limits(nodes=10**6, gap=1e-6))
@@ -286,7 +286,7 @@ def test_ctrl_c_while_a_better_tree_is_looked_for_is_named_as_the_reason(monkeyp
     assert looked and certificate.stopped == Stopped.INTERRUPTED
 
 
-def test_neighbourhoods_that_were_searched_in_vain_are_not_searched_again(monkeypatch):
+def test_neighbourhoods_without_improvement_are_not_searched_again(monkeypatch):
     problem, _ = merge_duplicates(random_problem(3, 30, n=3, depth=2))
     brancher, seen, plain = MargotBrancher(problem, Tactics()), [], improving._neighbourhood
 
@@ -297,7 +297,7 @@ def test_neighbourhoods_that_were_searched_in_vain_are_not_searched_again(monkey
     monkeypatch.setattr(improving, "_neighbourhood", look)
     tried = {}
     first = improving.improve(brancher, [trivial_tree(problem)], RunControl(), shuffles=1, tried=tried)
-    assert seen[0] == 0 and seen[-6:] == [0, 1, 2, 3, 4, 5]  # four plain ones, two in a shuffled order
+    assert seen[0] == 0 and seen[-6:] == [0, 1, 2, 3, 4, 5]  # four without noise, two with noise
     seen.clear()
     improving.improve(brancher, [first], RunControl(), shuffles=1, tried=tried)
     assert seen[:2] == [6, 7]
@@ -305,7 +305,7 @@ def test_neighbourhoods_that_were_searched_in_vain_are_not_searched_again(monkey
 
 
 @pytest.mark.parametrize(("far", "times"), [(-1.0, 2), (2.0, 1)])
-def test_a_search_that_is_far_from_its_end_looks_for_a_better_tree_again(monkeypatch, far, times):
+def test_the_local_search_runs_again_where_the_gap_is_large(monkeypatch, far, times):
     rng = np.random.default_rng(0)
     problem = Problem.make(rng.random((60, 4)), np.where(rng.random(60) < 0.5, 1.0, -1.0), depth=2, C=10.0)
     looked = []
@@ -324,10 +324,12 @@ def test_a_search_that_is_far_from_its_end_looks_for_a_better_tree_again(monkeyp
     ("gap", "waited", "seconds", "patience"),
     [(0.2, False, 2.0, 6), (0.2, True, 10.0, 60), (0.8, True, 35.0, 400), (0.95, False, 35.0, 400)],
 )
-def test_the_farther_the_end_the_longer_a_better_tree_is_looked_for(monkeypatch, gap, waited, seconds, patience):
+def test_the_local_search_is_longer_where_the_gap_is_larger(monkeypatch, gap, waited, seconds, patience):
     seen = []
     monkeypatch.setattr(
-        local_search_engine, "alternate", lambda _, __, part, effort, *___: seen.append((part, effort or Effort()))
+        local_search_engine,
+        "run_local_search",
+        lambda _, __, part, effort, *___: seen.append((part, effort or Effort())),
     )
     control = RunControl(Limits(time=100.0))
     control._began -= 50.0
@@ -336,15 +338,15 @@ def test_the_farther_the_end_the_longer_a_better_tree_is_looked_for(monkeypatch,
     local_search_engine.better_tree(problem, None, RunControl(Limits(nodes=100)), gap, waited=waited)
     (part, effort), (_, by_nodes) = seen
     assert part.limits.time == pytest.approx(seconds, abs=0.2)
-    assert (effort.patience, by_nodes.patience) == (patience, min(60, patience))  # no time limit would end the latter
-    if not waited and gap > 0.9:  # which says nothing of searches over supports
+    assert (effort.patience, by_nodes.patience) == (patience, min(60, patience))  # no time limit ends the latter
+    if not waited and gap > 0.9:  # a gap of searches over routings
         local_search_engine.better_tree(replace(problem, budget=np.ones(3, np.int64)), None, control, gap)
         assert seen[-1][0].limits.time == pytest.approx(5.0, abs=0.2)
 
 
 def test_above_2000_samples_the_alternating_search_comes_first(monkeypatch):
     called = []
-    monkeypatch.setattr(BranchAndBound, "_run_many", lambda self, *_: called.append("many") or self._way(_[0])(*_))
+    monkeypatch.setattr(BranchAndBound, "_run_many", lambda self, *_: called.append("many") or self._strategy(_[0])(*_))
     monkeypatch.setattr(BranchAndBound, "_run_plain", lambda self, *_: called.append("plain") or 1 / 0)
     for m in (2000, 2001):
         with pytest.raises(ZeroDivisionError):

@@ -1,4 +1,4 @@
-"""The alternating search: sweeps against naive twins, trees allowed, repeatable and never worse than a start."""
+"""The local search: kernels against naive versions, feasible and reproducible trees, never worse than a start."""
 
 from __future__ import annotations
 
@@ -15,20 +15,20 @@ from hypothesis import strategies as st
 
 from entries import least_on_line, sorted_times
 from margotree.engines import Limits, RunControl, get_engine, local_search_engine, solve
-from margotree.engines.local_search import search as alternating_search
+from margotree.engines.local_search import search as search_module
 from margotree.engines.local_search import upper_nodes
 from margotree.engines.local_search.descent import Descent
-from margotree.engines.local_search.initial_splits import FRESH, Draw
+from margotree.engines.local_search.initial_splits import FRESH, Strategy
 from margotree.engines.local_search.kernels.reduced_problem import cut, measure, search_lines
-from margotree.engines.local_search.kernels.subtree_costs import gini, pay_below
+from margotree.engines.local_search.kernels.subtree_costs import gini, subtree_costs
 from margotree.engines.local_search.kernels.svm import svm
 from margotree.engines.local_search.node_samples import Node
 from margotree.engines.local_search.search import Effort, Job, LocalSearch, majority, run_local_search
-from margotree.engines.local_search.starts import kept
-from margotree.engines.local_search.subsampling import Ladder
-from margotree.engines.local_search.support_search import ROUGH, _some, best_svm, plain_svm, svm_on
-from margotree.engines.local_search.training_data import Found, Terms
-from margotree.engines.local_search.upper_nodes import Proposal, _drop_features, _resign
+from margotree.engines.local_search.starts import unchanged_start
+from margotree.engines.local_search.subsampling import SubsampleLevels
+from margotree.engines.local_search.support_search import ROUGH, _every_kth, best_svm, plain_svm, svm_on
+from margotree.engines.local_search.training_data import Terms, TrainedTree
+from margotree.engines.local_search.upper_nodes import Proposal, _drop_features, _refine_direction
 from margotree.engines.local_search_engine import Alternating, good_tree
 from margotree.engines.multiclass.descend import ClassDescent
 from margotree.engines.multiclass.terms import ClassTerms
@@ -61,8 +61,8 @@ def some_node(seed: int, *, n: int = 25, eps: float = 0.02) -> Node:
         Z=np.round(rng.random((n, 2)), 2),
         plus=np.where(label, cost, 0.0),
         minus=np.where(label, 0.0, cost),
-        low=3 * rng.random(n),
-        high=3 * rng.random(n),
+        left_cost=3 * rng.random(n),
+        right_cost=3 * rng.random(n),
         eps=eps,
     )
 
@@ -76,11 +76,11 @@ def pieces(node: Node, h: np.ndarray, g: np.ndarray) -> np.ndarray:
 
 
 def exactly(node: Node, h: np.ndarray) -> float:
-    """Hinges and costs below, by hand; ends of the band count as outside, up to rounding."""
+    """Hinge losses and subtree costs in plain NumPy; the ends of the band are outside of it, up to rounding."""
     if np.any((h < -1e-9) & (h > -node.eps + 1e-9)):
         return math.inf
     hinges = node.plus @ np.maximum(0, 1 - h) + node.minus @ np.maximum(0, 1 + h)
-    return float(hinges + np.sum(np.where(h >= -1e-9, node.high, node.low)))
+    return float(hinges + np.sum(np.where(h >= -1e-9, node.right_cost, node.left_cost)))
 
 
 # -- kernels ------------------------------------------------------------------------------------------------------
@@ -118,43 +118,41 @@ def test_the_best_point_of_a_line_is_that_of_trying_all_its_pieces(seed):
 
 
 @settings(max_examples=40, deadline=None)
-@given(seed=st.integers(0, 10_000), price=st.sampled_from([0.0, 0.05, math.inf]))
-def test_lines_lead_to_hyperplanes_that_are_worth_what_is_said_of_them(seed, price):
+@given(seed=st.integers(0, 10_000), alpha=st.sampled_from([0.0, 0.05, math.inf]))
+def test_line_searches_report_the_objective_of_their_hyperplane(seed, alpha):
     node, rng = some_node(seed), np.random.default_rng(seed)
     w, b = rng.standard_normal(2) * [1.0, rng.random() < 0.5], rng.standard_normal()
 
-    def worth(w, b):
+    def objective(w, b):
         over = max(0, np.count_nonzero(w) - 1)
-        return exactly(node, node.Z @ w + b) + 0.5 * w @ w + (price * over if over else 0.0)
+        return exactly(node, node.Z @ w + b) + 0.5 * w @ w + (alpha * over if over else 0.0)
 
-    first = worth(w, b)
+    first = objective(w, b)
     assume(math.isfinite(first))
     aims, features, chance = rng.standard_normal((3, 3)), rng.permutation(2), rng.random((9, 4))
     h, at = node.Z @ w + b, np.array([b, first])
-    search_lines(node.reduced, w, h, at, aims, features, chance, node.eps, 1, price, np.zeros(1))
+    search_lines(node.reduced, w, h, at, aims, features, chance, node.eps, 1, alpha, np.zeros(1))
     assert at[1] <= first
-    assert at[1] == pytest.approx(worth(w, at[0]), rel=1e-9)
+    assert at[1] == pytest.approx(objective(w, at[0]), rel=1e-9)
     assert h == pytest.approx(node.Z @ w + at[0], abs=1e-12)
-    if price == 0.0:  # neither to and fro nor along a feature is there anything left to gain soon after
+    if alpha == 0.0:  # after some repetitions neither the offset nor a single feature gives an improvement
         again = at.copy()
         for _ in range(30):
-            search_lines(node.reduced, w, h, again, aims[:0], features, chance[:0], node.eps, 1, price, np.zeros(1))
+            search_lines(node.reduced, w, h, again, aims[:0], features, chance[:0], node.eps, 1, alpha, np.zeros(1))
         for d, by in ((np.zeros(2), 1.0), (np.array([1.0, 0.0]), 0.0), (np.array([0.0, 1.0]), 0.0)):
             _, least = least_on_line(h, node.Z @ d + by, node.reduced, w @ w, w @ d, d @ d, node.eps)
             assert least >= again[1] - 1e-4 * abs(again[1])
 
 
 @pytest.mark.parametrize("seed", range(8))
-def test_an_svm_is_found_from_guesses_that_tell_nothing(seed):
-    """Where no sample lies on the rounding, as in a guess with small weights, the first step falls steeply and not
-    far: going too far is how an SVM once got worse than its guess."""
+def test_an_svm_is_found_from_poor_guesses(seed):
+    """Where no sample lies on the smoothed part, as for a guess with small weights, the first step must be short."""
     rng = np.random.default_rng(seed)
     Z = (rng.random((300, 25)) < 0.3).astype(float)
     right = Z @ rng.standard_normal(25) + 0.3 * rng.standard_normal(300) > 0
-    node = Node(
-        Z=Z, plus=np.where(right, 500.0, 0.0), minus=np.where(right, 0.0, 500.0), low=np.zeros(300), high=np.zeros(300),
-        eps=1e-6,
-    )  # fmt: skip
+    none = np.zeros(300)
+    penalty = np.where(right, 500.0, 0.0)
+    node = Node(Z=Z, plus=penalty, minus=500.0 - penalty, left_cost=none, right_cost=none, eps=1e-6)
     guess = np.zeros(25)
     guess[seed] = 0.1
     from_nothing = plain_svm(node, (np.zeros(25), 0.0), ROUGH, np.zeros(1))[1]
@@ -168,7 +166,12 @@ def test_the_linear_svm_agrees_with_the_exact_one(p, C):
     rng = np.random.default_rng(p)
     X, y, cost = rng.random((80, p)), np.where(rng.random(80) < 0.4, 1.0, -1.0), C * rng.random(80)
     node = replace(
-        some_node(0), Z=X, plus=np.where(y > 0, cost, 0.0), minus=np.where(y < 0, cost, 0.0), low=0 * y, high=0 * y
+        some_node(0),
+        Z=X,
+        plus=np.where(y > 0, cost, 0.0),
+        minus=np.where(y < 0, cost, 0.0),
+        left_cost=0 * y,
+        right_cost=0 * y,
     )
     plane, value = plain_svm(node, (np.zeros(p), 0.0), 1e-7, np.zeros(1))
     exact = solve_node(X, y, cost)
@@ -177,30 +180,40 @@ def test_the_linear_svm_agrees_with_the_exact_one(p, C):
 
 
 @pytest.mark.parametrize("C", [1.0, 1e3, 1e5])
-def test_a_rough_svm_from_nothing_is_near_the_exact_one_at_any_price(C):
-    """Where many samples or a high price pull at the hyperplane, a first step of the wrong length would be lost."""
+def test_a_rough_svm_without_a_guess_is_near_the_exact_one_for_any_c(C):
+    """With many samples or a large C, a first step of the wrong length would lead nowhere."""
     rng = np.random.default_rng(0)
     X = np.hstack([np.eye(8)[rng.integers(8, size=500)] for _ in range(6)])
     y = np.where(X @ rng.standard_normal(48) + rng.standard_normal(500) > 1, 1.0, -1.0)
     cost = np.full(500, C)
     node = replace(
-        some_node(0), Z=X, plus=np.where(y > 0, cost, 0.0), minus=np.where(y < 0, cost, 0.0), low=0 * y, high=0 * y
+        some_node(0),
+        Z=X,
+        plus=np.where(y > 0, cost, 0.0),
+        minus=np.where(y < 0, cost, 0.0),
+        left_cost=0 * y,
+        right_cost=0 * y,
     )
     _, value = plain_svm(node, (np.zeros(48), 0.0), ROUGH, np.zeros(1))
     assert value <= 1.01 * solve_node(X, y, cost).value
 
 
 @pytest.mark.parametrize("rare", [False, True])
-def test_among_many_samples_a_few_give_the_first_guess(rare):
-    """They stand for all; where they have one label only, as of a rare one, the guess is none and does no harm."""
+def test_with_many_samples_a_subset_gives_the_first_guess(rare):
+    """With a rare label the subset may have one label only; there is no guess then, and the result is as good."""
     rng = np.random.default_rng(0)
     X = rng.random((9_000, 5))
     y = np.where(np.arange(9_000) % 3_000 == 1, 1.0, -1.0) if rare else np.where(X[:, 0] + X[:, 1] > 1, 1.0, -1.0)
     cost = np.full(9_000, 100.0)
     node = replace(
-        some_node(0), Z=X, plus=np.where(y > 0, cost, 0.0), minus=np.where(y < 0, cost, 0.0), low=0 * y, high=0 * y
+        some_node(0),
+        Z=X,
+        plus=np.where(y > 0, cost, 0.0),
+        minus=np.where(y < 0, cost, 0.0),
+        left_cost=0 * y,
+        right_cost=0 * y,
     )
-    few = _some(node, 2000)
+    few = _every_kth(node, 2000)
     assert 2_000 <= len(few.Z) <= 4_000
     if not rare:
         assert np.sum(few.plus) == pytest.approx(np.sum(node.plus), rel=0.05)
@@ -209,36 +222,38 @@ def test_among_many_samples_a_few_give_the_first_guess(rare):
     assert value <= 1.01 * solve_large(X, y, cost).value
 
 
-def test_supports_keep_to_budgets_and_pay_prices():
+def test_supports_meet_budgets_and_values_include_penalties():
     for model in ("hfs", "sfs"):
         problem = some_problem(3, p=6, model=model)
         terms, rows = Terms.of(problem), np.arange(problem.n_samples)
         (w, b), value = best_svm(terms, 1, Node.of(terms, 1, rows), (np.zeros(6), 0.0), np.zeros(1))
         node = Node.of(terms, 1, rows)
-        assert value == pytest.approx(0.5 * w @ w + node.hinges(node.heights((w, b))) + terms.price(1, w), rel=1e-6)
-        assert math.isfinite(terms.price(1, w))
+        assert value == pytest.approx(
+            0.5 * w @ w + node.hinges(node.heights((w, b))) + terms.feature_penalty(1, w), rel=1e-6
+        )
+        assert math.isfinite(terms.feature_penalty(1, w))
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_an_upper_split_gets_more_features_than_its_budget_where_they_pay(seed):
+def test_an_upper_split_gets_more_features_than_its_budget_if_they_lower_the_objective(seed):
     X = np.random.default_rng(seed).normal(size=(150, 40))
     y = np.where(np.sum(X[:, :12], axis=1) > 0, 1.0, -1.0)
     terms, flag = Terms.of(Problem.make(X, y, depth=2, C=1.0, budget=1, alpha=0.5)), np.zeros(1)
-    # One split on the twelve features that count, the children as they are without any.
+    # One split on the twelve relevant features, children without splits.
     _, value = svm_on(Node.of(terms, 0, np.arange(150)), np.arange(12), (np.zeros(40), 0.0), 1e-3, flag)
-    kinds, W, B = np.full(3, Draw.SVM), np.zeros((3, 40)), np.ones(3)
-    assert min(Descent(terms, W, B, s, flag).run(kinds).value for s in range(6)) < value + terms.price_of(0, 12)
+    strategies, W, B = np.full(3, Strategy.SVM), np.zeros((3, 40)), np.ones(3)
+    assert min(Descent(terms, W, B, s, flag).run(strategies).value for s in range(6)) < value + terms.penalty_of(0, 12)
 
 
-def test_any_number_of_features_is_tried_where_they_have_a_price():
+def test_any_number_of_features_is_tried_with_feature_penalties():
     X, y, rng = np.eye(40), np.where(np.arange(40) % 2, 1.0, -1.0), np.random.default_rng(0)
-    priced, hard = (Terms.of(Problem.make(X, y, depth=2, budget=3, **more)) for more in ({"alpha": 0.5}, {}))
-    tried = {priced.some_places(0, rng) for _ in range(300)}
+    soft, hard = (Terms.of(Problem.make(X, y, depth=2, budget=3, **more)) for more in ({"alpha": 0.5}, {}))
+    tried = {soft.random_support_size(0, rng) for _ in range(300)}
     assert tried == {3, 6, 12, 24, 40}
-    assert {hard.some_places(0, rng) for _ in range(20)} == {3}
+    assert {hard.random_support_size(0, rng) for _ in range(20)} == {3}
 
 
-def test_features_that_are_not_worth_their_price_are_dropped():
+def test_features_that_gain_less_than_their_penalty_are_dropped():
     X = np.random.default_rng(0).normal(size=(80, 6))
     y, flag = np.where(X[:, 0] > 0, 1.0, -1.0), np.zeros(1)
     for alpha, used in ((5.0, [0]), (0.0, [0, 2, 4])):
@@ -251,21 +266,23 @@ def test_features_that_are_not_worth_their_price_are_dropped():
         assert np.flatnonzero(best.plane[0]).tolist() == used and best.value <= before
 
 
-def test_wishes_that_cannot_be_met_are_given_up_while_that_pays():
-    """Most samples want to go by a line; a few, far off on the wrong side of it, pull every SVM away from that line."""
+def test_misplaced_samples_are_left_out_while_this_improves_the_objective():
+    """A line separates most target sides; a few samples far on its wrong side distort the direction of every SVM."""
     better = 0
     for seed in range(10):
         rng = np.random.default_rng(seed)
         X = rng.normal(size=(200, 4))
-        wish = np.where(X[:, 0] > 0, 1.0, -1.0)
-        lost = np.argsort(-np.abs(X[:, 0] + X[:, 1]))[:25]
-        wish[lost] = -wish[lost]
-        terms = Terms.of(Problem.make(X, wish, depth=2, C=[1e-3, 10.0], eps=1e-6))
+        target = np.where(X[:, 0] > 0, 1.0, -1.0)
+        misplaced = np.argsort(-np.abs(X[:, 0] + X[:, 1]))[:25]
+        target[misplaced] = -target[misplaced]
+        terms = Terms.of(Problem.make(X, target, depth=2, C=[1e-3, 10.0], eps=1e-6))
         node = Node.of(terms, 0, np.arange(200))
-        node = replace(node, low=np.where(wish > 0, 20.0, 0.0), high=np.where(wish > 0, 0.0, 20.0))
-        svm_of_all, _ = plain_svm(replace(node, plus=node.low, minus=node.high), (np.zeros(4), 0.0), ROUGH, np.zeros(1))
+        node = replace(node, left_cost=np.where(target > 0, 20.0, 0.0), right_cost=np.where(target > 0, 0.0, 20.0))
+        svm_of_all, _ = plain_svm(
+            replace(node, plus=node.left_cost, minus=node.right_cost), (np.zeros(4), 0.0), ROUGH, np.zeros(1)
+        )
         best = Proposal(terms, 0, node, svm_of_all)
-        _resign(best, node, 1.0, rng, np.zeros(1))
+        _refine_direction(best, node, 1.0, rng, np.zeros(1))
         assert best.value <= best.start
         assert best.value == pytest.approx(node.measure(best.plane)[1])
         better += best.gain > 0.05 * best.start
@@ -275,7 +292,7 @@ def test_wishes_that_cannot_be_met_are_given_up_while_that_pays():
 def test_kernels_are_compiled_once():
     for model in ("margot", "hfs", "sfs"):
         Alternating(FEW).solve(some_problem(1, depth=3, p=4, model=model), RunControl())
-    for kernel in (svm, measure, cut, search_lines, pay_below, gini):
+    for kernel in (svm, measure, cut, search_lines, subtree_costs, gini):
         assert len(kernel.signatures) == 1, kernel
 
 
@@ -289,19 +306,19 @@ def test_kernels_are_compiled_once():
     model=st.sampled_from(["margot", "hfs", "sfs"]),
     eps=st.sampled_from([1e-6, 1e-3, 0.1]),
 )
-def test_every_descent_ends_in_an_allowed_tree_and_knows_its_value(seed, depth, model, eps):
+def test_every_descent_ends_in_a_feasible_tree_with_its_objective(seed, depth, model, eps):
     problem = some_problem(seed, depth=depth, model=model, eps=eps)
     terms = Terms.of(problem)
-    kinds = np.random.default_rng(seed).choice(FRESH, problem.n_nodes)
+    strategies = np.random.default_rng(seed).choice(FRESH, problem.n_nodes)
     zero = np.zeros((problem.n_nodes, problem.n_features))
-    found = Descent(terms, zero, np.ones(problem.n_nodes), seed, np.zeros(1)).run(kinds)
+    found = Descent(terms, zero, np.ones(problem.n_nodes), seed, np.zeros(1)).run(strategies)
     seen = evaluate(problem, found.splits)
     assert seen.feasible, seen.violations
     assert found.value == pytest.approx(seen.objective, rel=1e-9, abs=1e-9)
 
 
 @pytest.mark.parametrize("classes", [2, 3])
-def test_a_proposal_that_makes_the_tree_worse_is_taken_back(classes, monkeypatch):
+def test_a_proposal_that_makes_the_tree_worse_is_undone(classes, monkeypatch):
     rng = np.random.default_rng(classes)
     X, y = rng.random((90, 3)), np.arange(90) % classes
     X[:, 0] += y
@@ -312,42 +329,42 @@ def test_a_proposal_that_makes_the_tree_worse_is_taken_back(classes, monkeypatch
     tree = solve(problem, engine="alternating", limits=Limits(time=0.5)).splits
     descent = kind(terms(problem), tree.w, tree.b, 0, np.zeros(1))
     value = descent.cost()
-    own, rows = descent.own.copy(), [list(who) for who in descent.rows]
-    monkeypatch.setattr(descent, "_proposed", lambda t, before: (np.zeros(3), 1.0))  # everybody to the right
+    own, rows = descent.own.copy(), [list(here) for here in descent.rows]
+    monkeypatch.setattr(descent, "_proposed", lambda t, before: (np.zeros(3), 1.0))  # all samples to the right
     assert np.any(tree.w[0]) and not descent._visit_upper(0)
     assert np.array_equal(descent.W, tree.w) and np.array_equal(descent.B, tree.b)
     np.testing.assert_allclose(descent.own, own)
-    assert [list(who) for who in descent.rows] == rows
+    assert [list(here) for here in descent.rows] == rows
     assert descent.cost() == pytest.approx(value)
 
 
-def test_where_directions_bring_nothing_one_of_them_is_tried_the_next_time(monkeypatch):
+def test_where_directions_give_no_improvement_one_of_them_is_tried_the_next_time(monkeypatch):
     problem = some_problem(4, n=80)
     descent = Descent(Terms.of(problem), np.zeros((3, 3)), np.ones(3), 0, np.zeros(1))
-    descent.run(np.full(3, Draw.SVM))
-    asked, direction, turns = [], upper_nodes._direction, []
+    descent.run(np.full(3, Strategy.SVM))
+    asked, direction, edges = [], upper_nodes._direction, []
     monkeypatch.setattr(upper_nodes, "_direction", lambda *args: asked.append(1) or direction(*args))
-    monkeypatch.setattr(upper_nodes, "search_lines", lambda *args: turns.append(len(args[6])))
+    monkeypatch.setattr(upper_nodes, "search_lines", lambda *args: edges.append(len(args[6])))
     counts = []
-    for aimed in (False, True, False):  # what the visit before came to
-        descent.spent[0] = not aimed
+    for aimed in (False, True, False):  # the result of the visit before
+        descent.directions_failed[0] = not aimed
         asked.clear()
         descent._proposed(0, math.inf)
         counts.append(len(asked))
-        assert descent.spent[0]  # the tree is as good as directions can make it
+        assert descent.directions_failed[0]  # the tree is as good as directions can make it
     assert counts[0] == counts[2] == 1 and counts[1] >= 5
     descent.W[0], descent.B[0] = 0.0, 1.0
-    descent.settle(0)
+    descent.route(0)
     descent._proposed(0, math.inf)
-    assert not descent.spent[0]
-    assert turns == [40, 40, 40, 0]  # where directions do bring something, turns have time
+    assert not descent.directions_failed[0]
+    assert edges == [40, 40, 40, 0]  # no edge directions where directions improve the objective
 
 
 def test_no_visit_makes_a_tree_worse():
     problem = some_problem(5, n=80, depth=3, eps=1e-2)
     terms = Terms.of(problem)
     descent = Descent(terms, np.zeros((7, 3)), np.ones(7), 5, np.zeros(1))
-    descent.settle(0, np.full(7, Draw.CART))
+    descent.route(0, np.full(7, Strategy.CART))
     values = [float(np.sum(descent.own))]
     for _ in range(8):
         descent.stale[:] = True
@@ -359,9 +376,9 @@ def test_no_visit_makes_a_tree_worse():
     assert values[-1] < values[0]
 
 
-def test_a_raised_flag_leaves_an_allowed_tree():
+def test_a_raised_flag_leaves_a_feasible_tree():
     problem = some_problem(7, depth=3)
-    found = Descent(Terms.of(problem), np.zeros((7, 3)), np.ones(7), 0, np.ones(1)).run(np.full(7, Draw.SVM))
+    found = Descent(Terms.of(problem), np.zeros((7, 3)), np.ones(7), 0, np.ones(1)).run(np.full(7, Strategy.SVM))
     assert evaluate(problem, found.splits).feasible
 
 
@@ -370,7 +387,7 @@ def test_a_raised_flag_leaves_an_allowed_tree():
 
 @settings(max_examples=12, deadline=None)
 @given(seed=st.integers(0, 10_000), depth=st.integers(1, 4), model=st.sampled_from(["margot", "hfs", "sfs"]))
-def test_the_answer_is_no_worse_than_any_start(seed, depth, model):
+def test_the_result_is_no_worse_than_any_start(seed, depth, model):
     problem = some_problem(seed, depth=depth, model=model)
     greedy = get_engine("local_svm").search(problem, RunControl(), None).splits
     solution = Alternating(FEW).solve(problem, RunControl())
@@ -402,7 +419,7 @@ def test_it_beats_the_majority_on_a_board_of_squares():
 
 @settings(max_examples=60, deadline=None)
 @given(st.integers(0, 10**6), st.integers(0, 400))
-def test_events_are_sorted_however_they_lie(seed, n):
+def test_events_are_sorted_for_any_distribution(seed, n):
     rng = np.random.default_rng(seed)
     times = rng.normal(size=n) / rng.normal(size=n)
     shape = rng.integers(5)
@@ -419,30 +436,30 @@ def test_events_are_sorted_however_they_lie(seed, n):
     assert np.array_equal(times[order], np.sort(times))
 
 
-def test_a_descent_that_falls_too_slowly_is_given_up():
-    given_up = 0
+def test_a_descent_that_improves_too_slowly_is_abandoned():
+    abandoned = 0
     for seed in range(6):
         problem = some_problem(seed, n=200, depth=3)
         start = Splits(w=np.zeros((7, 3)), b=np.ones(7))
-        kinds = np.full(7, Draw.SVM)
+        strategies = np.full(7, Strategy.SVM)
         descent = partial(Descent, Terms.of(problem), start.w, start.b, 0, np.zeros(1))
-        whole, far = (descent().run(kinds, best=b) for b in (math.inf, 0.0))
-        near = descent().run(kinds, best=whole.value)
+        whole, far = (descent().run(strategies, best=b) for b in (math.inf, 0.0))
+        near = descent().run(strategies, best=whole.value)
         assert near.value >= whole.value * (1 - 1e-12)
         assert evaluate(problem, far.splits).feasible and far.value >= whole.value
-        given_up += far.value > whole.value
-    assert given_up >= 2
+        abandoned += far.value > whole.value
+    assert abandoned >= 2
 
 
-def test_many_samples_are_raced_on_parts_of_them():
+def test_many_samples_are_searched_by_successive_halving():
     rng = np.random.default_rng(1)
     X = rng.random((30_000, 3))
     y = np.where((X[:, 0] > 0.3) ^ (X[:, 1] > 0.6), 1.0, -1.0)
     problem = Problem.make(X, y, depth=2, C=[0.1, 10.0], eps=1e-7, weight=1 + (X[:, 2] > 0.5))
-    ladder = Ladder(Terms.of(problem), 0)
-    assert ladder.sizes == [3000, 12000, 30000]
+    levels = SubsampleLevels(Terms.of(problem), 0)
+    assert levels.sizes == [3000, 12000, 30000]
     for sign in (1.0, -1.0):
-        part = ladder.rung(0)
+        part = levels.at(0)
         assert np.sum(part.weight[part.y == sign]) == pytest.approx(np.sum(problem.weight[y == sign]))
     tree = run_local_search(problem, [], RunControl(Limits(time=60)), Effort(least=8, most=8))
     seen = evaluate(problem, tree)
@@ -457,53 +474,57 @@ def test_the_greedy_tree_of_all_samples_is_among_the_first():
     search = LocalSearch(problem, RunControl(), Effort(least=1, most=1))
     search.run([])
     assert search.best[0].value <= 1.001 * solve(problem, engine="local_svm").certificate.objective
-    assert LocalSearch(problem, RunControl())._greedily().level == 1
-    # Where there is time for the first rung only, the first start there is the greedy tree.
-    assert LocalSearch(problem, RunControl(Limits(time=1e-3)))._greedily() is None
+    assert LocalSearch(problem, RunControl())._greedy_job().level == 1
+    # Where there is time for the first level only, the first start there is the greedy tree.
+    assert LocalSearch(problem, RunControl(Limits(time=1e-3)))._greedy_job() is None
 
 
 def found(value):
-    return Found(W=np.zeros((3, 2)), B=np.ones(3), value=value)
+    return TrainedTree(W=np.zeros((3, 2)), B=np.ones(3), value=value)
 
 
-def test_the_greedy_tree_of_all_samples_takes_nobodys_place_there():
+def test_the_greedy_tree_of_all_samples_replaces_no_promoted_tree():
     problem = Problem.make(np.random.default_rng(0).random((8_000, 2)), np.resize([1.0, -1.0], 8_000), depth=2, C=1.0)
     search = LocalSearch(problem, RunControl())
-    job = search._greedily()
-    assert job.level == search.ladder.top == 1
-    search._take(job, found(5.0))
-    assert search.best[0].value == 5.0 and search._rungs[1] == []
+    job = search._greedy_job()
+    assert job.level == search.levels.top == 1
+    search._record(job, found(5.0))
+    assert search.best[0].value == 5.0 and search._trees[1] == []
 
 
-def test_large_data_are_worked_on_as_a_whole_by_one_descent_at_a_time(monkeypatch):
+def test_one_descent_at_a_time_uses_all_samples_of_large_data(monkeypatch):
     problem = Problem.make(np.random.default_rng(0).random((8_000, 2)), np.resize([1.0, -1.0], 8_000), depth=2, C=1.0)
     for most, level in ((16_000, 1), (15_999, 0)):
-        monkeypatch.setattr(alternating_search, "_ALONE", most)
+        monkeypatch.setattr(search_module, "_MAX_SHARED", most)
         search = LocalSearch(problem, RunControl())
-        search.joint.trees = [found(300.0)]
+        search.best_pool.trees = [found(300.0)]
         first = search._next_job()  # the greedy tree, on all samples
-        search._rungs[0] = [found(value) for value in range(100, 108)]
+        search._trees[0] = [found(value) for value in range(100, 108)]
         second = search._next_job()
         assert first.level == 1 and second.level == level
-        search._take(second, found(99.0))
-        search._take(first, found(200.0))
-        search._rungs[0] += [found(98.0) for _ in range(8)]
-        assert search._next_job().level == 1  # nobody else is there by now
+        search._record(second, found(99.0))
+        search._record(first, found(200.0))
+        search._trees[0] += [found(98.0) for _ in range(8)]
+        assert search._next_job().level == 1  # no other descent uses them any more
 
 
-def test_samples_at_hand_are_not_copied_to_look_below_them():
+def test_given_samples_are_not_copied_for_subtree_costs():
     problem = some_problem(2)
     several = several_classes(problem.X, np.resize([0, 1, 2], problem.n_samples), depth=2, C=10.0)
     for kind, terms in ((Descent, Terms.of(problem)), (ClassDescent, ClassTerms.of(several))):
         descent = kind(terms, np.zeros((3, terms.X.shape[1])), np.ones(3), 0, np.zeros(1))
         descent.cost()
         descent.rows[0] = np.arange(1, terms.n_samples)  # of all of them there would be no copy anyway
-        node = descent._look_below(0)
-        again = descent._look_below(0, node)
-        assert again.Z is node.Z and np.array_equal(again.low, node.low) and np.array_equal(again.high, node.high)
+        node = descent._with_subtree_costs(0)
+        again = descent._with_subtree_costs(0, node)
+        assert (
+            again.Z is node.Z
+            and np.array_equal(again.left_cost, node.left_cost)
+            and np.array_equal(again.right_cost, node.right_cost)
+        )
 
 
-def test_the_finisher_gets_no_more_than_half_the_time_past():
+def test_the_finisher_gets_no_more_than_half_of_the_elapsed_time():
     seen = []
 
     def finisher(tree, control):
@@ -513,7 +534,7 @@ def test_the_finisher_gets_no_more_than_half_the_time_past():
     began = time.perf_counter()
     run_local_search(some_problem(3, n=60), [], RunControl(Limits(time=600.0)), Effort(least=30, most=30), finisher)
     assert len(seen) >= 5 and all(given <= max(0.5, 0.5 * past) + 1e-6 for given, past in seen)
-    # Work that is to repeat does not look at the clock.
+    # Reproducible work does not depend on the clock.
     seen.clear()
     run_local_search(
         some_problem(3, n=60), [], RunControl(Limits(time=600.0, nodes=100)), Effort(least=9, most=9), finisher
@@ -521,32 +542,32 @@ def test_the_finisher_gets_no_more_than_half_the_time_past():
     assert seen and all(given > 100.0 for given, _ in seen)
 
 
-def test_the_best_tree_and_new_ones_go_to_the_finisher_in_turn():
+def test_the_best_tree_and_new_ones_alternate_at_the_finisher():
     search = LocalSearch(some_problem(1, depth=2), RunControl(), finisher=lambda tree, control: tree)
-    search.joint.seen = [found(value) for value in (100.0, 100.01, 150.0, *range(200, 209))]
-    search.joint.trees = [found(100.0)]
+    search.best_pool.results = [found(value) for value in (100.0, 100.01, 150.0, *range(200, 209))]
+    search.best_pool.trees = [found(100.0)]
     sent = []
     for result in (99.0, 99.0, 149.0):
-        job = search._to_finish()
-        sent.append(next(tree.value for tree in [*search.joint.seen, *search.best] if tree.W is job.start.W))
-        search._take(job, found(result))
-        search.joint.finished_at = 0  # as if as many trees had come in between
+        job = search._finish_job()
+        sent.append(next(tree.value for tree in [*search.best_pool.results, *search.best] if tree.W is job.start.W))
+        search._record(job, found(result))
+        search.best_pool.results_at_visit = 0  # as if as many trees had come in between
     assert sent == [100.0, 99.0, 150.0]  # 100.01 is as good as the first
 
 
-def test_a_finisher_that_brings_nothing_is_asked_ever_more_seldom_until_it_does():
+def test_a_finisher_without_improvement_is_called_less_often():
     search = LocalSearch(some_problem(1, depth=2), RunControl(), finisher=lambda tree, control: tree)
-    search.joint.trees = [found(100.0)]
+    search.best_pool.trees = [found(100.0)]
     asked = []
     for k in range(120):
-        search.joint.seen.append(found(200.0 + k))
-        if (job := search._to_finish()) is not None:
+        search.best_pool.results.append(found(200.0 + k))
+        if (job := search._finish_job()) is not None:
             asked.append(k + 1)
-            search._take(job, found(90.0 if len(asked) == 8 else 150.0))
+            search._record(job, found(90.0 if len(asked) == 8 else 150.0))
     assert np.diff([0, *asked]).tolist()[:12] == [3, 3, 3, 6, 6, 6, 12, 12, 3, 3, 3, 6]
 
 
-def test_equal_samples_are_searched_as_one(monkeypatch):
+def test_equal_samples_are_merged(monkeypatch):
     X = np.repeat([[0.0, 0.0], [0.0, 1.0], [1.0, 0.0], [1.0, 1.0]], 50, axis=0)
     y = np.repeat([-1.0, 1.0, 1.0, -1.0], 50)
     y[:5] = 1.0
@@ -555,7 +576,7 @@ def test_equal_samples_are_searched_as_one(monkeypatch):
 
     def searched(part, trees, control, effort, neighbours):
         seen.append(part)
-        assert effort.patience > 2 * Effort().patience  # where it is all there is, it does not give up early
+        assert effort.patience > 2 * Effort().patience  # as the only engine, it does not end early
         return good_tree(part, trees, control, effort, neighbours)
 
     get_engine("alternating").prepare(problem)
@@ -563,34 +584,34 @@ def test_equal_samples_are_searched_as_one(monkeypatch):
     tree = solve(problem, engine="alternating").splits
     assert [part.n_samples for part in seen] == [5] and np.sum(seen[0].weight) == 200.0
     assert evaluate(problem, tree).objective == pytest.approx(evaluate(seen[0], tree).objective)
-    # Where data are large no time is spent on looking for them.
+    # Equal samples of large data are not merged.
     assert merge_duplicates(problem, X.size - 1)[0] is problem
 
 
-def test_visits_to_the_finisher_that_the_clock_ends_get_a_share_of_the_time(monkeypatch):
-    monkeypatch.setattr(alternating_search, "_FINISH_LEAST", 1e-3)
+def test_visits_to_the_finisher_that_are_cut_off_get_a_share_of_the_time(monkeypatch):
+    monkeypatch.setattr(search_module, "_FINISH_MIN_SECONDS", 1e-3)
     slow = LocalSearch(
         some_problem(1, depth=2), RunControl(), finisher=lambda tree, control: (time.sleep(0.01), tree)[1]
     )
     quick = LocalSearch(some_problem(1, depth=2), RunControl(), finisher=lambda tree, control: tree)
-    tree = Job(start=kept(slow._constant()), level=0, seed=0)
+    tree = Job(start=unchanged_start(slow._constant()), level=0, seed=0)
     quick._finish(tree)
-    assert quick._finishing == 0.0  # so that a random state repeats where nobody looks at the clock
-    monkeypatch.setattr(alternating_search, "_FINISH_LEAST", 1e-3)
+    assert quick._cut_seconds == 0.0  # so that results are reproducible
+    monkeypatch.setattr(search_module, "_FINISH_MIN_SECONDS", 1e-3)
     slow._finish(tree)
-    assert 0.01 <= slow._finishing < 10.0
-    slow.joint.seen = [found(value) for value in range(100, 130)]
-    slow._began, slow._finishing = slow.control.elapsed - 50.0, 10.0
-    assert slow._to_finish() is None  # it has had a fifth of the time
-    slow.starts = 40  # none of which has brought anything
-    assert slow._to_finish() is not None
-    slow._finishing = 40.0
-    assert slow._to_finish() is None
+    assert 0.01 <= slow._cut_seconds < 10.0
+    slow.best_pool.results = [found(value) for value in range(100, 130)]
+    slow._began, slow._cut_seconds = slow.control.elapsed - 50.0, 10.0
+    assert slow._finish_job() is None  # it has had a fifth of the time
+    slow.starts = 40  # none of which gave an improvement
+    assert slow._finish_job() is not None
+    slow._cut_seconds = 40.0
+    assert slow._finish_job() is None
 
 
 @pytest.mark.parametrize("seconds", [math.inf, 1e-9])
-def test_trees_of_a_part_of_the_samples_are_not_forgotten(seconds, monkeypatch):
-    """Two starts are too few for one of them to go on to all samples; the better one is valued on them all the same."""
+def test_trees_of_a_subset_of_the_samples_are_evaluated_on_all(seconds, monkeypatch):
+    """Two starts are too few for a promotion to all samples; the better one is evaluated on them in the end."""
     rng = np.random.default_rng(1)
     X = rng.random((8_000, 2))
     y = np.where((X[:, 0] > 0.3) ^ (X[:, 1] > 0.6), 1.0, -1.0)
@@ -598,11 +619,11 @@ def test_trees_of_a_part_of_the_samples_are_not_forgotten(seconds, monkeypatch):
     search = LocalSearch(problem, RunControl(), Effort(least=2, most=2))
     search._greedy = True  # as where there is no time for it
     search.run([])
-    assert len(search._rungs[0]) == 2 and not search._rungs[1]
+    assert len(search._trees[0]) == 2 and not search._trees[1]
     vote = majority(Terms.of(problem)).value
     assert search.best[0].value == vote
-    monkeypatch.setattr("margotree.engines.local_search.search._SETTLED", 0 if seconds < 1 else 10**9)
-    search.carry_up(1)
+    monkeypatch.setattr("margotree.engines.local_search.search._MAX_SETTLED", 0 if seconds < 1 else 10**9)
+    search.value_on_all(1)
     assert search.best[0].value < 0.9 * vote
     seen = evaluate(problem, search.best[0].splits)
     assert seen.feasible and seen.objective == pytest.approx(search.best[0].value)
@@ -622,7 +643,7 @@ def test_weights_of_zero_are_as_good_as_absent():
 
 
 @three_tries
-def test_an_interrupted_search_hands_back_its_best_tree():
+def test_an_interrupted_search_returns_its_best_tree():
     problem = some_problem(17, n=200, depth=3)
     control = RunControl(Limits(time=60))
     control.listener = lambda event: control.interrupt()
@@ -651,7 +672,7 @@ def bad_problems():
 
 @pytest.mark.parametrize(("name", "problem"), list(bad_problems()), ids=lambda value: str(value)[:24])
 @three_tries
-def test_odd_data_get_an_allowed_tree_in_time(name, problem):
+def test_unusual_data_get_a_feasible_tree_in_time(name, problem):
     solution = solve(problem, engine="alternating", limits=Limits(time=3.0, n_jobs=2))
     assert evaluate(problem, solution.splits).feasible
     assert solution.certificate.objective <= majority(Terms.of(problem)).value * (1 + 1e-9) + 1e-9
@@ -659,8 +680,8 @@ def test_odd_data_get_an_allowed_tree_in_time(name, problem):
 
 
 @pytest.mark.parametrize("budget", [1, 2])
-def test_features_ranked_by_some_samples_are_those_of_all(budget):
-    """Hard budgets among many samples: a thousand of them choose the features, but the SVM hears every sample."""
+def test_features_ranked_on_a_subset_are_those_of_all_samples(budget):
+    """Hard budgets with many samples: a thousand of them choose the features, but the SVM is trained on all."""
     rng = np.random.default_rng(budget)
     X = rng.random((5000, 20))
     y = np.where(X[:, 3] + 0.8 * (budget - 1) * X[:, 11] + 0.05 * rng.standard_normal(5000) > 0.5 * budget, 1.0, -1.0)

@@ -1,4 +1,4 @@
-"""Prices that are small beside the rest: descents leave them out, values never do; greedy trees that take long."""
+"""Small feature penalties: descents leave them out, values include them; greedy trees that take long."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from margotree.engines import Limits, RunControl, get_engine
 from margotree.engines import local_search_engine as engines
 from margotree.engines.local_search.search import Effort, Job, LocalSearch
 from margotree.engines.local_search.sparsification import SparsifyingSearch
-from margotree.engines.local_search.starts import kept
-from margotree.engines.local_search_engine import Alternating, good_tree, prices_are_light
+from margotree.engines.local_search.starts import unchanged_start
+from margotree.engines.local_search_engine import Alternating, good_tree, penalties_are_small
 from margotree.engines.presolve import without_budget
 from margotree.engines.trivial_trees import allowed_value, trivial_tree
 from margotree.problem import Problem, evaluate
@@ -29,23 +29,23 @@ def board(alpha: float | None, *, n: int = 120, p: int = 4, budget: int = 1, C=(
     return Problem.make(X, y, depth=2, C=C, budget=budget, alpha=alpha)
 
 
-@pytest.mark.parametrize(("alpha", "light"), [(1e-3, True), (10.0, False), (None, False)])
-def test_prices_are_light_beside_a_good_tree(alpha, light):
+@pytest.mark.parametrize(("alpha", "small"), [(1e-3, True), (10.0, False), (None, False)])
+def test_penalties_are_small_compared_with_a_good_tree(alpha, small):
     problem = board(alpha)
-    assert prices_are_light(problem, [trivial_tree(problem)]) is light
+    assert penalties_are_small(problem, [trivial_tree(problem)]) is small
 
 
-def test_a_better_tree_may_tell_that_prices_are_not_light():
+def test_compared_with_a_better_tree_penalties_may_not_be_small():
     problem = board(4.0)
-    assert prices_are_light(problem, [])
+    assert penalties_are_small(problem, [])
     good = (
         get_engine("alternating", problem).search(replace(problem, alpha=np.full(3, 1e-6)), RunControl(), None).splits
     )
-    assert not prices_are_light(problem, [good])
+    assert not penalties_are_small(problem, [good])
 
 
 @pytest.mark.parametrize("alpha", [1e-3, 0.05])
-def test_all_values_include_prices(alpha):
+def test_all_values_include_penalties(alpha):
     problem, told = board(alpha), []
     search = SparsifyingSearch(problem, RunControl(listener=told.append), FEW)
     search.run([])
@@ -55,17 +55,17 @@ def test_all_values_include_prices(alpha):
     assert [event.incumbent for event in told] == sorted((event.incumbent for event in told), reverse=True)
 
 
-def test_features_that_bring_nothing_are_dropped_in_the_end():
-    """The fourth feature tells nothing, and no descent that leaves prices out lets go of it."""
+def test_irrelevant_features_are_dropped_in_the_end():
+    """The fourth feature is irrelevant, and no descent without penalties drops it."""
     problem = board(0.05)
     tree = good_tree(problem, [], RunControl(), FEW)
     dense = good_tree(without_budget(problem), [], RunControl(), FEW)
-    assert prices_are_light(problem, [dense])
+    assert penalties_are_small(problem, [dense])
     assert np.count_nonzero(tree.w) < np.count_nonzero(dense.w)
     assert allowed_value(problem, tree) < allowed_value(problem, dense)
 
 
-def test_values_that_leave_prices_out_are_not_reported():
+def test_values_without_penalties_are_not_reported():
     problem, told = board(0.05), []
     finished = []
 
@@ -73,10 +73,10 @@ def test_values_that_leave_prices_out_are_not_reported():
         finished.append(control.listener)
         return tree
 
-    for kind, heard in ((SparsifyingSearch, False), (LocalSearch, True)):
+    for kind, reports in ((SparsifyingSearch, False), (LocalSearch, True)):
         finished.clear()
         kind(problem, RunControl(Limits(time=600.0), told.append), Effort(least=9, most=9), finisher).run([])
-        assert finished and all((one is not None) is heard for one in finished)
+        assert finished and all((one is not None) is reports for one in finished)
 
 
 @pytest.mark.parametrize("model", ["hfs", "sfs"])
@@ -107,7 +107,7 @@ def test_descents_get_all_time_but_what_is_kept_for_the_greedy_tree(monkeypatch,
     assert given == [pytest.approx(0.85 * seconds, rel=0.05)]
 
 
-def test_a_tree_whose_subtree_gets_no_better_is_not_made_sparse_again():
+def test_a_tree_whose_subtree_does_not_improve_is_not_sparsified_again():
     rng = np.random.default_rng(3)
     X = rng.random((120, 4))
     y = np.where(np.sin(9 * X[:, 0]) * np.sin(7 * X[:, 1]) > 0, 1.0, -1.0)
@@ -120,11 +120,11 @@ def test_a_tree_whose_subtree_gets_no_better_is_not_made_sparse_again():
     def watched(terms, *rest):
         seen.append(terms.n_nodes)
         found = descent(terms, *rest)
-        return replace(found, value=1e9) if terms.n_nodes == 3 else found  # no subtree comes to anything
+        return replace(found, value=1e9) if terms.n_nodes == 3 else found  # no subtree improves
 
     search.descent = watched
-    below = kept(replace(tree, W=tree.W[nodes], B=tree.B[nodes]))
-    start = replace(kept(tree), top=1, below=below)
+    below = unchanged_start(replace(tree, W=tree.W[nodes], B=tree.B[nodes]))
+    start = replace(unchanged_start(tree), top=1, subtree=below)
     found = [search._descend(Job(start=start, level=0, seed=seed)) for seed in range(6)]
     assert seen == [3] * 6
     assert all(one.value == pytest.approx(tree.value, rel=1e-6) for one in found)

@@ -1,4 +1,4 @@
-"""The exact engine under feature budgets: brute force over supports and routings, and the laws of its pieces."""
+"""The exact engine under feature budgets: brute force over supports and routings, and the parts of the search."""
 
 import numpy as np
 import pytest
@@ -16,7 +16,7 @@ TIGHT = Limits(gap=1e-6)
 
 
 def random_problem(seed, m, n=3, depth=2):
-    """Small and nasty: weights, C over six decades, grids with equal points of either label, any budget, any price."""
+    """Small problems: weights, C over six decades, grids with equal points of either label, any budget and penalty."""
     rng = np.random.default_rng(seed)
     X = rng.integers(0, 3, (m, n)) / 2.0 if seed % 3 == 0 else rng.random((m, n))
     y = rng.choice([-1.0, 1.0], m)
@@ -33,7 +33,7 @@ def bnb(problem, limits=TIGHT, tactics=None, start=None):
     return solution
 
 
-#: Supports on a list, and grown from partly decided ones as where they are many.
+#: Supports on a list, and partly decided ones as where there are many.
 LISTED, GROWN = SupportTactics(), SupportTactics(listed=0)
 
 
@@ -50,7 +50,7 @@ def test_agrees_with_brute_force(seed, depth, m):
 
 @pytest.mark.parametrize("block", range(20))
 def test_no_bound_above_the_optimum(block):
-    """1,000 random instances, each stopped after 0 to 3 steps: whatever is claimed then must lie below brute force."""
+    """1,000 random instances, each stopped after 0 to 3 steps: the bound must lie below brute force."""
     for seed in range(50 * block, 50 * block + 50):
         problem = random_problem(seed, 3 + seed % 3, n=1 + seed % 3, depth=1 + (seed // 7) % 2)
         best = best_value(problem)
@@ -73,7 +73,7 @@ def test_weights_that_are_only_rounding_are_left_out():
 
 
 @pytest.mark.parametrize("seed", range(12))
-def test_supports_too_many_to_list_leave_a_bound_and_a_tree(seed, monkeypatch):
+def test_too_many_supports_to_list_give_a_bound_and_a_tree(seed, monkeypatch):
     monkeypatch.setattr("margotree.engines.exact.engine._MOST_SUPPORTS", 1)
     problem = random_problem(seed, 6, n=3)
     problem = Problem.make(problem.X, problem.y, depth=2, C=problem.C, eps=problem.eps, budget=1)

@@ -1,4 +1,4 @@
-"""One fit searched by many processes: the same answers as in one, whatever is lost on the way."""
+"""One fit in many processes: the same results as in one process, also where tasks or workers are lost."""
 
 import json
 import os
@@ -16,11 +16,11 @@ from margotree.cli import main
 from margotree.engines import EngineError, Limits, Refused, RunControl, solve
 from margotree.engines.distributed import connection, workers
 from margotree.engines.distributed.engine import ClusterBranchAndBound
-from margotree.engines.distributed.search import ClusterSearch, Pace
-from margotree.engines.distributed.serialization import Recipe
-from margotree.engines.distributed.task import Held, Orders, Outcome, packed, unpacked, work
+from margotree.engines.distributed.search import ClusterSearch, TaskSizes
+from margotree.engines.distributed.serialization import SearchSpec
+from margotree.engines.distributed.task import HeldSearch, Outcome, TaskInput, packed, unpacked, work
 from margotree.engines.distributed.transfer_volume import Traffic
-from margotree.engines.distributed.workers import Crew, Lost
+from margotree.engines.distributed.workers import ClusterLost, WorkerPool
 from margotree.engines.exact.engine import BranchAndBound
 from margotree.engines.exact.penalty_branching import PenaltyBrancher
 from margotree.engines.exact.sample_branching import MargotBrancher, Tactics
@@ -34,29 +34,29 @@ from margotree.solution import Proved, Stopped, verify
 from oracles import best_value
 from several import several_classes
 
-#: Everything is sent, in small pieces.
-EAGER = Pace(alone=0.0, short=0.0, nodes=3, batch=2)
+#: All nodes are sent, in small tasks.
+EAGER = TaskSizes(alone=0.0, short=0.0, nodes=3, batch=2)
 TIGHT = Limits(gap=1e-7, time=600)
 SLOW = Tactics(improve=False, steps=2)
 
 
-class Office:
-    """A crew without Dask: tasks are done here and now, as bytes; some are lost, and one day it may be gone."""
+class FakeWorkers:
+    """Workers without Dask: tasks run at once in this process, from bytes; tasks may be lost, and the cluster, too."""
 
     def __init__(self, *, slots=3, lose=None, gone=None, answer=work):
         self.slots, self.traffic, self.lost, self.scheduler = slots, Traffic(), "", "here"
         self.lose, self.gone, self.answer = lose or (lambda number: False), gone, answer
-        self.orders, self.waiting, self.events = [], [], []
+        self.task_input, self.waiting, self.events = [], [], []
 
     @contextmanager
-    def holding(self, recipe):
-        self.held = Held(unpacked(packed(recipe)))
+    def published(self, spec):
+        self.held = HeldSearch(unpacked(packed(spec)))
         yield "key"
         self.waiting.clear()
 
-    def send(self, number, key, orders):
-        self.orders.append(orders)
-        self.waiting.append((number, packed(orders)))
+    def send(self, number, key, task_input):
+        self.task_input.append(task_input)
+        self.waiting.append((number, packed(task_input)))
 
     def next_done(self, seconds):
         if not self.waiting:
@@ -64,12 +64,12 @@ class Office:
             return None
         number, data = self.waiting.pop(0)
         if self.gone is not None and self.traffic.tasks >= self.gone:
-            raise Lost("the office has closed")
+            raise ClusterLost("the cluster is gone")
         if self.lose(number):
             self.traffic.again += 1
             return number, None
         outcome = unpacked(packed(self.answer(self.held, unpacked(data))))
-        self.traffic.came_back(1, outcome)
+        self.traffic.count_result(1, outcome)
         return number, outcome
 
     def close(self):
@@ -91,148 +91,152 @@ def knotty(m=50):
     return Problem.make(X, y, depth=2, C=[10.0, 100.0])
 
 
-def at(office, problem, limits=TIGHT, pace=EAGER, start=None):
-    engine = ClusterBranchAndBound("here", pace=pace, tactics=SLOW, sparse=SupportTactics(steps=2))
-    engine.crew = office
-    solution = engine.solve(problem, RunControl(limits, lambda event: office.events.append(event)), start)
+def at(workers_here, problem, limits=TIGHT, task_sizes=EAGER, start=None):
+    engine = ClusterBranchAndBound("here", task_sizes=task_sizes, tactics=SLOW, sparse=SupportTactics(steps=2))
+    engine.worker_pool = workers_here
+    solution = engine.solve(problem, RunControl(limits, lambda event: workers_here.events.append(event)), start)
     verify(problem, solution)
     return solution.certificate
 
 
 @pytest.mark.parametrize(("model", "seeds"), [("margot", 6), ("hfs", 3), ("sfs", 2)])
-def test_agrees_with_brute_force_though_tasks_are_lost(model, seeds):
-    """Every third task is lost on the way."""
+def test_agrees_with_brute_force_where_tasks_are_lost(model, seeds):
+    """Every third task is lost."""
     tasks = 0
     for seed in range(seeds):
         problem = random_problem(seed, m=6, depth=2, model=model)
-        office = Office(lose=lambda number: number % 3 == 0)
-        certificate = at(office, problem)
+        workers_here = FakeWorkers(lose=lambda number: number % 3 == 0)
+        certificate = at(workers_here, problem)
         assert certificate.proved is Proved.OPTIMAL
         assert certificate.objective == pytest.approx(best_value(problem), rel=1e-6, abs=1e-6)
-        tasks += office.traffic.tasks
+        tasks += workers_here.traffic.tasks
     assert tasks > 2 * seeds
 
 
 @pytest.mark.parametrize("model", ["margot", "hfs", "sfs"])
-def test_weights_are_limited_there_too(model):
+def test_weights_are_limited(model):
     """The rows of a limit are part of every record that is sent; the limit binds."""
     for seed in (1, 2):
         free = random_problem(seed, m=6, depth=2, model=model)
         problem = replace(free, max_weight=0.7)
         best = best_value(problem)
         assert best > best_value(free) * (1 + 1e-6)
-        certificate = at(Office(), problem)
+        certificate = at(FakeWorkers(), problem)
         assert certificate.proved is Proved.OPTIMAL
         assert certificate.objective == pytest.approx(best, rel=1e-6, abs=1e-6)
 
 
 @pytest.mark.parametrize(("model", "seeds"), [("margot", 16), ("hfs", 4), ("sfs", 4)])
-def test_no_bound_above_the_optimum_wherever_it_stops(model, seeds):
-    """The office closes after a few tasks, or the nodes run out: what is claimed until then holds."""
+def test_no_bound_above_the_optimum_wherever_the_search_stops(model, seeds):
+    """The cluster is lost after a few tasks, or the node limit is reached: the bound is valid."""
     for seed in range(seeds):
         problem = random_problem(seed, m=5, depth=1 + seed % 2, model=model)
         best = best_value(problem)
-        gone = Office(gone=seed % 4)
+        gone = FakeWorkers(gone=seed % 4)
         early = at(gone, problem)
         assert early.stopped in (Stopped.LOST, Stopped.SOLVED, Stopped.PRECISION)
-        few = Office(lose=lambda number: number % 2 == 0)
+        few = FakeWorkers(lose=lambda number: number % 2 == 0)
         fewer = at(few, problem, Limits(gap=1e-7, nodes=1 + seed % 5))
-        for office, certificate in ((gone, early), (few, fewer)):
+        for workers_here, certificate in ((gone, early), (few, fewer)):
             assert certificate.bound <= best + 1e-6 * (1 + best)
             assert certificate.objective >= best - 1e-6 * (1 + best)
-            assert all(event.bound <= best + 1e-6 * (1 + best) for event in office.events)
+            assert all(event.bound <= best + 1e-6 * (1 + best) for event in workers_here.events)
 
 
-def test_a_lost_cluster_is_told():
-    certificate = at(Office(gone=1), knotty(20))
+def test_a_lost_cluster_is_a_warning():
+    certificate = at(FakeWorkers(gone=1), knotty(20))
     assert certificate.stopped is Stopped.LOST and certificate.proved is not Proved.OPTIMAL
     assert 0.0 <= certificate.bound < certificate.objective
-    assert any("lost: the office has closed; the tree is the best" in words for words in certificate.warnings)
+    assert any("lost: the cluster is gone; the tree is the best" in words for words in certificate.warnings)
 
 
-def search_by(office, problem, pace=EAGER, first=None):
+def search_by(workers_here, problem, task_sizes=EAGER, first=None):
     brancher = MargotBrancher(problem, SLOW)
     first = trivial_tree(problem) if first is None else first
-    return ClusterSearch(office, pace, brancher, lambda tree: allowed_value(problem, tree), RunControl(TIGHT), first)
+    return ClusterSearch(
+        workers_here, task_sizes, brancher, lambda tree: allowed_value(problem, tree), RunControl(TIGHT), first
+    )
 
 
-def test_the_cut_off_spreads_with_new_tasks():
-    """The third task comes back with a good tree: those sent from then on, and no others, aim below it."""
+def test_new_tasks_have_the_new_cutoff():
+    """The third task returns a good tree: only tasks sent after it have the lower cutoff."""
     problem = knotty(20)
     best = BranchAndBound().solve(problem, RunControl(TIGHT))
     told = []
 
-    def find(held, orders):
-        outcome = work(held, orders)
-        told.append(orders.cutoff)
+    def find(held, task_input):
+        outcome = work(held, task_input)
+        told.append(task_input.cutoff)
         return replace(outcome, trees=[best.splits]) if len(told) == 3 else outcome
 
-    office = Office(slots=1, answer=find)
-    search = search_by(office, problem)
+    workers_here = FakeWorkers(slots=1, answer=find)
+    search = search_by(workers_here, problem)
     first = search.shared[CUTOFF]
     assert search.run() is Stopped.SOLVED
     low = best.certificate.objective * (1 - 1e-7)
-    assert told[:4] == [first] * 4  # the fourth was under way
+    assert told[:4] == [first] * 4  # the fourth was already sent
     assert len(told) > 6 and told[4:] == pytest.approx([low] * (len(told) - 4), rel=1e-6)
-    # What a better tree has closed is not sent.
-    assert all(record.bound < orders.cutoff for orders in office.orders for record in orders.records)
+    # Nodes closed by a better tree are not sent.
+    assert all(
+        record.bound < task_input.cutoff for task_input in workers_here.task_input for record in task_input.records
+    )
     assert search.best == best.certificate.objective
 
 
-def test_nothing_is_closed_by_a_tree_that_only_the_worker_believes_in():
-    """A worker that closes all at a cut-off it does not show a tree for: the bound is no more than that."""
+def test_the_bound_is_at_most_the_cutoff_of_a_worker():
+    """A worker that closes all nodes at a cutoff for which it returns no tree."""
     problem = knotty(20)
 
-    def boast(held, orders):
-        return Outcome(left=[], steps=1, cutoff=0.5 * orders.cutoff)
+    def boast(held, task_input):
+        return Outcome(left=[], steps=1, cutoff=0.5 * task_input.cutoff)
 
-    search = search_by(Office(answer=boast), problem)
+    search = search_by(FakeWorkers(answer=boast), problem)
     search.run()
     assert search.bound == pytest.approx(0.5 * search.shared[CUTOFF])
 
 
 def test_best_bounds_go_first_and_the_bound_never_falls():
     problem = knotty(20)
-    office = Office(slots=2)
-    search = search_by(office, problem)
-    sent, bounds, send = [], [], office.send
+    workers_here = FakeWorkers(slots=2)
+    search = search_by(workers_here, problem)
+    sent, bounds, send = [], [], workers_here.send
 
-    def look(number, key, orders):
+    def look(number, key, task_input):
         waiting = [entry[0] for entry in search._queue]
-        sent.append(max(r.bound for r in orders.records) <= min(waiting, default=np.inf))
+        sent.append(max(r.bound for r in task_input.records) <= min(waiting, default=np.inf))
         bounds.append(search.bound)
-        send(number, key, orders)
+        send(number, key, task_input)
 
-    office.send = look
+    workers_here.send = look
     search.run()
     assert all(sent) and len(sent) > 5
     assert bounds == sorted(bounds)
 
 
-@pytest.mark.parametrize("way", [MargotBrancher, PenaltyBrancher, SupportBrancher])
-def test_a_recipe_makes_the_same_search(way):
-    """A task done in another process leaves what it would have left here."""
+@pytest.mark.parametrize("brancher_type", [MargotBrancher, PenaltyBrancher, SupportBrancher])
+def test_a_search_is_the_same_in_another_process(brancher_type):
+    """A task in another process has the same result as here."""
     problem = random_problem(2, m=20, n=4, model="sfs")
-    brancher = way(problem, limit=allowed_value(problem, trivial_tree(problem)))
-    recipe = unpacked(packed(Recipe.of(brancher, 1e-4)))
-    assert type(recipe.brancher()) is way and not recipe.brancher().problem.X.flags.writeable
+    brancher = brancher_type(problem, limit=allowed_value(problem, trivial_tree(problem)))
+    spec = unpacked(packed(SearchSpec.of(brancher, 1e-4)))
+    assert type(spec.brancher()) is brancher_type and not spec.brancher().problem.X.flags.writeable
     cutoff = allowed_value(problem, trivial_tree(problem))
-    orders = Orders(records=[brancher.root()], cutoff=cutoff, seconds=60.0, nodes=25)
-    here, there = (work(Held(r), orders) for r in (Recipe.of(brancher, 1e-4), recipe))
+    task_input = TaskInput(records=[brancher.root()], cutoff=cutoff, seconds=60.0, nodes=25)
+    here, there = (work(HeldSearch(r), task_input) for r in (SearchSpec.of(brancher, 1e-4), spec))
     assert here.steps == there.steps > 0
     assert sorted(r.bound for r in here.left) == sorted(r.bound for r in there.left)
-    # And a second task of the same process is not stopped by the flag that ended the first.
-    held = Held(recipe)
-    held.mine()[1].stop()
-    assert work(held, orders).steps == here.steps
+    # A second task of the same process is not stopped by the flag that ended the first.
+    held = HeldSearch(spec)
+    held.thread_worker()[1].stop()
+    assert work(held, task_input).steps == here.steps
 
 
-def proved(office, problem, path, **pace):
-    """Have an office write a proof; returns the certificate and what the checker makes of it."""
-    limits = Limits(gap=1e-5, time=600)  # a claim is a shade less than what is proved
-    pace = replace(EAGER, **pace)
-    engine = ClusterBranchAndBound("here", pace=pace, tactics=SLOW, sparse=SupportTactics(steps=2))
-    engine.crew = office
+def proved(workers_here, problem, path, **task_sizes):
+    """Fit with a proof; return the certificate and the result of the checker."""
+    limits = Limits(gap=1e-5, time=600)  # a claimed bound is slightly below the proved one
+    task_sizes = replace(EAGER, **task_sizes)
+    engine = ClusterBranchAndBound("here", task_sizes=task_sizes, tactics=SLOW, sparse=SupportTactics(steps=2))
+    engine.worker_pool = workers_here
     solution = engine.solve_with_proof(problem, ProofWriter(path), RunControl(limits))
     verify(problem, solution)
     return solution.certificate, check.check(str(path), (problem.X, problem.y, problem.weight))
@@ -240,31 +244,31 @@ def proved(office, problem, path, **pace):
 
 @pytest.mark.parametrize("alone", [0.0, 0.02])
 @pytest.mark.parametrize(("model", "seeds"), [("margot", 6), ("hfs", 4), ("sfs", 6)])
-def test_tasks_bring_their_part_of_a_proof(model, seeds, alone, tmp_path):
-    """Every third task is lost on the way; and where the driver has begun alone, its steps and theirs go together."""
+def test_tasks_return_their_part_of_a_proof(model, seeds, alone, tmp_path):
+    """Every third task is lost; with ``alone`` the search begins in this process, and its steps count, too."""
     tasks = 0
     for seed in range(seeds):
         problem = random_problem(seed, m=8, depth=2, model=model)
-        office = Office(lose=lambda number: number % 3 == 0)
-        certificate, found = proved(office, problem, tmp_path / f"{seed}.proof", alone=alone)
+        workers_here = FakeWorkers(lose=lambda number: number % 3 == 0)
+        certificate, found = proved(workers_here, problem, tmp_path / f"{seed}.proof", alone=alone)
         assert certificate.proved is Proved.OPTIMAL
         assert found.gap <= 1e-5
         assert found.bound == certificate.bound
-        tasks += office.traffic.tasks
+        tasks += workers_here.traffic.tasks
     assert tasks > 2 * seeds or alone > 0.0
 
 
 @pytest.mark.parametrize("model", ["margot", "hfs", "sfs"])
-def test_a_proof_of_what_was_reached_when_the_office_closed(model, tmp_path):
+def test_a_lost_cluster_leaves_a_valid_proof(model, tmp_path):
     for seed in range(4):
         problem = random_problem(seed, m=6, depth=2, model=model)
-        office = Office(gone=seed % 4)
-        certificate, found = proved(office, problem, tmp_path / f"{seed}.proof")
+        workers_here = FakeWorkers(gone=seed % 4)
+        certificate, found = proved(workers_here, problem, tmp_path / f"{seed}.proof")
         assert certificate.stopped in (Stopped.LOST, Stopped.SOLVED, Stopped.PRECISION)
         assert found.bound == certificate.bound <= best_value(problem) + 1e-9
 
 
-def test_what_no_cluster_can_do_is_refused():
+def test_unsupported_problems_are_refused():
     problem = random_problem(1)
     with pytest.raises(Refused, match="only the engine 'bnb' searches on a cluster, not 'scip'"):
         solve(problem, engine="scip", scheduler="processes")
@@ -275,7 +279,7 @@ def test_what_no_cluster_can_do_is_refused():
         MargotClassifier(scheduler="somewhere").fit([[0.0], [1.0]], [0, 1])
 
 
-def test_without_dask_it_says_what_to_install(monkeypatch):
+def test_without_dask_the_error_has_the_command_that_installs_it(monkeypatch):
     monkeypatch.setattr("margotree.engines.distributed.engine.find_spec", lambda name: None)
     with pytest.raises(EngineError, match=r'needs Dask, .*: pip install "margotree\[cluster\]"') as caught:
         solve(random_problem(1), scheduler="processes")
@@ -294,7 +298,7 @@ def test_the_command_line_refuses_a_choice(tmp_path, capsys):
 
 @pytest.fixture(scope="module")
 def address():
-    """Two workers in this process, as far away as TCP makes them."""
+    """Two workers in this process, connected by TCP."""
     distributed = pytest.importorskip("distributed", reason="needs margotree[cluster]")
     options = {"n_workers": 2, "threads_per_worker": 1, "processes": False, "dashboard_address": ":0"}
     with distributed.LocalCluster(protocol="tcp", **options) as cluster:
@@ -305,15 +309,15 @@ def address():
 def test_dask_workers_agree_with_one_process(address, model, tmp_path):
     problem = random_problem(7, m=14, n=3, model=model)
     plain = BranchAndBound().solve(problem, RunControl(TIGHT)).certificate
-    pace = Pace(alone=0.0, short=0.0, nodes=20)
-    engine = ClusterBranchAndBound(address, pace=pace, tactics=SLOW, sparse=SupportTactics(steps=2))
+    task_sizes = TaskSizes(alone=0.0, short=0.0, nodes=20)
+    engine = ClusterBranchAndBound(address, task_sizes=task_sizes, tactics=SLOW, sparse=SupportTactics(steps=2))
     certificate = engine.solve(problem, RunControl(TIGHT)).certificate
     assert certificate.objective == pytest.approx(plain.objective, rel=1e-6)
     assert certificate.bound == pytest.approx(plain.bound, rel=1e-6) and certificate.proved is Proved.OPTIMAL
     traffic = engine.traffic
     assert traffic.tasks > 0 and traffic.again == 0
     assert 0 < traffic.steps <= certificate.nodes
-    proving = ClusterBranchAndBound(address, pace=pace, tactics=SLOW, sparse=SupportTactics(steps=2))
+    proving = ClusterBranchAndBound(address, task_sizes=task_sizes, tactics=SLOW, sparse=SupportTactics(steps=2))
     proving.prepare_proof(problem)
     path = tmp_path / "a.proof"
     certificate = proving.solve_with_proof(problem, ProofWriter(path), RunControl(Limits(time=600))).certificate
@@ -322,19 +326,19 @@ def test_dask_workers_agree_with_one_process(address, model, tmp_path):
     assert min(traffic.sent, traffic.received, traffic.problem) > 0 and "kB back per task" in str(traffic)
 
 
-def test_what_comes_too_late_is_nobodys(address):
-    """A task of a search that is over does not pass for one of the next with the same number."""
+def test_late_results_are_ignored(address):
+    """A task of an earlier search is not taken for a task of the next one with the same number."""
     brancher = MargotBrancher(knotty(30), SLOW)
-    recipe, crew = Recipe.of(brancher, 1e-4), Crew(address)
+    spec, worker_pool = SearchSpec.of(brancher, 1e-4), WorkerPool(address)
     found = None
     for nodes in (3, 7):
-        orders = Orders(records=[brancher.root()], cutoff=brancher.limit, seconds=30.0, nodes=nodes)
-        with crew.holding(recipe) as key:
-            crew.send(0, key, orders)
+        task_input = TaskInput(records=[brancher.root()], cutoff=brancher.limit, seconds=30.0, nodes=nodes)
+        with worker_pool.published(spec) as key:
+            worker_pool.send(0, key, task_input)
             time.sleep(0.3)
             while nodes == 7 and found is None:
-                found = crew.next_done(0.05)
-    crew.close()
+                found = worker_pool.next_done(0.05)
+    worker_pool.close()
     assert found is not None and found[0] == 0
     assert found[1].steps == 7
 
@@ -357,10 +361,10 @@ def test_the_classifier_and_the_command_line_reach_the_scheduler(address, tmp_pa
     assert main(["check", proof, data, "--tree", out]) == 0
 
 
-def test_workers_are_there_and_of_our_version(address, monkeypatch):
-    monkeypatch.setattr("margotree.__version__", "0.0.0")  # workers in this process say so, too
-    monkeypatch.setattr(Crew, "_version", lambda self, worker: "9.9.9")
-    with pytest.raises(EngineError, match=r"2 of 2 workers cannot help: tcp://.* has margotree 9.9.9, and this"):
+def test_workers_exist_and_have_the_same_version(address, monkeypatch):
+    monkeypatch.setattr("margotree.__version__", "0.0.0")  # also for workers in this process
+    monkeypatch.setattr(WorkerPool, "_version", lambda self, worker: "9.9.9")
+    with pytest.raises(EngineError, match=r"2 of 2 workers cannot be used: tcp://.* has margotree 9.9.9, and this"):
         ClusterBranchAndBound(address).prepare(random_problem(1))
     distributed = pytest.importorskip("distributed", reason="needs margotree[cluster]")
     monkeypatch.setattr(workers, "_FIRST", 0.2)
@@ -371,7 +375,7 @@ def test_workers_are_there_and_of_our_version(address, monkeypatch):
         ClusterBranchAndBound(empty.scheduler_address).prepare(random_problem(1))
 
 
-def test_no_scheduler_is_told(monkeypatch):
+def test_a_missing_scheduler_is_an_error(monkeypatch):
     pytest.importorskip("distributed", reason="needs margotree[cluster]")
     monkeypatch.setattr(connection, "_ANSWER", 0.3)
     with pytest.raises(EngineError, match=r"no Dask scheduler answers at tcp://127\.0\.0\.1:9"):
@@ -379,7 +383,7 @@ def test_no_scheduler_is_told(monkeypatch):
 
 
 class AtTask:
-    """A listener that does something once so many tasks are back."""
+    """A listener that calls ``act`` after each multiple of ``tasks`` finished tasks."""
 
     def __init__(self, tasks, act):
         self.tasks, self.act, self.done = tasks, act, 0
@@ -391,14 +395,14 @@ class AtTask:
             self.act()
 
 
-def test_a_scheduler_that_goes_leaves_the_best_tree():
+def test_a_lost_scheduler_leaves_the_best_tree():
     distributed = pytest.importorskip("distributed", reason="needs margotree[cluster]")
     problem = knotty()
     options = {"n_workers": 1, "threads_per_worker": 1, "processes": False, "dashboard_address": ":0"}
     with distributed.LocalCluster(protocol="tcp", **options) as cluster:
         listener = AtTask(1, cluster.close)
         engine = ClusterBranchAndBound(
-            cluster.scheduler_address, pace=Pace(alone=0.0, short=0.0, nodes=50), tactics=SLOW
+            cluster.scheduler_address, task_sizes=TaskSizes(alone=0.0, short=0.0, nodes=50), tactics=SLOW
         )
         listener.engine = engine
         solution = engine.solve(problem, RunControl(TIGHT, listener))
@@ -411,14 +415,14 @@ def test_a_scheduler_that_goes_leaves_the_best_tree():
 
 
 def test_killed_workers_change_nothing(tmp_path):
-    """Nor what is proved."""
+    """Neither the certificate nor the proof."""
     pytest.importorskip("distributed", reason="needs margotree[cluster]")
     problem = knotty()
     plain = BranchAndBound().solve(problem, RunControl(Limits(time=600))).certificate
-    engine = ClusterBranchAndBound("processes", 2, pace=Pace(alone=0.0, short=0.0, nodes=100), tactics=SLOW)
+    engine = ClusterBranchAndBound("processes", 2, task_sizes=TaskSizes(alone=0.0, short=0.0, nodes=100), tactics=SLOW)
     engine.prepare(problem)
     engine.prepare_proof(problem)
-    workers = engine.crew._cluster.workers
+    workers = engine.worker_pool._cluster.workers
     killed, path = [], tmp_path / "a.proof"
 
     def kill():
@@ -435,5 +439,5 @@ def test_killed_workers_change_nothing(tmp_path):
     assert len(killed) >= 1
     assert certificate.proved is plain.proved is Proved.OPTIMAL
     assert certificate.objective == pytest.approx(plain.objective, rel=1e-9)
-    assert certificate.bound == pytest.approx(plain.bound, rel=1e-8)  # a claim is a shade less than what is proved
+    assert certificate.bound == pytest.approx(plain.bound, rel=1e-8)  # a claimed bound is slightly below the proved one
     assert check.check(str(path), (problem.X, problem.y, problem.weight)).bound == certificate.bound

@@ -11,7 +11,7 @@ from margotree.engines.run_control import ctrl_c
 from margotree.solution import Stopped
 
 
-def test_nothing_stops_a_watch_without_limits():
+def test_nothing_stops_a_fit_without_limits():
     control = RunControl()
     assert control.must_stop(10**9) is None
     assert control.remaining == math.inf
@@ -39,22 +39,22 @@ def test_a_part_has_its_own_clock_and_the_whole_ones_interruption():
 
 
 def test_reports_reach_the_listener_and_none_is_needed():
-    heard = []
-    RunControl(listener=heard.append).report("search", incumbent=2.0, bound=1.0, nodes=3)
+    events = []
+    RunControl(listener=events.append).report("search", incumbent=2.0, bound=1.0, nodes=3)
     RunControl().report("search")
-    (event,) = heard
+    (event,) = events
     assert isinstance(event, Event) and event.phase == "search" and event.nodes == 3
     assert event.gap == pytest.approx(0.5) and event.elapsed >= 0
 
 
 def test_a_part_tells_the_time_of_the_whole():
-    heard = []
-    whole = RunControl(Limits(time=100.0), heard.append)
+    events = []
+    whole = RunControl(Limits(time=100.0), events.append)
     time.sleep(0.02)
     part = whole.part(10.0)
     part.report("search")
     part.part(1.0).report("search")
-    assert part.elapsed < heard[0].elapsed <= heard[1].elapsed <= whole.elapsed
+    assert part.elapsed < events[0].elapsed <= events[1].elapsed <= whole.elapsed
 
 
 def press_ctrl_c():

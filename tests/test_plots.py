@@ -12,12 +12,12 @@ from margotree.plots import figures, plot_features, plot_node, plot_plane, plot_
 from margotree.plots.geometry import box_polygon, clip, segment
 from margotree.plots.node import spread
 from margotree.plots.palette import class_colour, tint
-from margotree.plots.text_fitting import fitted, width_of
+from margotree.plots.text_fitting import shortened, text_width
 from margotree.problem import Splits, topology
 from margotree.solution import Certificate, Stopped
 from margotree.tree import Tree
 from margotree.tree.outline import outline
-from margotree.tree.sample_paths import Reach
+from margotree.tree.sample_paths import SamplePaths
 from margotree.tree.text import rule_of
 
 matplotlib = pytest.importorskip("matplotlib")
@@ -34,7 +34,7 @@ def _figures_are_closed():
 
 
 def words(ax):
-    """The texts of a picture that are seen, with their boxes in pixels."""
+    """The visible texts of a plot, with their boxes in pixels."""
     figure = ax.figure
     figure.draw_without_rendering()
     renderer = figure.canvas.get_renderer()
@@ -102,7 +102,7 @@ def test_it_fits_at_any_resolution_and_into_axes_of_any_size(dpi):
 def test_hostile_names_many_classes_and_pruned_branches():
     labels = [f"class with a long label {k}" for k in range(11)]
     tree, X, y = grown(3, 4, classes=labels, names=HOSTILE, pruned=[1, 6])
-    boxes = words(plot_tree(tree, X, y, title="A title $ that is much longer than the picture is wide " * 4))
+    boxes = words(plot_tree(tree, X, y, title="A title $ that is much longer than the plot is wide " * 4))
     assert not overlaps(boxes)
     assert not cut(plt.gca(), boxes)
     assert any("$a_1$" in text for text, _ in boxes)
@@ -117,7 +117,7 @@ def test_a_card_shows_counts_weights_and_the_rest():
     assert any(text.startswith("sum \N{GREATER-THAN OR EQUAL TO}") for text in shown)
 
 
-def test_classes_that_find_no_room_are_counted():
+def test_classes_that_do_not_fit_are_counted():
     tree, X, y = grown(1, 3, classes=tuple("abcdefghijk"), n_samples=3000)
     shown = [text for text, _ in words(plot_tree(tree, X, y))]
     counts = [text for text in shown if text.isdigit()]
@@ -126,7 +126,7 @@ def test_classes_that_find_no_room_are_counted():
     assert len(left_out) == 3 and len(counts) + sum(left_out) == np.count_nonzero(tree.counts)
 
 
-def test_bars_point_to_the_side_they_speak_for():
+def test_bars_point_to_the_side_they_favour():
     tree, _, _ = grown(1, 6)
     ax = plot_tree(tree)
     ax.figure.canvas.draw()
@@ -227,22 +227,22 @@ def test_margins_of_the_plane_are_where_h_is_one():
 
 def test_rings_mark_support_vectors():
     tree, X, y = grown(2, 2)
-    reach = Reach.of(tree, X, y)
+    paths = SamplePaths.of(tree, X, y)
     sign = np.where(y == tree.classes[1], 1.0, -1.0)
     ringed = plot_plane(tree, X, y).collections[-1].get_offsets()
     last = [tree.path(x)[-1].h for x in X]
     assert len(ringed) == np.sum(sign * last <= 1 + 1e-6)
-    everybody = plot_plane(tree, X, y, support="all").collections[-1].get_offsets()
-    assert len(everybody) == len(set(np.concatenate([reach.at(t)[reach.support(t)] for t in range(3)])))
+    all_splits = plot_plane(tree, X, y, support="all").collections[-1].get_offsets()
+    assert len(all_splits) == len(set(np.concatenate([paths.at(t)[paths.support(t)] for t in range(3)])))
     assert len(plot_plane(tree, X, y, support=None).collections) == 2
 
 
-def test_support_vectors_of_models_whose_margin_knows_no_class_lie_within_it():
+def test_support_vectors_of_models_whose_margin_depends_on_no_class_lie_within_it():
     tree, X, y = grown(2, 3, terms={"model": "oct_h"})
-    reach = Reach.of(tree, X, y)
+    paths = SamplePaths.of(tree, X, y)
     for t in range(3):
-        assert reach.support(t).tolist() == (np.abs(reach.h(t)) <= 1 + 1e-6).tolist()
-        assert 0 < reach.support(t).sum() < len(reach.at(t))
+        assert paths.support(t).tolist() == (np.abs(paths.h(t)) <= 1 + 1e-6).tolist()
+        assert 0 < paths.support(t).sum() < len(paths.at(t))
 
 
 def test_a_plane_needs_two_features():
@@ -288,10 +288,10 @@ def test_a_split_shows_its_samples_at_their_distance(depth, n_features):
     tree, X, y = grown(depth, n_features)
     node = topology.n_nodes(depth - 1) if depth > 1 else 0
     ax = plot_node(tree, X, y, node)
-    reach = Reach.of(tree, X, y)
+    paths = SamplePaths.of(tree, X, y)
     drawn = np.sort(np.concatenate([c.get_offsets()[:, 0] for c in ax.collections[:-1]]))
-    np.testing.assert_allclose(drawn, np.sort(reach.h(node)))
-    assert len(ax.collections[-1].get_offsets()) == reach.support(node).sum()
+    np.testing.assert_allclose(drawn, np.sort(paths.h(node)))
+    assert len(ax.collections[-1].get_offsets()) == paths.support(node).sum()
     boxes = words(ax)
     assert not overlaps(boxes)
     assert not cut(ax, boxes)
@@ -323,7 +323,7 @@ def test_many_support_vectors_do_not_cover_the_samples():
 
 @pytest.mark.parametrize("n_features", [2, 12])
 @pytest.mark.parametrize("units", ["user", "scaled"])
-def test_numbers_of_a_picture_are_those_of_the_text(n_features, units):
+def test_numbers_of_a_plot_are_those_of_the_text(n_features, units):
     tree, _, _ = grown(2, n_features)
     shown = [text.replace("\N{MINUS SIGN}", "-") for text, _ in words(plot_tree(tree, max_features=99, units=units))]
     for t in outline(tree).nodes:
@@ -344,7 +344,7 @@ def test_the_direction_along_a_hyperplane_spreads_most():
         assert np.var(X @ other / np.linalg.norm(other)) <= np.var(best.position) + 1e-9
 
 
-def test_legends_of_many_long_labels_find_room():
+def test_legends_of_many_long_labels_fit():
     labels = [f"{k} class with a label that is long, $ and all" for k in range(5)] + ["_hidden", "x" * 200]
     tree, X, y = grown(3, 2, classes=labels)
     for ax in (plot_node(tree, X, y, 0), plot_plane(tree, X, y)):
@@ -354,7 +354,7 @@ def test_legends_of_many_long_labels_find_room():
         assert len(ax.get_legend().get_texts()) == len(labels) + 1
 
 
-def test_a_node_that_does_not_split_has_no_picture():
+def test_a_node_that_does_not_split_has_no_plot():
     tree, X, y = grown(2, 2, pruned=[1])
     for node, message in ((1, "does not split.* nodes that split: 0, 2"), (9, "0 to 2")):
         with pytest.raises(ValueError, match=message):
@@ -442,7 +442,7 @@ def test_progress_shows_the_best_known_at_each_time():
         plot_progress([])
 
 
-def test_two_searches_share_one_picture():
+def test_two_searches_share_one_plot():
     first = [{"elapsed": 1, "incumbent": 3, "bound": 1}, {"elapsed": 2, "incumbent": 2, "bound": 2}]
     ax = plot_progress(first, label="a")
     plot_progress([{"elapsed": 1, "incumbent": 4, "bound": 1}], ax, label="b", colour="#009E73")
@@ -453,10 +453,10 @@ def test_two_searches_share_one_picture():
 
 
 def test_text_is_shortened_only_where_it_must_be():
-    assert fitted("age", 8, 1.0) == "age"
-    short = fitted("a very long name of a feature that ends in this", 8, 1.0)
-    assert width_of(short, 8) <= 1.0 and short.startswith("a very") and "\N{HORIZONTAL ELLIPSIS}" in short
-    assert fitted("wide", 8, 0.01) == "\N{HORIZONTAL ELLIPSIS}"
+    assert shortened("age", 8, 1.0) == "age"
+    short = shortened("a very long name of a feature that ends in this", 8, 1.0)
+    assert text_width(short, 8) <= 1.0 and short.startswith("a very") and "\N{HORIZONTAL ELLIPSIS}" in short
+    assert shortened("wide", 8, 0.01) == "\N{HORIZONTAL ELLIPSIS}"
 
 
 def test_colours_of_classes_differ():

@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 
 from margotree.engines.node.best_subset import best_subset
 from margotree.engines.node.best_subset.bounds import subset_bound
-from margotree.engines.node.best_subset.relaxation import climb, first_price, relax
-from margotree.engines.node.best_subset.samples import Grouping, merged
-from margotree.engines.node.best_subset.search import fix
+from margotree.engines.node.best_subset.relaxation import first_penalty, relax, solve_relaxation
+from margotree.engines.node.best_subset.samples import Grouping, merge_equal
+from margotree.engines.node.best_subset.search import fix_features
 from margotree.engines.node.best_subset.task import MAY, MUST, NEVER, Task
 from margotree.engines.node.kernels.workspace import KINK
 from margotree.engines.node.svm import solve_node
@@ -29,11 +29,11 @@ def brute_force(X, y, cost, *, budget, alpha=None, side=None, max_weight=None, m
     svm = svm or (lambda *a, **k: solve_node(*a, eps=EPS, **k).value)
     n, best = X.shape[1], math.inf
     for size in range(n + 1 if alpha is not None else budget + 1):
-        price = 0.0 if alpha is None else alpha * max(0, size - budget)
+        penalty = 0.0 if alpha is None else alpha * max(0, size - budget)
         for support in itertools.combinations(range(n), size):
             if set(must) <= set(support) and not set(never) & set(support):
                 columns = np.ascontiguousarray(X[:, support]) if size else np.zeros((len(y), 1))
-                best = min(best, svm(columns, y, cost, side=side, max_weight=max_weight) + price)
+                best = min(best, svm(columns, y, cost, side=side, max_weight=max_weight) + penalty)
     return best
 
 
@@ -50,16 +50,16 @@ def random_problem(seed, n_max=6, m_max=24):
     y = np.where(X @ slope + 0.2 * rng.normal(size=m) > np.median(X @ slope), 1.0, -1.0)
     C = 10.0 ** rng.integers(-5, 6)
     cost = C * (rng.integers(0, 4, m) if rng.random() < 0.4 else np.ones(m))
-    asked = {"budget": int(rng.integers(1, n + 1))}
+    options = {"budget": int(rng.integers(1, n + 1))}
     if rng.random() < 0.5:
-        asked["alpha"] = float(C * 10 ** rng.uniform(-2, 1.5))
+        options["alpha"] = float(C * 10 ** rng.uniform(-2, 1.5))
     if rng.random() < 0.4:
         side = np.zeros(m, int)
         side[rng.choice(m, min(3, m), replace=False)] = rng.choice([-1, 1], min(3, m))
-        asked["side"] = side
+        options["side"] = side
     if rng.random() < 0.3:
-        asked["max_weight"] = float(10 ** rng.uniform(-1, 1.5))
-    return rng, X, y, cost, asked
+        options["max_weight"] = float(10 ** rng.uniform(-1, 1.5))
+    return rng, X, y, cost, options
 
 
 def close(a, b, rel=1e-7):
@@ -80,28 +80,28 @@ def assert_allowed(X, found, *, budget, alpha=None, side=None, max_weight=None, 
 @pytest.mark.parametrize("block", range(12))
 def test_agrees_with_brute_force(block):
     for seed in range(30 * block, 30 * block + 30):
-        rng, X, y, cost, asked = random_problem(seed)
+        rng, X, y, cost, options = random_problem(seed)
         n = X.shape[1]
         if rng.random() < 0.2:
-            asked["must"] = [int(rng.integers(n))]
+            options["must"] = [int(rng.integers(n))]
         if rng.random() < 0.2:
-            asked["never"] = [j for j in [int(rng.integers(n))] if j not in asked.get("must", ())]
-        best = brute_force(X, y, cost, **asked)
-        found = best_subset(X, y, cost, **asked)
+            options["never"] = [j for j in [int(rng.integers(n))] if j not in options.get("must", ())]
+        best = brute_force(X, y, cost, **options)
+        found = best_subset(X, y, cost, **options)
         assert found.exact, seed
         assert close(found.value, best), (seed, found.value, best)
         assert found.bound <= best + 1e-9 * max(1.0, abs(best)) or math.isinf(best), seed
         assert found.feasible == math.isfinite(best), seed
         if found.feasible:
-            assert_allowed(X, found, **asked)
+            assert_allowed(X, found, **options)
 
 
 def test_a_support_that_rounding_leaves_unfinished_counts_if_it_obeys_all_rows():
     """One in 28,000 random instances: pivots run out at the best hyperplane, and nothing else is allowed."""
-    _, X, y, cost, asked = random_problem(23566, 7, 40)
-    found = best_subset(X, y, cost, **asked)
-    assert found.feasible and close(found.value, brute_force(X, y, cost, **asked))
-    assert_allowed(X, found, **asked)
+    _, X, y, cost, options = random_problem(23566, 7, 40)
+    found = best_subset(X, y, cost, **options)
+    assert found.feasible and close(found.value, brute_force(X, y, cost, **options))
+    assert_allowed(X, found, **options)
 
 
 @pytest.mark.parametrize("budget", [1, 2, 3])
@@ -125,25 +125,27 @@ def task_of(X, y, cost, *, side=None, budget=1, alpha=None, limit=math.inf):
     """The problem with every feature undecided."""
     sides = np.zeros(len(y), np.int8) if side is None else np.asarray(side, np.int8)
     return Task(
-        samples=merged(X, y, cost, sides), kind=np.full(X.shape[1], MAY, np.int8), budget=budget,
+        samples=merge_equal(X, y, cost, sides), kind=np.full(X.shape[1], MAY, np.int8), budget=budget,
         alpha=math.inf if alpha is None else alpha, limit=limit, stop=lambda: False, eps=EPS,
     )  # fmt: skip
 
 
 def test_every_dual_point_on_the_way_bounds_the_optimum():
-    """Weak duality wherever the work is broken off, for the priced and the hard budget, from the point alone."""
+    """Weak duality wherever the work is broken off, for the penalised and the hard budget, from the point alone."""
     for seed in range(60):
-        _, X, y, cost, asked = random_problem(seed)
-        best = {alpha: brute_force(X, y, cost, **{**asked, "alpha": alpha}) for alpha in (None, asked.get("alpha"))}
-        task = task_of(X, y, cost, side=asked.get("side"), limit=asked.get("max_weight", math.inf))
+        _, X, y, cost, options = random_problem(seed)
+        best = {alpha: brute_force(X, y, cost, **{**options, "alpha": alpha}) for alpha in (None, options.get("alpha"))}
+        task = task_of(X, y, cost, side=options.get("side"), limit=options.get("max_weight", math.inf))
         point = None
         for lam in (1e-3, 0.3, 30.0):
             for cutoff in np.geomspace(1e-6, 1e6, 13):
-                dual = climb(task, task.kind, point, lam, cutoff)
+                dual = solve_relaxation(task, task.kind, point, lam, cutoff)
                 point = dual.point
                 for alpha, value in best.items():
-                    price = math.inf if alpha is None else alpha
-                    bound = min(task.claims, subset_bound(dual.total, dual.values, task.kind, asked["budget"], price))
+                    penalty = math.inf if alpha is None else alpha
+                    bound = min(
+                        task.valid_below, subset_bound(dual.total, dual.values, task.kind, options["budget"], penalty)
+                    )
                     assert bound <= value + 1e-9 * max(1.0, abs(value)), (seed, lam, cutoff, alpha)
 
 
@@ -164,22 +166,22 @@ def test_a_cutoff_only_hides_what_lies_above_it(seed, share, alpha):
 
 @settings(max_examples=40, deadline=None)
 @given(st.integers(0, 10**6), st.booleans())
-def test_more_freedom_never_costs_and_more_samples_never_pay(seed, priced):
+def test_fewer_constraints_or_samples_never_raise_the_value(seed, penalised):
     rng = np.random.default_rng(seed)
     X, y = rng.random((20, 5)), np.where(rng.random(20) < 0.5, 1.0, -1.0)
-    cost, alpha = np.full(20, 5.0), 2.0 if priced else None
+    cost, alpha = np.full(20, 5.0), 2.0 if penalised else None
 
     def value(rows, **more):
         return best_subset(X[rows], y[rows], cost[rows], alpha=alpha, **{"budget": 2, **more}).value
 
-    everybody = np.arange(20)
-    here = value(everybody)
+    every = np.arange(20)
+    here = value(every)
     slack = 1e-7 * (1 + here)
-    assert value(everybody, budget=3) <= here + slack
-    assert value(everybody, never=[1]) >= here - slack
-    assert value(everybody, must=[1]) >= here - slack
-    assert value(everybody, max_weight=1.0) >= here - slack
-    assert value(everybody[:12]) <= here + slack
+    assert value(every, budget=3) <= here + slack
+    assert value(every, never=[1]) >= here - slack
+    assert value(every, must=[1]) >= here - slack
+    assert value(every, max_weight=1.0) >= here - slack
+    assert value(every[:12]) <= here + slack
 
 
 def test_weights_count_like_copies():
@@ -191,14 +193,14 @@ def test_weights_count_like_copies():
     assert close(weighted.value, copied.value)
 
 
-def test_a_feature_that_must_be_used_is_paid_for():
+def test_a_feature_that_must_be_used_has_its_penalty():
     X, y = np.array([[0.0, 0.0], [1.0, 0.0]]), np.array([-1.0, 1.0])
     free = best_subset(X, y, np.ones(2), budget=1, alpha=0.5)
     forced = best_subset(X, y, np.ones(2), budget=1, alpha=0.5, must=[0, 1])
     assert close(forced.value, free.value + 0.5)
 
 
-def test_a_price_of_nothing_is_no_budget():
+def test_a_zero_penalty_removes_the_budget():
     rng = np.random.default_rng(4)
     X, y = rng.random((20, 4)), np.where(rng.random(20) < 0.5, 1.0, -1.0)
     assert close(best_subset(X, y, np.ones(20), budget=1, alpha=0.0).value, solve_node(X, y, np.ones(20)).value)
@@ -219,14 +221,14 @@ def test_time_runs_out_but_the_bound_holds():
     rng = np.random.default_rng(0)
     X = rng.random((120, 25))
     y = np.where(X[:, :6].sum(axis=1) + rng.normal(size=120) > 3, 1.0, -1.0)
-    asked = {"budget": 1, "alpha": 5.0}
-    full = best_subset(X, y, np.full(120, 10.0), **asked)
+    options = {"budget": 1, "alpha": 5.0}
+    full = best_subset(X, y, np.full(120, 10.0), **options)
     assert full.exact and full.nodes > 3
     looks = itertools.count()
-    cut = best_subset(X, y, np.full(120, 10.0), **asked, stop=lambda: next(looks) > 60)
+    cut = best_subset(X, y, np.full(120, 10.0), **options, stop=lambda: next(looks) > 60)
     assert not cut.exact and cut.feasible
     assert cut.bound <= full.value * (1 + 1e-9) and cut.value >= full.value * (1 - 1e-9)
-    at_once = best_subset(X, y, np.full(120, 10.0), **asked, time_limit=0.0)
+    at_once = best_subset(X, y, np.full(120, 10.0), **options, time_limit=0.0)
     assert at_once.feasible and not at_once.exact and at_once.bound <= full.value
 
 
@@ -242,7 +244,7 @@ def test_no_samples_one_class_and_contradictions():
     assert split.value == math.inf and not split.feasible and split.exact and split.bound == math.inf
 
 
-def test_wrong_wishes_are_refused():
+def test_contradictory_arguments_are_refused():
     X, y = np.eye(3), np.array([1.0, -1.0, 1.0])
     with pytest.raises(ValueError, match="budget is 1"):
         best_subset(X, y, np.ones(3), budget=1, must=[0, 1])
@@ -260,11 +262,11 @@ def test_relaxation_meets_its_own_primal():
             centred, y_, cost_ = task.ws.X[: len(task.samples.y)], task.samples.y, task.samples.cost
             point = None
             for turn, lam in enumerate((0.01, 1.0, 50.0, 0.01, 0.01, 0.03)):
-                if turn >= 4:  # at the same price, and at another: a feature that was used in part, if there is one
+                if turn >= 4:  # the same penalty, and another: a feature that was used in part, if any
                     j = next(iter(np.flatnonzero((point.use == KINK) & (task.kind == MAY))), -1)
                     task.kind[j] = NEVER
                 may = task.kind == MAY
-                dual = climb(task, task.kind, point, lam, math.inf)
+                dual = solve_relaxation(task, task.kind, point, lam, math.inf)
                 point = dual.point
                 loss = cost_ @ np.maximum(0.0, 1.0 - y_ * (centred @ point.w + point.b))
                 assert not np.any(point.w[task.kind == NEVER])
@@ -281,8 +283,8 @@ def test_relaxation_meets_its_own_primal():
 def test_merging_equal_samples_changes_nothing():
     rng = np.random.default_rng(5)
     X, y = rng.integers(0, 2, (60, 5)).astype(float), np.where(rng.random(60) < 0.5, 1.0, -1.0)
-    samples = merged(X, y, np.full(60, 2.0), np.zeros(60, np.int8))
-    few = Grouping(samples).on(np.array([1, 3]))
+    samples = merge_equal(X, y, np.full(60, 2.0), np.zeros(60, np.int8))
+    few = Grouping(samples).restricted(np.array([1, 3]))
     assert len(few.y) <= 8 < len(samples.y) <= 60
     assert np.sum(few.cost) == np.sum(samples.cost) == 120.0
 
@@ -296,17 +298,17 @@ def test_merging_equal_samples_changes_nothing():
 def test_fixing_keeps_the_best_support(rounds):
     """A feature is only decided by a dual point if the other choice reaches the target: check against brute force."""
     for seed in range(80):
-        _, X, y, cost, asked = random_problem(seed)
-        asked = {k: v for k, v in asked.items() if k in {"budget", "alpha"}}
-        best = brute_force(X, y, cost, **asked)
+        _, X, y, cost, options = random_problem(seed)
+        options = {k: v for k, v in options.items() if k in {"budget", "alpha"}}
+        best = brute_force(X, y, cost, **options)
         target = 1.05 * best + 1e-6
-        task = task_of(X, y, cost, **asked)
-        node = relax(task, task.kind, None, first_price(task), math.inf, rounds)
+        task = task_of(X, y, cost, **options)
+        node = relax(task, task.kind, None, first_penalty(task), math.inf, rounds)
         if node.bound >= target:
             continue
         # A better bound from elsewhere must not lend this point more than it proves.
-        kind = fix(task, replace(node, bound=0.999 * best), target)
+        kind = fix_features(task, replace(node, bound=0.999 * best), target)
         for j in np.flatnonzero(kind != MAY):
             other = {"never": [j]} if kind[j] == MUST else {"must": [j]}
-            assert brute_force(X, y, cost, **asked, **other) >= target * (1 - 1e-9), (seed, j)
+            assert brute_force(X, y, cost, **options, **other) >= target * (1 - 1e-9), (seed, j)
         assert set(np.unique(kind)) <= {NEVER, MUST, MAY}

@@ -20,7 +20,7 @@ def some_tree(seed: int, depth: int, p: int, *, units: float = 1.0, offset: floa
     return Tree(splits=Splits(w=w, b=b), scaling=scaling, classes=np.array(["a", "b"])), X
 
 
-def plainly(tree: Tree, X: np.ndarray) -> np.ndarray:
+def route_by_scaling(tree: Tree, X: np.ndarray) -> np.ndarray:
     return tree._leaf_of(tree._rows(X))
 
 
@@ -30,19 +30,19 @@ def plainly(tree: Tree, X: np.ndarray) -> np.ndarray:
 def test_leaves_are_those_of_scaling_first(depth, units, offset, compiled, monkeypatch):
     import numba  # noqa: F401, as a fit would
 
-    monkeypatch.setattr(routing, "COMPILED_FROM", 0 if compiled else 10**9)
+    monkeypatch.setattr(routing, "MIN_ROWS_COMPILED", 0 if compiled else 10**9)
     for seed in range(5):
         tree, X = some_tree(seed, depth, 4, units=units, offset=offset)
-        assert np.array_equal(tree.apply(X), plainly(tree, X))
+        assert np.array_equal(tree.apply(X), route_by_scaling(tree, X))
         nudged = X + units * 1e-9 * np.random.default_rng(seed).normal(size=X.shape)  # about as far as ties reach
-        assert np.array_equal(tree.apply(nudged), plainly(tree, nudged))
-        assert np.array_equal(tree.predict(X), tree.classes[tree.leaf_class[plainly(tree, X) - tree.n_nodes]])
+        assert np.array_equal(tree.apply(nudged), route_by_scaling(tree, nudged))
+        assert np.array_equal(tree.predict(X), tree.classes[tree.leaf_class[route_by_scaling(tree, X) - tree.n_nodes]])
 
 
 @pytest.mark.parametrize("compiled", [False, True])
 @pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
 def test_a_missing_number_is_said_wherever_it_is(bad, compiled, monkeypatch):
-    monkeypatch.setattr(routing, "COMPILED_FROM", 0 if compiled else 10**9)
+    monkeypatch.setattr(routing, "MIN_ROWS_COMPILED", 0 if compiled else 10**9)
     tree, X = some_tree(0, 2, 3)
     X[321, 1] = bad
     with pytest.raises(ValueError, match="NaN or infinity"):
@@ -51,9 +51,9 @@ def test_a_missing_number_is_said_wherever_it_is(bad, compiled, monkeypatch):
 
 def test_huge_numbers_and_no_rows_are_routed():
     tree, X = some_tree(0, 2, 3)
-    assert np.array_equal(tree.apply(X * 1e200), plainly(tree, X * 1e200))
+    assert np.array_equal(tree.apply(X * 1e200), route_by_scaling(tree, X * 1e200))
     assert tree.apply(X[:0]).shape == (0,) and tree.predict(X[:0]).shape == (0,)
-    assert np.array_equal(tree.apply(np.asfortranarray(X)), plainly(tree, X))
+    assert np.array_equal(tree.apply(np.asfortranarray(X)), route_by_scaling(tree, X))
 
 
 @pytest.mark.parametrize("depth", [1, 3])

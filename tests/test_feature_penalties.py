@@ -1,4 +1,4 @@
-"""Prices inside the dual active set, and the search that places samples first: strong duality, twins, brute force."""
+"""Feature penalties in the dual active set, and the search that places samples first: duality, twins, brute force."""
 
 import gc
 import itertools
@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from sklearn.model_selection import train_test_split
 from sklearn.preprocessing import minmax_scale
 
-from entries import add, add_hard_row, bonus, decide, rebuild, run, switch, worth
+from entries import add, add_hard_row, decide, penalised_bound, penalty_bound, rebuild, run, switch
 from margotree.engines import Limits, RunControl, solve
 from margotree.engines.exact import engine
 from margotree.engines.exact.engine import BranchAndBound
@@ -35,7 +35,7 @@ MANY = 10**6
 
 
 class Node:
-    """One random node problem with prices, its workspace and its value by definition."""
+    """One random node problem with feature penalties, its workspace and its value by definition."""
 
     def __init__(self, seed, budget=1):
         rng = np.random.default_rng(seed)
@@ -47,7 +47,7 @@ class Node:
         self.cost = 10.0 ** rng.integers(-2, 4) * rng.choice([1.0, 2.0, 0.5], m)
         self.alpha = 10.0 ** rng.uniform(-2, 3)
         self.ws = w.new_workspace(
-            self.X, np.ones(m), self.cost[None], np.array([[self.alpha, budget]]), priced=True, reach=100.0
+            self.X, np.ones(m), self.cost[None], np.array([[self.alpha, budget]]), with_penalties=True, reach=100.0
         )
         for i in range(m):
             add(self.ws, 0, i, y[i])
@@ -131,7 +131,7 @@ def test_the_factor_follows_features_that_are_switched(seed, grid):
     """On a grid free items become dependent when features go; they must leave and the rest stay factored."""
     rng = np.random.default_rng(seed)
     X = rng.integers(0, 3, (20, 6)) / 2.0 if grid else rng.standard_normal((20, 6))
-    ws = w.new_workspace(X, np.ones(20), np.ones((1, 20)), np.array([[1.0, 1.0]]), priced=True)
+    ws = w.new_workspace(X, np.ones(20), np.ones((1, 20)), np.array([[1.0, 1.0]]), with_penalties=True)
     for i in range(20):
         add(ws, 0, i, 1.0)
     ws.g[0, w.ON], ws.cnt[0, w.N_FREE], ws.k[0, w.FREE, :4] = 1.0, 4, rng.choice(20, 4, replace=False)
@@ -148,14 +148,14 @@ def test_the_factor_follows_features_that_are_switched(seed, grid):
 
 @given(seed=st.integers(0, 10**6), budget=st.integers(0, 4))
 @settings(max_examples=60, deadline=None)
-def test_the_price_is_the_best_between_nothing_and_alpha(seed, budget):
+def test_the_penalty_is_the_best_between_0_and_alpha(seed, budget):
     node = Node(seed, budget)
     run(node.ws, 0, 1e9, 5, 1e-9)
     u, terms = node.of("u"), float(node.ws.f[0, w.NU].sum())
-    prices = np.append(np.minimum(0.5 * u**2, node.alpha), [0.0, node.alpha])
-    naive = max(terms - 0.5 * np.maximum(u**2 - 2 * p, 0.0).sum() - p * budget for p in prices)
-    assert worth(node.ws, 0) == pytest.approx(naive, rel=1e-6, abs=1e-6)
-    assert worth(node.ws, 0) <= naive + 1e-9 * (1 + abs(naive))
+    penalties = np.append(np.minimum(0.5 * u**2, node.alpha), [0.0, node.alpha])
+    naive = max(terms - 0.5 * np.maximum(u**2 - 2 * p, 0.0).sum() - p * budget for p in penalties)
+    assert penalised_bound(node.ws, 0) == pytest.approx(naive, rel=1e-6, abs=1e-6)
+    assert penalised_bound(node.ws, 0) <= naive + 1e-9 * (1 + abs(naive))
 
 
 @given(
@@ -164,16 +164,16 @@ def test_the_price_is_the_best_between_nothing_and_alpha(seed, budget):
     budget=st.integers(0, 8),
 )
 @settings(deadline=None)
-def test_what_prices_add_to_a_point_found_without_them(weights, alpha, budget):
+def test_penalties_of_a_point_found_without_them(weights, alpha, budget):
     paid = sorted((min(0.5 * x * x, alpha) for x in weights), reverse=True)
     n = len(weights)
     ws = w.new_workspace(np.zeros((1, n)), np.ones(1), np.ones((1, 1)), np.array([[alpha, budget]]))
     ws.g[0, w.U, :n] = weights
-    assert bonus(ws, 0) == pytest.approx(sum(paid[budget:]), abs=1e-12)
+    assert penalty_bound(ws, 0) == pytest.approx(sum(paid[budget:]), abs=1e-12)
 
 
 def random_problem(seed, m, n, depth):
-    """As nasty as those of the other searches, all with prices; budgets from none to all features."""
+    """As nasty as those of the other searches, all with feature penalties; budgets from none to all features."""
     rng = np.random.default_rng(seed)
     X = rng.integers(0, 3, (m, n)) / 2.0 if seed % 3 == 0 else rng.random((m, n))
     return Problem.make(
@@ -259,8 +259,8 @@ def test_a_stopped_search_goes_on_where_it_was():
     assert search.best == pytest.approx(whole.best, rel=2e-4)
 
 
-def test_waiting_records_are_nothing_for_the_garbage_collector():
-    """It holds up all threads while it looks at what it tracks, and a clock is not heard then."""
+def test_the_garbage_collector_does_not_track_open_nodes():
+    """It stops all threads while it visits what it tracks, and the time limit is not checked then."""
     problem, _ = merge_duplicates(larger_problem(0))
     search = new_search(problem, MargotBrancher(problem, Tactics(steps=5)), Limits(nodes=50))
     search.run()
@@ -291,27 +291,27 @@ def test_a_search_with_a_ceiling_proves_that_or_the_optimum(share):
     assert search.bound <= whole.best
 
 
-def test_what_trees_cost_that_pay_for_no_feature_is_a_bound():
-    """60 random instances: what is proved is the least price or, if that is less, the optimum, and never more."""
-    dear = 0
+def test_the_cost_of_trees_without_penalised_features_is_a_bound():
+    """60 random instances: the bound is the least penalty or, if that is less, the optimum, and never more."""
+    above = 0
     for seed in range(60):
         problem, _ = merge_duplicates(random_problem(seed, 3 + seed % 4, 2 + seed % 2, 1 + seed % 2))
         if not engine._binding(problem):
             continue
         best = best_value(problem)
-        price = problem.alpha[(problem.alpha > 0) & (problem.budget < problem.n_features)].min()
+        penalty = problem.alpha[(problem.alpha > 0) & (problem.budget < problem.n_features)].min()
         search = new_search(problem, MargotBrancher(problem), Limits(nodes=1))
         search.run()
-        BranchAndBound()._aim_below_a_price(search, RunControl(Limits(gap=1e-6)))
+        BranchAndBound()._search_below_least_penalty(search, RunControl(Limits(gap=1e-6)))
         assert search.bound <= best + 1e-9 * (1 + best)
-        assert search.bound >= min(price, best) - 2e-4 * (1 + best)  # the search's own gap
-        dear += price < best
-    assert dear > 10
+        assert search.bound >= min(penalty, best) - 2e-4 * (1 + best)  # the search's own gap
+        above += penalty < best
+    assert above > 10
 
 
 @pytest.mark.parametrize("seconds", [0.0, 0.02, 0.3])
 def test_whichever_way_goes_on_finds_the_optimum(seconds, monkeypatch):
-    """However short the trials are, and so whoever wins them, nothing that was found or proved is lost."""
+    """However short the trials are, nothing that was found or proved is lost."""
     monkeypatch.setattr("margotree.engines.exact.portfolio._TRIAL_MOST", seconds)
     problem = larger_problem(2, m=30)  # too much for the shortest of them
     answer = BranchAndBound().solve(problem, RunControl(Limits(gap=1e-5, time=600))).certificate
@@ -325,9 +325,9 @@ def test_whichever_way_goes_on_finds_the_optimum(seconds, monkeypatch):
 def test_everything_is_compiled_before_the_clock_starts(model):
     """In a process of its own, as others here have compiled all there is."""
     code = f"""
-from margotree.engines.bnb.engine import BranchAndBound
-from margotree.engines.bnb.kernels.plunge import plunge, plunge_priced
-from margotree.engines.tiny import tiny_problem
+from margotree.engines.exact.engine import BranchAndBound
+from margotree.engines.exact.kernels.plunge import plunge, plunge_priced
+from margotree.engines.tiny_problems import tiny_problem
 BranchAndBound().prepare(tiny_problem("{model}"))
 print(len(plunge.signatures), len(plunge_priced.signatures))
 """

@@ -14,7 +14,7 @@ Start with ``problem.py`` and ``value.py``.
 from margotree.problem.problem import MAX_DEPTH, MulticlassProblem, Problem, check_depth, per_node
 from margotree.problem.protocol import Finding, TrainingProblem
 from margotree.problem.routing import tie
-from margotree.problem.tasks import BINARY, Binary, Choices, Items, Multiclass, Task
+from margotree.problem.tasks import BINARY, Binary, Choices, Items, Multiclass, Regression, Task
 from margotree.problem.value import Evaluation, Splits, evaluate
 
 __all__ = [
@@ -28,6 +28,7 @@ __all__ = [
     "Multiclass",
     "MulticlassProblem",
     "Problem",
+    "Regression",
     "Splits",
     "Task",
     "TrainingProblem",

@@ -53,6 +53,7 @@ def solve_node(
     y: FloatArray,
     cost: FloatArray,
     *,
+    corner: FloatArray | None = None,
     side: ArrayLike | None = None,
     eps: float = 1e-3,
     inner: float = 0.0,
@@ -60,14 +61,18 @@ def solve_node(
     cutoff: float = math.inf,
     time_limit: float = math.inf,
 ) -> NodeSolution:
-    """Solve ``min 1/2 |w|^2 + sum_i cost_i max(0, 1 - y_i h_i)`` to about nine digits.
+    """Solve ``min 1/2 |w|^2 + sum_i cost_i max(0, corner_i - y_i h_i)`` to about nine digits.
 
     Parameters
     ----------
     X, y, cost : arrays
         Samples, labels (+1 or -1) and costs of margin violations.
+    corner : array, optional
+        The margins ``y_i h_i`` from which on there is no loss; 1 by default.  A sample with losses on both sides is two
+        rows of ``X``: see :func:`margotree.problem.tasks.one_sided`.
     side : array, optional
-        Hard rows: ``h_i >= inner`` where it is +1, ``h_i <= -eps - inner`` where it is -1; 0 elsewhere.
+        Hard rows: ``h_i >= inner`` where it is +1, ``h_i <= -eps - inner`` where it is -1; 0 elsewhere.  The corners of
+        such rows must be larger than minus these distances.
     eps, inner : float
         Distances of the hard rows from the hyperplane.
     max_weight : float, optional
@@ -79,20 +84,22 @@ def solve_node(
         value is smaller, with the bound reached; with hard rows it is not feasible.
     """
     sides = np.zeros(len(y), np.int8) if side is None else np.asarray(side, np.int8)
-    if one_sided := _one_sided_solution(X, y, sides, eps + inner):
-        return one_sided
+    corner = np.ones(len(y)) if corner is None else corner
+    if solution := _one_sided_solution(X, y, corner, sides, eps + inner):
+        return solution
     if len(y) > LARGE and max_weight is None and not np.any(sides):
-        return solve_large(X, y, cost, time_limit)
+        return solve_large(X, y, cost, time_limit, corner=corner)
     until = time.perf_counter() + time_limit
     centre = X.mean(axis=0)
-    points, items = node_items(X - centre, y, cost, sides, (inner, eps + inner), max_weight)
-    ws = new_workspace(points, items.c, items.cost[None])
+    points, items = node_items(X - centre, y, cost, corner, sides, (inner, eps + inner), max_weight)
+    ws = new_workspace(points, items.c, items.cost[None], corner=items.corner[None])
+    largest = float(np.max(np.abs(corner)))
     row = (ws, items.y, items.side, items.delta)
     infeasible_from = infeasible_above(cost, cutoff)
     # With hard rows the value is not known in advance: first a guess limits |b|, then the value that was found.
-    limit = value_limit(y, cost, sides)
+    limit = value_limit(y, cost, corner, sides)
     limit = min(cutoff, limit) if np.any(sides) else limit
-    ws.g[0, NUM, REACH] = offset_reach(X - centre, limit, eps + inner)
+    ws.g[0, NUM, REACH] = offset_reach(X - centre, limit, eps + inner, largest)
     with flag_after(stop_flag(ws), until - time.perf_counter()):
         outcome = solve(*row, min(cutoff, infeasible_from), 200 * (len(points) + points.shape[1] + 2) + 1000)
     bound = float(ws.g[0, NUM, VALUE])
@@ -102,41 +109,44 @@ def solve_node(
     if max_weight is not None:
         w = np.clip(w, -max_weight, max_weight)
     b = float(ws.g[0, NUM, B] - w @ centre)
-    hinge = np.maximum(0.0, 1.0 - y * (X @ w + b))
+    hinge = np.maximum(0.0, corner - y * (X @ w + b))
     value = 0.5 * float(w @ w) + float(cost @ hinge)
     if value > limit:
-        ws.g[0, NUM, REACH] = offset_reach(X - centre, min(cutoff, (1.0 + 1e-6) * value), eps + inner)
+        ws.g[0, NUM, REACH] = offset_reach(X - centre, min(cutoff, (1.0 + 1e-6) * value), eps + inner, largest)
         solve(*row, math.inf, 0)
         bound = float(ws.g[0, NUM, VALUE])
     feasible = bool(outcome == OPTIMAL)
     # A hyperplane that violates rows has no valid value; |b| was bounded for values up to the limit only.
     witness = limit if (np.any(sides) or max_weight is not None) and not feasible else value
     found = NodeSolution(w=w, b=b, value=value, bound=min(bound, witness), feasible=feasible)
-    return _or_constant_split(found, y, cost) if outcome == STALLED and not np.any(sides) else found
+    return _or_constant_split(found, y, cost, corner) if outcome == STALLED and not np.any(sides) else found
 
 
-def solve_large(X: FloatArray, y: FloatArray, cost: FloatArray, time_limit: float = math.inf) -> NodeSolution:
+def solve_large(
+    X: FloatArray, y: FloatArray, cost: FloatArray, time_limit: float = math.inf, *, corner: FloatArray | None = None
+) -> NodeSolution:
     """Solve the problem of `solve_node` without hard rows, for many samples, by Newton's method.
 
     It reads all samples a few dozen times, while the active-set method reads them once per pivot.
     """
+    corner = np.ones(len(y)) if corner is None else corner
     if time_limit < _SECONDS_PER_COPY * X.size:  # the copies, which cannot be interrupted, would take longer
-        return _or_constant_split(
-            NodeSolution(w=np.zeros(X.shape[1]), b=1.0, value=math.inf, bound=0.0, feasible=True), y, cost
-        )
+        none = NodeSolution(w=np.zeros(X.shape[1]), b=1.0, value=math.inf, bound=0.0, feasible=True)
+        return _or_constant_split(none, y, cost, corner)
     centre = X.mean(axis=0)
     theta, flag = np.zeros(X.shape[1] + 1), np.zeros(1)
     with flag_after(flag, time_limit):
         # Copies are writeable arrays: Numba would compile another version for read-only ones.
         columns = np.array(X.T, order="C")
         columns -= centre[:, None]
-        reach = offset_reach(columns.T, _constant_split_value(y, cost), 0.0)
-        bound, _ = newton.solve_plain(columns, np.array(y), np.array(cost), theta, _LARGE_GAP, flag, reach)
+        reach = offset_reach(columns.T, _constant_split(y, cost, corner)[1], 0.0, float(np.max(np.abs(corner))))
+        data = (columns, np.array(y), np.array(cost), np.array(corner))
+        bound, _ = newton.solve_plain(*data, theta, _LARGE_GAP, flag, reach)
     w = theta[:-1]
     b = float(theta[-1] - w @ centre)
-    value = 0.5 * float(w @ w) + float(cost @ np.maximum(0.0, 1.0 - y * (X @ w + b)))
+    value = 0.5 * float(w @ w) + float(cost @ np.maximum(0.0, corner - y * (X @ w + b)))
     found = NodeSolution(w=w, b=b, value=value, bound=min(bound, value), feasible=True)
-    return _or_constant_split(found, y, cost)
+    return _or_constant_split(found, y, cost, corner)
 
 
 def infeasible_above(cost: FloatArray, cutoff: float = math.inf) -> float:
@@ -144,26 +154,31 @@ def infeasible_above(cost: FloatArray, cutoff: float = math.inf) -> float:
     return max(1e13 + 1e6 * float(np.sum(cost)), 1e3 * cutoff if cutoff < math.inf else 0.0)
 
 
-def value_limit(y: FloatArray, cost: FloatArray, sides: NDArray[np.int8]) -> float:
+def value_limit(y: FloatArray, cost: FloatArray, corner: FloatArray, sides: NDArray[np.int8]) -> float:
     """An upper bound on the value of the best hyperplane; with hard rows it is unknown, and this is a guess."""
-    return _VALUE_GUESS * (1.0 + float(np.sum(cost))) if np.any(sides) else _constant_split_value(y, cost)
+    return _VALUE_GUESS * (1.0 + float(np.sum(cost))) if np.any(sides) else _constant_split(y, cost, corner)[1]
 
 
-def _constant_split_value(y: FloatArray, cost: FloatArray) -> float:
-    """The value of the best constant split: 2 per unit of cost of the class with the smaller sum."""
-    return 2.0 * min(float(np.sum(cost[y > 0])), float(np.sum(cost[y < 0])))
+def _constant_split(y: FloatArray, cost: FloatArray, corner: FloatArray) -> tuple[float, float]:
+    """The best offset of a hyperplane without weights, and its value: a weighted quantile of the corners."""
+    points = y * corner
+    order = np.argsort(points, kind="stable")
+    passed = np.flatnonzero(np.cumsum(cost[order]) > float(np.sum(cost[y > 0])))
+    b = float(points[order[passed[0] if len(passed) else -1]])
+    return b, float(cost @ np.maximum(0.0, corner - y * b))
 
 
-def _or_constant_split(found: NodeSolution, y: FloatArray, cost: FloatArray) -> NodeSolution:
+def _or_constant_split(found: NodeSolution, y: FloatArray, cost: FloatArray, corner: FloatArray) -> NodeSolution:
     """The solution of an early stop, or the constant split if its value is smaller."""
-    sign = 1.0 if cost @ y >= 0 else -1.0
-    value = 2.0 * float(np.sum(cost[y != sign]))
+    b, value = _constant_split(y, cost, corner)
     if value < found.value:
-        return replace(found, w=np.zeros_like(found.w), b=sign, value=value, feasible=True)
+        return replace(found, w=np.zeros_like(found.w), b=b, value=value, feasible=True)
     return replace(found, feasible=True)
 
 
-def _one_sided_solution(X: FloatArray, y: FloatArray, sides: NDArray[np.int8], band: float) -> NodeSolution | None:
+def _one_sided_solution(
+    X: FloatArray, y: FloatArray, corner: FloatArray, sides: NDArray[np.int8], band: float
+) -> NodeSolution | None:
     """The solution with w = 0 and value 0 of a node with at most one class and no hard row against it, else None.
 
     ``band`` is the distance of hard rows on the left side.
@@ -172,6 +187,7 @@ def _one_sided_solution(X: FloatArray, y: FloatArray, sides: NDArray[np.int8], b
     if np.any(y != sign) or np.any(sides == -sign):
         return None
     b = one_side(band if np.any(sides) else 0.0, sign > 0)
+    b = sign * max(abs(b), float(np.max(corner, initial=1.0)))
     return NodeSolution(w=np.zeros(X.shape[1]), b=b, value=0.0, bound=0.0, feasible=True)
 
 
@@ -180,6 +196,7 @@ class Items(NamedTuple):
 
     c: FloatArray
     cost: FloatArray
+    corner: FloatArray
     y: FloatArray
     side: FloatArray
     delta: FloatArray
@@ -189,6 +206,7 @@ def node_items(
     X: FloatArray,
     y: FloatArray,
     cost: FloatArray,
+    corner: FloatArray,
     sides: NDArray[np.int8],
     deltas: tuple[float, float],
     max_weight: float | None,
@@ -206,6 +224,7 @@ def node_items(
     return np.ascontiguousarray(X), Items(
         c=np.concatenate([np.ones(m), np.zeros(more)]),
         cost=np.concatenate([cost, np.zeros(more)]),
+        corner=np.concatenate([corner, np.ones(more)]),
         y=np.concatenate([y, -rows]),
         side=np.concatenate([sides, rows]).astype(np.float64),
         delta=np.concatenate([np.where(sides > 0, right, left), limits]),

@@ -2,13 +2,15 @@
 
 - ``base.py``: :class:`Task`, what every task defines, and :class:`Items`, the losses of the samples at a node;
 - ``binary.py``: two classes;
-- ``multiclass.py``: any number of classes.
+- ``multiclass.py``: any number of classes;
+- ``regression.py``: numeric targets.
 
 Start with ``base.py``. Engines, proofs and trees use items and choices only, so that a new task is one new class.
 """
 
-from margotree.problem.tasks.base import Choices, Items, Task
+from margotree.problem.tasks.base import Choices, Items, OneSided, Task, one_sided
 from margotree.problem.tasks.binary import BINARY, Binary
 from margotree.problem.tasks.multiclass import Multiclass
+from margotree.problem.tasks.regression import Regression
 
-__all__ = ["BINARY", "Binary", "Choices", "Items", "Multiclass", "Task"]
+__all__ = ["BINARY", "Binary", "Choices", "Items", "Multiclass", "OneSided", "Regression", "Task", "one_sided"]

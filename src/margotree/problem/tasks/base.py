@@ -64,6 +64,26 @@ class Choices:
         return self.sides[t] if t < len(self.sides) else self.labels[t - len(self.sides)]
 
 
+class OneSided(NamedTuple):
+    """The losses ``cost max(0, corner - label h)`` of rows; a sample with losses on both sides has two rows."""
+
+    rows: IndexArray  # positions of the samples
+    label: FloatArray  # +1 or -1
+    corner: FloatArray
+    cost: FloatArray
+
+
+def one_sided(items: Items, cost: FloatArray) -> OneSided:
+    """The losses of samples, times their ``cost``, one side per row: first those below a corner, then those above."""
+    below, above = np.flatnonzero(items.p), np.flatnonzero(items.m)
+    return OneSided(
+        rows=np.concatenate([below, above]),
+        label=np.repeat([1.0, -1.0], [len(below), len(above)]),
+        corner=np.concatenate([items.r[below], -items.l[above]]),
+        cost=np.concatenate([(items.p * cost)[below], (items.m * cost)[above]]),
+    )
+
+
 class Task(ABC):
     """What the targets are and which losses they have.
 

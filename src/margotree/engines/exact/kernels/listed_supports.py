@@ -121,7 +121,7 @@ def gather(samples: Samples, t: int, index: I8, side: F8) -> NodeSamples:
     for i in range(k):
         y[i] = samples.y[index[i]]
         cost[i] = samples.cost[t, index[i]]
-    return NodeSamples(X, y, cost, side, np.empty(k), np.empty(k), np.empty(k), np.empty(k), samples.reach)
+    return NodeSamples(X, y, cost, np.ones(k), side, np.empty(k), np.empty(k), np.empty(k), np.empty(k), samples.reach)
 
 
 @inner(allocates=False)
@@ -289,4 +289,4 @@ def merge_groups(samples: Samples, small: NodeSamples, groups: SampleGroups, s: 
     # Rounded down, so that no sum of costs is above the true one.
     for q in range(k):
         cost[q] *= 1.0 - ROUNDOFF * group.size
-    return NodeSamples(X, y, cost, side, np.empty(k), np.empty(k), np.empty(k), np.empty(k), samples.reach)
+    return NodeSamples(X, y, cost, np.ones(k), side, np.empty(k), np.empty(k), np.empty(k), np.empty(k), samples.reach)

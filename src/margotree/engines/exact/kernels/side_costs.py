@@ -31,7 +31,7 @@ def path_cost(ws: Workspace, rt: Routing, t: int, i: int) -> float:
     y = ws.fixed[LABEL, i]
     while t < rt.T:
         s = rt.at[SLOT, t]
-        cost = ws.fixed[COST + t, i]
+        cost = ws.fixed[COST + 2 * t, i]
         if ws.cnt[s, N_ITEMS] == ws.X.shape[0] - rt.samples:
             return total + NOMINAL * cost
         h = ws.f[s, H, i]
@@ -57,7 +57,7 @@ def estimate(ws: Workspace, rt: Routing) -> None:
         if t >= rt.T // 2:
             continue
         s = rt.at[SLOT, t]
-        now, cost = ws.f[s, H, i], fixed[COST + t, i]
+        now, cost = ws.f[s, H, i], fixed[COST + 2 * t, i]
         child = child_by_margin(t, now)
         same = path_cost(ws, rt, child, i)
         if in_band(now, rt.eps):

@@ -46,8 +46,8 @@ class Task:
         X, y, cost, side = self.samples
         centred = X - X.mean(axis=0) if len(y) else X
         limit = None if math.isinf(self.limit) else self.limit
-        points, items = node_items(centred, y, cost, side, (self.inner, self.eps + self.inner), limit)
-        valid_below = value_limit(y, cost, side)
+        points, items = node_items(centred, y, cost, np.ones(len(y)), side, (self.inner, self.eps + self.inner), limit)
+        valid_below = value_limit(y, cost, np.ones(len(y)), side)
         reach = offset_reach(centred, valid_below, self.eps + self.inner)
         object.__setattr__(self, "groups", Grouping(self.samples))
         object.__setattr__(

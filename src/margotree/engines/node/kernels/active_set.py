@@ -68,6 +68,7 @@ from margotree.engines.node.kernels.workspace import (
     V,
     W,
     Workspace,
+    corner_of,
     cost_of,
     move_nu,
     set_pending,
@@ -239,9 +240,9 @@ def add_hard_row(ws: Workspace, s: int, i: int, side: float, delta: float) -> No
 
     The dual value rises at once if the side is against the label, or ``delta`` is beyond the margin.
     """
-    f, k, cost = ws.f, ws.k, ws.fixed[COST + ws.cnt[s, NODE], i]
+    f, k, cost, corner = ws.f, ws.k, ws.fixed[COST + 2 * ws.cnt[s, NODE], i], corner_of(ws, s, i)
     along = f[s, O, i] == side
-    if along and delta < 1.0:
+    if along and delta < corner:
         k[s, KIND, i] = RIGHT
         f[s, DELTA, i] = delta
         if k[s, STATUS, i] == AT_COST:
@@ -254,11 +255,11 @@ def add_hard_row(ws: Workspace, s: int, i: int, side: float, delta: float) -> No
                 break
     f[s, DELTA, i] = delta
     if along:
-        ws.g[s, NUM, VALUE] += (delta - 1.0) * f[s, NU, i] * (1.0 - 2.0 * safe_bounds.ROUNDOFF)
+        ws.g[s, NUM, VALUE] += (delta - corner) * f[s, NU, i] * (1.0 - 2.0 * safe_bounds.ROUNDOFF)
         k[s, KIND, i] = FIRM
         set_status(ws, s, i, PENDING_HARD if f[s, NU, i] > 0.0 else AT_LOWER)
         return
-    ws.g[s, NUM, VALUE] += (1.0 + delta) * (cost - f[s, NU, i] - safe_bounds.ROUNDOFF * cost)
+    ws.g[s, NUM, VALUE] += (corner + delta) * (cost - f[s, NU, i] - safe_bounds.ROUNDOFF * cost)
     k[s, KIND, i] = WRONG
     f[s, O, i] = side
     f[s, NU, i], f[s, REST, i] = -f[s, NU, i], -f[s, REST, i]
@@ -305,7 +306,7 @@ def largest_margin_error(ws: Workspace, s: int) -> float:
 @inner(allocates=False)
 def _margin_error(ws: Workspace, s: int, i: int) -> float:
     """The change of ``h`` that brings a free item to its margin."""
-    goal = 1.0 if ws.k[s, STATUS, i] == AT_MARGIN else ws.f[s, DELTA, i]
+    goal = corner_of(ws, s, i) if ws.k[s, STATUS, i] == AT_MARGIN else ws.f[s, DELTA, i]
     return ws.f[s, O, i] * goal - ws.f[s, H, i]
 
 
@@ -374,10 +375,10 @@ def correct_margins(ws: Workspace, s: int) -> None:
 @inner(allocates=False)
 def primal_value(ws: Workspace, s: int) -> float:
     """Objective of (w, b) with the hinge losses; hard rows are not checked."""
-    f, k, cost_row = ws.f, ws.k, COST + ws.cnt[s, NODE]
+    f, k, cost_row = ws.f, ws.k, COST + 2 * ws.cnt[s, NODE]
     total = 0.5 * squared_norm(ws.g[s], W, ws.X.shape[1])
     for i in range(ws.X.shape[0]):
         if k[s, STATUS, i] != OUT:
             y = -f[s, O, i] if k[s, KIND, i] == WRONG else f[s, O, i]
-            total += ws.fixed[cost_row, i] * max(0.0, 1.0 - y * f[s, H, i])
+            total += ws.fixed[cost_row, i] * max(0.0, corner_of(ws, s, i) - y * f[s, H, i])
     return total

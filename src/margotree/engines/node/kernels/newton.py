@@ -37,6 +37,8 @@ _FLAT_SLOPE, _SLOPE_ROUNDING = 1e-9, 4e-16
 #: First width per unit of cost, where this is larger: the multipliers of samples at their margins are the cost times
 #: the rounding error of a violation, over the width.
 _COLD_PER_COST = 1e-10
+#: The largest share of the band by which rows may be violated at a node that counts as solved.
+_ROW_VIOLATION = 1e-3
 #: Values of SVMs in standard units below this need not be exact in every digit.
 _LARGE = 1.0
 
@@ -188,6 +190,7 @@ def _stages(
         total += samples.cost[i]
     hard = row_weight(samples.X, cols, samples.cost, samples.side, eps)
     mean = max(total / max(1, samples.y.size), 1e-300)
+    allowed_violation = min(_ROW_VIOLATION, 0.5 * np.sqrt(tol))
     bound = 0.0
     while True:
         fill_violations(samples, cols, theta, eps)
@@ -219,11 +222,16 @@ def _stages(
         bound = max(bound, dual_value(samples, cols, lam, delta, hard, eps, w))
         if bound >= target:
             return bound, True, delta
-        far = 0.0
+        # Violations of rows times their multipliers belong to the smoothed value, whose own error is quadratic: a
+        # violation by a share of the band makes the value smaller by the square of that share.
+        far = row_loss = 0.0
         for i in range(samples.y.size):
-            far = max(far, samples.row_violation[i])
-        value = primal_value(samples, lam, theta)
-        if value - bound <= tol * (1e-6 * min(total, _LARGE) + abs(value)) and far <= 1e-9 + 1e-3 * eps:
+            if samples.row_violation[i] > 0.0:
+                far = max(far, samples.row_violation[i])
+                row_loss += hard / delta * samples.row_violation[i] * samples.row_violation[i]
+        value = primal_value(samples, lam, theta) + row_loss
+        solved = value - bound <= tol * (1e-6 * min(total, _LARGE) + abs(value))
+        if solved and far <= 1e-9 + allowed_violation * eps:
             return bound, True, delta
         if delta * shrink < _LAST_WIDTH:
             return bound, False, delta
@@ -271,9 +279,11 @@ def extrapolate(
 
 
 @kernel()
-def solve_plain(X: F8, y: F8, cost: F8, theta: F8, tol: float, flag: F8, reach: float) -> tuple[float, bool]:
-    """The SVM on all features (one per row of ``X``): lower bound, and whether it is within ``tol`` of the value."""
+def solve_plain(
+    X: F8, y: F8, cost: F8, corner: F8, theta: F8, tol: float, flag: F8, reach: float
+) -> tuple[float, bool]:
+    """The node problem on all features (one per row of ``X``): a lower bound, and whether it is within ``tol``."""
     k, n = y.size, X.shape[0]
-    samples = NodeSamples(X, y, cost, np.zeros(k), np.empty(k), np.empty(k), np.empty(k), np.empty(k), reach)
+    samples = NodeSamples(X, y, cost, corner, np.zeros(k), np.empty(k), np.empty(k), np.empty(k), np.empty(k), reach)
     bound, done, _ = svm_on_features(samples, np.arange(n), np.zeros(n), theta, 0.0, np.inf, tol, False, flag)
     return bound, done

@@ -33,6 +33,7 @@ from margotree.engines.node.kernels.workspace import (
     H,
     O,
     Workspace,
+    corner_of,
     cost_of,
     index_constants,
     set_pending,
@@ -171,7 +172,7 @@ def target_corner(ws: Workspace, s: int, e: int) -> tuple[float, bool, float]:
     off = max(f[s, LO, e] - f[s, H, e], 0.0) + min(f[s, HI, e] - f[s, H, e], 0.0)
     sign = 1.0 if f[s, O, e] * off >= 0.0 else -1.0
     hard = status == PENDING_HARD or ws.k[s, KIND, e] >= WRONG or (status == AT_COST and sign > 0)
-    return sign, hard, f[s, DELTA, e] if hard else 1.0
+    return sign, hard, f[s, DELTA, e] if hard else corner_of(ws, s, e)
 
 
 @inner(allocates=False)

@@ -32,6 +32,7 @@ from margotree.engines.node.kernels.workspace import (
     O,
     U,
     Workspace,
+    corner_of,
     cost_of,
     two_sum,
 )
@@ -43,15 +44,15 @@ ROUNDOFF = 2.3e-16
 EXTRA_OPERATIONS = 64
 
 
-def offset_reach(X: F8, limit: float, eps: float) -> float:
+def offset_reach(X: F8, limit: float, eps: float, corner: float = 1.0) -> float:
     """An upper bound on ``|b|`` at the nodes of some best tree with an objective below ``limit``; ``X`` is centred.
 
     Such a tree has ``1/2 |w|^2 < limit``, so ``|w.x|`` is at most ``R sqrt(2 limit)`` with ``R`` the length of the
-    longest sample.  An offset that is larger by more than 1 (or ``eps``) leaves all samples on one side, outside margin
-    and band, and can be reduced.
+    longest sample.  An offset that is larger by more than ``corner``, the largest size of a corner (or by ``eps``),
+    leaves all samples on one side, outside margin and band, and can be reduced.
     """
     longest = math.sqrt(float(np.max(np.einsum("ij,ij->i", X, X), initial=0.0)))
-    return (max(1.0, eps) + longest * math.sqrt(2.0 * max(limit, 0.0))) * (1.0 + 1e-9)
+    return (max(corner, eps) + longest * math.sqrt(2.0 * max(limit, 0.0))) * (1.0 + 1e-9)
 
 
 @inner(allocates=False)
@@ -93,14 +94,14 @@ def recompute(ws: Workspace, s: int) -> tuple[float, float, float]:
     for q in range(n_items):
         i = ws.k[s, ITEMS, q]
         cost, delta, kind = cost_of(ws, s, i), f[s, DELTA, i], ws.k[s, KIND, i]
-        nu = clipped_multiplier(ws, s, i)
+        corner, nu = corner_of(ws, s, i), clipped_multiplier(ws, s, i)
         if kind >= WRONG:
-            total += cost * (1.0 + delta) + delta * nu
-            terms += cost * (1.0 + abs(delta)) + abs(delta * nu)
+            total += cost * (corner + delta) + delta * nu
+            terms += cost * (abs(corner) + abs(delta)) + abs(delta * nu)
         else:
-            term = nu if nu <= cost else cost + delta * (nu - cost)
+            term = nu * corner if nu <= cost else cost * corner + delta * (nu - cost)
             total += term
-            terms += term
+            terms += abs(corner) * min(nu, cost) + (abs(delta) * (nu - cost) if nu > cost else 0.0)
         if nu == 0.0:
             continue
         mu = f[s, O, i] * nu
@@ -114,8 +115,9 @@ def recompute(ws: Workspace, s: int) -> tuple[float, float, float]:
     residual = balance + balance_error
     taker = balancing_item(ws, s, residual) if residual != 0.0 else -1
     if taker >= 0:
-        # Its term changes by at most the residual times max(1, delta), and u by the residual times its length.
-        total -= 2.0 * abs(residual) * max(1.0, abs(f[s, DELTA, taker]))
+        # Its term changes by at most the residual times this size, and u by the residual times its length.
+        largest = max(1.0, abs(corner_of(ws, s, taker)), abs(f[s, DELTA, taker]))
+        total -= 2.0 * abs(residual) * largest
         off = gamma * size + 2.0 * abs(residual) * fixed[NORM, taker]
         residual = 0.0
     else:

@@ -35,8 +35,9 @@ class NodeSamples(NamedTuple):
     X: F8  # (n, k): all features, one per row
     y: F8
     cost: F8
+    corner: F8  # the loss is 0 from y h = corner on
     side: F8  # +1 or -1 for samples that must lie right or left, else 0
-    violation: F8  # 1 - y h
+    violation: F8  # corner - y h
     violation_rate: F8  # its change per unit of a step
     row_violation: F8  # eps - side * h or -side * h at hard rows (positive: violated), -1 elsewhere
     row_violation_rate: F8
@@ -84,7 +85,7 @@ def fill_violations(samples: NodeSamples, cols: NDArray[np.int64], theta: F8, ep
             s[i] += w * row[i]
     for i in range(k):
         h = s[i]
-        s[i] = 1.0 - samples.y[i] * h
+        s[i] = samples.corner[i] - samples.y[i] * h
         side = samples.side[i]
         g[i] = (0.0 if side > 0 else eps) - side * h if side != 0.0 else -1.0
 
@@ -249,7 +250,7 @@ def dual_value(
                     balancer = i
         if balancer < 0:
             return -np.inf
-    total = sum_of_mu = balance_error = offsets = size = 0.0
+    total = terms = sum_of_mu = balance_error = offsets = size = 0.0
     for r in range(d):
         w[r] = 0.0
     for i in range(k):
@@ -257,7 +258,8 @@ def dual_value(
         if i == balancer:
             nu = min(max(nu - samples.y[i] * balance, 0.0), samples.cost[i])
         mu = samples.y[i] * nu
-        total += nu
+        total += nu * samples.corner[i]
+        terms += nu * abs(samples.corner[i])
         sum_of_mu, more = two_sum(sum_of_mu, mu)
         balance_error += more
         offsets += nu
@@ -269,6 +271,7 @@ def dual_value(
             mu += samples.side[i] * held
             if samples.side[i] < 0:
                 total += held * eps
+                terms += held * eps
         if mu != 0.0:
             square = 0.0
             for r in range(d):
@@ -289,13 +292,13 @@ def dual_value(
         for r in range(d):
             square += samples.X[cols[r], residual_sample] ** 2
         off += 2.0 * abs(residual) * np.sqrt(square)
-        total -= 2.0 * abs(residual)
+        total -= 2.0 * abs(residual) * max(1.0, abs(samples.corner[residual_sample]))
         residual = 0.0
     square = 0.0
     for r in range(d):
         square += w[r] * w[r]
     unbalanced = abs(residual) + gamma * gamma * offsets
-    lost = gamma * (total + square) + 2.0 * off * (np.sqrt(square) + off)
+    lost = gamma * (terms + square) + 2.0 * off * (np.sqrt(square) + off)
     return total - taken - lost - (unbalanced * samples.reach if unbalanced > 0.0 else 0.0)
 
 

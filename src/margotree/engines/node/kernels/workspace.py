@@ -53,8 +53,8 @@ def index_constants(n: int) -> tuple[Any, ...]:
 
 
 # Rows of ``fixed``: coefficient of b (1 for samples, 0 for bounds on weights); upper bound on |x_i|; |x_i|^2 (never 0);
-# label; from COST on C_t times the sample weight, one row per tree node.
-C, NORM, NORM2, LABEL, COST = index_constants(5)
+# label; from COST on two rows per tree node: C_t times the sample weight, and the corner of the loss.
+C, NORM, NORM2, LABEL, COST, CORNER = index_constants(6)
 # Fields of ``f``: orientation, delta, nu and h of an item; its current status requires LO <= h <= HI.  REST is the
 # rounding error of NU: next to a multiplier of 1e17 a step of 1 is less than the rounding, and without REST the step
 # would be lost.
@@ -106,6 +106,7 @@ def new_workspace(
     cost: F8,
     penalties: F8 | None = None,
     *,
+    corner: F8 | None = None,
     with_penalties: bool = False,
     spares: int = 0,
     reach: float = np.inf,
@@ -120,6 +121,8 @@ def new_workspace(
         Coefficients of ``b``: 1 for samples, 0 for bounds on weights.
     cost : array of shape (T, m)
         Costs of margin violations at every tree node.
+    corner : array of shape (T, m), optional
+        The margins ``g`` from which on items have no loss; 1 by default.
     penalties : array of shape (T, 2), optional
         Penalty of a feature and number of features without one, per tree node.
     with_penalties : bool
@@ -132,10 +135,12 @@ def new_workspace(
     (m, n), T = X.shape, len(cost)
     S, width = T + spares, max(n + 2, 5)
     squares = np.einsum("ij,ij->i", X, X)
+    corners = np.ones((T, m)) if corner is None else corner
+    losses = np.stack([cost, corners], axis=1).reshape(2 * T, m)
     ws = Workspace(
         X=X,
         XT=np.ascontiguousarray(X.T),
-        fixed=np.vstack([c, np.sqrt(squares) * (1.0 + 1e-12), np.maximum(squares, 1e-12), np.zeros(m), cost]),
+        fixed=np.vstack([c, np.sqrt(squares) * (1.0 + 1e-12), np.maximum(squares, 1e-12), np.zeros(m), losses]),
         f=np.zeros((S, 7, m)),
         g=np.zeros((S, FACTOR + n + 2, width)),
         k=np.zeros((S, 6, max(m, width)), np.int64),
@@ -266,7 +271,13 @@ def clear(ws: Workspace, s: int) -> None:
 @inner(allocates=False)
 def cost_of(ws: Workspace, s: int, i: int) -> float:
     """The cost of a margin violation of item ``i``; 0 for a FIRM item, which cannot violate its margin."""
-    return 0.0 if ws.k[s, KIND, i] == FIRM else ws.fixed[COST + ws.cnt[s, NODE], i]
+    return 0.0 if ws.k[s, KIND, i] == FIRM else ws.fixed[COST + 2 * ws.cnt[s, NODE], i]
+
+
+@inner(allocates=False)
+def corner_of(ws: Workspace, s: int, i: int) -> float:
+    """The margin from which on item ``i`` has no loss."""
+    return ws.fixed[CORNER + 2 * ws.cnt[s, NODE], i]
 
 
 @inner(allocates=False)
@@ -298,16 +309,16 @@ def set_status(ws: Workspace, s: int, i: int, status: int) -> None:
     low, high = -np.inf, np.inf  # of g
     if status == AT_LOWER:
         set_nu(ws, s, i, -cost_of(ws, s, i) if kind >= WRONG else 0.0)
-        low = f[s, DELTA, i] if kind >= WRONG else 1.0
+        low = f[s, DELTA, i] if kind >= WRONG else corner_of(ws, s, i)
     elif status == AT_COST:
-        set_nu(ws, s, i, ws.fixed[COST + ws.cnt[s, NODE], i])
-        high = 1.0
+        set_nu(ws, s, i, ws.fixed[COST + 2 * ws.cnt[s, NODE], i])
+        high = corner_of(ws, s, i)
         if kind == RIGHT:
             low = f[s, DELTA, i]
     elif status == PENDING_HARD:
         low = high = f[s, DELTA, i]
     elif status == PENDING_MARGIN:
-        low = high = 1.0
+        low = high = corner_of(ws, s, i)
     if f[s, O, i] > 0:
         f[s, LO, i], f[s, HI, i] = low, high
     else:

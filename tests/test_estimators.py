@@ -172,6 +172,29 @@ def test_c_by_number_level_or_node(C):
     assert np.array_equal(LocalSVMTreeClassifier(C=C).fit(X, y).tree_.splits.w, expected)
 
 
+@pytest.mark.parametrize(
+    ("model", "terms"), [(HFSMargotClassifier, {"budget": 2}), (SFSMargotClassifier, {"budget": 1, "alpha": 2.0})]
+)
+def test_one_class_trains_all_models(model, terms):
+    X, y = four_corners()
+    one, named = MargotClassifier(C=10.0, **terms).fit(X, y), model(C=10.0, **terms).fit(X, y)
+    assert one.tree_.terms == named.tree_.terms and np.array_equal(one.tree_.splits.w, named.tree_.splits.w)
+    assert clone(named).get_params() == named.get_params() and type(clone(named)) is model
+    assert named.get_params()["budget"] == terms["budget"] and repr(model()) == f"{model.__name__}()"
+
+
+def test_defaults_of_the_models_with_feature_selection():
+    assert (HFSMargotClassifier().budget, HFSMargotClassifier().alpha) == (1, None)
+    assert (SFSMargotClassifier().budget, SFSMargotClassifier().alpha) == (1, 1.0)
+    assert HFSMargotClassifier(3, 2.0, 4).get_params()["depth"] == 3
+    with pytest.raises(TypeError, match=r"HFSMargotClassifier\(\) .*'bugdet'"):
+        HFSMargotClassifier(bugdet=2)
+    with pytest.raises(ValueError, match="no budget is given"):
+        MargotClassifier(alpha=1.0).fit([[0.0], [1.0]], [0, 1])
+    with pytest.raises(ValueError, match="give budgets"):
+        margotree.MargotClassifierCV(alphas=[1.0]).fit([[0.0], [1.0]] * 10, [0, 1] * 10)
+
+
 def test_the_models_keep_their_budgets():
     hard = HFSMargotClassifier(C=10.0, budget=[1, 2]).fit(X, y)
     used = np.count_nonzero(hard.tree_.splits.w, axis=1)

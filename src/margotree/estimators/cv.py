@@ -7,7 +7,7 @@ import time
 import warnings
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -43,8 +43,8 @@ from margotree.estimators.input_data import (
     merge_duplicates,
     read_samples,
 )
-from margotree.estimators.margot import HFSMargotClassifier, MargotClassifier, SFSMargotClassifier
-from margotree.estimators.parameters import check_parameters, threads
+from margotree.estimators.margot import MargotClassifier
+from margotree.estimators.parameters import check_parameters, threads, with_defaults
 from margotree.private_names import within_scikit_learn_loop
 from margotree.problem import Problem, Splits
 from margotree.solution import Solution, Stopped
@@ -76,6 +76,11 @@ class MargotClassifierCV(MarginTreeClassifier):
         Values of C to try: numbers, or tuples with one per level (root first) or per node.  "auto": for the last
         level 0.1 to 1000; for the levels above the same C, or a thousandth of it at the root, or at all of them.  With
         more than two classes: for the last level 1 to 1000; above it the same C, or a tenth of that of the next level.
+    budgets : "auto", list or None, default None
+        Budgets of features per split to try: numbers, or tuples with one per level or per node.  "auto": 1, 2 and 3, or
+        1 with ``alphas``.  None: splits may use all features.
+    alphas : "auto", list or None, default None
+        Penalties of features beyond the budget to try.  "auto": 1 and 10.  None: budgets are hard.
     cv : int, splitter or iterable, default 5
         The folds.  A number means stratified folds, shuffled with ``random_state``; duplicates are in the same fold.
     scoring : str, callable or None, default None
@@ -95,8 +100,8 @@ class MargotClassifierCV(MarginTreeClassifier):
 
     Attributes
     ----------
-    depth_, C_
-        The chosen values.
+    depth_, C_, budget_, alpha_
+        The chosen values; ``budget_`` and ``alpha_`` are None without ``budgets`` and ``alphas``.
     settings_ : list of dict
         The settings that were tried.
     scores_ : array (settings, folds)
@@ -116,12 +121,12 @@ class MargotClassifierCV(MarginTreeClassifier):
         As in :class:`~margotree.MargotClassifier`.
     """
 
-    _model_class: ClassVar[type[MargotClassifier]] = MargotClassifier
-
     def __init__(
         self,
         depths: Any = "auto",
         Cs: Any = "auto",
+        budgets: Any = None,
+        alphas: Any = None,
         *,
         cv: Any = 5,
         scoring: Any = None,
@@ -137,6 +142,8 @@ class MargotClassifierCV(MarginTreeClassifier):
     ) -> None:
         self.depths = depths
         self.Cs = Cs
+        self.budgets = budgets
+        self.alphas = alphas
         self.cv = cv
         self.scoring = scoring
         self.eps = eps
@@ -190,7 +197,10 @@ class MargotClassifierCV(MarginTreeClassifier):
 
     def _grid(self) -> tuple[Any, ...]:
         """The depths, Cs, budgets and alphas to try."""
-        return self.depths, self.Cs
+        if self.alphas is not None and self.budgets is None:
+            raise ValueError("alphas are penalties of features beyond a budget; give budgets, too, such as budgets=[1]")
+        only_one = self.alphas is not None and isinstance(self.budgets, str) and self.budgets == "auto"
+        return self.depths, self.Cs, [1] if only_one else self.budgets, self.alphas
 
     def _problem(self, samples: Samples, scaling: Scaling) -> Problem:
         raise NotImplementedError("the fits of the choice and the final fit make the problem")
@@ -208,7 +218,7 @@ class MargotClassifierCV(MarginTreeClassifier):
             self.best_score_ = math.nan
             # There is no choice without a second setting or without folds.
             return candidates[len(candidates) // 2]
-        scorer = check_scoring(self._model_class(), scoring=self.scoring)
+        scorer = check_scoring(MargotClassifier(), scoring=self.scoring)
         race = Race(
             candidates,
             [len(test) for _, test in folds],
@@ -284,7 +294,7 @@ class MargotClassifierCV(MarginTreeClassifier):
     # -- the final fit -----------------------------------------------------------------------------------------------
 
     def _store_choice(self, chosen: Setting) -> None:
-        self.depth_, self.C_ = chosen.depth, chosen.C
+        self.depth_, self.C_, self.budget_, self.alpha_ = chosen.depth, chosen.C, chosen.budget, chosen.alpha
 
     def _train_final(self, chosen: Setting, data: tuple[Any, Any, Any], seconds: float, seed: int) -> None:
         """Train the chosen setting on all samples: an initial tree by local search, then the engine."""
@@ -308,7 +318,7 @@ class MargotClassifierCV(MarginTreeClassifier):
         self.tree_, self.certificate_ = fitted.tree_, fitted.certificate_
 
     def _model(self, setting: Setting, seed: int, **more: Any) -> MargotClassifier:
-        return self._model_class(
+        return MargotClassifier(
             **setting.params,
             eps=self.eps,
             scale=self.scale,
@@ -319,88 +329,15 @@ class MargotClassifierCV(MarginTreeClassifier):
 
 
 class HFSMargotClassifierCV(MargotClassifierCV):
-    """:class:`MargotClassifierCV` with hard feature selection; the budget of features per split is chosen, too.
+    """:class:`MargotClassifierCV` with hard feature selection: ``budgets="auto"`` by default."""
 
-    ``budgets`` are the budgets to try: numbers, or tuples with one per level or per node; "auto" means 1, 2 and 3.
-    ``budget_`` is the chosen one.  All other parameters and attributes are those of :class:`MargotClassifierCV`.
-    """
-
-    _model_class = HFSMargotClassifier
-
-    def __init__(
-        self,
-        depths: Any = "auto",
-        Cs: Any = "auto",
-        budgets: Any = "auto",
-        *,
-        cv: Any = 5,
-        scoring: Any = None,
-        eps: float | str = "auto",
-        scale: str | None = "minmax",
-        class_weight: Any = None,
-        engine: str = "auto",
-        time_limit: float | None = 120,
-        gap: float = 1e-4,
-        n_jobs: int | None = None,
-        random_state: Any = 0,
-        verbose: int = 0,
-    ) -> None:
-        super().__init__(
-            depths, Cs, cv=cv, scoring=scoring, eps=eps, scale=scale, class_weight=class_weight, engine=engine,
-            time_limit=time_limit, gap=gap, n_jobs=n_jobs, random_state=random_state, verbose=verbose,
-        )  # fmt: skip
-        self.budgets = budgets
-
-    def _grid(self) -> tuple[Any, ...]:
-        return self.depths, self.Cs, self.budgets
-
-    def _store_choice(self, chosen: Setting) -> None:
-        super()._store_choice(chosen)
-        self.budget_ = chosen.budget
+    __init__ = with_defaults(MargotClassifierCV.__init__, budgets="auto")
 
 
-class SFSMargotClassifierCV(HFSMargotClassifierCV):
-    """:class:`MargotClassifierCV` with soft feature selection; budget and feature penalty are chosen, too.
+class SFSMargotClassifierCV(MargotClassifierCV):
+    """:class:`MargotClassifierCV` with soft feature selection: ``budgets`` and ``alphas`` "auto" by default."""
 
-    ``budgets`` are the budgets to try ("auto": 1), ``alphas`` the penalties of a feature beyond the budget ("auto": 1
-    and 10).  ``budget_`` and ``alpha_`` are the chosen ones.  All other parameters and attributes are those of
-    :class:`MargotClassifierCV`.
-    """
-
-    _model_class = SFSMargotClassifier
-
-    def __init__(
-        self,
-        depths: Any = "auto",
-        Cs: Any = "auto",
-        budgets: Any = "auto",
-        alphas: Any = "auto",
-        *,
-        cv: Any = 5,
-        scoring: Any = None,
-        eps: float | str = "auto",
-        scale: str | None = "minmax",
-        class_weight: Any = None,
-        engine: str = "auto",
-        time_limit: float | None = 120,
-        gap: float = 1e-4,
-        n_jobs: int | None = None,
-        random_state: Any = 0,
-        verbose: int = 0,
-    ) -> None:
-        super().__init__(
-            depths, Cs, budgets, cv=cv, scoring=scoring, eps=eps, scale=scale, class_weight=class_weight,
-            engine=engine, time_limit=time_limit, gap=gap, n_jobs=n_jobs, random_state=random_state, verbose=verbose,
-        )  # fmt: skip
-        self.alphas = alphas
-
-    def _grid(self) -> tuple[Any, ...]:
-        budgets = [1] if isinstance(self.budgets, str) and self.budgets == "auto" else self.budgets
-        return self.depths, self.Cs, budgets, self.alphas
-
-    def _store_choice(self, chosen: Setting) -> None:
-        super()._store_choice(chosen)
-        self.alpha_ = chosen.alpha
+    __init__ = with_defaults(MargotClassifierCV.__init__, budgets="auto", alphas="auto")
 
 
 class _Rows:

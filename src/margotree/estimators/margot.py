@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from margotree.estimators.base import MarginTreeClassifier
+from margotree.estimators.parameters import with_defaults
 
 
 class MargotClassifier(MarginTreeClassifier):
@@ -21,6 +22,12 @@ class MargotClassifier(MarginTreeClassifier):
         Number of splits from the root to a leaf, 1 (a linear SVM) to 10.
     C : number or list, default 1.0
         Penalty of margin violations: one number, one per level (root first), or one per node.
+    budget : int, list or None, default None
+        Largest number of features of a split: one number, one per level (root first), or one per node.  None: all
+        features (MARGOT).  A number: hard feature selection (HFS-MARGOT in the paper).
+    alpha : number, list or None, default None
+        With ``alpha`` a split may use features beyond its budget, and each of them adds ``alpha`` to the objective:
+        soft feature selection (SFS-MARGOT).  One number, one per level (root first), or one per node.
     eps : float or "auto", default "auto"
         Width of the band at each upper split, in which no training sample may lie.  "auto" is ``1 / n**2`` for ``n``
         different samples, at most 1e-3 (the width in the paper) and at least 1e-7; the certificate states the number.
@@ -73,6 +80,8 @@ class MargotClassifier(MarginTreeClassifier):
         self,
         depth: int = 2,
         C: Any = 1.0,
+        budget: Any = None,
+        alpha: Any = None,
         *,
         eps: float | str = "auto",
         scale: str | None = "minmax",
@@ -91,6 +100,8 @@ class MargotClassifier(MarginTreeClassifier):
     ) -> None:
         self.depth = depth
         self.C = C
+        self.budget = budget
+        self.alpha = alpha
         self.eps = eps
         self.scale = scale
         self.max_weight = max_weight
@@ -108,77 +119,15 @@ class MargotClassifier(MarginTreeClassifier):
 
 
 class HFSMargotClassifier(MargotClassifier):
-    """MARGOT with hard feature selection (HFS): every split uses at most ``budget`` features.
+    """MARGOT with hard feature selection (HFS): :class:`MargotClassifier` with ``budget=1`` by default."""
 
-    ``budget`` is the largest number of features of a split: one number, one per level (root first), or one per node.
-    All other parameters and attributes are those of :class:`MargotClassifier`.
-    """
-
-    def __init__(
-        self,
-        depth: int = 2,
-        C: Any = 1.0,
-        budget: Any = 1,
-        *,
-        eps: float | str = "auto",
-        scale: str | None = "minmax",
-        max_weight: float | None = None,
-        class_weight: Any = None,
-        engine: str = "auto",
-        time_limit: float | None = 60,
-        node_limit: int | None = None,
-        gap: float = 1e-4,
-        start: Any = "local_svm",
-        n_jobs: int | None = None,
-        random_state: Any = 0,
-        verbose: int = 0,
-        proof: Any = None,
-        scheduler: str | None = None,
-    ) -> None:
-        super().__init__(
-            depth, C, eps=eps, scale=scale, max_weight=max_weight, class_weight=class_weight, engine=engine,
-            time_limit=time_limit, node_limit=node_limit, gap=gap, start=start, n_jobs=n_jobs,
-            random_state=random_state, verbose=verbose, proof=proof, scheduler=scheduler,
-        )  # fmt: skip
-        self.budget = budget
+    __init__ = with_defaults(MargotClassifier.__init__, budget=1)
 
 
-class SFSMargotClassifier(HFSMargotClassifier):
-    """MARGOT with soft feature selection (SFS): features beyond the budget of a split have a penalty.
+class SFSMargotClassifier(MargotClassifier):
+    """MARGOT with soft feature selection (SFS): :class:`MargotClassifier` with ``budget=1`` and ``alpha=1`` by default."""
 
-    Each split uses ``budget`` features without a penalty, and each further feature adds ``alpha`` to the objective;
-    both are one number, one per level (root first), or one per node.  All other parameters and attributes are those of
-    :class:`MargotClassifier`.
-    """
-
-    def __init__(
-        self,
-        depth: int = 2,
-        C: Any = 1.0,
-        budget: Any = 1,
-        alpha: Any = 1.0,
-        *,
-        eps: float | str = "auto",
-        scale: str | None = "minmax",
-        max_weight: float | None = None,
-        class_weight: Any = None,
-        engine: str = "auto",
-        time_limit: float | None = 60,
-        node_limit: int | None = None,
-        gap: float = 1e-4,
-        start: Any = "local_svm",
-        n_jobs: int | None = None,
-        random_state: Any = 0,
-        verbose: int = 0,
-        proof: Any = None,
-        scheduler: str | None = None,
-    ) -> None:
-        super().__init__(
-            depth, C, budget, eps=eps, scale=scale, max_weight=max_weight, class_weight=class_weight, engine=engine,
-            time_limit=time_limit, node_limit=node_limit, gap=gap, start=start, n_jobs=n_jobs,
-            random_state=random_state, verbose=verbose, proof=proof, scheduler=scheduler,
-        )  # fmt: skip
-        self.alpha = alpha
+    __init__ = with_defaults(MargotClassifier.__init__, budget=1, alpha=1.0)
 
 
 class LocalSVMTreeClassifier(MarginTreeClassifier):

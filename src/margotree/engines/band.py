@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from margotree.engines.node.svm import LARGE, solve_node
 from margotree.engines.run_control import RunControl
 from margotree.engines.trivial_trees import one_side
-from margotree.problem import Problem, tie
+from margotree.problem import Problem, routing
 from margotree.problem.blocks import decision_values
 from margotree.problem.problem import FloatArray
 
@@ -30,16 +30,12 @@ Hyperplane = tuple[FloatArray, float]
 
 def right_of(problem: Problem, w: FloatArray, b: float, rows: NDArray[np.int64]) -> NDArray[np.bool_]:
     """Which samples the node sends right: those with ``h >= 0``, up to rounding."""
-    goes_right: NDArray[np.bool_] = decision_values(problem.X, rows, w, b) >= -tie(b, problem.eps)
-    return goes_right
+    return routing.goes_right(decision_values(problem.X, rows, w, b), b, problem.eps)
 
 
 def in_band(problem: Problem, w: FloatArray, b: float, rows: NDArray[np.int64]) -> NDArray[np.bool_]:
     """Which samples lie in the forbidden band, up to rounding."""
-    h = decision_values(problem.X, rows, w, b)
-    slack = tie(b, problem.eps)
-    inside: NDArray[np.bool_] = (h < -slack) & (h > slack - problem.eps)
-    return inside
+    return routing.in_band(decision_values(problem.X, rows, w, b), b, problem.eps)
 
 
 def leave_band(

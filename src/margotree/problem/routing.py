@@ -27,10 +27,16 @@ def goes_right(h: FloatArray, b: float, eps: float) -> NDArray[np.bool_]:
     return right
 
 
+def in_band(h: FloatArray, b: float, eps: float) -> NDArray[np.bool_]:
+    """Whether samples with the values ``h`` at a hyperplane with offset ``b`` lie inside the band."""
+    slack = tie(b, eps)
+    inside: NDArray[np.bool_] = (h < -slack) & (h > slack - eps)
+    return inside
+
+
 def depth_in_band(h: FloatArray, b: float, eps: float) -> float:
     """The largest distance of a sample inside the band from the nearer edge of the band; 0 if none is inside."""
-    slack = tie(b, eps)
-    inside = (h < -slack) & (h > slack - eps)
+    inside = in_band(h, b, eps)
     if not np.any(inside):
         return 0.0
     return float(np.max(np.minimum(-h[inside], h[inside] + eps)))

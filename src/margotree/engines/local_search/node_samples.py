@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 from margotree.engines.local_search.kernels.reduced_problem import Reduced, cut, measure
 from margotree.engines.local_search.kernels.subtree_costs import subtree_costs
 from margotree.engines.local_search.training_data import Terms
-from margotree.problem import tie
 from margotree.problem.problem import FloatArray
+from margotree.problem.routing import goes_right, in_band, tie
 
 Rows = NDArray[np.int64]
 Plane = tuple[FloatArray, float]
@@ -50,11 +50,11 @@ class Node:
 
     def compute_subtree_costs(self, terms: Terms, t: int, rows: Rows, W: FloatArray, B: FloatArray) -> None:
         """Compute the cost of every sample in the left and in the right subtree of node ``t``, which are fixed."""
-        tie = np.minimum(1e-9 * (1.0 + np.abs(B) + np.sum(np.abs(W), axis=1)), terms.eps / 4)
+        ties = np.array([tie(b, terms.eps) for b in B])
         y, weight = terms.y[rows], terms.weight[rows]
         self.left_cost, self.right_cost = np.empty(len(rows)), np.empty(len(rows))
-        subtree_costs(self.Z, y, weight, terms.C, W, B, tie, 2 * t + 1, self.left_cost)
-        subtree_costs(self.Z, y, weight, terms.C, W, B, tie, 2 * t + 2, self.right_cost)
+        subtree_costs(self.Z, y, weight, terms.C, W, B, ties, 2 * t + 1, self.left_cost)
+        subtree_costs(self.Z, y, weight, terms.C, W, B, ties, 2 * t + 2, self.right_cost)
 
     def subset(self, chosen: Rows) -> Node:
         """The node with the ``chosen`` samples only."""
@@ -73,9 +73,7 @@ class Node:
 
     def right_of(self, h: FloatArray, plane: Plane) -> NDArray[np.bool_] | None:
         """Which samples go right; None if a sample lies in the band."""
-        slack = tie(plane[1], self.eps)
-        right: NDArray[np.bool_] = h >= -slack
-        return None if np.any(~right & (h > slack - self.eps)) else right
+        return None if np.any(in_band(h, plane[1], self.eps)) else goes_right(h, plane[1], self.eps)
 
     def measure(self, plane: Plane) -> tuple[FloatArray, float]:
         """The values of the samples, and the objective without feature penalties; infinite if a sample lies in the

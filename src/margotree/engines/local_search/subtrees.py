@@ -16,7 +16,7 @@ from margotree.engines.local_search.starts import Start, reannealed_start, soft_
 from margotree.engines.local_search.training_data import Terms, TrainedTree
 from margotree.problem import topology
 from margotree.problem.problem import FloatArray
-from margotree.problem.routing import tie
+from margotree.problem.routing import goes_right
 
 #: The share of subtrees that are re-annealed, and the share that start from new soft trees; the others are perturbed.
 _REANNEALED_SHARE, _NEW_SHARE = 0.5, 0.25
@@ -40,6 +40,6 @@ def rows_at(terms: Terms, W: FloatArray, B: FloatArray, t: int) -> Rows:
     """The samples that reach node ``t`` of a tree whose bands are empty."""
     rows = np.arange(terms.n_samples)
     for s, side in topology.path_to(t):
-        right = terms.samples(rows) @ W[s] + B[s] >= -tie(float(B[s]), terms.eps)
+        right = goes_right(terms.samples(rows) @ W[s] + B[s], float(B[s]), terms.eps)
         rows = rows[right if side > 0 else ~right]
     return rows

@@ -11,8 +11,9 @@ from numpy.typing import NDArray
 
 from margotree.engines.multiclass.nodes import IndexArray, NodeSolver
 from margotree.engines.run_control import RunControl
-from margotree.problem import Problem, Splits, tie, topology
+from margotree.problem import Problem, Splits, topology
 from margotree.problem.problem import FloatArray
+from margotree.problem.routing import goes_right
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -79,7 +80,7 @@ class Boxes:
         p, at = self.problem, box.at.copy()
         for t in range(p.n_upper):
             here = np.flatnonzero(at == t)
-            right = p.X[here] @ box.W[t] + box.B[t] >= -tie(float(box.B[t]), p.eps)
+            right = goes_right(p.X[here] @ box.W[t] + box.B[t], float(box.B[t]), p.eps)
             at[here] = np.where(right, topology.right(t), topology.left(t))
         return at
 

@@ -8,8 +8,9 @@ import numpy as np
 
 from margotree.engines.multiclass.box import Box, Boxes
 from margotree.engines.multiclass.nodes import IndexArray
-from margotree.problem import tie, topology
+from margotree.problem import topology
 from margotree.problem.problem import FloatArray
+from margotree.problem.routing import goes_right, in_band
 
 #: A tree that costs no more than this share above a bound is what the bound says.
 _ROUNDING = 1e-6
@@ -53,9 +54,7 @@ def _samples(boxes: Boxes, box: Box, most: int) -> list[Cut]:
         here = np.flatnonzero(box.at[open_] == t)
         rows = open_[here]
         h = p.X[rows] @ box.W[t] + box.B[t]
-        slack = tie(float(box.B[t]), p.eps)
-        right = h >= -slack
-        caught = ~right & (h > slack - p.eps)
+        right, caught = goes_right(h, float(box.B[t]), p.eps), in_band(h, float(box.B[t]), p.eps)
         left_pays = _below(boxes, box, rows, topology.left(int(t)))
         right_pays = _below(boxes, box, rows, topology.right(int(t)))
         now[here] = np.where(right, right_pays, left_pays) + np.where(caught, p.eps, 0.0)
@@ -85,7 +84,7 @@ def _below(boxes: Boxes, box: Box, rows: IndexArray, top: int) -> FloatArray:
         if t < p.n_upper:
             wants = box.sides[t][y]
             lacks = np.where(wants > 0, right, np.where(wants < 0, left, np.minimum(right, left)))
-            at[here] = np.where(h >= -tie(float(box.B[t]), p.eps), topology.right(t), topology.left(t))
+            at[here] = np.where(goes_right(h, float(box.B[t]), p.eps), topology.right(t), topology.left(t))
         else:
             a, b = boxes.labels(box)[t - p.n_upper]
             lacks = (y != a) * right + (y != b) * left

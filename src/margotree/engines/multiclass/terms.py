@@ -12,6 +12,7 @@ from margotree.engines.local_search.node_samples import Node, Plane, Rows
 from margotree.engines.local_search.training_data import Terms
 from margotree.problem import Problem, topology
 from margotree.problem.problem import FloatArray
+from margotree.problem.routing import goes_right
 from margotree.problem.tasks.multiclass import class_losses
 
 IndexArray = NDArray[np.int64]
@@ -92,7 +93,6 @@ def _node(terms: ClassTerms, Z: FloatArray, plus: FloatArray, minus: FloatArray)
 def pay_below(terms: ClassTerms, rows: Rows, W: FloatArray, B: FloatArray, labels: Labels, top: int) -> FloatArray:
     """What each sample would pay from node ``top`` on; bands on its way are looked at later."""
     at, pays = np.full(len(rows), top), np.zeros(len(rows))
-    ties = np.minimum(1e-9 * (1.0 + np.abs(B) + np.sum(np.abs(W), axis=1)), terms.eps / 4)
     for t in topology.subtree(top, terms.depth):
         here = np.flatnonzero(at == t)
         if not len(here):
@@ -101,7 +101,7 @@ def pay_below(terms: ClassTerms, rows: Rows, W: FloatArray, B: FloatArray, label
         code = terms.code[rows[here]]
         if t < terms.n_upper:
             lacks = np.maximum(0.0, 1.0 - labels.sides[t][code] * h)
-            at[here] = 2 * t + 1 + (h >= -ties[t])
+            at[here] = 2 * t + 1 + goes_right(h, float(B[t]), terms.eps)
         else:
             a, b = labels.pairs[t - terms.n_upper]
             lacks = (code != a) * np.maximum(0.0, 1.0 - h) + (code != b) * np.maximum(0.0, 1.0 + h)

@@ -83,7 +83,7 @@ def test_the_first_screen_of_the_readme_installs_and_compares():
     screen = first_screen()
     assert screen.index("pip install margotree") < screen.index("```python")
     code = re.search(r"```python\n(.*?)```", screen, flags=re.S)
-    assert code is not None and "DecisionTreeClassifier(" in code[1] and "HFSMargotClassifier(" in code[1]
+    assert code is not None and "DecisionTreeClassifier(" in code[1] and "MargotClassifier(" in code[1]
     assert "tree image" in screen and "certificate" in screen.split("```")[-1]
 
 
@@ -166,15 +166,15 @@ def test_the_first_trees_have_no_empty_leaves(source):
 
     from sklearn.datasets import load_breast_cancer
 
-    from margotree import HFSMargotClassifier
+    from margotree import MargotClassifier
     from margotree.estimators import FewSplitsWarning
 
     text = (ROOT / source).read_text(encoding="utf-8")
-    asked = re.search(r"HFSMargotClassifier\((.*?)\)\.fit", text)
+    asked = re.search(r"MargotClassifier\((.*?)\)\.fit", text)
     assert asked is not None
     X, y = load_breast_cancer(return_X_y=True, as_frame=True)
     settings = eval(f"dict({asked.group(1)})") | {"node_limit": 5, "time_limit": 60, "verbose": 0}
     with warnings.catch_warnings():
         warnings.simplefilter("error", FewSplitsWarning)
-        tree = HFSMargotClassifier(**settings).fit(X, y).tree_
+        tree = MargotClassifier(**settings).fit(X, y).tree_
     assert all(tree.counts[v].any() for v in tree.outline().leaves) and "no training samples" not in tree.export_text()

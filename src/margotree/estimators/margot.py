@@ -125,7 +125,7 @@ class HFSMargotClassifier(MargotClassifier):
 
 
 class SFSMargotClassifier(MargotClassifier):
-    """MARGOT with soft feature selection (SFS): :class:`MargotClassifier` with ``budget=1`` and ``alpha=1`` by default."""
+    """MARGOT with soft feature selection (SFS): :class:`MargotClassifier` with ``budget=1``, ``alpha=1`` by default."""
 
     __init__ = with_defaults(MargotClassifier.__init__, budget=1, alpha=1.0)
 

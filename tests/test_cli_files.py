@@ -111,7 +111,7 @@ def test_every_option_that_names_a_file_to_write_comes_with_force():
     found = {}
     for command in commands():
         parser = argparse.ArgumentParser()
-        command.add(parser)
+        command.add_arguments(parser)
         options = {flag for action in parser._actions for flag in action.option_strings}
         if options & set(writes):
             found[command.__name__.rsplit(".", 1)[1]] = "--force" in options
@@ -126,7 +126,7 @@ def commands():
     import margotree.cli.commands as package
 
     found = [import_module(f"{package.__name__}.{module.name}") for module in iter_modules(package.__path__)]
-    return [module for module in found if hasattr(module, "add")]
+    return [module for module in found if hasattr(module, "add_arguments")]
 
 
 def test_at_a_terminal_the_user_is_asked(run, tmp_path, monkeypatch):

@@ -15,7 +15,7 @@ from grown import grown
 from margotree import HFSMargotClassifier, MargotClassifier, SFSMargotClassifier, export
 from margotree.cli import exit_codes, main
 from margotree.cli.saved_trees import ENTRY, with_table
-from margotree.export.common import plan_of, used_features
+from margotree.export.common import rule_tree_of, used_features
 from margotree.problem import Splits, topology
 from margotree.table import Category, Encoding, Number, Samples, table_description
 from margotree.tree import Scaling, Tree
@@ -213,8 +213,8 @@ def test_a_tree_that_never_splits_is_its_label(tmp_path):
 def test_splits_without_a_choice_are_left_out():
     splits = Splits(w=[[1.0, 0.0], [0.0, 1.0], [0.0, 0.0]], b=[0.0, 0.0, -1.0])
     tree = Tree(splits=splits, scaling=Scaling.identity(2), classes=[0, 1], leaf_class=[1, 1, 0, 1])
-    plan = plan_of(tree)
-    assert (plan.met, plan.otherwise) == (0, 1) and used_features(plan) == [0]
+    rule_tree = rule_tree_of(tree)
+    assert (rule_tree.met, rule_tree.otherwise) == (0, 1) and used_features(rule_tree) == [0]
 
 
 def test_thousands_of_features_stay_within_what_parsers_nest(tmp_path):
@@ -422,11 +422,11 @@ def test_every_node_of_a_full_tree_is_asked():
     tree, _, _ = grown(3, 4)
     nodes = []
 
-    def visit(plan):
-        if not isinstance(plan, int):
-            nodes.append(plan.node)
-            visit(plan.met)
-            visit(plan.otherwise)
+    def visit(rule_tree):
+        if not isinstance(rule_tree, int):
+            nodes.append(rule_tree.node)
+            visit(rule_tree.met)
+            visit(rule_tree.otherwise)
 
-    visit(plan_of(tree))
+    visit(rule_tree_of(tree))
     assert sorted(nodes) == list(range(topology.n_nodes(3)))

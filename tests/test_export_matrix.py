@@ -21,7 +21,7 @@ import margotree
 from browser import chromium
 from margotree.cli import main
 from margotree.cli.saved_trees import with_table
-from margotree.export.common import plan_of, used_features
+from margotree.export.common import rule_tree_of, used_features
 from margotree.page import render_page
 from margotree.problem import Splits
 from margotree.table import ColumnOptions, Encoding, TableError, learn_encoding, read_table
@@ -99,7 +99,7 @@ class Case:
     @cached_property
     def labels_of_asked(self):
         """The same where only the columns that the tree uses are looked at."""
-        first, asked, used = 0, set(), set(used_features(plan_of(self.tree)))
+        first, asked, used = 0, set(), set(used_features(rule_tree_of(self.tree)))
         for column in self.encoding.columns:
             last = first + len(column.features)
             asked |= {column.name} if used & set(range(first, last)) else set()

@@ -326,10 +326,10 @@ def test_everything_is_compiled_before_the_clock_starts(model):
     """In a process of its own, as others here have compiled all there is."""
     code = f"""
 from margotree.engines.exact.engine import BranchAndBound
-from margotree.engines.exact.kernels.plunge import plunge, plunge_priced
+from margotree.engines.exact.kernels.plunge import plunge, plunge_penalised
 from margotree.engines.tiny_problems import tiny_problem
 BranchAndBound().prepare(tiny_problem("{model}"))
-print(len(plunge.signatures), len(plunge_priced.signatures))
+print(len(plunge.signatures), len(plunge_penalised.signatures))
 """
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.split() == ["1", "1" if model == "sfs" else "0"]

@@ -19,7 +19,7 @@ from margotree.engines.local_search import search as search_module
 from margotree.engines.local_search import upper_nodes
 from margotree.engines.local_search.descent import Descent
 from margotree.engines.local_search.initial_splits import FRESH, Strategy
-from margotree.engines.local_search.kernels.reduced_problem import cut, measure, search_lines
+from margotree.engines.local_search.kernels.reduced_problem import best_threshold, objective, search_lines
 from margotree.engines.local_search.kernels.subtree_costs import gini, subtree_costs
 from margotree.engines.local_search.kernels.svm import svm
 from margotree.engines.local_search.node_samples import Node
@@ -92,7 +92,7 @@ def test_the_best_threshold_is_that_of_trying_all(seed):
     node = some_node(seed)
     d = np.random.default_rng(seed).standard_normal(2)
     q = node.Z @ d
-    s, b, value = cut(node.reduced, d, LENGTHS, node.eps, math.inf)
+    s, b, value = best_threshold(node.reduced, d, LENGTHS, node.eps, math.inf)
     naive = math.inf
     for length in LENGTHS:
         for offset in pieces(node, length * q, np.ones(len(q))):
@@ -284,7 +284,7 @@ def test_misplaced_samples_are_left_out_while_this_improves_the_objective():
         best = Proposal(terms, 0, node, svm_of_all)
         _refine_direction(best, node, 1.0, rng, np.zeros(1))
         assert best.value <= best.start
-        assert best.value == pytest.approx(node.measure(best.plane)[1])
+        assert best.value == pytest.approx(node.evaluate(best.plane)[1])
         better += best.gain > 0.05 * best.start
     assert better >= 5
 
@@ -292,7 +292,7 @@ def test_misplaced_samples_are_left_out_while_this_improves_the_objective():
 def test_kernels_are_compiled_once():
     for model in ("margot", "hfs", "sfs"):
         Alternating(FEW).solve(some_problem(1, depth=3, p=4, model=model), RunControl())
-    for kernel in (svm, measure, cut, search_lines, subtree_costs, gini):
+    for kernel in (svm, objective, best_threshold, search_lines, subtree_costs, gini):
         assert len(kernel.signatures) == 1, kernel
 
 

@@ -95,7 +95,7 @@ def test_a_tree_of_a_part_of_the_samples_is_not_forgotten():
     search = ClassSearch(problem, RunControl(), Effort(least=1, most=1))
     search._greedy = True  # as where there is no time for it, nor for training the best tree to many digits
     search.run([])
-    search.sharpen = lambda: None
+    search.refine_best = lambda: None
     assert accuracy(problem, search.answer()) > 0.5  # the largest class has a fifth
 
 

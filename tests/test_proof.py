@@ -390,8 +390,8 @@ from margotree.engines.tiny_problems import tiny_problem
 from margotree.proof.write import ProofWriter
 problem = tiny_problem("{model}")
 kernels = (
-    leaf_multipliers.write_points, proof_steps.write_leaves, recorded_bounds.search, implied_sides.too_close,
-    implied_sides.follow,
+    leaf_multipliers.write_points, proof_steps.write_leaves, recorded_bounds.search, implied_sides.exclude_side,
+    implied_sides.prove_sides,
 )
 BranchAndBound().prepare_proof(problem)
 print(*(len(kernel.signatures) for kernel in kernels))

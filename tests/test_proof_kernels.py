@@ -228,7 +228,7 @@ def test_sides_are_too_close_where_hulls_are(seed):
     # Weights that separate them have length eps / distance.
     least = 0.5 * (eps / apart) ** 2 if apart > 1e-6 else math.inf
     for target in (1e-9, 1e-7, 1e-5, 1.0, 100.0):
-        end, value = implied_sides.too_close(
+        end, value = implied_sides.exclude_side(
             samples, terms, placed, place, np.int64(0), np.int64(j), asked, target, buffer
         )
         if target < 0.4 * least and math.isfinite(apart):
@@ -254,7 +254,9 @@ def test_implied_sides_agree_with_single_ones(seed, t):
     buffer = new_buffer((1 if narrow else m) * (SPLIT_BYTES + LEAF_HEAD + T + POINT_HEAD + 24 * (n + 3)) + 200)
     text, told, enough = b"", 0, False
     while not enough:  # as many as there is space for
-        end, count, enough = implied_sides.follow(samples, terms, placed, place, known, who, target, numbers, buffer)
+        end, count, enough = implied_sides.prove_sides(
+            samples, terms, placed, place, known, who, target, numbers, buffer
+        )
         assert bool(count) == (end > 0) and (enough or count)
         text, told = text + buffer.out[:end].tobytes(), told + count
     assert len(text) > 0  # some sides follow
@@ -284,7 +286,7 @@ def test_implied_sides_agree_with_single_ones(seed, t):
     for j in who[np.abs(side_of[t][place[who]]) == 1]:
         side = side_of[t][place[j]]
         placed = one_support_each(3, cols, m)
-        if implied_sides.too_close(samples, terms, placed, twin, np.int64(t), np.int64(j), -side, target, buffer)[0]:
+        if implied_sides.exclude_side(samples, terms, placed, twin, np.int64(t), np.int64(j), -side, target, buffer)[0]:
             twin[j] = 2 * t + (2 if side > 0 else 1)
     # Where space runs out, samples that do not follow are tried again, and may follow from others then.
     assert np.array_equal(twin[(twin != t) | (not narrow)], known[(twin != t) | (not narrow)])

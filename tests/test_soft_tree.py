@@ -236,7 +236,7 @@ def test_features_beyond_the_budget_decay_by_their_penalty():
     for alpha, limit in ((3.0, 3.0), (0.0, 0.0), (np.inf, 0.0)):
         terms = replace(Terms.of(Problem.make(X, y, depth=2, C=1.0, budget=2)), alpha=np.full(3, alpha))
         soft = SoftTree(terms, W, rng.normal(size=3), rng, MEDIUM)
-        own = np.append(terms.unit**2, 0.0)
+        own = np.append(terms.inverse_spread**2, 0.0)
         costs = 0.5 * (soft.decay(0.0) - own) * soft.theta**2
         assert not np.any(costs[:, -1]) and not np.any(costs[2])  # offsets, and a split without features
         order = np.argsort(-np.abs(soft.theta[:, :-1]), axis=1)

@@ -19,7 +19,7 @@ _ADAPTERS = {
     "copt": "margotree.engines.mip.copt:CoptAdapter",
 }
 
-#: The names of the engines of each model, the choice of ``engine="auto"`` first.
+#: The names of the engines of each model; ``engine="auto"`` uses the first.
 _ENGINES = {
     "oct_1": ("search", *_ADAPTERS),
     "oct_h": tuple(_ADAPTERS),
@@ -31,7 +31,7 @@ _MIP_ENGINES = {
     "oct_h": "margotree.baselines.oct.engine:OctMip",
     "mm_svm_oct": "margotree.baselines.mmsvm.engine:MmSvmMip",
 }
-#: The engines and start heuristics that need no solver.
+#: The engines ("search") and start heuristics (all others) that need no MIP solver.
 _OWN_ENGINES = {
     "search": "margotree.baselines.oct.search:Search",
     "cart": "margotree.baselines.oct.cart:Cart",
@@ -41,15 +41,15 @@ _OWN_ENGINES = {
 
 
 def engines_for(model: str) -> tuple[str, ...]:
-    """The names of the engines that train this model, the choice of ``"auto"`` first."""
+    """The names of the engines that train the model; ``engine="auto"`` uses the first."""
     return _ENGINES[model]
 
 
 def choose_engine(model: str, name: str = "auto") -> Engine:
-    """The engine of this name for a model.
+    """A new engine that trains the model; ``name`` is the name of the engine or "auto".
 
-    Raises ValueError for an unknown name, Refused for an engine that does not train this model; the message lists the
-    engines that do.
+    Raises ValueError for an unknown name, Refused for an engine that does not train the model, and NotInstalled if the
+    engine needs a solver that is not installed.  The messages of the first two list the engines that train the model.
     """
     known = dict.fromkeys((*engine_names(), *_OWN_ENGINES, *_ADAPTERS))
     if name != "auto" and name not in known:
@@ -75,13 +75,27 @@ def solve(
     start: Splits | str | None = None,
     listener: Listener | None = None,
 ) -> Solution:
-    """Train the tree of a baseline; ``start`` is the name of a heuristic, an allowed tree, or None."""
+    """Train the tree of a baseline.
+
+    Parameters
+    ----------
+    problem : OctProblem or MmSvmProblem
+        The training problem.
+    engine : str
+        The name of an engine, or "auto".
+    limits : Limits, optional
+        The limits of the search.
+    start : Splits or str, optional
+        The initial tree: feasible splits, or the name of a start heuristic.
+    listener : Listener, optional
+        Receives reports of the progress.
+    """
     chosen = choose_engine(problem.model, engine)
-    first = _import(_OWN_ENGINES[start])() if isinstance(start, str) else start
-    return train(problem, chosen, limits=limits, start=first, listener=listener)
+    tree_or_heuristic = _import(_OWN_ENGINES[start])() if isinstance(start, str) else start
+    return train(problem, chosen, limits=limits, start=tree_or_heuristic, listener=listener)
 
 
 def _import(target: str) -> Any:
-    """The object of ``"module:name"``."""
+    """Import the object ``name`` of ``"module:name"``."""
     module, name = target.split(":")
     return getattr(import_module(module), name)

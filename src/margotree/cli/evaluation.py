@@ -54,7 +54,7 @@ class Measurement:
         )
 
 
-def add(parser: argparse.ArgumentParser) -> None:
+def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add ``--holdout`` and ``--cv``."""
     description = "Further fits, which take up to --time-limit in addition; the saved tree is trained on all rows."
     group = parser.add_argument_group("accuracy on new rows", description).add_mutually_exclusive_group()

@@ -59,7 +59,7 @@ def build_parser() -> argparse.ArgumentParser:
     for name in COMMANDS:
         module = import_module(f"margotree.cli.commands.{name}")
         sub = commands.add_parser(name, help=module.HELP, description=module.__doc__, allow_abbrev=False)
-        module.add(sub)
+        module.add_arguments(sub)
         sub.set_defaults(run=module.run, parser=sub)
     return parser
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from margotree.cli import console
 
 if TYPE_CHECKING:
-    from margotree.table import Reading, Table
+    from margotree.table import ReadOptions, Table
 
 
 def add_reading(parser: argparse.ArgumentParser, *, saved: bool = False) -> None:
@@ -66,11 +66,11 @@ def add_output(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--quiet", action="store_true", help="print no progress and no notes")
 
 
-def reading_options(args: argparse.Namespace) -> Reading:
+def reading_options(args: argparse.Namespace) -> ReadOptions:
     """The options about reading the file that the user gave."""
-    from margotree.table import Reading
+    from margotree.table import ReadOptions
 
-    return Reading(
+    return ReadOptions(
         delimiter=args.delimiter,
         decimal=args.decimal,
         encoding=args.encoding,
@@ -80,12 +80,12 @@ def reading_options(args: argparse.Namespace) -> Reading:
     )
 
 
-def read(args: argparse.Namespace, saved: Reading | None = None) -> Table:
+def read(args: argparse.Namespace, saved: ReadOptions | None = None) -> Table:
     """Read ``args.data`` with the given options, otherwise with ``saved``, the options of the training file."""
-    from margotree.table import Reading, TableError, read_table
+    from margotree.table import ReadOptions, TableError, read_table
 
     given = reading_options(args)
-    saved = _applicable(saved or Reading(), args.data)
+    saved = _applicable(saved or ReadOptions(), args.data)
     inherited = reading_flags({name: value for name, value in saved.given().items() if name not in given.given()})
     if inherited:
         console.print_notes(
@@ -100,7 +100,7 @@ def read(args: argparse.Namespace, saved: Reading | None = None) -> Table:
         raise TableError(f"{error} ({how})") from None
 
 
-def _applicable(saved: Reading, path: str) -> Reading:
+def _applicable(saved: ReadOptions, path: str) -> ReadOptions:
     """The options, without the sheet if the file is not an Excel file."""
     from margotree.table.read_file import is_excel
 

@@ -65,7 +65,7 @@ class Engine(ABC, Generic[P]):
     writes_proofs: bool = False
 
     def missing(self) -> str | None:
-        """None if the engine can run here, else what to install.  Must not import the solver."""
+        """The command that installs what the engine needs; None if nothing is missing.  Must not import the solver."""
         return None
 
     def must_be_installed(self) -> None:

@@ -27,7 +27,7 @@ _MIN_SECONDS = 0.2
 _MIN_NODES = 50
 #: The gap below which a node without a budget counts as solved.
 _SOLVED_GAP = 1e-6
-#: The gap from which a node without a budget that was cut off by its time counts as not trained.
+#: A node without a budget whose gap is above this when its time is up counts as not trained.
 _UNTRAINED_GAP = 0.1
 #: The reason of the gap of a node with many samples.
 _MANY_SAMPLES = "has many samples, and its features were chosen by weight"
@@ -70,7 +70,7 @@ class LocalSVM(Engine):
         w = np.zeros((problem.n_nodes, problem.n_features))
         b = np.ones(problem.n_nodes)
         node = np.zeros(problem.n_samples, dtype=np.int64)
-        warnings, was_cut_off = [], False
+        warnings, has_untrained = [], False
         for t in range(problem.n_nodes):
             rows = np.flatnonzero(node == t)
             share = _share(problem, t, node)
@@ -79,14 +79,14 @@ class LocalSVM(Engine):
             w[t], b[t] = fit.w, fit.b
             if fit.gap > 0:
                 warnings.append(_warning(t, fit.gap, fit.reason))
-                was_cut_off |= _is_cut_off(problem, fit)
+                has_untrained |= _is_untrained(problem, fit)
             if t in topology.upper(problem.depth):
                 goes_right = right_of(problem, w[t], b[t], rows)
                 node[rows] = np.where(goes_right, topology.right(t), topology.left(t))
             control.report("local_svm", nodes=t + 1, open_nodes=problem.n_nodes - t - 1)
-        if not (was_cut_off or control.interrupted):
+        if not (has_untrained or control.interrupted):
             control.count_trained_tree()
-        in_time = Stopped.TIME if was_cut_off and control.over else Stopped.HEURISTIC
+        in_time = Stopped.TIME if has_untrained and control.over else Stopped.HEURISTIC
         stopped = Stopped.INTERRUPTED if control.interrupted else in_time
         splits = without_noise(problem, Splits(w=w, b=b))
         return Answer(splits=splits, stopped=stopped, nodes=problem.n_nodes, warnings=tuple(warnings))
@@ -111,9 +111,9 @@ def fit_node(problem: Problem, t: int, rows: NDArray[np.int64], control: RunCont
     elif problem.budget is None:
         fit = _fit_plain(problem, t, counted, control)
     elif len(counted) > LARGE and problem.max_weight is None:
-        fit = _fit_large_support(problem, t, counted, control)
+        fit = _fit_many_samples(problem, t, counted, control)
     else:
-        fit = _fit_support(problem, t, counted, control)
+        fit = _fit_best_subset(problem, t, counted, control)
     if t not in topology.upper(problem.depth):
         return fit
     w, b = leave_band(problem, t, rows, fit.w, fit.b, control)
@@ -121,7 +121,7 @@ def fit_node(problem: Problem, t: int, rows: NDArray[np.int64], control: RunCont
 
 
 def _fit_plain(problem: Problem, t: int, rows: NDArray[np.int64], control: RunControl) -> NodeFit:
-    """The SVM of a node."""
+    """The SVM of node ``t`` on all features, trained on the samples ``rows``."""
     cost = problem.C[t] * problem.weight[rows]
     X = _samples(problem, rows)
     found = solve_node(X, problem.y[rows], cost, max_weight=problem.max_weight, time_limit=control.remaining)
@@ -129,8 +129,11 @@ def _fit_plain(problem: Problem, t: int, rows: NDArray[np.int64], control: RunCo
     return NodeFit(w=found.w, b=found.b, gap=gap if gap > _SOLVED_GAP else 0.0)
 
 
-def _fit_support(problem: Problem, t: int, rows: NDArray[np.int64], control: RunControl) -> NodeFit:
-    """The best-subset SVM of a node."""
+def _fit_best_subset(problem: Problem, t: int, rows: NDArray[np.int64], control: RunControl) -> NodeFit:
+    """The best-subset SVM of node ``t``: the best SVM within the budget of the node, or with feature penalties.
+
+    It is trained on the samples ``rows`` by branch and bound, within the limits of ``control``.
+    """
     assert problem.budget is not None
     found = best_subset(
         problem.X[rows],
@@ -145,9 +148,12 @@ def _fit_support(problem: Problem, t: int, rows: NDArray[np.int64], control: Run
     return NodeFit(w=found.w, b=found.b, gap=0.0 if found.exact else found.gap)
 
 
-def _fit_large_support(problem: Problem, t: int, rows: NDArray[np.int64], control: RunControl) -> NodeFit:
-    """With many samples: the features with the largest weights of the SVM on all features, as many as lower the
-    objective."""
+def _fit_many_samples(problem: Problem, t: int, rows: NDArray[np.int64], control: RunControl) -> NodeFit:
+    """The SVM of node ``t`` with many samples, on the features with the largest weights of the SVM on all features.
+
+    With a hard budget, the number of features is the budget.  With feature penalties, features are added as long as
+    the objective decreases.
+    """
     assert problem.budget is not None
     X, y, cost = _samples(problem, rows), problem.y[rows], problem.C[t] * problem.weight[rows]
     alpha = 0.0 if problem.alpha is None else float(problem.alpha[t])
@@ -181,14 +187,20 @@ def _majority(problem: Problem, rows: NDArray[np.int64]) -> float:
 
 
 def _share(problem: Problem, t: int, node: NDArray[np.int64]) -> float:
-    """A node's share of the remaining time: by samples, as every level uses each sample once."""
+    """The share of the remaining time that node ``t`` may use, by its number of samples.
+
+    ``node`` is the node that each sample has reached.  Each level uses every sample once.
+    """
     here, this_level = int(np.count_nonzero(node == t)), int(np.count_nonzero(node >= t))
     levels_below = problem.depth - 1 - topology.level(t)
     return max(here, 1e-9) / max(1, this_level + levels_below * problem.n_samples)
 
 
-def _is_cut_off(problem: Problem, fit: NodeFit) -> bool:
-    """Whether the hyperplane of a node is far from trained; with budgets, whether there is none."""
+def _is_untrained(problem: Problem, fit: NodeFit) -> bool:
+    """Whether a node that was not solved to optimality counts as not trained.
+
+    Without a budget, its gap is large; with a budget, no hyperplane was found.
+    """
     return fit.gap > _UNTRAINED_GAP if problem.budget is None else not np.any(fit.w)
 
 

@@ -7,7 +7,7 @@ import textwrap
 from typing import TYPE_CHECKING, Any
 
 from margotree.export.c_cells import Reader, c_text
-from margotree.export.common import Plan, Term, label_type, nested, plan_of, signed, used_features
+from margotree.export.common import RuleTree, Term, label_type, nested, rule_tree_of, signed, used_features
 from margotree.table.table_description import raw_columns
 
 if TYPE_CHECKING:
@@ -38,10 +38,10 @@ def to_c(tree: Tree, *, name: str = "margotree") -> str:
     """
     if not _NAME.fullmatch(name):
         raise ValueError(f"name must be a C identifier such as 'margotree', got {name!r}")
-    plan, kind = plan_of(tree), label_type(tree)
+    rule_tree, kind = rule_tree_of(tree), label_type(tree)
     labels = [_label(value, kind) for value in tree.classes.tolist()]
     features = [c_text(feature) for feature in tree.features]
-    body = _checks(used_features(plan)) + _lines(plan, "    ")
+    body = _checks(used_features(rule_tree)) + _lines(rule_tree, "    ")
     raw = raw_columns(tree)
     reader = None if raw.numeric_cells else Reader(raw, name)
     return f"""/* A classification tree, written by margotree.  C99, no dependencies; compiled by C++ as well.
@@ -95,15 +95,15 @@ def _listed(items: list[str]) -> str:
     return ",\n    ".join(items)
 
 
-def _lines(plan: Plan, indent: str) -> str:
-    if isinstance(plan, int):
-        return f"{indent}return {plan};"
-    total = nested([_term(term) for term in plan.terms], f"{indent}    ")
+def _lines(rule_tree: RuleTree, indent: str) -> str:
+    if isinstance(rule_tree, int):
+        return f"{indent}return {rule_tree};"
+    total = nested([_term(term) for term in rule_tree.terms], f"{indent}    ")
     return (
-        f"{indent}if ({total} >= {plan.threshold!r}) {{\n"
-        f"{_lines(plan.met, indent + '    ')}\n"
+        f"{indent}if ({total} >= {rule_tree.threshold!r}) {{\n"
+        f"{_lines(rule_tree.met, indent + '    ')}\n"
         f"{indent}}}\n"
-        f"{_lines(plan.otherwise, indent)}"
+        f"{_lines(rule_tree.otherwise, indent)}"
     )
 
 

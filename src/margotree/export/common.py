@@ -39,43 +39,50 @@ class Term:
 
 @dataclass(frozen=True, kw_only=True)
 class Rule:
-    """A split: ``met`` is the plan for samples whose sum of ``terms`` is at least ``threshold``."""
+    """The split of tree node ``node`` with its subtrees.
+
+    Samples whose sum of ``terms`` is at least ``threshold`` continue with ``met``, other samples with ``otherwise``.
+    """
 
     node: int
     terms: tuple[Term, ...]
     threshold: float
-    met: Plan
-    otherwise: Plan
+    met: RuleTree
+    otherwise: RuleTree
 
 
-#: What to do with a sample: evaluate a rule, or return the class at this position.
-Plan = Rule | int
+#: A tree of rules: a rule with two subtrees, or a leaf, which is the position of its label in ``tree.classes``.
+RuleTree = Rule | int
 
 
-def plan_of(tree: Tree) -> Plan:
-    """Return the rules from the root down; nodes whose two sides give the same label are left out."""
-    weights, threshold = folded(tree)
+def rule_tree_of(tree: Tree) -> RuleTree:
+    """Return the rules of a tree, in the units of the user; the root is the first rule.
+
+    Nodes without features, and nodes whose two sides give the same label, are left out.
+    """
+    weights, threshold = unscaled_hyperplanes(tree)
     origin = origins(tree)
 
-    def below(v: int) -> Plan:
+    def rules_below(v: int) -> RuleTree:
         if v >= tree.n_nodes:
             return int(tree.leaf_class[v - tree.n_nodes])
         used = np.flatnonzero(weights[v])
         if not len(used):
-            return below(topology.right(v) if threshold[v] <= 0 else topology.left(v))
-        met, otherwise = below(topology.right(v)), below(topology.left(v))
+            return rules_below(topology.right(v) if threshold[v] <= 0 else topology.left(v))
+        met, otherwise = rules_below(topology.right(v)), rules_below(topology.left(v))
         if isinstance(met, int) and met == otherwise:
             return met
         terms = tuple(Term(feature=int(j), weight=float(weights[v, j]), origin=float(origin[j])) for j in used)
         return Rule(node=v, terms=terms, threshold=float(threshold[v]), met=met, otherwise=otherwise)
 
-    return below(0)
+    return rules_below(0)
 
 
-def folded(tree: Tree) -> tuple[FloatArray, FloatArray]:
-    """Return the weights of ``x - origin`` and the threshold of every node, scaling and tie included.
+def unscaled_hyperplanes(tree: Tree) -> tuple[FloatArray, FloatArray]:
+    """Return the hyperplanes of a tree in the units of the user: weights of shape (nodes, features), and thresholds.
 
-    Raises ValueError if a weight overflows or becomes 0 in the units of the user.
+    A sample ``x`` goes right at node ``t`` if ``weights[t] @ (x - origins(tree)) >= threshold[t]``.  Raises ValueError
+    if a weight overflows or becomes 0 in the units of the user.
     """
     scaling, origin = tree.scaling, origins(tree)
     with np.errstate(over="ignore"):
@@ -106,17 +113,18 @@ def _without_overflow(weights: FloatArray, threshold: FloatArray) -> tuple[Float
 
 
 def origins(tree: Tree) -> FloatArray:
-    """Return what is subtracted from each feature: its smallest training value if that is far from 0, else 0."""
+    """Return the number that is subtracted from each feature: its smallest training value if that is far from 0,
+    otherwise 0."""
     offset, scale = tree.scaling.offset, tree.scaling.scale
     return np.where(np.abs(offset) > _FAR * scale, offset, 0.0)
 
 
-def used_features(plan: Plan) -> list[int]:
+def used_features(rule_tree: RuleTree) -> list[int]:
     """Return the features that the rules use."""
-    if isinstance(plan, int):
+    if isinstance(rule_tree, int):
         return []
-    own = {term.feature for term in plan.terms}
-    return sorted(own | set(used_features(plan.met)) | set(used_features(plan.otherwise)))
+    own = {term.feature for term in rule_tree.terms}
+    return sorted(own | set(used_features(rule_tree.met)) | set(used_features(rule_tree.otherwise)))
 
 
 def label_type(tree: Tree) -> type:

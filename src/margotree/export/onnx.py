@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from margotree import __version__
-from margotree.export.common import folded, label_type, origins
+from margotree.export.common import label_type, origins, unscaled_hyperplanes
 from margotree.problem import topology
 from margotree.table.table_description import raw_columns
 
@@ -92,7 +92,7 @@ class _Graph:
         """Add a matrix with 1 where a sample goes right at a node, 0 where it goes left; one column per node."""
         from onnx import TensorProto
 
-        weights, threshold = folded(self.tree)
+        weights, threshold = unscaled_hyperplanes(self.tree)
         origin = origins(self.tree)
         if origin.any():
             x = self._op("Sub", x, self._constant("origin", origin))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from margotree.export.common import Plan, Term, nested, plan_of, signed
+from margotree.export.common import RuleTree, Term, nested, rule_tree_of, signed
 from margotree.table.table_description import raw_columns
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ def to_python(tree: Tree) -> str:
         columns=_listed([tuple(rule.record().values()) for rule in raw.rules]),
         missing=_listed(list(raw.missing)),
         comma=raw.comma,
-        rules=_lines(plan_of(tree), "    "),
+        rules=_lines(rule_tree_of(tree), "    "),
     )
 
 
@@ -121,15 +121,15 @@ def _listed(items: object) -> str:
     return "".join(f"\n    {item!r}," for item in items) + "\n"
 
 
-def _lines(plan: Plan, indent: str) -> str:
-    if isinstance(plan, int):
-        return f"{indent}return {plan}"
+def _lines(rule_tree: RuleTree, indent: str) -> str:
+    if isinstance(rule_tree, int):
+        return f"{indent}return {rule_tree}"
     inner = indent + "    "
-    total = nested([_term(term) for term in plan.terms], inner)
+    total = nested([_term(term) for term in rule_tree.terms], inner)
     return (
-        f"{indent}if (\n{inner}{total}\n{inner}>= {plan.threshold!r}\n{indent}):\n"
-        f"{_lines(plan.met, inner)}\n"
-        f"{_lines(plan.otherwise, indent)}"
+        f"{indent}if (\n{inner}{total}\n{inner}>= {rule_tree.threshold!r}\n{indent}):\n"
+        f"{_lines(rule_tree.met, inner)}\n"
+        f"{_lines(rule_tree.otherwise, indent)}"
     )
 
 

@@ -6,13 +6,13 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from margotree.export.common import (
-    Plan,
     Rule,
+    RuleTree,
     Term,
     grouped,
     label_type,
     nested,
-    plan_of,
+    rule_tree_of,
     signed,
     used_features,
     without_nul,
@@ -46,12 +46,12 @@ def to_sql(tree: Tree, *, table: str | None = None) -> str:
         treats an unknown quoted name as text.
     """
     writer = _Writer(tree, table)
-    plan = plan_of(tree)
-    if isinstance(plan, int):
-        return writer.labels[plan] + "\n"
-    used = used_features(plan)
+    rule_tree = rule_tree_of(tree)
+    if isinstance(rule_tree, int):
+        return writer.labels[rule_tree] + "\n"
+    used = used_features(rule_tree)
     missing = "\n    OR ".join(grouped(writer.missing_conditions(used), lambda group: f"({' OR '.join(group)})"))
-    return writer.on_features(f"CASE\n  WHEN {missing}\n  THEN NULL\n{writer.arms(plan, '  ')}\nEND", used)
+    return writer.on_features(f"CASE\n  WHEN {missing}\n  THEN NULL\n{writer.arms(rule_tree, '  ')}\nEND", used)
 
 
 class _Writer:
@@ -90,15 +90,15 @@ class _Writer:
         total = nested([self._term(term) for term in rule.terms], f"{indent}     ")
         return (
             f"{indent}WHEN {total} >= {_number(rule.threshold)}\n"
-            f"{indent}THEN {self._plan(rule.met, indent)}\n"
-            f"{indent}ELSE {self._plan(rule.otherwise, indent)}"
+            f"{indent}THEN {self._rule_tree(rule.met, indent)}\n"
+            f"{indent}ELSE {self._rule_tree(rule.otherwise, indent)}"
         )
 
-    def _plan(self, plan: Plan, indent: str) -> str:
-        if isinstance(plan, int):
-            return self.labels[plan]
+    def _rule_tree(self, rule_tree: RuleTree, indent: str) -> str:
+        if isinstance(rule_tree, int):
+            return self.labels[rule_tree]
         inner = indent + "  "
-        return f"CASE\n{self.arms(plan, inner)}\n{indent}END"
+        return f"CASE\n{self.arms(rule_tree, inner)}\n{indent}END"
 
     def _term(self, term: Term) -> str:
         column = self.columns[term.feature]

@@ -1,4 +1,4 @@
-"""Drawing in inches, so that boxes and text keep their proportions in axes of any size."""
+"""A canvas with coordinates in inches, on which boxes and text keep their proportions in axes of any size."""
 
 from __future__ import annotations
 
@@ -13,7 +13,11 @@ if TYPE_CHECKING:
 
 
 class InchCanvas:
-    """A drawing of ``width`` by ``height`` inches, scaled to ``ax`` (or drawn in a new figure) with its text."""
+    """A drawing of ``width`` by ``height`` inches, which is scaled, text included, to the size of ``ax``.
+
+    Coordinates and sizes of boxes are in inches of the drawing, line widths and text sizes in points; ``layer`` is
+    matplotlib's ``zorder``.  Without ``ax``, the drawing is made in a new figure of its size.
+    """
 
     def __init__(self, ax: Axes | None, width: float, height: float) -> None:
         need_matplotlib()
@@ -26,7 +30,10 @@ class InchCanvas:
         self, x: float, y: float, words: str, *, size: float, max_width: float, colour: str = TEXT_COLOUR,
         bold: bool = False, align: str = "left", background: str | None = None,
     ) -> None:  # fmt: skip
-        """Draw one line of text, vertically centred at ``y``, shortened to ``max_width`` inches."""
+        """Draw one line of text, vertically centred at ``y``, and shortened if it is wider than ``max_width`` inches.
+
+        ``align`` ("left", "center" or "right") says which point of the text is at ``x``.
+        """
         box = {"facecolor": background, "edgecolor": "none", "pad": 1.5 * self.scale}
         self.ax.text(
             x, y, shortened(words, size, max_width, bold), size=size * self.scale, color=colour,
@@ -38,7 +45,10 @@ class InchCanvas:
         self, x: float, y: float, width: float, height: float, *, fill: str, edge: str = "none", line: float = 0.8,
         corner: float = 0.0, layer: float = 2,
     ) -> None:  # fmt: skip
-        """Draw a rectangle whose lower left corner is (x, y)."""
+        """Draw a rectangle whose lower left corner is (x, y).
+
+        ``fill`` and ``edge`` are colours, ``line`` is the width of the edge, ``corner`` the radius of the corners.
+        """
         from matplotlib.patches import FancyBboxPatch, Rectangle
 
         look: dict[str, Any] = {"facecolor": fill, "edgecolor": edge, "linewidth": line * self.scale, "zorder": layer}
@@ -49,10 +59,11 @@ class InchCanvas:
             self.ax.add_patch(Rectangle((x, y), width, height, **look))
 
     def line(self, xs: Sequence[float], ys: Sequence[float], *, colour: str, width: float, layer: float = 3) -> None:
+        """Draw straight lines through the points (x, y) of ``xs`` and ``ys``."""
         self.ax.plot(xs, ys, color=colour, linewidth=width * self.scale, zorder=layer, solid_capstyle="butt")
 
     def curve(self, start: tuple[float, float], end: tuple[float, float], *, colour: str, width: float) -> None:
-        """Draw a curve that starts and ends in vertical direction."""
+        """Draw an S-shaped curve (a cubic Bezier curve) that is vertical at both ends."""
         from matplotlib.patches import PathPatch
         from matplotlib.path import Path
 
@@ -65,6 +76,7 @@ class InchCanvas:
 
 
 def _axes_of_new_figure(width: float, height: float) -> Axes:
+    """Axes that fill a new figure of this size in inches."""
     import matplotlib.pyplot as plt
 
     return plt.figure(figsize=(width, height)).add_axes((0.0, 0.0, 1.0, 1.0))

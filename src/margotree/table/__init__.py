@@ -24,7 +24,7 @@ from margotree.table.column_inference import ColumnOptions, learn_encoding
 from margotree.table.encoding import Category, Encoding, Number, Samples
 from margotree.table.file_notes import notes_about
 from margotree.table.read_file import read_table
-from margotree.table.read_options import Reading
+from margotree.table.read_options import ReadOptions
 from margotree.table.table import MissingCells, Table, TableError
 
 __all__ = [
@@ -33,7 +33,7 @@ __all__ = [
     "Encoding",
     "MissingCells",
     "Number",
-    "Reading",
+    "ReadOptions",
     "Samples",
     "Table",
     "TableError",
@@ -42,4 +42,7 @@ __all__ = [
     "read_table",
 ]
 
-__getattr__ = renamed(__name__, {"Wishes": "ColumnOptions", "learn": "learn_encoding", "remarks": "notes_about"})
+__getattr__ = renamed(
+    __name__,
+    {"Wishes": "ColumnOptions", "Reading": "ReadOptions", "learn": "learn_encoding", "remarks": "notes_about"},
+)

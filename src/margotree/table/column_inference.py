@@ -206,7 +206,7 @@ def _category(table: Table, name: str, options: ColumnOptions, notes: list[str])
 
 
 def _suggested_conversion(cells: Sequence[str]) -> str:
-    """Into what a column with too many words should be converted."""
+    """The advice in an error message: what a user can convert a column with too many different words to."""
     if look_like_dates(cells):
         return "a number of days or years (these are dates)"
     if len(units := units_of(cells)) > 1:

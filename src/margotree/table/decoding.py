@@ -6,6 +6,7 @@ import codecs
 
 from margotree.table.table import TableError
 
+#: The encoding by byte-order mark, and the kind of file that is not text by its first bytes.
 _MARKS = {codecs.BOM_UTF8: "utf-8-sig", codecs.BOM_UTF16_LE: "utf-16", codecs.BOM_UTF16_BE: "utf-16"}
 _BINARY = {b"PK\x03\x04": "an Excel or zip file", b"PAR1": "a Parquet file", b"\xd0\xcf\x11\xe0": "an old Excel file"}
 
@@ -21,7 +22,7 @@ def to_text(raw: bytes, source: str, encoding: str | None = None) -> tuple[str, 
             raise TableError(f"{source} is {kind}, not CSV; {hint}")
     name = encoding or next((name for mark, name in _MARKS.items() if raw.startswith(mark)), "utf-8")
     try:
-        return _checked(raw.decode(name), source), ()
+        return _check_text(raw.decode(name), source), ()
     except LookupError:
         raise TableError(f"the encoding {name!r} is unknown; try --encoding utf-8, cp1252 or utf-16") from None
     except UnicodeDecodeError as error:
@@ -32,10 +33,11 @@ def to_text(raw: bytes, source: str, encoding: str | None = None) -> tuple[str, 
     note = (
         f"{source} is not UTF-8 and is read as Windows-1252; if letters look wrong, name the encoding with --encoding"
     )
-    return _checked(raw.decode("cp1252", errors="replace"), source), (note,)
+    return _check_text(raw.decode("cp1252", errors="replace"), source), (note,)
 
 
-def _checked(text: str, source: str) -> str:
+def _check_text(text: str, source: str) -> str:
+    """Return the text without a byte-order mark; TableError if it is empty or contains NUL characters."""
     if "\0" in text:
         raise TableError(
             f"{source} is not a text file: it contains NUL characters; if it is UTF-16, add --encoding utf-16"

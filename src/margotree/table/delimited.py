@@ -41,7 +41,7 @@ def from_text(
     first = rows[0][1]
     names = first if header else [""] * len(first)
     body = rows[1:] if header else rows
-    _check_lengths(source, len(names), body, delimiter)
+    _check_row_lengths(source, len(names), body, delimiter)
     if not body:
         raise TableError(f"{source} has a header but no rows")
     unique, renamed = column_names(names, source)
@@ -57,7 +57,7 @@ def from_text(
 
 
 def sniff(text: str, source: str) -> str:
-    """The delimiter with which most of the first rows have the same number of columns, at least two."""
+    """Detect the delimiter: with it, most of the first rows have the same number of columns, at least two."""
     best, best_score = "", (0, 0)
     for delimiter in _DELIMITERS:
         try:
@@ -104,20 +104,22 @@ def _delimiter_character(delimiter: str) -> str:
     return found
 
 
-def _check_lengths(source: str, width: int, body: list[tuple[int, list[str]]], delimiter: str) -> None:
-    odd = [(line, len(row)) for line, row in body if len(row) != width]
+def _check_row_lengths(source: str, n_columns: int, body: list[tuple[int, list[str]]], delimiter: str) -> None:
+    """Raise an error if a row has not exactly ``n_columns`` cells; ``body`` are pairs of line number and cells."""
+    odd = [(line, len(row)) for line, row in body if len(row) != n_columns]
     if not odd:
         return
     line, length = odd[0]
     more = f" (and {len(odd) - 1} more such lines)" if len(odd) > 1 else ""
     raise TableError(
-        f"{source}, line {line}: {length} cells for {width} column names{more}, with the delimiter "
+        f"{source}, line {line}: {length} cells for {n_columns} column names{more}, with the delimiter "
         f"{_DELIMITERS.get(delimiter, repr(delimiter))}; correct the line, put cells that contain the delimiter in "
         "quotation marks, or name another delimiter with --delimiter"
     )
 
 
 def _numeric_header_note(source: str, names: list[str]) -> tuple[str, ...]:
+    """A note for the user if all names are numbers, since the first line is then perhaps not a header."""
     if not names or not all(_is_number(name) for name in names):
         return ()
     return (f"the first line of {source} holds numbers only; if it is not a header, add --no-header",)

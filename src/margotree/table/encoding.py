@@ -18,7 +18,7 @@ from margotree.table.cell_rules import CellRule, RawColumns
 from margotree.table.cells import MISSING, parse_numbers
 from margotree.table.missing_cells import Filled, MissingReport
 from margotree.table.normalised_words import Spellings, fold
-from margotree.table.read_options import Reading
+from margotree.table.read_options import ReadOptions
 from margotree.table.table import MissingCells, Table, TableError, suggestion
 
 FloatArray = NDArray[np.float64]
@@ -215,7 +215,7 @@ class Encoding:
     spelling: tuple[str, ...] = ()
     decimal: str = "."
     source: str = field(default="", compare=False)
-    reading: Reading = field(default_factory=Reading)
+    reading: ReadOptions = field(default_factory=ReadOptions)
 
     @property
     def features(self) -> tuple[str, ...]:

@@ -7,7 +7,7 @@ from typing import Any
 
 from margotree.table.encoding import Category, Column, Encoding, Number
 from margotree.table.missing_cells import MissingReport
-from margotree.table.read_options import Reading
+from margotree.table.read_options import ReadOptions
 from margotree.table.table import TableError
 
 VERSION = 1
@@ -85,7 +85,7 @@ def _encoding(record: Mapping[str, Any]) -> Encoding:
         spelling=_words(record, "spelling", []),
         decimal=_entry_of_type(record, "decimal", str, default="."),
         source=_entry_of_type(record, "source", str, default=""),
-        reading=Reading.from_record(_entry_of_type(record, "reading", dict, default={})),
+        reading=ReadOptions.from_record(_entry_of_type(record, "reading", dict, default={})),
     )
 
 

@@ -8,12 +8,19 @@ from margotree.table.table import TableError
 
 
 def column_names(written: Sequence[str], source: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """The names without surrounding blanks, and notes for the user; ``source`` is the file in messages.
+    """Unique column names, and notes for the user about names that were changed.
 
-    The second "age" becomes "age (2)", a third column without a name "column 3".  Names that differ only in blanks,
-    such as "age" and "age ", are an error.
+    Surrounding blanks are removed.  The second "age" becomes "age (2)"; the third column, if it has no name, becomes
+    "column 3".  Names that differ only in blanks, such as "age" and "age ", are an error.
+
+    Parameters
+    ----------
+    written : sequence of str
+        The names as the file contains them; an empty name stands for a column without one.
+    source : str
+        The name of the file in messages.
     """
-    _check_distinct_without_blanks(written, source)
+    _check_no_difference_in_blanks_only(written, source)
     names: list[str] = []
     repeated: list[str] = []
     for k, name in enumerate(cell.strip() for cell in written):
@@ -28,14 +35,15 @@ def column_names(written: Sequence[str], source: str) -> tuple[tuple[str, ...], 
     return tuple(names), notes
 
 
-def _check_distinct_without_blanks(written: Sequence[str], source: str) -> None:
-    forms: dict[str, list[int]] = {}
+def _check_no_difference_in_blanks_only(written: Sequence[str], source: str) -> None:
+    """Raise an error if two names are different, but the same without surrounding blanks."""
+    columns_by_name: dict[str, list[int]] = {}
     for k, name in enumerate(written):
-        forms.setdefault(name.strip(), []).append(k)
-    alike = [some for name, some in forms.items() if name and len({written[k] for k in some}) > 1]
+        columns_by_name.setdefault(name.strip(), []).append(k)
+    alike = [group for name, group in columns_by_name.items() if name and len({written[k] for k in group}) > 1]
     if not alike:
         return
-    shown = "; ".join(" and ".join(f"{written[k]!r} (column {k + 1})" for k in some) for some in alike)
+    shown = "; ".join(" and ".join(f"{written[k]!r} (column {k + 1})" for k in group) for group in alike)
     raise TableError(
         f"{source} has columns whose names differ in blanks only: {shown}; rename one of them in the file, or remove it"
     )

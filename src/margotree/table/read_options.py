@@ -8,10 +8,23 @@ from typing import Any
 
 
 @dataclass(frozen=True, kw_only=True)
-class Reading:
+class ReadOptions:
     """The options of :func:`margotree.table.read_table`; an option that is None is detected from the file.
 
-    ``missing`` are further words for a missing cell; ``header`` is whether the first line holds the column names.
+    Attributes
+    ----------
+    delimiter : str or None
+        The character between two cells, or its name.
+    decimal : str or None
+        The decimal point of numbers.
+    encoding : str or None
+        The encoding of a text file.
+    header : bool or None
+        Whether the first line holds the column names.
+    missing : tuple of str or None
+        Further words for a missing cell.
+    sheet : str or None
+        The sheet of an Excel file.
     """
 
     delimiter: str | None = None
@@ -21,8 +34,8 @@ class Reading:
     missing: tuple[str, ...] | None = None
     sheet: str | None = None
 
-    def updated_by(self, other: Reading) -> Reading:
-        """These options, replaced by those that ``other`` gives."""
+    def updated_by(self, other: ReadOptions) -> ReadOptions:
+        """These options, except that the options of ``other`` that are not None replace them."""
         return replace(self, **other.given())
 
     def given(self) -> dict[str, Any]:
@@ -34,15 +47,15 @@ class Reading:
         return {name: list(value) if isinstance(value, tuple) else value for name, value in self.given().items()}
 
     @classmethod
-    def from_record(cls, record: Mapping[str, Any]) -> Reading:
+    def from_record(cls, record: Mapping[str, Any]) -> ReadOptions:
         """The inverse of :meth:`to_record`; ValueError if a value is not valid.  Unknown entries are ignored."""
         names = [field.name for field in fields(cls)]
         known: dict[str, Any] = {name: record[name] for name in names if record.get(name) is not None}
         for name, value in known.items():
             if name == "missing":
-                fits = isinstance(value, list) and all(isinstance(word, str) for word in value)
+                is_valid = isinstance(value, list) and all(isinstance(word, str) for word in value)
             else:
-                fits = isinstance(value, bool if name == "header" else str)
-            if not fits:
+                is_valid = isinstance(value, bool if name == "header" else str)
+            if not is_valid:
                 raise ValueError(f"the reading option {name!r} cannot be {value!r}")
         return cls(**(known | ({"missing": tuple(known["missing"])} if "missing" in known else {})))

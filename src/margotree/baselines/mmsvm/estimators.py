@@ -87,7 +87,7 @@ class MMSVMOCTClassifier(BaselineClassifier):
         terms = {name: getattr(self, name) for name in ("depth", "c1", "c2", "c3", "eps")}
         return MmSvmProblem.make(**signed_samples(samples, scaling), **terms)
 
-    def _adopt(self, problem: MmSvmProblem, splits: Splits, control: RunControl) -> Splits | None:
+    def _tree_with_routing(self, problem: MmSvmProblem, splits: Splits, control: RunControl) -> Splits | None:
         return best_polished_tree(problem, splits, control)
 
     def _json_terms(self, problem: MmSvmProblem, samples: Samples) -> dict[str, Any]:

@@ -56,7 +56,7 @@ class _OctClassifier(BaselineClassifier):
             weight=weight,
         )
 
-    def _adopt(self, problem: OctProblem, splits: Splits, control: RunControl) -> Splits | None:
+    def _tree_with_routing(self, problem: OctProblem, splits: Splits, control: RunControl) -> Splits | None:
         return clean_tree(problem, splits, control)
 
     def _leaf_class(self, problem: OctProblem, splits: Splits) -> NDArray[np.int64]:

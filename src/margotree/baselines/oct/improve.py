@@ -64,11 +64,15 @@ def improve(
 
 
 def _objective(problem: OctProblem) -> Callable[[Splits], float]:
+    """The function that computes the objective of a tree."""
     return lambda tree: problem.evaluate(tree).objective
 
 
 def _perturbed_descent(problem: OctProblem, tree: Splits, rng: np.random.Generator, control: RunControl) -> Splits:
-    """Perturb one split of the tree and descend; the tree itself if no perturbed tree is allowed."""
+    """Perturb the split of a random node, then re-train one split after the other by coordinate descent.
+
+    Returns the unchanged tree if there is no perturbed split, or if the perturbed tree is not feasible.
+    """
     t = int(rng.integers(problem.n_nodes))
     costs = side_costs(problem, tree, t)
     direction = None if costs is None else perturb(costs, tree.w[t], float(tree.b[t]), rng, control)
@@ -81,9 +85,10 @@ def _perturbed_descent(problem: OctProblem, tree: Splits, rng: np.random.Generat
 def _descend(
     problem: OctProblem, tree: Splits, control: RunControl, penalties: tuple[float, ...] = PENALTIES
 ) -> Splits:
-    """Re-train one split after the other until none improves the tree.
+    """Re-train one split after the other until none improves the tree; return the tree.
 
-    Without ``penalties``, splits are only improved by coordinate descent.
+    ``penalties`` are the penalties of ``|w|_1`` in the SVMs that propose splits.  If there are none, splits are only
+    improved by coordinate descent.
     """
     objective, improved = _objective(problem), True
     while improved and control.must_stop() is None:
@@ -99,7 +104,11 @@ def _descend(
 def _retrained(
     problem: OctProblem, tree: Splits, t: int, control: RunControl, penalties: tuple[float, ...] = PENALTIES
 ) -> Iterator[Splits]:
-    """Allowed trees with another split at node ``t`` whose side costs are smaller, in increasing order of cost."""
+    """Feasible trees that differ from ``tree`` by the split of node ``t``, in increasing order of the split's costs.
+
+    Only splits whose side costs (the cost of every point on its side, with both subtrees fixed) are smaller than those
+    of the current split are returned.
+    """
     costs = side_costs(problem, tree, t)
     if costs is None:
         return
@@ -116,14 +125,14 @@ def _retrained(
 def _with_split(
     problem: OctProblem, tree: Splits, t: int, split: tuple[FloatArray, float], control: RunControl
 ) -> Splits | None:
-    """The tree with another split at ``t``; None if it is not allowed."""
+    """The tree with ``split`` (weights, offset) at node ``t``; None if it is not feasible."""
     w, b = tree.w.copy(), tree.b.copy()
     w[t], b[t] = split
     return clean_tree(problem, Splits(w=w, b=b), control)
 
 
 def _grow_tree(problem: OctProblem, control: RunControl) -> Splits:
-    """A greedy tree, split by split from the root."""
+    """A tree without splits, to which the best split found is added at one node after the other, from the root."""
     tree = Splits(w=np.zeros((problem.n_nodes, problem.n_features)), b=np.ones(problem.n_nodes))
     for t in range(problem.n_nodes):
         tree = next(_retrained(problem, tree, t, control), tree)

@@ -64,7 +64,7 @@ class OctModel:
         return Splits(w=w, b=b)
 
     def _threshold(self, j: int, rank: float) -> tuple[FloatArray, float]:
-        """The split of feature ``j`` at a scaled rank, in the units of the feature."""
+        """Weights and offset of the split of feature ``j`` at the scaled rank ``rank``, in the units of the feature."""
         right = self.values[:, j] >= rank - 0.5 * self.step[j]
         w, x = np.zeros(self.problem.n_features), self.problem.points.X[:, j]
         if right.all() or not right.any():
@@ -123,7 +123,7 @@ class OctModel:
 
 
 def formulate(problem: OctProblem, *, size: float = 1.0) -> OctModel:
-    """The model of a problem; ``size`` is the objective of a known tree."""
+    """The MILP model of a problem; ``size`` is the objective of a known tree, by which the objective is scaled."""
     draft = Draft()
     _leaf_variables(draft, problem)
     _leaf_rows(draft, problem)
@@ -136,6 +136,7 @@ def formulate(problem: OctProblem, *, size: float = 1.0) -> OctModel:
 
 
 def _leaf_variables(draft: Draft, problem: OctProblem) -> None:
+    """Add the variables ``z``, ``l``, ``c``, ``loss`` and ``d`` with their bounds and their costs in the objective."""
     n_leaves = problem.n_nodes + 1
     draft.block("z", (len(problem.points.X), n_leaves), lower=0.0, upper=1.0, integer=True)
     draft.block("l", n_leaves, lower=0.0, upper=1.0, integer=True)
@@ -146,15 +147,21 @@ def _leaf_variables(draft: Draft, problem: OctProblem) -> None:
 
 
 def _leaf_rows(draft: Draft, problem: OctProblem) -> None:
-    """Rows: every point in one leaf, size, class and loss of the leaves, no split below a node that does not split."""
+    """Add the constraints about leaves, and about nodes without a split, to the model.
+
+    Every point is in one leaf.  A leaf that holds points has at least the smallest allowed weight, predicts one class,
+    and its loss is at least the weight of its points of other classes.  There is no split below a node without one.
+    """
     points, blocks = problem.points, draft.blocks
     z, leaf, c, loss, d = (blocks[name] for name in ("z", "l", "c", "loss", "d"))
+    # Every point is in one leaf; a leaf with a point has l = 1.
     draft.rows([(z, 1.0)], lower=1.0, upper=1.0)
     draft.rows([(z.reshape(-1, 1), 1.0), (np.tile(leaf, len(z))[:, None], -1.0)], upper=0.0)
+    # The smallest weight of a leaf with l = 1; such a leaf predicts one class, the others none.
     draft.rows([(z.T, points.weight), (leaf[:, None], -problem.min_leaf_tolerant)], lower=0.0)
     draft.rows([(c.T, 1.0), (leaf[:, None], -1.0)], lower=0.0, upper=0.0)
     for k in range(problem.n_classes):
-        # Big M: the weight of all other classes.
+        # The loss of a leaf that predicts class k: the weight of other classes in it.  Big M: their weight in total.
         others = points.weight - points.class_weight[:, k]
         draft.rows([(loss[:, None], 1.0), (z.T, -others), (c[k][:, None], -others.sum())], lower=-others.sum())
     for t in range(problem.n_nodes):

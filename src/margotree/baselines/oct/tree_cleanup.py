@@ -1,7 +1,10 @@
-"""Turn any tree into an allowed one: hyperplanes with margins to the samples, without splits that save too little.
+"""Build a feasible tree of OCT-1 or OCT-H that has a given routing.
 
-:func:`clean_tree` does it for hyperplanes, :func:`tree_from_leaves` for a given leaf of every point; both use
-:func:`build_tree`.
+Every split is computed again, so that its hyperplane has the required margin to the points on both sides.  Splits that
+reduce the error by less than they cost are removed.  :func:`clean_tree` takes the routing from the hyperplanes of
+another tree, :func:`tree_from_leaves` from the leaf of every point; both use :func:`build_tree`.
+
+A point is a group of equal samples (:mod:`margotree.baselines.oct.merged_samples`).
 """
 
 from __future__ import annotations
@@ -21,16 +24,16 @@ from margotree.problem import Splits, tie, topology
 from margotree.problem.blocks import decision_values
 from margotree.problem.problem import FloatArray
 
-#: Says for a node and points at it which of them go right; None if the node does not split.
+#: A function of a node and the points at it: a mask of the points that go right, or None if the node does not split.
 SideRule = Callable[[int, IndexArray], NDArray[np.bool_] | None]
 
-#: A split that saves no more than this, relative to the error of the tree without splits, is removed.
+#: A split is removed if it reduces the objective by no more than this (the tree without splits has objective 1).
 _MIN_SAVING = 1e-12
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Branch:
-    """A split with its subtrees (None is a leaf).  ``cost`` is the cost of the subtree, as a part of the objective."""
+    """A split ``w.x + b`` with its subtrees (None is a leaf); ``cost`` is the part of the objective of all of them."""
 
     w: FloatArray
     b: float
@@ -40,14 +43,15 @@ class Branch:
 
 
 class NotSeparable(Exception):
-    """No allowed split separates the two groups of points of a node."""
+    """There is no feasible split between the points of a node that go left and those that go right."""
 
 
 def clean_tree(problem: OctProblem, splits: Splits, control: RunControl | None = None) -> Splits | None:
-    """The tree with the routing of ``splits``, in margin units and without useless splits; None if none is allowed.
+    """The feasible tree with the routing of ``splits``, scaled to a margin of 1 and without splits that are not
+    worthwhile; None if there is none.
 
-    The hyperplanes may have any scale.  The result is also None if a limit of ``control`` is reached before the splits
-    by several features are separated from the samples.
+    The given hyperplanes may have any scale.  The result is also None if a limit of ``control`` is reached before the
+    new splits by several features are computed.
     """
 
     def side(t: int, rows: IndexArray) -> NDArray[np.bool_] | None:
@@ -63,8 +67,10 @@ def clean_tree(problem: OctProblem, splits: Splits, control: RunControl | None =
 def tree_from_leaves(
     problem: OctProblem, leaf: IndexArray, support: NDArray[np.bool_], control: RunControl | None = None
 ) -> Splits | None:
-    """The tree that sends point ``u`` to ``leaf[u]`` with the features in ``support[t]`` at node ``t``; None if no
-    such tree is allowed."""
+    """The feasible tree that sends point ``u`` to ``leaf[u]``; None if there is none.
+
+    ``support`` is a mask of shape (nodes, features): the features that each split may use.
+    """
 
     def side(t: int, rows: IndexArray) -> NDArray[np.bool_] | None:
         return np.isin(leaf[rows], leaves_below(topology.right(t), problem.depth))
@@ -75,8 +81,10 @@ def tree_from_leaves(
 def build_tree(
     problem: OctProblem, side: SideRule, support: NDArray[np.bool_], control: RunControl | None = None
 ) -> Splits | None:
-    """The tree whose node ``t`` separates its points as ``side`` says, with the features in ``support[t]``; None if no
-    such tree is allowed."""
+    """The feasible tree whose node ``t`` sends the points right that ``side`` returns; None if there is none.
+
+    ``support`` is a mask of shape (nodes, features): the features that each split may use.
+    """
     try:
         root = _grow(_GrowthRules(problem, side, support, control or RunControl()), 0, np.arange(len(problem.points.X)))
     except NotSeparable:
@@ -86,7 +94,7 @@ def build_tree(
 
 
 def numbered_splits(problem: OctProblem, root: Branch | None) -> Splits:
-    """The splits of a nested tree by node number; nodes below its leaves do not split and send all samples right."""
+    """The splits of a nested tree in the order of the nodes; nodes at and below its leaves send all samples right."""
     w, b = np.zeros((problem.n_nodes, problem.n_features)), np.ones(problem.n_nodes)
     queue = [(0, root)]
     while queue:
@@ -100,7 +108,7 @@ def numbered_splits(problem: OctProblem, root: Branch | None) -> Splits:
 def branch_or_leaf(
     problem: OctProblem, split: tuple[FloatArray, float], rows: IndexArray, left: Branch | None, right: Branch | None
 ) -> Branch | None:
-    """The split with its subtrees, or None (a leaf) if that costs no more."""
+    """The branch of ``split`` (weights, offset) and its subtrees at the points ``rows``; None if a leaf is no worse."""
     w, b = split
     goes_right = decision_values(problem.points.X, rows, w, b) > 0
     cost = (
@@ -120,12 +128,13 @@ def leaves_below(v: int, depth: int) -> range:
 
 
 def leaf_cost(problem: OctProblem, rows: IndexArray) -> float:
-    """The error of these points in one leaf, divided by the error of the tree without splits."""
+    """The error of the points ``rows`` if they are in one leaf, divided by the error of the tree without splits."""
     per_class = problem.points.class_weight[rows].sum(axis=0)
     return float(per_class.sum() - per_class.max(initial=0.0)) / problem.baseline_error
 
 
 def _branch_cost(problem: OctProblem, branch: Branch | None, rows: IndexArray) -> float:
+    """The part of the objective of a subtree with the points ``rows``."""
     return leaf_cost(problem, rows) if branch is None else branch.cost
 
 
@@ -139,7 +148,7 @@ class _GrowthRules(NamedTuple):
 
 
 def _grow(rules: _GrowthRules, t: int, rows: IndexArray) -> Branch | None:
-    """The subtree at node ``t`` for these points; None is a leaf."""
+    """The subtree at node ``t`` for the points ``rows``; None is a leaf.  Raises NotSeparable."""
     problem = rules.problem
     if t >= problem.n_nodes or not len(rows):
         return None

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 HELP = "check a proof of a tree against its training data"
 
 
-def add(parser: argparse.ArgumentParser) -> None:
+def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("proof", help="proof file")
     parser.add_argument("data", help="training file of the tree, or arrays X, y, weight (.npz)")
     parser.add_argument("--tree", metavar="FILE", help="saved tree, which defines how the data are encoded")

@@ -13,7 +13,7 @@ from margotree.cli import exit_codes
 HELP = "print a completion script for bash, zsh or fish"
 
 
-def add(parser: argparse.ArgumentParser) -> None:
+def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("shell", choices=("bash", "zsh", "fish"))
 
 

@@ -13,7 +13,7 @@ HELP = "list the engines, their models, and how to install missing ones"
 _BASELINES = {"oct_1": "oct1", "oct_h": "octh", "mm_svm_oct": "mmsvm"}
 
 
-def add(parser: argparse.ArgumentParser) -> None:
+def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--json", action="store_true", help="print the list as JSON")
 
 

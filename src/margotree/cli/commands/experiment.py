@@ -15,7 +15,7 @@ from margotree.cli.exit_codes import CommandError
 HELP = "run experiments of the paper"
 
 
-def add(parser: argparse.ArgumentParser) -> None:
+def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("names", nargs="*", help="tables to run, or all; without a name they are listed")
     parser.add_argument("--out", metavar="FILE", help="file for the results (results/paper.sqlite)")
     parser.add_argument("--resume", action="store_true", help="continue with the results in that file")

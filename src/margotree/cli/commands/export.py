@@ -28,7 +28,7 @@ ENDINGS = {"onnx": ".onnx", "sql": ".sql", "c": ".c", "python": ".py"}
 _FORMAT_OF_OPTION = {"name": "c", "table": "sql", "float32": "onnx"}
 
 
-def add(parser: argparse.ArgumentParser) -> None:
+def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("tree", help="saved tree")
     parser.add_argument("--to", choices=tuple(ENDINGS), required=True, help="format")
     parser.add_argument(

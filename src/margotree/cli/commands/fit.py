@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 HELP = "train a tree on a file and save it"
 
 
-def add(parser: argparse.ArgumentParser) -> None:
+def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("data", help="CSV (.csv, .csv.gz, - for standard input), Excel (.xlsx) or Parquet file")
     parser.add_argument("--out", metavar="FILE", help="file for the tree (the name of the data file with .tree.json)")
     parser.add_argument(
@@ -54,7 +54,7 @@ def add(parser: argparse.ArgumentParser) -> None:
     options.add_columns(parser)
     model_options.add_model(parser)
     model_options.add_search(parser)
-    evaluation.add(parser)
+    evaluation.add_arguments(parser)
     options.add_reading(parser)
     options.add_output(parser)
 
@@ -137,7 +137,10 @@ def _write_log_and_proof(
 
 
 def _check_proof_options(args: argparse.Namespace, out: str) -> None:
-    """Raise an error before the training if ``--proof`` does not apply or its file cannot be written."""
+    """Raise an error before the training if ``--proof`` does not apply or its file cannot be written.
+
+    ``out`` is the file to which the tree is saved.
+    """
     if args.model not in model_options.CV_MODELS:
         raise CommandError(f"--proof applies only to --model {' or '.join(model_options.CV_MODELS)}", exit_codes.USAGE)
     if args.auto:
@@ -155,9 +158,9 @@ def _check_proof_options(args: argparse.Namespace, out: str) -> None:
 def _add_table_to_proof(path: str, tree: Tree, encoding: Encoding) -> None:
     """Add the description of the training table to the proof, if all of its columns are plain numbers."""
     from margotree.proof.write import add_table_description
-    from margotree.table import Number, Reading
+    from margotree.table import Number, ReadOptions
 
-    plain = encoding.reading == Reading() and encoding.missing != "drop" and encoding.positive is None
+    plain = encoding.reading == ReadOptions() and encoding.missing != "drop" and encoding.positive is None
     if not plain or any(c != Number(name=c.name) for c in encoding.columns):
         return
     table = {

@@ -12,7 +12,7 @@ from margotree.cli.saved_trees import load_tree
 HELP = "write an interactive report page about a saved tree"
 
 
-def add(parser: argparse.ArgumentParser) -> None:
+def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("tree", help="saved tree")
     parser.add_argument("--out", metavar="FILE", help="file to write (the name of the tree with .html)")
     parser.add_argument(

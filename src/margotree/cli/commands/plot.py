@@ -24,7 +24,7 @@ HELP = "draw a saved tree, one of its splits, or the progress of its search"
 KINDS = ("tree", "features", "node", "plane", "progress")
 
 
-def add(parser: argparse.ArgumentParser) -> None:
+def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("tree", help="saved tree (for --kind progress: log of the fit)")
     parser.add_argument(
         "--out",

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 HELP = "classify the rows of a file with a saved tree"
 
 
-def add(parser: argparse.ArgumentParser) -> None:
+def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("tree", help="saved tree")
     parser.add_argument("data", help="CSV (- for standard input), Excel or Parquet file with the training columns")
     parser.add_argument("--out", metavar="FILE", help="file for the predictions (standard output)")

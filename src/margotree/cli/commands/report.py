@@ -11,7 +11,7 @@ from margotree.cli.exit_codes import CommandError
 HELP = "write a report page about results of experiments"
 
 
-def add(parser: argparse.ArgumentParser) -> None:
+def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("results", help="file of results that margotree experiment wrote")
     parser.add_argument("--out", metavar="FILE", help="file to write (the name of the results with .html)")
     parser.add_argument("--no-figures", action="store_true", help="leave out the figures")

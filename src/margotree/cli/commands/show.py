@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 HELP = "print the rules and the certificate of a saved tree"
 
 
-def add(parser: argparse.ArgumentParser) -> None:
+def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("tree", help="saved tree")
     parser.add_argument(
         "--part", choices=("all", "rules", "certificate", "terms"), default="all", help="what to print (all)"
@@ -67,14 +67,14 @@ def _training(tree: Tree) -> list[str]:
     """Lines about the training file: target, rows, missing cells, and the options with which it was read."""
     if (table := tree.terms.get(ENTRY)) is None:
         return []
-    from margotree.table import Reading
+    from margotree.table import ReadOptions
     from margotree.table.encoding_json import missing_report
 
     rows, report = table.get("rows"), missing_report(table)
     number = "" if rows is None else f" {rows} rows"
     lines = [f"trained on{number} to predict {table['target']!r}"]
     lines += [] if report is None else report.sentences(table["target"], table.get("weight"))
-    reading = options.reading_flags(Reading.from_record(table.get("reading") or {}).given())
+    reading = options.reading_flags(ReadOptions.from_record(table.get("reading") or {}).given())
     return lines + ([f"file read with {reading}"] if reading else [])
 
 

@@ -11,7 +11,7 @@ from margotree.cli.exit_codes import CommandError
 HELP = "print tables of results of experiments, with those of the paper"
 
 
-def add(parser: argparse.ArgumentParser) -> None:
+def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("results", help="file of results that margotree experiment wrote")
     parser.add_argument("names", nargs="*", help="tables to print (all)")
     parser.add_argument("--format", choices=("text", "csv", "latex", "markdown"), default="text", help="format (text)")

@@ -40,7 +40,7 @@ _TUNING_NAMES = {"local": "local_svm", "oct1": "oct_1", "octh": "oct_h", "mmsvm"
 _PARAMETERS = {"min_leaf": "min_samples_leaf"}
 
 
-def add(parser: argparse.ArgumentParser) -> None:
+def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("data", help="CSV (- for standard input), Excel or Parquet file")
     parser.add_argument("--out", metavar="FILE", help="file for the tree (the name of the data file with .tree.json)")
     output_files.add_force(parser)

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 HELP = "check a saved tree and its certificate against its training data"
 
 
-def add(parser: argparse.ArgumentParser) -> None:
+def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("tree", help="saved tree")
     parser.add_argument("data", help="training file of the tree")
     parser.add_argument("--target", metavar="COL", help="column with the classes, if the tree file does not name it")

@@ -31,8 +31,8 @@ class ClusterBranchAndBound(BranchAndBound):
         The address of a Dask scheduler, or "processes" to start processes on this machine.
     processes
         The number of processes to start.
-    pace
-        The size of tasks.
+    task_sizes
+        The length of tasks, and which searches are not distributed.
     tactics, sparse
         As for :class:`~margotree.engines.exact.engine.BranchAndBound`.
     """
@@ -52,7 +52,7 @@ class ClusterBranchAndBound(BranchAndBound):
         self.worker_pool: WorkerPool | None = None
 
     def missing(self) -> str | None:
-        """The command that installs Dask, if it is not installed."""
+        """The command that installs Dask; None if Dask is installed.  Does not import it."""
         return None if find_spec("distributed") is not None else INSTALL
 
     def must_be_installed(self) -> None:

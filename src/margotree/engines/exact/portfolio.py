@@ -22,12 +22,14 @@ _CLOSE, _ROUNDS = 0.08, 3
 
 
 def phase(control: RunControl, share: float, least: float) -> RunControl:
-    """A share of the time or, where work is measured in nodes, of the nodes, at least ``least``."""
+    """The limits of a part of the work: a share of the remaining time or, if work is limited by search nodes, of the
+    nodes, at least ``least`` nodes."""
     return control.share(seconds=share * control.remaining, nodes=max(least, share * control.limits.nodes))
 
 
 def trial(control: RunControl, share: float, steps: int = 0, least: float = _TRIAL_NODES) -> RunControl:
-    """The limits of a trial: a share of the time, or of the nodes, of which ``steps`` are already done."""
+    """The limits of a trial: a share of the remaining time, or ``steps`` (the search nodes so far) plus a share of the
+    allowed nodes, at least ``least``."""
     seconds = min(_TRIAL_LEAST, 0.25 * control.remaining)
     return control.share(
         seconds=min(_TRIAL_MOST, max(seconds, share * control.remaining)),
@@ -36,9 +38,13 @@ def trial(control: RunControl, share: float, steps: int = 0, least: float = _TRI
 
 
 def is_over(search: Search, control: RunControl) -> bool:
-    """Whether a search ended for another reason than the end of its trial."""
-    trial = Stopped.NODES if control.by_nodes else Stopped.TIME
-    return search.reason is not trial or control.must_stop(search.steps) is not None
+    """Whether no further trial of ``search`` makes sense.
+
+    This is the case if the search stopped for another reason than the limit of its trial, or if a limit of ``control``,
+    the limits of all searches together, is reached.
+    """
+    trial_limit = Stopped.NODES if control.by_nodes else Stopped.TIME
+    return search.reason is not trial_limit or control.must_stop(search.steps) is not None
 
 
 def is_stuck(search: Search) -> bool:
@@ -51,7 +57,7 @@ def is_stuck(search: Search) -> bool:
 def new_search(
     problem: Problem, brancher: Brancher, first: Splits, control: RunControl, ceiling: float = math.inf
 ) -> Search:
-    """A search with threads of this process."""
+    """A new search with ``brancher`` from the tree ``first``, in threads of this process."""
     return Search(brancher, lambda tree: allowed_value(problem, tree), control, first, ceiling)
 
 

@@ -56,7 +56,7 @@ class Batch:
         return self.closed_nodes[n_codes]
 
     def has_room(self, rows: int) -> bool:
-        """Whether there is space for the results of ``rows`` rows."""
+        """Whether the batch has space for the results of ``rows`` more rows."""
         return max(self.leaves, int(self.decisions[1])) + rows <= self.rows
 
 
@@ -84,10 +84,19 @@ class ProofLog(ProofLogBase):
         self._failure: BaseException | None = None
         self._thread: threading.Thread | None = None  # started with the first batch
 
-    def dive(self, node: int, rows: int, found: Rows, settled_continues: bool) -> list[int]:
-        """Record a dive from search node ``node``; return the numbers of the search nodes in its first ``rows`` rows.
+    def record_dive(self, node: int, rows: int, found: Rows, settled_continues: bool) -> list[int]:
+        """Add a dive to the proof; return the numbers that the search nodes of its rows get.
 
-        ``settled_continues`` tells that a settled search node is not closed: another dive continues it.
+        Parameters
+        ----------
+        node
+            The number of the search node at which the dive began.
+        rows
+            The number of rows that the dive has written.
+        found
+            The rows: the records of the search nodes.
+        settled_continues
+            Whether another dive continues a settled search node (docs: `kernels.dive`); otherwise it is closed.
         """
         self._raise()
         numbers = np.empty(rows, np.int64)
@@ -147,7 +156,7 @@ class ProofLog(ProofLogBase):
         return self.steps
 
     def _make_room(self, rows: int) -> None:
-        """Make space for the results of ``rows`` rows."""
+        """Send the current batch to the thread that writes, if it has no space for the results of ``rows`` rows."""
         if not self._batch.has_room(rows):
             self._send()
             if rows > self._batch.rows:
@@ -187,7 +196,7 @@ class ProofLog(ProofLogBase):
                     self._failure = failure
 
     def _write_down(self, batch: Batch, remote: tuple[bytes, int] | None) -> None:
-        """Write a batch, and after it the steps of another process."""
+        """Write the steps of a batch, then those of another process (bytes, number of their first node)."""
         began = time.perf_counter()
         if not self._dropped:
             self._steps_of(batch)
@@ -197,7 +206,7 @@ class ProofLog(ProofLogBase):
             self.steps.take_over(*remote)
 
     def _steps_of(self, batch: Batch) -> None:
-        """Write all decisions in their order, then all leaves: closed search nodes have no children."""
+        """Write the steps of a batch: all decisions in their order, then all leaves, since these have no children."""
         end, count = batch.decisions.tolist()
         if count:
             self.steps.written(batch.buffer.out[:end].tobytes(), count, {})

@@ -216,7 +216,7 @@ class MargotWorker:
     def _write_dive(self, node: int, rows: int) -> list[Record]:
         """Write the dive to the proof log; return its open records."""
         assert self.brancher.log is not None
-        numbers = self.brancher.log.dive(node, rows, self.rows, self.settled_continues)
+        numbers = self.brancher.log.record_dive(node, rows, self.rows, self.settled_continues)
         self.last_node, kinds = numbers[-1], self.log[:rows, 0].tolist()
         return [self._record(p, numbers[p]) for p, what in enumerate(kinds) if what in (OPEN_CHILD, LAST_OPEN)]
 

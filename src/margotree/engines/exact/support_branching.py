@@ -73,7 +73,10 @@ class SupportTactics:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class SupportNode:
-    """A search node: the places of samples, and the candidate supports of every tree node."""
+    """A search node: the places of samples, and the candidate supports of every tree node.
+
+    The place of a sample is the tree node that it has reached by the decisions so far; its side there is undecided.
+    """
 
     place: Index
     pools: tuple[Pool, ...]

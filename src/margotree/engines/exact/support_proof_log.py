@@ -1,8 +1,8 @@
 """The proof log of a search over lists of supports.
 
 The multipliers of a solved support prove something about every support of that tree node: a step that raises a table of
-bounds (docs/proof.md). Sides that follow from others, and sides that no split can have, become decisions with a leaf
-whose multipliers show that the other side costs too much.
+bounds (docs/proof.md). If the side of a sample is implied by the samples that are already placed, the proof contains a
+decision about the sample, whose other child is closed by multipliers which show that this side costs too much.
 """
 
 from __future__ import annotations
@@ -25,7 +25,10 @@ _SECONDS = 1e-5
 
 @dataclass(eq=False)
 class ProofNode:
-    """A search node in the proof: its number, and the place of every sample that the proof shows."""
+    """A search node in the proof: its number, and the place of every sample by the decisions in the proof.
+
+    In the search, samples can be further down the tree, because the search does not write every implied side at once.
+    """
 
     number: int
     place: NDArray[np.uint16]
@@ -43,20 +46,32 @@ class SupportLog(ProofLogBase):
         self.side_of = sides(self.T).astype(float)
 
     def split(self, kind: bytes, node: int, which: int, t: int) -> tuple[int, int]:
-        """Decide a sample (left, right) or a feature (used, not used); return the numbers of the two children."""
+        """Write a decision; return the numbers of the two children.
+
+        Parameters
+        ----------
+        kind
+            ``b"S"`` for a sample (the children: left, right), ``b"F"`` for a feature (used, not used).
+        node
+            The number of the search node.
+        which
+            The index of the sample or feature.
+        t
+            The tree node.
+        """
         with self._lock:
             first, self._nodes = self._nodes, self._nodes + 2
             self.steps.split(kind, node, which, t, first, first + 1)
         return first, first + 1
 
     def begin_tables(self) -> None:
-        """Begin the tables of bounds, which tree nodes with feature penalties do not have otherwise."""
+        """Write the steps that begin an empty table of bounds for every tree node, as feature penalties require."""
         with self._lock:
             for t in range(self.T):
                 self.steps.raise_bounds(0, t, NOTHING)
 
     def written(self, text: bytes, count: int) -> None:
-        """Add ``count`` steps that are already bytes."""
+        """Add ``count`` steps, given as the bytes ``text``."""
         with self._lock:
             self.steps.written(text, count)
 
@@ -67,7 +82,7 @@ class SupportLog(ProofLogBase):
             self.steps.leaf(node, [NOTHING] * self.T)
 
     def close_by_point(self, node: int, t: int, point: bytes) -> None:
-        """Close a search node by these multipliers of one tree node."""
+        """Close a search node by ``point``, the multipliers of tree node ``t`` as bytes."""
         with self._lock:
             points = [NOTHING] * self.T
             points[t] = point
@@ -86,10 +101,19 @@ class SupportLog(ProofLogBase):
                 self._nodes = unused if self._nodes == end else self._nodes
 
     def separate_supports(self, node: int, t: int, supports: list[set[int]]) -> list[int]:
-        """Decide features of tree node ``t`` until these supports are in different search nodes; return the number of
-        each.
+        """Write decisions about features of tree node ``t`` until each of ``supports`` has a search node of its own.
 
-        The other search nodes are closed by the tables of bounds.
+        Returns the numbers of these search nodes, in the order of ``supports``. Search nodes that contain none of the
+        supports are closed by the tables of bounds.
+
+        Parameters
+        ----------
+        node
+            The number of the search node that contains all supports.
+        t
+            The tree node.
+        supports
+            Sets of features, all different.
         """
         numbers = [node] * len(supports)
         waiting = [(node, list(range(len(supports))))]

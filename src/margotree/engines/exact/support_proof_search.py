@@ -1,6 +1,8 @@
 """The search over lists of supports with a proof (`support_proof_log` writes it).
 
-Sides that follow from others are shown in the proof only when a bound depends on them, which few do.
+The search places samples whose side is implied by other samples. The proof contains the decisions about such a sample
+only if a bound depends on its place, which is rare. Hence a sample has two places: that of the search
+(``SupportNode.place``) and that of the proof (``ProofNode.place``), which is the same tree node or one above it.
 """
 
 from __future__ import annotations
@@ -76,8 +78,12 @@ class SupportProofWorker(SupportWorker):
     def _prove(
         self, chooser: ListChooser, pool: Pool, lb: FloatArray, index: Index, side: FloatArray, target: float
     ) -> tuple[int, bool] | None:
-        """Raise bounds of a tree node's supports with the steps that prove them; return the position of the least
-        bound, and whether it is exact. None if the search node is not part of the proof."""
+        """Raise the bounds ``lb`` of the supports in ``pool``, and write the steps that prove them.
+
+        ``index`` are the samples at the tree node of ``chooser``, ``side`` is the side that each takes (0: undecided).
+        Bounds are raised until the least one is exact or at least ``target``. Returns the position of the least bound,
+        and whether it is exact; None if the search node is not part of the proof.
+        """
         now, at, over = self.now, 0, False
         if now is None or now.proof_node is None:
             return None
@@ -103,20 +109,26 @@ class SupportProofWorker(SupportWorker):
                 self.placed.cols[t, : len(columns)] = columns
 
     def _count_unknown(self, now: SupportNode, index: Index) -> int:
-        """The number of these samples whose places the proof does not show."""
+        """The number of the samples ``index`` whose place in the proof is not their place in the search."""
         assert now.proof_node is not None
         return int(np.count_nonzero(now.proof_node.place[index] != now.place[index]))
 
     def _reserve_numbers(self, now: SupportNode, index: Index) -> Index:
-        """The number of the search node, which changes with decisions, the first of the numbers reserved for all
-        decisions that may move these samples to their places, and the end of these numbers."""
+        """Reserve numbers of search nodes for all decisions that can move the samples ``index`` to their places.
+
+        Returns the number of the current search node, the first reserved number, and the end of the reserved numbers.
+        Kernels update the first two with each decision.
+        """
         assert now.proof_node is not None
         count = 2 * self.problem.depth * self._count_unknown(now, index)
         free = self.log.reserve(count)
         return np.array([now.proof_node.number, free, free + count])
 
     def _write(self, proof_node: ProofNode, numbers: Index, end: int, steps: int) -> None:
-        """Add the bytes that a kernel has written with these numbers, and release the unused ones."""
+        """Add the first ``end`` bytes of the buffer, in which a kernel has written ``steps`` steps, to the proof log.
+
+        ``numbers`` are those of :meth:`_reserve_numbers` after the call of the kernel; unused ones are released.
+        """
         number, unused, last = numbers.tolist()
         proof_node.number = number
         self.log.release(unused, last)
@@ -124,7 +136,7 @@ class SupportProofWorker(SupportWorker):
             self.log.written(self.buffer.out[:end].tobytes(), steps)
 
     def _close_node(self, now: SupportNode) -> None:
-        """Close a search node in the proof."""
+        """Close the search node in the proof, by the tables of bounds of its supports."""
         assert now.proof_node is not None
         self.log.close_node(now.proof_node.number, now.bound)
 
@@ -165,17 +177,21 @@ class SupportProofWorker(SupportWorker):
             children.append(self.solve(replace(self._with_places(now, place), proof_node=child_node), cutoff))
         return children
 
-    # -- sides that follow -----------------------------------------------------------------------------------------
+    # -- implied sides ---------------------------------------------------------------------------------------------
 
     def _prove_places(self, now: SupportNode, index: Index) -> bool:
-        """Show in the proof where these samples are, as far as possible; return whether it shows all of them."""
+        """Write decisions to the proof which move the samples ``index`` to their places in the search.
+
+        A decision is written only if the other side can be excluded. Returns whether all these samples then have the
+        same place in the proof as in the search.
+        """
         proof_node = now.proof_node
         assert proof_node is not None
         self._load_supports(now)
-        has_room = not self._count_unknown(now, index)
-        while not has_room:
+        finished = not self._count_unknown(now, index)
+        while not finished:  # the buffer of one call may be too small
             numbers = self._reserve_numbers(now, index)
-            end, written, has_room = implied_sides.follow(
+            end, written, finished = implied_sides.prove_sides(
                 self.samples,
                 self.terms,
                 self.placed,
@@ -190,18 +206,21 @@ class SupportProofWorker(SupportWorker):
         return not self._count_unknown(now, index)
 
     def _close_if_impossible(self, now: SupportNode) -> bool:
-        """Close a search node with sides that no split can have, if that can be shown: by the placed samples, or by a
-        sample that can go to neither side."""
+        """Close a search node that has no tree below the cutoff, if that can be proved; return whether it was closed.
+
+        The proof is either that no split of a tree node separates its placed samples, or that a sample at the node can
+        go to neither side.
+        """
         assert now.proof_node is not None
         self._prove_places(now, np.flatnonzero(now.proof_node.place != now.place))
         number = now.proof_node.number
         for t in range(self.brancher.last):
-            found = self._too_close(now, -1, t, 0)
+            found = self._excluding_point(now, -1, t, 0)
             if found is not None:
                 self.log.close_by_point(number, t, found)
                 return True
             for j in np.flatnonzero(now.proof_node.place == t).tolist():
-                left, right = self._too_close(now, j, t, -1), self._too_close(now, j, t, 1)
+                left, right = self._excluding_point(now, j, t, -1), self._excluding_point(now, j, t, 1)
                 if left is not None and right is not None:
                     nodes = self.log.split(b"S", number, j, t)
                     self.log.close_by_point(nodes[0], t, left)
@@ -209,12 +228,15 @@ class SupportProofWorker(SupportWorker):
                     return True
         return False
 
-    def _too_close(self, now: SupportNode, j: int, t: int, side: int) -> bytes | None:
-        """The point which shows that sample ``j`` cannot go to this side of ``t`` (-1: that no split separates the
-        placed samples); None if there is none."""
+    def _excluding_point(self, now: SupportNode, j: int, t: int, side: int) -> bytes | None:
+        """The multipliers, as bytes, which prove that sample ``j`` cannot go to ``side`` (-1 or 1) of tree node ``t``.
+
+        With ``j`` -1 they prove that no split of ``t`` below the cutoff separates the placed samples. None if there are
+        none.
+        """
         if self.placed.size[t] < 0 or now.proof_node is None:
             return None
-        end, _ = implied_sides.too_close(
+        end, _ = implied_sides.exclude_side(
             self.samples, self.terms, self.placed, now.proof_node.place, np.int64(t), np.int64(j), float(side),
             self.cutoff, self.buffer,
         )  # fmt: skip

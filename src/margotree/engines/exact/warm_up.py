@@ -114,5 +114,5 @@ def proofs_of_supports() -> None:
         *of, zero, index, np.zeros(2), goal, known, 1.0, chooser.table, index[:1], bound, np.zeros(1, np.int8), 0.0,
         0.0, chooser.work, 0.0, index.copy(), buffer,
     )  # fmt: skip
-    implied_sides.too_close(*of, known, zero, zero, 1.0, 1.0, buffer)
-    implied_sides.follow(*of, goal, known, index, 1.0, index.copy(), buffer)
+    implied_sides.exclude_side(*of, known, zero, zero, 1.0, 1.0, buffer)
+    implied_sides.prove_sides(*of, goal, known, index, 1.0, index.copy(), buffer)

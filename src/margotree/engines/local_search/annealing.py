@@ -93,7 +93,7 @@ class SoftTree:
     ) -> None:
         """Prepare the training; ``fresh`` is set if hyperplanes were drawn at random."""
         self.terms, self.rng, self.effort = terms, rng, effort
-        self.Z, self.unit = terms.standard, terms.unit
+        self.Z, self.inverse_spread = terms.standardised, terms.inverse_spread
         self.fresh = not np.any(W)
         if self.fresh:
             self.theta = self._at_random()
@@ -102,7 +102,7 @@ class SoftTree:
             self.beta_factor = _END_BETA / self.beta[0]
             self.step_length = 10.0 ** np.interp(schedule.step_length, (0.0, 1.0), _NEW_STEP)
         else:
-            inverse = np.where(self.unit > 0.0, 1.0 / np.maximum(self.unit, 1e-300), 0.0)
+            inverse = np.where(self.inverse_spread > 0.0, 1.0 / np.maximum(self.inverse_spread, 1e-300), 0.0)
             self.theta = np.column_stack([W * inverse, B + W @ terms.mean])
             median_height = np.maximum(np.median(np.abs(self.heights()), axis=0), 1e-6)
             beta = np.interp(schedule.beta, (0.0, 1.0), _REANNEAL_BETA)
@@ -131,7 +131,7 @@ class SoftTree:
                 break
         if not np.all(np.isfinite(theta)):  # overflow by features or penalties
             theta[:] = 0.0
-        W = theta[:, :-1] * self.unit
+        W = theta[:, :-1] * self.inverse_spread
         return W, theta[:, -1] - W @ terms.mean
 
     def _stage(self, share: float, steps: int, state: NDArray[np.float32], done: int, flag: FloatArray) -> int:
@@ -161,7 +161,7 @@ class SoftTree:
         computed again at every stage, their sum approaches the number of features, and weights that gain less than
         their penalty vanish.
         """
-        decay = np.tile(np.append(self.unit**2, 0.0), (self.terms.n_nodes, 1))
+        decay = np.tile(np.append(self.inverse_spread**2, 0.0), (self.terms.n_nodes, 1))
         for t in self.penalised_nodes:
             size = np.abs(self.theta[t, :-1])
             small = max(float(np.max(size)), _MIN_SCALE * self.scale[t]) * self.small_share * _SMALL_WEIGHT_END**share
@@ -189,7 +189,7 @@ class SoftTree:
     def _at_random(self) -> FloatArray:
         """Random directions of one length, with a good part of all samples on either side of each."""
         nodes, rng = self.terms.n_nodes, self.rng
-        W = rng.standard_normal((nodes, self.Z.shape[1])) * (self.unit > 0.0)
+        W = rng.standard_normal((nodes, self.Z.shape[1])) * (self.inverse_spread > 0.0)
         spread = np.std(self._project(W), axis=0)
         W *= (10.0 ** rng.uniform(*_NEW_SPREAD) * np.where(spread > 0, 1.0 / np.maximum(spread, 1e-300), 0.0))[:, None]
         q = self._project(W)
@@ -201,7 +201,7 @@ class SoftTree:
     def _drop_features(self, share: float) -> None:
         """Drop the smallest weights beyond hard budgets; the number of features falls geometrically with ``share``."""
         terms = self.terms
-        scale = terms.spread * self.unit  # below 1 where the unit is bounded
+        scale = terms.spread * self.inverse_spread  # below 1 where the inverse spread is bounded
         for t in range(terms.n_nodes):
             current, budget = int(np.sum(self.free[t, :-1])), int(terms.budget[t])
             if current > budget and not terms.penalised(t):

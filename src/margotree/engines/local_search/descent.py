@@ -86,7 +86,7 @@ class BaseDescent(ABC):
         return TrainedTree(W=self.W, B=self.B, value=value)
 
     def cost(self, strategies: Strategies | None = None) -> float:
-        """The objective of the tree after all samples have been routed."""
+        """Route all samples through the tree, with ``strategies`` as in :meth:`route`; return the objective."""
         self.route(0, strategies)
         return float(np.sum(self.own))
 
@@ -123,18 +123,20 @@ class BaseDescent(ABC):
         self.rows[topology.left(t)], self.rows[topology.right(t)] = self.rows[t][~goes_right], self.rows[t][goes_right]
 
     def _out_of_band(self, t: int, node: Node) -> Plane:
-        """The best hyperplane along the same direction that has no sample in its band."""
+        """The best hyperplane of node ``t`` in the same direction that has no sample in its band, else one without
+        features."""
         node = self._with_subtree_costs(t, node)
         if np.any(self.W[t]):
             cut = node.best_cut(self.W[t].copy(), LENGTHS)
             if cut is not None and node.right_of(node.heights(cut[0]), cut[0]) is not None:
                 return cut[0]
-        return node.no_split()[0]
+        return node.best_without_features()[0]
 
     def _visit_upper(self, t: int) -> bool:
         """Try to improve an upper node; return whether the subtree's cost has decreased.
 
-        If it has not, since samples in the bands of the subtree move its hyperplanes, the subtree is restored.
+        The new hyperplane can send samples into bands of the subtree, whose hyperplanes are then moved. If this makes
+        the subtree's cost larger, the subtree is restored.
         """
         below = topology.subtree(t, self.depth)
         before = float(np.sum(self.own[below]))
@@ -152,8 +154,11 @@ class BaseDescent(ABC):
 
     @abstractmethod
     def route(self, top: int, strategies: Strategies | None = None) -> None:
-        """Route the samples of ``top`` through its subtree; initialise hyperplanes and move them out of bands on the
-        way."""
+        """Route the samples at node ``top`` through its subtree, and compute the costs of its nodes.
+
+        ``strategies`` are the initialisation strategies of all nodes; None keeps the current hyperplanes. If a sample
+        lies in the band of a hyperplane, the hyperplane is moved.
+        """
 
     @abstractmethod
     def _with_subtree_costs(self, t: int, node: Node | None = None) -> Node:
@@ -172,8 +177,7 @@ class Descent(BaseDescent):
     """The descent for two classes. No sample is ever left in a band."""
 
     def route(self, top: int, strategies: Strategies | None = None) -> None:
-        """Route the samples of ``top`` through its subtree; initialise hyperplanes and move them out of bands on the
-        way."""
+        """Route the samples at node ``top`` through its subtree; see :meth:`BaseDescent.route`."""
         for t in topology.subtree(top, self.depth):
             self._settle_one(t, Strategy.KEEP if strategies is None else Strategy(strategies[t]))
 

@@ -1,4 +1,4 @@
-"""The samples of one node, the penalties of their hinge losses, and their subtree costs."""
+"""The reduced problem of one node: its samples, the penalties of their hinge losses, and their subtree costs."""
 
 from __future__ import annotations
 
@@ -8,22 +8,38 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from margotree.engines.local_search.kernels.reduced_problem import Reduced, cut, measure
+from margotree.engines.local_search.kernels.reduced_problem import ReducedProblem, best_threshold, objective
 from margotree.engines.local_search.kernels.subtree_costs import subtree_costs
 from margotree.engines.local_search.training_data import Terms
 from margotree.problem.problem import FloatArray
 from margotree.problem.routing import goes_right, in_band, tie
 
+#: Indices of samples.
 Rows = NDArray[np.int64]
+#: A hyperplane ``h(x) = w.x + b``: the weights ``w`` and the offset ``b``.
 Plane = tuple[FloatArray, float]
 
 
 @dataclass(kw_only=True, eq=False)
 class Node:
-    """The samples of one node.
+    """The samples of one node, with their costs.
 
-    ``Z`` are the samples (rows). ``plus`` and ``minus`` are the penalties of their hinge losses on the right and on the
-    left. Their subtree costs on either side are ``left_cost`` and ``right_cost``. ``eps`` is the width of the band.
+    The hyperplane ``(w, b)`` of the node has the objective ``1/2 |w|^2``, plus the hinge losses
+    ``plus * max(0, 1 - h) + minus * max(0, 1 + h)`` of the samples, where ``h = Z @ w + b``, plus ``right_cost`` of the
+    samples that go right and ``left_cost`` of the others.
+
+    Attributes
+    ----------
+    Z : array of shape (m, p)
+        The samples.
+    plus : array of length m
+        The penalty of ``max(0, 1 - h)`` of each sample; with two classes, 0 for the label -1.
+    minus : array of length m
+        The penalty of ``max(0, 1 + h)`` of each sample; with two classes, 0 for the label +1.
+    left_cost, right_cost : arrays of length m
+        The subtree cost of each sample if it goes left, and if it goes right.
+    eps : float
+        The width of the band.
     """
 
     Z: FloatArray
@@ -36,7 +52,7 @@ class Node:
 
     @classmethod
     def of(cls, terms: Terms, t: int, rows: Rows) -> Node:
-        """The samples ``rows`` at node ``t``, with subtree costs of 0."""
+        """The node ``t`` with the samples ``rows`` of a training problem; the subtree costs are 0."""
         penalty, is_right = terms.C[t] * terms.weight[rows], terms.y[rows] > 0
         none = np.zeros(len(rows))
         return cls(
@@ -49,7 +65,10 @@ class Node:
         )
 
     def compute_subtree_costs(self, terms: Terms, t: int, rows: Rows, W: FloatArray, B: FloatArray) -> None:
-        """Compute the cost of every sample in the left and in the right subtree of node ``t``, which are fixed."""
+        """Set ``left_cost`` and ``right_cost``, the cost of every sample in the two subtrees of node ``t``.
+
+        The subtrees are fixed: ``W`` and ``B`` are the weights and offsets of all nodes of the tree.
+        """
         ties = np.array([tie(b, terms.eps) for b in B])
         y, weight = terms.y[rows], terms.weight[rows]
         self.left_cost, self.right_cost = np.empty(len(rows)), np.empty(len(rows))
@@ -68,44 +87,53 @@ class Node:
         )
 
     def hinges(self, h: FloatArray) -> float:
-        """The sum of the hinge losses at the values ``h``."""
+        """The sum of the hinge losses, times their penalties, of samples with the values ``h``."""
         return float(self.plus @ np.maximum(0.0, 1.0 - h) + self.minus @ np.maximum(0.0, 1.0 + h))
 
     def right_of(self, h: FloatArray, plane: Plane) -> NDArray[np.bool_] | None:
-        """Which samples go right; None if a sample lies in the band."""
+        """A mask of the samples, with values ``h``, that go right of ``plane``; None if a sample is in the band."""
         return None if np.any(in_band(h, plane[1], self.eps)) else goes_right(h, plane[1], self.eps)
 
-    def measure(self, plane: Plane) -> tuple[FloatArray, float]:
-        """The values of the samples, and the objective without feature penalties; infinite if a sample lies in the
-        band."""
+    def evaluate(self, plane: Plane) -> tuple[FloatArray, float]:
+        """The values ``h`` of the samples, and the objective of the hyperplane without feature penalties.
+
+        The objective is infinite if a sample is in the band.
+        """
         h = np.empty(len(self.plus))
-        return h, measure(self.reduced, plane[0], plane[1], self.eps, h)
+        return h, objective(self.reduced, plane[0], plane[1], self.eps, h)
 
     @property
-    def reduced(self) -> Reduced:
-        """The node as an argument of kernels."""
-        return Reduced(self.Z, self.plus, self.minus, self.left_cost, self.right_cost)
+    def reduced(self) -> ReducedProblem:
+        """The same arrays as a struct for kernels."""
+        return ReducedProblem(self.Z, self.plus, self.minus, self.left_cost, self.right_cost)
 
     @property
     def spread(self) -> FloatArray:
-        """The standard deviation of each feature; computed once and shared with copies that have other penalties."""
+        """The standard deviation of each feature; copies made by ``dataclasses.replace`` do not compute it again."""
         if not self._spread:
             self._spread.append(np.std(self.Z, axis=0))
         return self._spread[0]
 
     def heights(self, plane: Plane) -> FloatArray:
-        """The values ``h`` of the samples."""
+        """The values ``h = Z @ w + b`` of the samples."""
         h: FloatArray = self.Z @ plane[0] + plane[1]
         return h
 
     def best_cut(self, d: FloatArray, lengths: FloatArray, best: float = math.inf) -> tuple[Plane, float] | None:
-        """The best threshold along the direction ``d`` at any of the lengths, and its value; None if it is not below
-        ``best``."""
-        s, b, value = cut(self.reduced, d, lengths, self.eps, best)
+        """The best hyperplane with a normal in the direction ``d``, and its objective without feature penalties.
+
+        The weights are ``s * d`` with ``s`` from ``lengths``; for each of them the best offset is found. None if the
+        objective is not below ``best``.
+        """
+        s, b, value = best_threshold(self.reduced, d, lengths, self.eps, best)
         return ((s * d, b), value) if s > 0 else None
 
-    def no_split(self) -> tuple[Plane, float]:
-        """The best offset without features, which sends all samples one way, and its value."""
+    def best_without_features(self) -> tuple[Plane, float]:
+        """The best hyperplane without features, which sends all samples to one side, and its objective.
+
+        As a function of the offset ``b``, the objective is linear between -1 and 1 on either side of the band, hence
+        the best offset is 1 or 0 (all samples go right), or ``-eps`` or -1 (all samples go left).
+        """
         plus_sum, minus_sum, left_sum, right_sum = (
             float(np.sum(a)) for a in (self.plus, self.minus, self.left_cost, self.right_cost)
         )

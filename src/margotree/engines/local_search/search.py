@@ -145,7 +145,7 @@ class LocalSearch:
     #: The functions that initialise new starts and derive starts from a good tree.
     first_strategies: Callable[..., Strategies] = staticmethod(first_strategies)
     perturbed: Callable[..., Start] = staticmethod(perturbed)
-    #: Whether values that the finisher reports are those of the problem.
+    #: Whether the values that the finisher reports are objectives of the problem, and are reported to the user.
     finisher_reports = True
 
     def __init__(
@@ -192,12 +192,12 @@ class LocalSearch:
         in_time = self.control.must_stop() is None
         self.value_on_all(self.levels.top if in_time else _LEVELS_VALUED)
         if in_time:
-            self.sharpen()
+            self.refine_best()
         # The value function checks the results of descents; the first feasible tree is returned.
         trees = (tree.splits for tree in self.best)
         return next((tree for tree in trees if math.isfinite(self._value(tree))), self._constant().splits)
 
-    def sharpen(self) -> None:
+    def refine_best(self) -> None:
         """Train the SVMs of the best tree with a small last smoothing width."""
         terms, tree = self._last_terms().fine(), unchanged_start(self.best[0])
         self._flag[0] = 0.0
@@ -237,11 +237,12 @@ class LocalSearch:
             self._record(job, self._finish(job) if job.finish else self._descend(job))
 
     def _descend(self, job: Job) -> TrainedTree:
-        """The result of the job's descent on the samples of its level."""
+        """The tree to which the job's start leads, trained on the samples of the job's level."""
         return self._descend_with(self.levels.at(job.level), job)
 
     def _descend_with(self, terms: Terms, job: Job) -> TrainedTree:
-        """The result of the job's descent on these samples: of the whole tree or of a subtree."""
+        """The same for the training problem ``terms``; if the start is that of a subtree, only the subtree is trained
+        first."""
         if job.start.subtree is not None:
             return self._descend_subtree(terms, job.start, job.start.subtree, job.seed)
         return self._descend_from(terms, job.start, job.seed, self._value_to_beat(job))

@@ -1,8 +1,7 @@
-"""The search for problems with small feature penalties: descents leave them out, and good trees are sparsified
-afterwards.
+"""The search for problems with small feature penalties: descents without the penalties, then sparsification.
 
-Descents without feature penalties take less time and reach more trees; only those that may become the best are
-sparsified.
+A descent without feature penalties takes less time and reaches more trees. If its tree can become the best one, a
+second descent, with feature penalties, starts from it (sparsification).
 """
 
 from __future__ import annotations
@@ -17,19 +16,24 @@ from margotree.engines.local_search.starts import unchanged_start
 from margotree.engines.local_search.training_data import Terms, TrainedTree
 from margotree.engines.presolve import without_budget
 
-#: The share of variations of good trees whose descents include feature penalties.
+#: The share of starts derived from good trees whose descents include the feature penalties.
 _PENALISED_SHARE = 0.5
 
 
 class SparsifyingSearch(LocalSearch):
-    """The search for a problem with small feature penalties; all values but those within a descent include them."""
+    """The search for a problem with small feature penalties.
 
-    finisher_reports = False
+    The values of all trees include the feature penalties, except within a descent.
+    """
+
+    finisher_reports = False  # the values that the finisher reports do not include feature penalties
 
     def _terms(self) -> Terms:
+        """The training problem of descents, without feature penalties."""
         return Terms.of(without_budget(self.problem))
 
     def _last_terms(self) -> Terms:
+        """The training problem of the final tree, with feature penalties."""
         return self._penalised
 
     @cached_property
@@ -38,6 +42,7 @@ class SparsifyingSearch(LocalSearch):
         return Terms.of(self.problem)
 
     def _descend(self, job: Job) -> TrainedTree:
+        """The result of the job's descent, sparsified if the descent used all samples."""
         is_variation = job.level == self.levels.top and np.any(job.start.W)
         if is_variation and np.random.default_rng(job.seed).random() < _PENALISED_SHARE:
             return self._descend_with(self._penalised, job)
@@ -47,14 +52,19 @@ class SparsifyingSearch(LocalSearch):
         return self._sparsified(found, job) if job.level == self.levels.top and found.W is not job.start.W else found
 
     def _finish(self, job: Job) -> TrainedTree:
+        """The sparsified result of the finisher."""
         return self._sparsified(super()._finish(job), job)
 
     def _penalty(self, found: TrainedTree) -> float:
-        """The feature penalties of a tree."""
+        """The sum of the feature penalties of all nodes of a tree."""
         return sum(self._penalised.feature_penalty(t, w) for t, w in enumerate(found.W))
 
     def _sparsified(self, found: TrainedTree, job: Job) -> TrainedTree:
-        """The tree, or the result of a descent with feature penalties, if it may become the best of its pool."""
+        """The better one of the tree and the result of a descent from it with feature penalties.
+
+        The tree is returned unchanged if it is too bad to become the best tree of the job's pool, even without its
+        feature penalties.
+        """
         if found.value - self._penalty(found) >= self._value_to_beat(job):
             return found
         sparse = self.descent(self._penalised, unchanged_start(found), self.seed)

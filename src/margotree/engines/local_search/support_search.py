@@ -1,6 +1,10 @@
-"""The features of a split.
+"""The SVM of a node on a subset of the features (its support), and the search for a good support.
 
-They are the largest weights of an SVM on all features, improved by dropping, adding and exchanging single features.
+The search begins with the features that have the largest weights in an SVM on all features. Then it drops, adds and
+exchanges single features.
+
+In all functions, ``guess`` is the hyperplane from which an SVM is trained, ``last_width`` the last smoothing width, and
+``flag`` an array with one number that another thread sets to stop the training.
 """
 
 from __future__ import annotations
@@ -35,9 +39,10 @@ _MAX_ADDED, _MAX_DROPPED = 3, 2
 def plain_svm(
     node: Node, guess: Plane, last_width: float, flag: FloatArray, first_width: float = 0.0
 ) -> tuple[Plane, float]:
-    """The SVM on all features, from a guess, and its value.
+    """The SVM of a node on all features, and its value (without feature penalties).
 
-    ``first_width`` and ``last_width`` are smoothing widths; a ``first_width`` of 0 stands for the default.
+    ``first_width`` and ``last_width`` are smoothing widths of the hinge loss; a ``first_width`` of 0 stands for the
+    default.
     """
     if not np.any(guess[0]) and len(node.Z) > 2 * _SUBSAMPLE:
         guess = plain_svm(_every_kth(node, _SUBSAMPLE), guess, ROUGH, flag, COLD)[0]
@@ -64,7 +69,7 @@ def _every_kth(node: Node, count: int, rng: np.random.Generator | None = None) -
 
 
 def svm_on(node: Node, cols: Columns, guess: Plane, last_width: float, flag: FloatArray) -> tuple[Plane, float]:
-    """The SVM on the features ``cols``, from a guess, and its value."""
+    """The SVM of a node on the features ``cols``, and its value (without feature penalties)."""
     if len(cols) == node.Z.shape[1]:
         return plain_svm(node, guess, last_width, flag)
     theta = np.empty(len(cols) + 1)
@@ -138,10 +143,10 @@ def best_svm(terms: Terms, t: int, node: Node, guess: Plane, flag: FloatArray) -
 def exchange_features(
     terms: Terms, t: int, node: Node, plane: Plane, value: float, flag: FloatArray
 ) -> tuple[Plane, float]:
-    """Improve the support of a split by local search; returns the hyperplane and its value.
+    """Improve the support of the hyperplane of node ``t``; return the new hyperplane and its value.
 
-    It drops the features with the smallest weights, adds those with the largest gradient, or exchanges one for the
-    other, as long as the value falls.
+    One of the features with the smallest weights is dropped, one of those with the largest gradient is added, or both,
+    and the SVM is trained again, as long as the value decreases. Both values include the feature penalties.
     """
     improved = True
     while improved and not flag[0]:
@@ -156,7 +161,10 @@ def exchange_features(
 
 
 def _neighbouring_supports(terms: Terms, t: int, node: Node, plane: Plane) -> Iterator[Columns]:
-    """The supports that differ by one dropped feature, one added feature, or both."""
+    """The supports that differ from that of ``plane`` by one dropped feature, one added feature, or both.
+
+    Supports that a hard budget does not allow are left out.
+    """
     cols, droppable = np.flatnonzero(plane[0]), smallest_weights(node, plane[0], _MAX_DROPPED).tolist()
     h = node.heights(plane)
     loss_slope = np.where(h < 1, node.plus, 0.0) - np.where(h > -1, node.minus, 0.0)

@@ -68,7 +68,7 @@ class Terms:
         return self.n_nodes.bit_length()
 
     def part(self, rows: NDArray[np.int64], factor: FloatArray) -> Terms:
-        """The same problem on some samples, with their weights multiplied by ``factor``."""
+        """The same problem on the samples ``rows``, with their weights multiplied by ``factor`` (one entry per row)."""
         return replace(self, X=self.X[rows], y=self.y[rows], weight=self.weight[rows] * factor)
 
     def subsample(self, count: int, rng: np.random.Generator) -> Terms:
@@ -77,12 +77,12 @@ class Terms:
         return self.part(np.sort(rng.choice(n, count, replace=False)), np.full(count, n / count))
 
     def subtree(self, nodes: list[int], rows: NDArray[np.int64]) -> Terms:
-        """The problem of a subtree, given its nodes and the samples that reach it."""
+        """The problem of the subtree with these ``nodes``, on the samples ``rows`` that reach it."""
         part = self.part(rows, np.ones(len(rows)))
         return replace(part, C=self.C[nodes], budget=self.budget[nodes], alpha=self.alpha[nodes])
 
     def samples(self, rows: NDArray[np.int64]) -> FloatArray:
-        """The features of some samples in their order; no copy if these are all samples."""
+        """The features of the samples ``rows``; not copied if ``rows`` are all samples in their order."""
         return self._all_samples if len(rows) == self.n_samples else self.X[rows]
 
     @cached_property
@@ -111,27 +111,30 @@ class Terms:
         return found
 
     @cached_property
-    def unit(self) -> FloatArray:
-        """One by the standard deviation of each feature, bounded relative to the largest; 0 for a constant feature."""
+    def inverse_spread(self) -> FloatArray:
+        """The reciprocal of each feature's standard deviation; 0 for a constant feature.
+
+        Standard deviations below 0.001 times the largest are replaced by that value.
+        """
         most = float(np.max(self.spread))
         return np.where(self.spread > 0.0, 1.0 / np.maximum(self.spread, max(1e-3 * most, 1e-300)), 0.0)
 
     @cached_property
-    def standard(self) -> NDArray[np.float32]:
-        """The standardised samples, ``(X - mean) * unit``, in single precision."""
+    def standardised(self) -> NDArray[np.float32]:
+        """The standardised samples, ``(X - mean) * inverse_spread``, in single precision."""
         found = np.empty(self.X.shape, np.float32)
         for start in range(0, len(found), _CHUNK):
             here = slice(start, start + _CHUNK)
-            found[here] = (self.X[here] - self.mean) * self.unit
+            found[here] = (self.X[here] - self.mean) * self.inverse_spread
         return found
 
     @cached_property
     def code(self) -> NDArray[np.int64]:
-        """The class of each sample: 1 for the label on the right, 0 for the other."""
+        """The class of each sample as an integer: 1 for the label +1, 0 for the label -1."""
         return (self.y > 0).astype(np.int64)
 
     def fine(self) -> Terms:
-        """The same problem with a last smoothing width for precise SVMs."""
+        """The same problem with a smaller last smoothing width, with which SVMs are more accurate."""
         return replace(self, last_width=PRECISE_WIDTH)
 
     def feature_penalty(self, t: int, w: FloatArray) -> float:
@@ -152,7 +155,8 @@ class Terms:
         return bool(np.isfinite(self.alpha[t]))
 
     def random_support_size(self, t: int, rng: np.random.Generator) -> int:
-        """The number of features for a new split: the budget, or, with feature penalties, a random multiple of it."""
+        """The number of features of a new split: the budget or, with feature penalties, a random choice of all
+        features, the budget, and the budget times a random power of two."""
         p, budget = self.X.shape[1], int(self.budget[t])
         if budget >= p or not self.penalised(t):
             return min(p, budget)

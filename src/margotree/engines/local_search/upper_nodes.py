@@ -36,13 +36,13 @@ class Proposal:
     def __init__(self, terms: Terms, t: int, node: Node, plane: Plane) -> None:
         self.terms, self.t, self.node = terms, t, node
         self.plane = plane
-        self.h, value = node.measure(plane)
+        self.h, value = node.evaluate(plane)
         self.value = self.start = value + terms.feature_penalty(t, plane[0])
         self.directions_improved = False  # whether directions improved the objective, not only lines
 
     def offer(self, plane: Plane) -> bool:
         """Replace the hyperplane by a better one; the value is recomputed. Return whether it was better."""
-        h, value = self.node.measure(plane)
+        h, value = self.node.evaluate(plane)
         value += self.terms.feature_penalty(self.t, plane[0])
         if not value < self.value - GAIN * abs(self.value):
             return False
@@ -83,7 +83,7 @@ def propose(
         The best hyperplane, and whether directions improved the current one.
     """
     best = Proposal(terms, t, node, plane)
-    best.offer(node.no_split()[0])
+    best.offer(node.best_without_features()[0])
     many = len(node.Z) > _MANY_SAMPLES
     weights = [*_SUBTREE_WEIGHTS, 10.0 ** rng.uniform(-3.0, 1.0)]
     sample = _subset(node, rng)

@@ -1,4 +1,4 @@
-"""The interface of all solver adapters, and how a solver's run stays within the limits and stops at Ctrl-C."""
+"""The base class of the adapters of MIP solvers; it ends a solver's run at the limits and at Ctrl-C."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ class Adapter(ABC):
     entries_per_second: float = 5e6
 
     def missing(self) -> str | None:
-        """None if the solver is installed, else the command that installs it.  Imports nothing."""
+        """The command that installs the solver; None if the solver is installed.  Does not import it."""
         return None if find_spec(self.package) is not None else self.install
 
     @abstractmethod
@@ -79,6 +79,10 @@ class Adapter(ABC):
 
         Parameters
         ----------
+        mip : MipModel
+            The model.
+        control : RunControl
+            The limits.
         gap : float
             Relative gap at which the solver stops.
         threads, seed : int
@@ -86,8 +90,8 @@ class Adapter(ABC):
         start : array, optional
             A first solution.
         """
-        if (need := self.missing()) is not None:
-            raise NotInstalled(f"engine {self.name!r} is not installed: {need}")
+        if (command := self.missing()) is not None:
+            raise NotInstalled(f"engine {self.name!r} is not installed: {command}")
         if mip.kind not in self.kinds:
             raise Refused(f"{self.name} does not solve {mip.kind} models, only {' and '.join(sorted(self.kinds))}")
         if (reason := control.must_stop()) is not None:

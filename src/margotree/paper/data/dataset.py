@@ -39,6 +39,7 @@ class Dataset:
     as_in_paper: bool = False
 
     def __post_init__(self) -> None:
+        """Replace the arrays by read-only copies, and check that their lengths agree."""
         object.__setattr__(self, "X", frozen(self.X, np.float64))
         object.__setattr__(self, "y", frozen(self.y))
         object.__setattr__(self, "y_sign", frozen(self.y_sign, np.float64))
@@ -59,6 +60,7 @@ class Dataset:
 
     @property
     def fingerprint(self) -> str:
+        """SHA-256 of the features and of ``strata``."""
         return fingerprint(self.X, self.strata)
 
     def class_counts(self) -> dict[str, int]:

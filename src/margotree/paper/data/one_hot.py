@@ -12,8 +12,9 @@ from margotree.paper.data.dataset import Dataset, fingerprint
 def one_hot_squares(dataset: Dataset) -> Dataset:
     """Encode Tic-Tac-Toe with three columns per square (x, o, blank) instead of two (not x, not o).
 
-    The paper counts 27 columns and reports 27 used by MM-SVM-OCT, but the table that its authors distribute has 18
-    columns, which reproduce the printed values of MARGOT.  This form is for runs with 27 columns.
+    The paper states that the data set has 27 columns and that MM-SVM-OCT uses 27 features.  The table that its authors
+    distribute has 18 columns, and with these the printed values of MARGOT are reproduced.  The result of this function
+    is for experiments with 27 columns.
     """
     if dataset.name != "Tic-Tac-Toe" or dataset.n_features != 18:
         raise ValueError(f"only Tic-Tac-Toe with 18 columns has squares to encode, got {dataset.name}")

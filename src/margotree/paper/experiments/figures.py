@@ -60,7 +60,7 @@ def _planes(rows_by_case: RowsByCase) -> Iterator[tuple[str, Any]]:
         if not trees or (split := _samples_if_available(name)) is None:
             continue
         panels = {**_truth(name), **{f"{m.title}, {_accuracy(row)}": tree for m, row, tree in trees}}
-        figure, axes = _panels(len(panels))
+        figure, axes = _grid_of_axes(len(panels))
         for ax, (title, tree) in zip(axes, panels.items(), strict=False):
             plot_plane(tree, split.X_train, split.y_train, ax=ax, legend=False, support=None)
             ax.set_title(title, fontsize=10)
@@ -68,7 +68,7 @@ def _planes(rows_by_case: RowsByCase) -> Iterator[tuple[str, Any]]:
 
 
 def _truth(name: str) -> dict[str, Tree]:
-    """The tree from which a set was generated, by its title; empty for other sets."""
+    """A dictionary with the tree from which a set was generated; empty for sets that were not generated from a tree."""
     if not name.endswith("-partitions"):
         return {}
     made = make_partitions(int(name[0]))
@@ -108,7 +108,7 @@ def _depths(rows_by_case: RowsByCase) -> Iterator[tuple[str, Any]]:
     boxes = {title: rows for title, rows in boxes.items() if rows}
     if not boxes:
         return
-    figure, axes = _panels(2, columns=2, size=(5.2, 3.6))
+    figure, axes = _grid_of_axes(2, columns=2, size=(5.2, 3.6))
     for ax, (measure, title) in zip(axes, (("test_acc", "test ACC (%)"), ("gap", "gap (%)")), strict=True):
         values = [[v for v in map(MEASURES[measure].extract, rows) if v is not None] for rows in boxes.values()]
         drawn = ax.boxplot(values, widths=0.6, medianprops={"color": "black"}, patch_artist=True)
@@ -150,6 +150,7 @@ _FIGURES: dict[str, Callable[[RowsByCase], Iterator[tuple[str, Any]]]] = {
 
 
 def _samples_if_available(name: str) -> TrainTest | None:
+    """The training and test part of a data set; None if its files are missing."""
     try:
         return samples(name)
     except DataError:
@@ -157,16 +158,22 @@ def _samples_if_available(name: str) -> TrainTest | None:
 
 
 def _trees(rows_by_case: RowsByCase, methods: Sequence[Method], name: str) -> list[tuple[Method, dict[str, Any], Tree]]:
+    """The methods that have a fit on the set ``name``, each with its row of results and its tree."""
     rows = ((method, rows_by_case.get(method.case(name).identity())) for method in methods)
     return [(method, row, Tree.from_dict(row["tree"])) for method, row in rows if row is not None]
 
 
 def _accuracy(row: dict[str, Any]) -> str:
+    """The training accuracy of a fit in words, and whether the tree is proved to be optimal."""
     proved = "optimal" if row["proved"] == "optimal" else "not proved"
     return f"{row['train_acc']:.1f} %" + ("" if row["model"] == "local_svm" else f" ({proved})")
 
 
-def _panels(n: int, columns: int = 3, size: tuple[float, float] = (3.4, 3.2)) -> tuple[Any, list[Any]]:
+def _grid_of_axes(n: int, columns: int = 3, size: tuple[float, float] = (3.4, 3.2)) -> tuple[Any, list[Any]]:
+    """A new figure with ``n`` axes in rows of at most ``columns``, and the list of these axes.
+
+    ``size`` is the width and height of one of the axes in inches.  Four axes are placed in two rows of two.
+    """
     from matplotlib.figure import Figure
 
     columns = 2 if n == 4 else min(columns, n)
@@ -177,6 +184,7 @@ def _panels(n: int, columns: int = 3, size: tuple[float, float] = (3.4, 3.2)) ->
 
 
 def _save(image: Any, path: Path) -> Path:
+    """Write a figure to ``path``, and return the path."""
     write_atomically(path, lambda draft: image.savefig(draft, dpi=_DPI, bbox_inches="tight"))
     if (pyplot := sys.modules.get("matplotlib.pyplot")) is not None:
         pyplot.close(image)  # pyplot holds references to its figures
@@ -184,4 +192,5 @@ def _save(image: Any, path: Path) -> Path:
 
 
 def _stem(name: str) -> str:
+    """The name of a data set as a part of a file name."""
     return "".join(c if c.isalnum() else "-" for c in name.lower()).strip("-").replace("--", "-")

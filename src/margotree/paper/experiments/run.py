@@ -113,7 +113,7 @@ def _available_sets(
 ) -> list[str]:
     """The requested sets whose data are available; the others are added to ``summary.absent``."""
     requested = [name for name in all_sets(specs) if data is None or name in data]
-    needed = {name for name in requested for spec in specs if name in spec.data and spec.runs(only)}
+    needed = {name for name in requested for spec in specs if name in spec.data and spec.has_fits(only)}
     first: DataError | None = None
     for name in requested:
         try:

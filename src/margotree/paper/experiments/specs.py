@@ -12,7 +12,8 @@ from margotree.paper.data.catalogue import find as find_entry
 from margotree.paper.experiments.case import Case, sorted_pairs
 from margotree.paper.experiments.samples import PLANE_SETS, TABLE_SETS
 
-#: Our hyperparameters for the 2-D sets; the paper does not print its own.
+#: Our depths and hyperparameters for the 2-D sets, since the paper does not print its own: depth by set, C per level by
+#: set, and the hyperparameters of the baselines by model.
 _PLANE_DEPTH = {"4-partitions": 2, "6-partitions": 3, "fourclass": 4}
 _PLANE_C = {"4-partitions": (1.0, 1e4), "6-partitions": (10.0, 100.0, 1e4), "fourclass": (1.0, 10.0, 100.0, 1e4)}
 _PLANE_BASELINES = {"oct_h": {"alpha": 0.01}, "mm_svm_oct": {"c1": 1e4, "c3": 0.01}}
@@ -25,9 +26,26 @@ _BY_DEPTH = {2: 600.0, 3: 1800.0, 4: 3600.0}
 class Method:
     """A method of a table: a model with the source of its hyperparameters.
 
-    ``column`` is its name in the paper's tables and ``source`` the name of its hyperparameters there (of the model, or
-    of the feature-driven rule); ``fixed`` selects the fixed hyperparameters instead of the tuned ones; ``shown`` is
-    False for fits to which others are compared only.
+    Attributes
+    ----------
+    column : str
+        The name of the method in the paper's tables.
+    title : str
+        The name of the method in our tables and figures.
+    model : str
+        The model that is trained.
+    source : str
+        The name of its hyperparameters in the paper's tables (that of the model, or of the feature-driven rule).
+    fixed : bool
+        Whether the fixed hyperparameters are used instead of the tuned ones.
+    depth : int
+        The depth of the tree; the 2-D sets have their own.
+    time_limit : float
+        The time limit of a fit in seconds.
+    start : bool
+        Whether the start heuristic is used.
+    shown : bool
+        False if the fits are only compared with others and have no column of their own.
     """
 
     column: str
@@ -41,10 +59,10 @@ class Method:
     shown: bool = True
 
     def case(self, data: str) -> Case:
-        """The fit of the method on a set."""
-        on_plane = data in PLANE_SETS
-        depth = _PLANE_DEPTH[data] if on_plane else self.depth
-        params = self._on_plane(data) if on_plane else self._tuned(data, depth)
+        """The fit of the method on the set named ``data``: model, hyperparameters, depth and time limit."""
+        is_2d = data in PLANE_SETS
+        depth = _PLANE_DEPTH[data] if is_2d else self.depth
+        params = self._hyperparameters_2d(data) if is_2d else self._hyperparameters_of_paper(data, depth)
         return Case(
             data=data,
             model=self.model,
@@ -54,10 +72,12 @@ class Method:
             start=self.start,
         )
 
-    def _tuned(self, data: str, depth: int) -> dict[str, Any]:
+    def _hyperparameters_of_paper(self, data: str, depth: int) -> dict[str, Any]:
+        """The hyperparameters that the paper prints for a set."""
         return paper_hyperparameters(self.source, data, depth=depth, fixed=self.fixed)
 
-    def _on_plane(self, data: str) -> dict[str, Any]:
+    def _hyperparameters_2d(self, data: str) -> dict[str, Any]:
+        """Our hyperparameters for a 2-D set."""
         return _PLANE_BASELINES.get(self.model, {"C": _PLANE_C[data]})
 
 
@@ -78,8 +98,8 @@ class Spec:
     reference: str | None = None
     layout: str = "plain"
 
-    def runs(self, only: Sequence[str] | None) -> bool:
-        """Whether it has fits (of the models in ``only``, if given)."""
+    def has_fits(self, only: Sequence[str] | None) -> bool:
+        """Whether the table has fits; with ``only``, whether it has fits of these models."""
         return any(only is None or method.model in only for method in self.methods)
 
     def cases(self, data: tuple[str, ...] | None = None, only: tuple[str, ...] | None = None) -> Iterator[Case]:
@@ -104,8 +124,8 @@ class SearchSpec:
     fit_time_limit: float = 600.0
     time_limit: float = 600.0
 
-    def runs(self, only: Sequence[str] | None) -> bool:
-        """Whether it has fits (of the models in ``only``, if given)."""
+    def has_fits(self, only: Sequence[str] | None) -> bool:
+        """Whether the table has fits; with ``only``, whether it has fits of these models."""
         return any(only is None or model in only for model, _ in self.models)
 
 

@@ -1,6 +1,7 @@
-"""Sides that follow from others: multipliers which show that the sides are too close to be separated (docs/proof.md).
+"""Implied sides: multipliers which prove that a sample cannot go to one side of a tree node (docs/proof.md).
 
-A sample is on one side of a tree node if no split below the cutoff sends it to the other.
+A sample must go to one side of a tree node if no split with a value below the cutoff sends it to the other side
+together with the samples that are already placed there. The place of a sample is the tree node that it has reached.
 """
 
 from __future__ import annotations
@@ -20,9 +21,9 @@ from margotree.engines.exact.kernels.proof_bytes import (
     SAMPLE_SPLIT,
     SPLIT_BYTES,
     ByteBuffer,
-    put,
     put_float,
     put_head,
+    put_integer,
     put_split,
 )
 from margotree.engines.numba_backend import inner, kernel, struct
@@ -69,21 +70,26 @@ def new_placed_samples(n_upper: int, widest: int, n_samples: int) -> PlacedSampl
 
 
 @kernel()
-def follow(
+def prove_sides(
     samples: Samples, terms: ProofTerms, placed: PlacedSamples, place: I8, known: Places, index: I8, target: float,
     numbers: I8, buffer: ByteBuffer,
 ) -> tuple[int, int, bool]:  # fmt: skip
-    """Write steps which show that samples ``index`` are at their ``place``, where that can be shown: for each a
-    decision, and a leaf for the other side.
+    """Write decisions which move the samples ``index`` to their ``place``.
+
+    A decision is written only if the other side can be excluded, and with it a leaf that closes the other side.
 
     Parameters
     ----------
     place, known
-        The places of all samples, and the places that the proof shows; ``known`` is updated.
+        The places of all samples in the search, and their places in the proof; ``known`` is updated.
+    index
+        The samples.
     target
         The value above which a side is closed.
     numbers
         The number of the search node, which changes with each decision, and the first free number; updated.
+    buffer
+        Receives the bytes.
 
     Returns
     -------
@@ -98,7 +104,7 @@ def write_implied_sides(
     samples: Samples, terms: ProofTerms, placed: PlacedSamples, place: I8, known: Places, index: I8, target: float,
     numbers: I8, buffer: ByteBuffer, at: int,
 ) -> tuple[int, int, bool]:  # fmt: skip
-    """`follow`, with bytes from ``at`` on."""
+    """`prove_sides`, with bytes from ``at`` on."""
     T, written = terms.sides.shape[0], 0
     for t in range(placed.size.size):
         d = placed.size[t]
@@ -129,14 +135,14 @@ def _write_decision(buffer: ByteBuffer, at: int, end: int, t: int, T: int, j: in
     numbers[1] += 2
     at = put_head(buffer, at, LEAF_STEP, other)
     for r in range(t):
-        put(buffer, at + r, 0, 1)
+        put_integer(buffer, at + r, 0, 1)
     for r in range(T - 1 - t):
-        put(buffer, end + r, 0, 1)
+        put_integer(buffer, end + r, 0, 1)
     return end + T - 1 - t
 
 
 @kernel()
-def too_close(
+def exclude_side(
     samples: Samples,
     terms: ProofTerms,
     placed: PlacedSamples,
@@ -147,10 +153,11 @@ def too_close(
     target: float,
     buffer: ByteBuffer,
 ) -> tuple[int, float]:
-    """Write the multipliers which show that no split of tree node ``t`` below ``target`` sends sample ``j`` to this
-    side, with the other samples at their places in the proof.
+    """Write the multipliers which prove that sample ``j`` cannot go to ``side`` (-1 or 1) of tree node ``t``.
 
-    With ``j`` -1 they show it of the other samples alone. Returns where they end, 0 if none are found, and the value.
+    They prove that every split which sends it there, and separates the placed samples, has a value above ``target``.
+    With ``j`` -1 they prove it of the placed samples alone. Returns where the bytes end (0 if there are no such
+    multipliers), and the value that they prove.
     """
     if placed.n_placed[t] < 0:
         _collect_placed(samples, terms, placed, known, t)
@@ -298,7 +305,7 @@ def _put_point(terms: ProofTerms, index: I8, positions: I8, v: F8, balance: int,
     end = where + 4 * given
     for q in range(positions.size):
         if q != balance:
-            where = put(buffer, where, index[positions[q]], 4)
+            where = put_integer(buffer, where, index[positions[q]], 4)
             end = put_float(buffer, end, v[q] * terms.unit)
     put_point_head(buffer, at, 3, 0, given, index[positions[balance]])
     return end

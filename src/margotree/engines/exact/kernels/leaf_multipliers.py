@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from margotree.engines.exact.kernels.node_record import COLD, FEATURE_AT_KINK
-from margotree.engines.exact.kernels.proof_bytes import POINT_HEAD, ByteBuffer, get, put, put_float
+from margotree.engines.exact.kernels.proof_bytes import POINT_HEAD, ByteBuffer, get_integer, put_float, put_integer
 from margotree.engines.exact.kernels.routing import level_of
 from margotree.engines.node.kernels.safe_bounds import exact_sum
 from margotree.engines.node.kernels.workspace import AT_COST, AT_LOWER, F8
@@ -93,7 +93,7 @@ def _write_lists(
     if not cold:
         for i in range(m):
             if v[1, i] != NOT_HERE and codes[k, base + i] == AT_COST and v[1, i] != -y[i]:
-                put(buffer, listed + 4 * full, i, 4)
+                put_integer(buffer, listed + 4 * full, i, 4)
                 full += 1
         for i in range(m):
             side, code = v[1, i], codes[k, base + i]
@@ -107,23 +107,23 @@ def _write_lists(
                 nu = floats[k, used + given]
                 nu = min(cost[t, i], -nu) if against else max(0.0, nu)
                 v[0, i] = nu if against or side == y[i] else min(nu, cost[t, i])
-                put(buffer, listed + 4 * (full + given), i, 4)
+                put_integer(buffer, listed + 4 * (full + given), i, 4)
                 given += 1
     v[0, m] = given
     if full + given == 0:
-        return put(buffer, at, 0, 1)
-    put(buffer, at, 2, 1)
-    put(buffer, at + 1, full, 4)
-    put(buffer, at + 5, given, 4)
+        return put_integer(buffer, at, 0, 1)
+    put_integer(buffer, at, 2, 1)
+    put_integer(buffer, at + 1, full, 4)
+    put_integer(buffer, at + 5, given, 4)
     return listed + 4 * (full + given)
 
 
 @inner(allocates=False)
 def _write_values(buffer: ByteBuffer, begin: int, at: int, v: F8, unit: float) -> int:
     """Write the values of the listed samples behind the lists; return the position after them."""
-    full, given = get(buffer, begin + 1), get(buffer, begin + 5)
+    full, given = get_integer(buffer, begin + 1), get_integer(buffer, begin + 5)
     for q in range(given):
-        at = put_float(buffer, at, unit * v[0, get(buffer, begin + POINT_HEAD + 4 * (full + q))])
+        at = put_float(buffer, at, unit * v[0, get_integer(buffer, begin + POINT_HEAD + 4 * (full + q))])
     return at
 
 
@@ -145,7 +145,7 @@ def _write_balance(buffer: ByteBuffer, begin: int, y: F8, cost: F8, t: int, v: F
     if best < 0:
         rest, exact = exact_sum(y, v[0, :m])
         best = _most_room(y, cost, t, v, rest, ample if rest != 0.0 else -1.0, False) if exact else best
-    put(buffer, begin + 9, best if best >= 0 else NO_SAMPLE, 4)
+    put_integer(buffer, begin + 9, best if best >= 0 else NO_SAMPLE, 4)
     return 1 if best < 0 else 0
 
 

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from margotree.engines.exact.kernels.leaf_multipliers import NOT_HERE
 from margotree.engines.exact.kernels.listed_supports import SampleGroups, Samples, Table, has_few_groups, new_groups
 from margotree.engines.exact.kernels.merged_samples import ProofSamples, distribute_multipliers, merge_identical
-from margotree.engines.exact.kernels.proof_bytes import POINT_HEAD, ByteBuffer, put, put_float
+from margotree.engines.exact.kernels.proof_bytes import POINT_HEAD, ByteBuffer, put_float, put_integer
 from margotree.engines.node.kernels.safe_bounds import exact_sum
 from margotree.engines.node.kernels.smoothed_loss import row_weight
 from margotree.engines.node.kernels.vectors import dot
@@ -76,7 +76,7 @@ def put_point(
     for i in range(v.size):
         known, y, cost = at_node.known[i], at_node.y[i], at_node.cost[i]
         if known == at_node.side[i] and known == 0.0 and i != balance and (v[i] == 0.0 or v[i] == cost):
-            put(
+            put_integer(
                 buffer, lists + 4 * full, at_node.sample_ids[i], 4
             )  # overwritten if it is 0: no branch that cannot be predicted
             full += v[i] == cost
@@ -88,7 +88,7 @@ def put_point(
         taken = cost if known == -y else 0.0
         if i != balance and v[i] != taken:
             if v[i] == cost:
-                put(buffer, lists + 4 * full, at_node.sample_ids[i], 4)
+                put_integer(buffer, lists + 4 * full, at_node.sample_ids[i], 4)
                 full += 1
             else:
                 positions[given] = i
@@ -96,7 +96,7 @@ def put_point(
     lists += 4 * full
     end = lists + 4 * given
     for r in range(given):
-        put(buffer, lists + 4 * r, at_node.sample_ids[positions[r]], 4)
+        put_integer(buffer, lists + 4 * r, at_node.sample_ids[positions[r]], 4)
         end = put_float(buffer, end, v[positions[r]] * unit)
     put_point_head(buffer, at, 2, full, given, at_node.sample_ids[balance])
     return end
@@ -105,10 +105,10 @@ def put_point(
 @inner(allocates=False)
 def put_point_head(buffer: ByteBuffer, at: int, kind: int, full: int, given: int, balance: int) -> None:
     """Write the head of a point: its kind, the lengths of its lists, and the sample that balances the others."""
-    put(buffer, at, kind, 1)
-    put(buffer, at + 1, full, 4)
-    put(buffer, at + 5, given, 4)
-    put(buffer, at + 9, balance, 4)
+    put_integer(buffer, at, kind, 1)
+    put_integer(buffer, at + 1, full, 4)
+    put_integer(buffer, at + 5, given, 4)
+    put_integer(buffer, at + 9, balance, 4)
 
 
 @inner()

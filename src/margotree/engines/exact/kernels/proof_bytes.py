@@ -1,4 +1,7 @@
-"""Points and steps of a proof as bytes (docs/proof.md), written by compiled code."""
+"""Numbers and steps of a proof as bytes (docs/proof.md), written by compiled code.
+
+Every ``put`` function writes to position ``at`` of a buffer and returns the position after the last byte.
+"""
 
 from __future__ import annotations
 
@@ -19,22 +22,22 @@ SAMPLE_SPLIT, FEATURE_SPLIT, LEAF_STEP, RAISE_STEP = (ord(letter) for letter in 
 
 @struct
 class ByteBuffer(NamedTuple):
-    """A buffer into which compiled code writes bytes, and a float that shares its memory with eight bytes."""
+    """A buffer into which compiled code writes bytes."""
 
     out: NDArray[np.uint8]
-    one: NDArray[np.float64]
-    one_bytes: NDArray[np.uint8]
+    one: NDArray[np.float64]  # one float, to convert it to bytes
+    one_bytes: NDArray[np.uint8]  # the same memory as eight bytes
 
 
-def new_buffer(room: int) -> ByteBuffer:
-    """A buffer with space for ``room`` bytes."""
+def new_buffer(size: int) -> ByteBuffer:
+    """A buffer with space for ``size`` bytes."""
     one = np.zeros(1)
-    return ByteBuffer(np.zeros(room, np.uint8), one, one.view(np.uint8))
+    return ByteBuffer(np.zeros(size, np.uint8), one, one.view(np.uint8))
 
 
 @inner(allocates=False)
-def put(buffer: ByteBuffer, at: int, number: int, size: int) -> int:
-    """Write an integer of ``size`` bytes, the lowest first, at position ``at``; return the position after it."""
+def put_integer(buffer: ByteBuffer, at: int, number: int, size: int) -> int:
+    """Write an integer as ``size`` bytes, the lowest first."""
     for r in range(size):
         buffer.out[at + r] = (number >> (8 * r)) & 255
     return at + size
@@ -42,7 +45,7 @@ def put(buffer: ByteBuffer, at: int, number: int, size: int) -> int:
 
 @inner(allocates=False)
 def put_float(buffer: ByteBuffer, at: int, number: float) -> int:
-    """Write a float at position ``at``; return the position after it."""
+    """Write a float as eight bytes."""
     buffer.one[0] = number
     for r in range(8):
         buffer.out[at + r] = buffer.one_bytes[r]
@@ -50,8 +53,8 @@ def put_float(buffer: ByteBuffer, at: int, number: float) -> int:
 
 
 @inner(allocates=False)
-def get(buffer: ByteBuffer, at: int) -> int:
-    """Read the integer of four bytes at position ``at``."""
+def get_integer(buffer: ByteBuffer, at: int) -> int:
+    """The integer that is stored in the four bytes from position ``at`` on, the lowest first."""
     number = np.int64(0)
     for r in range(4):
         number |= np.int64(buffer.out[at + r]) << (8 * r)
@@ -62,18 +65,18 @@ def get(buffer: ByteBuffer, at: int) -> int:
 def put_split(buffer: ByteBuffer, at: int, kind: int, node: int, which: int, t: int, first: int, second: int) -> int:
     """Write the decision at search node ``node`` about a sample or a feature, number ``which``, of tree node ``t``.
 
-    ``first`` and ``second`` are the numbers of its two children. Returns the position after it.
+    ``kind`` is SAMPLE_SPLIT or FEATURE_SPLIT; ``first`` and ``second`` are the numbers of the two children.
     """
-    put(buffer, at, kind, 1)
-    put(buffer, at + 1, node, 4)
-    put(buffer, at + 5, which, 4)
-    put(buffer, at + 9, t, 2)
-    put(buffer, at + 11, first, 4)
-    return put(buffer, at + 15, second, 4)
+    put_integer(buffer, at, kind, 1)
+    put_integer(buffer, at + 1, node, 4)
+    put_integer(buffer, at + 5, which, 4)
+    put_integer(buffer, at + 9, t, 2)
+    put_integer(buffer, at + 11, first, 4)
+    return put_integer(buffer, at + 15, second, 4)
 
 
 @inner(allocates=False)
 def put_head(buffer: ByteBuffer, at: int, kind: int, node: int) -> int:
-    """Write the kind and the search node with which a step begins; return the position after it."""
-    put(buffer, at, kind, 1)
-    return put(buffer, at + 1, node, 4)
+    """Write the beginning of a step: its kind and the number of its search node."""
+    put_integer(buffer, at, kind, 1)
+    return put_integer(buffer, at + 1, node, 4)

@@ -23,8 +23,8 @@ from margotree.engines.exact.kernels.proof_bytes import (
     LEAF_STEP,
     SAMPLE_SPLIT,
     ByteBuffer,
-    put,
     put_head,
+    put_integer,
     put_split,
 )
 from margotree.engines.node.kernels.workspace import F8
@@ -152,7 +152,7 @@ def write_leaves(points: ByteBuffer, ends: I8, numbers: I8, buffer: ByteBuffer, 
         for t in range(ends.shape[1]):
             end = ends[k, t]
             if k > 0 and _same_as_before(points, ends, k, t, begin, end):
-                at = put(buffer, at, 1, 1)
+                at = put_integer(buffer, at, 1, 1)
             else:
                 for q in range(begin, end):
                     buffer.out[at] = points.out[q]

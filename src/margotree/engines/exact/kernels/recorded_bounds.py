@@ -32,8 +32,8 @@ from margotree.engines.exact.kernels.proof_bytes import (
     RAISE_HEAD,
     RAISE_STEP,
     ByteBuffer,
-    put,
     put_head,
+    put_integer,
 )
 from margotree.engines.numba_backend import inner, kernel
 
@@ -54,16 +54,16 @@ def search(
     write the steps that prove it.
 
     A bound is raised to what its multipliers prove, up to a share ``tolerance``; where many samples are equal on a
-    support, its multipliers raise bounds of other supports, too. Where a bound depends on samples whose sides the proof
-    does not show, steps that show them are written first (`implied_sides.follow`); a bound is not raised where that is
-    not possible.
+    support, its multipliers raise bounds of other supports, too. If a bound depends on samples whose sides are not
+    decided in the proof, decisions about them are written first (`implied_sides.prove_sides`); if that is not possible,
+    the bound is not raised.
 
     Parameters
     ----------
     index, side
         The samples at the tree node, and the side that each takes (0: undecided).
     place, known, cutoff, numbers
-        As in `implied_sides.follow`.
+        As in `implied_sides.prove_sides`.
     ids, lb, state
         The supports, their bounds, and what is known of each bound: `OPEN` at first; updated.
 
@@ -125,7 +125,7 @@ def write_raise(
             return at, steps, 0.0, False
         end = put_point(at_node, terms.eps, v, balance, terms.unit, buffer, at + RAISE_HEAD, scratch.positions)
         if end > 0:
-            put(buffer, put_head(buffer, at, RAISE_STEP, numbers[0]), t, 2)
+            put_integer(buffer, put_head(buffer, at, RAISE_STEP, numbers[0]), t, 2)
             return end, steps + 1, value, True
         if turn == 0:
             unknown = _unknown_samples(at_node, scratch, terms.eps, v, balance)

@@ -1,7 +1,12 @@
 """The reduced problem of an upper node, whose subtrees are fixed.
 
-Its objective is ``1/2 |w|^2`` plus the hinge losses plus the subtree cost of each sample on its side. This module
-evaluates it, finds the best threshold of a direction, and minimises it exactly on lines.
+Its variables are the weights ``w`` and the offset ``b`` of the node's hyperplane ``h(x) = w.x + b``. Its objective is
+``1/2 |w|^2`` plus the hinge losses of the samples plus the subtree cost of each sample on the side to which it goes.
+The functions of this module compute the objective, find the best threshold of a direction, and minimise the objective
+exactly on lines in the space of ``(w, b)``.
+
+In all functions, ``eps`` is the width of the band, ``h`` are the values of the samples, and ``flag`` is an array with
+one number that another thread sets to stop the search.
 """
 
 from __future__ import annotations
@@ -29,19 +34,23 @@ _MAX_FAILED = 8
 
 
 @struct
-class Reduced(NamedTuple):
-    """The samples of a node (rows of ``Z``), the penalties of their hinge losses on the right (``plus_cost``) and on
-    the left (``minus_cost``), and their subtree costs."""
+class ReducedProblem(NamedTuple):
+    """The samples of a node and their costs; see :class:`~margotree.engines.local_search.node_samples.Node`."""
 
-    Z: F8
-    plus_cost: F8
-    minus_cost: F8
-    left_cost: F8
-    right_cost: F8
+    Z: F8  # (m, p): the samples
+    plus_cost: F8  # penalty of max(0, 1 - h)
+    minus_cost: F8  # penalty of max(0, 1 + h)
+    left_cost: F8  # subtree cost of a sample that goes left
+    right_cost: F8  # subtree cost of a sample that goes right
 
 
 class LineWorkspace(NamedTuple):
-    """Work arrays of a search on a line: its events, their order, and a hyperplane with its values."""
+    """Work arrays of a search on a line.
+
+    ``times``, ``kinds``, ``sample`` are the events on the line: the steps at which a sample crosses the hyperplane, the
+    band or its margin. ``order`` sorts them, with the work arrays ``bucket`` and ``ends``. ``w`` and ``h`` are the
+    weights and values of a candidate.
+    """
 
     times: F8
     kinds: NDArray[np.int8]
@@ -54,14 +63,17 @@ class LineWorkspace(NamedTuple):
 
 
 @kernel()
-def measure(node: Reduced, w: F8, b: float, eps: float, h: F8) -> float:
-    """The objective without feature penalties, infinite if a sample is in the band; ``h`` becomes the values."""
-    return _value(node, w, b, eps, h)
+def objective(node: ReducedProblem, w: F8, b: float, eps: float, h: F8) -> float:
+    """The objective of the hyperplane ``(w, b)`` without feature penalties; infinite if a sample is in the band.
+
+    The values of the samples are written to ``h``.
+    """
+    return _objective(node, w, b, eps, h)
 
 
 @inner()
-def _value(node: Reduced, w: F8, b: float, eps: float, h: F8) -> float:
-    """The same for other kernels."""
+def _objective(node: ReducedProblem, w: F8, b: float, eps: float, h: F8) -> float:
+    """:func:`objective` as a function that kernels can call."""
     heights(node.Z, w, b, h)
     slack = min(TIE * (1.0 + abs(b)), 0.25 * eps)
     subtree = 0.0
@@ -76,10 +88,11 @@ def _value(node: Reduced, w: F8, b: float, eps: float, h: F8) -> float:
 
 
 @kernel()
-def cut(node: Reduced, d: F8, lengths: F8, eps: float, best: float) -> tuple[float, float, float]:
-    """The best threshold along the direction ``d`` at any of the lengths, if its value is below ``best``.
+def best_threshold(node: ReducedProblem, d: F8, lengths: F8, eps: float, best: float) -> tuple[float, float, float]:
+    """The best weights ``s * d``, with ``s`` from ``lengths``, and offset, if their objective is below ``best``.
 
-    Returns the same as :func:`~margotree.engines.local_search.kernels.line_search.thresholds`.
+    Returns the length ``s`` (0 if there is none), the offset and the objective, as
+    :func:`~margotree.engines.local_search.kernels.line_search.thresholds`.
     """
     m = node.plus_cost.size
     q, order = np.empty(m), np.empty(m, np.int64)
@@ -92,7 +105,7 @@ def cut(node: Reduced, d: F8, lengths: F8, eps: float, best: float) -> tuple[flo
 
 @kernel()
 def search_lines(
-    node: Reduced,
+    node: ReducedProblem,
     w: F8,
     h: F8,
     state: F8,
@@ -150,7 +163,7 @@ def search_lines(
         d[j] = 1.0
         for i in range(m):
             g[i] = node.Z[i, j]
-        _search_line_g(node, w, h, state, d, 0.0, g, eps, budget, alpha, work)
+        _search_line_with_changes(node, w, h, state, d, 0.0, g, eps, budget, alpha, work)
         d[j] = 0.0
     if uniforms.shape[0] > 0:
         _search_edges(node, w, h, state, d, g, uniforms, eps, budget, alpha, work, flag)
@@ -158,7 +171,7 @@ def search_lines(
 
 @inner()
 def _search_edges(
-    node: Reduced,
+    node: ReducedProblem,
     w: F8,
     h: F8,
     state: F8,
@@ -171,7 +184,10 @@ def _search_edges(
     work: LineWorkspace,
     flag: F8,
 ) -> None:
-    """Search along edge directions."""
+    """Search on lines along edge directions; the other arguments are those of :func:`search_lines`.
+
+    ``d``, ``g`` and ``work`` are work arrays.
+    """
     m, p = node.Z.shape
     usable, direction, basis = np.empty(p), np.empty(p + 1), np.empty((min(p + 1, MAX_KEPT), p + 1))
     distance, order = np.empty(m), np.empty(m, np.int64)
@@ -197,38 +213,45 @@ def _search_edges(
 
 @inner()
 def _search_line(
-    node: Reduced,
+    node: ReducedProblem,
     w: F8,
     h: F8,
     state: F8,
     d: F8,
-    by: float,
+    db: float,
     g: F8,
     eps: float,
     budget: int,
     alpha: float,
     work: LineWorkspace,
 ) -> None:
-    """Search on the line in the direction of ``d`` in the weights and ``by`` in the offset."""
-    heights(node.Z, d, by, g)
-    _search_line_g(node, w, h, state, d, by, g, eps, budget, alpha, work)
+    """Minimise the objective over ``step`` on the line ``(w + step * d, b + step * db)``.
+
+    ``w``, ``h`` and ``state`` (offset and objective) are replaced if the objective decreases; ``g`` is a work array for
+    the changes of the values, ``Z @ d + db``.
+    """
+    heights(node.Z, d, db, g)
+    _search_line_with_changes(node, w, h, state, d, db, g, eps, budget, alpha, work)
 
 
 @inner()
-def _search_line_g(
-    node: Reduced,
+def _search_line_with_changes(
+    node: ReducedProblem,
     w: F8,
     h: F8,
     state: F8,
     d: F8,
-    by: float,
+    db: float,
     g: F8,
     eps: float,
     budget: int,
     alpha: float,
     work: LineWorkspace,
 ) -> None:
-    """The same for given changes ``g`` of the values; a step is taken only if its recomputed objective is smaller."""
+    """:func:`_search_line` with given changes ``g`` of the values.
+
+    The step is taken only if the objective, computed again from ``w`` and ``b``, is smaller.
+    """
     excess = -budget
     for a in range(w.size):
         excess += 1 if w[a] != 0.0 or d[a] != 0.0 else 0
@@ -260,8 +283,8 @@ def _search_line_g(
     for a in range(w.size):
         work.w[a] = w[a] + step * d[a]
         excess += 1 if work.w[a] != 0.0 else 0
-    b = state[0] + step * by
-    value = _value(node, work.w, b, eps, work.h) + (alpha * excess if excess > 0 else 0.0)
+    b = state[0] + step * db
+    value = _objective(node, work.w, b, eps, work.h) + (alpha * excess if excess > 0 else 0.0)
     if value < state[1] - GAIN * abs(state[1]):
         copy(work.w, w)
         copy(work.h, h)

@@ -19,7 +19,7 @@ from margotree.problem.problem import FloatArray
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class SubsetSolution:
-    """Hyperplane of one node under a feature budget.
+    """Hyperplane of one node under a feature budget, and what is proved about it.
 
     ``value`` includes the penalties of features above the budget and is inf if no hyperplane was found; ``bound`` is a
     valid lower bound on the best value.  ``exact`` is True if the search finished: then the value is optimal within the
@@ -76,7 +76,7 @@ def best_subset(
     alpha : float, optional
         Penalty of each feature above the budget, which is allowed then.
     must, never : sequences of int
-        Features that count as used whatever their weight, and features that are not allowed.
+        Features that count as used even if their weight is 0, and features that are not allowed.
     cutoff : float
         Only values below it are searched for.
     gap : float
@@ -108,7 +108,7 @@ def best_subset(
 
 
 def _initial_kinds(n_features: int, must: Sequence[int], never: Sequence[int]) -> I1:
-    """MUST, NEVER or MAY for every feature."""
+    """The state of every feature at the root of the search: MUST (if in ``must``), NEVER (if in ``never``) or MAY."""
     kind = np.full(n_features, MAY, np.int8)
     kind[list(never)] = NEVER
     if np.any(kind[list(must)] == NEVER):
@@ -118,13 +118,13 @@ def _initial_kinds(n_features: int, must: Sequence[int], never: Sequence[int]) -
 
 
 def _stop_rule(time_limit: float, stop: Callable[[], bool] | None) -> Callable[[], bool]:
-    """A function that is True when the time is over or ``stop()`` is."""
+    """A function that returns whether ``time_limit`` seconds have passed since this call, or ``stop()`` is True."""
     until = time.perf_counter() + time_limit
     return lambda: time.perf_counter() >= until or (stop is not None and stop())
 
 
 def _solution(search: Search, X: FloatArray, y: FloatArray, cost: FloatArray) -> SubsetSolution:
-    """The incumbent of a search as a hyperplane of all features."""
+    """The result of a search: its incumbent as a hyperplane on all features, with value and bound."""
     supports = search.supports
     if supports.support is None:
         return SubsetSolution(

@@ -1,7 +1,12 @@
-"""Margins of samples: their update after a change of (w, b), and the item that violates its range most.
+"""The margins ``h = w.x + c b`` of samples: their update after a change of (w, b), and the search for violated items.
 
-Every sample of the workspace has a margin, whether it is an item or not.  If the items are few, only their margins are
-updated after each change; the others are recomputed on request.
+Every sample of the workspace has a margin (row H of ``f``), whether it is an item or not.  If there are few items, only
+their margins are updated after each change; the margins of the other samples are then stale until they are requested.
+
+The status of an item determines the range ``LO <= h <= HI`` of its margin (`workspace.set_status`).  An item is
+violated if its margin is outside this range, or if it is PENDING; PENDING items are recognised by ``LO == HI``.
+
+Arguments ``(ws, s)`` are the workspace and a slot, ``tol`` is the tolerance of violations.
 """
 
 from __future__ import annotations
@@ -30,7 +35,10 @@ LAZY_RATIO = 3
 
 @inner(allocates=False)
 def update_margins(ws: Workspace, s: int) -> None:
-    """Update margins by the last change of w (row TOTAL of ``work``) and of b (SHIFT)."""
+    """Update the margins (if there are few items, only theirs) by the last change of w and b.
+
+    The changes are row TOTAL of ``work`` and SHIFT.
+    """
     f, k, X, XT, fixed, work = ws.f, ws.k, ws.X, ws.XT, ws.fixed, ws.work
     m, n = X.shape
     db = work[SCALARS, SHIFT]
@@ -58,7 +66,7 @@ def update_margins(ws: Workspace, s: int) -> None:
 
 @inner(allocates=False)
 def recompute(ws: Workspace, s: int) -> None:
-    """Compute all margins from w and b."""
+    """Compute the margins of all samples from w and b."""
     f, g, XT, fixed = ws.f, ws.g, ws.XT, ws.fixed
     m, n = ws.X.shape
     b = g[s, NUM, B]
@@ -74,16 +82,16 @@ def recompute(ws: Workspace, s: int) -> None:
 
 @inner(allocates=False)
 def update_stale_margins(ws: Workspace, s: int) -> None:
-    """Bring the margins of samples that are not items up to date."""
+    """Compute the margins of all samples if those of samples that are not items are stale."""
     if ws.cnt[s, MARGINS_STALE]:
         recompute(ws, s)
 
 
 @inner(allocates=False)
 def worst_item(ws: Workspace, s: int, tol: float) -> int:
-    """The item whose margin is farthest outside its range, or -1 if none is by more than ``tol``.
+    """The item whose margin is farthest outside its range.
 
-    PENDING items come after these; they always count as violated.
+    If no margin is outside by more than ``tol``, the first PENDING item; -1 if there is none either.
     """
     f, k = ws.f, ws.k
     m, n_items = ws.X.shape[0], ws.cnt[s, N_ITEMS]
@@ -113,7 +121,8 @@ def worst_item(ws: Workspace, s: int, tol: float) -> int:
 
 @inner(allocates=False)
 def next_violating_item(ws: Workspace, s: int, tol: float, first: int) -> int:
-    """The first item from ``first`` on, cyclically, outside its range by more than ``tol``, or PENDING; else -1."""
+    """The next item, from ``first`` on and then from 0, whose margin is outside its range by more than ``tol`` or that
+    is PENDING; -1 if there is none."""
     f, m = ws.f, ws.X.shape[0]
     for q in range(m):
         i = (first + q) % m

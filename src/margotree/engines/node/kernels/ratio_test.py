@@ -1,4 +1,26 @@
-"""The ratio test: how far multipliers can move on their complementarity curves, and the status of items afterwards."""
+"""The ratio test: how far multipliers can move on their complementarity curves, and the status of items afterwards.
+
+A complementarity curve (`workspace`) is a staircase of the multiplier ``nu`` over the margin ``g``.  On its vertical
+segments, the free segments, the multiplier moves while the margin stays at a corner: ``g = 1``, or ``g = delta`` (the
+hard corner).  An item inside a free segment whose margin is kept is a free item.
+
+In one step of the active-set method, the multiplier of the entering item ``e`` moves by ``sign`` times the step length,
+and those of the free items by their rates (row RATES of ``work``) times the step length, such that the margins of the
+free items do not change.
+
+Common arguments
+----------------
+ws, s
+    The workspace and a slot.
+e
+    The entering item.
+hard
+    Whether an item moves to or at its hard corner instead of ``g = 1``.
+sign
+    1 if the multiplier ``nu`` of the entering item increases, -1 if it decreases.
+cutoff
+    The dual value at which the node problem needs no further solution.
+"""
 
 from __future__ import annotations
 
@@ -53,7 +75,7 @@ STRAIGHT_SHARE = 1e-10
 
 @inner(allocates=False)
 def remaining_range(ws: Workspace, s: int, i: int, hard: bool, rate: float) -> float:
-    """How far the multiplier of an item on a free segment can still move in the direction of ``rate``."""
+    """How far the multiplier of item ``i`` can move to the end of its free segment: up if ``rate`` > 0, else down."""
     nu, rest, cost = ws.f[s, NU, i], ws.f[s, REST, i], cost_of(ws, s, i)
     if rate > 0:
         return np.inf if hard else (cost - nu) - rest
@@ -64,15 +86,16 @@ def remaining_range(ws: Workspace, s: int, i: int, hard: bool, rate: float) -> f
 
 @inner(allocates=False)
 def set_at_bound(ws: Workspace, s: int, i: int, hard: bool, up: bool) -> None:
-    """Set the status of an item whose multiplier has reached the end of its free segment."""
+    """Set the status of item ``i``, whose multiplier has reached an end of its free segment, the upper if ``up``."""
     set_status(ws, s, i, AT_COST if up or (hard and ws.k[s, KIND, i] == RIGHT) else AT_LOWER)
 
 
 @inner(allocates=False)
 def longest_step(ws: Workspace, s: int, e: int, hard: bool, sign: float) -> tuple[float, int]:
-    """Ratio test: the longest step, and the position of the free item that limits it (-1 for ``e`` itself).
+    """Ratio test: the longest step that keeps all multipliers on their free segments.
 
-    ``e`` is -1 if the step moves no item of its own.
+    Returns it with the position of the free item that limits it (-1: the entering item).  ``e`` is -1 if there is no
+    entering item.
     """
     f, k, work = ws.f, ws.k, ws.work
     block = -1
@@ -98,9 +121,11 @@ def longest_step(ws: Workspace, s: int, e: int, hard: bool, sign: float) -> tupl
 
 @inner(allocates=False)
 def cutoff_step(ws: Workspace, s: int, r: float, cutoff: float) -> float:
-    """The length of a step after which the dual value is past the cutoff, if the maximum of the parabola is not nearer.
+    """The length of a step after which the dual value is above the cutoff, or the maximum along the step is passed.
 
-    Without this limit multipliers would grow beyond all bounds where a routing is infeasible, and prove nothing.
+    Along a step, the dual value is a parabola; ``r``, its slope at the beginning, is the distance of the entering
+    item's margin from its corner.  If a routing is infeasible, multipliers would increase without limit otherwise, and
+    rounding errors would make the dual value useless.
     """
     if cutoff == np.inf:
         return np.inf
@@ -109,9 +134,10 @@ def cutoff_step(ws: Workspace, s: int, r: float, cutoff: float) -> float:
 
 @inner(allocates=False)
 def refine_rates(ws: Workspace, s: int, e: int, move: float) -> None:
-    """Correct the rates of the free items so that moving item ``e`` does not change ``u`` and ``sum c mu``.
+    """Correct the rates of the free items, such that a step does not change ``u`` and ``sum c mu``.
 
-    Along a straight direction this holds up to the digits that the factor has lost.
+    ``move`` is the change of the multiplier ``mu`` of item ``e`` per unit of the step.  Along a straight direction, the
+    rates have this property up to the rounding errors of the Cholesky factor, which the correction reduces.
     """
     X, work, free, fixed = ws.X, ws.work, ws.k, ws.fixed
     n, k = X.shape[1], ws.cnt[s, N_FREE]
@@ -139,10 +165,26 @@ def refine_rates(ws: Workspace, s: int, e: int, move: float) -> None:
 def try_cutoff_step(
     ws: Workspace, s: int, e: int, hard: bool, sign: float, step: float, straight: bool, cutoff: float
 ) -> int:
-    """Take a step along the current direction that should pass the cutoff; undo it if the dual value does not.
+    """Take a step after which the dual value should be above the cutoff; undo it if it is not.
 
-    Straight directions are known to a few digits only, and multipliers may become huge; therefore the dual value is
-    recomputed.  Returns CUT or STALLED.
+    The computed direction is inaccurate if it is straight, and multipliers may become very large.  Therefore the rates
+    of a straight direction are refined, and the dual value is computed again after the step.
+
+    Parameters
+    ----------
+    ws, s, e, hard, sign
+        The common arguments of this module.
+    step : float
+        The step length, as returned by `cutoff_step`.
+    straight : bool
+        Whether the direction is straight (see STRAIGHT_SHARE).
+    cutoff : float
+        The required dual value.
+
+    Returns
+    -------
+    int
+        CUT if the dual value is at least ``cutoff``, otherwise STALLED; the multipliers are then unchanged.
     """
     f, work, free, k = ws.f, ws.work, ws.k, ws.cnt[s, N_FREE]
     before = f[s, NU, e]
@@ -167,7 +209,7 @@ def try_cutoff_step(
 
 @inner(allocates=False)
 def target_corner(ws: Workspace, s: int, e: int) -> tuple[float, bool, float]:
-    """How a violating item must move: the sign for its multiplier, whether to its hard corner, and the margin there."""
+    """How a violated item must move: ``sign``, ``hard``, and the margin ``g`` at the corner to which it moves."""
     f, status = ws.f, ws.k[s, STATUS, e]
     off = max(f[s, LO, e] - f[s, H, e], 0.0) + min(f[s, HI, e] - f[s, H, e], 0.0)
     sign = 1.0 if f[s, O, e] * off >= 0.0 else -1.0
@@ -177,7 +219,7 @@ def target_corner(ws: Workspace, s: int, e: int) -> tuple[float, bool, float]:
 
 @inner(allocates=False)
 def drop_blocking_item(ws: Workspace, s: int, p: int) -> None:
-    """Remove the p-th free item, whose multiplier has reached the end of its segment, from the free items."""
+    """Remove the p-th free item, whose multiplier has reached the end of its free segment, from the free items."""
     i = ws.k[s, FREE, p]
     set_at_bound(ws, s, i, ws.k[s, STATUS, i] == AT_HARD, ws.f[s, O, i] * ws.work[RATES, p] > 0)
     cholesky.drop(ws, s, p)
@@ -185,6 +227,9 @@ def drop_blocking_item(ws: Workspace, s: int, p: int) -> None:
 
 @inner(allocates=False)
 def add_free_item(ws: Workspace, s: int, e: int, hard: bool, pivot2: float, h_ee: float) -> None:
-    """Make item ``e`` free: it is at its corner and keeps its margin from now on."""
+    """Make item ``e``, whose margin is at its corner, a free item.
+
+    ``pivot2`` is the square of its new diagonal entry of the Cholesky factor, ``h_ee`` its entry of the Gram matrix.
+    """
     set_status(ws, s, e, AT_HARD if hard else AT_MARGIN)
     cholesky.append(ws, s, e, max(pivot2, cholesky.DEPENDENT * h_ee))

@@ -6,6 +6,16 @@ import pytest
 
 from extras import missing_package, reason
 
+#: The warnings of a fit about its data and its tree: most tests have few samples.  A test about one of them uses
+#: ``pytest.warns``, which sees ignored warnings, too.
+FIT_WARNINGS = ("FewSplitsWarning", "FewLeavesWarning", "RareClassWarning", "CutOffWarning", "UnwrittenProofWarning")
+
+
+def pytest_configure(config):
+    """Ignore the warnings of fits; not in pyproject.toml, which would import margotree before coverage is measured."""
+    for name in FIT_WARNINGS:
+        config.addinivalue_line("filterwarnings", f"ignore::margotree.estimators.fit_warnings.{name}")
+
 
 @pytest.fixture(autouse=True, scope="session")
 def ctrl_c_is_heard():

@@ -147,7 +147,8 @@ def test_a_node_limit_repeats_on_the_command_line(run):
 def test_fit_equals_the_estimator_and_predict_equals_both(run, folder):
     import csv
 
-    rows = list(csv.reader((folder / "people.csv").open(encoding="utf-8-sig"), delimiter=";"))[1:]
+    with (folder / "people.csv").open(encoding="utf-8-sig") as file:
+        rows = list(csv.reader(file, delimiter=";"))[1:]
     X = np.array([[float(a), float(b.replace(",", ".")), float(s == "m")] for a, b, s, _ in rows])
     y = np.array([label for *_, label in rows])
     own = margotree.MargotClassifier(time_limit=5).fit(X, y)

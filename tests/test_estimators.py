@@ -64,7 +64,7 @@ def test_a_saved_tree_can_be_held_against_its_data(estimator, tmp_path):
     assert tree.verify(X, y, weight).objective == pytest.approx(estimator.certificate_.objective)
     with pytest.raises(VerificationError):
         tree.verify(X, y)
-    with pytest.raises(ValueError, match="y also holds"):
+    with pytest.raises(ValueError, match="y also contains"):
         tree.verify(X, np.full(len(X), "neither"))
     with pytest.raises(ValueError, match="of one length"):
         tree.verify(X, y[:-1])

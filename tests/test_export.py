@@ -394,7 +394,7 @@ def test_onnx_on_the_command_line(fitted, tmp_path, monkeypatch):
         (["--to", "sql", "--name", "x"], "--to c"),
         (["--to", "c", "--table", "x"], "--to sql"),
         (["--to", "python", "--float32"], "--to onnx"),
-        (["--to", "python", "--out", "t.json"], "is a file this command reads"),
+        (["--to", "python", "--out", "t.json"], "is an input file of this command"),
     ],
 )
 def test_export_refuses_what_makes_no_sense(options, words, tmp_path, monkeypatch, capsys):

@@ -193,6 +193,7 @@ def cutting(monkeypatch, is_cut_off):
     monkeypatch.setattr(MargotClassifier, "fit", fitted)
 
 
+@pytest.mark.filterwarnings("ignore:One or more of the test scores are non-finite")  # of scikit-learn
 def test_a_fit_that_was_cut_off_has_no_score_and_is_made_again(data, searched, tmp_path, monkeypatch):
     """The best setting of all is cut off on its folds: another is chosen; with more time it is fitted again."""
     best, file = searched.best_params_["C"], tmp_path / "search.sqlite"
@@ -209,9 +210,13 @@ def test_a_fit_that_was_cut_off_has_no_score_and_is_made_again(data, searched, t
     assert not again.cv_results_["cut_off"].any() and again.best_params_ == searched.best_params_
 
 
+@pytest.mark.filterwarnings("ignore:One or more of the test scores are non-finite")  # of scikit-learn
 def test_a_search_whose_fits_were_all_cut_off_has_no_score_and_says_so(data, monkeypatch):
     cutting(monkeypatch, lambda model: True)
-    with pytest.warns(UserWarning, match=r"best_score_ is NaN, and the setting in the middle .*more time"):
+    with (
+        pytest.warns(UserWarning, match="cut off 12 of 12 fits"),
+        pytest.warns(UserWarning, match=r"best_score_ is NaN, and the setting in the middle .*more time"),
+    ):
         search = make().fit(*data)
     assert np.isnan(search.best_score_) and search.cv_results_["cut_off"].all()
     assert search.best_params_ == {"C": GRID["C"][2]} and search.predict(data[0]).shape == data[1].shape
@@ -239,6 +244,7 @@ def test_the_last_fit_has_its_share_too(data):
     assert search.best_estimator_.time_limit > 0.3 * slow and time.monotonic() - began < 6.0 * slow
 
 
+@pytest.mark.filterwarnings("ignore:One or more of the test scores are non-finite")  # of scikit-learn
 def test_a_fit_that_fails_is_named(data):
     bad = TreeSearchCV(MargotClassifier(), {"C": [1.0, -1.0]}, cv=2, refit=False)
     with pytest.raises(SearchError, match=r"'C': -1\.0.*C must be finite and > 0"):

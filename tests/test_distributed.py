@@ -290,7 +290,7 @@ def test_the_command_line_refuses_a_choice(tmp_path, capsys):
     data = write_rows(tmp_path / "easy.csv", easy_rows(40))
     options = ["--target", "died", "--scheduler", "processes"]
     assert main(["fit", data, *options, "--auto", "--out", str(tmp_path / "t")]) == 2
-    assert "--scheduler does not go with a choice by cross-validation" in capsys.readouterr().err
+    assert "--scheduler cannot be used if hyperparameters are chosen by cross-validation" in capsys.readouterr().err
 
 
 # -- with Dask ---------------------------------------------------------------------------------------------------

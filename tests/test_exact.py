@@ -347,7 +347,7 @@ def test_the_local_search_is_longer_where_the_gap_is_larger(monkeypatch, gap, wa
 def test_above_2000_samples_the_alternating_search_comes_first(monkeypatch):
     called = []
     monkeypatch.setattr(BranchAndBound, "_run_many", lambda self, *_: called.append("many") or self._strategy(_[0])(*_))
-    monkeypatch.setattr(BranchAndBound, "_run_plain", lambda self, *_: called.append("plain") or 1 / 0)
+    monkeypatch.setattr(BranchAndBound, "_run_without_budgets", lambda self, *_: called.append("plain") or 1 / 0)
     for m in (2000, 2001):
         with pytest.raises(ZeroDivisionError):
             BranchAndBound().search(random_problem(1, m, n=2, depth=2), RunControl(), None)

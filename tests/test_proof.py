@@ -115,7 +115,7 @@ def test_a_dive_may_be_longer_than_a_batch(tmp_path, monkeypatch, model, rows):
     problem, path = random_problem(model, 3, m=14), tmp_path / "a.proof"
     solution = proved(problem, path)
     assert both(path, arrays(problem)) is not None
-    assert len(together) > 2 and all(max(b.leaves, b.decided[1]) <= b.rows for b in together)
+    assert len(together) > 2 and all(max(b.leaves, b.decisions[1]) <= b.rows for b in together)
     monkeypatch.undo()
     assert proved(problem, path).certificate.bound == solution.certificate.bound
 

@@ -534,7 +534,7 @@ def test_a_block_that_cannot_be_written_raises(tmp_path, monkeypatch):
         for k in range(200_000):
             steps.split(b"S", k, 0, 0, 2 * k + 1, 2 * k + 2)
 
-    monkeypatch.setattr(steps, "_pack", full)
+    monkeypatch.setattr(steps, "_compress_and_write", full)
     with pytest.raises(OSError, match="no space"):
         write_many(steps)
     steps.discard()  # does not raise again

@@ -70,7 +70,7 @@ def test_the_try_that_is_best_on_all_samples_continues(problem, monkeypatch):
         return TrainedTree(W=np.full((3, 2), float(k)), B=np.ones(3), value=10.0 - k)
 
     monkeypatch.setattr(search, "_train", train)
-    monkeypatch.setattr(search, "settled", lambda terms, W, B: abs(W[0, 0] - 3.0))
+    monkeypatch.setattr(search, "objective_of", lambda terms, W, B: abs(W[0, 0] - 3.0))
     search._descend_from(terms, soft_start(2, 2), 0, 5.0)
     assert [count for count, _ in began] == [400] * 6 + [1700]
     assert [start.n_soft for _, start in began] == [1] * 6 + [0]

@@ -31,7 +31,6 @@ from margotree.engines.local_search.training_data import Terms, TrainedTree
 from margotree.engines.local_search.upper_nodes import Proposal, _drop_features, _refine_direction
 from margotree.engines.local_search_engine import Alternating, good_tree
 from margotree.engines.multiclass.descend import ClassDescent
-from margotree.engines.multiclass.terms import ClassTerms
 from margotree.engines.node.svm import solve_large, solve_node
 from margotree.engines.presolve import merge_duplicates
 from margotree.problem import Problem, Splits, evaluate
@@ -325,7 +324,7 @@ def test_a_proposal_that_makes_the_tree_worse_is_undone(classes, monkeypatch):
     if classes == 2:
         problem, kind, terms = Problem.make(X, 2.0 * y - 1.0, depth=2, C=10.0), Descent, Terms.of
     else:
-        problem, kind, terms = several_classes(X, y, depth=2, C=10.0), ClassDescent, ClassTerms.of
+        problem, kind, terms = several_classes(X, y, depth=2, C=10.0), ClassDescent, Terms.of
     tree = solve(problem, engine="alternating", limits=Limits(time=0.5)).splits
     descent = kind(terms(problem), tree.w, tree.b, 0, np.zeros(1))
     value = descent.cost()
@@ -511,7 +510,7 @@ def test_one_descent_at_a_time_uses_all_samples_of_large_data(monkeypatch):
 def test_given_samples_are_not_copied_for_subtree_costs():
     problem = some_problem(2)
     several = several_classes(problem.X, np.resize([0, 1, 2], problem.n_samples), depth=2, C=10.0)
-    for kind, terms in ((Descent, Terms.of(problem)), (ClassDescent, ClassTerms.of(several))):
+    for kind, terms in ((Descent, Terms.of(problem)), (ClassDescent, Terms.of(several))):
         descent = kind(terms, np.zeros((3, terms.X.shape[1])), np.ones(3), 0, np.zeros(1))
         descent.cost()
         descent.rows[0] = np.arange(1, terms.n_samples)  # of all of them there would be no copy anyway

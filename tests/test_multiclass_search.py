@@ -5,14 +5,16 @@ import pytest
 from sklearn.datasets import load_iris, load_wine, make_blobs
 
 from margotree.engines import Limits, solve
+from margotree.engines.local_search.kernels.subtree_costs import subtree_costs
 from margotree.engines.local_search.search import Effort
+from margotree.engines.local_search.training_data import Terms
 from margotree.engines.multiclass.bipartitions import best_feature, by_means, candidates, turned
 from margotree.engines.multiclass.descend import ClassDescent
 from margotree.engines.multiclass.draw import Strategy
 from margotree.engines.multiclass.local_svm import LocalSVM
 from margotree.engines.multiclass.search import ClassSearch, constant_tree, run_local_search
-from margotree.engines.multiclass.terms import ClassTerms, Labels, pay_below
 from margotree.engines.run_control import RunControl
+from margotree.problem import Choices, Splits, tie
 from several import several_classes, with_choices
 
 FEW = Effort(least=4, most=4)
@@ -46,12 +48,12 @@ def test_good_trees_on_small_sets(load):
 @pytest.mark.parametrize("K", [2, 3, 5])
 def test_trees_are_allowed_and_values_are_those_of_the_plain_function(K, terms):
     problem = blobs(K, **terms)
-    descent = ClassDescent(ClassTerms.of(problem), np.zeros((3, 3)), np.ones(3), 0, np.zeros(1))
+    descent = ClassDescent(Terms.of(problem), np.zeros((3, 3)), np.ones(3), 0, np.zeros(1))
     found = descent.run(np.full(3, Strategy.BETWEEN))
     evaluation = problem.evaluate(found.splits)
     assert evaluation.feasible
     assert found.value == pytest.approx(evaluation.objective, rel=1e-9)
-    assert np.array_equal(descent.labels.sides, evaluation.choices.sides)
+    assert np.array_equal(descent.choices.sides, evaluation.choices.sides)
     assert found.value < problem.evaluate(constant_tree(problem)).objective
 
 
@@ -116,32 +118,32 @@ def test_local_svm_leaves_room_for_every_class():
 
 def test_bipartitions_have_two_sides_and_the_first_class_left():
     problem = blobs(7)
-    terms, rng, rows = ClassTerms.of(problem), np.random.default_rng(0), np.arange(problem.n_samples)
+    terms, rng, rows = Terms.of(problem), np.random.default_rng(0), np.arange(problem.n_samples)
     ways = [*candidates(terms, 0, rows, rng), by_means(terms, rows, rng, between=True), turned(np.ones(7, np.int64))]
     for sides in ways:
         assert sides[0] == -1 and set(sides.tolist()) == {-1, 1}
     few = several_classes([[0.0], [1.0], [2.0], [3.0]], [0, 1, 2, 3], depth=2)
-    room = candidates(ClassTerms.of(few), 0, np.arange(4), rng)
+    room = candidates(Terms.of(few), 0, np.arange(4), rng)
     assert sorted(tuple(s) for s in room) == [(-1, -1, 1, 1), (-1, 1, -1, 1), (-1, 1, 1, -1)]
 
 
 def test_the_best_feature_is_cart_s():
     X = np.column_stack([np.tile([0.0, 1.0], 6), np.repeat([0.0, 1.0, 2.0], 4)])
     problem = several_classes(X, np.repeat([0, 1, 2], 4), depth=2)
-    found = best_feature(ClassTerms.of(problem), np.arange(12), np.arange(2), np.random.default_rng(0))
+    found = best_feature(Terms.of(problem), np.arange(12), np.arange(2), np.random.default_rng(0))
     assert found is not None
     j, share, sides = found
     assert j == 1 and share == pytest.approx(1 / 3) and sides.tolist() == [-1, 1, 1]
 
 
-def test_what_is_paid_below_is_what_the_plain_function_says():
+def test_subtree_costs_are_those_of_the_plain_function():
     problem = blobs(4, n=50)
     rng = np.random.default_rng(1)
     W, B = rng.normal(size=(3, 3)), rng.normal(size=3)
     found = with_choices(problem, [(-1, 1, -1, 1)], [(0, 1), (3, 2)]).evaluate
-    labels = Labels(sides=np.array([(-1, 1, -1, 1)]), pairs=np.array([(0, 1), (3, 2)]))
-    pays = pay_below(ClassTerms.of(problem), np.arange(50), W, B, labels, 0)
-    from margotree.problem import Splits
-
+    terms, choices = Terms.of(problem), Choices(sides=np.array([(-1, 1, -1, 1)]), labels=np.array([(0, 1), (3, 2)]))
+    costs, ties = np.zeros(50), np.array([tie(b, problem.eps) for b in B])
+    penalties = terms.hinge_penalties(choices)
+    subtree_costs(problem.X.copy(), terms.code, problem.weight.copy(), *penalties, W, B, ties, 0, costs)
     expected = found(Splits(w=W, b=B)).objective - 0.5 * float(np.sum(W**2))
-    assert float(np.sum(pays)) == pytest.approx(expected, rel=1e-9)
+    assert float(np.sum(costs)) == pytest.approx(expected, rel=1e-9)

@@ -16,7 +16,6 @@ from margotree.engines.local_search.starts import Origin, Start, StartStatistics
 from margotree.engines.local_search.training_data import Terms
 from margotree.engines.multiclass.anneal import ClassSoftTree
 from margotree.engines.multiclass.search import ClassSearch
-from margotree.engines.multiclass.terms import ClassTerms
 from margotree.engines.run_control import RunControl
 from margotree.problem import Problem, Splits, topology
 from several import several_classes
@@ -212,7 +211,7 @@ def test_with_more_classes_it_has_the_best_sides_and_labels(classes):
         y = np.concatenate([np.arange(classes), rng.integers(0, classes, len(X) - classes)])
         problem = several_classes(X, y, depth=depth, C=2.0, eps=1e-9, weight=weight)
         tree = Splits(w=rng.normal(size=(problem.n_nodes, 3)), b=rng.normal(size=problem.n_nodes))
-        said = at_zero_temperature(ClassTerms.of(problem), tree, ClassSoftTree)
+        said = at_zero_temperature(Terms.of(problem), tree, ClassSoftTree)
         assert said == pytest.approx(problem.evaluate(tree).objective, rel=1e-5)
 
 

@@ -136,7 +136,7 @@ def evaluate(problem: Terms, splits: Splits) -> Evaluation:
             f"got {splits.w.shape}"
         )
     upper, last = topology.upper(problem.depth), topology.last(problem.depth)
-    given, chosen = problem.choices, task.no_choices(len(upper), len(last))
+    given, chosen = problem.choices, task.initial_choices(len(upper), len(last))
     at = np.zeros(len(problem.X), dtype=np.int64)
     values, band = np.zeros(nodes), 0.0
     mass: list[FloatArray] = []

@@ -174,8 +174,7 @@ class SoftTree:
 
     def hinge_penalties(self, beta: FloatArray) -> tuple[FloatArray, FloatArray]:
         """The penalties of hinge losses on the right and on the left, per node and class."""
-        none = np.zeros(self.terms.n_nodes)
-        return np.column_stack([none, self.terms.C]), np.column_stack([self.terms.C, none])
+        return self.terms.hinge_penalties(self.terms.initial_choices())
 
     def heights(self) -> FloatArray:
         """The values ``h`` of all samples at all nodes."""

@@ -59,6 +59,7 @@ class BaseDescent(ABC):
         self.rows[0] = np.arange(terms.n_samples)
         self.stale = np.ones(terms.n_nodes, dtype=bool)
         self.directions_failed = np.zeros(terms.n_nodes, dtype=bool)
+        self.choices = terms.initial_choices()
         self.swept = False
         self.rng = np.random.default_rng(seed)
 
@@ -195,7 +196,7 @@ class Descent(BaseDescent):
 
     def _with_subtree_costs(self, t: int, node: Node | None = None) -> Node:
         node = node or Node.of(self.terms, t, self.rows[t])
-        node.compute_subtree_costs(self.terms, t, self.rows[t], self.W, self.B)
+        node.compute_subtree_costs(self.terms, t, self.rows[t], self.W, self.B, self.choices)
         return node
 
     def _update_cost(self, t: int, node: Node) -> None:

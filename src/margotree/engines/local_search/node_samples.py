@@ -11,8 +11,10 @@ from numpy.typing import NDArray
 from margotree.engines.local_search.kernels.reduced_problem import ReducedProblem, best_threshold, objective
 from margotree.engines.local_search.kernels.subtree_costs import subtree_costs
 from margotree.engines.local_search.training_data import Terms
+from margotree.problem import Choices
 from margotree.problem.problem import FloatArray
 from margotree.problem.routing import goes_right, in_band, tie
+from margotree.problem.tasks import NO_CHOICE
 
 #: Indices of samples.
 Rows = NDArray[np.int64]
@@ -51,29 +53,37 @@ class Node:
     _spread: list[FloatArray] = field(default_factory=list)
 
     @classmethod
-    def of(cls, terms: Terms, t: int, rows: Rows) -> Node:
-        """The node ``t`` with the samples ``rows`` of a training problem; the subtree costs are 0."""
-        penalty, is_right = terms.C[t] * terms.weight[rows], terms.y[rows] > 0
-        none = np.zeros(len(rows))
+    def of(
+        cls, terms: Terms, t: int, rows: Rows, choice: NDArray[np.int64] = NO_CHOICE, Z: FloatArray | None = None
+    ) -> Node:
+        """The node ``t`` with the samples ``rows`` of a training problem; the subtree costs are 0.
+
+        ``choice`` are the target sides of the classes or the two labels, for tasks that have these; ``Z`` are the
+        features of the samples, if they have been gathered before.
+        """
+        penalty, none = terms.C[t] * terms.weight[rows], np.zeros(len(rows))
+        items = terms.task.items(terms.y[rows], last=t >= terms.n_upper, choice=choice)
         return cls(
-            Z=terms.samples(rows),
-            plus=np.where(is_right, penalty, 0.0),
-            minus=np.where(is_right, 0.0, penalty),
+            Z=terms.samples(rows) if Z is None else Z,
+            plus=items.p * penalty,
+            minus=items.m * penalty,
             left_cost=none,
             right_cost=none,
             eps=terms.eps,
         )
 
-    def compute_subtree_costs(self, terms: Terms, t: int, rows: Rows, W: FloatArray, B: FloatArray) -> None:
+    def compute_subtree_costs(
+        self, terms: Terms, t: int, rows: Rows, W: FloatArray, B: FloatArray, choices: Choices
+    ) -> None:
         """Set ``left_cost`` and ``right_cost``, the cost of every sample in the two subtrees of node ``t``.
 
-        The subtrees are fixed: ``W`` and ``B`` are the weights and offsets of all nodes of the tree.
+        The subtrees are fixed: ``W``, ``B`` and ``choices`` are the weights, offsets and choices of the whole tree.
         """
         ties = np.array([tie(b, terms.eps) for b in B])
-        y, weight = terms.y[rows], terms.weight[rows]
+        data = (self.Z, terms.code[rows], terms.weight[rows], *terms.hinge_penalties(choices), W, B, ties)
         self.left_cost, self.right_cost = np.empty(len(rows)), np.empty(len(rows))
-        subtree_costs(self.Z, y, weight, terms.C, W, B, ties, 2 * t + 1, self.left_cost)
-        subtree_costs(self.Z, y, weight, terms.C, W, B, ties, 2 * t + 2, self.right_cost)
+        subtree_costs(*data, 2 * t + 1, self.left_cost)
+        subtree_costs(*data, 2 * t + 2, self.right_cost)
 
     def subset(self, chosen: Rows) -> Node:
         """The node with the ``chosen`` samples only."""

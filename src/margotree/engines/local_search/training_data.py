@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from margotree.problem import Problem, Splits
+from margotree.problem import BINARY, Choices, Problem, Splits, Task
 from margotree.problem.problem import FloatArray
 
 #: The number of samples that are standardised at a time.
@@ -24,23 +25,24 @@ _ALL_FEATURES, _BUDGET_ONLY = 0.3, 0.35
 class Terms:
     """The samples and penalties of a training problem.
 
-    ``X``, ``y``, ``weight`` are the samples, labels and sample weights. ``C``, ``budget`` and ``alpha`` have one entry
+    ``X``, ``y``, ``weight`` are the samples, targets and sample weights. ``C``, ``budget`` and ``alpha`` have one entry
     per node: a budget of all features means that there is none, an infinite ``alpha`` that the budget is hard. ``eps``
     is the width of the band, and ``last_width`` the last smoothing width of the SVMs.
     """
 
     X: FloatArray
-    y: FloatArray
+    y: NDArray[Any]
     weight: FloatArray
     C: FloatArray
     budget: NDArray[np.int64]
     alpha: FloatArray
     eps: float
+    task: Task = BINARY
     last_width: float = LAST_WIDTH
 
     @classmethod
     def of(cls, problem: Problem) -> Terms:
-        """The terms of a problem of two classes."""
+        """The terms of a problem."""
         nodes, p = problem.n_nodes, problem.n_features
         return cls(
             X=problem.X,
@@ -50,6 +52,7 @@ class Terms:
             budget=np.full(nodes, p) if problem.budget is None else np.array(problem.budget),
             alpha=np.full(nodes, np.inf) if problem.alpha is None else np.array(problem.alpha),
             eps=problem.eps,
+            task=problem.task,
         )
 
     @property
@@ -130,8 +133,27 @@ class Terms:
 
     @cached_property
     def code(self) -> NDArray[np.int64]:
-        """The class of each sample as an integer: 1 for the label +1, 0 for the label -1."""
-        return (self.y > 0).astype(np.int64)
+        """The class of each sample as a number from 0 on."""
+        return self.task.codes(self.y)
+
+    @property
+    def n_upper(self) -> int:
+        """The number of nodes above the last level."""
+        return self.n_nodes // 2
+
+    def mass(self, rows: NDArray[np.int64]) -> FloatArray:
+        """The total weight of each class among some samples."""
+        found = np.bincount(self.code[rows], weights=self.weight[rows], minlength=self.task.n_classes)
+        return found.astype(np.float64)
+
+    def initial_choices(self) -> Choices:
+        """Choices of a tree, in arrays that can be written to."""
+        return self.task.initial_choices(self.n_upper, self.n_nodes - self.n_upper)
+
+    def hinge_penalties(self, choices: Choices) -> tuple[FloatArray, FloatArray]:
+        """The penalties of hinge losses on the right and on the left, per node and class, times ``C``."""
+        p, m = self.task.class_penalties(choices)
+        return p * self.C[:, None], m * self.C[:, None]
 
     def fine(self) -> Terms:
         """The same problem with a smaller last smoothing width, with which SVMs are more accurate."""

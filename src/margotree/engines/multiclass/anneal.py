@@ -6,9 +6,8 @@ import numpy as np
 
 from margotree.engines.local_search.annealing import SoftTree
 from margotree.engines.multiclass.bipartitions import along_line, class_means
-from margotree.engines.multiclass.terms import ClassTerms, IndexArray, Labels
-from margotree.problem import topology
-from margotree.problem.problem import FloatArray
+from margotree.problem import Choices, topology
+from margotree.problem.blocks import FloatArray, IndexArray
 from margotree.problem.tasks.multiclass import best_labels, best_sides, class_losses
 
 
@@ -16,52 +15,45 @@ class ClassSoftTree(SoftTree):
     """A soft tree that chooses the sides and labels that are best for it, now and then."""
 
     stages = 30  # at each of which sides and labels are chosen
-    terms: ClassTerms
 
     def hinge_penalties(self, beta: FloatArray) -> tuple[FloatArray, FloatArray]:
-        labels = self._by_means() if self.fresh else self._best(beta)
+        choices = self._by_means() if self.fresh else self._best(beta)
         self.fresh = False
-        terms, K = self.terms, self.terms.n_classes
-        plus, minus = np.zeros((terms.n_nodes, K)), np.zeros((terms.n_nodes, K))
-        plus[: terms.n_upper], minus[: terms.n_upper] = labels.sides > 0, labels.sides < 0
-        last = np.arange(terms.n_upper, terms.n_nodes)
-        plus[last], minus[last] = 1.0, 1.0
-        plus[last, labels.pairs[:, 0]] = minus[last, labels.pairs[:, 1]] = 0.0
-        return plus * terms.C[:, None], minus * terms.C[:, None]
+        return self.terms.hinge_penalties(choices)
 
-    def _by_means(self) -> Labels:
+    def _by_means(self) -> Choices:
         """Classes parted along random directions, those on either side parted again, and so on."""
         terms, rng = self.terms, self.rng
-        labels = Labels.blank(terms)
+        choices = terms.initial_choices()
         present, means, mass = class_means(terms, np.arange(terms.n_samples))
         here: list[IndexArray] = [present] + [present[:0]] * (terms.n_nodes - 1)
         for t in topology.upper(terms.depth):
             some = np.isin(present, here[t])
             if np.sum(some) > 1:
                 d = rng.standard_normal((1, means.shape[1]))[0]
-                labels.sides[t] = along_line(present[some], means[some], mass[some], d, terms.n_classes, rng)
-            right = labels.sides[t][here[t]] > 0
+                choices.sides[t] = along_line(present[some], means[some], mass[some], d, terms.task.n_classes, rng)
+            right = choices.sides[t][here[t]] > 0
             here[topology.left(t)], here[topology.right(t)] = here[t][~right], here[t][right]
         total = terms.mass(np.arange(terms.n_samples))
         for k, t in enumerate(range(terms.n_upper, terms.n_nodes)):
             heavy = here[t][np.argsort(-total[here[t]], kind="stable")]
             others = rng.permutation(np.setdiff1d(present, heavy))
-            labels.pairs[k] = rng.permutation(np.concatenate([heavy, others])[:2])
-        return labels
+            choices.labels[k] = rng.permutation(np.concatenate([heavy, others])[:2])
+        return choices
 
-    def _best(self, beta: FloatArray) -> Labels:
+    def _best(self, beta: FloatArray) -> Choices:
         """The sides and labels that cost least, every sample counting for the share of it that comes by."""
-        terms, labels = self.terms, Labels.blank(self.terms)
+        terms, choices = self.terms, self.terms.initial_choices()
         h = self.heights()
         reach = np.ones((terms.n_nodes, terms.n_samples))
         for t in range(terms.n_nodes):
             weight = terms.weight * reach[t]
-            right, left = class_losses(terms.code, weight, terms.n_classes, h[:, t])
-            mass = np.bincount(terms.code, weights=weight, minlength=terms.n_classes).astype(np.float64)
+            right, left = class_losses(terms.code, weight, terms.task.n_classes, h[:, t])
+            mass = np.bincount(terms.code, weights=weight, minlength=terms.task.n_classes).astype(np.float64)
             if t < terms.n_upper:
-                labels.sides[t] = best_sides(right, left)
+                choices.sides[t] = best_sides(right, left)
                 share = 1.0 / (1.0 + np.exp(-np.clip(beta[t] * h[:, t], -50.0, 50.0)))
                 reach[topology.left(t)], reach[topology.right(t)] = reach[t] * (1.0 - share), reach[t] * share
             else:
-                labels.pairs[t - terms.n_upper] = best_labels(right, left, mass, bool(self.theta[t, -1] >= 0))
-        return labels
+                choices.labels[t - terms.n_upper] = best_labels(right, left, mass, bool(self.theta[t, -1] >= 0))
+        return choices

@@ -10,8 +10,8 @@ import itertools
 import numpy as np
 
 from margotree.engines.local_search.node_samples import Rows
-from margotree.engines.multiclass.terms import ClassTerms, IndexArray
-from margotree.problem.problem import FloatArray
+from margotree.engines.local_search.training_data import Terms
+from margotree.problem.blocks import FloatArray, IndexArray
 
 #: Up to so many classes at a node all bipartitions are tried one by one; beyond, those that lines through means make.
 _ALL = 5
@@ -21,7 +21,7 @@ _LINES = 8
 _SAMPLE = 4_000
 
 
-def class_means(terms: ClassTerms, rows: Rows) -> tuple[IndexArray, FloatArray, FloatArray]:
+def class_means(terms: Terms, rows: Rows) -> tuple[IndexArray, FloatArray, FloatArray]:
     """The classes among the samples, their means, and their weights."""
     mass = terms.mass(rows)
     present = np.flatnonzero(mass > 0)
@@ -55,7 +55,7 @@ def along_line(
     return turned(sides)
 
 
-def by_means(terms: ClassTerms, rows: Rows, rng: np.random.Generator, *, between: bool) -> IndexArray | None:
+def by_means(terms: Terms, rows: Rows, rng: np.random.Generator, *, between: bool) -> IndexArray | None:
     """Class means parted along a random direction, or along the difference of two of them."""
     present, means, mass = class_means(terms, rows)
     if len(present) < 2:
@@ -65,13 +65,13 @@ def by_means(terms: ClassTerms, rows: Rows, rng: np.random.Generator, *, between
         d = means[i] - means[j]
     else:
         d = rng.standard_normal(means.shape[1])
-    return along_line(present, means, mass, d, terms.n_classes, rng)
+    return along_line(present, means, mass, d, terms.task.n_classes, rng)
 
 
-def candidates(terms: ClassTerms, t: int, rows: Rows, rng: np.random.Generator) -> list[IndexArray]:
+def candidates(terms: Terms, t: int, rows: Rows, rng: np.random.Generator) -> list[IndexArray]:
     """Bipartitions worth an SVM each; where leaves are as many as classes, only those that leave each class one."""
     present, means, mass = class_means(terms, rows)
-    K = terms.n_classes
+    K = terms.task.n_classes
     found: dict[bytes, IndexArray] = {}
 
     def add(right: IndexArray) -> None:
@@ -114,11 +114,11 @@ def gini_left(mass_left: FloatArray, mass_all: FloatArray) -> FloatArray:
 
 
 def best_feature(
-    terms: ClassTerms, rows: Rows, features: IndexArray, rng: np.random.Generator
+    terms: Terms, rows: Rows, features: IndexArray, rng: np.random.Generator
 ) -> tuple[int, float, IndexArray] | None:
     """CART's split: the feature, the share of the samples that goes left, and the sides the classes take by it."""
     some = rows if len(rows) <= _SAMPLE else np.sort(rng.choice(rows, _SAMPLE, replace=False))
-    one_hot = np.zeros((len(some), terms.n_classes))
+    one_hot = np.zeros((len(some), terms.task.n_classes))
     one_hot[np.arange(len(some)), terms.code[some]] = terms.weight[some]
     total = one_hot.sum(axis=0)
     best, found = np.inf, None

@@ -8,23 +8,14 @@ import numpy as np
 
 from margotree.engines.local_search.descent import BaseDescent, Strategies
 from margotree.engines.local_search.kernels.reduced_problem import GAIN
-from margotree.engines.local_search.node_samples import Node
+from margotree.engines.local_search.node_samples import Node, Plane
 from margotree.engines.local_search.support_search import best_svm
 from margotree.engines.local_search.upper_nodes import Proposal, propose
 from margotree.engines.multiclass.bipartitions import turned
 from margotree.engines.multiclass.draw import Strategy, draw
-from margotree.engines.multiclass.terms import (
-    ClassTerms,
-    IndexArray,
-    Labels,
-    Plane,
-    last_node,
-    pay_below,
-    upper_node,
-)  # fmt: skip
 from margotree.problem import topology
-from margotree.problem.problem import FloatArray
-from margotree.problem.tasks.multiclass import best_labels, best_sides
+from margotree.problem.blocks import FloatArray, IndexArray
+from margotree.problem.tasks.multiclass import best_labels, best_sides, class_losses
 
 #: Rounds of hyperplane and sides at a node.
 _ROUNDS = 3
@@ -39,15 +30,17 @@ class ClassDescent(BaseDescent):
     """
 
     max_sweeps, sweeps_ahead = 40, 5.0
-    terms: ClassTerms
-
-    def __init__(self, terms: ClassTerms, W: FloatArray, B: FloatArray, seed: int, flag: FloatArray) -> None:
-        super().__init__(terms, W, B, seed, flag)
-        self.labels = Labels.blank(terms)
 
     def _heights(self, t: int, plane: Plane) -> FloatArray:
         h: FloatArray = self.terms.samples(self.rows[t]) @ plane[0] + plane[1]
         return h
+
+    def _class_losses(self, t: int, plane: Plane) -> tuple[FloatArray, FloatArray]:
+        """The hinge losses of each class at a node, on the right and on the left."""
+        rows = self.rows[t]
+        return class_losses(
+            self.terms.code[rows], self.terms.weight[rows], self.terms.task.n_classes, self._heights(t, plane)
+        )
 
     # -- sending samples down -----------------------------------------------------------------------------------
 
@@ -57,7 +50,7 @@ class ClassDescent(BaseDescent):
             kind = Strategy.KEEP if strategies is None else Strategy(strategies[t])
             if self._is_upper(t):
                 if kind is not Strategy.KEEP:
-                    now = (self._plane(t), self.labels.sides[t])
+                    now = (self._plane(t), self.choices.sides[t])
                     self.W[t], self.B[t] = draw(self.terms, t, self.rows[t], now, kind, self.rng, self.flag)
                 self._route_to_children(t, self._node(t))
             elif kind is not Strategy.KEEP and len(self.rows[t]):
@@ -68,35 +61,34 @@ class ClassDescent(BaseDescent):
     def _label(self, t: int) -> None:
         """The best sides or labels for the hyperplane, and what the node then costs."""
         plane = self._plane(t)
-        right, left, mass = self.terms.by_class(self.rows[t], self._heights(t, plane))
+        right, left = self._class_losses(t, plane)
         if self._is_upper(t):
             sides = best_sides(right, left)
-            self.labels.sides[t] = sides
+            self.choices.sides[t] = sides
             lacks = float(np.sum(np.where(sides > 0, right, left)))
         else:
-            pair = best_labels(right, left, mass, plane[1] >= 0)
-            self.labels.pairs[t - self.terms.n_upper] = pair
+            pair = best_labels(right, left, self.terms.mass(self.rows[t]), plane[1] >= 0)
+            self.choices.labels[t - self.terms.n_upper] = pair
             lacks = float(np.sum(right) - right[pair[0]] + np.sum(left) - left[pair[1]])
         self.own[t] = (
             0.5 * float(plane[0] @ plane[0]) + self.terms.C[t] * lacks + self.terms.feature_penalty(t, plane[0])
         )
 
     def _sides(self, t: int, plane: Plane) -> IndexArray:
-        right, left, _ = self.terms.by_class(self.rows[t], self._heights(t, plane))
+        right, left = self._class_losses(t, plane)
         return best_sides(right, left)
 
     def _node(self, t: int) -> Node:
         """The samples of an upper node with the sides that it has now."""
-        return upper_node(self.terms, t, self.rows[t], self.labels.sides[t])
+        return Node.of(self.terms, t, self.rows[t], self.choices.sides[t])
 
     def _with_subtree_costs(self, t: int, node: Node | None = None) -> Node:
         """With the sides that it has now; of a node that is being settled, with the best for the hyperplane at hand."""
         if node is None:
             node = self._node(t)
         else:
-            node = upper_node(self.terms, t, self.rows[t], self._sides(t, self._plane(t)), node.Z)
-        node.left_cost = pay_below(self.terms, self.rows[t], self.W, self.B, self.labels, topology.left(t))
-        node.right_cost = pay_below(self.terms, self.rows[t], self.W, self.B, self.labels, topology.right(t))
+            node = Node.of(self.terms, t, self.rows[t], self._sides(t, self._plane(t)), node.Z)
+        node.compute_subtree_costs(self.terms, t, self.rows[t], self.W, self.B, self.choices)
         return node
 
     # -- last level ---------------------------------------------------------------------------------------------
@@ -118,7 +110,7 @@ class ClassDescent(BaseDescent):
         # A constant label: everybody else pays twice on the wrong side, third classes on both.
         constant = 2.0 * float(self.terms.C[t]) * float(np.sum(mass) - mass[heavy[0]])
         best: tuple[Plane, float] = ((np.zeros(self.terms.X.shape[1]), 1.0), constant)
-        now = self.labels.pairs[t - self.terms.n_upper]
+        now = self.choices.labels[t - self.terms.n_upper]
         pairs = {tuple(sorted((int(a), int(b)))) for a, b in itertools.combinations(heavy, 2)}
         pairs.add((min(now), max(now)))
         for a, b in sorted(pairs, key=lambda pair: -(mass[pair[0]] + mass[pair[1]])):
@@ -128,14 +120,14 @@ class ClassDescent(BaseDescent):
             own = {a, b} == {int(now[0]), int(now[1])}
             pair = now if own else np.array([a, b])
             guess = self._plane(t) if own else (np.zeros(self.terms.X.shape[1]), 0.0)
-            plane, _ = best_svm(self.terms, t, last_node(self.terms, t, rows, pair), guess, self.flag)
+            plane, _ = best_svm(self.terms, t, Node.of(self.terms, t, rows, pair), guess, self.flag)
             value = self._last_value(t, plane, pair)
             if value < best[1]:
                 best = (plane, value)
         return best
 
     def _last_value(self, t: int, plane: Plane, pair: IndexArray) -> float:
-        right, left, _ = self.terms.by_class(self.rows[t], self._heights(t, plane))
+        right, left = self._class_losses(t, plane)
         lacks = float(np.sum(right) - right[pair[0]] + np.sum(left) - left[pair[1]])
         return (
             0.5 * float(plane[0] @ plane[0]) + float(self.terms.C[t]) * lacks + self.terms.feature_penalty(t, plane[0])
@@ -156,7 +148,7 @@ class ClassDescent(BaseDescent):
             for _ in range(_ROUNDS):
                 if self.flag[0]:
                     return best
-                again = upper_node(self.terms, t, self.rows[t], sides, node.Z)
+                again = Node.of(self.terms, t, self.rows[t], sides, node.Z)
                 again.left_cost, again.right_cost = node.left_cost, node.right_cost
                 found = propose(self.terms, t, again, plane, self.rng, self.flag)
                 if best is None or found.value < best.value:
@@ -170,17 +162,19 @@ class ClassDescent(BaseDescent):
 
     def _first_sides(self, t: int, node: Node) -> list[IndexArray]:
         """The sides at hand, and by chance those that are cheaper below or that have one class moved."""
-        now = self.labels.sides[t]
+        now = self.choices.sides[t]
         ways = [now]
         if self.rng.random() < 0.5:
             gain = np.bincount(
-                self.terms.code[self.rows[t]], weights=node.left_cost - node.right_cost, minlength=self.terms.n_classes
+                self.terms.code[self.rows[t]],
+                weights=node.left_cost - node.right_cost,
+                minlength=self.terms.task.n_classes,
             )
             other = np.where(gain > 0, 1, np.where(gain < 0, -1, now))
             other[0] = -1
             ways.append(turned(other))
-        elif self.terms.n_classes > 2:
+        elif self.terms.task.n_classes > 2:
             other = now.copy()
-            other[self.rng.integers(1, self.terms.n_classes)] *= -1
+            other[self.rng.integers(1, self.terms.task.n_classes)] *= -1
             ways.append(turned(other))
         return [way for i, way in enumerate(ways) if i == 0 or not np.array_equal(way, now)]

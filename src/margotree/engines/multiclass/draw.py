@@ -7,10 +7,10 @@ from enum import IntEnum
 import numpy as np
 
 from margotree.engines.local_search import initial_splits as plain
-from margotree.engines.local_search.node_samples import Plane
+from margotree.engines.local_search.node_samples import Node, Plane, Rows
+from margotree.engines.local_search.training_data import Terms
 from margotree.engines.multiclass.bipartitions import best_feature, by_means, candidates, gini_left, turned
-from margotree.engines.multiclass.terms import ClassTerms, IndexArray, Rows, upper_node
-from margotree.problem.problem import FloatArray
+from margotree.problem.blocks import FloatArray, IndexArray
 
 #: Samples that bipartitions are compared on.
 _HEARD = 1_500
@@ -33,7 +33,7 @@ FRESH = (Strategy.GREEDY, Strategy.CART, Strategy.FEATURE, Strategy.MEANS, Strat
 
 
 def draw(
-    terms: ClassTerms, t: int, rows: Rows, now: tuple[Plane, IndexArray], kind: Strategy, rng: np.random.Generator,
+    terms: Terms, t: int, rows: Rows, now: tuple[Plane, IndexArray], kind: Strategy, rng: np.random.Generator,
     flag: FloatArray,
 ) -> Plane:  # fmt: skip
     """A new hyperplane with no sample in its band; one without features if nothing else comes out."""
@@ -42,7 +42,7 @@ def draw(
     if len(rows) < 2:
         return nowhere
     if kind is Strategy.PERTURBED:
-        return plain.draw(terms, t, upper_node(terms, t, rows, sides), plane, plain.Strategy.PERTURBED, rng, flag)
+        return plain.draw(terms, t, Node.of(terms, t, rows, sides), plane, plain.Strategy.PERTURBED, rng, flag)
     if kind in (Strategy.CART, Strategy.FEATURE):
         return _by_feature(terms, t, rows, kind, rng) or nowhere
     if kind is Strategy.GREEDY:
@@ -51,12 +51,12 @@ def draw(
     return nowhere if chosen is None else _svm(terms, t, rows, chosen, rng, flag)
 
 
-def _svm(terms: ClassTerms, t: int, rows: Rows, sides: IndexArray, rng: np.random.Generator, flag: FloatArray) -> Plane:
-    node, zero = upper_node(terms, t, rows, sides), (np.zeros(terms.X.shape[1]), 1.0)
+def _svm(terms: Terms, t: int, rows: Rows, sides: IndexArray, rng: np.random.Generator, flag: FloatArray) -> Plane:
+    node, zero = Node.of(terms, t, rows, sides), (np.zeros(terms.X.shape[1]), 1.0)
     return plain.draw(terms, t, node, zero, plain.Strategy.SVM, rng, flag)
 
 
-def greedy(terms: ClassTerms, t: int, rows: Rows, rng: np.random.Generator, flag: FloatArray) -> Plane | None:
+def greedy(terms: Terms, t: int, rows: Rows, rng: np.random.Generator, flag: FloatArray) -> Plane | None:
     """The SVM of the bipartition that leaves the least Gini impurity on its two sides.
 
     The least value would be no guide: it belongs to a split that parts next to nothing.
@@ -75,7 +75,7 @@ def greedy(terms: ClassTerms, t: int, rows: Rows, rng: np.random.Generator, flag
     return None if chosen is None else _svm(terms, t, rows, chosen, rng, flag)
 
 
-def _by_feature(terms: ClassTerms, t: int, rows: Rows, kind: Strategy, rng: np.random.Generator) -> Plane | None:
+def _by_feature(terms: Terms, t: int, rows: Rows, kind: Strategy, rng: np.random.Generator) -> Plane | None:
     p = terms.X.shape[1]
     some = rng.permutation(p)[: p if kind is Strategy.CART else max(1, int(p**0.5))]
     found = best_feature(terms, rows, some, rng)
@@ -86,5 +86,5 @@ def _by_feature(terms: ClassTerms, t: int, rows: Rows, kind: Strategy, rng: np.r
     d[j] = 1.0
     if sides[0] > 0:
         d, at = -d, len(rows) - at
-    node = upper_node(terms, t, rows, turned(sides))
+    node = Node.of(terms, t, rows, turned(sides))
     return plain._cut(node, d, min(max(at, 1), len(rows) - 1), 10.0 ** rng.uniform(-2.0, 1.0))

@@ -15,9 +15,9 @@ import numpy as np
 from margotree.engines.base import Answer, Engine
 from margotree.engines.local_search.node_samples import Node, Plane, Rows
 from margotree.engines.local_search.support_search import best_svm
+from margotree.engines.local_search.training_data import Terms
 from margotree.engines.multiclass.draw import greedy
 from margotree.engines.multiclass.search import kernels_for
-from margotree.engines.multiclass.terms import ClassTerms, last_node
 from margotree.engines.numba_backend import Part
 from margotree.engines.polish import without_noise
 from margotree.engines.run_control import RunControl
@@ -39,8 +39,7 @@ class LocalSVM(Engine[Problem]):
 
     def search(self, problem: Problem, control: RunControl, start: Splits | None) -> Answer:
         """Train the nodes level by level; a start is of no use to a greedy method and is ignored."""
-        terms = ClassTerms.of(problem).fine()
-        assert isinstance(terms, ClassTerms)
+        terms = Terms.of(problem).fine()
         rng, flag = np.random.default_rng(control.limits.seed), np.zeros(1)
         W, B = np.zeros((problem.n_nodes, problem.n_features)), np.ones(problem.n_nodes)
         none = np.zeros(0)
@@ -65,7 +64,7 @@ class LocalSVM(Engine[Problem]):
         return Answer(splits=without_noise(problem, Splits(w=W, b=B)), stopped=stopped, nodes=problem.n_nodes)
 
 
-def best_last(terms: ClassTerms, t: int, rows: Rows, flag: FloatArray) -> Plane:
+def best_last(terms: Terms, t: int, rows: Rows, flag: FloatArray) -> Plane:
     """The hyperplane of the best pair of labels; none where a constant label is as cheap."""
     mass = terms.mass(rows)
     C, total = float(terms.C[t]), float(np.sum(mass))
@@ -75,7 +74,7 @@ def best_last(terms: ClassTerms, t: int, rows: Rows, flag: FloatArray) -> Plane:
     for a, b in sorted(pairs, key=lambda pair: -(mass[pair[0]] + mass[pair[1]])):
         if 2.0 * C * (total - float(mass[a] + mass[b])) >= best:
             break  # third classes alone cost more, here and in all pairs that follow
-        node = last_node(terms, t, rows, np.array([a, b]))
+        node = Node.of(terms, t, rows, np.array([a, b]))
         found, value = best_svm(terms, t, node, (np.zeros(terms.X.shape[1]), 0.0), flag)
         if value < best:
             best, plane = value, found

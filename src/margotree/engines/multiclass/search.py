@@ -10,11 +10,10 @@ from margotree.engines import compiled_parts
 from margotree.engines.base import Answer, Engine
 from margotree.engines.local_search.search import Effort, LocalSearch
 from margotree.engines.local_search.starts import Start, new_start
-from margotree.engines.local_search.training_data import TrainedTree
+from margotree.engines.local_search.training_data import Terms, TrainedTree
 from margotree.engines.multiclass.anneal import ClassSoftTree
 from margotree.engines.multiclass.descend import ClassDescent, Strategies
 from margotree.engines.multiclass.draw import FRESH, Strategy
-from margotree.engines.multiclass.terms import ClassTerms
 from margotree.engines.numba_backend import Part
 from margotree.engines.polish import without_noise
 from margotree.engines.presolve import MODERATE, merge_duplicates
@@ -68,8 +67,8 @@ class ClassSearch(LocalSearch):
         stand_in: Any = problem  # it has all that the search asks of a problem of two classes
         super().__init__(stand_in, control, effort or _EFFORT)
 
-    def _terms(self) -> ClassTerms:
-        return ClassTerms.of(self.classes)
+    def _terms(self) -> Terms:
+        return Terms.of(self.classes)
 
     def _constant(self) -> TrainedTree:
         tree = constant_tree(self.classes)

@@ -8,9 +8,20 @@
 Start with ``base.py``. Engines, proofs and trees use items and choices only, so that a new task is one new class.
 """
 
-from margotree.problem.tasks.base import Choices, Items, OneSided, Task, one_sided
+from margotree.problem.tasks.base import NO_CHOICE, Choices, Items, OneSided, Task, one_sided
 from margotree.problem.tasks.binary import BINARY, Binary
 from margotree.problem.tasks.multiclass import Multiclass
 from margotree.problem.tasks.regression import Regression
 
-__all__ = ["BINARY", "Binary", "Choices", "Items", "Multiclass", "OneSided", "Regression", "Task", "one_sided"]
+__all__ = [
+    "BINARY",
+    "NO_CHOICE",
+    "Binary",
+    "Choices",
+    "Items",
+    "Multiclass",
+    "OneSided",
+    "Regression",
+    "Task",
+    "one_sided",
+]

@@ -122,9 +122,17 @@ class Task(ABC):
             The choice at the node, see :meth:`Choices.at`.
         """
 
-    def no_choices(self, n_upper: int, n_last: int) -> Choices:
-        """Arrays for the choices of a tree, to be filled node by node with :meth:`best_choice`."""
+    @abstractmethod
+    def codes(self, y: NDArray[Any]) -> IndexArray:
+        """The class of every sample as a number from 0 on; 0 for all samples where the target is a number."""
+
+    def initial_choices(self, n_upper: int, n_last: int) -> Choices:
+        """Some allowed choices of a tree, in arrays that can be written to."""
         return Choices.none(n_upper, n_last)
+
+    def class_penalties(self, choices: Choices) -> tuple[FloatArray, FloatArray]:
+        """The penalties ``p`` and ``m`` of :class:`Items` by node and class, for tasks where these determine them."""
+        raise NotImplementedError(f"the losses of a {self.name} problem do not depend on classes")
 
     def check_choices(self, choices: Choices, n_upper: int, n_last: int) -> Choices:
         """Check choices for a tree of this size and return them; ValueError says what is wrong."""

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from margotree.problem.blocks import FloatArray, IndexArray
-from margotree.problem.tasks.base import NO_CHOICE, Items, Task, corners
+from margotree.problem.tasks.base import NO_CHOICE, Choices, Items, Task, corners
 
 
 class Binary(Task):
@@ -22,6 +22,13 @@ class Binary(Task):
         if not np.all(np.abs(signs) == 1.0):
             raise ValueError("y must hold -1 and +1 only")
         return signs
+
+    def codes(self, y: NDArray[Any]) -> IndexArray:
+        return (y > 0).astype(np.int64)
+
+    def class_penalties(self, choices: Choices) -> tuple[FloatArray, FloatArray]:
+        n_nodes = len(choices.sides) + len(choices.labels)
+        return np.tile([0.0, 1.0], (n_nodes, 1)), np.tile([1.0, 0.0], (n_nodes, 1))
 
     def items(
         self,

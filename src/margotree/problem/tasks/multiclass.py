@@ -69,10 +69,19 @@ class Multiclass(Task):
         r, l = corners(len(y))  # noqa: E741
         return Items(p=p.astype(np.float64), m=m.astype(np.float64), r=r, l=l)
 
-    def no_choices(self, n_upper: int, n_last: int) -> Choices:
-        return Choices(
-            sides=np.zeros((n_upper, self.n_classes), dtype=np.int64), labels=np.zeros((n_last, 2), dtype=np.int64)
-        )
+    def codes(self, y: NDArray[Any]) -> IndexArray:
+        return np.asarray(y, dtype=np.int64)
+
+    def initial_choices(self, n_upper: int, n_last: int) -> Choices:
+        sides = np.ones((n_upper, self.n_classes), dtype=np.int64)
+        sides[:, 0] = -1
+        return Choices(sides=sides, labels=np.tile([0, 1], (n_last, 1)))
+
+    def class_penalties(self, choices: Choices) -> tuple[FloatArray, FloatArray]:
+        classes = np.arange(self.n_classes)
+        p = np.vstack([choices.sides > 0, choices.labels[:, :1] != classes])
+        m = np.vstack([choices.sides < 0, choices.labels[:, 1:] != classes])
+        return p.astype(np.float64), m.astype(np.float64)
 
     def check_choices(self, choices: Choices, n_upper: int, n_last: int) -> Choices:
         K = self.n_classes

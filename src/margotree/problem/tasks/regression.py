@@ -39,6 +39,9 @@ class Regression(Task):
             raise ValueError("targets must not contain NaN or infinity")
         return targets
 
+    def codes(self, y: NDArray[Any]) -> IndexArray:
+        return np.zeros(len(y), dtype=np.int64)
+
     def items(
         self,
         y: NDArray[Any],

@@ -11,17 +11,19 @@ from margotree.engines.numba_backend import kernel
 
 
 @kernel()
-def subtree_costs(Z: F8, y: F8, weight: F8, C: F8, W: F8, B: F8, tie: F8, top: int, cost: F8) -> None:
+def subtree_costs(Z: F8, code: I8, weight: F8, plus: F8, minus: F8, W: F8, B: F8, tie: F8, top: int, cost: F8) -> None:
     """Write to ``cost`` the hinge losses of each sample on its path from node ``top`` to a leaf.
 
-    A sample within ``tie[t]`` of the hyperplane of node ``t`` goes right; bands are not considered.
+    ``plus`` and ``minus`` are the penalties of hinge losses on the right and on the left, per node and class, and
+    ``code`` is the class of each sample. A sample within ``tie[t]`` of the hyperplane of node ``t`` goes right; bands are not considered.
     """
     last = B.size // 2
-    for i in range(y.size):
+    for i in range(code.size):
+        k = code[i]
         t, total = top, 0.0
         while True:
             h = dot(Z[i], W[t]) + B[t]
-            total += C[t] * max(0.0, 1.0 - y[i] * h)
+            total += plus[t, k] * max(0.0, 1.0 - h) + minus[t, k] * max(0.0, 1.0 + h)
             if t >= last:
                 break
             t = 2 * t + (2 if h >= -tie[t] else 1)

@@ -15,7 +15,8 @@ def subtree_costs(Z: F8, code: I8, weight: F8, plus: F8, minus: F8, W: F8, B: F8
     """Write to ``cost`` the hinge losses of each sample on its path from node ``top`` to a leaf.
 
     ``plus`` and ``minus`` are the penalties of hinge losses on the right and on the left, per node and class, and
-    ``code`` is the class of each sample. A sample within ``tie[t]`` of the hyperplane of node ``t`` goes right; bands are not considered.
+    ``code`` is the class of each sample. A sample within ``tie[t]`` of the hyperplane of node ``t`` goes right; bands
+    are not considered.
     """
     last = B.size // 2
     for i in range(code.size):

@@ -34,7 +34,7 @@ def three(seed=0, n=120):
 
 
 def searched(problem):
-    kind = LocalSearch if isinstance(problem, Problem) else ClassSearch
+    kind = ClassSearch if problem.task.n_classes > 2 else LocalSearch
     search = kind(problem, RunControl(), SOME)
     search.run([])
     assert np.any(search.best[0].W[0])

@@ -201,7 +201,7 @@ def test_best_bounds_go_first_and_the_bound_never_falls():
     sent, bounds, send = [], [], workers_here.send
 
     def look(number, key, task_input):
-        waiting = [entry[0] for entry in search._queue]
+        waiting = [entry[0] for entry in search.queue]
         sent.append(max(r.bound for r in task_input.records) <= min(waiting, default=np.inf))
         bounds.append(search.bound)
         send(number, key, task_input)
@@ -289,7 +289,7 @@ def test_the_command_line_refuses_a_choice(tmp_path, capsys):
     data = write_rows(tmp_path / "easy.csv", easy_rows(40))
     options = ["--target", "died", "--scheduler", "processes"]
     assert main(["fit", data, *options, "--auto", "--out", str(tmp_path / "t")]) == 2
-    assert "--scheduler does not go with a choice by cross-validation" in capsys.readouterr().err
+    assert "--scheduler cannot be used if hyperparameters are chosen by cross-validation" in capsys.readouterr().err
 
 
 # -- with Dask ---------------------------------------------------------------------------------------------------

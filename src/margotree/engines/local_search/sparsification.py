@@ -26,10 +26,10 @@ class SparsifyingSearch(LocalSearch):
 
     finisher_reports = False
 
-    def _terms(self) -> Terms:
+    def new_terms(self) -> Terms:
         return Terms.of(without_budget(self.problem))
 
-    def _last_terms(self) -> Terms:
+    def final_terms(self) -> Terms:
         return self._penalised
 
     @cached_property
@@ -37,17 +37,17 @@ class SparsifyingSearch(LocalSearch):
         """The training problem with feature penalties."""
         return Terms.of(self.problem)
 
-    def _descend(self, job: Job) -> TrainedTree:
+    def descend(self, job: Job) -> TrainedTree:
         is_variation = job.level == self.levels.top and np.any(job.start.W)
         if is_variation and np.random.default_rng(job.seed).random() < _PENALISED_SHARE:
-            return self._descend_with(self._penalised, job)
-        found = super()._descend(job)
+            return self.descend_with(self._penalised, job)
+        found = super().descend(job)
         found = replace(found, value=found.value + self._penalty(found))
         # An unchanged tree has been sparsified before.
         return self._sparsified(found, job) if job.level == self.levels.top and found.W is not job.start.W else found
 
-    def _finish(self, job: Job) -> TrainedTree:
-        return self._sparsified(super()._finish(job), job)
+    def finish(self, job: Job) -> TrainedTree:
+        return self._sparsified(super().finish(job), job)
 
     def _penalty(self, found: TrainedTree) -> float:
         """The feature penalties of a tree."""
@@ -55,7 +55,7 @@ class SparsifyingSearch(LocalSearch):
 
     def _sparsified(self, found: TrainedTree, job: Job) -> TrainedTree:
         """The tree, or the result of a descent with feature penalties, if it may become the best of its pool."""
-        if found.value - self._penalty(found) >= self._value_to_beat(job):
+        if found.value - self._penalty(found) >= self.value_to_beat(job):
             return found
         sparse = self.descent(self._penalised, unchanged_start(found), self.seed)
         return min(found, sparse, key=lambda one: one.value)

@@ -29,7 +29,6 @@ QUICK := $(patsubst %,tests/test_%.py,value problem topology certificate table t
     tests/test_local_search.py::test_every_descent_ends_in_a_feasible_tree_with_its_objective \
     tests/test_local_search.py::test_no_visit_makes_a_tree_worse
 quick: $(STAMP)
-	$(BIN)/python -m margotree.engines.warm
 	$(BIN)/python -m pytest -n 2 --dist worksteal $(QUICK)
 
 # The kernels as Numba compiles them by itself, and with every index checked: the tests of each must pass both ways.

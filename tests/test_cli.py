@@ -208,7 +208,7 @@ def test_verify_accepts_the_training_file_alone(run, folder):
 
 @pytest.mark.parametrize("honest_checksum", [False, True])
 def test_verify_catches_a_changed_tree(run, folder, honest_checksum):
-    from margotree.tree.file import _checksum
+    from margotree.tree.file import checksum_of
 
     record = json.loads((folder / "tree.json").read_text())
     record["tree"]["certificate"]["objective"] *= 0.99
@@ -223,7 +223,7 @@ def test_verify_catches_a_changed_tree(run, folder, honest_checksum):
         engine_version="0",
     ).to_dict()
     if honest_checksum:
-        record["checksum"] = _checksum(record["tree"])
+        record["checksum"] = checksum_of(record["tree"])
     (folder / "changed.json").write_text(json.dumps(record))
     code, _, err = run("verify", "changed.json", "people.csv")
     if honest_checksum:

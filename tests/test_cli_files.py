@@ -10,6 +10,7 @@ import pytest
 import margotree
 from easy import easy_rows, write_rows
 from margotree.cli import exit_codes, main, output_files
+from margotree.private_names import arguments
 
 
 @pytest.fixture
@@ -112,7 +113,7 @@ def test_every_option_that_names_a_file_to_write_comes_with_force():
     for command in commands():
         parser = argparse.ArgumentParser()
         command.add_arguments(parser)
-        options = {flag for action in parser._actions for flag in action.option_strings}
+        options = {flag for action in arguments(parser) for flag in action.option_strings}
         if options & set(writes):
             found[command.__name__.rsplit(".", 1)[1]] = "--force" in options
     assert {name for name, forced in found.items() if not forced} == {"experiment"}

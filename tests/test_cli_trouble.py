@@ -192,7 +192,7 @@ def _changed(record, path, value):
         del at[last]
     else:
         at[last] = value
-    record["checksum"] = file._checksum(record["tree"])
+    record["checksum"] = file.checksum_of(record["tree"])
     return record
 
 

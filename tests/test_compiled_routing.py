@@ -21,7 +21,11 @@ def some_tree(seed: int, depth: int, p: int, *, units: float = 1.0, offset: floa
 
 
 def route_by_scaling(tree: Tree, X: np.ndarray) -> np.ndarray:
-    return tree._leaf_of(tree._rows(X))
+    """The leaf of each sample, one node after the other, in scaled units."""
+    scaled, at = tree.scaled(X), np.zeros(len(X), dtype=np.int64)
+    for t in range(tree.n_nodes):
+        at = np.where(at == t, 2 * t + 1 + tree.side(scaled, t)[1], at)
+    return at
 
 
 @pytest.mark.parametrize("compiled", [False, True])

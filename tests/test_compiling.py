@@ -171,14 +171,14 @@ def test_parts_that_other_processes_fail_at_are_compiled_here(monkeypatch, tmp_p
     module = "no_such_module_elsewhere"
     called = []
     monkeypatch.setitem(sys.modules, module, SimpleNamespace(one=lambda: called.append("one"), two=called.append))
-    monkeypatch.setattr(ahead, "_cores", lambda: 3)
+    monkeypatch.setattr(os, "sched_getaffinity", lambda process: {0, 1, 2}, raising=False)
     ahead.compile_ahead([Part(f"{module}:one", 3.0), Part(f"{module}:two:words", 2.0), Part(f"{module}:two:more", 1.0)])
     assert sorted(called) == ["more", "one", "words"]
 
 
 def test_parts_that_others_include_are_compiled_with_them(monkeypatch, tmp_path):
     called = []
-    monkeypatch.setattr(ahead, "_cores", lambda: 1)
+    monkeypatch.setattr(os, "sched_getaffinity", lambda process: {0}, raising=False)
     monkeypatch.setattr(ahead, "run", called.append)
     small = Part("unknown:small", 1.0)
     middle = Part("unknown:middle", 2.0, includes=(small,))

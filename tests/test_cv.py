@@ -11,6 +11,7 @@ from sklearn.base import clone
 from sklearn.model_selection import KFold
 
 import margotree
+from cutting import cutting
 from margotree import (
     HFSMargotClassifier,
     HFSMargotClassifierCV,
@@ -245,13 +246,7 @@ def test_a_fit_that_was_cut_off_says_so(model, several, hurried):
 
 
 def test_a_choice_that_lost_some_fits_says_how_many(monkeypatch):
-    whole = MargotClassifierCV._fit_and_score
-
-    def cut_off_at_ten(self, rows, folds, scorer, seed, setting, *rest):
-        found = whole(self, rows, folds, scorer, seed, setting, *rest)
-        return (found[0], None) if setting.C == 10.0 else found
-
-    monkeypatch.setattr(MargotClassifierCV, "_fit_and_score", cut_off_at_ten)
+    cutting(monkeypatch, lambda model: model.C == 10.0)
     model = MargotClassifierCV(depths=[1], Cs=[1.0, 10.0], **QUICK)
     with pytest.warns(CutOffWarning, match="cut off 1 fit on folds .* 1 of the 2 settings"):
         model.fit(*corners())

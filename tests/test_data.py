@@ -360,7 +360,7 @@ def test_scikit_learns_own_reader_of_openml_is_understood(nowhere: Path, monkeyp
 
     monkeypatch.setattr("sklearn.datasets.fetch_openml", _openml.fetch_openml)
     monkeypatch.setattr(_openml, "urlopen", urlopen)
-    data = download._from_openml(entry, 15)
+    data = load("Breast Cancer W.")
     np.testing.assert_array_equal(data.X, X)
     assert [str(label) for label in data.strata] == labels
 

@@ -202,7 +202,7 @@ def test_best_bounds_go_first_and_the_bound_never_falls():
     sent, bounds, send = [], [], workers_here.send
 
     def look(number, key, task_input):
-        waiting = [entry[0] for entry in search._queue]
+        waiting = [entry[0] for entry in search.queue]
         sent.append(max(r.bound for r in task_input.records) <= min(waiting, default=np.inf))
         bounds.append(search.bound)
         send(number, key, task_input)

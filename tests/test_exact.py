@@ -5,6 +5,7 @@ import signal
 import threading
 import time
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -12,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from entries import load
-from margotree.engines import Limits, RunControl, local_search_engine, solve
+from margotree.engines import Limits, RunControl, local_search_engine, run_control, solve
 from margotree.engines.exact import neighbourhood_search as improving
 from margotree.engines.exact.engine import BranchAndBound
 from margotree.engines.exact.kernels.routing import PLACE
@@ -286,22 +287,17 @@ def test_ctrl_c_during_the_local_search_is_the_reason(monkeypatch):
     assert looked and certificate.stopped == Stopped.INTERRUPTED
 
 
-def test_neighbourhoods_without_improvement_are_not_searched_again(monkeypatch):
+def test_neighbourhoods_without_improvement_are_not_searched_again():
+    """A second search around a tree continues after the neighbourhoods that the first one has tried."""
     problem, _ = merge_duplicates(random_problem(3, 30, n=3, depth=2))
-    brancher, seen, plain = MargotBrancher(problem, Tactics()), [], improving._neighbourhood
-
-    def look(k, shuffles):
-        seen.append(k)
-        return plain(k, shuffles)
-
-    monkeypatch.setattr(improving, "_neighbourhood", look)
-    tried = {}
-    first = improving.improve(brancher, [trivial_tree(problem)], RunControl(), shuffles=1, tried=tried)
-    assert seen[0] == 0 and seen[-6:] == [0, 1, 2, 3, 4, 5]  # four without noise, two with noise
-    seen.clear()
-    improving.improve(brancher, [first], RunControl(), shuffles=1, tried=tried)
-    assert seen[:2] == [6, 7]
-    assert [plain(k, 1) for k in (3, 4, 5, 6)] == [(120, 0.0), (30, 1.0), (60, 1.0), (30, 1.0)]
+    brancher, tried = MargotBrancher(problem, Tactics()), {}
+    start = trivial_tree(problem)
+    first = improving.improve(brancher, [start], RunControl(), shuffles=1, tried=tried)
+    value = evaluate(problem, first).objective
+    assert value < evaluate(problem, start).objective
+    before = tried[value]
+    again = improving.improve(brancher, [first], RunControl(), shuffles=1, tried=tried)
+    assert evaluate(problem, again).objective <= value and before < tried[value] < 2 * before
 
 
 @pytest.mark.parametrize(("far", "times"), [(-1.0, 2), (2.0, 1)])
@@ -320,35 +316,33 @@ def test_the_local_search_runs_again_where_the_gap_is_large(monkeypatch, far, ti
     assert looked == [False, True][:times]
 
 
-@pytest.mark.parametrize(
-    ("gap", "waited", "seconds", "patience"),
-    [(0.2, False, 2.0, 6), (0.2, True, 10.0, 60), (0.8, True, 35.0, 400), (0.95, False, 35.0, 400)],
-)
-def test_the_local_search_is_longer_where_the_gap_is_larger(monkeypatch, gap, waited, seconds, patience):
-    seen = []
+def test_the_local_search_is_longer_where_the_gap_is_larger(monkeypatch):
+    now, seen = SimpleNamespace(at=0.0), []
+    monkeypatch.setattr(run_control, "time", SimpleNamespace(perf_counter=lambda: now.at))
     monkeypatch.setattr(
         local_search_engine,
         "run_local_search",
-        lambda _, __, part, effort, *___: seen.append((part, effort or Effort())),
+        lambda _, __, part, effort, *___: seen.append((part.limits.time, (effort or Effort()).patience)),
     )
-    control = RunControl(Limits(time=100.0))
-    control._began -= 50.0
     problem = random_problem(1, 20, n=2, depth=2)
-    local_search_engine.better_tree(problem, None, control, gap, waited=waited)
-    local_search_engine.better_tree(problem, None, RunControl(Limits(nodes=100)), gap, waited=waited)
-    (part, effort), (_, by_nodes) = seen
-    assert part.limits.time == pytest.approx(seconds, abs=0.2)
-    assert (effort.patience, by_nodes.patience) == (patience, min(60, patience))  # no time limit ends the latter
-    if not waited and gap > 0.9:  # a gap of searches over routings
-        local_search_engine.better_tree(replace(problem, budget=np.ones(3, np.int64)), None, control, gap)
-        assert seen[-1][0].limits.time == pytest.approx(5.0, abs=0.2)
+    hard = replace(problem, budget=np.ones(3, np.int64))
+
+    def given(problem, gap, waited, **limits):
+        now.at = 0.0
+        control = RunControl(Limits(**limits))
+        now.at = 50.0
+        local_search_engine.better_tree(problem, None, control, gap, waited=waited)
+        return seen.pop()
+
+    found = [given(problem, gap, waited, time=100.0) for gap, waited in ((0.2, False), (0.2, True), (0.8, True))]
+    seconds, patience = zip(*found, strict=True)
+    assert 0.0 < seconds[0] < seconds[1] < seconds[2] < 50.0 and patience[0] < patience[1] < patience[2]
+    assert given(problem, 0.95, False, time=100.0) == found[2]  # no proof is within reach
+    assert seconds[0] < given(hard, 0.95, False, time=100.0)[0] < seconds[2]  # a search over supports may close it
+    for gap, waited in ((0.2, False), (0.2, True), (0.8, True)):  # no time limit would end a long patience
+        assert given(problem, gap, waited, nodes=100)[1] <= Effort().patience
 
 
-def test_above_2000_samples_the_alternating_search_comes_first(monkeypatch):
-    called = []
-    monkeypatch.setattr(BranchAndBound, "_run_many", lambda self, *_: called.append("many") or self._strategy(_[0])(*_))
-    monkeypatch.setattr(BranchAndBound, "_run_without_budgets", lambda self, *_: called.append("plain") or 1 / 0)
+def test_above_2000_samples_the_local_search_makes_the_start():
     for m in (2000, 2001):
-        with pytest.raises(ZeroDivisionError):
-            BranchAndBound().search(random_problem(1, m, n=2, depth=2), RunControl(), None)
-    assert called == ["plain", "many", "plain"]
+        assert BranchAndBound().makes_start(random_problem(1, m, n=2, depth=2)) is (m > 2000)

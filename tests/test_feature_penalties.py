@@ -17,7 +17,6 @@ from sklearn.preprocessing import minmax_scale
 
 from entries import add, add_hard_row, decide, penalised_bound, penalty_bound, rebuild, run, switch
 from margotree.engines import Limits, RunControl, solve
-from margotree.engines.exact import engine
 from margotree.engines.exact.engine import BranchAndBound
 from margotree.engines.exact.penalty_branching import PenaltyBrancher
 from margotree.engines.exact.portfolio import furthest, is_stuck
@@ -267,7 +266,7 @@ def test_the_garbage_collector_does_not_track_open_nodes():
     for _ in range(3):  # tuples are let go when what is in them has been
         gc.collect()
     assert search.open_nodes > 5
-    assert not any(gc.is_tracked(waiting) for waiting in search._queue)
+    assert not any(gc.is_tracked(waiting) for waiting in search.queue)
 
 
 def test_a_bound_known_beforehand_ends_the_search():
@@ -296,10 +295,10 @@ def test_the_cost_of_trees_without_penalised_features_is_a_bound():
     above = 0
     for seed in range(60):
         problem, _ = merge_duplicates(random_problem(seed, 3 + seed % 4, 2 + seed % 2, 1 + seed % 2))
-        if not engine._binding(problem):
+        penalties = problem.alpha[(problem.alpha > 0) & (problem.budget < problem.n_features)]
+        if not len(penalties):
             continue
-        best = best_value(problem)
-        penalty = problem.alpha[(problem.alpha > 0) & (problem.budget < problem.n_features)].min()
+        best, penalty = best_value(problem), penalties.min()
         search = new_search(problem, MargotBrancher(problem), Limits(nodes=1))
         search.run()
         BranchAndBound()._search_below_least_penalty(search, RunControl(Limits(gap=1e-6)))

@@ -7,6 +7,7 @@ import time
 from dataclasses import replace
 from functools import partial
 from itertools import pairwise
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -14,9 +15,8 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from entries import least_on_line, sorted_times
-from margotree.engines import Limits, RunControl, get_engine, local_search_engine, solve
+from margotree.engines import Limits, RunControl, get_engine, local_search_engine, run_control, solve
 from margotree.engines.local_search import search as search_module
-from margotree.engines.local_search import upper_nodes
 from margotree.engines.local_search.descent import Descent
 from margotree.engines.local_search.initial_splits import FRESH, Strategy
 from margotree.engines.local_search.kernels.reduced_problem import best_threshold, objective, search_lines
@@ -26,7 +26,7 @@ from margotree.engines.local_search.node_samples import Node
 from margotree.engines.local_search.search import Effort, Job, LocalSearch, majority, run_local_search
 from margotree.engines.local_search.starts import unchanged_start
 from margotree.engines.local_search.subsampling import SubsampleLevels
-from margotree.engines.local_search.support_search import ROUGH, _every_kth, best_svm, plain_svm, svm_on
+from margotree.engines.local_search.support_search import ROUGH, best_svm, plain_svm, svm_on
 from margotree.engines.local_search.training_data import Terms, TrainedTree
 from margotree.engines.local_search.upper_nodes import Proposal, _drop_features, _refine_direction
 from margotree.engines.local_search_engine import Alternating, good_tree
@@ -212,11 +212,6 @@ def test_with_many_samples_a_subset_gives_the_first_guess(rare):
         left_cost=0 * y,
         right_cost=0 * y,
     )
-    few = _every_kth(node, 2000)
-    assert 2_000 <= len(few.Z) <= 4_000
-    if not rare:
-        assert np.sum(few.plus) == pytest.approx(np.sum(node.plus), rel=0.05)
-        assert np.sum(few.minus) == pytest.approx(np.sum(node.minus), rel=0.05)
     _, value = plain_svm(node, (np.zeros(5), 0.0), ROUGH, np.zeros(1))
     assert value <= 1.01 * solve_large(X, y, cost).value
 
@@ -329,34 +324,26 @@ def test_a_proposal_that_makes_the_tree_worse_is_undone(classes, monkeypatch):
     descent = kind(terms(problem), tree.w, tree.b, 0, np.zeros(1))
     value = descent.cost()
     own, rows = descent.own.copy(), [list(here) for here in descent.rows]
-    monkeypatch.setattr(descent, "_proposed", lambda t, before: (np.zeros(3), 1.0))  # all samples to the right
-    assert np.any(tree.w[0]) and not descent._visit_upper(0)
+    monkeypatch.setattr(descent, "proposed", lambda t, before: (np.zeros(3), 1.0))  # all samples to the right
+    assert np.any(tree.w[0]) and not descent.visit_upper(0)
     assert np.array_equal(descent.W, tree.w) and np.array_equal(descent.B, tree.b)
     np.testing.assert_allclose(descent.own, own)
     assert [list(here) for here in descent.rows] == rows
     assert descent.cost() == pytest.approx(value)
 
 
-def test_where_directions_give_no_improvement_one_of_them_is_tried_the_next_time(monkeypatch):
+def test_where_directions_give_no_improvement_the_node_remembers_it():
     problem = some_problem(4, n=80)
     descent = Descent(Terms.of(problem), np.zeros((3, 3)), np.ones(3), 0, np.zeros(1))
     descent.run(np.full(3, Strategy.SVM))
-    asked, direction, edges = [], upper_nodes._direction, []
-    monkeypatch.setattr(upper_nodes, "_direction", lambda *args: asked.append(1) or direction(*args))
-    monkeypatch.setattr(upper_nodes, "search_lines", lambda *args: edges.append(len(args[6])))
-    counts = []
-    for aimed in (False, True, False):  # the result of the visit before
-        descent.directions_failed[0] = not aimed
-        asked.clear()
-        descent._proposed(0, math.inf)
-        counts.append(len(asked))
+    for failed_before in (False, True):
+        descent.directions_failed[0] = failed_before
+        descent.proposed(0, math.inf)
         assert descent.directions_failed[0]  # the tree is as good as directions can make it
-    assert counts[0] == counts[2] == 1 and counts[1] >= 5
     descent.W[0], descent.B[0] = 0.0, 1.0
     descent.route(0)
-    descent._proposed(0, math.inf)
+    descent.proposed(0, math.inf)
     assert not descent.directions_failed[0]
-    assert edges == [40, 40, 40, 0]  # no edge directions where directions improve the objective
 
 
 def test_no_visit_makes_a_tree_worse():
@@ -367,7 +354,7 @@ def test_no_visit_makes_a_tree_worse():
     values = [float(np.sum(descent.own))]
     for _ in range(8):
         descent.stale[:] = True
-        descent._sweep()
+        descent.sweep()
         tree = Splits(w=descent.W, b=descent.B)
         values.append(evaluate(problem, tree).objective)
         assert evaluate(problem, tree).feasible
@@ -473,22 +460,40 @@ def test_the_greedy_tree_of_all_samples_is_among_the_first():
     search = LocalSearch(problem, RunControl(), Effort(least=1, most=1))
     search.run([])
     assert search.best[0].value <= 1.001 * solve(problem, engine="local_svm").certificate.objective
-    assert LocalSearch(problem, RunControl())._greedy_job().level == 1
+    assert LocalSearch(problem, RunControl()).next_job().level == 1
     # Where there is time for the first level only, the first start there is the greedy tree.
-    assert LocalSearch(problem, RunControl(Limits(time=1e-3)))._greedy_job() is None
+    assert LocalSearch(problem, RunControl(Limits(time=1e-3))).next_job().level == 0
 
 
 def found(value):
     return TrainedTree(W=np.zeros((3, 2)), B=np.ones(3), value=value)
 
 
-def test_the_greedy_tree_of_all_samples_replaces_no_promoted_tree():
+def trained(search, *values):
+    """Results with these values on the first level."""
+    for value in values:
+        search.record(Job(start=unchanged_start(search.constant()), level=0, seed=0), found(value))
+
+
+@pytest.fixture
+def clock(monkeypatch):
+    """A clock that stands still until it is turned."""
+    now = SimpleNamespace(at=0.0)
+    monkeypatch.setattr(run_control, "time", SimpleNamespace(perf_counter=lambda: now.at))
+    return now
+
+
+def test_the_greedy_tree_of_all_samples_replaces_no_promoted_tree(clock):
     problem = Problem.make(np.random.default_rng(0).random((8_000, 2)), np.resize([1.0, -1.0], 8_000), depth=2, C=1.0)
-    search = LocalSearch(problem, RunControl())
-    job = search._greedy_job()
-    assert job.level == search.levels.top == 1
-    search._record(job, found(5.0))
-    assert search.best[0].value == 5.0 and search._trees[1] == []
+    search = LocalSearch(problem, RunControl(Limits(time=100.0)))
+    job = search.next_job()
+    assert job.greedy and job.level == search.levels.top == 1
+    search.record(job, found(5.0))
+    assert search.best[0].value == 5.0
+    trained(search, 6.0)
+    assert search.next_job().level == 0
+    clock.at = 80.0  # it is late, and no tree has been promoted to all samples
+    assert search.next_job().level == 1
 
 
 def test_one_descent_at_a_time_uses_all_samples_of_large_data(monkeypatch):
@@ -497,14 +502,14 @@ def test_one_descent_at_a_time_uses_all_samples_of_large_data(monkeypatch):
         monkeypatch.setattr(search_module, "_MAX_SHARED", most)
         search = LocalSearch(problem, RunControl())
         search.best_pool.trees = [found(300.0)]
-        first = search._next_job()  # the greedy tree, on all samples
-        search._trees[0] = [found(value) for value in range(100, 108)]
-        second = search._next_job()
+        first = search.next_job()  # the greedy tree, on all samples
+        trained(search, *range(100, 108))
+        second = search.next_job()
         assert first.level == 1 and second.level == level
-        search._record(second, found(99.0))
-        search._record(first, found(200.0))
-        search._trees[0] += [found(98.0) for _ in range(8)]
-        assert search._next_job().level == 1  # no other descent uses them any more
+        search.record(second, found(99.0))
+        search.record(first, found(200.0))
+        trained(search, *[98.0] * 8)
+        assert search.next_job().level == 1  # no other descent uses them any more
 
 
 def test_given_samples_are_not_copied_for_subtree_costs():
@@ -514,8 +519,8 @@ def test_given_samples_are_not_copied_for_subtree_costs():
         descent = kind(terms, np.zeros((3, terms.X.shape[1])), np.ones(3), 0, np.zeros(1))
         descent.cost()
         descent.rows[0] = np.arange(1, terms.n_samples)  # of all of them there would be no copy anyway
-        node = descent._with_subtree_costs(0)
-        again = descent._with_subtree_costs(0, node)
+        node = descent.with_subtree_costs(0)
+        again = descent.with_subtree_costs(0, node)
         assert (
             again.Z is node.Z
             and np.array_equal(again.left_cost, node.left_cost)
@@ -547,23 +552,29 @@ def test_the_best_tree_and_new_ones_alternate_at_the_finisher():
     search.best_pool.trees = [found(100.0)]
     sent = []
     for result in (99.0, 99.0, 149.0):
-        job = search._finish_job()
+        job = search.next_job()
         sent.append(next(tree.value for tree in [*search.best_pool.results, *search.best] if tree.W is job.start.W))
-        search._record(job, found(result))
+        search.record(job, found(result))
         search.best_pool.results_at_visit = 0  # as if as many trees had come in between
     assert sent == [100.0, 99.0, 150.0]  # 100.01 is as good as the first
 
 
 def test_a_finisher_without_improvement_is_called_less_often():
-    search = LocalSearch(some_problem(1, depth=2), RunControl(), finisher=lambda tree, control: tree)
+    search = LocalSearch(
+        some_problem(1, depth=2), RunControl(), Effort(patience=1000), finisher=lambda tree, control: tree
+    )
     search.best_pool.trees = [found(100.0)]
     asked = []
     for k in range(120):
         search.best_pool.results.append(found(200.0 + k))
-        if (job := search._finish_job()) is not None:
-            asked.append(k + 1)
-            search._record(job, found(90.0 if len(asked) == 8 else 150.0))
-    assert np.diff([0, *asked]).tolist()[:12] == [3, 3, 3, 6, 6, 6, 12, 12, 3, 3, 3, 6]
+        if (job := search.next_job()).finish:
+            asked.append(k)
+            search.record(job, found(90.0 if len(asked) == 8 else 150.0))
+    between = np.diff(asked)
+    before, after = between[:7], between[7:]
+    for part in (before, after):
+        assert np.all(np.diff(part) >= 0) and part[-1] > part[0]
+    assert after[0] < before[-1]  # an improvement makes visits frequent again
 
 
 def test_equal_samples_are_merged(monkeypatch):
@@ -587,25 +598,35 @@ def test_equal_samples_are_merged(monkeypatch):
     assert merge_duplicates(problem, X.size - 1)[0] is problem
 
 
-def test_visits_to_the_finisher_that_are_cut_off_get_a_share_of_the_time(monkeypatch):
-    monkeypatch.setattr(search_module, "_FINISH_MIN_SECONDS", 1e-3)
-    slow = LocalSearch(
-        some_problem(1, depth=2), RunControl(), finisher=lambda tree, control: (time.sleep(0.01), tree)[1]
-    )
-    quick = LocalSearch(some_problem(1, depth=2), RunControl(), finisher=lambda tree, control: tree)
-    tree = Job(start=unchanged_start(slow._constant()), level=0, seed=0)
-    quick._finish(tree)
-    assert quick._cut_seconds == 0.0  # so that results are reproducible
-    monkeypatch.setattr(search_module, "_FINISH_MIN_SECONDS", 1e-3)
-    slow._finish(tree)
-    assert 0.01 <= slow._cut_seconds < 10.0
-    slow.best_pool.results = [found(value) for value in range(100, 130)]
-    slow._began, slow._cut_seconds = slow.control.elapsed - 50.0, 10.0
-    assert slow._finish_job() is None  # it has had a fifth of the time
-    slow.starts = 40  # none of which gave an improvement
-    assert slow._finish_job() is not None
-    slow._cut_seconds = 40.0
-    assert slow._finish_job() is None
+@pytest.mark.parametrize("idle", [False, True])
+def test_visits_to_the_finisher_that_are_cut_off_get_a_share_of_the_time(clock, idle):
+    """Descents of a second, and visits that take all the time that they are given, or a moment."""
+    spent, visits = {}, {}
+    for slow in (True, False):
+
+        def finisher(tree, control, slow=slow):
+            clock.at += control.remaining if slow else 1e-3
+            return tree
+
+        clock.at = 0.0
+        control = RunControl(Limits(time=1000.0))
+        search = LocalSearch(some_problem(1, depth=2), control, Effort(patience=1000), finisher)
+        search.best_pool.keep(replace(search.constant(), value=100.0))
+        spent[slow] = visits[slow] = 0
+        for k in range(300):
+            job, began = search.next_job(), clock.at
+            if job.finish:
+                result = search.finish(job)
+                spent[slow] += clock.at - began
+                visits[slow] += 1
+                search.record(job, result)
+            else:
+                clock.at += 1.0
+                value = 200.0 + k if idle else 100.0 * 0.99**k
+                search.record(job, replace(search.constant(), value=value))
+        spent[slow] /= clock.at
+    assert 0.0 < spent[True] < (0.75 if idle else 0.45)
+    assert spent[False] < 0.01 and visits[False] > visits[True]
 
 
 @pytest.mark.parametrize("seconds", [math.inf, 1e-9])
@@ -616,9 +637,8 @@ def test_trees_of_a_subset_of_the_samples_are_evaluated_on_all(seconds, monkeypa
     y = np.where((X[:, 0] > 0.3) ^ (X[:, 1] > 0.6), 1.0, -1.0)
     problem = Problem.make(X, y, depth=2, C=[0.1, 10.0], eps=1e-7)
     search = LocalSearch(problem, RunControl(), Effort(least=2, most=2))
-    search._greedy = True  # as where there is no time for it
+    assert search.next_job().greedy  # it is not trained, as where there is no time for it
     search.run([])
-    assert len(search._trees[0]) == 2 and not search._trees[1]
     vote = majority(Terms.of(problem)).value
     assert search.best[0].value == vote
     monkeypatch.setattr("margotree.engines.local_search.search._MAX_SETTLED", 0 if seconds < 1 else 10**9)

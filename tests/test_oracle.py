@@ -14,7 +14,7 @@ from margotree.problem import Splits, evaluate
 from margotree.solution import Certificate, Proved, Solution, Stopped
 from oracle import node
 from oracle.instances import GENERATORS, base, issue_example, make
-from oracle.judge import _unearned, examine, judge, problem_of
+from oracle.judge import examine, judge, problem_of, unearned
 from oracle.routings import right_sets
 from oracle.tree import best_tree, optimum, tree_facts
 from oracles import best_value, separable
@@ -55,14 +55,14 @@ def test_intervals_are_narrow_and_the_same_in_other_units(generator):
 def test_a_solver_that_talks_rubbish_makes_the_interval_wide_but_not_wrong(seed, monkeypatch):
     rng = np.random.default_rng(seed)
     instance = base(rng, depth=2, m=5)
-    true, solve = optimum(instance), node._Node._solve
+    true, solve = optimum(instance), node.OneNode.solve
 
     def rubbish(self, V, right, price):
         w, b, z, s = solve(self, V, right, price)
         noise = rng.uniform(0.5, 2.0, len(z))
         return w * rng.uniform(0.5, 2.0), b + rng.normal(), z * noise, s[::-1]
 
-    monkeypatch.setattr(node._Node, "_solve", rubbish)
+    monkeypatch.setattr(node.OneNode, "solve", rubbish)
     wide = optimum(instance)
     assert wide.lower <= true.upper and true.lower <= wide.upper
     assert wide.width >= true.width
@@ -129,15 +129,15 @@ def test_the_judge_sees_every_kind_of_false_claim():
 
 def test_the_judge_wants_the_word_optimal_earned():
     claim = {"proved": Proved.OPTIMAL, "objective": 1e-12, "gap_target": 1e-4, "stopped": Stopped.SOLVED}
-    assert _unearned(SimpleNamespace(bound=0.999e-12, **claim))
-    assert not _unearned(SimpleNamespace(bound=0.99991e-12, **claim))
-    assert _unearned(SimpleNamespace(bound=1e-12, **{**claim, "stopped": Stopped.NODES}))
+    assert unearned(SimpleNamespace(bound=0.999e-12, **claim))
+    assert not unearned(SimpleNamespace(bound=0.99991e-12, **claim))
+    assert unearned(SimpleNamespace(bound=1e-12, **{**claim, "stopped": Stopped.NODES}))
 
 
 def test_the_judge_reports_what_the_engine_raises(monkeypatch):
     def broken(instance):
         raise ZeroDivisionError("as it were")
 
-    monkeypatch.setattr("oracle.judge._solved", broken)
+    monkeypatch.setattr("oracle.judge.solved", broken)
     verdict = judge(issue_example())
     assert verdict.faults == ["exception"] and "as it were" in verdict.note

@@ -524,20 +524,20 @@ def test_a_bound_is_raised_to_what_its_multipliers_prove():
     assert 0.0 < lb[0] <= found < 0.9 * truth[0]
 
 
-def test_a_block_that_cannot_be_written_raises(tmp_path, monkeypatch):
+def test_a_full_disk_is_reported_when_the_steps_end(tmp_path):
+    """The search continues meanwhile."""
+    resource = pytest.importorskip("resource", reason="needs limits on the size of files")
     steps = StepFile(str(tmp_path / "a.part"), 1)
-
-    def full(raw):
-        raise OSError("no space left on device")
-
-    def write_many(steps):
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (10_000, before[1]))
+    try:
         for k in range(200_000):
             steps.split(b"S", k, 0, 0, 2 * k + 1, 2 * k + 2)
-
-    monkeypatch.setattr(steps, "_compress_and_write", full)
-    with pytest.raises(OSError, match="no space"):
-        write_many(steps)
-    steps.discard()  # does not raise again
+        with pytest.raises(OSError, match="large"):
+            steps.close()
+        steps.discard()  # does not raise again
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
     assert not (tmp_path / "a.part").exists()
 
 
@@ -592,22 +592,20 @@ def test_a_point_is_the_same_as_before_only_if_it_follows_it():
 def test_least_bound_and_numbers_of_another_process(kind):
     problem = Problem.make([[0.0], [1.0]], [-1.0, 1.0], depth=2)
     ours = kind(Steps(3), problem, problem.weight, 1.0)
-    theirs = kind(Steps(3), problem, problem.weight, 1.0, first=REMOTE_BASE)
-    theirs.least_closed_bound, theirs._nodes = 0.25, REMOTE_BASE + 10
-    theirs.steps.split(b"S", 0, 0, 0, REMOTE_BASE, REMOTE_BASE + 9)
+    theirs = Steps(3)
+    theirs.split(b"S", 0, 0, 0, REMOTE_BASE, REMOTE_BASE + 9)
+    part = ProofPart(text=theirs.text, nodes=10, least_closed_bound=0.25)
     left_numbers = (
         [REMOTE_BASE + 9, 0]
         if kind is ProofLog
         else [ProofNode(REMOTE_BASE + 9, np.zeros(2)), ProofNode(0, np.zeros(2))]
     )
     ours.least_closed_bound = 0.5
-    left = ours.take_over(
-        theirs.proof_part(), [Record(bound=1.0, data=(None, number), size=1) for number in left_numbers]
-    )
+    left = ours.take_over(part, [Record(bound=1.0, data=(None, number), size=1) for number in left_numbers])
     assert ours.least_closed_bound == 0.25
     assert ours.finish().text == struct.pack("<cIIHII", b"S", 0, 0, 0, 1, 10)
     assert [getattr(one.data[-1], "number", one.data[-1]) for one in left] == [10, 0]
-    assert ours._nodes == 11
+    assert ours.proof_part().nodes == 10
     with pytest.raises(OverflowError, match="more than 2147483648 search nodes"):
         ours.take_over(ProofPart(text=b"", nodes=REMOTE_BASE, least_closed_bound=1.0), [])
 

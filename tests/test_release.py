@@ -139,31 +139,15 @@ def test_the_paper_is_named_where_people_look(page):
 
 # -- workflows ------------------------------------------------------------------------------------------------------
 
-SYSTEMS = ["ubuntu-latest", "macos-latest", "windows-latest"]
-
 
 @pytest.fixture
 def jobs(yaml):
     return lambda name: yaml.safe_load(read(f".github/workflows/{name}.yml"))["jobs"]
 
 
-def commands(job):
-    return "\n".join(step.get("run", "") for step in job["steps"])
-
-
-def test_a_release_builds_and_checks_the_wheel_on_three_systems(jobs):
-    found = jobs("release")
-    assert found["wheel"]["strategy"]["matrix"]["os"] == SYSTEMS
-    assert "python .ci/release.py" in commands(found["wheel"])
-    assert "python .ci/wheel.py --fit" in commands(found["wheel"])
-    assert found["draft"]["needs"] == "wheel"
-
-
-def test_every_push_is_tested_on_three_systems_and_all_versions_of_python(jobs):
-    matrix = jobs("test")["test"]["strategy"]["matrix"]
-    assert matrix["os"] == SYSTEMS
+def test_the_oldest_python_that_is_allowed_is_tested(jobs):
     oldest = re.search(r">=(3\.\d+)", PROJECT["project"]["requires-python"])[1]
-    assert matrix["python"][0] == oldest and matrix["python"] == ["3.11", "3.12", "3.13", "3.14"]
+    assert oldest in jobs("test")["test"]["strategy"]["matrix"]["python"]
 
 
 def test_jobs_that_build_the_package_see_its_tags(jobs):

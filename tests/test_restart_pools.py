@@ -10,7 +10,7 @@ import pytest
 from margotree.engines.local_search.descent import Descent
 from margotree.engines.local_search.restart_pool import RestartPool
 from margotree.engines.local_search.search import Effort, Job, LocalSearch
-from margotree.engines.local_search.starts import Origin, new_start, unchanged_start
+from margotree.engines.local_search.starts import new_start, reannealed_start, unchanged_start
 from margotree.engines.local_search.training_data import Terms, TrainedTree
 from margotree.engines.run_control import Limits, RunControl
 from margotree.problem import Problem, evaluate
@@ -61,17 +61,17 @@ def test_an_idle_pool_is_left_for_a_new_one_and_that_one_for_the_best_pool():
     assert first is search.best_pool
 
     def result(value):
-        job = search._new_job()
-        search._record(job, found(value))
+        job = search.new_job()
+        search.record(job, found(value))
         return job
 
     for _ in range(3):
         assert not np.any(result(10.0).start.W)
-    while (job := search._new_job()).pool is first:
-        search._record(job, found(11.0))
+    while (job := search.new_job()).pool is first:
+        search.record(job, found(11.0))
     second = job.pool
     assert second is not first and job.number == 0 and not np.any(job.start.W) and job.parent is None
-    search._record(job, found(20.0))
+    search.record(job, found(20.0))
     assert [tree.value for tree in second.trees] == [20.0]
     assert 20.0 in [tree.value for tree in search.best] and search.best[0].value == 10.0
     for _ in range(90):  # it improves in every start, so it is not left
@@ -87,13 +87,13 @@ def test_an_idle_pool_is_left_for_a_new_one_and_that_one_for_the_best_pool():
 
 def test_first_starts_do_not_make_a_pool_idle():
     search = LocalSearch(checkered(), RunControl())
-    search._keep(found(1.0))
+    search.best_pool.keep(found(1.0))
     for number in range(3):
-        search._record(
+        search.record(
             Job(start=new_start(np.zeros(3, int), 2), level=0, seed=0, pool=search.best_pool, number=number), found(9.0)
         )
         assert search.best_pool.idle_starts == 0.0
-    search._record(
+    search.record(
         Job(start=new_start(np.zeros(3, int), 2), level=0, seed=0, pool=search.best_pool, number=3), found(9.0)
     )
     assert search.best_pool.idle_starts == 1.0
@@ -101,12 +101,12 @@ def test_first_starts_do_not_make_a_pool_idle():
 
 def test_the_value_to_beat_is_that_of_the_pool():
     search = LocalSearch(checkered(), RunControl())
-    search._keep(found(1.0))
+    search.best_pool.keep(found(1.0))
     pool = RestartPool()
     job = Job(start=new_start(np.zeros(3, int), 2), level=0, seed=0, pool=pool)
-    assert search._value_to_beat(job) == math.inf
-    search._record(job, found(9.0))
-    assert search._value_to_beat(job) == 9.0 and search.best[0].value == 1.0
+    assert search.value_to_beat(job) == math.inf
+    search.record(job, found(9.0))
+    assert search.value_to_beat(job) == 9.0 and search.best[0].value == 1.0
 
 
 def test_successive_halving_and_depth_1_have_one_pool():
@@ -115,7 +115,7 @@ def test_successive_halving_and_depth_1_have_one_pool():
     for problem in (large, checkered(depth=1)):
         search = LocalSearch(problem, RunControl())
         search.pool.idle_starts = 1e9
-        search._change_pool()
+        search.new_job()
         assert search.pool is search.best_pool
 
 
@@ -125,8 +125,8 @@ def test_a_search_with_many_pools_returns_the_best_tree(jobs, monkeypatch):
     problem, pools, told = checkered(), set(), []
     control = RunControl(Limits(time=600, n_jobs=jobs), told.append)
     search = LocalSearch(problem, control, Effort(least=80, most=80))
-    take = search._record
-    search._record = lambda job, tree: (pools.add(id(job.pool)), take(job, tree))[1]
+    take = search.record
+    search.record = lambda job, tree: (pools.add(id(job.pool)), take(job, tree))[1]
     search.run([])
     assert len(pools) > 2
     answer = evaluate(problem, search.answer())
@@ -136,10 +136,10 @@ def test_a_search_with_many_pools_returns_the_best_tree(jobs, monkeypatch):
 
 def test_variations_are_of_the_trees_of_the_pool():
     search = LocalSearch(checkered(), RunControl())
-    search._keep(found(1.0))
+    search.best_pool.keep(found(1.0))
     search.pool = RestartPool(trees=[found(9.0)])
-    origins = [search._new_start(100, np.random.default_rng(k))[1] for k in range(40)]
-    assert {id(tree) for tree in origins if tree is not None} == {id(search.pool.trees[0])}
+    parents = [search.new_job().parent for _ in range(40)]
+    assert {id(tree) for tree in parents if tree is not None} == {id(search.pool.trees[0])}
 
 
 @pytest.mark.parametrize(
@@ -152,9 +152,9 @@ def test_a_descent_far_from_the_best_is_abandoned_after_a_sweep(abandon_above, b
     class Counted(Descent):
         sweeps_ahead = 1e12  # otherwise it continues as long as it improves
 
-        def _sweep(self):
+        def sweep(self):
             sweeps.append(1)
-            super()._sweep()
+            super().sweep()
 
     start = new_start(np.full(problem.n_nodes, 6), 2)
 
@@ -188,17 +188,16 @@ def test_short_descents_use_few_directions_and_are_abandoned_far_from_the_best()
 def test_re_annealed_trees_go_through_a_short_descent():
     search = LocalSearch(checkered(depth=3), RunControl(), Effort(least=6, most=6))
     search.run([])
-    tree, seen, descent = search.best[0], [], search.descent
+    tree = search.best[0]
+    search, seen = LocalSearch(search.problem, RunControl()), []
+    descent = search.descent
 
     def watched(terms, start, seed, best, short):
         seen.append(short)
         return descent(terms, start, seed, best, short)
 
     search.descent = watched
-    search._flag[0] = 0.0
     for seed in (1, 2):
-        search._descend(
-            Job(start=search._variation(tree, Origin.REANNEALED, np.random.default_rng(0)), level=0, seed=seed)
-        )
-    search._descend(Job(start=unchanged_start(tree), level=0, seed=1))
+        search.descend(Job(start=reannealed_start(tree), level=0, seed=seed))
+    search.descend(Job(start=unchanged_start(tree), level=0, seed=1))
     assert seen == [True, True, False]

@@ -380,9 +380,9 @@ def test_large_data_are_used_less_often(monkeypatch):
         SoftTree(Terms.of(problem), np.zeros((7, p)), np.ones(7), rng, MEDIUM).anneal(GO)
         sums.append(sum(told))
     few, many, more, wide = sums
-    assert few == pytest.approx(300 * 20, rel=0.05)
-    assert many == more == pytest.approx(200_000, rel=0.01)
-    assert wide == pytest.approx(50_000, rel=0.02)
+    assert few / 20 > many / 2_000 and few < many
+    assert more == pytest.approx(many, rel=0.01)  # twice as many samples, each half as often
+    assert wide < many
 
 
 def test_a_similar_schedule_is_near_and_in_range():
@@ -437,10 +437,10 @@ def test_the_first_start_is_soft_and_the_given_tree_is_the_second():
     problem = Problem.make(X, np.where(X[:, 0] > X[:, 1], 1.0, -1.0), depth=2, C=50.0)
     given = Splits(w=np.zeros((3, 4)), b=np.ones(3))
     search = LocalSearch(problem, RunControl(), Effort(least=5, most=5))
-    seen, descend = [], search._descend
-    search._descend = lambda job: (seen.append(job.start), descend(job))[1]
+    seen, descend = [], search.descend
+    search.descend = lambda job: (seen.append(job.start), descend(job))[1]
     search.run([given])
-    assert [start.n_soft for start in seen[:4]] == [12, 0, 0, 12]
+    assert [start.n_soft > 0 for start in seen[:4]] == [True, False, False, True]
     assert np.array_equal(seen[1].B, given.b) and not np.any(seen[1].strategies)
 
 
@@ -557,12 +557,12 @@ def test_starts_are_credited_with_what_they_gain_on_the_best_tree(kind):
 def test_a_tree_without_splits_has_no_variations():
     X, _ = points(np.random.default_rng(1), 30, 4)
     search = LocalSearch(Problem.make(X, np.where(X[:, 0] > X[:, 1], 1.0, -1.0), depth=2), RunControl())
-    search.best_pool.trees = [search._constant()]
-    starts = [search._new_start(k, np.random.default_rng(k))[0] for k in range(60)]
-    assert all(not np.any(start.W) and (start.n_soft == 12 or np.all(start.strategies > 0)) for start in starts)
+    search.best_pool.trees = [search.constant()]
+    starts = [search.new_job().start for _ in range(60)]
+    assert all(not np.any(start.W) and (start.n_soft > 0 or np.all(start.strategies > 0)) for start in starts)
 
 
 def test_a_single_split_has_no_soft_starts():
     X, _ = points(np.random.default_rng(1), 30, 4)
     search = LocalSearch(Problem.make(X, np.where(X[:, 0] > X[:, 1], 1.0, -1.0), depth=1), RunControl())
-    assert all(search._new_start(k, np.random.default_rng(k))[0].n_soft == 0 for k in range(40))
+    assert all(search.new_job().start.n_soft == 0 for _ in range(40))

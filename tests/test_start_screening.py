@@ -10,7 +10,7 @@ import pytest
 from margotree.engines import Limits, RunControl
 from margotree.engines.local_search import start_screening
 from margotree.engines.local_search.initial_splits import Strategy
-from margotree.engines.local_search.search import Effort, LocalSearch, majority, run_local_search
+from margotree.engines.local_search.search import Effort, Job, LocalSearch, majority, run_local_search
 from margotree.engines.local_search.starts import (
     first_strategies,
     greedy_start,
@@ -46,35 +46,37 @@ def test_only_new_and_random_starts_are_screened(problem):
 
 
 def test_samples_must_be_many_compared_with_the_weights_of_the_tree(problem):
-    terms = Terms.of(problem)
-    few = terms.part(np.arange(1599), np.ones(1599))
+    terms, rng = Terms.of(problem), np.random.default_rng(0)
+    few = terms.part(np.arange(400), np.ones(400))
     mixed = new_start(np.array([Strategy.FEATURE, Strategy.CART, Strategy.CART]), 2)
     assert start_screening.is_screened(terms, mixed) and not start_screening.is_screened(few, mixed)
-    wide = replace(terms, X=np.tile(terms.X, 10))  # 63 weights, 15 samples for each
+    wide = replace(terms, X=np.tile(terms.X, 10))  # ten times as many weights
     assert not start_screening.is_screened(wide, new_start(mixed.strategies, 20))
-    assert {part.n_samples for part in start_screening.subsamples(wide, np.random.default_rng(0))} == {945}
-    parts = list(start_screening.subsamples(terms, np.random.default_rng(0)))
-    assert len(parts) == 6 and all(part.n_samples == 400 for part in parts)
-    assert all(np.sum(part.weight) == pytest.approx(1700) for part in parts)
+    parts = list(start_screening.subsamples(terms, rng))
+    assert len(parts) > 1 and len({part.n_samples for part in parts}) == 1
+    assert parts[0].n_samples < next(start_screening.subsamples(wide, rng)).n_samples < terms.n_samples
+    assert all(np.sum(part.weight) == pytest.approx(np.sum(terms.weight)) for part in parts)
     assert not np.array_equal(parts[0].X, parts[1].X)
 
 
-def test_the_try_that_is_best_on_all_samples_continues(problem, monkeypatch):
+def test_the_try_that_is_best_on_all_samples_continues(problem):
     search = LocalSearch(problem, RunControl())
-    terms, began = search.levels.terms, []
+    terms, descent, tries, last = search.levels.terms, search.descent, [], []
 
-    def train(part, start, seed, best=np.inf):
-        began.append((part.n_samples, start))
-        k = len(began)
-        # The value of a try on its few samples is not used.
-        return TrainedTree(W=np.full((3, 2), float(k)), B=np.ones(3), value=10.0 - k)
+    def watched(part, start, *rest):
+        found = descent(part, start, *rest)
+        (last if part.n_samples == problem.n_samples else tries).append((start, found))
+        return found
 
-    monkeypatch.setattr(search, "_train", train)
-    monkeypatch.setattr(search, "objective_of", lambda terms, W, B: abs(W[0, 0] - 3.0))
-    search._descend_from(terms, soft_start(2, 2), 0, 5.0)
-    assert [count for count, _ in began] == [400] * 6 + [1700]
-    assert [start.n_soft for _, start in began] == [1] * 6 + [0]
-    assert began[-1][1].W[0, 0] == 3.0 and not np.any(began[-1][1].strategies)
+    search.descent = watched
+    mixed = new_start(np.array([Strategy.FEATURE, Strategy.CART, Strategy.CART]), 2)
+    found = search.descend(Job(start=mixed, level=search.levels.top, seed=0))
+    ((start, trained),) = last
+    assert trained is found and not np.any(start.strategies)
+    # The value of a try on its few samples is not used.
+    values = [search.objective_of(terms, tree.W, tree.B) for _, tree in tries]
+    assert len(values) > 1 and search.objective_of(terms, start.W, start.B) == min(values)
+    assert found.value <= min(values) * (1 + 1e-9)
 
 
 def test_screened_starts_are_reproducible(problem):

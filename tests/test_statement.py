@@ -13,7 +13,7 @@ from margotree.cli import main
 from margotree.engines.run_control import Event
 from margotree.page.html import render_page
 from margotree.paper.report.gather import Fit
-from margotree.paper.report.html import _certificate as report_entry
+from margotree.paper.report.html import certificate_entry as report_entry
 from margotree.progress import format_event
 from margotree.solution import Certificate, Stopped, gap_statement
 

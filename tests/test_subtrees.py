@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from margotree.engines.local_search.search import Effort, Job, LocalSearch
-from margotree.engines.local_search.starts import Origin, soft_start, unchanged_start
+from margotree.engines.local_search.starts import soft_start, unchanged_start
 from margotree.engines.local_search.subtrees import rows_at, subtree_start
 from margotree.engines.local_search.training_data import Terms
 from margotree.engines.multiclass.search import ClassSearch
@@ -104,8 +104,8 @@ def test_a_subtree_that_does_not_get_better_leaves_the_tree_as_it_is(problem):
 
     search.descent = watched
     for seed in range(6):
-        start = search._variation(tree, Origin.SUBTREE, np.random.default_rng(seed))
-        found = search._descend(Job(start=start, level=0, seed=seed))
+        start = subtree_start(tree, 3, search.perturbed, np.random.default_rng(seed))
+        found = search.descend(Job(start=start, level=0, seed=seed))
         assert np.array_equal(found.W, tree.W)
         assert np.array_equal(found.B, tree.B)
         assert found.value == pytest.approx(tree.value, rel=1e-6)
@@ -119,13 +119,13 @@ def test_a_poor_subtree_improves_and_the_tree_stays_feasible(problem):
     nodes = topology.subtree(1, 3)
     W, B = tree.W.copy(), tree.B.copy()
     W[nodes], B[nodes] = 0.0, 1.0  # all one way
-    value = search._value(replace(tree, W=W, B=B).splits)
+    value = search.value_of(replace(tree, W=W, B=B).splits)
     assert value > tree.value * 1.01
     good = unchanged_start(replace(tree, W=tree.W[nodes], B=tree.B[nodes]))
     for below in (good, soft_start(2, 3)):
         start = replace(unchanged_start(replace(tree, W=W, B=B)), top=1, subtree=below)
-        found = search._descend(Job(start=start, level=0, seed=0))
-        assert search._value(found.splits) == pytest.approx(found.value, rel=1e-6)
+        found = search.descend(Job(start=start, level=0, seed=0))
+        assert search.value_of(found.splits) == pytest.approx(found.value, rel=1e-6)
         assert found.value <= (tree.value if below is good else value) * (1 + 1e-6)
 
 
@@ -144,5 +144,5 @@ def test_a_subtree_with_at_most_one_sample(rows):
     assert len(rows_at(search.levels.terms, W, B, 1)) == rows
     for below in (soft_start(2, 3), unchanged_start(replace(tree, W=W[[1, 3, 4]], B=B[[1, 3, 4]]))):
         start = replace(unchanged_start(replace(tree, W=W, B=B)), top=1, subtree=below)
-        found = search._descend(Job(start=start, level=0, seed=0))
-        assert np.isfinite(search._value(found.splits))
+        found = search.descend(Job(start=start, level=0, seed=0))
+        assert np.isfinite(search.value_of(found.splits))

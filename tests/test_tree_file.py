@@ -154,7 +154,7 @@ def test_a_missing_file_is_missing(tmp_path):
 def test_a_forged_checksum_does_not_let_nonsense_in(tmp_path, entry, value, message):
     record = TREE.to_dict()
     record["tree"][entry] = value
-    record["checksum"] = file._checksum(record["tree"])
+    record["checksum"] = file.checksum_of(record["tree"])
     path = tmp_path / "forged.json"
     path.write_text(json.dumps(record))
     with pytest.raises(TreeFileError, match=message):

@@ -94,7 +94,7 @@ def test_files_keep_both_and_earlier_files_load(tmp_path):
     }  # fmt: skip
     assert record["tree"]["w"] == EMPTY_LEAF.splits.w.tolist()
     del record["tree"]["simplified"]
-    record["checksum"] = file._checksum(record["tree"])
+    record["checksum"] = file.checksum_of(record["tree"])
     assert Tree.from_dict(record).export_text() == EMPTY_LEAF.export_text()
 
 

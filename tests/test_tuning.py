@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import pickle
 import threading
 import time
@@ -15,6 +14,7 @@ from sklearn.base import clone
 from sklearn.datasets import make_classification
 from sklearn.model_selection import GridSearchCV
 
+from cutting import cutting
 from margotree import LocalSVMTreeClassifier, MargotClassifier
 from margotree.model_selection import (
     FewestFeatures,
@@ -31,7 +31,6 @@ from margotree.model_selection.fit_chains import Failure, run_chains
 from margotree.model_selection.grid_paths import grid_paths
 from margotree.model_selection.progress_line import FitCounter, duration
 from margotree.paper.tuning import paper_grid, tied_budgets, tune
-from margotree.solution import CUT_OFF
 from patience import slowness, three_tries
 
 # -- grids ------------------------------------------------------------------------------------------------------
@@ -150,7 +149,7 @@ def test_fits_are_kept_and_not_repeated(data, searched, tmp_path, monkeypatch):
         assert {row["start"] for row in rows} == {"local_svm", "neighbour"}
         assert all(row["tree"] and row["certificate"] and row["versions"] and row["data"] == "made" for row in rows)
     fitted = []
-    monkeypatch.setattr("margotree.model_selection.fits._fit_one", lambda *given: fitted.append(given))
+    monkeypatch.setattr(MargotClassifier, "fit", lambda *given, **more: fitted.append(given))
     again = make(resume=file, refit=False).fit(*data)
     assert not fitted
     np.testing.assert_array_equal(again.cv_results_["mean_test_accuracy"], searched.cv_results_["mean_test_accuracy"])
@@ -177,20 +176,6 @@ def test_every_fit_gets_its_share(data, tmp_path):
         limits = [row["time_limit"] for row in rows]
     assert 0.05 <= limits[0] <= 0.5  # a twelfth of six seconds, for the first
     assert max(limits) <= 6.0
-
-
-def cutting(monkeypatch, is_cut_off):
-    """Have the fits for which ``is_cut_off(estimator)`` say that the time limit cut them off."""
-    fit = MargotClassifier.fit
-
-    def fitted(self, *given, **more):
-        fit(self, *given, **more)
-        if is_cut_off(self):
-            self.certificate_ = self.certificate_.with_(warnings=(CUT_OFF,), stopped="time limit")
-            self.tree_ = dataclasses.replace(self.tree_, certificate=self.certificate_)
-        return self
-
-    monkeypatch.setattr(MargotClassifier, "fit", fitted)
 
 
 @pytest.mark.filterwarnings("ignore:One or more of the test scores are non-finite")  # of scikit-learn

@@ -9,9 +9,6 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TextIO
 
-#: Seconds between two updates of a line on a terminal.
-_INTERVAL = 0.5
-
 #: Topics that have been printed.
 _printed: set[str] = set()
 #: Number of status lines that are shown now.
@@ -31,7 +28,9 @@ def status_is_shown() -> bool:
 
 
 @contextmanager
-def status(text: Callable[[], str], finished: Callable[[], str], *, after: float = 0.0) -> Iterator[None]:
+def status(
+    text: Callable[[], str], finished: Callable[[], str], *, after: float = 0.0, every: float = 0.5
+) -> Iterator[None]:
     """Show the state of the block on stderr if it takes longer than ``after`` seconds.
 
     On a terminal one line is rewritten in place.  A log file gets one line at the start, and another one at the end.
@@ -44,9 +43,11 @@ def status(text: Callable[[], str], finished: Callable[[], str], *, after: float
         Returns the last line, printed when the block ends without an error.
     after : float
         Seconds before the first line.
+    every : float
+        Seconds between two updates of a line on a terminal.
     """
     line, ended = _Line(sys.stderr), threading.Event()
-    thread = threading.Thread(target=_rewrite, args=(line, text, ended, after), daemon=True)
+    thread = threading.Thread(target=_rewrite, args=(line, text, ended, after, every), daemon=True)
     thread.start()
     last = ""
     try:
@@ -58,12 +59,12 @@ def status(text: Callable[[], str], finished: Callable[[], str], *, after: float
         line.close(last)
 
 
-def _rewrite(line: _Line, text: Callable[[], str], ended: threading.Event, after: float) -> None:
+def _rewrite(line: _Line, text: Callable[[], str], ended: threading.Event, after: float, every: float) -> None:
     """Show the line after ``after`` seconds and, on a terminal, update it until ``ended`` is set."""
     if ended.wait(after):
         return
     line.show(text())
-    while line.live and not ended.wait(_INTERVAL):
+    while line.live and not ended.wait(every):
         line.show(text())
 
 

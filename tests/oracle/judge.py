@@ -70,8 +70,8 @@ def judge(instance: Instance, known: Interval | None = None) -> Verdict:
     """Solve with the exact engine and find the faults in its result; ``known`` is the optimum, if computed before."""
     began = time.perf_counter()
     try:
-        solution = _solved(instance)
-        twin = None if instance.twin is None else _solved(instance.in_units(instance.twin))
+        solution = solved(instance)
+        twin = None if instance.twin is None else solved(instance.in_units(instance.twin))
     except Exception as error:
         note = f"{type(error).__name__}: {error}".replace("\n", " ")[:200]
         fault = "contradiction" if "contradict" in note else "exception"
@@ -91,7 +91,7 @@ def examine(
     verdict = _filled(instance, certificate, known)
     verdict.faults += _bound_faults(certificate, known, facts)
     verdict.faults += _tree_faults(instance, certificate, known, facts)
-    if _unearned(certificate):
+    if unearned(certificate):
         verdict.faults.append("unearned")
     pair = twin is not None and _twins_contradict(instance, certificate, twin.certificate, facts)
     if pair or certificate.bound > certificate.objective * (1 + ULPS):
@@ -99,7 +99,7 @@ def examine(
     return verdict
 
 
-def _solved(instance: Instance) -> Solution:
+def solved(instance: Instance) -> Solution:
     patience = PATIENCE if instance.n_classes == 2 else PATIENCE_SEVERAL
     limits = Limits(**{"time": patience, **instance.limits})
     return solve(problem_of(instance), engine="bnb", limits=limits)
@@ -146,7 +146,7 @@ def _tree_faults(instance: Instance, certificate: Certificate, known: Interval, 
     return faults
 
 
-def _unearned(certificate: Certificate) -> bool:
+def unearned(certificate: Certificate) -> bool:
     """Whether the certificate says "optimal" although its own numbers do not prove it."""
     if certificate.proved is not Proved.OPTIMAL:
         return False

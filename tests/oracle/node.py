@@ -72,7 +72,7 @@ def bounds(rows: Rows, cutoff: float = math.inf) -> tuple[float, float, Plane | 
     """
     if (constant := _one_class(rows)) is not None:
         return 0.0, 0.0, ([Fraction(0)] * len(rows.points[0]), Fraction(constant))
-    node = _Node(rows)
+    node = OneNode(rows)
     lower, upper, plane = 0.0, math.inf, None
     for attempt in range(len(_ATTEMPTS)):
         for guess in node.guesses(*node.scale(attempt, lower, upper)):
@@ -97,7 +97,7 @@ def _one_class(rows: Rows) -> int | None:
     return None
 
 
-class _Node:
+class OneNode:
     """The problem, centred and scaled for the solver, and exact for the evaluation of claims."""
 
     def __init__(self, rows: Rows) -> None:
@@ -147,7 +147,7 @@ class _Node:
             V = np.vstack([V, box / max(limit, 1e-300)])
             right = np.concatenate([right, -np.ones(2 * n)])
         cost = np.minimum(self.cost[self.soft] * (unit / size), 1e9)
-        solution = self._solve(V, right, cost)
+        solution = self.solve(V, right, cost)
         if solution is None:
             return []
         w, b, z, s = solution
@@ -162,7 +162,7 @@ class _Node:
 
     # ---- the solver
 
-    def _solve(
+    def solve(
         self, V: np.ndarray, right: np.ndarray, cost: np.ndarray
     ) -> tuple[np.ndarray, float, np.ndarray, np.ndarray] | None:
         """Clarabel's ``w`` and ``b``, multipliers and slacks of the rows: margins, losses >= 0, routing."""

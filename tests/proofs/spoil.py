@@ -110,7 +110,7 @@ def _byte(parts, rng, low, high):
     return bytes(text)
 
 
-def _body_at(text):
+def body_at(text):
     at = 0
     for _ in range(3):
         at = text.index(b"\n", at) + 1
@@ -123,11 +123,11 @@ def cut_off(parts, rng):
 
 
 def byte_of_the_header(parts, rng):
-    return _byte(parts, rng, lambda text: 18, lambda text: _body_at(text))
+    return _byte(parts, rng, lambda text: 18, lambda text: body_at(text))
 
 
 def byte_of_the_steps(parts, rng):
-    return _byte(parts, rng, _body_at, len)
+    return _byte(parts, rng, body_at, len)
 
 
 def more_at_the_end(parts, rng):
@@ -162,7 +162,7 @@ def blocks_swapped(parts, rng):
 
 def _with_blocks(parts, blocks):
     text = parts.packed()
-    return text[: _body_at(text)] + b"".join(pack(b) for b in blocks) + END
+    return text[: body_at(text)] + b"".join(pack(b) for b in blocks) + END
 
 
 def another_version(parts, rng):
@@ -372,7 +372,7 @@ def header_of_a_number_with_many_digits(parts, rng):
 
 def _with_header(parts, text):
     text += b"\n"
-    return parts.first + text + b"%08x\n" % zlib.crc32(text) + parts.packed()[_body_at(parts.packed()) :]
+    return parts.first + text + b"%08x\n" % zlib.crc32(text) + parts.packed()[body_at(parts.packed()) :]
 
 
 def entry_left_out(parts, rng):

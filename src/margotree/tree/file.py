@@ -62,7 +62,7 @@ def to_record(tree: TreeLike) -> dict[str, Any]:
         "format": FORMAT,
         "version": VERSION,
         "written_by": f"margotree {__version__}",
-        "checksum": _checksum(body),
+        "checksum": checksum_of(body),
         "tree": body,
     }
 
@@ -115,12 +115,13 @@ def _checked_body(record: Any) -> dict[str, Any]:
     body = record.get("tree")
     if not isinstance(body, dict) or not set(body) >= _REQUIRED or not set(body) <= _REQUIRED | _OPTIONAL:
         raise TreeFileError("the tree in it is incomplete or has entries that do not belong there")
-    if record.get("checksum") != _checksum(body):
+    if record.get("checksum") != checksum_of(body):
         raise TreeFileError("the checksum does not match: the tree was changed after it was saved")
     return body
 
 
-def _checksum(body: dict[str, Any]) -> str:
+def checksum_of(body: dict[str, Any]) -> str:
+    """Return the checksum of the entry ``tree`` of a tree file."""
     try:
         canonical = json.dumps(body, sort_keys=True, separators=(",", ":"), allow_nan=False)
     except (ValueError, RecursionError) as error:

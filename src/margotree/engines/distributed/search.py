@@ -101,7 +101,7 @@ class ClusterSearch(Search):
     def _begin(self, control: RunControl) -> bool:
         """Search in this process until there are open nodes to distribute; return whether there are."""
         if self.task_sizes.alone <= 0.0:
-            self._push([self.brancher.root()])
+            self.push([self.brancher.root()])
             self._begun = True
             return True
         nodes = min(control.limits.nodes, self.steps + _ALONE_NODES)
@@ -163,7 +163,7 @@ class ClusterSearch(Search):
 
     def _is_open(self) -> bool:
         """Whether there are open nodes, and bounds do not close them."""
-        return bool(self._queue or self._stack) and self.floor < self.shared[CUTOFF]
+        return bool(self.queue or self.stack) and self.floor < self.shared[CUTOFF]
 
     def _allowance(self, slots: int) -> float:
         """The largest number of search nodes of the next task."""
@@ -209,7 +209,7 @@ class ClusterSearch(Search):
     def _take_back(self, *numbers: int) -> None:
         """Put the nodes of these tasks back into the queue."""
         for number in numbers:
-            self._push(self._running.pop(number))
+            self.push(self._running.pop(number))
             del self._reserved[number], self._in_flight[number]
 
     def _report(self) -> None:

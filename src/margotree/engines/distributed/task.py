@@ -197,14 +197,14 @@ class _TaskSearch(Search):
         )
         self._given = task_input.cutoff
         self._begun = True
-        self._push(task_input.records)
+        self.push(task_input.records)
 
     def _proof_needs_time(self) -> None:
         """None: nodes that are open at the end of a task are not closed, but returned."""
 
     def outcome(self, seconds: float, proof_part: ProofPart | None) -> Outcome:
         """The result of the task."""
-        left = [Record(bound=bound, data=data, size=size) for bound, _, data, size in [*self._queue, *self._stack]]
+        left = [Record(bound=bound, data=data, size=size) for bound, _, data, size in [*self.queue, *self.stack]]
         cutoff = float(self.shared[CUTOFF])
         return Outcome(
             left=left,

@@ -110,8 +110,8 @@ class Search:
         self.f1 = math.nan
         self.reason: Stopped | None = None
         self.failure: BaseException | None = None
-        self._queue: list[Waiting] = []
-        self._stack: list[Waiting] = []
+        self.queue: list[Waiting] = []  # open records, a heap by their bounds
+        self.stack: list[Waiting] = []  # open records above the memory limit, the next one last
         self._in_flight: dict[int, float] = {}
         self._pushed = 0
         self._begun = False
@@ -125,7 +125,7 @@ class Search:
         self.control = control or self.control
         self.reason, self.shared[STOP] = None, 0.0
         if not self._begun:
-            self._push([self.brancher.root()])
+            self.push([self.brancher.root()])
             self._begun = True
         workers = [self.brancher.worker() for _ in range(max(1, self.control.limits.n_jobs))]
         threads = [threading.Thread(target=self._work, args=(k, w), daemon=True) for k, w in enumerate(workers)]
@@ -152,10 +152,10 @@ class Search:
     def close_open(self) -> None:
         """Close all open records with their bounds: the proof ends here."""
         with self._lock:
-            for bound, _, data, _ in [*self._queue, *self._stack]:
+            for bound, _, data, _ in [*self.queue, *self.stack]:
                 self._close(data, bound)
-            self._queue.clear()
-            self._stack.clear()
+            self.queue.clear()
+            self.stack.clear()
 
     def _proof_needs_time(self) -> Stopped | None:
         """`Stopped.TIME` if a proof is written and closing the open records takes all of the remaining time."""
@@ -176,7 +176,7 @@ class Search:
     @property
     def open_nodes(self) -> int:
         """The number of records in the queue."""
-        return len(self._queue) + len(self._stack)
+        return len(self.queue) + len(self.stack)
 
     @property
     def own_bound(self) -> float:
@@ -192,8 +192,8 @@ class Search:
         """`own_bound`, with the lock held."""
         if not self._begun:
             return -math.inf
-        queued = self._queue[0][0] if self._queue else math.inf
-        stacked = min((waiting[0] for waiting in self._stack), default=math.inf)
+        queued = self.queue[0][0] if self.queue else math.inf
+        stacked = min((waiting[0] for waiting in self.stack), default=math.inf)
         in_flight = min(self._in_flight.values(), default=math.inf)
         return min(queued, stacked, in_flight, self.unresolved, float(self.shared[CUTOFF]))
 
@@ -242,12 +242,12 @@ class Search:
         """The next record for thread ``k``; waits while only other threads have records; None if the search is over."""
         with self._lock:
             while True:
-                if self.steps >= self.control.limits.nodes and (self._queue or self._stack):
+                if self.steps >= self.control.limits.nodes and (self.queue or self.stack):
                     self._halt(Stopped.NODES)
                 if self.shared[STOP] or self.floor >= self.shared[CUTOFF]:
                     self._lock.notify_all()
                     return None
-                if self._queue or self._stack:
+                if self.queue or self.stack:
                     record = self._pop()
                     if record.bound < self.shared[CUTOFF]:
                         self._in_flight[k] = record.bound
@@ -261,7 +261,7 @@ class Search:
 
     def _pop(self) -> Record:
         """The record with the least bound; short of memory, the last one of the stack."""
-        bound, _, data, size = self._stack.pop() if self._stack else heapq.heappop(self._queue)
+        bound, _, data, size = self.stack.pop() if self.stack else heapq.heappop(self.queue)
         self.memory -= size
         return Record(bound=bound, data=data, size=size)
 
@@ -283,7 +283,7 @@ class Search:
                 self._offer(value, tree)
             if dive.unresolved < self.shared[CUTOFF]:
                 self.unresolved = min(self.unresolved, dive.unresolved)
-            self._push(dive.left)
+            self.push(dive.left)
             del self._in_flight[k]
             if math.isnan(self.f1):
                 self.f1 = self.best
@@ -297,7 +297,7 @@ class Search:
             self.best, self.incumbent = value, tree
             self.shared[CUTOFF] = self._cutoff()
 
-    def _push(self, records: list[Record]) -> None:
+    def push(self, records: list[Record]) -> None:
         """Add records to the queue, or to the stack above the memory limit; close those above the cutoff."""
         worth_keeping = [
             (r.bound, self._pushed + k, r.data, r.size) for k, r in enumerate(records) if r.bound < self.shared[CUTOFF]
@@ -308,8 +308,8 @@ class Search:
                 self._close(r.data, r.bound)
         if self.memory > self.control.limits.memory:
             # Above the memory limit, depth first: the highest bounds first, as they close soonest.
-            self._stack += sorted(worth_keeping)
+            self.stack += sorted(worth_keeping)
         else:
             for waiting in worth_keeping:
-                heapq.heappush(self._queue, waiting)
+                heapq.heappush(self.queue, waiting)
         self.memory += sum(waiting[3] for waiting in worth_keeping)

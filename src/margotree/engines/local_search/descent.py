@@ -76,7 +76,7 @@ class BaseDescent(ABC):
         value = self.cost(strategies)
         for sweep in range(self.max_sweeps):
             before = value
-            self._sweep()
+            self.sweep()
             self.swept |= not self.flag[0]
             value = float(np.sum(self.own))
             gain = before - value
@@ -91,7 +91,7 @@ class BaseDescent(ABC):
         self.route(0, strategies)
         return float(np.sum(self.own))
 
-    def _sweep(self) -> None:
+    def sweep(self) -> None:
         """Visit the stale nodes from the last level to the root; if a visit improves a node, its ancestors become
         stale."""
         for t in reversed(range(self.terms.n_nodes)):
@@ -100,40 +100,40 @@ class BaseDescent(ABC):
             if not self.stale[t]:
                 continue
             self.stale[t] = False
-            if len(self.rows[t]) and (self._visit_upper(t) if self._is_upper(t) else self._visit_last(t)):
+            if len(self.rows[t]) and (self.visit_upper(t) if self.is_upper(t) else self.visit_last(t)):
                 above = topology.parent(t)
                 while above >= 0:
                     self.stale[above] = True
                     above = topology.parent(above)
 
-    def _is_upper(self, t: int) -> bool:
+    def is_upper(self, t: int) -> bool:
         """Whether the node is above the last level."""
         return t < self.terms.n_nodes // 2
 
-    def _plane(self, t: int) -> Plane:
+    def plane(self, t: int) -> Plane:
         """A copy of the node's hyperplane."""
         return self.W[t].copy(), float(self.B[t])
 
-    def _route_to_children(self, t: int, node: Node) -> None:
+    def route_to_children(self, t: int, node: Node) -> None:
         """Route the samples of an upper node to its children; if some lie in the band, move the hyperplane."""
-        goes_right = node.right_of(node.heights(self._plane(t)), self._plane(t))
+        goes_right = node.right_of(node.heights(self.plane(t)), self.plane(t))
         if goes_right is None:
             self.W[t], self.B[t] = self._out_of_band(t, node)
-            goes_right = node.right_of(node.heights(self._plane(t)), self._plane(t))
+            goes_right = node.right_of(node.heights(self.plane(t)), self.plane(t))
         assert goes_right is not None
         self.rows[topology.left(t)], self.rows[topology.right(t)] = self.rows[t][~goes_right], self.rows[t][goes_right]
 
     def _out_of_band(self, t: int, node: Node) -> Plane:
         """The best hyperplane of node ``t`` in the same direction that has no sample in its band, else one without
         features."""
-        node = self._with_subtree_costs(t, node)
+        node = self.with_subtree_costs(t, node)
         if np.any(self.W[t]):
             cut = node.best_cut(self.W[t].copy(), LENGTHS)
             if cut is not None and node.right_of(node.heights(cut[0]), cut[0]) is not None:
                 return cut[0]
         return node.best_without_features()[0]
 
-    def _visit_upper(self, t: int) -> bool:
+    def visit_upper(self, t: int) -> bool:
         """Try to improve an upper node; return whether the subtree's cost has decreased.
 
         The new hyperplane can send samples into bands of the subtree, whose hyperplanes are then moved. If this makes
@@ -141,7 +141,7 @@ class BaseDescent(ABC):
         """
         below = topology.subtree(t, self.depth)
         before = float(np.sum(self.own[below]))
-        plane = self._proposed(t, before)
+        plane = self.proposed(t, before)
         if plane is None:
             return False
         W, B = self.W[below], self.B[below]
@@ -162,15 +162,15 @@ class BaseDescent(ABC):
         """
 
     @abstractmethod
-    def _with_subtree_costs(self, t: int, node: Node | None = None) -> Node:
+    def with_subtree_costs(self, t: int, node: Node | None = None) -> Node:
         """The samples of an upper node with their subtree costs; the samples of a given ``node`` are not copied."""
 
     @abstractmethod
-    def _proposed(self, t: int, before: float) -> Plane | None:
+    def proposed(self, t: int, before: float) -> Plane | None:
         """A better hyperplane for an upper node whose subtree costs ``before``, or None."""
 
     @abstractmethod
-    def _visit_last(self, t: int) -> bool:
+    def visit_last(self, t: int) -> bool:
         """Try to improve a node of the last level; return whether its cost has decreased."""
 
 
@@ -185,16 +185,16 @@ class Descent(BaseDescent):
     def _settle_one(self, t: int, kind: Strategy) -> None:
         """Initialise one node, compute its cost, and route its samples."""
         node = Node.of(self.terms, t, self.rows[t])
-        if self._is_upper(t):
+        if self.is_upper(t):
             if kind is not Strategy.KEEP:
-                self.W[t], self.B[t] = draw(self.terms, t, node, self._plane(t), kind, self.rng, self.flag)
-            self._route_to_children(t, node)
+                self.W[t], self.B[t] = draw(self.terms, t, node, self.plane(t), kind, self.rng, self.flag)
+            self.route_to_children(t, node)
         elif kind is not Strategy.KEEP and len(node.Z):
-            self._set_last(t, *best_svm(self.terms, t, node, self._plane(t), self.flag)[0], node)
+            self._set_last(t, *best_svm(self.terms, t, node, self.plane(t), self.flag)[0], node)
         self._update_cost(t, node)
         self.stale[t] = True
 
-    def _with_subtree_costs(self, t: int, node: Node | None = None) -> Node:
+    def with_subtree_costs(self, t: int, node: Node | None = None) -> Node:
         node = node or Node.of(self.terms, t, self.rows[t])
         node.compute_subtree_costs(self.terms, t, self.rows[t], self.W, self.B, self.choices)
         return node
@@ -202,7 +202,7 @@ class Descent(BaseDescent):
     def _update_cost(self, t: int, node: Node) -> None:
         """Compute the cost of the node itself."""
         w = self.W[t]
-        self.own[t] = 0.5 * float(w @ w) + node.hinges(node.heights(self._plane(t))) + self.terms.feature_penalty(t, w)
+        self.own[t] = 0.5 * float(w @ w) + node.hinges(node.heights(self.plane(t))) + self.terms.feature_penalty(t, w)
 
     def _set_last(self, t: int, w: FloatArray, b: float, node: Node) -> None:
         """Set the hyperplane of a node of the last level, or a constant label if that costs less."""
@@ -212,8 +212,8 @@ class Descent(BaseDescent):
             w, b = np.zeros_like(w), 1.0 if plus >= minus else -1.0
         self.W[t], self.B[t] = w, b
 
-    def _visit_last(self, t: int) -> bool:
-        node, before = Node.of(self.terms, t, self.rows[t]), self._plane(t)
+    def visit_last(self, t: int) -> bool:
+        node, before = Node.of(self.terms, t, self.rows[t]), self.plane(t)
         value = self.own[t]
         self._set_last(t, *best_svm(self.terms, t, node, before, self.flag)[0], node)
         self._update_cost(t, node)
@@ -223,12 +223,12 @@ class Descent(BaseDescent):
         self.own[t] = value
         return False
 
-    def _proposed(self, t: int, before: float) -> Plane | None:
+    def proposed(self, t: int, before: float) -> Plane | None:
         found = propose(
             self.terms,
             t,
-            self._with_subtree_costs(t),
-            self._plane(t),
+            self.with_subtree_costs(t),
+            self.plane(t),
             self.rng,
             self.flag,
             bool(self.directions_failed[t]),

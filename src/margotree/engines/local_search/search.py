@@ -154,7 +154,7 @@ class LocalSearch:
         self.problem, self.control, self.effort = problem, control, effort or Effort()
         self.finisher = finisher
         self.seed = control.limits.seed
-        self.levels = SubsampleLevels(self._terms(), self.seed)
+        self.levels = SubsampleLevels(self.new_terms(), self.seed)
         self.best_pool = RestartPool()  # the best trees of all pools
         self.pool = self.best_pool  # the current pool
         self.statistics = StartStatistics()
@@ -179,9 +179,9 @@ class LocalSearch:
 
     def run(self, given: list[Splits]) -> None:
         """Search from the given trees and from new starts; the best trees are in :attr:`best`, best first."""
-        trees = [TrainedTree(W=np.array(s.w), B=np.array(s.b), value=self._value(s)) for s in given]
+        trees = [TrainedTree(W=np.array(s.w), B=np.array(s.b), value=self.value_of(s)) for s in given]
         allowed = [tree for tree in trees if math.isfinite(tree.value)]
-        for tree in [*allowed, self._constant()]:
+        for tree in [*allowed, self.constant()]:
             self._keep(tree)
         self._given = [unchanged_start(tree) for tree in allowed]
         if self.control.must_stop() is None:
@@ -195,11 +195,11 @@ class LocalSearch:
             self.refine_best()
         # The value function checks the results of descents; the first feasible tree is returned.
         trees = (tree.splits for tree in self.best)
-        return next((tree for tree in trees if math.isfinite(self._value(tree))), self._constant().splits)
+        return next((tree for tree in trees if math.isfinite(self.value_of(tree))), self.constant().splits)
 
     def refine_best(self) -> None:
         """Train the SVMs of the best tree with a small last smoothing width."""
-        terms, tree = self._last_terms().fine(), unchanged_start(self.best[0])
+        terms, tree = self.final_terms().fine(), unchanged_start(self.best[0])
         self._flag[0] = 0.0
         self._in_threads(lambda: self._keep(self.descent(terms, tree, self.seed)), 1)
 
@@ -211,10 +211,10 @@ class LocalSearch:
         candidates = [min(trees, key=lambda found: found.value) for trees in self._trees[: self.levels.top] if trees]
         for tree in reversed(candidates[-n_levels:]):
             if tree.value < self.best[0].value:
-                value = self._value(tree.splits)
+                value = self.value_of(tree.splits)
                 if math.isinf(value) and self.problem.X.size <= _MAX_SETTLED:
                     self._flag[0] = 1.0  # hyperplanes are moved out of bands without training
-                    self._keep(self._descend(Job(start=unchanged_start(tree), level=self.levels.top, seed=self.seed)))
+                    self._keep(self.descend(Job(start=unchanged_start(tree), level=self.levels.top, seed=self.seed)))
                 elif math.isfinite(value):
                     self._keep(replace(tree, value=value))
 
@@ -233,19 +233,19 @@ class LocalSearch:
 
     def _work(self) -> None:
         """Process jobs until there are none; the work of one thread."""
-        while (job := self._next_job()) is not None:
-            self._record(job, self._finish(job) if job.finish else self._descend(job))
+        while (job := self.next_job()) is not None:
+            self.record(job, self.finish(job) if job.finish else self.descend(job))
 
-    def _descend(self, job: Job) -> TrainedTree:
+    def descend(self, job: Job) -> TrainedTree:
         """The tree to which the job's start leads, trained on the samples of the job's level."""
-        return self._descend_with(self.levels.at(job.level), job)
+        return self.descend_with(self.levels.at(job.level), job)
 
-    def _descend_with(self, terms: Terms, job: Job) -> TrainedTree:
+    def descend_with(self, terms: Terms, job: Job) -> TrainedTree:
         """The same for the training problem ``terms``; if the start is that of a subtree, only the subtree is trained
         first."""
         if job.start.subtree is not None:
             return self._descend_subtree(terms, job.start, job.start.subtree, job.seed)
-        return self._descend_from(terms, job.start, job.seed, self._value_to_beat(job))
+        return self._descend_from(terms, job.start, job.seed, self.value_to_beat(job))
 
     def _descend_from(self, terms: Terms, start: Start, seed: int, best: float) -> TrainedTree:
         """Train a start, after start screening if that applies."""
@@ -335,13 +335,13 @@ class LocalSearch:
                 )
         return best
 
-    def _value_to_beat(self, job: Job) -> float:
+    def value_to_beat(self, job: Job) -> float:
         """The best value in the pool of the job, or, on a subset of the samples, the best value at its level."""
         if job.level == self.levels.top and job.pool is not None:
             return job.pool.best_value
         return min((found.value for found in self._trees[job.level]), default=math.inf)
 
-    def _finish(self, job: Job) -> TrainedTree:
+    def finish(self, job: Job) -> TrainedTree:
         """The tree after a visit to the finisher."""
         assert self.finisher is not None
         start = job.start
@@ -357,12 +357,12 @@ class LocalSearch:
         if part.must_stop() is not None:
             with self._lock:
                 self._cut_seconds += self.control.elapsed - began
-        return TrainedTree(W=np.array(splits.w), B=np.array(splits.b), value=self._value(splits))
+        return TrainedTree(W=np.array(splits.w), B=np.array(splits.b), value=self.value_of(splits))
 
-    def _next_job(self) -> Job | None:
+    def next_job(self) -> Job | None:
         """The next job of a thread; None when the search ends."""
         with self._lock:
-            job = None if self._flag[0] else self._follow_up_job() or self._new_job()
+            job = None if self._flag[0] else self._follow_up_job() or self.new_job()
             self._n_on_all += job is not None and job.level == self.levels.top
             return job
 
@@ -370,9 +370,9 @@ class LocalSearch:
         """A job that continues with one of the trees found so far, if one is due."""
         return self._finish_job() or self._greedy_job() or self._promotion_job()
 
-    def _new_job(self) -> Job | None:
+    def new_job(self) -> Job | None:
         """A new start; None when there have been enough."""
-        if self._is_enough():
+        if self.is_enough():
             return None
         self._change_pool()
         number = self.starts
@@ -392,7 +392,7 @@ class LocalSearch:
         self.pool.idle_starts = 0.0
         self.pool = RestartPool() if self.pool is self.best_pool else self.best_pool
 
-    def _greedy_start(self) -> Start:
+    def new_greedy_start(self) -> Start:
         """The start that trains the greedy tree."""
         return greedy_start(self.problem.depth, self.problem.n_features)
 
@@ -416,7 +416,7 @@ class LocalSearch:
             return subtree_start(tree, self.problem.depth, self.perturbed, rng)
         return reannealed_start(tree) if origin is Origin.REANNEALED else self.perturbed(tree, self.problem.depth, rng)
 
-    def _is_enough(self) -> bool:
+    def is_enough(self) -> bool:
         """Whether the number of starts, or of those in a row without improvement, has reached its limit."""
         effort, idle = self.effort, self.starts - self._last_gain
         if self.starts >= effort.most:
@@ -461,7 +461,7 @@ class LocalSearch:
         level = max((k for k, size in enumerate(self.levels.sizes) if size <= most), default=0)
         if level == 0:
             return None
-        return Job(start=self._greedy_start(), level=level, seed=self.seed, greedy=True)
+        return Job(start=self.new_greedy_start(), level=level, seed=self.seed, greedy=True)
 
     def _promotion_job(self) -> Job | None:
         """The promotion of a tree to the next level, if one is due."""
@@ -494,7 +494,7 @@ class LocalSearch:
                 return Job(start=unchanged_start(tree), level=target, seed=self.seed + len(trees))
         return None
 
-    def _record(self, job: Job, found: TrainedTree) -> None:
+    def record(self, job: Job, found: TrainedTree) -> None:
         """Record the result of a job."""
         with self._lock:
             pool, top = job.pool or self.best_pool, job.level == self.levels.top
@@ -504,7 +504,7 @@ class LocalSearch:
                 pool.failed_visits = 0 if pool.improves(found.value) else pool.failed_visits + 1
             elif not (job.greedy and top):  # a promoted tree is still to come there
                 if job.level == 0:
-                    self.statistics.update(job.start, found.value, self._value_to_beat(job), job.number)
+                    self.statistics.update(job.start, found.value, self.value_to_beat(job), job.number)
                     pool.idle_starts += idle_cost(job.start, job.number)
                 self._trees[job.level].append(found)
                 if top:
@@ -523,20 +523,20 @@ class LocalSearch:
         if found.value < before:
             self.control.report("alternating", incumbent=found.value, nodes=self.starts)
 
-    def _value(self, splits: Splits) -> float:
+    def value_of(self, splits: Splits) -> float:
         """The objective of a tree on all samples; infinite if it is not feasible."""
         found = self.problem.evaluate(splits)
         return found.objective if found.feasible else math.inf
 
-    def _terms(self) -> Terms:
+    def new_terms(self) -> Terms:
         """The training problem of the descents."""
         return Terms.of(self.problem)
 
-    def _last_terms(self) -> Terms:
+    def final_terms(self) -> Terms:
         """The training problem of the final tree."""
         return self.levels.terms
 
-    def _constant(self) -> TrainedTree:
+    def constant(self) -> TrainedTree:
         """A tree without splits, feasible in every problem."""
         return majority(self.levels.terms)
 

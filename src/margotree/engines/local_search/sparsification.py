@@ -28,11 +28,11 @@ class SparsifyingSearch(LocalSearch):
 
     finisher_reports = False  # the values that the finisher reports do not include feature penalties
 
-    def _terms(self) -> Terms:
+    def new_terms(self) -> Terms:
         """The training problem of descents, without feature penalties."""
         return Terms.of(without_budget(self.problem))
 
-    def _last_terms(self) -> Terms:
+    def final_terms(self) -> Terms:
         """The training problem of the final tree, with feature penalties."""
         return self._penalised
 
@@ -41,19 +41,19 @@ class SparsifyingSearch(LocalSearch):
         """The training problem with feature penalties."""
         return Terms.of(self.problem)
 
-    def _descend(self, job: Job) -> TrainedTree:
+    def descend(self, job: Job) -> TrainedTree:
         """The result of the job's descent, sparsified if the descent used all samples."""
         is_variation = job.level == self.levels.top and np.any(job.start.W)
         if is_variation and np.random.default_rng(job.seed).random() < _PENALISED_SHARE:
-            return self._descend_with(self._penalised, job)
-        found = super()._descend(job)
+            return self.descend_with(self._penalised, job)
+        found = super().descend(job)
         found = replace(found, value=found.value + self._penalty(found))
         # An unchanged tree has been sparsified before.
         return self._sparsified(found, job) if job.level == self.levels.top and found.W is not job.start.W else found
 
-    def _finish(self, job: Job) -> TrainedTree:
+    def finish(self, job: Job) -> TrainedTree:
         """The sparsified result of the finisher."""
-        return self._sparsified(super()._finish(job), job)
+        return self._sparsified(super().finish(job), job)
 
     def _penalty(self, found: TrainedTree) -> float:
         """The sum of the feature penalties of all nodes of a tree."""
@@ -65,7 +65,7 @@ class SparsifyingSearch(LocalSearch):
         The tree is returned unchanged if it is too bad to become the best tree of the job's pool, even without its
         feature penalties.
         """
-        if found.value - self._penalty(found) >= self._value_to_beat(job):
+        if found.value - self._penalty(found) >= self.value_to_beat(job):
             return found
         sparse = self.descent(self._penalised, unchanged_start(found), self.seed)
         return min(found, sparse, key=lambda one: one.value)

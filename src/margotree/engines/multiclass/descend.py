@@ -48,11 +48,11 @@ class ClassDescent(BaseDescent):
         """Send the samples of ``top`` down its subtree, drawing new hyperplanes and emptying bands on the way."""
         for t in topology.subtree(top, self.depth):
             kind = Strategy.KEEP if strategies is None else Strategy(strategies[t])
-            if self._is_upper(t):
+            if self.is_upper(t):
                 if kind is not Strategy.KEEP:
-                    now = (self._plane(t), self.choices.sides[t])
+                    now = (self.plane(t), self.choices.sides[t])
                     self.W[t], self.B[t] = draw(self.terms, t, self.rows[t], now, kind, self.rng, self.flag)
-                self._route_to_children(t, self._node(t))
+                self.route_to_children(t, self._node(t))
             elif kind is not Strategy.KEEP and len(self.rows[t]):
                 self.W[t], self.B[t] = self._best_last(t)[0]
             self._label(t)
@@ -60,9 +60,9 @@ class ClassDescent(BaseDescent):
 
     def _label(self, t: int) -> None:
         """The best sides or labels for the hyperplane, and what the node then costs."""
-        plane = self._plane(t)
+        plane = self.plane(t)
         right, left = self._class_losses(t, plane)
-        if self._is_upper(t):
+        if self.is_upper(t):
             sides = best_sides(right, left)
             self.choices.sides[t] = sides
             lacks = float(np.sum(np.where(sides > 0, right, left)))
@@ -82,19 +82,19 @@ class ClassDescent(BaseDescent):
         """The samples of an upper node with the sides that it has now."""
         return Node.of(self.terms, t, self.rows[t], self.choices.sides[t])
 
-    def _with_subtree_costs(self, t: int, node: Node | None = None) -> Node:
+    def with_subtree_costs(self, t: int, node: Node | None = None) -> Node:
         """With the sides that it has now; of a node that is being settled, with the best for the hyperplane at hand."""
         if node is None:
             node = self._node(t)
         else:
-            node = Node.of(self.terms, t, self.rows[t], self._sides(t, self._plane(t)), node.Z)
+            node = Node.of(self.terms, t, self.rows[t], self._sides(t, self.plane(t)), node.Z)
         node.compute_subtree_costs(self.terms, t, self.rows[t], self.W, self.B, self.choices)
         return node
 
     # -- last level ---------------------------------------------------------------------------------------------
 
-    def _visit_last(self, t: int) -> bool:
-        before, value = self._plane(t), self.own[t]
+    def visit_last(self, t: int) -> bool:
+        before, value = self.plane(t), self.own[t]
         self.W[t], self.B[t] = self._best_last(t)[0]
         self._label(t)
         if self.own[t] < value * (1.0 - GAIN):
@@ -119,7 +119,7 @@ class ClassDescent(BaseDescent):
                 continue
             own = {a, b} == {int(now[0]), int(now[1])}
             pair = now if own else np.array([a, b])
-            guess = self._plane(t) if own else (np.zeros(self.terms.X.shape[1]), 0.0)
+            guess = self.plane(t) if own else (np.zeros(self.terms.X.shape[1]), 0.0)
             plane, _ = best_svm(self.terms, t, Node.of(self.terms, t, rows, pair), guess, self.flag)
             value = self._last_value(t, plane, pair)
             if value < best[1]:
@@ -135,16 +135,16 @@ class ClassDescent(BaseDescent):
 
     # -- upper nodes --------------------------------------------------------------------------------------------
 
-    def _proposed(self, t: int, before: float) -> Plane | None:
+    def proposed(self, t: int, before: float) -> Plane | None:
         best = self._best_proposal(t)
         return None if best is None or best.value >= before * (1.0 - GAIN) else best.plane
 
     def _best_proposal(self, t: int) -> Proposal | None:
         """Hyperplane and sides in turn, from the sides at hand and now and then from those that pay below."""
-        node = self._with_subtree_costs(t)
+        node = self.with_subtree_costs(t)
         best: Proposal | None = None
         for sides in self._first_sides(t, node):
-            plane = self._plane(t)
+            plane = self.plane(t)
             for _ in range(_ROUNDS):
                 if self.flag[0]:
                     return best

@@ -67,17 +67,17 @@ class ClassSearch(LocalSearch):
         stand_in: Any = problem  # it has all that the search asks of a problem of two classes
         super().__init__(stand_in, control, effort or _EFFORT)
 
-    def _terms(self) -> Terms:
+    def new_terms(self) -> Terms:
         return Terms.of(self.classes)
 
-    def _constant(self) -> TrainedTree:
+    def constant(self) -> TrainedTree:
         tree = constant_tree(self.classes)
-        return TrainedTree(W=tree.w, B=tree.b, value=self._value(tree))
+        return TrainedTree(W=tree.w, B=tree.b, value=self.value_of(tree))
 
-    def _is_enough(self) -> bool:
-        return self.starts >= self.control.limits.nodes or super()._is_enough()
+    def is_enough(self) -> bool:
+        return self.starts >= self.control.limits.nodes or super().is_enough()
 
-    def _greedy_start(self) -> Start:
+    def new_greedy_start(self) -> Start:
         return new_start(_first_strategies(0, self.classes.depth, np.random.default_rng(0)), self.classes.n_features)
 
 

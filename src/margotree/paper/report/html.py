@@ -109,11 +109,12 @@ def _certificates(fits: Sequence[Fit]) -> str:
         return "<p>No fit on a training part is in the file.</p>"
     parts = ["<p class=note>Open a line for the complete certificate and the rules in the units of the data.</p>"]
     for model, group in groupby(fits, key=lambda fit: fit.model):
-        parts.append(f"<h3>{escape(model)}</h3>" + "".join(map(_certificate, group)))
+        parts.append(f"<h3>{escape(model)}</h3>" + "".join(map(certificate_entry, group)))
     return "".join(parts)
 
 
-def _certificate(fit: Fit) -> str:
+def certificate_entry(fit: Fit) -> str:
+    """One line of the list of certificates, which opens to the complete certificate and the rules."""
     c = fit.certificate
     right = " / ".join(_NONE if v is None else f"{v:.1f} %" for v in (fit.train, fit.test))
     head = (

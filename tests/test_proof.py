@@ -262,14 +262,14 @@ def test_a_spoilt_proof_is_refused(proofs, tmp_path, way):
 
 def broken_weakest(monkeypatch):
     """Bounds of closed search nodes are ten per cent too large."""
-    close = logging.ProofLog.dive
+    close = logging.ProofLog.record_dive
 
     def wishful(self, *args):
         numbers = close(self, *args)
         self.least_closed_bound *= 1.1
         return numbers
 
-    monkeypatch.setattr(logging.ProofLog, "dive", wishful)
+    monkeypatch.setattr(logging.ProofLog, "record_dive", wishful)
     monkeypatch.setattr("margotree.engines.exact.search.Search._own_bound", lambda self: 1.05 * self.best)
     monkeypatch.setattr("margotree.engines.exact.search.Search._bound", lambda self: 0.9999 * self.best)
     monkeypatch.setattr("margotree.engines.exact.search.Search._cutoff", lambda self: 0.7 * self.best)

@@ -420,10 +420,10 @@ class MarginTreeClassifier(TreeClassifier):
         tree = super()._make_tree(solution, samples, scaling, problem)
         if not isinstance(problem, Problem):
             return tree
-        sides = problem.evaluate(solution.splits).choices.sides
-        if not sides.size:
+        choices = problem.evaluate(solution.splits).choices
+        if not choices.labels.size:
             return tree
-        return replace(tree, terms={**tree.terms, "n_classes": problem.task.n_classes, "sides": sides.tolist()})
+        return replace(tree, terms={**tree.terms, "n_classes": problem.task.n_classes, "sides": choices.sides.tolist()})
 
 
 def coded_samples(samples: Samples, scaling: Scaling) -> dict[str, Any]:

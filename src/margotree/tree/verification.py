@@ -89,7 +89,7 @@ def verify_tree(tree: TreeLike, X: ArrayLike, y: ArrayLike, sample_weight: Array
     problem = _restate(tree, X, y, sample_weight)
     found = verify(problem, Solution(splits=tree.splits, certificate=tree.certificate))
     # For models that choose leaf labels, the value was computed with the best labels: the tree must have these.
-    labels = found.choices.labels if isinstance(found, Evaluation) else np.zeros(0)
+    labels = found.choices.labels if isinstance(found, Evaluation) else getattr(found, "label", np.zeros(0))
     if labels.size and not np.array_equal(labels.ravel(), tree.leaf_class):
         raise VerificationError("a leaf predicts another class than the heaviest of the samples in it")
     if not (math.isnan(tree.certificate.eps) or tree.certificate.eps == problem.eps):

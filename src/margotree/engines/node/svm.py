@@ -161,6 +161,8 @@ def value_limit(y: FloatArray, cost: FloatArray, corner: FloatArray, sides: NDAr
 
 def _constant_split(y: FloatArray, cost: FloatArray, corner: FloatArray) -> tuple[float, float]:
     """The best offset of a hyperplane without weights, and its value: a weighted quantile of the corners."""
+    if not len(y):
+        return 1.0, 0.0
     points = y * corner
     order = np.argsort(points, kind="stable")
     passed = np.flatnonzero(np.cumsum(cost[order]) > float(np.sum(cost[y > 0])))

@@ -35,7 +35,7 @@ print(",".join(tree.predict([[82, 24.5, 50.5, 11, 1, 0, 0, 1, 0], [40, 24.5, 3.5
 tree.to_html("page.html")
 exec(tree.to_python(), {})
 from margotree import HFSMargotClassifier, MargotClassifier, OCT1Classifier
-from margotree.paper.data import paper
+from margotree.paper.data import paper_table
 """
 
 FIT = """

@@ -8,20 +8,18 @@ from sklearn.exceptions import SkipTestWarning
 from sklearn.utils.estimator_checks import check_classifiers_train, check_estimator
 
 from margotree import (
-    HFSMargotClassifier,
     HFSMargotClassifierCV,
     LocalSVMTreeClassifier,
     MargotClassifier,
     MargotClassifierCV,
     SFSMargotClassifier,
-    SFSMargotClassifierCV,
 )
 
 # The checks fit random labels, which takes long to prove; they look at the contract, not at the proof.  Some fit twice
-# and compare, so work is limited in search nodes: seconds would give other trees on a busy machine.
+# and compare, so work is limited in search nodes: seconds would give other trees on a busy machine.  The classes with
+# feature selection differ in their defaults only, so that one of them is enough.
 ESTIMATORS = [
     MargotClassifier(node_limit=10),
-    HFSMargotClassifier(node_limit=5),
     SFSMargotClassifier(node_limit=5),
     LocalSVMTreeClassifier(),
 ]
@@ -31,7 +29,6 @@ _QUICK = {"depths": [1], "cv": 2, "engine": "alternating", "time_limit": 60}
 CHOOSERS = [
     MargotClassifierCV(Cs=[1.0, 10.0], **_QUICK),
     HFSMargotClassifierCV(Cs=[1.0], budgets=[1], **_QUICK),
-    SFSMargotClassifierCV(Cs=[1.0], alphas=[1.0], **_QUICK),
 ]
 
 #: One split cannot get right five in six of three classes, as this check asks; it is made with two levels below.

@@ -43,6 +43,11 @@ def optional(name):
     return Absent(name) if name in MISSING else import_module(name)
 
 
+def needs(name):
+    """A mark that skips a test where the package is missing."""
+    return pytest.mark.skipif(name in MISSING, reason=reason(name))
+
+
 def missing_package(error):
     """The package of an extra whose absence raised the error, or None."""
     while error is not None:

@@ -12,6 +12,7 @@ import pytest
 
 import margotree
 from easy import easy_rows, write_rows
+from extras import needs
 from margotree import atomic_files
 from margotree.cli import exit_codes, main
 from margotree.tree import Tree, TreeFileError, file
@@ -72,7 +73,7 @@ def _full(monkeypatch, folder):
     ("command", "out"),
     [
         (("predict", "died.json", "easy.csv", "--missing", "skip", "--out"), "out.csv"),
-        (("plot", "died.json", "--out"), "out.svg"),
+        pytest.param(("plot", "died.json", "--out"), "out.svg", marks=needs("matplotlib")),
         (("page", "died.json", "--out"), "out.html"),
         (("export", "died.json", "--to", "c", "--out"), "out.c"),
     ],

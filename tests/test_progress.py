@@ -1,6 +1,13 @@
 import io
+import math
 
-from margotree.engines import Event
+import numpy as np
+import pytest
+from sklearn.datasets import load_breast_cancer
+from sklearn.preprocessing import MinMaxScaler
+
+from margotree.engines import Event, Limits, solve
+from margotree.problem import Problem
 from margotree.progress import Progress, format_event
 
 
@@ -35,6 +42,35 @@ def test_a_line_contains_incumbent_bound_gap_time_and_nodes():
 def test_what_is_not_known_is_said_to_be_unknown():
     line = format_event(Event(phase="start", elapsed=0.0))
     assert line == "start 0.0 s, no tree yet"
+
+
+def test_lines_keep_the_best_tree_and_the_largest_bound_of_earlier_phases():
+    stream = io.StringIO()
+    with Progress(2, stream) as listener:
+        for facts in (
+            {},
+            {"bound": -math.inf},
+            {"incumbent": math.inf, "bound": 19.5},
+            {"incumbent": 21.0, "bound": 0.0},
+        ):
+            listener(event(**facts))
+    lines = stream.getvalue().splitlines()
+    assert [("incumbent 20, bound 19.5" in line, "incumbent 20, bound 19," in line) for line in lines] == [
+        (False, True), (False, True), (True, False), (True, False),
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("engine", ["bnb", "alternating", "local_svm"])
+@pytest.mark.parametrize("model", [{}, {"budget": 2}, {"budget": 1, "alpha": 5.0}, {"budget": 2, "max_weight": 50.0}])
+def test_no_event_claims_a_tree_that_is_better_than_the_result_or_a_bound_above_it(engine, model):
+    """Searches in relaxations report their bounds, but not their trees, which need not be feasible."""
+    X, y = load_breast_cancer(return_X_y=True)
+    X = MinMaxScaler().fit_transform(X[:150, :6])
+    problem = Problem.make(X, np.where(y[:150] == 1, 1.0, -1.0), depth=2, C=100.0, **model)
+    events = []
+    found = solve(problem, engine=engine, limits=Limits(time=60.0, nodes=300), listener=events.append).certificate
+    assert events and min(e.incumbent for e in events) >= found.objective * (1 - 1e-9)
+    assert max(e.bound for e in events) <= found.objective * (1 + 1e-9)
 
 
 def test_quiet_means_quiet():

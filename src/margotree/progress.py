@@ -44,7 +44,8 @@ def recording() -> Iterator[list[Event]]:
 class Progress:
     """Receives the events of an engine and writes them; used as a context manager around the fit.
 
-    While the engine sends no events, the line is written again with the current time.
+    Every line contains the best tree and the largest bound so far, also of earlier phases of the fit. While the engine
+    sends no events, the line is written again with the current time.
 
     Parameters
     ----------
@@ -67,6 +68,7 @@ class Progress:
         self._shown_time = -math.inf
         self._unshown: Event | None = None
         self._last: Event | None = None
+        self._incumbent, self._bound = math.inf, -math.inf
         self._event_time = math.inf
         self._record = _RECORD.get()
         self._lock = threading.Lock()
@@ -78,6 +80,9 @@ class Progress:
                 self._record.append(event)
             if self.verbose == 0:
                 return
+            self._incumbent = min(self._incumbent, event.incumbent)
+            self._bound = max(self._bound, event.bound)
+            event = replace(event, incumbent=self._incumbent, bound=self._bound)
             first, self._unshown, self._last = self._last is None, event, event
             self._event_time = self._clock()
             if first or self._clock() - self._shown_time >= self._every:

@@ -150,14 +150,23 @@ class RunControl:
 
     def in_units(self, unit: float) -> RunControl:
         """The same run control for work whose objective values are reported multiplied by ``unit``."""
-        listener = self.listener
-        if listener is None or unit == 1.0:
+        if unit == 1.0:
             return self
+        return self._translated(lambda e: replace(e, incumbent=e.incumbent * unit, bound=e.bound * unit))
 
-        def report_in_units(event: Event) -> None:
-            listener(replace(event, incumbent=event.incumbent * unit, bound=event.bound * unit))
+    def for_relaxation(self) -> RunControl:
+        """The same run control for a search in a relaxation of the problem.
 
-        control = RunControl(self.limits, report_in_units)
+        Bounds of the relaxation are reported. Its trees are not: they need not be feasible, and have another objective.
+        """
+        return self._translated(lambda e: replace(e, incumbent=math.inf))
+
+    def _translated(self, translate: Callable[[Event], Event]) -> RunControl:
+        """The same run control, whose listener receives translated events."""
+        listener = self.listener
+        if listener is None:
+            return self
+        control = RunControl(self.limits, lambda event: listener(translate(event)))
         control._began, control._before, control._stop = self._began, self._before, self._stop
         control._trained = self._trained
         return control

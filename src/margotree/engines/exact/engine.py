@@ -257,7 +257,7 @@ class BranchAndBound(Engine):
         The first tree is from the local search; trees without budgets give a first bound.
         """
         relaxed, _ = self._run_without_budgets(
-            without_budget(problem), first, phase(control, _BOUND_SHARE, _RELAXED_NODES)
+            without_budget(problem), first, phase(control, _BOUND_SHARE, _RELAXED_NODES).for_relaxation()
         )
         first = min(first, self._local_search(problem, first, control), key=partial(allowed_value, problem))
         limit = allowed_value(problem, first)
@@ -402,7 +402,7 @@ class BranchAndBound(Engine):
         """A start and a bound from a search without budgets: its best routing with the best supports, and its bound."""
         problem = brancher.problem
         part = control.share(seconds=0.7 * control.remaining, nodes=max(_RELAXED_NODES, control.limits.nodes))
-        relaxed, _ = self._run_without_budgets(without_budget(problem), search.incumbent, part)
+        relaxed, _ = self._run_without_budgets(without_budget(problem), search.incumbent, part.for_relaxation())
         trees = sparsified(brancher, relaxed.incumbent, search.best, control)
         best = min([search.incumbent, *trees], key=lambda tree: allowed_value(problem, tree))
         return best, relaxed.bound

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 _CELL, _NAMES = 0.22, 2.6
-_SIGNED_CAPTION = "+ favours the right side (rule met), \N{MINUS SIGN} the left; darker: larger weight"
+_SIGNED_CAPTION = "+ adds to the sum of the rule, \N{MINUS SIGN} reduces it; darker: larger weight"
 
 #: Colours depend on this power of the weights, so that small weights are visible.
 _COLOUR_EXPONENT = 0.5
@@ -184,5 +184,5 @@ def _caption(grid: Grid, shown: int, used: int) -> list[str]:
     if used > shown:
         parts.append(f"{used - shown} more are used")
     if unused:
-        parts.append(f"{unused} of {len(grid.features)} features are not used")
+        parts.append(f"{unused} of {len(grid.features)} features not used")
     return parts

@@ -55,8 +55,8 @@ def plot_tree(
 
     Each split is a card with the class counts of its samples, the features with the largest weights, and the condition
     for going right; for more than two classes also the classes that should and should not go right. The length of a bar
-    is the weight in scaled units, so that the bars of a card are comparable; a bar to the right favours the right
-    side. The width of a branch is its share of the samples.
+    is the weight in scaled units, so that the bars of a card are comparable; a bar to the right adds to the sum of
+    the rule, a bar to the left reduces it. The width of a branch is its share of the samples.
 
     Parameters
     ----------
@@ -150,7 +150,7 @@ def _caption(tree: Tree, shape: Outline, shown: dict[int, Card | LeafCard]) -> s
         parts = [f"No node splits: {who} gets the same label."]
     else:
         of = "weight of a feature" if tree.scaling.is_identity else "weight of a feature on its training range"
-        parts = [f"Bars: {of}; a bar to the right favours the right side (rule met), one to the left the left."]
+        parts = [f"Bars: {of}; a bar to the right adds to the sum, a bar to the left reduces it."]
     if any(card.counts.any() for card in splits):
         parts.append("Width of a branch: its share of the samples.")
     if note := left_out_text(shape):

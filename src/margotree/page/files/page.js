@@ -277,7 +277,7 @@ function buildForm() {
   by("fields").append(...used.map((c) => field(c, true)));
   if (unused.length) {
     by("unused").hidden = false;
-    by("unused").querySelector("summary").textContent = `${unused.length} features that no split uses`;
+    by("unused").querySelector("summary").textContent = `${unused.length} ${unused.length === 1 ? "feature" : "features"} that no split uses`;
     by("unused").querySelector(".fields").append(...unused.map((c) => field(c, false)));
   }
   buildGoal();

@@ -449,9 +449,9 @@ def test_fit_auto_says_what_it_chose(run):
 
 
 def test_tune_without_a_grid_races_depths_and_schedules(run):
-    tune = ("tune", "people.csv", "--target", "State", "--folds", 2, "--time-limit", 15, "--engine", "alternating")
+    tune = ("tune", "people.csv", "--target", "State", "--folds", 2, "--time-limit", 8, "--engine", "alternating")
     code, out, err = run(*tune, "--depth", 2, "--json", "--out", "raced.json")
-    assert code == exit_codes.OK and "fold 1 of 2" in err
+    assert code == exit_codes.OK and " fits, " in err
     record = json.loads(out)
     assert record["best_params"] in [line["params"] for line in record["settings"]]
     assert {line["params"]["depth"] for line in record["settings"]} == {2}

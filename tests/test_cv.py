@@ -20,11 +20,12 @@ from margotree import (
     MargotClassifierCV,
     SFSMargotClassifierCV,
 )
-from margotree.estimators import CutOffWarning, cv_race
-from margotree.estimators.cv_settings import Setting, neighbour_rows, schedules, settings
+from margotree.estimators import CutOffWarning
+from margotree.estimators.cv_settings import neighbour_paths, schedules, settings
+from margotree.model_selection import Race
 from patience import slowness, three_tries
 
-QUICK = {"engine": "alternating", "time_limit": 20, "cv": 3}
+QUICK = {"engine": "alternating", "time_limit": 8, "cv": 3}
 
 
 def corners(n=120, seed=0):
@@ -49,7 +50,7 @@ def test_depth_and_C_are_chosen_where_one_split_is_not_enough():
 
 def test_the_last_fit_is_certified():
     X, y = corners(40)
-    model = MargotClassifierCV(depths=2, Cs=[1.0, 10.0], cv=2, time_limit=30).fit(X, y)
+    model = MargotClassifierCV(depths=2, Cs=[1.0, 10.0], cv=2, time_limit=10).fit(X, y)
     assert model.certificate_.engine == "bnb" and np.isfinite(model.certificate_.bound)
 
 
@@ -137,72 +138,6 @@ def test_ctrl_c_ends_with_what_is_complete():
     assert np.isnan(model.scores_).any() and model.predict(X).shape == y.shape
 
 
-def test_settings_that_fall_behind_are_given_up():
-    candidates = settings([1], [1.0, 2.0, 3.0], n_features=2)
-    asked = []
-
-    def score(setting: Setting, fold: int, seconds: float, start):
-        asked.append((setting.C, fold))
-        return None if seconds <= 0 else ("tree", {1.0: 0.5, 2.0: 0.9, 3.0: 0.9}[setting.C])
-
-    found = cv_race.Race(candidates, [100, 100], score, seconds=60, n_workers=1, verbose=0)
-    assert candidates[found.run()].C == 2.0
-    assert (1.0, 0) in asked and (1.0, 1) not in asked and (3.0, 1) in asked
-
-
-def test_a_fold_that_was_cut_short_decides_nothing():
-    candidates = settings([1], [1.0, 2.0], n_features=2)
-    scores = {(1.0, 0): 0.8, (2.0, 0): 0.85, (1.0, 1): 0.99}  # no time was left for the last
-
-    def score(setting: Setting, fold: int, seconds: float, start):
-        found = scores.get((setting.C, fold))
-        return None if found is None else ("tree", found)
-
-    found = cv_race.Race(candidates, [50, 50], score, seconds=60, n_workers=1, verbose=0)
-    assert candidates[found.run()].C == 2.0
-
-
-def test_a_score_of_a_fit_that_was_cut_off_does_not_count():
-    """Setting 1.0 is cut off on the second fold, 3.0 on the first: neither is chosen, whatever else it scored."""
-    candidates = settings([1], [1.0, 2.0, 3.0], n_features=2)
-    starts = []
-
-    def score(setting: Setting, fold: int, seconds: float, start):
-        starts.append((setting.C, fold, start))
-        cut = (setting.C, fold) in {(1.0, 1), (3.0, 0)}
-        return f"tree of {setting.C:g}", None if cut else {1.0: 0.9, 2.0: 0.89}[setting.C]
-
-    found = cv_race.Race(candidates, [100, 100], score, seconds=60, n_workers=1, verbose=0)
-    assert candidates[found.run()].C == 2.0
-    assert found.cut_off.tolist() == [[False, True], [False, False], [True, False]]
-    assert np.isnan(found.scores[found.cut_off]).all() and not np.isnan(found.scores[1]).any()
-    assert (2.0, 1, None) in starts  # no fit starts from a tree that was cut off
-    assert {C for C, fold, _ in starts if fold == 1} == {1.0, 2.0}
-
-
-def test_where_fits_are_cut_off_fewer_settings_get_more_time():
-    candidates = settings([1], [float(2**k) for k in range(16)], n_features=2)
-    asked = []
-
-    def score(setting: Setting, fold: int, seconds: float, start):
-        asked.append((fold, setting.C, seconds))
-        return "tree", 0.8 if seconds > 3.5 * asked[0][2] else None  # what is too short for the first is for all
-
-    found = cv_race.Race(candidates, [100, 100], score, seconds=60, n_workers=1, verbose=0)
-    chosen = found.run()
-    first = [seconds for fold, _, seconds in asked if fold == 0]
-    assert len(first) < 8 and first[1] > 1.9 * first[0] and first[2] > 3.8 * first[0]
-    assert found.scores[chosen, 0] == 0.8 and found.cut_off[:, 0].sum() in {2, 3}
-    assert {C for fold, C, _ in asked if fold == 1} == {s.C for s, row in zip(candidates, found.scores, strict=True)
-                                                        if not np.isnan(row[0])}  # fmt: skip
-
-
-def test_without_any_score_there_is_no_choice():
-    candidates = settings([1], [1.0, 2.0, 3.0], n_features=2)
-    found = cv_race.Race(candidates, [100, 100], lambda *given: ("tree", None), seconds=60, n_workers=1, verbose=0)
-    assert found.run() is None and np.isnan(found.scores).all() and found.cut_off[:, 0].any()
-
-
 class Hurried:
     """A clock on which every look takes a second: fits of less are over before they have begun."""
 
@@ -262,7 +197,9 @@ def test_fits_with_time_are_not_cut_off():
 def test_schedules_have_cheap_upper_levels_and_walks_grow():
     assert schedules(1) == {"equal": (1.0,)}
     assert len(schedules(2)) == 2 and len(schedules(3)) == 3
-    for row in neighbour_rows(settings("auto", "auto", "auto", n_features=5)):
+    candidates = settings("auto", "auto", "auto", n_features=5)
+    for path in neighbour_paths(candidates):
+        row = [candidates[k] for k in path]
         assert len({(s.depth, s.schedule) for s in row}) == 1
         budgets = [s.budget for s in row]
         assert budgets == sorted(budgets)  # a tree of few features is allowed where more are
@@ -296,7 +233,7 @@ def test_three_classes_are_chosen_for_too(cls, more):
 
 def test_the_last_fit_of_three_classes_is_certified():
     X, y = three_groups(30)
-    model = MargotClassifierCV(depths=2, Cs=[1.0, 10.0], cv=2, time_limit=30).fit(X, y)
+    model = MargotClassifierCV(depths=2, Cs=[1.0, 10.0], cv=2, time_limit=10).fit(X, y)
     assert model.certificate_.engine == "bnb" and model.certificate_.bound > 0
 
 
@@ -318,13 +255,11 @@ def test_several_classes_get_leaves_and_schedules_of_their_own():
 def test_of_settings_that_score_alike_the_simplest_is_chosen():
     """Half a standard error of 400 rows at 80 % is one point."""
     candidates = settings([2], "auto", n_features=3)
-    scores = {s: 0.8 if s.schedule == "decreased at root" else 0.795 if s.C == 10.0 else 0.7 for s in candidates}
+    scores = [0.8 if s.schedule == "decreased at root" else 0.795 if s.C == 10.0 else 0.7 for s in candidates]
 
     def chosen(rows):
-        def fit_and_score(setting, fold, seconds, start):
-            return object(), scores[setting]
-
-        return candidates[cv_race.Race(candidates, [rows] * 4, fit_and_score, seconds=60, n_workers=1, verbose=0).run()]
+        race = Race([rows] * 4, [setting.simplicity for setting in candidates])
+        return candidates[race.best(np.repeat(np.array(scores)[:, None], 4, axis=1))]
 
     assert chosen(100).C == 10.0  # as good as the best, and C is equal on all levels
     assert chosen(10_000).schedule == "decreased at root"  # now half a point counts

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from margotree import HFSMargotClassifier, MargotClassifier
 from margotree.estimators import FewSplitsWarning, RareClassWarning
-from margotree.estimators.fit_warnings import without_fit_warnings
+from margotree.notices import without_fit_warnings
 from margotree.problem import Splits, topology
 from margotree.tree import Scaling, Tree
 

@@ -1,18 +1,38 @@
-"""Lines on stderr other than a fit's progress: warnings that are printed once, and the state of a long preparation."""
+"""Warnings of fits, and lines on stderr other than a fit's progress: those printed once, and a long preparation."""
 
 from __future__ import annotations
 
 import shutil
 import sys
 import threading
+import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import TextIO
 
 #: Topics that have been printed.
 _printed: set[str] = set()
 #: Number of status lines that are shown now.
 _shown = 0
+
+_WARNINGS_SUPPRESSED: ContextVar[bool] = ContextVar("warnings_suppressed", default=False)
+
+
+@contextmanager
+def without_fit_warnings() -> Iterator[None]:
+    """Suppress the warnings of fits in this context and thread, as in a search that also tries poor settings."""
+    token = _WARNINGS_SUPPRESSED.set(True)
+    try:
+        yield
+    finally:
+        _WARNINGS_SUPPRESSED.reset(token)
+
+
+def warn_from_fit(message: str, category: type[UserWarning]) -> None:
+    """Issue a warning at the caller of ``fit``, unless the message is empty or warnings are suppressed."""
+    if message and not _WARNINGS_SUPPRESSED.get():
+        warnings.warn(message, category, stacklevel=3)
 
 
 def print_once(text: str, topic: str | None = None) -> None:

@@ -82,7 +82,7 @@ def measure(args: argparse.Namespace, samples: Samples) -> Measurement | None:
         return None
     import numpy as np
 
-    from margotree.estimators.fit_warnings import without_fit_warnings
+    from margotree.notices import without_fit_warnings
 
     parts = list(_parts(args, samples))
     seconds = None if args.time_limit is None else args.time_limit / len(parts)

@@ -200,6 +200,10 @@ class RunControl:
             self.listener(Event(phase=phase, elapsed=self._before + self.elapsed, **facts))
 
 
+class NestedFitInterrupted(KeyboardInterrupt):
+    """Raised after Ctrl-C in a fit inside a loop of fits, whose tree must not count as a result; it ends the loop."""
+
+
 #: The flag of the current loop of fits, set by Ctrl-C; None outside a loop.  Threads share it: their fits belong to the
 #: loop.
 _loop: threading.Event | None = None

@@ -4,10 +4,9 @@
 (``margotree.engines.solve``) and stores the returned tree and its certificate.  Start reading with ``margot`` (the
 classifiers with their parameters) and ``base`` (``fit``, ``predict`` and all other methods).
 
-- ``cv``: classifiers that choose hyperparameters by cross-validation; ``cv_settings`` lists the candidates and
-  ``cv_race`` compares them on the folds.
+- ``cv``: classifiers that choose hyperparameters by cross-validation; ``cv_settings`` lists the candidates.
 - ``automatic_band``: ``eps="auto"``; ``initial_tree``: the parameter ``start``.
-- ``fit_warnings``: the warnings of a fit; ``fit_loops``: interruption of fits in loops of scikit-learn.
+- ``fit_warnings``: the warnings of a fit.
 - ``missing_values``: a pipeline that fills missing values; ``proof_checks``: check a proof of a fitted tree.
 """
 

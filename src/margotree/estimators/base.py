@@ -21,9 +21,8 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from margotree.engines import Limits, RunControl, solve
-from margotree.engines.run_control import Listener, holding_ctrl_c
+from margotree.engines.run_control import Listener, NestedFitInterrupted, holding_ctrl_c
 from margotree.estimators.automatic_band import resolve_eps
-from margotree.estimators.fit_loops import NestedFitInterrupted
 from margotree.estimators.fit_warnings import (
     CutOffWarning,
     FewLeavesWarning,
@@ -34,7 +33,6 @@ from margotree.estimators.fit_warnings import (
     few_leaves_warning,
     few_splits_warning,
     rare_class_warning,
-    warn_from_fit,
 )
 from margotree.estimators.initial_tree import read_start
 from margotree.estimators.input_data import (
@@ -47,6 +45,7 @@ from margotree.estimators.input_data import (
 )
 from margotree.estimators.parameters import CONSTRAINTS, Constraint, check_parameters, threads
 from margotree.estimators.proof_checks import check_proof
+from margotree.notices import warn_from_fit
 from margotree.private_names import within_scikit_learn_loop
 from margotree.problem import Multiclass, Problem, Splits, TrainingProblem
 from margotree.progress import Progress

@@ -5,14 +5,13 @@ from __future__ import annotations
 import math
 import time
 import warnings
-from collections.abc import Callable, Sequence
-from functools import partial
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.metrics import check_scoring
-from sklearn.model_selection import StratifiedKFold, check_cv, train_test_split
+from sklearn.model_selection import check_cv
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import validate_data
 
@@ -24,19 +23,14 @@ from margotree.engines.multiclass import search as multiclass
 from margotree.engines.registry import train
 from margotree.engines.run_control import Listener
 from margotree.estimators.base import MarginTreeClassifier
-from margotree.estimators.cv_race import Race
-from margotree.estimators.cv_settings import Setting, settings
-from margotree.estimators.fit_loops import NestedFitInterrupted
+from margotree.estimators.cv_settings import Setting, neighbour_paths, settings
 from margotree.estimators.fit_warnings import (
     CutOffWarning,
     RareClassWarning,
     cut_off_fits_warning,
     rare_class_warning,
-    warn_from_fit,
-    without_fit_warnings,
 )
 from margotree.estimators.input_data import (
-    FloatArray,
     Samples,
     check_labels,
     explain_invalid_input,
@@ -44,11 +38,13 @@ from margotree.estimators.input_data import (
     read_samples,
 )
 from margotree.estimators.margot import MargotClassifier
-from margotree.estimators.parameters import check_parameters, threads, with_defaults
-from margotree.private_names import within_scikit_learn_loop
+from margotree.estimators.parameters import check_parameters, with_defaults
+from margotree.model_selection import CrossValidation, Fold, Race, stratified_folds
+from margotree.model_selection import Samples as FoldSamples
+from margotree.notices import warn_from_fit, without_fit_warnings
 from margotree.problem import Problem, Splits
 from margotree.solution import Solution, Stopped
-from margotree.tree import Scaling, Tree
+from margotree.tree import Scaling
 
 #: Shares of the time: of the limit for the choice, and of the remaining time for the initial tree of the final fit.
 _CHOICE_SHARE, _START_SHARE = 0.6, 0.4
@@ -210,7 +206,7 @@ class MargotClassifierCV(MarginTreeClassifier):
     def _choose(
         self, samples: Samples, candidates: list[Setting], data: tuple[Any, Any, Any], seconds: float, seed: int
     ) -> Setting:
-        rows, folds = self._folds(samples, data, seed)
+        fold_samples, folds = self._folds(samples, data, seed)
         self.settings_ = [setting.params for setting in candidates]
         self.interrupted_, self.cut_off_ = False, np.zeros((len(candidates), len(folds)), dtype=bool)
         if len(candidates) == 1 or not folds:
@@ -218,31 +214,27 @@ class MargotClassifierCV(MarginTreeClassifier):
             self.best_score_ = math.nan
             # There is no choice without a second setting or without folds.
             return candidates[len(candidates) // 2]
-        scorer = check_scoring(MargotClassifier(), scoring=self.scoring)
-        race = Race(
-            candidates,
-            [len(test) for _, test in folds],
-            partial(self._fit_and_score, rows, folds, scorer, seed),
-            seconds=seconds,
-            n_workers=threads(self.n_jobs),
+        race = Race([len(fold.test) for fold in folds], [setting.simplicity for setting in candidates])
+        fits = CrossValidation(
+            lambda params: self._model(_FoldClassifier, params, seed),
+            self.settings_, fold_samples, folds, check_scoring(MargotClassifier(), scoring=self.scoring),
+            paths=neighbour_paths(candidates), race=race, time_limit=seconds, n_jobs=self.n_jobs, weigh_scores=True,
             verbose=int(self.verbose),
-        )
-        best = race.run()
-        if race.interrupted and within_scikit_learn_loop():
-            raise NestedFitInterrupted(
-                "a cross-validation inside a loop was interrupted and does not count as a result"
-            )
-        self.scores_, self.interrupted_, self.cut_off_ = race.scores, race.interrupted, race.cut_off
-        warn_from_fit(cut_off_fits_warning(race.cut_off, race.scores), CutOffWarning)
-        self.best_score_ = math.nan if best is None else float(np.nanmean(race.scores[best]))
+        ).run()  # fmt: skip
+        self.scores_, self.interrupted_ = fits.scores(), fits.interrupted
+        for job in fits.cut_off:
+            self.cut_off_[job] = True
+        warn_from_fit(cut_off_fits_warning(self.cut_off_, self.scores_), CutOffWarning)
+        best = race.best(fits.comparable_scores())
+        self.best_score_ = math.nan if best is None else float(np.nanmean(self.scores_[best]))
         return _default_setting(candidates) if best is None else candidates[best]
 
-    def _folds(self, samples: Samples, data: tuple[Any, Any, Any], seed: int) -> tuple[_Rows, list[tuple[Any, Any]]]:
+    def _folds(self, samples: Samples, data: tuple[Any, Any, Any], seed: int) -> tuple[FoldSamples, list[Fold]]:
         """The samples, and the folds; no folds if a class has too few samples."""
         if not isinstance(self.cv, (int, np.integer)) or isinstance(self.cv, bool):
             X, y, weight = data
-            rows = _Rows(X=X, y=y, weight=None if weight is None else np.broadcast_to(weight, len(y)))
-            return rows, list(check_cv(self.cv, y, classifier=True).split(X, y))
+            rows = FoldSamples(X=X, y=y, weight=None if weight is None else np.broadcast_to(weight, len(y)))
+            return rows, _subsampled(check_cv(self.cv, y, classifier=True).split(X, y), y, seed)
         if self.cv < 2:
             raise ValueError(f"cv must be at least 2 folds, a splitter or an iterable of splits, got {self.cv!r}")
         # Duplicates are merged, so that none is both in training and in test, and a weight equals repetition.
@@ -250,46 +242,14 @@ class MargotClassifierCV(MarginTreeClassifier):
             samples.X, samples.y.astype(np.float64), samples.weight, Scaling.identity(samples.X.shape[1])
         )
         y = samples.classes[code.astype(np.int64)]
-        rows = _Rows(X=X, y=y, weight=None if np.all(weight == 1.0) else weight)
+        rows = FoldSamples(X=X, y=y, weight=None if np.all(weight == 1.0) else weight)
         # Every fold must be trained on at least two classes; a further class with fewer rows is absent from some folds.
         n_folds = min(int(self.cv), int(np.sort(np.bincount(code.astype(np.int64)))[-2]))
         if n_folds < 2:
             return rows, []
         with warnings.catch_warnings():
             warnings.filterwarnings("ignore", "The least populated class", UserWarning)
-            return rows, list(StratifiedKFold(n_folds, shuffle=True, random_state=seed).split(X, code))
-
-    def _fit_and_score(
-        self,
-        rows: _Rows,
-        folds: list[tuple[Any, Any]],
-        scorer: Callable[..., float],
-        seed: int,
-        setting: Setting,
-        fold: int,
-        seconds: float,
-        start: Tree | None,
-    ) -> tuple[Tree, float | None] | None:
-        train_rows, test_rows = folds[fold]
-        model = self._model(setting, seed, engine="alternating", time_limit=_finite(seconds))
-        setattr(model, "_solve", _local_search)  # noqa: B010
-        X, y, weight = rows.subsample(train_rows, seed)
-        with without_fit_warnings():
-            try:
-                model.set_params(start="local_svm" if start is None else start).fit(X, y, weight)
-            except NestedFitInterrupted:
-                return None
-            except ValueError:
-                if start is None:
-                    raise
-                model.set_params(start="local_svm").fit(X, y, weight)  # the neighbour's tree is not feasible here
-        if model.certificate_.stopped == Stopped.INTERRUPTED:
-            return None
-        if model.certificate_.cut_off:
-            return model.tree_, None
-        X, y, weight = rows.part(test_rows)
-        weighted = {} if weight is None else {"sample_weight": weight}
-        return model.tree_, float(scorer(model, X, y, **weighted))
+            return rows, _subsampled(stratified_folds(n_folds, seed).split(X, code), y, seed)
 
     # -- the final fit -----------------------------------------------------------------------------------------------
 
@@ -300,15 +260,18 @@ class MargotClassifierCV(MarginTreeClassifier):
         """Train the chosen setting on all samples: an initial tree by local search, then the engine."""
         first, began = None, time.monotonic()
         if self.engine != "alternating" and chosen.depth > 1:
-            initial_model = self._model(chosen, seed, engine="alternating", time_limit=_finite(_START_SHARE * seconds))
+            initial_model = self._model(MargotClassifier, chosen.params, seed).set_params(
+                engine="alternating", time_limit=_finite(_START_SHARE * seconds)
+            )
             with without_fit_warnings():
                 first = initial_model.set_params(n_jobs=self.n_jobs).fit(*data)
             if first.certificate_.stopped == Stopped.INTERRUPTED:
                 self._copy_fit(first)
                 return
             seconds = max(_MIN_SECONDS, seconds - (time.monotonic() - began))
-        final_model = self._model(chosen, seed, engine=self.engine, time_limit=_finite(seconds), gap=self.gap)
-        final_model.set_params(n_jobs=self.n_jobs, verbose=self.verbose)
+        final_model = self._model(MargotClassifier, chosen.params, seed).set_params(
+            engine=self.engine, time_limit=_finite(seconds), gap=self.gap, n_jobs=self.n_jobs, verbose=self.verbose
+        )
         if first is not None:
             final_model.set_params(start=first.tree_)
         with without_fit_warnings():  # their suggestions have been tried already
@@ -317,14 +280,9 @@ class MargotClassifierCV(MarginTreeClassifier):
     def _copy_fit(self, fitted: Any) -> None:
         self.tree_, self.certificate_ = fitted.tree_, fitted.certificate_
 
-    def _model(self, setting: Setting, seed: int, **more: Any) -> MargotClassifier:
-        return MargotClassifier(
-            **setting.params,
-            eps=self.eps,
-            scale=self.scale,
-            class_weight=self.class_weight,
-            random_state=seed,
-            **more,
+    def _model(self, cls: type[MargotClassifier], params: Mapping[str, Any], seed: int) -> MargotClassifier:
+        return cls(
+            **params, eps=self.eps, scale=self.scale, class_weight=self.class_weight, random_state=seed, time_limit=None
         )
 
 
@@ -340,36 +298,23 @@ class SFSMargotClassifierCV(MargotClassifierCV):
     __init__ = with_defaults(MargotClassifierCV.__init__, budgets="auto", alphas="auto")
 
 
-class _Rows:
-    """The samples that are divided into folds."""
+class _FoldClassifier(MargotClassifier):
+    """The classifier of a fit on a fold: a short local search."""
 
-    def __init__(self, *, X: FloatArray, y: NDArray[Any], weight: FloatArray | None) -> None:
-        self.X, self.y, self.weight = X, y, weight
-
-    def part(self, rows: Sequence[int]) -> tuple[FloatArray, NDArray[Any], FloatArray | None]:
-        return self.X[rows], self.y[rows], None if self.weight is None else self.weight[rows]
-
-    def subsample(self, rows: Any, seed: int) -> tuple[FloatArray, NDArray[Any], FloatArray | None]:
-        """The samples of ``rows``, or a stratified subsample of ``_MAX_FOLD_ROWS`` of them with larger weights."""
-        if len(rows) <= _MAX_FOLD_ROWS:
-            return self.part(rows)
-        try:
-            kept, _ = train_test_split(rows, train_size=_MAX_FOLD_ROWS, random_state=seed, stratify=self.y[rows])
-        except ValueError:  # a class with a single sample
-            return self.part(rows)
-        X, y, weight = self.part(kept)
-        factor = len(rows) / len(kept)
-        return X, y, np.full(len(kept), factor) if weight is None else weight * factor
+    def _solve(
+        self, problem: Problem, start: Splits | str | None, limits: Limits, listener: Listener | None
+    ) -> Solution:
+        first = start if isinstance(start, Splits) else None
+        if problem.task.n_classes > 2:
+            engine: Engine = multiclass.Alternating(_FOLD_EFFORT)
+        else:
+            engine = Alternating(_FOLD_EFFORT, neighbours=False, greedy=True)
+        return train(problem, engine, limits=limits, start=first, listener=listener)
 
 
-def _local_search(problem: Problem, start: Splits | str | None, limits: Limits, listener: Listener | None) -> Solution:
-    """Train a tree on a fold by local search."""
-    first = start if isinstance(start, Splits) else None
-    if problem.task.n_classes > 2:
-        engine: Engine = multiclass.Alternating(_FOLD_EFFORT)
-    else:
-        engine = Alternating(_FOLD_EFFORT, neighbours=False, greedy=True)
-    return train(problem, engine, limits=limits, start=first, listener=listener)
+def _subsampled(splits: Iterable[tuple[Any, Any]], y: NDArray[Any], seed: int) -> list[Fold]:
+    """The folds, with at most ``_MAX_FOLD_ROWS`` rows to train on."""
+    return [Fold(train=train, test=test).subsampled(_MAX_FOLD_ROWS, y, seed) for train, test in splits]
 
 
 def _default_setting(candidates: list[Setting]) -> Setting:

@@ -1,4 +1,4 @@
-"""The settings that a CV classifier tries, in rows of neighbouring settings."""
+"""The settings that a CV classifier tries, in paths of neighbouring settings."""
 
 from __future__ import annotations
 
@@ -44,9 +44,6 @@ class Setting:
         """The parameters for the classifier."""
         named = {"depth": self.depth, "C": self.C, "budget": self.budget, "alpha": self.alpha}
         return {name: value for name, value in named.items() if value is not None}
-
-    def __str__(self) -> str:
-        return ", ".join(f"{name} {_text(value)}" for name, value in self.params.items())
 
     @property
     def simplicity(self) -> tuple[float, ...]:
@@ -97,14 +94,19 @@ def settings(
     return sorted(found, key=lambda s: (s.depth, s.schedule))
 
 
-def neighbour_rows(candidates: Sequence[Setting]) -> list[list[Setting]]:
-    """Rows of settings with equal depth, schedule and alpha; a tree of one setting is feasible for the next."""
+def neighbour_paths(candidates: Sequence[Setting]) -> list[list[int]]:
+    """The positions of the settings in paths of equal depth, schedule and alpha, along budget and C.
 
-    def row(s: Setting) -> tuple[Any, ...]:
-        return s.depth, s.schedule, str(s.alpha)
+    A tree of one setting is feasible for the next one of its path.
+    """
 
-    ordered = sorted(candidates, key=lambda s: (*row(s), _sort_key(s.budget), _sort_key(s.C)))
-    return [list(group) for _, group in groupby(ordered, key=row)]
+    def path(k: int) -> tuple[Any, ...]:
+        return candidates[k].depth, candidates[k].schedule, str(candidates[k].alpha)
+
+    def place(k: int) -> tuple[Any, ...]:
+        return *path(k), _sort_key(candidates[k].budget), _sort_key(candidates[k].C)
+
+    return [list(group) for _, group in groupby(sorted(range(len(candidates)), key=place), key=path)]
 
 
 def _depths(depths: Any, n_classes: int) -> list[int]:
@@ -158,9 +160,3 @@ def _sort_key(value: Any) -> tuple[float, ...]:
     """A sort key for a number or a tuple; other values count as 0, and the classifier raises the error."""
     numbers = value if isinstance(value, tuple) else (value,)
     return tuple(float(v) if isinstance(v, Real) else 0.0 for v in numbers)
-
-
-def _text(value: Any) -> str:
-    if isinstance(value, tuple):
-        return "(" + ", ".join(map(_text, value)) + ")"
-    return f"{value:g}" if isinstance(value, Real) else str(value)

@@ -2,11 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
-from collections.abc import Iterator
-from contextlib import contextmanager
-from contextvars import ContextVar
-
 import numpy as np
 from numpy.typing import NDArray
 
@@ -22,8 +17,6 @@ _LARGE_GAP = 0.01
 
 #: The factor of C from level to level in the suggestion of a C per level.
 _LEVEL_FACTOR = 100.0
-
-_SUPPRESSED: ContextVar[bool] = ContextVar("silent", default=False)
 
 
 class FewSplitsWarning(UserWarning):
@@ -44,22 +37,6 @@ class CutOffWarning(UserWarning):
 
 class UnwrittenProofWarning(UserWarning):
     """The requested proof could not be written to its file."""
-
-
-@contextmanager
-def without_fit_warnings() -> Iterator[None]:
-    """Suppress the warnings of fits in this context and thread, as in a search that also tries poor settings."""
-    token = _SUPPRESSED.set(True)
-    try:
-        yield
-    finally:
-        _SUPPRESSED.reset(token)
-
-
-def warn_from_fit(message: str, category: type[UserWarning]) -> None:
-    """Issue a warning at the caller of ``fit``, unless the message is empty or warnings are suppressed."""
-    if message and not _SUPPRESSED.get():
-        warnings.warn(message, category, stacklevel=3)
 
 
 def rare_class_warning(samples: Samples) -> str:

@@ -1,41 +1,36 @@
-"""Choosing hyperparameters by cross-validation.
+"""Choosing hyperparameters by cross-validation, of any estimator.
 
+- ``cross_validation``: :class:`CrossValidation`, the fits of all settings on all folds; start reading here
+- ``race``: :class:`Race`, which settings are fitted on further folds, and which one is chosen
+- ``folds``: folds and subsamples of their training rows
+- ``fit_chains``: run fits in parallel
 - ``search``: :class:`TreeSearchCV`, a ``GridSearchCV`` with a time limit for the whole search, whose fits start from
-  the trees of neighbouring settings and are saved one by one; start reading here
-- ``fits``: the fits of one search
+  the trees of neighbouring settings and are saved one by one
 - ``rules``: scorers and selection rules, which a plain ``GridSearchCV`` can use as well
-- ``grid_paths``: the order of the settings
-- ``fit_chains``: run fits in parallel through joblib
-- ``result_rows``, ``fit_record``: the file of results, and the columns that describe a fitted tree
-- ``models``: the classifiers by their short names
+- ``grid_paths``: the order of the settings of a grid
+- ``saved_fits``, ``result_rows``, ``fit_record``: the file of results, and the columns that describe a fitted tree
 - ``progress_line``: the line of progress
 """
 
-from margotree.model_selection.fits import SearchError
-from margotree.model_selection.models import TITLES, make_model, model_name, model_names
+from margotree.model_selection.cross_validation import CrossValidation, Samples, SearchError
+from margotree.model_selection.folds import Fold, stratified_folds
+from margotree.model_selection.race import Race
 from margotree.model_selection.result_rows import Rows, RowsError
-from margotree.model_selection.rules import (
-    RULES,
-    FewestFeatures,
-    best_accuracy,
-    n_features_used,
-    scoring,
-    stratified_folds,
-)
+from margotree.model_selection.rules import RULES, FewestFeatures, best_accuracy, n_features_used, scoring
 from margotree.model_selection.search import TreeSearchCV
 
 __all__ = [
     "RULES",
-    "TITLES",
+    "CrossValidation",
     "FewestFeatures",
+    "Fold",
+    "Race",
     "Rows",
     "RowsError",
+    "Samples",
     "SearchError",
     "TreeSearchCV",
     "best_accuracy",
-    "make_model",
-    "model_name",
-    "model_names",
     "n_features_used",
     "scoring",
     "stratified_folds",

@@ -1,8 +1,7 @@
-"""Run fits in parallel through joblib, in order along chains, and receive every result as soon as it is there.
+"""Run fits in parallel, in order along chains, and receive every result as soon as it is there.
 
-A chain is a list of jobs, each of which starts after the one before has finished.  joblib decides where jobs run: in
-threads by default (the kernels release the GIL), in processes or on a Dask cluster inside
-``joblib.parallel_config(...)``.
+A chain is a list of jobs, each of which starts after the one before has finished.  Jobs run in threads by default (the
+kernels release the GIL), and through joblib in processes or on a Dask cluster inside ``joblib.parallel_config(...)``.
 """
 
 from __future__ import annotations
@@ -13,15 +12,19 @@ import traceback
 import warnings
 from collections import deque
 from collections.abc import Callable, Hashable, Iterator, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
+from contextvars import copy_context
 from dataclasses import dataclass
 from typing import Any
 
 from joblib import Parallel, delayed, effective_n_jobs
 from joblib.parallel import get_active_backend
 
-from margotree.engines.run_control import loop_is_over, loop_of_fits
-from margotree.estimators.fit_loops import NestedFitInterrupted
+from margotree.engines.run_control import NestedFitInterrupted, loop_is_over, loop_of_fits
+
+#: Seconds between two looks at the results: a signal does not interrupt waiting for a thread.
+_POLL = 0.05
 
 #: How often in a row a pool of processes may lose a worker before a job finishes.
 RETRIES = 3
@@ -55,18 +58,19 @@ def run_chains(
         Whether Ctrl-C ended the run: fits in threads stop early and their results are passed to ``on_result``, fits in
         other processes are abandoned.
     """
-    if not _in_this_process(n_jobs):
-        with warnings.catch_warnings():
-            # The callers report abandoned jobs themselves; joblib's warning is redundant.
-            warnings.filterwarnings("ignore", message=".*tasks have been successfully executed *but not used")
-            try:
-                _run(chains, arguments, function, on_result, n_jobs, threading.Event())
-            except KeyboardInterrupt:
-                return True
-        return False
-    with loop_of_fits() as interrupted:
-        _run(chains, arguments, function, on_result, n_jobs, interrupted)
-        return interrupted.is_set()
+    if _in_this_process(n_jobs):
+        with loop_of_fits() as interrupted:
+            ready = _ReadyJobs(chains, arguments, interrupted)
+            _run_in_threads(ready, function, on_result, effective_n_jobs(n_jobs))
+            return interrupted.is_set()
+    with warnings.catch_warnings():
+        # The callers report abandoned jobs themselves; joblib's warning is redundant.
+        warnings.filterwarnings("ignore", message=".*tasks have been successfully executed *but not used")
+        try:
+            _run_elsewhere(_ReadyJobs(chains, arguments, threading.Event()), function, on_result, n_jobs)
+        except KeyboardInterrupt:
+            return True
+    return False
 
 
 def _in_this_process(n_jobs: int | None) -> bool:
@@ -75,26 +79,35 @@ def _in_this_process(n_jobs: int | None) -> bool:
     return getattr(backend, "supports_sharedmem", False) or effective_n_jobs(n_jobs) == 1
 
 
-def _run(
-    chains: Sequence[Sequence[Hashable]],
-    arguments: Callable[[Any], tuple | None],
-    function: Callable[..., Any],
-    on_result: Callable[[Any, Any], None],
-    n_jobs: int | None,
-    interrupted: threading.Event,
+def _run_in_threads(
+    ready: _ReadyJobs, function: Callable[..., Any], on_result: Callable[[Any, Any], None], n_threads: int
 ) -> None:
-    ready, n_lost = _ReadyJobs(chains, arguments, interrupted), 0
+    running: set[Future] = set()
+    with ThreadPoolExecutor(n_threads) as pool:
+        while True:
+            while len(running) < n_threads and (job_and_values := ready.next_job()) is not None:
+                running.add(pool.submit(copy_context().run, _guarded, (function, *job_and_values)))
+            if not running:
+                return
+            done, running = wait(running, timeout=_POLL, return_when=FIRST_COMPLETED)
+            for job, result in (future.result() for future in done):
+                # After an interruption, a fit without a tree is a Failure; it is not reported.
+                if not (ready.interrupted and isinstance(result, Failure)):
+                    on_result(job, result)
+                ready.finished(job)
+
+
+def _run_elsewhere(
+    ready: _ReadyJobs, function: Callable[..., Any], on_result: Callable[[Any, Any], None], n_jobs: int | None
+) -> None:
+    n_lost = 0
     while ready.unfinished:
         # A single tuple as the argument: Dask would send larger arguments to one worker ahead of time, and they would
         # be lost with that worker.
-        tasks = (delayed(_guarded)((function, job, values)) for job, values in ready)
+        tasks = (delayed(_guarded)((function, *job_and_values)) for job_and_values in ready)
         try:
-            for job, result in Parallel(n_jobs=n_jobs, prefer="threads", batch_size=1, return_as="generator_unordered")(
-                tasks
-            ):
-                # After an interruption, a fit without a tree is a Failure; it is not reported.
-                if not (interrupted.is_set() and isinstance(result, Failure)):
-                    on_result(job, result)
+            for job, result in Parallel(n_jobs=n_jobs, batch_size=1, return_as="generator_unordered")(tasks):
+                on_result(job, result)
                 ready.finished(job)
                 n_lost = 0
         except BrokenProcessPool:
@@ -138,11 +151,15 @@ class _ReadyJobs:
             self._enqueue(k)
 
     @property
+    def interrupted(self) -> bool:
+        return self._over.is_set()
+
+    @property
     def unfinished(self) -> bool:
-        return bool((self._queue and not self._over.is_set()) or self._running)
+        return bool((self._queue and not self.interrupted) or self._running)
 
     def __iter__(self) -> Iterator[tuple[Any, tuple]]:
-        while (job_and_values := self._next_job()) is not None:
+        while (job_and_values := self.next_job()) is not None:
             yield job_and_values
 
     def finished(self, job: Hashable) -> None:
@@ -158,10 +175,10 @@ class _ReadyJobs:
                 self._enqueue(k)
             self._running.clear()
 
-    def _next_job(self) -> tuple[Any, tuple] | None:
+    def next_job(self) -> tuple[Any, tuple] | None:
         """Take the next job that is not skipped, with its arguments; None if there is none."""
         with self._lock:
-            while self._queue and not self._over.is_set():
+            while self._queue and not self.interrupted:
                 k = heapq.heappop(self._queue)[1]
                 job = self._chains[k].popleft()
                 values = self._arguments(job)

@@ -1,4 +1,4 @@
-"""Scorers, folds and the two selection rules of the paper, for any ``GridSearchCV``.
+"""Scorers and the two selection rules of the paper, for any ``GridSearchCV``.
 
 GridSearchCV(tree, grid, scoring=scoring(), refit=FewestFeatures(), cv=stratified_folds())
 """
@@ -25,13 +25,6 @@ def n_features_used(estimator: Any, X: Any = None, y: Any = None) -> float:
 def scoring() -> dict[str, str | Callable[..., float]]:
     """The scorers accuracy and number of features used, as the argument ``scoring`` of ``GridSearchCV``."""
     return {"accuracy": "accuracy", "n_features": n_features_used}
-
-
-def stratified_folds(n_splits: int = 4, random_state: int = 0) -> Any:
-    """Stratified and shuffled folds; four by default, as in the paper."""
-    from sklearn.model_selection import StratifiedKFold
-
-    return StratifiedKFold(n_splits, shuffle=True, random_state=random_state)
 
 
 def best_accuracy(results: Mapping[str, Any]) -> int:

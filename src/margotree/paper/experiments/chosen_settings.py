@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from margotree.model_selection.models import TITLES
 from margotree.model_selection.result_rows import Rows
 from margotree.paper.data import paper_hyperparameters, paper_table
 from margotree.paper.experiments import search
 from margotree.paper.experiments.case import row_identity
 from margotree.paper.experiments.specs import SearchSpec
 from margotree.paper.experiments.text_table import Column, Grid
+from margotree.paper.tuning.models import TITLES
 
 #: The paper's table with the test accuracy of each tuned model, and the name of its columns.
 _PRINTED = {

@@ -9,12 +9,12 @@ from typing import Any
 
 import numpy as np
 
-from margotree.model_selection import RULES, TreeSearchCV, make_model
+from margotree.model_selection import RULES, TreeSearchCV
 from margotree.model_selection.result_rows import Rows
 from margotree.paper.experiments.case import MODELS_WITH_EPS, PAPER_EPS, Case, sorted_pairs
 from margotree.paper.experiments.samples import samples
 from margotree.paper.experiments.specs import SearchSpec
-from margotree.paper.tuning import paper_folds, paper_grid
+from margotree.paper.tuning import make_model, paper_folds, paper_grid
 
 _FOLDS = 4
 
@@ -58,6 +58,7 @@ def _search(spec: SearchSpec, options: SearchOptions, name: str, model: str) -> 
         n_jobs=options.n_jobs,
         resume=options.rows.path,
         name=name,
+        model=model,
         verbose=options.progress,
     )
     search.fit(split.X_train, split.y_train)

@@ -7,9 +7,9 @@ from typing import Any
 
 from numpy.typing import NDArray
 
-from margotree.estimators.fit_warnings import without_fit_warnings
-from margotree.model_selection.models import make_model
+from margotree.notices import without_fit_warnings
 from margotree.paper.experiments.case import ENGINE, MODELS_WITH_EPS, PAPER_EPS, Case
+from margotree.paper.tuning.models import make_model
 
 
 def train(case: Case, X: NDArray[Any], y: NDArray[Any]) -> dict[str, Any]:

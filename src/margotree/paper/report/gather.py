@@ -11,12 +11,12 @@ from os import PathLike
 from pathlib import Path
 from typing import Any
 
-from margotree.model_selection.models import TITLES
 from margotree.model_selection.result_rows import Rows
 from margotree.paper.experiments import figure, figure_names, names
 from margotree.paper.experiments.samples import PLANE_SETS
 from margotree.paper.experiments.tables import grid_of
 from margotree.paper.experiments.text_table import Grid
+from margotree.paper.tuning.models import TITLES
 from margotree.solution import Certificate
 from margotree.tree import Tree
 

@@ -5,11 +5,12 @@
     search.best_params_, search.best_estimator_
 
 ``tune.py`` contains :func:`tune`, one call of :class:`margotree.model_selection.TreeSearchCV`; ``grids.py`` contains
-the grids.
+the grids, and ``models.py`` the classifiers by their short names.
 """
 
 from margotree.model_selection import stratified_folds as paper_folds
 from margotree.paper.tuning.grids import paper_grid, per_level, tied_budgets
+from margotree.paper.tuning.models import TITLES, make_model, model_names
 from margotree.paper.tuning.tune import tune
 
-__all__ = ["paper_folds", "paper_grid", "per_level", "tied_budgets", "tune"]
+__all__ = ["TITLES", "make_model", "model_names", "paper_folds", "paper_grid", "per_level", "tied_budgets", "tune"]

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from itertools import product
 from typing import Any
 
-from margotree.model_selection.models import model_names
+from margotree.paper.tuning.models import model_names
 
 #: The values of C at every level for MARGOT and HFS-MARGOT, and the coarser ones of SFS-MARGOT.
 C_VALUES = tuple(10.0**i for i in range(-5, 6))

@@ -7,10 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from margotree.model_selection.models import make_model
-from margotree.model_selection.rules import RULES, stratified_folds
-from margotree.model_selection.search import TreeSearchCV
+from margotree.model_selection import RULES, TreeSearchCV, stratified_folds
 from margotree.paper.tuning.grids import paper_grid
+from margotree.paper.tuning.models import make_model
 
 #: The ``eps`` of the paper, and the models with another default.
 PAPER_EPS = 1e-3
@@ -39,7 +38,7 @@ def tune(
     Parameters
     ----------
     model : str
-        One of :func:`~margotree.model_selection.model_names`.
+        One of :func:`~margotree.paper.tuning.model_names`.
     depth : int, default 2
         Depth of the tree.
     grid : dict, optional
@@ -78,6 +77,7 @@ def tune(
         time_limit=time_limit,
         resume=resume,
         name=name,
+        model=model,
         verbose=verbose,
     )
     return search.fit(X, y)

@@ -39,9 +39,3 @@ def make_model(model: str, **params: Any) -> Any:
     if model not in _CLASSES:
         raise ValueError(f"unknown model {model!r}; there are: {', '.join(_CLASSES)}")
     return getattr(margotree, _CLASSES[model])(**params)
-
-
-def model_name(estimator: Any) -> str:
-    """The short name of a classifier of margotree; the name of its class for any other estimator."""
-    cls = type(estimator).__name__
-    return next((name for name, known in _CLASSES.items() if known == cls), cls)

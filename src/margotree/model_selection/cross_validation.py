@@ -1,0 +1,304 @@
+"""The fits of all settings on all folds: time shares, initial trees, cut-off fits, interruption, and the race."""
+
+from __future__ import annotations
+
+import math
+import time
+import warnings
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from joblib import effective_n_jobs
+from numpy.typing import NDArray
+
+from margotree.engines.run_control import NestedFitInterrupted
+from margotree.model_selection import fit_record
+from margotree.model_selection.fit_chains import Failure, run_chains
+from margotree.model_selection.folds import Fold
+from margotree.model_selection.progress_line import FitCounter
+from margotree.model_selection.race import Race
+from margotree.notices import without_fit_warnings
+from margotree.private_names import within_scikit_learn_loop
+from margotree.solution import Certificate, Stopped
+from margotree.tree import Tree
+
+#: The smallest time limit of a fit, in seconds, when the time of the search is nearly used up.
+_MIN_SECONDS = 0.05
+
+#: A fit: the position of its setting, and the position of its fold.
+Job = tuple[int, int]
+
+
+class SearchError(ValueError):
+    """A fit of the search failed, or no fit was possible; the message names the reason."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Samples:
+    """The samples that are divided into folds: arrays or data frames, and weights or None."""
+
+    X: Any
+    y: Any
+    weight: Any = None
+
+    def part(self, rows: Any, factor: float = 1.0) -> tuple[Any, Any, Any]:
+        """Samples, labels and weights of these rows, with the weights multiplied by ``factor``."""
+        weight = None if self.weight is None else factor * np.asarray(self.weight)[rows]
+        if weight is None and factor != 1.0:
+            weight = np.full(len(rows), factor)
+        return _rows_of(self.X, rows), _rows_of(self.y, rows), weight
+
+
+class CrossValidation:
+    """The fits of all settings on all folds.
+
+    Without a race every setting is fitted on every fold.  With a race one fold follows the other, and only the settings
+    that can still be the best one are fitted on the next fold; where fits are cut off, fewer settings get more time.
+
+    Parameters
+    ----------
+    make : callable
+        Returns the unfitted estimator of a setting.  Its parameters ``time_limit`` and ``start`` are used if it has
+        them.
+    settings : sequence of dict
+        The settings.
+    samples : Samples
+        The samples.
+    folds : sequence of Fold
+        Rows to train on and rows to score.
+    scorer : callable
+        ``scorer(estimator, X, y)`` returns a number, or a dict of numbers; with a race a number.
+    paths : sequence of list of int
+        The positions of the settings in groups.  A fit starts from the tree of the setting before it in its group.
+    race : Race, optional
+        Decides which settings are fitted on further folds.
+    time_limit : float, default inf
+        Seconds for all fits.  Each has its share of the remaining time, at most the time limit of its estimator.
+    n_reserved : int, default 0
+        The number of fits after the cross-validation that get a share of the time, too.
+    n_jobs : int or None, default None
+        The number of simultaneous fits, in threads or as set by ``joblib.parallel_config``.
+    warm : bool, default True
+        Whether fits start from the tree of a neighbouring setting.
+    weigh_scores : bool, default False
+        Whether the scorer gets the weights of the samples.
+    train_scores : bool, default False
+        Whether the samples on which a fit was trained are scored, too.
+    raise_errors : bool, default True
+        Whether a fit that fails ends the search; otherwise its row has ``scores["failed"]``.
+    known : dict, optional
+        Rows of results of earlier fits, which are not repeated.
+    on_result : callable, optional
+        ``on_result(job, row)`` is called with each complete fit.
+    name : str, default ""
+        The name of the data in the line of progress.
+    verbose : int, default 0
+        1 shows a line of progress, 2 one line per fit.
+
+    Attributes
+    ----------
+    rows : dict
+        The results of the fits by :data:`Job`, as columns of a row of results.
+    cut_off : set of Job
+        The fits that the time limit cut off before all splits of a first tree were trained; they have no score.
+    interrupted : bool
+        Whether Ctrl-C ended the fits.
+    """
+
+    def __init__(
+        self, make: Callable[[Mapping[str, Any]], Any], settings: Sequence[Mapping[str, Any]], samples: Samples,
+        folds: Sequence[Fold], scorer: Callable[..., Any], *, paths: Sequence[Sequence[int]], race: Race | None = None,
+        time_limit: float = math.inf, n_reserved: int = 0, n_jobs: int | None = None, warm: bool = True,
+        weigh_scores: bool = False, train_scores: bool = False, raise_errors: bool = True,
+        known: Mapping[Job, dict[str, Any]] | None = None,
+        on_result: Callable[[Job, dict[str, Any]], None] | None = None, name: str = "", verbose: int = 0,
+    ) -> None:  # fmt: skip
+        self.make, self.settings, self.samples, self.folds, self.scorer = make, settings, samples, folds, scorer
+        self.paths, self.race, self.n_jobs, self.warm = paths, race, n_jobs or 1, warm
+        self.weigh_scores, self.train_scores, self.raise_errors = weigh_scores, train_scores, raise_errors
+        self.n_reserved, self.on_result, self.name, self.verbose = n_reserved, on_result, name, verbose
+        self.deadline = time.monotonic() + time_limit
+        self.rows: dict[Job, dict[str, Any]] = dict(known or {})
+        self.cut_off: set[Job] = set()
+        self.interrupted = False
+        self._unfinished_fold: int | None = None
+
+    def run(self) -> CrossValidation:
+        """Run the fits until the time limit or Ctrl-C.
+
+        Without a score KeyboardInterrupt is raised after Ctrl-C, and :class:`SearchError` if there was no time.
+        """
+        n_known = len(self.rows)
+        self._counter = FitCounter(len(self.settings) * len(self.folds), n_known, verbose=self.verbose)
+        self._n_parallel = effective_n_jobs(self.n_jobs)
+        self._stride = 1  # the number of neighbouring settings that share one fit
+        everything = range(len(self.folds))
+        for round_folds in [everything] if self.race is None else [[f] for f in everything]:
+            self._round(round_folds)
+            if self.interrupted or time.monotonic() >= self.deadline:
+                break
+        self._counter.end()
+        if self.interrupted and within_scikit_learn_loop():
+            raise NestedFitInterrupted("a search within a loop of fits was interrupted and does not count as a result")
+        if self.interrupted and not self.rows.keys() - self.cut_off:
+            raise KeyboardInterrupt("interrupted before any setting was scored")
+        if not self.rows:
+            raise SearchError("the time limit left no time for any fit; increase time_limit")
+        return self
+
+    def scores(self) -> NDArray[np.float64]:
+        """The scores (settings, folds); NaN where a fit was not run, was cut off or failed."""
+        found = np.full((len(self.settings), len(self.folds)), np.nan)
+        for job, row in self.rows.items():
+            if job not in self.cut_off and "test" in row["scores"]:
+                found[job] = row["scores"]["test"]
+        return found
+
+    def comparable_scores(self) -> NDArray[np.float64]:
+        """The scores without a fold of a race that has ended early, unless there are no others."""
+        found = self.scores()
+        if self._unfinished_fold is not None and np.isfinite(found[:, : self._unfinished_fold]).any():
+            found[:, self._unfinished_fold :] = np.nan
+        return found
+
+    def any_setting_complete(self) -> bool:
+        """Whether some setting has a score on every fold."""
+        folds, scored = range(len(self.folds)), self.rows.keys() - self.cut_off
+        return any(all((k, f) in scored for f in folds) for k in range(len(self.settings)))
+
+    # -- one round ----------------------------------------------------------------------------------------------
+
+    def _round(self, folds: Sequence[int]) -> None:
+        """Fit all settings, or those that remain in the race, on these folds."""
+        remaining, later = set(range(len(self.settings))), 0
+        if self.race is not None:
+            scores = self.scores()
+            remaining = set(self.race.surviving(scores))
+            later = self.race.expected_fits(len(remaining), len(self.folds) - 1 - folds[0])
+            self._stride = 1 if np.isfinite(scores).any() else self._stride
+        self._chains = [[(k, f) for k in path if k in remaining] for path in self.paths for f in folds]
+        self._place = {job: (c, p) for c, chain in enumerate(self._chains) for p, job in enumerate(chain)}
+        self._blocks = [range(0)] * len(self._chains)  # the settings of each chain that the current fit represents
+        # A fit after the cross-validation runs alone; it gets as much time as one round of parallel fits.
+        n_unfitted = sum(job not in self.rows for job in self._place)
+        self._n_left = n_unfitted + later + self.n_reserved * self._n_parallel
+        self._counter.total = self._counter.known + self._counter.done + n_unfitted + later
+        self.interrupted = run_chains(self._chains, self._arguments, fit_and_score, self._store, n_jobs=self.n_jobs)
+        complete = all(job in self.rows for job in self._place)
+        self._unfinished_fold = None if complete or self.race is None else folds[0]
+
+    def _arguments(self, job: Job) -> tuple | None:
+        """The arguments of :func:`fit_and_score`; None if the job is skipped."""
+        if job in self.rows:
+            return None
+        c, position = self._place[job]
+        if position not in self._blocks[c]:
+            self._blocks[c] = range(position, min(position + self._stride, len(self._chains[c])))
+        block = self._blocks[c]
+        if position != block[len(block) // 2]:
+            return None
+        seconds = self._share(len(block))
+        if seconds <= 0:
+            return None
+        k, f = job
+        estimator, fold = self.make(self.settings[k]), self.folds[f]
+        params = estimator.get_params(deep=False)
+        if "time_limit" in params and math.isfinite(seconds):
+            own = params["time_limit"]
+            estimator.set_params(time_limit=seconds if own is None else min(seconds, own))
+        start = self._start(self._chains[c][:position]) if self.warm and "start" in params else None
+        train, test = self.samples.part(fold.train, fold.factor), self.samples.part(fold.test)
+        return estimator, start, train, test if self.weigh_scores else (*test[:2], None), self.scorer, self.train_scores
+
+    def _share(self, n_settings: int) -> float:
+        """The seconds of a fit that represents ``n_settings`` settings; 0 if no time is left."""
+        left, self._n_left = self._n_left, self._n_left - n_settings
+        remaining = self.deadline - time.monotonic()
+        share = min(1.0, n_settings * self._n_parallel / max(1, left))
+        return 0.0 if remaining <= 0 else max(_MIN_SECONDS, remaining * share)
+
+    def _start(self, before: Sequence[Job]) -> Tree | None:
+        """The tree of the last of these fits; with a race the last one that there is."""
+        candidates = reversed(before if self.race is not None else before[-1:])
+        fitted = (self.rows[job] for job in candidates if job in self.rows and job not in self.cut_off)
+        record = next(fitted, {}).get("tree")
+        return None if record is None else Tree.from_dict(record)
+
+    def _store(self, job: Job, result: Any) -> None:
+        """Add the result of a job to the rows."""
+        if isinstance(result, Failure):
+            message = f"the fit of {dict(self.settings[job[0]])} on fold {job[1]} failed: {result.reason}"
+            if self.raise_errors:
+                raise SearchError(message)
+            warnings.warn(message, stacklevel=2)
+            result = {"scores": {"failed": result.reason}}
+        if result.pop("interrupted", False):
+            return
+        if result.pop("cut_off", False):
+            self.cut_off.add(job)
+            if self.race is not None:
+                self._stride = max(self._stride, 2 * len(self._blocks[self._place[job][0]]))
+        self.rows[job] = result
+        # Fits that failed or were cut off are not saved, so that a later search repeats them.
+        if self.on_result is not None and "failed" not in result["scores"] and job not in self.cut_off:
+            self.on_result(job, result)
+        setting = ", ".join(f"{name}={value}" for name, value in self.settings[job[0]].items())
+        self._counter.add(f"{self.name} {setting}".strip())
+
+
+def fit_and_score(
+    estimator: Any, start: Tree | None, train: tuple, test: tuple, scorer: Any, train_too: bool
+) -> dict[str, Any]:
+    """Fit and score one setting on one fold; runs in any process, and returns columns of a row as plain values."""
+    started = time.perf_counter()
+    with without_fit_warnings():
+        _fit(estimator, start, *train)
+    fitted = time.perf_counter()
+    test_scores = _floats(scorer(estimator, *test[:2], **weight_argument(test[2])))
+    train_scores = _floats(scorer(estimator, *train[:2])) if train_too else {}
+    seconds = time.perf_counter() - fitted
+    row = fit_record.tree_columns(estimator.tree_) if isinstance(getattr(estimator, "tree_", None), Tree) else {}
+    certificate = _certificate(estimator)
+    row["interrupted"] = certificate is not None and certificate.stopped == Stopped.INTERRUPTED
+    row["cut_off"] = certificate is not None and certificate.cut_off
+    row["scores"] = {"test": test_scores, "train": train_scores, "seconds": seconds}
+    if isinstance(test_scores, dict) and "accuracy" in test_scores:
+        row["test_acc"] = 100 * test_scores["accuracy"]
+    return {**row, "seconds": fitted - started, "time_limit": estimator.get_params(deep=False).get("time_limit")}
+
+
+def weight_argument(weight: Any) -> dict[str, Any]:
+    """The keyword argument ``sample_weight``, left out if it is None."""
+    return {} if weight is None else {"sample_weight": weight}
+
+
+def _certificate(estimator: Any) -> Certificate | None:
+    """The certificate of a model, or of the model at the end of a pipeline; None if it has none."""
+    last = estimator[-1] if hasattr(estimator, "steps") else estimator
+    return getattr(last, "certificate_", None)
+
+
+def _fit(estimator: Any, start: Tree | None, X: Any, y: Any, weight: Any) -> None:
+    """Fit from a start, or from the default start if the tree is not allowed or None."""
+    if start is None:
+        estimator.fit(X, y, **weight_argument(weight))
+        return
+    default_start = estimator.get_params(deep=False)["start"]
+    try:
+        estimator.set_params(start=start).fit(X, y, **weight_argument(weight))
+    except ValueError:
+        # The tree is not allowed under these parameters, for example it has more features than the budget.
+        estimator.set_params(start=default_start).fit(X, y, **weight_argument(weight))
+
+
+def _rows_of(data: Any, rows: Any) -> Any:
+    """Rows of an array, a data frame or a series, by position."""
+    if hasattr(data, "iloc"):
+        return data.iloc[rows]
+    return data[rows] if hasattr(data, "shape") else [data[k] for k in rows]
+
+
+def _floats(scores: Any) -> Any:
+    return {n: float(s) for n, s in scores.items()} if isinstance(scores, Mapping) else float(scores)

@@ -24,7 +24,7 @@ from joblib.parallel import get_active_backend
 from margotree.engines.run_control import NestedFitInterrupted, loop_is_over, loop_of_fits
 
 #: Seconds between two looks at the results: a signal does not interrupt waiting for a thread.
-_POLL = 0.05
+_POLL = 0.01
 
 #: How often in a row a pool of processes may lose a worker before a job finishes.
 RETRIES = 3

@@ -13,7 +13,8 @@ import numpy as np
 from scipy.linalg.lapack import dgetrf, dgetrs
 from scipy.optimize import linprog
 
-from margotree.problem import Problem, topology
+from margotree.problem import BINARY, Problem, topology
+from margotree.problem.tasks import one_sided
 
 
 def node_value(
@@ -22,12 +23,13 @@ def node_value(
     cost: np.ndarray,
     side: np.ndarray | None = None,
     *,
+    corner: np.ndarray | None = None,
     eps: float = 1e-3,
     max_weight: float | None = None,
 ) -> float:
-    """``min 1/2|w|^2 + sum cost_i max(0, 1 - y_i h_i)`` with ``h_i >= 0`` or ``<= -eps`` where ``side`` says so.
+    """``min 1/2|w|^2 + sum cost_i max(0, corner_i - y_i h_i)``; ``h_i >= 0`` or ``<= -eps`` where ``side`` says so.
 
-    ``inf`` if no hyperplane obeys the rows.
+    The corners are 1 by default.  ``inf`` if no hyperplane obeys the rows.
     """
     n = X.shape[1]
     hard = np.flatnonzero(np.zeros(len(y)) if side is None else side)
@@ -40,7 +42,12 @@ def node_value(
     # a box on b, far out, keeps the set of minima bounded where only one class is left
     offset = np.eye(1, n + 1 + m, n)
     rows = [margin, not_negative, routing, offset, -offset]
-    sides = [np.ones(m), np.zeros(m), np.where(sign > 0, 0.0, eps), np.full(2, -1e4)]
+    sides = [
+        np.ones(m) if corner is None else corner[soft],
+        np.zeros(m),
+        np.where(sign > 0, 0.0, eps),
+        np.full(2, -1e4),
+    ]
     if max_weight is not None:
         box = np.eye(n, n + 1 + m)
         rows, sides = [*rows, box, -box], [*sides, np.full(2 * n, -max_weight)]
@@ -129,10 +136,15 @@ def best_value(problem: Problem) -> float:
         return separable(*rows)
 
     @cache
-    def at_node(key: tuple[float, int | None, float], S: frozenset[int], right: frozenset[int] | None) -> float:
-        C, budget, alpha = key
+    def at_node(key: tuple[float, int | None, float, bool], S: frozenset[int], right: frozenset[int] | None) -> float:
+        C, budget, alpha, last = key
         rows = np.array(sorted(S), dtype=int)
         side = None if right is None else np.array([1 if i in right else -1 for i in rows])
+        if side is None and not last and problem.task.n_classes == 0:
+            return 0.0  # losses there depend on the routing
+        sided = one_sided(problem.task.items(problem.y[rows], last=last, side=side), C * problem.weight[rows])
+        order = np.argsort(sided.rows, kind="stable")
+        rows, label, corner, cost = rows[sided.rows[order]], *(part[order] for part in sided[1:])
         values = [math.inf]
         for support in supports(problem.n_features, budget, problem.alpha is not None):
             if right is not None and not realisable(support, S - right, right):
@@ -142,9 +154,10 @@ def best_value(problem: Problem) -> float:
                 extra
                 + node_value(
                     problem.X[np.ix_(rows, support)],
-                    problem.y[rows],
-                    C * problem.weight[rows],
+                    label,
+                    cost,
                     side,
+                    corner=corner,
                     eps=problem.eps,
                     max_weight=problem.max_weight,
                 )
@@ -155,8 +168,10 @@ def best_value(problem: Problem) -> float:
     def best(t: int, S: frozenset[int]) -> float:
         budget = None if problem.budget is None else int(problem.budget[t])
         alpha = 0.0 if problem.alpha is None else float(problem.alpha[t])
-        key = (float(problem.C[t]), budget, alpha)
-        if len({problem.y[i] for i in S}) <= 1:  # all go to the side of their label, which takes no weight
+        key = (float(problem.C[t]), budget, alpha, t not in upper)
+        if not S or (
+            problem.task == BINARY and len({problem.y[i] for i in S}) == 1
+        ):  # all go to the side of their label, which takes no weight
             return 0.0
         if t not in upper:
             return at_node(key, S, None)

@@ -4,6 +4,7 @@ import math
 import os
 import signal
 import threading
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -11,15 +12,18 @@ from sklearn.datasets import load_breast_cancer, load_iris, load_wine
 
 from margotree.engines import EngineError, Limits, Refused, RunControl, choose_engine, get_engine
 from margotree.engines.mip.adapter import Adapter
+from margotree.engines.mip.constants import derived_constants
 from margotree.engines.mip.engine import MipEngine
+from margotree.engines.mip.formulation import formulate
+from margotree.engines.mip.highs import HighsAdapter
 from margotree.engines.mip.model import MipResult
-from margotree.engines.mip.scip import Scip
+from margotree.engines.mip.scip import Scip, ScipAdapter
 from margotree.engines.node.svm import solve_node
 from margotree.engines.polish import polish
 from margotree.engines.run_control import ctrl_c
 from margotree.paper.data import load, paper_hyperparameters, paper_split
 from margotree.paper.data.synthetic import make_partitions
-from margotree.problem import Problem, Splits, evaluate, topology
+from margotree.problem import BINARY, Multiclass, Problem, Regression, Splits, evaluate, topology
 from margotree.solution import Proved, Solution, Stopped, VerificationError, verify
 from oracles import best_value
 from patience import slowness, three_tries
@@ -75,6 +79,44 @@ def test_scip_agrees_with_brute_force(depth, m, n, model):
     assert solution.certificate.objective == pytest.approx(optimum, rel=2e-5)
     assert solution.certificate.bound <= optimum * (1 + 1e-9)
     verify(problem, solution)
+
+
+@pytest.mark.parametrize("model", MODELS)
+@pytest.mark.parametrize(("depth", "m", "n"), [(1, 10, 3), (2, 6, 2)])
+@pytest.mark.parametrize("seed", range(2))
+def test_scip_agrees_with_brute_force_on_regression_trees(seed, depth, m, n, model):
+    rng = np.random.default_rng([seed, depth])
+    X, y = rng.random((m, n)), rng.normal(5.0, [0.5, 3.0][seed], m)
+    weight, C = rng.choice([0.0, 1.0, 2.0], m), [[2.0, 0.1], [5.0, 20.0]][seed][:depth]
+    task = Regression([0.3, 0.0][seed])
+    problem = Problem.make(X, y, task=task, depth=depth, C=C, weight=weight, eps=0.01, **MODELS[model])
+    solution = Scip().solve(problem, RunControl(Limits(gap=1e-5)))
+    optimum = best_value(problem)
+    assert solution.certificate.proved is Proved.OPTIMAL
+    assert solution.certificate.objective == pytest.approx(optimum, rel=2e-5, abs=1e-6)
+    assert solution.certificate.bound <= optimum * (1 + 1e-9) + 1e-9
+    verify(problem, solution)
+
+
+def test_a_problem_of_numeric_targets_is_for_mip_solvers():
+    problem = Problem.make(np.eye(3), [1.0, 2.0, 4.0], task=Regression(), depth=1)
+    assert choose_engine(problem).name == "scip"
+    with pytest.raises(Refused, match="numeric targets; engines that do: scip"):
+        choose_engine(problem, "bnb")
+
+
+@pytest.mark.parametrize("task", [BINARY, Multiclass(3), Regression(0.1)], ids=lambda task: task.name)
+def test_scip_and_highs_agree_on_the_model_without_squares(task):
+    rng = np.random.default_rng(4)
+    X = rng.random((9, 2))
+    y = {"binary": rng.choice([-1.0, 1.0], 9), "multiclass": np.arange(9) % 3}.get(task.name, 2 * rng.normal(size=9))
+    problem = Problem.make(X, y, task=task, depth=2, budget=1, alpha=0.1)
+    mip = formulate(problem, derived_constants(problem, 8.0), label_cuts=True, size=8.0).mip
+    linear = replace(mip, quadratic=np.zeros(mip.n_variables))
+    scip, highs = (adapter.run(linear, control=RunControl(), gap=1e-6) for adapter in (ScipAdapter(), HighsAdapter()))
+    assert scip.stopped is highs.stopped is Stopped.SOLVED
+    assert scip.objective == pytest.approx(highs.objective, rel=1e-5, abs=1e-6)
+    assert max(scip.bound, highs.bound) <= min(scip.objective, highs.objective) * (1 + 1e-5) + 1e-6
 
 
 @pytest.mark.parametrize("C", [1e-4, 1e5])

@@ -1,6 +1,7 @@
 """The formulation says of a tree what the value function says, and its constants cut nothing off."""
 
 from dataclasses import replace
+from itertools import product
 
 import numpy as np
 import pytest
@@ -14,7 +15,8 @@ from margotree.engines.mip.formulation import formulate
 from margotree.engines.mip.normal_form import binding, normalise
 from margotree.engines.mip.scip import ScipAdapter
 from margotree.engines.polish import polish
-from margotree.problem import Problem, Splits, evaluate, topology
+from margotree.problem import BINARY, Choices, Items, Multiclass, Problem, Regression, Splits, Task, evaluate, topology
+from margotree.problem.tasks import NO_CHOICE
 from oracles import best_value
 
 MODELS = {"margot": {}, "hfs": {"budget": 2}, "sfs": {"budget": 1, "alpha": 0.7}}
@@ -29,18 +31,63 @@ def generous(problem, M=1e5):
         b_low=np.full(nodes, -M),
         b_high=np.full(nodes, M),
         xi_high=np.full((nodes, samples), M),
-        M_xi=np.full((nodes, samples), M),
+        M_below=np.full((nodes, samples), M),
+        M_above=np.full((nodes, samples), M),
         M_right=np.full((nodes, samples), M),
         M_left=np.full((nodes, samples), M),
     )
 
 
-def random_problem(rng, depth, model, m=12, n=3, **kwargs):
-    X, y = rng.random((m, n)), rng.choice([-1.0, 1.0], m)
+class Pinball(Task):
+    """Losses of quantiles, as another project would add them; the penalties of both sides differ at every node."""
+
+    name = "pinball"
+
+    def __init__(self, q):
+        self.q = q
+
+    def targets(self, y):
+        return np.array(y, dtype=np.float64)
+
+    def codes(self, y):
+        return np.zeros(len(y), dtype=np.int64)
+
+    def items(self, y, *, last, side=None, choice=NO_CHOICE):
+        if last:
+            return Items(p=np.full(len(y), self.q), m=np.full(len(y), 1.0 - self.q), r=y, l=y)
+        return Items(p=1.0 * (side > 0), m=0.5 * (side < 0), r=np.ones(len(y)), l=-np.ones(len(y)))
+
+
+class Overlap(Pinball):
+    """Both losses of a sample are positive near its target."""
+
+    name = "overlap"
+
+    def items(self, y, *, last, side=None, choice=NO_CHOICE):
+        found = super().items(y, last=last, side=side)
+        return found._replace(r=y + 0.4, l=y - 0.2) if last else found
+
+
+TASKS = {
+    "binary": BINARY,
+    "multiclass": Multiclass(3),
+    "two of several": Multiclass(2),
+    "regression": Regression(0.2),
+    "pinball": Pinball(0.3),
+    "overlap": Overlap(0.6),
+}
+
+
+def random_problem(rng, depth, model, m=12, n=3, task=BINARY, **kwargs):
+    X = rng.random((m, n))
+    if task.n_classes:
+        y = rng.choice([-1.0, 1.0], m) if task == BINARY else rng.integers(0, task.n_classes, m)
+    else:
+        y = 3.0 * rng.normal(size=m) + 10.0 * rng.integers(0, 2)
     weight = rng.choice([0.0, 0.5, 1.0, 2.0], m)
     nodes = topology.n_nodes(depth)
     C = 10.0 ** rng.uniform(-2, 2, nodes)
-    return Problem.make(X, y, depth=depth, C=C, weight=weight, **MODELS[model], **kwargs)
+    return Problem.make(X, y, depth=depth, C=C, weight=weight, task=task, **MODELS[model], **kwargs)
 
 
 def random_tree(rng, problem):
@@ -57,26 +104,56 @@ def random_tree(rng, problem):
             return tree
 
 
-@pytest.mark.parametrize("label_cuts", [False, True])
+@pytest.mark.parametrize("task", TASKS.values(), ids=TASKS)
 @pytest.mark.parametrize("model", MODELS)
-@pytest.mark.parametrize("depth", [1, 2, 3])
-def test_a_tree_and_its_point_are_worth_the_same(depth, model, label_cuts):
-    rng = np.random.default_rng(depth)
-    for _ in range(5):
-        problem = random_problem(rng, depth, model)
-        tree = random_tree(rng, problem)
-        found = evaluate(problem, tree)
+def test_a_tree_and_its_point_are_worth_the_same(model, task):
+    rng = np.random.default_rng(1)
+    for depth, label_cuts in product((1, 2, 3), (False, True)):
+        problem = random_problem(rng, depth, model, task=task)
+        tree, choices = normalise(problem, random_tree(rng, problem))
+        found = evaluate(problem.with_choices(choices), tree)
         form = formulate(problem, generous(problem), label_cuts=label_cuts)
-        x = form.point(tree)
+        x = form.point(tree, choices)
         assert form.mip.violation(x) < 1e-9
         assert form.mip.value(x) == pytest.approx(found.objective, rel=1e-12)
         assert np.array_equal(form.node(x), found.node)
+        assert np.array_equal(form.choices(x).sides, choices.sides)
+        assert np.array_equal(form.choices(x).labels, choices.labels)
         assert np.array_equal(form.splits(x).w, tree.w)
         assert np.array_equal(form.splits(x).b, tree.b)
         if model == "margot":
             assert form.support(x) is None
         else:
             assert np.array_equal(form.support(x), tree.w != 0)
+
+
+@pytest.mark.parametrize("task", TASKS.values(), ids=TASKS)
+def test_slacks_below_the_losses_of_a_tree_break_a_row(task):
+    rng = np.random.default_rng(3)
+    problem = random_problem(rng, 2, "margot", task=task)
+    tree, choices = normalise(problem, random_tree(rng, problem))
+    form = formulate(problem, generous(problem, 1e3), label_cuts=False)
+    x = form.point(tree, choices)
+    names = [name for name in ("xi", "xi_above") if name in form.mip.blocks]
+    assert len(names) == 1 + (task.name in ("overlap", "multiclass"))
+    for columns in (form.mip.blocks[name].ravel() for name in names):
+        for column in columns[x[columns] > 0.1]:
+            broken = x.copy()
+            broken[column] -= 0.1
+            assert form.mip.violation(broken) > 0.05
+
+
+def test_fixed_choices_are_those_of_the_model():
+    rng = np.random.default_rng(5)
+    problem = random_problem(rng, 2, "margot", task=Multiclass(3))
+    choices = Choices(sides=np.array([[-1, 1, -1]]), labels=np.array([[2, 0], [0, 1]]))
+    fixed = problem.with_choices(choices)
+    form = formulate(fixed, generous(fixed), label_cuts=True)
+    tree, kept = normalise(fixed, random_tree(rng, fixed))
+    assert np.array_equal(kept.labels, choices.labels)
+    assert form.mip.violation(form.point(tree)) < 1e-9
+    for other in (kept.labels[:, ::-1], np.array([[2, 1], [0, 1]])):
+        assert form.mip.violation(form.point(tree, Choices(sides=kept.sides, labels=other))) > 0.5
 
 
 @pytest.mark.parametrize("model", MODELS)
@@ -133,12 +210,18 @@ def test_label_cuts_hold_where_they_should_and_cut_what_is_fractional():
 
 
 @settings(max_examples=40, deadline=None)
-@given(seed=st.integers(0, 10**6), depth=st.integers(1, 3), model=st.sampled_from(list(MODELS)))
-def test_the_normal_form_keeps_the_routing_and_is_never_worse(seed, depth, model):
+@given(
+    seed=st.integers(0, 10**6),
+    depth=st.integers(1, 3),
+    model=st.sampled_from(list(MODELS)),
+    task=st.sampled_from(list(TASKS)),
+)
+def test_the_normal_form_keeps_the_routing_and_is_never_worse(seed, depth, model, task):
     rng = np.random.default_rng(seed)
-    problem = random_problem(rng, depth, model, eps=float(rng.choice([1e-3, 0.5, 1.5])))
+    problem = random_problem(rng, depth, model, task=TASKS[task], eps=float(rng.choice([1e-3, 0.5, 1.5])))
     tree = random_tree(rng, problem)
-    before, after = evaluate(problem, tree), evaluate(problem, normalise(problem, tree))
+    normal, choices = normalise(problem, tree)
+    before, after = evaluate(problem, tree), evaluate(problem.with_choices(choices), normal)
     assert after.feasible
     assert np.array_equal(before.node, after.node)
     assert np.all(after.node_values <= before.node_values + 1e-9 * (1 + before.node_values))
@@ -150,19 +233,20 @@ def test_the_normal_form_keeps_the_routing_and_is_never_worse(seed, depth, model
     depth=st.integers(1, 3),
     model=st.sampled_from(list(MODELS)),
     max_weight=st.sampled_from([None, 3.0]),
+    task=st.sampled_from(list(TASKS)),
 )
-def test_the_best_tree_of_a_routing_obeys_the_constants_derived_from_its_value(seed, depth, model, max_weight):
+def test_the_best_tree_of_a_routing_obeys_the_constants_derived_from_its_value(seed, depth, model, max_weight, task):
     """What an optimal tree is, each of these trees is for its own routing; none may be cut off by its own value."""
     rng = np.random.default_rng(seed)
-    problem = random_problem(rng, depth, model, max_weight=max_weight)
-    tree = random_tree(rng, random_problem(np.random.default_rng(seed), depth, model))
-    support = None if problem.budget is None else tree.w != 0
-    best = polish(problem, evaluate(problem, tree).node, support)
+    problem = random_problem(rng, depth, model, max_weight=max_weight, task=TASKS[task])
+    tree = random_tree(rng, random_problem(np.random.default_rng(seed), depth, model, task=TASKS[task]))
+    support, found = None if problem.budget is None else tree.w != 0, evaluate(problem, tree)
+    best = polish(problem, found.node, support, choices=found.choices)
     if best is None:  # max_weight can make a routing impossible
         return
-    value = evaluate(problem, best).objective
+    value = evaluate(problem.with_choices(found.choices), best).objective
     form = formulate(problem, derived_constants(problem, value), label_cuts=True, size=value)
-    x = form.point(normalise(problem, best))
+    x = form.point(*normalise(problem, best))
     scale = 1.0 + np.max(np.abs(x))
     assert form.mip.violation(x) < 1e-6 * scale
     assert form.constants.lower_bound <= value * (1 + 1e-9)
@@ -173,7 +257,7 @@ def test_derived_constants_shrink_with_the_bound_and_the_data():
     rng = np.random.default_rng(2)
     problem = random_problem(rng, 2, "margot")
     near, far = derived_constants(problem, 100.0), derived_constants(problem, 1000.0)
-    assert np.all(near.M_xi <= far.M_xi)
+    assert np.all(near.M_below <= far.M_below) and np.all(near.M_above <= far.M_above)
     assert np.all(near.w_high <= far.w_high + 1e-9)
     assert np.all(near.M_right[0] < far.M_right[0])
 
@@ -184,7 +268,7 @@ def test_many_samples_get_looser_constants_that_still_hold(monkeypatch):
     exact = derived_constants(problem, 50.0)
     monkeypatch.setattr(constants, "_PAIRWISE", 10)
     boxed = derived_constants(problem, 50.0)
-    for name in ("M_xi", "M_right", "M_left"):
+    for name in ("M_below", "M_above", "M_right", "M_left"):
         assert np.all(getattr(boxed, name) >= getattr(exact, name) - 1e-9)
 
 
@@ -217,11 +301,12 @@ def test_tolerance_shrinks_with_the_constants():
     assert formulate(problem, generous(problem, 100.0), label_cuts=False).mip.tolerance == pytest.approx(1e-7)
 
 
+@pytest.mark.parametrize("task", [BINARY, Regression(0.2), Pinball(0.3)], ids=lambda task: task.name)
 @pytest.mark.parametrize("model", MODELS)
-def test_the_relaxation_bounds_from_below(model):
+def test_the_relaxation_bounds_from_below(model, task):
     """The LP part of the model with its binaries relaxed is worth at most the optimum."""
     rng = np.random.default_rng(11)
-    problem = random_problem(rng, 2, model, m=6, n=2)
+    problem = random_problem(rng, 2, model, m=6, n=2, task=task)
     optimum = best_value(problem)
     form = formulate(problem, derived_constants(problem, optimum), label_cuts=True, size=max(optimum, 1e-3))
     relaxed = replace(form.mip, integer=np.zeros(form.mip.n_variables, dtype=bool))

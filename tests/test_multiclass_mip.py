@@ -1,15 +1,11 @@
-"""The mixed-integer form for several classes: trees are points of it, and SCIP finds what the own engine finds."""
+"""The mixed-integer form for several classes: SCIP finds what the own engine finds."""
 
 import numpy as np
 import pytest
 from sklearn.datasets import load_iris, load_wine
 
 from margotree.engines import Limits, get_engine, solve
-from margotree.engines.multiclass.formulation import class_constants, formulate_classes
-from margotree.engines.multiclass.nodes import NodeSolver, polish
 from margotree.solution import Proved
-from oracle.instances import several
-from oracle.judge import problem_of
 from several import several_classes
 
 MODELS = {"margot": {}, "hfs": {"budget": 1}, "sfs": {"budget": 1, "alpha": 0.5}}
@@ -26,25 +22,6 @@ SMALL = {
     "iris": lambda **terms: few_rows(load_iris(), 5, 3, **terms),
     "wine": lambda **terms: few_rows(load_wine(), 4, 3, **terms),
 }
-
-
-@pytest.mark.parametrize("seed", range(8))
-def test_a_tree_is_a_point_of_the_model_and_costs_there_what_it_costs(seed):
-    problem = problem_of(several(np.random.default_rng([7, seed]), depth=1 + seed % 3))
-    tree = solve(problem, engine="local_svm").splits
-    found = problem.evaluate(tree)
-    polished = polish(NodeSolver(problem=problem), found.node, found.choices.sides, found.choices.labels)
-    found = problem.evaluate(polished)
-    form = formulate_classes(problem, class_constants(problem, found.objective))
-    x = form.point(polished)
-    assert form.mip.violation(x) < 1e-7
-    assert form.mip.value(x) == pytest.approx(found.objective, rel=1e-6)
-    assert np.array_equal(form.node(x), found.node) and np.array_equal(form.sides(x), found.choices.sides)
-    assert {frozenset(pair) for pair in form.labels(x).tolist()} == {
-        frozenset(p) for p in found.choices.labels.tolist()
-    }
-    again = problem.evaluate(polish(NodeSolver(problem=problem), form.node(x), form.sides(x), form.labels(x)))
-    assert again.objective == pytest.approx(found.objective, rel=1e-6)
 
 
 @pytest.mark.parametrize(("data", "model"), [("iris", "margot"), ("wine", "margot"), ("iris", "hfs"), ("wine", "sfs")])

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from margotree.engines.node.svm import solve_node
 from margotree.engines.run_control import RunControl
-from margotree.problem import Problem, Splits, topology
+from margotree.problem import Choices, Problem, Splits, topology
+from margotree.problem.tasks import one_sided
 
 #: Inner margins that are tried one after the other, so that rounding cannot move a sample across its hyperplane.
 _INNER = (0.0, 1e-8, 1e-6)
@@ -42,8 +43,10 @@ def polish(
     node: NDArray[np.int64],
     support: NDArray[np.bool_] | None = None,
     control: RunControl | None = None,
+    *,
+    choices: Choices | None = None,
 ) -> Splits | None:
-    """The best tree for a fixed routing.
+    """The best tree for a fixed routing, supports and choices.
 
     Parameters
     ----------
@@ -55,15 +58,17 @@ def polish(
         The features that each node may use.
     control : RunControl, optional
         Limits.
+    choices : Choices, optional
+        Sides of classes and labels of leaves, for tasks that have them; those that the problem fixes by default.
 
     Returns
     -------
     Splits or None
         None if no tree has this routing, or the time is over before it is found.
     """
-    return tree_with_routing(
-        problem, node, lambda inner: _solve_all(problem, node, support, inner, control or RunControl())
-    )
+    limits = control or RunControl()
+    settled = choices or problem.choices or Choices.none(problem.n_upper, problem.n_last)
+    return tree_with_routing(problem, node, lambda inner: _solve_all(problem, node, support, settled, inner, limits))
 
 
 def tree_with_routing(
@@ -84,7 +89,12 @@ def tree_with_routing(
 
 
 def _solve_all(
-    problem: Problem, node: NDArray[np.int64], support: NDArray[np.bool_] | None, inner: float, control: RunControl
+    problem: Problem,
+    node: NDArray[np.int64],
+    support: NDArray[np.bool_] | None,
+    choices: Choices,
+    inner: float,
+    control: RunControl,
 ) -> Splits | None:
     """The node problems of all nodes for a routing; None if one is infeasible or the time is over."""
     w = np.zeros((problem.n_nodes, problem.n_features))
@@ -92,14 +102,14 @@ def _solve_all(
     for t in range(problem.n_nodes):
         if control.over:
             return None
-        below = topology.last_below(t, problem.depth)
-        rows = np.flatnonzero((node >= below.start) & (node < below.stop))
+        routed = routed_rows(problem, t, node, choices.at(t))
         columns = np.arange(problem.n_features) if support is None else np.flatnonzero(support[t])
         found = solve_node(
-            problem.X[np.ix_(rows, columns)],
-            problem.y[rows],
-            problem.C[t] * problem.weight[rows],
-            side=_sides(problem, t, node[rows]),
+            problem.X[np.ix_(routed.rows, columns)],
+            routed.label,
+            routed.cost,
+            corner=routed.corner,
+            side=routed.side,
             eps=problem.eps,
             inner=inner,
             max_weight=problem.max_weight,
@@ -111,11 +121,36 @@ def _solve_all(
     return Splits(w=w, b=b)
 
 
-def _sides(problem: Problem, t: int, node: NDArray[np.int64]) -> NDArray[np.int8] | None:
-    """The hard rows of an upper node: the side of every sample; None at the last level."""
-    if t not in topology.upper(problem.depth):
-        return None
-    return np.where(node >= topology.last_right(t, problem.depth).start, 1, -1).astype(np.int8)
+class RoutedRows(NamedTuple):
+    """A node problem for a fixed routing, as :func:`~margotree.engines.node.svm.solve_node` takes it."""
+
+    rows: NDArray[np.int64]  # samples; those with losses on both sides occur twice
+    label: NDArray[np.float64]
+    cost: NDArray[np.float64]
+    corner: NDArray[np.float64]
+    side: NDArray[np.int8] | None  # hard rows, one per sample; None at the last level
+
+
+def routed_rows(problem: Problem, t: int, node: NDArray[np.int64], choice: NDArray[np.int64]) -> RoutedRows:
+    """The losses and hard rows at node ``t`` of the samples that pass it on their way to last-level nodes ``node``."""
+    below = topology.last_below(t, problem.depth)
+    here = np.flatnonzero((node >= below.start) & (node < below.stop))
+    last = t >= problem.n_upper
+    sides = None if last else np.where(node[here] >= topology.last_right(t, problem.depth).start, 1, -1)
+    items = problem.task.items(problem.y[here], last=last, side=sides, choice=choice)
+    found = one_sided(items, problem.C[t] * problem.weight[here])
+    rows, label, corner, cost = found
+    if sides is not None:
+        # Samples without a loss have a hard row all the same.
+        bare = np.setdiff1d(np.arange(len(here)), rows)
+        rows, label = np.concatenate([rows, bare]), np.concatenate([label, sides[bare]])
+        corner, cost = (np.concatenate([part, np.full(len(bare), to)]) for part, to in ((corner, 1.0), (cost, 0.0)))
+    order = np.argsort(rows, kind="stable")
+    rows, label, corner, cost = rows[order], label[order], corner[order], cost[order]
+    if sides is None:
+        return RoutedRows(here[rows], label, cost, corner, None)
+    first = np.ediff1d(rows, to_begin=1) > 0
+    return RoutedRows(here[rows], label, cost, corner, np.where(first, sides[rows], 0).astype(np.int8))
 
 
 def without_noise(problem: Problem, splits: Splits) -> Splits:

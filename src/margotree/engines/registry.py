@@ -14,11 +14,8 @@ from margotree.problem import BINARY, Problem, Splits, TrainingProblem
 from margotree.proof.write import ProofWriter
 from margotree.solution import CUT_OFF, Solution
 
-#: The class of each engine; imported when it is first used.
-_ENGINES = {
-    "local_svm": "margotree.engines.local_svm:LocalSVM",
-    "alternating": "margotree.engines.local_search_engine:Alternating",
-    "bnb": "margotree.engines.exact.engine:BranchAndBound",
+#: The class of each MIP engine, for all tasks.  Classes are imported when they are first used.
+_MIP_ENGINES = {
     "scip": "margotree.engines.mip.scip:Scip",
     "highs": "margotree.engines.mip.highs:Highs",
     "gurobi": "margotree.engines.mip.gurobi:Gurobi",
@@ -26,15 +23,20 @@ _ENGINES = {
     "copt": "margotree.engines.mip.copt:Copt",
 }
 
+#: The class of each engine for two classes.
+_ENGINES = {
+    "local_svm": "margotree.engines.local_svm:LocalSVM",
+    "alternating": "margotree.engines.local_search_engine:Alternating",
+    "bnb": "margotree.engines.exact.engine:BranchAndBound",
+    **_MIP_ENGINES,
+}
+
 #: The engines for more than two classes, by the same names.
 _MULTICLASS_ENGINES = {
     "local_svm": "margotree.engines.multiclass.local_svm:LocalSVM",
     "alternating": "margotree.engines.multiclass.search:Alternating",
     "bnb": "margotree.engines.multiclass.exact:BranchAndBound",
-    "scip": "margotree.engines.multiclass.mip:Scip",
-    "gurobi": "margotree.engines.multiclass.mip:Gurobi",
-    "cplex": "margotree.engines.multiclass.mip:Cplex",
-    "copt": "margotree.engines.multiclass.mip:Copt",
+    **_MIP_ENGINES,
 }
 
 #: The exact engine on a cluster.
@@ -58,19 +60,21 @@ def engine_names() -> tuple[str, ...]:
 
 
 def get_engine(name: str, problem: TrainingProblem | None = None) -> Engine:
-    """The engine of this name, for the number of classes of ``problem``; ValueError for an unknown name."""
+    """The engine of this name, for the task of ``problem``; ValueError for an unknown name."""
     if name not in _ENGINES:
         raise ValueError(f"unknown engine {name!r}; there are: auto, {', '.join(_ENGINES)}")
     engines = _engines_for(problem)
     if name not in engines:
-        raise Refused(f"{name} does not solve problems of more than two classes; engines that do: {', '.join(engines)}")
+        raise Refused(f"{name} does not solve problems of numeric targets; engines that do: {', '.join(engines)}")
     module, cls = engines[name].split(":")
     engine: Engine = getattr(import_module(module), cls)()
     return engine
 
 
 def _engines_for(problem: TrainingProblem | None) -> dict[str, str]:
-    """The engines for the number of classes of ``problem``."""
+    """The engines for the task of ``problem``."""
+    if isinstance(problem, Problem) and not problem.task.n_classes:
+        return _MIP_ENGINES
     return _MULTICLASS_ENGINES if _has_classes(problem) else _ENGINES
 
 

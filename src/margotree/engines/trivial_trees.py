@@ -11,9 +11,10 @@ from margotree.problem import Problem, Splits, evaluate, topology
 
 
 def trivial_tree(problem: Problem) -> Splits:
-    """The tree that sends all samples to the side of the class with the larger weight and gives them its label."""
+    """The better of the two trees that send all samples to one side by offsets alone."""
     w = np.zeros((problem.n_nodes, problem.n_features))
-    return Splits(w=w, b=constant_offsets(problem.depth, problem.eps, bool(problem.weight @ problem.y >= 0)))
+    trees = [Splits(w=w, b=constant_offsets(problem.depth, problem.eps, right)) for right in (True, False)]
+    return min(trees, key=lambda tree: evaluate(problem, tree).objective)
 
 
 def constant_offsets(depth: int, eps: float, right: bool) -> NDArray[np.float64]:

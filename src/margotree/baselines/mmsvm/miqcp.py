@@ -24,6 +24,7 @@ from margotree.baselines.mmsvm.problem import MmSvmProblem
 from margotree.engines import RunControl
 from margotree.engines.mip import formulation
 from margotree.engines.mip.constants import Constants, farthest_distances
+from margotree.engines.mip.losses import Losses
 from margotree.engines.mip.model import Draft, FloatArray, MipModel
 from margotree.engines.mip.normal_form import normalise
 from margotree.problem import Splits, topology
@@ -52,7 +53,7 @@ class MmSvmModel:
         """The point of the model for an allowed tree."""
         problem, blocks = self.problem, self.mip.blocks
         if problem.c2 is None:
-            splits = normalise(problem.margin, splits)
+            splits, _ = normalise(problem.margin, splits)
         found = problem.evaluate(splits)
         x = np.zeros(self.mip.n_variables)
         x[blocks["w"]], x[blocks["b"]] = splits.w, splits.b
@@ -71,8 +72,8 @@ class MmSvmModel:
 def formulate(problem: MmSvmProblem, value: float) -> MmSvmModel:
     """The model of a problem, given the objective of a known tree."""
     draft, margin = Draft(), problem.margin
-    limits = _constants(problem, value)
-    formulation.tree_variables(draft, margin, limits, squares=0.0)
+    limits, losses = _constants(problem, value), Losses.of(margin)
+    formulation.tree_variables(draft, margin, limits, losses, squares=0.0)
     _split_rows(draft, problem, limits, value)
     if problem.c2 is not None:
         draft.block(
@@ -85,13 +86,13 @@ def formulate(problem: MmSvmProblem, value: float) -> MmSvmModel:
         )
     for t in range(problem.n_nodes):
         if problem.c2 is None:
-            formulation.margin_rows(draft, margin, limits, t)
+            formulation.loss_rows(draft, margin, limits, losses.at(t), t)
         else:
             _relabelling_rows(draft, problem, limits, t)
     for t in topology.upper(problem.depth):
         formulation.routing_rows(draft, margin, limits, t)
         if problem.c2 is None:
-            formulation.label_rows(draft, margin, t)
+            formulation.label_rows(draft, margin, losses.upper, t)
     mip = draft.finish(tolerance=formulation.tolerance(margin, limits), size=value)
     return MmSvmModel(problem=problem, mip=mip)
 
@@ -111,7 +112,8 @@ def _constants(problem: MmSvmProblem, value: float) -> Constants:
         b_low=np.max(h_low - offset_range, axis=1),
         b_high=np.min(h_high + offset_range, axis=1),
         xi_high=largest_slack,
-        M_xi=largest_slack if problem.c2 is not None else 1.0 + np.where(margin.y > 0, -h_low, h_high),
+        M_below=largest_slack if problem.c2 is not None else 1.0 - h_low,
+        M_above=largest_slack if problem.c2 is not None else 1.0 + h_high,
         M_right=-h_low,
         M_left=h_high + problem.eps,
     )
@@ -141,7 +143,7 @@ def _relabelling_rows(draft: Draft, problem: MmSvmProblem, limits: Constants, t:
     margin = problem.margin
     w, b, xi, r = (draft.blocks[name][t] for name in ("w", "b", "xi", "r"))
     here = formulation.ends_below(draft, margin, topology.last_below(t, problem.depth))
-    y, M = margin.y[:, None], limits.M_xi[t][:, None]
+    y, M = margin.y[:, None], limits.M_below[t][:, None]
     slack = (xi[:, None], 1.0), (here, -M)
     draft.rows([(w, y * margin.X), (b, y), *slack, (r[:, None], M)], lower=1.0 - M[:, 0])
     draft.rows([(w, -y * margin.X), (b, -y), *slack, (r[:, None], -M)], lower=1.0 - 2.0 * M[:, 0])

@@ -6,31 +6,36 @@ Let ``U`` be the objective of a known tree and take an optimal tree (one exists:
 convex problem whose minimum is attained).  Keep its routing and change only offsets and unused nodes, as follows.  The
 objective does not increase, so the result is optimal too, and it satisfies the constants.
 
-*Weights.*  The node terms share no variable and none is negative.  Let ``(v, b*)`` be the SVM of the root on all
-samples, without routing, and ``L`` a lower bound on its value.  The root term is ``f(w, b) = 1/2|w|^2 + hinge terms``,
-which is strongly convex in ``w``, so ``f(w, b) >= f(v, b*) + 1/2|w - v|^2``.  All other terms sum to at most ``U - L``.
-Hence, with ``r = sqrt(2 (U - L))``,
+*Weights.*  The node terms share no variable and none is negative.  Let ``(v, b*)`` be the optimum of the root on the
+losses that all samples have there for every routing and choice, without routing, and ``L`` a lower bound on its value
+(``v = 0`` and ``L = 0`` if there are no such losses).  The root term is at least
+``f(w, b) = 1/2|w|^2 + these losses``, which is strongly convex in ``w``, so ``f(w, b) >= f(v, b*) + 1/2|w - v|^2``.
+All other terms sum to at most ``U - L``.  Hence, with ``r = sqrt(2 (U - L))``,
 
     |w_0 - v| <= r      and      |w_t| <= r  for every other node,
 
 with or without budgets; if ``v`` is known only to a duality gap ``d``, the radius of the root grows by ``sqrt(2 d)``.
-At a last-level node, an SVM without routing rows, ``w = sum_i alpha_i y_i x_i`` with ``0 <= alpha_i <= C_t weight_i``
-and ``sum_i alpha_i y_i = 0``: a difference of two points of the samples' hull, times at most
-``k = C_t min(weight of class -1, weight of class +1)``.  So ``|w_tj| <= k range_j`` and ``|w_t| <= k diameter``;
-features outside a support or limited by ``max_weight`` have smaller weights.  ``max_weight`` is a bound by itself, too.
+At a last-level node there are no routing rows, and ``w = sum_i (alpha_i - beta_i) x_i`` with multipliers
+``0 <= alpha_i <= C_t weight_i p_i`` and ``0 <= beta_i <= C_t weight_i m_i`` of equal sums: a difference of two points
+of the samples' hull, times at most ``k = C_t min(sum weight_i p_i, sum weight_i m_i)``, the largest one over the
+choices at the node.  So ``|w_tj| <= k range_j`` and ``|w_t| <= k diameter``; features outside a support or limited by
+``max_weight`` have smaller weights.  ``max_weight`` is a bound by itself, too.
 
 *Offsets.*  Let the samples ``I_t`` reach node ``t``.  Any two samples differ in ``h`` by ``w.(x_i - x_j)``, at most
-``c.(x_i - x_j) + r |x_i - x_j|`` for ``w`` within ``r`` of ``c``; let ``up_i`` and ``down_i`` be the largest rise from
-and to sample ``i`` over all ``j``.  One sample of ``I_t`` with known ``h`` then bounds all others:
+``c.(x_i - x_j) + r |x_i - x_j|`` for ``w`` within ``r`` of ``c``.  One sample ``j`` with a known range of ``h`` then
+bounds all others.  Let ``r_0`` be the largest corner ``r`` of the losses at upper nodes, or 0 if that is larger, and
+``l_0`` the smallest corner ``l``, or ``-eps`` if that is smaller:
 
-- upper node, both sides used: ``h >= 0`` somewhere and ``h <= -eps`` somewhere, so ``-down_i <= h_i <= up_i - eps``;
-- upper node, all go right: if ``h > 1`` everywhere, lower ``b`` until the smallest ``h`` is 1 (the loss of class +1
-  stays 0, that of class -1 decreases): some ``h`` lies in [0, 1];
-- upper node, all go left: likewise some ``h`` lies in [-max(1, eps), -eps];
-- last level, both classes have a positive weight: the cost is convex and piecewise linear in ``b`` and increases in
-  both directions, so some kink ``y_j h_j = 1`` is a minimum; one class, or no sample: ``w = 0, b = +-1``.
+- upper node, both sides used: ``h >= 0`` somewhere and ``h <= -eps`` somewhere;
+- upper node, all go right: if ``h > r_0`` everywhere, lower ``b`` until the smallest ``h`` is ``r_0`` (losses below
+  corners stay 0, those above decrease): some ``h`` lies in [0, r_0];
+- upper node, all go left: likewise some ``h`` lies in [l_0, -eps];
+- last level, losses below and above corners: the cost is convex and piecewise linear in ``b`` and increases in both
+  directions, so a minimum has some sample ``j`` of ``I_t`` at its own corner, ``h_j = r_j`` or ``h_j = l_j``;
+- last level, losses on one side only or none: ``w = 0``, and ``b`` is the corner of a sample, too.
 
-So ``-max(1, eps) - down_i <= h_t(x_i) <= 1 + up_i`` in every case, for every sample, whether it reaches ``t`` or not.
+The first three cases give ``l_0 <= h_j <= r_0`` for some ``j``; in each case the bounds hold for every sample, whether
+it reaches ``t`` or not.
 """
 
 from __future__ import annotations
@@ -42,6 +47,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.spatial.distance import cdist
 
+from margotree.engines.mip.losses import LevelLosses, Losses
 from margotree.engines.node.svm import solve_node
 from margotree.problem import Problem, topology
 
@@ -60,8 +66,9 @@ _PAIRWISE = 3000
 class Constants:
     """Bounds and big-M constants by node (first axis) and by feature or sample (second axis).
 
-    ``M_xi`` switches the margin rows off, ``M_right`` and ``M_left`` the routing rows (of upper nodes); ``w_low`` and
-    ``w_high`` bound the weights and, with budgets, switch them off.  ``restriction`` is empty for constants that cut
+    ``M_below`` and ``M_above`` switch the rows of losses below and above corners off, ``M_right`` and ``M_left`` the
+    routing rows (of upper nodes); ``w_low`` and ``w_high`` bound the weights and, with budgets, switch them off.
+    ``xi_high`` bounds the losses.  ``restriction`` is empty for constants that cut
     off no optimum; ``lower_bound`` is a lower bound on the optimum that was found while they were derived.
     """
 
@@ -70,7 +77,8 @@ class Constants:
     b_low: FloatArray
     b_high: FloatArray
     xi_high: FloatArray
-    M_xi: FloatArray
+    M_below: FloatArray
+    M_above: FloatArray
     M_right: FloatArray
     M_left: FloatArray
     restriction: str = ""
@@ -91,7 +99,8 @@ def paper_constants(problem: Problem) -> Constants:
         b_low=np.full(nodes, -math.inf),
         b_high=np.full(nodes, math.inf),
         xi_high=np.full((nodes, samples), math.inf),
-        M_xi=np.full((nodes, samples), PAPER_M_XI),
+        M_below=np.full((nodes, samples), PAPER_M_XI),
+        M_above=np.full((nodes, samples), PAPER_M_XI),
         M_right=np.full((nodes, samples), PAPER_M_H),
         M_left=np.full((nodes, samples), PAPER_M_H),
         restriction=f"the paper's big-M constants {names}",
@@ -113,71 +122,118 @@ def derived_constants(problem: Problem, upper: float, time_limit: float = math.i
 
     They are larger if the root's SVM cannot be solved within ``time_limit`` seconds.
     """
-    far = farthest_distances(problem.X)
-    regions, lower_bound = _weight_regions(problem, upper, float(np.max(far)), time_limit)
+    far, losses = farthest_distances(problem.X), Losses.of(problem)
+    regions, lower_bound = _weight_regions(problem, losses, upper, float(np.max(far)), time_limit)
+    ranges = [_known_range(losses.at(t), problem, last=t >= problem.n_upper) for t in range(problem.n_nodes)]
     h_low, h_high = np.empty((2, problem.n_nodes, problem.n_samples))
     b_low, b_high = np.empty((2, problem.n_nodes))
     norms = np.linalg.norm(problem.X, axis=1)
     for t, region in enumerate(regions):
-        up, down = largest_increases(problem.X, region, far)
-        below = max(1.0, problem.eps) if t in topology.upper(problem.depth) else 1.0
-        h_low[t], h_high[t] = -below - down, 1.0 + up
+        h_low[t], h_high[t] = value_bounds(problem.X, region, far, *ranges[t])
         straight = problem.X @ region.center
         b_low[t] = np.max(h_low[t] - straight - region.radius * norms)
         b_high[t] = np.min(h_high[t] - straight + region.radius * norms)
-    M_xi = 1.0 + np.where(problem.y > 0, -h_low, h_high)
+    M_below, M_above = largest_losses(losses, h_low, h_high)
     return Constants(
         w_low=np.array([region.low for region in regions]),
         w_high=np.array([region.high for region in regions]),
         b_low=b_low,
         b_high=b_high,
-        xi_high=M_xi,
-        M_xi=M_xi,
+        xi_high=np.maximum(M_below, M_above),
+        M_below=M_below,
+        M_above=M_above,
         M_right=-h_low,
         M_left=h_high + problem.eps,
         lower_bound=lower_bound,
     )
 
 
+def largest_losses(losses: Losses, h_low: FloatArray, h_high: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """The largest losses below and above corners, by node and sample, for decision values in these ranges."""
+    M_below, M_above = np.zeros(h_low.shape), np.zeros(h_low.shape)
+    for t in range(len(h_low)):
+        level = losses.at(t)
+        under, rows = level.label > 0, level.rows
+        most = level.ratio * (level.corner + np.where(under, -h_low[t, rows], h_high[t, rows]))
+        np.maximum.at(M_below[t], rows[under], most[under])
+        np.maximum.at(M_above[t], rows[~under], most[~under])
+    return M_below, M_above
+
+
+def _known_range(losses: LevelLosses, problem: Problem, *, last: bool) -> tuple[FloatArray, FloatArray]:
+    """Ranges, by sample ``j``, of which one contains ``h_j`` (see *Offsets*); empty for samples without losses."""
+    n = problem.n_samples
+    if not last:
+        lowest, highest = upper_range(losses, problem.eps)
+        return np.full(n, lowest), np.full(n, highest)
+    low, high = np.full(n, math.inf), np.full(n, -math.inf)
+    corner = losses.label * losses.corner
+    np.minimum.at(low, losses.rows, corner)
+    np.maximum.at(high, losses.rows, corner)
+    return low, high
+
+
+def upper_range(losses: LevelLosses, eps: float) -> tuple[float, float]:
+    """``l_0`` and ``r_0`` of the module's docstring."""
+    below = losses.label > 0
+    return -float(np.max(losses.corner[~below], initial=eps)), float(np.max(losses.corner[below], initial=0.0))
+
+
 def _weight_regions(
-    problem: Problem, upper: float, diameter: float, time_limit: float
+    problem: Problem, losses: Losses, upper: float, diameter: float, time_limit: float
 ) -> tuple[list[WeightRegion], float]:
     """The region of every node's weights, and a lower bound on the optimum."""
     upper = upper + SLACK * (1.0 + abs(upper))
-    root = solve_node(problem.X, problem.y, problem.C[0] * problem.weight, eps=problem.eps, time_limit=time_limit)
-    lower_bound = max(0.0, float(root.bound))
+    v, lower_bound, gap = _unrouted_root(problem, losses.at(0), time_limit)
     rest = math.sqrt(2.0 * max(0.0, upper - lower_bound))
-    around_root = (np.asarray(root.w), rest + math.sqrt(2.0 * max(0.0, root.value - lower_bound)))
+    around_root = (v, rest + math.sqrt(2.0 * gap))
     zero = np.zeros(problem.n_features)
+    most = _largest_multiplier_sum(problem)
     regions = []
     for t in range(problem.n_nodes):
         balls = [(zero, rest)] if t else [(zero, math.sqrt(2.0 * upper)), around_root]
-        regions.append(intersect(balls + _balls_of_node(problem, t, diameter), _box_of_node(problem, t)))
+        k = float(problem.C[t]) * most if t in topology.last(problem.depth) else math.inf
+        regions.append(intersect(balls + _balls_of_node(problem, t, k * diameter), _box_of_node(problem, k)))
     return regions, lower_bound
 
 
-def _largest_multiplier_sum(problem: Problem, t: int) -> float:
-    """The factor ``k`` of the module's docstring: the largest sum of the multipliers of one class."""
-    return float(problem.C[t]) * min(float(np.sum(problem.weight[problem.y == side])) for side in (-1, 1))
+def _unrouted_root(problem: Problem, losses: LevelLosses, time_limit: float) -> tuple[FloatArray, float, float]:
+    """Weights of the root for the losses that all samples have there, a lower bound on its value, and the gap."""
+    k = np.flatnonzero((losses.side == 0) & (losses.variable < 0))
+    if not len(k):
+        return np.zeros(problem.n_features), 0.0, 0.0
+    rows = losses.rows[k]
+    cost = problem.C[0] * problem.weight[rows] * losses.penalty[k]
+    root = solve_node(
+        problem.X[rows], losses.label[k], cost, corner=losses.corner[k], eps=problem.eps, time_limit=time_limit
+    )
+    lower_bound = max(0.0, float(root.bound))
+    return np.asarray(root.w), lower_bound, max(0.0, root.value - lower_bound)
 
 
-def _balls_of_node(problem: Problem, t: int, diameter: float) -> list[tuple[FloatArray, float]]:
+def _largest_multiplier_sum(problem: Problem) -> float:
+    """The factor ``k`` of the module's docstring for ``C_t = 1``."""
+    sums = []
+    for choice in problem.task.last_choices():
+        items = problem.task.items(problem.y, last=True, choice=choice)
+        sums.append(min(float(problem.weight @ items.p), float(problem.weight @ items.m)))
+    return max(sums)
+
+
+def _balls_of_node(problem: Problem, t: int, radius: float) -> list[tuple[FloatArray, float]]:
     """Balls (center, radius) that contain the weights of a node, from its own parameters."""
-    zero, balls = np.zeros(problem.n_features), []
-    if t in topology.last(problem.depth):
-        balls.append((zero, _largest_multiplier_sum(problem, t) * diameter))
+    zero = np.zeros(problem.n_features)
+    balls = [(zero, radius)] if radius < math.inf else []
     if problem.max_weight is not None:
         most = problem.n_features if problem.model != "hfs" or problem.budget is None else int(problem.budget[t])
         balls.append((zero, problem.max_weight * math.sqrt(most)))
     return balls
 
 
-def _box_of_node(problem: Problem, t: int) -> FloatArray:
+def _box_of_node(problem: Problem, k: float) -> FloatArray:
     """Upper bounds on the absolute weights of a node, from its own parameters."""
     most = np.full(problem.n_features, math.inf if problem.max_weight is None else problem.max_weight)
-    if t in topology.last(problem.depth):
-        most = np.minimum(most, _largest_multiplier_sum(problem, t) * np.ptp(problem.X, axis=0))
-    return most
+    return most if k == math.inf else np.minimum(most, k * np.ptp(problem.X, axis=0))
 
 
 def intersect(balls: list[tuple[FloatArray, float]], box: FloatArray) -> WeightRegion:
@@ -197,11 +253,17 @@ def farthest_distances(X: FloatArray) -> FloatArray:
     return np.asarray(np.max(cdist(X, X), axis=1))
 
 
-def largest_increases(X: FloatArray, region: WeightRegion, far: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """``up_i`` and ``down_i``: the largest increase of ``h`` from any sample to ``i``, and from ``i`` to any sample."""
+def value_bounds(
+    X: FloatArray, region: WeightRegion, far: FloatArray, low: FloatArray, high: FloatArray
+) -> tuple[FloatArray, FloatArray]:
+    """Bounds on ``h`` of every sample if ``low_j <= h_j <= high_j`` for some sample ``j``."""
+    if not np.any(low <= high):
+        low, high = np.zeros_like(low), np.zeros_like(high)  # no losses: h = 0 everywhere
     straight = X @ region.center
-    if len(X) > _PAIRWISE or not np.any(region.center):
-        return straight - straight.min() + region.radius * far, straight.max() - straight + region.radius * far
+    equal = np.all(low == low[0]) and np.all(high == high[0])
+    if len(X) > _PAIRWISE or (equal and not np.any(region.center)):
+        radius = region.radius * far
+        return np.min(low) + straight - straight.max() - radius, np.max(high) + straight - straight.min() + radius
     apart = region.radius * cdist(X, X)
     step = straight[:, None] - straight[None, :]
-    return np.max(step + apart, axis=1), np.max(apart - step, axis=1)
+    return np.min(low + step - apart, axis=1), np.max(high + step + apart, axis=1)

@@ -11,6 +11,7 @@ from margotree.engines.base import Answer, Engine
 from margotree.engines.mip.adapter import Adapter
 from margotree.engines.mip.constants import Constants, derived_constants, paper_constants
 from margotree.engines.mip.formulation import Formulation, formulate
+from margotree.engines.mip.losses import Losses
 from margotree.engines.mip.model import MipResult
 from margotree.engines.mip.normal_form import binding, normalise
 from margotree.engines.mip.result import answer, better_tree, points, run
@@ -19,13 +20,13 @@ from margotree.engines.polish import polish
 from margotree.engines.run_control import RunControl
 from margotree.engines.tiny_problems import tiny_problem
 from margotree.engines.trivial_trees import trivial_tree
-from margotree.problem import Problem, Splits, TrainingProblem, evaluate, topology
+from margotree.problem import Problem, Splits, TrainingProblem, evaluate
 
 BigM = Literal["derived", "paper"]
 
 
 class MipEngine(Engine):
-    """The paper's formulation on one solver.
+    """The mixed-integer formulation of any task on one solver.
 
     Parameters
     ----------
@@ -33,7 +34,7 @@ class MipEngine(Engine):
         The big-M constants: derived ones that cut off no optimum, or the paper's.  With the paper's constants the bound
         holds only for trees that satisfy them.
     label_cuts : bool
-        Whether to add the inequality that a sample routed against its label has a margin violation.
+        Whether to add the smallest loss of samples routed to the side away from their corner.
     """
 
     adapter: Adapter
@@ -64,7 +65,7 @@ class MipEngine(Engine):
         if (reason := control.must_stop()) is not None:
             return Answer(splits=first, stopped=reason, bound=constants.lower_bound, restriction=constants.restriction)
         form = formulate(problem, constants, label_cuts=self.label_cuts, size=value)
-        point = None if start is None else form.point(normalise(problem, first))
+        point = None if start is None else form.point(*normalise(problem, first))
         result = run(self.adapter, form.mip, control, point)
         return _answer(form, result, first, control)
 
@@ -82,21 +83,25 @@ def bound_tiny() -> None:
 def _fallback_tree(problem: Problem, start: Splits | None, control: RunControl) -> Splits:
     """The tree that is returned if the solver finds no better one: the start, or the constant tree, polished."""
     tree = trivial_tree(problem) if start is None else start
-    support = None if problem.budget is None else tree.w != 0
-    return better_tree(problem, tree, polish(problem, evaluate(problem, tree).node, support, control))
+    support, found = None if problem.budget is None else tree.w != 0, evaluate(problem, tree)
+    return better_tree(problem, tree, polish(problem, found.node, support, control, choices=found.choices))
 
 
 def _entries(problem: Problem) -> float:
     """The approximate number of entries of the model's rows.
 
-    There is one per sample and feature at every node, and two more above the last level.
+    There is one per loss and feature at every node, and two per sample and feature above the last level.
     """
-    return float(problem.X.size) * (problem.n_nodes + 2 * len(topology.upper(problem.depth)))
+    losses = Losses.of(problem)
+    rows = sum(len(losses.at(t).rows) for t in range(problem.n_nodes)) + 2 * problem.n_upper * problem.n_samples
+    return float(problem.n_features * rows)
 
 
 def _polished(form: Formulation, result: MipResult, control: RunControl) -> Splits | None:
     """The polished tree of the solver's best point, or of the first other point that has one."""
-    trees = (polish(form.problem, form.node(x), form.support(x), control) for x in points(result))
+    trees = (
+        polish(form.problem, form.node(x), form.support(x), control, choices=form.choices(x)) for x in points(result)
+    )
     return next((tree for tree in trees if tree is not None), None)
 
 

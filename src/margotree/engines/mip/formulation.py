@@ -1,21 +1,27 @@
-"""The paper's MARGOT, HFS-MARGOT and SFS-MARGOT as a mixed-integer model of any depth, and the conversion of trees.
+"""MARGOT, HFS-MARGOT and SFS-MARGOT as a mixed-integer model of any depth and task, and the conversion of trees.
 
 Variables (nodes ``t``, samples ``i``, features ``j``): ``w`` (t, j), ``b`` (t), ``xi`` (t, i), ``z`` (i, last-level
 node) and, with budgets, ``s`` (t, j) and for SFS ``u`` (t).  ``z_i`` marks the last-level node that sample ``i``
 reaches; the sum of it over the last-level nodes below ``t``, or below one of its branches, is 1 if the sample passes
 there.
+
+The task defines the losses (:class:`~margotree.engines.mip.losses.LevelLosses`) and, if there is something to choose
+at the nodes, the binaries ``upper_choice`` and ``last_choice`` (node, variable).  Where a sample can have losses below
+and above its corners at once, ``xi`` holds the former and ``xi_above`` the latter.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from margotree.engines.mip.constants import Constants
-from margotree.engines.mip.model import Draft, FloatArray, IndexArray, MipModel
-from margotree.problem import Problem, Splits, evaluate, topology
+from margotree.engines.mip.losses import LevelLosses, Losses, active_rows
+from margotree.engines.mip.model import Draft, FloatArray, IndexArray, MipModel, Term
+from margotree.problem import Choices, Problem, Splits, evaluate, topology
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -24,6 +30,7 @@ class Formulation:
 
     problem: Problem
     constants: Constants
+    losses: Losses
     mip: MipModel
 
     def node(self, x: FloatArray) -> IndexArray:
@@ -35,6 +42,15 @@ class Formulation:
         """The features that every node may use, from the binaries; None without budgets."""
         return None if self.problem.budget is None else self.mip.part(x, "s") > 0.5
 
+    def choices(self, x: FloatArray) -> Choices:
+        """The choices at all nodes, from the binaries."""
+        problem = self.problem
+        choices = problem.task.initial_choices(problem.n_upper, problem.n_last)
+        for t in range(problem.n_nodes):
+            last = t >= problem.n_upper
+            choices.at(t)[:] = problem.task.decode_choice(x[_choice_columns(self.mip.blocks, problem, t)], last=last)
+        return choices
+
     def splits(self, x: FloatArray) -> Splits:
         """The hyperplanes of a point.
 
@@ -42,16 +58,24 @@ class Formulation:
         """
         return Splits(w=self.mip.part(x, "w"), b=self.mip.part(x, "b"))
 
-    def point(self, splits: Splits) -> FloatArray:
-        """The point of the model for a tree; feasible if the tree is allowed and satisfies the constants."""
+    def point(self, splits: Splits, choices: Choices | None = None) -> FloatArray:
+        """The point of the model for a tree; feasible if the tree is allowed and satisfies the constants.
+
+        The choices are those of the value function by default.
+        """
         problem, blocks = self.problem, self.mip.blocks
-        node = evaluate(problem, splits).node
+        found = evaluate(problem, splits)
+        choices = choices or found.choices
         x = np.zeros(self.mip.n_variables)
         x[blocks["w"]], x[blocks["b"]] = splits.w, splits.b
+        x[blocks["z"]] = found.node[:, None] == np.array(topology.last(problem.depth))
         h = problem.X @ splits.w.T + splits.b
-        passes = np.array([np.isin(node, topology.last_below(t, problem.depth)) for t in range(problem.n_nodes)])
-        x[blocks["xi"]] = passes * np.maximum(0.0, 1.0 - problem.y * h.T)
-        x[blocks["z"]] = node[:, None] == np.array(topology.last(problem.depth))
+        for t in range(problem.n_nodes):
+            losses, choice = self.losses.at(t), choices.at(t)
+            values = losses.violations(h[:, t], active_rows(problem, losses, t, found.node, choice))
+            columns = _slack_columns(blocks, problem, losses, t)
+            x[columns] = values[: len(columns)]
+            x[_choice_columns(blocks, problem, t)] = problem.task.encode_choice(choice, last=t >= problem.n_upper)
         if problem.budget is not None:
             used = splits.w != 0
             x[blocks["s"]] = used
@@ -71,25 +95,26 @@ def formulate(problem: Problem, constants: Constants, *, label_cuts: bool, size:
     Parameters
     ----------
     label_cuts : bool
-        Whether to add, at every upper node, the margin violation of samples routed against their label: ``xi >= 1`` for
-        class -1 on the right (``h >= 0``), ``xi >= 1 + eps`` for class +1 on the left (``h <= -eps``).
+        Whether to add, at every upper node, the smallest loss of samples on the side away from their corner: for hinge
+        losses ``xi >= 1`` for target side left on the right (``h >= 0``), ``xi >= 1 + eps`` for right on the left.
     size : float
         The objective of a known tree.
     """
-    draft = Draft()
-    tree_variables(draft, problem, constants)
+    draft, losses = Draft(), Losses.of(problem)
+    tree_variables(draft, problem, constants, losses)
+    _choice_variables(draft, problem)
     if problem.budget is not None:
         budget_variables(draft, problem)
     for t in range(problem.n_nodes):
-        margin_rows(draft, problem, constants, t)
+        loss_rows(draft, problem, constants, losses.at(t), t)
     for t in topology.upper(problem.depth):
         routing_rows(draft, problem, constants, t)
         if label_cuts:
-            label_rows(draft, problem, t)
+            label_rows(draft, problem, losses.upper, t)
     if problem.budget is not None:
         budget_rows(draft, problem, constants)
     mip = draft.finish(tolerance=tolerance(problem, constants), size=size)
-    return Formulation(problem=problem, constants=constants, mip=mip)
+    return Formulation(problem=problem, constants=constants, losses=losses, mip=mip)
 
 
 def tolerance(problem: Problem, constants: Constants) -> float:
@@ -99,15 +124,53 @@ def tolerance(problem: Problem, constants: Constants) -> float:
     return float(np.clip(_BAND_SHARE * problem.eps / largest, _FINEST_TOLERANCE, _USUAL_TOLERANCE))
 
 
-def tree_variables(draft: Draft, problem: Problem, constants: Constants, *, squares: float = 1.0) -> None:
+def tree_variables(
+    draft: Draft, problem: Problem, constants: Constants, losses: Losses, *, squares: float = 1.0
+) -> None:
     """Hyperplanes, slacks and leaves of a margin tree; ``squares`` is the factor of ``1/2 |w|^2`` at every node."""
     nodes, samples, n = problem.n_nodes, problem.n_samples, problem.n_features
     draft.block("w", (nodes, n), lower=constants.w_low, upper=constants.w_high, quadratic=squares)
     draft.block("b", nodes, lower=constants.b_low, upper=constants.b_high)
     cost = problem.C[:, None] * problem.weight
-    draft.block("xi", (nodes, samples), lower=0.0, upper=constants.xi_high, linear=cost)
+    unit = np.array([losses.at(t).unit for t in range(nodes)])
+    draft.block("xi", (nodes, samples), lower=0.0, upper=constants.xi_high, linear=cost * unit[:, 0])
+    if two := [t for t in range(nodes) if losses.at(t).separate]:
+        linear, high = (cost * unit[:, 1])[two], constants.xi_high[two]
+        draft.block("xi_above", (len(two), samples), lower=0.0, upper=high, linear=linear)
     z = draft.block("z", (samples, len(topology.last(problem.depth))), lower=0.0, upper=1.0, integer=True)
     draft.rows([(z, 1.0)], lower=1.0, upper=1.0)
+
+
+def _choice_variables(draft: Draft, problem: Problem) -> None:
+    """What is to choose at the nodes beside the routing; fixed where the problem fixes it."""
+    for name, nodes in (("upper_choice", range(problem.n_upper)), ("last_choice", topology.last(problem.depth))):
+        last = nodes.start == problem.n_upper
+        allowed = problem.task.choice_variables(last=last)
+        if not len(allowed.upper):
+            continue
+        low, high = np.zeros((2, len(nodes), len(allowed.upper)))
+        high[:] = allowed.upper
+        if problem.choices is not None:
+            low[:] = [problem.task.encode_choice(problem.choices.at(t), last=last) for t in nodes]
+            high[:] = low
+        columns = draft.block(name, low.shape, lower=low, upper=high, integer=True)
+        # Fixed choices may be those that the rows leave out in favour of a mirror image.
+        for v in columns if problem.choices is None else ():
+            draft.rows([(v, allowed.rows)], lower=allowed.low, upper=allowed.high)
+
+
+def _choice_columns(blocks: Mapping[str, IndexArray], problem: Problem, t: int) -> IndexArray:
+    """The binaries of the choice at node ``t``."""
+    name, k = ("upper_choice", t) if t < problem.n_upper else ("last_choice", t - problem.n_upper)
+    return blocks[name][k] if name in blocks else np.zeros(0, dtype=np.int64)
+
+
+def _slack_columns(blocks: Mapping[str, IndexArray], problem: Problem, losses: LevelLosses, t: int) -> IndexArray:
+    """The slacks at node ``t``, of shape (1, n_samples), or (2, n_samples) with those above the corners."""
+    if not losses.separate:
+        return blocks["xi"][t : t + 1]
+    first = 0 if t < problem.n_upper else problem.n_nodes - len(blocks["xi_above"])
+    return np.stack([blocks["xi"][t], blocks["xi_above"][t - first]])
 
 
 def budget_variables(draft: Draft, problem: Problem) -> None:
@@ -123,36 +186,110 @@ def ends_below(draft: Draft, problem: Problem, nodes: range) -> IndexArray:
     return draft.blocks["z"][:, nodes.start - first : nodes.stop - first]
 
 
-def margin_rows(draft: Draft, problem: Problem, constants: Constants, t: int) -> None:
-    """``y h + xi - M_xi sum z >= 1 - M_xi``: the soft margin, for samples that pass ``t``."""
-    w, b, xi = (draft.blocks[name][t] for name in ("w", "b", "xi"))
-    here = ends_below(draft, problem, topology.last_below(t, problem.depth))
-    y, M = problem.y[:, None], constants.M_xi[t][:, None]
-    if t == 0:
-        M = np.zeros_like(M)  # all samples pass the root
-    draft.rows([(w, y * problem.X), (b, y), (xi[:, None], 1.0), (here, -M)], lower=1.0 - M[:, 0])
+def _ends(draft: Draft, problem: Problem, t: int, side: int) -> IndexArray:
+    """The binaries of the last-level nodes below ``t`` (``side`` 0), or below its left (-1) or right (+1) child."""
+    below = {0: topology.last_below, -1: topology.last_left, 1: topology.last_right}[side]
+    return ends_below(draft, problem, below(t, problem.depth))
+
+
+def loss_rows(draft: Draft, problem: Problem, constants: Constants, losses: LevelLosses, t: int) -> None:
+    """``label h + xi >= corner - M (conditions that do not hold)`` for every loss that samples can have at ``t``.
+
+    If a sample can have losses below and above its corners at once, these sum to at least the distance of the corners.
+    """
+    w, b = draft.blocks["w"][t], draft.blocks["b"][t]
+    xi = _slack_columns(draft.blocks, problem, losses, t)[losses.slot, losses.rows]
+    M_of_rows = np.where(losses.label > 0, constants.M_below[t, losses.rows], constants.M_above[t, losses.rows])
+    for side in (0, -1, 1):
+        for chosen in (False, True):
+            k = np.flatnonzero((losses.side == side) & ((losses.variable >= 0) == chosen))
+            if not len(k):
+                continue
+            rows, M, factor = losses.rows[k], M_of_rows[k, None], (losses.ratio * losses.label)[k, None]
+            terms: list[Term] = [(w, factor * problem.X[rows]), (b, factor), (xi[k, None], 1.0)]
+            lower = (losses.ratio * losses.corner)[k]
+            if t > 0 or side:  # all samples pass the root
+                terms.append((_ends(draft, problem, t, side)[rows], -M))
+                lower = lower - M[:, 0]
+            if chosen:
+                terms, lower = _if_chosen(draft, problem, losses, t, k, M[:, 0], terms, lower)
+            draft.rows(terms, lower=lower)
+    _together_rows(draft, problem, losses, t, xi)
+
+
+def _if_chosen(
+    draft: Draft,
+    problem: Problem,
+    losses: LevelLosses,
+    t: int,
+    k: IndexArray,
+    M: FloatArray,
+    terms: list[Term],
+    lower: FloatArray,
+) -> tuple[list[Term], FloatArray]:
+    """Terms and lower sides of rows for the losses ``k``, less ``M`` where the choice at ``t`` excludes the loss."""
+    value = losses.value[k]
+    variable = _choice_columns(draft.blocks, problem, t)[losses.variable[k]]
+    return [*terms, (variable[:, None], np.where(value, -M, M)[:, None])], lower - np.where(value, M, 0.0)
+
+
+def _together_rows(draft: Draft, problem: Problem, losses: LevelLosses, t: int, xi: IndexArray) -> None:
+    """The sum of the losses of samples below and above their corners, whatever the constants are."""
+    if not losses.separate:
+        return
+    i, j = losses.together.T
+    for side in (0, -1, 1):
+        for chosen in (False, True):
+            k = np.flatnonzero(
+                (losses.side[i] == side)
+                & (losses.side[j] == side)
+                & ((losses.variable[i] >= 0) == chosen)
+                & ((losses.variable[j] >= 0) == chosen)
+            )
+            if not len(k):
+                continue
+            first, second = i[k], j[k]
+            distance = losses.corner[first] + losses.corner[second]
+            here = _ends(draft, problem, t, side)[losses.rows[first]]
+            terms: list[Term] = [(xi[part, None], 1.0 / losses.ratio[part, None]) for part in (first, second)]
+            terms, lower = [*terms, (here, -distance[:, None])], np.zeros(len(k))
+            for part in (first, second) if chosen else ():
+                terms, lower = _if_chosen(draft, problem, losses, t, part, distance, terms, lower)
+            draft.rows(terms, lower=lower)
 
 
 def routing_rows(draft: Draft, problem: Problem, constants: Constants, t: int) -> None:
     """``h >= -M (1 - sum z right)`` and ``h + eps <= M (1 - sum z left)`` at an upper node."""
     w, b = draft.blocks["w"][t], draft.blocks["b"][t]
-    go_right = ends_below(draft, problem, topology.last_right(t, problem.depth))
-    go_left = ends_below(draft, problem, topology.last_left(t, problem.depth))
+    go_right, go_left = _ends(draft, problem, t, 1), _ends(draft, problem, t, -1)
     M_right, M_left = constants.M_right[t][:, None], constants.M_left[t][:, None]
     draft.rows([(w, problem.X), (b, 1.0), (go_right, -M_right)], lower=-M_right[:, 0])
     draft.rows([(w, problem.X), (b, 1.0), (go_left, M_left)], upper=M_left[:, 0] - problem.eps)
 
 
-def label_rows(draft: Draft, problem: Problem, t: int) -> None:
-    """``xi >= 1``, or ``1 + eps``, for samples that go against their label at an upper node."""
-    xi = draft.blocks["xi"][t]
-    for side, wrong, loss in (
-        (-1, topology.last_right(t, problem.depth), 1.0),
-        (+1, topology.last_left(t, problem.depth), 1.0 + problem.eps),
-    ):
-        rows = problem.y == side
-        if np.any(rows):
-            draft.rows([(xi[rows, None], 1.0), (ends_below(draft, problem, wrong)[rows], -loss)], lower=0.0)
+def label_rows(draft: Draft, problem: Problem, losses: LevelLosses, t: int) -> None:
+    """The smallest loss of samples that go to the side away from their corner at an upper node."""
+    xi = _slack_columns(draft.blocks, problem, losses, t)[losses.slot, losses.rows]
+    # On the right h >= 0, and on the left h <= -eps.
+    least = losses.ratio * (losses.corner + np.where(losses.label > 0, problem.eps, 0.0))
+    for label in (-1, 1):
+        wrong = -label
+        for chosen in (False, True):
+            k = np.flatnonzero(
+                (losses.label == label)
+                & ((losses.side == 0) | (losses.side == wrong))
+                & (least > 0)
+                & ((losses.variable >= 0) == chosen)
+            )
+            if not len(k):
+                continue
+            loss = least[k]
+            there = _ends(draft, problem, t, wrong)[losses.rows[k]]
+            terms: list[Term] = [(xi[k, None], 1.0), (there, -loss[:, None])]
+            lower = np.zeros(len(k))
+            if chosen:
+                terms, lower = _if_chosen(draft, problem, losses, t, k, loss, terms, lower)
+            draft.rows(terms, lower=lower)
 
 
 def budget_rows(draft: Draft, problem: Problem, constants: Constants) -> None:

@@ -3,12 +3,14 @@
 - ``base.py``: :class:`Task`, what every task defines, and :class:`Items`, the losses of the samples at a node;
 - ``binary.py``: two classes;
 - ``multiclass.py``: any number of classes;
-- ``regression.py``: numeric targets.
+- ``regression.py``: numeric targets;
+- ``binaries.py``: losses and choices in terms of binary variables, for mixed-integer models.
 
 Start with ``base.py``. Engines, proofs and trees use items and choices only, so that a new task is one new class.
 """
 
 from margotree.problem.tasks.base import NO_CHOICE, Choices, Items, OneSided, Task, one_sided
+from margotree.problem.tasks.binaries import ChoiceVariables, ConditionalLosses
 from margotree.problem.tasks.binary import BINARY, Binary
 from margotree.problem.tasks.multiclass import Multiclass
 from margotree.problem.tasks.regression import Regression
@@ -17,7 +19,9 @@ __all__ = [
     "BINARY",
     "NO_CHOICE",
     "Binary",
+    "ChoiceVariables",
     "Choices",
+    "ConditionalLosses",
     "Items",
     "Multiclass",
     "OneSided",

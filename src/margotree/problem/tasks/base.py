@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from margotree.problem.blocks import FloatArray, IndexArray
+from margotree.problem.tasks.binaries import NO_VARIABLES, ChoiceVariables, ConditionalLosses
 
 #: The choice at a node of a task that has none.
 NO_CHOICE: IndexArray = np.zeros(0, dtype=np.int64)
@@ -160,6 +161,58 @@ class Task(ABC):
     def mass(self, y: NDArray[Any], weight: FloatArray) -> FloatArray:
         """Total weight per class of some samples; an empty array for tasks without classes."""
         return np.zeros(0)
+
+    def conditional_losses(self, y: NDArray[Any], *, last: bool) -> ConditionalLosses:
+        """All losses that samples can have at a node.
+
+        By default those of :meth:`items`, for tasks without choices.
+        """
+        right = self.items(y, last=last, side=np.ones(len(y), dtype=np.int64))
+        left = right if last else self.items(y, last=last, side=np.full(len(y), -1))
+        parts: list[tuple[IndexArray, float, FloatArray, FloatArray, int]] = []
+        for label, (p, corner), (q, other) in (
+            (1.0, (right.p, right.r), (left.p, left.r)),
+            (-1.0, (right.m, -right.l), (left.m, -left.l)),
+        ):
+            same = (p == q) & (corner == other)
+            for side, where, penalty, at in ((0, same, p, corner), (1, ~same, p, corner), (-1, ~same, q, other)):
+                rows = np.flatnonzero(where & (penalty > 0))
+                parts.append((rows, label, at[rows], penalty[rows], side))
+        rows = np.concatenate([part[0] for part in parts])
+        order = np.argsort(rows, kind="stable")
+        size = [len(part[0]) for part in parts]
+        return ConditionalLosses(
+            rows=rows[order],
+            label=np.repeat([part[1] for part in parts], size)[order],
+            corner=np.concatenate([part[2] for part in parts])[order],
+            penalty=np.concatenate([part[3] for part in parts])[order],
+            side=np.repeat([part[4] for part in parts], size)[order],
+            variable=np.full(len(rows), -1),
+            value=np.zeros(len(rows), dtype=np.int64),
+        )
+
+    def choice_variables(self, *, last: bool) -> ChoiceVariables:
+        """The choice at a node as binary variables."""
+        return NO_VARIABLES
+
+    def encode_choice(self, choice: IndexArray, *, last: bool) -> IndexArray:
+        """The values of :meth:`choice_variables` for a choice."""
+        return NO_CHOICE
+
+    def decode_choice(self, values: FloatArray, *, last: bool) -> IndexArray:
+        """The choice for values of :meth:`choice_variables`, which may be slightly off 0 and 1."""
+        return NO_CHOICE
+
+    def last_choices(self) -> list[IndexArray]:
+        """The choices at a last-level node that :meth:`choice_variables` allows."""
+        return [NO_CHOICE]
+
+    def allowed_last_choice(self, choice: IndexArray) -> tuple[IndexArray, bool]:
+        """The same choice at a last-level node as one of :meth:`last_choices`, and whether the hyperplane is reversed.
+
+        Reversing exchanges the two leaves.
+        """
+        return choice, False
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}()"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import combinations
 from typing import Any
 
 import numpy as np
@@ -9,6 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from margotree.problem.blocks import FloatArray, IndexArray
 from margotree.problem.tasks.base import NO_CHOICE, Choices, Items, Task, corners
+from margotree.problem.tasks.binaries import ChoiceVariables, ConditionalLosses
 
 #: Choices whose losses differ by less than this share are equal.
 _EQUAL = 1e-12
@@ -117,6 +119,51 @@ class Multiclass(Task):
     def mass(self, y: NDArray[Any], weight: FloatArray) -> FloatArray:
         total: FloatArray = np.bincount(y, weights=weight, minlength=self.n_classes).astype(np.float64)
         return total
+
+    def conditional_losses(self, y: NDArray[Any], *, last: bool) -> ConditionalLosses:
+        n = len(y)
+        # A sample has no loss on a side of a last-level node if the label of the other leaf is its class.
+        variable, value = ([y, self.n_classes + y], [0, 0]) if last else ([y, y], [1, 0])
+        return ConditionalLosses(
+            rows=np.tile(np.arange(n), 2),
+            label=np.repeat([1.0, -1.0], n),
+            corner=np.ones(2 * n),
+            penalty=np.ones(2 * n),
+            side=np.zeros(2 * n, dtype=np.int64),
+            variable=np.concatenate(variable),
+            value=np.repeat(value, n),
+        )
+
+    def choice_variables(self, *, last: bool) -> ChoiceVariables:
+        """Upper nodes: whether the target side of each class is the right.  Last level: the labels, left then right."""
+        K = self.n_classes
+        if not last:
+            some, upper = np.ones((1, K)), (np.arange(K) > 0).astype(np.float64)
+            return ChoiceVariables(upper=upper, rows=some, low=np.ones(1), high=np.full(1, np.inf))
+        one = np.kron(np.eye(2), np.ones(K))
+        in_order = np.kron([-1.0, 1.0], np.arange(K))
+        return ChoiceVariables(
+            upper=np.ones(2 * K),
+            rows=np.vstack([one, in_order]),
+            low=np.ones(3),
+            high=np.array([1.0, 1.0, np.inf]),
+        )
+
+    def encode_choice(self, choice: IndexArray, *, last: bool) -> IndexArray:
+        if not last:
+            return (choice > 0).astype(np.int64)
+        return (choice[:, None] == np.arange(self.n_classes)).ravel().astype(np.int64)
+
+    def decode_choice(self, values: FloatArray, *, last: bool) -> IndexArray:
+        if not last:
+            return np.where(values > 0.5, 1, -1)
+        return np.argmax(values.reshape(2, self.n_classes), axis=1)
+
+    def last_choices(self) -> list[IndexArray]:
+        return [np.array(pair) for pair in combinations(range(self.n_classes), 2)]
+
+    def allowed_last_choice(self, choice: IndexArray) -> tuple[IndexArray, bool]:
+        return np.sort(choice), bool(choice[0] > choice[1])
 
 
 def class_losses(y: IndexArray, weight: FloatArray, n_classes: int, h: FloatArray) -> tuple[FloatArray, FloatArray]:

@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 from sklearn.base import BaseEstimator
 
-from margotree.model_selection import CrossValidation, Fold, Race, Samples, SearchError
+from margotree.model_selection import CrossValidation, Fold, Race, Samples, ScoreTable, SearchError, rows_right
+from margotree.model_selection.frontier import make_frontier
 from margotree.solution import Stopped
 
 
@@ -39,7 +40,7 @@ def cross_validate(result, n_settings=3, n_folds=2, *, rows=100, race=True, **op
     return CrossValidation(
         lambda setting: Scripted(result=result, **setting), settings, Samples(X=X, y=X[:, 0]), folds,
         lambda model, X, y: model.score_ or 0.0, paths=[list(range(n_settings))],
-        race=Race([rows] * n_folds, [(k,) for k in range(n_settings)]) if race else None,
+        race=Race([(k,) for k in range(n_settings)]) if race else None,
         **{"time_limit": 60.0, **options},
     )  # fmt: skip
 
@@ -49,7 +50,7 @@ def fitted():
 
 
 def best(fits):
-    return fits.race.best(fits.comparable_scores())
+    return fits.choose()
 
 
 def test_without_a_race_every_setting_is_fitted_on_every_fold():
@@ -69,7 +70,7 @@ def test_a_fold_that_was_cut_short_decides_nothing():
         if model.fold_ == 1:
             fits.deadline = 0.0  # no time is left for the other setting
             return 0.99
-        return {1: 0.8, 2: 0.85}[model.C]
+        return {1: 0.78, 2: 0.85}[model.C]
 
     fits = cross_validate(result, 2, rows=50)
     fits.run()
@@ -85,10 +86,10 @@ def test_without_time_or_after_an_error_there_is_no_result():
 
 def test_a_score_of_a_fit_that_was_cut_off_does_not_count():
     """Setting 1 is cut off on the second fold, 3 on the first: neither is chosen, whatever else it scored."""
-    fits = cross_validate(lambda m: None if (m.C, m.fold_) in {(1, 1), (3, 0)} else {1: 0.9, 2: 0.89}[m.C]).run()
+    fits = cross_validate(lambda m: None if (m.C, m.fold_) in {(1, 1), (3, 0)} else {1: 0.9, 2: 0.88}[m.C]).run()
     assert best(fits) == 1
     assert fits.cut_off == {(0, 1), (2, 0)}
-    np.testing.assert_array_equal(fits.scores(), [[0.9, np.nan], [0.89, 0.89], [np.nan, np.nan]])
+    np.testing.assert_array_equal(fits.scores(), [[0.9, np.nan], [0.88, 0.88], [np.nan, np.nan]])
     assert {C for C, fold in fitted() if fold == 1} == {1, 2}
 
 
@@ -124,3 +125,67 @@ def test_a_subsample_has_the_weight_of_all_rows():
     assert len(X) == len(y) == 100 and weight.sum() == pytest.approx(300)
     assert np.bincount(y).tolist() in ([34, 33, 33], [33, 34, 33], [33, 33, 34])
     assert Fold(train=rows, test=rows).subsampled(300, None, seed=0).factor == 1.0
+
+
+def two_settings(n=400, n_different=40, gain=0.75, n_folds=2, weight=1.0):
+    """Scores of rows of two settings that agree on most rows; the second is right on ``gain`` of the others."""
+    rng = np.random.default_rng(0)
+    table, rows = np.full((2, n_folds), np.nan), {}
+    for f in range(n_folds):
+        first = (rng.random(n) < 0.8).astype(float)
+        second, different = first.copy(), rng.choice(n, n_different, replace=False)
+        second[different] = rng.random(n_different) < gain
+        first[different] = 1 - second[different]
+        rows[0, f], rows[1, f] = first, second
+        table[:, f] = first.mean(), second.mean()
+    return ScoreTable(table, rows, [np.full(n, weight)] * n_folds)
+
+
+def test_settings_are_compared_on_the_same_rows():
+    """The standard error of the difference depends on the rows on which they differ, and not on the weights' scale."""
+    table = two_settings()
+    below, error = table.difference(0, 1)
+    means = table.means()
+    assert below == pytest.approx(means[0] - means[1]) and below < 0
+    assert error == pytest.approx(np.sqrt(80) / 800, rel=0.2) and error < table.standard_error(0)
+    assert table.standard_error(1) == pytest.approx(np.sqrt(means[1] * (1 - means[1]) / 800), rel=0.02)
+    assert two_settings(weight=3.0).difference(0, 1)[1] == pytest.approx(error)
+    assert table.difference(1, 0)[0] == -below and table.difference(0, 0)[0] == 0.0
+
+
+def test_a_race_abandons_and_chooses_by_the_standard_error_of_the_difference():
+    race = Race([(0,), (1,)])
+    unlike, alike = two_settings(n_different=80), two_settings(n_different=4)
+    assert race.surviving(unlike) == [1] and race.surviving(alike) == [0, 1]
+    assert race.choose(unlike, np.array([1.0, 9.0])) == 1
+    assert race.choose(alike, np.array([1.0, 9.0])) == 0  # fewer numbers
+    assert race.choose(alike, np.array([9.0, 1.0])) == 1
+    assert race.choose(alike, np.array([np.nan, np.nan])) == 0  # the simpler one
+    assert race.choose(ScoreTable(np.full((2, 2), np.nan), {}, []), np.array([1.0, 2.0])) is None
+
+
+def test_scores_of_rows_become_a_weighted_mean():
+    X = np.array([[0.0], [0.0], [0.0], [1.0]])
+
+    class Model(Scripted):
+        def predict(self, X):
+            return X[:, 0]
+
+    samples = Samples(X=X, y=np.array([0.0, 1.0, 0.0, 1.0]), weight=np.array([1.0, 2.0, 1.0, 4.0]))
+    folds = [Fold(train=np.array([0, 1]), test=np.arange(4))]
+    fits = CrossValidation(lambda setting: Model(result=lambda model: 1.0), [{}], samples, folds, rows_right,
+                           paths=[[0]], race=Race([(0,)]), weigh_scores=True).run()  # fmt: skip
+    assert fits.scores().tolist() == [[6 / 8]] and fits.rows[0, 0]["row_scores"].tolist() == [1, 0, 1, 1]
+    deviations = np.array([0.25, -0.75, 0.25, 0.25]) * [1, 2, 1, 4]
+    assert fits.score_table().standard_error(0) == pytest.approx(np.linalg.norm(deviations) / 8)
+
+
+def test_the_frontier_has_the_settings_that_no_smaller_tree_beats():
+    settings = [{"C": c} for c in (1, 2, 3, 4, 5)]
+    frontier = make_frontier(
+        settings, [0.8, 0.9, 0.85, 0.95, np.nan], [0.01] * 5, [1, 3, 7, 15, 2], [5, 5, 1, 5, 0], chosen=1
+    )
+    assert [point.params["C"] for point in frontier] == [1, 2, 3, 4]
+    assert [point.params["C"] for point in frontier.shown()] == [1, 2, 4]
+    lines = str(frontier).splitlines()
+    assert len(lines) == 4 and lines[2].split() == ["*", "3.0", "0.9000", "0.0100", "C", "2"]

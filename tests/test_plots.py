@@ -2,13 +2,15 @@ import re
 import subprocess
 import sys
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 from grown import grown
 from margotree import plots
-from margotree.plots import figures, plot_features, plot_node, plot_plane, plot_progress, plot_tree
+from margotree.model_selection.frontier import make_frontier
+from margotree.plots import figures, plot_features, plot_frontier, plot_node, plot_plane, plot_progress, plot_tree
 from margotree.plots.geometry import box_polygon, clip, segment
 from margotree.plots.node import spread
 from margotree.plots.palette import class_colour, tint
@@ -442,6 +444,21 @@ def test_progress_shows_the_best_known_at_each_time():
         plot_progress([])
 
 
+def test_the_frontier_of_a_cross_validation():
+    settings = [{"C": c} for c in range(1, 6)]
+    score, numbers = [0.8, 0.9, 0.85, 0.95, 0.94], [1, 3, 7, 60, 62]
+    frontier = make_frontier(settings, score, [0.01, 0.02, 0.01, np.inf, 0.01], numbers, [5] * 5, chosen=1)
+    ax = plot_frontier(SimpleNamespace(frontier_=frontier))
+    others, steps = ax.lines[:2]
+    assert others.get_xdata().tolist() == [7, 62] and steps.get_ydata().tolist() == [0.8, 0.9, 0.95]
+    assert {text.get_text() for text in ax.get_legend().get_texts()} == {
+        "other settings", "no smaller tree is better", "chosen"
+    }  # fmt: skip
+    assert not overlaps(words(ax)) and ax.get_xlim()[0] == 0
+    with pytest.raises(ValueError, match="the frontier is empty"):
+        plot_frontier([])
+
+
 def test_two_searches_share_one_plot():
     first = [{"elapsed": 1, "incumbent": 3, "bound": 1}, {"elapsed": 2, "incumbent": 2, "bound": 2}]
     ax = plot_progress(first, label="a")
@@ -472,6 +489,7 @@ def test_without_matplotlib_the_message_says_what_to_install(monkeypatch):
         lambda: plot_node(tree, X, y, 0),
         lambda: plot_features(tree),
         lambda: plot_progress([{"elapsed": 1.0}]),
+        lambda: plot_frontier(make_frontier([{"C": 1}], [0.9], [0.01], [3], [5], chosen=0)),
     ]
     assert len(calls) == len(plots.__all__)
     for call in calls:

@@ -44,6 +44,15 @@ def test_a_split_that_sends_no_sample_one_way_is_drawn_as_a_leaf():
     assert "[2] 10 samples" in full and "no training samples" in full and "not shown" not in full
 
 
+def test_numbers_to_read_are_those_of_the_printed_rules():
+    assert EMPTY_LEAF.numbers_to_read == 2  # two thresholds; the third split is not shown
+    w = [[1.0, 1e-4, 0.0], [0.5, 2.0, 0.0], [1.0, 1.0, 1.0]]
+    tree = counted(w, [0.0, 0.0, 0.0], [[5, 1], [2, 7], [4, 0], [1, 9]])
+    assert tree.numbers_to_read == 1 + 3 + 4
+    pruned = counted([w[0], [0.0] * 3, w[2]], [0.0, -1.0, 0.0], [[5, 1], [0, 0], [4, 0], [1, 9]])
+    assert pruned.numbers_to_read == 1 + 4
+
+
 def test_a_split_of_one_label_is_a_leaf_and_one_with_an_empty_side_gives_place():
     same = counted([[1.0]] * 3, [0.0, 0.0, 0.0], [[5, 1], [2, 3], [4, 0], [1, 9]], leaf_class=[0, 0, 0, 1])
     shape = same.outline()

@@ -39,7 +39,7 @@ from margotree.estimators.input_data import (
 )
 from margotree.estimators.margot import MargotClassifier
 from margotree.estimators.parameters import check_parameters, with_defaults
-from margotree.model_selection import CrossValidation, Fold, Race, stratified_folds
+from margotree.model_selection import CrossValidation, Fold, Frontier, Race, rows_right, stratified_folds
 from margotree.model_selection import Samples as FoldSamples
 from margotree.notices import warn_from_fit, without_fit_warnings
 from margotree.problem import Problem, Splits
@@ -61,7 +61,7 @@ class MargotClassifierCV(MarginTreeClassifier):
 
     The local search fits every setting on folds of at most 4,000 samples, starting from the tree of a neighbouring
     setting.  A setting is abandoned when its mean score is two standard errors below the best.  The setting with the
-    best mean score is then trained on all samples, with a certificate.
+    fewest numbers to read within one standard error of the best is then trained on all samples, with a certificate.
 
     Parameters
     ----------
@@ -107,10 +107,14 @@ class MargotClassifierCV(MarginTreeClassifier):
         Whether the time limit cut off a fit before all splits of a first tree were trained.  Such a fit has no score,
         its setting is not chosen, and a warning states the number of such fits.
     best_score_ : float
-        The mean score of the chosen setting over its folds; it is optimistic, as the best of many.  Of the settings
-        within half a standard error of the best the simplest is chosen: small depth, few features, the same C on all
-        levels, small C.  NaN, with a warning, if every fit was cut off; then the setting in the middle of the
-        shallowest ones is used.
+        The mean score of the chosen setting over the folds that were complete; it is optimistic, as the best of many.
+        Of the settings within one standard error of the best, the one with the fewest numbers to read is chosen; of
+        equal ones the simplest: small depth, few features, the same C on all levels, small C.  The standard error is
+        that of the difference of two settings on the same test rows; with ``scoring`` that of a share of the test rows.
+        NaN, with a warning, if every fit was cut off; then the setting in the middle of the shallowest ones is used.
+    frontier_ : Frontier
+        Score, standard error and numbers to read of each setting that has a score; prints as a table, and
+        :func:`margotree.plots.plot_frontier` draws it.
     interrupted_ : bool
         Whether Ctrl-C ended the choice, which was then made among the complete fits.
     tree_, certificate_, classes_, n_features_in_, feature_names_in_, selected_features_
@@ -211,22 +215,23 @@ class MargotClassifierCV(MarginTreeClassifier):
         self.interrupted_, self.cut_off_ = False, np.zeros((len(candidates), len(folds)), dtype=bool)
         if len(candidates) == 1 or not folds:
             self.scores_ = np.full((len(candidates), len(folds)), np.nan)
-            self.best_score_ = math.nan
+            self.best_score_, self.frontier_ = math.nan, Frontier([])
             # There is no choice without a second setting or without folds.
             return candidates[len(candidates) // 2]
-        race = Race([len(fold.test) for fold in folds], [setting.simplicity for setting in candidates])
+        scorer = rows_right if self.scoring is None else check_scoring(MargotClassifier(), scoring=self.scoring)
         fits = CrossValidation(
             lambda params: self._model(_FoldClassifier, params, seed),
-            self.settings_, fold_samples, folds, check_scoring(MargotClassifier(), scoring=self.scoring),
-            paths=neighbour_paths(candidates), race=race, time_limit=seconds, n_jobs=self.n_jobs, weigh_scores=True,
-            verbose=int(self.verbose),
+            self.settings_, fold_samples, folds, scorer, paths=neighbour_paths(candidates),
+            race=Race([setting.simplicity for setting in candidates]), time_limit=seconds, n_jobs=self.n_jobs,
+            weigh_scores=True, verbose=int(self.verbose),
         ).run()  # fmt: skip
         self.scores_, self.interrupted_ = fits.scores(), fits.interrupted
         for job in fits.cut_off:
             self.cut_off_[job] = True
         warn_from_fit(cut_off_fits_warning(self.cut_off_, self.scores_), CutOffWarning)
-        best = race.best(fits.comparable_scores())
-        self.best_score_ = math.nan if best is None else float(np.nanmean(self.scores_[best]))
+        best = fits.choose()
+        self.frontier_ = fits.frontier(best)
+        self.best_score_ = math.nan if best is None else float(fits.score_table().means()[best])
         return _default_setting(candidates) if best is None else candidates[best]
 
     def _folds(self, samples: Samples, data: tuple[Any, Any, Any], seed: int) -> tuple[FoldSamples, list[Fold]]:

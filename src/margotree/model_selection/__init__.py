@@ -2,6 +2,7 @@
 
 - ``cross_validation``: :class:`CrossValidation`, the fits of all settings on all folds; start reading here
 - ``race``: :class:`Race`, which settings are fitted on further folds, and which one is chosen
+- ``scores``, ``frontier``: scores with standard errors, and the settings by score and numbers to read
 - ``folds``: folds and subsamples of their training rows
 - ``fit_chains``: run fits in parallel
 - ``search``: :class:`TreeSearchCV`, a ``GridSearchCV`` with a time limit for the whole search, whose fits start from
@@ -14,9 +15,11 @@
 
 from margotree.model_selection.cross_validation import CrossValidation, Samples, SearchError
 from margotree.model_selection.folds import Fold, stratified_folds
+from margotree.model_selection.frontier import Frontier, FrontierPoint
 from margotree.model_selection.race import Race
 from margotree.model_selection.result_rows import Rows, RowsError
 from margotree.model_selection.rules import RULES, FewestFeatures, best_accuracy, n_features_used, scoring
+from margotree.model_selection.scores import ScoreTable, rows_right
 from margotree.model_selection.search import TreeSearchCV
 
 __all__ = [
@@ -24,14 +27,18 @@ __all__ = [
     "CrossValidation",
     "FewestFeatures",
     "Fold",
+    "Frontier",
+    "FrontierPoint",
     "Race",
     "Rows",
     "RowsError",
     "Samples",
+    "ScoreTable",
     "SearchError",
     "TreeSearchCV",
     "best_accuracy",
     "n_features_used",
+    "rows_right",
     "scoring",
     "stratified_folds",
 ]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import time
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,8 +17,10 @@ from margotree.engines.run_control import NestedFitInterrupted
 from margotree.model_selection import fit_record
 from margotree.model_selection.fit_chains import Failure, run_chains
 from margotree.model_selection.folds import Fold
+from margotree.model_selection.frontier import Frontier, make_frontier
 from margotree.model_selection.progress_line import FitCounter
 from margotree.model_selection.race import Race
+from margotree.model_selection.scores import ScoreTable
 from margotree.notices import without_fit_warnings
 from margotree.private_names import within_scikit_learn_loop
 from margotree.solution import Certificate, Stopped
@@ -69,7 +71,7 @@ class CrossValidation:
     folds : sequence of Fold
         Rows to train on and rows to score.
     scorer : callable
-        ``scorer(estimator, X, y)`` returns a number, or a dict of numbers; with a race a number.
+        ``scorer(estimator, X, y)`` returns a score, an array with a score per row, or a dict of scores.
     paths : sequence of list of int
         The positions of the settings in groups.  A fit starts from the tree of the setting before it in its group.
     race : Race, optional
@@ -151,17 +153,48 @@ class CrossValidation:
     def scores(self) -> NDArray[np.float64]:
         """The scores (settings, folds); NaN where a fit was not run, was cut off or failed."""
         found = np.full((len(self.settings), len(self.folds)), np.nan)
-        for job, row in self.rows.items():
-            if job not in self.cut_off and "test" in row["scores"]:
-                found[job] = row["scores"]["test"]
+        for job, row in self._scored():
+            test = row["scores"]["test"]
+            found[job] = test.get("accuracy", math.nan) if isinstance(test, dict) else test
         return found
 
-    def comparable_scores(self) -> NDArray[np.float64]:
+    def numbers_to_read(self) -> NDArray[np.float64]:
+        """The numbers to read of the trees, a mean over folds for each setting; NaN without a tree."""
+        found = np.full((len(self.settings), len(self.folds)), np.nan)
+        for job, row in self._scored():
+            found[job] = row["scores"].get("numbers_to_read", math.nan)
+        with np.errstate(invalid="ignore"):
+            return np.nansum(found, axis=1) / np.isfinite(found).sum(axis=1)
+
+    def score_table(self) -> ScoreTable:
         """The scores without a fold of a race that has ended early, unless there are no others."""
-        found = self.scores()
-        if self._unfinished_fold is not None and np.isfinite(found[:, : self._unfinished_fold]).any():
-            found[:, self._unfinished_fold :] = np.nan
-        return found
+        scores = self.scores()
+        if self._unfinished_fold is not None and np.isfinite(scores[:, : self._unfinished_fold]).any():
+            scores[:, self._unfinished_fold :] = np.nan
+        row_scores = {job: row["row_scores"] for job, row in self._scored() if "row_scores" in row}
+        return ScoreTable(scores, row_scores, [self._test_weight(fold) for fold in self.folds])
+
+    def choose(self) -> int | None:
+        """The position of the setting that the race chooses; None if there are no scores."""
+        assert self.race is not None
+        return self.race.choose(self.score_table(), self.numbers_to_read())
+
+    def frontier(self, chosen: int | None) -> Frontier:
+        """The settings with their scores, standard errors and numbers to read."""
+        table, scores = self.score_table(), self.score_table().means()
+        if chosen is not None:  # folds differ in difficulty: compare with the chosen setting on the same ones
+            on_common_folds = [scores[chosen] + table.difference(k, chosen)[0] for k in range(len(scores))]
+            scores = np.where(table.n_folds < table.n_folds[chosen], np.array(on_common_folds), scores)
+        errors = [table.standard_error(k) for k in range(len(scores))]
+        return make_frontier(self.settings, scores, errors, self.numbers_to_read(), table.n_folds, chosen)
+
+    def _scored(self) -> Iterator[tuple[Job, dict[str, Any]]]:
+        """The fits that have a score, with their rows."""
+        return ((job, row) for job, row in self.rows.items() if job not in self.cut_off and "test" in row["scores"])
+
+    def _test_weight(self, fold: Fold) -> NDArray[np.float64]:
+        weight = self.samples.part(fold.test)[2] if self.weigh_scores else None
+        return np.ones(len(fold.test)) if weight is None else weight
 
     def any_setting_complete(self) -> bool:
         """Whether some setting has a score on every fold."""
@@ -174,10 +207,10 @@ class CrossValidation:
         """Fit all settings, or those that remain in the race, on these folds."""
         remaining, later = set(range(len(self.settings))), 0
         if self.race is not None:
-            scores = self.scores()
+            scores = self.score_table()
             remaining = set(self.race.surviving(scores))
             later = self.race.expected_fits(len(remaining), len(self.folds) - 1 - folds[0])
-            self._stride = 1 if np.isfinite(scores).any() else self._stride
+            self._stride = 1 if scores.n_folds.any() else self._stride
         self._chains = [[(k, f) for k in path if k in remaining] for path in self.paths for f in folds]
         self._place = {job: (c, p) for c, chain in enumerate(self._chains) for p, job in enumerate(chain)}
         self._blocks = [range(0)] * len(self._chains)  # the settings of each chain that the current fit represents
@@ -256,14 +289,20 @@ def fit_and_score(
     with without_fit_warnings():
         _fit(estimator, start, *train)
     fitted = time.perf_counter()
-    test_scores = _floats(scorer(estimator, *test[:2], **weight_argument(test[2])))
+    test_scores = scorer(estimator, *test[:2], **weight_argument(test[2]))
     train_scores = _floats(scorer(estimator, *train[:2])) if train_too else {}
     seconds = time.perf_counter() - fitted
-    row = fit_record.tree_columns(estimator.tree_) if isinstance(getattr(estimator, "tree_", None), Tree) else {}
-    certificate = _certificate(estimator)
+    tree, certificate = getattr(estimator, "tree_", None), _certificate(estimator)
+    row = fit_record.tree_columns(tree) if isinstance(tree, Tree) else {}
+    if isinstance(test_scores, np.ndarray):
+        row["row_scores"] = test_scores
+        test_scores = np.average(test_scores, weights=test[2])
+    test_scores = _floats(test_scores)
     row["interrupted"] = certificate is not None and certificate.stopped == Stopped.INTERRUPTED
     row["cut_off"] = certificate is not None and certificate.cut_off
     row["scores"] = {"test": test_scores, "train": train_scores, "seconds": seconds}
+    if isinstance(tree, Tree):
+        row["scores"]["numbers_to_read"] = tree.numbers_to_read
     if isinstance(test_scores, dict) and "accuracy" in test_scores:
         row["test_acc"] = 100 * test_scores["accuracy"]
     return {**row, "seconds": fitted - started, "time_limit": estimator.get_params(deep=False).get("time_limit")}

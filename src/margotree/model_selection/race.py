@@ -6,65 +6,69 @@ import math
 from collections.abc import Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
-#: A setting is abandoned when its mean score is this many standard errors below the best.
+from margotree.model_selection.scores import FloatArray, ScoreTable
+
+#: A setting is abandoned when its mean score is this many standard errors of the difference below the best.
 MAX_STANDARD_ERRORS_BELOW = 2.0
-#: Settings whose mean score is at most this many standard errors below the best count as equal.
-MAX_STANDARD_ERRORS_EQUAL = 0.5
+#: Settings whose mean score is at most this many standard errors of the difference below the best count as equal.
+MAX_STANDARD_ERRORS_EQUAL = 1.0
 #: The expected share of settings that remain on later folds.
 _EXPECTED_SURVIVORS = 0.35
-
-Scores = NDArray[np.float64]
 
 
 class Race:
     """The rules of a race, in which later folds are for settings that can be the best one.
 
-    Scores are arrays (settings, folds), NaN where there is none.
-
     Parameters
     ----------
-    rows : sequence of int
-        The number of test rows of each fold.
     simplicity : sequence
-        A sort key of each setting; of settings with equal scores the smallest is chosen.
+        A sort key of each setting; of settings with equal scores and equally large trees the smallest is chosen.
     """
 
-    def __init__(self, rows: Sequence[int], simplicity: Sequence[tuple[float, ...]]) -> None:
-        self.rows, self.simplicity = list(rows), list(simplicity)
+    def __init__(self, simplicity: Sequence[tuple[float, ...]]) -> None:
+        self.simplicity = list(simplicity)
 
-    def surviving(self, scores: Scores) -> list[int]:
+    def surviving(self, scores: ScoreTable) -> list[int]:
         """The positions of the settings that are not abandoned."""
-        running, means, error = _running(scores, self.rows)
-        threshold = means.max(initial=-math.inf) - MAX_STANDARD_ERRORS_BELOW * error
-        return [int(k) for k, mean in zip(running, means, strict=True) if not mean < threshold]
+        return _within(scores, MAX_STANDARD_ERRORS_BELOW, unknown=True)
 
     def expected_fits(self, n_settings: int, n_folds: int) -> int:
         """The expected number of fits on ``n_folds`` further folds if ``n_settings`` settings remain now."""
         return math.ceil(_EXPECTED_SURVIVORS * n_settings * n_folds)
 
-    def best(self, scores: Scores) -> int | None:
-        """The simplest of the settings with the most folds whose mean equals the best one; None without scores."""
-        if np.isnan(scores).all():
-            return None
-        running, means, error = _running(scores, self.rows)
-        threshold = means.max() - (MAX_STANDARD_ERRORS_EQUAL * error if math.isfinite(error) else 0.0) - 1e-9
-        equal = [int(k) for k, mean in zip(running, means, strict=True) if mean >= threshold]
-        return min(equal, key=lambda k: (self.simplicity[k], k))
+    def choose(self, scores: ScoreTable, numbers: FloatArray) -> int | None:
+        """The setting with the fewest numbers to read among those with the most folds that equal the best one.
+
+        Parameters
+        ----------
+        scores : ScoreTable
+            The scores.
+        numbers : array
+            The numbers to read of each setting; NaN if they are unknown.
+
+        Returns
+        -------
+        int or None
+            The position of the setting; None if there are no scores.
+        """
+        equal = _within(scores, MAX_STANDARD_ERRORS_EQUAL, unknown=False)
+        return min(equal, key=lambda k: (np.nan_to_num(numbers[k]), self.simplicity[k], k), default=None)
 
 
-def _running(scores: Scores, rows: Sequence[int]) -> tuple[NDArray[np.int64], Scores, float]:
-    """The settings with the most folds, their mean scores, and the standard error of the best one.
+def _within(scores: ScoreTable, n_errors: float, *, unknown: bool) -> list[int]:
+    """The settings with the most folds that are at most ``n_errors`` standard errors below the best of them.
 
-    The standard error is that of a share of the test rows; infinite if scores are not in [0, 1], or if there are none.
+    Where the standard error is not known, these are all settings if ``unknown`` is set, and the best ones otherwise.
     """
-    seen = (~np.isnan(scores)).sum(axis=1)
-    running = np.flatnonzero(seen == seen.max())
-    if not seen.any():
-        return running, np.full(len(running), -math.inf), math.inf
-    means = np.nanmean(scores[running], axis=1)
-    if np.nanmin(scores) < 0 or np.nanmax(scores) > 1:
-        return running, means, math.inf
-    best = min(max(float(means.max()), 0.05), 0.95)
-    return running, means, math.sqrt(best * (1.0 - best) / max(1, sum(rows[: int(seen.max())])))
+    running, means = np.flatnonzero(scores.n_folds == scores.n_folds.max()), scores.means()
+    if not scores.n_folds.any():
+        return [int(k) for k in running] if unknown else []
+    best = int(running[np.argmax(means[running])])
+    found = []
+    for k in running:
+        below, error = scores.difference(int(k), best)
+        margin = n_errors * error if math.isfinite(error) else math.inf if unknown else 0.0
+        if below >= -margin - 1e-9:
+            found.append(int(k))
+    return found

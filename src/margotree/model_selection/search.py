@@ -60,6 +60,12 @@ class TreeSearchCV(GridSearchCV):
     verbose : int, default 0
         1 shows a line of progress, 2 one line per fit.
 
+    Attributes
+    ----------
+    frontier_ : Frontier
+        Score, standard error and numbers to read of each setting, if the scorers include accuracy; not without
+        ``refit``.
+
     Notes
     -----
     The first Ctrl-C ends the search: fits that it interrupts do not count, the choice is made among the settings that
@@ -115,6 +121,7 @@ class TreeSearchCV(GridSearchCV):
         if self.refit:
             left_out = fits.cut_off or len(fits.rows) < len(found)
             self._choose_without_scores() if left_out and not fits.any_setting_complete() else self._choose()
+            self.frontier_ = fits.frontier(self.best_index_)
             no_limit = self.time_limit is None or self.interrupted_
             self._fit_best(X, y, sample_weight, None if no_limit else fits.deadline - time.monotonic())
         return self

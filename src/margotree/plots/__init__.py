@@ -5,15 +5,17 @@
 - ``node``: :func:`plot_node`, the samples at one split
 - ``features``: :func:`plot_features`, the features that splits, trees or methods use
 - ``search_progress``: :func:`plot_progress`, objective and bound over time
+- ``frontier``: :func:`plot_frontier`, score against the size of the trees, for the settings of a cross-validation
 - ``notebook_html``: the representation of a tree in notebooks
 - ``node_cards``, ``layout``, ``drawing``: content, positions and drawing of the cards of ``plot_tree``
 - ``figures``, ``palette``, ``samples``, ``geometry``, ``text_fitting``: parts used by several plots
 """
 
 from margotree.plots.features import plot_features
+from margotree.plots.frontier import plot_frontier
 from margotree.plots.node import plot_node
 from margotree.plots.plane import plot_plane
 from margotree.plots.search_progress import plot_progress
 from margotree.plots.tree import plot_tree
 
-__all__ = ["plot_features", "plot_node", "plot_plane", "plot_progress", "plot_tree"]
+__all__ = ["plot_features", "plot_frontier", "plot_node", "plot_plane", "plot_progress", "plot_tree"]

@@ -236,6 +236,17 @@ class Tree:
         """Return an array whose entry (t, j) is True if node ``t`` uses feature ``j``: ``|w_tj| >= threshold``."""
         return np.abs(self.splits.w) >= threshold
 
+    @property
+    def numbers_to_read(self) -> int:
+        """The number of numbers in the printed rules.
+
+        A split with one feature counts 1, its threshold; a split with k features counts k + 1. Leaves, pruned nodes and
+        splits that change no training sample's label count 0.
+        """
+        used, nodes = self.selected(), self.outline().nodes
+        sizes = [int(used[t].sum()) or int(np.count_nonzero(self.splits.w[t])) for t in nodes]
+        return sum(1 if k == 1 else k + 1 for k in sizes)
+
     def verify(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Verified:
         """Recompute objective and feasibility from the training data and compare them with the certificate.
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
+import math
 import warnings
 from typing import TYPE_CHECKING, Any
 
@@ -125,25 +126,11 @@ def _run_cv_classifier(args: argparse.Namespace, encoding: Any, samples: Any, ou
         interrupted_after_search = fit_model(model, samples, events)
     console.print_notes(dict.fromkeys(str(warning.message) for warning in caught), quiet=args.quiet)
     tree, saved, interrupted_while_saving = _save(model.tree_, encoding, samples, out)
-    rows = [
-        {
-            "params": params,
-            "accuracy": _number(_mean(row)),
-            "sd": _number(_spread(row)),
-            "features": None,
-            "cut_off": bool(cut_off.any()),
-        }
+    settings = [
+        {"params": params, "accuracy": _number(_mean(row)), "sd": _number(_spread(row)), "cut_off": bool(cut_off.any())}
         for params, row, cut_off in zip(model.settings_, model.scores_, model.cut_off_, strict=True)
     ]
-    _print_result(
-        args,
-        rows,
-        model.settings_.index(chosen_settings(model)),
-        chosen_settings(model),
-        model.interrupted_,
-        tree,
-        saved,
-    )
+    _print_result(args, settings, chosen_settings(model), model.best_score_, model, tree, saved)
     interrupted = (
         interrupted_after_search
         or interrupted_while_saving
@@ -217,7 +204,7 @@ def _value(text: str) -> Any:
 
 def _print_search_result(args: argparse.Namespace, search: Any, tree: Tree, saved: SavedFile) -> None:
     results = search.cv_results_
-    rows: list[dict[str, Any]] = [
+    settings: list[dict[str, Any]] = [
         {
             "params": params,
             "accuracy": _number(results["mean_test_accuracy"][k]),
@@ -227,31 +214,33 @@ def _print_search_result(args: argparse.Namespace, search: Any, tree: Tree, save
         }
         for k, params in enumerate(results["params"])
     ]
-    _print_result(args, rows, search.best_index_, search.best_params_, search.interrupted_, tree, saved)
+    _print_result(args, settings, search.best_params_, search.best_score_, search, tree, saved)
 
 
 def _print_result(
     args: argparse.Namespace,
-    rows: list[dict[str, Any]],
-    best: int,
-    params: dict[str, Any],
-    interrupted: bool,
+    settings: list[dict[str, Any]],
+    best: dict[str, Any],
+    accuracy: float,
+    search: Any,
     tree: Tree,
     saved: SavedFile,
 ) -> None:
+    """Print the frontier of a fitted CV classifier or search, the tree and its file."""
     record = {
         "tree": saved.path,
         "not_written": list(saved.write_errors),
-        "best_params": params,
-        "validation_accuracy": rows[best]["accuracy"],
-        "settings": rows,
-        "interrupted": interrupted,
+        "best_params": best,
+        "validation_accuracy": _number(accuracy),
+        "frontier": [_point_record(point) for point in search.frontier_],
+        "settings": settings,
+        "interrupted": search.interrupted_,
         "certificate": None if tree.certificate is None else tree.certificate.to_dict(),
     }
     text = [
-        *_table(rows, best),
+        *_frontier_lines(search.frontier_, settings),
         "",
-        "chosen: " + ", ".join(f"{name} {value}" for name, value in params.items()),
+        "chosen: " + ", ".join(f"{name} {value}" for name, value in best.items()),
         "",
         tree.export_text(),
         "",
@@ -261,21 +250,25 @@ def _print_result(
     console.print_result(record, "\n".join([*text, saved.summary()]), as_json=args.json)
 
 
-def _table(rows: list[dict[str, Any]], best: int, most: int = 30) -> list[str]:
-    """The lines of a table of the settings by accuracy; the chosen one has a mark."""
-    order = sorted(range(len(rows)), key=lambda k: (k != best, -(rows[k]["accuracy"] or 0.0)))
-    shown = ["  accuracy      sd  features  setting"]
-    for k in order[:most]:
-        row = rows[k]
-        setting = ", ".join(f"{name} {value}" for name, value in row["params"].items())
-        mark = "*" if k == best else " "
-        if row["accuracy"] is None:
-            why = "stopped by time limit" if row["cut_off"] else "abandoned, or no time"
-            shown.append(f"{mark} {why:<24}  {setting}")
-        else:
-            features = "" if row["features"] is None else f"{row['features']:.1f}"
-            shown.append(f"{mark} {row['accuracy']:8.1%} {row['sd']:7.1%} {features:>9}  {setting}")
-    return shown + ([f"  and {len(rows) - most} more"] if len(rows) > most else [])
+def _point_record(point: Any) -> dict[str, Any]:
+    """A point of the frontier as JSON values."""
+    record = dataclasses.asdict(point)
+    return {**record, "standard_error": _number(point.standard_error) if point.standard_error < math.inf else None}
+
+
+def _frontier_lines(frontier: Any, settings: list[dict[str, Any]]) -> list[str]:
+    """The settings of which no smaller tree is better, and how many others there are."""
+    lines = str(frontier).splitlines() if frontier else []
+    others = len(frontier) - len(frontier.shown())
+    cut_off = sum(setting["cut_off"] for setting in settings)
+    unfinished = len(settings) - len(frontier) - cut_off
+    if others:
+        lines.append(f"  {others} other settings have no better score with as few numbers")
+    if cut_off:
+        lines.append(f"  {cut_off} settings: a fit was stopped by the time limit")
+    if unfinished > 0:
+        lines.append(f"  {unfinished} settings: no time for a fit")
+    return lines
 
 
 def _number(value: Any) -> float | None:

@@ -1,5 +1,7 @@
 """Node problems of all tasks as items, and the objective of a tree by hand for each task."""
 
+from itertools import combinations
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -8,6 +10,7 @@ from scipy.optimize import linprog
 from sklearn.svm import SVR
 
 from margotree.engines.node.svm import LARGE, solve_large, solve_node
+from margotree.engines.polish import polish
 from margotree.problem import Multiclass, Problem, Regression, Splits, evaluate, topology
 from margotree.problem.tasks import BINARY, Items, one_sided
 
@@ -133,3 +136,32 @@ def test_a_tube_must_have_a_width(epsilon):
 def test_targets_must_be_finite():
     with pytest.raises(ValueError, match="targets"):
         Problem.make([[0.0], [1.0]], [0.0, np.inf], task=Regression(), depth=1)
+
+
+@pytest.mark.parametrize("alpha", [None, 0.3])
+@pytest.mark.parametrize("task", [BINARY, Multiclass(3), Regression(0.2)], ids=repr)
+def test_polishing_finds_the_best_features_of_every_node(task, alpha):
+    """Compared with all supports of one node at a time, for a fixed routing and fixed choices."""
+    rng = np.random.default_rng(5)
+    X = rng.random((25, 3))
+    y = {"binary": rng.choice([-1.0, 1.0], 25), "multiclass": rng.integers(0, 3, 25)}.get(
+        task.name, 5.0 + rng.normal(size=25)
+    )
+    problem = Problem.make(X, y, task=task, depth=2, C=2.0, budget=1, alpha=alpha, eps=1e-4)
+    w = np.zeros((3, 3))
+    w[[0, 1, 2], [1, 0, 2]] = 4.0
+    before = evaluate(problem, Splits(w=w, b=np.array([-2.1, -1.8, -2.0])))
+    best = polish(problem, before.node, choices=before.choices, search_supports=True)
+    fixed = problem.with_choices(before.choices)
+    found = evaluate(fixed, best)
+    assert found.feasible and np.array_equal(found.node, before.node)
+    sizes = (1,) if alpha is None else (1, 2, 3)
+    for t in range(3):
+        values = []
+        for support in (s for size in sizes for s in combinations(range(3), size)):
+            mask = w != 0
+            mask[t] = np.isin(np.arange(3), support)
+            tree = polish(problem, before.node, mask, choices=before.choices)
+            if tree is not None:
+                values.append(evaluate(fixed, tree).node_values[t])
+        assert found.node_values[t] == pytest.approx(min(values), rel=1e-7)

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
+from margotree.engines.node.best_subset import best_subset
 from margotree.engines.node.svm import solve_node
 from margotree.engines.run_control import RunControl
 from margotree.problem import Choices, Problem, Splits, topology
@@ -45,8 +47,9 @@ def polish(
     control: RunControl | None = None,
     *,
     choices: Choices | None = None,
+    search_supports: bool = False,
 ) -> Splits | None:
-    """The best tree for a fixed routing, supports and choices.
+    """The best tree for a fixed routing and choices.
 
     Parameters
     ----------
@@ -55,11 +58,14 @@ def polish(
     node : array of shape (n_samples,)
         The last-level node that each sample must reach.
     support : array of shape (n_nodes, n_features), optional
-        The features that each node may use.
+        The features that each node may use; all by default.
     control : RunControl, optional
         Limits.
     choices : Choices, optional
         Sides of classes and labels of leaves, for tasks that have them; those that the problem fixes by default.
+    search_supports : bool
+        Whether nodes with a budget get the best features that it allows, found by branch and bound; not together with
+        ``support``.
 
     Returns
     -------
@@ -68,7 +74,12 @@ def polish(
     """
     limits = control or RunControl()
     settled = choices or problem.choices or Choices.none(problem.n_upper, problem.n_last)
-    return tree_with_routing(problem, node, lambda inner: _solve_all(problem, node, support, settled, inner, limits))
+
+    def solve(inner: float) -> Splits | None:
+        return _solve_all(problem, node, settled, partial(solver, inner=inner, control=limits), limits)
+
+    solver = partial(_on_best_support, problem) if search_supports else partial(_on_support, problem, support)
+    return tree_with_routing(problem, node, solve)
 
 
 def tree_with_routing(
@@ -88,12 +99,18 @@ def tree_with_routing(
     return None
 
 
+class _Plane(NamedTuple):
+    """A hyperplane on all features."""
+
+    w: NDArray[np.float64]
+    b: float
+
+
 def _solve_all(
     problem: Problem,
     node: NDArray[np.int64],
-    support: NDArray[np.bool_] | None,
     choices: Choices,
-    inner: float,
+    solve: Callable[[int, RoutedRows], _Plane | None],
     control: RunControl,
 ) -> Splits | None:
     """The node problems of all nodes for a routing; None if one is infeasible or the time is over."""
@@ -102,23 +119,60 @@ def _solve_all(
     for t in range(problem.n_nodes):
         if control.over:
             return None
-        routed = routed_rows(problem, t, node, choices.at(t))
-        columns = np.arange(problem.n_features) if support is None else np.flatnonzero(support[t])
-        found = solve_node(
-            problem.X[np.ix_(routed.rows, columns)],
-            routed.label,
-            routed.cost,
-            corner=routed.corner,
-            side=routed.side,
-            eps=problem.eps,
-            inner=inner,
-            max_weight=problem.max_weight,
-            time_limit=control.remaining,
-        )
-        if not found.feasible:
+        plane = solve(t, routed_rows(problem, t, node, choices.at(t)))
+        if plane is None:
             return None
-        w[t, columns], b[t] = found.w, found.b
+        w[t], b[t] = plane
     return Splits(w=w, b=b)
+
+
+def _on_support(
+    problem: Problem,
+    support: NDArray[np.bool_] | None,
+    t: int,
+    routed: RoutedRows,
+    *,
+    inner: float,
+    control: RunControl,
+) -> _Plane | None:
+    """The best hyperplane of a node on given features."""
+    columns = np.arange(problem.n_features) if support is None else np.flatnonzero(support[t])
+    found = solve_node(
+        problem.X[np.ix_(routed.rows, columns)],
+        routed.label,
+        routed.cost,
+        corner=routed.corner,
+        side=routed.side,
+        eps=problem.eps,
+        inner=inner,
+        max_weight=problem.max_weight,
+        time_limit=control.remaining,
+    )
+    w = np.zeros(problem.n_features)
+    w[columns] = found.w
+    return _Plane(w, found.b) if found.feasible else None
+
+
+def _on_best_support(
+    problem: Problem, t: int, routed: RoutedRows, *, inner: float, control: RunControl
+) -> _Plane | None:
+    """The best hyperplane of a node on the features that its budget allows."""
+    if problem.budget is None or problem.budget[t] >= problem.n_features:
+        return _on_support(problem, None, t, routed, inner=inner, control=control)
+    found = best_subset(
+        problem.X[routed.rows],
+        routed.label,
+        routed.cost,
+        corner=routed.corner,
+        budget=int(problem.budget[t]),
+        alpha=None if problem.alpha is None else float(problem.alpha[t]),
+        side=routed.side,
+        eps=problem.eps,
+        inner=inner,
+        max_weight=problem.max_weight,
+        stop=lambda: control.over,
+    )
+    return _Plane(found.w, found.b) if found.feasible else None
 
 
 class RoutedRows(NamedTuple):

@@ -16,13 +16,12 @@ from margotree.engines.base import Answer, Engine
 from margotree.engines.local_search.search import Effort
 from margotree.engines.multiclass.box import Box, Boxes
 from margotree.engines.multiclass.branching import Cut, choose
-from margotree.engines.multiclass.nodes import polish
 from margotree.engines.multiclass.search import kernels_for, run_local_search
 from margotree.engines.numba_backend import Part
-from margotree.engines.polish import without_noise, without_rounded_losses
+from margotree.engines.polish import polish, without_noise, without_rounded_losses
 from margotree.engines.presolve import MODERATE, merge_duplicates, merging_error
 from margotree.engines.run_control import RunControl
-from margotree.problem import Problem, Splits, TrainingProblem
+from margotree.problem import Choices, Problem, Splits, TrainingProblem
 from margotree.solution import Stopped, relative_gap
 
 #: The alternating search's share of the time, where a proof is likely and where it is not (more rows or levels than
@@ -155,7 +154,8 @@ class ExactSearch:
             return
         self._seen.add(key)
         sides = np.where(box.sides != 0, box.sides, found.choices.sides)
-        tree = polish(self.boxes.solver, node, sides, self.boxes.labels(box))
+        choices = Choices(sides=sides, labels=self.boxes.labels(box))
+        tree = polish(self.problem, node, None, self.control, choices=choices, search_supports=True)
         if tree is not None:
             value = self.problem.evaluate(tree)
             if value.feasible and value.objective < self.value:

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import itertools
 import math
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from hashlib import blake2b
 
 import numpy as np
@@ -12,9 +11,8 @@ from numpy.typing import NDArray
 
 from margotree.engines.node.best_subset import best_subset
 from margotree.engines.node.svm import NodeSolution, solve_node
-from margotree.engines.polish import tree_with_routing
 from margotree.engines.run_control import RunControl
-from margotree.problem import Problem, Splits, topology
+from margotree.problem import Problem
 from margotree.problem.problem import FloatArray
 
 IndexArray = NDArray[np.int64]
@@ -22,8 +20,6 @@ IndexArray = NDArray[np.int64]
 #: Nodes of so many numbers are solved to the end, and medium ones while so many seconds are left; others get what is
 #: left of the time, but so many seconds at least.
 _QUICK, _MEDIUM, _PLENTY, _LEAST = 5_000, 100_000, 2.0, 0.2
-#: A bound on a node with a budget that is off by more than this share is loose; so many supports are few.
-_LOOSE, _FEW_SUPPORTS = 1e-5, 50
 #: Node problems remembered, in numbers.
 _REMEMBERED = 10_000_000
 
@@ -103,58 +99,10 @@ class NodeSolver:
             eps=p.eps, inner=inner, cutoff=cutoff,
             stop=lambda: self.control is not None and bool(self.control.must_stop()),
         )  # fmt: skip
-        plain = NodeSolution(w=found.w, b=found.b, value=found.value, bound=found.bound, feasible=found.feasible)
-        loose = found.feasible and found.bound < min(cutoff, found.value * (1.0 - _LOOSE))
-        return self._one_by_one(t, rows, y, cost, side, inner, plain) if loose else plain
-
-    def _one_by_one(
-        self, t: int, rows: IndexArray, y: FloatArray, cost: FloatArray, side: NDArray[np.int8] | None, inner: float,
-        first: NodeSolution,
-    ) -> NodeSolution:  # fmt: skip
-        """Every support by itself, where rounding left the search among them with a loose bound and they are few."""
-        p = self.problem
-        assert p.budget is not None
-        n, budget = p.n_features, int(p.budget[t])
-        sizes = range(budget, budget + 1 if p.alpha is None else n + 1)
-        if sum(math.comb(n, size) for size in sizes) > _FEW_SUPPORTS:
-            return first
-        best, bound = first, math.inf
-        for support in (np.array(s) for size in sizes for s in itertools.combinations(range(n), size)):
-            price = 0.0 if p.alpha is None else float(p.alpha[t]) * (len(support) - budget)
-            found = solve_node(p.X[rows][:, support], y, cost, side=side, eps=p.eps, inner=inner)
-            bound = min(bound, found.bound + price)
-            if found.feasible and found.value + price < best.value:
-                w = np.zeros(n)
-                w[support] = found.w
-                best = replace(best, w=w, b=found.b, value=found.value + price)
-        return replace(best, bound=min(max(first.bound, bound), best.value))
+        return NodeSolution(w=found.w, b=found.b, value=found.value, bound=found.bound, feasible=found.feasible)
 
     def _seconds(self, size: int) -> float:
         """What a node may take: small ones never take long, and a clock for each costs more than they do."""
         if self.control is None or size <= _QUICK or (size <= _MEDIUM and self.control.remaining > _PLENTY):
             return math.inf
         return max(_LEAST, self.control.remaining)
-
-
-def polish(solver: NodeSolver, node: IndexArray, sides: IndexArray, labels: IndexArray) -> Splits | None:
-    """The best tree in which sample ``i`` reaches last-level node ``node[i]``, for these sides and labels; or None."""
-    return tree_with_routing(solver.problem, node, lambda inner: _all_nodes(solver, node, sides, labels, inner))
-
-
-def _all_nodes(
-    solver: NodeSolver, node: IndexArray, sides: IndexArray, labels: IndexArray, inner: float
-) -> Splits | None:
-    problem = solver.problem
-    w, b = np.zeros((problem.n_nodes, problem.n_features)), np.ones(problem.n_nodes)
-    for t in range(problem.n_nodes):
-        below = topology.last_below(t, problem.depth)
-        rows = np.flatnonzero((node >= below.start) & (node < below.stop))
-        if t < problem.n_upper:
-            placed = np.where(node[rows] >= topology.last_right(t, problem.depth).start, 1, -1)
-            found = solver.upper(t, rows, sides[t], placed, inner=inner)
-        else:
-            found = solver.last(t, rows, *map(int, labels[t - problem.n_upper]))
-        if not found.feasible:
-            return None
-        w[t], b[t] = found.w, found.b
-    return Splits(w=w, b=b)

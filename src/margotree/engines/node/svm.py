@@ -139,7 +139,7 @@ def solve_large(
         # Copies are writeable arrays: Numba would compile another version for read-only ones.
         columns = np.array(X.T, order="C")
         columns -= centre[:, None]
-        reach = offset_reach(columns.T, _constant_split(y, cost, corner)[1], 0.0, float(np.max(np.abs(corner))))
+        reach = offset_reach(columns.T, constant_split(y, cost, corner)[1], 0.0, float(np.max(np.abs(corner))))
         data = (columns, np.array(y), np.array(cost), np.array(corner))
         bound, _ = newton.solve_plain(*data, theta, _LARGE_GAP, flag, reach)
     w = theta[:-1]
@@ -156,10 +156,10 @@ def infeasible_above(cost: FloatArray, cutoff: float = math.inf) -> float:
 
 def value_limit(y: FloatArray, cost: FloatArray, corner: FloatArray, sides: NDArray[np.int8]) -> float:
     """An upper bound on the value of the best hyperplane; with hard rows it is unknown, and this is a guess."""
-    return _VALUE_GUESS * (1.0 + float(np.sum(cost))) if np.any(sides) else _constant_split(y, cost, corner)[1]
+    return _VALUE_GUESS * (1.0 + float(np.sum(cost))) if np.any(sides) else constant_split(y, cost, corner)[1]
 
 
-def _constant_split(y: FloatArray, cost: FloatArray, corner: FloatArray) -> tuple[float, float]:
+def constant_split(y: FloatArray, cost: FloatArray, corner: FloatArray) -> tuple[float, float]:
     """The best offset of a hyperplane without weights, and its value: a weighted quantile of the corners."""
     if not len(y):
         return 1.0, 0.0
@@ -172,7 +172,7 @@ def _constant_split(y: FloatArray, cost: FloatArray, corner: FloatArray) -> tupl
 
 def _or_constant_split(found: NodeSolution, y: FloatArray, cost: FloatArray, corner: FloatArray) -> NodeSolution:
     """The solution of an early stop, or the constant split if its value is smaller."""
-    b, value = _constant_split(y, cost, corner)
+    b, value = constant_split(y, cost, corner)
     if value < found.value:
         return replace(found, w=np.zeros_like(found.w), b=b, value=value, feasible=True)
     return replace(found, feasible=True)

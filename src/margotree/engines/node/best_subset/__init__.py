@@ -1,4 +1,4 @@
-"""The exact best-subset SVM: the hyperplane of one node under a hard or a penalised feature budget.
+"""The exact best-subset SVM: the hyperplane of one node of any task under a hard or a penalised feature budget.
 
 - `solve`: `best_subset` and its result; start reading here
 - `task`: one problem; `samples`: its samples, equal ones merged

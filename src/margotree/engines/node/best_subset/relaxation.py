@@ -22,7 +22,7 @@ from margotree.engines.node.best_subset.task import MAY, MUST, NEVER, Task
 from margotree.engines.node.kernels import entry_points
 from margotree.engines.node.kernels.ratio_test import INFEASIBLE, STALLED
 from margotree.engines.node.kernels.workspace import NU, NUM, PIVOTS, STATUS, USE, VALUE, B, R, U, W, threshold
-from margotree.engines.node.svm import infeasible_above
+from margotree.engines.node.svm import constant_split, infeasible_above
 from margotree.problem.problem import FloatArray
 
 #: The budget counts as met if the sum of the shares is within this relative distance.
@@ -182,11 +182,13 @@ def _shares(w: FloatArray, kind: I1, lam: float) -> FloatArray:
 
 
 def first_penalty(task: Task) -> float:
-    """A penalty of the right magnitude, from the values of features when all multipliers are at their cost.
+    """A penalty of the right magnitude, from the values of features at a hyperplane without weights.
 
-    The multipliers of the larger class are scaled down to balance the classes.
+    The multipliers of samples with a loss there, or at their corner, are at their cost; those of the label with the
+    larger sum are scaled down to balance the labels.
     """
-    X, y, cost, _ = task.samples
+    X, y, cost, corner, _ = task.samples
+    cost = np.where(corner - y * constant_split(y, cost, corner)[0] >= 0.0, cost, 0.0)
     right, left = (float(np.sum(cost[y == s])) for s in (1.0, -1.0))
     both = min(right, left)
     if both <= 0.0:

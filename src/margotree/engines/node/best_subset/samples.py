@@ -14,11 +14,15 @@ I1 = NDArray[np.int8]
 
 
 class Samples(NamedTuple):
-    """Samples with a positive cost or a side; ``side`` is +1 or -1 where one is prescribed, else 0."""
+    """Samples with a positive cost or a side; ``side`` is +1 or -1 where one is prescribed, else 0.
+
+    A sample with losses on both sides is two of them.
+    """
 
     X: FloatArray
     y: FloatArray
     cost: FloatArray
+    corner: FloatArray
     side: I1
 
     def combined(self, X: FloatArray, first: NDArray[np.int64], which: NDArray[np.int64]) -> Samples:
@@ -27,16 +31,16 @@ class Samples(NamedTuple):
         ``first`` holds one member of every group, ``which`` the group of every sample.
         """
         cost: FloatArray = np.bincount(which, weights=self.cost).astype(np.float64)
-        return Samples(np.ascontiguousarray(X[first]), self.y[first], cost, self.side[first])
+        return Samples(np.ascontiguousarray(X[first]), self.y[first], cost, self.corner[first], self.side[first])
 
 
-def merge_equal(X: FloatArray, y: FloatArray, cost: FloatArray, side: I1) -> Samples:
+def merge_equal(X: FloatArray, y: FloatArray, cost: FloatArray, corner: FloatArray, side: I1) -> Samples:
     """The samples with a positive cost or a side, equal ones merged."""
     counts = (cost > 0) | (side != 0)
-    samples = Samples(X[counts], y[counts], cost[counts], side[counts])
+    samples = Samples(X[counts], y[counts], cost[counts], corner[counts], side[counts])
     if not len(samples.y):
         return samples
-    order, new = sort_rows([*samples.X.T, samples.y, samples.side])
+    order, new = sort_rows([*samples.X.T, samples.y, samples.corner, samples.side])
     which = np.empty_like(order)
     which[order] = np.cumsum(new) - 1
     return samples.combined(samples.X, order[new], which)
@@ -47,7 +51,7 @@ class Grouping:
 
     def __init__(self, samples: Samples) -> None:
         self.samples = samples
-        _, kind = np.unique(np.column_stack([samples.y, samples.side]), axis=0, return_inverse=True)
+        _, kind = np.unique(np.column_stack([samples.y, samples.corner, samples.side]), axis=0, return_inverse=True)
         self._base = kind.ravel().astype(np.int64)
         self._kinds = int(self._base.max()) + 1 if len(self._base) else 1
         self._codes, self._sizes = [], []

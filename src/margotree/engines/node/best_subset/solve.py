@@ -51,6 +51,7 @@ def best_subset(
     y: FloatArray,
     cost: FloatArray,
     *,
+    corner: FloatArray | None = None,
     budget: int,
     alpha: float | None = None,
     side: ArrayLike | None = None,
@@ -65,11 +66,11 @@ def best_subset(
     stop: Callable[[], bool] | None = None,
     node_limit: float = math.inf,
 ) -> SubsetSolution:
-    """Solve ``min 1/2 |w|^2 + sum_i cost_i max(0, 1 - y_i h_i)`` over hyperplanes on at most ``budget`` features.
+    """Solve ``min 1/2 |w|^2 + sum_i cost_i max(0, corner_i - y_i h_i)`` on at most ``budget`` features.
 
     Parameters
     ----------
-    X, y, cost, side, eps, inner, max_weight
+    X, y, cost, corner, side, eps, inner, max_weight
         As in :func:`~margotree.engines.node.svm.solve_node`.
     budget : int
         Largest number of features.
@@ -91,8 +92,9 @@ def best_subset(
     if alpha is None and len(must) > budget:
         raise ValueError(f"{len(must)} features must be used, but the budget is {budget}")
     sides = np.zeros(len(y), np.int8) if side is None else np.asarray(side, np.int8)
+    corner = np.ones(len(y)) if corner is None else np.asarray(corner, np.float64)
     task = Task(
-        samples=merge_equal(X, y, np.asarray(cost, np.float64), sides),
+        samples=merge_equal(X, y, np.asarray(cost, np.float64), corner, sides),
         kind=kind,
         budget=budget,
         alpha=math.inf if alpha is None else float(alpha),
@@ -104,7 +106,7 @@ def best_subset(
     supports = Supports(task, cutoff, gap)
     search = Search(task, supports, node_limit)
     search.run()
-    return _solution(search, X, y, cost)
+    return _solution(search, X, y, cost, corner)
 
 
 def _initial_kinds(n_features: int, must: Sequence[int], never: Sequence[int]) -> I1:
@@ -123,7 +125,7 @@ def _stop_rule(time_limit: float, stop: Callable[[], bool] | None) -> Callable[[
     return lambda: time.perf_counter() >= until or (stop is not None and stop())
 
 
-def _solution(search: Search, X: FloatArray, y: FloatArray, cost: FloatArray) -> SubsetSolution:
+def _solution(search: Search, X: FloatArray, y: FloatArray, cost: FloatArray, corner: FloatArray) -> SubsetSolution:
     """The result of a search: its incumbent as a hyperplane on all features, with value and bound."""
     supports = search.supports
     if supports.support is None:
@@ -132,7 +134,7 @@ def _solution(search: Search, X: FloatArray, y: FloatArray, cost: FloatArray) ->
             nodes=search.nodes,
         )  # fmt: skip
     w, b = supports.w, supports.b
-    hinge = np.maximum(0.0, 1.0 - y * (X @ w + b))
+    hinge = np.maximum(0.0, corner - y * (X @ w + b))
     value = 0.5 * float(w @ w) + float(cost @ hinge) + search.task.penalty(len(supports.support))
     return SubsetSolution(
         w=w, b=b, value=value, bound=min(search.bound, value), feasible=True, exact=search.finished, nodes=search.nodes

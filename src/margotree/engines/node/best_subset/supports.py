@@ -76,11 +76,13 @@ class Supports:
     def _svm(self, support: Support, cutoff: float) -> NodeSolution:
         """The SVM on the features of a support."""
         task = self.task
-        X, y, cost, side = task.groups.restricted(np.array(support, dtype=np.int64))
+        X, y, cost, corner, side = task.groups.restricted(np.array(support, dtype=np.int64))
         if not support:
             X = np.zeros((len(y), 1))
         limit = None if math.isinf(task.limit) else task.limit
-        found = solve_node(X, y, cost, side=side, eps=task.eps, inner=task.inner, max_weight=limit, cutoff=cutoff)
+        found = solve_node(
+            X, y, cost, corner=corner, side=side, eps=task.eps, inner=task.inner, max_weight=limit, cutoff=cutoff
+        )
         if found.feasible or found.bound >= cutoff or not self._satisfies_rows(found, X, side):
             return found
         return replace(found, feasible=True)

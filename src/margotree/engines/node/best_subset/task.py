@@ -43,16 +43,17 @@ class Task:
     valid_below: float = field(init=False)
 
     def __post_init__(self) -> None:
-        X, y, cost, side = self.samples
+        X, y, cost, corner, side = self.samples
         centred = X - X.mean(axis=0) if len(y) else X
         limit = None if math.isinf(self.limit) else self.limit
-        points, items = node_items(centred, y, cost, np.ones(len(y)), side, (self.inner, self.eps + self.inner), limit)
-        valid_below = value_limit(y, cost, np.ones(len(y)), side)
-        reach = offset_reach(centred, valid_below, self.eps + self.inner)
-        object.__setattr__(self, "groups", Grouping(self.samples))
-        object.__setattr__(
-            self, "ws", new_workspace(points, items.c, items.cost[None], with_penalties=True, reach=reach)
+        points, items = node_items(centred, y, cost, corner, side, (self.inner, self.eps + self.inner), limit)
+        valid_below = value_limit(y, cost, corner, side)
+        reach = offset_reach(centred, valid_below, self.eps + self.inner, float(np.max(np.abs(corner), initial=1.0)))
+        ws = new_workspace(
+            points, items.c, items.cost[None], corner=items.corner[None], with_penalties=True, reach=reach
         )
+        object.__setattr__(self, "groups", Grouping(self.samples))
+        object.__setattr__(self, "ws", ws)
         object.__setattr__(self, "items", items)
         object.__setattr__(self, "valid_below", valid_below if np.any(side) else math.inf)
 

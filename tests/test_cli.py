@@ -151,7 +151,7 @@ def test_fit_equals_the_estimator_and_predict_equals_both(run, folder):
         rows = list(csv.reader(file, delimiter=";"))[1:]
     X = np.array([[float(a), float(b.replace(",", ".")), float(s == "m")] for a, b, s, _ in rows])
     y = np.array([label for *_, label in rows])
-    own = margotree.MargotClassifier(time_limit=5).fit(X, y)
+    own = margotree.MargotClassifier(time_limit=5, round="auto").fit(X, y)
     tree = margotree.load(folder / "tree.json")
     assert tree.certificate.objective == pytest.approx(own.certificate_.objective, rel=1e-6)
 

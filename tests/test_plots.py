@@ -116,7 +116,7 @@ def test_a_card_shows_counts_weights_and_the_rest():
     assert "+ 56 more" in shown
     assert {f"{int(c)}" for c in tree.counts[0]} <= set(shown)
     assert len(bars_of(plt.gca())) == 4
-    assert any(text.startswith("sum \N{GREATER-THAN OR EQUAL TO}") for text in shown)
+    assert any(re.match("sum [\N{LESS-THAN OR EQUAL TO}\N{GREATER-THAN OR EQUAL TO}] ", text) for text in shown)
 
 
 def test_classes_that_do_not_fit_are_counted():
@@ -330,7 +330,8 @@ def test_numbers_of_a_plot_are_those_of_the_text(n_features, units):
     shown = [text.replace("\N{MINUS SIGN}", "-") for text, _ in words(plot_tree(tree, max_features=99, units=units))]
     for t in outline(tree).nodes:
         rule = rule_of(tree, t, units=units)
-        assert set(rule.weights) <= set(shown) and f"sum \N{GREATER-THAN OR EQUAL TO} {rule.threshold}" in shown
+        relation = "\N{LESS-THAN OR EQUAL TO}" if rule.at_most else "\N{GREATER-THAN OR EQUAL TO}"
+        assert set(rule.weights) <= set(shown) and f"sum {relation} {rule.threshold}" in shown
         text = " ".join(tree.export_text(units=units, width=10**6, simplify=False).replace("- ", "-").split())
         assert all(weight.removeprefix("-") in text for weight in rule.weights) and rule.threshold in text
 

@@ -41,7 +41,7 @@ def test_a_tree_reads_as_rules_in_the_users_units():
 
 def test_scaled_units_show_the_numbers_of_the_training():
     tree = tree_of([[2.0, -1.0]], [-0.5], low=[20, 100], high=[60, 200])
-    assert "if 2 * x0 - 1 * x1 >= 0.5" in tree.export_text(units="scaled")
+    assert "if 2 * x0 - x1 >= 0.5" in tree.export_text(units="scaled")
 
 
 def test_a_node_that_never_splits_is_shown_as_what_lies_behind_it():
@@ -54,7 +54,7 @@ def test_a_node_that_never_splits_is_shown_as_what_lies_behind_it():
 
 def test_negligible_weights_are_left_out_and_counted():
     text = tree_of([[1.0, 4e-4, -2.0, 1e-9]], [0.5]).export_text()
-    assert "if -2 * x2 + 1 * x0 >= -0.5" in text
+    assert "if 2 * x2 - x0 <= 0.5" in text
     assert "left out: 2 of the features" in text
     assert "x1" not in text and "x3" not in text
 
@@ -84,10 +84,12 @@ def test_printed_numbers_place_every_sample_to_a_hundredth_of_the_margin(seed):
     scaling = Scaling.minmax(X)
     tree = Tree(splits=Splits(w=rng.normal(size=(1, 4)) * 3, b=[-0.5]), scaling=scaling, classes=[0, 1])
     rule = next(line for line in tree.export_text(width=1000).splitlines() if line.startswith("if"))
-    left, threshold = rule.removeprefix("if ").split(" >= ")
+    left, relation, threshold = re.fullmatch("if (.*) ([<>]=) (.*)", rule).groups()
+    assert not left.startswith("-")
     printed = np.zeros(len(X)) - float(threshold)
     for sign, number, j in re.findall(r"([+-]?) ?([0-9.e+-]+) \* x(\d)", left):
         printed += (-1 if sign == "-" else 1) * float(number) * X[:, int(j)]
+    printed *= -1 if relation == "<=" else 1
     exact = scaling.apply(X) @ tree.splits.w[0] + tree.splits.b[0]
     assert np.abs(printed - exact).max() <= 0.0101
 

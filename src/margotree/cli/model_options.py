@@ -19,7 +19,7 @@ class Model:
     description: str
 
 
-_MARGIN_OPTIONS = frozenset({"C", "eps", "no_scale", "max_weight", "node_limit"})
+_MARGIN_OPTIONS = frozenset({"C", "eps", "no_scale", "max_weight", "node_limit", "round"})
 
 MODELS = {
     "margot": Model("MargotClassifier", _MARGIN_OPTIONS | {"engine", "gap", "scheduler"}, "splits use all features"),
@@ -96,6 +96,11 @@ def add_model(parser: argparse.ArgumentParser) -> None:
     group.add_argument("--c2", type=float, metavar="X", help="penalty of relabelling (mmsvm)")
     group.add_argument("--c3", type=float, metavar="X", help="penalty of a split (mmsvm)")
     group.add_argument(
+        "--round", type=_rounding, metavar="HOW",
+        help="short numbers: auto (as few digits as keep every label of a training row), points (whole numbers as "
+        "weights), a number of digits, or no (auto; margot, hfs, sfs, local)",
+    )  # fmt: skip
+    group.add_argument(
         "--no-scale",
         action="store_true",
         help="train on the features as they are; by default they are scaled to [0, 1]",
@@ -155,6 +160,8 @@ def estimator(args: argparse.Namespace, classes: list[Any], verbose: int) -> Any
         if option not in model.options:
             raise CommandError(_not_applicable(option, args.model), USAGE)
         settings[name] = None if option == "no_scale" else value
+    if "round" in model.options:
+        settings["round"] = _round_parameter(args)
     return getattr(margotree, model.cls)(**settings)
 
 
@@ -194,7 +201,14 @@ def cv_estimator(args: argparse.Namespace, classes: list[Any], verbose: int, fol
             settings[_LIST_PARAMETERS[option]] = [value]
         else:
             settings[name] = None if option == "no_scale" else value
+    settings["round"] = _round_parameter(args)
     return getattr(margotree, f"{MODELS[args.model].cls}CV")(**settings)
+
+
+def _round_parameter(args: argparse.Namespace) -> str | int | None:
+    """The parameter ``round`` for the option ``--round``, whose default is auto."""
+    how: str | int | None = getattr(args, "round", None)
+    return None if how == "no" else how or "auto"
 
 
 #: Models with a classifier that chooses its hyperparameters by cross-validation (``HFSMargotClassifierCV`` etc.).
@@ -209,6 +223,7 @@ _PARAMETERS = {
     "C": "C", "budget": "budget", "alpha": "alpha", "eps": "eps", "max_weight": "max_weight", "engine": "engine",
     "gap": "gap", "node_limit": "node_limit", "scheduler": "scheduler", "min_leaf": "min_samples_leaf",
     "mu": "mu", "c1": "c1", "c2": "c2", "c3": "c3", "no_scale": "scale",
+    "round": "round",
 }  # fmt: skip
 
 
@@ -239,6 +254,14 @@ def _band(text: str) -> float | str:
         return "auto" if text == "auto" else float(text)
     except ValueError:
         raise argparse.ArgumentTypeError(f"expected a number such as 0.001, or auto, got {text!r}") from None
+
+
+def _rounding(text: str) -> str | int:
+    if text in {"auto", "points", "no"}:
+        return text
+    if text.isdigit() and 1 <= int(text) <= 9:
+        return int(text)
+    raise argparse.ArgumentTypeError(f"expected auto, points, no, or a number of digits from 1 to 9, got {text!r}")
 
 
 def _leaf_size(text: str) -> int | float:

@@ -43,7 +43,7 @@ from margotree.estimators.input_data import (
     merge_duplicates,
     read_samples,
 )
-from margotree.estimators.parameters import CONSTRAINTS, Constraint, check_parameters, threads
+from margotree.estimators.parameters import CONSTRAINTS, Constraint, check_parameters, rounding_options, threads
 from margotree.estimators.proof_checks import check_proof
 from margotree.notices import warn_from_fit
 from margotree.private_names import within_scikit_learn_loop
@@ -120,8 +120,9 @@ class TreeClassifier(ClassifierMixin, BaseEstimator, ABC):
         if solution.certificate.stopped == Stopped.INTERRUPTED and within_scikit_learn_loop():
             raise NestedFitInterrupted("a fit inside a loop was interrupted, and its tree does not count as a result")
         with holding_ctrl_c() as interrupted:
-            self.tree_ = self._make_tree(solution, samples, scaling, problem)
-            self.certificate_ = solution.certificate
+            self.tree_ = self._rounded(self._make_tree(solution, samples, scaling, problem), samples)
+            assert self.tree_.certificate is not None
+            self.certificate_ = self.tree_.certificate
             self.classes_ = samples.classes
         if interrupted.is_set():
             raise KeyboardInterrupt("interrupted after the search; the tree is complete and stored as tree_")
@@ -158,6 +159,13 @@ class TreeClassifier(ClassifierMixin, BaseEstimator, ABC):
     def _leaf_class(self, problem: Any, splits: Splits) -> NDArray[np.int64]:
         """The class of every leaf; empty if the side of the last split determines it."""
         return np.zeros(0, dtype=np.int64)
+
+    def _rounded(self, tree: Tree, samples: Samples) -> Tree:
+        """The tree with short numbers, if the parameter ``round`` says so."""
+        options = rounding_options(getattr(self, "round", None))
+        return (
+            tree if options is None else tree.rounded(samples.X, samples.classes[samples.y], samples.weight, **options)
+        )
 
     def _engine(self) -> str:
         return str(getattr(self, "engine", "auto"))

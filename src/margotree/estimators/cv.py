@@ -91,6 +91,8 @@ class MargotClassifierCV(MarginTreeClassifier):
         The seed of folds and searches.
     verbose : int, default 0
         1: a line per fold; 2: also a line per fit.
+    round : None, "auto", "points" or int, default "auto"
+        Short numbers of the final tree, as in :class:`~margotree.MargotClassifier`.  Fits on folds are not rounded.
     eps, scale, class_weight, gap
         As in :class:`~margotree.MargotClassifier`.
 
@@ -139,6 +141,7 @@ class MargotClassifierCV(MarginTreeClassifier):
         n_jobs: int | None = None,
         random_state: Any = 0,
         verbose: int = 0,
+        round: Any = "auto",
     ) -> None:
         self.depths = depths
         self.Cs = Cs
@@ -155,6 +158,7 @@ class MargotClassifierCV(MarginTreeClassifier):
         self.n_jobs = n_jobs
         self.random_state = random_state
         self.verbose = verbose
+        self.round = round
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> MargotClassifierCV:
         """Choose a setting by cross-validation and train it on all samples.
@@ -275,8 +279,9 @@ class MargotClassifierCV(MarginTreeClassifier):
                 return
             seconds = max(_MIN_SECONDS, seconds - (time.monotonic() - began))
         final_model = self._model(MargotClassifier, chosen.params, seed).set_params(
-            engine=self.engine, time_limit=_finite(seconds), gap=self.gap, n_jobs=self.n_jobs, verbose=self.verbose
-        )
+            engine=self.engine, time_limit=_finite(seconds), gap=self.gap, n_jobs=self.n_jobs, verbose=self.verbose,
+            round=self.round,
+        )  # fmt: skip
         if first is not None:
             final_model.set_params(start=first.tree_)
         with without_fit_warnings():  # their suggestions have been tried already

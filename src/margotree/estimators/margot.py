@@ -63,6 +63,11 @@ class MargotClassifier(MarginTreeClassifier):
         Where the search runs: None for threads of this process, the address of a Dask scheduler
         ("tcp://10.0.0.1:8786") for the workers of its cluster, "processes" for ``n_jobs`` processes on this machine
         (docs/cluster.md); only for two classes and the engine "bnb".
+    round : None, "auto", "points" or int, default None
+        Short numbers, see :meth:`margotree.tree.Tree.rounded`.  "auto": the trained tree gets the fewest digits that
+        keep the label of every training sample, and no features and splits that none of these labels depends on.
+        "points": the same with whole numbers as weights.  A number: at most this many digits, even if labels change.
+        None: the trained tree as it is.  The certificate states what rounding cost.
 
     Attributes
     ----------
@@ -97,6 +102,7 @@ class MargotClassifier(MarginTreeClassifier):
         verbose: int = 0,
         proof: Any = None,
         scheduler: str | None = None,
+        round: Any = None,
     ) -> None:
         self.depth = depth
         self.C = C
@@ -116,6 +122,7 @@ class MargotClassifier(MarginTreeClassifier):
         self.verbose = verbose
         self.proof = proof
         self.scheduler = scheduler
+        self.round = round
 
 
 class HFSMargotClassifier(MargotClassifier):
@@ -155,6 +162,7 @@ class LocalSVMTreeClassifier(MarginTreeClassifier):
         n_jobs: int | None = None,
         random_state: Any = 0,
         verbose: int = 0,
+        round: Any = None,
     ) -> None:
         self.depth = depth
         self.C = C
@@ -169,6 +177,7 @@ class LocalSVMTreeClassifier(MarginTreeClassifier):
         self.n_jobs = n_jobs
         self.random_state = random_state
         self.verbose = verbose
+        self.round = round
 
     def _engine(self) -> str:
         return "local_svm"

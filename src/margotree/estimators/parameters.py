@@ -76,6 +76,10 @@ CONSTRAINTS: Mapping[str, Constraint] = {
         lambda v: v is None or (isinstance(v, str) and (v == "processes" or "://" in v)),
         "the address of a Dask scheduler such as 'tcp://10.0.0.1:8786', 'processes', or None",
     ),
+    "round": Constraint(
+        lambda v: v is None or (isinstance(v, str) and v in {"auto", "points"}) or (_whole(v) and 1 <= v <= 9),
+        "'auto', 'points', a number of digits from 1 to 9, or None",
+    ),
     "verbose": Constraint(lambda v: _number(v, 0.0) or isinstance(v, bool), "0, 1 or 2"),
 }
 
@@ -86,6 +90,15 @@ def check_parameters(owner: str, parameters: Mapping[str, Any], rules: Mapping[s
         rule = rules.get(name)
         if rule is not None and not rule.holds(value):
             raise ValueError(f"The {name!r} parameter of {owner} must be {rule.words}. Got {value!r} instead.")
+
+
+def rounding_options(value: Any) -> dict[str, Any] | None:
+    """The arguments of :meth:`Tree.rounded` for a value of the parameter ``round``; None for no rounding."""
+    if value is None:
+        return None
+    if isinstance(value, str):
+        return {"style": "points" if value == "points" else "decimal"}
+    return {"digits": int(value)}
 
 
 def with_defaults(init: Callable[..., None], **defaults: Any) -> Callable[..., None]:

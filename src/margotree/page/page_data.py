@@ -144,6 +144,7 @@ def _rule(tree: Tree, t: int) -> dict[str, Any]:
         "features": list(rule.features),
         "weights": list(rule.weights),
         "threshold": rule.threshold,
+        "relation": rule.relation,
         "leftOut": rule.left_out,
         "words": rule.condition(tree.features).replace("\N{NO-BREAK SPACE}", " "),
         "wanted": target_sides_text(tree, t),

@@ -62,7 +62,7 @@ def _card(tree: Tree, t: int, counts: FloatArray, max_features: int, units: str)
     # One more bar needs no more space than the line "+ 1 more".
     shown = len(rule.features) if len(rule.features) <= max_features + 1 else max_features
     weights = tree.splits.w[t][list(rule.features)]
-    lengths = weights / np.abs(weights).max()
+    lengths = weights / np.abs(weights).max() * (-1 if rule.at_most else 1)
     single = len(rule.features) == 1
     bars = tuple(
         Bar(name=one_line(tree.features[j]), length=float(length), number="" if single else signed(number))
@@ -73,11 +73,8 @@ def _card(tree: Tree, t: int, counts: FloatArray, max_features: int, units: str)
 
 
 def _condition(tree: Tree, rule: Rule) -> str:
-    if len(rule.features) > 1:
-        return f"sum {_AT_LEAST} {signed(rule.threshold)}"
-    name = one_line(tree.features[rule.features[0]])
-    # -x >= -5 is printed as x <= 5.
-    return f"{name} {_AT_MOST if rule.flipped else _AT_LEAST} {signed(rule.limit)}"
+    name = "sum" if len(rule.features) > 1 else one_line(tree.features[rule.features[0]])
+    return f"{name} {_AT_MOST if rule.at_most else _AT_LEAST} {signed(rule.threshold)}"
 
 
 def _leaf(tree: Tree, v: int, code: int, counts: FloatArray) -> LeafCard:

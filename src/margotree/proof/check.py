@@ -831,12 +831,14 @@ def check(
     *,
     max_memory: float | None = None,
     max_work: float | None = None,
+    tree: tuple[Any, Any] | None = None,
 ) -> Proved:
     """Check the proof in file ``path`` for ``data``: a data file (CSV or .npz), or arrays (X, y, weight).
 
     Returns what is proved; raises `Refused` if the proof is not valid for these data, and `LimitReached` if the check
     would exceed ``max_memory`` GB of memory or ``max_work`` billion operations. By default these limits follow from the
-    sizes of proof and data (docs/proof.md). ``tell`` is called every two seconds with the share that is checked.
+    sizes of proof and data (docs/proof.md). ``tell`` is called every two seconds with the share that is checked. With
+    ``tree``, its weights and offsets, the objective is that of this tree and not that of the tree in the proof.
     """
     from_file = isinstance(data, (str, os.PathLike))
     size, told = max(1, os.path.getsize(path)), time.monotonic()
@@ -852,6 +854,10 @@ def check(
         objective = tree_value(problem, header["tree"]["w"], header["tree"]["b"])
         if not objective <= claim["objective"]:
             raise Refused(f"tree: it costs {objective!r}, more than the {claim['objective']!r} claimed")
+        if tree is not None:
+            claim = {**claim, "objective": tree_value(problem, *tree)}
+            if not claim["objective"] >= claim["bound"]:
+                raise Refused(f"tree: it costs {claim['objective']!r}, less than the bound claimed")
         replay = Replay(problem, claim["bound"], header["steps"])
         for raw in read_blocks(stream, BLOCK + 14 + problem.T * (13 + 12 * problem.m), meter):
             replay.block(raw)

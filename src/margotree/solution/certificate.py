@@ -136,6 +136,10 @@ class Certificate:
         versions, where the ``eps`` of the tree has it.
     warnings : tuple of str
         Warnings about the fit.
+    before_rounding : float
+        The objective of the trained tree, if its numbers were rounded afterwards; ``nan`` if not.
+    relabelled : float
+        The share of the training samples, by weight, whose label changed by rounding.
     """
 
     objective: float
@@ -153,6 +157,8 @@ class Certificate:
     restriction: str = ""
     eps: float = math.nan
     warnings: tuple[str, ...] = ()
+    before_rounding: float = math.nan
+    relabelled: float = 0.0
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "stopped", Stopped(self.stopped))
@@ -186,7 +192,35 @@ class Certificate:
             sentence += f"; the target gap was {_percent(self.gap_target)}"
         elif USELESS_GAP <= self.gap < math.inf and self.stopped in _WHAT_MAY_NARROW_THE_GAP:
             sentence += f"; {_WHAT_MAY_NARROW_THE_GAP[self.stopped]} may prove more"
-        return f"{sentence}, under a restriction" if self.restriction and math.isfinite(self.bound) else sentence
+        if self.restriction and math.isfinite(self.bound):
+            sentence += ", under a restriction"
+        return f"{sentence}; {self.rounding_statement}" if self.rounded else sentence
+
+    @property
+    def rounded(self) -> bool:
+        """Whether the numbers of the tree were rounded after the search."""
+        return not math.isnan(self.before_rounding)
+
+    def after_rounding(self, objective: float, relabelled: float) -> Certificate:
+        """Return the certificate of the tree with rounded numbers, for which the bound holds, too."""
+        before = self.before_rounding if self.rounded else self.objective
+        return self.with_(objective=objective, before_rounding=before, relabelled=relabelled)
+
+    @property
+    def rounding_statement(self) -> str:
+        """What rounding cost, as a sentence; empty if the numbers were not rounded."""
+        if not self.rounded:
+            return ""
+        change = self.objective / self.before_rounding - 1 if self.before_rounding else 0.0
+        verb = "raised" if change >= 0 else "lowered"
+        labels = f"{100 * self.relabelled:.3g} % of the training labels" if self.relabelled else "no training label"
+        tree = " of an optimal tree" if self._optimal_before_rounding else ""
+        return f"rounding changed {labels} and {verb} the objective{tree} by {_percent(abs(change))}"
+
+    @property
+    def _optimal_before_rounding(self) -> bool:
+        gap = relative_gap(self.before_rounding, self.bound)
+        return self.stopped is Stopped.SOLVED and gap <= self.gap_target <= OPTIMAL_GAP
 
     @property
     def _reached(self) -> bool:
@@ -255,6 +289,8 @@ class Certificate:
             lines.append(f"start heuristic: {self.start_objective:.6g}")
         if not math.isnan(self.eps):
             lines.append(f"band beside upper splits: eps {self.eps:g}")
+        if self.rounded:
+            lines.insert(1, f"objective before rounding {self.before_rounding:.6g}")
         if self.restriction:
             lines.append(f"the proof holds only under: {self.restriction}")
         return "\n".join(lines + [f"warning: {w}" for w in self.warnings])

@@ -19,13 +19,14 @@ from margotree.solution import Certificate
 from margotree.tree import labels, schema
 from margotree.tree.outline import Outline, outline
 from margotree.tree.protocol import TreeLike
+from margotree.tree.rules import RoundedRule
 from margotree.tree.scaling import Scaling
 
 FORMAT, VERSION = "margotree.tree", 1
 
 _REQUIRED = frozenset({"w", "b", "offset", "scale", "eps", "classes", "leaf_class", "counts", "feature_names"})
 #: "simplified" is for other readers of the file; a tree computes it from its splits.
-_OPTIONAL = frozenset({"certificate", "terms", "simplified"})
+_OPTIONAL = frozenset({"certificate", "terms", "simplified", "rules"})
 
 
 #: The arrays of numbers of a tree, and their dimensions.
@@ -58,6 +59,8 @@ def to_record(tree: TreeLike) -> dict[str, Any]:
         "terms": dict(tree.terms),
         "simplified": outline_to_dict(outline(tree, simplify=True)),
     }
+    if tree.rules:
+        body["rules"] = {str(t): rule.to_record() for t, rule in tree.rules.items()}
     return {
         "format": FORMAT,
         "version": VERSION,
@@ -99,6 +102,10 @@ def from_record(record: Any) -> dict[str, Any]:
             if certificate is None
             else Certificate.from_dict(schema.mapping("certificate", certificate)),
             "terms": schema.terms(body.get("terms"), len(classes)),
+            "rules": {
+                int(t): RoundedRule.from_record(schema.mapping("rules", rule))
+                for t, rule in schema.mapping("rules", body.get("rules", {})).items()
+            },
         }
     except _CONTENT_ERRORS as error:
         raise TreeFileError(f"the tree in it makes no sense: {_error_text(error)}") from error

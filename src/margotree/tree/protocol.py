@@ -15,6 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 from margotree.problem import Splits
 from margotree.solution import Certificate
 from margotree.tree.decision_values import Rows
+from margotree.tree.rules import RoundedRule
 from margotree.tree.scaling import FloatArray, Scaling
 
 
@@ -58,6 +59,9 @@ class TreeLike(Protocol):
     def terms(self) -> Mapping[str, Any]: ...
 
     @property
+    def rules(self) -> Mapping[int, RoundedRule]: ...
+
+    @property
     def depth(self) -> int: ...
 
     @property
@@ -78,3 +82,11 @@ class TreeLike(Protocol):
     def scaled(self, X: ArrayLike) -> FloatArray: ...
 
     def selected(self, threshold: float = ...) -> NDArray[np.bool_]: ...
+
+    def given(self, X: ArrayLike) -> FloatArray: ...
+
+    def tie(self, t: int) -> float: ...
+
+    def apply(self, X: ArrayLike) -> NDArray[np.int64]: ...
+
+    def labels_from(self, v: int, X: ArrayLike) -> NDArray[np.int64]: ...

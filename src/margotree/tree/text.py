@@ -10,6 +10,7 @@ import numpy as np
 
 from margotree.tree.outline import Outline, outline
 from margotree.tree.protocol import TreeLike
+from margotree.tree.rules import decimal_text
 from margotree.tree.scaling import FloatArray
 
 #: The largest change of ``h`` by rounding of printed numbers, for a sample in the training range, in margins.
@@ -121,16 +122,19 @@ def _rule(tree: TreeLike, t: int, digits: int | None, units: str, width: int) ->
 
 @dataclass(frozen=True, kw_only=True)
 class Rule:
-    """The rule of a node with numbers as they are printed: the weighted sum of ``features`` is ``>= threshold``.
+    """The rule of a node with numbers as they are printed; samples that meet it go right.
 
     Attributes
     ----------
     features : tuple of int
         Positions of the features, the largest weight (in scaled units) first.
     weights : tuple of str
-        Signed numbers. In a rule with one feature the weight is 1 or -1 and the threshold is the limit of the feature.
+        Signed numbers, the first one positive. In a rule with one feature the weight is 1 and the threshold is the
+        limit of the feature.
     threshold : str
-        The threshold.
+        The threshold of the weighted sum.
+    at_most : bool
+        Whether the threshold is an upper limit (``<=``) and not a lower one (``>=``).
     left_out : int
         The number of features with negligible weight.
     """
@@ -138,27 +142,21 @@ class Rule:
     features: tuple[int, ...]
     weights: tuple[str, ...]
     threshold: str
-    left_out: int
+    at_most: bool
+    left_out: int = 0
 
     @property
-    def flipped(self) -> bool:
-        """Whether a rule with one feature is an upper limit: ``-x >= -5`` is printed as ``x <= 5``."""
-        return self.weights[0].startswith("-")
-
-    @property
-    def limit(self) -> str:
-        """The limit in a rule with one feature."""
-        return _negated(self.threshold) if self.flipped else self.threshold
+    def relation(self) -> str:
+        """``<=`` or ``>=``; a sum equal to the threshold meets the rule in both cases."""
+        return "<=" if self.at_most else ">="
 
     def condition(self, names: Sequence[str]) -> str:
         """Return the rule as text, with no-break spaces inside terms."""
-        if len(self.features) == 1:
-            return f"{names[self.features[0]]} {'<=' if self.flipped else '>='} {self.limit}"
-        terms = [f"{w.removeprefix('-')} * {names[j]}" for j, w in zip(self.features, self.weights, strict=True)]
-        minus = [w.startswith("-") for w in self.weights]
-        signs = ["-" if minus[0] else "", *("- " if m else "+ " for m in minus[1:])]
-        parts = [sign + term for sign, term in zip(signs, terms, strict=True)]
-        return " ".join(part.replace(" ", _NO_BREAK_SPACE) for part in [*parts, f">= {self.threshold}"])
+        parts: list[str] = []
+        for j, weight in zip(self.features, self.weights, strict=True):
+            number, sign = weight.removeprefix("-"), "- " if weight.startswith("-") else "+ " if parts else ""
+            parts.append(f"{sign}{names[j]}" if number == "1" else f"{sign}{number} * {names[j]}")
+        return " ".join(part.replace(" ", _NO_BREAK_SPACE) for part in [*parts, f"{self.relation} {self.threshold}"])
 
 
 def rule_text(tree: TreeLike, t: int) -> str:
@@ -170,35 +168,35 @@ def rule_text(tree: TreeLike, t: int) -> str:
 
 def rule_of(tree: TreeLike, t: int, *, digits: int | None = None, units: str = "user") -> Rule:
     """Return the rule of node ``t``; ``digits`` and ``units`` as in :func:`export_text`."""
+    if t in tree.rules and units == "user" and digits is None:
+        rounded = tree.rules[t]
+        return Rule(
+            features=rounded.features, weights=rounded.weights, threshold=rounded.threshold, at_most=rounded.at_most
+        )
     shown = tree.selected()[t]
     if not shown.any():
         shown = tree.splits.w[t] != 0
     order = np.flatnonzero(shown)[np.argsort(-np.abs(tree.splits.w[t][shown]), kind="stable")]
     split = tree.split(t, units=units)
     weights, threshold = split.weights[order], split.threshold
-    signs: tuple[str, ...]
+    at_most = bool(weights[0] < 0)
+    if at_most:
+        weights, threshold = -weights, -threshold
     if len(order) == 1:
         # A limit of the feature is easier to read than a limit of its product with a weight.
-        limit = threshold / abs(weights[0])
-        printed = [_number(limit, digits or _digits_needed(np.array([limit]), np.abs(weights)))]
-        signs = ("1",) if weights[0] > 0 else ("-1",)
+        limit = threshold / weights[0]
+        printed = ["1", decimal_text(limit, digits or _digits_needed(np.array([limit]), weights))]
     else:
         largest = np.append(_largest(tree, units)[order], 1.0)
         digits = digits or _digits_needed(np.append(weights, threshold), largest)
-        printed = [_number(x, digits) for x in (*weights, threshold)]
-        signs = tuple(printed[:-1])
+        printed = [decimal_text(x, digits) for x in (*weights, threshold)]
     return Rule(
         features=tuple(int(j) for j in order),
-        weights=signs,
+        weights=tuple(printed[:-1]),
         threshold=printed[-1],
+        at_most=at_most,
         left_out=int(np.count_nonzero(tree.splits.w[t])) - len(order),
     )
-
-
-def _negated(number: str) -> str:
-    if number.startswith("-"):
-        return number[1:]
-    return number if float(number) == 0 else "-" + number
 
 
 def _largest(tree: TreeLike, units: str) -> FloatArray:
@@ -211,14 +209,7 @@ def _largest(tree: TreeLike, units: str) -> FloatArray:
 def _digits_needed(numbers: FloatArray, size: FloatArray) -> int:
     """Return the least number of digits, at least 3, that changes the sum of ``numbers * size`` by 0.01 at most."""
     for digits in range(3, 17):
-        rounded = np.array([float(_number(x, digits)) for x in numbers])
+        rounded = np.array([float(decimal_text(x, digits)) for x in numbers])
         if np.abs(rounded - numbers) @ size <= _ROUNDING_TOL:
             return digits
     return 17
-
-
-def _number(x: float, digits: int) -> str:
-    x += 0.0  # no "-0"
-    if x != 0 and not 1e-5 <= abs(x) < 1e9:
-        return f"{x:.{digits - 1}e}"
-    return np.format_float_positional(x, precision=digits, unique=False, fractional=False, trim="-")

@@ -17,12 +17,13 @@ from margotree import lazy_registry
 from margotree.problem import Splits, check_depth, tie, topology
 from margotree.solution import Certificate
 from margotree.table.frames import non_numeric_columns, non_numeric_message
-from margotree.tree import file, labels, text, verification
+from margotree.tree import file, labels, rounding, text, verification
 from margotree.tree.decision_path import Path, Step
 from margotree.tree.decision_values import Rows
 from margotree.tree.outline import Outline, labels_below, outline
 from margotree.tree.protocol import Split
 from margotree.tree.routing import Router
+from margotree.tree.rules import RoundedRule
 from margotree.tree.scaling import FloatArray, Scaling
 from margotree.tree.score import class_scores, score
 from margotree.tree.verification import Verified
@@ -62,6 +63,9 @@ class Tree:
         The certificate of the fit.
     terms : mapping
         The terms of the training problem (model, C, ...), from which it can be stated again with the same data.
+    rules : mapping of int to RoundedRule
+        The rules with short numbers of a rounded tree (:meth:`rounded`), by node. The hyperplane of such a node is
+        exactly its rule times the factor of the rule.
     """
 
     splits: Splits
@@ -73,6 +77,7 @@ class Tree:
     eps: float = 1e-3
     certificate: Certificate | None = None
     terms: Mapping[str, Any] = field(default_factory=dict)
+    rules: Mapping[int, RoundedRule] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         own = object.__setattr__
@@ -84,6 +89,7 @@ class Tree:
         own(self, "leaf_class", _frozen(np.array(leaf_class, dtype=np.int64)))
         if self.feature_names is not None:
             own(self, "feature_names", tuple(str(name) for name in self.feature_names))
+        own(self, "rules", dict(sorted(self.rules.items())))
         own(self, "terms", json.loads(json.dumps(dict(self.terms), allow_nan=False)))
         self._check()
 
@@ -144,7 +150,7 @@ class Tree:
     def apply(self, X: ArrayLike) -> NDArray[np.int64]:
         """Return the leaf of each sample."""
         ties = np.array([self.tie(t) for t in range(self.n_nodes)])
-        return Router(self, ties, lambda given: self._leaf_of(self._rows(given))).leaves(self._given(X))
+        return Router(self, ties, lambda given: self._leaf_of(self._rows(given))).leaves(self.given(X))
 
     def predict(self, X: ArrayLike) -> NDArray[Any]:
         """Return the label of the leaf of each sample."""
@@ -167,7 +173,7 @@ class Tree:
         For more than two classes the result has one column per class: ``h`` of the last split for the class of its
         right leaf, ``-h`` for that of its left leaf, and ``-1 - |h|`` for all others. The largest is the label's.
         """
-        rows = self._rows(self._given(X))
+        rows = self._rows(self.given(X))
         if len(self.classes) != 2:
             if self.sides is None:
                 raise ValueError(f"decision_function is for two classes, this tree has {len(self.classes)}")
@@ -192,9 +198,13 @@ class Tree:
             passes[np.ix_(leaf == v, [*nodes, v])] = True
         return passes
 
+    def labels_from(self, v: int, X: ArrayLike) -> NDArray[np.int64]:
+        """Return the positions of the labels that samples get if they start at node or leaf ``v``."""
+        return self._class_at(self._leaf_of(self._rows(self.given(X)), v))
+
     def path(self, x: ArrayLike) -> Path:
         """Return the path of one sample, node by node: a list of steps that is printed as a table."""
-        row = self._rows(self._given(np.atleast_2d(np.asarray(x, dtype=np.float64))))
+        row = self._rows(self.given(np.atleast_2d(np.asarray(x, dtype=np.float64))))
         if len(row) != 1:
             raise ValueError(f"path explains one sample at a time, got {len(row)}")
         steps, t = [], 0
@@ -224,7 +234,7 @@ class Tree:
 
     def scaled(self, X: ArrayLike) -> FloatArray:
         """Check samples and return them in scaled units; columns of a data frame are found by name."""
-        return self._rows(self._given(X)).finite
+        return self._rows(self.given(X)).finite
 
     def side(self, scaled: FloatArray | Rows, t: int) -> tuple[FloatArray, NDArray[np.bool_]]:
         """Return ``h`` of samples in scaled units at node ``t``, and whether they go right."""
@@ -246,6 +256,45 @@ class Tree:
         used, nodes = self.selected(), self.outline().nodes
         sizes = [int(used[t].sum()) or int(np.count_nonzero(self.splits.w[t])) for t in nodes]
         return sum(1 if k == 1 else k + 1 for k in sizes)
+
+    def rounded(
+        self,
+        X: ArrayLike,
+        y: ArrayLike,
+        sample_weight: ArrayLike | None = None,
+        *,
+        digits: int | None = None,
+        max_loss: float = 0.0,
+        style: str = "decimal",
+    ) -> Tree:
+        """Return the tree with few and short numbers, which are exactly those that are printed and drawn.
+
+        Features and splits that no training label depends on are left out. The leading weight of each split becomes 1
+        (or all weights small integers), and weights and thresholds get as few digits as keep the label of every
+        training sample. The objective is computed again; the bound of the certificate stays, and the certificate says
+        what rounding cost.
+
+        Parameters
+        ----------
+        X, y, sample_weight
+            The training data.
+        digits : int, optional
+            The largest number of significant digits of a number. By default as many as necessary. With fewer, labels
+            of training samples may change; the certificate has their share.
+        max_loss : float
+            The share of the training samples, by weight, whose label may change for the sake of shorter numbers.
+        style : {"decimal", "points"}
+            The weights of a split: 1 and decimal numbers, or whole numbers, as in a score card.
+
+        Returns
+        -------
+        Tree
+        """
+        found = rounding.round_tree(self, X, y, sample_weight, digits=digits, max_loss=max_loss, style=style)
+        weight = np.ones(len(np.asarray(y))) if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
+        certificate = self.certificate and self.certificate.after_rounding(found.objective, found.relabelled)
+        rounded = replace(self, splits=found.splits, rules=found.rules, certificate=certificate)
+        return rounded.counted(X, labels.class_positions(self.classes, y), weight)
 
     def verify(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Verified:
         """Recompute objective and feasibility from the training data and compare them with the certificate.
@@ -364,7 +413,7 @@ class Tree:
 
     # -- internal -----------------------------------------------------------------------------------------------
 
-    def _given(self, X: ArrayLike) -> FloatArray:
+    def given(self, X: ArrayLike) -> FloatArray:
         """Return samples as an array of numbers in the units of the user, one row each."""
         if self.feature_names is not None and hasattr(X, "columns"):
             X = self._columns(X)
@@ -383,10 +432,12 @@ class Tree:
             raise ValueError("X contains NaN or infinity; every feature of a sample must be known to classify it")
         return Rows.of(self.scaling, given)
 
-    def _leaf_of(self, rows: Rows) -> NDArray[np.int64]:
-        at = np.zeros(len(rows), dtype=np.int64)
-        for t in range(self.n_nodes):
+    def _leaf_of(self, rows: Rows, start: int = 0) -> NDArray[np.int64]:
+        at = np.full(len(rows), start, dtype=np.int64)
+        for t in range(start, self.n_nodes):
             reached = np.flatnonzero(at == t)
+            if not len(reached):
+                continue
             right = self.side(rows[reached], t)[1]
             at[reached] = np.where(right, topology.right(t), topology.left(t))
         return at
@@ -429,6 +480,12 @@ class Tree:
             raise ValueError("counts: the samples of a node must be those of its two children")
         if np.any(self.leaf_class < 0) or np.any(self.leaf_class >= len(self.classes)):
             raise ValueError(f"leaf_class must point into the {len(self.classes)} classes, got {self.leaf_class}")
+        for t, rule in self.rules.items():
+            if not 0 <= t < self.n_nodes or max(rule.features) >= self.n_features:
+                raise ValueError(f"rules: there is no node {t}, or it has no such features")
+            w, b = rule.hyperplane(self.scaling)
+            if not np.array_equal(w, self.splits.w[t]) or b != self.splits.b[t]:
+                raise ValueError(f"rules: the rule of node {t} is not its hyperplane")
         sides = self.terms.get("sides")
         if sides is not None and (np.shape(sides) or (0,))[0] != n_leaves // 2 - 1:
             raise ValueError(f"sides: expected those of {n_leaves // 2 - 1} upper nodes, got {sides!r}")

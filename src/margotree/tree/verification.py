@@ -16,7 +16,8 @@ from margotree.solution import Certificate, Solution, VerificationError, verify
 from margotree.tree.labels import class_positions
 from margotree.tree.protocol import TreeLike
 
-_MARGIN = frozenset({"margot", "hfs", "sfs"})
+#: The models whose problem is a :class:`~margotree.problem.Problem`.
+MARGIN_MODELS = frozenset({"margot", "hfs", "sfs"})
 
 
 class Verified:
@@ -84,9 +85,9 @@ class Verified:
 def verify_tree(tree: TreeLike, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Verified:
     """State the training problem again and compare the tree with its certificate; see ``Tree.verify``."""
     model = tree.terms.get("model")
-    if tree.certificate is None or not (model in _MARGIN or lazy_registry.is_registered(f"restate {model}")):
+    if tree.certificate is None or not (model in MARGIN_MODELS or lazy_registry.is_registered(f"restate {model}")):
         raise ValueError("this tree has no certificate of a known training problem, so there is nothing to verify")
-    problem = _restate(tree, X, y, sample_weight)
+    problem = restate(tree, X, y, sample_weight)
     found = verify(problem, Solution(splits=tree.splits, certificate=tree.certificate))
     # For models that choose leaf labels, the value was computed with the best labels: the tree must have these.
     labels = found.choices.labels if isinstance(found, Evaluation) else getattr(found, "label", np.zeros(0))
@@ -97,16 +98,17 @@ def verify_tree(tree: TreeLike, X: ArrayLike, y: ArrayLike, sample_weight: Array
     return Verified(found, tree.certificate, problem.eps if isinstance(problem, Problem) else None)
 
 
-def _restate(tree: TreeLike, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None) -> TrainingProblem:
+def restate(tree: TreeLike, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None) -> TrainingProblem:
+    """Return the training problem of a tree; for margin models of several classes with the choices of the tree."""
     code, scaled = class_positions(tree.classes, y), tree.scaled(X)
     weight = np.ones(len(code)) if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
     if not len(code) == len(scaled) == len(weight):
         raise ValueError(f"X, y and weights must be of one length, got {len(scaled)}, {len(code)} and {len(weight)}")
     counts = weight > 0
     model = str(tree.terms["model"])
-    restate = _margin if model in _MARGIN else lazy_registry.get(f"restate {model}")
+    state = _margin if model in MARGIN_MODELS else lazy_registry.get(f"restate {model}")
     try:
-        problem: TrainingProblem = restate(tree.terms, tree.depth, scaled[counts], code[counts], weight[counts])
+        problem: TrainingProblem = state(tree.terms, tree.depth, scaled[counts], code[counts], weight[counts])
     except KeyError as error:
         raise VerificationError(f"the tree's terms have no {error}, so its training problem cannot be stated") from None
     except (TypeError, ValueError, IndexError) as error:

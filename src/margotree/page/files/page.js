@@ -194,16 +194,17 @@ function splitDetails(t) {
 
 /** The rule in the user's units; long ones by their heaviest terms, the table below has them all. */
 function formula(t) {
-  const { features, weights: numbers, threshold } = rules[t];
+  const { features, weights: numbers, threshold, relation } = rules[t];
   if (features.length === 1) return briefRule(t);
   const shown = features.length > 8 ? 6 : features.length;
   const terms = features.slice(0, shown).map((j, k) => {
     const minus = numbers[k].startsWith("-");
     const sign = (minus ? "\u2212" : k ? "+" : "") + (k ? " " : "");
-    return `${sign}${numbers[k].replace("-", "")} \u00b7 ${facts.features[j].name}`;
+    const number = numbers[k].replace("-", "");
+    return `${sign}${number === "1" ? "" : `${number} \u00b7 `}${facts.features[j].name}`;
   });
   if (shown < features.length) terms.push(`+ ${features.length - shown} more terms`);
-  return `${terms.join(" ")} \u2265 ${threshold.replace("-", "\u2212")}`;
+  return `${terms.join(" ")} ${relation === "<=" ? "\u2264" : "\u2265"} ${threshold.replace("-", "\u2212")}`;
 }
 
 function marginWords(t) {

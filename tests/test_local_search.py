@@ -20,19 +20,19 @@ from margotree.engines.local_search import search as search_module
 from margotree.engines.local_search.descent import Descent
 from margotree.engines.local_search.initial_splits import FRESH, Strategy
 from margotree.engines.local_search.kernels.reduced_problem import best_threshold, objective, search_lines
-from margotree.engines.local_search.kernels.subtree_costs import gini, subtree_costs
+from margotree.engines.local_search.kernels.subtree_costs import best_split, subtree_costs
 from margotree.engines.local_search.kernels.svm import svm
 from margotree.engines.local_search.node_samples import Node
-from margotree.engines.local_search.search import Effort, Job, LocalSearch, majority, run_local_search
+from margotree.engines.local_search.search import Effort, Job, LocalSearch, run_local_search
 from margotree.engines.local_search.starts import unchanged_start
 from margotree.engines.local_search.subsampling import SubsampleLevels
 from margotree.engines.local_search.support_search import ROUGH, best_svm, plain_svm, svm_on
 from margotree.engines.local_search.training_data import Terms, TrainedTree
 from margotree.engines.local_search.upper_nodes import Proposal, _drop_features, _refine_direction
 from margotree.engines.local_search_engine import Alternating, good_tree
-from margotree.engines.multiclass.descend import ClassDescent
 from margotree.engines.node.svm import solve_large, solve_node
 from margotree.engines.presolve import merge_duplicates
+from margotree.engines.trivial_trees import trivial_tree
 from margotree.problem import Problem, Splits, evaluate
 from margotree.solution import Stopped
 from patience import slowness, three_tries
@@ -286,7 +286,7 @@ def test_misplaced_samples_are_left_out_while_this_improves_the_objective():
 def test_kernels_are_compiled_once():
     for model in ("margot", "hfs", "sfs"):
         Alternating(FEW).solve(some_problem(1, depth=3, p=4, model=model), RunControl())
-    for kernel in (svm, objective, best_threshold, search_lines, subtree_costs, gini):
+    for kernel in (svm, objective, best_threshold, search_lines, subtree_costs, best_split):
         assert len(kernel.signatures) == 1, kernel
 
 
@@ -317,11 +317,11 @@ def test_a_proposal_that_makes_the_tree_worse_is_undone(classes, monkeypatch):
     X, y = rng.random((90, 3)), np.arange(90) % classes
     X[:, 0] += y
     if classes == 2:
-        problem, kind, terms = Problem.make(X, 2.0 * y - 1.0, depth=2, C=10.0), Descent, Terms.of
+        problem = Problem.make(X, 2.0 * y - 1.0, depth=2, C=10.0)
     else:
-        problem, kind, terms = several_classes(X, y, depth=2, C=10.0), ClassDescent, Terms.of
+        problem = several_classes(X, y, depth=2, C=10.0)
     tree = solve(problem, engine="alternating", limits=Limits(time=0.5)).splits
-    descent = kind(terms(problem), tree.w, tree.b, 0, np.zeros(1))
+    descent = Descent(Terms.of(problem), tree.w, tree.b, 0, np.zeros(1))
     value = descent.cost()
     own, rows = descent.own.copy(), [list(here) for here in descent.rows]
     monkeypatch.setattr(descent, "proposed", lambda t, before: (np.zeros(3), 1.0))  # all samples to the right
@@ -377,9 +377,9 @@ def test_the_result_is_no_worse_than_any_start(seed, depth, model):
     problem = some_problem(seed, depth=depth, model=model)
     greedy = get_engine("local_svm").search(problem, RunControl(), None).splits
     solution = Alternating(FEW).solve(problem, RunControl())
-    vote = evaluate(problem, majority(Terms.of(problem)).splits)
-    assert vote.feasible and vote.objective == pytest.approx(majority(Terms.of(problem)).value)
-    for value in (vote.objective, evaluate(problem, greedy).objective):
+    trivial = evaluate(problem, trivial_tree(problem))
+    assert trivial.feasible
+    for value in (trivial.objective, evaluate(problem, greedy).objective):
         assert solution.certificate.objective <= value * (1 + 1e-9) + 1e-9
 
 
@@ -399,7 +399,7 @@ def test_it_beats_the_majority_on_a_board_of_squares():
     y = np.where((X[:, 0] > 0.5) ^ (X[:, 1] > 0.5), 1.0, -1.0)
     problem = Problem.make(X, y, depth=2, C=[0.1, 10.0], eps=1e-6)
     solution = solve(problem, engine="alternating", limits=Limits(time=20 * slowness(), n_jobs=2))
-    assert solution.certificate.objective < 0.2 * majority(Terms.of(problem)).value
+    assert solution.certificate.objective < 0.2 * evaluate(problem, trivial_tree(problem)).objective
     assert solution.certificate.bound == -math.inf and solution.certificate.engine == "alternating"
 
 
@@ -449,7 +449,7 @@ def test_many_samples_are_searched_by_successive_halving():
         assert np.sum(part.weight[part.y == sign]) == pytest.approx(np.sum(problem.weight[y == sign]))
     tree = run_local_search(problem, [], RunControl(Limits(time=60)), Effort(least=8, most=8))
     seen = evaluate(problem, tree)
-    assert seen.feasible and seen.objective < 0.3 * majority(Terms.of(problem)).value
+    assert seen.feasible and seen.objective < 0.3 * evaluate(problem, trivial_tree(problem)).objective
 
 
 def test_the_greedy_tree_of_all_samples_is_among_the_first():
@@ -515,8 +515,8 @@ def test_one_descent_at_a_time_uses_all_samples_of_large_data(monkeypatch):
 def test_given_samples_are_not_copied_for_subtree_costs():
     problem = some_problem(2)
     several = several_classes(problem.X, np.resize([0, 1, 2], problem.n_samples), depth=2, C=10.0)
-    for kind, terms in ((Descent, Terms.of(problem)), (ClassDescent, Terms.of(several))):
-        descent = kind(terms, np.zeros((3, terms.X.shape[1])), np.ones(3), 0, np.zeros(1))
+    for terms in (Terms.of(problem), Terms.of(several)):
+        descent = Descent(terms, np.zeros((3, terms.X.shape[1])), np.ones(3), 0, np.zeros(1))
         descent.cost()
         descent.rows[0] = np.arange(1, terms.n_samples)  # of all of them there would be no copy anyway
         node = descent.with_subtree_costs(0)
@@ -639,7 +639,7 @@ def test_trees_of_a_subset_of_the_samples_are_evaluated_on_all(seconds, monkeypa
     search = LocalSearch(problem, RunControl(), Effort(least=2, most=2))
     assert search.next_job().greedy  # it is not trained, as where there is no time for it
     search.run([])
-    vote = majority(Terms.of(problem)).value
+    vote = evaluate(problem, trivial_tree(problem)).objective
     assert search.best[0].value == vote
     monkeypatch.setattr("margotree.engines.local_search.search._MAX_SETTLED", 0 if seconds < 1 else 10**9)
     search.value_on_all(1)
@@ -694,7 +694,7 @@ def bad_problems():
 def test_unusual_data_get_a_feasible_tree_in_time(name, problem):
     solution = solve(problem, engine="alternating", limits=Limits(time=3.0, n_jobs=2))
     assert evaluate(problem, solution.splits).feasible
-    assert solution.certificate.objective <= majority(Terms.of(problem)).value * (1 + 1e-9) + 1e-9
+    assert solution.certificate.objective <= evaluate(problem, trivial_tree(problem)).objective * (1 + 1e-9) + 1e-9
     assert solution.certificate.search_seconds < 30  # of a limit of 3, on any machine: no hang
 
 

@@ -9,12 +9,13 @@ import numpy as np
 import pytest
 
 from margotree.engines import Limits, Refused, solve
+from margotree.engines.local_search.search import LocalSearch
 from margotree.engines.multiclass import exact
 from margotree.engines.multiclass.exact import ExactSearch, proved_value
-from margotree.engines.multiclass.search import ClassSearch, constant_tree
 from margotree.engines.node.svm import solve_node
 from margotree.engines.registry import accepting, choose_engine
 from margotree.engines.run_control import RunControl
+from margotree.engines.trivial_trees import trivial_tree
 from margotree.paper.data import load, paper_hyperparameters, paper_split
 from margotree.problem import Problem, Splits
 from margotree.solution import Proved, Stopped
@@ -121,7 +122,7 @@ def test_a_bound_grows_and_never_passes_the_optimum():
     best, _ = proved_value(problem, gap=1e-6)
     bounds = []
     for nodes in (1, 5, 20, 80):
-        search = ExactSearch(problem, RunControl(Limits(nodes=nodes, gap=1e-6)), constant_tree(problem))
+        search = ExactSearch(problem, RunControl(Limits(nodes=nodes, gap=1e-6)), trivial_tree(problem))
         stopped = search.run()
         bounds.append(search.bound)
         assert search.bound <= best * (1 + 1e-9)
@@ -205,13 +206,13 @@ def test_equal_samples_count_as_one(engine, monkeypatch):
     many = several_classes(np.repeat(X, 10, axis=0), np.repeat(y, 10), **terms)
     few = several_classes(X, y, weight=np.full(12, 10.0), **terms)
     sizes = []
-    plain = ClassSearch.__init__
+    plain = LocalSearch.__init__
 
     def made(search, problem, *args):
         sizes.append(problem.n_samples)
         plain(search, problem, *args)
 
-    monkeypatch.setattr(ClassSearch, "__init__", made)
+    monkeypatch.setattr(LocalSearch, "__init__", made)
     one, other = (solve(problem, engine=engine) for problem in (many, few))
     assert max(sizes) <= 12
     alike = 1e-9 if engine == "bnb" else 0.05

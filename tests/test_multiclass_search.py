@@ -5,16 +5,17 @@ import pytest
 from sklearn.datasets import load_iris, load_wine, make_blobs
 
 from margotree.engines import Limits, solve
-from margotree.engines.local_search.kernels.subtree_costs import subtree_costs
-from margotree.engines.local_search.search import Effort
+from margotree.engines.local_search.descent import Descent
+from margotree.engines.local_search.initial_splits import Strategy, draw
+from margotree.engines.local_search.kernels.subtree_costs import best_split, subtree_costs
+from margotree.engines.local_search.node_samples import Node
+from margotree.engines.local_search.search import Effort, LocalSearch, run_local_search
 from margotree.engines.local_search.training_data import Terms
-from margotree.engines.multiclass.bipartitions import best_feature, by_means, candidates, turned
-from margotree.engines.multiclass.descend import ClassDescent
-from margotree.engines.multiclass.draw import Strategy
-from margotree.engines.multiclass.local_svm import LocalSVM
-from margotree.engines.multiclass.search import ClassSearch, constant_tree, run_local_search
+from margotree.engines.local_svm import LocalSVM
 from margotree.engines.run_control import RunControl
+from margotree.engines.trivial_trees import trivial_tree
 from margotree.problem import Choices, Splits, tie
+from margotree.problem.tasks.bipartitions import normal_form
 from several import several_classes, with_choices
 
 FEW = Effort(least=4, most=4)
@@ -48,13 +49,13 @@ def test_good_trees_on_small_sets(load):
 @pytest.mark.parametrize("K", [2, 3, 5])
 def test_trees_are_allowed_and_values_are_those_of_the_plain_function(K, terms):
     problem = blobs(K, **terms)
-    descent = ClassDescent(Terms.of(problem), np.zeros((3, 3)), np.ones(3), 0, np.zeros(1))
+    descent = Descent(Terms.of(problem), np.zeros((3, 3)), np.ones(3), 0, np.zeros(1))
     found = descent.run(np.full(3, Strategy.BETWEEN))
     evaluation = problem.evaluate(found.splits)
     assert evaluation.feasible
     assert found.value == pytest.approx(evaluation.objective, rel=1e-9)
     assert np.array_equal(descent.choices.sides, evaluation.choices.sides)
-    assert found.value < problem.evaluate(constant_tree(problem)).objective
+    assert found.value < problem.evaluate(trivial_tree(problem)).objective
 
 
 def test_many_classes_in_few_starts():
@@ -94,7 +95,7 @@ def test_a_race_on_parts_of_many_samples_ends_with_all_of_them():
 def test_a_tree_of_a_part_of_the_samples_is_not_forgotten():
     """One start is too few for it to go on to all samples; its tree is valued on them all the same."""
     problem = blobs(5, n=7000, depth=3, C=1.0)
-    search = ClassSearch(problem, RunControl(), Effort(least=1, most=1))
+    search = LocalSearch(problem, RunControl(), Effort(least=1, most=1))
     search._greedy = True  # as where there is no time for it, nor for training the best tree to many digits
     search.run([])
     search.refine_best = lambda: None
@@ -117,23 +118,46 @@ def test_local_svm_leaves_room_for_every_class():
 
 
 def test_bipartitions_have_two_sides_and_the_first_class_left():
-    problem = blobs(7)
-    terms, rng, rows = Terms.of(problem), np.random.default_rng(0), np.arange(problem.n_samples)
-    ways = [*candidates(terms, 0, rows, rng), by_means(terms, rows, rng, between=True), turned(np.ones(7, np.int64))]
+    problem, rng = blobs(7), np.random.default_rng(0)
+    data = problem.X, problem.y, problem.weight
+    ways = [*problem.task.upper_choices(*data, 4, rng), problem.task.random_choice(*data, rng)]
+    ways += [*problem.task.random_choices(*data, 3, rng).sides, normal_form(np.ones(7, np.int64))]
     for sides in ways:
         assert sides[0] == -1 and set(sides.tolist()) == {-1, 1}
     few = several_classes([[0.0], [1.0], [2.0], [3.0]], [0, 1, 2, 3], depth=2)
-    room = candidates(Terms.of(few), 0, np.arange(4), rng)
+    room = few.task.upper_choices(few.X, few.y, few.weight, 2, rng)
     assert sorted(tuple(s) for s in room) == [(-1, -1, 1, 1), (-1, 1, -1, 1), (-1, 1, 1, -1)]
+
+
+def test_choices_at_random_are_those_of_a_tree():
+    problem = blobs(5)
+    choices = problem.task.random_choices(problem.X, problem.y, problem.weight, 3, np.random.default_rng(0))
+    assert problem.task.check_choices(choices, 3, 4).labels.shape == (4, 2)
 
 
 def test_the_best_feature_is_cart_s():
     X = np.column_stack([np.tile([0.0, 1.0], 6), np.repeat([0.0, 1.0, 2.0], 4)])
     problem = several_classes(X, np.repeat([0, 1, 2], 4), depth=2)
-    found = best_feature(Terms.of(problem), np.arange(12), np.arange(2), np.random.default_rng(0))
-    assert found is not None
-    j, share, sides = found
-    assert j == 1 and share == pytest.approx(1 / 3) and sides.tolist() == [-1, 1, 1]
+    terms, rows, constant = Terms.of(problem), np.arange(12), (np.zeros(2), 1.0)
+    node = Node.of(terms, 0, rows, terms.initial_choices().at(0))
+    w, b = draw(terms, 0, rows, node, constant, Strategy.CART, np.random.default_rng(0), np.zeros(1))
+    assert np.flatnonzero(w).tolist() == [1]
+    assert ((X @ w + b >= 0) == (X[:, 1] > 0.5)).all()  # the first class is on the left
+
+
+def test_the_impurity_is_that_of_gini():
+    rng = np.random.default_rng(0)
+    q, code, weight = np.round(rng.random(40), 1), rng.integers(0, 3, 40), rng.random(40)
+    one_hot = np.eye(3)[code]
+
+    def gini(rows):
+        mass = weight[rows] @ one_hot[rows]
+        return mass.sum() - mass @ mass / mass.sum()
+
+    best, n_left = best_split(q, np.argsort(q), one_hot, weight)
+    values = [gini(q <= at) + gini(q > at) for at in np.unique(q)[:-1]]
+    assert best == pytest.approx(min(values))
+    assert n_left == np.count_nonzero(q <= np.unique(q)[np.argmin(values)])
 
 
 def test_subtree_costs_are_those_of_the_plain_function():

@@ -14,8 +14,6 @@ from margotree.engines.local_search.kernels.svm import svm
 from margotree.engines.local_search.search import Effort, LocalSearch
 from margotree.engines.local_search.starts import Origin, Start, StartStatistics
 from margotree.engines.local_search.training_data import Terms
-from margotree.engines.multiclass.anneal import ClassSoftTree
-from margotree.engines.multiclass.search import ClassSearch
 from margotree.engines.run_control import RunControl
 from margotree.problem import Problem, Splits, topology
 from several import several_classes
@@ -182,11 +180,11 @@ def points(rng, m=40, p=3):
     return rng.random((m, p)), rng.uniform(0.5, 2.0, m)
 
 
-def at_zero_temperature(terms, tree, kind):
+def at_zero_temperature(terms, tree):
     """The objective of a tree whose splits are steps and whose hinge losses are not smoothed."""
-    soft = kind(terms, tree.w, tree.b, np.random.default_rng(0), MEDIUM)
+    soft = SoftTree(terms, tree.w, tree.b, np.random.default_rng(0), MEDIUM)
     sharp = np.full(terms.n_nodes, 1e9)
-    hard = Soft(soft.Z, terms.weight, terms.code, *soft.hinge_penalties(sharp), sharp, 1e-9)
+    hard = Soft(soft.Z, terms.weight, terms.code, *terms.hinge_penalties(soft.choices(sharp)), sharp, 1e-9)
     return 0.5 * np.sum(tree.w**2) + soft_cost(hard, soft.theta.ravel(), np.empty(soft.theta.size))
 
 
@@ -199,7 +197,7 @@ def test_at_zero_temperature_a_soft_tree_costs_what_the_tree_does(depth):
         C = rng.uniform(0.1, 3.0, depth)
         problem = Problem.make(X, y, depth=depth, C=list(C), eps=1e-9, weight=weight)
         tree = Splits(w=rng.normal(size=(problem.n_nodes, 3)), b=rng.normal(size=problem.n_nodes))
-        said = at_zero_temperature(Terms.of(problem), tree, SoftTree)
+        said = at_zero_temperature(Terms.of(problem), tree)
         assert said == pytest.approx(problem.evaluate(tree).objective, rel=1e-5)
 
 
@@ -211,7 +209,7 @@ def test_with_more_classes_it_has_the_best_sides_and_labels(classes):
         y = np.concatenate([np.arange(classes), rng.integers(0, classes, len(X) - classes)])
         problem = several_classes(X, y, depth=depth, C=2.0, eps=1e-9, weight=weight)
         tree = Splits(w=rng.normal(size=(problem.n_nodes, 3)), b=rng.normal(size=problem.n_nodes))
-        said = at_zero_temperature(Terms.of(problem), tree, ClassSoftTree)
+        said = at_zero_temperature(Terms.of(problem), tree)
         assert said == pytest.approx(problem.evaluate(tree).objective, rel=1e-5)
 
 
@@ -424,7 +422,7 @@ def test_searches_with_soft_starts_are_reproducible(kind):
             search = LocalSearch(problem, RunControl(), Effort(least=4, most=4))
         else:
             problem = several_classes(X, np.arange(60) % 3, depth=2, C=[0.1, 10.0])
-            search = ClassSearch(problem, RunControl(), Effort(least=4, most=4))
+            search = LocalSearch(problem, RunControl(), Effort(least=4, most=4))
         search.run([])
         trees.append(search.answer())
         assert problem.evaluate(trees[-1]).feasible
@@ -537,7 +535,7 @@ def test_starts_are_credited_with_what_they_gain_on_the_best_tree(kind):
         search = LocalSearch(problem, RunControl(), Effort(least=40, most=40))
     else:
         problem = several_classes(X, np.digitize(X[:, 0], [0.3, 0.7]), n_classes=3, depth=2, C=10.0)
-        search = ClassSearch(problem, RunControl(), Effort(least=40, most=40))
+        search = LocalSearch(problem, RunControl(), Effort(least=40, most=40))
     told, note, best = [], search.statistics.update, []
 
     def listening(start, value, before, number):

@@ -10,7 +10,7 @@ import pytest
 from margotree.engines import Limits, RunControl
 from margotree.engines.local_search import start_screening
 from margotree.engines.local_search.initial_splits import Strategy
-from margotree.engines.local_search.search import Effort, Job, LocalSearch, majority, run_local_search
+from margotree.engines.local_search.search import Effort, Job, LocalSearch, run_local_search
 from margotree.engines.local_search.starts import (
     first_strategies,
     greedy_start,
@@ -20,7 +20,7 @@ from margotree.engines.local_search.starts import (
     unchanged_start,
 )
 from margotree.engines.local_search.training_data import Terms, TrainedTree
-from margotree.engines.multiclass.search import ClassSearch
+from margotree.engines.trivial_trees import trivial_tree
 from margotree.problem import Problem, evaluate
 from several import several_classes
 
@@ -83,13 +83,13 @@ def test_screened_starts_are_reproducible(problem):
     trees = [run_local_search(problem, [], RunControl(Limits(seed=4)), Effort(least=3, most=3)) for _ in range(2)]
     assert np.array_equal(trees[0].w, trees[1].w)
     seen = evaluate(problem, trees[0])
-    assert seen.feasible and seen.objective < 0.2 * majority(Terms.of(problem)).value
+    assert seen.feasible and seen.objective < 0.2 * evaluate(problem, trivial_tree(problem)).objective
 
 
 def test_starts_for_several_classes_are_screened_as_well(problem):
     codes = (problem.X[:, 0] > 0.4) + 1 * (problem.X[:, 1] > 0.6)
     several = several_classes(problem.X, codes, depth=2, C=[0.1, 10.0], eps=1e-6)
-    search = ClassSearch(several, RunControl(), Effort(least=1, most=1))
+    search = LocalSearch(several, RunControl(), Effort(least=1, most=1))
     assert start_screening.is_screened(search.levels.terms, soft_start(2, 2))
     search.run([])
     assert several.evaluate(search.best[0].splits).feasible

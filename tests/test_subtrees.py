@@ -11,7 +11,6 @@ from margotree.engines.local_search.search import Effort, Job, LocalSearch
 from margotree.engines.local_search.starts import soft_start, unchanged_start
 from margotree.engines.local_search.subtrees import rows_at, subtree_start
 from margotree.engines.local_search.training_data import Terms
-from margotree.engines.multiclass.search import ClassSearch
 from margotree.engines.run_control import RunControl
 from margotree.problem import Problem, evaluate, topology
 from several import several_classes
@@ -34,8 +33,7 @@ def three(seed=0, n=120):
 
 
 def searched(problem):
-    kind = ClassSearch if problem.task.n_classes > 2 else LocalSearch
-    search = kind(problem, RunControl(), SOME)
+    search = LocalSearch(problem, RunControl(), SOME)
     search.run([])
     assert np.any(search.best[0].W[0])
     return search
@@ -78,7 +76,7 @@ def test_starts_are_of_subtrees_with_upper_nodes_and_of_all_kinds():
     search = searched(two(depth=4, n=200))
     rng, tree, strategies = np.random.default_rng(0), search.best[0], []
     for _ in range(300):
-        start = subtree_start(tree, 4, search.perturbed, rng)
+        start = subtree_start(tree, 4, rng)
         nodes = topology.subtree(start.top, 4)
         assert start.top in topology.upper(4)
         assert start.top > 0
@@ -104,7 +102,7 @@ def test_a_subtree_that_does_not_get_better_leaves_the_tree_as_it_is(problem):
 
     search.descent = watched
     for seed in range(6):
-        start = subtree_start(tree, 3, search.perturbed, np.random.default_rng(seed))
+        start = subtree_start(tree, 3, np.random.default_rng(seed))
         found = search.descend(Job(start=start, level=0, seed=seed))
         assert np.array_equal(found.W, tree.W)
         assert np.array_equal(found.B, tree.B)

@@ -39,31 +39,40 @@ def in_band(problem: Problem, w: FloatArray, b: float, rows: NDArray[np.int64]) 
 
 
 def leave_band(
-    problem: Problem, t: int, rows: NDArray[np.int64], w: FloatArray, b: float, control: RunControl | None = None
+    problem: Problem,
+    t: int,
+    rows: NDArray[np.int64],
+    w: FloatArray,
+    b: float,
+    control: RunControl | None = None,
+    label: FloatArray | None = None,
 ) -> Hyperplane:
     """A hyperplane on the same features with no sample of ``rows`` in its band; the given one if it has none.
+
+    ``label`` are the sides, -1 or +1, on which the samples have no loss; by default the two classes of the problem.
 
     The samples in the band get hard rows for one side and the node is solved again, for several choices of sides; the
     hyperplane with the smallest cost is returned.  A shift of ``b`` alone is always possible; it is the only choice for
     many samples or when ``control`` runs out.
     """
     clock = control or RunControl()
+    y = problem.y[rows] if label is None else label
     inside = np.flatnonzero(in_band(problem, w, b, rows))
     if not len(inside):
         return w, b
-    hyperplanes = [_shift_offset(problem, t, rows, w, b)]
+    hyperplanes = [_shift_offset(problem, rows, y, w, b)]
     if len(rows) > LARGE:
         hyperplanes += [(np.zeros_like(w), one_side(problem.eps, right)) for right in (True, False)]
     # Without features only the offset can move; with many samples a rotated hyperplane has others in its band.
-    for sides in _side_choices(problem, rows, w, b, inside) if np.any(w) and len(rows) <= LARGE else []:
-        hyperplane = _solve_with_sides(problem, t, rows, w, sides, clock)
+    for sides in _side_choices(problem, rows, y, w, b, inside) if np.any(w) and len(rows) <= LARGE else []:
+        hyperplane = _solve_with_sides(problem, t, rows, y, w, sides, clock)
         if hyperplane is not None:
             hyperplanes.append(hyperplane)
-    return min(hyperplanes, key=lambda hyperplane: _cost(problem, t, rows, *hyperplane))
+    return min(hyperplanes, key=lambda hyperplane: _cost(problem, t, rows, y, *hyperplane))
 
 
 def _side_choices(
-    problem: Problem, rows: NDArray[np.int64], w: FloatArray, b: float, inside: NDArray[np.int64]
+    problem: Problem, rows: NDArray[np.int64], y: FloatArray, w: FloatArray, b: float, inside: NDArray[np.int64]
 ) -> list[NDArray[np.int8]]:
     """Sides of the samples in the band: all combinations for few, else all right, left, by label, or nearest."""
     if len(inside) <= _ENUMERATED:
@@ -71,7 +80,7 @@ def _side_choices(
     else:
         h = problem.X[rows[inside]] @ w + b
         ones = np.ones(len(inside))
-        choices = [ones, -ones, problem.y[rows[inside]], np.where(h >= -problem.eps / 2, 1, -1)]
+        choices = [ones, -ones, y[inside], np.where(h >= -problem.eps / 2, 1, -1)]
     choices_of_sides = []
     for choice in choices:
         sides = np.zeros(len(rows), np.int8)
@@ -81,11 +90,17 @@ def _side_choices(
 
 
 def _solve_with_sides(
-    problem: Problem, t: int, rows: NDArray[np.int64], w: FloatArray, sides: NDArray[np.int8], control: RunControl
+    problem: Problem,
+    t: int,
+    rows: NDArray[np.int64],
+    y: FloatArray,
+    w: FloatArray,
+    sides: NDArray[np.int8],
+    control: RunControl,
 ) -> Hyperplane | None:
     """Solve the node with these sides on the features of ``w``; further samples in the band go to the nearest side."""
     for _ in range(_ROUNDS):
-        hyperplane = None if control.over else _solve(problem, t, rows, w != 0, sides, control)
+        hyperplane = None if control.over else _solve(problem, t, rows, y, w != 0, sides, control)
         if hyperplane is None:
             return None
         inside = np.flatnonzero(in_band(problem, *hyperplane, rows))
@@ -101,6 +116,7 @@ def _solve(
     problem: Problem,
     t: int,
     rows: NDArray[np.int64],
+    y: FloatArray,
     used: NDArray[np.bool_],
     sides: NDArray[np.int8],
     control: RunControl,
@@ -110,7 +126,7 @@ def _solve(
     for inner in _INNER:
         found = solve_node(
             problem.X[np.ix_(rows, columns)],
-            problem.y[rows],
+            y,
             problem.C[t] * problem.weight[rows],
             side=sides,
             eps=problem.eps,
@@ -127,14 +143,14 @@ def _solve(
     return None
 
 
-def _shift_offset(problem: Problem, t: int, rows: NDArray[np.int64], w: FloatArray, b: float) -> Hyperplane:
+def _shift_offset(problem: Problem, rows: NDArray[np.int64], y: FloatArray, w: FloatArray, b: float) -> Hyperplane:
     """The best shift of ``b`` that empties the band: some sample has h = 0, and none lies in the ``eps`` below it."""
     h = decision_values(problem.X, rows, w, b)
     levels = np.unique(h)
     clear = np.concatenate([[True], np.diff(levels) >= problem.eps])
     # Shift up until the lower end of a gap leaves the band, or down until its upper end does.
     shifts = np.concatenate([-levels[clear], -problem.eps - levels[np.append(clear[1:], True)]])
-    cost = _losses_after_shifts(problem.y[rows] * h, problem.y[rows], problem.weight[rows], shifts)
+    cost = _losses_after_shifts(y * h, y, problem.weight[rows], shifts)
     hyperplanes = ((w, b + float(shifts[k])) for k in np.argsort(cost, kind="stable"))
     return next(hyperplane for hyperplane in hyperplanes if not np.any(in_band(problem, *hyperplane, rows)))
 
@@ -151,7 +167,7 @@ def _losses_after_shifts(margin: FloatArray, y: FloatArray, weight: FloatArray, 
     return total
 
 
-def _cost(problem: Problem, t: int, rows: NDArray[np.int64], w: FloatArray, b: float) -> float:
+def _cost(problem: Problem, t: int, rows: NDArray[np.int64], y: FloatArray, w: FloatArray, b: float) -> float:
     """The node's part of the objective."""
-    hinge = np.maximum(0.0, 1.0 - problem.y[rows] * decision_values(problem.X, rows, w, b))
+    hinge = np.maximum(0.0, 1.0 - y * decision_values(problem.X, rows, w, b))
     return 0.5 * float(w @ w) + float(problem.C[t] * (problem.weight[rows] @ hinge))

@@ -7,7 +7,7 @@ Kernels that share many functions are one part, so that these are compiled once.
 from __future__ import annotations
 
 from margotree.engines.numba_backend import Part
-from margotree.problem import TrainingProblem
+from margotree.problem import Problem, TrainingProblem
 
 _WARM_UP = "margotree.engines.exact.warm_up"
 
@@ -52,6 +52,11 @@ def of_search(problem: TrainingProblem, with_penalties: bool = False, alternates
 def of_nodes(problem: TrainingProblem) -> tuple[Part, ...]:
     """The parts of training node by node."""
     return _NODES[model_of(problem)]
+
+
+def of_choices(problem: TrainingProblem) -> tuple[Part, ...]:
+    """The parts that compare the choices of nodes, for tasks that have some."""
+    return (ALTERNATING,) * (isinstance(problem, Problem) and problem.task.has_choices)
 
 
 def of_proofs(routings: bool, supports: bool) -> tuple[Part, ...]:

@@ -26,7 +26,7 @@ from margotree.engines.presolve import MODERATE, merge_duplicates, without_budge
 from margotree.engines.run_control import RunControl
 from margotree.engines.tiny_problems import tiny_problem
 from margotree.engines.trivial_trees import allowed_value, trivial_tree
-from margotree.problem import Problem, Splits, TrainingProblem, evaluate
+from margotree.problem import BINARY, Problem, Splits, TrainingProblem, evaluate
 from margotree.solution import Stopped
 
 #: The largest number of samples with the neighbourhood search.
@@ -99,7 +99,10 @@ class Alternating(Engine):
         kept_back = reserved if is_moderate else _VALUATION_SECONDS * problem.X.size * problem.depth
         has_limit = 0.0 < kept_back < math.inf
         part = control.part(control.remaining - kept_back) if has_limit else control
-        best = good_tree(problem, trees, part, self.effort or _ALONE, self.neighbours)
+        effort = self.effort or _ALONE
+        if control.by_nodes:  # one start counts as one node
+            effort = replace(effort, most=int(min(effort.most, control.limits.nodes)))
+        best = good_tree(problem, trees, part, effort, self.neighbours)
         if reserved:
             best = min(best, _local_svm(problem, control, reserved).splits, key=partial(allowed_value, problem))
         stopped = control.must_stop() or part.must_stop() or Stopped.HEURISTIC
@@ -185,7 +188,8 @@ def good_tree(
     unbounded = replace(problem, max_weight=None)
     found = good_tree(unbounded, trees, control.part(_UNBOUNDED_SHARE * control.remaining), effort, neighbours)
     support = None if problem.budget is None else found.w != 0
-    polished = polish(problem, evaluate(problem, found).node, support, control)
+    routed = evaluate(problem, found)
+    polished = polish(problem, routed.node, support, control, choices=routed.choices)
     candidates = [found, *([] if polished is None else [polished]), *trees, trivial_tree(problem)]
     best = min(candidates, key=lambda tree: allowed_value(problem, tree))
     finish = neighbourhood(problem) if neighbours else None
@@ -202,7 +206,9 @@ def penalties_are_small(problem: Problem, trees: list[Splits]) -> bool:
 
 def neighbourhood(problem: Problem) -> Finisher | None:
     """The neighbourhood search as a finisher, for any thread; None where it does not apply or would take too long."""
-    if problem.model == "hfs" or problem.n_samples > _MAX_NEIGHBOURHOOD or problem.depth < 2:
+    if problem.task != BINARY or problem.model == "hfs" or problem.depth < 2:
+        return None
+    if problem.n_samples > _MAX_NEIGHBOURHOOD:
         return None
     merged, _ = merge_duplicates(problem)
     brancher: RoutingBrancher = (MargotBrancher if merged.budget is None else PenaltyBrancher)(merged, Tactics())

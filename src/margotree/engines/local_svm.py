@@ -11,14 +11,17 @@ from numpy.typing import NDArray
 from margotree.engines import compiled_parts
 from margotree.engines.band import leave_band, right_of
 from margotree.engines.base import Answer, Engine
+from margotree.engines.local_search.initial_splits import greedy_choice
+from margotree.engines.local_search.training_data import Terms
 from margotree.engines.node.best_subset import best_subset
 from margotree.engines.node.svm import LARGE, solve_large, solve_node
 from margotree.engines.numba_backend import Part
 from margotree.engines.polish import without_noise
-from margotree.engines.run_control import RunControl
+from margotree.engines.run_control import RunControl, flag_after
 from margotree.engines.tiny_problems import tiny_problem
 from margotree.problem import Problem, Splits, TrainingProblem, topology
-from margotree.problem.problem import FloatArray
+from margotree.problem.blocks import FloatArray, decision_values
+from margotree.problem.tasks import NO_CHOICE, OneSided, one_sided
 from margotree.solution import Stopped, relative_gap
 
 #: The least seconds per node, if they remain: enough for any node of a few hundred samples.
@@ -46,10 +49,12 @@ class NodeFit:
 class LocalSVM(Engine):
     """Greedy top-down training, without a proof; the tree is feasible.
 
-    Without budgets a node is an SVM, with budgets a best-subset SVM. Each is solved exactly within its share of the
-    time limit; with many samples the features with the largest weights are chosen instead. Warnings of the certificate
-    name the nodes that were not solved to optimality. Samples in the band of an upper node are moved out of it at the
-    smallest cost found; if there are none, the tree is that of the paper's algorithm.
+    With several classes, an upper node separates those classes whose SVM leaves the smallest impurity, and a last-level
+    node has the best labels among its largest classes. Without budgets a node is an SVM, with budgets a best-subset
+    SVM. Each is solved exactly within its share of the time limit; with many samples the features with the largest
+    weights are chosen instead. Warnings of the certificate name the nodes that were not solved to optimality. Samples
+    in the band of an upper node are moved out of it at the smallest cost found; if there are none, the tree is that of
+    the paper's algorithm.
     """
 
     name = "local_svm"
@@ -62,6 +67,7 @@ class LocalSVM(Engine):
         return (
             *many,
             *compiled_parts.of_nodes(problem),
+            *compiled_parts.of_choices(problem),
             Part(f"{__name__}:train_tiny:{compiled_parts.model_of(problem)}"),
         )
 
@@ -70,12 +76,12 @@ class LocalSVM(Engine):
         w = np.zeros((problem.n_nodes, problem.n_features))
         b = np.ones(problem.n_nodes)
         node = np.zeros(problem.n_samples, dtype=np.int64)
-        warnings, has_untrained = [], False
+        warnings, has_untrained, rng = [], False, np.random.default_rng(control.limits.seed)
         for t in range(problem.n_nodes):
             rows = np.flatnonzero(node == t)
             share = _share(problem, t, node)
             seconds, nodes = max(_MIN_SECONDS, share * control.remaining), max(_MIN_NODES, share * control.limits.nodes)
-            fit = fit_node(problem, t, rows, control.share(seconds=seconds, nodes=nodes))
+            fit = fit_node(problem, t, rows, control.share(seconds=seconds, nodes=nodes), rng)
             w[t], b[t] = fit.w, fit.b
             if fit.gap > 0:
                 warnings.append(_warning(t, fit.gap, fit.reason))
@@ -97,48 +103,107 @@ def train_tiny(model: str) -> None:
     LocalSVM().search(tiny_problem(model), RunControl(), None)
 
 
-def fit_node(problem: Problem, t: int, rows: NDArray[np.int64], control: RunControl) -> NodeFit:
+def fit_node(
+    problem: Problem, t: int, rows: NDArray[np.int64], control: RunControl, rng: np.random.Generator | None = None
+) -> NodeFit:
     """Train node ``t`` on the samples ``rows``; at upper nodes none of them is left in the band.
 
     Without time left the node has no split.
     """
-    counted = rows[problem.weight[rows] > 0]
-    labels = np.unique(problem.y[counted])
-    if len(labels) < 2:
-        fit = NodeFit(w=np.zeros(problem.n_features), b=float(labels[0]) if len(labels) else 1.0)
-    elif control.over:
-        fit = NodeFit(w=np.zeros(problem.n_features), b=_majority(problem, counted), gap=math.inf)
-    elif problem.budget is None:
-        fit = _fit_plain(problem, t, counted, control)
-    elif len(counted) > LARGE and problem.max_weight is None:
-        fit = _fit_many_samples(problem, t, counted, control)
+    counted, last = rows[problem.weight[rows] > 0], t >= problem.n_upper
+    if not problem.task.has_choices:
+        fit = _fit_choice(problem, t, counted, NO_CHOICE, control)
+        return fit if last else _without_band(problem, t, rows, NO_CHOICE, fit, control)
+    if last:
+        return _best_choice(problem, t, counted, control)
+    flag = np.zeros(1)
+    with flag_after(flag, control.remaining):
+        choice = greedy_choice(Terms.of(problem), t, counted, rng or np.random.default_rng(0), flag)
+    if choice is None:
+        fit = NodeFit(w=np.zeros(problem.n_features), b=1.0)
+        choice = problem.task.initial_choices(problem.n_upper, problem.n_last).at(t)
     else:
-        fit = _fit_best_subset(problem, t, counted, control)
-    if t not in topology.upper(problem.depth):
-        return fit
-    w, b = leave_band(problem, t, rows, fit.w, fit.b, control)
+        fit = _fit_choice(problem, t, counted, choice, control)
+    return _without_band(problem, t, rows, choice, fit, control)
+
+
+def _best_choice(problem: Problem, t: int, rows: NDArray[np.int64], control: RunControl) -> NodeFit:
+    """The last-level node ``t`` with the choice of the smallest objective."""
+    mass = problem.task.mass(problem.y[rows], problem.weight[rows])
+    initial = problem.task.initial_choices(problem.n_upper, problem.n_last).at(t)
+    best, fit = math.inf, NodeFit(w=np.zeros(problem.n_features), b=1.0)
+    for choice, least in problem.task.promising_last_choices(mass, initial):
+        if problem.C[t] * least >= best or (control.over and best < math.inf):
+            break
+        found = _fit_choice(problem, t, rows, choice, control)
+        value = _node_value(problem, t, rows, choice, found)
+        if value < best:
+            best, fit = value, found
+    return fit
+
+
+def _node_value(problem: Problem, t: int, rows: NDArray[np.int64], choice: NDArray[np.int64], fit: NodeFit) -> float:
+    """The objective of node ``t`` alone."""
+    items = problem.task.items(problem.y[rows], last=t >= problem.n_upper, choice=choice)
+    loss = float(problem.weight[rows] @ items.loss(decision_values(problem.X, rows, fit.w, fit.b)))
+    value = 0.5 * float(fit.w @ fit.w) + float(problem.C[t]) * loss
+    if problem.budget is not None and problem.alpha is not None:
+        value += float(problem.alpha[t]) * max(0, int(np.count_nonzero(fit.w)) - int(problem.budget[t]))
+    return value
+
+
+def _without_band(
+    problem: Problem, t: int, rows: NDArray[np.int64], choice: NDArray[np.int64], fit: NodeFit, control: RunControl
+) -> NodeFit:
+    """The upper node ``t`` with its hyperplane moved so that no sample is left in its band."""
+    items = problem.task.items(problem.y[rows], last=False, choice=choice)
+    w, b = leave_band(problem, t, rows, fit.w, fit.b, control, np.where(items.p > 0, 1.0, -1.0))
     return replace(fit, w=w, b=b)
 
 
-def _fit_plain(problem: Problem, t: int, rows: NDArray[np.int64], control: RunControl) -> NodeFit:
-    """The SVM of node ``t`` on all features, trained on the samples ``rows``."""
-    cost = problem.C[t] * problem.weight[rows]
-    X = _samples(problem, rows)
-    found = solve_node(X, problem.y[rows], cost, max_weight=problem.max_weight, time_limit=control.remaining)
+def _fit_choice(
+    problem: Problem, t: int, rows: NDArray[np.int64], choice: NDArray[np.int64], control: RunControl
+) -> NodeFit:
+    """Train node ``t`` with a choice; the band is ignored."""
+    items = _items(problem, t, rows, choice)
+    labels = np.unique(items.label)
+    if len(labels) < 2:
+        return NodeFit(w=np.zeros(problem.n_features), b=float(labels[0]) if len(labels) else 1.0)
+    if control.over:
+        return NodeFit(w=np.zeros(problem.n_features), b=_majority(items), gap=math.inf)
+    if problem.budget is None:
+        return _fit_plain(problem, items, control)
+    if len(items.rows) > LARGE and problem.max_weight is None:
+        return _fit_many_samples(problem, t, items, control)
+    return _fit_best_subset(problem, t, items, control)
+
+
+def _items(problem: Problem, t: int, rows: NDArray[np.int64], choice: NDArray[np.int64]) -> OneSided:
+    """The losses of the samples ``rows`` at node ``t``, in the order of the samples; ``rows`` are those of ``X``."""
+    items = problem.task.items(problem.y[rows], last=t >= problem.n_upper, choice=choice)
+    found = one_sided(items, problem.C[t] * problem.weight[rows])
+    order = np.argsort(found.rows, kind="stable")
+    return OneSided(rows[found.rows[order]], found.label[order], found.corner[order], found.cost[order])
+
+
+def _fit_plain(problem: Problem, items: OneSided, control: RunControl) -> NodeFit:
+    """The SVM of a node on all features."""
+    X, limit = _samples(problem, items), problem.max_weight
+    found = solve_node(X, items.label, items.cost, corner=items.corner, max_weight=limit, time_limit=control.remaining)
     gap = relative_gap(found.value, found.bound)
     return NodeFit(w=found.w, b=found.b, gap=gap if gap > _SOLVED_GAP else 0.0)
 
 
-def _fit_best_subset(problem: Problem, t: int, rows: NDArray[np.int64], control: RunControl) -> NodeFit:
+def _fit_best_subset(problem: Problem, t: int, items: OneSided, control: RunControl) -> NodeFit:
     """The best-subset SVM of node ``t``: the best SVM within the budget of the node, or with feature penalties.
 
-    It is trained on the samples ``rows`` by branch and bound, within the limits of ``control``.
+    It is trained by branch and bound, within the limits of ``control``.
     """
     assert problem.budget is not None
     found = best_subset(
-        problem.X[rows],
-        problem.y[rows],
-        problem.C[t] * problem.weight[rows],
+        problem.X[items.rows],
+        items.label,
+        items.cost,
         budget=int(problem.budget[t]),
         alpha=None if problem.alpha is None else float(problem.alpha[t]),
         max_weight=problem.max_weight,
@@ -148,23 +213,23 @@ def _fit_best_subset(problem: Problem, t: int, rows: NDArray[np.int64], control:
     return NodeFit(w=found.w, b=found.b, gap=0.0 if found.exact else found.gap)
 
 
-def _fit_many_samples(problem: Problem, t: int, rows: NDArray[np.int64], control: RunControl) -> NodeFit:
+def _fit_many_samples(problem: Problem, t: int, items: OneSided, control: RunControl) -> NodeFit:
     """The SVM of node ``t`` with many samples, on the features with the largest weights of the SVM on all features.
 
     With a hard budget, the number of features is the budget.  With feature penalties, features are added as long as
     the objective decreases.
     """
     assert problem.budget is not None
-    X, y, cost = _samples(problem, rows), problem.y[rows], problem.C[t] * problem.weight[rows]
+    X, y, cost, corner = _samples(problem, items), items.label, items.cost, items.corner
     alpha = 0.0 if problem.alpha is None else float(problem.alpha[t])
-    plain = solve_large(X, y, cost, control.remaining)
+    plain = solve_large(X, y, cost, control.remaining, corner=corner)
     ranked = np.argsort(-np.abs(plain.w) * np.std(X, axis=0), kind="stable")
     min_size = min(int(problem.budget[t]), problem.n_features)
     max_size = min_size if problem.alpha is None else problem.n_features
-    best, fit = math.inf, NodeFit(w=np.zeros(problem.n_features), b=_majority(problem, rows), gap=math.inf)
+    best, fit = math.inf, NodeFit(w=np.zeros(problem.n_features), b=_majority(items), gap=math.inf)
     for size in range(min_size, max_size + 1):
         support = np.sort(ranked[:size])
-        found = solve_large(X[:, support], y, cost, control.remaining)
+        found = solve_large(X[:, support], y, cost, control.remaining, corner=corner)
         value = found.value + alpha * (size - min_size)
         if value >= best:
             break
@@ -176,14 +241,16 @@ def _fit_many_samples(problem: Problem, t: int, rows: NDArray[np.int64], control
     return fit
 
 
-def _samples(problem: Problem, rows: NDArray[np.int64]) -> FloatArray:
+def _samples(problem: Problem, items: OneSided) -> FloatArray:
     """The samples of a node; no copy if these are all samples."""
-    return problem.X if len(rows) == problem.n_samples else problem.X[rows]
+    rows = items.rows
+    is_all = len(rows) == problem.n_samples and np.array_equal(rows, np.arange(len(rows)))
+    return problem.X if is_all else problem.X[rows]
 
 
-def _majority(problem: Problem, rows: NDArray[np.int64]) -> float:
-    """The label with the larger weight among these samples."""
-    return 1.0 if problem.weight[rows] @ problem.y[rows] >= 0 else -1.0
+def _majority(items: OneSided) -> float:
+    """The label with the larger cost."""
+    return 1.0 if items.cost @ items.label >= 0 else -1.0
 
 
 def _share(problem: Problem, t: int, node: NDArray[np.int64]) -> float:

@@ -33,8 +33,8 @@ _ENGINES = {
 
 #: The engines for more than two classes, by the same names.
 _MULTICLASS_ENGINES = {
-    "local_svm": "margotree.engines.multiclass.local_svm:LocalSVM",
-    "alternating": "margotree.engines.multiclass.search:Alternating",
+    "local_svm": "margotree.engines.local_svm:LocalSVM",
+    "alternating": "margotree.engines.local_search_engine:Alternating",
     "bnb": "margotree.engines.multiclass.exact:BranchAndBound",
     **_MIP_ENGINES,
 }

@@ -11,7 +11,7 @@ from margotree.problem import Problem, Splits, evaluate, topology
 
 
 def trivial_tree(problem: Problem) -> Splits:
-    """The better of the two trees that send all samples to one side by offsets alone."""
+    """The best tree without splits: it sends all samples to one side, and there all have one label."""
     w = np.zeros((problem.n_nodes, problem.n_features))
     trees = [Splits(w=w, b=constant_offsets(problem.depth, problem.eps, right)) for right in (True, False)]
     return min(trees, key=lambda tree: evaluate(problem, tree).objective)

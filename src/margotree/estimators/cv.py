@@ -16,10 +16,8 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import validate_data
 
 from margotree.engines import Limits
-from margotree.engines.base import Engine
 from margotree.engines.local_search.search import Effort
 from margotree.engines.local_search_engine import Alternating
-from margotree.engines.multiclass import search as multiclass
 from margotree.engines.registry import train
 from margotree.engines.run_control import Listener
 from margotree.estimators.base import MarginTreeClassifier
@@ -315,10 +313,7 @@ class _FoldClassifier(MargotClassifier):
         self, problem: Problem, start: Splits | str | None, limits: Limits, listener: Listener | None
     ) -> Solution:
         first = start if isinstance(start, Splits) else None
-        if problem.task.n_classes > 2:
-            engine: Engine = multiclass.Alternating(_FOLD_EFFORT)
-        else:
-            engine = Alternating(_FOLD_EFFORT, neighbours=False, greedy=True)
+        engine = Alternating(_FOLD_EFFORT, neighbours=False, greedy=True)
         return train(problem, engine, limits=limits, start=first, listener=listener)
 
 

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from margotree.engines.local_search.kernels.soft_tree import BLOCK, Soft, learn
 from margotree.engines.local_search.training_data import Terms
+from margotree.problem import Choices, topology
 from margotree.problem.problem import FloatArray
 
 #: Inverse temperatures. Of a new tree: at first (a power of ten, the range of its exponent), and in the end. Of a tree
@@ -37,6 +38,9 @@ _NEW_SPREAD, _LAST_LEVEL_FACTOR = (-1.0, 0.5), 0.1
 #: New soft trees are re-annealed up to this number of times: once for this number of entries of the samples, once more
 #: each time that they double; with budgets or feature penalties, that number divided by the last one.
 _MAX_REANNEALINGS, _SIZE_ONCE, _LIMITED_DIVISOR = 6, 1_000, 3
+#: The number of stages, each with one inverse temperature and one step length; the same where choices are made at each
+#: of them.
+_N_STAGES, _N_STAGES_WITH_CHOICES = 12, 30
 #: The largest number of samples used in all, of uses of each sample, and of multiplications per level.
 _MAX_VISITS, _MAX_EPOCHS, _MAX_WORK = 200_000, 300, 60_000_000
 
@@ -79,9 +83,6 @@ class SoftTree:
     random. ``schedule`` is the annealing schedule, and ``effort`` a factor of the number of steps.
     """
 
-    #: The number of stages, each with one inverse temperature and one step length.
-    stages = 12
-
     def __init__(
         self,
         terms: Terms,
@@ -93,6 +94,7 @@ class SoftTree:
     ) -> None:
         """Prepare the training; ``fresh`` is set if hyperplanes were drawn at random."""
         self.terms, self.rng, self.effort = terms, rng, effort
+        self.n_stages = _N_STAGES_WITH_CHOICES if terms.task.has_choices else _N_STAGES
         self.Z, self.inverse_spread = terms.standardised, terms.inverse_spread
         self.fresh = not np.any(W)
         if self.fresh:
@@ -123,10 +125,10 @@ class SoftTree:
         visits = self.effort * min(
             _MAX_VISITS, _MAX_EPOCHS * terms.n_samples, _MAX_WORK / ((terms.depth + 1) * terms.X.shape[1])
         )
-        steps = max(1, round(visits / (min(BLOCK, terms.n_samples) * self.stages)))
+        steps = max(1, round(visits / (min(BLOCK, terms.n_samples) * self.n_stages)))
         state, done = np.zeros((2, theta.size), np.float32), 0
-        for k in range(self.stages):
-            done = self._stage(k / (self.stages - 1), steps, state, done, flag)
+        for k in range(self.n_stages):
+            done = self._stage(k / (self.n_stages - 1), steps, state, done, flag)
             if flag[0]:
                 break
         if not np.all(np.isfinite(theta)):  # overflow by features or penalties
@@ -144,7 +146,7 @@ class SoftTree:
         self._drop_features(min(1.0, share / _SUPPORT_FIXED_AT))
         decay = self.decay(share)
         beta = self.beta_factor**share * self.beta
-        plus, minus = self.hinge_penalties(beta)
+        plus, minus = terms.hinge_penalties(self.choices(beta, first=share == 0.0))
         scale = max(float(np.max(terms.C)), float(np.max(decay)))  # ratios fit into single precision
         soft = Soft(self.Z, terms.weight, terms.code, plus / scale, minus / scale, beta, _HINGE_WIDTH)
         step_length = (
@@ -172,9 +174,25 @@ class SoftTree:
                 self.free[t, dropped] = self.theta[t, dropped] = 0.0
         return decay
 
-    def hinge_penalties(self, beta: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """The penalties of hinge losses on the right and on the left, per node and class."""
-        return self.terms.hinge_penalties(self.terms.initial_choices())
+    def choices(self, beta: FloatArray, *, first: bool = False) -> Choices:
+        """The choices with which a stage is trained: the best for the tree; at the ``first`` stage of new trees random.
+
+        At each node a sample counts with the share that reaches the node at the inverse temperatures ``beta``.
+        """
+        terms, task = self.terms, self.terms.task
+        if not task.has_choices:
+            return terms.initial_choices()
+        if first and self.fresh:
+            return task.random_choices(terms.X, terms.y, terms.weight, terms.depth, self.rng)
+        choices, h = terms.initial_choices(), self.heights()
+        weight = np.tile(terms.weight, (terms.n_nodes, 1))
+        for t in range(terms.n_nodes):
+            is_last = t >= terms.n_upper
+            choices.at(t)[:] = task.best_choice(terms.y, weight[t], h[:, t], float(self.theta[t, -1]), last=is_last)
+            if not is_last:
+                right = 1.0 / (1.0 + np.exp(-np.clip(beta[t] * h[:, t], -50.0, 50.0)))
+                weight[topology.left(t)], weight[topology.right(t)] = weight[t] * (1.0 - right), weight[t] * right
+        return choices
 
     def heights(self) -> FloatArray:
         """The values ``h`` of all samples at all nodes."""

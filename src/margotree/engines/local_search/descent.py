@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from abc import ABC, abstractmethod
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,10 +12,15 @@ from margotree.engines.local_search.kernels.reduced_problem import GAIN
 from margotree.engines.local_search.node_samples import Node, Plane, Rows
 from margotree.engines.local_search.support_search import best_svm
 from margotree.engines.local_search.training_data import Terms, TrainedTree
-from margotree.engines.local_search.upper_nodes import propose
+from margotree.engines.local_search.upper_nodes import Proposal, propose
 from margotree.problem import topology
 from margotree.problem.problem import FloatArray
 
+#: Rounds of hyperplane and choice at an upper node.
+_MAX_ROUNDS = 3
+#: The largest number of sweeps; a descent is abandoned when this number of sweeps like its last would not reach the
+#: best.
+_MAX_SWEEPS, _SWEEPS_AHEAD = 60, 3.0
 #: A descent ends when a sweep over the nodes gains less than this share.
 SMALL_GAIN = 1e-4
 #: Factors of the weights that are tried to move samples out of a band.
@@ -25,15 +29,17 @@ LENGTHS = np.array([1.0, 1.5, 2.0, 5.0, 10.0, 100.0])
 Strategies = NDArray[np.int64]
 
 
-class BaseDescent(ABC):
-    """A tree that is trained node by node: its hyperplanes, the samples and the cost of each node.
+class Descent:
+    """A tree that is trained node by node: its hyperplanes and choices, the samples and the cost of each node.
 
-    Subclasses define what happens at a node, for two or for several classes.
+    No sample is ever left in a band, and choices are always the best for the hyperplanes.
 
     Attributes
     ----------
     W, B : arrays
         The weights and offsets of the nodes.
+    choices : Choices
+        The choices of the nodes, for tasks that have some.
     own : array
         The cost of each node itself; their sum is the objective.
     rows : list of arrays
@@ -45,10 +51,6 @@ class BaseDescent(ABC):
     swept : bool
         Whether one sweep was completed.
     """
-
-    #: The largest number of sweeps; a descent is abandoned when this number of sweeps like its last would not reach the
-    #: best.
-    max_sweeps, sweeps_ahead = 60, 3.0
 
     def __init__(self, terms: Terms, W: FloatArray, B: FloatArray, seed: int, flag: FloatArray) -> None:
         self.terms, self.flag = terms, flag
@@ -74,13 +76,13 @@ class BaseDescent(ABC):
         ``abandon_above``.
         """
         value = self.cost(strategies)
-        for sweep in range(self.max_sweeps):
+        for sweep in range(_MAX_SWEEPS):
             before = value
             self.sweep()
             self.swept |= not self.flag[0]
             value = float(np.sum(self.own))
             gain = before - value
-            if self.flag[0] or gain <= tol * before or (value > best and value - self.sweeps_ahead * gain > best):
+            if self.flag[0] or gain <= tol * before or (value > best and value - _SWEEPS_AHEAD * gain > best):
                 break
             if sweep == 0 and value - best > abandon_above * best:
                 break
@@ -114,7 +116,54 @@ class BaseDescent(ABC):
         """A copy of the node's hyperplane."""
         return self.W[t].copy(), float(self.B[t])
 
-    def route_to_children(self, t: int, node: Node) -> None:
+    def route(self, top: int, strategies: Strategies | None = None) -> None:
+        """Route the samples at node ``top`` through its subtree, and compute the choices and costs of its nodes.
+
+        ``strategies`` are the initialisation strategies of all nodes; None keeps the current hyperplanes. If a sample
+        lies in the band of a hyperplane, the hyperplane is moved.
+        """
+        for t in topology.subtree(top, self.depth):
+            self._settle(t, Strategy.KEEP if strategies is None else Strategy(strategies[t]))
+
+    def _settle(self, t: int, kind: Strategy) -> None:
+        """Initialise one node, route its samples, and compute its choice and cost."""
+        node = self._node(t)
+        if self.is_upper(t):
+            if kind is not Strategy.KEEP:
+                rows, plane = self.rows[t], self.plane(t)
+                self.W[t], self.B[t] = draw(self.terms, t, rows, node, plane, kind, self.rng, self.flag)
+            self._route_to_children(t, node)
+        elif kind is not Strategy.KEEP and len(node.Z):
+            self.W[t], self.B[t] = self._best_last(t, node)
+        self._update_cost(t, self._with_best_choice(t, node))
+        self.stale[t] = True
+
+    def _node(self, t: int, node: Node | None = None) -> Node:
+        """The samples of a node with its choice; the samples of a given ``node`` are not copied."""
+        return Node.of(self.terms, t, self.rows[t], self.choices.at(t), None if node is None else node.Z)
+
+    def _best_choice(self, t: int, node: Node, plane: Plane) -> NDArray[np.int64]:
+        """The best choice for a hyperplane of a node."""
+        y, weight = self.terms.y[self.rows[t]], self.terms.weight[self.rows[t]]
+        return self.terms.task.best_choice(y, weight, node.heights(plane), plane[1], last=not self.is_upper(t))
+
+    def _with_best_choice(self, t: int, node: Node) -> Node:
+        """Set the best choice for the hyperplane of a node; return the node with this choice."""
+        if not self.terms.task.has_choices:
+            return node
+        self.choices.at(t)[:] = self._best_choice(t, node, self.plane(t))
+        return self._node(t, node)
+
+    def _update_cost(self, t: int, node: Node) -> None:
+        """Compute the cost of the node itself."""
+        self.own[t] = self._cost(t, node, self.plane(t))
+
+    def _cost(self, t: int, node: Node, plane: Plane) -> float:
+        """The cost of a hyperplane for the node itself."""
+        w = plane[0]
+        return 0.5 * float(w @ w) + node.hinges(node.heights(plane)) + self.terms.feature_penalty(t, w)
+
+    def _route_to_children(self, t: int, node: Node) -> None:
         """Route the samples of an upper node to its children; if some lie in the band, move the hyperplane."""
         goes_right = node.right_of(node.heights(self.plane(t)), self.plane(t))
         if goes_right is None:
@@ -126,12 +175,18 @@ class BaseDescent(ABC):
     def _out_of_band(self, t: int, node: Node) -> Plane:
         """The best hyperplane of node ``t`` in the same direction that has no sample in its band, else one without
         features."""
-        node = self.with_subtree_costs(t, node)
+        node = self.with_subtree_costs(t, self._with_best_choice(t, node))
         if np.any(self.W[t]):
             cut = node.best_cut(self.W[t].copy(), LENGTHS)
             if cut is not None and node.right_of(node.heights(cut[0]), cut[0]) is not None:
                 return cut[0]
         return node.best_without_features()[0]
+
+    def with_subtree_costs(self, t: int, node: Node | None = None) -> Node:
+        """The samples of an upper node with their subtree costs; the samples of a given ``node`` are not copied."""
+        node = node or self._node(t)
+        node.compute_subtree_costs(self.terms, t, self.rows[t], self.W, self.B, self.choices)
+        return node
 
     def visit_upper(self, t: int) -> bool:
         """Try to improve an upper node; return whether the subtree's cost has decreased.
@@ -153,85 +208,69 @@ class BaseDescent(ABC):
         self.route(t)
         return False
 
-    @abstractmethod
-    def route(self, top: int, strategies: Strategies | None = None) -> None:
-        """Route the samples at node ``top`` through its subtree, and compute the costs of its nodes.
-
-        ``strategies`` are the initialisation strategies of all nodes; None keeps the current hyperplanes. If a sample
-        lies in the band of a hyperplane, the hyperplane is moved.
-        """
-
-    @abstractmethod
-    def with_subtree_costs(self, t: int, node: Node | None = None) -> Node:
-        """The samples of an upper node with their subtree costs; the samples of a given ``node`` are not copied."""
-
-    @abstractmethod
     def proposed(self, t: int, before: float) -> Plane | None:
         """A better hyperplane for an upper node whose subtree costs ``before``, or None."""
+        node, single = self.with_subtree_costs(t), bool(self.directions_failed[t])
+        found = self._alternate(t, node, self.choices.at(t), single)
+        start, directions_improved = found[0].start, found[0].directions_improved
+        for choice in self._other_choices(t, node):
+            found += self._alternate(t, node, choice, single)
+        self.directions_failed[t] = not directions_improved
+        best = min(found, key=lambda proposal: proposal.value)
+        return best.plane if start - best.value > GAIN * before else None
 
-    @abstractmethod
+    def _other_choices(self, t: int, node: Node) -> list[NDArray[np.int64]]:
+        """Choices that are worth a try besides the current one."""
+        if not self.terms.task.has_choices:
+            return []
+        gain = node.left_cost - node.right_cost
+        return self.terms.task.other_choices(self.choices.at(t), self.terms.y[self.rows[t]], gain, self.rng)
+
+    def _alternate(self, t: int, node: Node, choice: NDArray[np.int64], single: bool) -> list[Proposal]:
+        """Hyperplanes proposed for an upper node: first for ``choice``, then for the best choice of the last one."""
+        found: list[Proposal] = []
+        plane = self.plane(t)
+        while len(found) < _MAX_ROUNDS and not (found and self.flag[0]):
+            here = node
+            if self.terms.task.has_choices:
+                here = node.with_penalties(Node.of(self.terms, t, self.rows[t], choice, node.Z))
+            found.append(propose(self.terms, t, here, plane, self.rng, self.flag, single))
+            if not self.terms.task.has_choices:
+                break
+            plane = found[-1].plane
+            better = self._best_choice(t, node, plane)
+            if np.array_equal(better, choice):
+                break
+            choice = better
+        return found
+
     def visit_last(self, t: int) -> bool:
         """Try to improve a node of the last level; return whether its cost has decreased."""
-
-
-class Descent(BaseDescent):
-    """The descent for two classes. No sample is ever left in a band."""
-
-    def route(self, top: int, strategies: Strategies | None = None) -> None:
-        """Route the samples at node ``top`` through its subtree; see :meth:`BaseDescent.route`."""
-        for t in topology.subtree(top, self.depth):
-            self._settle_one(t, Strategy.KEEP if strategies is None else Strategy(strategies[t]))
-
-    def _settle_one(self, t: int, kind: Strategy) -> None:
-        """Initialise one node, compute its cost, and route its samples."""
-        node = Node.of(self.terms, t, self.rows[t])
-        if self.is_upper(t):
-            if kind is not Strategy.KEEP:
-                self.W[t], self.B[t] = draw(self.terms, t, node, self.plane(t), kind, self.rng, self.flag)
-            self.route_to_children(t, node)
-        elif kind is not Strategy.KEEP and len(node.Z):
-            self._set_last(t, *best_svm(self.terms, t, node, self.plane(t), self.flag)[0], node)
-        self._update_cost(t, node)
-        self.stale[t] = True
-
-    def with_subtree_costs(self, t: int, node: Node | None = None) -> Node:
-        node = node or Node.of(self.terms, t, self.rows[t])
-        node.compute_subtree_costs(self.terms, t, self.rows[t], self.W, self.B, self.choices)
-        return node
-
-    def _update_cost(self, t: int, node: Node) -> None:
-        """Compute the cost of the node itself."""
-        w = self.W[t]
-        self.own[t] = 0.5 * float(w @ w) + node.hinges(node.heights(self.plane(t))) + self.terms.feature_penalty(t, w)
-
-    def _set_last(self, t: int, w: FloatArray, b: float, node: Node) -> None:
-        """Set the hyperplane of a node of the last level, or a constant label if that costs less."""
-        plus, minus = float(np.sum(node.plus)), float(np.sum(node.minus))
-        value = 0.5 * float(w @ w) + node.hinges(node.heights((w, b))) + self.terms.feature_penalty(t, w)
-        if 2.0 * min(plus, minus) <= value:
-            w, b = np.zeros_like(w), 1.0 if plus >= minus else -1.0
-        self.W[t], self.B[t] = w, b
-
-    def visit_last(self, t: int) -> bool:
-        node, before = Node.of(self.terms, t, self.rows[t]), self.plane(t)
-        value = self.own[t]
-        self._set_last(t, *best_svm(self.terms, t, node, before, self.flag)[0], node)
-        self._update_cost(t, node)
+        node, before, value, choice = self._node(t), self.plane(t), self.own[t], self.choices.at(t).copy()
+        self.W[t], self.B[t] = self._best_last(t, node)
+        self._update_cost(t, self._with_best_choice(t, node))
         if self.own[t] < value * (1.0 - GAIN):
             return True
         self.W[t], self.B[t] = before
         self.own[t] = value
+        self.choices.at(t)[:] = choice
         return False
 
-    def proposed(self, t: int, before: float) -> Plane | None:
-        found = propose(
-            self.terms,
-            t,
-            self.with_subtree_costs(t),
-            self.plane(t),
-            self.rng,
-            self.flag,
-            bool(self.directions_failed[t]),
-        )
-        self.directions_failed[t] = not found.directions_improved
-        return found.plane if found.gain > GAIN * before else None
+    def _best_last(self, t: int, node: Node) -> Plane:
+        """The best hyperplane of a node of the last level over its choices, or a constant one if that costs less."""
+        current, mass = self.choices.at(t), self.terms.mass(self.rows[t])
+        best, plane = math.inf, self.plane(t)
+        for choice, least in self.terms.task.promising_last_choices(mass, current):
+            if self.terms.C[t] * least >= best or (self.flag[0] and best < math.inf):
+                break
+            is_current = np.array_equal(choice, current)
+            here = node if is_current else Node.of(self.terms, t, self.rows[t], choice, node.Z)
+            guess = self.plane(t) if is_current else (np.zeros(self.terms.X.shape[1]), 0.0)
+            found, _ = best_svm(self.terms, t, here, guess, self.flag)
+            value = self._cost(t, here, found)
+            b, constant = here.best_constant()
+            if constant <= value:
+                found, value = (np.zeros_like(found[0]), b), constant
+            if value < best:
+                best, plane = value, found
+        return plane

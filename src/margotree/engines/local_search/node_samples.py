@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -85,6 +85,10 @@ class Node:
         subtree_costs(*data, 2 * t + 1, self.left_cost)
         subtree_costs(*data, 2 * t + 2, self.right_cost)
 
+    def with_penalties(self, other: Node) -> Node:
+        """The node with the penalties of another one of the same samples, and its own subtree costs."""
+        return replace(self, plus=other.plus, minus=other.minus)
+
     def subset(self, chosen: Rows) -> Node:
         """The node with the ``chosen`` samples only."""
         return Node(
@@ -137,6 +141,11 @@ class Node:
         """
         s, b, value = best_threshold(self.reduced, d, lengths, self.eps, best)
         return ((s * d, b), value) if s > 0 else None
+
+    def best_constant(self) -> tuple[float, float]:
+        """The best offset of a hyperplane without features, for a node of the last level, and its objective."""
+        plus, minus = float(np.sum(self.plus)), float(np.sum(self.minus))
+        return 1.0 if plus >= minus else -1.0, 2.0 * min(plus, minus)
 
     def best_without_features(self) -> tuple[Plane, float]:
         """The best hyperplane without features, which sends all samples to one side, and its objective.

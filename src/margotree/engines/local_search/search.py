@@ -15,7 +15,7 @@ import numpy as np
 
 from margotree.engines.local_search import start_screening
 from margotree.engines.local_search.annealing import Schedule, SoftTree, n_reannealings
-from margotree.engines.local_search.descent import BaseDescent, Descent, Strategies
+from margotree.engines.local_search.descent import Descent
 from margotree.engines.local_search.restart_pool import MIN_GAIN, RestartPool, is_near
 from margotree.engines.local_search.starts import (
     Origin,
@@ -34,7 +34,7 @@ from margotree.engines.local_search.subsampling import SubsampleLevels
 from margotree.engines.local_search.subtrees import rows_at, subtree_start
 from margotree.engines.local_search.training_data import Terms, TrainedTree
 from margotree.engines.run_control import RunControl
-from margotree.engines.trivial_trees import constant_offsets
+from margotree.engines.trivial_trees import trivial_tree
 from margotree.problem import Problem, Splits, topology
 from margotree.problem.problem import FloatArray
 
@@ -139,12 +139,6 @@ class LocalSearch:
         Another algorithm that improves some of the trees.
     """
 
-    #: The classes that train a start.
-    descent_type: type[BaseDescent] = Descent
-    soft_tree: type[SoftTree] = SoftTree
-    #: The functions that initialise new starts and derive starts from a good tree.
-    first_strategies: Callable[..., Strategies] = staticmethod(first_strategies)
-    perturbed: Callable[..., Start] = staticmethod(perturbed)
     #: Whether the values that the finisher reports are objectives of the problem, and are reported to the user.
     finisher_reports = True
 
@@ -276,7 +270,7 @@ class LocalSearch:
         A ``short`` descent uses one SVM direction per upper node at first, and is abandoned after one sweep if it is
         not near ``best``.
         """
-        descent = self.descent_type(terms, start.W, start.B, seed, self._flag)
+        descent = Descent(terms, start.W, start.B, seed, self._flag)
         descent.directions_failed[:] = short
         found = descent.run(start.strategies, best=best, abandon_above=_ABANDON_ABOVE if short else math.inf)
         self._count_if_trained(terms, descent.swept)
@@ -289,7 +283,7 @@ class LocalSearch:
 
     def objective_of(self, terms: Terms, W: FloatArray, B: FloatArray) -> float:
         """The objective of a tree after its hyperplanes have been moved out of bands, without training."""
-        return self.descent_type(terms, W, B, 0, self._flag).cost()
+        return Descent(terms, W, B, 0, self._flag).cost()
 
     def _descend_subtree(self, terms: Terms, start: Start, part_start: Start, seed: int) -> TrainedTree:
         """Train one subtree, and then the whole tree if the subtree has improved.
@@ -315,7 +309,7 @@ class LocalSearch:
         rng = np.random.default_rng(seed)
 
         def trained(tree: Start | TrainedTree, schedule: Schedule, effort: float) -> TrainedTree:
-            W, B = self.soft_tree(terms, tree.W, tree.B, rng, schedule, effort).anneal(self._flag)
+            W, B = SoftTree(terms, tree.W, tree.B, rng, schedule, effort).anneal(self._flag)
             self._count_if_trained(terms, not self._flag[0])
             return TrainedTree(W=W, B=B, value=self.objective_of(terms, W, B))
 
@@ -392,10 +386,6 @@ class LocalSearch:
         self.pool.idle_starts = 0.0
         self.pool = RestartPool() if self.pool is self.best_pool else self.best_pool
 
-    def new_greedy_start(self) -> Start:
-        """The start that trains the greedy tree."""
-        return greedy_start(self.problem.depth, self.problem.n_features)
-
     def _new_start(self, number: int, rng: np.random.Generator) -> tuple[Start, TrainedTree | None]:
         """A start, and the tree of the pool that it was derived from, if any."""
         depth, n_features = self.problem.depth, self.problem.n_features
@@ -408,13 +398,13 @@ class LocalSearch:
                 return self._variation(tree, origin, rng), tree
         if depth > 1 and self.statistics.next_is_soft(rng):
             return soft_start(depth, n_features), None
-        return new_start(self.first_strategies(self.statistics.next_number(), depth, rng), n_features), None
+        return new_start(first_strategies(self.statistics.next_number(), depth, rng), n_features), None
 
     def _variation(self, tree: TrainedTree, origin: Origin, rng: np.random.Generator) -> Start:
         """A start derived from a tree."""
         if origin is Origin.SUBTREE:
-            return subtree_start(tree, self.problem.depth, self.perturbed, rng)
-        return reannealed_start(tree) if origin is Origin.REANNEALED else self.perturbed(tree, self.problem.depth, rng)
+            return subtree_start(tree, self.problem.depth, rng)
+        return reannealed_start(tree) if origin is Origin.REANNEALED else perturbed(tree, self.problem.depth, rng)
 
     def is_enough(self) -> bool:
         """Whether the number of starts, or of those in a row without improvement, has reached its limit."""
@@ -461,7 +451,9 @@ class LocalSearch:
         level = max((k for k, size in enumerate(self.levels.sizes) if size <= most), default=0)
         if level == 0:
             return None
-        return Job(start=self.new_greedy_start(), level=level, seed=self.seed, greedy=True)
+        return Job(
+            start=greedy_start(self.problem.depth, self.problem.n_features), level=level, seed=self.seed, greedy=True
+        )
 
     def _promotion_job(self) -> Job | None:
         """The promotion of a tree to the next level, if one is due."""
@@ -538,7 +530,8 @@ class LocalSearch:
 
     def constant(self) -> TrainedTree:
         """A tree without splits, feasible in every problem."""
-        return majority(self.levels.terms)
+        tree = trivial_tree(self.problem)
+        return TrainedTree(W=np.array(tree.w), B=np.array(tree.b), value=self.value_of(tree))
 
 
 def run_local_search(
@@ -569,17 +562,8 @@ def run_local_search(
     Returns
     -------
     Splits
-        A feasible tree, never worse than the feasible ones among the given trees, or the majority vote.
+        A feasible tree, never worse than the feasible ones among the given trees, or a tree without splits.
     """
     search = kind(problem, control, effort, finisher)
     search.run(given)
     return search.answer()
-
-
-def majority(terms: Terms) -> TrainedTree:
-    """The tree that routes all samples to one side and labels them by majority: feasible in every problem."""
-    plus, minus = (float(np.sum(terms.weight[terms.y == sign])) for sign in (1.0, -1.0))
-    B = constant_offsets(terms.depth, terms.eps, plus >= minus)
-    path = [topology.last(k + 1)[-1 if plus >= minus else 0] for k in range(terms.depth)]
-    value = min(plus, minus) * float(np.sum(terms.C[path] * (1.0 + np.abs(B[path]))))
-    return TrainedTree(W=np.zeros((terms.n_nodes, terms.X.shape[1])), B=B, value=value)

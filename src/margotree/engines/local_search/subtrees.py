@@ -6,13 +6,18 @@ samples and fewer hyperplanes than those of the whole tree.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
 
 from margotree.engines.local_search.node_samples import Rows
-from margotree.engines.local_search.starts import Start, reannealed_start, soft_start, unchanged_start
+from margotree.engines.local_search.starts import (
+    Start,
+    perturbed,
+    reannealed_start,
+    soft_start,
+    unchanged_start,
+)
 from margotree.engines.local_search.training_data import Terms, TrainedTree
 from margotree.problem import topology
 from margotree.problem.problem import FloatArray
@@ -22,7 +27,7 @@ from margotree.problem.routing import goes_right
 _REANNEALED_SHARE, _NEW_SHARE = 0.5, 0.25
 
 
-def subtree_start(tree: TrainedTree, depth: int, perturbed: Callable[..., Start], rng: np.random.Generator) -> Start:
+def subtree_start(tree: TrainedTree, depth: int, rng: np.random.Generator) -> Start:
     """The tree, with a start for one of its subtrees, chosen at random."""
     top = int(rng.integers(1, len(topology.upper(depth))))
     nodes, uniform = topology.subtree(top, depth), rng.random()

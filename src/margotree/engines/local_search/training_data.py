@@ -143,8 +143,7 @@ class Terms:
 
     def mass(self, rows: NDArray[np.int64]) -> FloatArray:
         """The total weight of each class among some samples."""
-        found = np.bincount(self.code[rows], weights=self.weight[rows], minlength=self.task.n_classes)
-        return found.astype(np.float64)
+        return self.task.mass(self.y[rows], self.weight[rows])
 
     def initial_choices(self) -> Choices:
         """Choices of a tree, in arrays that can be written to."""

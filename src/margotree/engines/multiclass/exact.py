@@ -9,14 +9,15 @@ from __future__ import annotations
 import heapq
 import itertools
 import math
+from dataclasses import replace
 
 import numpy as np
 
+from margotree.engines import compiled_parts
 from margotree.engines.base import Answer, Engine
-from margotree.engines.local_search.search import Effort
+from margotree.engines.local_search.search import Effort, run_local_search
 from margotree.engines.multiclass.box import Box, Boxes
 from margotree.engines.multiclass.branching import Cut, choose
-from margotree.engines.multiclass.search import kernels_for, run_local_search
 from margotree.engines.numba_backend import Part
 from margotree.engines.polish import polish, without_noise, without_rounded_losses
 from margotree.engines.presolve import MODERATE, merge_duplicates, merging_error
@@ -28,7 +29,7 @@ from margotree.solution import Stopped, relative_gap
 #: these); its most in seconds; its starts where work is counted in nodes.
 _SHARE, _LARGE_SHARE, _FEW_ROWS, _FEW_LEVELS = 0.25, 0.7, 400, 2
 _MOST, _STARTS = 600.0, 20
-_EFFORT = Effort(least=15, most=400, patience=20)
+_EFFORT, _LARGE_EFFORT = Effort(least=15, most=400, patience=20), Effort(least=20, most=1000, patience=30)
 #: A tree this near to the best is polished.
 _NEAR = 1.02
 #: Decisions tried out before one is taken.
@@ -183,7 +184,7 @@ class BranchAndBound(Engine[Problem]):
         return True
 
     def kernels(self, problem: TrainingProblem) -> tuple[Part, ...]:
-        return kernels_for(problem)
+        return (*compiled_parts.of_nodes(problem), *compiled_parts.of_choices(problem))
 
     def search(self, problem: Problem, control: RunControl, start: Splits | None) -> Answer:
         problem, stands_for = merge_duplicates(problem, MODERATE)
@@ -191,8 +192,10 @@ class BranchAndBound(Engine[Problem]):
         easy = problem.n_samples <= _FEW_ROWS and problem.depth <= _FEW_LEVELS
         share = 1.0 if large else _SHARE if easy else _LARGE_SHARE
         seconds = share * control.remaining if large else min(_MOST, share * control.remaining)
-        part = control.share(seconds=seconds, nodes=min(_STARTS, control.limits.nodes))
-        best = run_local_search(problem, [] if start is None else [start], part, None if large else _EFFORT)
+        part, effort = control.part(seconds), _LARGE_EFFORT if large else _EFFORT
+        if control.by_nodes:
+            part, effort = control, replace(effort, most=int(min(_STARTS, control.limits.nodes)))
+        best = run_local_search(problem, [] if start is None else [start], part, effort)
         f0 = problem.evaluate(best).objective
         if large:
             stopped = control.must_stop() or Stopped.HEURISTIC

@@ -2,7 +2,7 @@
 
 - ``base.py``: :class:`Task`, what every task defines, and :class:`Items`, the losses of the samples at a node;
 - ``binary.py``: two classes;
-- ``multiclass.py``: any number of classes;
+- ``multiclass.py``: any number of classes, ``bipartitions.py``: which of them an upper node can separate;
 - ``regression.py``: numeric targets;
 - ``binaries.py``: losses and choices in terms of binary variables, for mixed-integer models.
 

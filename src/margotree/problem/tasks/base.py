@@ -95,6 +95,8 @@ class Task(ABC):
     name: str
     #: Number of classes; 0 where the target is a number.
     n_classes: int = 0
+    #: Whether nodes have something discrete to choose, see :class:`Choices`.
+    has_choices: bool = False
 
     @abstractmethod
     def targets(self, y: ArrayLike) -> NDArray[Any]:
@@ -127,9 +129,54 @@ class Task(ABC):
     def codes(self, y: NDArray[Any]) -> IndexArray:
         """The class of every sample as a number from 0 on; 0 for all samples where the target is a number."""
 
+    @abstractmethod
+    def responses(self, y: NDArray[Any]) -> FloatArray:
+        """Columns whose squared deviations from the means on the two sides measure the impurity of a split, as in CART.
+
+        With one column per class, 1 for the samples of the class, this is the Gini impurity.
+        """
+
     def initial_choices(self, n_upper: int, n_last: int) -> Choices:
         """Some allowed choices of a tree, in arrays that can be written to."""
         return Choices.none(n_upper, n_last)
+
+    def random_choice(
+        self, X: FloatArray, y: NDArray[Any], weight: FloatArray, rng: np.random.Generator
+    ) -> IndexArray | None:
+        """A choice for an upper node with these samples, drawn at random; None if they give no reason for a split."""
+        return NO_CHOICE
+
+    def random_choices(
+        self, X: FloatArray, y: NDArray[Any], weight: FloatArray, depth: int, rng: np.random.Generator
+    ) -> Choices:
+        """The choices of a tree of this depth, drawn at random."""
+        return Choices.none(2 ** (depth - 1) - 1, 2 ** (depth - 1))
+
+    def upper_choices(
+        self, X: FloatArray, y: NDArray[Any], weight: FloatArray, n_leaves: int, rng: np.random.Generator
+    ) -> list[IndexArray]:
+        """The choices for an upper node among which the greedy tree selects; empty if there is no reason for a split.
+
+        ``n_leaves`` is the number of leaves below each child.
+        """
+        return [NO_CHOICE]
+
+    def other_choices(
+        self, choice: IndexArray, y: NDArray[Any], gain: FloatArray, rng: np.random.Generator
+    ) -> list[IndexArray]:
+        """Choices for an upper node that are worth a try besides the current one.
+
+        ``gain`` is what each sample saves in the subtrees if it goes right instead of left.
+        """
+        return []
+
+    def promising_last_choices(self, mass: FloatArray, current: IndexArray) -> list[tuple[IndexArray, float]]:
+        """Choices for a last-level node that are worth a try, each with a lower bound on the losses (without ``C``).
+
+        ``mass`` is the result of :meth:`mass` for its samples, ``current`` its choice; the bounds are in ascending
+        order.
+        """
+        return [(NO_CHOICE, 0.0)]
 
     def class_penalties(self, choices: Choices) -> tuple[FloatArray, FloatArray]:
         """The penalties ``p`` and ``m`` of :class:`Items` by node and class, for tasks where these determine them."""

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from itertools import combinations
+import itertools
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from margotree.problem.blocks import FloatArray, IndexArray
+from margotree.problem.tasks import bipartitions
 from margotree.problem.tasks.base import NO_CHOICE, Choices, Items, Task, corners
 from margotree.problem.tasks.binaries import ChoiceVariables, ConditionalLosses
 
+#: Pairs of this number of the largest classes are worth a try as labels of a last-level node.
+_LARGEST = 3
 #: Choices whose losses differ by less than this share are equal.
 _EQUAL = 1e-12
 
@@ -39,6 +42,7 @@ class Multiclass(Task):
     """
 
     name = "multiclass"
+    has_choices = True
 
     def __init__(self, n_classes: int) -> None:
         if n_classes < 2:
@@ -73,6 +77,55 @@ class Multiclass(Task):
 
     def codes(self, y: NDArray[Any]) -> IndexArray:
         return np.asarray(y, dtype=np.int64)
+
+    def responses(self, y: NDArray[Any]) -> FloatArray:
+        one_hot: FloatArray = (y[:, None] == np.arange(self.n_classes)).astype(np.float64)
+        return one_hot
+
+    def random_choice(
+        self, X: FloatArray, y: NDArray[Any], weight: FloatArray, rng: np.random.Generator
+    ) -> IndexArray | None:
+        return bipartitions.at_random(bipartitions.class_means(X, y, weight, self.n_classes), self.n_classes, rng)
+
+    def random_choices(
+        self, X: FloatArray, y: NDArray[Any], weight: FloatArray, depth: int, rng: np.random.Generator
+    ) -> Choices:
+        means = bipartitions.class_means(X, y, weight, self.n_classes)
+        sides, labels = bipartitions.recursive(means, self.n_classes, depth, rng)
+        return Choices(sides=sides, labels=labels)
+
+    def upper_choices(
+        self, X: FloatArray, y: NDArray[Any], weight: FloatArray, n_leaves: int, rng: np.random.Generator
+    ) -> list[IndexArray]:
+        means = bipartitions.class_means(X, y, weight, self.n_classes)
+        return bipartitions.candidates(means, self.n_classes, n_leaves, rng)
+
+    def other_choices(
+        self, choice: IndexArray, y: NDArray[Any], gain: FloatArray, rng: np.random.Generator
+    ) -> list[IndexArray]:
+        """The sides with the smaller subtree costs, or the current ones with one class moved."""
+        if rng.random() < 0.5:
+            by_class = np.bincount(y, weights=gain, minlength=self.n_classes)
+            other = np.where(by_class > 0, 1, np.where(by_class < 0, -1, choice))
+            other[0] = -1
+        elif self.n_classes > 2:
+            other = choice.copy()
+            other[rng.integers(1, self.n_classes)] *= -1
+        else:
+            return []
+        other = bipartitions.normal_form(other)
+        return [] if np.array_equal(other, choice) else [other]
+
+    def promising_last_choices(self, mass: FloatArray, current: IndexArray) -> list[tuple[IndexArray, float]]:
+        heaviest = np.argsort(-mass, kind="stable")[:_LARGEST]
+        pairs = {tuple(sorted((int(a), int(b)))) for a, b in itertools.combinations(heaviest, 2)}
+        pairs.add((int(min(current)), int(max(current))))
+        total = float(np.sum(mass))
+        least = {pair: 2.0 * (total - float(mass[pair[0]] + mass[pair[1]])) for pair in pairs}
+        ordered = sorted(least, key=lambda pair: (least[pair], pair))
+        # A class without samples gains nothing beside a constant label, which the other pairs have as well.
+        kept = [pair for k, pair in enumerate(ordered) if k == 0 or min(mass[list(pair)]) > 0.0]
+        return [(current if set(pair) == set(current.tolist()) else np.array(pair), least[pair]) for pair in kept]
 
     def initial_choices(self, n_upper: int, n_last: int) -> Choices:
         sides = np.ones((n_upper, self.n_classes), dtype=np.int64)
@@ -160,7 +213,7 @@ class Multiclass(Task):
         return np.argmax(values.reshape(2, self.n_classes), axis=1)
 
     def last_choices(self) -> list[IndexArray]:
-        return [np.array(pair) for pair in combinations(range(self.n_classes), 2)]
+        return [np.array(pair) for pair in itertools.combinations(range(self.n_classes), 2)]
 
     def allowed_last_choice(self, choice: IndexArray) -> tuple[IndexArray, bool]:
         return np.sort(choice), bool(choice[0] > choice[1])

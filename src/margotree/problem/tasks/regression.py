@@ -42,6 +42,10 @@ class Regression(Task):
     def codes(self, y: NDArray[Any]) -> IndexArray:
         return np.zeros(len(y), dtype=np.int64)
 
+    def responses(self, y: NDArray[Any]) -> FloatArray:
+        # A constant changes no deviation; large ones would only add rounding errors.
+        return (y - np.median(y))[:, None]
+
     def items(
         self,
         y: NDArray[Any],

@@ -1,4 +1,4 @@
-"""The loss of each sample in a subtree, and the best split of a single feature by the Gini impurity."""
+"""The loss of each sample in a subtree, and the split of a direction with the smallest impurity."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import numpy as np
 
 from margotree.engines.local_search.kernels.line_search import I8
 from margotree.engines.local_search.kernels.svm import F8
-from margotree.engines.node.kernels.vectors import dot, total
+from margotree.engines.node.kernels.vectors import dot
 from margotree.engines.numba_backend import kernel
 
 
@@ -32,16 +32,34 @@ def subtree_costs(Z: F8, code: I8, weight: F8, plus: F8, minus: F8, W: F8, B: F8
 
 
 @kernel()
-def gini(q: F8, order: I8, plus_cost: F8, minus_cost: F8) -> tuple[float, int]:
-    """The smallest impurity of a split of the projections ``q``, and the number of samples on its left side."""
-    plus, minus = total(plus_cost), total(minus_cost)
-    left_plus, left_minus, best, n_left = 0.0, 0.0, np.inf, 0
-    for k in range(q.size - 1):
-        left_plus += plus_cost[order[k]]
-        left_minus += minus_cost[order[k]]
-        if q[order[k + 1]] > q[order[k]] and left_plus + left_minus > 0.0 and plus + minus > left_plus + left_minus:
-            left, right = left_plus + left_minus, plus + minus - left_plus - left_minus
-            impurity = left_plus * left_minus / left + (plus - left_plus) * (minus - left_minus) / right
+def best_split(q: F8, order: I8, responses: F8, weight: F8) -> tuple[float, int]:
+    """The smallest impurity of a split of the projections ``q``, and the number of samples on its left side.
+
+    The impurity is the weighted sum of the squared deviations of the ``responses`` (one row per sample) from their
+    means on both sides; ``order`` sorts the projections.
+    """
+    m, k = responses.shape
+    left, total = np.zeros(k), np.zeros(k)
+    total_weight, total_squares = 0.0, 0.0
+    for i in range(m):
+        total_weight += weight[i]
+        for c in range(k):
+            total[c] += weight[i] * responses[i, c]
+            total_squares += weight[i] * responses[i, c] * responses[i, c]
+    left_weight, left_squares, best, n_left = 0.0, 0.0, np.inf, 0
+    for j in range(m - 1):
+        i = order[j]
+        left_weight += weight[i]
+        for c in range(k):
+            left[c] += weight[i] * responses[i, c]
+            left_squares += weight[i] * responses[i, c] * responses[i, c]
+        right_weight = total_weight - left_weight
+        if q[order[j + 1]] > q[i] and left_weight > 0.0 and right_weight > 0.0:
+            of_left, of_right = left_squares * left_weight, (total_squares - left_squares) * right_weight
+            for c in range(k):
+                of_left -= left[c] * left[c]
+                of_right -= (total[c] - left[c]) * (total[c] - left[c])
+            impurity = of_left / left_weight + of_right / right_weight
             if impurity < best:
-                best, n_left = impurity, k + 1
+                best, n_left = impurity, j + 1
     return best, n_left

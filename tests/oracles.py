@@ -146,10 +146,11 @@ def best_value(problem: Problem) -> float:
         order = np.argsort(sided.rows, kind="stable")
         rows, label, corner, cost = rows[sided.rows[order]], *(part[order] for part in sided[1:])
         values = [math.inf]
-        for support in supports(problem.n_features, budget, problem.alpha is not None):
+        for chosen in supports(problem.n_groups, budget, problem.alpha is not None):
+            support = tuple(np.flatnonzero(np.isin(problem.group_of, chosen)).tolist())
             if right is not None and not realisable(support, S - right, right):
                 continue
-            extra = alpha * max(0, len(support) - budget) if budget is not None else 0.0
+            extra = alpha * max(0, len(chosen) - budget) if budget is not None else 0.0
             values.append(
                 extra
                 + node_value(

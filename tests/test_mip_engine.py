@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from sklearn.datasets import load_breast_cancer, load_iris, load_wine
 
-from margotree.engines import EngineError, Limits, Refused, RunControl, choose_engine, get_engine
+from margotree.engines import EngineError, Limits, Refused, RunControl, choose_engine, get_engine, solve
 from margotree.engines.mip.adapter import Adapter
 from margotree.engines.mip.constants import derived_constants
 from margotree.engines.mip.engine import MipEngine
@@ -98,9 +98,33 @@ def test_scip_agrees_with_brute_force_on_regression_trees(seed, depth, m, n, mod
     verify(problem, solution)
 
 
+@pytest.mark.parametrize(("model", "task"), [("hfs", Regression(0.2)), ("sfs", BINARY)])
+def test_scip_agrees_with_brute_force_on_groups_of_features(model, task):
+    rng = np.random.default_rng(6)
+    X, m = rng.random((6, 4)), 6
+    y = rng.choice([-1.0, 1.0], m) if task == BINARY else rng.normal(2.0, 1.0, m)
+    problem = Problem.make(X, y, task=task, depth=2, C=[1.0, 9.0], groups=[4, 1, 4, 1], **MODELS[model])
+    start = polish(problem, np.full(m, 2), search_supports=True)
+    solution = Scip().solve(problem, RunControl(Limits(gap=1e-5)), start)
+    optimum = best_value(problem)
+    assert solution.certificate.proved is Proved.OPTIMAL
+    assert solution.certificate.objective == pytest.approx(optimum, rel=2e-5, abs=1e-6)
+    single = best_value(replace(problem, groups=None))
+    assert optimum < (0.999 if model == "hfs" else 1.0) * single + 1e-9
+
+
+def test_engines_that_do_not_count_groups_say_so():
+    problem = crossed(groups=[0, 0], budget=1)
+    for name in ("bnb", "alternating"):
+        with pytest.raises(Refused, match=r"does not count groups of features.*scip"):
+            choose_engine(problem, name)
+    assert solve(problem, limits=Limits(nodes=1)).certificate.engine == "scip"
+    assert choose_engine(crossed(groups=[0, 0])).name == "bnb"
+
+
 def test_a_problem_of_numeric_targets_is_for_mip_solvers():
     problem = Problem.make(np.eye(3), [1.0, 2.0, 4.0], task=Regression(), depth=1)
-    assert choose_engine(problem).name == "scip"
+    assert solve(problem).certificate.engine == "scip"
     with pytest.raises(Refused, match="numeric targets; engines that do: scip"):
         choose_engine(problem, "bnb")
 

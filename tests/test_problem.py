@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from margotree.problem import MAX_DEPTH, Problem, per_node
+from margotree.problem import MAX_DEPTH, Problem, Splits, per_node
 
 X = np.array([[0.0, 1.0], [1.0, 0.0], [0.5, 0.5]])
 y = np.array([1.0, -1.0, 1.0])
@@ -9,6 +9,16 @@ y = np.array([1.0, -1.0, 1.0])
 
 def make(**changes):
     return Problem.make(**({"X": X, "y": y, "depth": 2} | changes))
+
+
+def test_budgets_and_penalties_count_groups_of_features():
+    splits = Splits(w=[[1.0, 0.0], [1.0, 2.0], [0.0, 0.0]], b=[5.0, 1.0, 1.0])
+    plain, grouped = (make(budget=1, alpha=3.0, groups=groups) for groups in (None, [9, 9]))
+    assert plain.evaluate(splits).objective == grouped.evaluate(splits).objective + 3.0
+    hard, hard_grouped = (make(budget=1, groups=groups) for groups in (None, [9, 9]))
+    assert hard.evaluate(splits).over_budget == 1 and hard_grouped.evaluate(splits).over_budget == 0
+    assert grouped.n_groups == 1 and grouped.group_of.tolist() == [0, 0]
+    assert make(groups=[3, -1]).groups is None  # every feature is a group
 
 
 def test_a_number_is_spread_over_all_nodes():
@@ -35,6 +45,9 @@ def test_one_number_a_node():
         ({"budget": 0}, "budget must be finite and >= 1 and <= 2"),
         ({"budget": 3}, "budget must be finite and >= 1 and <= 2"),
         ({"budget": 1.5}, "budget must be whole numbers"),
+        ({"budget": 2, "groups": [7, 7]}, "budget must be finite and >= 1 and <= 1"),
+        ({"groups": [0]}, "groups must hold one whole number for each of the 2 features"),
+        ({"groups": [0.5, 1.0]}, "groups must hold one whole number"),
         ({"budget": 1, "alpha": -1}, "alpha must be finite and >= 0"),
         ({"alpha": 1}, "no budget is given"),
         ({"depth": 0}, f"depth must be a whole number from 1 to {MAX_DEPTH}, got 0"),

@@ -61,6 +61,8 @@ class Engine(ABC, Generic[P]):
     proves: bool = True
     #: Whether it reports to the run control that all nodes of a tree were trained.
     notes_trees: bool = False
+    #: Whether it solves problems whose budgets and penalties count groups of features.
+    counts_groups: bool = False
     #: Whether it can write a proof of its bound (docs/proof.md).
     writes_proofs: bool = False
 
@@ -103,6 +105,8 @@ class Engine(ABC, Generic[P]):
         """None if the engine solves this problem, else the reason."""
         if problem.model not in self.models:
             return f"{self.name} does not solve {problem.model} problems"
+        if isinstance(problem, Problem) and problem.budget is not None and problem.groups is not None:
+            return None if self.counts_groups else f"{self.name} does not count groups of features for budgets"
         return None
 
     @abstractmethod

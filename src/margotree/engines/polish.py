@@ -157,7 +157,7 @@ def _on_best_support(
     problem: Problem, t: int, routed: RoutedRows, *, inner: float, control: RunControl
 ) -> _Plane | None:
     """The best hyperplane of a node on the features that its budget allows."""
-    if problem.budget is None or problem.budget[t] >= problem.n_features:
+    if problem.budget is None or problem.budget[t] >= problem.n_groups:
         return _on_support(problem, None, t, routed, inner=inner, control=control)
     found = best_subset(
         problem.X[routed.rows],
@@ -170,6 +170,7 @@ def _on_best_support(
         eps=problem.eps,
         inner=inner,
         max_weight=problem.max_weight,
+        groups=problem.groups,
         stop=lambda: control.over,
     )
     return _Plane(found.w, found.b) if found.feasible else None

@@ -39,6 +39,9 @@ _MULTICLASS_ENGINES = {
     **_MIP_ENGINES,
 }
 
+#: The start heuristic.
+_DEFAULT_START = "local_svm"
+
 #: The exact engine on a cluster.
 _CLUSTER_ENGINE = "margotree.engines.distributed.engine:ClusterBranchAndBound"
 
@@ -112,7 +115,7 @@ def solve(
     *,
     engine: str = "auto",
     limits: Limits | None = None,
-    start: Splits | str | None = "local_svm",
+    start: Splits | str | None = _DEFAULT_START,
     listener: Listener | None = None,
     proof: ProofWriter | None = None,
     scheduler: str | None = None,
@@ -128,7 +131,8 @@ def solve(
     limits : Limits, optional
         When to stop.
     start : str, Splits or None
-        Name of a heuristic engine, a feasible tree, or no start.
+        Name of a heuristic engine, a feasible tree, or no start. The default is left out where it does not solve the
+        problem.
     listener : callable, optional
         Receives progress events.
     proof : ProofWriter, optional
@@ -149,8 +153,16 @@ def solve(
         classes = "two classes" if _has_classes(problem) else "the engine 'bnb'"
         raise Refused(f"proofs are available for {classes} only, not for {chosen.name!r} here; omit proof")
     own = isinstance(start, str) and (start == chosen.name or chosen.makes_start(problem))
-    first = None if own else get_engine(start, problem) if isinstance(start, str) else start
+    first = None if own else _start_engine(problem, start) if isinstance(start, str) else start
     return train(problem, chosen, limits=limits, start=first, listener=listener, proof=proof)
+
+
+def _start_engine(problem: Problem, name: str) -> Engine | None:
+    """The start heuristic of this name; None for the default one if it does not solve the problem."""
+    known = name in _engines_for(problem)
+    if name == _DEFAULT_START and (not known or get_engine(name, problem).refuses(problem) is not None):
+        return None
+    return get_engine(name, problem)
 
 
 def _cluster_engine(problem: Problem, name: str, scheduler: str, limits: Limits | None) -> Engine:

@@ -31,7 +31,8 @@ class Problem:
     where ``h_t(x) = w_t.x + b_t``. At upper nodes a sample goes right if ``h_t(x) >= 0``, left if ``h_t(x) <= -eps``,
     and may not lie between. The task defines the losses: for two classes ``max(0, 1 - y_i h_t(x_i))``; see
     :mod:`margotree.problem.tasks` for the others. With ``budget`` alone the support of ``w_t`` is limited to ``B_t``
-    features (HFS); with ``budget`` and ``alpha`` every feature above the budget adds ``alpha_t`` (SFS).
+    features (HFS); with ``budget`` and ``alpha`` every feature above the budget adds ``alpha_t`` (SFS). Where features
+    form groups, ``|supp w|`` is the number of groups with a weight.
 
     Use :meth:`Problem.make`, which checks its arguments and makes the arrays read-only.
     """
@@ -47,6 +48,7 @@ class Problem:
     alpha: FloatArray | None = None
     max_weight: float | None = None
     choices: Choices | None = None
+    groups: IndexArray | None = None
 
     @classmethod
     def make(
@@ -62,6 +64,7 @@ class Problem:
         budget: Any = None,
         alpha: Any = None,
         max_weight: float | None = None,
+        groups: ArrayLike | None = None,
     ) -> Problem:
         """Check the arguments and return the problem.
 
@@ -84,12 +87,17 @@ class Problem:
             Features per split and penalty of features above that, in the same three forms as ``C``.
         max_weight : float, optional
             Largest absolute value of a weight.
+        groups : array of shape (n_features,), optional
+            A group number for every feature. Budgets and penalties count the groups that a split uses: for example all
+            features made from one column of a table. By default every feature is a group.
         """
         X = read_only_samples(X)
         targets = task.targets(y)
         w = np.ones(len(targets)) if weight is None else np.array(weight, dtype=np.float64).ravel()
         _check_samples(X, targets, w)
         depth = check_depth(depth)
+        group_of = _groups(groups, X.shape[1])
+        n_groups = X.shape[1] if group_of is None else int(np.max(group_of)) + 1
         problem = cls(
             X=X,
             y=_read_only(targets),
@@ -98,9 +106,10 @@ class Problem:
             C=_read_only(per_node("C", C, depth, low=0.0, low_open=True)),
             task=task,
             eps=positive_number("eps", eps),
-            budget=_budget(budget, depth, X.shape[1]),
+            budget=_budget(budget, depth, n_groups),
             alpha=None if alpha is None else _read_only(per_node("alpha", alpha, depth, low=0.0)),
             max_weight=None if max_weight is None else positive_number("max_weight", max_weight),
+            groups=group_of,
         )
         if alpha is not None and budget is None:
             raise ValueError("alpha is the penalty of features above the budget, but no budget is given")
@@ -113,6 +122,16 @@ class Problem:
     @property
     def n_features(self) -> int:
         return self.X.shape[1]
+
+    @property
+    def group_of(self) -> IndexArray:
+        """The group of every feature, 0, 1, ..."""
+        return np.arange(self.n_features) if self.groups is None else self.groups
+
+    @property
+    def n_groups(self) -> int:
+        """Number of groups of features; that of features by default."""
+        return self.n_features if self.groups is None else int(np.max(self.groups)) + 1
 
     @property
     def n_nodes(self) -> int:
@@ -214,10 +233,25 @@ def per_node(
     return given.copy()
 
 
-def _budget(budget: Any, depth: int, n_features: int) -> NDArray[np.int64] | None:
+def _groups(groups: ArrayLike | None, n_features: int) -> IndexArray | None:
+    """The groups numbered 0, 1, ...; None if every feature is a group."""
+    if groups is None:
+        return None
+    given = np.asarray(groups)
+    if given.shape != (n_features,) or given.dtype.kind not in "iu":
+        raise ValueError(f"groups must hold one whole number for each of the {n_features} features, got {groups!r}")
+    different, group_of = np.unique(given, return_inverse=True)
+    if len(different) == n_features:
+        return None
+    frozen = group_of.astype(np.int64)
+    frozen.setflags(write=False)
+    return frozen
+
+
+def _budget(budget: Any, depth: int, n_groups: int) -> NDArray[np.int64] | None:
     if budget is None:
         return None
-    B = per_node("budget", budget, depth, low=1, high=n_features)
+    B = per_node("budget", budget, depth, low=1, high=n_groups)
     if np.any(B != np.round(B)):
         raise ValueError(f"budget must be whole numbers of features, got {budget!r}")
     frozen = B.astype(np.int64)

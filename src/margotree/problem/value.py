@@ -51,6 +51,9 @@ class Terms(Protocol):
     def alpha(self) -> FloatArray | None: ...
 
     @property
+    def groups(self) -> IndexArray | None: ...
+
+    @property
     def max_weight(self) -> float | None: ...
 
     @property
@@ -91,7 +94,7 @@ class Evaluation:
     band : float
         How deep the worst sample lies inside the band of an upper node that it reaches.
     over_budget : int
-        The largest number of features above a hard budget.
+        The largest number of features, or groups of features, above a hard budget.
     over_weight : float
         The largest excess of ``|w_tj|`` over ``max_weight``.
 
@@ -170,14 +173,21 @@ def _penalty(problem: Terms, t: int, w: FloatArray) -> float:
     """The penalty of features above the budget of node ``t``."""
     if problem.budget is None or problem.alpha is None:
         return 0.0
-    return float(problem.alpha[t] * max(0, np.count_nonzero(w) - problem.budget[t]))
+    return float(problem.alpha[t] * max(0, size_of_support(w, problem.groups) - problem.budget[t]))
+
+
+def size_of_support(w: FloatArray, groups: IndexArray | None = None) -> int:
+    """The number of features with a weight or, where features form groups, of groups with such a feature."""
+    used = w != 0
+    return int(np.count_nonzero(used)) if groups is None else len(np.unique(groups[used]))
 
 
 def _over_budget(problem: Terms, splits: Splits) -> int:
-    """The largest number of features above a hard budget."""
+    """The largest number of features, or groups of features, above a hard budget."""
     if problem.budget is None or problem.alpha is not None:
         return 0
-    return int(max(0, np.max(np.count_nonzero(splits.w, axis=1) - problem.budget)))
+    excess = (size_of_support(w, problem.groups) - B for w, B in zip(splits.w, problem.budget, strict=True))
+    return max(0, *map(int, excess))
 
 
 def _over_weight(problem: Terms, splits: Splits) -> float:

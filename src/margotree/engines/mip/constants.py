@@ -225,8 +225,9 @@ def _balls_of_node(problem: Problem, t: int, radius: float) -> list[tuple[FloatA
     zero = np.zeros(problem.n_features)
     balls = [(zero, radius)] if radius < math.inf else []
     if problem.max_weight is not None:
-        most = problem.n_features if problem.model != "hfs" or problem.budget is None else int(problem.budget[t])
-        balls.append((zero, problem.max_weight * math.sqrt(most)))
+        sizes = np.sort(np.bincount(problem.group_of))[::-1]
+        most = problem.n_groups if problem.model != "hfs" or problem.budget is None else int(problem.budget[t])
+        balls.append((zero, problem.max_weight * math.sqrt(float(np.sum(sizes[:most])))))
     return balls
 
 

@@ -38,6 +38,7 @@ class MipEngine(Engine):
     """
 
     adapter: Adapter
+    counts_groups = True
 
     def __init__(self, *, big_m: BigM = "derived", label_cuts: bool = True) -> None:
         if big_m not in ("derived", "paper"):

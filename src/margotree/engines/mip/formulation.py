@@ -1,9 +1,9 @@
 """MARGOT, HFS-MARGOT and SFS-MARGOT as a mixed-integer model of any depth and task, and the conversion of trees.
 
 Variables (nodes ``t``, samples ``i``, features ``j``): ``w`` (t, j), ``b`` (t), ``xi`` (t, i), ``z`` (i, last-level
-node) and, with budgets, ``s`` (t, j) and for SFS ``u`` (t).  ``z_i`` marks the last-level node that sample ``i``
-reaches; the sum of it over the last-level nodes below ``t``, or below one of its branches, is 1 if the sample passes
-there.
+node) and, with budgets, ``s`` (t, feature or group of features) and for SFS ``u`` (t).  ``z_i`` marks the last-level
+node that sample ``i`` reaches; the sum of it over the last-level nodes below ``t``, or below one of its branches, is 1
+if the sample passes there.
 
 The task defines the losses (:class:`~margotree.engines.mip.losses.LevelLosses`) and, if there is something to choose
 at the nodes, the binaries ``upper_choice`` and ``last_choice`` (node, variable).  Where a sample can have losses below
@@ -40,7 +40,10 @@ class Formulation:
 
     def support(self, x: FloatArray) -> NDArray[np.bool_] | None:
         """The features that every node may use, from the binaries; None without budgets."""
-        return None if self.problem.budget is None else self.mip.part(x, "s") > 0.5
+        if self.problem.budget is None:
+            return None
+        used: NDArray[np.bool_] = self.mip.part(x, "s")[:, self.problem.group_of] > 0.5
+        return used
 
     def choices(self, x: FloatArray) -> Choices:
         """The choices at all nodes, from the binaries."""
@@ -77,7 +80,9 @@ class Formulation:
             x[columns] = values[: len(columns)]
             x[_choice_columns(blocks, problem, t)] = problem.task.encode_choice(choice, last=t >= problem.n_upper)
         if problem.budget is not None:
-            used = splits.w != 0
+            used = np.zeros((problem.n_nodes, problem.n_groups))
+            nodes, features = np.nonzero(splits.w)
+            used[nodes, problem.group_of[features]] = 1.0
             x[blocks["s"]] = used
             if problem.alpha is not None:
                 x[blocks["u"]] = np.maximum(0, used.sum(axis=1) - problem.budget)
@@ -174,10 +179,10 @@ def _slack_columns(blocks: Mapping[str, IndexArray], problem: Problem, losses: L
 
 
 def budget_variables(draft: Draft, problem: Problem) -> None:
-    """Which features every node uses and, with penalties, by how many it exceeds its budget."""
-    draft.block("s", (problem.n_nodes, problem.n_features), lower=0.0, upper=1.0, integer=True)
+    """Which features, or groups of features, every node uses and, with penalties, by how many it exceeds its budget."""
+    draft.block("s", (problem.n_nodes, problem.n_groups), lower=0.0, upper=1.0, integer=True)
     if problem.alpha is not None:
-        draft.block("u", problem.n_nodes, lower=0.0, upper=float(problem.n_features), linear=problem.alpha)
+        draft.block("u", problem.n_nodes, lower=0.0, upper=float(problem.n_groups), linear=problem.alpha)
 
 
 def ends_below(draft: Draft, problem: Problem, nodes: range) -> IndexArray:
@@ -293,9 +298,9 @@ def label_rows(draft: Draft, problem: Problem, losses: LevelLosses, t: int) -> N
 
 
 def budget_rows(draft: Draft, problem: Problem, constants: Constants) -> None:
-    """``w = 0`` where ``s = 0``, and the budgets: hard, or with ``u`` as the number of features above them."""
+    """``w = 0`` where ``s = 0``, and the budgets: hard, or with ``u`` as the number of groups above them."""
     assert problem.budget is not None
-    w, s = draft.blocks["w"].ravel(), draft.blocks["s"].ravel()
+    w, s = draft.blocks["w"].ravel(), draft.blocks["s"][:, problem.group_of].ravel()
     high, low = np.maximum(constants.w_high, 0.0).ravel(), np.minimum(constants.w_low, 0.0).ravel()
     draft.rows([(w[:, None], 1.0), (s[:, None], -high[:, None])], upper=0.0)
     draft.rows([(w[:, None], 1.0), (s[:, None], -low[:, None])], lower=0.0)

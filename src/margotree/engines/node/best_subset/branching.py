@@ -18,9 +18,9 @@ Gains = Callable[[int], tuple[float, float]]
 class PseudoCosts:
     """Average increase of the bound per unit of share when a feature was required or excluded."""
 
-    def __init__(self, n_features: int) -> None:
-        self._sum = np.zeros((2, n_features))
-        self._count = np.zeros((2, n_features))
+    def __init__(self, n_groups: int) -> None:
+        self._sum = np.zeros((2, n_groups))
+        self._count = np.zeros((2, n_groups))
 
     def learn(self, j: int, used: bool, share: float, gain: float) -> None:
         """Record that the bound rose by ``gain`` when feature ``j`` was required (``used``) or excluded."""

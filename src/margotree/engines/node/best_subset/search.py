@@ -34,7 +34,7 @@ class Search:
         self.task = task
         self.node_limit = node_limit
         self.supports = supports
-        self.costs = PseudoCosts(task.n_features)
+        self.costs = PseudoCosts(task.n_groups)
         self.nodes = 0
         self.bound = -math.inf
         self.finished = False
@@ -141,7 +141,7 @@ class Search:
         """The relaxation with one more decision; its gain updates the pseudo-costs."""
         below = kind.copy()
         below[j] = decided
-        child = relax(self.task, below, node.point, node.lam, self.supports.target, _ROUNDS)
+        child = relax(self.task, below, node.point, node.lam, self.supports.target, _ROUNDS, node.u)
         self.costs.learn(j, decided == MUST, node.share[j], self._gain(child, node))
         if child.bound >= node.bound:
             return child

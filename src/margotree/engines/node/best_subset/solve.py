@@ -58,6 +58,7 @@ def best_subset(
     eps: float = 1e-3,
     inner: float = 0.0,
     max_weight: float | None = None,
+    groups: NDArray[np.int64] | None = None,
     must: Sequence[int] = (),
     never: Sequence[int] = (),
     cutoff: float = math.inf,
@@ -66,18 +67,22 @@ def best_subset(
     stop: Callable[[], bool] | None = None,
     node_limit: float = math.inf,
 ) -> SubsetSolution:
-    """Solve ``min 1/2 |w|^2 + sum_i cost_i max(0, corner_i - y_i h_i)`` on at most ``budget`` features.
+    """Solve ``min 1/2 |w|^2 + sum_i cost_i max(0, corner_i - y_i h_i)`` on at most ``budget`` groups.
+
+    A group is a feature, or several features that are used together.
 
     Parameters
     ----------
     X, y, cost, corner, side, eps, inner, max_weight
         As in :func:`~margotree.engines.node.svm.solve_node`.
     budget : int
-        Largest number of features.
+        Largest number of groups.
     alpha : float, optional
-        Penalty of each feature above the budget, which is allowed then.
+        Penalty of each group above the budget, which is allowed then.
+    groups : array of shape (n_features,), optional
+        The group of every feature, 0, 1, ...; by default every feature is a group.
     must, never : sequences of int
-        Features that count as used even if their weight is 0, and features that are not allowed.
+        Groups that count as used even if their weights are 0, and groups that are not allowed.
     cutoff : float
         Only values below it are searched for.
     gap : float
@@ -86,9 +91,10 @@ def best_subset(
         The search ends after these seconds, when ``stop()`` is True, or after this number of search nodes.  It also
         ends when its open nodes take too much memory.  In these cases the solution is not exact.
     """
-    kind = _initial_kinds(X.shape[1], must, never)
+    n_groups = X.shape[1] if groups is None else int(np.max(groups)) + 1
+    kind = _initial_kinds(n_groups, must, never)
     if alpha == 0:
-        budget, alpha = X.shape[1], None
+        budget, alpha = n_groups, None
     if alpha is None and len(must) > budget:
         raise ValueError(f"{len(must)} features must be used, but the budget is {budget}")
     sides = np.zeros(len(y), np.int8) if side is None else np.asarray(side, np.int8)
@@ -102,6 +108,7 @@ def best_subset(
         stop=_stop_rule(time_limit, stop),
         eps=eps,
         inner=inner,
+        group=groups,
     )
     supports = Supports(task, cutoff, gap)
     search = Search(task, supports, node_limit)
@@ -109,9 +116,9 @@ def best_subset(
     return _solution(search, X, y, cost, corner)
 
 
-def _initial_kinds(n_features: int, must: Sequence[int], never: Sequence[int]) -> I1:
-    """The state of every feature at the root of the search: MUST (if in ``must``), NEVER (if in ``never``) or MAY."""
-    kind = np.full(n_features, MAY, np.int8)
+def _initial_kinds(n_groups: int, must: Sequence[int], never: Sequence[int]) -> I1:
+    """The state of every group at the root of the search: MUST (if in ``must``), NEVER (if in ``never``) or MAY."""
+    kind = np.full(n_groups, MAY, np.int8)
     kind[list(never)] = NEVER
     if np.any(kind[list(must)] == NEVER):
         raise ValueError("a feature is both in 'must' and in 'never'")

@@ -47,9 +47,9 @@ class Supports:
         """The best value less a share of it."""
         return self.best - share * abs(self.best) if math.isfinite(self.best) else self.best
 
-    def value(self, features: Iterable[int]) -> float:
-        """Value of the SVM on these features including their penalties, or inf if it cannot improve on the best."""
-        support = tuple(sorted(int(j) for j in features))
+    def value(self, groups: Iterable[int]) -> float:
+        """Value of the SVM on these groups including their penalties, or inf if it cannot improve on the best."""
+        support = tuple(sorted(int(j) for j in groups))
         if support not in self.seen:
             self.seen[support] = self._solve(support)
         return self.seen[support]
@@ -70,13 +70,14 @@ class Supports:
         if found.feasible and found.value + penalty < self.best:
             self.best, self.support = found.value + penalty, support
             self.w, self.b = np.zeros(self.task.n_features), found.b
-            self.w[list(support)] = found.w[: len(support)]
+            columns = self.task.groups.columns(support)
+            self.w[columns] = found.w[: len(columns)]
         return found.value + penalty if found.feasible else math.inf
 
     def _svm(self, support: Support, cutoff: float) -> NodeSolution:
         """The SVM on the features of a support."""
         task = self.task
-        X, y, cost, corner, side = task.groups.restricted(np.array(support, dtype=np.int64))
+        X, y, cost, corner, side = task.equal.restricted(task.groups.columns(support))
         if not support:
             X = np.zeros((len(y), 1))
         limit = None if math.isinf(task.limit) else task.limit
@@ -98,10 +99,11 @@ class Supports:
 
 
 def try_nested(supports: Supports, w: FloatArray, patience: int = 4) -> None:
-    """Evaluate the nested supports of the largest weights, smallest first, until more features give no improvement."""
+    """Evaluate the nested supports of the largest weights, smallest first, until more groups give no improvement."""
     task = supports.task
     must = [int(j) for j in np.flatnonzero(task.kind == MUST)]
-    ranked = [int(j) for j in np.argsort(-np.abs(w), kind="stable") if w[j] != 0.0 and task.kind[j] == MAY]
+    size = task.groups.norms(w)
+    ranked = [int(j) for j in np.argsort(-size, kind="stable") if size[j] != 0.0 and task.kind[j] == MAY]
     most = task.remaining(task.kind) if task.hard else len(ranked)
     supports.value(must)
     misses = 0
@@ -116,7 +118,7 @@ def try_nested(supports: Supports, w: FloatArray, patience: int = 4) -> None:
 
 
 def improve(supports: Supports, rounds: int = 50, tries: int = 30) -> None:
-    """Local search: add, drop or swap a feature while the value improves; moves with the smallest bound come first."""
+    """Local search: add, drop or swap a group while the value improves; moves with the smallest bound come first."""
     for _ in range(rounds):
         if supports.support is None or supports.task.stop():
             return
@@ -135,10 +137,10 @@ def _promising_neighbours(supports: Supports) -> list[Support]:
     The bounds are those of a dual point of the incumbent.
     """
     task, support = supports.task, set(supports.support or ())
-    kind = np.zeros(task.n_features, np.int8)
+    kind = np.zeros(task.n_groups, np.int8)
     kind[list(support)] = MUST
     values = solve_relaxation(task, kind, None, 0.0, math.inf).values
-    outside = [j for j in range(task.n_features) if task.kind[j] == MAY and j not in support]
+    outside = [j for j in range(task.n_groups) if task.kind[j] == MAY and j not in support]
     inside = [j for j in support if task.kind[j] == MAY]
     size = len(support)
     base = supports.best - task.penalty(size)

@@ -7,13 +7,15 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 import numpy as np
+from numpy.typing import NDArray
 
+from margotree.engines.node.best_subset.groups import FeatureGroups
 from margotree.engines.node.best_subset.samples import I1, Grouping, Samples
 from margotree.engines.node.kernels.safe_bounds import offset_reach
 from margotree.engines.node.kernels.workspace import Workspace, new_workspace
 from margotree.engines.node.svm import Items, node_items, value_limit
 
-# Decisions about a feature.
+# Decisions about a group of features.
 NEVER, MUST, MAY = 0, 1, 2
 
 Stop = Callable[[], bool]
@@ -23,7 +25,8 @@ Stop = Callable[[], bool]
 class Task:
     """What to minimise over supports.
 
-    ``kind`` says of every feature whether it MUST, MAY or may NEVER be used.  ``alpha`` is infinite for a hard budget,
+    ``kind`` says of every group of features whether it MUST, MAY or may NEVER be used; by default every feature is a
+    group.  ``alpha`` is infinite for a hard budget,
     and ``limit`` for weights without a bound.  ``stop()`` is True when the search must end.  Samples with a side must
     lie at least ``inner`` from the hyperplane on that side, left ones ``eps`` more.
     """
@@ -36,7 +39,9 @@ class Task:
     stop: Stop
     eps: float
     inner: float = 0.0
-    groups: Grouping = field(init=False)
+    group: NDArray[np.int64] | None = None
+    groups: FeatureGroups = field(init=False)
+    equal: Grouping = field(init=False)
     #: Workspace of the relaxations, with centred samples; its items; and the value up to which their bounds are valid.
     ws: Workspace = field(init=False)
     items: Items = field(init=False)
@@ -52,7 +57,8 @@ class Task:
         ws = new_workspace(
             points, items.c, items.cost[None], corner=items.corner[None], with_penalties=True, reach=reach
         )
-        object.__setattr__(self, "groups", Grouping(self.samples))
+        object.__setattr__(self, "groups", FeatureGroups(X.shape[1], self.group))
+        object.__setattr__(self, "equal", Grouping(self.samples))
         object.__setattr__(self, "ws", ws)
         object.__setattr__(self, "items", items)
         object.__setattr__(self, "valid_below", valid_below if np.any(side) else math.inf)
@@ -63,13 +69,17 @@ class Task:
 
     @property
     def n_features(self) -> int:
-        return len(self.kind)
+        return self.groups.n_features
+
+    @property
+    def n_groups(self) -> int:
+        return self.groups.n_groups
 
     def penalty(self, size: int) -> float:
-        """The feature penalties of a support with ``size`` features."""
+        """The feature penalties of a support of ``size`` groups."""
         over = size - self.budget
         return 0.0 if over <= 0 else self.alpha * over
 
     def remaining(self, kind: I1) -> int:
-        """How many features can be added to those that must be used without a penalty."""
+        """How many groups can be added to those that must be used without a penalty."""
         return self.budget - int(np.count_nonzero(kind == MUST))

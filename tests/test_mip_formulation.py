@@ -57,6 +57,9 @@ class Pinball(Task):
     def codes(self, y):
         return np.zeros(len(y), dtype=np.int64)
 
+    def responses(self, y):
+        return y[:, None]
+
     def items(self, y, *, last, side=None, choice=NO_CHOICE):
         if last:
             return Items(p=np.full(len(y), self.q), m=np.full(len(y), 1.0 - self.q), r=y, l=y)

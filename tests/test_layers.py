@@ -111,6 +111,31 @@ def test_nothing_goes_round_in_circles():
     assert circle(graph) == []
 
 
+#: What is the same for all tasks: it uses their losses and choices, and does not ask which task it is.
+FOR_ALL_TASKS = ("margotree.engines.mip.", "margotree.engines.node.", "margotree.engines.polish")
+
+
+def tasks_named(source: str) -> set[str]:
+    """The names of tasks in a module, and the names by which it could ask for one."""
+    names = {"BINARY", "Binary", "Multiclass", "Regression", "n_classes"}
+    nodes = list(ast.walk(ast.parse(source)))
+    found = {node.id for node in nodes if isinstance(node, ast.Name)}
+    found |= {node.attr for node in nodes if isinstance(node, ast.Attribute)}
+    return found & names
+
+
+@pytest.mark.parametrize("module", [name for name in ALL if name.startswith(FOR_ALL_TASKS)])
+def test_what_is_for_all_tasks_names_none(module):
+    assert tasks_named(ALL[module]) == set()
+
+
+@pytest.mark.parametrize(
+    "line", ["if problem.task == BINARY:\n    pass", "isinstance(task, tasks.Regression)", "problem.task.n_classes > 2"]
+)
+def test_a_named_task_is_found(line):
+    assert tasks_named(line)
+
+
 @pytest.mark.parametrize(
     "line",
     [

@@ -22,6 +22,7 @@ from margotree.engines.tiny_problems import tiny_problem
 from margotree.problem import Problem, Splits, TrainingProblem, topology
 from margotree.problem.blocks import FloatArray, decision_values
 from margotree.problem.tasks import NO_CHOICE, OneSided, one_sided
+from margotree.problem.value import size_of_support
 from margotree.solution import Stopped, relative_gap
 
 #: The least seconds per node, if they remain: enough for any node of a few hundred samples.
@@ -61,6 +62,7 @@ class LocalSVM(Engine):
     models = frozenset({"margot", "hfs", "sfs"})
     proves = False
     notes_trees = True
+    counts_groups = True
 
     def kernels(self, problem: TrainingProblem) -> tuple[Part, ...]:
         many = (compiled_parts.MANY_SAMPLES,) * (getattr(problem, "n_samples", 0) > LARGE)
@@ -148,7 +150,7 @@ def _node_value(problem: Problem, t: int, rows: NDArray[np.int64], choice: NDArr
     loss = float(problem.weight[rows] @ items.loss(decision_values(problem.X, rows, fit.w, fit.b)))
     value = 0.5 * float(fit.w @ fit.w) + float(problem.C[t]) * loss
     if problem.budget is not None and problem.alpha is not None:
-        value += float(problem.alpha[t]) * max(0, int(np.count_nonzero(fit.w)) - int(problem.budget[t]))
+        value += float(problem.alpha[t]) * max(0, size_of_support(fit.w, problem.groups) - int(problem.budget[t]))
     return value
 
 
@@ -173,7 +175,7 @@ def _fit_choice(
         return NodeFit(w=np.zeros(problem.n_features), b=_majority(items), gap=math.inf)
     if problem.budget is None:
         return _fit_plain(problem, items, control)
-    if len(items.rows) > LARGE and problem.max_weight is None:
+    if len(items.rows) > LARGE and problem.max_weight is None and problem.groups is None:
         return _fit_many_samples(problem, t, items, control)
     return _fit_best_subset(problem, t, items, control)
 
@@ -204,9 +206,11 @@ def _fit_best_subset(problem: Problem, t: int, items: OneSided, control: RunCont
         problem.X[items.rows],
         items.label,
         items.cost,
+        corner=items.corner,
         budget=int(problem.budget[t]),
         alpha=None if problem.alpha is None else float(problem.alpha[t]),
         max_weight=problem.max_weight,
+        groups=problem.groups,
         stop=lambda: control.must_stop() is not None,
         node_limit=control.limits.nodes,
     )

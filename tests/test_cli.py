@@ -160,7 +160,7 @@ def test_fit_equals_the_estimator_and_predict_equals_both(run, folder):
     assert code == exit_codes.OK and [row["prediction"] for row in shown] == tree.predict(X).tolist()
     assert [float(row["decision"]) for row in shown] == tree.decision_function(X).tolist()
     assert [int(row["leaf"]) for row in shown] == tree.apply(X).tolist()
-    assert [float(row["share of ill"]) for row in shown] == tree.predict_proba(X)[:, 0].tolist()
+    assert [float(row["probability of ill"]) for row in shown] == tree.predict_proba(X)[:, 0].tolist()
     assert f"accuracy {(tree.predict(X) == y).mean():.1%}" in err
 
 

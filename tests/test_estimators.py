@@ -92,7 +92,7 @@ def test_decisions_labels_and_shares_agree(estimator):
     assert estimator.classes_.tolist() == ["other", "same"]
     assert np.array_equal(estimator.predict(X) == "same", estimator.decision_function(X) > 0)
     assert estimator.tree_.counts[0].tolist() == [(y == "other").sum(), (y == "same").sum()]
-    leaf, shares = estimator.apply(X), estimator.predict_proba(X)
+    leaf, shares = estimator.apply(X), clone(estimator).set_params(proba="leaf").fit(X, y).predict_proba(X)
     for v in np.unique(leaf):
         assert np.allclose(shares[leaf == v, 1], np.mean(y[leaf == v] == "same"))
 

@@ -491,6 +491,7 @@ def test_without_matplotlib_the_message_says_what_to_install(monkeypatch):
         lambda: plot_features(tree),
         lambda: plot_progress([{"elapsed": 1.0}]),
         lambda: plot_frontier(make_frontier([{"C": 1}], [0.9], [0.01], [3], [5], chosen=0)),
+        lambda: plots.plot_calibration(tree, X, y),
     ]
     assert len(calls) == len(plots.__all__)
     for call in calls:

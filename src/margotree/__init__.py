@@ -44,6 +44,7 @@ _MODULE_OF = {
 lazy_registry.provide(
     {
         "plot_tree": "margotree.plots",
+        "plot_calibration": "margotree.plots",
         "tree_html": "margotree.plots.notebook_html",
         "write_page": "margotree.page",
         "leaves_by_row": "margotree.engines.compiled_routing",

@@ -19,7 +19,7 @@ class Model:
     description: str
 
 
-_MARGIN_OPTIONS = frozenset({"C", "eps", "no_scale", "max_weight", "node_limit", "round"})
+_MARGIN_OPTIONS = frozenset({"C", "eps", "no_scale", "max_weight", "node_limit", "round", "proba"})
 
 MODELS = {
     "margot": Model("MargotClassifier", _MARGIN_OPTIONS | {"engine", "gap", "scheduler"}, "splits use all features"),
@@ -79,6 +79,11 @@ def add_model(parser: argparse.ArgumentParser) -> None:
     )
     group.add_argument(
         "--class-weight", metavar="W", help="factors on C by class: balanced, or LABEL=FACTOR[,LABEL=FACTOR...]"
+    )
+    group.add_argument(
+        "--proba",
+        choices=("margin", "smoothed", "leaf"),
+        help="class probabilities: from margins, class shares of leaves shrunk towards those above, or plain (margin)",
     )
     group.add_argument(
         "--eps", type=_band, metavar="X",
@@ -223,7 +228,7 @@ _PARAMETERS = {
     "C": "C", "budget": "budget", "alpha": "alpha", "eps": "eps", "max_weight": "max_weight", "engine": "engine",
     "gap": "gap", "node_limit": "node_limit", "scheduler": "scheduler", "min_leaf": "min_samples_leaf",
     "mu": "mu", "c1": "c1", "c2": "c2", "c3": "c3", "no_scale": "scale",
-    "round": "round",
+    "round": "round", "proba": "proba",
 }  # fmt: skip
 
 

@@ -44,6 +44,7 @@ from margotree.estimators.input_data import (
     read_samples,
 )
 from margotree.estimators.parameters import CONSTRAINTS, Constraint, check_parameters, rounding_options, threads
+from margotree.estimators.probabilities import fit_probabilities
 from margotree.estimators.proof_checks import check_proof
 from margotree.notices import warn_from_fit
 from margotree.private_names import within_scikit_learn_loop
@@ -120,7 +121,8 @@ class TreeClassifier(ClassifierMixin, BaseEstimator, ABC):
         if solution.certificate.stopped == Stopped.INTERRUPTED and within_scikit_learn_loop():
             raise NestedFitInterrupted("a fit inside a loop was interrupted, and its tree does not count as a result")
         with holding_ctrl_c() as interrupted:
-            self.tree_ = self._rounded(self._make_tree(solution, samples, scaling, problem), samples)
+            tree = self._rounded(self._make_tree(solution, samples, scaling, problem), samples)
+            self.tree_ = self._with_probabilities(tree, samples, problem)
             assert self.tree_.certificate is not None
             self.certificate_ = self.tree_.certificate
             self.classes_ = samples.classes
@@ -159,6 +161,10 @@ class TreeClassifier(ClassifierMixin, BaseEstimator, ABC):
     def _leaf_class(self, problem: Any, splits: Splits) -> NDArray[np.int64]:
         """The class of every leaf; empty if the side of the last split determines it."""
         return np.zeros(0, dtype=np.int64)
+
+    def _with_probabilities(self, tree: Tree, samples: Samples, problem: TrainingProblem) -> Tree:
+        """The tree with the rule of probabilities that the parameter ``proba`` names, if there is one."""
+        return tree
 
     def _rounded(self, tree: Tree, samples: Samples) -> Tree:
         """The tree with short numbers, if the parameter ``round`` says so."""
@@ -203,10 +209,12 @@ class TreeClassifier(ClassifierMixin, BaseEstimator, ABC):
         return predicted
 
     def predict_proba(self, X: Any) -> FloatArray:
-        """Predict class probabilities: the class shares, by weight, of the training samples in each sample's leaf.
+        """Predict class probabilities, by the rule of the parameter ``proba``; see :meth:`Tree.predict_proba`.
 
-        ``class_weight`` is not included.  For a leaf without training samples the shares are those of the nearest
-        ancestor with training samples.
+        They estimate the shares of the classes in the training data by ``sample_weight``, without ``class_weight``.
+        With ``proba="margin"``, ``predict`` returns the class with the largest product of probability and class weight,
+        which is the most probable class if the class weights are equal.  Trees without this parameter (the baselines)
+        have the class shares of the leaf.
         """
         shares: FloatArray = self._routed(X, Tree.predict_proba)
         return shares
@@ -241,13 +249,17 @@ class TreeClassifier(ClassifierMixin, BaseEstimator, ABC):
         """Draw the tree on matplotlib axes and return them; see :func:`margotree.plots.plot_tree`."""
         return self._tree().plot(None if X is None else self._checked(X), y, ax, **options)
 
+    def plot_calibration(self, X: Any, y: Any, ax: Any = None, **options: Any) -> Any:
+        """Draw how reliable the probabilities are on samples; see :func:`margotree.plots.plot_calibration`."""
+        return self._tree().plot_calibration(self._checked(X), y, ax, **options)
+
     def to_html(self, path: str | PathLike[str], X: Any = None, y: Any = None, *, title: str | None = None) -> None:
         """Write an interactive report page, a single HTML file; see :meth:`Tree.to_html`."""
         self._tree().to_html(path, None if X is None else self._checked(X), y, title=title)
 
-    def to_sql(self, *, table: str | None = None) -> str:
-        """The tree as one SQL expression; see :func:`margotree.export.to_sql`."""
-        return self._tree().to_sql(table=table)
+    def to_sql(self, *, table: str | None = None, proba: Any = None) -> str:
+        """The tree as an SQL expression of the label, or of a probability; see :func:`margotree.export.to_sql`."""
+        return self._tree().to_sql(table=table, proba=proba)
 
     def to_c(self, *, name: str = "margotree") -> str:
         """The tree as C source; see :func:`margotree.export.to_c`."""
@@ -428,9 +440,16 @@ class MarginTreeClassifier(TreeClassifier):
         if not isinstance(problem, Problem):
             return tree
         choices = problem.evaluate(solution.splits).choices
-        if not choices.labels.size:
+        if choices.labels.size:
+            sides = {"n_classes": problem.task.n_classes, "sides": choices.sides.tolist()}
+            tree = replace(tree, terms={**tree.terms, **sides})
+        return tree
+
+    def _with_probabilities(self, tree: Tree, samples: Samples, problem: TrainingProblem) -> Tree:
+        kind = getattr(self, "proba", "leaf")
+        if kind == "leaf" or not isinstance(problem, Problem):
             return tree
-        return replace(tree, terms={**tree.terms, "n_classes": problem.task.n_classes, "sides": choices.sides.tolist()})
+        return replace(tree, probabilities=fit_probabilities(kind, tree, problem, samples.class_weight))
 
 
 def coded_samples(samples: Samples, scaling: Scaling) -> dict[str, Any]:

@@ -91,7 +91,7 @@ class MargotClassifierCV(MarginTreeClassifier):
         1: a line per fold; 2: also a line per fit.
     round : None, "auto", "points" or int, default "auto"
         Short numbers of the final tree, as in :class:`~margotree.MargotClassifier`.  Fits on folds are not rounded.
-    eps, scale, class_weight, gap
+    eps, scale, class_weight, proba, gap
         As in :class:`~margotree.MargotClassifier`.
 
     Attributes
@@ -133,6 +133,7 @@ class MargotClassifierCV(MarginTreeClassifier):
         eps: float | str = "auto",
         scale: str | None = "minmax",
         class_weight: Any = None,
+        proba: str = "margin",
         engine: str = "auto",
         time_limit: float | None = 120,
         gap: float = 1e-4,
@@ -150,6 +151,7 @@ class MargotClassifierCV(MarginTreeClassifier):
         self.eps = eps
         self.scale = scale
         self.class_weight = class_weight
+        self.proba = proba
         self.engine = engine
         self.time_limit = time_limit
         self.gap = gap
@@ -221,8 +223,9 @@ class MargotClassifierCV(MarginTreeClassifier):
             # There is no choice without a second setting or without folds.
             return candidates[len(candidates) // 2]
         scorer = rows_right if self.scoring is None else check_scoring(MargotClassifier(), scoring=self.scoring)
+        fold_proba = "leaf" if self.scoring is None else self.proba  # accuracy does not use probabilities
         fits = CrossValidation(
-            lambda params: self._model(_FoldClassifier, params, seed),
+            lambda params: self._model(_FoldClassifier, params, seed).set_params(proba=fold_proba),
             self.settings_, fold_samples, folds, scorer, paths=neighbour_paths(candidates),
             race=Race([setting.simplicity for setting in candidates]), time_limit=seconds, n_jobs=self.n_jobs,
             weigh_scores=True, verbose=int(self.verbose),
@@ -290,8 +293,9 @@ class MargotClassifierCV(MarginTreeClassifier):
 
     def _model(self, cls: type[MargotClassifier], params: Mapping[str, Any], seed: int) -> MargotClassifier:
         return cls(
-            **params, eps=self.eps, scale=self.scale, class_weight=self.class_weight, random_state=seed, time_limit=None
-        )
+            **params, eps=self.eps, scale=self.scale, class_weight=self.class_weight, proba=self.proba,
+            random_state=seed, time_limit=None,
+        )  # fmt: skip
 
 
 class HFSMargotClassifierCV(MargotClassifierCV):

@@ -37,6 +37,10 @@ class MargotClassifier(MarginTreeClassifier):
         Largest allowed ``|w|`` in scaled units (two classes only); the paper uses 50 for HFS and SFS.
     class_weight : dict, "balanced" or None, default None
         Factors on ``C`` for the samples of each class.
+    proba : {"margin", "smoothed", "leaf"}, default "margin"
+        The rule of ``predict_proba``.  "margin": a sigmoid of ``decision_function`` for two classes, a softmax of the
+        distances from the labels for more, fitted to cross-validated scores.  "smoothed": the class shares of the leaf,
+        shrunk towards those of the nodes above it.  "leaf": the class shares of the leaf, which may be 0.
     engine : str, default "auto"
         The engine that trains the tree; ``margotree.engines.engine_names()`` lists them.
     time_limit : float or None, default 60
@@ -92,6 +96,7 @@ class MargotClassifier(MarginTreeClassifier):
         scale: str | None = "minmax",
         max_weight: float | None = None,
         class_weight: Any = None,
+        proba: str = "margin",
         engine: str = "auto",
         time_limit: float | None = 60,
         node_limit: int | None = None,
@@ -112,6 +117,7 @@ class MargotClassifier(MarginTreeClassifier):
         self.scale = scale
         self.max_weight = max_weight
         self.class_weight = class_weight
+        self.proba = proba
         self.engine = engine
         self.time_limit = time_limit
         self.node_limit = node_limit
@@ -157,6 +163,7 @@ class LocalSVMTreeClassifier(MarginTreeClassifier):
         scale: str | None = "minmax",
         max_weight: float | None = None,
         class_weight: Any = None,
+        proba: str = "margin",
         time_limit: float | None = 60,
         node_limit: int | None = None,
         n_jobs: int | None = None,
@@ -172,6 +179,7 @@ class LocalSVMTreeClassifier(MarginTreeClassifier):
         self.scale = scale
         self.max_weight = max_weight
         self.class_weight = class_weight
+        self.proba = proba
         self.time_limit = time_limit
         self.node_limit = node_limit
         self.n_jobs = n_jobs

@@ -50,6 +50,9 @@ def _a_seed(value: Any) -> bool:
     return value is None or (_whole(value) and 0 <= value < 2**32)
 
 
+#: The rules of class probabilities.
+PROBA = ("margin", "smoothed", "leaf")
+
 CONSTRAINTS: Mapping[str, Constraint] = {
     "scale": Constraint(lambda v: v is None or (isinstance(v, str) and v == "minmax"), "'minmax' or None"),
     "engine": Constraint(lambda v: isinstance(v, str), "the name of an engine, such as 'auto'"),
@@ -80,6 +83,7 @@ CONSTRAINTS: Mapping[str, Constraint] = {
         lambda v: v is None or (isinstance(v, str) and v in {"auto", "points"}) or (_whole(v) and 1 <= v <= 9),
         "'auto', 'points', a number of digits from 1 to 9, or None",
     ),
+    "proba": Constraint(lambda v: isinstance(v, str) and v in PROBA, "'margin', 'smoothed' or 'leaf'"),
     "verbose": Constraint(lambda v: _number(v, 0.0) or isinstance(v, bool), "0, 1 or 2"),
 }
 

@@ -2,6 +2,8 @@
 
 - ``common``: the rules in the units of the user, used by all exports. Start here.
 - ``sql``, ``c``, ``python``, ``onnx``: one module per target
+- ``c_expressions``, ``c_probabilities``: expressions of C, and the C function of ``predict_proba``
+- ``sql_probabilities``: the SQL expression of a probability
 - ``c_cells``: the C function that converts the cells of a table to features
 """
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import re
-import textwrap
 from typing import TYPE_CHECKING, Any
 
 from margotree.export.c_cells import Reader, c_text
-from margotree.export.common import RuleTree, Term, label_type, nested, rule_tree_of, signed, used_features
+from margotree.export.c_expressions import checks, term_text
+from margotree.export.c_probabilities import probabilities_of
+from margotree.export.common import RuleTree, label_type, nested, rule_tree_of, used_features
 from margotree.table.table_description import raw_columns
 
 if TYPE_CHECKING:
@@ -25,6 +26,7 @@ def to_c(tree: Tree, *, name: str = "margotree") -> str:
     The function returns the position of the label in ``<name>_labels``. ``x`` has the features in the order of
     ``<name>_features``, in the units of the training data; a column of words is a set of 0/1 features. If a value that
     the tree uses is NaN or infinite, the function returns -1, because such a sample has no label.
+    ``int <name>_predict_proba(const double *x, double *p)`` also writes the probabilities of the labels to ``p``.
 
     For a tree of ``margotree fit`` the file also has ``int <name>_read(const char *const *cells, double *x)``, which
     converts the cells of a row of the table to ``x``: see :mod:`margotree.export.c_cells`.
@@ -41,7 +43,7 @@ def to_c(tree: Tree, *, name: str = "margotree") -> str:
     rule_tree, kind = rule_tree_of(tree), label_type(tree)
     labels = [_label(value, kind) for value in tree.classes.tolist()]
     features = [c_text(feature) for feature in tree.features]
-    body = _checks(used_features(rule_tree)) + _lines(rule_tree, "    ")
+    body = checks(used_features(rule_tree)) + _lines(rule_tree, "    ")
     raw = raw_columns(tree)
     reader = None if raw.numeric_cells else Reader(raw, name)
     return f"""/* A classification tree, written by margotree.  C99, no dependencies; compiled by C++ as well.
@@ -49,6 +51,8 @@ def to_c(tree: Tree, *, name: str = "margotree") -> str:
    int {name}_predict(const double *x)
        x: {len(features)} numbers in the order of {name}_features, in the units of the training data
        returns the position of the label in {name}_labels, or -1 if a number that the tree uses is not finite
+   int {name}_predict_proba(const double *x, double *p)
+       writes the probabilities of the {len(labels)} labels to p; returns 0, or -1 as above
 {reader.words if reader else ""}   Compile without -ffast-math: it removes the check for numbers that are not finite. */
 #include <math.h>
 {reader.includes if reader else ""}
@@ -60,6 +64,7 @@ extern const int {name}_n_features, {name}_n_labels;
 extern const char *const {name}_features[{len(features)}];
 extern const {_C_TYPES[kind]} {name}_labels[{len(labels)}];
 int {name}_predict(const double *x);
+int {name}_predict_proba(const double *x, double *p);
 {reader.declared if reader else ""}
 const int {name}_n_features = {len(features)}, {name}_n_labels = {len(labels)};
 
@@ -74,21 +79,13 @@ const {_C_TYPES[kind]} {name}_labels[{len(labels)}] = {{
 int {name}_predict(const double *x) {{
 {body}
 }}
+
+{probabilities_of(tree, name)}
 {reader.defined if reader else ""}
 #ifdef __cplusplus
 }}
 #endif
 """
-
-
-def _checks(used: list[int]) -> str:
-    if not used:
-        return "    (void)x;\n"
-    numbers = "\n        ".join(textwrap.wrap(", ".join(map(str, used)), 100))
-    return (
-        f"    static const int asked[{len(used)}] = {{\n        {numbers}\n    }};\n"
-        f"    for (int k = 0; k < {len(used)}; k++) {{\n        if (!isfinite(x[asked[k]])) return -1;\n    }}\n"
-    )
 
 
 def _listed(items: list[str]) -> str:
@@ -98,20 +95,13 @@ def _listed(items: list[str]) -> str:
 def _lines(rule_tree: RuleTree, indent: str) -> str:
     if isinstance(rule_tree, int):
         return f"{indent}return {rule_tree};"
-    total = nested([_term(term) for term in rule_tree.terms], f"{indent}    ")
+    total = nested([term_text(term) for term in rule_tree.terms], f"{indent}    ")
     return (
         f"{indent}if ({total} >= {rule_tree.threshold!r}) {{\n"
         f"{_lines(rule_tree.met, indent + '    ')}\n"
         f"{indent}}}\n"
         f"{_lines(rule_tree.otherwise, indent)}"
     )
-
-
-def _term(term: Term) -> str:
-    value = f"x[{term.feature}]"
-    if term.origin:
-        value = f"({value} {'-' if term.origin > 0 else '+'} {abs(term.origin)!r})"
-    return signed(repr(term.weight), value)
 
 
 def _label(value: Any, kind: type) -> str:

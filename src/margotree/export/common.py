@@ -12,9 +12,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from margotree.problem import topology
 from margotree.tree import Tree
+from margotree.tree.probabilities import MarginProbabilities, SharesOfLeaves
 from margotree.tree.scaling import FloatArray
 
 #: A feature whose values are this many times farther from 0 than its range (a time stamp) keeps an origin, because
@@ -84,6 +86,12 @@ def unscaled_hyperplanes(tree: Tree) -> tuple[FloatArray, FloatArray]:
     A sample ``x`` goes right at node ``t`` if ``weights[t] @ (x - origins(tree)) >= threshold[t]``.  Raises ValueError
     if a weight overflows or becomes 0 in the units of the user.
     """
+    weights, threshold, _ = _hyperplanes(tree)
+    return weights, threshold
+
+
+def _hyperplanes(tree: Tree) -> tuple[FloatArray, FloatArray, NDArray[np.int64]]:
+    """Return the hyperplanes, and the power of two by which each is multiplied."""
     scaling, origin = tree.scaling, origins(tree)
     with np.errstate(over="ignore"):
         weights = tree.splits.w / scaling.scale
@@ -99,17 +107,18 @@ def unscaled_hyperplanes(tree: Tree) -> tuple[FloatArray, FloatArray]:
     return _without_overflow(weights, np.array([math.fsum(part) for part in parts]))
 
 
-def _without_overflow(weights: FloatArray, threshold: FloatArray) -> tuple[FloatArray, FloatArray]:
+def _without_overflow(weights: FloatArray, threshold: FloatArray) -> tuple[FloatArray, FloatArray, NDArray[np.int64]]:
     """Multiply rules by powers of two so that no sum of finite values overflows.
 
-    A sum is finite if the absolute weights of its rule add up to at most 1/2. Powers of two change no digit, so that
-    sums without overflow have the same digits as before. Weights do not become subnormal, which would lose digits.
+    Return the powers, too. A sum is finite if the absolute weights of its rule add up to at most 1/2. Powers of two
+    change no digit, so that sums without overflow have the same digits as before. Weights do not become subnormal,
+    which would lose digits.
     """
     exponent = np.frexp(np.abs(weights).sum(axis=1))[1] + 1
     smallest = np.min(np.abs(weights), axis=1, where=weights != 0, initial=np.inf)
     room = np.where(np.isfinite(smallest), np.frexp(smallest)[1] + _SMALLEST_EXPONENT, 0)
     power = -np.clip(exponent, 0, np.maximum(room, 0))
-    return np.ldexp(weights, power[:, None]), np.ldexp(threshold, power)
+    return np.ldexp(weights, power[:, None]), np.ldexp(threshold, power), power
 
 
 def origins(tree: Tree) -> FloatArray:
@@ -117,6 +126,51 @@ def origins(tree: Tree) -> FloatArray:
     otherwise 0."""
     offset, scale = tree.scaling.offset, tree.scaling.scale
     return np.where(np.abs(offset) > _FAR * scale, offset, 0.0)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Excess:
+    """By how much the sum of a node exceeds its threshold, in margins: ``(sum of terms - threshold) * unit``.
+
+    A sample goes right from 0 on. Without terms the excess is ``constant``. The part ``tie`` of it is an allowed
+    rounding error.
+    """
+
+    terms: tuple[Term, ...]
+    threshold: float
+    unit: float
+    tie: float
+    constant: float
+
+
+def excesses(tree: Tree) -> list[Excess]:
+    """Return the excess at every node, from which exported code computes probabilities."""
+    weights, threshold, power = _hyperplanes(tree)
+    origin, found = origins(tree), []
+    for t in range(tree.n_nodes):
+        used = np.flatnonzero(weights[t])
+        terms = tuple(Term(feature=int(j), weight=float(weights[t, j]), origin=float(origin[j])) for j in used)
+        unit, tie = float(np.ldexp(1.0, -power[t])), tree.tie(t)
+        constant = float(tree.splits.b[t]) + tie
+        found.append(Excess(terms=terms, threshold=float(threshold[t]), unit=unit, tie=tie, constant=constant))
+    return found
+
+
+def features_of(splits: Sequence[Excess]) -> list[int]:
+    """Return the features that the nodes use."""
+    return sorted({term.feature for split in splits for term in split.terms})
+
+
+def leaf_table(tree: Tree) -> FloatArray | None:
+    """Return the probabilities of each leaf, one row per leaf; None if they depend on margins."""
+    rule = tree.probabilities
+    return rule.table(tree) if isinstance(rule, SharesOfLeaves) else None
+
+
+def margin_rule(tree: Tree) -> MarginProbabilities:
+    """Return the rule of probabilities that depend on margins."""
+    assert isinstance(tree.probabilities, MarginProbabilities)
+    return tree.probabilities
 
 
 def used_features(rule_tree: RuleTree) -> list[int]:

@@ -10,9 +10,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from margotree import __version__
-from margotree.export.common import label_type, origins, unscaled_hyperplanes
+from margotree.export.common import excesses, label_type, leaf_table, margin_rule, origins, unscaled_hyperplanes
 from margotree.problem import topology
 from margotree.table.table_description import raw_columns
+from margotree.tree.probabilities import LABEL_LEAD
+from margotree.tree.score import NO_OTHER_LABEL, leaf_targets, reachable_labels
 
 if TYPE_CHECKING:
     from margotree.tree import Tree
@@ -73,9 +75,10 @@ class _Graph:
         from onnx import TensorProto, helper
 
         x = self._op("Cast", "X", to=TensorProto.DOUBLE)
-        leaf = self._leaf(self._sides(x))
+        total, sides = self._sides(x)
+        leaf = self._leaf(sides)
         self._op("Gather", self._constant("labels", self._labels()), leaf, out="label")
-        self._shares(x, leaf)
+        self._nan_where_not_finite(x, self._probabilities(total, sides, leaf))
         n, k = self.tree.n_features, len(self.tree.classes)
         return helper.make_graph(
             self.nodes,
@@ -88,8 +91,8 @@ class _Graph:
             self.constants,
         )
 
-    def _sides(self, x: str) -> str:
-        """Add a matrix with 1 where a sample goes right at a node, 0 where it goes left; one column per node."""
+    def _sides(self, x: str) -> tuple[str, str]:
+        """Add the sums of all nodes, and a matrix with 1 where a sample goes right at a node, 0 where it goes left."""
         from onnx import TensorProto
 
         weights, threshold = unscaled_hyperplanes(self.tree)
@@ -98,7 +101,7 @@ class _Graph:
             x = self._op("Sub", x, self._constant("origin", origin))
         total = self._op("MatMul", x, self._constant("weights", np.ascontiguousarray(weights.T)))
         right = self._op("GreaterOrEqual", total, self._constant("threshold", threshold))
-        return self._op("Cast", right, to=TensorProto.INT64)
+        return total, self._op("Cast", right, to=TensorProto.INT64)
 
     def _leaf(self, sides: str) -> str:
         """Add the position of the leaf of each sample: from node t to 2 t + 1 or 2 t + 2, level by level."""
@@ -113,11 +116,67 @@ class _Graph:
         flat = self._op("Squeeze", at, self._constant("axis", np.array([1])))
         return self._op("Sub", flat, first)
 
-    def _shares(self, x: str, leaf: str) -> None:
-        shares = self._op("Gather", self._constant("shares", self.tree.leaf_shares()), leaf)
+    def _probabilities(self, total: str, sides: str, leaf: str) -> str:
+        table = leaf_table(self.tree)
+        if table is not None:
+            return self._op("Gather", self._constant("shares", table), leaf)
+        rule = margin_rule(self.tree)
+        n_labels = len(rule.intercept)
+        is_own = self._op(
+            "Gather", self._constant("own label", np.eye(n_labels, dtype=bool)[self.tree.leaf_class]), leaf
+        )
+        distance = self._op("Where", is_own, self._number("no distance", 0.0), self._distances(total, sides))
+        change = self._op("MatMul", distance, self._constant("slope", rule.slope))
+        odds = self._op("Add", change, self._constant("intercept", rule.intercept))
+        others = self._op("Where", is_own, self._number("lowest", -np.inf), odds)
+        lead = self._op("Add", self._op("ReduceMax", others, axes=[1]), self._number("lead", LABEL_LEAD))
+        odds = self._op("Where", is_own, self._op("Max", odds, lead), odds)
+        shares = self._op("Softmax", odds, axis=1)
+        rest = self._op("Mul", shares, self._number("rest", 1.0 - rule.floor))
+        weighted = self._op("Add", rest, self._number("floor", rule.floor / n_labels))
+        shares = self._op("Div", weighted, self._constant("class weight", rule.class_weight))
+        return self._op("Div", shares, self._op("ReduceSum", shares, self._constant("classes", np.array([1]))))
+
+    def _distances(self, total: str, sides: str) -> str:
+        """Add the distances from all labels, one column per class, level by level from the leaves up."""
+        from onnx import TensorProto
+
+        splits, targets = excesses(self.tree), leaf_targets(self.tree)
+        threshold = np.array([split.threshold for split in splits])
+        over = self._op("Sub", total, self._constant("thresholds", threshold))
+        excess = self._op("Mul", over, self._constant("units", np.array([split.unit for split in splits])))
+        h = self._op("Sub", excess, self._constant("ties", np.array([split.tie for split in splits])))
+        right = self._op("Cast", sides, to=TensorProto.BOOL)
+        zero = self._number("zero cost", 0.0)
+        cost = self._op("Where", right, self._op("Max", h, zero), self._op("Neg", h))
+        constant = self._constant("constant", np.array([not split.terms for split in splits]))
+        cost = self._op("Where", constant, self._number("infinite", np.inf), cost)
+        to_right, to_left = self._op("Where", right, zero, cost), self._op("Where", right, cost, zero)
+        deepest = self._constant("targets", np.where(targets, 0.0, np.inf)[None])
+        distance, last = deepest, self._constant("last axis", np.array([2]))
+        for level in reversed(range(self.tree.depth)):
+            nodes = topology.level_nodes(level)
+            here = self._constant(f"level {level}", np.array(nodes))
+            ways = []
+            for side, cost in enumerate((to_left, to_right)):
+                children = self._constant(f"children {level} {side}", 2 * np.arange(len(nodes)) + side)
+                column = self._op("Unsqueeze", self._op("Gather", cost, here, axis=1), last)
+                ways.append(self._op("Max", column, self._op("Gather", distance, children, axis=1)))
+            distance = self._op("Min", *ways)
+        distance = self._op("Squeeze", distance, self._constant("node axis", np.array([1])))
+        rule = margin_rule(self.tree)
+        if len(rule.intercept) == 2:
+            unreachable = self._constant("unreachable", ~reachable_labels(self.tree))
+            distance = self._op("Where", unreachable, self._number("no other label", NO_OTHER_LABEL), distance)
+        return self._op("Min", distance, self._number("farthest", rule.farthest))
+
+    def _nan_where_not_finite(self, x: str, shares: str) -> None:
         nothing = self._op("ReduceSum", self._op("Mul", x, self._constant("zero", np.array([0.0]))),
                            self._constant("across", np.array([1])), keepdims=1)  # fmt: skip
         self._op("Add", shares, nothing, out="probabilities")
+
+    def _number(self, name: str, value: float) -> str:
+        return self._constant(name, np.array(value))
 
     def _labels(self) -> NDArray[Any]:
         classes = self.tree.classes.tolist()

@@ -4,8 +4,20 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from margotree.export.common import RuleTree, Term, nested, rule_tree_of, signed
+from margotree.export.common import (
+    Excess,
+    RuleTree,
+    Term,
+    excesses,
+    leaf_table,
+    margin_rule,
+    nested,
+    rule_tree_of,
+    signed,
+)
 from margotree.table.table_description import raw_columns
+from margotree.tree.probabilities import LABEL_LEAD
+from margotree.tree.score import NO_OTHER_LABEL, leaf_targets
 
 if TYPE_CHECKING:
     from margotree.tree import Tree
@@ -13,6 +25,8 @@ if TYPE_CHECKING:
 
 def to_python(tree: Tree) -> str:
     """Return the source of a module with ``predict(sample)`` and ``predict_many(samples)``, for Python 3.6 or later.
+
+    ``predict_proba(sample)`` returns the probabilities of ``CLASSES``.
 
     A sample is a sequence of numbers in the order of ``FEATURES``, or a mapping (a row of ``csv.DictReader``, a JSON
     object) from column names to numbers or text. For a tree of ``margotree fit`` the columns are those of the training
@@ -28,13 +42,15 @@ def to_python(tree: Tree) -> str:
         missing=_listed(list(raw.missing)),
         comma=raw.comma,
         rules=_lines(rule_tree_of(tree), "    "),
+        excesses=_listed_excesses(excesses(tree)),
+        probabilities=_probabilities(tree),
     )
 
 
 _MODULE = '''"""A classification tree, written by margotree.  It needs Python 3.6 or later and nothing else."""
 
 import re
-from math import isfinite
+from math import exp, inf, isfinite
 
 #: The names of the numbers of a sample, in their order.
 FEATURES = ({features})
@@ -63,8 +79,25 @@ def predict_many(samples):
     return [predict(sample) for sample in samples]
 
 
+def predict_proba(sample):
+    """The probabilities of CLASSES for one sample."""
+    excess = _excess(_numbers(sample))
+    node = 0
+    while node < len(excess):
+        node = 2 * node + (2 if excess[node] >= 0 else 1)
+    return _probabilities(excess, node - len(excess))
+
+
 def _position(x):
 {rules}
+
+
+def _excess(x):
+    """By how much a sample exceeds the threshold of each split, in margins; it goes right from 0 on."""
+    return [{excesses}    ]
+
+
+{probabilities}
 
 
 def _numbers(sample):
@@ -114,6 +147,85 @@ def _plain(cell, units):
         cell = amount.group(1)
     return cell.replace(",", ".") if COMMA and cell.count(",") == 1 and "." not in cell else cell
 '''
+
+
+_BY_LEAF = """#: The probabilities of each leaf.
+SHARES = ({shares})
+
+
+def _probabilities(excess, leaf):
+    return list(SHARES[leaf])
+"""
+
+_BY_MARGIN = '''#: The position of the label of each leaf; for each label the leaves that count for distances.
+LABELS = {labels}
+TARGETS = ({targets})
+
+#: The rounding error allowed at each split; None if it sends all samples to one side.
+TIES = {ties}
+
+#: The log odds: constants, and changes per margin of distance from each label.
+INTERCEPT = {intercept}
+SLOPE = ({slope})
+CLASS_WEIGHT = {class_weight}
+
+
+def _probabilities(excess, leaf):
+    own = LABELS[leaf]
+    distances = [0.0 if k == own else min(_distance(excess, TARGETS[k]), {farthest}) for k in range(len(TARGETS))]
+    odds = [c + sum(row[k] * d for row, d in zip(SLOPE, distances)) for k, c in enumerate(INTERCEPT)]
+    odds[own] = max(odds[own], max(value for k, value in enumerate(odds) if k != own) + {lead})
+    shares = [exp(value - odds[own]) for value in odds]
+    total = sum(shares)
+    shares = [({rest} * share / total + {floor}) / weight for share, weight in zip(shares, CLASS_WEIGHT)]
+    total = sum(shares)
+    return [share / total for share in shares]
+
+
+def _distance(excess, targets):
+    """The smallest cost of a path to one of the leaves; a path costs the largest margin that has to be crossed."""
+    distance = [inf] * len(excess) + [0.0 if leaf else inf for leaf in targets]
+    for node in reversed(range(len(excess))):
+        tie, right = TIES[node], excess[node] >= 0
+        cost = inf if tie is None else max(excess[node] - tie, 0.0) if right else tie - excess[node]
+        distance[node] = min(
+            max(0.0 if right else cost, distance[2 * node + 2]), max(cost if right else 0.0, distance[2 * node + 1])
+        )
+    return {no_other} if distance[0] == inf else distance[0]
+'''
+
+
+def _listed_excesses(splits: list[Excess]) -> str:
+    lines = []
+    for split in splits:
+        if split.terms:
+            total = nested([_term(term) for term in split.terms], " " * 12)
+            lines.append(
+                f"\n        (\n            {total}\n            - ({split.threshold!r})\n        ) * {split.unit!r},"
+            )
+        else:
+            lines.append(f"\n        {split.constant!r},")
+    return "".join(lines) + "\n"
+
+
+def _probabilities(tree: Tree) -> str:
+    table = leaf_table(tree)
+    if table is not None:
+        return _BY_LEAF.format(shares=_listed([tuple(row) for row in table.tolist()]))
+    rule = margin_rule(tree)
+    return _BY_MARGIN.format(
+        labels=tree.leaf_class.tolist(),
+        targets=_listed([tuple(map(int, row)) for row in leaf_targets(tree).T.tolist()]),
+        ties=[split.tie if split.terms else None for split in excesses(tree)],
+        intercept=rule.intercept.tolist(),
+        slope=_listed([tuple(row) for row in rule.slope.tolist()]),
+        class_weight=rule.class_weight.tolist(),
+        farthest=repr(rule.farthest),
+        lead=repr(LABEL_LEAD),
+        rest=repr(1.0 - rule.floor),
+        floor=repr(rule.floor / len(rule.intercept)),
+        no_other=NO_OTHER_LABEL if len(rule.intercept) == 2 else "inf",
+    )
 
 
 def _listed(items: object) -> str:

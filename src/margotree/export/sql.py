@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from margotree.export.common import (
     Rule,
     RuleTree,
     Term,
+    excesses,
+    features_of,
     grouped,
     label_type,
     nested,
@@ -17,6 +21,7 @@ from margotree.export.common import (
     used_features,
     without_nul,
 )
+from margotree.export.sql_probabilities import probability_of
 from margotree.table.cell_rules import CellRule, RawColumns
 from margotree.table.normalised_words import fold
 from margotree.table.table_description import raw_columns
@@ -25,7 +30,7 @@ if TYPE_CHECKING:
     from margotree.tree import Tree
 
 
-def to_sql(tree: Tree, *, table: str | None = None) -> str:
+def to_sql(tree: Tree, *, table: str | None = None, proba: Any = None) -> str:
     """Return an expression for the label of a row: ``SELECT id, CASE ... END AS label FROM people``.
 
     For a tree of ``margotree fit`` the columns are those of the training table, as text or as numbers: a subquery
@@ -44,14 +49,27 @@ def to_sql(tree: Tree, *, table: str | None = None) -> str:
     table : str, optional
         A table name in front of each column. With it, a missing column is an error in SQLite, too, which otherwise
         treats an unknown quoted name as text.
+    proba : label, optional
+        A label of the tree: the expression is the probability of this label instead of the predicted label. With
+        ``proba="margin"`` of the classifiers it uses the function ``EXP`` of the database.
     """
     writer = _Writer(tree, table)
+    if proba is not None:
+        used = features_of(excesses(tree))
+        found = probability_of(tree, _position(tree, proba), writer.term, _number)
+        return writer.on_features(writer.null_if_missing(used, found), used) if used else found + "\n"
     rule_tree = rule_tree_of(tree)
     if isinstance(rule_tree, int):
         return writer.labels[rule_tree] + "\n"
     used = used_features(rule_tree)
-    missing = "\n    OR ".join(grouped(writer.missing_conditions(used), lambda group: f"({' OR '.join(group)})"))
-    return writer.on_features(f"CASE\n  WHEN {missing}\n  THEN NULL\n{writer.arms(rule_tree, '  ')}\nEND", used)
+    return writer.on_features(writer.null_if_missing(used, writer.arms(rule_tree, "  ")), used)
+
+
+def _position(tree: Tree, label: Any) -> int:
+    found = np.flatnonzero(tree.classes == label)
+    if not len(found):
+        raise ValueError(f"proba must be one of the labels {tree.classes.tolist()!r}, got {label!r}")
+    return int(found[0])
 
 
 class _Writer:
@@ -67,9 +85,12 @@ class _Writer:
         else:
             self.columns = [f"features.{name}" for name in _aliases(tree.features)]
 
-    def missing_conditions(self, used: Sequence[int]) -> list[str]:
-        """Return the conditions under which a row has no label."""
-        return [f"{self.columns[j]} IS NULL" for j in used]
+    def null_if_missing(self, used: Sequence[int], otherwise: str) -> str:
+        """Return an expression that is NULL if a feature is missing; ``otherwise`` is an expression or further arms."""
+        conditions = [f"{self.columns[j]} IS NULL" for j in used]
+        missing = "\n    OR ".join(grouped(conditions, lambda group: f"({' OR '.join(group)})"))
+        arms = otherwise if otherwise.lstrip().startswith("WHEN") else f"  ELSE {otherwise}"
+        return f"CASE\n  WHEN {missing}\n  THEN NULL\n{arms}\nEND"
 
     def on_features(self, labels: str, used: Sequence[int]) -> str:
         """Return an expression that uses features; if these are read from text, with the subqueries that do so."""
@@ -87,7 +108,7 @@ class _Writer:
         )
 
     def arms(self, rule: Rule, indent: str) -> str:
-        total = nested([self._term(term) for term in rule.terms], f"{indent}     ")
+        total = nested([self.term(term) for term in rule.terms], f"{indent}     ")
         return (
             f"{indent}WHEN {total} >= {_number(rule.threshold)}\n"
             f"{indent}THEN {self._rule_tree(rule.met, indent)}\n"
@@ -100,7 +121,8 @@ class _Writer:
         inner = indent + "  "
         return f"CASE\n{self.arms(rule_tree, inner)}\n{indent}END"
 
-    def _term(self, term: Term) -> str:
+    def term(self, term: Term) -> str:
+        """Return a term of a sum, with its sign in front."""
         column = self.columns[term.feature]
         if term.origin:
             column = f"({column} {'-' if term.origin > 0 else '+'} {_number(abs(term.origin))})"

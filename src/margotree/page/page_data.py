@@ -12,9 +12,11 @@ from margotree.page.columns import columns_of, typical_values
 from margotree.table.table_description import raw_columns, saved_encoding
 from margotree.tree import Tree
 from margotree.tree.outline import outline
+from margotree.tree.probabilities import LABEL_LEAD, SharesOfLeaves
 from margotree.tree.proof_summary import proof_text
 from margotree.tree.sample_paths import SamplePaths
 from margotree.tree.scaling import FloatArray
+from margotree.tree.score import leaf_targets
 from margotree.tree.text import rule_of, target_sides_text
 
 _MODELS = {
@@ -49,11 +51,20 @@ def facts_of(tree: Tree, X: ArrayLike | None, y: ArrayLike | None, title: str | 
         "scaled": not tree.scaling.is_identity,
         "nodes": [_node(tree, t) for t in range(tree.n_nodes)],
         "outline": _outline(tree),
+        "probabilities": _probabilities(tree),
         "counts": (tree.counts if paths is None else paths.counts()).tolist(),
         "counted": "the training samples" if paths is None else f"{len(paths.code)} samples",
         "samples": None if paths is None else _samples(tree, paths),
         "certificate": None if tree.certificate is None else _certificate(tree),
     }
+
+
+def _probabilities(tree: Tree) -> dict[str, Any]:
+    """Return the rule of the probabilities: a table with a row per leaf, or the parts of the rule by margins."""
+    rule = tree.probabilities
+    if isinstance(rule, SharesOfLeaves):
+        return {"table": rule.table(tree).tolist()}
+    return {**rule.record(), "targets": leaf_targets(tree).T.tolist(), "lead": LABEL_LEAD}
 
 
 def _title(tree: Tree) -> str:

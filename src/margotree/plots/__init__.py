@@ -4,6 +4,7 @@
 - ``plane``: :func:`plot_plane`, a tree with two features
 - ``node``: :func:`plot_node`, the samples at one split
 - ``features``: :func:`plot_features`, the features that splits, trees or methods use
+- ``calibration``: :func:`plot_calibration`, how reliable the probabilities are
 - ``search_progress``: :func:`plot_progress`, objective and bound over time
 - ``frontier``: :func:`plot_frontier`, score against the size of the trees, for the settings of a cross-validation
 - ``notebook_html``: the representation of a tree in notebooks
@@ -11,6 +12,7 @@
 - ``figures``, ``palette``, ``samples``, ``geometry``, ``text_fitting``: parts used by several plots
 """
 
+from margotree.plots.calibration import plot_calibration
 from margotree.plots.features import plot_features
 from margotree.plots.frontier import plot_frontier
 from margotree.plots.node import plot_node
@@ -18,4 +20,12 @@ from margotree.plots.plane import plot_plane
 from margotree.plots.search_progress import plot_progress
 from margotree.plots.tree import plot_tree
 
-__all__ = ["plot_features", "plot_frontier", "plot_node", "plot_plane", "plot_progress", "plot_tree"]
+__all__ = [
+    "plot_calibration",
+    "plot_features",
+    "plot_frontier",
+    "plot_node",
+    "plot_plane",
+    "plot_progress",
+    "plot_tree",
+]

@@ -5,7 +5,8 @@
 - ``scaling``: features in the units of the user and in scaled units
 - ``decision_values``: ``h = w.x + b`` without overflow
 - ``routing``: the leaf of each sample, for many samples
-- ``score``: ``decision_function``
+- ``score``: distances from the labels, and ``decision_function``
+- ``probabilities``: the rules of ``predict_proba``
 - ``outline``: the nodes and leaves that texts and plots show
 - ``text``: rules as text
 - ``decision_path``: the path of one sample, as a table

@@ -16,7 +16,7 @@ from margotree import __version__
 from margotree.atomic_files import write_text
 from margotree.problem import Splits
 from margotree.solution import Certificate
-from margotree.tree import labels, schema
+from margotree.tree import labels, probabilities, schema
 from margotree.tree.outline import Outline, outline
 from margotree.tree.protocol import TreeLike
 from margotree.tree.rules import RoundedRule
@@ -26,7 +26,8 @@ FORMAT, VERSION = "margotree.tree", 1
 
 _REQUIRED = frozenset({"w", "b", "offset", "scale", "eps", "classes", "leaf_class", "counts", "feature_names"})
 #: "simplified" is for other readers of the file; a tree computes it from its splits.
-_OPTIONAL = frozenset({"certificate", "terms", "simplified", "rules"})
+#: Without "probabilities", as in files of earlier versions, these are the shares of leaves.
+_OPTIONAL = frozenset({"certificate", "terms", "simplified", "rules", "probabilities"})
 
 
 #: The arrays of numbers of a tree, and their dimensions.
@@ -58,6 +59,7 @@ def to_record(tree: TreeLike) -> dict[str, Any]:
         "certificate": None if tree.certificate is None else tree.certificate.to_dict(),
         "terms": dict(tree.terms),
         "simplified": outline_to_dict(outline(tree, simplify=True)),
+        "probabilities": tree.probabilities.record(),
     }
     if tree.rules:
         body["rules"] = {str(t): rule.to_record() for t, rule in tree.rules.items()}
@@ -106,6 +108,7 @@ def from_record(record: Any) -> dict[str, Any]:
                 int(t): RoundedRule.from_record(schema.mapping("rules", rule))
                 for t, rule in schema.mapping("rules", body.get("rules", {})).items()
             },
+            "probabilities": probabilities.from_record(body.get("probabilities", {"kind": "leaf"})),
         }
     except _CONTENT_ERRORS as error:
         raise TreeFileError(f"the tree in it makes no sense: {_error_text(error)}") from error

@@ -28,6 +28,12 @@ class Split:
     threshold: float
 
 
+class ProbabilityRule(Protocol):
+    """A rule that gives class probabilities; :mod:`margotree.tree.probabilities` has them."""
+
+    def record(self) -> dict[str, Any]: ...
+
+
 class TreeLike(Protocol):
     """A fitted tree; :class:`~margotree.tree.Tree` explains its parts."""
 
@@ -62,6 +68,9 @@ class TreeLike(Protocol):
     def rules(self) -> Mapping[int, RoundedRule]: ...
 
     @property
+    def probabilities(self) -> ProbabilityRule: ...
+
+    @property
     def depth(self) -> int: ...
 
     @property
@@ -77,6 +86,8 @@ class TreeLike(Protocol):
 
     def target_classes(self, t: int) -> tuple[list[int], list[int]] | None: ...
 
+    def tie(self, t: int) -> float: ...
+
     def side(self, scaled: FloatArray | Rows, t: int) -> tuple[FloatArray, NDArray[np.bool_]]: ...
 
     def scaled(self, X: ArrayLike) -> FloatArray: ...
@@ -84,8 +95,6 @@ class TreeLike(Protocol):
     def selected(self, threshold: float = ...) -> NDArray[np.bool_]: ...
 
     def given(self, X: ArrayLike) -> FloatArray: ...
-
-    def tie(self, t: int) -> float: ...
 
     def apply(self, X: ArrayLike) -> NDArray[np.int64]: ...
 

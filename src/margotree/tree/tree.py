@@ -15,12 +15,14 @@ from numpy.typing import ArrayLike, NDArray
 
 from margotree import lazy_registry
 from margotree.problem import Splits, check_depth, tie, topology
+from margotree.problem.blocks import row_blocks
 from margotree.solution import Certificate
 from margotree.table.frames import non_numeric_columns, non_numeric_message
 from margotree.tree import file, labels, rounding, text, verification
 from margotree.tree.decision_path import Path, Step
 from margotree.tree.decision_values import Rows
 from margotree.tree.outline import Outline, labels_below, outline
+from margotree.tree.probabilities import LeafShares, Probabilities, SharesOfLeaves
 from margotree.tree.protocol import Split
 from margotree.tree.routing import Router
 from margotree.tree.rules import RoundedRule
@@ -66,6 +68,8 @@ class Tree:
     rules : mapping of int to RoundedRule
         The rules with short numbers of a rounded tree (:meth:`rounded`), by node. The hyperplane of such a node is
         exactly its rule times the factor of the rule.
+    probabilities : Probabilities
+        The rule of :meth:`predict_proba`; by default the class shares of leaves.
     """
 
     splits: Splits
@@ -78,6 +82,7 @@ class Tree:
     certificate: Certificate | None = None
     terms: Mapping[str, Any] = field(default_factory=dict)
     rules: Mapping[int, RoundedRule] = field(default_factory=dict)
+    probabilities: Probabilities = field(default_factory=LeafShares)
 
     def __post_init__(self) -> None:
         own = object.__setattr__
@@ -181,13 +186,23 @@ class Tree:
         return score(self, rows, self._class_at(self._leaf_of(rows)))
 
     def predict_proba(self, X: ArrayLike) -> FloatArray:
-        """Return the share of each class among the training samples of the leaf, by weight.
+        """Return the probability of each class, by the tree's rule :attr:`probabilities`.
 
-        A leaf without training samples has the shares of the nearest node above it with training samples. Labels depend
-        on the side of the hyperplane and not on these shares, so that the larger share may belong to a label that is
-        not predicted.
+        ``"leaf"``: the share of each class among the training samples of the leaf, by weight; a leaf without training
+        samples has the shares of the nearest node above it with training samples. ``"smoothed"``: the same with shares
+        shrunk towards those of the parent node. ``"margin"``: a softmax of the distances from the labels, for two
+        classes a sigmoid of :meth:`decision_function`; the label has the largest product of probability and class
+        weight. With the other two rules the most frequent class of a leaf may be another than its label. ``"smoothed"``
+        and ``"margin"`` are never 0.
         """
-        return self.leaf_shares()[self.apply(X) - self.n_nodes]
+        given = self.given(X)
+        if isinstance(self.probabilities, SharesOfLeaves):
+            return self.probabilities.table(self)[self.apply(given) - self.n_nodes]
+        found = np.empty((len(given), len(self.classes)))
+        for part in row_blocks(len(given), self.n_nodes + self.n_features):
+            rows = self._rows(given[part])
+            found[part] = self.probabilities.of(self, rows, self._leaf_of(rows))
+        return found
 
     def decision_path(self, X: ArrayLike) -> NDArray[np.bool_]:
         """Return an array whose entry (i, v) is True if sample ``i`` passes node or leaf ``v``."""
@@ -350,6 +365,10 @@ class Tree:
         """Plot the tree on matplotlib axes, which are returned; see :func:`margotree.plots.plot_tree`."""
         return lazy_registry.get("plot_tree")(self, X, y, ax, **options)
 
+    def plot_calibration(self, X: ArrayLike, y: ArrayLike, ax: Any = None, **options: Any) -> Any:
+        """Plot how reliable the probabilities are on samples; see :func:`margotree.plots.plot_calibration`."""
+        return lazy_registry.get("plot_calibration")(self, X, y, ax, **options)
+
     def to_html(
         self,
         path: str | PathLike[str],
@@ -367,9 +386,9 @@ class Tree:
 
     # -- exporting ----------------------------------------------------------------------------------------------
 
-    def to_sql(self, *, table: str | None = None) -> str:
-        """Return the tree as one SQL expression; see :func:`margotree.export.to_sql`."""
-        return str(lazy_registry.get("to_sql")(self, table=table))
+    def to_sql(self, *, table: str | None = None, proba: Any = None) -> str:
+        """Return an SQL expression of the label, or of a probability; see :func:`margotree.export.to_sql`."""
+        return str(lazy_registry.get("to_sql")(self, table=table, proba=proba))
 
     def to_c(self, *, name: str = "margotree") -> str:
         """Return the tree as C source; see :func:`margotree.export.to_c`."""
@@ -452,14 +471,8 @@ class Tree:
         return self.leaf_class[leaf - self.n_nodes]
 
     def leaf_shares(self) -> FloatArray:
-        """Return the result of :meth:`predict_proba` for samples of each leaf, one row per leaf from left to right."""
-        counts = self.counts.copy()
-        for v in range(1, len(counts)):
-            if not counts[v].any():
-                counts[v] = counts[topology.parent(v)]
-        total = counts.sum(axis=1, keepdims=True)
-        even = np.full_like(counts, 1 / len(self.classes))
-        return np.divide(counts, total, out=even, where=total > 0)[self.n_nodes :]
+        """Return the class shares of the training samples in each leaf, one row per leaf from left to right."""
+        return LeafShares().table(self)
 
     def _check(self) -> None:
         n_leaves = 2**self.depth
@@ -493,6 +506,7 @@ class Tree:
             raise ValueError(f"sides must be -1 or +1 for each of the {len(self.classes)} classes, got {sides!r}")
         if not (math.isfinite(self.eps) and self.eps > 0):
             raise ValueError(f"eps must be a positive number, got {self.eps!r}")
+        self.probabilities.check(len(self.classes))
 
 
 def _frozen(a: NDArray[Any]) -> NDArray[Any]:

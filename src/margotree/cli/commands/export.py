@@ -1,7 +1,8 @@
 """Write a saved tree for use without margotree: as an SQL expression, C or Python source, or an ONNX model.
 
-All exports predict the same labels as margotree, in the units of the training file. SQL and Python code use the columns
-of that file. C code has a function that converts them to features; an ONNX model describes the conversion.
+All exports give the same labels and probabilities as margotree, in the units of the training file. SQL and Python code
+use the columns of that file. C code has a function that converts them to features; an ONNX model describes the
+conversion.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from __future__ import annotations
 import argparse
 import os
 import re
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from margotree.atomic_files import write_bytes, write_text
 from margotree.cli import console, exit_codes, options, output_files
@@ -25,7 +26,7 @@ HELP = "export a saved tree as SQL, C, Python or ONNX"
 ENDINGS = {"onnx": ".onnx", "sql": ".sql", "c": ".c", "python": ".py"}
 
 #: Options of a single format.
-_FORMAT_OF_OPTION = {"name": "c", "table": "sql", "float32": "onnx"}
+_FORMAT_OF_OPTION = {"name": "c", "table": "sql", "proba": "sql", "float32": "onnx"}
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -38,6 +39,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--name", metavar="NAME", help="with --to c: prefix of the names in the code (margotree)")
     parser.add_argument("--table", metavar="NAME", help="with --to sql: name of the table, as a prefix of the columns")
+    parser.add_argument(
+        "--proba", metavar="LABEL", help="with --to sql: the probability of this label instead of the predicted label"
+    )
     parser.add_argument("--float32", action="store_true", help="with --to onnx: inputs in single precision")
     output_files.add_force(parser)
     options.add_output(parser)
@@ -62,7 +66,7 @@ def run(args: argparse.Namespace) -> int:
 
 def _check_options(args: argparse.Namespace) -> None:
     for option, format_ in _FORMAT_OF_OPTION.items():
-        if getattr(args, option) and args.to != format_:
+        if getattr(args, option) not in (None, False) and args.to != format_:
             raise CommandError(f"--{option} applies only to --to {format_}; leave it out", exit_codes.USAGE)
     if args.to == "onnx" and args.out == "-":
         raise CommandError("an ONNX model is binary and cannot be printed; name a file with --out", exit_codes.USAGE)
@@ -79,8 +83,16 @@ def _default(tree: str, format_: str) -> str:
 
 def _source(tree: Tree, args: argparse.Namespace) -> str:
     if args.to == "sql":
-        return tree.to_sql(table=args.table)
+        return tree.to_sql(table=args.table, proba=_label(tree, args.proba))
     return tree.to_python() if args.to == "python" else tree.to_c(name=args.name or "margotree")
+
+
+def _label(tree: Tree, text: str | None) -> Any:
+    """The label of the tree with this text."""
+    labels = {str(label): label for label in tree.classes.tolist()}
+    if text is not None and text not in labels:
+        raise CommandError(f"--proba must be one of the labels {', '.join(labels)}; got {text!r}", exit_codes.USAGE)
+    return None if text is None else labels[text]
 
 
 def _write_onnx(tree: Tree, out: str, float32: bool) -> None:

@@ -1,6 +1,7 @@
 """Draw a saved tree, its features, one of its splits, or the progress of its search.
 
-The kinds tree and features need only the tree; node and plane also need samples (--data). The kind progress draws the
+The kinds tree and features need only the tree; node, plane and calibration (how reliable the probabilities are) also
+need samples (--data). The kind progress draws the
 log that margotree fit --log FILE wrote.
 """
 
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
 
 HELP = "draw a saved tree, one of its splits, or the progress of its search"
 
-KINDS = ("tree", "features", "node", "plane", "progress")
+KINDS = ("tree", "features", "node", "plane", "calibration", "progress")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -51,7 +52,7 @@ def run(args: argparse.Namespace) -> int:
         raise CommandError('plots need matplotlib; run pip install "margotree[plot]"', exit_codes.FAILED)
     _check_options(args)
     args.node = args.node or 0
-    if args.data is None and args.kind in {"node", "plane"}:
+    if args.data is None and args.kind in {"node", "plane", "calibration"}:
         raise CommandError(f"--kind {args.kind} shows samples; name a file with samples with --data", exit_codes.USAGE)
     out = args.out or _default_out(args)
     output_files.check_output(out, inputs=(args.tree, args.data), force=args.force)
@@ -68,8 +69,8 @@ def run(args: argparse.Namespace) -> int:
 _ONLY_FOR = {
     "node": ("node",),
     "all_splits": ("tree",),
-    "data": ("tree", "node", "plane"),
-    "target": ("tree", "node", "plane"),
+    "data": ("tree", "node", "plane", "calibration"),
+    "target": ("tree", "node", "plane", "calibration"),
 }
 
 
@@ -102,8 +103,10 @@ def _of_tree(args: argparse.Namespace) -> Any:
     y: Any = None
     if args.data is not None:
         X, y = samples_of(args, tree)
-    if args.kind in {"node", "plane"}:
+    if args.kind in {"node", "plane", "calibration"}:
         try:
+            if args.kind == "calibration":
+                return plots.plot_calibration(tree, X, y)
             return plots.plot_node(tree, X, y, args.node) if args.kind == "node" else plots.plot_plane(tree, X, y)
         except ValueError as error:
             raise CommandError(str(error), exit_codes.USAGE) from None

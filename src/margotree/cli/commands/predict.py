@@ -36,7 +36,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="copy this column of the file, such as an identifier, before the predictions; repeatable; without a name: "
         "all columns",
     )
-    parser.add_argument("--proba", action="store_true", help="add the shares of the classes in the leaf")
+    parser.add_argument("--proba", action="store_true", help="add the probabilities of the classes")
     parser.add_argument(
         "--unknown",
         choices=("error", "ignore"),
@@ -132,7 +132,7 @@ def _columns(args: argparse.Namespace, tree: Tree, X: Any, labels: Any) -> dict[
     columns["leaf"] = tree.apply(X).tolist()
     if args.proba:
         shares = tree.predict_proba(X)
-        columns |= {f"share of {label}": shares[:, k].tolist() for k, label in enumerate(tree.classes.tolist())}
+        columns |= {f"probability of {label}": shares[:, k].tolist() for k, label in enumerate(tree.classes.tolist())}
     return columns
 
 

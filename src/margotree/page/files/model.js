@@ -96,6 +96,33 @@ function decision(way) {
   return (way.code === 1 ? 1 : -1) * Math.max(size, onThePlane);
 }
 
+/** The probabilities of the classes, as in margotree/tree/probabilities.py. */
+function probabilities(way) {
+  const rule = facts.probabilities;
+  if (rule.table) return rule.table[way.leaf - nNodes];
+  const distances = rule.targets.map((leaves, k) => {
+    if (k === way.code) return 0;
+    const found = wayTo(0, way.at, below(leaves));
+    return Math.min(rule.farthest, found === Infinity && facts.classes.length === 2 ? 1 : found);
+  });
+  const odds = rule.intercept.map((c, k) => rule.slope.reduce((sum, row, j) => sum + row[k] * distances[j], c));
+  const others = Math.max(...odds.filter((_, k) => k !== way.code));
+  odds[way.code] = Math.max(odds[way.code], others + rule.lead);
+  const shares = odds.map((value) => Math.exp(value - odds[way.code]));
+  const total = shares.reduce((sum, share) => sum + share);
+  const weighted = shares.map(
+    (share, k) => (((1 - rule.floor) * share) / total + rule.floor / shares.length) / rule.class_weight[k]);
+  const all = weighted.reduce((sum, share) => sum + share);
+  return weighted.map((share) => share / all);
+}
+
+/** Whether one of these leaves is at or below each node. */
+function below(leaves) {
+  const found = [...new Array(nNodes).fill(false), ...leaves];
+  for (let t = nNodes - 1; t >= 0; t--) found[t] = found[childOf(t, false)] || found[childOf(t, true)];
+  return found;
+}
+
 /** Length of the weights of a node over the features that `free` admits. */
 function norm(t, free = () => true) {
   const node = facts.nodes[t];

@@ -417,6 +417,8 @@ function showResult(strange) {
   if (facts.classes.length === 2) {
     parts.push(element("span", { class: "quiet", text: ` decision value ` }), element("span", { id: "decision", text: signed(decision(way), 4) }));
   }
+  const chance = probabilities(way)[way.code];
+  parts.push(element("span", { class: "quiet", text: " probability " }), element("span", { id: "probability", text: (Math.floor(1000 * chance) / 10).toFixed(1) + " %" }));
   const share = element("span", { id: "share", class: "share-words", text: shareWords(way) });
   const shown = [element("p", { class: `verdict class-${way.code}` }, ...parts, share)];
   if (strange.length) {
@@ -535,4 +537,4 @@ redrawBranches();
 new ResizeObserver(redrawBranches).observe(by("stage"));
 
 /* For scripts: the same arithmetic without the page. */
-window.margotree = { facts, route, decision, singleFlips, nearestFlip, fill, parseNumber, readRow, readCells: valuesOf };
+window.margotree = { facts, route, decision, probabilities, singleFlips, nearestFlip, fill, parseNumber, readRow, readCells: valuesOf };

@@ -18,12 +18,28 @@ def value(sample, sum_text, names):
     return total
 
 
+def _is(sample, literal, names):
+    """Whether a statement such as "smoker is no" holds for a sample."""
+    name = max((n for n in names if literal.startswith(f"{n} is ")), key=len)
+    said = literal.removeprefix(f"{name} is ")
+    if said.startswith("not "):
+        return str(sample[name]) != said.removeprefix("not ")
+    return str(sample[name]).removesuffix(".0") == said
+
+
 def _starts_with(text, name):
     return re.match(r"[+-]?\s*(?:[0-9.]+(?:e[+-]?\d+)? \* )?" + re.escape(name) + r"(?=$| [+-] )", text) is not None
 
 
 def meets(sample, condition, names):
     """Whether a sample meets a printed condition."""
+    if (many := re.fullmatch(r"at least (\d+) of: (.*)", condition)) is not None:
+        return sum(_is(sample, literal, names) for literal in many[2].split(", ")) >= int(many[1])
+    for word, holds in ((" AND ", all), (" OR ", any)):
+        if word in condition:
+            return holds(_is(sample, literal, names) for literal in condition.split(word))
+    if not re.search(" [<>]= ", condition):
+        return _is(sample, condition, names)
     left, relation, limit = re.fullmatch(r"(.*) (<=|>=) (\S+)", condition).groups()
     found = value(sample, left, names)
     return found <= Fraction(limit) if relation == "<=" else found >= Fraction(limit)

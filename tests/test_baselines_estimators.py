@@ -150,7 +150,6 @@ def test_a_pruned_branch_is_shown_as_a_leaf():
     frame = pd.DataFrame({"dose": [1.0, 2.0, 3.0, 4.0], "age": [30.0, 50.0, 40.0, 35.0]})
     fitted = OCT1Classifier(depth=3, min_samples_leaf=1).fit(frame, ["a", "a", "b", "b"])
     assert fitted.export_text().splitlines() == [
-        "[0] 4 samples: 2 a, 2 b",
         "if dose >= 2.5",
         "|   => b   (2 samples: 0 a, 2 b)",
         "else",
@@ -164,7 +163,7 @@ def test_a_pruned_branch_is_shown_as_a_leaf():
 def test_printed_thresholds_tell_the_training_values_apart():
     values = 1.0 + np.arange(8) * 1e-6
     fitted = OCT1Classifier(depth=1, min_samples_leaf=1).fit(values[:, None], [0, 0, 0, 0, 0, 1, 1, 1])
-    threshold = float(fitted.export_text().splitlines()[1].split(">= ")[1])
+    threshold = float(fitted.export_text().splitlines()[0].split(">= ")[1])
     assert values[4] < threshold < values[5]
 
 

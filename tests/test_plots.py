@@ -183,7 +183,7 @@ def test_estimators_and_trees_draw_themselves():
         plot_tree(model)
     model.tree_, model.n_features_in_ = tree, 3
     for ax in (tree.plot(), tree.plot(X, y), model.plot(), model.plot(X, y, max_features=1), plot_tree(model)):
-        assert "[0]" in [text for text, _ in words(ax)]
+        assert "met" in [text for text, _ in words(ax)]
 
 
 # -- the plane ------------------------------------------------------------------------------------------------------

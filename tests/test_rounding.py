@@ -91,9 +91,7 @@ def test_numbers_are_short_and_the_leading_weight_is_positive():
     for rule in model.tree_.rounded(X, y, style="points").rules.values():
         assert all(re.fullmatch(r"-?[1-9]\d*", w) for w in rule.weights) and not rule.weights[0].startswith("-")
     one_digit = model.tree_.rounded(X, y, digits=1)
-    assert all(
-        re.fullmatch(r"-?0*\.?0*[1-9]?0*", w) for r in one_digit.rules.values() for w in (*r.weights, r.threshold)
-    )
+    assert all(re.fullmatch(r"-?0*\.?0*[1-9]?0*", w) for r in one_digit.rules.values() for w in r.weights)
     changed = float(np.mean(one_digit.predict(X) != model.predict(X)))
     assert one_digit.certificate.relabelled == pytest.approx(changed) and one_digit.verify(X, y).feasible
     assert (read(one_digit, X) == one_digit.predict(X).astype(str)).all()
@@ -125,7 +123,7 @@ def test_a_value_on_the_threshold_meets_the_rule(sign):
     terms = {"model": "margot", "C": 1.0, "eps": 1e-3}
     tree = Tree(splits=splits, scaling=Scaling.identity(1), classes=[0, 1], terms=terms)
     rounded = tree.rounded(X, y)
-    assert rounded.export_text().splitlines()[1] == ("if x0 >= 5" if sign > 0 else "if x0 <= -5")
+    assert rounded.export_text().splitlines()[0] == ("if x0 >= 5" if sign > 0 else "if x0 <= -5")
     assert rounded.predict(X).tolist() == y.tolist() == read(rounded, X).astype(int).tolist()
 
 
@@ -202,3 +200,37 @@ def test_wrong_arguments_are_named():
             model.tree_.rounded(X, y, **options)
     with pytest.raises(ValueError, match="margin models"):
         replace(model.tree_, terms={"model": "oct_1"}).rounded(X, y)
+
+
+def test_rules_of_yes_and_no_read_as_logic():
+    """One split by hand for AND, OR and "at least 2 of"."""
+    cases = np.array(list(np.ndindex(2, 2, 2)), dtype=float)
+    X = np.tile(cases, (4, 1))
+    names = ("pain", "fever", "cough")
+    for least, words in ((1, "pain is 1 OR fever is 0 OR cough is 1"), (3, "pain is 1 AND fever is 0 AND cough is 1"),
+                         (2, "at least 2 of: pain is 1, fever is 0, cough is 1")):  # fmt: skip
+        y = (X[:, 0] + (1 - X[:, 1]) + X[:, 2] >= least).astype(int)
+        splits = Splits(w=[[2.0, -2.0, 2.0]], b=[3.0 - 2 * least])
+        terms = {"model": "margot", "C": 1.0, "eps": 1e-3}
+        tree = Tree(splits=splits, scaling=Scaling.identity(3), classes=[0, 1], terms=terms, feature_names=names)
+        rounded = tree.rounded(X, y)
+        condition = rounded.export_text().splitlines()[0].removeprefix("if ")
+        assert set(re.split(" AND | OR |, |: ", condition)) == set(re.split(" AND | OR |, |: ", words))
+        samples = [dict(zip(names, (str(int(v)) for v in row), strict=True)) for row in cases]
+        assert [meets(one, condition, names) for one in samples] == rounded.predict(cases).astype(bool).tolist()
+        assert (rounded.predict(X) == y).all()
+
+
+def test_words_of_a_table_appear_in_the_rules(tmp_path):
+    from margotree.cli.main import main
+
+    rng = np.random.default_rng(0)
+    smoker, ward = rng.choice(["no", "yes"], 80), rng.choice(["Medicine", "Surgery", "ICU"], 80)
+    ill = (smoker == "no") & (ward == "Medicine")
+    rows = [f"{s},{w},{'yes' if i else 'no'}" for s, w, i in zip(smoker, ward, ill, strict=True)]
+    (tmp_path / "people.csv").write_text("smoker,ward,ill\n" + "\n".join(rows))
+    options = ["--depth", "1", "--C", "100", "--quiet", "--model", "hfs", "--budget", "2"]
+    saved = str(tmp_path / "tree.json")
+    assert main(["fit", str(tmp_path / "people.csv"), "--target", "ill", *options, "--out", saved]) == 0
+    first = margotree.load(saved).export_text().splitlines()[0]
+    assert set(first.removeprefix("if ").split(" AND ")) == {"smoker is no", "ward is Medicine"} or " OR " in first

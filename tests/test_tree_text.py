@@ -26,7 +26,7 @@ def test_a_tree_reads_as_rules_in_the_users_units():
         feature_names=("age", "blood pressure"),
         counts=[[30, 12], [25, 2], [5, 10], [25, 2], [0, 0], [5, 0], [0, 10]],
     )
-    assert tree.export_text().splitlines() == [
+    assert tree.export_text(verbose=True).splitlines() == [
         "[0] 42 samples: 30 healthy, 12 ill",
         "if 0.05 * age - 0.01 * blood pressure >= 0.5",
         "|   [2] 15 samples: 5 healthy, 10 ill",
@@ -37,6 +37,13 @@ def test_a_tree_reads_as_rules_in_the_users_units():
         "else",
         "|   => healthy   (27 samples: 25 healthy, 2 ill)",
     ]
+    short = [line for line in tree.export_text(verbose=True).splitlines() if "[" not in line]
+    assert tree.export_text().splitlines() == short
+
+
+def test_labels_that_are_numbers_are_not_mistaken_for_counts():
+    text = tree_of([[1.0]], [0.0], counts=[[8, 5], [8, 0], [0, 5]], classes=[0, 1]).export_text()
+    assert "=> 1   (5 samples: class 0: 0, class 1: 5)" in text
 
 
 def test_scaled_units_show_the_numbers_of_the_training():
@@ -49,7 +56,7 @@ def test_a_node_that_never_splits_is_shown_as_what_lies_behind_it():
     assert never.export_text() == "=> healthy   (no training samples)"
     assert tree_of([[1e-13]], [1.0]).export_text() == "=> ill   (no training samples)"
     upper = tree_of([[0.0], [1.0], [5.0]], [-1.0, -0.25, 0.0])
-    assert upper.export_text().startswith("[1] no training samples\nif x0 >= 0.25\n|   => ill")
+    assert upper.export_text(verbose=True).startswith("[1] no training samples\nif x0 >= 0.25\n|   => ill")
 
 
 def test_negligible_weights_are_left_out_and_counted():
@@ -64,7 +71,7 @@ def test_a_node_of_negligible_weights_alone_shows_them():
 
 
 def test_weighted_counts_show_their_fraction():
-    text = tree_of([[1.0]], [0.0], counts=[[1.25, 2.0], [1.25, 0.0], [0.0, 2.0]]).export_text()
+    text = tree_of([[1.0]], [0.0], counts=[[1.25, 2.0], [1.25, 0.0], [0.0, 2.0]]).export_text(verbose=True)
     assert "3.25 samples: 1.25 healthy, 2 ill" in text
 
 

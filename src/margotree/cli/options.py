@@ -66,6 +66,13 @@ def add_output(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--quiet", action="store_true", help="print no progress and no notes")
 
 
+def add_verbose(parser: argparse.ArgumentParser) -> None:
+    """Add ``--verbose``."""
+    parser.add_argument(
+        "--verbose", action="store_true", help="also print numbers of nodes, the numbers of the certificate, and terms"
+    )
+
+
 def reading_options(args: argparse.Namespace) -> ReadOptions:
     """The options about reading the file that the user gave."""
     from margotree.table import ReadOptions

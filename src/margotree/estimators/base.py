@@ -237,13 +237,20 @@ class TreeClassifier(ClassifierMixin, BaseEstimator, ABC):
         return np.flatnonzero(self._tree().selected().any(axis=0))
 
     def export_text(
-        self, *, digits: int | None = None, units: str = "user", width: int = 100, simplify: bool = True
+        self,
+        *,
+        digits: int | None = None,
+        units: str = "user",
+        width: int = 100,
+        simplify: bool = True,
+        verbose: bool = False,
     ) -> str:
         """The rules of the tree as text, by default in the names and units of the features.
 
-        Splits that change no training sample's label are left out, unless ``simplify`` is False.
+        Splits that change no training sample's label are left out, unless ``simplify`` is False.  With ``verbose``
+        numbers of nodes and counts of samples at splits are printed, too.
         """
-        return self._tree().export_text(digits=digits, units=units, width=width, simplify=simplify)
+        return self._tree().export_text(digits=digits, units=units, width=width, simplify=simplify, verbose=verbose)
 
     def plot(self, X: Any = None, y: Any = None, ax: Any = None, **options: Any) -> Any:
         """Draw the tree on matplotlib axes and return them; see :func:`margotree.plots.plot_tree`."""

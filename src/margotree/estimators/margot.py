@@ -68,9 +68,9 @@ class MargotClassifier(MarginTreeClassifier):
         ("tcp://10.0.0.1:8786") for the workers of its cluster, "processes" for ``n_jobs`` processes on this machine
         (docs/cluster.md); only for two classes and the engine "bnb".
     round : None, "auto", "points" or int, default None
-        Short numbers, see :meth:`margotree.tree.Tree.rounded`.  "auto": the trained tree gets the fewest digits that
-        keep the label of every training sample, and no features and splits that none of these labels depends on.
-        "points": the same with whole numbers as weights.  A number: at most this many digits, even if labels change.
+        Short numbers, see :meth:`margotree.tree.Tree.rounded`.  "auto": weights of two digits if at most 1 % of the
+        labels of training samples change, otherwise more; features and splits that none of these labels depends on are
+        left out.  "points": the same with whole numbers as weights.  A number: at most this many digits of a weight.
         None: the trained tree as it is.  The certificate states what rounding cost.
 
     Attributes

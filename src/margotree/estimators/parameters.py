@@ -101,7 +101,7 @@ def rounding_options(value: Any) -> dict[str, Any] | None:
     if value is None:
         return None
     if isinstance(value, str):
-        return {"style": "points" if value == "points" else "decimal"}
+        return {"style": "points" if value == "points" else "decimal", "digits": "auto"}
     return {"digits": int(value)}
 
 

@@ -156,6 +156,7 @@ def _rule(tree: Tree, t: int) -> dict[str, Any]:
         "weights": list(rule.weights),
         "threshold": rule.threshold,
         "relation": rule.relation,
+        "logic": bool(rule.literals),
         "leftOut": rule.left_out,
         "words": rule.condition(tree.features).replace("\N{NO-BREAK SPACE}", " "),
         "wanted": target_sides_text(tree, t),

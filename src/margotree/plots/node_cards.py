@@ -64,8 +64,13 @@ def _card(tree: Tree, t: int, counts: FloatArray, max_features: int, units: str)
     weights = tree.splits.w[t][list(rule.features)]
     lengths = weights / np.abs(weights).max() * (-1 if rule.at_most else 1)
     single = len(rule.features) == 1
+    without_numbers = single or bool(rule.literals)
     bars = tuple(
-        Bar(name=one_line(tree.features[j]), length=float(length), number="" if single else signed(number))
+        Bar(
+            name=one_line(tree.features[j]),
+            length=float(length),
+            number="" if without_numbers else signed(number),
+        )
         for j, length, number in zip(rule.features[:shown], lengths, rule.weights, strict=False)
     )
     more, condition = len(rule.features) - shown, _condition(tree, rule)
@@ -73,6 +78,8 @@ def _card(tree: Tree, t: int, counts: FloatArray, max_features: int, units: str)
 
 
 def _condition(tree: Tree, rule: Rule) -> str:
+    if rule.literals:
+        return one_line(rule.condition(tree.features))
     name = "sum" if len(rule.features) > 1 else one_line(tree.features[rule.features[0]])
     return f"{name} {_AT_MOST if rule.at_most else _AT_LEAST} {signed(rule.threshold)}"
 

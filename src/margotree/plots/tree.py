@@ -153,7 +153,7 @@ def _caption(tree: Tree, shape: Outline, shown: dict[int, Card | LeafCard]) -> s
         parts = [f"Bars: {of}; a bar to the right adds to the sum, a bar to the left reduces it."]
     if any(card.counts.any() for card in splits):
         parts.append("Width of a branch: its share of the samples.")
-    if note := left_out_text(shape):
+    if note := left_out_text(shape, verbose=False):
         parts.append(f"{note[0].upper()}{note[1:]}.")
     if tree.certificate is not None:
         parts.append(f"Proved: {tree.certificate.statement}.")
@@ -212,8 +212,7 @@ def _card(canvas: InchCanvas, card: Card, box: Box) -> None:
     canvas.box(box.left, box.bottom, box.width, box.height, fill=BACKGROUND, edge="#8a949c", corner=0.06)
     left, right = box.left + _PAD, box.left + box.width - _PAD
     y = box.top - _PAD - 0.45 * _ROW
-    canvas.text(left, y, f"[{card.node}]", size=_TITLE, max_width=0.4, bold=True)
-    _samples(canvas, card.counts, left + 0.42, right, y, align="right")
+    _samples(canvas, card.counts, left, right, y, align="right")
     y -= 0.8 * _ROW
     _share_bar(canvas, card.counts, left, right, y)
     y -= 0.95 * _ROW

@@ -277,6 +277,13 @@ class Certificate:
         """Read the result of :meth:`to_json`."""
         return cls.from_dict(json.loads(text))
 
+    def summary(self) -> str:
+        """Return what is proved, why the search stopped, and the warnings: the certificate without its numbers."""
+        lines = [f"proved: {self.statement}", f"stopped: {self.stopped} after {self.seconds:.2f} s"]
+        if self.restriction:
+            lines.append(f"the proof holds only under: {self.restriction}")
+        return "\n".join(lines + [f"warning: {w}" for w in self.warnings])
+
     def __str__(self) -> str:
         lines = [
             f"objective {self.objective:.6g}, bound {self.bound:.6g}, gap {gap_text(self.gap)}",

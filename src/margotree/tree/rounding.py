@@ -41,6 +41,9 @@ STYLES = ("decimal", "points")
 #: The largest number of digits that is tried.
 _MOST_DIGITS = 9
 
+#: With ``digits="auto"``: numbers of digits that are tried, and the share of the training labels that may change.
+_AUTOMATIC_DIGITS, _AUTOMATIC_LOSS = (2, 3), 0.01
+
 #: Scales of point scores: the largest weight of a split is tried with each of these.
 _POINTS = (1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 12, 15, 20, 25, 30, 40, 50, 75, 100, 200, 500, 1000, 2000, 5000, 10000)
 
@@ -70,11 +73,15 @@ def round_tree(
     y: ArrayLike,
     sample_weight: ArrayLike | None = None,
     *,
-    digits: int | None = None,
+    digits: int | str | None = None,
     max_loss: float = 0.0,
     style: str = "decimal",
 ) -> Rounded:
     """Round the hyperplanes of a tree; see :meth:`margotree.tree.Tree.rounded`."""
+    if isinstance(digits, str):
+        if digits != "auto":
+            raise ValueError(f"digits must be a whole number, 'auto' or None, got {digits!r}")
+        return _round_automatically(tree, X, y, sample_weight, style)
     if style not in STYLES:
         raise ValueError(f"style must be one of {', '.join(map(repr, STYLES))}, got {style!r}")
     if digits is not None and not (isinstance(digits, (int, np.integer)) and 1 <= digits <= _MOST_DIGITS):
@@ -91,6 +98,18 @@ def round_tree(
     if not found.feasible:
         raise VerificationError("the rounded tree is not feasible: " + "; ".join(found.violations))
     return Rounded(splits=splits, rules=rounding.rules, objective=found.objective, relabelled=rounding.relabelled())
+
+
+def _round_automatically(
+    tree: TreeLike, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None, style: str
+) -> Rounded:
+    """Round with the smallest number of digits with which few labels change."""
+    for digits in _AUTOMATIC_DIGITS:
+        loss = _AUTOMATIC_LOSS / 2
+        rounded = round_tree(tree, X, y, sample_weight, digits=digits, max_loss=loss, style=style)
+        if rounded.relabelled <= _AUTOMATIC_LOSS:
+            return rounded
+    return round_tree(tree, X, y, sample_weight, style=style)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -220,7 +239,7 @@ class _Rounding:
         found = [
             one
             for texts, digits in self._weights(weights[kept])
-            for one in _candidates(used, values[:, kept], weights[kept], threshold, texts, digits, self.digits, cuts)
+            for one in _candidates(used, values[:, kept], weights[kept], threshold, texts, digits, cuts)
         ]
         return self._shortest(
             t, rows, found, cuts.at_best(values[:, kept] @ weights[kept]) + self.allowed / self.remaining
@@ -356,7 +375,6 @@ def _candidates(
     threshold: float,
     texts: tuple[str, ...],
     digits: int,
-    most: int,
     cuts: _Cuts,
 ) -> Iterator[_Candidate]:
     """Rules with the weights ``texts`` of ``digits`` digits, and thresholds from short to long numbers.
@@ -380,7 +398,7 @@ def _candidates(
     if ordered is None:
         return
     zero_one = bool(np.all((values == 0) | (values == 1)))
-    for text, changed in ordered.thresholds(middle, most):
+    for text, changed in ordered.thresholds(middle):
         rule = RoundedRule(
             features=tuple(features.tolist()), weights=texts, threshold=_negated(text) if at_most else text,
             at_most=at_most, factor=1.0, zero_one=zero_one,
@@ -426,7 +444,7 @@ class _SortedCuts:
     clear: float
     exact: bool
 
-    def thresholds(self, middle: float, most: int) -> Iterator[tuple[str, float]]:
+    def thresholds(self, middle: float) -> Iterator[tuple[str, float]]:
         """Thresholds from short to long numbers with their cost: those with a smaller cost than all shorter ones."""
         least = float(self.changed[self.between].min())
         target = self.target(middle)
@@ -435,7 +453,7 @@ class _SortedCuts:
         exponent = Decimal(repr(spread)).adjusted() + 1
         for e in range(exponent, exponent - 2 * _MOST_DIGITS, -1):
             for text in _multiples(target, e):
-                if _digits_in(text) <= most and (cost := self._cost(float(text))) < best:
+                if _digits_in(text) <= _MOST_DIGITS and (cost := self._cost(float(text))) < best:
                     best = cost
                     yield text, cost
             if best <= least:

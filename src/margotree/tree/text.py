@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import re
 import textwrap
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from itertools import product
 
 import numpy as np
 
+from margotree.table.cell_rules import CellRule
+from margotree.table.table_description import raw_columns
 from margotree.tree.outline import Outline, outline
 from margotree.tree.protocol import TreeLike
 from margotree.tree.rules import decimal_text
@@ -15,6 +19,9 @@ from margotree.tree.scaling import FloatArray
 
 #: The largest change of ``h`` by rounding of printed numbers, for a sample in the training range, in margins.
 _ROUNDING_TOL = 0.01
+
+#: The largest number of 0/1 features of a split that is shown as logic.
+_MOST_LITERALS = 6
 
 #: Indentation of the rules below a split.
 _BAR = "|   "
@@ -24,7 +31,13 @@ _NO_BREAK_SPACE = "\N{NO-BREAK SPACE}"
 
 
 def export_text(
-    tree: TreeLike, *, digits: int | None = None, units: str = "user", width: int = 100, simplify: bool = True
+    tree: TreeLike,
+    *,
+    digits: int | None = None,
+    units: str = "user",
+    width: int = 100,
+    simplify: bool = True,
+    verbose: bool = False,
 ) -> str:
     """Return the rules from the root down, with feature names and the numbers of training samples per class.
 
@@ -42,36 +55,48 @@ def export_text(
     width : int
         The line length.
     simplify : bool
-        Whether to leave out splits that do not change the label of any training sample; they are named below the rules.
+        Whether to leave out splits that do not change the label of any training sample; a note says so.
+    verbose : bool
+        Whether to print numbers of nodes, target sides of classes and counts of samples at splits, too.
     """
     shape = outline(tree, simplify=simplify)
-    lines = _lines(tree, shape, shape.root, digits, units, width)
-    note = left_out_text(shape)
+    lines = _lines(tree, shape, shape.root, _Format(digits=digits, units=units, verbose=verbose), width)
+    note = left_out_text(shape, verbose=verbose)
     if note:
         lines.append(f"({note})")
     return "\n".join(lines)
 
 
-def left_out_text(shape: Outline) -> str:
+@dataclass(frozen=True, kw_only=True)
+class _Format:
+    """The options of :func:`export_text` that all lines have in common."""
+
+    digits: int | None
+    units: str
+    verbose: bool
+
+
+def left_out_text(shape: Outline, *, verbose: bool = True) -> str:
     """Return a note about the splits that a simplified outline leaves out; empty if there are none."""
     if not shape.left_out:
         return ""
-    which = ", ".join(f"[{t}]" for t in shape.left_out)
-    one = len(shape.left_out) == 1
-    return f"not shown: split{'' if one else 's'} {which}, which change{'s' if one else ''} no training sample's label"
+    one, n = len(shape.left_out) == 1, len(shape.left_out)
+    splits = f"split{'' if one else 's'}"
+    which = f"{splits} {', '.join(f'[{t}]' for t in shape.left_out)}" if verbose else f"{n} {splits}"
+    return f"not shown: {which}, which change{'s' if one else ''} no training sample's label"
 
 
-def _lines(tree: TreeLike, shape: Outline, v: int, digits: int | None, units: str, width: int) -> list[str]:
+def _lines(tree: TreeLike, shape: Outline, v: int, style: _Format, width: int) -> list[str]:
     if v not in shape.children:
         return [f"=> {tree.classes[shape.label[v]]}   ({_samples(tree, v)})"]
     inner = width - len(_BAR)
     left, right = shape.children[v]
-    met = _lines(tree, shape, right, digits, units, inner)
-    rest = _lines(tree, shape, left, digits, units, inner)
+    met = _lines(tree, shape, right, style, inner)
+    rest = _lines(tree, shape, left, style, inner)
     return [
-        f"[{v}] {_samples(tree, v)}",
-        *_rule(tree, v, digits, units, width),
-        *_target_sides_lines(tree, v, width),
+        *([f"[{v}] {_samples(tree, v)}"] if style.verbose else []),
+        *_rule(tree, v, style, width),
+        *(_target_sides_lines(tree, v, width) if style.verbose else []),
         *(_BAR + line for line in met),
         "else",
         *(_BAR + line for line in rest),
@@ -99,9 +124,21 @@ def _samples(tree: TreeLike, v: int) -> str:
         return "no training samples"
     # With more than three classes, classes without samples are left out.
     shown = [(c, label) for c, label in zip(counts, tree.classes, strict=True) if c or len(counts) <= 3]
-    parts = ", ".join(f"{count_text(c)} {label}" for c, label in shown)
     total = count_text(counts.sum())
-    return f"{total} sample{'' if total == '1' else 's'}: {parts}"
+    return f"{total} sample{'' if total == '1' else 's'}: {class_counts_text(shown)}"
+
+
+def class_counts_text(shown: Iterable[tuple[float, object]]) -> str:
+    """Format the numbers of samples of some classes: "38 ill, 2 healthy", or "class 0: 38" for labels like numbers."""
+    shown = list(shown)
+    if any(_like_number(label) for _, label in shown):
+        return ", ".join(f"class {label}: {count_text(c)}" for c, label in shown)
+    return ", ".join(f"{count_text(c)} {label}" for c, label in shown)
+
+
+def _like_number(label: object) -> bool:
+    """Whether a label begins with a digit or a sign, so that it reads like a count."""
+    return re.match(r"[-+.]?\d", str(label)) is not None
 
 
 def count_text(c: float) -> str:
@@ -109,8 +146,8 @@ def count_text(c: float) -> str:
     return f"{c:.0f}" if abs(c - round(c)) < 1e-9 * max(1.0, c) else f"{c:.2f}"
 
 
-def _rule(tree: TreeLike, t: int, digits: int | None, units: str, width: int) -> list[str]:
-    rule = rule_of(tree, t, digits=digits, units=units)
+def _rule(tree: TreeLike, t: int, style: _Format, width: int) -> list[str]:
+    rule = rule_of(tree, t, digits=style.digits, units=style.units)
     lines = textwrap.wrap(
         "if " + rule.condition(tree.features), width, subsequent_indent="   ", break_long_words=False,
         break_on_hyphens=False,
@@ -137,6 +174,9 @@ class Rule:
         Whether the threshold is an upper limit (``<=``) and not a lower one (``>=``).
     left_out : int
         The number of features with negligible weight.
+    literals : tuple of str
+        Statements such as "smoker is no" if all features are 0 or 1 and the rule holds exactly if ``least`` of them are
+        true; empty for other rules.
     """
 
     features: tuple[int, ...]
@@ -144,6 +184,8 @@ class Rule:
     threshold: str
     at_most: bool
     left_out: int = 0
+    literals: tuple[str, ...] = ()
+    least: int = 0
 
     @property
     def relation(self) -> str:
@@ -152,11 +194,19 @@ class Rule:
 
     def condition(self, names: Sequence[str]) -> str:
         """Return the rule as text, with no-break spaces inside terms."""
+        if self.literals:
+            return self._logic()
         parts: list[str] = []
         for j, weight in zip(self.features, self.weights, strict=True):
             number, sign = weight.removeprefix("-"), "- " if weight.startswith("-") else "+ " if parts else ""
             parts.append(f"{sign}{names[j]}" if number == "1" else f"{sign}{number} * {names[j]}")
         return " ".join(part.replace(" ", _NO_BREAK_SPACE) for part in [*parts, f"{self.relation} {self.threshold}"])
+
+    def _logic(self) -> str:
+        literals = [literal.replace(" ", _NO_BREAK_SPACE) for literal in self.literals]
+        if self.least in (1, len(literals)):
+            return (" AND " if self.least == len(literals) else " OR ").join(literals)
+        return f"at least {self.least} of: {', '.join(literals)}"
 
 
 def rule_text(tree: TreeLike, t: int) -> str:
@@ -170,9 +220,10 @@ def rule_of(tree: TreeLike, t: int, *, digits: int | None = None, units: str = "
     """Return the rule of node ``t``; ``digits`` and ``units`` as in :func:`export_text`."""
     if t in tree.rules and units == "user" and digits is None:
         rounded = tree.rules[t]
-        return Rule(
+        rule = Rule(
             features=rounded.features, weights=rounded.weights, threshold=rounded.threshold, at_most=rounded.at_most
         )
+        return _with_logic(tree, rule) if rounded.zero_one else rule
     shown = tree.selected()[t]
     if not shown.any():
         shown = tree.splits.w[t] != 0
@@ -197,6 +248,37 @@ def rule_of(tree: TreeLike, t: int, *, digits: int | None = None, units: str = "
         at_most=at_most,
         left_out=int(np.count_nonzero(tree.splits.w[t])) - len(order),
     )
+
+
+def _with_logic(tree: TreeLike, rule: Rule) -> Rule:
+    """Return the rule as logic, if it holds exactly if enough of its features have the right value, 0 or 1."""
+    if len(rule.features) > _MOST_LITERALS:
+        return rule
+    numbers = np.array([float(weight) for weight in rule.weights])
+    cases = np.array(list(product((0.0, 1.0), repeat=len(numbers))))
+    sums, limit = cases @ numbers, float(rule.threshold)
+    met = sums <= limit if rule.at_most else sums >= limit
+    helps = (numbers > 0) != rule.at_most  # the value with which a feature helps to meet the rule
+    true = np.sum(cases == helps, axis=1)
+    least = int(np.min(true, where=met, initial=len(numbers) + 1))
+    if not 1 <= least <= len(numbers) or not np.array_equal(met, true >= least):
+        return rule
+    cells = raw_columns(tree).rules_by_feature()
+    literals = tuple(_literal(*cells[j], bool(h)) for j, h in zip(rule.features, helps, strict=True))
+    return replace(rule, literals=literals, least=least)
+
+
+def _literal(cell: CellRule, k: int, value: bool) -> str:
+    """Return the statement that the k-th feature of a column is 0 or 1, in the words of the column."""
+    if cell.numeric:
+        if k == 0:
+            return f"{cell.column} is {int(value)}"
+        return f"{cell.column} is {'' if value else 'not '}missing"
+    words = [[word for word, values in cell.words if values[k] == one] for one in (0.0, 1.0)]
+    if len(words[value]) == 1:
+        return f"{cell.column} is {words[value][0]}"
+    other = words[not value]
+    return f"{cell.column} is not {other[0]}" if len(other) == 1 else f"{cell.features[k]} is {int(value)}"
 
 
 def _largest(tree: TreeLike, units: str) -> FloatArray:

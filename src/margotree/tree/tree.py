@@ -278,7 +278,7 @@ class Tree:
         y: ArrayLike,
         sample_weight: ArrayLike | None = None,
         *,
-        digits: int | None = None,
+        digits: int | str | None = None,
         max_loss: float = 0.0,
         style: str = "decimal",
     ) -> Tree:
@@ -293,9 +293,10 @@ class Tree:
         ----------
         X, y, sample_weight
             The training data.
-        digits : int, optional
-            The largest number of significant digits of a number. By default as many as necessary. With fewer, labels
-            of training samples may change; the certificate has their share.
+        digits : int or "auto", optional
+            The largest number of significant digits of a weight. By default as many as necessary. With fewer, labels
+            of training samples may change; the certificate has their share. Thresholds get as many as necessary.
+            "auto": two digits, or three, if at most 1 % of the labels change with them, otherwise as many as necessary.
         max_loss : float
             The share of the training samples, by weight, whose label may change for the sake of shorter numbers.
         style : {"decimal", "points"}
@@ -343,7 +344,13 @@ class Tree:
         return labels_below(self, reached_only=reached_only)
 
     def export_text(
-        self, *, digits: int | None = None, units: str = "user", width: int = 100, simplify: bool = True
+        self,
+        *,
+        digits: int | None = None,
+        units: str = "user",
+        width: int = 100,
+        simplify: bool = True,
+        verbose: bool = False,
     ) -> str:
         """Return the rules as text.
 
@@ -358,8 +365,10 @@ class Tree:
             The line length.
         simplify : bool
             Whether to leave out splits that do not change the label of any training sample.
+        verbose : bool
+            Whether to print numbers of nodes, target sides of classes and counts of samples at splits, too.
         """
-        return text.export_text(self, digits=digits, units=units, width=width, simplify=simplify)
+        return text.export_text(self, digits=digits, units=units, width=width, simplify=simplify, verbose=verbose)
 
     def plot(self, X: ArrayLike | None = None, y: ArrayLike | None = None, ax: Any = None, **options: Any) -> Any:
         """Plot the tree on matplotlib axes, which are returned; see :func:`margotree.plots.plot_tree`."""

@@ -57,6 +57,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     evaluation.add_arguments(parser)
     options.add_reading(parser)
     options.add_output(parser)
+    options.add_verbose(parser)
 
 
 def run(args: argparse.Namespace) -> int:
@@ -288,9 +289,9 @@ def _print_result(
         [
             "",
             *([] if settings is None else ["chosen by cross-validation: " + _words(settings), ""]),
-            tree.export_text(),
+            tree.export_text(verbose=args.verbose),
             "",
-            str(tree.certificate),
+            str(tree.certificate) if args.verbose else tree.certificate.summary(),
             "",
             f"on the training rows: accuracy {accuracy:.1%} (always predicting {label}: {share:.1%})",
             measurement.summary()

@@ -30,6 +30,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--all-splits", action="store_true", help="also print splits that change no training row's label"
     )
     parser.add_argument("--width", type=int, default=100, metavar="N", help="largest length of a line (100)")
+    options.add_verbose(parser)
     parser.add_argument("--json", action="store_true", help="print the tree as JSON")
 
 
@@ -47,20 +48,29 @@ def _parts(part: str) -> list[Any]:
 
 def _rules(tree: Tree, args: argparse.Namespace) -> str:
     simplify = not args.all_splits
-    return tree.export_text(digits=args.digits, units=args.units, width=args.width, simplify=simplify)
+    return tree.export_text(
+        digits=args.digits, units=args.units, width=args.width, simplify=simplify, verbose=args.verbose
+    )
 
 
 def _certificate(tree: Tree, args: argparse.Namespace) -> str:
     from margotree.tree.proof_summary import proof_text
 
-    text = str(tree.certificate or "this tree is saved without a certificate")
+    text = "this tree is saved without a certificate"
+    if tree.certificate is not None:
+        text = str(tree.certificate) if _is_long(args, "certificate") else tree.certificate.summary()
     return "\n".join(filter(None, (text, proof_text(tree))))
 
 
 def _terms(tree: Tree, args: argparse.Namespace) -> str:
     terms = {name: value for name, value in tree.terms.items() if name not in (ENTRY, "proof") and value is not None}
     text = ", ".join(f"{name} {value}" for name, value in terms.items())
-    return "\n".join([f"depth {tree.depth}, {text}", *_training(tree)])
+    return "\n".join([*([f"depth {tree.depth}, {text}"] if _is_long(args, "terms") else []), *_training(tree)])
+
+
+def _is_long(args: argparse.Namespace, part: str) -> bool:
+    """Whether all numbers of a part are printed: with ``--verbose``, or if only this part is."""
+    return bool(args.verbose or args.part == part)
 
 
 def _training(tree: Tree) -> list[str]:

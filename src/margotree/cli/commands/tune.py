@@ -73,6 +73,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     model_options.add_search(parser, time_limit=600.0)
     options.add_reading(parser)
     options.add_output(parser)
+    options.add_verbose(parser)
 
 
 def run(args: argparse.Namespace) -> int:
@@ -242,9 +243,9 @@ def _print_result(
         "",
         "chosen: " + ", ".join(f"{name} {value}" for name, value in best.items()),
         "",
-        tree.export_text(),
+        tree.export_text(verbose=args.verbose),
         "",
-        str(tree.certificate),
+        str(tree.certificate) if args.verbose or tree.certificate is None else tree.certificate.summary(),
         "",
     ]
     console.print_result(record, "\n".join([*text, saved.summary()]), as_json=args.json)

@@ -70,10 +70,14 @@ function endOf(way) {
   return [...way.steps.map((step) => step.node), way.leaf].filter((v) => cards.has(v)).pop();
 }
 
+function withSigns(words) {
+  return words.replace(/>= (\S+)$/, "\u2265 $1").replace(/<= (\S+)$/, "\u2264 $1");
+}
+
 /** A rule of one feature in full, of more by its heaviest. */
 function briefRule(t) {
   const rule = rules[t];
-  if (rule.features.length === 1) return rule.words.replace(">=", "\u2265").replace("<=", "\u2264");
+  if (rule.features.length === 1 || rule.logic) return withSigns(rule.words);
   return `${facts.features[rule.features[0]].name} and ${rule.features.length - 1} more`;
 }
 
@@ -195,7 +199,7 @@ function splitDetails(t) {
 /** The rule in the user's units; long ones by their heaviest terms, the table below has them all. */
 function formula(t) {
   const { features, weights: numbers, threshold, relation } = rules[t];
-  if (features.length === 1) return briefRule(t);
+  if (features.length === 1 || rules[t].logic) return withSigns(rules[t].words);
   const shown = features.length > 8 ? 6 : features.length;
   const terms = features.slice(0, shown).map((j, k) => {
     const minus = numbers[k].startsWith("-");

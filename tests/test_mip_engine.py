@@ -132,8 +132,8 @@ def test_a_problem_of_numeric_targets_is_for_mip_solvers():
 @pytest.mark.parametrize("task", [BINARY, Multiclass(3), Regression(0.1)], ids=lambda task: task.name)
 def test_scip_and_highs_agree_on_the_model_without_squares(task):
     rng = np.random.default_rng(4)
-    X = rng.random((9, 2))
-    y = {"binary": rng.choice([-1.0, 1.0], 9), "multiclass": np.arange(9) % 3}.get(task.name, 2 * rng.normal(size=9))
+    X = rng.random((6, 2))
+    y = {"binary": rng.choice([-1.0, 1.0], 6), "multiclass": np.arange(6) % 3}.get(task.name, 2 * rng.normal(size=6))
     problem = Problem.make(X, y, task=task, depth=2, budget=1, alpha=0.1)
     mip = formulate(problem, derived_constants(problem, 8.0), label_cuts=True, size=8.0).mip
     linear = replace(mip, quadratic=np.zeros(mip.n_variables))

@@ -1,5 +1,6 @@
 """Trees are shown without the splits that no training sample needs; what they predict stays as it is."""
 
+import re
 import warnings
 
 import numpy as np
@@ -143,6 +144,21 @@ def test_fit_says_when_most_splits_vanish_and_what_to_try():
         MargotClassifier(depth=2, C=1e4, time_limit=5).fit(apart, apart[:, 0] > 0.5)
         with without_fit_warnings():
             MargotClassifier(depth=2, C=1e-6).fit(X, y)
+
+
+def test_no_huge_C_is_suggested():
+    rng = np.random.default_rng(0)
+    y = rng.choice(["ill", "well"], 20)
+    X = np.zeros((20, 1))
+    for C in (100.0, 1e4, 1e8):
+        with pytest.warns(FewSplitsWarning) as caught:
+            MargotClassifier(depth=3, C=C, engine="local_svm").fit(X, y)
+        numbers = [
+            float(n)
+            for n in re.findall(r"such as ([^:]*)", " ".join(str(w.message) for w in caught))
+            for n in n.split(", ")
+        ]
+        assert max(numbers, default=0) <= 1e4 and bool(numbers) == (C < 1e4)
 
 
 def test_fit_warns_of_a_class_with_a_handful_of_rows():

@@ -18,6 +18,9 @@ _LARGE_GAP = 0.01
 #: The factor of C from level to level in the suggestion of a C per level.
 _LEVEL_FACTOR = 100.0
 
+#: The largest C that is suggested; the automatic grid of the CV classifiers ends at a tenth of it.
+_LARGEST_C = 1e4
+
 
 class FewSplitsWarning(UserWarning):
     """Most splits of the tree change no training sample's label."""
@@ -98,15 +101,24 @@ def few_splits_warning(tree: Tree, C: NDArray[np.float64]) -> str:
     else:
         effect, others = "no split has an effect", "the splits"
     return (
-        f"{effect}: at C = {_numbers(levels)} {others} change no training sample's label.  Try a larger C"
-        f"{_growing_C_hint(levels)}{_longer_search_hint(tree)}"
+        f"{effect}: at C = {_numbers(levels)} {others} change no training sample's label"
+        f"{_larger_C_hint(levels)}{_longer_search_hint(tree)}"
     )
+
+
+def _larger_C_hint(levels: list[float]) -> str:
+    """The hint to try a larger C; for a large C that fewer splits may suffice."""
+    if min(levels) >= _LARGEST_C:
+        return ".  C is large already: fewer splits suffice, try a smaller depth"
+    return f".  Try a larger C{_growing_C_hint(levels)}"
 
 
 def _growing_C_hint(levels: list[float]) -> str:
     if len(levels) == 1 or levels == sorted(set(levels)):
         return ""
-    numbers = _numbers([levels[0] * _LEVEL_FACTOR**k for k in range(len(levels))])
+    n = len(levels)
+    last = min(levels[0] * _LEVEL_FACTOR ** (n - 1), max(_LARGEST_C, max(levels)))
+    numbers = _numbers([last / _LEVEL_FACTOR ** (n - 1 - k) for k in range(n)])
     return (
         f", or a C per level that increases from the root down, such as {numbers}: margin violations at upper splits "
         "then have a small penalty"

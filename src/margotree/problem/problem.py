@@ -251,10 +251,10 @@ def _groups(groups: ArrayLike | None, n_features: int) -> IndexArray | None:
 def _budget(budget: Any, depth: int, n_groups: int) -> NDArray[np.int64] | None:
     if budget is None:
         return None
-    B = per_node("budget", budget, depth, low=1, high=n_groups)
+    B = per_node("budget", budget, depth, low=1)
     if np.any(B != np.round(B)):
         raise ValueError(f"budget must be whole numbers of features, got {budget!r}")
-    frozen = B.astype(np.int64)
+    frozen = np.minimum(B, n_groups).astype(np.int64)  # more than there are means all
     frozen.setflags(write=False)
     return frozen
 

@@ -93,9 +93,14 @@ def test_fit_measures_on_new_rows_if_asked(run):
         and " on 15 rows held out, of a tree trained in the same way on the other rows (always predicting " in out
     )
     assert "measuring the accuracy on new rows: fit 1 of 1" in err
+    assert all(word in out for word in ("balanced accuracy", "log-loss", "logistic regression", "sensitivity"))
     code, out, _ = run(*asked, "--cv", "3", "--json", "--quiet")
     found = json.loads(out)
     assert found["measured"]["rows"] == ROWS and found["measured"]["fits"] == 3
+    methods = found["measured"]["methods"]
+    assert list(methods) == ["this tree", "most frequent class", "CART of depth 2", "logistic regression"]
+    assert methods["this tree"]["accuracy"] == found["measured"]["accuracy"]
+    assert np.sum(methods["logistic regression"]["confusion"]) == ROWS
     assert found["measured"]["lowest"] <= found["measured"]["accuracy"] <= found["measured"]["highest"] <= 1
     assert found["training"]["majority"] == pytest.approx(found["measured"]["majority"], abs=0.05)
     assert margotree.load("m.json").counts[0].sum() == ROWS  # trained on all of them
@@ -161,7 +166,7 @@ def test_fit_equals_the_estimator_and_predict_equals_both(run, folder):
     assert [float(row["decision"]) for row in shown] == tree.decision_function(X).tolist()
     assert [int(row["leaf"]) for row in shown] == tree.apply(X).tolist()
     assert [float(row["probability of ill"]) for row in shown] == tree.predict_proba(X)[:, 0].tolist()
-    assert f"accuracy {(tree.predict(X) == y).mean():.1%}" in err
+    assert f"accuracy {(tree.predict(X) == y).mean():.1%}" in err and "predicted well" in err
 
 
 def test_predict_reads_columns_in_any_order_and_keeps_rows_in_place(run, folder):

@@ -20,7 +20,7 @@ FLOORS = (
     ("problem",),
     ("solution", "proof"),
     ("tree", "engines"),
-    ("progress", "plots"),
+    ("progress", "plots", "measures"),
     ("model_selection",),
     ("page", "export", "estimators"),
     ("baselines",),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any
 
 from margotree.cli import console, exit_codes, model_options
@@ -15,17 +15,25 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+    from margotree.measures import ClassificationMeasures
     from margotree.table import Samples
 
     Rows = NDArray[np.int64]
+
+
+#: The name of the trained model among the methods.
+THIS_TREE = "this tree"
+#: The name of the prediction of the most frequent class, with the class shares as probabilities.
+MAJORITY = "most frequent class"
 
 
 @dataclass(frozen=True, kw_only=True)
 class Measurement:
     """The accuracy on rows that were not used in training.
 
-    ``majority`` is the accuracy of always predicting the most frequent class; ``lowest`` and ``highest`` are the
-    accuracies of the worst and the best fold.
+    ``methods`` has all measures of the tree, of predicting the class shares, of a CART tree of the same depth and
+    of logistic regression, trained on the same rows. ``majority`` is the accuracy of always predicting the most
+    frequent class; ``lowest`` and ``highest`` are the accuracies of the worst and the best fold.
     """
 
     method: str
@@ -35,10 +43,20 @@ class Measurement:
     lowest: float
     highest: float
     majority: float
+    methods: dict[str, ClassificationMeasures]
 
     def record(self) -> dict[str, Any]:
         """The fields as JSON values."""
-        return asdict(self)
+        numbers = {f.name: getattr(self, f.name) for f in fields(self) if f.name != "methods"}
+        return numbers | {"methods": {name: one.record() for name, one in self.methods.items()}}
+
+    def details(self) -> str:
+        """The measures of the tree beside other methods, and by class."""
+        from margotree.measures import imbalance_note, summary_table
+
+        own = self.methods[THIS_TREE]
+        parts = [summary_table(self.methods), own.class_table(), imbalance_note(own)]
+        return "\n\n".join(part for part in parts if part)
 
     def summary(self) -> str:
         """One line for the user."""
@@ -82,12 +100,13 @@ def measure(args: argparse.Namespace, samples: Samples) -> Measurement | None:
         return None
     import numpy as np
 
+    from margotree.measures import measure_classification
     from margotree.notices import without_fit_warnings
 
     parts = list(_parts(args, samples))
     seconds = None if args.time_limit is None else args.time_limit / len(parts)
     classes = sorted(set(samples.y.tolist()))
-    right, majority_right = np.zeros(len(samples.y), dtype=bool), np.zeros(len(samples.y), dtype=bool)
+    predicted: dict[str, Any] = {}
     for k, (train, test) in enumerate(parts):
         console.print_status(f"measuring the accuracy on new rows: fit {k + 1} of {len(parts)}", quiet=args.quiet)
         model = model_options.estimator(argparse.Namespace(**{**vars(args), "time_limit": seconds}), classes, verbose=0)
@@ -97,15 +116,42 @@ def measure(args: argparse.Namespace, samples: Samples) -> Measurement | None:
         if model.certificate_.stopped == "interrupted":
             console.print_status("interrupted: the accuracy on new rows is not measured", quiet=args.quiet)
             return None
-        right[test] = model.predict(samples.X[test]) == samples.y[test]
-        majority_right[test] = samples.y[test] == most_frequent(samples.y[train])[0]
+        for name, other in {THIS_TREE: model, **_others(model, samples.X[train], samples.y[train], weight)}.items():
+            labels, shares = predicted.setdefault(
+                name, (np.empty_like(samples.y), np.zeros((len(samples.y), len(classes))))
+            )
+            labels[test] = other.predict(samples.X[test])
+            shares[test] = other.predict_proba(samples.X[test])
+    right = predicted[THIS_TREE][0] == samples.y
     by_fold = [float(right[test].mean()) for _, test in parts]
     unseen = np.concatenate([test for _, test in parts])
+    methods = {
+        name: measure_classification(samples.y[unseen], labels[unseen], shares[unseen], classes)
+        for name, (labels, shares) in predicted.items()
+    }
     return Measurement(
         method="holdout" if args.cv is None else "cross-validation", fits=len(parts), rows=len(unseen),
         accuracy=float(right[unseen].mean()), lowest=min(by_fold), highest=max(by_fold),
-        majority=float(majority_right[unseen].mean()),
+        majority=methods[MAJORITY].accuracy, methods=methods,
     )  # fmt: skip
+
+
+def _others(model: Any, X: Any, y: Any, weight: Any) -> dict[str, Any]:
+    """Simple methods, trained on the same rows."""
+    from sklearn.dummy import DummyClassifier
+    from sklearn.linear_model import LogisticRegression
+    from sklearn.pipeline import make_pipeline
+    from sklearn.preprocessing import MinMaxScaler
+    from sklearn.tree import DecisionTreeClassifier
+
+    depth = model.tree_.depth
+    linear = make_pipeline(MinMaxScaler(), LogisticRegression(max_iter=1000))
+    linear.fit(X, y, logisticregression__sample_weight=weight)
+    return {
+        MAJORITY: DummyClassifier(strategy="prior").fit(X, y),
+        f"CART of depth {depth}": DecisionTreeClassifier(max_depth=depth, random_state=0).fit(X, y, weight),
+        "logistic regression": linear,
+    }
 
 
 def most_frequent(y: NDArray[Any]) -> tuple[Any, float]:

@@ -294,7 +294,7 @@ def _print_result(
             str(tree.certificate) if args.verbose else tree.certificate.summary(),
             "",
             f"on the training rows: accuracy {accuracy:.1%} (always predicting {label}: {share:.1%})",
-            measurement.summary()
+            f"{measurement.summary()}\n\n{measurement.details()}\n"
             if measurement
             else "on new rows: not measured; add --holdout 0.2 or --cv 5 to measure the accuracy",
             saved.summary(),

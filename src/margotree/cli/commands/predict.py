@@ -1,7 +1,7 @@
 """Classify the rows of a file with a saved tree.
 
 Writes a CSV file with the predicted label, the decision value (two classes only) and the leaf of each row. If the file
-has the target column, the accuracy is printed.
+has the target column, measures are printed.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from margotree.cli import console, exit_codes, options, output_files
 from margotree.cli.saved_trees import encoding_of, load_tree
 
 if TYPE_CHECKING:
+    from margotree.measures import ClassificationMeasures
     from margotree.table import Encoding, Table
     from margotree.tree import Tree
 
@@ -70,25 +71,33 @@ def run(args: argparse.Namespace) -> int:
     notes = notes_about(encoding, table)
     notes += [f"{skipped} rows have missing cells and get no label"] if skipped else []
     console.print_notes(notes, quiet=args.quiet)
-    accuracy = _accuracy(encoding, table, rows, labels)
+    accuracy, measures = _measures(tree, encoding, table, rows, X, labels)
     columns = _columns(args, tree, X, labels)
-    predictions = _Predictions(columns=columns, rows=rows, n_rows=table.n_rows, accuracy=accuracy, notes=notes)
+    predictions = _Predictions(
+        columns=columns, rows=rows, n_rows=table.n_rows, accuracy=accuracy, measures=measures, notes=notes
+    )
     _write(args, predictions, _kept_columns(args, table))
     if accuracy is not None and not args.json:
         console.print_status(
             f"accuracy {accuracy:.1%} on the rows that have a label in column {encoding.target!r}", quiet=args.quiet
         )
+        if measures is not None:
+            from margotree.measures import summary_table
+
+            table_text = f"\n{summary_table({'this tree': measures})}\n\n{measures.class_table()}"
+            console.print_status(table_text, quiet=args.quiet)
     return exit_codes.OK
 
 
 @dataclass(frozen=True, kw_only=True)
 class _Predictions:
-    """The predictions for ``rows`` of the ``n_rows`` rows by column, the accuracy if known, and notes."""
+    """The predictions for ``rows`` of the ``n_rows`` rows by column, measures if labels are known, and notes."""
 
     columns: dict[str, list[Any]]
     rows: list[int]
     n_rows: int
     accuracy: float | None
+    measures: ClassificationMeasures | None
     notes: list[str]
 
 
@@ -112,15 +121,26 @@ def _features(args: argparse.Namespace, encoding: Encoding, table: Table) -> tup
         ) from None
 
 
-def _accuracy(encoding: Encoding, table: Table, rows: list[int], labels: Any) -> float | None:
+def _measures(
+    tree: Tree, encoding: Encoding, table: Table, rows: list[int], X: Any, labels: Any
+) -> tuple[float | None, ClassificationMeasures | None]:
+    """The accuracy and all measures on the rows that have a label in the file.
+
+    None without such rows; if some have a label that the tree does not know, there is only the accuracy.
+    """
+    from margotree.measures import measure_classification
+
     if encoding.target not in table.names:
-        return None
+        return None, None
     cells = table.column(encoding.target)
     known = [k for k, i in enumerate(rows) if cells[i]]
     if not known:
-        return None
+        return None, None
     truth = encoding.labels(table, [rows[k] for k in known])
-    return float((truth == labels[known]).mean())
+    if not set(truth.tolist()) <= set(tree.classes.tolist()):
+        return float((truth == labels[known]).mean()), None
+    found = measure_classification(truth, labels[known], tree.predict_proba(X[known]), tree.classes.tolist())
+    return found.accuracy, found
 
 
 def _columns(args: argparse.Namespace, tree: Tree, X: Any, labels: Any) -> dict[str, list[Any]]:
@@ -155,6 +175,7 @@ def _write(args: argparse.Namespace, predictions: _Predictions, kept_columns: di
             "rows": predictions.n_rows,
             "skipped": skipped,
             "accuracy": predictions.accuracy,
+            "measures": None if predictions.measures is None else predictions.measures.record(),
         }
         console.print_result(record | {"notes": predictions.notes}, "", as_json=True)
         if not args.out:

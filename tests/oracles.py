@@ -7,14 +7,15 @@ from __future__ import annotations
 
 import math
 from functools import cache
-from itertools import combinations
+from itertools import combinations, product
 
 import numpy as np
 from scipy.linalg.lapack import dgetrf, dgetrs
 from scipy.optimize import linprog
 
 from margotree.problem import BINARY, Problem, topology
-from margotree.problem.tasks import one_sided
+from margotree.problem.tasks import NO_CHOICE, Task, one_sided
+from margotree.problem.tasks.binaries import NO_VARIABLES
 
 
 def node_value(
@@ -75,7 +76,12 @@ def separable(left: np.ndarray, right: np.ndarray) -> bool:
 
 
 def convex_qp(P: np.ndarray, q: np.ndarray, G: np.ndarray, g: np.ndarray) -> float:
-    """``min 1/2 sum P_j x_j^2 + q.x  s.t.  G x >= g`` by a textbook interior point, proved by its own dual value."""
+    """``min 1/2 sum P_j x_j^2 + q.x  s.t.  G x >= g``."""
+    return solve_qp(P, q, G, g)[0]
+
+
+def solve_qp(P: np.ndarray, q: np.ndarray, G: np.ndarray, g: np.ndarray) -> tuple[float, np.ndarray, np.ndarray]:
+    """Value, point and multipliers of `convex_qp`, by a textbook interior point, proved by its own dual value."""
     x, s, lam = np.zeros(len(q)), np.maximum(1.0, -g), np.full(len(g), 1.0 + np.max(q))
     K = np.block([[np.diag(P), -G.T], [G, np.zeros((len(g), len(g)))]])
     last = np.arange(len(q), len(K))
@@ -85,7 +91,7 @@ def convex_qp(P: np.ndarray, q: np.ndarray, G: np.ndarray, g: np.ndarray) -> flo
         size = 1.0 + abs(primal)
         worst = max(np.abs(dual_residual).max(), np.abs(primal_residual).max())
         if s @ lam <= 1e-10 * size and worst <= 1e-9 * size:
-            return float(primal)
+            return float(primal), x, lam
         K[last, last] = s / lam
         factor = dgetrf(K)
         correction, target = np.zeros(len(s)), 0.0
@@ -123,6 +129,16 @@ def supports(n: int, budget: int | None, priced: bool) -> list[tuple[int, ...]]:
     return [s for size in sizes for s in combinations(range(n), size)]
 
 
+def choices(task: Task, last: bool) -> list[np.ndarray]:
+    """All choices at a node, in one of two orientations."""
+    if task.choice_variables(last=last) is NO_VARIABLES:
+        return [NO_CHOICE]
+    if last:
+        return task.last_choices()
+    sides = (np.array([-1, *others]) for others in product((-1, 1), repeat=task.n_classes - 1))
+    return [one for one in sides if np.any(one > 0)]
+
+
 def best_value(problem: Problem) -> float:
     """The optimal objective, by trying every routing (and every support) at every node.
 
@@ -142,27 +158,20 @@ def best_value(problem: Problem) -> float:
         side = None if right is None else np.array([1 if i in right else -1 for i in rows])
         if side is None and not last and problem.task.n_classes == 0:
             return 0.0  # losses there depend on the routing
-        sided = one_sided(problem.task.items(problem.y[rows], last=last, side=side), C * problem.weight[rows])
-        order = np.argsort(sided.rows, kind="stable")
-        rows, label, corner, cost = rows[sided.rows[order]], *(part[order] for part in sided[1:])
         values = [math.inf]
-        for chosen in supports(problem.n_groups, budget, problem.alpha is not None):
-            support = tuple(np.flatnonzero(np.isin(problem.group_of, chosen)).tolist())
-            if right is not None and not realisable(support, S - right, right):
-                continue
-            extra = alpha * max(0, len(chosen) - budget) if budget is not None else 0.0
-            values.append(
-                extra
-                + node_value(
-                    problem.X[np.ix_(rows, support)],
-                    label,
-                    cost,
-                    side,
-                    corner=corner,
-                    eps=problem.eps,
-                    max_weight=problem.max_weight,
-                )
-            )
+        for choice in choices(problem.task, last):
+            items = problem.task.items(problem.y[rows], last=last, side=side, choice=choice)
+            sided = one_sided(items, C * problem.weight[rows])
+            order = np.argsort(sided.rows, kind="stable")
+            samples, label, corner, cost = rows[sided.rows[order]], *(part[order] for part in sided[1:])
+            sides = None if side is None else side[sided.rows[order]]
+            for chosen in supports(problem.n_groups, budget, problem.alpha is not None):
+                support = tuple(np.flatnonzero(np.isin(problem.group_of, chosen)).tolist())
+                if right is not None and not realisable(support, S - right, right):
+                    continue
+                extra = alpha * max(0, len(chosen) - budget) if budget is not None else 0.0
+                points, terms = problem.X[np.ix_(samples, support)], {"eps": problem.eps, "corner": corner}
+                values.append(extra + node_value(points, label, cost, sides, max_weight=problem.max_weight, **terms))
         return min(values)
 
     @cache

@@ -1,4 +1,7 @@
-"""Ways to spoil a proof: each takes one apart, changes one thing, and puts it together with all checksums right."""
+"""Ways to spoil a proof: each takes one apart, changes one thing, and puts it together with all checksums right.
+
+`both` asks both checkers.
+"""
 
 import copy
 import hashlib
@@ -10,6 +13,10 @@ import zlib
 import numpy as np
 from tests.proofs import exact
 
+from margotree.proof import check
+
+#: Steps that open two search nodes.
+SPLITS = [b"S", b"F", b"C"]
 #: Small blocks, so that even a short proof has several.
 BLOCK = 300
 
@@ -63,7 +70,7 @@ def _steps(raw, T):
     while at < len(raw):
         kind, node = struct.unpack_from("<cI", raw, at)
         at += 5
-        if kind in b"SF":
+        if kind in b"SFC":
             steps.append([kind, node, *struct.unpack_from("<IHII", raw, at)])
             at += 14
             continue
@@ -166,7 +173,7 @@ def _with_blocks(parts, blocks):
 
 
 def another_version(parts, rng):
-    return parts.packed().replace(b"proof 3", b"proof 1", 1)
+    return parts.packed().replace(b"proof 4", b"proof 1", 1)
 
 
 def another_kind_of_file(parts, rng):
@@ -258,6 +265,21 @@ def steps_miscounted(parts, rng):
 def _resealed(parts):
     """The digest of the terms as they are now, so that nothing but the terms can be wrong."""
     header, (X, y, weight) = parts.header, parts.data
+    words = f"{header['model']} {header['depth']} {X.shape[0]} {X.shape[1]} {exact.canonical(header['losses'])}\n"
+    sha = hashlib.sha256(words.encode())
+    terms = (header["C"], [header["eps"]], header["budget"] or [], header["alpha"] or [])
+    for part in (X, y, weight, *terms):
+        sha.update(np.ascontiguousarray(part, dtype="<f8").tobytes())
+    header["digest"] = sha.hexdigest()
+
+
+def as_version_3(parts):
+    """The same proof in the format before losses, for losses of labels."""
+    header, (X, y, weight) = parts.header, parts.data
+    parts.first = b"margotree proof 3\n"
+    del header["losses"]
+    if header["table"] is not None:
+        header["table"] = {name: x for name, x in header["table"].items() if not name.startswith("target_")}
     sha = hashlib.sha256(f"{header['model']} {header['depth']} {X.shape[0]} {X.shape[1]}\n".encode())
     terms = (header["C"], [header["eps"]], header["budget"] or [], header["alpha"] or [])
     for part in (X, y, weight, *terms):
@@ -265,22 +287,72 @@ def _resealed(parts):
     header["digest"] = sha.hexdigest()
 
 
-def _table(parts):
-    n = parts.header["features"]
+def table_of(parts):
+    """How the numbers of the proof are found in a file with the columns x0, x1, ..., y."""
+    n, losses = parts.header["features"], parts.header["losses"]
+    classes, of_numbers = losses.get("count", 2), losses["kind"] == "intervals"
     return {
         "features": [f"x{j}" for j in range(n)], "offset": [0.0] * n, "scale": [1.0] * n, "target": "y", "weight": None,
-        "labels": ["no", "yes"], "class_weight": [1.0, 1.0],
+        "labels": None if of_numbers else [f"class {k}" for k in range(classes)],
+        "class_weight": None if of_numbers else [1.0] * classes,
+        "target_offset": 0.0 if of_numbers else None, "target_scale": 1.0 if of_numbers else None,
     }  # fmt: skip
+
+
+def other_losses(parts, rng):
+    odd = [{"kind": "labels"}, {"kind": "classes", "count": 4}]
+    odd += [{"kind": "intervals", "below": 1.0, "above": 1.0, "under": 0.5, "over": 0.5}]
+    odd = [losses for losses in odd if losses["kind"] != parts.header["losses"]["kind"]]
+    parts.header["losses"] = odd[int(rng.integers(len(odd)))]
+
+
+def losses_of_another_type(parts, rng):
+    interval = {"kind": "intervals", "below": 1.0, "above": 1.0, "under": 0.25, "over": 0.25}
+    odd = [
+        None, 1, {}, {"kind": "other"}, {"kind": ["labels"]}, {"kind": "labels", "count": 2}, {"kind": "classes"},
+        {"kind": "classes", "count": 3.0}, {"kind": "classes", "count": 1}, {"kind": "classes", "count": 2**17},
+        interval | {"below": 0.0}, interval | {"above": -1.0}, interval | {"under": -0.5}, interval | {"over": "1"},
+        interval | {"over": math.nan}, interval | {"more": 1.0}, {"kind": "intervals"},
+    ]  # fmt: skip
+    parts.header["losses"] = odd[int(rng.integers(len(odd)))]
+
+
+def choices_of_another_type(parts, rng):
+    tree = parts.header["tree"]
+    if "sides" not in tree:
+        tree |= {"sides": [], "labels": []}
+        return None
+    name = str(rng.choice(["sides", "labels"]))
+    odd = [None, [], [[]] * len(tree[name]), [[1, 1, 1]] * len(tree[name]), [[-1, 1, 0]] * len(tree[name])]
+    odd += [[[-1, -1, -1]] * len(tree[name]), [[0.0, 1.0]] * len(tree[name]), [[0, 3]] * len(tree[name]), {"a": 1}]
+    tree[name] = odd[int(rng.integers(len(odd)))]
+
+
+def labels_of_the_tree(parts, rng):
+    if "labels" not in parts.header["tree"]:
+        return False
+    row = parts.header["tree"]["labels"][int(rng.integers(len(parts.header["tree"]["labels"])))]
+    row[:] = [row[1], 3 - sum(row)]
+
+
+def other_factors(parts, rng):
+    """Losses of other sizes throughout."""
+    losses = parts.header["losses"]
+    if losses["kind"] != "intervals":
+        return False
+    name = str(rng.choice(["below", "above", "under", "over"]))
+    losses[name] += 0.125 if name in ("under", "over") else -0.5 * losses[name]
+    _resealed(parts)
 
 
 def class_without_weight(parts, rng):
     """One class would cost nothing, and nothing said of the tree would be about it."""
     weights = [[1.0, 0.0], [0.0, 1.0], [1.0, -1.0]][int(rng.integers(3))]
-    parts.header["table"] = _table(parts) | {"class_weight": weights}
+    parts.header["table"] = table_of(parts) | {"class_weight": weights}
 
 
 def class_weights_of_another_type(parts, rng):
-    parts.header["table"] = _table(parts) | {"class_weight": [None, [1.0], [True, 1.0], "11"][int(rng.integers(4))]}
+    parts.header["table"] = table_of(parts) | {"class_weight": [[], [1.0], [True, 1.0], "11"][int(rng.integers(4))]}
 
 
 def table_of_another_type(parts, rng):
@@ -290,7 +362,7 @@ def table_of_another_type(parts, rng):
         {"labels": [0, 1]}, {"features": ["x"] * n} if n > 1 else {"features": [3]}, {"target": None}, {"weight": 1.0},
         {"drop": ["x0"]},
     ]  # fmt: skip
-    parts.header["table"] = _table(parts) | odd[int(rng.integers(len(odd)))]
+    parts.header["table"] = table_of(parts) | odd[int(rng.integers(len(odd)))]
 
 
 def depth_that_is_not_whole(parts, rng):
@@ -370,6 +442,10 @@ def header_of_a_number_with_many_digits(parts, rng):
     return _with_header(parts, b"1" * 100_000)
 
 
+def earlier_version(parts, rng):
+    return parts.packed().replace(b"proof 4", b"proof 3", 1)
+
+
 def _with_header(parts, text):
     text += b"\n"
     return parts.first + text + b"%08x\n" % zlib.crc32(text) + parts.packed()[body_at(parts.packed()) :]
@@ -386,7 +462,8 @@ def number_of_the_data(parts, rng):
 
 
 def label_of_the_data(parts, rng):
-    parts.data[1][int(rng.integers(len(parts.data[1])))] *= -1
+    i = int(rng.integers(len(parts.data[1])))
+    parts.data[1][i] = -parts.data[1][i] or 1.0
 
 
 def weight_of_the_data(parts, rng):
@@ -417,7 +494,7 @@ def leaf_left_out(parts, rng):
 
 
 def split_left_out(parts, rng):
-    if _step(parts, rng, [b"S", b"F"], lambda at, step: parts.steps.pop(at)) is False:
+    if _step(parts, rng, SPLITS, lambda at, step: parts.steps.pop(at)) is False:
         return False
     parts.header["steps"] -= 1
 
@@ -441,7 +518,7 @@ def leaves_swapped(parts, rng):
 
 def split_closed_by_nothing(parts, rng):
     """A search node is closed without multipliers where it was split, and what is below it left out."""
-    at = parts.pick(rng, [b"S", b"F"])
+    at = parts.pick(rng, SPLITS)
     if at is None:
         return False
     below, kept = set(parts.steps[at][4:6]), []
@@ -459,19 +536,19 @@ def children_swapped(parts, rng):
     def swap(at, step):
         step[4], step[5] = step[5], step[4]
 
-    return _step(parts, rng, [b"S", b"F"], swap)
+    return _step(parts, rng, SPLITS, swap)
 
 
 def children_the_same(parts, rng):
-    return _step(parts, rng, [b"S", b"F"], lambda at, step: step.__setitem__(5, step[4]))
+    return _step(parts, rng, SPLITS, lambda at, step: step.__setitem__(5, step[4]))
 
 
 def child_unknown(parts, rng):
-    return _step(parts, rng, [b"S", b"F"], lambda at, step: step.__setitem__(5, 4_000_000_000))
+    return _step(parts, rng, SPLITS, lambda at, step: step.__setitem__(5, 4_000_000_000))
 
 
 def child_is_its_parent(parts, rng):
-    return _step(parts, rng, [b"S", b"F"], lambda at, step: step.__setitem__(4, step[1]))
+    return _step(parts, rng, SPLITS, lambda at, step: step.__setitem__(4, step[1]))
 
 
 def another_sample_decided(parts, rng):
@@ -484,15 +561,40 @@ def sample_that_there_is_not(parts, rng):
 
 
 def another_tree_node_decided(parts, rng):
-    return _step(parts, rng, [b"S", b"F"], lambda at, step: step.__setitem__(3, step[3] + 1))
+    return _step(parts, rng, SPLITS, lambda at, step: step.__setitem__(3, step[3] + 1))
 
 
 def tree_node_that_there_is_not(parts, rng):
-    return _step(parts, rng, [b"S", b"F"], lambda at, step: step.__setitem__(3, 65_000))
+    return _step(parts, rng, SPLITS, lambda at, step: step.__setitem__(3, 65_000))
 
 
 def feature_for_sample(parts, rng):
-    return _step(parts, rng, [b"S", b"F"], lambda at, step: step.__setitem__(0, b"S" if step[0] == b"F" else b"F"))
+    return _step(parts, rng, SPLITS, lambda at, step: step.__setitem__(0, b"S" if step[0] == b"F" else b"F"))
+
+
+def another_class_decided(parts, rng):
+    K = parts.header["losses"].get("count", 2)
+    return _step(parts, rng, [b"C"], lambda at, step: step.__setitem__(2, (step[2] + 1) % K))
+
+
+def class_that_there_is_not(parts, rng):
+    return _step(parts, rng, [b"C"], lambda at, step: step.__setitem__(2, parts.header["losses"]["count"]))
+
+
+def class_that_is_decided(parts, rng):
+    """The first class has a side at every upper tree node."""
+    upper = len(parts.header["C"]) // 2
+    return _step(parts, rng, [b"C"], lambda at, step: step.__setitem__(2, 0), lambda step: step[3] < upper)
+
+
+def class_of_other_losses(parts, rng):
+    if parts.header["losses"]["kind"] == "classes":
+        return False
+    a, b = 1_000_000, 1_000_001
+    for step in parts.steps:
+        step[1] = a if step[1] == 0 else step[1]
+    parts.steps = [[b"C", 0, 1, 0, a, b], *parts.steps, [b"L", b, [[0]] * len(parts.header["C"])]]
+    parts.header["steps"], parts.header["claim"]["bound"] = len(parts.steps), 0.0
 
 
 def kind_unknown(parts, rng):
@@ -567,6 +669,17 @@ def sample_not_here(parts, rng):
     return _point(parts, rng, elsewhere)
 
 
+def the_other_loss_of_a_sample(parts, rng):
+    """At last tree nodes a sample may have two items, m numbers apart."""
+    m = len(parts.data[0])
+
+    def other(point, step, t):
+        at = int(rng.integers(len(point[2])))
+        point[2][at] = (point[2][at] + m) % (2 * m)
+
+    return _point(parts, rng, other, lambda point: point[2])
+
+
 def another_balance(parts, rng):
     def other(point, step, t):
         point[4] = (point[4] + 1) % len(parts.data[0])
@@ -639,7 +752,7 @@ def raise_too_late(parts, rng):
 
 
 def raise_without_tables(parts, rng):
-    if parts.header["model"] != "margot":
+    if parts.header["model"] != "margot" and parts.header["losses"]["kind"] == "labels":
         return False
     parts.steps.insert(0, [b"R", 0, [[0]], 0])
     parts.header["steps"] += 1
@@ -663,7 +776,7 @@ def loss_by_one_digit(parts, rng):
 FILES = (
     cut_off, byte_of_the_header, byte_of_the_steps, more_at_the_end, no_end, end_too_early, block_twice,
     block_left_out, blocks_swapped, another_version, another_kind_of_file, nothing, header_nested,
-    header_with_an_entry_twice, header_in_another_encoding, header_of_a_number_with_many_digits,
+    header_with_an_entry_twice, header_in_another_encoding, header_of_a_number_with_many_digits, earlier_version,
 )  # fmt: skip
 #: What always makes a proof wrong.
 WRONG = (
@@ -676,7 +789,8 @@ WRONG = (
     raise_at_no_tree_node, raise_too_late, raise_without_tables, class_without_weight, class_weights_of_another_type,
     table_of_another_type, depth_that_is_not_whole, whole_number_of_another_type, budget_of_another_type,
     number_of_another_type, entry_that_is_not_known, costs_below_what_floats_round, costs_too_large,
-    weights_of_the_tree_too_large, multiplier_huge,
+    weights_of_the_tree_too_large, multiplier_huge, other_losses, losses_of_another_type, choices_of_another_type,
+    class_that_there_is_not, class_that_is_decided, class_of_other_losses,
 )  # fmt: skip
 #: What makes it wrong unless what is left happens to prove the claim: exact arithmetic tells.
 WEAKER = (
@@ -684,5 +798,37 @@ WEAKER = (
     another_tree_node_decided, feature_for_sample, multiplier_halved, multiplier_doubled, multiplier_negative,
     multiplier_too_large, multipliers_forgotten, all_multipliers_forgotten, full_ones_forgotten, another_balance,
     tree_nodes_swapped, as_before_for_another, loss_by_one_digit, the_rest_otherwise, raises_left_out, raise_left_out,
-    raise_of_another_node, raise_at_another_tree_node, raises_swapped,
+    raise_of_another_node, raise_at_another_tree_node, raises_swapped, labels_of_the_tree, other_factors,
+    another_class_decided, the_other_loss_of_a_sample,
 )  # fmt: skip
+
+
+def spoilt(parts, way, rng, path):
+    """Spoil a copy of the proof and return the data to check it with; None if there is nothing to spoil this way."""
+    mine = parts.copy()
+    if way in FILES:
+        text = way(mine, rng)
+        if text is None:
+            return None
+        path.write_bytes(text)
+        return mine.data
+    if way(mine, rng) is False:
+        return None
+    mine.write(path)
+    return mine.data
+
+
+def both(path, data):
+    """Return the claim that both checkers accept, or None; they must agree."""
+    try:
+        found = check.check(str(path), tuple(data))
+        one = (found.objective, found.bound)
+    except check.Refused as error:
+        one, words = None, str(error)
+    try:
+        two = exact.check(str(path), *(np.asarray(part, dtype=np.float64).tolist() for part in data))
+    except exact.NotProved:
+        two = None
+    assert one == two
+    assert one or words.startswith(("line 1:", "header:", "data:", "tree:", "block ", "step ", "end:"))  # the place
+    return one

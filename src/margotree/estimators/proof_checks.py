@@ -56,14 +56,22 @@ def check_proof(
     for name in ("model", "C", "eps", "budget", "alpha"):
         if header[name] != terms.get(name):
             raise Refused(f"header: the proof is about {name} = {header[name]!r}, the tree has {terms.get(name)!r}")
-    splits = (tree.splits.w.tolist(), tree.splits.b.tolist())
-    same = splits == (header["tree"]["w"], header["tree"]["b"])
+    found = _tree_of(tree)
+    same = found == header["tree"]
     # A proof is written before the numbers of the tree are rounded. Its bound is about all trees.
     if not (same or (tree.certificate is not None and tree.certificate.rounded)):
         raise Refused("header: the proof is about another tree")
     data = _data(tree, X, y, sample_weight, source, left_out or {}, weight_column)
     limits = {"max_memory": max_memory, "max_work": max_work}
-    return check(os.fspath(path), data, report, tree=None if same else splits, **limits)
+    return check(os.fspath(path), data, report, tree=None if same else found, **limits)
+
+
+def _tree_of(tree: Tree) -> dict[str, Any]:
+    """The tree as the header of a proof contains it."""
+    found: dict[str, Any] = {"w": tree.splits.w.tolist(), "b": tree.splits.b.tolist()}
+    if tree.sides is not None:
+        found |= {"sides": tree.sides.tolist(), "labels": tree.leaf_class.reshape(-1, 2).tolist()}
+    return found
 
 
 def _data(
@@ -81,16 +89,17 @@ def _data(
         source=source,
         rows_read=len(code) + sum(left_out.values()),
         left_out={**left_out, "weight 0": int(np.sum(~used))},
-        class_rows=(int(np.sum(code[used] == 0)), int(np.sum(code[used] == 1))),
+        class_rows=tuple(np.bincount(code[used], minlength=len(tree.classes)).tolist()),
     )
 
 
 def problem_numbers(
     tree: Tree, X: FloatArray, y: Any, sample_weight: Any = None
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """The samples, labels and weights of the tree's training problem, exactly as in training."""
+    """The samples, targets and weights of the tree's training problem, exactly as in training."""
     code = class_positions(tree.classes, y)
     weight = np.ones(len(code)) if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
     X, code, weight = np.asarray(X, np.float64)[weight > 0], code[weight > 0], weight[weight > 0]
     weight = weight * np.asarray(tree.terms["class_weight"], dtype=np.float64)[code]
-    return merge_duplicates(X, np.where(code == 1, 1.0, -1.0), weight, tree.scaling)
+    targets = np.where(code == 1, 1.0, -1.0) if len(tree.classes) == 2 else code.astype(np.float64)
+    return merge_duplicates(X, targets, weight, tree.scaling)

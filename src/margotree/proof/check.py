@@ -6,8 +6,9 @@ or which step fails. docs/proof.md states the rules. All numbers in data and pro
 Every sum has a bound on its rounding error, which is applied to the unsafe side; where this is not enough, the step is
 repeated in exact fractions. Memory and time are limited by the sizes of the files (`Meter`).
 
-The order of the file: the result (`Statement`, `Proved`), the header, the problem and the value of the tree, the bound
-of a tree node (`node_bound`), the steps (`Replay`), `check` itself, and the reading of data files.
+The order of the file: the result (`Statement`, `Proved`), the header, the problem with the losses of its samples
+(`Items`) and the value of the tree, the bound of a tree node (`node_bound`), the steps (`Replay`), `check` itself, and
+the reading of data files.
 """
 
 from __future__ import annotations
@@ -34,17 +35,20 @@ from typing import Any, BinaryIO, NamedTuple
 
 import numpy as np
 
-MAGIC, VERSION = b"margotree proof ", 3
+MAGIC, VERSION = b"margotree proof ", 4  #: Version 3, without `losses`, is read, too.
 UNIT = 2.0**-53  #: Unit roundoff: the error of a sum of k terms is at most about k UNIT times the sum of their sizes.
 LEAST, LARGEST = 1e-290, 1e290  #: The range of costs C_t W_i, where rounding is relative; multipliers are no larger.
+BELOW = 1.0 - 2.0**-50  #: Makes a rounded product smaller than the exact one: three roundings change it by less.
 LONGEST_HEADER, BLOCK = 1 << 26, 1 << 20  #: Largest bytes of a header, and of a block (without its last step).
 TIE = 1e-9  #: Samples within this, times 1 + |b|, of a split's border count as on it (at most a quarter of eps).
-MOST_SUPPORTS = 1 << 16  #: The largest number of supports of a table.
+MOST_SUPPORTS, MOST_CLASSES = 1 << 16, 1 << 16  #: The largest numbers of supports of a table, and of classes.
 NOT_HERE, HUGE = 2, 1e300  #: The side of a sample that is not known to reach a node; the bound of an infeasible case.
+LEFT, OPEN, RIGHT, BOTH = -1, 0, 1, 2  #: Codes of a class at a tree node: its side or leaf, not decided, no label.
 MODELS = {"margot": (False, False), "hfs": (True, False), "sfs": (True, True)}  #: Whether it has budgets, penalties.
-TERMS = ["model", "depth", "samples", "features", "C", "eps", "budget", "alpha"]
-ENTRIES = [*TERMS, "digest", "tree", "claim", "steps", "table"]
-TABLE = ["features", "offset", "scale", "target", "weight", "labels", "class_weight"]
+ENTRIES = ["model", "depth", "samples", "features", "C", "eps", "budget", "alpha", "digest", "tree", "claim", "steps",
+           "table", "losses"]  # fmt: skip
+TABLE = ["features", "offset", "scale", "target", "weight", "labels", "class_weight", "target_offset", "target_scale"]
+LOSSES = {"labels": [], "classes": ["count"], "intervals": ["below", "above", "under", "over"]}  #: Parameters by kind.
 LEAST_WORK, WORK_PER_BYTE = 1e10, 1.0  #: Default limit of work: constant, and per byte of proof and number of data.
 SPLIT_BYTES, OPEN_BYTES = 400, 250  #: Memory of a split with its children, and what is freed when a child is closed.
 
@@ -119,12 +123,16 @@ class Statement:
     source: str  # the file of the rows, or a description of another source
     rows_read: int
     left_out: dict[str, int]  # numbers of rows that are not used, by reason
-    classes: list[str]  # the names of the labels -1 and 1
-    class_rows: tuple[int, int]  # numbers of rows in use, by class
+    losses: dict[str, Any]  # the entry of the header
+    classes: list[str]  # the names of the classes; empty if targets are numbers
+    class_rows: tuple[int, ...]  # numbers of rows in use, by class; one number if targets are numbers
+    target: str | None  # the name of the column with the targets, if known
+    target_span: tuple[float, float] | None  # the smallest and the largest target, if they are numbers
+    target_units: tuple[float, float] | None  # offset and scale of targets, if known
     samples: int  # number of distinct samples
     class_weight: list[float] | None  # None if only the product with the sample weights is known
     weight_column: str | None
-    weights: tuple[tuple[float, float], tuple[float, float]]  # smallest and largest weight of a row, by class
+    weights: tuple[tuple[float, float], ...]  # smallest and largest weight of a row, as class_rows
 
     @property
     def rows_used(self) -> int:
@@ -135,32 +143,56 @@ class Statement:
         more = f" and {self.features - len(names)} more" if len(names) < self.features else ""
         unnamed = "" if self.columns is not None else " (names are not known)"
         out = ", ".join(f"{count} ({why})" for why, count in self.left_out.items() if count) or "none"
-        named = [f"{name}: {n}" for name, n in zip(self.classes, self.class_rows, strict=True)]
+        used = f"{self.rows_used}{self._by_class(self.class_rows, '; ', ' ({})')}"
         lines = [
             f"model     {self.model}, depth {self.depth} ({len(self.C)} splits), eps {self.eps!r}",
+            f"losses    {self._losses()}",
             f"C         {per_split(self.C)}",
             *([f"budget    {per_split(self.budget)}"] if self.budget is not None else []),
             *([f"alpha     {per_split(self.alpha)}"] if self.alpha is not None else []),
             f"features  {self.features}: {shown(names, 12) if self.columns is not None else ', '.join(names)}"
             f"{more}{unnamed}, from {self.span[0]:.6g} to {self.span[1]:.6g} in the units of the tree",
-            f"rows      {self.rows_read} of {self.source}; used: {self.rows_used} ({'; '.join(named)}), "
-            f"{self.samples} of them distinct; left out: {out}",
+            *([f"targets   {self._targets()}"] if self.target_span is not None else []),
+            f"rows      {self.rows_read} of {self.source}; used: {used}, {self.samples} of them distinct; "
+            f"left out: {out}",
             f"weights   {self._weights()}",
         ]
         return "\n".join(lines)
 
+    def _by_class(self, values: Any, comma: str, frame: str = "{}") -> str:
+        """Format one value per class with its name, at most twelve; nothing if targets are numbers."""
+        named = [f"{name}: {value}" for name, value in zip(self.classes, values, strict=bool(self.classes))]
+        more = f" and {len(named) - 12} more" if len(named) > 12 else ""
+        return frame.format(comma.join(named[:12]) + more) if named else ""
+
+    def _losses(self) -> str:
+        of = self.losses
+        if of["kind"] == "intervals":
+            return (
+                f"of a prediction h for a target y: {of['below']!r} max(0, y - {of['under']!r} - h) + {of['above']!r} "
+                f"max(0, h - y - {of['over']!r}), in the units of the tree"
+            )
+        rule = "max(0, 1 - y h)" if of["kind"] == "labels" else "a side for each class, two labels at each last split"
+        return f"of {len(self.classes)} classes: {rule}"
+
+    def _targets(self) -> str:
+        low, high = self.target_span or (0.0, 0.0)
+        name = "a column whose name is not known" if self.target is None else shown([self.target])
+        offset, scale = self.target_units or (0.0, 1.0)
+        known = f" (from {low * scale + offset:.6g} to {high * scale + offset:.6g} in the data)"
+        return f"{name}, from {low:.6g} to {high:.6g} in the units of the tree{known if self.target_units else ''}"
+
     def _weights(self) -> str:
-        if self.class_weight is None:
-            first = "those of samples and classes together"
+        if self.class_weight is None and (self.classes or self.weight_column is None):
+            first = "those of samples and classes together" if self.classes else "those of samples"
         else:
-            pairs = zip(self.classes, self.class_weight, strict=True)
-            first = "of classes " + ", ".join(f"{name}: {c!r}" for name, c in pairs)
-            first += f"; of samples: {'1' if self.weight_column is None else f'column {self.weight_column!r}'}"
+            of_classes = self._by_class([repr(c) for c in self.class_weight or []], ", ", "of classes {}; ")
+            first = f"{of_classes}of samples: {'1' if self.weight_column is None else f'column {self.weight_column!r}'}"
         spans = [
-            f"{name}: {'no row' if not rows else f'{low!r}' if low == high else f'{low!r} to {high!r}'}"
-            for name, rows, (low, high) in zip(self.classes, self.class_rows, self.weights, strict=True)
+            "no row" if not rows else f"{low!r}" if low == high else f"{low!r} to {high!r}"
+            for rows, (low, high) in zip(self.class_rows, self.weights, strict=True)
         ]
-        return f"{first}; per distinct sample of the problem {', '.join(spans)}"
+        return f"{first}; per distinct sample of the problem {self._by_class(spans, ', ') or spans[0]}"
 
 
 @dataclass(frozen=True)
@@ -223,9 +255,15 @@ def text(x: Any, name: str) -> str:
     return str(x)
 
 
+def as_list(xs: Any, name: str, count: int) -> list[Any]:
+    """Return a value that must be a list of this length."""
+    demand(type(xs) is list and len(xs) == count, f"header: {name} must be a list of {count}")
+    return list(xs)
+
+
 def entries(x: Any, name: str, keys: list[str]) -> dict[str, Any]:
     """Return an object that must have exactly these entries, because the checker ignores nothing."""
-    fine = type(x) is dict and sorted(x) == sorted(keys)
+    fine = type(x) is dict and set(x) == set(keys)
     demand(fine, f"header: {name} must have the entries {', '.join(keys)} and no other")
     return dict(x)
 
@@ -244,8 +282,9 @@ def read_header(stream: BinaryIO) -> dict[str, Any]:
     first = stream.readline(64)
     if not first.startswith(MAGIC) or not first.endswith(b"\n"):
         raise Refused("line 1: this is not a margotree proof")
-    if first != MAGIC + b"%d\n" % VERSION:
-        raise Refused(f"line 1: a proof of another version ({first[len(MAGIC) : -1]!r}); this checker reads {VERSION}")
+    if first not in (MAGIC + b"%d\n" % VERSION, MAGIC + b"3\n"):
+        version = first[len(MAGIC) : -1]
+        raise Refused(f"line 1: a proof of another version ({version!r}); this checker reads 3 and {VERSION}")
     line, check = stream.readline(LONGEST_HEADER), stream.readline(16)
     if not line.endswith(b"\n") or check != b"%08x\n" % zlib.crc32(line):
         raise Refused("header: it is cut off, or its checksum is not that of its text")
@@ -253,12 +292,24 @@ def read_header(stream: BinaryIO) -> dict[str, Any]:
         header = json.loads(line.decode("utf-8"), object_pairs_hook=_distinct, parse_constant=_reject_constant)
     except (ValueError, RecursionError) as error:
         raise Refused(f"header: it is not readable JSON ({type(error).__name__}: {error!s:.80})") from None
-    return checked_header(header)
+    return checked_header(_of_version_3(header) if first == MAGIC + b"3\n" else header)
+
+
+def _of_version_3(header: Any) -> dict[str, Any]:
+    """Return a header of version 3 with the entries of version 4; ``losses`` is None, because its digest has none."""
+    h = entries(header, "it", ENTRIES[:-1])
+    if h["table"] is not None:
+        h["table"] = {**entries(h["table"], "table", TABLE[:-2]), "target_offset": None, "target_scale": None}
+    return {**h, "losses": None}
 
 
 def checked_header(header: Any) -> dict[str, Any]:
-    """Return the header with float64 numbers; Refused if an entry has a wrong type or is out of its range."""
+    """Return the header with float64 numbers; Refused if an entry has a wrong type or is out of its range.
+
+    ``losses`` is None for proofs of version 3 only.
+    """
     h = entries(header, "it", ENTRIES)
+    h["losses"] = None if h["losses"] is None else checked_losses(h["losses"])
     demand(h["model"] in MODELS if type(h["model"]) is str else False, f"header: model must be one of {[*MODELS]}")
     T, n = 2 ** whole(h, "depth", 1, 10) - 1, whole(h, "features", 1)
     h["samples"], h["steps"] = whole(h, "samples", 1), whole(h, "steps", 1)
@@ -272,30 +323,66 @@ def checked_header(header: Any) -> dict[str, Any]:
     if h["alpha"] is not None:
         h["alpha"] = numbers(h["alpha"], "alpha", T, 0.0)
     demand(len(text(h["digest"], "digest")) == 64, "header: digest must have 64 letters")
-    h["tree"], h["claim"] = entries(h["tree"], "tree", ["w", "b"]), entries(h["claim"], "claim", ["objective", "bound"])
-    w = h["tree"]["w"]
-    demand(type(w) is list and len(w) == T, f"header: w must be a list of {T} lists")
-    h["tree"] = {"w": [numbers(row, "w", n) for row in w], "b": numbers(h["tree"]["b"], "b", T)}
+    h["claim"] = entries(h["claim"], "claim", ["objective", "bound"])
     h["claim"] = {name: number(x, name) for name, x in h["claim"].items()}
     demand(h["claim"]["bound"] <= h["claim"]["objective"], "header: the bound claimed is above the objective")
-    h["table"] = None if h["table"] is None else _checked_table(h["table"], n)
+    losses = h["losses"] or {"kind": "labels"}
+    h["tree"] = _checked_tree(h["tree"], T, n, losses.get("count", 0))
+    h["table"] = None if h["table"] is None else _checked_table(h["table"], n, losses)
     return h
 
 
-def _checked_table(table: Any, n: int) -> dict[str, Any]:
+def checked_losses(losses: Any) -> dict[str, Any]:
+    """Return the entry ``losses`` with float64 numbers."""
+    kind = text(losses.get("kind") if type(losses) is dict else None, "the kind of losses")
+    demand(kind in LOSSES, f"header: losses must be of one of the kinds {[*LOSSES]}")
+    losses = entries(losses, "losses", ["kind", *LOSSES[kind]])
+    if kind == "classes":
+        whole(losses, "count", 2, MOST_CLASSES)
+    if kind == "intervals":
+        low = {"below": math.ulp(0.0), "above": math.ulp(0.0)}
+        losses |= {name: number(losses[name], name, low.get(name, -sys.float_info.max)) for name in LOSSES[kind]}
+        demand(losses["under"] + losses["over"] >= 0.0, "header: an interval of losses ends before it begins")
+    return losses
+
+
+def _checked_tree(tree: Any, T: int, n: int, classes: int) -> dict[str, Any]:
+    tree = entries(tree, "tree", ["w", "b", "sides", "labels"] if classes else ["w", "b"])
+    checked: dict[str, Any] = {"w": [numbers(row, "w", n) for row in as_list(tree["w"], "w", T)]}
+    checked["b"] = numbers(tree["b"], "b", T)
+    if classes:
+        for row in as_list(tree["sides"], "sides", T // 2):
+            fine = all(type(s) is int and abs(s) == 1 for s in as_list(row, "sides", classes))
+            demand(fine and row[0] == -1 and max(row) == 1, "header: sides must be -1 and 1, both, and first -1")
+        for row in as_list(tree["labels"], "labels", T - T // 2):
+            fine = all(type(k) is int and 0 <= k < classes for k in as_list(row, "labels", 2))
+            demand(fine and row[0] != row[1], "header: the labels of a split must be two different class numbers")
+        checked |= {"sides": tree["sides"], "labels": tree["labels"]}
+    return checked
+
+
+def _checked_table(table: Any, n: int, losses: dict[str, Any]) -> dict[str, Any]:
     table = entries(table, "table", TABLE)
-    demand(type(table["features"]) is list and len(table["features"]) == n, f"header: table needs {n} features")
-    demand(len({text(name, "a feature") for name in table["features"]}) == n, "header: a feature occurs twice")
+    names = [text(name, "a feature") for name in as_list(table["features"], "features", n)]
+    demand(len(set(names)) == n, "header: a feature occurs twice")
     table["offset"] = numbers(table["offset"], "offset", n)
     table["scale"] = numbers(table["scale"], "scale", n, math.ulp(0.0))
-    labels = table["labels"]
-    demand(type(labels) is list and len(labels) == 2, "header: labels must be two strings")
-    demand(text(labels[0], "a label") != text(labels[1], "a label"), "header: the labels are the same")
     text(table["target"], "target")
     if table["weight"] is not None:
         text(table["weight"], "weight")
-    # Without the rows of a class of weight 0 the statement would be about one class.
-    table["class_weight"] = numbers(table["class_weight"], "class_weight", 2, math.ulp(0.0))
+    of_classes, of_numbers = ["labels", "class_weight"], ["target_offset", "target_scale"]
+    is_number = losses["kind"] == "intervals"
+    for name in of_classes if is_number else of_numbers:
+        demand(table[name] is None, f"header: {name} must be null with losses of {losses['kind']}")
+    if is_number:
+        table["target_offset"] = number(table["target_offset"], "target_offset")
+        table["target_scale"] = number(table["target_scale"], "target_scale", math.ulp(0.0))
+        return table
+    count = losses.get("count", 2)
+    labels = [text(word, "a label") for word in as_list(table["labels"], "labels", count)]
+    demand(len(set(labels)) == count, "header: a label occurs twice")
+    # Without the rows of a class of weight 0 the statement would be about the other classes.
+    table["class_weight"] = numbers(table["class_weight"], "class_weight", count, math.ulp(0.0))
     return table
 
 
@@ -347,7 +434,10 @@ class Reader:
 
 def digest_of(header: dict[str, Any], X: Any, y: Any, weight: Any) -> str:
     """Return the SHA-256 of data and terms, as little-endian float64, with which the header's digest is compared."""
-    sha = hashlib.sha256(f"{header['model']} {header['depth']} {X.shape[0]} {X.shape[1]}\n".encode())
+    first = f"{header['model']} {header['depth']} {X.shape[0]} {X.shape[1]}"
+    if header["losses"] is not None:
+        first += " " + json.dumps(header["losses"], sort_keys=True, separators=(",", ":"))
+    sha = hashlib.sha256(f"{first}\n".encode())
     for part in (X, y, weight, header["C"], [header["eps"]], header["budget"] or [], header["alpha"] or []):
         sha.update(np.ascontiguousarray(part, dtype="<f8").tobytes())
     return sha.hexdigest()
@@ -366,11 +456,26 @@ class Data(NamedTuple):
     source: str = "the arrays given"
     rows_read: int | None = None
     left_out: dict[str, int] | None = None
-    class_rows: tuple[int, int] | None = None
+    class_rows: tuple[int, ...] | None = None
+    target: str | None = None
+    target_units: tuple[float, float] | None = None
+
+
+class Items(NamedTuple):
+    """The losses ``cost max(0, corner - label h)`` at a tree node; a sample may have a second one, m numbers further.
+
+    An item with a side and without a cost is a row that only obeys its side.
+    """
+
+    label: Any  # -1 or 1; 0 where there is no item
+    side: Any  # of its sample
+    cost: Any
+    corner: Any
+    full: Any  # whether its multiplier is its cost if it is not listed (and lists do not exclude this)
 
 
 class Problem:
-    """The training problem of the header, with equal samples (same features and label) merged."""
+    """The training problem of the header, with equal samples (same features and target) merged."""
 
     def __init__(self, header: dict[str, Any], X: Any, y: Any, weight: Any) -> None:
         try:
@@ -379,23 +484,35 @@ class Problem:
             raise Refused(f"data: they are not arrays of numbers ({error})") from None
         self.model, self.depth, self.eps = str(header["model"]), int(header["depth"]), float(header["eps"])
         self.C, self.budget, self.alpha = header["C"], header["budget"], header["alpha"]
+        self.losses = header["losses"] or {"kind": "labels"}
+        self.kind, self.classes = self.losses["kind"], self.losses.get("count", 0)
         self.T, self.n, sizes = len(self.C), header["features"], (header["samples"], header["features"])
+        self.upper = self.T // 2  # the number of tree nodes with children
         if self.X.shape != sizes or self.y.shape != sizes[:1] or self.weight.shape != sizes[:1]:
             raise Refused(f"data: {self.X.shape} numbers, but the proof is about {sizes} (samples, features)")
         if digest_of(header, self.X, self.y, self.weight) != header["digest"]:
             raise Refused("data: these are not the data and terms that the proof is about (another digest)")
-        sound = np.all(np.isfinite(self.X)) and np.all(np.abs(self.y) == 1) and np.all(self.weight > 0)
-        if not sound or not np.all(np.isfinite(self.weight)):
-            raise Refused("data: features and weights must be finite, weights positive, labels -1 or 1")
+        if not all(np.all(np.isfinite(part)) for part in (self.X, self.y, self.weight)) or np.any(self.weight <= 0):
+            raise Refused("data: features, targets and weights must be finite, and weights positive")
+        if self.kind == "labels" and np.any(np.abs(self.y) != 1):
+            raise Refused("data: labels must be -1 or 1")
+        if self.kind == "classes" and not np.all(np.isin(self.y, np.arange(self.classes))):
+            raise Refused(f"data: targets must be the numbers of {self.classes} classes, from 0 on")
         groups: dict[bytes, list[int]] = {}
-        for i, row in enumerate(self.X + 0.0):
-            groups.setdefault(row.tobytes() + (b"+" if self.y[i] > 0 else b"-"), []).append(i)
+        for i, row in enumerate(np.column_stack([self.X, self.y]) + 0.0):
+            groups.setdefault(row.tobytes(), []).append(i)
         first = [rows[0] for rows in groups.values()]
         self.total = np.array([_sum(self.weight[rows].tolist()) for rows in groups.values()])
-        self.m, self.label, self.points = len(first), self.y[first], self.X[first]
+        self.m, self.target, self.points = len(first), self.y[first], self.X[first]
+        self.most_items = self.m if self.kind == "labels" else 2 * self.m
+        self.code: Any = self.target.astype(np.int64) if self.classes else None
+        self.shift = float(np.mean(self.target)) if self.kind == "intervals" else 0.0
+        if self.kind == "intervals" and not np.all(np.isfinite(self.corners(self.y))):
+            raise Refused("data: the intervals of targets have no finite ends")
         for t in map(self.C.index, sorted(set(self.C))):
-            if not (self.cost(t).min() >= LEAST and self.cost(t).max() <= LARGEST):
-                raise Refused(f"data: at tree node {t} the cost C W of a sample is not from {LEAST} to {LARGEST}")
+            for cost in (self.cost(t), *self.interval_costs(t)):
+                if not (cost.min() >= LEAST and cost.max() <= LARGEST):
+                    raise Refused(f"data: at tree node {t} the cost C W of a sample is not from {LEAST} to {LARGEST}")
         # Multipliers add up to 0, so that samples may be shifted; near 0 the rounding errors of products are smaller.
         with np.errstate(over="ignore", invalid="ignore"):
             self.shifted = self.points - self.points.mean(axis=0)
@@ -410,12 +527,82 @@ class Problem:
         self.meter = Meter(math.inf)
 
     def cost(self, t: int) -> Any:
-        """Return the cost ``C_t W_i`` of a violation at tree node ``t``, rounded down.
+        """Return the cost ``C_t W_i`` of a loss at tree node ``t``, rounded down.
 
         The relative error of three roundings is less than 2^-50, because no number here is subnormal.
         """
         with np.errstate(over="ignore"):
-            return (self.C[t] * self.total) * (1.0 - 2.0**-50)
+            return (self.C[t] * self.total) * BELOW
+
+    def interval_costs(self, t: int) -> list[Any]:
+        """Return the costs of predictions below and above the intervals at tree node ``t``, rounded down."""
+        factors = [self.losses["below"], self.losses["above"]] if self.kind == "intervals" else []
+        with np.errstate(over="ignore"):
+            return [(self.cost(t) * factor) * BELOW for factor in factors]
+
+    def corners(self, y: Any) -> tuple[Any, Any]:
+        """Return between which values a prediction for targets ``y`` has no loss."""
+        return y - self.losses["under"], y + self.losses["over"]
+
+    def codes(self, t: int, decided: list[tuple[int, int]]) -> list[int]:
+        """Return the code of every class at tree node ``t`` after these decisions: class and outcome, in order.
+
+        The first outcome is "left" at an upper tree node, and "a label" at a last one, where the first label is left.
+        """
+        codes, last = [OPEN] * self.classes, t >= self.upper
+        if self.classes == 2:
+            codes = [LEFT, RIGHT]
+        elif not last:
+            codes[0] = LEFT
+        self.meter.work(1e3 + (1e3 + 100.0 * self.classes) * (1 + len(decided)))
+        for k, outcome in decided:
+            codes[k] = BOTH if last and outcome == 2 else RIGHT if outcome == 2 or (last and LEFT in codes) else LEFT
+            labels, others = codes.count(LEFT) + codes.count(RIGHT), codes.count(OPEN)
+            if last and labels == 2:
+                codes = [BOTH if code == OPEN else code for code in codes]
+            elif last and labels + others == 2:
+                for _ in range(others):
+                    codes[codes.index(OPEN)] = RIGHT if LEFT in codes else LEFT
+            elif not last and others == 1 and RIGHT not in codes:
+                codes[codes.index(OPEN)] = RIGHT
+        return codes
+
+    def items(self, t: int, side: Any, codes: Any) -> Items:
+        """Return the items of tree node ``t`` for samples with these sides and classes with these codes."""
+        here, cost, last, one = side != NOT_HERE, self.cost(t), t >= self.upper, np.ones(self.m)
+        if self.kind == "intervals" and last:
+            low, high = self.corners(self.target)
+            label, cost = np.concatenate([here * one, here * -one]), np.concatenate(self.interval_costs(t))
+            return Items(label, np.tile(side, 2), cost, np.concatenate([low, -high]), np.zeros(2 * self.m, bool))
+        if self.kind == "labels":
+            label = here * self.target
+        elif self.kind == "intervals":
+            label = here * side * one
+        elif not last:
+            code = np.array(codes)[self.code]
+            cost, label = cost * (code != OPEN), here * np.where(code == OPEN, side, code) * one
+        else:
+            code = np.array(codes)[self.code]
+            both = here & (code == BOTH)
+            label = np.concatenate([np.where(both, 1, here * code), np.where(both, -1, 0)]) * 1.0
+            return Items(label, np.tile(side, 2), np.tile(cost, 2), np.ones(2 * self.m), np.tile(both, 2))
+        return Items(label, side, cost, one, label * side == -1)
+
+    def cost_of_others(self, t: int, side: Any, codes: Any, exact: bool) -> Any:
+        """Return the least loss of the samples at a last tree node whose classes are open and will be no label.
+
+        All open classes except as many as there are labels left have both losses, which are at least twice the cost.
+        """
+        if self.kind != "classes" or t < self.upper:
+            return 0
+        convert, add, unit = (_fractions, sum, 0) if exact else (np.copy, math.fsum, UNIT)
+        others, labels = np.flatnonzero(np.array(codes) == OPEN), 2 - codes.count(LEFT) - codes.count(RIGHT)
+        if len(others) <= labels:
+            return 0
+        self.meter.work(len(others) * (1e4 + 40.0 * self.m) * (100 if exact else 1))
+        costs = [self.cost(t)[(side != NOT_HERE) & (self.code == k)] for k in others]
+        least = sorted(2 * add(convert(some).tolist()) for some in costs)[: len(others) - labels]
+        return add(least) * (1 - 4 * unit)
 
     def supports(self, t: int) -> Any:
         """Return all sets of ``min(budget, n)`` features of tree node ``t``, one per column, in lexical order."""
@@ -460,24 +647,29 @@ def _sum(terms: list[Any]) -> Any:
 
 def statement_of(header: dict[str, Any], p: Problem, data: Data) -> Statement:
     """Return the statement of the problem of a header with these data."""
-    sides = [p.y < 0, p.y > 0]
-    rows = data.class_rows or (int(sides[0].sum()), int(sides[1].sum()))
-    spans = [(float(p.weight[s].min()), float(p.weight[s].max())) if s.any() else (0.0, 0.0) for s in sides]
+    code = np.zeros(len(p.y), np.int64) if p.kind == "intervals" else (p.y if p.classes else p.y > 0).astype(np.int64)
+    count = {"labels": 2, "classes": p.classes, "intervals": 1}[p.kind]
+    weights = [p.weight[code == k] for k in range(count)]
+    spans = tuple((float(some.min()), float(some.max())) if len(some) else (0.0, 0.0) for some in weights)
+    rows = data.class_rows or tuple(map(len, weights))
+    names = {"labels": ["-1", "1"], "classes": [str(k) for k in range(count)], "intervals": []}[p.kind]
     read = data.rows_read if data.rows_read is not None else sum(rows) + sum((data.left_out or {}).values())
     return Statement(
         model=p.model, depth=p.depth, C=header["C"], eps=p.eps, budget=header["budget"], alpha=header["alpha"],
         features=p.n, columns=data.columns, span=(float(p.X.min()), float(p.X.max())), source=data.source,
-        rows_read=read, left_out=dict(data.left_out or {}), classes=data.classes or ["-1", "1"], class_rows=rows,
-        samples=p.m, class_weight=data.class_weight, weight_column=data.weight_column, weights=(spans[0], spans[1]),
+        rows_read=read, left_out=dict(data.left_out or {}), losses=p.losses, classes=data.classes or names,
+        class_rows=rows, target=data.target,
+        target_span=None if names else (float(p.y.min()), float(p.y.max())), target_units=data.target_units,
+        samples=p.m, class_weight=data.class_weight, weight_column=data.weight_column, weights=spans,
     )  # fmt: skip
 
 
-def tree_value(p: Problem, w: Any, b: Any) -> float:
-    """Return the objective of the tree, computed exactly and rounded up."""
-    w, b = np.asarray(w, dtype=np.float64), np.asarray(b, dtype=np.float64).tolist()
+def tree_value(p: Problem, tree: dict[str, Any]) -> float:
+    """Return the objective of the tree of a header, computed exactly and rounded up."""
+    w, b = np.asarray(tree["w"], dtype=np.float64), np.asarray(tree["b"], dtype=np.float64)
     p.meter.hold(400.0 * np.count_nonzero(w))
-    splits = [_whole([*row, c]) for row, c in zip(w.tolist(), b, strict=True)]
-    total, violations = Fraction(0), dict[tuple[int, float, int], int]()
+    splits = [_whole([*row, c]) for row, c in zip(w.tolist(), b.tolist(), strict=True)]
+    total, violations = Fraction(0), dict[tuple[int, float, float, int], int]()
     for t, used in enumerate(np.count_nonzero(w, axis=1).tolist()):
         if p.model == "hfs" and used > p.budget[t]:
             raise Refused(f"tree: node {t} uses more features than its budget")
@@ -485,8 +677,9 @@ def tree_value(p: Problem, w: Any, b: Any) -> float:
         total += Fraction(p.alpha[t]) * max(0, used - p.budget[t]) if p.model == "sfs" else 0
     step = max(1, (1 << 20) // max(p.T, p.n))
     for k in range(0, len(p.X), step):
-        _add_violations(p, w, b, splits, range(k, min(k + step, len(p.X))), violations)
-    total += sum(Fraction(p.C[t]) * Fraction(weight) * Fraction(h, one) for (t, weight, one), h in violations.items())
+        _add_violations(p, tree, w, b, splits, range(k, min(k + step, len(p.X))), violations)
+    for (t, weight, factor, unit), sum_of in violations.items():
+        total += Fraction(p.C[t]) * Fraction(weight) * Fraction(factor) * Fraction(sum_of, unit)
     p.meter.hold(-400.0 * np.count_nonzero(w))
     try:
         return math.nextafter(float(total), math.inf)
@@ -494,17 +687,17 @@ def tree_value(p: Problem, w: Any, b: Any) -> float:
         return math.inf
 
 
-def _add_violations(p: Problem, w: Any, b: Any, splits: Any, rows: range, violations: dict[Any, int]) -> None:
-    """Add the exact margin violations of some rows to ``violations``, by tree node, weight and unit.
+def _add_violations(p: Problem, tree: dict[str, Any], w: Any, b: Any, splits: Any, rows: range, found: Any) -> None:
+    """Add the exact violations of corners by some rows to ``found``, by tree node, weight, factor and unit.
 
-    Samples that floats show to violate no margin, whatever the rounding error, are skipped.
+    Samples that floats show to have no loss, whatever the rounding error, are skipped.
     """
     X, y = p.X[rows.start : rows.stop], p.y[rows.start : rows.stop]
     with np.errstate(over="ignore", invalid="ignore"):
         near, off = X @ w.T + b, 2 * (p.n + 4) * UNIT * (np.abs(X) @ np.abs(w).T + np.abs(b))
-        free = (y[:, None] * near - off > 1.0) & ((near > 0.0) | (near + off < -p.eps))
-    ties = [_whole([min(TIE * (1.0 + abs(c)), p.eps / 4), p.eps]) for c in b]
-    for i, row, label in zip(range(len(y)), X.tolist(), y.tolist(), strict=True):
+        free = _free(p, tree, y, near, off) & ((near > 0.0) | (near + off < -p.eps))
+    ties = [_whole([min(TIE * (1.0 + abs(c)), p.eps / 4), p.eps]) for c in b.tolist()]
+    for i, row, target in zip(range(len(y)), X.tolist(), y.tolist(), strict=True):
         t, exact, weight = 0, None, float(p.weight[rows.start + i])
         while t < p.T:
             if free[i, t]:
@@ -512,12 +705,44 @@ def _add_violations(p: Problem, w: Any, b: Any, splits: Any, rows: range, violat
                 continue
             x, x_unit = exact = exact or _whole([*row, 1.0])
             h, one = sum(map(operator.mul, x, splits[t][0])), x_unit * splits[t][1]  # h(x) of the sample is h / one
-            if int(label) * h < one:
-                violations[t, weight, one] = violations.get((t, weight, one), 0) + one - int(label) * h
             (tie, eps), unit = ties[t]
-            if 2 * t + 1 < p.T and (tie - eps) * one < h * unit < -tie * one:
+            if t < p.upper and (tie - eps) * one < h * unit < -tie * one:
                 raise Refused(f"tree: sample {rows.start + i} lies in the band beside the split of node {t}")
-            t = 2 * t + (2 if h * unit >= -tie * one else 1)
+            right = h * unit >= -tie * one
+            for label, corner, factor in _losses_of(p, tree, t, target, right):
+                top, bottom = corner.as_integer_ratio()
+                if (less_than := top * one - label * h * bottom) > 0:
+                    key = t, weight, factor, one * bottom
+                    found[key] = found.get(key, 0) + less_than
+            t = 2 * t + (2 if right else 1)
+
+
+def _free(p: Problem, tree: dict[str, Any], y: Any, near: Any, off: Any) -> Any:
+    """Return where samples have no loss whatever the rounding error ``off`` of their values ``near``."""
+    if p.kind == "labels":
+        return y[:, None] * near - off > 1.0
+    if p.kind == "intervals":
+        low, high = p.corners(y[:, None])
+        last = (near - off > low) & (near + off < high)
+        return np.where(np.arange(p.T) < p.upper, np.abs(near) - off > 1.0, last)
+    code, sides = y.astype(np.int64), np.array(tree["sides"], np.float64).reshape(p.upper, p.classes)
+    a, b = np.array(tree["labels"]).T
+    labels = np.where(code[:, None] == b, 1.0, np.where(code[:, None] == a, -1.0, 0.0))
+    return np.hstack([sides.T[code], labels]) * near - off > 1.0
+
+
+def _losses_of(p: Problem, tree: dict[str, Any], t: int, y: float, right: bool) -> list[tuple[int, float, float]]:
+    """Return the losses of a sample at a tree node that sends it right or left: label, corner and factor of each."""
+    if p.kind == "labels":
+        return [(int(y), 1.0, 1.0)]
+    if p.kind == "intervals":
+        low, high = p.corners(y)
+        both = [(1, low, p.losses["below"]), (-1, -high, p.losses["above"])]
+        return both if t >= p.upper else [(1 if right else -1, 1.0, 1.0)]
+    if t < p.upper:
+        return [(tree["sides"][t][int(y)], 1.0, 1.0)]
+    a, b = tree["labels"][t - p.upper]
+    return [(label, 1.0, 1.0) for label, other in ((1, a), (-1, b)) if int(y) != other]
 
 
 def _whole(numbers: list[float]) -> tuple[list[int], int]:
@@ -528,68 +753,69 @@ def _whole(numbers: list[float]) -> tuple[list[int], int]:
 
 
 class Point(NamedTuple):
-    """Multipliers of one tree node: samples at full cost, samples with given values, and the balancing sample."""
+    """Multipliers of one tree node: items at full cost, items with given values, and the balancing item."""
 
     full: Any
     given: Any
     values: Any
     balance: int
-    rest: bool  # whether samples that are not listed are at full cost if they are sent against their label
+    rest: bool  # whether items that are not listed are at full cost where `Items.full` says so
 
 
-def multipliers(p: Problem, t: int, side: Any, point: Point) -> tuple[Any, Any, Any]:
-    """Return ``v_i = y_i mu_i`` of every sample, and which samples are sent along and against their label.
-
-    The balancing sample has 0 here. Samples that are not listed have 0, or their cost if ``point.rest`` and they are
-    sent against their label. Refused if a number is out of its range.
-    """
-    here, along, against = side != NOT_HERE, side == p.label, side == -p.label
+def multipliers(t: int, items: Items, point: Point) -> Any:
+    """Return ``v_i = label_i mu_i`` of every item; the balancing one has 0. Refused if a number is out of its range."""
     listed = np.concatenate([point.full, point.given, [point.balance]]).astype(np.int64)
-    if listed.max(initial=0) >= p.m or not np.all(here[listed]):
-        raise Refused(f"tree node {t}: a sample that is not known to reach it has a multiplier")
+    if listed.max(initial=0) >= len(items.label) or not np.all(items.label[listed]):
+        raise Refused(f"tree node {t}: a sample that is not known to reach it, or has no such loss, has a multiplier")
     if len(np.unique(listed[:-1])) < len(listed) - 1:
         raise Refused(f"tree node {t}: a sample has two multipliers")
-    cost = p.cost(t)
-    v = np.where(against & point.rest, cost, 0.0)
-    v[point.full], v[point.given] = cost[point.full], point.values
+    v = np.where(items.full & point.rest, items.cost, 0.0)
+    v[point.full], v[point.given] = items.cost[point.full], point.values
     v[point.balance] = 0.0
-    sized = np.all(np.abs(point.values) <= LARGEST)  # and so finite
-    if not sized or np.any((v < 0) & ~against) or np.any((v > cost) & ~along):
+    sized, way = np.all(np.abs(point.values) <= LARGEST), items.label * items.side  # sized: and so finite
+    if not sized or np.any((v < 0) & (way != -1)) or np.any((v > items.cost) & (way != 1)):
         raise Refused(f"tree node {t}: a multiplier is out of its range")
-    return v, along, against
+    return v
 
 
-def node_terms(p: Problem, t: int, side: Any, point: Point | None, exact: bool) -> tuple[Any, Any]:
+def node_terms(p: Problem, t: int, side: Any, codes: Any, point: Point | None, exact: bool) -> tuple[Any, Any]:
     """Return a lower bound on the sum of phi, and an upper bound on ``1/2 u_j^2`` of every feature.
 
-    Both are exact if ``exact``. Products may underflow: the error in the sum of phi is smaller than what is subtracted
-    for its rounding, as costs are at least LEAST; the error in a square is smaller than what `less` always subtracts.
+    Both are exact if ``exact``. Products may underflow: the errors are smaller than what `less` always subtracts.
     """
     convert, add, unit = (_fractions, sum, 0) if exact else (np.copy, math.fsum, UNIT)
-    p.meter.work((2e4 + 40.0 * p.m) * (100 if exact else 1))
-    delta, cost, label = convert(np.where(side < 0, p.eps, 0.0)), convert(p.cost(t)), convert(p.label)
-    v, along, against = convert(np.zeros(p.m)), np.zeros(p.m, bool), side == -p.label
+    items = p.items(t, side, codes)
+    count = len(items.label)
+    p.meter.work((2e4 + 40.0 * count) * (100 if exact else 1))
+    delta, cost, label = convert(np.where(items.side < 0, p.eps, 0.0)), convert(items.cost), convert(items.label)
+    along, against = items.label * items.side == 1, items.label * items.side == -1
+    v = convert(np.zeros(count))
     if point is not None:
-        listed, along, against = multipliers(p, t, side, point)
-        v, k = convert(listed), point.balance
+        listed, k = multipliers(t, items, point), point.balance
+        v = convert(listed)
         others = (label[k] * label * v)[listed != 0].tolist()
         v[k] = -add(others)  # correctly rounded, so that its sign is right
         if (v[k] < 0 and not against[k]) or (v[k] >= cost[k] and not along[k] and add([*others, cost[k]]) < 0):
             raise Refused(f"tree node {t}: the multiplier that balances the others is out of its range")
-    phi, size = v.copy(), np.abs(v)
+    else:
+        along[:] = False  # phi is 0
+    # As multipliers add up to 0, so do products with a number that all corners are shifted by.
+    phi = v * (convert(items.corner) if exact else items.corner - label * p.shift)
+    size = np.abs(phi)
     d, c, x = delta[along], cost[along], v[along]
     phi[along] = np.minimum(c * np.maximum(0, 1 - d) + x * d, x * np.maximum(1, d))
     phi[against] = cost[against] * (1 + delta[against]) - v[against] * delta[against]
     sent = along | against
-    size[sent] = (cost[sent] + size[sent]) * (1 + delta[sent])
-    total = phi.sum() - (p.m + 10) * 2 * unit * size.sum()
+    size[sent] = (cost[sent] + np.abs(v[sent])) * (1 + delta[sent])
+    total = phi.sum() - (count + 10) * 2 * unit * size.sum()
     some = np.flatnonzero(v)
     p.meter.work(2.0 * len(some) * p.n * (2000 if exact else 1))
     mu = (label * v)[some]
     if exact:
-        u = np.array([abs(sum(map(operator.mul, mu, _fractions(x)))) for x in p.points[some].T], object)
+        columns = map(_fractions, p.points[some % p.m].T)
+        u = np.array([abs(sum(map(operator.mul, mu, x), Fraction(0))) for x in columns], object)
     else:
-        X = p.shifted[some]
+        X = p.shifted[some % p.m]
         u = np.abs(mu @ X) + (len(some) + 10) * 2 * unit * (np.abs(mu) @ np.abs(X))
         u[np.isnan(u)] = math.inf  # an overflow
     return total, u * u / 2 * (1 + 8 * unit)
@@ -606,19 +832,31 @@ def less(p: Problem, total: float, cut: Any) -> Any:
     return np.fmin(HUGE, np.fmax(0.0, total - cut - rounding - 1e-300))
 
 
-def node_bound(
-    p: Problem, t: int, side: Any, must: list[int], never: list[int], point: Point | None, table: Any, *, exact: bool
-) -> Any:
-    """Return a lower bound on the cost of tree node ``t`` from its multipliers and the table of its supports.
+class Case(NamedTuple):
+    """What is known about a tree node in a leaf."""
 
-    ``must`` and ``never`` are the features decided as used and as not used. Tables are never in fractions.
+    t: int
+    side: Any  # of every sample
+    codes: Any  # of every class
+    must: list[int]  # features decided as used
+    never: list[int]  # features decided as not used
+    point: Point | None
+    table: Any = None
+
+
+def node_bound(p: Problem, case: Case, *, exact: bool) -> Any:
+    """Return a lower bound on the cost of a tree node from its multipliers and the table of its supports.
+
+    Tables are never in fractions.
     """
-    total, squares = node_terms(p, t, side, point, exact and table is None)
+    t, side, codes, must, never, point, table = case
+    total, squares = node_terms(p, t, side, codes, point, exact and table is None)
     if table is None or p.model == "sfs":
         cut = penalty(p, t, squares.tolist(), must, never)
         plain = HUGE if cut == -math.inf else total - cut if exact and table is None else float(less(p, total, cut))
         if table is None:
-            return plain
+            more = p.cost_of_others(t, side, codes, exact)
+            return (max(0, plain) + more) * (1 if exact else 1 - 2 * UNIT) if more else plain
     spare = max(0, min(p.budget[t], p.n) + len(never) - p.n)
     of_must, of_never = (np.isin(np.arange(p.n), names).astype(np.int32) for names in (must, never))
     fits = (p.over_supports(t, of_must) == len(must)) & (p.over_supports(t, of_never) <= spare)
@@ -650,10 +888,10 @@ class Decision(NamedTuple):
     """A decision with one of its outcomes, linked to the decisions before it: the state of a search node."""
 
     before: Decision | None
-    of_feature: bool
+    kind: bytes  # the kind of step: S, F or C
     which: int
     t: int
-    outcome: int  # a sample: 1 is left, 2 right; a feature: 1 is used, 2 not used
+    outcome: int  # a sample: 1 is left, 2 right; a feature: 1 is used, 2 not used; a class: see `Problem.codes`
 
 
 class Replay:
@@ -666,7 +904,8 @@ class Replay:
         self.holders: dict[int, int] = {}  # how many open search nodes hold a table
         self.steps = self.leaves = self.exact = 0
         self.before: list[Point | None] = [None] * p.T
-        self.known: list[tuple[Any, ...]] = [()] * p.T
+        self.known: list[Any] = [None] * p.T
+        self.bounds = [0.0] * p.T
         self.features = range(p.n) if p.model != "margot" else range(0)
 
     def block(self, raw: bytes) -> None:
@@ -686,7 +925,7 @@ class Replay:
         if self.steps >= self.most_steps:
             raise Refused(f"there are more steps than the {self.most_steps} of the header")
         (kind,) = read.take("<c")
-        (node,) = read.take("<I") if kind in (b"S", b"F", b"L", b"R") else (-1,)
+        (node,) = read.take("<I") if kind in (b"S", b"F", b"C", b"L", b"R") else (-1,)
         if node not in self.open:
             raise Refused(f"search node {node} is not open, or there is no step of kind {kind!r}")
         if kind == b"R":
@@ -696,7 +935,7 @@ class Replay:
             self._leaf(read, node, last, tables)
             self.p.meter.hold(-OPEN_BYTES)
         else:
-            for child in self._split(read, kind == b"F", last):
+            for child in self._split(read, kind, last):
                 if tables:
                     self.tables[child] = tables
                     self._count(tables, 1)
@@ -720,26 +959,32 @@ class Replay:
             yield last
             last = last.before
 
-    def _split(self, read: Reader, feature: bool, last: Decision | None) -> tuple[int, int]:
+    def _split(self, read: Reader, kind: bytes, last: Decision | None) -> tuple[int, int]:
         """Check a decision and open a child for each outcome; the children together cover their parent."""
         which, t, first, second = read.take("<IHII")
         if first == second or first in self.open or second in self.open:
             raise Refused(f"its children {first} and {second} are open already, or the same")
-        place, known, count = 0, False, 0
+        place, known, of_class, count = 0, False, list[tuple[int, int]](), 0
         for count, one in enumerate(self._decisions(last)):  # noqa: B007 (counted as work)
-            if one.of_feature == feature and one.which == which:
-                if not feature:
+            if one.kind == kind == b"C" and one.t == t:
+                of_class.append((one.which, one.outcome))
+            elif one.kind == kind and one.which == which:
+                if kind == b"S":
                     place = 2 * one.t + one.outcome
                     break
                 known |= one.t == t
         self.p.meter.work(50.0 * count)
-        if feature and (known or which not in self.features or t >= self.p.T):
+        if kind == b"F" and (known or which not in self.features or t >= self.p.T):
             raise Refused(f"feature {which} of tree node {t} is decided already, or there is none")
-        if not feature and (which >= self.p.m or place != t or 2 * t + 1 >= self.p.T):
+        if kind == b"S" and (which >= self.p.m or place != t or t >= self.p.upper):
             raise Refused(f"sample {which} is not known to stop at tree node {t} for now, an upper one")
+        if kind == b"C":
+            there_is = which < self.p.classes and t < self.p.T
+            if not there_is or self.p.codes(t, of_class[::-1])[which] != OPEN:
+                raise Refused(f"class {which} is decided at tree node {t} already, or there is none")
         self.p.meter.hold(SPLIT_BYTES)
-        self.open[first] = Decision(last, feature, which, t, 1)
-        self.open[second] = Decision(last, feature, which, t, 2)
+        self.open[first] = Decision(last, kind, which, t, 1)
+        self.open[second] = Decision(last, kind, which, t, 2)
         return first, second
 
     def _point(self, read: Reader, t: int) -> Point | None:
@@ -766,55 +1011,58 @@ class Replay:
     def _raise(self, read: Reader, node: int) -> None:
         """Read multipliers of one tree node and raise its table of supports, at this search node and below."""
         (t,) = read.take("<H")
-        if t >= self.p.T:
-            raise Refused(f"there is no tree node {t}")
+        if t >= self.p.T or self.p.kind != "labels":
+            raise Refused(f"there is no tree node {t}, or there are no tables with losses of this kind")
         tables = self.tables.get(node, {})
         table = tables[t] if t in tables else np.zeros(self.p.supports(t).shape[1])
-        place, _ = self._known_at(self.open[node])
-        terms = node_terms(self.p, t, self.p.side_of[t][place], self._point(read, t), exact=False)
+        place = self._known_at(self.open[node])[0]
+        terms = node_terms(self.p, t, self.p.side_of[t][place], None, self._point(read, t), exact=False)
         self.tables[node] = {**tables, t: raised(self.p, t, table, *terms)}
         self._count(self.tables[node], 1)
         self._count(tables, -1)
 
-    def _known_at(self, last: Decision | None) -> tuple[Any, dict[int, tuple[list[int], list[int]]]]:
-        """Return the place of each sample, and by tree node the features decided as used and as not used."""
-        place, features = np.zeros(self.p.m, np.int64), dict[int, tuple[list[int], list[int]]]()
+    def _known_at(self, last: Decision | None) -> tuple[Any, dict[int, Any], dict[int, Any]]:
+        """Return the place of each sample; by tree node, the features decided as used and as not used; by tree node,
+        the decisions about classes, the last one first."""
+        place, features, classes = np.zeros(self.p.m, np.int64), dict[int, Any](), dict[int, Any]()
         samples, places = array("q"), array("q")
         for one in self._decisions(last):
-            if one.of_feature:
+            if one.kind == b"F":
                 features.setdefault(one.t, ([], []))[one.outcome - 1].append(one.which)
+            elif one.kind == b"C":
+                classes.setdefault(one.t, []).append((one.which, one.outcome))
             else:
                 samples.append(one.which)
                 places.append(2 * one.t + one.outcome)
         self.p.meter.work(5e3 + 100.0 * len(samples) + self.p.m)
         for i, where in zip(reversed(samples), reversed(places), strict=True):
             place[i] = where
-        return place, features
+        return place, features, classes
 
     def _leaf(self, read: Reader, node: int, last: Decision | None, tables: dict[int, Any]) -> None:
         """Read multipliers for every tree node and check that their bounds add up to the claimed bound."""
         p, cases = self.p, []
-        place, features = self._known_at(last)
+        place, features, classes = self._known_at(last)
         for t in range(p.T):
             p.meter.work(5e3 + 2.0 * p.m)
             used, unused = (sorted(some) for some in features.get(t, ([], [])))
-            cases.append((t, p.side_of[t][place], used, unused, self._point(read, t), tables.get(t)))
+            codes = p.codes(t, classes.get(t, [])[::-1]) if p.classes else None
+            cases.append(Case(t, p.side_of[t][place], codes, used, unused, self._point(read, t), tables.get(t)))
         total = math.fsum(max(0.0, self._cached(case)) for case in cases) * (1 - p.T * UNIT)
         self.leaves += 1
         if not total >= self.bound:
-            exact = sum(Fraction(max(0, node_bound(p, *case, exact=True))) for case in cases)
+            exact = sum(Fraction(max(0, node_bound(p, case, exact=True))) for case in cases)
             self.exact += 1
             if exact < Fraction(self.bound):
                 raise Refused(f"search node {node} is closed, but proves {_about(exact)}, not {self.bound:.12g}")
 
-    def _cached(self, case: tuple[Any, ...]) -> float:
+    def _cached(self, case: Case) -> float:
         """Return the bound of a tree node; the last one is kept, because the next leaf often has the same case."""
-        t, side, must, never, point, table = case
-        known = self.known[t]
-        same = known and known[0] is point and known[1] is table and known[2] == (must, never)
-        if not (same and np.array_equal(known[3], side)):
-            self.known[t] = (point, table, (must, never), side, float(node_bound(self.p, *case, exact=False)))
-        return float(self.known[t][4])
+        known, t = self.known[case.t], case.t
+        same = known and known.point is case.point and known.table is case.table
+        if not (same and np.array_equal(known.side, case.side) and known[2:5] == case[2:5]):
+            self.known[t], self.bounds[t] = case, float(node_bound(self.p, case, exact=False))
+        return self.bounds[t]
 
 
 def _about(value: Any) -> str:
@@ -831,14 +1079,14 @@ def check(
     *,
     max_memory: float | None = None,
     max_work: float | None = None,
-    tree: tuple[Any, Any] | None = None,
+    tree: dict[str, Any] | None = None,
 ) -> Proved:
     """Check the proof in file ``path`` for ``data``: a data file (CSV or .npz), or arrays (X, y, weight).
 
     Returns what is proved; raises `Refused` if the proof is not valid for these data, and `LimitReached` if the check
     would exceed ``max_memory`` GB of memory or ``max_work`` billion operations. By default these limits follow from the
     sizes of proof and data (docs/proof.md). ``tell`` is called every two seconds with the share that is checked. With
-    ``tree``, its weights and offsets, the objective is that of this tree and not that of the tree in the proof.
+    ``tree``, as a header has it, the objective is that of this tree and not that of the tree in the proof.
     """
     from_file = isinstance(data, (str, os.PathLike))
     size, told = max(1, os.path.getsize(path)), time.monotonic()
@@ -849,17 +1097,18 @@ def check(
         rows = read_data(os.fspath(data), header, meter) if from_file else Data(*data)
         problem = Problem(header, rows.X, rows.y, rows.weight)
         problem.meter = meter
-        meter.allow_work(size, WORK_PER_BYTE * problem.T * (1e4 + problem.m * problem.n))
+        meter.allow_work(size, WORK_PER_BYTE * problem.T * (1e4 + problem.classes + problem.most_items * problem.n))
         claim = header["claim"]
-        objective = tree_value(problem, header["tree"]["w"], header["tree"]["b"])
+        objective = tree_value(problem, header["tree"])
         if not objective <= claim["objective"]:
             raise Refused(f"tree: it costs {objective!r}, more than the {claim['objective']!r} claimed")
         if tree is not None:
-            claim = {**claim, "objective": tree_value(problem, *tree)}
+            tree = _checked_tree(tree, problem.T, problem.n, problem.classes)
+            claim = {**claim, "objective": tree_value(problem, tree)}
             if not claim["objective"] >= claim["bound"]:
                 raise Refused(f"tree: it costs {claim['objective']!r}, less than the bound claimed")
         replay = Replay(problem, claim["bound"], header["steps"])
-        for raw in read_blocks(stream, BLOCK + 14 + problem.T * (13 + 12 * problem.m), meter):
+        for raw in read_blocks(stream, BLOCK + 14 + problem.T * (13 + 12 * problem.most_items), meter):
             replay.block(raw)
             if tell is not None and time.monotonic() > told + 2.0:
                 told = time.monotonic()
@@ -885,31 +1134,37 @@ def read_data(path: str, header: dict[str, Any], meter: Meter) -> Data:
     table = header["table"]
     if table is None:
         raise Refused("data: the proof does not say how to read a table; give a .npz file with X, y and weight")
-    X, labels, weights = _columns(path, table)
-    X = (X - np.array(table["offset"])) / np.array(table["scale"]) + 0.0
-    if unknown := sorted(set(labels) - set(table["labels"])):
-        raise Refused(f"data: {path} has the class {shown(unknown, 1)}, which is not in the proof")
-    y = np.array([-1.0 if word == table["labels"][0] else 1.0 for word in labels])
-    used = weights > 0
-    if not np.any(used):
+    numeric = table["labels"] is None
+    X, targets, weights = _columns(path, table, numeric)
+    if not np.any(used := weights > 0):
         raise Refused(f"data: in {path} no row has a weight above 0")
-    low, high = table["class_weight"]
-    X, y, weight = X[used], y[used], (weights * np.where(y > 0, high, low))[used]
+    X, weight = ((X - np.array(table["offset"])) / np.array(table["scale"]) + 0.0)[used], weights[used]
+    if numeric:
+        rows: Any = [len(X)]
+        units: Any = table["target_offset"], table["target_scale"]
+        y = (np.array(targets)[used] - units[0]) / units[1] + 0.0
+    else:
+        code_of, units = {word: k for k, word in enumerate(table["labels"])}, None
+        if unknown := sorted(set(targets) - set(code_of)):
+            raise Refused(f"data: {path} has the class {shown(unknown, 1)}, which is not in the proof")
+        code = np.array([code_of[word] for word in targets])[used]
+        y = code * 1.0 if (header["losses"] or {}).get("count") else code * 2.0 - 1.0
+        rows, weight = np.bincount(code, minlength=len(code_of)), weight * np.array(table["class_weight"])[code]
     columns = [y, *X.T[::-1]]
     order = np.lexsort(columns)
     first = np.flatnonzero(np.append(True, np.any([c[order][1:] != c[order][:-1] for c in columns], axis=0)))
     return Data(
-        X[order[first]], y[order[first]], np.add.reduceat(weight[order], first),
-        columns=table["features"], classes=[shown([label]) for label in table["labels"]],
-        class_weight=table["class_weight"], weight_column=table["weight"], source=os.path.basename(path),
-        rows_read=len(weights), left_out={"weight 0": int(np.sum(~used))},
-        class_rows=(int(np.sum(y < 0)), int(np.sum(y > 0))),
+        X[order[first]], y[order[first]], np.add.reduceat(weight[order], first), columns=table["features"],
+        classes=None if numeric else [shown([label]) for label in table["labels"]], class_weight=table["class_weight"],
+        weight_column=table["weight"], source=os.path.basename(path), rows_read=len(weights),
+        left_out={"weight 0": int(np.sum(~used))}, class_rows=tuple(map(int, rows)), target=table["target"],
+        target_units=units,
     )  # fmt: skip
 
 
-def _columns(path: str, table: dict[str, Any]) -> tuple[Any, list[str], Any]:
-    """Return the features, the labels as text and the weights of all rows of a CSV file."""
-    values, labels, weight = array("d"), list[str](), array("d")
+def _columns(path: str, table: dict[str, Any], numeric: bool) -> tuple[Any, list[Any], Any]:
+    """Return the features, the targets (text, or numbers if ``numeric``) and the weights of all rows of a CSV file."""
+    values, targets, weight = array("d"), list[Any](), array("d")
     with open(path, newline="", encoding="utf-8-sig") as stream:
         lines = csv.reader(stream)
         try:
@@ -917,7 +1172,7 @@ def _columns(path: str, table: dict[str, Any]) -> tuple[Any, list[str], Any]:
             at = [_position(names, name) for name in [*table["features"], table["target"], table["weight"]]]
             for row in filter(None, lines):
                 values.extend(float(row[k]) for k in at[:-2])
-                labels.append(row[at[-2]].strip())
+                targets.append(float(row[at[-2]]) if numeric else row[at[-2]].strip())
                 weight.append(1.0 if at[-1] < 0 else float(row[at[-1]]))
         except (ValueError, IndexError, csv.Error) as error:
             reason = "it is not UTF-8" if isinstance(error, UnicodeDecodeError) else f"{error!s:.120}"
@@ -927,7 +1182,7 @@ def _columns(path: str, table: dict[str, Any]) -> tuple[Any, list[str], Any]:
         raise Refused(f"data: {path} has no rows below its header")
     if not np.all((weights >= 0) & np.isfinite(weights)):
         raise Refused(f"data: the weights of {path} must be finite and not negative")
-    return np.array(values).reshape(len(weights), len(at) - 2), labels, weights
+    return np.array(values).reshape(len(weights), len(at) - 2), targets, weights
 
 
 def _position(names: list[str], name: str | None) -> int:

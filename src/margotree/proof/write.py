@@ -9,6 +9,7 @@ import shutil
 import struct
 import zlib
 from collections import deque
+from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from os import PathLike
@@ -18,6 +19,7 @@ import numpy as np
 
 from margotree.atomic_files import write_atomically, write_error
 from margotree.problem import Problem, Splits
+from margotree.problem.tasks import NO_CHOICE, Items
 from margotree.proof import check
 
 #: Compression level: higher levels take more time and hardly reduce the size.
@@ -53,16 +55,16 @@ class Steps:
         return bytes(self._block)
 
     def split(self, kind: bytes, node: int, which: int, t: int, first: int, second: int) -> None:
-        """Append a decision about a sample (``b"S"``: left, right) or a feature (``b"F"``: used, not used).
+        """Append a decision about a sample (``b"S"``: left, right), a feature (``b"F"``: used, not used) or a class.
 
         Parameters
         ----------
         kind : bytes
-            ``b"S"`` or ``b"F"``.
+            ``b"S"``, ``b"F"``, or ``b"C"``: left or right at an upper tree node, a label or none at a last one.
         node : int
             The search node.
         which : int
-            The sample or feature.
+            The sample, feature or class.
         t : int
             The tree node.
         first, second : int
@@ -92,7 +94,7 @@ class Steps:
         step, at = bytearray(), 0
         while at < len(text):
             begin, points = at, []
-            offsets, at = ((1, 11, 15), at + 19) if text[at] in b"SF" else ((1,), at + 5)
+            offsets, at = ((1, 11, 15), at + 19) if text[at] in b"SFC" else ((1,), at + 5)
             if text[begin] == ord("L"):
                 points = list(range(len(self._last_points)))
             elif text[begin] == ord("R"):
@@ -244,13 +246,13 @@ class ProofWriter:
         steps.start_writing()
         header = terms_of(problem)
         header["digest"] = check.digest_of(header, problem.X, problem.y, problem.weight)
-        objective = _value_from_above(problem, splits)
+        header["tree"] = _tree_of(problem, splits)
+        objective = _value_from_above(problem, header["tree"])
         try:
             steps.close()
         except OSError as error:
             raise write_error(error, self.path) from error
         header |= {
-            "tree": {"w": splits.w.tolist(), "b": splits.b.tolist()},
             "claim": {"objective": objective, "bound": min(bound, objective)},
             "steps": steps.count,
             "table": None,
@@ -271,14 +273,24 @@ class ProofWriter:
         self._drafts.clear()
 
 
-def _value_from_above(problem: Problem, splits: Splits) -> float:
+def _tree_of(problem: Problem, splits: Splits) -> dict[str, Any]:
+    """Return the tree as the header contains it, with its best choices."""
+    tree = {"w": splits.w.tolist(), "b": splits.b.tolist()}
+    if terms_of(problem)["losses"]["kind"] == "classes":
+        choices = problem.evaluate(splits).choices
+        tree |= {"sides": choices.sides.tolist(), "labels": choices.labels.tolist()}
+    return tree
+
+
+def _value_from_above(problem: Problem, tree: dict[str, Any]) -> float:
     """Return the objective of the tree, rounded up, as the checker computes it, without unused features."""
-    used = np.any(splits.w != 0.0, axis=0)
+    w = np.array(tree["w"])
+    used = np.any(w != 0.0, axis=0)
     used[0] |= not used.any()
     data = problem.X[:, used], problem.y, problem.weight
     header = terms_of(problem) | {"features": int(used.sum())}
     stated = check.Problem(header | {"digest": check.digest_of(header, *data)}, *data)
-    return check.tree_value(stated, splits.w[:, used], splits.b.tolist())
+    return check.tree_value(stated, tree | {"w": w[:, used]})
 
 
 def add_table_description(path: str | PathLike[str], table: dict[str, Any]) -> None:
@@ -294,14 +306,30 @@ def add_table_description(path: str | PathLike[str], table: dict[str, Any]) -> N
 
 def reason_unprovable(problem: Problem) -> str:
     """Return why the checker would refuse any proof about this problem; empty if it would not."""
+    if problem.task.proof_losses() is None:
+        return f"a proof cannot be written for the losses of a {problem.task.name} problem; leave proof out"
+    try:
+        losses = losses_of(problem)
+    except check.Refused as error:
+        return f"a proof cannot be written: proof_losses() of the task {problem.task!r} is not valid ({error})"
+    if other := _losses_that_differ(problem, losses):
+        return (
+            f"a proof cannot be written: the {other} are not those of {losses}, which proof_losses() of the task "
+            f"{problem.task!r} returned (docs/proof.md); leave proof out"
+        )
+    if problem.choices is not None:
+        return "a proof cannot be written where sides of classes and labels are fixed; leave proof out"
+    if problem.budget is not None and problem.groups is not None:
+        return "a proof cannot be written where budgets count groups of features; leave groups or proof out"
     if problem.max_weight is not None:
         return "a proof cannot be written where weights are bounded (max_weight); leave one of the two out"
     if not np.all(problem.weight > 0.0):
         return "a proof cannot be written with samples of weight 0; leave these samples or proof out"
     with np.errstate(over="ignore"):
         # The weights of equal samples are added, so that no cost is smaller than this.
-        smallest = problem.C.min() * problem.weight.min() * (1.0 - 2.0**-50)
-        largest = problem.C.max() * problem.weight.sum()
+        factors = [1.0, losses.get("below", 1.0), losses.get("above", 1.0)]
+        smallest = problem.C.min() * problem.weight.min() * min(factors) * (1.0 - 2.0**-49)
+        largest = problem.C.max() * problem.weight.sum() * max(factors)
     if not (smallest >= check.LEAST and largest <= check.LARGEST):
         return (
             f"a proof cannot be written with costs of margin violations (C times weight) below {check.LEAST:g} or "
@@ -309,6 +337,56 @@ def reason_unprovable(problem: Problem) -> str:
             "or leave proof out"
         )
     return ""
+
+
+def losses_of(problem: Problem) -> dict[str, Any]:
+    """Return the losses of a problem as the header contains them; ``check.Refused`` if there are no such losses."""
+    losses = problem.task.proof_losses()
+    return check.checked_losses({name: getattr(x, "item", lambda x=x: x)() for name, x in (losses or {}).items()})
+
+
+def _losses_that_differ(problem: Problem, losses: dict[str, Any]) -> str:
+    """Return what in the problem differs from the losses of a proof; empty if nothing does.
+
+    With several classes, some choices are compared: each class as the only one on the right of an upper split, and
+    pairs of neighbours as labels.
+    """
+    allowed = {"labels": [-1.0, 1.0], "classes": range(losses.get("count", 0))}.get(losses["kind"])
+    if allowed is not None and not np.all(np.isin(problem.y, list(allowed))):
+        return "targets"
+    for last, side, choice, expected in _expected_items(losses, problem.y):
+        found = problem.task.items(problem.y, last=last, side=None if last else side, choice=choice)
+        same = np.array_equal(found.p, expected.p) and np.array_equal(found.m, expected.m)
+        corners = (found.p == 0) | (found.r == expected.r), (found.m == 0) | (found.l == expected.l)
+        if not (same and np.all(corners)):
+            return f"losses at {'last' if last else 'upper'} splits"
+    return ""
+
+
+def _expected_items(losses: dict[str, Any], y: Any) -> Iterator[tuple[bool, Any, Any, Items]]:
+    """Yield the items of docs/proof.md: whether the split is a last one, sides taken, the choice, and the items."""
+    one, ways = np.ones(len(y)), (np.ones(len(y), np.int64), -np.ones(len(y), np.int64))
+
+    def hinges(right: Any, left: Any) -> Items:
+        return Items(p=one * right, m=one * left, r=one, l=-one)
+
+    if losses["kind"] == "classes":
+        for k in range(losses["count"]):
+            other = (k + 1) % losses["count"]
+            for a, b in ((k, other), (other, k)):
+                yield True, ways[0], np.array([a, b]), hinges(y != a, y != b)
+            if k > 0:
+                sides = np.where(np.arange(losses["count"]) == k, 1, -1)
+                yield from ((False, way, sides, hinges(sides[y] > 0, sides[y] < 0)) for way in ways)
+        return
+    labels = losses["kind"] == "labels"
+    for way in ways:
+        yield False, way, NO_CHOICE, hinges(y > 0, y < 0) if labels else hinges(way > 0, way < 0)
+    of = losses
+    last = (
+        hinges(y > 0, y < 0) if labels else Items(one * of["below"], one * of["above"], y - of["under"], y + of["over"])
+    )
+    yield True, ways[0], NO_CHOICE, last
 
 
 def terms_of(problem: Problem) -> dict[str, Any]:
@@ -322,6 +400,7 @@ def terms_of(problem: Problem) -> dict[str, Any]:
         "eps": problem.eps,
         "budget": None if problem.budget is None else problem.budget.tolist(),
         "alpha": None if problem.alpha is None else problem.alpha.tolist(),
+        "losses": losses_of(problem),
     }
 
 

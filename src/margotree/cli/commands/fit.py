@@ -172,6 +172,8 @@ def _add_table_to_proof(path: str, tree: Tree, encoding: Encoding) -> None:
         "weight": encoding.weight,
         "labels": [str(label) for label in tree.classes.tolist()],
         "class_weight": tree.terms["class_weight"],
+        "target_offset": None,
+        "target_scale": None,
     }
     add_table_description(path, table)
 

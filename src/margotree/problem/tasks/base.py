@@ -205,6 +205,14 @@ class Task(ABC):
         """
         return NO_CHOICE
 
+    def proof_losses(self) -> dict[str, Any] | None:
+        """How a proof states the losses: the entry ``losses`` of its header (docs/proof.md).
+
+        A task can have proofs if its items are of one of the kinds ``labels``, ``classes`` and ``intervals``. None, the
+        default: no proof can be written.
+        """
+        return None
+
     def mass(self, y: NDArray[Any], weight: FloatArray) -> FloatArray:
         """Total weight per class of some samples; an empty array for tasks without classes."""
         return np.zeros(0)

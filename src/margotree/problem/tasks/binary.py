@@ -29,6 +29,9 @@ class Binary(Task):
     def responses(self, y: NDArray[Any]) -> FloatArray:
         return np.column_stack([y < 0, y > 0]).astype(np.float64)
 
+    def proof_losses(self) -> dict[str, Any]:
+        return {"kind": "labels"}
+
     def class_penalties(self, choices: Choices) -> tuple[FloatArray, FloatArray]:
         n_nodes = len(choices.sides) + len(choices.labels)
         return np.tile([0.0, 1.0], (n_nodes, 1)), np.tile([1.0, 0.0], (n_nodes, 1))

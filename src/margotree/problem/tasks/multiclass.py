@@ -132,6 +132,9 @@ class Multiclass(Task):
         sides[:, 0] = -1
         return Choices(sides=sides, labels=np.tile([0, 1], (n_last, 1)))
 
+    def proof_losses(self) -> dict[str, Any]:
+        return {"kind": "classes", "count": self.n_classes}
+
     def class_penalties(self, choices: Choices) -> tuple[FloatArray, FloatArray]:
         classes = np.arange(self.n_classes)
         p = np.vstack([choices.sides > 0, choices.labels[:, :1] != classes])

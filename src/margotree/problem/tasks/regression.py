@@ -60,3 +60,6 @@ class Regression(Task):
         assert side is not None
         r, l = corners(len(y))  # noqa: E741
         return Items(p=(side > 0).astype(np.float64), m=(side < 0).astype(np.float64), r=r, l=l)
+
+    def proof_losses(self) -> dict[str, Any]:
+        return {"kind": "intervals", "below": 1.0, "above": 1.0, "under": self.epsilon, "over": self.epsilon}

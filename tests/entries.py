@@ -133,7 +133,7 @@ def least_on_line(h, g, node, ww, wd, dd, eps):
     sorting.sort_times(times[:n], by_time, np.empty(n, np.int64), np.empty(n // 2 + 2, np.int64))
     return line_search.least_on_line(
         h, g, node.plus_cost, node.minus_cost, node.left_cost, node.right_cost, ww, wd, dd, eps, np.inf, times, kinds,
-        sample, by_time,
+        sample, by_time, node.by_side,
     )  # fmt: skip
 
 
@@ -159,7 +159,9 @@ def soft_cost(tree, theta, grad):
         for i in range(max(0, order.size - k * soft_tree.BLOCK), soft_tree.BLOCK):  # these have been used before
             for c in range(blocks.weights.shape[1]):
                 blocks.weights[k, c, i] = 0.0
-        cost += soft_tree.block_slopes(tree, blocks.features[k], blocks.weights[k], rounded, work, part)
+        cost += soft_tree.block_slopes(
+            tree, blocks.features[k], blocks.weights[k], blocks.corners[k], rounded, work, part
+        )
         for a in range(theta.size):
             grad[a] += part[a]
     return cost

@@ -112,7 +112,12 @@ def test_nothing_goes_round_in_circles():
 
 
 #: What is the same for all tasks: it uses their losses and choices, and does not ask which task it is.
-FOR_ALL_TASKS = ("margotree.engines.mip.", "margotree.engines.node.", "margotree.engines.polish")
+FOR_ALL_TASKS = (
+    "margotree.engines.local_search.",
+    "margotree.engines.mip.",
+    "margotree.engines.node.",
+    "margotree.engines.polish",
+)
 
 
 def tasks_named(source: str) -> set[str]:

@@ -52,17 +52,18 @@ def some_problem(seed: int, *, n: int = 40, p: int = 3, depth: int = 2, eps: flo
     return Problem.make(X, y, depth=depth, C=C, weight=rng.integers(0, 3, n), eps=eps, **terms)
 
 
-def some_node(seed: int, *, n: int = 25, eps: float = 0.02) -> Node:
+def some_node(seed: int, *, n: int = 25, eps: float = 0.02, by_side: bool = False) -> Node:
     rng = np.random.default_rng(seed)
     label = rng.random(n) < 0.5
     cost = rng.random(n) * (rng.random(n) < 0.9)
     return Node(
         Z=np.round(rng.random((n, 2)), 2),
-        plus=np.where(label, cost, 0.0),
-        minus=np.where(label, 0.0, cost),
+        plus=np.where(label | by_side, cost, 0.0),
+        minus=np.where(label & ~by_side, 0.0, cost),
         left_cost=3 * rng.random(n),
         right_cost=3 * rng.random(n),
         eps=eps,
+        by_side=by_side,
     )
 
 
@@ -78,7 +79,8 @@ def exactly(node: Node, h: np.ndarray) -> float:
     """Hinge losses and subtree costs in plain NumPy; the ends of the band are outside of it, up to rounding."""
     if np.any((h < -1e-9) & (h > -node.eps + 1e-9)):
         return math.inf
-    hinges = node.plus @ np.maximum(0, 1 - h) + node.minus @ np.maximum(0, 1 + h)
+    on_right, on_left = node.plus * np.maximum(0, 1 - h), node.minus * np.maximum(0, 1 + h)
+    hinges = np.sum(np.where(h >= -1e-9, on_right, on_left) if node.by_side else on_right + on_left)
     return float(hinges + np.sum(np.where(h >= -1e-9, node.right_cost, node.left_cost)))
 
 
@@ -86,9 +88,9 @@ def exactly(node: Node, h: np.ndarray) -> float:
 
 
 @settings(max_examples=40, deadline=None)
-@given(seed=st.integers(0, 10_000))
-def test_the_best_threshold_is_that_of_trying_all(seed):
-    node = some_node(seed)
+@given(seed=st.integers(0, 10_000), by_side=st.booleans())
+def test_the_best_threshold_is_that_of_trying_all(seed, by_side):
+    node = some_node(seed, by_side=by_side)
     d = np.random.default_rng(seed).standard_normal(2)
     q = node.Z @ d
     s, b, value = best_threshold(node.reduced, d, LENGTHS, node.eps, math.inf)
@@ -102,9 +104,9 @@ def test_the_best_threshold_is_that_of_trying_all(seed):
 
 
 @settings(max_examples=40, deadline=None)
-@given(seed=st.integers(0, 10_000))
-def test_the_best_point_of_a_line_is_that_of_trying_all_its_pieces(seed):
-    node = some_node(seed)
+@given(seed=st.integers(0, 10_000), by_side=st.booleans())
+def test_the_best_point_of_a_line_is_that_of_trying_all_its_pieces(seed, by_side):
+    node = some_node(seed, by_side=by_side)
     rng = np.random.default_rng(seed)
     w, d = rng.standard_normal(2), rng.standard_normal(2) * (rng.random(2) < 0.7)
     b, by = rng.standard_normal(), rng.standard_normal()
@@ -117,9 +119,9 @@ def test_the_best_point_of_a_line_is_that_of_trying_all_its_pieces(seed):
 
 
 @settings(max_examples=40, deadline=None)
-@given(seed=st.integers(0, 10_000), alpha=st.sampled_from([0.0, 0.05, math.inf]))
-def test_line_searches_report_the_objective_of_their_hyperplane(seed, alpha):
-    node, rng = some_node(seed), np.random.default_rng(seed)
+@given(seed=st.integers(0, 10_000), alpha=st.sampled_from([0.0, 0.05, math.inf]), by_side=st.booleans())
+def test_line_searches_report_the_objective_of_their_hyperplane(seed, alpha, by_side):
+    node, rng = some_node(seed, by_side=by_side), np.random.default_rng(seed)
     w, b = rng.standard_normal(2) * [1.0, rng.random() < 0.5], rng.standard_normal()
 
     def objective(w, b):

@@ -168,6 +168,7 @@ def test_subtree_costs_are_those_of_the_plain_function():
     terms, choices = Terms.of(problem), Choices(sides=np.array([(-1, 1, -1, 1)]), labels=np.array([(0, 1), (3, 2)]))
     costs, ties = np.zeros(50), np.array([tie(b, problem.eps) for b in B])
     penalties = terms.hinge_penalties(choices)
-    subtree_costs(problem.X.copy(), terms.code.copy(), problem.weight.copy(), *penalties, W, B, ties, 0, costs)
+    of_samples = problem.X.copy(), terms.code.copy(), problem.weight.copy(), *terms.corners
+    subtree_costs(*of_samples, *penalties, W, B, ties, False, 0, costs)
     expected = found(Splits(w=W, b=B)).objective - 0.5 * float(np.sum(W**2))
     assert float(np.sum(costs)) == pytest.approx(expected, rel=1e-9)

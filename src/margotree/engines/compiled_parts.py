@@ -55,8 +55,10 @@ def of_nodes(problem: TrainingProblem) -> tuple[Part, ...]:
 
 
 def of_choices(problem: TrainingProblem) -> tuple[Part, ...]:
-    """The parts that compare the choices of nodes, for tasks that have some."""
-    return (ALTERNATING,) * (isinstance(problem, Problem) and problem.task.has_choices)
+    """The parts that compare splits of upper nodes where these are not single SVMs."""
+    if not isinstance(problem, Problem):
+        return ()
+    return (ALTERNATING,) * (problem.task.has_choices or problem.task.losses_follow_side)
 
 
 def of_proofs(routings: bool, supports: bool) -> tuple[Part, ...]:

@@ -11,7 +11,9 @@ from numpy.typing import NDArray
 from margotree.engines import compiled_parts
 from margotree.engines.band import leave_band, right_of
 from margotree.engines.base import Answer, Engine
-from margotree.engines.local_search.initial_splits import greedy_choice
+from margotree.engines.local_search.initial_splits import Strategy, draw, greedy_choice
+from margotree.engines.local_search.node_samples import Node
+from margotree.engines.local_search.support_search import best_svm
 from margotree.engines.local_search.training_data import Terms
 from margotree.engines.node.best_subset import best_subset
 from margotree.engines.node.svm import LARGE, solve_large, solve_node
@@ -113,12 +115,19 @@ def fit_node(
     Without time left the node has no split.
     """
     counted, last = rows[problem.weight[rows] > 0], t >= problem.n_upper
+    flag = np.zeros(1)
+    if problem.task.losses_follow_side and not last:
+        terms, constant = Terms.of(problem), (np.zeros(problem.n_features), 1.0)
+        with flag_after(flag, control.remaining):
+            node = Node.of(terms, t, rows)
+            generator = rng or np.random.default_rng(0)
+            w, b = draw(terms, t, rows, node, constant, Strategy.SVM, generator, flag)
+        return NodeFit(w=w, b=b)
     if not problem.task.has_choices:
         fit = _fit_choice(problem, t, counted, NO_CHOICE, control)
         return fit if last else _without_band(problem, t, rows, NO_CHOICE, fit, control)
     if last:
         return _best_choice(problem, t, counted, control)
-    flag = np.zeros(1)
     with flag_after(flag, control.remaining):
         choice = greedy_choice(Terms.of(problem), t, counted, rng or np.random.default_rng(0), flag)
     if choice is None:
@@ -175,6 +184,8 @@ def _fit_choice(
         return NodeFit(w=np.zeros(problem.n_features), b=_majority(items), gap=math.inf)
     if problem.budget is None:
         return _fit_plain(problem, items, control)
+    if problem.task.losses_follow_side:
+        return _fit_in_budget(problem, t, rows, control)
     if len(items.rows) > LARGE and problem.max_weight is None and problem.groups is None:
         return _fit_many_samples(problem, t, items, control)
     return _fit_best_subset(problem, t, items, control)
@@ -194,6 +205,14 @@ def _fit_plain(problem: Problem, items: OneSided, control: RunControl) -> NodeFi
     found = solve_node(X, items.label, items.cost, corner=items.corner, max_weight=limit, time_limit=control.remaining)
     gap = relative_gap(found.value, found.bound)
     return NodeFit(w=found.w, b=found.b, gap=gap if gap > _SOLVED_GAP else 0.0)
+
+
+def _fit_in_budget(problem: Problem, t: int, rows: NDArray[np.int64], control: RunControl) -> NodeFit:
+    """A last-level node with a budget whose target is a number, with good features found by exchanges."""
+    terms, flag = Terms.of(problem).fine(), np.zeros(1)
+    with flag_after(flag, control.remaining):
+        (w, b), _ = best_svm(terms, t, Node.of(terms, t, rows), (np.zeros(problem.n_features), 0.0), flag)
+    return NodeFit(w=w, b=b)
 
 
 def _fit_best_subset(problem: Problem, t: int, items: OneSided, control: RunControl) -> NodeFit:

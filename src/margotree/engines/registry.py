@@ -39,6 +39,9 @@ _MULTICLASS_ENGINES = {
     **_MIP_ENGINES,
 }
 
+#: The engines for numeric targets.
+_REGRESSION_ENGINES = {name: _ENGINES[name] for name in ("local_svm", "alternating", *_MIP_ENGINES)}
+
 #: The start heuristic.
 _DEFAULT_START = "local_svm"
 
@@ -77,7 +80,7 @@ def get_engine(name: str, problem: TrainingProblem | None = None) -> Engine:
 def _engines_for(problem: TrainingProblem | None) -> dict[str, str]:
     """The engines for the task of ``problem``."""
     if isinstance(problem, Problem) and not problem.task.n_classes:
-        return _MIP_ENGINES
+        return _REGRESSION_ENGINES
     return _MULTICLASS_ENGINES if _has_classes(problem) else _ENGINES
 
 

@@ -84,7 +84,8 @@ class Problem:
         eps : float
             Width of the band beside upper splits.
         budget, alpha : number or list, optional
-            Features per split and penalty of features above that, in the same three forms as ``C``.
+            Features per split and penalty of features above that, in the same three forms as ``C``. With
+            numeric targets a budget of 0 on the last level stands for constant leaves.
         max_weight : float, optional
             Largest absolute value of a weight.
         groups : array of shape (n_features,), optional
@@ -106,7 +107,7 @@ class Problem:
             C=_read_only(per_node("C", C, depth, low=0.0, low_open=True)),
             task=task,
             eps=positive_number("eps", eps),
-            budget=_budget(budget, depth, n_groups),
+            budget=_budget(budget, depth, n_groups, low=0 if task.losses_follow_side else 1),
             alpha=None if alpha is None else _read_only(per_node("alpha", alpha, depth, low=0.0)),
             max_weight=None if max_weight is None else positive_number("max_weight", max_weight),
             groups=group_of,
@@ -248,10 +249,12 @@ def _groups(groups: ArrayLike | None, n_features: int) -> IndexArray | None:
     return frozen
 
 
-def _budget(budget: Any, depth: int, n_groups: int) -> NDArray[np.int64] | None:
+def _budget(budget: Any, depth: int, n_groups: int, low: int) -> NDArray[np.int64] | None:
     if budget is None:
         return None
-    B = per_node("budget", budget, depth, low=1)
+    B = per_node("budget", budget, depth, low=low)
+    if np.any(B[: len(topology.upper(depth))] < 1):
+        raise ValueError(f"budget must be at least 1 above the last level, got {budget!r}")
     if np.any(B != np.round(B)):
         raise ValueError(f"budget must be whole numbers of features, got {budget!r}")
     frozen = np.minimum(B, n_groups).astype(np.int64)  # more than there are means all

@@ -113,6 +113,8 @@ class SoftTree:
             self.step_length = 10.0 ** (
                 np.interp(schedule.step_length, (0.0, 1.0), _REANNEAL_STEP) - _STEP_EXPONENT * beta
             )
+        if terms.unit != 1.0:
+            self.scale[terms.n_upper :] = terms.unit
         self.free = np.ones_like(self.theta)
         if not self.fresh and rng.random() < _SAME_SUPPORT:
             self.free[:, :-1] = W != 0
@@ -148,7 +150,8 @@ class SoftTree:
         beta = self.beta_factor**share * self.beta
         plus, minus = terms.hinge_penalties(self.choices(beta, first=share == 0.0))
         scale = max(float(np.max(terms.C)), float(np.max(decay)))  # ratios fit into single precision
-        soft = Soft(self.Z, terms.weight, terms.code, plus / scale, minus / scale, beta, _HINGE_WIDTH)
+        losses = plus / scale, minus / scale, beta, _HINGE_WIDTH, *terms.corners, _HINGE_WIDTH * terms.unit
+        soft = Soft(self.Z, terms.weight, terms.code, *losses, terms.task.losses_follow_side)
         step_length = (
             (self.step_length * _END_STEP**share * self.free * self.scale[:, None]).reshape(-1).astype(np.float32)
         )
@@ -212,7 +215,8 @@ class SoftTree:
         q = self._project(W)
         B = np.array([-np.quantile(q[:, t], rng.uniform(0.2, 0.8)) for t in range(nodes)])
         theta = np.column_stack([W, B])
-        theta[nodes // 2 :] *= _LAST_LEVEL_FACTOR
+        theta[nodes // 2 :] *= _LAST_LEVEL_FACTOR * self.terms.unit
+        theta[nodes // 2 :, -1] += self.terms.centre
         return theta
 
     def _drop_features(self, share: float) -> None:

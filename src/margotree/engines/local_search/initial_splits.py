@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from enum import IntEnum
 
 import numpy as np
@@ -9,9 +10,9 @@ from numpy.typing import NDArray
 
 from margotree.engines.local_search.kernels.subtree_costs import best_split
 from margotree.engines.local_search.node_samples import Node, Plane, Rows
-from margotree.engines.local_search.support_search import largest_weights, rough_svm
+from margotree.engines.local_search.support_search import ROUGH, largest_weights, plain_svm, rough_svm, svm_on
 from margotree.engines.local_search.training_data import Terms
-from margotree.problem import topology
+from margotree.problem import Task, topology
 from margotree.problem.problem import FloatArray
 
 
@@ -19,7 +20,8 @@ class Strategy(IntEnum):
     """How the hyperplane of an upper node is initialised; at the last level, all but the first solve an SVM.
 
     Where an upper node has something to choose (target sides of classes), ``SVM`` compares the choices of the task, and
-    ``BETWEEN`` and ``SUBSAMPLE`` use a random one.
+    ``BETWEEN`` and ``SUBSAMPLE`` use a random one. Where the target is a number, the target side of a sample is that of
+    its residual in a linear model, or in a constant one; ``SVM`` uses the better one of this and of ``CART``.
     """
 
     KEEP = 0
@@ -30,16 +32,28 @@ class Strategy(IntEnum):
     BETWEEN = 5  # the difference of two samples with different target sides
     SUBSAMPLE = 6  # the SVM of a random subset of the samples
     PERTURBED = 7  # the current one with random noise
+    TWO_MODELS = 8  # where the larger or the smaller one of two linear models of the targets changes
 
 
 #: The strategies of a new start.
 FRESH = (Strategy.SVM, Strategy.CART, Strategy.FEATURE, Strategy.RANDOM, Strategy.BETWEEN, Strategy.SUBSAMPLE)
+#: The same where the target is a number.
+FRESH_OF_NUMBERS = (*FRESH, Strategy.TWO_MODELS)
 #: How often weights are multiplied by ten until two samples are farther apart than the band is wide.
 _MAX_RESCALING = 12
 #: The lengths tried, as multiples of the length that the SVM gives.
 _LENGTHS = np.array([1.0, 2.0, 5.0, 10.0, 100.0, 1000.0])
+#: The lengths tried where the losses of models on both sides are known: standard deviations of the values.
+_MODEL_LENGTHS = 10.0 ** np.arange(-2.0, 2.5, 0.5)
+#: The largest number of times that two models are trained in turn.
+_MAX_MODEL_ROUNDS = 6
 #: The number of samples on which the SVMs of several choices are compared.
 _COMPARED = 1_500
+
+
+def fresh_strategies(task: Task) -> tuple[Strategy, ...]:
+    """The strategies of a new start for a task."""
+    return FRESH_OF_NUMBERS if task.losses_follow_side else FRESH
 
 
 def draw(
@@ -58,6 +72,14 @@ def draw(
         if chosen is None:
             return constant
         node = chosen
+    if node.by_side:
+        if kind is Strategy.SVM:
+            return _greedy_split(terms, t, rows, node, plane, rng, flag)
+        if kind is Strategy.TWO_MODELS:
+            drawn = _between_models(terms, t, rows, node, rng, flag)
+            return constant if drawn is None or node.right_of(node.heights(drawn), drawn) is None else drawn
+        if kind in (Strategy.SUBSAMPLE, Strategy.BETWEEN):
+            node = _by_residuals(terms, t, rows, node, rng.random() < 0.5, flag)
     if kind in (Strategy.SVM, Strategy.SUBSAMPLE):
         drawn = _by_svm(terms, t, node, kind, rng, flag)
     else:
@@ -102,6 +124,119 @@ def greedy_choice(
         if impurity < best or found is None:
             best, found = impurity, choice
     return found
+
+
+def _models(terms: Terms, rows: Rows, node: Node) -> Node:
+    """The samples of an upper node as those of a last-level node, for a linear model of their targets."""
+    return Node.of(terms, terms.n_nodes - 1, rows, Z=node.Z)
+
+
+def _by_residuals(terms: Terms, t: int, rows: Rows, node: Node, linear: bool, flag: FloatArray) -> Node:
+    """The node with target sides: right for positive residuals in a model of the targets, left for negative ones."""
+    model = _models(terms, rows, node)
+    if linear:
+        (w, b), _ = plain_svm(model, (np.zeros(node.Z.shape[1]), 0.0), ROUGH, flag)
+    else:
+        w, b = np.zeros(node.Z.shape[1]), model.best_constant()[0]
+    h, (below, above) = node.heights((w, b)), model.all_corners
+    penalty = terms.C[t] * terms.weight[rows]
+    return replace(node, plus=np.where(h < below, penalty, 0.0), minus=np.where(h > above, penalty, 0.0), by_side=False)
+
+
+def _greedy_split(
+    terms: Terms, t: int, rows: Rows, node: Node, plane: Plane, rng: np.random.Generator, flag: FloatArray
+) -> Plane:
+    """The best one of the SVM of the residuals, of the best split of a single feature, and of no split.
+
+    A split is judged by its own objective and those of one model of the targets on either side, whose losses also
+    choose its threshold.
+    """
+    _, best = _model(terms, rows, node, flag)
+    chosen: Plane = (np.zeros_like(plane[0]), 1.0)
+    by_residuals = _by_residuals(terms, t, rows, node, True, flag)
+    drawn = [
+        _by_svm(terms, t, by_residuals, Strategy.SVM, rng, flag),
+        _at_random(terms, t, rows, node, plane, Strategy.CART, rng),
+    ]
+    for candidate in drawn:
+        right = None if candidate is None else node.right_of(node.heights(candidate), candidate)
+        if candidate is None or right is None or np.all(right) or not np.any(right):
+            continue
+        planes, value = [], 0.0
+        for some in (np.flatnonzero(right), np.flatnonzero(~right)):
+            model, _ = _model(terms, rows[some], node.subset(some), flag)
+            planes.append(model)
+            value += 0.5 * float(model[0] @ model[0])
+        length = float(np.std(node.Z @ candidate[0]))
+        if length > 0.0 and not flag[0]:
+            cut = _with_models(terms, rows, node, planes).best_cut(candidate[0] / length, _MODEL_LENGTHS, best - value)
+            if cut is not None:
+                best, chosen = value + cut[1], cut[0]
+    return chosen
+
+
+def _model(terms: Terms, rows: Rows, node: Node, flag: FloatArray) -> tuple[Plane, float]:
+    """The model of the targets of some samples, linear or, where leaves are, constant; and its objective."""
+    last, none = terms.n_nodes - 1, (np.zeros(node.Z.shape[1]), 0.0)
+    model = _models(terms, rows, node)
+    if terms.budget[last] == 0:
+        return svm_on(model, np.arange(0), none, ROUGH, flag)
+    return plain_svm(model, none, ROUGH, flag)
+
+
+def _with_models(terms: Terms, rows: Rows, node: Node, planes: list[Plane]) -> Node:
+    """The node whose subtree costs are the losses of two models: of the first one on the right, of the second left."""
+    model, losses = _models(terms, rows, node), []
+    for plane in planes:
+        h, (below, above) = node.heights(plane), model.all_corners
+        losses.append(model.plus * np.maximum(0.0, below - h) + model.minus * np.maximum(0.0, h - above))
+    return replace(node, right_cost=losses[0], left_cost=losses[1])
+
+
+def _between_models(
+    terms: Terms, t: int, rows: Rows, node: Node, rng: np.random.Generator, flag: FloatArray
+) -> Plane | None:
+    """Hinge regression: the targets as the larger (or the smaller) one of two linear models, trained in turn.
+
+    The hyperplane is where the two models are equal.
+    """
+    m, p = node.Z.shape
+    some = np.arange(m) if m <= _COMPARED else np.sort(rng.choice(m, _COMPARED, replace=False))
+    d = np.zeros(p)
+    if rng.random() < 0.5:
+        d[rng.integers(p)] = 1.0
+    else:
+        d = rng.standard_normal((1, p))[0] * np.where(node.spread > 0.0, 1.0 / np.maximum(node.spread, 1e-300), 0.0)
+    sample = node.subset(some)
+    q = sample.Z @ d
+    right, sign, planes = q >= np.quantile(q, rng.uniform(0.2, 0.8)), 0.0, list[Plane]()
+    for _ in range(_MAX_MODEL_ROUNDS):
+        if min(np.count_nonzero(right), np.count_nonzero(~right)) < 2 or flag[0]:
+            break
+        planes = []
+        for side in (right, ~right):
+            here = np.flatnonzero(side)
+            planes.append(_model(terms, rows[some[here]], sample.subset(here), flag)[0])
+        difference = sample.heights(planes[0]) - sample.heights(planes[1])
+        # On the right the first model is the larger one, or the smaller one.
+        sign = sign or (1.0 if (difference >= 0.0) @ right >= 0.5 * np.count_nonzero(right) else -1.0)
+        after = sign * difference >= 0.0
+        if np.array_equal(after, right):
+            break
+        right = after
+    if not planes:
+        return None
+    direction = sign * (planes[0][0] - planes[1][0])
+    if np.count_nonzero(direction) > (size := terms.random_support_size(t, rng)):
+        largest = largest_weights(node, direction, size)
+        kept = np.zeros(p)
+        kept[largest] = direction[largest]
+        direction = kept
+    length = float(np.std(node.Z @ direction))
+    if not length > 0.0:
+        return None
+    cut = _with_models(terms, rows, node, planes).best_cut(direction / length, _MODEL_LENGTHS)
+    return None if cut is None else cut[0]
 
 
 def _by_svm(

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from margotree.engines.local_search.kernels.reduced_problem import ReducedProblem, best_threshold, objective
 from margotree.engines.local_search.kernels.subtree_costs import subtree_costs
 from margotree.engines.local_search.training_data import Terms
+from margotree.engines.trivial_trees import constant_split
 from margotree.problem import Choices
 from margotree.problem.problem import FloatArray
 from margotree.problem.routing import goes_right, in_band, tie
@@ -42,6 +43,12 @@ class Node:
         The subtree cost of each sample if it goes left, and if it goes right.
     eps : float
         The width of the band.
+    by_side : bool
+        Whether the penalties ``plus`` are only for samples that go right, and ``minus`` only for those that go left.
+    corners : pair of arrays, or None
+        At the last level the values below and above which samples have losses; None for 1 and -1.
+    unit : float
+        The scale of the values of good hyperplanes.
     """
 
     Z: FloatArray
@@ -50,6 +57,9 @@ class Node:
     left_cost: FloatArray
     right_cost: FloatArray
     eps: float
+    by_side: bool = False
+    corners: tuple[FloatArray, FloatArray] | None = None
+    unit: float = 1.0
     _spread: list[FloatArray] = field(default_factory=list)
 
     @classmethod
@@ -62,14 +72,22 @@ class Node:
         features of the samples, if they have been gathered before.
         """
         penalty, none = terms.C[t] * terms.weight[rows], np.zeros(len(rows))
-        items = terms.task.items(terms.y[rows], last=t >= terms.n_upper, choice=choice)
+        y, last, by_side = terms.y[rows], t >= terms.n_upper, terms.task.losses_follow_side
+        right = left = np.ones(len(rows), dtype=np.int64)
+        if by_side and not last:
+            left = -right
+        items = terms.task.items(y, last=last, side=right, choice=choice)
+        others = items if last or not by_side else terms.task.items(y, last=last, side=left, choice=choice)
         return cls(
             Z=terms.samples(rows) if Z is None else Z,
             plus=items.p * penalty,
-            minus=items.m * penalty,
+            minus=others.m * penalty,
             left_cost=none,
             right_cost=none,
             eps=terms.eps,
+            by_side=by_side and not last,
+            corners=(items.r, items.l) if by_side and last else None,
+            unit=terms.unit if by_side and last else 1.0,
         )
 
     def compute_subtree_costs(
@@ -80,7 +98,9 @@ class Node:
         The subtrees are fixed: ``W``, ``B`` and ``choices`` are the weights, offsets and choices of the whole tree.
         """
         ties = np.array([tie(b, terms.eps) for b in B])
-        data = (self.Z, terms.code[rows], terms.weight[rows], *terms.hinge_penalties(choices), W, B, ties)
+        corners = (corner[rows] for corner in terms.corners)
+        of_samples = (self.Z, terms.code[rows], terms.weight[rows], *corners)
+        data = (*of_samples, *terms.hinge_penalties(choices), W, B, ties, terms.task.losses_follow_side)
         self.left_cost, self.right_cost = np.empty(len(rows)), np.empty(len(rows))
         subtree_costs(*data, 2 * t + 1, self.left_cost)
         subtree_costs(*data, 2 * t + 2, self.right_cost)
@@ -98,11 +118,20 @@ class Node:
             left_cost=self.left_cost[chosen],
             right_cost=self.right_cost[chosen],
             eps=self.eps,
+            by_side=self.by_side,
+            corners=None if self.corners is None else (self.corners[0][chosen], self.corners[1][chosen]),
+            unit=self.unit,
         )
 
     def hinges(self, h: FloatArray) -> float:
         """The sum of the hinge losses, times their penalties, of samples with the values ``h``."""
-        return float(self.plus @ np.maximum(0.0, 1.0 - h) + self.minus @ np.maximum(0.0, 1.0 + h))
+        if self.by_side:  # no sample lies in the band
+            right = h >= -0.5 * self.eps
+            return float(np.where(right, self.plus, self.minus) @ np.maximum(0.0, 1.0 - np.where(right, h, -h)))
+        if self.corners is None:
+            return float(self.plus @ np.maximum(0.0, 1.0 - h) + self.minus @ np.maximum(0.0, 1.0 + h))
+        r, l = self.corners  # noqa: E741
+        return float(self.plus @ np.maximum(0.0, r - h) + self.minus @ np.maximum(0.0, h - l))
 
     def right_of(self, h: FloatArray, plane: Plane) -> NDArray[np.bool_] | None:
         """A mask of the samples, with values ``h``, that go right of ``plane``; None if a sample is in the band."""
@@ -119,7 +148,13 @@ class Node:
     @property
     def reduced(self) -> ReducedProblem:
         """The same arrays as a struct for kernels."""
-        return ReducedProblem(self.Z, self.plus, self.minus, self.left_cost, self.right_cost)
+        return ReducedProblem(self.Z, self.plus, self.minus, self.left_cost, self.right_cost, self.by_side)
+
+    @property
+    def all_corners(self) -> tuple[FloatArray, FloatArray]:
+        """The corners of the losses of all samples."""
+        m = len(self.plus)
+        return (np.ones(m), np.full(m, -1.0)) if self.corners is None else self.corners
 
     @property
     def spread(self) -> FloatArray:
@@ -144,6 +179,10 @@ class Node:
 
     def best_constant(self) -> tuple[float, float]:
         """The best offset of a hyperplane without features, for a node of the last level, and its objective."""
+        if self.corners is not None:
+            m, (r, l) = len(self.plus), self.corners  # noqa: E741
+            label, cost = np.repeat([1.0, -1.0], m), np.concatenate([self.plus, self.minus])
+            return constant_split(label, cost, np.concatenate([r, -l]))
         plus, minus = float(np.sum(self.plus)), float(np.sum(self.minus))
         return 1.0 if plus >= minus else -1.0, 2.0 * min(plus, minus)
 
@@ -153,6 +192,10 @@ class Node:
         As a function of the offset ``b``, the objective is linear between -1 and 1 on either side of the band, hence
         the best offset is 1 or 0 (all samples go right), or ``-eps`` or -1 (all samples go left).
         """
+        if self.by_side:
+            right_sum, left_sum = float(np.sum(self.right_cost)), float(np.sum(self.left_cost))
+            b, value = (1.0, right_sum) if right_sum <= left_sum else (-max(1.0, self.eps), left_sum)
+            return (np.zeros(self.Z.shape[1]), b), value
         plus_sum, minus_sum, left_sum, right_sum = (
             float(np.sum(a)) for a in (self.plus, self.minus, self.left_cost, self.right_cost)
         )

@@ -16,6 +16,7 @@ import numpy as np
 from margotree.engines.local_search import start_screening
 from margotree.engines.local_search.annealing import Schedule, SoftTree, n_reannealings
 from margotree.engines.local_search.descent import Descent
+from margotree.engines.local_search.initial_splits import fresh_strategies
 from margotree.engines.local_search.restart_pool import MIN_GAIN, RestartPool, is_near
 from margotree.engines.local_search.starts import (
     Origin,
@@ -153,6 +154,7 @@ class LocalSearch:
         self.pool = self.best_pool  # the current pool
         self.statistics = StartStatistics()
         self.starts = 0
+        self._fresh = fresh_strategies(problem.task)
         self._last_gain = 0
         self._began = control.elapsed
         self._trees: list[list[TrainedTree]] = [[] for _ in self.levels.sizes]
@@ -398,13 +400,17 @@ class LocalSearch:
                 return self._variation(tree, origin, rng), tree
         if depth > 1 and self.statistics.next_is_soft(rng):
             return soft_start(depth, n_features), None
-        return new_start(first_strategies(self.statistics.next_number(), depth, rng), n_features), None
+        return new_start(first_strategies(self.statistics.next_number(), depth, rng, self._fresh), n_features), None
 
     def _variation(self, tree: TrainedTree, origin: Origin, rng: np.random.Generator) -> Start:
         """A start derived from a tree."""
         if origin is Origin.SUBTREE:
-            return subtree_start(tree, self.problem.depth, rng)
-        return reannealed_start(tree) if origin is Origin.REANNEALED else perturbed(tree, self.problem.depth, rng)
+            return subtree_start(tree, self.problem.depth, rng, self._fresh)
+        return (
+            reannealed_start(tree)
+            if origin is Origin.REANNEALED
+            else perturbed(tree, self.problem.depth, rng, self._fresh)
+        )
 
     def is_enough(self) -> bool:
         """Whether the number of starts, or of those in a row without improvement, has reached its limit."""

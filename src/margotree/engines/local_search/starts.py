@@ -157,27 +157,29 @@ def unchanged_start(tree: TrainedTree) -> Start:
     return Start(W=tree.W, B=tree.B, strategies=np.full(len(tree.B), Strategy.KEEP))
 
 
-def first_strategies(number: int, depth: int, rng: np.random.Generator) -> Strategies:
+def first_strategies(
+    number: int, depth: int, rng: np.random.Generator, fresh: tuple[Strategy, ...] = FRESH
+) -> Strategies:
     """The initialisation strategies of a new start: CART, then SVMs, then random ones."""
     nodes = topology.n_nodes(depth)
     if number < 2:
         return np.full(nodes, (Strategy.CART, Strategy.SVM)[number])
-    strategies = rng.choice(FRESH[1:], nodes) if rng.random() < 0.5 else np.full(nodes, Strategy.CART)
-    strategies[0] = rng.choice(FRESH[1:])
+    strategies = rng.choice(fresh[1:], nodes) if rng.random() < 0.5 else np.full(nodes, Strategy.CART)
+    strategies[0] = rng.choice(fresh[1:])
     return strategies
 
 
-def perturbed(tree: TrainedTree, depth: int, rng: np.random.Generator) -> Start:
+def perturbed(tree: TrainedTree, depth: int, rng: np.random.Generator, fresh: tuple[Strategy, ...] = FRESH) -> Start:
     """The tree with a node replaced, its upper nodes perturbed, two subtrees swapped, or one copied to its sibling."""
     W, B, strategies = tree.W.copy(), tree.B.copy(), np.full(len(tree.B), Strategy.KEEP)
     t = int(rng.integers(len(topology.upper(depth))))
     left, right = (topology.subtree(s, depth) for s in (topology.left(t), topology.right(t)))
     move = rng.random()
     if move < 0.6:
-        strategies[t] = rng.choice([*FRESH, Strategy.PERTURBED, Strategy.PERTURBED])
+        strategies[t] = rng.choice([*fresh, Strategy.PERTURBED, Strategy.PERTURBED])
         # Nodes of its subtrees are trained again from their current hyperplanes, or replaced as well.
         descendants = [s for s in left + right if s not in topology.upper(depth) or rng.random() < 0.3]
-        strategies[descendants] = rng.choice(FRESH, len(descendants))
+        strategies[descendants] = rng.choice(fresh, len(descendants))
     elif move < 0.8:
         strategies[: len(topology.upper(depth))] = Strategy.PERTURBED
     elif move < 0.9:

@@ -29,7 +29,8 @@ class SubsampleLevels:
                 sizes.append(sizes[-1] * _FACTOR)
             self.sizes = [*sizes, n]
         rng = np.random.default_rng(seed)
-        self._labels = [np.flatnonzero(terms.y == label) for label in np.unique(terms.y)] if len(self.sizes) > 1 else []
+        codes = np.unique(terms.code) if len(self.sizes) > 1 else np.zeros(0)
+        self._labels = [np.flatnonzero(terms.code == code) for code in codes]
         for rows in self._labels:
             rng.shuffle(rows)
         self._levels: dict[int, Terms] = {len(self.sizes) - 1: terms}

@@ -10,6 +10,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from margotree.engines.local_search.initial_splits import FRESH, Strategy
 from margotree.engines.local_search.node_samples import Rows
 from margotree.engines.local_search.starts import (
     Start,
@@ -27,7 +28,9 @@ from margotree.problem.routing import goes_right
 _REANNEALED_SHARE, _NEW_SHARE = 0.5, 0.25
 
 
-def subtree_start(tree: TrainedTree, depth: int, rng: np.random.Generator) -> Start:
+def subtree_start(
+    tree: TrainedTree, depth: int, rng: np.random.Generator, fresh: tuple[Strategy, ...] = FRESH
+) -> Start:
     """The tree, with a start for one of its subtrees, chosen at random."""
     top = int(rng.integers(1, len(topology.upper(depth))))
     nodes, uniform = topology.subtree(top, depth), rng.random()
@@ -37,7 +40,7 @@ def subtree_start(tree: TrainedTree, depth: int, rng: np.random.Generator) -> St
     elif uniform < _REANNEALED_SHARE + _NEW_SHARE:
         subtree = soft_start(levels, tree.W.shape[1])
     else:
-        subtree = perturbed(part, levels, rng)
+        subtree = perturbed(part, levels, rng, fresh)
     return replace(unchanged_start(tree), top=top, subtree=subtree)
 
 

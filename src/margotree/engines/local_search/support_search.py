@@ -47,14 +47,14 @@ def plain_svm(
     if not np.any(guess[0]) and len(node.Z) > 2 * _SUBSAMPLE:
         guess = plain_svm(_every_kth(node, _SUBSAMPLE), guess, ROUGH, flag, COLD)[0]
         first_width = WARM if np.any(guess[0]) else COLD
-    first_width = first_width or (WARM if np.any(guess[0]) else COLD)
+    first_width = (first_width or (WARM if np.any(guess[0]) else COLD)) * node.unit
     Z, basis = node.Z, None
     if Z.shape[1] > max(_WIDE, len(Z)):
         # The weights lie in the span of the samples: an orthonormal basis of it has as many coordinates as samples.
         basis, coordinates = np.linalg.qr(Z.T)
         Z = np.ascontiguousarray(coordinates.T)
     theta = np.append(guess[0] if basis is None else guess[0] @ basis, guess[1])
-    value = svm(Z, node.plus, node.minus, theta, first_width, last_width, flag)
+    value = svm(Z, node.plus, node.minus, *node.all_corners, theta, first_width, last_width * node.unit, flag)
     w = theta[:-1].copy() if basis is None else basis @ theta[:-1]
     return (w, float(theta[-1])), value
 
@@ -72,10 +72,14 @@ def svm_on(node: Node, cols: Columns, guess: Plane, last_width: float, flag: Flo
     """The SVM of a node on the features ``cols``, and its value (without feature penalties)."""
     if len(cols) == node.Z.shape[1]:
         return plain_svm(node, guess, last_width, flag)
+    if not len(cols):
+        b, value = node.best_constant()
+        return (np.zeros(node.Z.shape[1]), b), value
     theta = np.empty(len(cols) + 1)
     theta[:-1], theta[-1] = guess[0][cols], guess[1]
     # Contiguous rows: kernels would be compiled again for another layout.
-    value = svm(node.Z.take(cols, axis=1), node.plus, node.minus, theta, WARM, last_width, flag)
+    widths = WARM * node.unit, last_width * node.unit
+    value = svm(node.Z.take(cols, axis=1), node.plus, node.minus, *node.all_corners, theta, *widths, flag)
     w = np.zeros(node.Z.shape[1])
     w[cols] = theta[:-1]
     return (w, float(theta[-1])), value
@@ -124,6 +128,8 @@ def best_svm(terms: Terms, t: int, node: Node, guess: Plane, flag: FloatArray) -
 
     if not terms.limited(t):
         return plain_svm(node, guess, terms.last_width, flag)
+    if terms.budget[t] == 0 and not terms.penalised(t):
+        return svm_on(node, np.arange(0), guess, terms.last_width, flag)
     budget, penalised = int(terms.budget[t]), terms.penalised(t)
     sample = node if penalised else _every_kth(node, _RANKING_SAMPLE)
     full, value = plain_svm(sample, guess, ROUGH, flag, COLD)
@@ -167,7 +173,8 @@ def _neighbouring_supports(terms: Terms, t: int, node: Node, plane: Plane) -> It
     """
     cols, droppable = np.flatnonzero(plane[0]), smallest_weights(node, plane[0], _MAX_DROPPED).tolist()
     h = node.heights(plane)
-    loss_slope = np.where(h < 1, node.plus, 0.0) - np.where(h > -1, node.minus, 0.0)
+    r, l = node.all_corners  # noqa: E741
+    loss_slope = np.where(h < r, node.plus, 0.0) - np.where(h > l, node.minus, 0.0)
     gradient = np.abs(loss_slope @ node.Z) * node.spread
     gradient[cols] = 0.0
     addable = [added for added in np.argsort(-gradient, kind="stable")[:_MAX_ADDED].tolist() if gradient[added] > 0]

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from margotree.problem import BINARY, Choices, Problem, Splits, Task
+from margotree.problem import Choices, Problem, Splits, Task
 from margotree.problem.problem import FloatArray
 
 #: The number of samples that are standardised at a time.
@@ -37,7 +37,7 @@ class Terms:
     budget: NDArray[np.int64]
     alpha: FloatArray
     eps: float
-    task: Task = BINARY
+    task: Task
     last_width: float = LAST_WIDTH
 
     @classmethod
@@ -135,6 +135,24 @@ class Terms:
     def code(self) -> NDArray[np.int64]:
         """The class of each sample as a number from 0 on."""
         return self.task.codes(self.y)
+
+    @cached_property
+    def corners(self) -> tuple[FloatArray, FloatArray]:
+        """The two corners of the losses of each sample at the last level."""
+        items = self.task.items(self.y, last=True, choice=self.initial_choices().at(self.n_upper))
+        return items.r, items.l
+
+    @cached_property
+    def centre(self) -> float:
+        """A central value of last-level hyperplanes: the median of the centres between the corners."""
+        r, l = self.corners  # noqa: E741
+        return 0.5 * float(np.median(r + l))
+
+    @cached_property
+    def unit(self) -> float:
+        """The scale of last-level hyperplanes: 1 for hinge losses, about the spread of numeric targets."""
+        found = float(np.mean(np.abs(self.corners[0] - self.centre)))
+        return found if found > 0.0 else 1.0
 
     @property
     def n_upper(self) -> int:

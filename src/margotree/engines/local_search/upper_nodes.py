@@ -8,7 +8,13 @@ import numpy as np
 
 from margotree.engines.local_search.kernels.reduced_problem import GAIN, search_lines
 from margotree.engines.local_search.node_samples import Node, Plane
-from margotree.engines.local_search.support_search import ROUGH, exchange_features, rough_svm, smallest_weights
+from margotree.engines.local_search.support_search import (
+    ROUGH,
+    best_svm,
+    exchange_features,
+    rough_svm,
+    smallest_weights,
+)
 from margotree.engines.local_search.training_data import Terms
 from margotree.problem.problem import FloatArray
 
@@ -99,11 +105,23 @@ def propose(
     if not single and len(node.Z) <= _MAX_REFINED_SAMPLES:
         _refine_direction(best, sample, weights[-1], rng, flag)
     best.directions_improved = best.gain > GAIN * best.start
+    if node.by_side and not flag[0]:
+        directions.append(_refit(best, flag))
+        best.offer(directions[-1])
     if len(node.Z) <= _MAX_LINE_SAMPLES:
         _search_lines(best, directions, rng, flag)
     if terms.limited(t) and terms.penalised(t):
         _drop_features(best, flag)
     return best
+
+
+def _refit(best: Proposal, flag: FloatArray) -> Plane:
+    """The SVM whose labels are the sides that the samples take: the best hyperplane while no sample changes sides."""
+    node, right = best.node, best.h >= -0.5 * best.node.eps
+    labelled = replace(
+        node, plus=np.where(right, node.plus, 0.0), minus=np.where(right, 0.0, node.minus), by_side=False
+    )
+    return best_svm(best.terms, best.t, labelled, best.plane, flag)[0]
 
 
 def _cut_across(best: Proposal, w: FloatArray) -> bool:
@@ -169,8 +187,14 @@ def _direction(
     The penalty of the target side is ``weight`` times the difference of the subtree costs.
     """
     extra = node.left_cost - node.right_cost
+    plus, minus = node.plus, node.minus
+    if node.by_side:  # losses on the target side
+        plus, minus = np.where(extra > 0.0, plus, 0.0), np.where(extra < 0.0, minus, 0.0)
     weighted = replace(
-        node, plus=node.plus + weight * np.maximum(0.0, extra), minus=node.minus + weight * np.maximum(0.0, -extra)
+        node,
+        plus=plus + weight * np.maximum(0.0, extra),
+        minus=minus + weight * np.maximum(0.0, -extra),
+        by_side=False,
     )
     found, value = rough_svm(terms, t, weighted, plane, rng, flag)
     if terms.limited(t) and rng.random() < _EXCHANGE_SHARE:

@@ -26,7 +26,7 @@ from margotree.engines.node.kernels.workspace import (
     weight_limit_rows,
 )
 from margotree.engines.run_control import flag_after
-from margotree.engines.trivial_trees import one_side
+from margotree.engines.trivial_trees import constant_split, one_side
 from margotree.problem.problem import FloatArray
 
 #: Nodes with more samples are solved by Newton's method, to this relative gap.
@@ -157,17 +157,6 @@ def infeasible_above(cost: FloatArray, cutoff: float = math.inf) -> float:
 def value_limit(y: FloatArray, cost: FloatArray, corner: FloatArray, sides: NDArray[np.int8]) -> float:
     """An upper bound on the value of the best hyperplane; with hard rows it is unknown, and this is a guess."""
     return _VALUE_GUESS * (1.0 + float(np.sum(cost))) if np.any(sides) else constant_split(y, cost, corner)[1]
-
-
-def constant_split(y: FloatArray, cost: FloatArray, corner: FloatArray) -> tuple[float, float]:
-    """The best offset of a hyperplane without weights, and its value: a weighted quantile of the corners."""
-    if not len(y):
-        return 1.0, 0.0
-    points = y * corner
-    order = np.argsort(points, kind="stable")
-    passed = np.flatnonzero(np.cumsum(cost[order]) > float(np.sum(cost[y > 0])))
-    b = float(points[order[passed[0] if len(passed) else -1]])
-    return b, float(cost @ np.maximum(0.0, corner - y * b))
 
 
 def _or_constant_split(found: NodeSolution, y: FloatArray, cost: FloatArray, corner: FloatArray) -> NodeSolution:

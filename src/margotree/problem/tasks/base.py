@@ -95,6 +95,8 @@ class Task(ABC):
     name: str
     #: Number of classes; 0 where the target is a number.
     n_classes: int = 0
+    #: Whether at upper nodes the penalty ``p`` is only for samples that go right, ``m`` only for those that go left.
+    losses_follow_side: bool = False
     #: Whether nodes have something discrete to choose, see :class:`Choices`.
     has_choices: bool = False
 

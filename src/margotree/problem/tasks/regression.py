@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from margotree.problem.blocks import FloatArray, IndexArray
-from margotree.problem.tasks.base import NO_CHOICE, Items, Task, corners
+from margotree.problem.tasks.base import NO_CHOICE, Choices, Items, Task, corners
 
 
 class Regression(Task):
@@ -24,6 +24,7 @@ class Regression(Task):
     """
 
     name = "regression"
+    losses_follow_side = True
 
     def __init__(self, epsilon: float = 0.0) -> None:
         if not (np.isfinite(epsilon) and epsilon >= 0.0):
@@ -41,6 +42,10 @@ class Regression(Task):
 
     def codes(self, y: NDArray[Any]) -> IndexArray:
         return np.zeros(len(y), dtype=np.int64)
+
+    def class_penalties(self, choices: Choices) -> tuple[FloatArray, FloatArray]:
+        n_nodes = len(choices.sides) + len(choices.labels)
+        return np.ones((n_nodes, 1)), np.ones((n_nodes, 1))
 
     def responses(self, y: NDArray[Any]) -> FloatArray:
         # A constant changes no deviation; large ones would only add rounding errors.

@@ -154,6 +154,79 @@ def thresholds(
 
 
 @inner()
+def thresholds_by_side(
+    q: F8,
+    order: I8,
+    plus_cost: F8,
+    minus_cost: F8,
+    left_cost: F8,
+    right_cost: F8,
+    ww: float,
+    lengths: F8,
+    eps: float,
+    best: float,
+) -> tuple[float, float, float]:
+    """:func:`thresholds` where samples on the right have ``plus_cost`` only, and those on the left ``minus_cost`` only.
+
+    For each division of the samples the hinge losses are convex in the offset. The best offset does not increase from
+    one division to the next, so that all of them are found in one pass over the corners.
+    """
+    m = q.size
+    best_s, best_b = 0.0, 0.0
+    ranked = np.empty(m)
+    plus, plus_moment = np.zeros(m + 1), np.zeros(m + 1)  # cumulative costs and their moments, in order
+    minus, minus_moment = np.zeros(m + 1), np.zeros(m + 1)
+    subtree = np.empty(m + 1)
+    subtree[0] = 0.0
+    for k in range(m):
+        i = order[k]
+        ranked[k] = q[i]
+        plus[k + 1], plus_moment[k + 1] = plus[k] + plus_cost[i], plus_moment[k] + plus_cost[i] * q[i]
+        minus[k + 1], minus_moment[k + 1] = minus[k] + minus_cost[i], minus_moment[k] + minus_cost[i] * q[i]
+        subtree[0] += right_cost[i]
+    for k in range(m):
+        i = order[k]
+        subtree[k + 1] = subtree[k] + left_cost[i] - right_cost[i]
+    for length in range(lengths.size):
+        s = lengths[length]
+        fixed = 0.5 * s * s * ww
+        if fixed >= best:
+            continue
+        # Samples before a violate the margin on the right, those from c on the margin on the left.
+        b, a, c = 1.0 - s * ranked[0], 0, 0
+        for k in range(m + 1):
+            low = -s * ranked[k] if k < m else -np.inf
+            if k > 0:
+                top = -eps - s * ranked[k - 1]
+                if top < low:
+                    continue
+                b = min(b, top)
+            while True:
+                while a < m and s * ranked[a] + b < 1.0:
+                    a += 1
+                while c < m and s * ranked[c] + b <= -1.0:
+                    c += 1
+                # The slope to the left of b: positive if a smaller offset is better.
+                if b <= low or (minus[k] - minus[min(c, k)]) - (plus[max(a, k)] - plus[k]) <= 0.0:
+                    break
+                following = low
+                if a < m:
+                    following = max(following, 1.0 - s * ranked[a])
+                if c < k:
+                    following = max(following, -1.0 - s * ranked[c])
+                if following >= b:
+                    following = np.nextafter(b, -np.inf)
+                b = following
+            on_right, on_left = max(a, k), min(c, k)
+            value = fixed + subtree[k] + (plus[on_right] - plus[k]) * (1.0 - b)
+            value -= s * (plus_moment[on_right] - plus_moment[k])
+            value += (minus[k] - minus[on_left]) * (1.0 + b) + s * (minus_moment[k] - minus_moment[on_left])
+            if value < best:
+                best_s, best_b, best = s, b, value
+    return best_s, best_b, best
+
+
+@inner()
 def events(
     h: F8, g: F8, plus_cost: F8, minus_cost: F8, eps: float, times: F8, kinds: NDArray[np.int8], sample: I8
 ) -> int:
@@ -196,6 +269,7 @@ def least_on_line(
     kinds: NDArray[np.int8],
     sample: I8,
     order: I8,
+    by_side: bool,
 ) -> tuple[float, float]:
     """The step ``t`` with the smallest value on the line ``h + t g``, and the value.
 
@@ -207,16 +281,21 @@ def least_on_line(
         # The state at t = -infinity, where samples that move have h = -inf or inf.
         at, by = h[i], g[i]
         if abs(by) < _MIN_SLOPE:
-            fixed += plus_cost[i] * max(0.0, 1.0 - at) + minus_cost[i] * max(0.0, 1.0 + at)
+            if not by_side or at >= 0.0:
+                fixed += plus_cost[i] * max(0.0, 1.0 - at)
+            if not by_side or at < 0.0:
+                fixed += minus_cost[i] * max(0.0, 1.0 + at)
             subtree += right_cost[i] if at >= 0.0 else left_cost[i]
             in_band += 1 if at < 0.0 and at > -eps else 0
         elif by > 0.0:
-            fixed += plus_cost[i] * (1.0 - at)
-            slope -= plus_cost[i] * by
+            if not by_side:
+                fixed += plus_cost[i] * (1.0 - at)
+                slope -= plus_cost[i] * by
             subtree += left_cost[i]
         else:
-            fixed += minus_cost[i] * (1.0 + at)
-            slope += minus_cost[i] * by
+            if not by_side:
+                fixed += minus_cost[i] * (1.0 + at)
+                slope += minus_cost[i] * by
             subtree += right_cost[i]
     n = order.size
     best_t = 0.0
@@ -248,6 +327,9 @@ def least_on_line(
             slope += up * minus_cost[i] * by
         elif kind == 2:  # passes 0: out of the band to the right, or into it
             subtree += up * (right_cost[i] - left_cost[i])
+            if by_side:  # the loss on one side ends, that on the other begins
+                fixed += up * (plus_cost[i] * (1.0 - at) - minus_cost[i] * (1.0 + at))
+                slope -= up * (plus_cost[i] + minus_cost[i]) * by
             in_band -= 1 if by > 0.0 else -1
         else:  # passes -eps
             in_band += 1 if by > 0.0 else -1

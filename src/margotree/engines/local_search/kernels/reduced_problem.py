@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from margotree.engines.local_search.kernels.edge_directions import MAX_KEPT, edge_direction
-from margotree.engines.local_search.kernels.line_search import events, least_on_line, thresholds
+from margotree.engines.local_search.kernels.line_search import events, least_on_line, thresholds, thresholds_by_side
 from margotree.engines.local_search.kernels.sorting import sort_times
 from margotree.engines.local_search.kernels.svm import heights, hinge_value
 from margotree.engines.node.kernels.vectors import copy, dot, fill
@@ -42,6 +42,7 @@ class ReducedProblem(NamedTuple):
     minus_cost: F8  # penalty of max(0, 1 + h)
     left_cost: F8  # subtree cost of a sample that goes left
     right_cost: F8  # subtree cost of a sample that goes right
+    by_side: bool  # whether plus_cost is only for samples that go right, and minus_cost only for those that go left
 
 
 class LineWorkspace(NamedTuple):
@@ -84,6 +85,12 @@ def _objective(node: ReducedProblem, w: F8, b: float, eps: float, h: F8) -> floa
             return np.inf
         else:
             subtree += node.left_cost[i]
+    if node.by_side:
+        hinges = 0.0
+        for i in range(h.size):
+            hinges += node.plus_cost[i] * max(0.0, 1.0 - h[i]) if h[i] >= -slack else (
+                node.minus_cost[i] * max(0.0, 1.0 + h[i]))  # fmt: skip
+        return 0.5 * dot(w, w) + hinges + subtree
     return 0.5 * dot(w, w) + hinge_value(h, node.plus_cost, node.minus_cost) + subtree
 
 
@@ -98,6 +105,10 @@ def best_threshold(node: ReducedProblem, d: F8, lengths: F8, eps: float, best: f
     q, order = np.empty(m), np.empty(m, np.int64)
     heights(node.Z, d, 0.0, q)
     sort_times(q, order, np.empty(m, np.int64), np.empty(m // 2 + 2, np.int64))
+    if node.by_side:
+        return thresholds_by_side(
+            q, order, node.plus_cost, node.minus_cost, node.left_cost, node.right_cost, dot(d, d), lengths, eps, best
+        )
     return thresholds(
         q, order, node.plus_cost, node.minus_cost, node.left_cost, node.right_cost, dot(d, d), lengths, eps, best
     )
@@ -276,6 +287,7 @@ def _search_line_with_changes(
         work.kinds,
         work.sample,
         work.order[:n],
+        node.by_side,
     )
     if step == 0.0:
         return

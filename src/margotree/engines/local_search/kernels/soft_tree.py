@@ -46,7 +46,9 @@ class Soft(NamedTuple):
 
     ``Z``, ``weight`` and ``code`` are the samples (rows), their weights and classes; ``plus`` and ``minus`` are the
     penalties of hinge losses on the right and on the left, per node and class; ``beta`` is the inverse temperature per
-    node; ``width`` is the width of the smoothing of the hinge loss.
+    node; ``width`` is the width of the smoothing of the hinge loss. ``plus_corner`` and ``minus_corner`` are the
+    corners of each sample at the last level, ``last_width`` the width of the smoothing there. If ``by_side`` is set,
+    ``plus`` is at upper nodes only for the share of a sample that goes right, ``minus`` only for the rest.
     """
 
     Z: F4
@@ -56,13 +58,18 @@ class Soft(NamedTuple):
     minus: F8
     beta: F8
     width: float
+    plus_corner: F8
+    minus_corner: F8
+    last_width: float
+    by_side: bool
 
 
 class Blocks(NamedTuple):
-    """Blocks of samples: features by sample, weights by class and sample, and whether the block is filled in."""
+    """Blocks of samples: features by sample, weights by class and sample, corners, whether the block is filled in."""
 
     features: F4
     weights: F4
+    corners: F4
     filled: I8
 
 
@@ -73,7 +80,7 @@ def new_blocks(soft: Soft) -> Blocks:
     count = 1 if m <= BLOCK else (m * ((_MIN_CYCLE + m - 1) // m) + BLOCK - 1) // BLOCK
     blocks = Blocks(
         np.empty((count, p, BLOCK), np.float32), np.empty((count, soft.plus.shape[1], BLOCK), np.float32),
-        np.empty(count, np.int64),
+        np.empty((count, 2, BLOCK), np.float32), np.empty(count, np.int64),
     )  # fmt: skip
     for k in range(count):
         blocks.filled[k] = 0
@@ -96,6 +103,7 @@ def fill_in(soft: Soft, order: I8, k: int, blocks: Blocks) -> None:
         z = soft.Z[row]
         for a in range(p):
             features[a, i] = z[a]
+        blocks.corners[k, 0, i], blocks.corners[k, 1, i] = soft.plus_corner[row], soft.minus_corner[row]
         if i < m:
             weights[soft.code[row], i] = np.float32(soft.weight[row])
     blocks.filled[k] = 1
@@ -165,6 +173,39 @@ def _smoothed_hinge(h: F4, on_right: F4, on_left: F4, width: np.float32, loss: F
 
 
 @inner(fastmath=ANY_ORDER)
+def _smoothed_loss(
+    h: F4, below: F4, above: F4, on_right: F4, on_left: F4, width: np.float32, loss: F4, slope: F4
+) -> None:
+    """:func:`_smoothed_hinge` with the corners ``below`` and ``above`` instead of 1 and -1."""
+    scale = _ONE / width
+    for i in range(BLOCK):
+        right_loss, left_loss = max(below[i] - h[i], _ZERO), max(h[i] - above[i], _ZERO)
+        clipped_right, clipped_left = min(right_loss, width), min(left_loss, width)
+        loss[i] = scale * (
+            on_right[i] * clipped_right * (right_loss - _HALF * clipped_right)
+            + on_left[i] * clipped_left * (left_loss - _HALF * clipped_left)
+        )
+        slope[i] = scale * (on_left[i] * clipped_left - on_right[i] * clipped_right)
+
+
+@inner(fastmath=ANY_ORDER)
+def _smoothed_hinge_by_side(
+    h: F4, on_right: F4, on_left: F4, right: F4, beta: np.float32, width: np.float32, loss: F4, slope: F4
+) -> None:
+    """:func:`_smoothed_hinge` where the first loss is for the share that goes right, the second one for the rest."""
+    scale = _ONE / width
+    for i in range(BLOCK):
+        right_loss, left_loss = max(_ONE - h[i], _ZERO), max(_ONE + h[i], _ZERO)
+        clipped_right, clipped_left = min(right_loss, width), min(left_loss, width)
+        if_right = scale * on_right[i] * clipped_right * (right_loss - _HALF * clipped_right)
+        if_left = scale * on_left[i] * clipped_left * (left_loss - _HALF * clipped_left)
+        share = right[i]
+        loss[i] = share * if_right + (_ONE - share) * if_left
+        slope[i] = scale * ((_ONE - share) * on_left[i] * clipped_left - share * on_right[i] * clipped_right)
+        slope[i] += beta * share * (_ONE - share) * (if_right - if_left)
+
+
+@inner(fastmath=ANY_ORDER)
 def _add_subtree_losses(beta: np.float32, right: F4, on_left: F4, on_right: F4, loss: F4, slope: F4) -> None:
     """Add the losses in the two subtrees, weighted by the shares, and their slopes with respect to the value."""
     for i in range(BLOCK):
@@ -189,7 +230,7 @@ def _gradient(features: F4, slope: F4, reach: F4, grad: F4) -> None:
 
 
 @inner()
-def block_slopes(soft: Soft, features: F4, weights: F4, theta: F4, work: F4, grad: F4) -> float:
+def block_slopes(soft: Soft, features: F4, weights: F4, corners: F4, theta: F4, work: F4, grad: F4) -> float:
     """The loss of a block; its gradient with respect to ``theta`` is written to ``grad``.
 
     ``theta`` has the weights and the offset of one node after the other; ``work`` is a work array.
@@ -209,7 +250,13 @@ def block_slopes(soft: Soft, features: F4, weights: F4, theta: F4, work: F4, gra
     for t in range(nodes - 1, -1, -1):
         loss, slope = work[LOSS, t], work[SLOPE, t]
         _penalties(weights, soft.plus[t], soft.minus[t], work[PLUS, t], work[MINUS, t])
-        _smoothed_hinge(work[VALUE, t], work[PLUS, t], work[MINUS, t], width, loss, slope)
+        h, plus, minus = work[VALUE, t], work[PLUS, t], work[MINUS, t]
+        if t >= upper:
+            _smoothed_loss(h, corners[0], corners[1], plus, minus, np.float32(soft.last_width), loss, slope)
+        elif soft.by_side:
+            _smoothed_hinge_by_side(h, plus, minus, work[RIGHT, t], np.float32(soft.beta[t]), width, loss, slope)
+        else:
+            _smoothed_hinge(h, plus, minus, width, loss, slope)
         if t < upper:
             _add_subtree_losses(
                 np.float32(soft.beta[t]), work[RIGHT, t], work[LOSS, 2 * t + 1], work[LOSS, 2 * t + 2], loss, slope
@@ -292,7 +339,7 @@ def learn(
         k = done % blocks.filled.size
         if blocks.filled[k] == 0:
             fill_in(soft, order, k, blocks)
-        block_slopes(soft, blocks.features[k], blocks.weights[k], rounded, work, grad)
+        block_slopes(soft, blocks.features[k], blocks.weights[k], blocks.corners[k], rounded, work, grad)
         done += 1
         first, second = _ONE / (_ONE - _MEAN**done), _ONE / (_ONE - _SQUARE**done)
         _step(theta, grad, decay, step_length, scale, np.float32(first), np.float32(second), state, rounded)

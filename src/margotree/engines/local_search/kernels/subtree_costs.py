@@ -11,12 +11,27 @@ from margotree.engines.numba_backend import kernel
 
 
 @kernel()
-def subtree_costs(Z: F8, code: I8, weight: F8, plus: F8, minus: F8, W: F8, B: F8, tie: F8, top: int, cost: F8) -> None:
-    """Write to ``cost`` the hinge losses of each sample on its path from node ``top`` to a leaf.
+def subtree_costs(
+    Z: F8,
+    code: I8,
+    weight: F8,
+    plus_corner: F8,
+    minus_corner: F8,
+    plus: F8,
+    minus: F8,
+    W: F8,
+    B: F8,
+    tie: F8,
+    by_side: bool,
+    top: int,
+    cost: F8,
+) -> None:
+    """Write to ``cost`` the losses of each sample on its path from node ``top`` to a leaf.
 
-    ``plus`` and ``minus`` are the penalties of hinge losses on the right and on the left, per node and class, and
-    ``code`` is the class of each sample. A sample within ``tie[t]`` of the hyperplane of node ``t`` goes right; bands
-    are not considered.
+    ``plus`` and ``minus`` are the penalties of values below and above a corner, per node and class, and ``code`` is the
+    class of each sample. The corners are 1 and -1 at upper nodes, ``plus_corner`` and ``minus_corner`` at the last
+    level. If ``by_side`` is set, ``plus`` is at upper nodes only for samples that go right, ``minus`` only for those
+    that go left. A sample within ``tie[t]`` of the hyperplane of node ``t`` goes right; bands are not considered.
     """
     last = B.size // 2
     for i in range(code.size):
@@ -24,10 +39,15 @@ def subtree_costs(Z: F8, code: I8, weight: F8, plus: F8, minus: F8, W: F8, B: F8
         t, total = top, 0.0
         while True:
             h = dot(Z[i], W[t]) + B[t]
-            total += plus[t, k] * max(0.0, 1.0 - h) + minus[t, k] * max(0.0, 1.0 + h)
             if t >= last:
+                total += plus[t, k] * max(0.0, plus_corner[i] - h) + minus[t, k] * max(0.0, h - minus_corner[i])
                 break
-            t = 2 * t + (2 if h >= -tie[t] else 1)
+            right = h >= -tie[t]
+            if by_side:
+                total += plus[t, k] * max(0.0, 1.0 - h) if right else minus[t, k] * max(0.0, 1.0 + h)
+            else:
+                total += plus[t, k] * max(0.0, 1.0 - h) + minus[t, k] * max(0.0, 1.0 + h)
+            t = 2 * t + (2 if right else 1)
         cost[i] = total * weight[i]
 
 

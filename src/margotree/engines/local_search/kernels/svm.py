@@ -1,8 +1,9 @@
-"""A linear SVM in time linear in the number of samples.
+"""A linear SVM, or support vector regression, in time linear in the number of samples.
 
-Newton steps on the smoothed hinge loss, warm-started, with a smoothing width that decreases. Every sample has two
-costs, one per side: ``plus_cost`` times ``max(0, 1 - h)`` and ``minus_cost`` times ``max(0, 1 + h)``. Both may be
-positive, so that an upper node of a tree can weigh the label of a sample against its target side.
+Newton steps on the smoothed losses, warm-started, with a smoothing width that decreases. Every sample has two costs,
+one per side: ``plus_cost`` times ``max(0, r - h)`` and ``minus_cost`` times ``max(0, h - l)``. For hinge losses the
+corners ``r`` and ``l`` are 1 and -1; an upper node of a tree can weigh the label of a sample against its target side.
+For regression they are the target less and plus the width of the tube.
 """
 
 from __future__ import annotations
@@ -46,14 +47,25 @@ def hinge_value(h: F8, plus_cost: F8, minus_cost: F8) -> float:
 
 
 @inner(fastmath=ANY_ORDER)
-def _derivatives(h: F8, plus_cost: F8, minus_cost: F8, delta: float, r: F8, q: F8) -> float:
+def _loss(h: F8, plus_cost: F8, minus_cost: F8, plus_corner: F8, minus_corner: F8) -> float:
+    """The losses at the values ``h``."""
+    t = 0.0
+    for i in range(h.size):
+        t += plus_cost[i] * max(plus_corner[i] - h[i], 0.0) + minus_cost[i] * max(h[i] - minus_corner[i], 0.0)
+    return t
+
+
+@inner(fastmath=ANY_ORDER)
+def _derivatives(
+    h: F8, plus_cost: F8, minus_cost: F8, plus_corner: F8, minus_corner: F8, delta: float, r: F8, q: F8
+) -> float:
     """Write the slopes of the smoothed loss to ``r`` and its second derivatives times ``delta`` to ``q``.
 
     Both are with respect to ``h``; the sum of ``q`` is returned.
     """
     total = 0.0
     for i in range(h.size):
-        right, left = 1.0 - h[i], 1.0 + h[i]
+        right, left = plus_corner[i] - h[i], h[i] - minus_corner[i]
         right_loss, left_loss = min(max(right, 0.0), delta), min(max(left, 0.0), delta)
         r[i] = (minus_cost[i] * left_loss - plus_cost[i] * right_loss) / delta
         # On the smoothed part the clipped loss equals the loss.
@@ -63,24 +75,29 @@ def _derivatives(h: F8, plus_cost: F8, minus_cost: F8, delta: float, r: F8, q: F
 
 
 @inner(fastmath=ANY_ORDER)
-def _slope_at(h: F8, slope_h: F8, plus_cost: F8, minus_cost: F8, delta: float, t: float) -> float:
+def _slope_at(
+    h: F8, slope_h: F8, plus_cost: F8, minus_cost: F8, plus_corner: F8, minus_corner: F8, delta: float, t: float
+) -> float:
     """The derivative of the smoothed loss along ``h + t slope_h``."""
     total = 0.0
     for i in range(h.size):
         at = h[i] + t * slope_h[i]
         total += slope_h[i] * (
-            minus_cost[i] * min(max(1.0 + at, 0.0), delta) - plus_cost[i] * min(max(1.0 - at, 0.0), delta)
+            minus_cost[i] * min(max(at - minus_corner[i], 0.0), delta)
+            - plus_cost[i] * min(max(plus_corner[i] - at, 0.0), delta)
         )
     return total / delta
 
 
 @inner(fastmath=ANY_ORDER)
-def _loss_at(h: F8, slope_h: F8, plus_cost: F8, minus_cost: F8, delta: float, t: float) -> float:
+def _loss_at(
+    h: F8, slope_h: F8, plus_cost: F8, minus_cost: F8, plus_corner: F8, minus_corner: F8, delta: float, t: float
+) -> float:
     """The smoothed loss at ``h + t slope_h``."""
     total = 0.0
     for i in range(h.size):
         at = h[i] + t * slope_h[i]
-        right, left = max(1.0 - at, 0.0), max(1.0 + at, 0.0)
+        right, left = max(plus_corner[i] - at, 0.0), max(at - minus_corner[i], 0.0)
         # A parabola up to the width, linear beyond.
         near_right, near_left = min(right, delta), min(left, delta)
         total += plus_cost[i] * near_right * (right - 0.5 * near_right) + minus_cost[i] * near_left * (
@@ -91,7 +108,16 @@ def _loss_at(h: F8, slope_h: F8, plus_cost: F8, minus_cost: F8, delta: float, t:
 
 @inner()
 def _step_length(
-    h: F8, slope_h: F8, plus_cost: F8, minus_cost: F8, delta: float, ws: float, ss: float, start: float
+    h: F8,
+    slope_h: F8,
+    plus_cost: F8,
+    minus_cost: F8,
+    plus_corner: F8,
+    minus_corner: F8,
+    delta: float,
+    ws: float,
+    ss: float,
+    start: float,
 ) -> float:
     """The length of a step: where the derivative has dropped to a share of its value ``start`` at length 0.
 
@@ -101,21 +127,25 @@ def _step_length(
     """
     goal, value_here = _SLOPE_SHARE * abs(start), np.nan
     low, f_low, high = 0.0, start, 1.0
-    f_high = ws + high * ss + _slope_at(h, slope_h, plus_cost, minus_cost, delta, high)
+    f_high = ws + high * ss + _slope_at(h, slope_h, plus_cost, minus_cost, plus_corner, minus_corner, delta, high)
     for _ in range(_MAX_SEARCH):
         if f_high >= -goal:
             break
         low, f_low = high, f_high
         high *= 4.0
-        f_high = ws + high * ss + _slope_at(h, slope_h, plus_cost, minus_cost, delta, high)
+        f_high = ws + high * ss + _slope_at(h, slope_h, plus_cost, minus_cost, plus_corner, minus_corner, delta, high)
     t, f = high, f_high
     for k in range(_MAX_SEARCH):
         if abs(f) <= goal:
             if f <= 0.0:
                 return t
             if np.isnan(value_here):
-                value_here = _loss_at(h, slope_h, plus_cost, minus_cost, delta, 0.0)
-            if _loss_at(h, slope_h, plus_cost, minus_cost, delta, t) + t * (ws + 0.5 * t * ss) < value_here:
+                value_here = _loss_at(h, slope_h, plus_cost, minus_cost, plus_corner, minus_corner, delta, 0.0)
+            if (
+                _loss_at(h, slope_h, plus_cost, minus_cost, plus_corner, minus_corner, delta, t)
+                + t * (ws + 0.5 * t * ss)
+                < value_here
+            ):
                 return t
         if f < 0.0:
             low, f_low = t, f
@@ -123,7 +153,7 @@ def _step_length(
             high, f_high = t, f
         share = min(max(f_low / (f_low - f_high), 0.05), 0.95) if k % 2 == 0 else 0.5
         t = low + share * (high - low)
-        f = ws + t * ss + _slope_at(h, slope_h, plus_cost, minus_cost, delta, t)
+        f = ws + t * ss + _slope_at(h, slope_h, plus_cost, minus_cost, plus_corner, minus_corner, delta, t)
     return low
 
 
@@ -146,26 +176,50 @@ def _add_gradient(Z: F8, r: F8, grad: F8, curvature: Curvature) -> None:
 
 
 @inner(fastmath=ANY_ORDER)
-def _slope_change(h: F8, plus_cost: F8, minus_cost: F8, delta: float, next_delta: float, r: F8) -> None:
+def _slope_change(
+    h: F8, plus_cost: F8, minus_cost: F8, plus_corner: F8, minus_corner: F8, delta: float, next_delta: float, r: F8
+) -> None:
     """Write to ``r`` how the slopes of the samples on the smoothed part change when the width does."""
     share = (next_delta - delta) / (delta * delta)
     for i in range(h.size):
-        s, t = 1.0 - h[i], 1.0 + h[i]
+        s, t = plus_corner[i] - h[i], h[i] - minus_corner[i]
         r[i] = share * (
             (plus_cost[i] * s if 0.0 < s < delta else 0.0) - (minus_cost[i] * t if 0.0 < t < delta else 0.0)
         )
 
 
+@inner()
+def _beyond_all(cost: F8, corner: F8, default: float) -> float:
+    """The largest corner of the samples with a cost, or ``default``."""
+    most, found = default, False
+    for i in range(cost.size):
+        if cost[i] > 0.0 and (corner[i] > most or not found):
+            most, found = corner[i], True
+    return most
+
+
 @kernel()
-def svm(Z: F8, plus_cost: F8, minus_cost: F8, theta: F8, first_width: float, last_width: float, flag: F8) -> float:
-    """Minimise ``1/2 |w|^2`` plus the hinge losses.
+def svm(
+    Z: F8,
+    plus_cost: F8,
+    minus_cost: F8,
+    plus_corner: F8,
+    minus_corner: F8,
+    theta: F8,
+    first_width: float,
+    last_width: float,
+    flag: F8,
+) -> float:
+    """Minimise ``1/2 |w|^2`` plus the losses.
 
     Parameters
     ----------
     Z : array of shape (m, k)
         The samples.
     plus_cost, minus_cost : arrays of length m
-        Penalties of a value below 1 and of a value above -1.
+        Penalties of a value below the first corner and of a value above the second one.
+    plus_corner, minus_corner : arrays of length m
+        The corners.
     theta : array of length k + 1
         ``w`` and ``b``: an initial guess, overwritten with the result.
     first_width, last_width : float
@@ -176,13 +230,15 @@ def svm(Z: F8, plus_cost: F8, minus_cost: F8, theta: F8, first_width: float, las
     Returns
     -------
     float
-        The objective of the result with the hinge loss itself; it is never larger than that of the guess.
+        The objective of the result with the losses themselves; it is never larger than that of the guess.
     """
     m, k = Z.shape
     plus, minus = total(plus_cost), total(minus_cost)
     if plus == 0.0 or minus == 0.0:
         fill(theta, 0.0)
-        theta[k] = -1.0 if plus < minus else 1.0
+        theta[k] = (
+            _beyond_all(plus_cost, plus_corner, 1.0) if plus >= minus else -_beyond_all(minus_cost, -minus_corner, 1.0)
+        )
         return 0.0
     tol = _TOL if last_width < _ROUGH else _TOL_ROUGH
     h, r, q = np.empty(m), np.empty(m), np.empty(m)
@@ -191,25 +247,34 @@ def svm(Z: F8, plus_cost: F8, minus_cost: F8, theta: F8, first_width: float, las
     slope_h = curvature.values[:m]  # this work array is free between steps
     w = theta[:k]
     heights(Z, w, theta[k], h)
-    best, value = theta.copy(), 0.5 * dot(w, w) + hinge_value(h, plus_cost, minus_cost)
+    best, value = theta.copy(), 0.5 * dot(w, w) + _loss(h, plus_cost, minus_cost, plus_corner, minus_corner)
     delta = first_width
     widest = first_width  # the largest width so far
     while True:
         steps, converged, total_curvature, ridge = 0, False, 0.0, 0.0
         while steps < _MAX_STEPS and flag[0] == 0.0:
-            total_curvature = _derivatives(h, plus_cost, minus_cost, delta, r, q)
+            total_curvature = _derivatives(h, plus_cost, minus_cost, plus_corner, minus_corner, delta, r, q)
             copy(w, grad)
             grad[k] = 0.0
             _add_gradient(Z, r, grad, curvature)
             ridge = 1e-12 * (plus + minus) if total_curvature > 0.0 else (plus + minus) / (m * delta)
             newton_step(Z, q, delta, ridge, grad, curvature, False, step)
             start = dot(grad, step)
-            if -start <= tol * (0.5 * dot(w, w) + hinge_value(h, plus_cost, minus_cost)):
+            if -start <= tol * (0.5 * dot(w, w) + _loss(h, plus_cost, minus_cost, plus_corner, minus_corner)):
                 converged = True
                 break
             heights(Z, step[:k], step[k], slope_h)
             length = _step_length(
-                h, slope_h, plus_cost, minus_cost, delta, dot(w, step[:k]), dot(step[:k], step[:k]), start
+                h,
+                slope_h,
+                plus_cost,
+                minus_cost,
+                plus_corner,
+                minus_corner,
+                delta,
+                dot(w, step[:k]),
+                dot(step[:k], step[:k]),
+                start,
             )
             if length == 0.0:
                 break
@@ -218,7 +283,7 @@ def svm(Z: F8, plus_cost: F8, minus_cost: F8, theta: F8, first_width: float, las
             for i in range(m):
                 h[i] += length * slope_h[i]
             steps += 1
-        now = 0.5 * dot(w, w) + hinge_value(h, plus_cost, minus_cost)
+        now = 0.5 * dot(w, w) + _loss(h, plus_cost, minus_cost, plus_corner, minus_corner)
         if now < value:
             value = now
             copy(theta, best)
@@ -234,7 +299,7 @@ def svm(Z: F8, plus_cost: F8, minus_cost: F8, theta: F8, first_width: float, las
         next_delta = _WIDTH_FACTOR * delta if _WIDTH_FACTOR * delta > _SKIP_BELOW * last_width else last_width
         # Between two widths the solution moves on a straight line while no sample leaves the smoothed part.
         if converged and total_curvature > 0.0:
-            _slope_change(h, plus_cost, minus_cost, delta, next_delta, r)
+            _slope_change(h, plus_cost, minus_cost, plus_corner, minus_corner, delta, next_delta, r)
             fill(grad, 0.0)
             _add_gradient(Z, r, grad, curvature)
             newton_step(Z, q, delta, ridge, grad, curvature, True, step)

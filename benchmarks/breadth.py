@@ -229,15 +229,15 @@ def possible(name: str, n_classes: int) -> bool:
     return n_classes == 2 or not METHODS[name].two_classes
 
 
-def append(path: Path, row: Row) -> None:
+def append(path: Path, row: Row, columns: tuple[str, ...] = COLUMNS) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     new = not path.exists()
     with path.open("a", newline="") as file:
-        out = csv.DictWriter(file, COLUMNS, lineterminator="\n")
+        out = csv.DictWriter(file, columns, lineterminator="\n")
         if new:
             out.writeheader()
         out.writerow({**row, **{k: f"{v:.5g}" for k, v in row.items() if isinstance(v, float)}})
-    print(", ".join(f"{row[c]:.4g}" if isinstance(row[c], float) else str(row[c]) for c in COLUMNS), flush=True)
+    print(", ".join(f"{row[c]:.4g}" if isinstance(row[c], float) else str(row[c]) for c in columns), flush=True)
 
 
 def read_rows(path: Path) -> list[Row]:

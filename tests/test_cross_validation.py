@@ -9,6 +9,7 @@ from sklearn.base import BaseEstimator
 
 from margotree.model_selection import CrossValidation, Fold, Race, Samples, ScoreTable, SearchError, rows_right
 from margotree.model_selection.frontier import make_frontier
+from margotree.model_selection.race import _expected_gain
 from margotree.solution import Stopped
 
 
@@ -30,15 +31,18 @@ class Scripted(BaseEstimator):
         return self
 
 
-def cross_validate(result, n_settings=3, n_folds=2, *, rows=100, race=True, **options):
+def cross_validate(result, n_settings=3, n_folds=2, *, rows=100, race=True, preliminary=0, **options):
     """A cross-validation of C = 1, 2, ... whose fits score ``result(model)``; None if the fit is cut off."""
     Scripted.fits = []
     X = np.repeat(np.arange(n_folds), rows)[:, None].astype(float)
     everything = np.arange(len(X))
-    folds = [Fold(train=everything[X[:, 0] == f], test=everything[X[:, 0] == f]) for f in range(n_folds)]
+    folds = [
+        Fold(train=everything[X[:, 0] == f], test=everything[X[:, 0] == f], preliminary=f < preliminary)
+        for f in range(n_folds)
+    ]
     settings = [{"C": float(k + 1)} for k in range(n_settings)]
     return CrossValidation(
-        lambda setting: Scripted(result=result, **setting), settings, Samples(X=X, y=X[:, 0]), folds,
+        lambda setting, fold: Scripted(result=result, **setting), settings, Samples(X=X, y=X[:, 0]), folds,
         lambda model, X, y: model.score_ or 0.0, paths=[list(range(n_settings))],
         race=Race([(k,) for k in range(n_settings)]) if race else None,
         **{"time_limit": 60.0, **options},
@@ -70,9 +74,9 @@ def test_a_fold_that_was_cut_short_decides_nothing():
         if model.fold_ == 1:
             fits.deadline = 0.0  # no time is left for the other setting
             return 0.99
-        return {1: 0.78, 2: 0.85}[model.C]
+        return {1: 0.8, 2: 0.85}[model.C]
 
-    fits = cross_validate(result, 2, rows=50)
+    fits = cross_validate(result, 2, 4, rows=60)
     fits.run()
     assert fitted() == {(1, 0), (2, 0), (1, 1)} and best(fits) == 1
 
@@ -115,6 +119,39 @@ def test_without_any_score_there_is_no_choice():
 def test_scores_of_any_range_abandon_nothing():
     fits = cross_validate(lambda model: -model.C).run()
     assert len(fitted()) == 6 and best(fits) == 0
+
+
+def test_a_preliminary_fold_only_abandons_settings():
+    """Setting 1 is far behind on it; 2 and 3 change places afterwards."""
+    fits = cross_validate(lambda m: {1: 0.2, 2: 0.9, 3: 0.85}[m.C] if m.fold_ == 0 else m.C / 4, 3, 3, preliminary=1)
+    fits.run()
+    assert fitted() == {(1, 0), (2, 0), (3, 0), (2, 1), (3, 1)}  # then one setting remains
+    np.testing.assert_array_equal(fits.scores(), [[np.nan] * 2, [0.5, np.nan], [0.75, np.nan]])
+    assert best(fits) == 2 and not fits.frontier(2)  # there are no trees
+
+
+def test_without_time_for_the_first_fold_the_preliminary_one_decides():
+    def result(model):
+        if model.fold_ == 1:
+            fits.deadline = 0.0
+            return 0.99
+        return {1: 0.9, 2: 0.95}[model.C]
+
+    fits = cross_validate(result, 2, 3, rows=50, preliminary=1)
+    fits.run()
+    assert fitted() == {(1, 0), (2, 0), (1, 1)} and best(fits) == 1
+
+
+def test_a_race_ends_when_further_folds_would_not_change_the_choice():
+    cross_validate(lambda m: 0.9 if m.C == 1 else 0.5, 3, 5).run()
+    assert {fold for _, fold in fitted()} == {0}  # one setting remains
+    race = Race([(0,), (1,)])
+    alike, unlike = two_settings(n=40_000, n_different=40), two_settings(n=400, n_different=40, gain=0.5)
+    assert race.is_decided(alike, 3) and not race.is_decided(unlike, 3)
+    assert not Race([(0,), (1,)]).is_decided(ScoreTable(np.full((2, 2), np.nan), {}, []), 2)
+    below, error = unlike.difference(0, 1)
+    draws = np.random.default_rng(0).normal(below, error * np.sqrt(0.6), 10**6)
+    assert _expected_gain(below, error, 0.6) == pytest.approx(np.maximum(draws, 0).mean(), rel=0.02)
 
 
 def test_a_subsample_has_the_weight_of_all_rows():
@@ -173,7 +210,7 @@ def test_scores_of_rows_become_a_weighted_mean():
 
     samples = Samples(X=X, y=np.array([0.0, 1.0, 0.0, 1.0]), weight=np.array([1.0, 2.0, 1.0, 4.0]))
     folds = [Fold(train=np.array([0, 1]), test=np.arange(4))]
-    fits = CrossValidation(lambda setting: Model(result=lambda model: 1.0), [{}], samples, folds, rows_right,
+    fits = CrossValidation(lambda setting, fold: Model(result=lambda model: 1.0), [{}], samples, folds, rows_right,
                            paths=[[0]], race=Race([(0,)]), weigh_scores=True).run()  # fmt: skip
     assert fits.scores().tolist() == [[6 / 8]] and fits.rows[0, 0]["row_scores"].tolist() == [1, 0, 1, 1]
     deviations = np.array([0.25, -0.75, 0.25, 0.25]) * [1, 2, 1, 4]

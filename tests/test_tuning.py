@@ -304,6 +304,10 @@ def test_the_line_of_progress(capsys):
     lines = capsys.readouterr().err.splitlines()
     assert lines == ["3 of 4 fits, 10 s elapsed, about 10 s left, one", "4 of 4 fits, 1:10 min elapsed, two"]
     assert duration(3727) == "1:02:07 h"
+    times = iter([0.0, 10.0, 10.0])
+    limited = FitCounter(100, clock=lambda: next(times), seconds=15.0)
+    limited.add()
+    assert capsys.readouterr().err == "1 of 100 fits, 10 s elapsed, about 5 s left\n"
 
 
 def test_jobs_lost_with_their_worker_are_run_again(monkeypatch):

@@ -6,6 +6,7 @@ import math
 import time
 import warnings
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -39,17 +40,20 @@ from margotree.estimators.margot import MargotClassifier
 from margotree.estimators.parameters import check_parameters, with_defaults
 from margotree.model_selection import CrossValidation, Fold, Frontier, Race, rows_right, stratified_folds
 from margotree.model_selection import Samples as FoldSamples
+from margotree.model_selection.cross_validation import fit_from
 from margotree.notices import warn_from_fit, without_fit_warnings
 from margotree.problem import Problem, Splits
 from margotree.solution import Solution, Stopped
-from margotree.tree import Scaling
+from margotree.tree import Scaling, Tree
 
 #: Shares of the time: of the limit for the choice, and of the remaining time for the initial tree of the final fit.
-_CHOICE_SHARE, _START_SHARE = 0.6, 0.4
-#: The number of descents of a fit on a fold, enough to rank the settings.
-_FOLD_EFFORT = Effort(least=10, most=60, patience=12)
-#: The largest number of training samples on a fold; with more a subsample with larger weights is used.
-_MAX_FOLD_ROWS = 4000
+_CHOICE_SHARE, _START_SHARE = 0.6, 0.6
+#: The largest numbers of training samples on a preliminary fold and on a fold; of more a subsample is used.
+_MAX_PRELIMINARY_ROWS, _MAX_FOLD_ROWS = 1000, 4000
+#: The exact search of the final fit gets this share of the seconds of the fit before it, and at least these seconds.
+_EXACT_SHARE, _MIN_EXACT_SECONDS = 0.3, 1.0
+#: The number of settings from which on there is a preliminary fold.
+_MIN_SETTINGS_PRELIMINARY = 8
 #: The smallest time of the final fit in seconds, and the largest after Ctrl-C.
 _MIN_SECONDS, _MAX_SECONDS_AFTER_CTRL_C = 0.2, 5.0
 
@@ -58,8 +62,10 @@ class MargotClassifierCV(MarginTreeClassifier):
     """A MARGOT tree whose depth and C are chosen by cross-validation.
 
     The local search fits every setting on folds of at most 4,000 samples, starting from the tree of a neighbouring
-    setting.  A setting is abandoned when its mean score is two standard errors below the best.  The setting with the
-    fewest numbers to read within one standard error of the best is then trained on all samples, with a certificate.
+    setting.  A setting is abandoned when its mean score is two standard errors below the best,
+    or three on a preliminary fold of at most 1,000 samples.  The choice ends when further folds would hardly change it.
+    The setting with the fewest numbers to read within one standard error of the best is then trained on all samples,
+    with a certificate.
 
     Parameters
     ----------
@@ -79,8 +85,11 @@ class MargotClassifierCV(MarginTreeClassifier):
         The folds.  A number means stratified folds, shuffled with ``random_state``; duplicates are in the same fold.
     scoring : str, callable or None, default None
         The score that is maximised, as in scikit-learn; None is accuracy.
-    time_limit : float or None, default 120
-        Seconds for the choice and the final fit together.
+    time_limit : float or None, default 60
+        The largest number of seconds for the choice and the final fit together.  Most fits end earlier: the choice ends
+        when further folds would hardly change it, the local search when starts give no improvement, and the exact
+        search after 30 % of the seconds before it.  Train :class:`MargotClassifier` with the chosen values for longer
+        proofs.
     engine : str, default "auto"
         The engine of the final fit; ``"alternating"`` (the local search) is fast and proves no bound.
     n_jobs : int or None, default None
@@ -135,7 +144,7 @@ class MargotClassifierCV(MarginTreeClassifier):
         class_weight: Any = None,
         proba: str = "margin",
         engine: str = "auto",
-        time_limit: float | None = 120,
+        time_limit: float | None = 60,
         gap: float = 1e-4,
         n_jobs: int | None = None,
         random_state: Any = 0,
@@ -187,15 +196,11 @@ class MargotClassifierCV(MarginTreeClassifier):
         candidates = settings(*self._grid(), n_features=X.shape[1], n_classes=len(samples.classes))
         limit = math.inf if self.time_limit is None else float(self.time_limit)
         seed = int(check_random_state(self.random_state).randint(2**31 - 1))
-        chosen = self._choose(samples, candidates, (X, y, sample_weight), _CHOICE_SHARE * limit, seed)
+        chosen, start = self._choose(samples, candidates, (X, y, sample_weight), _CHOICE_SHARE * limit, seed)
         self._store_choice(chosen)
         left = max(_MIN_SECONDS, limit - (time.monotonic() - began))
-        self._train_final(
-            chosen,
-            (given_X, y, sample_weight),
-            min(left, _MAX_SECONDS_AFTER_CTRL_C) if self.interrupted_ else left,
-            seed,
-        )
+        seconds = min(left, _MAX_SECONDS_AFTER_CTRL_C) if self.interrupted_ else left
+        self._train_final(chosen, start, (given_X, y, sample_weight), began, seconds, seed)
         warn_from_fit(rare_class_warning(samples), RareClassWarning)
         return self
 
@@ -213,7 +218,8 @@ class MargotClassifierCV(MarginTreeClassifier):
 
     def _choose(
         self, samples: Samples, candidates: list[Setting], data: tuple[Any, Any, Any], seconds: float, seed: int
-    ) -> Setting:
+    ) -> tuple[Setting, Tree | None]:
+        """The chosen setting, and its tree on a fold."""
         fold_samples, folds = self._folds(samples, data, seed)
         self.settings_ = [setting.params for setting in candidates]
         self.interrupted_, self.cut_off_ = False, np.zeros((len(candidates), len(folds)), dtype=bool)
@@ -221,23 +227,28 @@ class MargotClassifierCV(MarginTreeClassifier):
             self.scores_ = np.full((len(candidates), len(folds)), np.nan)
             self.best_score_, self.frontier_ = math.nan, Frontier([])
             # There is no choice without a second setting or without folds.
-            return candidates[len(candidates) // 2]
+            return candidates[len(candidates) // 2], None
+        first = folds[0].subsampled(_MAX_PRELIMINARY_ROWS, fold_samples.y, seed)
+        if len(first.train) < len(folds[0].train) and len(candidates) >= _MIN_SETTINGS_PRELIMINARY:
+            folds = [replace(first, preliminary=True), *folds]
         scorer = rows_right if self.scoring is None else check_scoring(MargotClassifier(), scoring=self.scoring)
         fold_proba = "leaf" if self.scoring is None else self.proba  # accuracy does not use probabilities
         fits = CrossValidation(
-            lambda params: self._model(_FoldClassifier, params, seed).set_params(proba=fold_proba),
+            lambda params, fold: self._model(
+                _PreliminarySearch if fold.preliminary else _FoldSearch, params, seed
+            ).set_params(proba=fold_proba),
             self.settings_, fold_samples, folds, scorer, paths=neighbour_paths(candidates),
             race=Race([setting.simplicity for setting in candidates]), time_limit=seconds, n_jobs=self.n_jobs,
             weigh_scores=True, verbose=int(self.verbose),
         ).run()  # fmt: skip
         self.scores_, self.interrupted_ = fits.scores(), fits.interrupted
-        for job in fits.cut_off:
-            self.cut_off_[job] = True
+        for k, f in fits.cut_off:
+            self.cut_off_[k, max(0, f - fits.n_preliminary)] = True
         warn_from_fit(cut_off_fits_warning(self.cut_off_, self.scores_), CutOffWarning)
         best = fits.choose()
         self.frontier_ = fits.frontier(best)
         self.best_score_ = math.nan if best is None else float(fits.score_table().means()[best])
-        return _default_setting(candidates) if best is None else candidates[best]
+        return (_default_setting(candidates), None) if best is None else (candidates[best], fits.tree(best))
 
     def _folds(self, samples: Samples, data: tuple[Any, Any, Any], seed: int) -> tuple[FoldSamples, list[Fold]]:
         """The samples, and the folds; no folds if a class has too few samples."""
@@ -266,30 +277,31 @@ class MargotClassifierCV(MarginTreeClassifier):
     def _store_choice(self, chosen: Setting) -> None:
         self.depth_, self.C_, self.budget_, self.alpha_ = chosen.depth, chosen.C, chosen.budget, chosen.alpha
 
-    def _train_final(self, chosen: Setting, data: tuple[Any, Any, Any], seconds: float, seed: int) -> None:
-        """Train the chosen setting on all samples: an initial tree by local search, then the engine."""
-        first, began = None, time.monotonic()
-        if self.engine != "alternating" and chosen.depth > 1:
-            initial_model = self._model(MargotClassifier, chosen.params, seed).set_params(
-                engine="alternating", time_limit=_finite(_START_SHARE * seconds)
-            )
-            with without_fit_warnings():
-                first = initial_model.set_params(n_jobs=self.n_jobs).fit(*data)
-            if first.certificate_.stopped == Stopped.INTERRUPTED:
-                self._copy_fit(first)
-                return
-            seconds = max(_MIN_SECONDS, seconds - (time.monotonic() - began))
-        final_model = self._model(MargotClassifier, chosen.params, seed).set_params(
-            engine=self.engine, time_limit=_finite(seconds), gap=self.gap, n_jobs=self.n_jobs, verbose=self.verbose,
-            round=self.round,
-        )  # fmt: skip
-        if first is not None:
-            final_model.set_params(start=first.tree_)
-        with without_fit_warnings():  # their suggestions have been tried already
-            self._copy_fit(final_model.fit(*data))
+    def _train_final(
+        self, chosen: Setting, start: Tree | None, data: tuple[Any, Any, Any], began: float, seconds: float, seed: int
+    ) -> None:
+        """Train the chosen setting on all samples: local search from the tree on a fold, then the exact search.
 
-    def _copy_fit(self, fitted: Any) -> None:
-        self.tree_, self.certificate_ = fitted.tree_, fitted.certificate_
+        The exact search seldom changes predictions and may run for hours; it gets a share of the time before it.
+        """
+        deadline = time.monotonic() + seconds
+        model = self._model(_FinalSearch, chosen.params, seed)
+        is_last = self.engine == "alternating"
+        model.set_params(
+            n_jobs=self.n_jobs, verbose=self.verbose, time_limit=_finite(seconds * (1.0 if is_last else _START_SHARE)),
+            round=self.round if is_last else None,
+        )  # fmt: skip
+        with without_fit_warnings():  # their suggestions have been tried already
+            fit_from(model, start, *data)
+            if not is_last and model.certificate_.stopped != Stopped.INTERRUPTED:
+                now = time.monotonic()
+                exact_seconds = min(
+                    max(_MIN_SECONDS, deadline - now), max(_MIN_EXACT_SECONDS, _EXACT_SHARE * (now - began))
+                )
+                tree, model = model.tree_, self._model(MargotClassifier, chosen.params, seed)
+                model.set_params(engine=self.engine, gap=self.gap, time_limit=exact_seconds, round=self.round)
+                fit_from(model.set_params(n_jobs=self.n_jobs, verbose=self.verbose), tree, *data)
+        self.tree_, self.certificate_ = model.tree_, model.certificate_
 
     def _model(self, cls: type[MargotClassifier], params: Mapping[str, Any], seed: int) -> MargotClassifier:
         return cls(
@@ -310,15 +322,29 @@ class SFSMargotClassifierCV(MargotClassifierCV):
     __init__ = with_defaults(MargotClassifierCV.__init__, budgets="auto", alphas="auto")
 
 
-class _FoldClassifier(MargotClassifier):
-    """The classifier of a fit on a fold: a short local search."""
+class _FoldSearch(MargotClassifier):
+    """The classifier of a fit on a fold: a short local search, with enough descents to rank the settings."""
+
+    _effort = Effort(least=3, most=12, patience=3)
 
     def _solve(
         self, problem: Problem, start: Splits | str | None, limits: Limits, listener: Listener | None
     ) -> Solution:
         first = start if isinstance(start, Splits) else None
-        engine = Alternating(_FOLD_EFFORT, neighbours=False, greedy=True)
+        engine = Alternating(self._effort, neighbours=False, greedy=True)
         return train(problem, engine, limits=limits, start=first, listener=listener)
+
+
+class _PreliminarySearch(_FoldSearch):
+    """The classifier of a fit on the preliminary fold: a few descents."""
+
+    _effort = Effort(least=1, most=4, patience=2)
+
+
+class _FinalSearch(_FoldSearch):
+    """The local search of the final fit."""
+
+    _effort = Effort(least=15, most=200, patience=20)
 
 
 def _subsampled(splits: Iterable[tuple[Any, Any]], y: NDArray[Any], seed: int) -> list[Fold]:

@@ -57,19 +57,20 @@ class CrossValidation:
     """The fits of all settings on all folds.
 
     Without a race every setting is fitted on every fold.  With a race one fold follows the other, and only the settings
-    that can still be the best one are fitted on the next fold; where fits are cut off, fewer settings get more time.
+    that can still be the best one are fitted on the next fold, until further folds would hardly change the choice;
+    where fits are cut off, fewer settings get more time.
 
     Parameters
     ----------
     make : callable
-        Returns the unfitted estimator of a setting.  Its parameters ``time_limit`` and ``start`` are used if it has
-        them.
+        ``make(setting, fold)`` returns the unfitted estimator.  Its parameters ``time_limit`` and ``start`` are used
+        if it has them.
     settings : sequence of dict
         The settings.
     samples : Samples
         The samples.
     folds : sequence of Fold
-        Rows to train on and rows to score.
+        Rows to train on and rows to score; with a race preliminary ones come first.
     scorer : callable
         ``scorer(estimator, X, y)`` returns a score, an array with a score per row, or a dict of scores.
     paths : sequence of list of int
@@ -110,7 +111,7 @@ class CrossValidation:
     """
 
     def __init__(
-        self, make: Callable[[Mapping[str, Any]], Any], settings: Sequence[Mapping[str, Any]], samples: Samples,
+        self, make: Callable[[Mapping[str, Any], Fold], Any], settings: Sequence[Mapping[str, Any]], samples: Samples,
         folds: Sequence[Fold], scorer: Callable[..., Any], *, paths: Sequence[Sequence[int]], race: Race | None = None,
         time_limit: float = math.inf, n_reserved: int = 0, n_jobs: int | None = None, warm: bool = True,
         weigh_scores: bool = False, train_scores: bool = False, raise_errors: bool = True,
@@ -125,6 +126,7 @@ class CrossValidation:
         self.rows: dict[Job, dict[str, Any]] = dict(known or {})
         self.cut_off: set[Job] = set()
         self.interrupted = False
+        self.n_preliminary = sum(fold.preliminary for fold in folds)
         self._unfinished_fold: int | None = None
 
     def run(self) -> CrossValidation:
@@ -133,13 +135,16 @@ class CrossValidation:
         Without a score KeyboardInterrupt is raised after Ctrl-C, and :class:`SearchError` if there was no time.
         """
         n_known = len(self.rows)
-        self._counter = FitCounter(len(self.settings) * len(self.folds), n_known, verbose=self.verbose)
+        self._counter = FitCounter(
+            len(self.settings) * len(self.folds), n_known, verbose=self.verbose,
+            seconds=self.deadline - time.monotonic(),
+        )  # fmt: skip
         self._n_parallel = effective_n_jobs(self.n_jobs)
         self._stride = 1  # the number of neighbouring settings that share one fit
         everything = range(len(self.folds))
         for round_folds in [everything] if self.race is None else [[f] for f in everything]:
             self._round(round_folds)
-            if self.interrupted or time.monotonic() >= self.deadline:
+            if self.interrupted or time.monotonic() >= self.deadline or self._is_decided(round_folds[-1]):
                 break
         self._counter.end()
         if self.interrupted and within_scikit_learn_loop():
@@ -151,7 +156,10 @@ class CrossValidation:
         return self
 
     def scores(self) -> NDArray[np.float64]:
-        """The scores (settings, folds); NaN where a fit was not run, was cut off or failed."""
+        """The scores (settings, folds) without preliminary folds; NaN where a fit was not run, cut off or failed."""
+        return self._all_scores()[:, self.n_preliminary :]
+
+    def _all_scores(self) -> NDArray[np.float64]:
         found = np.full((len(self.settings), len(self.folds)), np.nan)
         for job, row in self._scored():
             test = row["scores"]["test"]
@@ -167,12 +175,37 @@ class CrossValidation:
             return np.nansum(found, axis=1) / np.isfinite(found).sum(axis=1)
 
     def score_table(self) -> ScoreTable:
-        """The scores without a fold of a race that has ended early, unless there are no others."""
-        scores = self.scores()
-        if self._unfinished_fold is not None and np.isfinite(scores[:, : self._unfinished_fold]).any():
-            scores[:, self._unfinished_fold :] = np.nan
+        """The scores on complete folds; where there are none, those on the preliminary fold, then on the first one.
+
+        A fold of a race that the limit ended is not complete: only the first settings have scores on it.
+        """
+        first, end = self.n_preliminary, len(self.folds)
+        complete = end if self._unfinished_fold is None else self._unfinished_fold
+        tables = (self._table(*part) for part in ((first, complete), (0, min(first, complete)), (0, end)))
+        return next((table for table in tables if table.n_folds.any()), self._table(0, end))
+
+    def _table(self, first: int, end: int) -> ScoreTable:
+        """The scores on the folds from ``first`` to before ``end``; folds outside have none."""
+        scores = self._all_scores()
+        scores[:, :first] = scores[:, end:] = np.nan
         row_scores = {job: row["row_scores"] for job, row in self._scored() if "row_scores" in row}
         return ScoreTable(scores, row_scores, [self._test_weight(fold) for fold in self.folds])
+
+    def _remaining(self) -> list[int]:
+        """The settings that remain in the race; all of them without a race."""
+        if self.race is None:
+            return list(range(len(self.settings)))
+        table = self.score_table()
+        is_preliminary = not np.isfinite(table.mean[:, self.n_preliminary :]).any()
+        return self.race.surviving(table, preliminary=is_preliminary)
+
+    def _is_decided(self, last_fold: int) -> bool:
+        later = len(self.folds) - 1 - last_fold
+        return (
+            self.race is not None
+            and last_fold >= self.n_preliminary
+            and self.race.is_decided(self.score_table(), later)
+        )
 
     def choose(self) -> int | None:
         """The position of the setting that the race chooses; None if there are no scores."""
@@ -196,6 +229,11 @@ class CrossValidation:
         weight = self.samples.part(fold.test)[2] if self.weigh_scores else None
         return np.ones(len(fold.test)) if weight is None else weight
 
+    def tree(self, k: int) -> Tree | None:
+        """The tree of setting ``k`` on the last fold on which it was fitted."""
+        trees = [row["tree"] for (setting, _), row in sorted(self._scored(), key=lambda one: one[0]) if setting == k]
+        return Tree.from_dict(trees[-1]) if trees else None
+
     def any_setting_complete(self) -> bool:
         """Whether some setting has a score on every fold."""
         folds, scored = range(len(self.folds)), self.rows.keys() - self.cut_off
@@ -205,12 +243,10 @@ class CrossValidation:
 
     def _round(self, folds: Sequence[int]) -> None:
         """Fit all settings, or those that remain in the race, on these folds."""
-        remaining, later = set(range(len(self.settings))), 0
+        remaining, later = set(self._remaining()), 0
         if self.race is not None:
-            scores = self.score_table()
-            remaining = set(self.race.surviving(scores))
             later = self.race.expected_fits(len(remaining), len(self.folds) - 1 - folds[0])
-            self._stride = 1 if scores.n_folds.any() else self._stride
+            self._stride = self._stride if len(remaining) == len(self.settings) else 1
         self._chains = [[(k, f) for k in path if k in remaining] for path in self.paths for f in folds]
         self._place = {job: (c, p) for c, chain in enumerate(self._chains) for p, job in enumerate(chain)}
         self._blocks = [range(0)] * len(self._chains)  # the settings of each chain that the current fit represents
@@ -236,12 +272,12 @@ class CrossValidation:
         if seconds <= 0:
             return None
         k, f = job
-        estimator, fold = self.make(self.settings[k]), self.folds[f]
+        estimator, fold = self.make(self.settings[k], self.folds[f]), self.folds[f]
         params = estimator.get_params(deep=False)
         if "time_limit" in params and math.isfinite(seconds):
             own = params["time_limit"]
             estimator.set_params(time_limit=seconds if own is None else min(seconds, own))
-        start = self._start(self._chains[c][:position]) if self.warm and "start" in params else None
+        start = self._start(job, self._chains[c][:position]) if self.warm and "start" in params else None
         train, test = self.samples.part(fold.train, fold.factor), self.samples.part(fold.test)
         return estimator, start, train, test if self.weigh_scores else (*test[:2], None), self.scorer, self.train_scores
 
@@ -252,9 +288,15 @@ class CrossValidation:
         share = min(1.0, n_settings * self._n_parallel / max(1, left))
         return 0.0 if remaining <= 0 else max(_MIN_SECONDS, remaining * share)
 
-    def _start(self, before: Sequence[Job]) -> Tree | None:
-        """The tree of the last of these fits; with a race the last one that there is."""
-        candidates = reversed(before if self.race is not None else before[-1:])
+    def _start(self, job: Job, before: Sequence[Job]) -> Tree | None:
+        """The tree of the setting on the preliminary fold, whose training rows are among those of the next fold.
+
+        Otherwise that of the setting before it on its path; with a race the last one that there is.  A tree of another
+        fold is no start: it was trained on the test rows, and the score could be too high.
+        """
+        k, f = job
+        own = [(k, f - 1)] if f > 0 and self.folds[f - 1].preliminary else []
+        candidates = before[-1:] if self.race is None else [*own, *reversed(before)]
         fitted = (self.rows[job] for job in candidates if job in self.rows and job not in self.cut_off)
         record = next(fitted, {}).get("tree")
         return None if record is None else Tree.from_dict(record)
@@ -287,7 +329,7 @@ def fit_and_score(
     """Fit and score one setting on one fold; runs in any process, and returns columns of a row as plain values."""
     started = time.perf_counter()
     with without_fit_warnings():
-        _fit(estimator, start, *train)
+        fit_from(estimator, start, *train)
     fitted = time.perf_counter()
     test_scores = scorer(estimator, *test[:2], **weight_argument(test[2]))
     train_scores = _floats(scorer(estimator, *train[:2])) if train_too else {}
@@ -319,7 +361,7 @@ def _certificate(estimator: Any) -> Certificate | None:
     return getattr(last, "certificate_", None)
 
 
-def _fit(estimator: Any, start: Tree | None, X: Any, y: Any, weight: Any) -> None:
+def fit_from(estimator: Any, start: Tree | None, X: Any, y: Any, weight: Any) -> None:
     """Fit from a start, or from the default start if the tree is not allowed or None."""
     if start is None:
         estimator.fit(X, y, **weight_argument(weight))

@@ -13,12 +13,14 @@ from numpy.typing import NDArray
 class Fold:
     """The rows to train on and the rows to score, by position.
 
-    ``factor`` multiplies the weights of the training rows: more than 1 if they are a subsample.
+    ``factor`` multiplies the weights of the training rows: more than 1 if they are a subsample.  The scores on a
+    ``preliminary`` fold only decide which settings remain in a race.
     """
 
     train: NDArray[np.int64]
     test: NDArray[np.int64]
     factor: float = 1.0
+    preliminary: bool = False
 
     def subsampled(self, most: int, strata: NDArray[Any] | None, seed: int) -> Fold:
         """The same fold with at most ``most`` training rows of larger weight, stratified if ``strata`` is given."""

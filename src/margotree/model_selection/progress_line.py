@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import sys
 import time
 from collections.abc import Callable
@@ -22,16 +23,19 @@ class FitCounter:
         How many of them were in the file of results already.
     verbose : int
         0 writes nothing, 1 a line of progress, 2 one line per fit.
+    seconds : float
+        The time limit of all fits together.
     """
 
     def __init__(
         self, total: int, known: int = 0, *, verbose: int = 1, stream: TextIO | None = None,
-        clock: Callable[[], float] = time.monotonic,
+        clock: Callable[[], float] = time.monotonic, seconds: float = math.inf,
     ) -> None:  # fmt: skip
         self.total, self.known, self.done = total, known, 0
         self.stream = stream if stream is not None else sys.stderr
         self.verbose = int(verbose)
         self._live = self.verbose == 1 and self.stream.isatty()
+        self._seconds = seconds
         self._clock, self._began, self._shown = clock, clock(), -float("inf")
 
     def add(self, message: str = "") -> None:
@@ -57,7 +61,8 @@ class FitCounter:
         elapsed, left = self._clock() - self._began, self.total - self.known - self.done
         words = [f"{self.known + self.done} of {self.total} fits", f"{duration(elapsed)} elapsed"]
         if left and self.done:
-            words.append(f"about {duration(elapsed / self.done * left)} left")
+            seconds = min(elapsed / self.done * left, max(0.0, self._seconds - elapsed))
+            words.append(f"about {duration(seconds)} left")
         return ", ".join([*words, *([message] if message else [])])
 
     def _show(self, line: str) -> None:

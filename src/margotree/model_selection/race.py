@@ -11,8 +11,12 @@ from margotree.model_selection.scores import FloatArray, ScoreTable
 
 #: A setting is abandoned when its mean score is this many standard errors of the difference below the best.
 MAX_STANDARD_ERRORS_BELOW = 2.0
+#: The same after preliminary fits, whose subsamples are harder for large trees.
+_MAX_STANDARD_ERRORS_BELOW_PRELIMINARY = 3.0
 #: Settings whose mean score is at most this many standard errors of the difference below the best count as equal.
 MAX_STANDARD_ERRORS_EQUAL = 1.0
+#: The race ends when the remaining folds are expected to find a better setting by less than this.
+MIN_EXPECTED_GAIN = 0.001
 #: The expected share of settings that remain on later folds.
 _EXPECTED_SURVIVORS = 0.35
 
@@ -29,9 +33,24 @@ class Race:
     def __init__(self, simplicity: Sequence[tuple[float, ...]]) -> None:
         self.simplicity = list(simplicity)
 
-    def surviving(self, scores: ScoreTable) -> list[int]:
+    def surviving(self, scores: ScoreTable, *, preliminary: bool = False) -> list[int]:
         """The positions of the settings that are not abandoned."""
-        return _within(scores, MAX_STANDARD_ERRORS_BELOW, unknown=True)
+        n_errors = _MAX_STANDARD_ERRORS_BELOW_PRELIMINARY if preliminary else MAX_STANDARD_ERRORS_BELOW
+        return _within(scores, n_errors, unknown=True)
+
+    def is_decided(self, scores: ScoreTable, n_folds: int) -> bool:
+        """Whether ``n_folds`` further folds would hardly change the choice.
+
+        This holds if one setting remains, or if the expected gain of switching to the best setting after these folds is
+        small for each other one (the difference of two means is taken as normal, with its present standard error).
+        """
+        running = self.surviving(scores)
+        if len(running) < 2 or not scores.n_folds.any():
+            return len(running) < 2
+        means, done = scores.means(), int(scores.n_folds.max())
+        best = max(running, key=lambda k: means[k])
+        gains = (_expected_gain(*scores.difference(k, best), n_folds / (done + n_folds)) for k in running if k != best)
+        return max(gains) < MIN_EXPECTED_GAIN
 
     def expected_fits(self, n_settings: int, n_folds: int) -> int:
         """The expected number of fits on ``n_folds`` further folds if ``n_settings`` settings remain now."""
@@ -54,6 +73,18 @@ class Race:
         """
         equal = _within(scores, MAX_STANDARD_ERRORS_EQUAL, unknown=False)
         return min(equal, key=lambda k: (np.nan_to_num(numbers[k]), self.simplicity[k], k), default=None)
+
+
+def _expected_gain(below: float, error: float, share: float) -> float:
+    """The expected positive part of a difference after a ``share`` of its variance is known."""
+    if not math.isfinite(error):
+        return math.inf
+    deviation = error * math.sqrt(share)
+    if deviation == 0.0:
+        return max(0.0, below)
+    z = below / deviation
+    density, probability = math.exp(-0.5 * z * z) / math.sqrt(2.0 * math.pi), 0.5 * math.erfc(-z / math.sqrt(2.0))
+    return deviation * density + below * probability
 
 
 def _within(scores: ScoreTable, n_errors: float, *, unknown: bool) -> list[int]:

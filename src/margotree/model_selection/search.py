@@ -132,7 +132,7 @@ class TreeSearchCV(GridSearchCV):
         with nullcontext() if self.resume is None else Rows(self.resume) as rows:
             saved = None if rows is None else self._saved_fits(rows, estimator, settings, folds, samples, paths)
             return CrossValidation(
-                lambda setting: clone(estimator).set_params(**clone(setting, safe=False)),
+                lambda setting, fold: clone(estimator).set_params(**clone(setting, safe=False)),
                 settings, samples, folds, self.scorer_, paths=paths, warm=self.warm,
                 time_limit=math.inf if self.time_limit is None else self.time_limit,
                 n_reserved=bool(self.refit), n_jobs=self.n_jobs, train_scores=self.return_train_score,

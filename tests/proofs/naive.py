@@ -88,7 +88,7 @@ class Search:
         nodes = [self.node(t, state) for t in range(self.T)]
         bound = sum(node.bound for node in nodes)
         self.offer(Splits(w=np.array([node.w for node in nodes]), b=np.array([node.b for node in nodes])))
-        if bound >= (1.0 - self.gap) * self.value:
+        if bound >= (1.0 - self.gap) * self.value - 1e-12:
             self.bound = min(self.bound, bound)
             self.steps.leaf(number, [node.point for node in nodes])
             return

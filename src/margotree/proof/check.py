@@ -507,10 +507,11 @@ class Problem:
         self.most_items = self.m if self.kind == "labels" else 2 * self.m
         self.code: Any = self.target.astype(np.int64) if self.classes else None
         self.shift = float(np.mean(self.target)) if self.kind == "intervals" else 0.0
+        self.factors = [self.losses["below"], self.losses["above"]] if self.kind == "intervals" else []
         if self.kind == "intervals" and not np.all(np.isfinite(self.corners(self.y))):
             raise Refused("data: the intervals of targets have no finite ends")
         for t in map(self.C.index, sorted(set(self.C))):
-            for cost in (self.cost(t), *self.interval_costs(t)):
+            for cost in (self.cost(t, factor) for factor in (None, *self.factors)):
                 if not (cost.min() >= LEAST and cost.max() <= LARGEST):
                     raise Refused(f"data: at tree node {t} the cost C W of a sample is not from {LEAST} to {LARGEST}")
         # Multipliers add up to 0, so that samples may be shifted; near 0 the rounding errors of products are smaller.
@@ -526,19 +527,14 @@ class Problem:
         self._supports: dict[int, Any] = {}
         self.meter = Meter(math.inf)
 
-    def cost(self, t: int) -> Any:
-        """Return the cost ``C_t W_i`` of a loss at tree node ``t``, rounded down.
+    def cost(self, t: int, factor: float | None = None) -> Any:
+        """Return the cost ``C_t W_i`` of a loss at tree node ``t``, or its product with a factor, rounded down.
 
-        The relative error of three roundings is less than 2^-50, because no number here is subnormal.
+        The relative error of up to three roundings is less than 2^-50, because no number here is subnormal.
         """
         with np.errstate(over="ignore"):
-            return (self.C[t] * self.total) * BELOW
-
-    def interval_costs(self, t: int) -> list[Any]:
-        """Return the costs of predictions below and above the intervals at tree node ``t``, rounded down."""
-        factors = [self.losses["below"], self.losses["above"]] if self.kind == "intervals" else []
-        with np.errstate(over="ignore"):
-            return [(self.cost(t) * factor) * BELOW for factor in factors]
+            cost = (self.C[t] * self.total) * BELOW
+            return cost if factor is None else (cost * factor) * BELOW
 
     def corners(self, y: Any) -> tuple[Any, Any]:
         """Return between which values a prediction for targets ``y`` has no loss."""
@@ -572,7 +568,8 @@ class Problem:
         here, cost, last, one = side != NOT_HERE, self.cost(t), t >= self.upper, np.ones(self.m)
         if self.kind == "intervals" and last:
             low, high = self.corners(self.target)
-            label, cost = np.concatenate([here * one, here * -one]), np.concatenate(self.interval_costs(t))
+            label = np.concatenate([here * one, here * -one])
+            cost = np.concatenate([self.cost(t, factor) for factor in self.factors])
             return Items(label, np.tile(side, 2), cost, np.concatenate([low, -high]), np.zeros(2 * self.m, bool))
         if self.kind == "labels":
             label = here * self.target

@@ -33,9 +33,9 @@ def run_one(case: dict[str, Any]) -> dict[str, Any]:
 
     problem = problem_of(case)
     for name in ("bnb", "local_svm"):
-        get_engine(name, problem).prepare(problem)
+        get_engine(name).prepare(problem)
     if case["proof"]:
-        get_engine("bnb", problem).prepare_proof(problem)
+        get_engine("bnb").prepare_proof(problem)
     limits = Limits(time=case["time_limit"], gap=1e-4)
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "fit.proof"

@@ -255,9 +255,9 @@ def test_no_constant_tree_is_better_than_the_trivial_one(label, eps):
 @pytest.mark.parametrize("seed", range(12))
 def test_where_samples_are_many_the_bound_holds_and_the_tree_is_allowed(seed, huge, monkeypatch):
     """The strategy for large tables, on small ones: with a search at the end, and without."""
-    monkeypatch.setattr("margotree.engines.exact.engine._MANY", 1)
-    monkeypatch.setattr("margotree.engines.exact.engine._HUGE", huge)
-    monkeypatch.setattr("margotree.engines.exact.engine.LARGE", 1)
+    monkeypatch.setattr("margotree.engines.exact.strategies.MANY", 1)
+    monkeypatch.setattr("margotree.engines.exact.strategies._HUGE", huge)
+    monkeypatch.setattr("margotree.engines.exact.strategies.LARGE", 1)
     problem = random_problem(seed, 6)
     best = best_value(problem)
     certificate = bnb(problem, Limits(gap=1e-6, time=600)).certificate
@@ -282,7 +282,7 @@ def test_ctrl_c_during_the_local_search_is_the_reason(monkeypatch):
 
     monkeypatch.setattr("margotree.engines.exact.portfolio.FAR", -1.0)
     monkeypatch.setattr("margotree.engines.exact.portfolio.better_tree", look)
-    monkeypatch.setattr("margotree.engines.exact.engine._ALONE_SHARE", 0.0)
+    monkeypatch.setattr("margotree.engines.exact.strategies._ALONE_SHARE", 0.0)
     certificate = BranchAndBound().solve(problem, control).certificate
     assert looked and certificate.stopped == Stopped.INTERRUPTED
 

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from sklearn.datasets import load_breast_cancer, load_iris, load_wine
 
-from margotree.engines import EngineError, Limits, Refused, RunControl, choose_engine, get_engine, solve
+from margotree.engines import EngineError, Limits, Refused, RunControl, accepting, choose_engine, get_engine, solve
 from margotree.engines.mip.adapter import Adapter
 from margotree.engines.mip.constants import derived_constants
 from margotree.engines.mip.engine import MipEngine
@@ -124,9 +124,11 @@ def test_engines_that_do_not_count_groups_say_so():
 
 def test_a_problem_of_numeric_targets_is_for_some_engines():
     problem = Problem.make(np.eye(3), [1.0, 2.0, 4.0], task=Regression(), depth=1)
-    assert solve(problem).certificate.engine == "scip"
-    with pytest.raises(Refused, match="numeric targets; engines that do: local_svm, alternating, scip"):
-        choose_engine(problem, "bnb")
+    assert solve(problem).certificate.engine == "bnb"
+    known = ["bnb", "scip", "gurobi", "cplex", "copt", "local_svm", "alternating"]
+    assert accepting(problem) == known
+    with pytest.raises(Refused, match=f"engines that do: {', '.join(known)}"):
+        choose_engine(problem, "highs")
 
 
 @pytest.mark.parametrize("task", [BINARY, Multiclass(3), Regression(0.1)], ids=lambda task: task.name)

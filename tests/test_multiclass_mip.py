@@ -46,7 +46,7 @@ def test_a_run_cut_short_keeps_a_tree_and_a_bound_that_holds():
 @pytest.mark.parametrize("name", ["gurobi", "cplex", "copt"])
 def test_other_solvers_take_the_same_model(name):
     problem = few_rows(load_iris(), 2, 2, C=1.0)
-    engine = get_engine(name, problem)
+    engine = get_engine(name)
     if (need := engine.missing()) is not None:
         pytest.skip(f"{name} is not installed: {need}")
     found = engine.solve(problem).certificate

@@ -257,8 +257,8 @@ def broken_cost(monkeypatch):
     """Costs of violations are one and a half times too large."""
     new_memory = logging_margot().new_memory
 
-    def costly(X, y, cost, *args, **more):
-        return new_memory(X, y, 1.5 * cost, *args, **more)
+    def costly(X, samples, *args, **more):
+        return new_memory(X, samples._replace(cost=1.5 * samples.cost), *args, **more)
 
     monkeypatch.setattr("margotree.engines.exact.sample_branching.new_memory", costly)
 

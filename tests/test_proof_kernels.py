@@ -27,6 +27,7 @@ from margotree.engines.exact.kernels.proof_bytes import (
     SPLIT_BYTES,
     new_buffer,
 )
+from margotree.engines.exact.kernels.routing import ABOVE, BELOW, BOTH, BY_SIDE, OPEN
 from margotree.engines.exact.proof_log import ProofLog
 from margotree.engines.exact.proof_log_base import ProofPart, sides
 from margotree.engines.exact.search import Record
@@ -39,73 +40,115 @@ from margotree.proof.write import NOTHING, REMOTE_BASE, SAME_POINT, StepFile, St
 # -- points of records -------------------------------------------------------------------------------------------------
 
 
-def random_records(rng, count=6, m=12, n=3, depth=2, penalised=False):
-    """Random records in the format of `node_record.save_record`."""
-    T = 2**depth - 1
-    codes = np.zeros((count, m * (2 + depth) + (T * n if penalised else 0)), np.uint8)
-    codes[:, : 2 * m : 2] = rng.integers(T, size=(count, m))
-    codes[:, 2 * m : m * (2 + depth)] = rng.choice(
-        [AT_LOWER, AT_COST, AT_MARGIN], size=(count, m * depth), p=[0.5, 0.3, 0.2]
+def proof_items(y, cost, depth, n_features=0):
+    """Items of samples with one label each."""
+    m, T = len(y), len(cost)
+    offset = m * (2 + depth)
+    return leaf_multipliers.ProofItems(
+        m, np.arange(m), np.tile(np.asarray(y, np.int64), (T, 1)), cost, sides(T), False, offset, offset
     )
-    codes[:, 2 * m : 3 * m][rng.random((count, m)) < 0.02] = COLD
-    codes[:, m * (2 + depth) :] = rng.integers(FEATURE_AT_KINK + 1, size=(count, codes.shape[1] - m * (2 + depth)))
-    return codes, rng.normal(size=(count, T * (2 + m + n)))
 
 
-def plain_points(codes, floats, y, cost, side_of, n):
-    """For every tree node of one record: samples at full cost, samples with a value, and all multipliers."""
-    (T, m), used, points = cost.shape, 0, []
+def random_items(rng, m, depth, cost):
+    """Items of samples of three classes with choices, or of numeric targets: two items per sample."""
+    T = 2**depth - 1
+    chooses = bool(rng.integers(2))
+    K = 3 if chooses else 1
+    code = np.full((T, K), OPEN if chooses else BY_SIDE)
+    code[T // 2 :] = OPEN if chooses else BOTH
+    offset = m * (3 + depth - 1) + m
+    return leaf_multipliers.ProofItems(
+        m, rng.integers(K, size=m), code, np.tile(cost, 2), sides(T), chooses, offset, offset + T * K * chooses
+    )
+
+
+def random_records(rng, items, count=6, n=0):
+    """Random records in the format of `node_record.save_record`."""
+    (T, M), m = items.cost.shape, items.samples
+    codes = np.zeros((count, items.feature_offset + T * n), np.uint8)
+    codes[:, : 2 * m : 2] = rng.integers(T, size=(count, m))
+    statuses = codes[:, 2 * m : items.choice_offset]
+    statuses[:] = rng.choice([AT_LOWER, AT_COST, AT_MARGIN], size=statuses.shape, p=[0.5, 0.3, 0.2])
+    statuses[:, :m][rng.random((count, m)) < 0.02] = COLD
+    if items.chooses:
+        choices = codes[:, items.choice_offset : items.feature_offset].reshape(count, T, -1)
+        choices[:, : T // 2] = rng.integers(3, size=choices[:, : T // 2].shape)
+        choices[:, T // 2 :] = rng.integers(4, size=choices[:, T // 2 :].shape)
+    codes[:, items.feature_offset :] = rng.integers(FEATURE_AT_KINK + 1, size=(count, T * n))
+    return codes, rng.normal(size=(count, T * (2 + M + n)))
+
+
+def plain_points(codes, floats, items, n):
+    """For every tree node of one record: items at full cost, items with a value, multipliers, sides and labels."""
+    (T, M), m, used, points = items.cost.shape, items.samples, 0, []
+    depth = topology.level(T)
     place = codes[: 2 * m : 2] + 256 * codes[1 : 2 * m : 2].astype(int)
     for t in range(T):
-        side, status = side_of[t][place], codes[2 * m + topology.level(t) * m :][:m]
-        here = side != leaf_multipliers.NOT_HERE
-        if COLD in status[here]:
-            here[:] = False
+        taken = items.side_of[t][place]
+        code = items.code[t]
+        if items.chooses:
+            code = codes[items.choice_offset + t * 3 :][:3].astype(int) - 1
+        found = []  # item, status, label, side, whether it is one of two of a third class
+        for i in np.flatnonzero(taken != leaf_multipliers.NOT_HERE):
+            mine, status = code[items.group[i]], codes[2 * m + topology.level(t) * m + i]
+            if mine == BOTH:
+                found.append((i, status, 1, 0, items.chooses))
+                found.append((m + i, codes[m * (2 + depth) + i], -1, 0, items.chooses))
+            elif mine in (BELOW, ABOVE):
+                found.append((i, status, mine, taken[i], False))
+            elif taken[i] != 0:
+                found.append((i, status, taken[i], taken[i], False))
         used += 2
-        full, given, v = [], [], np.zeros(m)
-        for i in np.flatnonzero(here):
-            against = side[i] == -y[i]
-            v[i] = cost[t, i] if against or status[i] == AT_COST else 0.0
-            if status[i] == AT_COST and not against:
-                full.append(i)
-            elif status[i] not in (AT_LOWER, AT_COST):
+        full, given, v = [], [], np.zeros(M)
+        side, label = np.full(M, leaf_multipliers.NOT_HERE), np.zeros(M)
+        cold = any(status == COLD for _, status, *_ in found)
+        for i, status, mine, taken_side, third in sorted(found):
+            side[i], label[i] = taken_side, mine
+            if cold:
+                continue
+            against = taken_side == -mine
+            v[i] = items.cost[t, i] if against or status == AT_COST else 0.0
+            if status not in (AT_LOWER, AT_COST):
                 nu = -floats[used] if against else floats[used]
-                v[i] = np.clip(nu, -np.inf if against else 0.0, np.inf if side[i] == y[i] else cost[t, i])
+                v[i] = np.clip(nu, -np.inf if against else 0.0, np.inf if taken_side == mine else items.cost[t, i])
                 given.append(i)
                 used += 1
-        used += np.count_nonzero(codes[m * (2 + topology.level(T)) + t * n :][:n] == FEATURE_AT_KINK)
-        points.append((full, given, np.where(here, v, 0.0), np.where(here, side, leaf_multipliers.NOT_HERE)))
+            elif status == AT_COST and not against and not third:
+                full.append(i)
+            elif status == AT_LOWER and third:
+                given.append(i)
+        is_empty = cold or (not full and not given and not any(v[i] for i, *_, third in found if third))
+        used += np.count_nonzero(codes[items.feature_offset + t * n :][:n] == FEATURE_AT_KINK)
+        points.append((is_empty, full, given, v, side, label))
     return points
 
 
 def fits(balance, y, cost, side, v):
     """Whether the number that makes the sum 0, exactly, is in the range of the sample that balances."""
-    rest = -sum(Fraction(y[i]) * Fraction(v[i]) for i in range(len(y)) if i != balance)
-    mine = rest * Fraction(y[balance])
+    rest = -sum(Fraction(float(y[i])) * Fraction(v[i]) for i in range(len(y)) if i != balance)
+    mine = rest * Fraction(float(y[balance]))
     low = mine >= 0 or side[balance] == -y[balance]
     return low and (mine <= Fraction(cost[balance]) or side[balance] == y[balance])
 
 
 @pytest.mark.parametrize("penalised", [False, True])
 @pytest.mark.parametrize("depth", [1, 2, 3])
-@pytest.mark.parametrize("seed", range(10))
+@pytest.mark.parametrize("seed", range(15))
 def test_points_of_many_records_agree_with_plain_ones(seed, depth, penalised):
     rng = np.random.default_rng(seed)
-    m, n, T = 12, 3, 2**depth - 1
-    codes, floats = random_records(rng, m=m, n=n, depth=depth, penalised=penalised)
-    y, side_of = rng.choice([-1.0, 1.0], m), sides(T)
+    m, n, T = 12, 3 if penalised else 0, 2**depth - 1
     cost = rng.choice([1.0, 1.0, 0.3], (T, m)) if seed % 2 else np.ones((T, m))
-    buffer, ends = new_buffer(6 * T * (POINT_HEAD + BYTES_PER_SAMPLE * m)), np.zeros((6, T), np.int64)
-    n_penalised = n if penalised else 0
-    unbalanced = leaf_multipliers.write_points(
-        codes, floats, y, cost, side_of, n_penalised, 4.0, buffer, ends, np.zeros((2, m + 1))
-    )
+    items = proof_items(rng.choice([-1, 1], m), cost, depth) if seed < 6 else random_items(rng, m, depth, cost)
+    M = items.cost.shape[1]
+    codes, floats = random_records(rng, items, n=n)
+    buffer, ends = new_buffer(6 * T * (POINT_HEAD + BYTES_PER_SAMPLE * M)), np.zeros((6, T), np.int64)
+    unbalanced = leaf_multipliers.write_points(codes, floats, items, n, 4.0, buffer, ends, np.zeros((3, M + 1)))
     text, begin = buffer.out.tobytes(), 0
     for k in range(6):
-        twins = plain_points(codes[k], floats[k], y, cost, side_of, n_penalised)
-        for t, (full, given, v, side) in enumerate(twins):
+        twins = plain_points(codes[k], floats[k], items, n)
+        for t, (is_empty, full, given, v, side, label) in enumerate(twins):
             point, begin = text[begin : ends[k, t]], int(ends[k, t])
-            if not full and not given:
+            if is_empty:
                 assert point == b"\0"
                 continue
             assert point[0] == 2
@@ -116,7 +159,7 @@ def test_points_of_many_records_agree_with_plain_ones(seed, depth, penalised):
                 unbalanced -= 1
             else:
                 assert side[got[3]] != leaf_multipliers.NOT_HERE
-                assert fits(got[3], y, cost[t], side, v)
+                assert fits(got[3], label, items.cost[t], side, v)
     assert unbalanced == 0
 
 
@@ -128,7 +171,7 @@ def test_a_sample_balances_where_all_multipliers_are_at_their_limits():
     buffer, ends = new_buffer(100), np.zeros((1, 1), np.int64)
     for cost in (np.full((1, m), 0.1), np.array([[0.1, 0.1 + 2**-56, 0.1, 0.1]])):
         assert not leaf_multipliers.write_points(
-            codes, np.zeros((1, 2)), y, cost, sides(1), 0, 1.0, buffer, ends, np.zeros((2, m + 1))
+            codes, np.zeros((1, 2)), proof_items(y, cost, 1), 0, 1.0, buffer, ends, np.zeros((3, m + 1))
         )
         balance = point_arrays(buffer.out[: ends[0, 0]].tobytes())[3]
         assert fits(balance, y, cost[0], np.zeros(m), np.array([cost[0, 0], cost[0, 1], 0.0, 0.0]))
@@ -141,7 +184,7 @@ def test_no_sample_balances_where_the_sign_of_the_sum_is_not_safe():
     codes[0, 8:] = AT_COST, AT_COST, AT_COST, AT_LOWER
     buffer, ends = new_buffer(100), np.zeros((1, 1), np.int64)
     found = leaf_multipliers.write_points(
-        codes, np.zeros((1, 2)), y, cost, sides(1), 0, 1.0, buffer, ends, np.zeros((2, 5))
+        codes, np.zeros((1, 2)), proof_items(y, cost, 1), 0, 1.0, buffer, ends, np.zeros((3, 5))
     )
     assert found == 1
     assert point_arrays(buffer.out[: ends[0, 0]].tobytes())[3] == leaf_multipliers.NO_SAMPLE
@@ -642,11 +685,15 @@ def plain_numbers(log, bounds, node, first, settled_continues):
 @pytest.mark.parametrize("seed", range(20))
 def test_dives_agree_with_plain_steps(seed):
     rng = np.random.default_rng(seed)
-    m, n, depth, rows = 9, 3, 2, 30
-    codes = rng.integers(0, 3, (rows, m * (2 + depth) + 3 * n)).astype(np.uint8)
+    m, n, depth, rows, K = 9, 3, 2, 30, 3
+    items = random_items(rng, m, depth, np.ones((3, m)))
+    M, begin = 2 * m, items.feature_offset
+    codes = rng.integers(0, 3, (rows, begin + 3 * n)).astype(np.uint8)
     codes[:, : 2 * m] = 0
     codes[:, : 2 * m : 2] = rng.integers(1, 3, (rows, m))
-    log = np.column_stack([rng.integers(0, 6, rows), rng.integers(0, m + 3 * n, rows)])
+    first_choice = M + 3 * n
+    item = rng.choice([*range(m), *range(M, first_choice + 3 * K * items.chooses)], rows)
+    log = np.column_stack([rng.integers(0, 6, rows), item])
     floats, used = rng.random((rows, 5)), rng.integers(0, 6, rows)
     bounds, first, settled_continues = rng.random(rows), 300, bool(seed % 2)
     numbers, splits, closed, free, least_closed_bound = plain_numbers(log, bounds, 7, first, settled_continues)
@@ -662,9 +709,9 @@ def test_dives_agree_with_plain_steps(seed):
         7,
         first,
         settled_continues,
-        m,
+        items,
         n,
-        m * (2 + depth),
+        first_choice,
         ours,
         closed_nodes,
         decided,
@@ -678,9 +725,13 @@ def test_dives_agree_with_plain_steps(seed):
     for row, node, item, mine, follow in splits:
         t, which, kind = 0, item, b"S"
         is_first = codes[row, 2 * item] == 1 if item < m else False
-        if item >= m:
-            (t, which), kind = divmod(item - m, n), b"F"
-            is_first = codes[row, m * (2 + depth) + item - m] == FEATURE_USED
+        if item >= first_choice:
+            (t, which), kind = divmod(item - first_choice, K), b"C"
+            code = int(codes[row, items.choice_offset + item - first_choice]) - 1
+            is_first = code == ABOVE if t == 0 else code != BOTH
+        elif item >= m:
+            (t, which), kind = divmod(item - M, n), b"F"
+            is_first = codes[row, begin + item - M] == FEATURE_USED
         by_hand.split(kind, node, which, t, *((mine, follow) if is_first else (follow, mine)))
     assert buffer.out[: decided[0]].tobytes() == by_hand.text and decided[1] == len(splits)
 

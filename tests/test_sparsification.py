@@ -38,9 +38,7 @@ def test_penalties_are_small_compared_with_a_good_tree(alpha, small):
 def test_compared_with_a_better_tree_penalties_may_not_be_small():
     problem = board(4.0)
     assert penalties_are_small(problem, [])
-    good = (
-        get_engine("alternating", problem).search(replace(problem, alpha=np.full(3, 1e-6)), RunControl(), None).splits
-    )
+    good = get_engine("alternating").search(replace(problem, alpha=np.full(3, 1e-6)), RunControl(), None).splits
     assert not penalties_are_small(problem, [good])
 
 
@@ -84,7 +82,7 @@ def test_among_many_features_no_answer_is_worse_than_the_greedy_tree(model):
     """It is trained last there."""
     problem = board(0.5 if model == "sfs" else None, p=24, budget=2)
     answer = Alternating(Effort(least=1, most=1)).search(problem, RunControl(Limits(time=60)), None)
-    local = get_engine("local_svm", problem).search(problem, RunControl(), None).splits
+    local = get_engine("local_svm").search(problem, RunControl(), None).splits
     assert allowed_value(problem, answer.splits) <= allowed_value(problem, local) < math.inf
 
 

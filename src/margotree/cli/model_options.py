@@ -143,7 +143,7 @@ def add_cluster(parser: argparse.ArgumentParser) -> None:
         "--scheduler",
         metavar="ADDRESS",
         help="run the search on the workers of a Dask cluster (tcp://HOST:PORT), or in --jobs processes on this "
-        "machine (processes); for margot, hfs and sfs with two classes",
+        "machine (processes); for margot, hfs and sfs",
     )
 
 

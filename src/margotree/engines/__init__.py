@@ -6,7 +6,6 @@
 - `local_search_engine`, `local_search`: the local search (engine "alternating")
 - `local_svm`: the greedy tree (engine "local_svm"); `band` moves its hyperplanes out of the routing band
 - `mip`: MIP solvers (engines "scip", "highs", "gurobi", "cplex", "copt")
-- `multiclass`: the engines for more than two classes
 - `node`: the SVM of one tree node; `polish`: the best tree for a given routing
 - `presolve`: standard scale and merged samples; `trivial_trees`, `tiny_problems`: simple trees and problems
 - `numba_backend`, `compiled_parts`, `warm`, `compiled_routing`: compiled kernels
@@ -14,7 +13,15 @@
 
 from margotree._moved import renamed
 from margotree.engines.base import Answer, Engine, EngineError, NotInstalled, Refused
-from margotree.engines.registry import accepting, choose_engine, engine_names, get_engine, solve, train
+from margotree.engines.registry import (
+    accepting,
+    choose_engine,
+    engine_names,
+    get_engine,
+    register_engine,
+    solve,
+    train,
+)
 from margotree.engines.run_control import Event, Limits, RunControl
 
 __all__ = [
@@ -30,6 +37,7 @@ __all__ = [
     "choose_engine",
     "engine_names",
     "get_engine",
+    "register_engine",
     "solve",
     "train",
 ]

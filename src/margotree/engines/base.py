@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Generic, TypeVar
 
@@ -150,13 +151,23 @@ class Engine(ABC, Generic[P]):
         NotInstalled, Refused
             If the engine cannot run here, or does not solve this problem.
         """
+        return self.audited(problem, control, start, self.search)
+
+    def audited(
+        self,
+        problem: P,
+        control: RunControl | None,
+        start: Splits | None,
+        search: Callable[[P, RunControl, Splits | None], Answer],
+    ) -> Solution:
+        """:meth:`solve` with another search in place of :meth:`search`."""
         self.must_be_installed()
         if (reason := self.refuses(problem)) is not None:
             raise Refused(reason)
         control = control or RunControl()
         began = control.elapsed
         scaled, scaling = standard_scale(problem)
-        answer = self.search(scaled, control.in_units(scaling.unit), None if start is None else scaling.into(start))
+        answer = search(scaled, control.in_units(scaling.unit), None if start is None else scaling.into(start))
         answer = replace(
             answer,
             splits=scaling.back(answer.splits),

@@ -26,7 +26,7 @@ from margotree.engines.presolve import MODERATE, merge_duplicates, without_budge
 from margotree.engines.run_control import RunControl
 from margotree.engines.tiny_problems import tiny_problem
 from margotree.engines.trivial_trees import allowed_value, trivial_tree
-from margotree.problem import BINARY, Problem, Splits, TrainingProblem, evaluate
+from margotree.problem import Problem, Splits, TrainingProblem, evaluate
 from margotree.solution import Stopped
 
 #: The largest number of samples with the neighbourhood search.
@@ -206,7 +206,7 @@ def penalties_are_small(problem: Problem, trees: list[Splits]) -> bool:
 
 def neighbourhood(problem: Problem) -> Finisher | None:
     """The neighbourhood search as a finisher, for any thread; None where it does not apply or would take too long."""
-    if problem.task != BINARY or problem.model == "hfs" or problem.depth < 2:
+    if problem.model == "hfs" or problem.depth < 2:
         return None
     if problem.n_samples > _MAX_NEIGHBOURHOOD:
         return None

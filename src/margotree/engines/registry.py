@@ -3,44 +3,33 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
+from functools import cache
 from importlib import import_module
+from importlib.metadata import entry_points
 
 import numpy as np
 
 from margotree.engines.base import Engine, Refused
 from margotree.engines.numba_backend import compile_ahead
 from margotree.engines.run_control import Limits, Listener, RunControl, ctrl_c
-from margotree.problem import BINARY, Problem, Splits, TrainingProblem
+from margotree.problem import Problem, Splits, TrainingProblem
 from margotree.proof.write import ProofWriter
 from margotree.solution import CUT_OFF, Solution
 
-#: The class of each MIP engine, for all tasks.  Classes are imported when they are first used.
-_MIP_ENGINES = {
+#: The class of each engine; imported when it is first used.
+_ENGINES: dict[str, str | Callable[[], Engine]] = {
+    "local_svm": "margotree.engines.local_svm:LocalSVM",
+    "alternating": "margotree.engines.local_search_engine:Alternating",
+    "bnb": "margotree.engines.exact.engine:BranchAndBound",
     "scip": "margotree.engines.mip.scip:Scip",
     "highs": "margotree.engines.mip.highs:Highs",
     "gurobi": "margotree.engines.mip.gurobi:Gurobi",
     "cplex": "margotree.engines.mip.cplex:Cplex",
     "copt": "margotree.engines.mip.copt:Copt",
 }
-
-#: The class of each engine for two classes.
-_ENGINES = {
-    "local_svm": "margotree.engines.local_svm:LocalSVM",
-    "alternating": "margotree.engines.local_search_engine:Alternating",
-    "bnb": "margotree.engines.exact.engine:BranchAndBound",
-    **_MIP_ENGINES,
-}
-
-#: The engines for more than two classes, by the same names.
-_MULTICLASS_ENGINES = {
-    "local_svm": "margotree.engines.local_svm:LocalSVM",
-    "alternating": "margotree.engines.local_search_engine:Alternating",
-    "bnb": "margotree.engines.multiclass.exact:BranchAndBound",
-    **_MIP_ENGINES,
-}
-
-#: The engines for numeric targets.
-_REGRESSION_ENGINES = {name: _ENGINES[name] for name in ("local_svm", "alternating", *_MIP_ENGINES)}
+#: Installed packages can add engines under this group of entry points.
+_ENTRY_POINTS = "margotree.engines"
 
 #: The start heuristic.
 _DEFAULT_START = "local_svm"
@@ -60,45 +49,57 @@ _START_NODES = 1000
 _AUDIT_PASSES = 4
 
 
+def register_engine(name: str, make: Callable[[], Engine]) -> None:
+    """Add an engine under a name that estimators and :func:`solve` accept (docs/extending.md).
+
+    Parameters
+    ----------
+    name : str
+        A name that no engine has yet.
+    make : callable
+        Returns the engine; usually its class.
+    """
+    if name == "auto" or (name in _ENGINES and _ENGINES[name] is not make):
+        raise ValueError(f"there is an engine {name!r} already")
+    _ENGINES[name] = make
+
+
+@cache
+def _load_entry_points() -> None:
+    """Add the engines of installed packages."""
+    for entry in entry_points(group=_ENTRY_POINTS):
+        _ENGINES.setdefault(entry.name, entry.value)
+
+
 def engine_names() -> tuple[str, ...]:
     """The names of all engines."""
+    _load_entry_points()
     return tuple(_ENGINES)
 
 
-def get_engine(name: str, problem: TrainingProblem | None = None) -> Engine:
-    """The engine of this name, for the task of ``problem``; ValueError for an unknown name."""
-    if name not in _ENGINES:
-        raise ValueError(f"unknown engine {name!r}; there are: auto, {', '.join(_ENGINES)}")
-    engines = _engines_for(problem)
-    if name not in engines:
-        raise Refused(f"{name} does not solve problems of numeric targets; engines that do: {', '.join(engines)}")
-    module, cls = engines[name].split(":")
-    engine: Engine = getattr(import_module(module), cls)()
-    return engine
+def get_engine(engine: str | Engine) -> Engine:
+    """The engine of this name, or the engine itself; ValueError for an unknown name."""
+    if isinstance(engine, Engine):
+        return engine
+    if engine not in engine_names():
+        raise ValueError(f"unknown engine {engine!r}; there are: auto, {', '.join(_ENGINES)}")
+    make = _ENGINES[engine]
+    if isinstance(make, str):
+        module, cls = make.split(":")
+        make = getattr(import_module(module), cls)
+    found: Engine = make()
+    return found
 
 
-def _engines_for(problem: TrainingProblem | None) -> dict[str, str]:
-    """The engines for the task of ``problem``."""
-    if isinstance(problem, Problem) and not problem.task.n_classes:
-        return _REGRESSION_ENGINES
-    return _MULTICLASS_ENGINES if _has_classes(problem) else _ENGINES
-
-
-def _has_classes(problem: TrainingProblem | None) -> bool:
-    """Whether the problem is a margin tree of more than two classes."""
-    return isinstance(problem, Problem) and problem.task != BINARY
-
-
-def choose_engine(problem: Problem, name: str = "auto") -> Engine:
+def choose_engine(problem: Problem, name: str | Engine = "auto") -> Engine:
     """The engine of this name, or the first suitable one for "auto".
 
     Raises :class:`Refused` if the engine does not solve the problem; the message names engines that do.
     """
     if name == "auto":
-        known = [get_engine(auto, problem) for auto in _AUTO_ENGINES if auto in _engines_for(problem)]
-        taking = [e for e in known if e.refuses(problem) is None]
+        taking = [e for e in map(get_engine, _AUTO_ENGINES) if e.refuses(problem) is None]
         return next((e for e in taking if e.missing() is None), taking[0])
-    engine = get_engine(name, problem)
+    engine = get_engine(name)
     if (reason := engine.refuses(problem)) is not None:
         raise Refused(f"{reason}; engines that do: {', '.join(accepting(problem))}")
     # Checked before the start heuristic runs, so that the error comes at once.
@@ -108,15 +109,14 @@ def choose_engine(problem: Problem, name: str = "auto") -> Engine:
 
 def accepting(problem: Problem) -> list[str]:
     """Names of the engines that solve this problem, installed or not; those that return a bound come first."""
-    engines = [get_engine(name, problem) for name in _engines_for(problem)]
-    taking = [e for e in engines if e.refuses(problem) is None]
+    taking = [e for e in map(get_engine, engine_names()) if e.refuses(problem) is None]
     return [e.name for e in sorted(taking, key=lambda e: not e.proves)]
 
 
 def solve(
     problem: Problem,
     *,
-    engine: str = "auto",
+    engine: str | Engine = "auto",
     limits: Limits | None = None,
     start: Splits | str | None = _DEFAULT_START,
     listener: Listener | None = None,
@@ -129,8 +129,8 @@ def solve(
     ----------
     problem : Problem
         The training problem.
-    engine : str
-        Name of an engine, or "auto".
+    engine : str or Engine
+        Name of an engine, an engine, or "auto".
     limits : Limits, optional
         When to stop.
     start : str, Splits or None
@@ -153,8 +153,7 @@ def solve(
         choose_engine(problem, engine) if scheduler is None else _cluster_engine(problem, engine, scheduler, limits)
     )
     if proof is not None and not chosen.writes_proofs:
-        classes = "two classes" if _has_classes(problem) else "the engine 'bnb'"
-        raise Refused(f"proofs are available for {classes} only, not for {chosen.name!r} here; omit proof")
+        raise Refused(f"proofs are available for the engine 'bnb' only, not for {chosen.name!r}; omit proof")
     own = isinstance(start, str) and (start == chosen.name or chosen.makes_start(problem))
     first = None if own else _start_engine(problem, start) if isinstance(start, str) else start
     return train(problem, chosen, limits=limits, start=first, listener=listener, proof=proof)
@@ -162,18 +161,14 @@ def solve(
 
 def _start_engine(problem: Problem, name: str) -> Engine | None:
     """The start heuristic of this name; None for the default one if it does not solve the problem."""
-    known = name in _engines_for(problem)
-    if name == _DEFAULT_START and (not known or get_engine(name, problem).refuses(problem) is not None):
-        return None
-    return get_engine(name, problem)
+    engine = get_engine(name)
+    return None if name == _DEFAULT_START and engine.refuses(problem) is not None else engine
 
 
-def _cluster_engine(problem: Problem, name: str, scheduler: str, limits: Limits | None) -> Engine:
+def _cluster_engine(problem: Problem, name: str | Engine, scheduler: str, limits: Limits | None) -> Engine:
     """The engine that searches on a cluster; raises :class:`Refused` if it does not solve this problem."""
     if name not in ("auto", "bnb"):
         raise Refused(f"only the engine 'bnb' searches on a cluster, not {name!r}; omit engine or scheduler")
-    if _has_classes(problem):
-        raise Refused("a cluster searches trees of two classes only; omit scheduler")
     module, cls = _CLUSTER_ENGINE.split(":")
     engine: Engine = getattr(import_module(module), cls)(scheduler, (limits or Limits()).n_jobs)
     if (reason := engine.refuses(problem)) is not None:

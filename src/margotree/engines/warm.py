@@ -31,7 +31,7 @@ def all_parts() -> Iterator[Part]:
     for model in ("margot", "hfs", "sfs"):
         for problem in (tiny_problem(model), tiny_multiclass(model)):
             for name in accepting(problem):
-                yield from get_engine(name, problem).kernels(problem)
+                yield from get_engine(name).kernels(problem)
     if lazy_registry.is_registered("kernels_of_baselines"):
         yield from lazy_registry.get("kernels_of_baselines")()
 

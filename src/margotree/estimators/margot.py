@@ -61,12 +61,12 @@ class MargotClassifier(MarginTreeClassifier):
     verbose : int, default 0
         1: a live line with incumbent, bound, gap and time; 2: a line for every event.
     proof : str, path or None, default None
-        File to which a proof is written, which can be checked without margotree (docs/proof.md); only for two classes
-        and the engine "bnb".
+        File to which a proof is written, which can be checked without margotree (docs/proof.md); only for the
+        engine "bnb".
     scheduler : str or None, default None
         Where the search runs: None for threads of this process, the address of a Dask scheduler
         ("tcp://10.0.0.1:8786") for the workers of its cluster, "processes" for ``n_jobs`` processes on this machine
-        (docs/cluster.md); only for two classes and the engine "bnb".
+        (docs/cluster.md); only for the engine "bnb".
     round : None, "auto", "points" or int, default None
         Short numbers, see :meth:`margotree.tree.Tree.rounded`.  "auto": weights of two digits if at most 1 % of the
         labels of training samples change, otherwise more; features and splits that none of these labels depends on are

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from importlib.util import find_spec
@@ -12,9 +13,11 @@ from margotree.engines.distributed.connection import INSTALL
 from margotree.engines.distributed.search import ClusterSearch, TaskSizes
 from margotree.engines.distributed.transfer_volume import Traffic
 from margotree.engines.distributed.workers import WorkerPool
-from margotree.engines.exact.engine import BranchAndBound, has_too_many_supports, provable_searches
+from margotree.engines.exact.engine import BranchAndBound
+from margotree.engines.exact.proof_search import NoProof, Proof
 from margotree.engines.exact.sample_branching import Tactics
 from margotree.engines.exact.search import Brancher, Search
+from margotree.engines.exact.strategies import lists_nothing, provable_searches
 from margotree.engines.exact.support_branching import SupportTactics
 from margotree.engines.run_control import RunControl
 from margotree.engines.trivial_trees import allowed_value
@@ -68,22 +71,31 @@ class ClusterBranchAndBound(BranchAndBound):
     def prepare_proof(self, problem: TrainingProblem) -> None:
         """Compile here and on the workers what only proofs call."""
         super().prepare_proof(problem)
+        assert isinstance(problem, Problem)
         self._worker_pool(problem).warm_up_for_proofs(**provable_searches(problem))
 
-    def solve(self, problem: Problem, control: RunControl | None = None, start: Splits | None = None) -> Solution:
-        """Solve the problem, and release the workers afterwards; see :meth:`BranchAndBound.solve`."""
+    def audited(
+        self,
+        problem: Problem,
+        control: RunControl | None,
+        start: Splits | None,
+        search: Callable[[Problem, RunControl, Splits | None], Answer],
+    ) -> Solution:
+        """Solve the problem, and release the workers afterwards; see :meth:`Engine.audited`."""
         try:
-            return super().solve(problem, control, start)
+            return super().audited(problem, control, start, search)
         finally:
             if self.worker_pool is not None:
                 self.worker_pool.close()
                 self.worker_pool = None
 
-    def search(self, problem: Problem, control: RunControl, start: Splits | None) -> Answer:
+    def search_with(
+        self, problem: Problem, control: RunControl, start: Splits | None, *, proof: Proof | NoProof
+    ) -> Answer:
         """The best tree and its bound, with a warning if the cluster was lost."""
         worker_pool = self._worker_pool(problem)
         self.traffic = worker_pool.traffic
-        answer = super().search(problem, control, start)
+        answer = super().search_with(problem, control, start, proof=proof)
         return (
             answer if not worker_pool.lost else replace(answer, warnings=(*answer.warnings, _loss_warning(worker_pool)))
         )
@@ -93,7 +105,7 @@ class ClusterBranchAndBound(BranchAndBound):
         if self.worker_pool is None:
             worker_pool = WorkerPool(self.scheduler, self.processes)
             try:
-                with_penalties = isinstance(problem, Problem) and has_too_many_supports(problem)
+                with_penalties = isinstance(problem, Problem) and lists_nothing(problem)
                 worker_pool.warm_up(getattr(problem, "model", "margot"), with_penalties)
             except BaseException:
                 worker_pool.close()
@@ -101,7 +113,7 @@ class ClusterBranchAndBound(BranchAndBound):
             self.worker_pool = worker_pool
         return self.worker_pool
 
-    def _new_search(
+    def new_search(
         self, problem: Problem, brancher: Brancher, first: Splits, control: RunControl, ceiling: float = math.inf
     ) -> Search:
         """A search by the workers of the cluster."""

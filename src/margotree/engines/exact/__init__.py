@@ -1,9 +1,10 @@
-"""The exact engine ``bnb``: branch and bound on the sides of samples and on the features of splits (docs/engine.md).
+"""The exact engine ``bnb``: branch and bound on sides of samples, choices of classes and features (docs/engine.md).
 
-Start with :mod:`~margotree.engines.exact.engine`, which chooses the searches for a problem, and
+Start with :mod:`~margotree.engines.exact.strategies`, which chooses the searches for a problem, and
 :mod:`~margotree.engines.exact.search`, which runs one of them. *Branchers* define the search nodes of a search.
 
-- ``engine``: the engine, and the order of its phases.
+- ``engine``: the engine; ``strategies``: which searches run, and in which order.
+- ``sample_items``: the losses of a task's samples as the compiled search takes them.
 - ``search``: best-first search over records of search nodes, with threads.
 - ``portfolio``: trials of several searches, and what they exchange.
 - ``sample_branching``, ``penalty_branching``: branchers that decide the sides of samples; feature penalties.

@@ -14,7 +14,7 @@ from margotree.engines.exact.penalty_branching import PenaltyBrancher
 from margotree.engines.exact.sample_branching import MargotBrancher
 from margotree.engines.exact.search import CUTOFF, Worker
 from margotree.engines.run_control import RunControl, flag_after
-from margotree.problem import Problem, Splits, evaluate, topology
+from margotree.problem import Choices, Problem, Splits, evaluate, topology
 from margotree.problem.problem import FloatArray
 
 RoutingBrancher = MargotBrancher | PenaltyBrancher
@@ -134,8 +134,9 @@ def _free_samples(
 ) -> NDArray[np.int64]:
     """The place where each sample is fixed: its last-level node or, if it is freed, an upper node."""
     h = problem.X @ tree.w.T + tree.b
-    below = _cost_below(problem, h)
-    place = evaluate(problem, tree).node.copy()
+    found = evaluate(problem, tree)
+    below = _cost_below(problem, h, found.choices)
+    place = found.node.copy()
     promise = np.full(problem.n_samples, -np.inf)
     at = place.copy()
     for t in topology.upper(problem.depth):
@@ -154,11 +155,15 @@ def _free_samples(
     return place
 
 
-def _cost_below(problem: Problem, h: FloatArray) -> FloatArray:
+def _cost_below(problem: Problem, h: FloatArray, choices: Choices) -> FloatArray:
     """The loss of every sample from each node downwards."""
-    cost = np.outer(problem.C, problem.weight) * np.maximum(0.0, 1.0 - problem.y * h.T)
-    for t in reversed(topology.upper(problem.depth)):
-        cost[t] += np.where(h[:, t] >= 0, cost[topology.right(t)], cost[topology.left(t)])
+    cost = np.empty((problem.n_nodes, problem.n_samples))
+    for t in reversed(range(problem.n_nodes)):
+        last, side = t >= problem.n_upper, np.where(h[:, t] >= 0, 1, -1)
+        items = problem.task.items(problem.y, last=last, side=None if last else side, choice=choices.at(t))
+        cost[t] = problem.C[t] * problem.weight * items.loss(h[:, t])
+        if not last:
+            cost[t] += np.where(side > 0, cost[topology.right(t)], cost[topology.left(t)])
     return cost
 
 

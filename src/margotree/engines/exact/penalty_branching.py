@@ -73,7 +73,7 @@ class FirstStageWorker(MargotWorker):
         n_codes, n_floats = self.brancher.sizes()
         codes, floats = np.zeros(self.second_stage_size, np.uint8), np.zeros(n_floats)
         used = save(self.ws, self.routing, codes[None, :n_codes], floats[None])
-        status = codes[2 * self.problem.n_samples : n_codes]
+        status = codes[2 * self.problem.n_samples : self.brancher.end_of_statuses()]
         status[status == AT_MARGIN] = PENDING_MARGIN
         status[status == AT_HARD] = PENDING_HARD
         number = None if self.brancher.log is None else self.last_node

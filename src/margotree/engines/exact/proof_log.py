@@ -10,6 +10,7 @@ import math
 import queue
 import threading
 import time
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -17,9 +18,11 @@ from numpy.typing import NDArray
 
 from margotree.engines.exact.kernels import leaf_multipliers, proof_bytes, proof_steps
 from margotree.engines.exact.kernels.child_nodes import Rows
-from margotree.engines.exact.kernels.leaf_multipliers import NOT_HERE
-from margotree.engines.exact.kernels.node_record import sizes
-from margotree.engines.exact.proof_log_base import ProofLogBase, sides
+from margotree.engines.exact.kernels.leaf_multipliers import NOT_HERE, ProofItems
+from margotree.engines.exact.kernels.node_record import CODE_SHIFT, sizes
+from margotree.engines.exact.kernels.routing import ABOVE, BELOW, BOTH
+from margotree.engines.exact.proof_log_base import SHADE, ProofLogBase, sides
+from margotree.engines.exact.sample_items import sample_items
 from margotree.problem import Problem
 from margotree.problem.problem import FloatArray
 from margotree.proof import write
@@ -66,23 +69,27 @@ class ProofLog(ProofLogBase):
     def __init__(self, into: Steps, problem: Problem, weights: FloatArray, unit: float, first: int = 1) -> None:
         super().__init__(into, problem, weights, unit, first)
         self.m, self.n, self.depth = problem.n_samples, problem.n_features, problem.depth
-        self.label = self.y.astype(np.int8)
-        self.side_of = sides(self.T)
-        self._feature_offset = self.m * (2 + self.depth)  # in a record
-        longest = self.T * proof_bytes.POINT_HEAD + self.m * self.depth * proof_bytes.BYTES_PER_SAMPLE
+        self.items = _items(problem, self.cost)
+        self.n_items = self.items.cost.shape[1]
+        longest = self.T * proof_bytes.POINT_HEAD + self.n_items * self.depth * proof_bytes.BYTES_PER_SAMPLE
         self._leaves_at_once = min(_TOGETHER, max(1, _ROOM // longest))
         self._buffer = proof_bytes.new_buffer(self._leaves_at_once * longest)
         self._text = proof_bytes.new_buffer(self._leaves_at_once * (longest + proof_bytes.LEAF_HEAD))
         self._n_closed = self._n_written = 0  # leaves
         self._seconds = 0.0  # for writing them
         self._dropped = False
-        self._rows = max(
-            1, min(2 * _TOGETHER, _RECORDS // sum(sizes(self.m, self.n, self.depth, True, all_multipliers=True)))
-        )
+        self._rows = max(1, min(2 * _TOGETHER, _RECORDS // sum(self._sizes(penalised=True))))
         self._batch = Batch(self._rows)  # of dives not yet given to the thread that writes
         self._queue: queue.Queue[tuple[Batch, tuple[bytes, int] | None] | None] = queue.Queue(_WAITING)
         self._failure: BaseException | None = None
         self._thread: threading.Thread | None = None  # started with the first batch
+
+    def _sizes(self, penalised: bool) -> tuple[int, int]:
+        """The largest number of bytes and of floats in a record."""
+        choices = self.items.code.shape[1] if self.items.chooses else 0
+        return sizes(
+            self.m, self.n, self.depth, items=self.n_items, choices=choices, penalised=penalised, all_multipliers=True
+        )
 
     def record_dive(self, node: int, rows: int, found: Rows, settled_continues: bool) -> list[int]:
         """Add a dive to the proof; return the numbers that the search nodes of its rows get.
@@ -101,13 +108,16 @@ class ProofLog(ProofLogBase):
         self._raise()
         numbers = np.empty(rows, np.int64)
         codes, floats = found.codes, found.floats
+        penalised = codes.shape[1] > self.items.feature_offset
+        first_choice = self.n_items + (self.n * self.T if penalised else 0)
         with self._lock:
             self._make_room(rows)
             closed_nodes = self._batch.closed_nodes_of(codes.shape[1], floats.shape[1])
             before = closed_nodes.n_nodes[0]
             self._nodes, least_closed_bound = proof_steps.record_dive(
                 found.log, codes, floats, found.used, found.bounds, rows, node, self._nodes, settled_continues,
-                self.m, self.n, self._feature_offset, numbers, closed_nodes, self._batch.decisions, self._batch.buffer,
+                self.items, self.n, first_choice, numbers, closed_nodes, self._batch.decisions,
+                self._batch.buffer,
             )  # fmt: skip
             self.least_closed_bound = min(self.least_closed_bound, least_closed_bound)
             self._count_leaves(int(closed_nodes.n_nodes[0] - before))
@@ -119,8 +129,7 @@ class ProofLog(ProofLogBase):
         codes, floats, node = data
         with self._lock:
             self._make_room(1)
-            penalised = len(codes) > self._feature_offset
-            longest = sizes(self.m, self.n, self.depth, penalised, all_multipliers=True)
+            longest = self._sizes(penalised=len(codes) > self.items.feature_offset)
             closed_nodes = self._batch.closed_nodes_of(*longest)
             k = int(closed_nodes.n_nodes[0])
             closed_nodes.n_nodes[0] = k + 1
@@ -218,10 +227,10 @@ class ProofLog(ProofLogBase):
 
     def _leaves(self, numbers: NDArray[np.int64], codes: Codes, floats: FloatArray) -> None:
         """Write search nodes that are closed by their own multipliers, with records of the same length."""
-        n = self.n if codes.shape[1] > self._feature_offset else 0
+        n = self.n if codes.shape[1] > self.items.feature_offset else 0
         ends = np.zeros((len(numbers), self.T), np.int64)
         unbalanced = leaf_multipliers.write_points(
-            codes, floats, self.y, self.cost, self.side_of, n, self.unit, self._buffer, ends, np.zeros((2, self.m + 1))
+            codes, floats, self.items, n, self.unit, self._buffer, ends, np.zeros((3, self.n_items + 1))
         )
         if unbalanced:
             self._leaves_with_balance(numbers.tolist(), codes, ends.tolist())
@@ -254,28 +263,68 @@ class ProofLog(ProofLogBase):
         full, given, values, balance = write.point_arrays(point)
         if balance != leaf_multipliers.NO_SAMPLE:
             return point
-        side = self.side_of[t][codes[: 2 * self.m].view("<u2")]
-        v = np.where(side == -self.label, self.cost[t], 0.0)
-        v[full], v[given] = self.cost[t][full], values / self.unit
-        balance = self._balance(t, side, v)
+        label, side = self._items_at(t, codes)
+        cost = self.items.cost[t]
+        v = np.where(side == -label, cost, 0.0)
+        if self.items.chooses:
+            both = np.flatnonzero((side[: self.m] == 0) & (side[self.m :] != NOT_HERE))
+            v[both], v[both + self.m] = cost[both], cost[both]
+        v[full], v[given] = cost[full], values / self.unit
+        balance = self._balance(t, label, side, v)
         return write.point(full, given, values, balance) if balance >= 0 else NOTHING
 
-    def _balance(self, t: int, side: Any, v: FloatArray) -> int:
-        """A sample whose multiplier can make the sum 0, with a safe sign; -1 if there is none."""
-        shift = -math.fsum((self.y * v).tolist()) * self.y
-        low = np.where(side == -self.label, -np.inf, 0.0)
-        high = np.where(side == self.label, np.inf, self.cost[t])
+    def _items_at(self, t: int, codes: Codes) -> tuple[FloatArray, FloatArray]:
+        """The label of every item at tree node ``t`` in a record, and the side that its sample takes there."""
+        items = self.items
+        taken = items.side_of[t][codes[: 2 * self.m].view("<u2")].astype(float)
+        code = items.code[t]
+        if items.chooses:
+            begin = items.choice_offset + t * len(code)
+            code = codes[begin : begin + len(code)].astype(np.int64) - CODE_SHIFT
+        code = code[items.group]
+        has_label, both = (code == BELOW) | (code == ABOVE), code == BOTH
+        label, side = np.where(both, 1.0, np.where(has_label, code, taken)), taken.copy()
+        side[~has_label & ~both & (taken == 0)] = NOT_HERE
+        if self.n_items > self.m:
+            label = np.append(label, np.full(self.m, -1.0))
+            side = np.append(side, np.where(both, taken, NOT_HERE))
+        return label, side
+
+    def _balance(self, t: int, label: FloatArray, side: FloatArray, v: FloatArray) -> int:
+        """An item whose multiplier can make the sum 0, with a safe sign; -1 if there is none."""
+        here = side != NOT_HERE
+        label, v = np.where(here, label, 0.0), np.where(here, v, 0.0)
+        shift = -math.fsum((label * v).tolist()) * label
+        low = np.where(side == -label, -np.inf, 0.0)
+        high = np.where(side == label, np.inf, self.items.cost[t])
         room = np.where(shift > 0.0, high - v, v - low) - np.abs(shift)
-        room[side == NOT_HERE] = -np.inf
+        room[~here] = -np.inf
         for best in np.argsort(-room)[:_TRIES].tolist():
-            if room[best] > -np.inf and self._can_balance(t, side, v, best):
+            if room[best] > -np.inf and self._can_balance(t, label, side, v, best):
                 return int(best)
         self.least_closed_bound = 0.0  # nothing is proved for this node, so no bound is claimed
         return -1
 
-    def _can_balance(self, t: int, side: Any, v: FloatArray, k: int) -> bool:
-        """Whether sample ``k`` can balance the others: whether the multiplier that makes the sum 0 is safely at least
+    def _can_balance(self, t: int, label: FloatArray, side: FloatArray, v: FloatArray, k: int) -> bool:
+        """Whether item ``k`` can balance the others: whether the multiplier that makes the sum 0 is safely at least
         0, and safely at most its cost, where these limits apply."""
-        others = (self.y[k] * np.delete(self.y * v, k)).tolist()
-        fine = side[k] == -self.label[k] or math.fsum(others) <= 0.0
-        return bool(fine and (side[k] == self.label[k] or math.fsum([*others, self.cost[t][k]]) >= 0.0))
+        others = (label[k] * np.delete(label * v, k)).tolist()
+        fine = side[k] == -label[k] or math.fsum(others) <= 0.0
+        return bool(fine and (side[k] == label[k] or math.fsum([*others, self.items.cost[t][k]]) >= 0.0))
+
+
+def _items(problem: Problem, cost: FloatArray) -> ProofItems:
+    """The items of a problem whose samples have these costs, rounded down."""
+    ones = replace(problem, C=np.ones(problem.n_nodes), weight=np.ones(problem.n_samples))
+    items, (T, m) = sample_items(ones), cost.shape
+    penalty, K = items.cost, items.code.shape[1]
+    costs = np.tile(cost, penalty.shape[1] // m)
+    if np.any(items.code == BOTH):  # the losses on both sides of numeric targets
+        last = slice(problem.n_upper, None)
+        costs[last] = costs[last] * penalty[last] * SHADE
+    choice_offset = m * (1 + problem.depth) + penalty.shape[1]
+    return ProofItems(
+        samples=m, group=items.group, code=items.code,
+        cost=costs, side_of=sides(T), chooses=items.chooses,
+        choice_offset=choice_offset, feature_offset=choice_offset + T * K * items.chooses,
+    )  # fmt: skip

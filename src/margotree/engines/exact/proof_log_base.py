@@ -18,7 +18,7 @@ from margotree.problem.problem import FloatArray
 from margotree.proof.write import REMOTE_BASE, Steps
 
 #: Factor on costs that rounds them down, as the checker does.
-_SHADE = 1.0 - 2.0**-50
+SHADE = 1.0 - 2.0**-50
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -52,7 +52,7 @@ class ProofLogBase(ABC):
         self.steps, self.weights, self.unit = into, weights, unit
         self.least_closed_bound = math.inf  # the least bound of a closed search node
         self.y, self.T = np.array(problem.y), problem.n_nodes
-        self.cost = np.outer(problem.C, weights) * _SHADE
+        self.cost = np.outer(problem.C, weights) * SHADE
         self._nodes = self._first = first
         self._lock = threading.RLock()
 

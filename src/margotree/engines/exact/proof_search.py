@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 from margotree.engines.exact.proof_log import ProofLog
 from margotree.engines.exact.proof_log_base import ProofLogBase
 from margotree.engines.exact.search import Search
@@ -14,6 +16,29 @@ from margotree.proof.write import ProofWriter, StepFile
 _PROOF_SHADE = 1e-9
 
 
+class NoProof:
+    """No proof: what :class:`Proof` does where none is written."""
+
+    writes = False
+
+    def start(self, problem: Problem, weights: FloatArray) -> None:
+        """There is nothing to write."""
+
+    def log(self) -> None:
+        """No log."""
+
+    def drop_others(self, search: Search) -> None:
+        """There are no logs."""
+
+    def support_log(self) -> SupportLog:
+        """Not called: the strategies that call it write proofs."""
+        raise AssertionError("no proof is written")
+
+    def end(self, search: Search) -> float:
+        """No limit on the bound."""
+        return math.inf
+
+
 class Proof:
     """The proof of one fit.
 
@@ -24,6 +49,8 @@ class Proof:
     unit
         The factor from values of the engine's problem to those of the user's.
     """
+
+    writes = True
 
     def __init__(self, writer: ProofWriter, unit: float) -> None:
         self.writer, self.unit = writer, unit

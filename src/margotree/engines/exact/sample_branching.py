@@ -16,10 +16,11 @@ from numpy.typing import NDArray
 
 from margotree.engines.exact.kernels.child_nodes import LAST_OPEN, OPEN_CHILD, Rows
 from margotree.engines.exact.kernels.dive import EMITTED, PAUSED, SETTLED, STEPS
-from margotree.engines.exact.kernels.node_record import COLD, sizes
+from margotree.engines.exact.kernels.node_record import CODE_SHIFT, COLD, sizes
 from margotree.engines.exact.kernels.plunge import kernel_for, route
-from margotree.engines.exact.kernels.routing import SLOT, Routing, new_memory
+from margotree.engines.exact.kernels.routing import SLOT, Routing, SampleItems, new_memory
 from margotree.engines.exact.proof_log import ProofLog
+from margotree.engines.exact.sample_items import sample_items
 from margotree.engines.exact.search import Dive, Record
 from margotree.engines.node.kernels.safe_bounds import offset_reach
 from margotree.engines.node.kernels.workspace import NUM, B, R, W, Workspace, stop_flag
@@ -117,15 +118,28 @@ class MargotBrancher:
         root = self.record(np.zeros(self.problem.n_samples, np.int64))
         return root if self.log is None else replace(root, data=(*root.data, 0))
 
+    @cached_property
+    def samples(self) -> SampleItems:
+        """The losses of the samples."""
+        return sample_items(self.problem)
+
     def record(self, place: NDArray[np.int64]) -> Record:
         """The record of the search node in which sample ``i`` is known to reach tree node ``place[i]``, without
-        multipliers."""
-        m = self.problem.n_samples
+        multipliers and choices."""
+        m, end = self.problem.n_samples, self.end_of_statuses()
         codes = np.zeros(self.sizes()[0], np.uint8)
         codes[0 : 2 * m : 2] = place & 255
         codes[1 : 2 * m : 2] = place >> 8
-        codes[2 * m : m * (2 + self.problem.depth)] = COLD
+        codes[2 * m : end] = COLD
+        if self.samples.chooses:
+            codes[end : end + self.samples.code.size] = self.samples.code.ravel() + CODE_SHIFT
         return make_record(0.0, codes, np.zeros(2 * self.problem.n_nodes))
+
+    def end_of_statuses(self) -> int:
+        """The position in a record after the statuses of items."""
+        m, n, T = self.problem.n_samples, self.problem.n_features, self.problem.n_nodes
+        rows = 2 * n * T if self.problem.max_weight is not None else 0
+        return m * (1 + self.problem.depth) + self.samples.cost.shape[1] + rows
 
     def worker(self) -> MargotWorker:
         """A new worker."""
@@ -136,16 +150,19 @@ class MargotBrancher:
         m, n = self.problem.n_samples, self.problem.n_features
         penalised = self.penalties is not None and not self.without_penalties
         limited, with_proof = self.problem.max_weight is not None, self.log is not None
-        return sizes(m, n, self.problem.depth, penalised, all_multipliers=with_proof, with_weight_limit=limited)
+        return sizes(
+            m, n, self.problem.depth, items=self.samples.cost.shape[1],
+            choices=self.samples.code.shape[1] if self.samples.chooses else 0, penalised=penalised,
+            all_multipliers=with_proof, with_weight_limit=limited,
+        )  # fmt: skip
 
     def new_memory(self) -> tuple[Workspace, Routing]:
         """The memory of a worker."""
-        y, eps = np.array(self.problem.y), self.problem.eps
-        cost = np.outer(self.problem.C, self.problem.weight)
-        reach = offset_reach(self.X, self.limit, eps)
+        eps, samples = self.problem.eps, self.samples
+        reach = offset_reach(self.X, self.limit, eps, float(np.max(np.abs(samples.corner))))
         limit = math.inf if self.problem.max_weight is None else self.problem.max_weight
         return new_memory(
-            self.X, y, cost, eps, self.penalties, without_penalties=self.without_penalties, reach=reach, limit=limit
+            self.X, samples, eps, self.penalties, without_penalties=self.without_penalties, reach=reach, limit=limit
         )
 
 
@@ -246,7 +263,7 @@ class MargotWorker:
         found = evaluate(self.problem, splits)
         if found.feasible and np.array_equal(found.node, node) and self.brancher.penalties is None:
             return splits
-        return polish(self.problem, node, self._support(), self.brancher.control)
+        return polish(self.problem, node, self._support(), self.brancher.control, choices=found.choices)
 
     def _support(self) -> NDArray[np.bool_] | None:
         """The features that the relaxation uses by at least half; None (all features) without feature penalties."""

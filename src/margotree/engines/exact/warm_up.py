@@ -75,28 +75,16 @@ def alternating_search() -> None:
 
 def proofs_of_routings() -> None:
     """Proofs of searches over routings."""
-    none, y, ends = np.zeros((0, 0), np.uint8), np.zeros(0), np.zeros((0, 1), np.int64)
-    side_of, buffer = np.zeros((1, 1), np.int8), proof_bytes.new_buffer(1)
-    leaf_multipliers.write_points(none, np.zeros((0, 0)), y, y[None], side_of, 0, 1.0, buffer, ends, np.zeros((2, 1)))
+    none, ends, buffer = np.zeros((0, 0), np.uint8), np.zeros((0, 1), np.int64), proof_bytes.new_buffer(1)
     log, few, floats = np.zeros((0, 2), np.int64), np.zeros(0, np.int64), np.zeros((0, 0))
-    proof_steps.record_dive(
-        log,
-        none,
-        floats,
-        few,
-        y,
-        0,
-        0,
-        1,
-        False,
-        0,
-        1,
-        0,
-        few,
-        proof_steps.new_closed_nodes(0, 0, 0),
-        np.zeros(2, np.int64),
-        buffer,
+    items = leaf_multipliers.ProofItems(
+        0, few, np.zeros((1, 1), np.int64), np.zeros((1, 0)), np.zeros((1, 1), np.int8), False, 0, 0
     )
+    leaf_multipliers.write_points(none, floats, items, 0, 1.0, buffer, ends, np.zeros((3, 1)))
+    proof_steps.record_dive(
+        log, none, floats, few, np.zeros(0), 0, 0, 1, False, items, 1, 0, few, proof_steps.new_closed_nodes(0, 0, 0),
+        np.zeros(2, np.int64), buffer,
+    )  # fmt: skip
     proof_steps.write_leaves(buffer, ends, ends[:, 0].copy(), buffer, ends[:, 0].copy())
 
 

@@ -6,7 +6,9 @@ The search over routings; start with ``dive``.
 - ``node_record``: a search node as bytes and floats.
 - ``plunge``: the entry points of a dive for Python; ``dive``: the dive itself.
 - ``probing``: node problems of a candidate's two sides; ``child_nodes``: children of a search node.
-- ``side_costs``, ``feature_decisions``: scores of samples and features as candidates.
+- ``sample_items``: which losses a sample has at a node, given what is decided.
+- ``side_costs``, ``feature_decisions``, ``class_choices``: scores of samples, features and choices of classes as
+  candidates.
 
 The search over supports.
 

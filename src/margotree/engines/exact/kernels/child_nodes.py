@@ -7,13 +7,15 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from margotree.engines.exact.kernels.class_choices import class_of, is_headed_first
 from margotree.engines.exact.kernels.node_record import save_record
-from margotree.engines.exact.kernels.probing import BEST, FLIP, OTHER, SAME, SAME_NODE, feature_of
-from margotree.engines.exact.kernels.routing import PLACE, SLOT, SPARE, Routing, headed, in_band, swap_in
-from margotree.engines.node.kernels.active_set import add_hard_row
+from margotree.engines.exact.kernels.probing import BEST, FLIP, OTHER, SAME, SAME_NODE, node_of
+from margotree.engines.exact.kernels.routing import ABOVE, BELOW, BOTH, PLACE, SLOT, SPARE, Routing, headed, swap_in
+from margotree.engines.exact.kernels.sample_items import add_side, changes_node, decided_codes
 from margotree.engines.node.kernels.feature_penalties import node_bound
 from margotree.engines.node.kernels.workspace import (
     AT_LOWER,
+    CORNER,
     F8,
     I8,
     NU,
@@ -35,8 +37,10 @@ OPEN_CHILD, CLOSED_CHILD, CLOSED_SIBLING, LAST_OPEN, LAST_CLOSED, LAST_SETTLED =
 @inner(allocates=False)
 def follow_candidate(ws: Workspace, rt: Routing, i: int, flip: bool) -> None:
     """Send candidate ``i`` where it is headed or the other way, with the slots of the best candidate."""
-    if i >= ws.X.shape[0]:
-        swap_in(rt, feature_of(ws, i)[0], BEST + (FLIP if flip else SAME))
+    if i >= rt.samples:
+        if i >= rt.first_choice:
+            _take_codes(rt, i, flip)
+        swap_in(rt, node_of(ws, rt, i), BEST + (FLIP if flip else SAME))
         return
     t = rt.at[PLACE, i]
     child = headed(ws, rt, t, i)
@@ -45,10 +49,19 @@ def follow_candidate(ws: Workspace, rt: Routing, i: int, flip: bool) -> None:
         swap_in(rt, t, BEST + FLIP)
         swap_in(rt, child, BEST + OTHER)
     else:
-        side = 1.0 if child == 2 * t + 2 else -1.0
-        add_hard_row(ws, rt.at[SLOT, t], i, side, 0.0 if side > 0 else rt.eps)
+        add_side(ws, rt, rt.at[SLOT, t], t, i, 1.0 if child == 2 * t + 2 else -1.0)
         swap_in(rt, child, BEST + SAME)
     rt.at[PLACE, i] = child
+
+
+@inner(allocates=False)
+def _take_codes(rt: Routing, i: int, flip: bool) -> None:
+    """Make the codes after choice ``i`` those of its tree node; the codes before it go to the last row."""
+    t, k = class_of(rt, i)
+    decided_codes(rt, t, k, is_headed_first(rt, t, k) != flip)
+    for q in range(rt.n_groups):
+        rt.code[rt.T + 1, q] = rt.code[t, q]
+        rt.code[t, q] = rt.code[rt.T, q]
 
 
 @inner(allocates=False)
@@ -98,16 +111,25 @@ def write_partial_child(ws: Workspace, rt: Routing, i: int, flip: bool, what: in
     done, spare = (t, FLIP) if turned else (child, OTHER if flip else SAME)
     swap_in(rt, done, BEST + spare)
     at[PLACE, i] = child
-    s = at[SLOT, child if turned else t]
-    status, nu = k[s, STATUS, i], f[s, NU, i]
+    other = child if turned else t
+    s, second = at[SLOT, other], rt.samples + i if rt.items > rt.samples else i
+    status, nu, second_status = k[s, STATUS, i], f[s, NU, i], k[s, STATUS, second]
+    code = rt.code[other, rt.group[i]]
     if turned:
+        if code == BELOW or code == ABOVE or code == BOTH:
+            k[s, STATUS, i] = AT_LOWER
+        if code == BOTH:
+            k[s, STATUS, second] = AT_LOWER
+    elif code != BELOW and code != ABOVE:
         k[s, STATUS, i] = AT_LOWER
     elif (f[s, O, i] > 0.0) != (child == 2 * t + 2):
         k[s, STATUS, i], f[s, NU, i] = PENDING_HARD, -nu  # the same as in `add_hard_row`
-    elif child == 2 * t + 1 and rt.eps >= 1.0 and status != AT_LOWER:
+    elif child == 2 * t + 1 and rt.eps >= ws.fixed[CORNER + 2 * t, i] and status != AT_LOWER:
         k[s, STATUS, i] = PENDING_HARD
     write_row(ws, rt, what, i, rows, row)
     k[s, STATUS, i], f[s, NU, i] = status, nu
+    if second != i:
+        k[s, STATUS, second] = second_status
     swap_in(rt, done, BEST + spare)
     at[PLACE, i] = t
 
@@ -119,15 +141,17 @@ def write_child(ws: Workspace, rt: Routing, i: int, flip: bool, what: int, rows:
     ``whole`` tells that both of its node problems are set up. Otherwise the first one has closed the child, and the
     parent's multipliers are used for the second.
     """
-    sample = i < ws.X.shape[0]
+    sample = i < rt.samples
     if sample and not whole and what != OPEN_CHILD:
         write_partial_child(ws, rt, i, flip, what, rows, row)
         return
-    t = rt.at[PLACE, i] if sample else feature_of(ws, i)[0]
+    t = node_of(ws, rt, i)
     in_spare = False
     if sample and not flip:
         # A side that its probe closes ends the search for candidates, so that the spare slot still holds its node.
-        in_spare = what != OPEN_CHILD and in_band(ws.f[rt.at[SLOT, t], H, i], rt.eps)
+        h = ws.f[rt.at[SLOT, t], H, i]
+        side = 1.0 if headed(ws, rt, t, i) == 2 * t + 2 else -1.0
+        in_spare = what != OPEN_CHILD and changes_node(ws, rt, t, i, h, side)
         if not in_spare:
             copy_slot(ws, rt.at[SLOT, t], rt.at[SPARE, SAME_NODE])
     if in_spare:
@@ -142,6 +166,8 @@ def write_child(ws: Workspace, rt: Routing, i: int, flip: bool, what: int, rows:
     write_row(ws, rt, what, i, rows, row)
     if not sample:
         swap_in(rt, t, BEST + (FLIP if flip else SAME))
+        for q in range(rt.n_groups if i >= rt.first_choice else 0):
+            rt.code[t, q] = rt.code[rt.T + 1, q]
         return
     child = rt.at[PLACE, i]
     swap_in(rt, child, BEST + (OTHER if flip else SAME))

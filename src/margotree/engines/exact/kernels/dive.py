@@ -1,9 +1,11 @@
 """A dive of the search: branch, follow the child with the lower bound, write a record of the other, until the search
 node is closed, settled or interrupted.
 
-A search node is a partial routing and, with feature penalties, decisions about features. Its bound is the sum of the
-node problems' dual values. It is *settled* when every undecided sample would reach the last level without further cost
-and no feature is used in part: then the current hyperplanes are a tree whose objective is the bound.
+A search node is a partial routing and, with feature penalties, decisions about features; where a task has choices, also
+decisions about sides of classes and labels of leaves. Its bound is the sum of the node problems' dual values. It is
+*settled* when every undecided sample would reach the last level without further cost, no feature is used in part, and
+no choice is open at a node that samples of the class are known to reach: then the current hyperplanes are a tree whose
+objective is the bound.
 """
 
 from __future__ import annotations
@@ -32,7 +34,17 @@ from margotree.engines.exact.kernels.side_costs import FLOOR
 from margotree.engines.node.kernels.active_set import refresh
 from margotree.engines.node.kernels.feature_penalties import node_bound, penalty_bound, unpenalised_features
 from margotree.engines.node.kernels.ratio_test import INFEASIBLE
-from margotree.engines.node.kernels.workspace import ALPHA, F8, I8, NUM, SCALARS, STOP, Workspace, index_constants
+from margotree.engines.node.kernels.workspace import (
+    ALPHA,
+    CONSTANT,
+    F8,
+    I8,
+    NUM,
+    SCALARS,
+    STOP,
+    Workspace,
+    index_constants,
+)
 from margotree.engines.numba_backend import inner
 
 # How a dive ends. A dive without feature penalties is settled where they could change whether a node is closed.
@@ -62,7 +74,9 @@ def make_dive(run: Callable[..., int], set_up: Callable[..., tuple[int, int, int
 
         It is infinite if the routing is impossible.
         """
-        offset = ws.g[s, NUM, ALPHA] * unpenalised_features(ws, s) if ws.with_penalties else 0.0
+        offset = -ws.g[s, NUM, CONSTANT]
+        if ws.with_penalties:
+            offset += ws.g[s, NUM, ALPHA] * unpenalised_features(ws, s)
         if run(ws, s, cutoff + offset, pivots, tol) == INFEASIBLE:
             return np.inf
         return node_bound(ws, s)

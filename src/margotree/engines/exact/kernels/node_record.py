@@ -2,7 +2,7 @@
 
 Only what cannot be derived is stored: the place of every sample, the status of each item at every tree node on the path
 to its place, and the multipliers of the few items on a free segment; with feature penalties also the decision about
-each feature, and the weights of the features at a kink.
+each feature, and the weights of the features at a kink; with choices of classes the code of each class at each node.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from margotree.engines.exact.kernels.routing import PLACE, SLOT, Routing, level_of, side_towards
+from margotree.engines.exact.kernels.sample_items import add_sample, add_side, set_constant
 from margotree.engines.node.kernels.active_set import add_hard_row, refresh
 from margotree.engines.node.kernels.workspace import (
     ALPHA,
@@ -46,22 +47,40 @@ Bytes = NDArray[np.uint8]
 _SPARE_FLOATS = 16
 #: The status of all items of a node that starts cold.
 COLD = 255
+#: Added to the code of a class, so that it is a byte.
+CODE_SHIFT = 1
 # States of a feature with a penalty: undecided, undecided and at its kink, decided to be used, decided not to be used.
 _UNDECIDED, FEATURE_AT_KINK, FEATURE_USED, _FEATURE_UNUSED = 0, 1, 2, 3
 
 
 def sizes(
-    m: int, n: int, depth: int, penalised: bool = False, all_multipliers: bool = False, with_weight_limit: bool = False
+    m: int,
+    n: int,
+    depth: int,
+    *,
+    items: int,
+    choices: int = 0,
+    penalised: bool = False,
+    all_multipliers: bool = False,
+    with_weight_limit: bool = False,
 ) -> tuple[int, int]:
     """The largest number of bytes and of floats in one record.
 
-    With ``all_multipliers`` there is space for the multipliers of all samples. With ``with_weight_limit`` every tree
-    node has two rows per feature.
+    Parameters
+    ----------
+    m, n, items, choices
+        Numbers of samples, of features, of items of samples, and of classes with choices.
+    penalised
+        Whether node problems contain feature penalties.
+    all_multipliers
+        Reserve space for the multipliers of all items.
+    with_weight_limit
+        Every tree node has two rows per feature.
     """
     nodes = 2**depth - 1
     k = n if penalised else 0
-    return m * (2 + depth) + nodes * (k + 2 * n * with_weight_limit), nodes * (
-        2 + k + (m if all_multipliers else n + 2 + _SPARE_FLOATS)
+    return m * (1 + depth) + items + nodes * (k + choices + 2 * n * with_weight_limit), nodes * (
+        2 + k + (items if all_multipliers else n + 2 + _SPARE_FLOATS)
     )
 
 
@@ -77,7 +96,7 @@ def save_record(ws: Workspace, rt: Routing, codes: Bytes, floats: F8, row: int) 
     room = floats.shape[1] // rt.T - 2 - (n if ws.with_penalties else 0)
     for t in range(rt.T):
         s = at[SLOT, t]
-        base, rows = status_offsets(ws, rt, t)
+        base, second, rows = status_offsets(ws, rt, t)
         floats[row, used] = g[s, NUM, B]
         floats[row, used + 1] = g[s, NUM, VALUE]
         used += 2
@@ -86,7 +105,7 @@ def save_record(ws: Workspace, rt: Routing, codes: Bytes, floats: F8, row: int) 
             code = k[s, STATUS, i]
             if code == OUT:
                 continue  # nodes of one level share their bytes; each writes those of its own samples
-            codes[row, (base if i < rt.samples else rows) + i] = code
+            codes[row, (base if i < rt.samples else second if i < rt.items else rows) + i] = code
             if code != AT_LOWER and code != AT_COST:
                 count += 1
                 if count <= room:
@@ -96,26 +115,38 @@ def save_record(ws: Workspace, rt: Routing, codes: Bytes, floats: F8, row: int) 
             used -= room
             for i in range(m):
                 if k[s, STATUS, i] != OUT:
-                    codes[row, (base if i < rt.samples else rows) + i] = COLD
+                    codes[row, (base if i < rt.samples else second if i < rt.items else rows) + i] = COLD
         if ws.with_penalties:
             used = save_features(ws, s, codes, feature_offset(ws, rt, t), floats, used, row, count > room)
+    if rt.chooses:
+        start = choice_offset(ws, rt)
+        for t in range(rt.T):
+            for q in range(rt.n_groups):
+                codes[row, start + t * rt.n_groups + q] = rt.code[t, q] + CODE_SHIFT
     return used
 
 
 @inner(allocates=False)
-def status_offsets(ws: Workspace, rt: Routing, t: int) -> tuple[int, int]:
+def status_offsets(ws: Workspace, rt: Routing, t: int) -> tuple[int, int, int]:
     """The positions of the statuses at tree node ``t``, as offsets to which the number of an item is added: for
-    samples, and for the rows that limit weights, of which every tree node has its own."""
+    samples, for their losses above, which only last-level nodes have, and for the rows that limit weights, of which
+    every tree node has its own."""
     samples = rt.samples
-    rows = ws.X.shape[0] - samples
-    return samples * (2 + level_of(t)), samples * (2 + level_of(rt.T)) + t * rows - samples
+    rows = ws.X.shape[0] - rt.items
+    second = samples * (1 + level_of(rt.T))
+    return samples * (2 + level_of(t)), second, second + t * rows
+
+
+@inner(allocates=False)
+def choice_offset(ws: Workspace, rt: Routing) -> int:
+    """The position of the codes of classes."""
+    return rt.samples * (1 + level_of(rt.T)) + rt.items + rt.T * (ws.X.shape[0] - rt.items)
 
 
 @inner(allocates=False)
 def feature_offset(ws: Workspace, rt: Routing, t: int) -> int:
     """The position of the bytes for the features of tree node ``t``."""
-    m, n = ws.X.shape
-    return rt.samples * (2 + level_of(rt.T)) + rt.T * (m - rt.samples) + t * n
+    return choice_offset(ws, rt) + (rt.T * rt.n_groups if rt.chooses else 0) + t * ws.X.shape[1]
 
 
 @inner(allocates=False)
@@ -157,16 +188,17 @@ def rebuild_node(ws: Workspace, rt: Routing, t: int) -> None:
     """Clear tree node ``t`` and add the items and hard rows given by the places, with all multipliers 0."""
     s = rt.at[SLOT, t]
     clear(ws, s)
-    for i in range(rt.samples, ws.X.shape[0]):
+    for i in range(rt.items, ws.X.shape[0]):
         add_item(ws, s, i, ws.fixed[LABEL, i])
         add_hard_row(ws, s, i, -ws.fixed[LABEL, i], -rt.limit)
     for i in range(rt.samples):
         side = side_towards(rt.at[PLACE, i], t)
-        if side == 2.0:
-            continue
-        add_item(ws, s, i, ws.fixed[LABEL, i])
-        if side != 0.0:
-            add_hard_row(ws, s, i, side, 0.0 if side > 0 else rt.eps)
+        if side == 0.0:
+            add_sample(ws, rt, s, t, i)
+        elif side != 2.0:
+            add_sample(ws, rt, s, t, i)
+            add_side(ws, rt, s, t, i, side)
+    set_constant(ws, rt, s, t, t, -1)
 
 
 @inner(allocates=False)
@@ -175,16 +207,21 @@ def load_record(ws: Workspace, rt: Routing, codes: Bytes, floats: F8) -> None:
     g, k, at = ws.g, ws.k, rt.at
     for i in range(rt.samples):
         at[PLACE, i] = np.int64(codes[2 * i]) | (np.int64(codes[2 * i + 1]) << 8)
+    if rt.chooses:
+        start = choice_offset(ws, rt)
+        for t in range(rt.T):
+            for q in range(rt.n_groups):
+                rt.code[t, q] = np.int64(codes[start + t * rt.n_groups + q]) - CODE_SHIFT
     used = 0
     for t in range(rt.T):
         s = at[SLOT, t]
         rebuild_node(ws, rt, t)
-        base, rows = status_offsets(ws, rt, t)
+        base, second, rows = status_offsets(ws, rt, t)
         g[s, NUM, B] = floats[used]
         used += 2
         free = 0
         for i in range(ws.X.shape[0]):
-            code = np.int64(codes[(base if i < rt.samples else rows) + i])
+            code = np.int64(codes[(base if i < rt.samples else second if i < rt.items else rows) + i])
             if k[s, STATUS, i] == OUT or code == COLD:
                 continue
             if code != AT_LOWER and code != AT_COST:

@@ -10,13 +10,21 @@ from typing import Any
 
 import numpy as np
 
+from margotree.engines.exact.kernels.class_choices import choose_classes, class_of, guess_choices, is_headed_first
 from margotree.engines.exact.kernels.feature_decisions import choose_features, is_headed_to_use, rank
-from margotree.engines.exact.kernels.routing import PLACE, SCORE, SLOT, SPARE, Routing, headed, in_band
+from margotree.engines.exact.kernels.routing import PLACE, SCORE, SLOT, SPARE, Routing, headed
+from margotree.engines.exact.kernels.sample_items import (
+    add_sample,
+    add_side,
+    changes_node,
+    decided_codes,
+    set_codes,
+    set_constant,
+)
 from margotree.engines.exact.kernels.side_costs import estimate
-from margotree.engines.node.kernels.active_set import add_hard_row
 from margotree.engines.node.kernels.margins import update_margins, update_stale_margins
 from margotree.engines.node.kernels.penalised_active_set import decide
-from margotree.engines.node.kernels.workspace import I8, LABEL, H, Workspace, add_item, copy_slot, index_constants
+from margotree.engines.node.kernels.workspace import I8, H, Workspace, copy_slot, index_constants
 from margotree.engines.numba_backend import inner
 
 # Spare slots: the candidate's (the child it is headed for, its node with the sample on the other side, the other
@@ -28,9 +36,17 @@ NO_LIMIT: Any = np.int64(100000)
 
 @inner(allocates=False)
 def feature_of(ws: Workspace, i: int) -> tuple[int, int]:
-    """The tree node and the feature of a candidate that is not a sample."""
+    """The tree node and the feature of a candidate that is a feature."""
     m, n = ws.X.shape
     return (i - m) // n, (i - m) % n
+
+
+@inner(allocates=False)
+def node_of(ws: Workspace, rt: Routing, i: int) -> int:
+    """The tree node of a candidate."""
+    if i < rt.samples:
+        return rt.at[PLACE, i]
+    return class_of(rt, i)[0] if i >= rt.first_choice else feature_of(ws, i)[0]
 
 
 @inner(allocates=False)
@@ -42,13 +58,17 @@ def update_all_margins(ws: Workspace, rt: Routing) -> None:
 
 @inner(allocates=False)
 def choose_samples(ws: Workspace, rt: Routing, cand: I8, features_first: bool) -> int:
-    """Rank the undecided samples that would have a loss below their nodes by the estimates for both sides.
+    """Rank the undecided samples that would have a loss below their nodes by the estimates for both sides, and open
+    choices of classes.
 
     Writes them to ``cand`` and returns their number.
     """
     update_all_margins(ws, rt)
-    estimate(ws, rt)
     found: Any = np.int64(0)
+    if rt.chooses:
+        guess_choices(ws, rt)
+        found = choose_classes(rt, cand, found)
+    estimate(ws, rt)
     for i in range(rt.samples):
         if rt.score[SCORE, i] >= 0.0:
             found = rank(rt, i, cand, found)
@@ -57,8 +77,8 @@ def choose_samples(ws: Workspace, rt: Routing, cand: I8, features_first: bool) -
 
 @inner(allocates=False)
 def choose_both(ws: Workspace, rt: Routing, cand: I8, features_first: bool) -> int:
-    """Rank samples and features together; with ``features_first``, features of upper nodes come before samples, and
-    those of the last level after them."""
+    """Rank samples, choices and features together; with ``features_first``, features of upper nodes come before
+    samples, and those of the last level after them."""
     first: Any = np.int64(0)
     last = rt.T // 2
     if not features_first:
@@ -78,6 +98,8 @@ def set_up_sample(ws: Workspace, rt: Routing, i: int, flip: bool, part: int, fli
     problem with fewer pivots comes first, as it may close the side: for a flip this is the tree node itself with
     feature penalties, and the child without.
     """
+    if i >= rt.first_choice:
+        return set_up_choice(ws, rt, i, flip, part)
     t = rt.at[PLACE, i]
     child = headed(ws, rt, t, i)
     side = 1.0 if child == 2 * t + 2 else -1.0
@@ -87,7 +109,7 @@ def set_up_sample(ws: Workspace, rt: Routing, i: int, flip: bool, part: int, fli
         at, k = 4 * t + 3 - child, OTHER
         on_node = (part == 0) == ws.with_penalties
     elif part == 1:
-        if not in_band(ws.f[rt.at[SLOT, t], H, i], rt.eps):
+        if not changes_node(ws, rt, t, i, ws.f[rt.at[SLOT, t], H, i], side):
             return -1, k, 0
         on_node = True
     if on_node:
@@ -95,16 +117,31 @@ def set_up_sample(ws: Workspace, rt: Routing, i: int, flip: bool, part: int, fli
     s = rt.at[SPARE, k]
     copy_slot(ws, rt.at[SLOT, at], s)
     if on_node:
-        add_hard_row(ws, s, i, side, 0.0 if side > 0 else rt.eps)
+        add_side(ws, rt, s, t, i, side)
         return at, k, flip_pivots
-    add_item(ws, s, i, ws.fixed[LABEL, i])
+    add_sample(ws, rt, s, at, i)
+    set_constant(ws, rt, s, at, at, i)
     return at, k, NO_LIMIT
 
 
 @inner(allocates=False)
+def set_up_choice(ws: Workspace, rt: Routing, i: int, flip: bool, part: int) -> tuple[int, int, int]:
+    """Set up the node problem in which the choice of a class is as the hyperplane suggests, or the other one."""
+    k = FLIP if flip else SAME
+    if part == 1:
+        return -1, k, 0
+    t, which = class_of(rt, i)
+    s = rt.at[SPARE, k]
+    copy_slot(ws, rt.at[SLOT, t], s)
+    decided_codes(rt, t, which, is_headed_first(rt, t, which) != flip)
+    set_codes(ws, rt, s, t)
+    return t, k, NO_LIMIT
+
+
+@inner(allocates=False)
 def set_up_any(ws: Workspace, rt: Routing, i: int, flip: bool, part: int, flip_pivots: int) -> tuple[int, int, int]:
-    """`set_up_sample` for a sample or a feature; a feature is decided the way it is headed, or the other way."""
-    if i < ws.X.shape[0]:
+    """`set_up_sample` for any candidate; a feature is decided the way it is headed, or the other way."""
+    if i < ws.X.shape[0] or i >= rt.first_choice:
         return set_up_sample(ws, rt, i, flip, part, flip_pivots)
     k = FLIP if flip else SAME
     if part == 1:

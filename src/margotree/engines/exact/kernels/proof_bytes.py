@@ -16,8 +16,9 @@ from margotree.engines.numba_backend import inner, struct
 POINT_HEAD, BYTES_PER_SAMPLE = 13, 12
 #: Bytes of a decision; bytes of a leaf, and of a step that raises bounds, before their points.
 SPLIT_BYTES, LEAF_HEAD, RAISE_HEAD = 19, 5, 7
-#: The first bytes of steps: a decision about a sample, one about a feature, a leaf, a step that raises bounds.
-SAMPLE_SPLIT, FEATURE_SPLIT, LEAF_STEP, RAISE_STEP = (ord(letter) for letter in "SFLR")
+#: The first bytes of steps: a decision about a sample, one about a feature, one about a class, a leaf, a step that
+#: raises bounds.
+SAMPLE_SPLIT, FEATURE_SPLIT, CHOICE_SPLIT, LEAF_STEP, RAISE_STEP = (ord(letter) for letter in "SFCLR")
 
 
 @struct
@@ -63,9 +64,10 @@ def get_integer(buffer: ByteBuffer, at: int) -> int:
 
 @inner(allocates=False)
 def put_split(buffer: ByteBuffer, at: int, kind: int, node: int, which: int, t: int, first: int, second: int) -> int:
-    """Write the decision at search node ``node`` about a sample or a feature, number ``which``, of tree node ``t``.
+    """Write the decision at search node ``node`` about a sample, a feature or a class, number ``which``, of tree node
+    ``t``.
 
-    ``kind`` is SAMPLE_SPLIT or FEATURE_SPLIT; ``first`` and ``second`` are the numbers of the two children.
+    ``kind`` is SAMPLE_SPLIT, FEATURE_SPLIT or CHOICE_SPLIT; ``first`` and ``second`` are the numbers of the children.
     """
     put_integer(buffer, at, kind, 1)
     put_integer(buffer, at + 1, node, 4)

@@ -17,8 +17,10 @@ from margotree.engines.exact.kernels.child_nodes import (
     LAST_SETTLED,
     OPEN_CHILD,
 )
-from margotree.engines.exact.kernels.node_record import FEATURE_USED
+from margotree.engines.exact.kernels.leaf_multipliers import ProofItems
+from margotree.engines.exact.kernels.node_record import CODE_SHIFT, FEATURE_USED
 from margotree.engines.exact.kernels.proof_bytes import (
+    CHOICE_SPLIT,
     FEATURE_SPLIT,
     LEAF_STEP,
     SAMPLE_SPLIT,
@@ -27,6 +29,7 @@ from margotree.engines.exact.kernels.proof_bytes import (
     put_integer,
     put_split,
 )
+from margotree.engines.exact.kernels.routing import ABOVE, BOTH
 from margotree.engines.node.kernels.workspace import F8
 from margotree.engines.numba_backend import inner, kernel, struct
 
@@ -54,7 +57,7 @@ def new_closed_nodes(rows: int, n_codes: int, n_floats: int) -> ClosedNodes:
 @kernel(allocates=False)
 def record_dive(
     log: I8, codes: Bytes, floats: F8, used: I8, bounds: F8, rows: int, node: int, first: int,
-    settled_continues: bool, m: int, n: int, feature_offset: int, numbers: I8, closed_nodes: ClosedNodes,
+    settled_continues: bool, items: ProofItems, n: int, first_choice: int, numbers: I8, closed_nodes: ClosedNodes,
     decisions: I8, buffer: ByteBuffer,
 ) -> tuple[int, float]:  # fmt: skip
     """Number the search nodes of a dive's rows, write its decisions, and store its closed search nodes.
@@ -67,8 +70,8 @@ def record_dive(
         The number of the search node at which the dive began, and the first free number.
     settled_continues
         A settled search node is not closed: another dive continues it.
-    m, n, feature_offset
-        The number of samples and of features, and where the states of features begin in a record.
+    items, n, first_choice
+        The items, the number of features, and the number of the first candidate that is a choice of a class.
     numbers
         Filled in: the number of the search node of each row.
     decisions
@@ -86,7 +89,7 @@ def record_dive(
         if what == OPEN_CHILD or what == CLOSED_CHILD:
             numbers[row] = first
             decisions[0] = _write_decision(
-                codes[row], item, m, n, feature_offset, now, first, first + 1, buffer, decisions[0]
+                codes[row], item, items, n, first_choice, now, first, first + 1, buffer, decisions[0]
             )
             decisions[1] += 1
             now, first = first + 1, first + 2
@@ -105,9 +108,9 @@ def record_dive(
 def _write_decision(
     record: Bytes,
     item: int,
-    m: int,
+    items: ProofItems,
     n: int,
-    feature_offset: int,
+    first_choice: int,
     node: int,
     own: int,
     sibling: int,
@@ -116,13 +119,19 @@ def _write_decision(
 ) -> int:
     """Write the decision about an item, of which this record is on one side; return the position after it."""
     kind, which = SAMPLE_SPLIT, item
-    if item < m:
+    if item < items.samples:
         place = np.int64(record[2 * item]) | (np.int64(record[2 * item + 1]) << 8)
         t = int((place - 1) // 2)
         first = place == 2 * t + 1
+    elif item >= first_choice:
+        K = items.code.shape[1]
+        kind, t, which = CHOICE_SPLIT, (item - first_choice) // K, (item - first_choice) % K
+        code = np.int64(record[items.choice_offset + item - first_choice]) - CODE_SHIFT
+        first = code == ABOVE if 2 * t + 1 < items.cost.shape[0] else code != BOTH
     else:
-        kind, t, which = FEATURE_SPLIT, (item - m) // n, (item - m) % n
-        first = record[feature_offset + item - m] == FEATURE_USED
+        feature = item - items.cost.shape[1]
+        kind, t, which = FEATURE_SPLIT, feature // n, feature % n
+        first = record[items.feature_offset + feature] == FEATURE_USED
     one, two = (own, sibling) if first else (sibling, own)
     return int(put_split(buffer, at, kind, node, which, t, one, two))
 

@@ -29,6 +29,9 @@ SLOT, SPARE, PLACE = index_constants(3)
 # Rows of ``score``: the score of each candidate for branching; the estimated rise of the bound on the side that the
 # current hyperplane gives, and on the other; running means of the true rise divided by these two estimates.
 SCORE, ESTIMATE, OTHER_ESTIMATE, ACCURACY, OTHER_ACCURACY = index_constants(5)
+# Codes of a class at a tree node (`sample_items`): its samples have no loss there yet, the loss below their corners,
+# the one above, both of them, or the one of the side that a sample takes.  BELOW and ABOVE are labels as well.
+OPEN, BELOW, ABOVE, BOTH, BY_SIDE = (np.int64(code) for code in (0, 1, -1, 2, 3))
 #: Spare slots: three for the probed candidate, three for the best one so far, two for exchanges.
 SPARES = 8
 #: Tolerance of violations; and of those of settled search nodes, whose bounds have to be accurate.
@@ -39,9 +42,10 @@ TOL, TIGHT = 1e-7, 1e-11
 class Routing(NamedTuple):
     """The state of one worker's current search node apart from its node problems.
 
-    Items of the workspace are the samples and, where weights are bounded, two hard rows per feature, which belong to
-    every tree node. A candidate for branching is a sample or, with feature penalties, a feature of a tree node, whose
-    number is the number of items + n t + j.
+    Items of the workspace are the samples (twice where a task has losses on both sides) and, where weights are bounded,
+    two hard rows per feature, which belong to every tree node. A candidate for branching is a sample; with feature
+    penalties a feature of a tree node, whose number is the number of items + n t + j; or the choice of a class at a
+    tree node, whose number is ``first_choice`` + K t + k for K classes.
     """
 
     at: I8
@@ -49,13 +53,32 @@ class Routing(NamedTuple):
     T: int  # tree nodes
     eps: float
     samples: int
+    items: int  # items of samples
     limit: float  # the largest weight, in the units of its rows
+    group: I8  # the class of each sample
+    code: I8  # (tree nodes + 2, classes): the code of each class, and two rows of scratch
+    guess: I8  # (tree nodes, classes): the same, with the best choice for the current hyperplanes where none is made
+    loss: F8  # (tree nodes, classes, fields): losses of classes whose choice is open (`class_choices`)
+    n_groups: int  # classes
+    chooses: bool  # whether classes have choices
+    third_cost: float  # the least loss of a sample of a third class at a last-level node, in units of its cost
+    first_choice: int
+
+
+class SampleItems(NamedTuple):
+    """The losses of the samples of a problem as items; see `sample_items`."""
+
+    group: I8  # the class of each sample
+    code: I8  # (tree nodes, classes)
+    cost: F8  # (tree nodes, items)
+    corner: F8  # (tree nodes, items)
+    chooses: bool
+    third_cost: float
 
 
 def new_memory(
     X: F8,
-    y: F8,
-    cost: F8,
+    samples: SampleItems,
     eps: float,
     penalties: F8 | None = None,
     *,
@@ -67,10 +90,10 @@ def new_memory(
 
     Parameters
     ----------
-    X, y
-        Samples and labels.
-    cost
-        Penalties of margin violations, with one row per tree node.
+    X
+        Samples.
+    samples
+        Their losses.
     eps
         The band.
     penalties
@@ -82,21 +105,33 @@ def new_memory(
     limit
         The largest allowed weight.
     """
-    (samples, n), T = X.shape, len(cost)
+    m, n = X.shape
+    T, items = samples.cost.shape
+    K = samples.code.shape[1]
     penalised = penalties is not None and not without_penalties
     sides = np.repeat([1.0, -1.0], n if limit < np.inf else 0)  # of the rows that limit weights
-    m = samples + len(sides)
+    points = X if items == m else np.vstack([X, X])
+    cost, corner = samples.cost, samples.corner
+    total = items + len(sides)
     if len(sides):
-        X, cost = np.vstack([X, weight_limit_rows(n, limit)]), np.hstack([cost, np.zeros((T, len(sides)))])
-    c = (np.arange(m) < samples).astype(float)
-    ws = new_workspace(X, c, cost, penalties, with_penalties=penalised, spares=SPARES, reach=reach)
-    ws.fixed[LABEL] = np.concatenate([y, -sides])
+        points = np.vstack([points, weight_limit_rows(n, limit)])
+        cost, corner = np.hstack([cost, np.zeros((T, len(sides)))]), np.hstack([corner, np.ones((T, len(sides)))])
+    c = (np.arange(total) < items).astype(float)
+    ws = new_workspace(points, c, cost, penalties, corner=corner, with_penalties=penalised, spares=SPARES, reach=reach)
+    ws.fixed[LABEL, items:] = -sides
     at = np.zeros((3, max(T, SPARES, m)), np.int64)
     at[SLOT, :T] = np.arange(T)
     at[SPARE, :SPARES] = np.arange(T, T + SPARES)
-    score = np.zeros((5, m + T * n * penalised))
+    first_choice = total + T * n * penalised
+    score = np.zeros((5, first_choice + T * K * samples.chooses))
     score[ACCURACY:] = 0.5
-    return ws, Routing(at=at, score=score, T=T, eps=eps, samples=samples, limit=scaled_weight_limit(limit))
+    code = np.vstack([samples.code, np.zeros((2, K), np.int64)])
+    rt = Routing(
+        at=at, score=score, T=T, eps=eps, samples=m, items=items, limit=scaled_weight_limit(limit),
+        group=samples.group, code=code, guess=samples.code.copy(), loss=np.zeros((T, K, 5)), n_groups=K,
+        chooses=samples.chooses, third_cost=samples.third_cost, first_choice=first_choice,
+    )  # fmt: skip
+    return ws, rt
 
 
 @inner(allocates=False)

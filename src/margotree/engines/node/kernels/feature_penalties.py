@@ -8,6 +8,7 @@ from margotree.engines.node.kernels import cholesky, safe_bounds
 from margotree.engines.node.kernels.workspace import (
     ALPHA,
     BUDGET,
+    CONSTANT,
     FULL,
     KINK,
     KINKS,
@@ -39,10 +40,10 @@ def unpenalised_features(ws: Workspace, s: int) -> int:
 
 @inner(allocates=False)
 def node_bound(ws: Workspace, s: int) -> float:
-    """The tree node's part of the bound: its dual value and a lower bound on its feature penalties."""
+    """The tree node's part of the bound: its dual value, a lower bound on its feature penalties, and its constant."""
     if ws.with_penalties:
-        return penalised_bound(ws, s)
-    return ws.g[s, NUM, VALUE] + penalty_bound(ws, s)
+        return penalised_bound(ws, s) + ws.g[s, NUM, CONSTANT]
+    return ws.g[s, NUM, VALUE] + penalty_bound(ws, s) + ws.g[s, NUM, CONSTANT]
 
 
 @inner(allocates=False)

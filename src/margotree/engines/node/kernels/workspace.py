@@ -63,8 +63,9 @@ O, DELTA, NU, H, LO, HI, REST = index_constants(7)  # noqa: E741
 # belongs to (with feature penalties: of the current ones); 1 for features that are FULL or at a KINK; single numbers;
 # from FACTOR on the Cholesky factor of X_F X_F' + rho c_F c_F', F being the free items.
 W, V, R, U, ON, NUM, FACTOR = index_constants(7)
-# Entries of NUM: b, dual value, upper bound on |b|, penalty alpha of a feature, number of features without a penalty.
-B, VALUE, REACH, ALPHA, BUDGET = index_constants(5)
+# Entries of NUM: b, dual value, upper bound on |b|, penalty alpha of a feature, number of features without a penalty,
+# and a part of the node's bound that no item has.
+B, VALUE, REACH, ALPHA, BUDGET, CONSTANT = index_constants(6)
 # Fields of ``k``: kind and status of every item; the items in the order in which they were added; the free items, whose
 # margins are kept, in the order of the factor; how features are used; the features at a kink.
 KIND, STATUS, ITEMS, FREE, USE, KINKS = index_constants(6)
@@ -93,7 +94,7 @@ class Workspace(NamedTuple):
     XT: F8  # (n, m): the same, one per column
     fixed: F8  # (row, m): constants of the items
     f: F8  # (slot, field, m)
-    g: F8  # (slot, field, n + 2)
+    g: F8  # (slot, field, n + 2 or more)
     k: I8  # (slot, field, m or n + 2)
     cnt: I8  # (slot, field)
     work: F8  # (row, n + 2): scratch that all slots share
@@ -133,7 +134,7 @@ def new_workspace(
         Upper bound on ``|b|``.
     """
     (m, n), T = X.shape, len(cost)
-    S, width = T + spares, max(n + 2, 5)
+    S, width = T + spares, max(n + 2, 6)
     squares = np.einsum("ij,ij->i", X, X)
     corners = np.ones((T, m)) if corner is None else corner
     losses = np.stack([cost, corners], axis=1).reshape(2 * T, m)
@@ -228,7 +229,7 @@ def copy_slot(ws: Workspace, source: int, target: int) -> None:
     for j in range(n):
         g[target, W, j] = g[source, W, j]
         g[target, U, j] = g[source, U, j]
-    for j in range(5):
+    for j in range(6):
         g[target, NUM, j] = g[source, NUM, j]
     for j in range(6):
         cnt[target, j] = cnt[source, j]
@@ -256,6 +257,7 @@ def clear(ws: Workspace, s: int) -> None:
         ws.g[s, U, j] = 0.0
     ws.g[s, NUM, B] = 0.0
     ws.g[s, NUM, VALUE] = 0.0
+    ws.g[s, NUM, CONSTANT] = 0.0
     ws.cnt[s, N_ITEMS] = 0
     ws.cnt[s, N_FREE] = 0
     ws.cnt[s, N_KINKS] = 0

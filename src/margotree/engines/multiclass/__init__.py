@@ -1,1 +1,0 @@
-"""Engines for margin trees of more than two classes (docs/multiclass.md)."""

@@ -34,7 +34,7 @@ def run(tmp_path, capsys, monkeypatch):
 
 # -- nothing is overwritten -------------------------------------------------------------------------------------
 
-FIT = ("fit", "easy.csv", "--target", "died", "--model", "local")
+FIT = ("fit", "easy.csv", "--target", "died", "--model", "local", "--round", "no")
 
 
 @pytest.mark.parametrize(
@@ -149,7 +149,7 @@ def test_at_a_terminal_the_user_is_asked(run, tmp_path, monkeypatch):
 def test_files_of_other_kinds_get_trees_of_their_own(run, tmp_path):
     write_rows(tmp_path / "easy.tsv", easy_rows(), "\t")
     for data, tree in (("easy.csv", "easy.tree.json"), ("easy.tsv", "easy.tsv.tree.json")):
-        code, out, _ = run("fit", data, "--target", "died", "--model", "local")
+        code, out, _ = run("fit", data, "--target", "died", "--model", "local", "--round", "no")
         assert code == exit_codes.OK and f"saved as {tree}" in out and (tmp_path / tree).exists()
 
 
@@ -233,7 +233,8 @@ def test_the_command_line_and_python_fill_in_alike(run, tmp_path):
         row["smoker"] = int(row["smoker"] == "yes")
     path = write_rows(tmp_path / "holes.csv", rows)
     assert "--missing indicator" in run("fit", path, "--target", "died")[2]
-    fit = ("fit", path, "--target", "died", "--C", "10", "--model", "local", "--out", "holes.json", "--force")
+    fit = ("fit", path, "--target", "died", "--C", "10", "--model", "local", "--round", "no")
+    fit = (*fit, "--out", "holes.json", "--force")
     frame = pandas.read_csv(path)
     for way, indicator in (("indicator", True), ("median", False)):
         assert run(*fit, "--missing", way)[0] == exit_codes.OK

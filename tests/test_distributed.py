@@ -32,7 +32,6 @@ from margotree.proof import check
 from margotree.proof.write import ProofWriter
 from margotree.solution import Proved, Stopped, verify
 from oracles import best_value
-from several import several_classes
 
 #: All nodes are sent, in small tasks.
 EAGER = TaskSizes(alone=0.0, short=0.0, nodes=3, batch=2)
@@ -272,9 +271,6 @@ def test_unsupported_problems_are_refused():
     problem = random_problem(1)
     with pytest.raises(Refused, match="only the engine 'bnb' searches on a cluster, not 'scip'"):
         solve(problem, engine="scip", scheduler="processes")
-    several = several_classes(np.eye(3), [0, 1, 2], n_classes=3, depth=2)
-    with pytest.raises(Refused, match="two classes only"):
-        solve(several, scheduler="processes")
     with pytest.raises(ValueError, match="address of a Dask scheduler such as 'tcp://"):
         MargotClassifier(scheduler="somewhere").fit([[0.0], [1.0]], [0, 1])
 

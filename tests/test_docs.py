@@ -148,15 +148,38 @@ def test_the_commands_in_the_documents_are_understood():
     assert seen > 5
 
 
-def test_the_engine_in_the_documents_works():
+def test_the_engine_and_the_task_in_the_documents_work(tmp_path, monkeypatch):
+    """The quantile task of another package: local search, exact search, certificate, proof and brute force."""
     import numpy as np
 
+    from margotree.engines import registry
+    from proofs import exact
+    from test_exact_tasks import brute_force
+
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(registry, "_ENGINES", dict(registry._ENGINES))
     text = (ROOT / "docs" / "extending.md").read_text(encoding="utf-8")
     code = "\n".join(re.findall(r"```python\n(.*?)```", text, flags=re.S)).replace("Limits(time=2)", "Limits(nodes=50)")
     X = np.random.default_rng(0).random((30, 2))
+    from margotree.problem import Problem
+
     world = {"X": X, "y": np.where(X[:, 0] > X[:, 1], 1.0, -1.0)}
     exec(code, world)
     assert world["solution"].certificate.stopped == "node limit" and world["solution"].certificate.engine == "dice"
+    best, problem = world["best"], world["quantiles"]
+    assert best.certificate.gap <= 1e-4
+    assert problem.evaluate(best.splits).objective == pytest.approx(best.certificate.objective)
+    assert world["good"].certificate.objective <= 1.2 * best.certificate.objective
+    exact.check("rents.proof", problem.X.tolist(), problem.y.tolist(), problem.weight.tolist())
+    task = re.search(r"class Quantile.*?```", text, flags=re.S)
+    assert task is not None and task[0].count("\n") <= 80
+    for seed in range(3):
+        rng = np.random.default_rng(seed)
+        small = Problem.make(
+            rng.normal(size=(6, 2)), rng.normal(size=6), task=world["Quantile"](0.8), depth=2, C=[0.1, 5.0]
+        )
+        found = world["solve"](small, start=None).certificate
+        assert found.objective == pytest.approx(brute_force(small), rel=2e-4)
 
 
 @pytest.mark.parametrize("source", ["README.md", "docs/start.md", "examples/gallery/plot_1_first_tree.py"])

@@ -20,8 +20,12 @@ from margotree.engines import Limits, RunControl, solve
 from margotree.engines.exact.engine import BranchAndBound
 from margotree.engines.exact.penalty_branching import PenaltyBrancher
 from margotree.engines.exact.portfolio import furthest, is_stuck
+from margotree.engines.exact.portfolio import new_search as portfolio_search
+from margotree.engines.exact.proof_search import NoProof
 from margotree.engines.exact.sample_branching import MargotBrancher, Tactics
 from margotree.engines.exact.search import Search
+from margotree.engines.exact.strategies import Setup, search_below_least_penalty
+from margotree.engines.exact.support_branching import SupportTactics
 from margotree.engines.node.kernels import cholesky, ratio_test
 from margotree.engines.node.kernels import workspace as w
 from margotree.engines.presolve import merge_duplicates
@@ -301,7 +305,12 @@ def test_the_cost_of_trees_without_penalised_features_is_a_bound():
         best, penalty = best_value(problem), penalties.min()
         search = new_search(problem, MargotBrancher(problem), Limits(nodes=1))
         search.run()
-        BranchAndBound()._search_below_least_penalty(search, RunControl(Limits(gap=1e-6)))
+        control = RunControl(Limits(gap=1e-6))
+        setup = Setup(
+            problem=problem, start=None, control=control, tactics=Tactics(), sparse=SupportTactics(), proof=NoProof(),
+            new_search=portfolio_search,
+        )  # fmt: skip
+        search_below_least_penalty(setup, search, control)
         assert search.bound <= best + 1e-9 * (1 + best)
         assert search.bound >= min(penalty, best) - 2e-4 * (1 + best)  # the search's own gap
         above += penalty < best

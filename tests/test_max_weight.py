@@ -106,6 +106,9 @@ def test_more_room_never_costs_more_and_far_limits_change_nothing():
     assert values[0] > values[-1] * 1.01
 
 
+FEW = Limits(nodes=10)
+
+
 @pytest.mark.parametrize("model", MODELS)
 def test_the_alternating_search_holds_weights_within_the_limit(model):
     rng = np.random.default_rng(1)
@@ -114,9 +117,9 @@ def test_the_alternating_search_holds_weights_within_the_limit(model):
     terms = {} if model == "margot" else {"budget": 2} if model == "hfs" else {"budget": 1, "alpha": 0.5}
     problem = Problem.make(X, y, depth=2, C=[1.0, 10.0], max_weight=3.0, **terms)
     assert not evaluate(
-        problem, Alternating().search(replace(problem, max_weight=None), RunControl(), None).splits
+        problem, Alternating().search(replace(problem, max_weight=None), RunControl(FEW), None).splits
     ).feasible
-    found = evaluate(problem, Alternating().search(problem, RunControl(), None).splits)
+    found = evaluate(problem, Alternating().search(problem, RunControl(FEW), None).splits)
     assert found.feasible
     assert found.objective < 0.9 * evaluate(problem, trivial_tree(problem)).objective
 

@@ -26,7 +26,6 @@ from margotree.engines.run_control import RunControl
 from margotree.problem import Multiclass, Problem, Regression
 from margotree.proof import check, write
 from margotree.proof.write import ProofWriter
-from several import several_classes
 
 CHECKER = Path(check.__file__)
 
@@ -373,9 +372,6 @@ print(*(len(kernel.signatures) for kernel in kernels))
 
 
 def test_fits_without_proof_support_raise_an_error(tmp_path):
-    several = several_classes([[0.0], [1.0], [2.0]], [0, 1, 2], depth=2, n_classes=3)
-    with pytest.raises(EngineRefused, match="two classes"):
-        solve(several, proof=ProofWriter(tmp_path / "a.proof"))
     with pytest.raises(EngineRefused, match="bnb"):
         solve(random_problem("margot", 0), engine="local_svm", proof=ProofWriter(tmp_path / "a.proof"))
     assert list(tmp_path.iterdir()) == []

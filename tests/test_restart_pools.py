@@ -170,7 +170,7 @@ def test_a_descent_far_from_the_best_is_abandoned_after_a_sweep(abandon_above, b
         assert (len(sweeps) == 1) is once
 
 
-def test_short_descents_use_few_directions_and_are_abandoned_far_from_the_best():
+def test_short_descents_use_few_directions_and_are_abandoned_far_from_the_best(monkeypatch):
     seen = []
 
     class Told(Descent):
@@ -179,7 +179,7 @@ def test_short_descents_use_few_directions_and_are_abandoned_far_from_the_best()
             return super().run(strategies, **more)
 
     search = LocalSearch(checkered(), RunControl())
-    search.descent_type = Told
+    monkeypatch.setattr("margotree.engines.local_search.search.Descent", Told)
     for short in (True, False):
         search.descent(search.levels.terms, new_start(np.full(3, 6), 2), 0, math.inf, short)
     assert seen == [(True, True), (False, False)]

@@ -20,7 +20,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from margotree.engines import Limits, RunControl, solve
+from margotree.engines import Engine, Limits, RunControl, solve
 from margotree.engines.run_control import Listener, NestedFitInterrupted, holding_ctrl_c
 from margotree.estimators.automatic_band import resolve_eps
 from margotree.estimators.fit_warnings import (
@@ -173,8 +173,9 @@ class TreeClassifier(ClassifierMixin, BaseEstimator, ABC):
             tree if options is None else tree.rounded(samples.X, samples.classes[samples.y], samples.weight, **options)
         )
 
-    def _engine(self) -> str:
-        return str(getattr(self, "engine", "auto"))
+    def _engine(self) -> str | Engine:
+        engine: str | Engine = getattr(self, "engine", "auto")
+        return engine
 
     def _limits(self) -> Limits:
         settings = self.get_params(deep=False)

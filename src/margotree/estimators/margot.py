@@ -41,8 +41,8 @@ class MargotClassifier(MarginTreeClassifier):
         The rule of ``predict_proba``.  "margin": a sigmoid of ``decision_function`` for two classes, a softmax of the
         distances from the labels for more, fitted to cross-validated scores.  "smoothed": the class shares of the leaf,
         shrunk towards those of the nodes above it.  "leaf": the class shares of the leaf, which may be 0.
-    engine : str, default "auto"
-        The engine that trains the tree; ``margotree.engines.engine_names()`` lists them.
+    engine : str or Engine, default "auto"
+        The engine that trains the tree; ``margotree.engines.engine_names()`` lists them (docs/extending.md).
     time_limit : float or None, default 60
         Seconds for the whole fit, from reading the data to the audit; None for no limit.  Compiling (once per
         installation) does not count, and neither does the part of reading that exceeds a fifth of the limit.

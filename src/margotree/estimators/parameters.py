@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from margotree.engines.base import Engine
 from margotree.problem import Splits
 from margotree.tree import Tree
 
@@ -55,7 +56,7 @@ PROBA = ("margin", "smoothed", "leaf")
 
 CONSTRAINTS: Mapping[str, Constraint] = {
     "scale": Constraint(lambda v: v is None or (isinstance(v, str) and v == "minmax"), "'minmax' or None"),
-    "engine": Constraint(lambda v: isinstance(v, str), "the name of an engine, such as 'auto'"),
+    "engine": Constraint(lambda v: isinstance(v, (str, Engine)), "the name of an engine, such as 'auto', or an engine"),
     "time_limit": Constraint(
         lambda v: v is None or (_number(v, 0.0) and v > 0), "a positive number of seconds, or None for no limit"
     ),

@@ -241,7 +241,7 @@ def supports(setup: Setup) -> Outcome:
         first, floor = _sparsified(setup, supports_first, search, trial(control, _RELAXED_SHARE))
         search.floor = max(search.floor, floor)
         if problem.alpha is not None:
-            _search_below_least_penalty(setup, search, trial(control, _RELAXED_SHARE, search.steps))
+            search_below_least_penalty(setup, search, trial(control, _RELAXED_SHARE, search.steps))
             first = _improved(setup, samples_first, first, trial(control, _SPARSE_SHARE, least=_IMPROVE_NODES))
         search.offer(first)
         offer_better(search, control)
@@ -320,7 +320,7 @@ def _penalty_branchers(setup: Setup, limit: float) -> tuple[PenaltyBrancher, Mar
     )
 
 
-def _search_below_least_penalty(setup: Setup, search: Search, control: RunControl) -> None:
+def search_below_least_penalty(setup: Setup, search: Search, control: RunControl) -> None:
     """Raise a bound that is below every feature penalty, by a search for trees that cost less than the smallest one.
 
     Such a tree has no feature beyond the budgets, so it has few possible supports.

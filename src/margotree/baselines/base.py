@@ -44,4 +44,4 @@ class BaselineClassifier(TreeClassifier):
         return tree
 
     def _solve(self, problem: Any, start: Splits | str | None, limits: Limits, listener: Listener | None) -> Solution:
-        return solve(problem, engine=self._engine(), limits=limits, start=start, listener=listener)
+        return solve(problem, engine=str(self._engine()), limits=limits, start=start, listener=listener)

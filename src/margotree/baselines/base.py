@@ -7,9 +7,9 @@ from typing import Any
 
 from margotree.baselines.registry import solve
 from margotree.engines.run_control import Limits, Listener, RunControl
-from margotree.estimators.base import TreeClassifier
-from margotree.estimators.initial_tree import splits_of_start
-from margotree.estimators.input_data import Samples
+from margotree.estimators.classifiers import TreeClassifier
+from margotree.estimators.initial_tree import class_splits, splits_of_start
+from margotree.estimators.input_data import ClassSamples
 from margotree.problem import Splits
 from margotree.solution import Solution
 from margotree.tree import Scaling
@@ -31,11 +31,15 @@ class BaselineClassifier(TreeClassifier):
         """A feasible tree of ``problem`` that routes the training samples as ``splits`` does; None if none is found."""
 
     def _initial_tree(
-        self, problem: Any, scaling: Scaling, samples: Samples, control: RunControl
+        self, problem: Any, scaling: Scaling, samples: ClassSamples, control: RunControl
     ) -> Splits | str | None:
         if self.start is None or isinstance(self.start, str):
             return self.start
-        tree = self._tree_with_routing(problem, splits_of_start(self.start, problem, scaling, samples.classes), control)
+        tree = self._tree_with_routing(
+            problem,
+            splits_of_start(self.start, problem, lambda tree: class_splits(tree, scaling, samples.classes)),
+            control,
+        )
         if tree is None:
             raise ValueError(
                 f"start routes these data in a way that {type(self).__name__} does not allow (leaves too small, splits "

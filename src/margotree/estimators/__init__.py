@@ -2,8 +2,9 @@
 
 ``fit`` checks the data (``input_data``, ``parameters``), makes a training problem, calls an engine
 (``margotree.engines.solve``) and stores the returned tree and its certificate.  Start reading with ``margot`` (the
-classifiers with their parameters) and ``base`` (``fit``, ``predict`` and all other methods).
+classifiers with their parameters) and ``base`` (``fit``, and what all estimators have in common).
 
+- ``margin``: problem, initial tree and engines of margin optimal trees; ``classifiers``: what classes need.
 - ``cv``: classifiers that choose hyperparameters by cross-validation; ``cv_settings`` lists the candidates.
 - ``automatic_band``: ``eps="auto"``; ``initial_tree``: the parameter ``start``.
 - ``fit_warnings``: the warnings of a fit.

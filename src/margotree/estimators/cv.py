@@ -21,7 +21,7 @@ from margotree.engines.local_search.search import Effort
 from margotree.engines.local_search_engine import Alternating
 from margotree.engines.registry import train
 from margotree.engines.run_control import Listener
-from margotree.estimators.base import MarginTreeClassifier
+from margotree.estimators.classifiers import MarginTreeClassifier
 from margotree.estimators.cv_settings import Setting, neighbour_paths, settings
 from margotree.estimators.fit_warnings import (
     CutOffWarning,
@@ -30,11 +30,10 @@ from margotree.estimators.fit_warnings import (
     rare_class_warning,
 )
 from margotree.estimators.input_data import (
-    Samples,
-    check_labels,
+    ClassSamples,
+    check_targets,
     explain_invalid_input,
     merge_duplicates,
-    read_samples,
 )
 from margotree.estimators.margot import MargotClassifier
 from margotree.estimators.parameters import check_parameters, with_defaults
@@ -185,13 +184,12 @@ class MargotClassifierCV(MarginTreeClassifier):
         self
         """
         began = time.monotonic()
-        owner = type(self).__name__
-        check_parameters(owner, self.get_params(deep=False), self._constraints)
+        check_parameters(type(self).__name__, self.get_params(deep=False), self._constraints)
         given_X = X
-        check_labels(y)
+        check_targets(y)
         with explain_invalid_input(X):
             X, y = validate_data(self, X, y, dtype=np.float64)
-        samples = read_samples(owner, X, y, sample_weight, self.class_weight, multi_class=self._multi_class)
+        samples = self._read(X, y, sample_weight)
         self.classes_ = samples.classes
         candidates = settings(*self._grid(), n_features=X.shape[1], n_classes=len(samples.classes))
         limit = math.inf if self.time_limit is None else float(self.time_limit)
@@ -211,13 +209,13 @@ class MargotClassifierCV(MarginTreeClassifier):
         only_one = self.alphas is not None and isinstance(self.budgets, str) and self.budgets == "auto"
         return self.depths, self.Cs, [1] if only_one else self.budgets, self.alphas
 
-    def _problem(self, samples: Samples, scaling: Scaling) -> Problem:
+    def _problem(self, samples: ClassSamples, scaling: Scaling) -> Problem:
         raise NotImplementedError("the fits of the choice and the final fit make the problem")
 
     # -- the choice ---------------------------------------------------------------------------------------------
 
     def _choose(
-        self, samples: Samples, candidates: list[Setting], data: tuple[Any, Any, Any], seconds: float, seed: int
+        self, samples: ClassSamples, candidates: list[Setting], data: tuple[Any, Any, Any], seconds: float, seed: int
     ) -> tuple[Setting, Tree | None]:
         """The chosen setting, and its tree on a fold."""
         fold_samples, folds = self._folds(samples, data, seed)
@@ -250,7 +248,7 @@ class MargotClassifierCV(MarginTreeClassifier):
         self.best_score_ = math.nan if best is None else float(fits.score_table().means()[best])
         return (_default_setting(candidates), None) if best is None else (candidates[best], fits.tree(best))
 
-    def _folds(self, samples: Samples, data: tuple[Any, Any, Any], seed: int) -> tuple[FoldSamples, list[Fold]]:
+    def _folds(self, samples: ClassSamples, data: tuple[Any, Any, Any], seed: int) -> tuple[FoldSamples, list[Fold]]:
         """The samples, and the folds; no folds if a class has too few samples."""
         if not isinstance(self.cv, (int, np.integer)) or isinstance(self.cv, bool):
             X, y, weight = data

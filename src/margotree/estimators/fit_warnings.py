@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from margotree.estimators.input_data import Samples
+from margotree.estimators.input_data import ClassSamples
 from margotree.solution import CUT_OFF, Proved
 from margotree.tree import Tree
 
@@ -42,7 +42,7 @@ class UnwrittenProofWarning(UserWarning):
     """The requested proof could not be written to its file."""
 
 
-def rare_class_warning(samples: Samples) -> str:
+def rare_class_warning(samples: ClassSamples) -> str:
     """The warning about classes with few rows; empty if there are none."""
     rows = np.bincount(samples.y, minlength=len(samples.classes))
     few = [f"{samples.classes[k]!s} ({n})" for k, n in enumerate(rows) if n < RARE_CLASS_ROWS]
@@ -76,7 +76,7 @@ def cut_off_fits_warning(cut_off: NDArray[np.bool_], scores: NDArray[np.float64]
     )
 
 
-def few_leaves_warning(samples: Samples, depth: int) -> str:
+def few_leaves_warning(samples: ClassSamples, depth: int) -> str:
     """The warning that there are more classes than leaves; empty if there are not."""
     classes, leaves = len(samples.classes), 2**depth
     if classes <= leaves:

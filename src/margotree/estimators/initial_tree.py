@@ -2,30 +2,34 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from margotree.problem import Splits, TrainingProblem
-from margotree.tree import Scaling, Tree
+from margotree.tree import HyperplaneTree, Scaling, Tree
+
+#: The hyperplanes of a given tree in the units of the training problem.
+Conversion = Callable[[Any], Splits]
 
 
-def read_start(start: Any, problem: TrainingProblem, scaling: Scaling, classes: np.ndarray) -> Splits | str | None:
+def read_start(start: Any, problem: TrainingProblem, convert: Conversion) -> Splits | str | None:
     """``start`` for an engine: None, the name of a heuristic, or feasible splits; ValueError if they are infeasible."""
     if start is None or isinstance(start, str):
         return start
-    splits = splits_of_start(start, problem, scaling, classes)
+    splits = splits_of_start(start, problem, convert)
     if not problem.evaluate(splits).feasible:
         raise ValueError(
             "start is not a feasible tree on these data: a sample lies in the band of width eps beside an upper split, "
-            "or a node uses more features or larger weights than allowed; use start='local_svm' instead"
+            "or a node uses more features or larger weights than allowed; leave start at its default instead"
         )
     return splits
 
 
-def splits_of_start(start: Any, problem: TrainingProblem, scaling: Scaling, classes: np.ndarray) -> Splits:
+def splits_of_start(start: Any, problem: TrainingProblem, convert: Conversion) -> Splits:
     """The splits of ``start`` in the units of ``problem``; ValueError if their shape is wrong."""
-    splits = start if isinstance(start, Splits) else _rescaled(_tree_of(start), scaling, classes)
+    splits = start if isinstance(start, Splits) else convert(_tree_of(start))
     shape = (problem.n_nodes, problem.n_features)
     if splits.w.shape != shape:
         raise ValueError(
@@ -35,10 +39,10 @@ def splits_of_start(start: Any, problem: TrainingProblem, scaling: Scaling, clas
     return splits
 
 
-def _tree_of(start: Any) -> Tree:
-    if isinstance(start, Tree):
+def _tree_of(start: Any) -> HyperplaneTree:
+    if isinstance(start, HyperplaneTree):
         return start
-    if not isinstance(tree := getattr(start, "tree_", None), Tree):
+    if not isinstance(tree := getattr(start, "tree_", None), HyperplaneTree):
         raise ValueError(
             "start is an estimator without a fitted tree of hyperplanes (clone, which a grid search uses, removes the "
             "fit); pass its tree_ instead"
@@ -46,12 +50,20 @@ def _tree_of(start: Any) -> Tree:
     return tree
 
 
-def _rescaled(tree: Tree, scaling: Scaling, classes: np.ndarray) -> Splits:
+def class_splits(tree: HyperplaneTree, scaling: Scaling, classes: np.ndarray) -> Splits:
+    """The splits of a tree of the same classes, in another scaling."""
+    if not isinstance(tree, Tree):
+        raise ValueError("start is a tree of numbers, but y holds classes; leave start at its default")
     if tree.classes.tolist() != classes.tolist():
         raise ValueError(
             f"start is a tree for the classes {tree.classes.tolist()}, but the classes of y are {classes.tolist()}"
         )
-    if tree.n_features != len(scaling.offset) or tree.scaling.same_as(scaling):
-        return tree.splits
-    pairs = [scaling.from_user(*tree.scaling.to_user(w, b)) for w, b in zip(tree.splits.w, tree.splits.b, strict=True)]
+    return rescaled(tree.splits, tree.scaling, scaling)
+
+
+def rescaled(splits: Splits, old: Scaling, new: Scaling) -> Splits:
+    """The same hyperplanes in another scaling of the features."""
+    if len(old.offset) != len(new.offset) or old.same_as(new):
+        return splits
+    pairs = [new.from_user(*old.to_user(w, b)) for w, b in zip(splits.w, splits.b, strict=True)]
     return Splits(w=np.array([w for w, _ in pairs]), b=np.array([b for _, b in pairs]))

@@ -25,19 +25,25 @@ FloatArray = NDArray[np.float64]
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Samples:
-    """The samples with weight above 0; ``y`` holds positions in ``classes``.
-
-    ``weight`` is given by the user; the training problem multiplies it by ``class_weight[k]`` for class ``k``.
-    """
+    """The samples with weight above 0, with the weights that the user gives."""
 
     X: FloatArray
-    y: NDArray[np.int64]
+    y: NDArray[Any]
     weight: FloatArray
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class ClassSamples(Samples):
+    """Samples with class labels; ``y`` holds positions in ``classes``.
+
+    The training problem multiplies the weights by ``class_weight[k]`` for class ``k``.
+    """
+
     classes: NDArray[Any]
     class_weight: FloatArray
 
 
-def read_samples(
+def read_classes(
     owner: str,
     X: FloatArray,
     y: NDArray[Any],
@@ -45,29 +51,34 @@ def read_samples(
     class_weight: Mapping[Any, float] | str | None,
     *,
     multi_class: bool = False,
-) -> Samples:
+) -> ClassSamples:
     """Check labels and weights, leave out samples with weight 0, and encode the classes.
 
     ``owner`` is the name of the classifier in messages; ``multi_class`` allows more than two classes.
     """
-    y = _targets(y)
-    weight = _weights(sample_weight, X)
-    if np.any(weight == 0):  # otherwise the arrays need not be copied
-        X, y, weight = X[weight > 0], y[weight > 0], weight[weight > 0]
+    X, y, weight = used_rows(X, _labels(y), sample_weight)
     classes, codes = np.unique(y, return_inverse=True)
     _check_number(owner, classes, y, multi_class)
     share = _class_weights(class_weight, classes, codes, weight)
-    return Samples(X=X, y=codes.astype(np.int64), weight=weight, classes=classes, class_weight=share)
+    return ClassSamples(X=X, y=codes.astype(np.int64), weight=weight, classes=classes, class_weight=share)
 
 
-def check_labels(y: Any) -> None:
-    """Raise ValueError if labels in ``y`` are missing; the message lists their rows."""
+def used_rows(X: FloatArray, y: NDArray[Any], sample_weight: Any) -> tuple[FloatArray, NDArray[Any], FloatArray]:
+    """Samples, targets and checked weights, without samples of weight 0."""
+    weight = _weights(sample_weight, X)
+    if np.any(weight == 0):  # otherwise the arrays need not be copied
+        X, y, weight = X[weight > 0], y[weight > 0], weight[weight > 0]
+    return X, y, weight
+
+
+def check_targets(y: Any) -> None:
+    """Raise ValueError if targets in ``y`` are missing; the message lists their rows."""
     rows = [] if y is None else missing_rows(y)
     if rows:
         shown = ", ".join(map(str, rows[:8])) + (f" and {len(rows) - 8} more" if len(rows) > 8 else "")
         raise ValueError(
             f"Input y contains NaN: y has missing values at row{'s' * (len(rows) > 1)} {shown} (the first row is 0); "
-            "remove these rows from X and y, or give them labels"
+            "remove these rows from X and y, or give them targets"
         )
 
 
@@ -117,7 +128,7 @@ def merge_duplicates(
     return merged, y[order[first]], np.add.reduceat(weight[order], first)
 
 
-def _targets(y: NDArray[Any]) -> NDArray[Any]:
+def _labels(y: NDArray[Any]) -> NDArray[Any]:
     """The labels as a sortable array; two different numbers may be fractions, more than two must be whole numbers."""
     if y.dtype.kind == "O" and not all(isinstance(v, str) for v in y):
         y = np.array(y.tolist())

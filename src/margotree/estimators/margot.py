@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from margotree.estimators.base import MarginTreeClassifier
+from margotree.estimators.classifiers import MarginTreeClassifier
 from margotree.estimators.parameters import with_defaults
 
 

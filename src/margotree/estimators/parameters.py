@@ -15,7 +15,7 @@ import numpy as np
 
 from margotree.engines.base import Engine
 from margotree.problem import Splits
-from margotree.tree import Tree
+from margotree.tree import HyperplaneTree
 
 
 @dataclass(frozen=True)
@@ -40,7 +40,7 @@ def start_constraint(heuristic: str) -> Constraint:
     def holds(value: Any) -> bool:
         if isinstance(value, str):
             return value == heuristic
-        return value is None or isinstance(value, (Tree, Splits)) or hasattr(value, "fit")
+        return value is None or isinstance(value, (HyperplaneTree, Splits)) or hasattr(value, "fit")
 
     return Constraint(holds, f"{heuristic!r}, None, a fitted estimator, a Tree or Splits")
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping
+from functools import singledispatch
 from os import PathLike
 from typing import Any
 
@@ -11,12 +12,12 @@ import numpy as np
 
 from margotree.estimators.input_data import FloatArray, merge_duplicates
 from margotree.proof.check import Data, Proved, Refused, check, read_header, shown
-from margotree.tree import Tree
+from margotree.tree import HyperplaneTree, Tree
 from margotree.tree.labels import class_positions
 
 
 def check_proof(
-    tree: Tree,
+    tree: HyperplaneTree,
     path: str | PathLike[str],
     X: FloatArray,
     y: Any,
@@ -66,7 +67,14 @@ def check_proof(
     return check(os.fspath(path), data, report, tree=None if same else found, **limits)
 
 
-def _tree_of(tree: Tree) -> dict[str, Any]:
+@singledispatch
+def _tree_of(tree: HyperplaneTree) -> dict[str, Any]:
+    """The tree as the header of a proof contains it."""
+    raise NotImplementedError(f"no proofs of a {type(tree).__name__}")
+
+
+@_tree_of.register
+def _tree_of_classes(tree: Tree) -> dict[str, Any]:
     """The tree as the header of a proof contains it."""
     found: dict[str, Any] = {"w": tree.splits.w.tolist(), "b": tree.splits.b.tolist()}
     if tree.sides is not None:
@@ -74,7 +82,22 @@ def _tree_of(tree: Tree) -> dict[str, Any]:
     return found
 
 
+@singledispatch
 def _data(
+    tree: HyperplaneTree,
+    X: FloatArray,
+    y: Any,
+    weight: Any,
+    source: str,
+    left_out: Mapping[str, int],
+    weight_column: str | None,
+) -> Data:
+    """The data of the proof: the problem, the names of columns and classes, and counts of rows."""
+    raise NotImplementedError(f"no proofs of a {type(tree).__name__}")
+
+
+@_data.register
+def _data_of_classes(
     tree: Tree, X: FloatArray, y: Any, weight: Any, source: str, left_out: Mapping[str, int], weight_column: str | None
 ) -> Data:
     """The data of the proof: the problem, the names of columns and classes, and counts of rows."""

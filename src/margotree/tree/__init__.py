@@ -1,6 +1,7 @@
 """The fitted tree: prediction, explanation and files. It imports only NumPy.
 
-- ``tree``: :class:`Tree`, the public class. Start here.
+- ``tree``: :class:`Tree`, the public class of trees of classes. Start here.
+- ``base``: splits, routing and files, which trees of all tasks have in common
 - ``protocol``: the parts of a tree that the other modules use
 - ``scaling``: features in the units of the user and in scaled units
 - ``decision_values``: ``h = w.x + b`` without overflow
@@ -16,12 +17,13 @@
 - ``proof_summary``: the note of a checked proof
 """
 
+from margotree.tree.base import SELECTED, HyperplaneTree
 from margotree.tree.decision_path import Path, Step
 from margotree.tree.file import TreeFileError
 from margotree.tree.protocol import Split
 from margotree.tree.scaling import Scaling
-from margotree.tree.tree import SELECTED, Tree
+from margotree.tree.tree import Tree
 
 load = Tree.load
 
-__all__ = ["SELECTED", "Path", "Scaling", "Split", "Step", "Tree", "TreeFileError", "load"]
+__all__ = ["SELECTED", "HyperplaneTree", "Path", "Scaling", "Split", "Step", "Tree", "TreeFileError", "load"]

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from margotree.problem import topology
-from margotree.tree.protocol import TreeLike
+from margotree.tree.protocol import SplitTree
 
 #: Weights up to this size, relative to the offset, may be rounding errors of 0.
 _NOISE = 1e-9
@@ -30,7 +30,8 @@ class Outline:
     children : mapping
         The (left, right) of each node that splits.
     label : mapping
-        The position of the class of each leaf. A leaf of a simplified outline may be a node of the tree.
+        The number of the outcome of each leaf: the position of its class, or in trees of numbers the number of its
+        formula. A leaf of a simplified outline may be a node of the tree.
     left_out : tuple of int
         Nodes that split the space, but are left out because they do not change the label of any training sample.
     """
@@ -61,7 +62,7 @@ class Outline:
         return 0 if v not in self.children else 1 + max(self.levels(child) for child in self.children[v])
 
 
-def outline(tree: TreeLike, *, simplify: bool = False) -> Outline:
+def outline(tree: SplitTree, *, simplify: bool = False) -> Outline:
     """Return the nodes of ``tree`` that split, and the leaves.
 
     With ``simplify``, splits that do not change the label of any training sample are left out. A node at which all
@@ -85,15 +86,17 @@ def outline(tree: TreeLike, *, simplify: bool = False) -> Outline:
     return Outline(root=root, children=children, label=label, left_out=tuple(sorted(set(full) - set(children))))
 
 
-def labels_below(tree: TreeLike, *, reached_only: bool = True) -> NDArray[np.bool_]:
-    """Return an array whose entry (v, k) is True if some training sample that passes ``v`` is predicted class ``k``.
+def labels_below(tree: SplitTree, *, reached_only: bool = True) -> NDArray[np.bool_]:
+    """Return an array whose entry (v, k) is True if a training sample that passes ``v`` has the outcome ``k``.
+
+    Outcomes are classes, or in trees of numbers the formulas of the leaves.
 
     Without counts of training samples, or if not ``reached_only``, all leaves below ``v`` count.
     """
-    found = np.zeros((len(tree.counts), len(tree.classes)), dtype=bool)
+    found = np.zeros((len(tree.counts), tree.n_outcomes), dtype=bool)
     everywhere = not reached_only or not tree.counts[0].any()
     reached = tree.counts[tree.n_nodes :].any(axis=1) | everywhere
-    found[tree.n_nodes + np.flatnonzero(reached), tree.leaf_class[reached]] = True
+    found[tree.n_nodes + np.flatnonzero(reached), tree.leaf_outcome[reached]] = True
     for t in reversed(range(tree.n_nodes)):
         found[t] = found[topology.left(t)] | found[topology.right(t)]
     return found
@@ -106,7 +109,7 @@ class _ShownNodes:
     ``found`` is the result of :func:`labels_below`; None if the outline is not simplified.
     """
 
-    tree: TreeLike
+    tree: SplitTree
     found: NDArray[np.bool_] | None
 
     def at(self, v: int) -> int:
@@ -121,7 +124,7 @@ class _ShownNodes:
     def label(self, v: int) -> int:
         if self.found is not None and self._one_label(v):
             return int(np.argmax(self.found[v]))
-        return int(self.tree.leaf_class[v - self.tree.n_nodes])
+        return int(self.tree.leaf_outcome[v - self.tree.n_nodes])
 
     def _one_label(self, v: int) -> bool:
         return self.found is not None and np.count_nonzero(self.found[v]) == 1
@@ -145,14 +148,14 @@ def _children(t: int) -> tuple[int, int]:
     return topology.left(t), topology.right(t)
 
 
-def first_splitting(tree: TreeLike, v: int) -> int:
+def first_splitting(tree: SplitTree, v: int) -> int:
     """Return the first leaf, or node that splits, at or below ``v``."""
     while v < tree.n_nodes and never_splits(tree, v):
         v = topology.right(v) if tree.splits.b[v] >= 0 else topology.left(v)
     return v
 
 
-def never_splits(tree: TreeLike, t: int) -> bool:
+def never_splits(tree: SplitTree, t: int) -> bool:
     """Whether node ``t`` has no weights, or only rounding errors as weights and no training samples on one side."""
     if not tree.splits.w[t].any():
         return True

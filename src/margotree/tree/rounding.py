@@ -31,7 +31,7 @@ from margotree.tree.outline import never_splits, outline
 from margotree.tree.protocol import TreeLike
 from margotree.tree.rules import RoundedRule, decimal_text
 from margotree.tree.scaling import FloatArray
-from margotree.tree.verification import MARGIN_MODELS, restate
+from margotree.tree.verification import MARGIN_MODELS
 
 IndexArray = NDArray[np.int64]
 
@@ -90,7 +90,7 @@ def round_tree(
         raise ValueError(f"max_loss must be a share of the training samples from 0 to 1, got {max_loss!r}")
     if tree.terms.get("model") not in MARGIN_MODELS:
         raise ValueError(f"only trees of margin models (margot, hfs, sfs) are rounded, got {tree.terms.get('model')!r}")
-    problem = restate(tree, X, y, sample_weight)
+    problem = tree.restated(X, y, sample_weight)
     assert isinstance(problem, Problem)
     rounding = _Rounding(tree, X, y, sample_weight, problem, digits or _MOST_DIGITS, max_loss, style)
     splits = rounding.splits()

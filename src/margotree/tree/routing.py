@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from margotree import lazy_registry
 from margotree.problem.blocks import row_blocks
-from margotree.tree.protocol import TreeLike
+from margotree.tree.protocol import SplitTree
 from margotree.tree.scaling import FloatArray
 
 #: With NumPy alone, trees with more splits are routed split by split, because a row uses only few of the splits.
@@ -36,7 +36,7 @@ class Router:
 
     Parameters
     ----------
-    tree : TreeLike
+    tree : SplitTree
         The tree.
     ties : array of float
         The rounding error allowed on ``h`` at each node.
@@ -44,8 +44,8 @@ class Router:
         Checks rows, scales them and returns their leaves; used for rows whose side depends on the rounding.
     """
 
-    def __init__(self, tree: TreeLike, ties: FloatArray, route_by_scaling: Callable[[FloatArray], IndexArray]) -> None:
-        self.depth, self.route_by_scaling = tree.depth, route_by_scaling
+    def __init__(self, tree: SplitTree, ties: FloatArray, route_by_scaling: Callable[[FloatArray], IndexArray]) -> None:
+        self.levels, self.route_by_scaling = tree.levels, route_by_scaling
         with np.errstate(over="ignore", invalid="ignore"):  # after an overflow all rows are routed by scaling
             self.W = np.ascontiguousarray(tree.splits.w / tree.scaling.scale)
             shift = self.W * tree.scaling.offset
@@ -56,6 +56,8 @@ class Router:
 
     def leaves(self, given: FloatArray) -> IndexArray:
         """Return the leaf of each row; the rows are in the units of the user."""
+        if not self.levels:  # the only leaf; the rows are checked all the same
+            return self.route_by_scaling(given)
         if len(given) >= MIN_ROWS_COMPILED and "numba" in sys.modules and lazy_registry.is_registered("leaves_by_row"):
             return self._compiled(given)
         if len(self.W) > MAX_NODES_NUMPY:
@@ -76,7 +78,7 @@ class Router:
             self.norm,
             self.constant_size,
             self.rounding,
-            self.depth,
+            self.levels,
         )
         doubtful = np.flatnonzero(leaf < 0)
         for part in row_blocks(len(doubtful), given.shape[1]):
@@ -106,7 +108,7 @@ class Router:
         n = right.shape[1]
         sides, column = right.reshape(-1).view(np.int8), np.arange(n)
         at = 1 + right[0].astype(np.int64)
-        for _ in range(self.depth - 1):
+        for _ in range(self.levels - 1):
             here = sides[at * n + column]
             at += at
             at += here

@@ -107,7 +107,7 @@ def _distance_to(
 def class_scores(tree: TreeLike, rows: Rows, leaf: NDArray[np.int64]) -> FloatArray:
     """Compute the scores of a margin tree for several classes: one column per class, the largest is the label's."""
     found = np.empty((len(rows), len(tree.classes)))
-    for t in topology.last(tree.depth):
+    for t in topology.last(tree.levels):
         which = np.flatnonzero((leaf == topology.left(t)) | (leaf == topology.right(t)))
         h, right = tree.side(rows[which], t)
         size = np.maximum(np.abs(np.where(right & (h < 0), 0.0, h)), SMALLEST_SCORE)  # a tie lies on the hyperplane

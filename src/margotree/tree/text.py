@@ -7,13 +7,14 @@ import textwrap
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
+from typing import Protocol
 
 import numpy as np
 
 from margotree.table.cell_rules import CellRule
 from margotree.table.table_description import raw_columns
 from margotree.tree.outline import Outline, outline
-from margotree.tree.protocol import TreeLike
+from margotree.tree.protocol import SplitTree, TreeLike
 from margotree.tree.rules import decimal_text
 from margotree.tree.scaling import FloatArray
 
@@ -30,83 +31,107 @@ _BAR = "|   "
 _NO_BREAK_SPACE = "\N{NO-BREAK SPACE}"
 
 
-def export_text(
-    tree: TreeLike,
-    *,
-    digits: int | None = None,
-    units: str = "user",
-    width: int = 100,
-    simplify: bool = True,
-    verbose: bool = False,
-) -> str:
-    """Return the rules from the root down, with feature names and the numbers of training samples per class.
+@dataclass(frozen=True, kw_only=True)
+class TextStyle:
+    """The options of :meth:`HyperplaneTree.export_text` that all lines have in common."""
 
-    Samples that meet a rule go to the first block below it, the others to the block after ``else``. Only selected
-    features (:data:`~margotree.tree.SELECTED`) are shown, the largest weight first, with the number of features left
-    out. A node that never splits (``w = 0``, up to rounding) is replaced by its child.
+    digits: int | None = None
+    units: str = "user"
+    verbose: bool = False
 
-    Parameters
-    ----------
-    digits : int, optional
-        Digits of each number. By default as many as keep ``h`` of every sample in the training range to a hundredth of
-        the margin; :meth:`~margotree.tree.Tree.save` keeps all digits.
-    units : {"user", "scaled"}
-        The units of the numbers.
-    width : int
-        The line length.
-    simplify : bool
-        Whether to leave out splits that do not change the label of any training sample; a note says so.
-    verbose : bool
-        Whether to print numbers of nodes, target sides of classes and counts of samples at splits, too.
-    """
+
+class TextParts(Protocol):
+    """What texts say about the nodes and leaves of a tree."""
+
+    @property
+    def outcome(self) -> str:
+        """The word for what a leaf predicts."""
+        ...
+
+    def leaf(self, v: int, outcome: int, width: int) -> list[str]:
+        """Return the lines about a leaf with the number ``outcome`` of :attr:`Outline.label`."""
+        ...
+
+    def samples(self, v: int) -> str:
+        """Return the numbers of training samples that pass node or leaf ``v``."""
+        ...
+
+    def notes(self, t: int) -> str:
+        """Return a note about a split for verbose texts; empty if there is none."""
+        ...
+
+
+def export_text(tree: SplitTree, parts: TextParts, style: TextStyle, *, width: int = 100, simplify: bool = True) -> str:
+    """Return the rules of a tree; :meth:`~margotree.tree.base.HyperplaneTree.export_text` explains the options."""
     shape = outline(tree, simplify=simplify)
-    lines = _lines(tree, shape, shape.root, _Format(digits=digits, units=units, verbose=verbose), width)
-    note = left_out_text(shape, verbose=verbose)
+    lines = _Writer(tree, parts, shape, style).lines(shape.root, width)
+    note = left_out_text(shape, verbose=style.verbose, outcome=parts.outcome)
     if note:
         lines.append(f"({note})")
     return "\n".join(lines)
 
 
-@dataclass(frozen=True, kw_only=True)
-class _Format:
-    """The options of :func:`export_text` that all lines have in common."""
+@dataclass(frozen=True)
+class _Writer:
+    tree: SplitTree
+    parts: TextParts
+    shape: Outline
+    style: TextStyle
 
-    digits: int | None
-    units: str
-    verbose: bool
+    def lines(self, v: int, width: int) -> list[str]:
+        """Return the lines of the subtree at ``v``."""
+        if v not in self.shape.children:
+            return self.parts.leaf(v, self.shape.label[v], width)
+        inner = width - len(_BAR)
+        left, right = self.shape.children[v]
+        verbose = self.style.verbose
+        return [
+            *([f"[{v}] {self.parts.samples(v)}"] if verbose else []),
+            *_rule(self.tree, v, self.style, width),
+            *(_note_lines(self.parts.notes(v), width) if verbose else []),
+            *(_BAR + line for line in self.lines(right, inner)),
+            "else",
+            *(_BAR + line for line in self.lines(left, inner)),
+        ]
 
 
-def left_out_text(shape: Outline, *, verbose: bool = True) -> str:
-    """Return a note about the splits that a simplified outline leaves out; empty if there are none."""
+def _note_lines(words: str, width: int) -> list[str]:
+    return textwrap.wrap(f"({words})", width, initial_indent="   ", subsequent_indent="    ") if words else []
+
+
+@dataclass(frozen=True)
+class ClassParts:
+    """What texts say about the nodes and leaves of a tree of classes."""
+
+    tree: TreeLike
+    outcome: str = "label"
+
+    def leaf(self, v: int, outcome: int, width: int) -> list[str]:
+        return [f"=> {self.tree.classes[outcome]}   ({self.samples(v)})"]
+
+    def samples(self, v: int) -> str:
+        counts = self.tree.counts[v]
+        if not counts.any():
+            return "no training samples"
+        # With more than three classes, classes without samples are left out.
+        shown = [(c, label) for c, label in zip(counts, self.tree.classes, strict=True) if c or len(counts) <= 3]
+        return f"{samples_text(counts.sum())}: {class_counts_text(shown)}"
+
+    def notes(self, t: int) -> str:
+        return target_sides_text(self.tree, t)
+
+
+def left_out_text(shape: Outline, *, verbose: bool = True, outcome: str = "label") -> str:
+    """Return a note about the splits that a simplified outline leaves out; empty if there are none.
+
+    ``outcome`` is the word for what a leaf predicts.
+    """
     if not shape.left_out:
         return ""
     one, n = len(shape.left_out) == 1, len(shape.left_out)
     splits = f"split{'' if one else 's'}"
     which = f"{splits} {', '.join(f'[{t}]' for t in shape.left_out)}" if verbose else f"{n} {splits}"
-    return f"not shown: {which}, which change{'s' if one else ''} no training sample's label"
-
-
-def _lines(tree: TreeLike, shape: Outline, v: int, style: _Format, width: int) -> list[str]:
-    if v not in shape.children:
-        return [f"=> {tree.classes[shape.label[v]]}   ({_samples(tree, v)})"]
-    inner = width - len(_BAR)
-    left, right = shape.children[v]
-    met = _lines(tree, shape, right, style, inner)
-    rest = _lines(tree, shape, left, style, inner)
-    return [
-        *([f"[{v}] {_samples(tree, v)}"] if style.verbose else []),
-        *_rule(tree, v, style, width),
-        *(_target_sides_lines(tree, v, width) if style.verbose else []),
-        *(_BAR + line for line in met),
-        "else",
-        *(_BAR + line for line in rest),
-    ]
-
-
-def _target_sides_lines(tree: TreeLike, t: int, width: int) -> list[str]:
-    """Return lines that name the classes that an upper split should send right and left; empty for two classes."""
-    words = target_sides_text(tree, t)
-    return textwrap.wrap(f"({words})", width, initial_indent="   ", subsequent_indent="    ") if words else []
+    return f"not shown: {which}, which change{'s' if one else ''} no training sample's {outcome}"
 
 
 def target_sides_text(tree: TreeLike, t: int) -> str:
@@ -118,14 +143,10 @@ def target_sides_text(tree: TreeLike, t: int) -> str:
     return f"meant for {right}; else {left}"
 
 
-def _samples(tree: TreeLike, v: int) -> str:
-    counts = tree.counts[v]
-    if not counts.any():
-        return "no training samples"
-    # With more than three classes, classes without samples are left out.
-    shown = [(c, label) for c, label in zip(counts, tree.classes, strict=True) if c or len(counts) <= 3]
-    total = count_text(counts.sum())
-    return f"{total} sample{'' if total == '1' else 's'}: {class_counts_text(shown)}"
+def samples_text(total: float) -> str:
+    """Format a number of samples with the noun: "38 samples"."""
+    count = count_text(total)
+    return f"{count} sample{'' if count == '1' else 's'}"
 
 
 def class_counts_text(shown: Iterable[tuple[float, object]]) -> str:
@@ -146,7 +167,7 @@ def count_text(c: float) -> str:
     return f"{c:.0f}" if abs(c - round(c)) < 1e-9 * max(1.0, c) else f"{c:.2f}"
 
 
-def _rule(tree: TreeLike, t: int, style: _Format, width: int) -> list[str]:
+def _rule(tree: SplitTree, t: int, style: TextStyle, width: int) -> list[str]:
     rule = rule_of(tree, t, digits=style.digits, units=style.units)
     lines = textwrap.wrap(
         "if " + rule.condition(tree.features), width, subsequent_indent="   ", break_long_words=False,
@@ -209,14 +230,14 @@ class Rule:
         return f"at least {self.least} of: {', '.join(literals)}"
 
 
-def rule_text(tree: TreeLike, t: int) -> str:
+def rule_text(tree: SplitTree, t: int) -> str:
     """Return the rule of node ``t`` on one line, in the units of the user; empty if the node does not split."""
     if not tree.splits.w[t].any():
         return ""
     return rule_of(tree, t).condition(tree.features).replace(_NO_BREAK_SPACE, " ")
 
 
-def rule_of(tree: TreeLike, t: int, *, digits: int | None = None, units: str = "user") -> Rule:
+def rule_of(tree: SplitTree, t: int, *, digits: int | None = None, units: str = "user") -> Rule:
     """Return the rule of node ``t``; ``digits`` and ``units`` as in :func:`export_text`."""
     if t in tree.rules and units == "user" and digits is None:
         rounded = tree.rules[t]
@@ -250,7 +271,7 @@ def rule_of(tree: TreeLike, t: int, *, digits: int | None = None, units: str = "
     )
 
 
-def _with_logic(tree: TreeLike, rule: Rule) -> Rule:
+def _with_logic(tree: SplitTree, rule: Rule) -> Rule:
     """Return the rule as logic, if it holds exactly if enough of its features have the right value, 0 or 1."""
     if len(rule.features) > _MOST_LITERALS:
         return rule
@@ -281,7 +302,7 @@ def _literal(cell: CellRule, k: int, value: bool) -> str:
     return f"{cell.column} is not {other[0]}" if len(other) == 1 else f"{cell.features[k]} is {int(value)}"
 
 
-def _largest(tree: TreeLike, units: str) -> FloatArray:
+def _largest(tree: SplitTree, units: str) -> FloatArray:
     """Return the largest absolute training value of each feature, from the scaling."""
     if units == "scaled":
         return np.ones(tree.n_features)

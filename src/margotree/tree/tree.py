@@ -1,11 +1,8 @@
-"""The fitted tree: prediction and explanation with NumPy alone, without any optimisation."""
+"""Trees of classes: prediction and explanation with NumPy alone, without any optimisation."""
 
 from __future__ import annotations
 
-import json
-import math
 import warnings
-from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from os import PathLike
 from typing import Any
@@ -14,42 +11,26 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from margotree import lazy_registry
-from margotree.problem import Splits, check_depth, tie, topology
+from margotree.problem import Splits, TrainingProblem, check_depth
 from margotree.problem.blocks import row_blocks
-from margotree.solution import Certificate
-from margotree.table.frames import non_numeric_columns, non_numeric_message
 from margotree.tree import file, labels, rounding, text, verification
-from margotree.tree.decision_path import Path, Step
+from margotree.tree.base import HyperplaneTree, frozen
 from margotree.tree.decision_values import Rows
-from margotree.tree.outline import Outline, labels_below, outline
+from margotree.tree.outline import labels_below
 from margotree.tree.probabilities import LeafShares, Probabilities, SharesOfLeaves
-from margotree.tree.protocol import Split
-from margotree.tree.routing import Router
-from margotree.tree.rules import RoundedRule
-from margotree.tree.scaling import FloatArray, Scaling
+from margotree.tree.scaling import FloatArray
 from margotree.tree.score import class_scores, score
-from margotree.tree.verification import Verified
-
-#: A node uses a feature if the absolute weight, in scaled units, is at least this, as in the paper.
-SELECTED = 5e-4
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
-class Tree:
+class Tree(HyperplaneTree):
     """A tree of hyperplane splits with a label at every leaf.
 
-    A sample goes right at node ``t`` if ``h_t(x) = w_t.x + b_t >= 0``, where ``x`` is in scaled units. A value below 0
-    by no more than a rounding error (:func:`margotree.problem.tie`, at most 1e-9 times the size of the numbers of the
-    node) counts as 0. This holds for all finite values: sums that would overflow are computed with smaller numbers
-    (:mod:`margotree.tree.decision_values`). Nodes and leaves are numbered as in :mod:`margotree.problem.topology`. A
-    pruned branch is a node with ``w = 0``, which sends all samples to one side.
+    Routing is that of :class:`~margotree.tree.base.HyperplaneTree`: a sample goes right where ``w.x + b >= 0`` in
+    scaled units.
 
     Attributes
     ----------
-    splits : Splits
-        The hyperplanes, in scaled units.
-    scaling : Scaling
-        The conversion from the units of the user.
     classes : array
         The class labels.
     counts : array of shape (nodes and leaves, classes)
@@ -57,66 +38,46 @@ class Tree:
     leaf_class : array of int
         The position in ``classes`` of the label of each leaf, from left to right. By default that of MARGOT: below
         each last-level node the first class on the left, the second on the right.
-    feature_names : tuple of str or None
-        The names of the features.
-    eps : float
-        The width of the band at upper splits.
-    certificate : Certificate or None
-        The certificate of the fit.
-    terms : mapping
-        The terms of the training problem (model, C, ...), from which it can be stated again with the same data.
-    rules : mapping of int to RoundedRule
-        The rules with short numbers of a rounded tree (:meth:`rounded`), by node. The hyperplane of such a node is
-        exactly its rule times the factor of the rule.
     probabilities : Probabilities
         The rule of :meth:`predict_proba`; by default the class shares of leaves.
+    splits, scaling, feature_names, eps, certificate, terms, rules
+        As in :class:`~margotree.tree.base.HyperplaneTree`.
     """
 
-    splits: Splits
-    scaling: Scaling
     classes: NDArray[Any]
-    counts: FloatArray = field(default_factory=lambda: np.zeros((0, 0)))
     leaf_class: NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
-    feature_names: tuple[str, ...] | None = None
-    eps: float = 1e-3
-    certificate: Certificate | None = None
-    terms: Mapping[str, Any] = field(default_factory=dict)
-    rules: Mapping[int, RoundedRule] = field(default_factory=dict)
     probabilities: Probabilities = field(default_factory=LeafShares)
 
     def __post_init__(self) -> None:
-        own = object.__setattr__
-        own(self, "classes", labels.label_array(self.classes))
+        self._set("classes", labels.label_array(self.classes))
         check_depth(self.depth)
-        counts = self.counts if np.size(self.counts) else np.zeros((2 * self.n_nodes + 1, len(self.classes)))
         leaf_class = self.leaf_class if np.size(self.leaf_class) else np.tile([0, 1], 2 ** (self.depth - 1))
-        own(self, "counts", _frozen(np.array(counts, dtype=np.float64)))
-        own(self, "leaf_class", _frozen(np.array(leaf_class, dtype=np.int64)))
-        if self.feature_names is not None:
-            own(self, "feature_names", tuple(str(name) for name in self.feature_names))
-        own(self, "rules", dict(sorted(self.rules.items())))
-        own(self, "terms", json.loads(json.dumps(dict(self.terms), allow_nan=False)))
-        self._check()
+        self._set("leaf_class", frozen(np.array(leaf_class, dtype=np.int64)))
+        super().__post_init__()
 
     @property
     def depth(self) -> int:
-        """The number of levels of branch nodes."""
-        return (len(self.splits.b) + 1).bit_length() - 1
+        """The number of levels of splits."""
+        return self.levels
 
     @property
-    def n_nodes(self) -> int:
-        """The number of branch nodes."""
-        return len(self.splits.b)
+    def hyperplanes(self) -> Splits:
+        """The splits: a tree of classes has no other hyperplanes."""
+        return self.splits
 
     @property
-    def n_features(self) -> int:
-        """The number of features."""
-        return self.splits.w.shape[1]
+    def leaf_outcome(self) -> NDArray[np.int64]:
+        """The position in ``classes`` of the label of each leaf."""
+        return self.leaf_class
 
     @property
-    def features(self) -> tuple[str, ...]:
-        """The names of the features; x0, x1, ... if the training data had no names."""
-        return self.feature_names or tuple(f"x{j}" for j in range(self.n_features))
+    def n_outcomes(self) -> int:
+        """The number of classes."""
+        return len(self.classes)
+
+    @property
+    def _n_counted(self) -> int:
+        return len(self.classes)
 
     @property
     def sides(self) -> NDArray[np.int64] | None:
@@ -146,16 +107,9 @@ class Tree:
         """Return this tree with the counts of the given samples; ``y`` contains positions in ``classes``."""
         leaf, counts = self.apply(X), np.zeros_like(self.counts)
         np.add.at(counts, (leaf, np.asarray(y, dtype=np.int64)), np.asarray(weight, dtype=np.float64))
-        for t in reversed(range(self.n_nodes)):
-            counts[t] = counts[topology.left(t)] + counts[topology.right(t)]
-        return replace(self, counts=counts)
+        return replace(self, counts=self._summed_up(counts))
 
     # -- predicting ---------------------------------------------------------------------------------------------
-
-    def apply(self, X: ArrayLike) -> NDArray[np.int64]:
-        """Return the leaf of each sample."""
-        ties = np.array([self.tie(t) for t in range(self.n_nodes)])
-        return Router(self, ties, lambda given: self._leaf_of(self._rows(given))).leaves(self.given(X))
 
     def predict(self, X: ArrayLike) -> NDArray[Any]:
         """Return the label of the leaf of each sample."""
@@ -204,73 +158,11 @@ class Tree:
             found[part] = self.probabilities.of(self, rows, self._leaf_of(rows))
         return found
 
-    def decision_path(self, X: ArrayLike) -> NDArray[np.bool_]:
-        """Return an array whose entry (i, v) is True if sample ``i`` passes node or leaf ``v``."""
-        leaf = self.apply(X)
-        passes = np.zeros((len(leaf), len(self.counts)), dtype=bool)
-        for v in topology.leaves(self.depth):
-            nodes = [t for t, _ in topology.path_to(v)]
-            passes[np.ix_(leaf == v, [*nodes, v])] = True
-        return passes
-
     def labels_from(self, v: int, X: ArrayLike) -> NDArray[np.int64]:
         """Return the positions of the labels that samples get if they start at node or leaf ``v``."""
         return self._class_at(self._leaf_of(self._rows(self.given(X)), v))
 
-    def path(self, x: ArrayLike) -> Path:
-        """Return the path of one sample, node by node: a list of steps that is printed as a table."""
-        row = self._rows(self.given(np.atleast_2d(np.asarray(x, dtype=np.float64))))
-        if len(row) != 1:
-            raise ValueError(f"path explains one sample at a time, got {len(row)}")
-        steps, t = [], 0
-        while t < self.n_nodes:
-            h, right = self.side(row, t)
-            steps.append(Step(node=t, h=float(h[0]), right=bool(right[0])))
-            t = topology.right(t) if right[0] else topology.left(t)
-        rules = [text.rule_text(self, step.node) for step in steps]
-        return Path(steps, rules=rules, leaf=t, label=self.classes[self.leaf_class[t - self.n_nodes]])
-
     # -- explaining ---------------------------------------------------------------------------------------------
-
-    def split(self, t: int, *, units: str = "user") -> Split:
-        """Return the rule of node ``t`` in the units of the user (``units="user"``) or in ``"scaled"`` units."""
-        if not 0 <= t < self.n_nodes:
-            raise ValueError(f"the branch nodes of this tree are 0 to {self.n_nodes - 1}, got {t}")
-        if units not in {"user", "scaled"}:
-            raise ValueError(f"units are 'user' or 'scaled', got {units!r}")
-        w, b = self.splits.w[t], float(self.splits.b[t])
-        if units == "user":
-            w, b = self.scaling.to_user(w, b)
-        return Split(node=t, weights=w, threshold=-b)
-
-    def tie(self, t: int) -> float:
-        """Return the rounding error allowed on ``h`` at node ``t``: a sample goes right if ``h >= -tie``."""
-        return tie(float(self.splits.b[t]), self.eps)
-
-    def scaled(self, X: ArrayLike) -> FloatArray:
-        """Check samples and return them in scaled units; columns of a data frame are found by name."""
-        return self._rows(self.given(X)).finite
-
-    def side(self, scaled: FloatArray | Rows, t: int) -> tuple[FloatArray, NDArray[np.bool_]]:
-        """Return ``h`` of samples in scaled units at node ``t``, and whether they go right."""
-        rows = scaled if isinstance(scaled, Rows) else Rows.of_scaled(scaled)
-        h = rows.h(self.splits.w[t], float(self.splits.b[t]))
-        return h, h >= -self.tie(t)
-
-    def selected(self, threshold: float = SELECTED) -> NDArray[np.bool_]:
-        """Return an array whose entry (t, j) is True if node ``t`` uses feature ``j``: ``|w_tj| >= threshold``."""
-        return np.abs(self.splits.w) >= threshold
-
-    @property
-    def numbers_to_read(self) -> int:
-        """The number of numbers in the printed rules.
-
-        A split with one feature counts 1, its threshold; a split with k features counts k + 1. Leaves, pruned nodes and
-        splits that change no training sample's label count 0.
-        """
-        used, nodes = self.selected(), self.outline().nodes
-        sizes = [int(used[t].sum()) or int(np.count_nonzero(self.splits.w[t])) for t in nodes]
-        return sum(1 if k == 1 else k + 1 for k in sizes)
 
     def rounded(
         self,
@@ -312,29 +204,12 @@ class Tree:
         rounded = replace(self, splits=found.splits, rules=found.rules, certificate=certificate)
         return rounded.counted(X, labels.class_positions(self.classes, y), weight)
 
-    def verify(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Verified:
-        """Recompute objective and feasibility from the training data and compare them with the certificate.
+    def _text_parts(self, style: text.TextStyle) -> text.TextParts:
+        return text.ClassParts(self)
 
-        The bound is only compared with the objective; it is not recomputed (see :mod:`margotree.proof`).
-
-        Returns
-        -------
-        Verified
-            The recomputed values, printed as a table.
-
-        Raises
-        ------
-        VerificationError
-            If a claim of the certificate does not hold.
-        """
-        return verification.verify_tree(self, X, y, sample_weight)
-
-    def outline(self, *, simplify: bool = True) -> Outline:
-        """Return the nodes and leaves that texts and plots show; see :func:`margotree.tree.outline.outline`.
-
-        With ``simplify``, splits that do not change the label of any training sample are left out.
-        """
-        return outline(self, simplify=simplify)
+    def restated(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> TrainingProblem:
+        """Return the training problem of the tree, stated again with its training data."""
+        return verification.restate_classes(self, X, y, sample_weight)
 
     def labels_below(self, *, reached_only: bool = True) -> NDArray[np.bool_]:
         """Return an array whose entry (v, k) is True if some training sample that passes ``v`` is predicted ``k``.
@@ -342,33 +217,6 @@ class Tree:
         Without counts, or if not ``reached_only``, all leaves below ``v`` count.
         """
         return labels_below(self, reached_only=reached_only)
-
-    def export_text(
-        self,
-        *,
-        digits: int | None = None,
-        units: str = "user",
-        width: int = 100,
-        simplify: bool = True,
-        verbose: bool = False,
-    ) -> str:
-        """Return the rules as text.
-
-        Parameters
-        ----------
-        digits : int, optional
-            Digits of each number. By default as many as keep ``h`` of every sample in the training range to a
-            hundredth of the margin.
-        units : {"user", "scaled"}
-            The units of the numbers.
-        width : int
-            The line length.
-        simplify : bool
-            Whether to leave out splits that do not change the label of any training sample.
-        verbose : bool
-            Whether to print numbers of nodes, target sides of classes and counts of samples at splits, too.
-        """
-        return text.export_text(self, digits=digits, units=units, width=width, simplify=simplify, verbose=verbose)
 
     def plot(self, X: ArrayLike | None = None, y: ArrayLike | None = None, ax: Any = None, **options: Any) -> Any:
         """Plot the tree on matplotlib axes, which are returned; see :func:`margotree.plots.plot_tree`."""
@@ -422,16 +270,6 @@ class Tree:
         """Make a tree from the result of :meth:`to_dict`."""
         return cls(**file.from_record(record))
 
-    def save(self, path: str | PathLike[str]) -> None:
-        """Write the tree as JSON; an existing file is replaced after the new one is complete."""
-        file.write(path, self.to_dict())
-
-    @classmethod
-    def load(cls, path: str | PathLike[str]) -> Tree:
-        """Read a file of :meth:`save`; :class:`~margotree.tree.TreeFileError` says what is wrong with a file."""
-        with file.naming_the_file(path):
-            return cls.from_dict(file.read(path))
-
     def __repr__(self) -> str:
         return f"<Tree of depth {self.depth} on {self.n_features} features, classes {self.classes.tolist()}>"
 
@@ -441,40 +279,8 @@ class Tree:
 
     # -- internal -----------------------------------------------------------------------------------------------
 
-    def given(self, X: ArrayLike) -> FloatArray:
-        """Return samples as an array of numbers in the units of the user, one row each."""
-        if self.feature_names is not None and hasattr(X, "columns"):
-            X = self._columns(X)
-        try:
-            given = np.asarray(X, dtype=np.float64)
-        except (TypeError, ValueError) as error:
-            if odd := non_numeric_columns(X):
-                raise ValueError(non_numeric_message(odd)) from error
-            raise
-        if given.ndim != 2 or given.shape[1] != self.n_features:
-            raise ValueError(f"X must have one row per sample and {self.n_features} columns, got shape {given.shape}")
-        return given
-
-    def _rows(self, given: FloatArray) -> Rows:
-        if not np.all(np.isfinite(given)):
-            raise ValueError("X contains NaN or infinity; every feature of a sample must be known to classify it")
-        return Rows.of(self.scaling, given)
-
-    def _leaf_of(self, rows: Rows, start: int = 0) -> NDArray[np.int64]:
-        at = np.full(len(rows), start, dtype=np.int64)
-        for t in range(start, self.n_nodes):
-            reached = np.flatnonzero(at == t)
-            if not len(reached):
-                continue
-            right = self.side(rows[reached], t)[1]
-            at[reached] = np.where(right, topology.right(t), topology.left(t))
-        return at
-
-    def _columns(self, X: Any) -> Any:
-        missing = [name for name in self.features if name not in set(map(str, X.columns))]
-        if missing:
-            raise ValueError(f"X has no columns {missing}, on which the tree was trained")
-        return X[list(self.features)]
+    def _result_at(self, leaf: int, row: Rows) -> dict[str, Any]:
+        return {"label": self.classes[self.leaf_class[leaf - self.n_nodes]]}
 
     def _class_at(self, leaf: NDArray[np.int64]) -> NDArray[np.int64]:
         return self.leaf_class[leaf - self.n_nodes]
@@ -483,41 +289,16 @@ class Tree:
         """Return the class shares of the training samples in each leaf, one row per leaf from left to right."""
         return LeafShares().table(self)
 
+    def _shapes(self) -> dict[str, tuple[Any, Any]]:
+        return super()._shapes() | {"leaf_class": (self.leaf_class.shape, (2**self.levels,))}
+
     def _check(self) -> None:
-        n_leaves = 2**self.depth
-        shapes = {
-            "nodes": (self.n_nodes, n_leaves - 1),
-            "scaling": (len(self.scaling.offset), self.n_features),
-            "feature_names": (len(self.features), self.n_features),
-            "counts": (self.counts.shape, (self.n_nodes + n_leaves, len(self.classes))),
-            "leaf_class": (self.leaf_class.shape, (n_leaves,)),
-        }
-        for name, (got, expected) in shapes.items():
-            if got != expected:
-                raise ValueError(f"{name}: expected {expected} for this tree, got {got}")
-        if not (np.all(np.isfinite(self.counts)) and np.all(self.counts >= 0)):
-            raise ValueError("counts must be finite and not negative")
-        below = [self.counts[topology.left(t)] + self.counts[topology.right(t)] for t in range(self.n_nodes)]
-        if not np.allclose(self.counts[: self.n_nodes], below, rtol=1e-9, atol=0):
-            raise ValueError("counts: the samples of a node must be those of its two children")
+        super()._check()
         if np.any(self.leaf_class < 0) or np.any(self.leaf_class >= len(self.classes)):
             raise ValueError(f"leaf_class must point into the {len(self.classes)} classes, got {self.leaf_class}")
-        for t, rule in self.rules.items():
-            if not 0 <= t < self.n_nodes or max(rule.features) >= self.n_features:
-                raise ValueError(f"rules: there is no node {t}, or it has no such features")
-            w, b = rule.hyperplane(self.scaling)
-            if not np.array_equal(w, self.splits.w[t]) or b != self.splits.b[t]:
-                raise ValueError(f"rules: the rule of node {t} is not its hyperplane")
-        sides = self.terms.get("sides")
-        if sides is not None and (np.shape(sides) or (0,))[0] != n_leaves // 2 - 1:
-            raise ValueError(f"sides: expected those of {n_leaves // 2 - 1} upper nodes, got {sides!r}")
+        n_upper, sides = 2 ** (self.depth - 1) - 1, self.terms.get("sides")
+        if sides is not None and (np.shape(sides) or (0,))[0] != n_upper:
+            raise ValueError(f"sides: expected those of {n_upper} upper nodes, got {sides!r}")
         if sides and (np.shape(sides)[1:] != (len(self.classes),) or not np.all(np.abs(np.array(sides)) == 1)):
             raise ValueError(f"sides must be -1 or +1 for each of the {len(self.classes)} classes, got {sides!r}")
-        if not (math.isfinite(self.eps) and self.eps > 0):
-            raise ValueError(f"eps must be a positive number, got {self.eps!r}")
         self.probabilities.check(len(self.classes))
-
-
-def _frozen(a: NDArray[Any]) -> NDArray[Any]:
-    a.setflags(write=False)
-    return a

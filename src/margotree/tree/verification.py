@@ -14,7 +14,7 @@ from margotree.problem import Choices, Evaluation, Finding, Multiclass, Problem,
 from margotree.small_tables import html_table, text_table
 from margotree.solution import Certificate, Solution, VerificationError, verify
 from margotree.tree.labels import class_positions
-from margotree.tree.protocol import TreeLike
+from margotree.tree.protocol import SplitTree, TreeLike
 
 #: The models whose problem is a :class:`~margotree.problem.Problem`.
 MARGIN_MODELS = frozenset({"margot", "hfs", "sfs"})
@@ -82,24 +82,24 @@ class Verified:
         return [("band beside upper splits, eps", claimed, f"{self.eps:g}")]
 
 
-def verify_tree(tree: TreeLike, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Verified:
+def verify_tree(tree: SplitTree, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Verified:
     """State the training problem again and compare the tree with its certificate; see ``Tree.verify``."""
     model = tree.terms.get("model")
     if tree.certificate is None or not (model in MARGIN_MODELS or lazy_registry.is_registered(f"restate {model}")):
         raise ValueError("this tree has no certificate of a known training problem, so there is nothing to verify")
-    problem = restate(tree, X, y, sample_weight)
-    found = verify(problem, Solution(splits=tree.splits, certificate=tree.certificate))
+    problem = tree.restated(X, y, sample_weight)
+    found = verify(problem, Solution(splits=tree.hyperplanes, certificate=tree.certificate))
     # For models that choose leaf labels, the value was computed with the best labels: the tree must have these.
     labels = found.choices.labels if isinstance(found, Evaluation) else getattr(found, "label", np.zeros(0))
-    if labels.size and not np.array_equal(labels.ravel(), tree.leaf_class):
+    if labels.size and not np.array_equal(labels.ravel(), tree.leaf_outcome):
         raise VerificationError("a leaf predicts another class than the heaviest of the samples in it")
     if not (math.isnan(tree.certificate.eps) or tree.certificate.eps == problem.eps):
         raise VerificationError(f"the certificate is about eps {tree.certificate.eps!r}, the tree has {problem.eps!r}")
     return Verified(found, tree.certificate, problem.eps if isinstance(problem, Problem) else None)
 
 
-def restate(tree: TreeLike, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None) -> TrainingProblem:
-    """Return the training problem of a tree; for margin models of several classes with the choices of the tree."""
+def restate_classes(tree: TreeLike, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None) -> TrainingProblem:
+    """Return the training problem of a tree of classes; for several classes with the choices of the tree."""
     code, scaled = class_positions(tree.classes, y), tree.scaled(X)
     weight = np.ones(len(code)) if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
     if not len(code) == len(scaled) == len(weight):

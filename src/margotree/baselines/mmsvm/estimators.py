@@ -8,8 +8,8 @@ from margotree.baselines.base import BaselineClassifier
 from margotree.baselines.mmsvm.problem import MmSvmProblem
 from margotree.baselines.mmsvm.start import best_polished_tree
 from margotree.engines import RunControl
-from margotree.estimators.base import FloatArray, signed_samples
-from margotree.estimators.input_data import Samples
+from margotree.estimators.classifiers import FloatArray, signed_samples
+from margotree.estimators.input_data import ClassSamples
 from margotree.problem import Splits
 from margotree.tree import Scaling
 
@@ -83,14 +83,14 @@ class MMSVMOCTClassifier(BaselineClassifier):
         """
         return self._tree().decision_function(self._checked(X))
 
-    def _problem(self, samples: Samples, scaling: Scaling) -> MmSvmProblem:
+    def _problem(self, samples: ClassSamples, scaling: Scaling) -> MmSvmProblem:
         terms = {name: getattr(self, name) for name in ("depth", "c1", "c2", "c3", "eps")}
         return MmSvmProblem.make(**signed_samples(samples, scaling), **terms)
 
     def _tree_with_routing(self, problem: MmSvmProblem, splits: Splits, control: RunControl) -> Splits | None:
         return best_polished_tree(problem, splits, control)
 
-    def _json_terms(self, problem: MmSvmProblem, samples: Samples) -> dict[str, Any]:
+    def _json_terms(self, problem: MmSvmProblem, samples: ClassSamples) -> dict[str, Any]:
         return {
             "model": problem.model,
             "c1": problem.c1,

@@ -13,7 +13,7 @@ from margotree.baselines.base import BaselineClassifier
 from margotree.baselines.oct.problem import OctProblem
 from margotree.baselines.oct.tree_cleanup import clean_tree
 from margotree.engines import RunControl
-from margotree.estimators.input_data import Samples, merge_duplicates
+from margotree.estimators.input_data import ClassSamples, merge_duplicates
 from margotree.estimators.parameters import CONSTRAINTS, Constraint, start_constraint
 from margotree.problem import Splits
 from margotree.tree import Scaling
@@ -40,7 +40,7 @@ class _OctClassifier(BaselineClassifier):
     _multi_class = True
     min_samples_leaf: Any
 
-    def _problem(self, samples: Samples, scaling: Scaling) -> OctProblem:
+    def _problem(self, samples: ClassSamples, scaling: Scaling) -> OctProblem:
         weight = samples.weight * samples.class_weight[samples.y]
         X, y, weight = merge_duplicates(samples.X, samples.y.astype(np.float64), weight, scaling)
         size = self.min_samples_leaf
@@ -62,7 +62,7 @@ class _OctClassifier(BaselineClassifier):
     def _leaf_class(self, problem: OctProblem, splits: Splits) -> NDArray[np.int64]:
         return problem.evaluate(splits).label
 
-    def _json_terms(self, problem: OctProblem, samples: Samples) -> dict[str, Any]:
+    def _json_terms(self, problem: OctProblem, samples: ClassSamples) -> dict[str, Any]:
         return {
             "model": problem.model,
             "alpha": problem.alpha,
@@ -140,7 +140,7 @@ class OCT1Classifier(_OctClassifier):
         self.random_state = random_state
         self.verbose = verbose
 
-    def _scaling(self, samples: Samples) -> Scaling:
+    def _scaling(self, samples: ClassSamples) -> Scaling:
         # Only the order of the values of a feature matters; therefore the scale is no parameter.
         return Scaling.minmax(samples.X)
 

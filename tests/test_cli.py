@@ -35,6 +35,8 @@ def folder(tmp_path_factory):
         "state",
         "--out",
         path / "tree.json",
+        "--model",
+        "margot",
         "--time-limit",
         "5",
         "--quiet",
@@ -127,7 +129,7 @@ def test_measuring_needs_rows_of_every_class(run, folder):
         code == exit_codes.DATA
         and "--holdout 0.2 needs at least 2 rows of every class, but there are fewer of b (1)" in err
     )
-    code, _, err = run("fit", "rare.csv", "--target", "y", "--time-limit", "2")
+    code, _, err = run("fit", "rare.csv", "--target", "y", "--model", "local")
     assert code == exit_codes.OK and "note: fewer than 10 rows of class b (1)" in err
     for bad in (("--holdout", "1.5"), ("--cv", "1"), ("--cv", "3", "--holdout", "0.2")):
         assert run("fit", "rare.csv", "--target", "y", *bad)[0] == exit_codes.USAGE
@@ -260,7 +262,7 @@ def test_verify_replays_dropped_rows_and_weights(run, folder):
         (["fit", "people.csv", "--target", "Statte"], exit_codes.DATA, "did you mean 'State'"),
         (["fit", "nothing.csv", "--target", "y"], exit_codes.DATA, "there is no file nothing.csv"),
         (
-            ["fit", "people.csv", "--target", "State", "--budget", "2"],
+            ["fit", "people.csv", "--target", "State", "--model", "margot", "--budget", "2"],
             exit_codes.USAGE,
             "models with this option: hfs, sfs, local",
         ),
@@ -288,13 +290,13 @@ def test_three_classes_are_told_apart_or_one_from_the_rest(run, folder):
     rows = [f"{i},{i % 7},{('red', 'green', 'blue')[i // 10]}" for i in range(30)]
     (folder / "three.csv").write_text("a,b,colour\n" + "\n".join(rows))
     fit = ("fit", "three.csv", "--target", "colour", "--out", "three.json", "--time-limit", "5", "--force")
-    assert run(*fit)[0] == exit_codes.OK
+    assert run(*fit, "--model", "margot")[0] == exit_codes.OK
     assert set(margotree.load("three.json").classes) == {"red", "green", "blue"}
     assert run("verify", "three.json", "three.csv")[0] == exit_codes.OK
     assert "meant for" in run("show", "three.json", "--verbose")[1]
     code, _, err = run(*fit, "--model", "mmsvm")
     assert code == exit_codes.DATA and "3 classes" in err and "--positive" in err
-    assert run(*fit, "--positive", "green")[0] == exit_codes.OK
+    assert run(*fit, "--depth", "2", "--positive", "green")[0] == exit_codes.OK
     assert set(margotree.load("three.json").classes) == {"green", "not green"}
     assert run("verify", "three.json", "three.csv")[0] == exit_codes.OK
     assert run(*fit, "--model", "oct1")[0] == exit_codes.OK
@@ -361,6 +363,8 @@ def test_an_interrupted_fit_keeps_its_tree(tmp_path, how):
         "noise.csv",
         "--target",
         "y",
+        "--depth",
+        "2",
         "--time-limit",
         "60",
         "--json",
@@ -412,7 +416,7 @@ def test_the_bash_completion_completes(run, tmp_path):
 
 def test_pictures_and_pages_are_written_whole(run, folder):
     pytest.importorskip("matplotlib")
-    fit = ("fit", "people.csv", "--target", "State", "--out", "p.json", "--log", "p.jsonl", "--time-limit", "5")
+    fit = ("fit", "people.csv", "--target", "State", "--out", "p.json", "--log", "p.jsonl", "--depth", "2")
     assert run(*fit)[0] == exit_codes.OK
     for kind, more in (("tree", ()), ("features", ()), ("node", ("--data", "people.csv", "--node", 0))):
         code, out, _ = run("plot", "p.json", "--kind", kind, *more, "--out", f"{kind}.svg")
@@ -438,6 +442,26 @@ def test_pictures_and_pages_are_written_whole(run, folder):
     assert code == exit_codes.USAGE and "--data" in err
     code, _, err = run("plot", "p.json", "--kind", "progress", "--out", "q.png")
     assert code == exit_codes.DATA and "--log" in err
+
+
+def test_fit_without_options_trains_a_readable_tree(run, monkeypatch):
+    from margotree.cli import model_options
+
+    monkeypatch.setattr(model_options, "CHOICE_SECONDS", 3.0)
+    code, out, err = run(*FIT, "--target", "State", "--out", "plain.json")
+    assert code == exit_codes.OK and "choosing the hyperparameters of hfs" in err and "cut off" not in err
+    assert "chosen by cross-validation: depth " in out and "budget " in out and "--time-limit 1m tries more" in out
+    tree = margotree.load("plain.json")
+    assert tree.depth <= 3 and tree.selected().sum(axis=1).max() <= 3 and tree.rules
+    fixed = {"--depth": 2, "--C": 1, "--node-limit": 5, "--model": "margot"}
+    for option, value in fixed.items():
+        args = (*FIT, "--target", "State", option, value, "--time-limit", 5, "--out", "plain.json", "--json")
+        code, out, err = run(*args)
+        assert code == exit_codes.OK and json.loads(out)["chosen"] is None, err
+        assert "training margot, depth 2" in err and margotree.load("plain.json").terms["model"] == "margot"
+    code, out, err = run(*FIT, "--target", "State", "--budget", 1, "--time-limit", 3, "--out", "plain.json", "--json")
+    assert code == exit_codes.OK and json.loads(out)["chosen"]["budget"] == 1
+    assert margotree.load("plain.json").selected().sum(axis=1).max() <= 1
 
 
 def test_fit_auto_says_what_it_chose(run):

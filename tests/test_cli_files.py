@@ -92,7 +92,7 @@ def test_what_is_there_is_replaced_only_when_asked(run, tmp_path, command, out):
 @pytest.mark.parametrize(
     ("command", "option"),
     [
-        ((*FIT[:-1], "margot", "--proof", "there"), "--proof"),
+        ((*FIT, "--model", "margot", "--proof", "there"), "--proof"),
         (("export", "t.json", "--to", "onnx", "--out", "there"), "--out"),
         (("report", "results.sqlite", "--out", "there"), "--out"),
         (("table", "results.sqlite", "--out", "there"), "--out"),

@@ -51,25 +51,26 @@ def add_model(parser: argparse.ArgumentParser) -> None:
     """Add the options about the model."""
     group = parser.add_argument_group("model")
     description = "; ".join(f"{name}: {model.description}" for name, model in MODELS.items())
-    group.add_argument("--model", choices=tuple(MODELS), default="margot", help=f"{description} (margot)")
+    default = "hfs with depth, C and budget chosen by cross-validation, unless options fix them; margot with --depth or --C"
+    group.add_argument("--model", choices=tuple(MODELS), help=f"{description} ({default})")
     group.add_argument(
         "--depth",
         type=int,
         metavar="N",
-        help="depth: number of splits from the root to a leaf (2; if it is chosen automatically: 1, 2 or 3, more for "
-        "many classes)",
+        help="depth: number of splits from the root to a leaf (if it is chosen: 1, 2 or 3, more for many classes; "
+        "otherwise 2)",
     )
     group.add_argument(
         "--C",
         type=options.numbers,
         metavar="X[,X...]",
-        help="penalty of margin violations: one number, one per level or one per node (1)",
+        help="penalty of margin violations: one number, one per level or one per node (chosen; otherwise 1)",
     )
     group.add_argument(
         "--budget",
         type=options.whole_numbers,
         metavar="N[,N...]",
-        help="largest number of features per split (hfs, sfs, local)",
+        help="largest number of features per split (hfs, sfs, local; if it is chosen: 1, 2 or 3)",
     )
     group.add_argument(
         "--alpha",
@@ -112,15 +113,17 @@ def add_model(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def add_search(parser: argparse.ArgumentParser, time_limit: float = 60.0) -> None:
-    """Add the options about the search."""
+def add_search(parser: argparse.ArgumentParser, time_limit: float | None = None) -> None:
+    """Add the options about the search; without ``time_limit`` the default depends on the model (:func:`resolve`)."""
+    chosen, fixed = CHOICE_SECONDS, TRAINING_SECONDS
+    shown = f"{chosen:g} with the default model, otherwise {fixed:g}" if time_limit is None else f"{time_limit:g}"
     group = parser.add_argument_group("search")
     group.add_argument(
         "--time-limit",
         type=options.seconds,
-        default=time_limit,
+        default=BY_MODEL if time_limit is None else time_limit,
         metavar="T",
-        help=f"time limit for all steps: seconds, or 5m, 1h, none ({time_limit:g})",
+        help=f"time limit for all steps: seconds, or 5m, 1h, none ({shown})",
     )
     group.add_argument(
         "--node-limit",
@@ -133,7 +136,7 @@ def add_search(parser: argparse.ArgumentParser, time_limit: float = 60.0) -> Non
     group.add_argument(
         "--engine", metavar="NAME", help="engine that trains the tree (auto); margotree engines lists them"
     )
-    group.add_argument("--jobs", type=int, metavar="N", help="number of threads, -1 for all cores (1)")
+    group.add_argument("--jobs", type=int, metavar="N", help="number of threads, -1 for all cores (1; -1 with the default model of fit)")
     group.add_argument("--seed", type=int, default=0, metavar="N", help="random seed (0)")
 
 
@@ -145,6 +148,25 @@ def add_cluster(parser: argparse.ArgumentParser) -> None:
         help="run the search on the workers of a Dask cluster (tcp://HOST:PORT), or in --jobs processes on this "
         "machine (processes); for margot, hfs and sfs",
     )
+
+
+def resolve(args: argparse.Namespace) -> bool:
+    """Set the model and the time limit that no option names; return whether both are the defaults of ``fit``.
+
+    Without an option about the model or about a single fit this is a readable tree: at most three features per split,
+    with depth, C and budget chosen by cross-validation on all cores.
+    """
+    is_plain = args.auto or not any(getattr(args, name, None) not in (None, False) for name in _OF_A_SINGLE_FIT)
+    default = args.model is None and is_plain
+    if args.model is None:
+        args.model = "hfs" if is_plain or args.budget is not None else "margot"
+        args.auto = is_plain
+    if default and args.jobs is None:
+        args.jobs = -1
+    by_default = default and args.time_limit is BY_MODEL
+    if args.time_limit is BY_MODEL:
+        args.time_limit = CHOICE_SECONDS if default else TRAINING_SECONDS
+    return by_default
 
 
 def estimator(args: argparse.Namespace, classes: list[Any], verbose: int) -> Any:
@@ -215,6 +237,16 @@ def _round_parameter(args: argparse.Namespace) -> str | int | None:
     how: str | int | None = getattr(args, "round", None)
     return None if how == "no" else how or "auto"
 
+
+#: The default time limits in seconds of the default model and of the others.
+CHOICE_SECONDS, TRAINING_SECONDS = 10.0, 60.0
+#: A time limit that the user has not set.
+BY_MODEL: Any = object()
+#: Options about a single fit, without a choice of hyperparameters.
+_OF_A_SINGLE_FIT = (
+    "depth", "C", "alpha", "gap", "engine", "node_limit", "max_weight", "scheduler", "proof",
+    "min_leaf", "mu", "c1", "c2", "c3",
+)  # fmt: skip
 
 #: Models with a classifier that chooses its hyperparameters by cross-validation (``HFSMargotClassifierCV`` etc.).
 CV_MODELS = ("margot", "hfs", "sfs")

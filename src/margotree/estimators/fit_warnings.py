@@ -110,7 +110,8 @@ def _larger_C_hint(levels: list[float]) -> str:
     """The hint to try a larger C; for a large C that fewer splits may suffice."""
     if min(levels) >= _LARGEST_C:
         return ".  C is large already: fewer splits suffice, try a smaller depth"
-    return f".  Try a larger C{_growing_C_hint(levels)}"
+    chosen = ".  MargotClassifierCV (margotree fit --auto) chooses depth and C by cross-validation"
+    return f".  Try a larger C{_growing_C_hint(levels)}{chosen}"
 
 
 def _growing_C_hint(levels: list[float]) -> str:

@@ -1,6 +1,7 @@
 """Train a tree on a CSV, Excel or Parquet file and save it with its certificate.
 
-Columns of words become 0/1 features; the saved tree includes the encoding, so that predict and verify read files in the
+By default the tree is readable: at most three features per split, with depth, C and budget chosen by cross-validation
+in about ten seconds. --model, --depth or --C train another one. Columns of words become 0/1 features; the saved tree includes the encoding, so that predict and verify read files in the
 same way. Ctrl-C ends the search and saves the best tree so far. The certificate is about the training rows; --holdout
 and --cv measure the accuracy on new rows.
 """
@@ -61,6 +62,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
+    by_default = model_options.resolve(args)
     out = args.out or default_out(args.data)
     output_files.check_output(out, inputs=(args.data,), force=args.force)
     if args.log:
@@ -81,7 +83,9 @@ def run(args: argparse.Namespace) -> int:
     with recording() as events, warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         interrupted_after_search = fit_model(model, samples, events)
-    notes_about = list(dict.fromkeys(str(one.message) for one in caught))
+    messages = {str(one.message): one.category for one in caught}
+    # The default time limit is not long enough for all settings; the result says how to give it more time.
+    notes_about = [text for text, kind in messages.items() if not (by_default and _is_about_cut_off_fits(kind))]
     console.print_notes(notes_about, quiet=args.quiet)
     from margotree.engines.run_control import holding_ctrl_c
 
@@ -95,9 +99,16 @@ def run(args: argparse.Namespace) -> int:
     )
     measurement = None if interrupted else evaluation.measure(args, samples)
     _print_result(
-        args, tree, samples, [*notes, *notes_about], saved, measurement, chosen_settings(model) if args.auto else None
-    )
+        args, tree, samples, [*notes, *notes_about], saved, measurement, chosen_settings(model) if args.auto else None,
+        by_default,
+    )  # fmt: skip
     return saved.code or (exit_codes.INTERRUPTED if interrupted else exit_codes.OK)
+
+
+def _is_about_cut_off_fits(category: type[Warning]) -> bool:
+    from margotree.estimators import CutOffWarning
+
+    return issubclass(category, CutOffWarning)
 
 
 def fit_model(model: Any, samples: Samples, events: Sequence[Event]) -> bool:
@@ -267,6 +278,7 @@ def _print_result(
     saved: SavedFile,
     measurement: Measurement | None,
     settings: dict[str, Any] | None,
+    by_default: bool,
 ) -> None:
     assert tree.certificate is not None
     accuracy = float((tree.predict(samples.X) == samples.y).mean())
@@ -290,7 +302,7 @@ def _print_result(
     text = "\n".join(
         [
             "",
-            *([] if settings is None else ["chosen by cross-validation: " + _words(settings), ""]),
+            *([] if settings is None else [_choice_text(settings, by_default), ""]),
             tree.export_text(verbose=args.verbose),
             "",
             str(tree.certificate) if args.verbose else tree.certificate.summary(),
@@ -309,6 +321,12 @@ def _print_result(
 def _proof_words(args: argparse.Namespace, saved: SavedFile) -> str:
     command = shlex.join(["margotree", "check", args.proof, args.data, "--tree", saved.path])
     return f"proof saved as {args.proof}; to check it: {command}"
+
+
+def _choice_text(settings: dict[str, Any], by_default: bool) -> str:
+    """The line about the hyperparameters that were chosen."""
+    chosen = "chosen by cross-validation: " + _words(settings)
+    return f"{chosen} (in {model_options.CHOICE_SECONDS:g} s; --time-limit 1m tries more)" if by_default else chosen
 
 
 def _words(settings: dict[str, Any]) -> str:

@@ -77,6 +77,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
+    if args.model is None:
+        args.model = "margot" if _requests_grid(args) else "hfs"
     out = args.out or default_out(args.data)
     output_files.check_output(out, inputs=(args.data, args.resume), force=args.force)
     if args.resume and output_files.same_file(args.resume, args.data):
@@ -113,9 +115,13 @@ def _save(tree: Tree, encoding: Encoding, samples: Samples, out: str) -> tuple[T
 
 
 def _uses_cv_classifier(args: argparse.Namespace) -> bool:
-    """Whether a CV classifier makes the choice: no option requests a grid, another rule or a file of fits."""
-    requested = args.grid or args.paper or args.resume or args.rule != "accuracy"
-    return args.model in model_options.CV_MODELS and not requested
+    """Whether a CV classifier makes the choice."""
+    return args.model in model_options.CV_MODELS and not _requests_grid(args)
+
+
+def _requests_grid(args: argparse.Namespace) -> bool:
+    """Whether an option requests a grid, another rule or a file of fits."""
+    return bool(args.grid or args.paper or args.resume or args.rule != "accuracy")
 
 
 def _run_cv_classifier(args: argparse.Namespace, encoding: Any, samples: Any, out: str) -> int:

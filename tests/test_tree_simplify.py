@@ -135,7 +135,7 @@ def test_fit_says_when_most_splits_vanish_and_what_to_try():
     X, y = data()
     with pytest.warns(FewSplitsWarning, match=r"3 splits has an effect.*larger C, or a C per level .* such as 0.1, 10"):
         MargotClassifier(depth=2, C=0.1).fit(X, y)
-    with pytest.warns(FewSplitsWarning, match=r"no split has an effect: at C = 1e-06 the splits .*Try a larger C\.  Margot"):
+    with pytest.warns(FewSplitsWarning, match=r"no split has an effect: at C = 1e-06 .*Try a larger C\.  Margot"):
         MargotClassifier(depth=1, C=1e-6).fit(X, y)
     with warnings.catch_warnings():
         warnings.simplefilter("error", FewSplitsWarning)

@@ -51,7 +51,7 @@ def add_model(parser: argparse.ArgumentParser) -> None:
     """Add the options about the model."""
     group = parser.add_argument_group("model")
     description = "; ".join(f"{name}: {model.description}" for name, model in MODELS.items())
-    default = "hfs with depth, C and budget chosen by cross-validation, unless options fix them; margot with --depth or --C"
+    default = "hfs with depth, C and budget chosen by cross-validation; margot with --depth or --C"
     group.add_argument("--model", choices=tuple(MODELS), help=f"{description} ({default})")
     group.add_argument(
         "--depth",
@@ -136,7 +136,12 @@ def add_search(parser: argparse.ArgumentParser, time_limit: float | None = None)
     group.add_argument(
         "--engine", metavar="NAME", help="engine that trains the tree (auto); margotree engines lists them"
     )
-    group.add_argument("--jobs", type=int, metavar="N", help="number of threads, -1 for all cores (1; -1 with the default model of fit)")
+    group.add_argument(
+        "--jobs",
+        type=int,
+        metavar="N",
+        help="number of threads, -1 for all cores (1; fit without a model: -1)",
+    )
     group.add_argument("--seed", type=int, default=0, metavar="N", help="random seed (0)")
 
 

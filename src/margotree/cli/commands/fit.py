@@ -1,9 +1,9 @@
 """Train a tree on a CSV, Excel or Parquet file and save it with its certificate.
 
 By default the tree is readable: at most three features per split, with depth, C and budget chosen by cross-validation
-in about ten seconds. --model, --depth or --C train another one. Columns of words become 0/1 features; the saved tree includes the encoding, so that predict and verify read files in the
-same way. Ctrl-C ends the search and saves the best tree so far. The certificate is about the training rows; --holdout
-and --cv measure the accuracy on new rows.
+in about ten seconds. --model, --depth or --C train another one. Columns of words become 0/1 features; the saved tree
+includes the encoding, so that predict and verify read files in the same way. Ctrl-C ends the search and saves the best
+tree so far. The certificate is about the training rows; --holdout and --cv measure the accuracy on new rows.
 """
 
 from __future__ import annotations

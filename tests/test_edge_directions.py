@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from entries import edge_direction
 from margotree.engines.local_search.kernels.reduced_problem import search_lines
 from margotree.engines.local_search.node_samples import Node
+from margotree.engines.node.best_subset.groups import FeatureGroups
 
 MEAN_RANK = 5.0
 
@@ -20,9 +21,8 @@ def subtree_node(seed: int, n: int, p: int) -> Node:
     """No sample has a cost at the node itself; its subtree costs are smaller on one side, or equal."""
     rng = np.random.default_rng(seed)
     left_cost, right_cost = rng.integers(0, 3, (2, n)).astype(float)
-    return Node(
-        Z=rng.random((n, p)), plus=np.zeros(n), minus=np.zeros(n), left_cost=left_cost, right_cost=right_cost, eps=1e-6
-    )
+    costs = {"plus": np.zeros(n), "minus": np.zeros(n), "left_cost": left_cost, "right_cost": right_cost}
+    return Node(Z=rng.random((n, p)), eps=1e-6, groups=FeatureGroups(p), **costs)
 
 
 def misplaced(node: Node, h: np.ndarray) -> np.ndarray:

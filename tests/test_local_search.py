@@ -30,6 +30,7 @@ from margotree.engines.local_search.support_search import ROUGH, best_svm, plain
 from margotree.engines.local_search.training_data import Terms, TrainedTree
 from margotree.engines.local_search.upper_nodes import Proposal, _drop_features, _refine_direction
 from margotree.engines.local_search_engine import Alternating, good_tree
+from margotree.engines.node.best_subset.groups import FeatureGroups
 from margotree.engines.node.svm import solve_large, solve_node
 from margotree.engines.presolve import merge_duplicates
 from margotree.engines.trivial_trees import trivial_tree
@@ -63,6 +64,7 @@ def some_node(seed: int, *, n: int = 25, eps: float = 0.02, by_side: bool = Fals
         left_cost=3 * rng.random(n),
         right_cost=3 * rng.random(n),
         eps=eps,
+        groups=FeatureGroups(2),
         by_side=by_side,
     )
 
@@ -153,7 +155,8 @@ def test_an_svm_is_found_from_poor_guesses(seed):
     right = Z @ rng.standard_normal(25) + 0.3 * rng.standard_normal(300) > 0
     none = np.zeros(300)
     penalty = np.where(right, 500.0, 0.0)
-    node = Node(Z=Z, plus=penalty, minus=500.0 - penalty, left_cost=none, right_cost=none, eps=1e-6)
+    minus, groups = 500.0 - penalty, FeatureGroups(25)
+    node = Node(Z=Z, plus=penalty, minus=minus, left_cost=none, right_cost=none, eps=1e-6, groups=groups)
     guess = np.zeros(25)
     guess[seed] = 0.1
     from_nothing = plain_svm(node, (np.zeros(25), 0.0), ROUGH, np.zeros(1))[1]

@@ -11,6 +11,7 @@ import pytest
 from sklearn.datasets import load_breast_cancer, load_iris, load_wine
 
 from margotree.engines import EngineError, Limits, Refused, RunControl, accepting, choose_engine, get_engine, solve
+from margotree.engines.exact.engine import BranchAndBound
 from margotree.engines.mip.adapter import Adapter
 from margotree.engines.mip.constants import derived_constants
 from margotree.engines.mip.engine import MipEngine
@@ -113,11 +114,12 @@ def test_scip_agrees_with_brute_force_on_groups_of_features(model, task):
     assert optimum < (0.999 if model == "hfs" else 1.0) * single + 1e-9
 
 
-def test_engines_that_do_not_count_groups_say_so():
+def test_engines_that_do_not_count_groups_say_so(monkeypatch):
     problem = crossed(groups=[0, 0], budget=1)
-    for name in ("bnb", "alternating"):
-        with pytest.raises(Refused, match=r"does not count groups of features.*scip"):
-            choose_engine(problem, name)
+    assert choose_engine(problem).name == "bnb"
+    monkeypatch.setattr(BranchAndBound, "counts_groups", False)
+    with pytest.raises(Refused, match=r"does not count groups of features.*scip"):
+        choose_engine(problem, "bnb")
     assert solve(problem, limits=Limits(nodes=1)).certificate.engine == "scip"
     assert choose_engine(crossed(groups=[0, 0])).name == "bnb"
 

@@ -33,7 +33,7 @@ from margotree.solution import Stopped
 _MAX_NEIGHBOURHOOD = 5_000
 #: On data of moderate size the Local SVM tree is trained first, in this share of the time.
 _GREEDY_SHARE = 0.15
-#: With budgets, this is done only up to this number of features.
+#: With budgets, this is done only up to this number of features, or groups of features.
 _FEW_FEATURES = 20
 #: Within an exact search where a proof is within reach: shares of the remaining and of the elapsed time, and when to
 #: end.
@@ -75,6 +75,7 @@ class Alternating(Engine):
     models = frozenset({"margot", "hfs", "sfs"})
     proves = False
     notes_trees = True
+    counts_groups = True
 
     def __init__(self, effort: Effort | None = None, *, neighbours: bool = True, greedy: bool = False) -> None:
         self.effort, self.neighbours, self.greedy = effort, neighbours, greedy
@@ -116,7 +117,7 @@ def _greedy_trees(problem: Problem, control: RunControl) -> tuple[list[Splits], 
     result must not be worse, and one without feature penalties is trained first.
     """
     seconds = _GREEDY_SHARE * control.remaining
-    if problem.budget is None or problem.n_features <= _FEW_FEATURES:
+    if problem.budget is None or problem.n_groups <= _FEW_FEATURES:
         return [_local_svm(problem, control, seconds).splits], 0.0
     if problem.alpha is None:
         return [], seconds
@@ -200,7 +201,7 @@ def penalties_are_small(problem: Problem, trees: list[Splits]) -> bool:
     """Whether all feature penalties together are small compared with the best of the trees."""
     if problem.alpha is None or problem.budget is None:
         return False
-    total = float(problem.alpha @ np.maximum(0, problem.n_features - problem.budget))
+    total = float(problem.alpha @ np.maximum(0, problem.n_groups - problem.budget))
     return total <= _SMALL * min(allowed_value(problem, tree) for tree in [*trees, trivial_tree(problem)])
 
 
@@ -208,6 +209,8 @@ def neighbourhood(problem: Problem) -> Finisher | None:
     """The neighbourhood search as a finisher, for any thread; None where it does not apply or would take too long."""
     if problem.model == "hfs" or problem.depth < 2:
         return None
+    if problem.budget is not None and problem.groups is not None:
+        return None  # its node problems have a penalty for every feature
     if problem.n_samples > _MAX_NEIGHBOURHOOD:
         return None
     merged, _ = merge_duplicates(problem)

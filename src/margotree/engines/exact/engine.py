@@ -53,6 +53,7 @@ class BranchAndBound(Engine):
     name = "bnb"
     notes_trees = True
     models = frozenset({"margot", "hfs", "sfs"})
+    counts_groups = True
     writes_proofs = True
 
     def __init__(self, tactics: Tactics | None = None, sparse: SupportTactics | None = None) -> None:
@@ -205,7 +206,7 @@ def _stop_reason(search: Search, control: RunControl) -> Stopped | None:
 
 
 def _binding(problem: Problem) -> bool:
-    """Whether the budget of any node excludes or penalises features."""
+    """Whether the budget of any node excludes or penalises features, or groups of features."""
     assert problem.budget is not None
     free = problem.alpha is not None and problem.alpha == 0
-    return bool(np.any((problem.budget < problem.n_features) & ~np.asarray(free)))
+    return bool(np.any((problem.budget < problem.n_groups) & ~np.asarray(free)))

@@ -30,7 +30,7 @@ from margotree.engines.presolve import without_budget
 from margotree.engines.run_control import RunControl
 from margotree.engines.trivial_trees import allowed_value, trivial_tree
 from margotree.problem import Problem, Splits
-from margotree.solution import relative_gap
+from margotree.solution import Stopped, relative_gap
 
 #: Share of the time for neighbourhood search before the search begins.
 _IMPROVE_SHARE = 0.1
@@ -132,7 +132,7 @@ def local_search_first(setup: Setup) -> Outcome:
     search.floor = _root_bound(problem, control)
     if relative_gap(search.best, search.bound) <= control.limits.gap:
         return search, first
-    last = problem.X.size > _HUGE or lists_nothing(problem)
+    last = problem.X.size > _HUGE or lists_nothing(problem) or not _lists_groups(setup)
     part = control if last else control.share(seconds=_MANY_SHARE * control.remaining, nodes=math.inf)
     search.reason = control.must_stop()
     if search.reason is None:
@@ -150,8 +150,8 @@ def _first_brancher(setup: Setup, first: Splits) -> Brancher:
     value = allowed_value(problem, first)
     if problem.budget is None:
         return MargotBrancher(problem, setup.tactics, limit=value, control=control)
-    if lists_nothing(problem):  # its search does not run
-        return _penalty_branchers(setup, value)[0]
+    if not _lists_groups(setup) or lists_nothing(problem):  # its search does not run
+        return MargotBrancher(without_budget(problem), setup.tactics, limit=value, control=control)
     return SupportBrancher(problem, value, setup.sparse, control)
 
 
@@ -225,6 +225,22 @@ def _penalty_searches(setup: Setup, first: Splits) -> list[Search]:
     return [setup.search(brancher, first) for brancher in branchers]
 
 
+def too_many_groups(setup: Setup) -> Outcome:
+    """A tree from the local search and the bound of trees without budgets, where features form groups whose supports
+    cannot be listed."""
+    problem, control, first = setup.problem, setup.control, setup.first()
+    found = Alternating().search(problem, phase(control, 1.0 - _BOUND_SHARE, _IMPROVE_NODES), setup.start).splits
+    first = min(first, found, key=partial(allowed_value, problem))
+    search = setup.search(_first_brancher(setup, first), first)
+    search.reason = control.must_stop()
+    if search.reason is None:
+        relaxed = _relaxed(setup, first, control)
+        search.floor, search.steps = relaxed.bound, relaxed.steps
+        is_solved = relative_gap(search.best, search.bound) <= control.limits.gap
+        search.reason = None if is_solved else relaxed.reason or Stopped.HEURISTIC
+    return search, first
+
+
 def supports(setup: Setup) -> Outcome:
     """Search over supports first and then routings; with feature penalties, by the strategy that proves the best bound
     in trials."""
@@ -232,7 +248,8 @@ def supports(setup: Setup) -> Outcome:
     limit = allowed_value(problem, first)
     supports_first = SupportBrancher(problem, limit, setup.sparse, control)
     branchers: list[Brancher] = [supports_first]
-    if problem.alpha is not None:
+    penalises_features = problem.alpha is not None and problem.groups is None
+    if penalises_features:
         samples_first, features_first = _penalty_branchers(setup, limit)
         branchers += [samples_first, features_first]
     searches = [setup.search(brancher, first) for brancher in branchers]
@@ -242,6 +259,7 @@ def supports(setup: Setup) -> Outcome:
         search.floor = max(search.floor, floor)
         if problem.alpha is not None:
             search_below_least_penalty(setup, search, trial(control, _RELAXED_SHARE, search.steps))
+        if penalises_features:
             first = _improved(setup, samples_first, first, trial(control, _SPARSE_SHARE, least=_IMPROVE_NODES))
         search.offer(first)
         offer_better(search, control)
@@ -365,7 +383,7 @@ def _least_penalty(problem: Problem, free: bool = True) -> float:
     """The smallest feature penalty at a node whose budget excludes features; penalties of 0 are left out unless
     ``free``."""
     assert problem.alpha is not None and problem.budget is not None
-    penalties = problem.alpha[((problem.alpha > 0.0) | free) & (problem.budget < problem.n_features)]
+    penalties = problem.alpha[((problem.alpha > 0.0) | free) & (problem.budget < problem.n_groups)]
     return float(np.min(penalties, initial=math.inf))
 
 
@@ -390,6 +408,16 @@ def lists_nothing(problem: Problem) -> bool:
     return has_too_many_supports(problem) or problem.max_weight is not None or labels_of(problem) is None
 
 
+def _lists_groups(setup: Setup) -> bool:
+    """Whether features form no groups, or the supports of trees better than the first one can be listed."""
+    problem = setup.problem
+    if problem.budget is None or problem.groups is None:
+        return True
+    if problem.max_weight is not None or labels_of(problem) is None:
+        return False
+    return count_supports(problem, allowed_value(problem, setup.first())) <= _MOST_SUPPORTS
+
+
 def provable_searches(problem: Problem) -> dict[str, bool]:
     """Which kinds of searches a proof for this problem may consist of: over routings, over lists of supports."""
     listed = problem.budget is not None and not lists_nothing(replace(problem, alpha=None))
@@ -400,6 +428,7 @@ def provable_searches(problem: Problem) -> dict[str, bool]:
 STRATEGIES = (
     Strategy("local search first", lambda s: s.problem.n_samples > MANY and not s.proof.writes, local_search_first),
     Strategy("routings", lambda s: s.problem.budget is None, routings),
+    Strategy("too many groups", lambda s: not _lists_groups(s), too_many_groups),
     Strategy("supports, with a proof", lambda s: s.proof.writes, supports_with_proof),
     Strategy("features as penalties", lambda s: lists_nothing(s.problem), features_as_penalties),
     Strategy("supports", lambda s: True, supports),

@@ -166,14 +166,17 @@ class SoftTree:
         computed again at every stage, their sum approaches the number of features, and weights that gain less than
         their penalty vanish.
         """
+        groups = self.terms.groups
         decay = np.tile(np.append(self.inverse_spread**2, 0.0), (self.terms.n_nodes, 1))
         for t in self.penalised_nodes:
-            size = np.abs(self.theta[t, :-1])
+            size = groups.norms(self.theta[t, :-1])
             small = max(float(np.max(size)), _MIN_SCALE * self.scale[t]) * self.small_share * _SMALL_WEIGHT_END**share
             beyond = np.argsort(-size, kind="stable")[self.terms.budget[t] :]
-            decay[t, beyond] += 2.0 * self.terms.alpha[t] / (size[beyond] ** 2 + small**2)
+            added = np.zeros(groups.n_groups)
+            added[beyond] = 2.0 * self.terms.alpha[t] / (size[beyond] ** 2 + small**2)
+            decay[t, :-1] += added[groups.of_feature]
             if share > _SUPPORT_FIXED_AT:
-                dropped = beyond[size[beyond] < small]
+                dropped = groups.columns(beyond[size[beyond] < small])
                 self.free[t, dropped] = self.theta[t, dropped] = 0.0
         return decay
 
@@ -221,11 +224,11 @@ class SoftTree:
 
     def _drop_features(self, share: float) -> None:
         """Drop the smallest weights beyond hard budgets; the number of features falls geometrically with ``share``."""
-        terms = self.terms
+        terms, groups = self.terms, self.terms.groups
         scale = terms.spread * self.inverse_spread  # below 1 where the inverse spread is bounded
         for t in range(terms.n_nodes):
-            current, budget = int(np.sum(self.free[t, :-1])), int(terms.budget[t])
+            current, budget = groups.count(self.free[t, :-1]), int(terms.budget[t])
             if current > budget and not terms.penalised(t):
                 allowed = max(budget, round(current ** (1.0 - share) * budget**share))
-                dropped = np.argsort(-np.abs(self.theta[t, :-1]) * scale, kind="stable")[allowed:]
+                dropped = groups.columns(np.argsort(-groups.norms(self.theta[t, :-1] * scale), kind="stable")[allowed:])
                 self.free[t, dropped] = self.theta[t, dropped] = 0.0

@@ -227,7 +227,7 @@ def _between_models(
     if not planes:
         return None
     direction = sign * (planes[0][0] - planes[1][0])
-    if np.count_nonzero(direction) > (size := terms.random_support_size(t, rng)):
+    if node.groups.count(direction) > (size := terms.random_support_size(t, rng)):
         largest = largest_weights(node, direction, size)
         kept = np.zeros(p)
         kept[largest] = direction[largest]
@@ -270,14 +270,14 @@ def _at_random(
         w = plane[0]
         size = np.sqrt(w @ w / p) * 10.0 ** rng.uniform(-1.5, 0.3)
         d = w + size * rng.standard_normal(p)
-        support_size = max(support_size, int(np.count_nonzero(w))) if terms.penalised(t) else support_size
+        support_size = max(support_size, node.groups.count(w)) if terms.penalised(t) else support_size
         n_left = int(np.count_nonzero(node.heights(plane) < 0))
     else:
         right, left = np.flatnonzero(node.plus), np.flatnonzero(node.minus)
         if not len(right) or not len(left):
             return None
         d = node.Z[rng.choice(right)] - node.Z[rng.choice(left)]
-    if np.count_nonzero(d) > support_size:
+    if node.groups.count(d) > support_size:
         largest = largest_weights(node, d, support_size)
         kept = np.zeros(p)
         kept[largest] = d[largest]

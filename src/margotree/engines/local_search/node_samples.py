@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from margotree.engines.local_search.kernels.reduced_problem import ReducedProblem, best_threshold, objective
 from margotree.engines.local_search.kernels.subtree_costs import subtree_costs
 from margotree.engines.local_search.training_data import Terms
+from margotree.engines.node.best_subset.groups import FeatureGroups
 from margotree.engines.trivial_trees import constant_split
 from margotree.problem import Choices
 from margotree.problem.problem import FloatArray
@@ -49,6 +50,8 @@ class Node:
         At the last level the values below and above which samples have losses; None for 1 and -1.
     unit : float
         The scale of the values of good hyperplanes.
+    groups : FeatureGroups
+        The groups of features that budgets and penalties count.
     """
 
     Z: FloatArray
@@ -57,6 +60,7 @@ class Node:
     left_cost: FloatArray
     right_cost: FloatArray
     eps: float
+    groups: FeatureGroups
     by_side: bool = False
     corners: tuple[FloatArray, FloatArray] | None = None
     unit: float = 1.0
@@ -88,6 +92,7 @@ class Node:
             by_side=by_side and not last,
             corners=(items.r, items.l) if by_side and last else None,
             unit=terms.unit if by_side and last else 1.0,
+            groups=terms.groups,
         )
 
     def compute_subtree_costs(
@@ -121,6 +126,7 @@ class Node:
             by_side=self.by_side,
             corners=None if self.corners is None else (self.corners[0][chosen], self.corners[1][chosen]),
             unit=self.unit,
+            groups=self.groups,
         )
 
     def hinges(self, h: FloatArray) -> float:
@@ -148,7 +154,9 @@ class Node:
     @property
     def reduced(self) -> ReducedProblem:
         """The same arrays as a struct for kernels."""
-        return ReducedProblem(self.Z, self.plus, self.minus, self.left_cost, self.right_cost, self.by_side)
+        return ReducedProblem(
+            self.Z, self.plus, self.minus, self.left_cost, self.right_cost, self.by_side, self.groups.of_feature
+        )
 
     @property
     def all_corners(self) -> tuple[FloatArray, FloatArray]:

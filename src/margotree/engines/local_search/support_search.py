@@ -1,7 +1,7 @@
 """The SVM of a node on a subset of the features (its support), and the search for a good support.
 
-The search begins with the features that have the largest weights in an SVM on all features. Then it drops, adds and
-exchanges single features.
+A support is a set of groups of features; by default every feature is a group. The search begins with the groups that
+have the largest weights in an SVM on all features. Then it drops, adds and exchanges single groups.
 
 In all functions, ``guess`` is the hyperplane from which an SVM is trained, ``last_width`` the last smoothing width, and
 ``flag`` an array with one number that another thread sets to stop the training.
@@ -86,23 +86,23 @@ def svm_on(node: Node, cols: Columns, guess: Plane, last_width: float, flag: Flo
 
 
 def largest_weights(node: Node, w: FloatArray, count: int) -> Columns:
-    """The ``count`` features with the largest products of weight and standard deviation."""
-    return np.sort(np.argsort(-np.abs(w) * node.spread, kind="stable")[:count])
+    """The features of the ``count`` groups with the largest products of weight and standard deviation."""
+    return node.groups.columns(np.argsort(-node.groups.norms(w * node.spread), kind="stable")[:count])
 
 
 def smallest_weights(node: Node, w: FloatArray, count: int) -> Columns:
-    """The ``count`` features, among those used, with the smallest products of weight and standard deviation."""
-    cols = np.flatnonzero(w)
-    return cols[np.argsort(np.abs(w[cols]) * node.spread[cols], kind="stable")][:count]
+    """The ``count`` groups, among those used, with the smallest products of weight and standard deviation."""
+    used = node.groups.used(w)
+    return used[np.argsort(node.groups.norms(w * node.spread)[used], kind="stable")][:count]
 
 
 def rough_svm(
     terms: Terms, t: int, node: Node, guess: Plane, rng: np.random.Generator, flag: FloatArray
 ) -> tuple[Plane, float]:
-    """An approximate SVM of an upper node, and its value, on a random number of features with the largest weights."""
+    """An approximate SVM of an upper node, and its value, on a random number of groups with the largest weights."""
     first_width = 0.3 if np.any(guess[0]) else COLD
     size = terms.random_support_size(t, rng)
-    if size >= node.Z.shape[1]:
+    if size >= node.groups.n_groups:
         return plain_svm(node, guess, ROUGH, flag, first_width)
     sample = node if terms.penalised(t) else _every_kth(node, _RANKING_SAMPLE, rng)
     full, _ = plain_svm(sample, guess, ROUGH, flag, first_width)
@@ -112,8 +112,8 @@ def rough_svm(
 def feature_elimination(
     node: Node, plane: Plane, size: int, last_width: float, flag: FloatArray
 ) -> Iterator[tuple[Plane, float]]:
-    """SVMs on fewer and fewer features, down to ``size``: each keeps the larger half of the previous weights."""
-    count = int(np.count_nonzero(plane[0]))
+    """SVMs on fewer and fewer groups, down to ``size``: each keeps the larger half of the previous weights."""
+    count = node.groups.count(plane[0])
     while count > size:
         count = max(size, count // 2)
         plane, value = svm_on(node, largest_weights(node, plane[0], count), plane, last_width, flag)
@@ -139,9 +139,9 @@ def best_svm(terms: Terms, t: int, node: Node, guess: Plane, flag: FloatArray) -
     if sample is not node:  # the budget is hard: the last candidate meets it
         guide = candidates[-1][0]
         candidates = [svm_on(node, largest_weights(sample, guide[0], budget), guide, terms.last_width, flag)]
-    current = np.flatnonzero(guess[0])
+    current = node.groups.used(guess[0])
     if 0 < len(current) and (penalised or len(current) <= budget):
-        candidates.append(svm_on(node, current, guess, terms.last_width, flag))
+        candidates.append(svm_on(node, node.groups.columns(current), guess, terms.last_width, flag))
     best = min(candidates, key=penalised_value)
     return exchange_features(terms, t, node, best[0], penalised_value(best), flag)
 
@@ -151,15 +151,15 @@ def exchange_features(
 ) -> tuple[Plane, float]:
     """Improve the support of the hyperplane of node ``t``; return the new hyperplane and its value.
 
-    One of the features with the smallest weights is dropped, one of those with the largest gradient is added, or both,
+    One of the groups with the smallest weights is dropped, one of those with the largest gradient is added, or both,
     and the SVM is trained again, as long as the value decreases. Both values include the feature penalties.
     """
     improved = True
     while improved and not flag[0]:
         improved = False
-        for cols in _neighbouring_supports(terms, t, node, plane):
-            candidate, new_value = svm_on(node, cols, plane, terms.last_width, flag)
-            new_value += terms.penalty_of(t, len(cols))
+        for support in _neighbouring_supports(terms, t, node, plane):
+            candidate, new_value = svm_on(node, node.groups.columns(support), plane, terms.last_width, flag)
+            new_value += terms.penalty_of(t, len(support))
             if new_value < value * (1.0 - 1e-6):
                 plane, value, improved = candidate, new_value, True
                 break
@@ -167,18 +167,18 @@ def exchange_features(
 
 
 def _neighbouring_supports(terms: Terms, t: int, node: Node, plane: Plane) -> Iterator[Columns]:
-    """The supports that differ from that of ``plane`` by one dropped feature, one added feature, or both.
+    """The supports that differ from that of ``plane`` by one dropped group, one added group, or both.
 
     Supports that a hard budget does not allow are left out.
     """
-    cols, droppable = np.flatnonzero(plane[0]), smallest_weights(node, plane[0], _MAX_DROPPED).tolist()
+    current, droppable = node.groups.used(plane[0]), smallest_weights(node, plane[0], _MAX_DROPPED).tolist()
     h = node.heights(plane)
     r, l = node.all_corners  # noqa: E741
     loss_slope = np.where(h < r, node.plus, 0.0) - np.where(h > l, node.minus, 0.0)
-    gradient = np.abs(loss_slope @ node.Z) * node.spread
-    gradient[cols] = 0.0
+    gradient = node.groups.norms((loss_slope @ node.Z) * node.spread)
+    gradient[current] = 0.0
     addable = [added for added in np.argsort(-gradient, kind="stable")[:_MAX_ADDED].tolist() if gradient[added] > 0]
-    used, penalised = cols.tolist(), terms.penalised(t)
+    used, penalised = current.tolist(), terms.penalised(t)
     moves = [(dropped, None) for dropped in droppable] if penalised and len(used) > 1 else []
     if penalised or len(used) < terms.budget[t]:
         moves += [(None, added) for added in addable]

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from margotree.engines.node.best_subset.groups import FeatureGroups
 from margotree.problem import Choices, Problem, Splits, Task
 from margotree.problem.problem import FloatArray
 
@@ -27,7 +28,8 @@ class Terms:
 
     ``X``, ``y``, ``weight`` are the samples, targets and sample weights. ``C``, ``budget`` and ``alpha`` have one entry
     per node: a budget of all features means that there is none, an infinite ``alpha`` that the budget is hard. ``eps``
-    is the width of the band, and ``last_width`` the last smoothing width of the SVMs.
+    is the width of the band, ``groups`` are the groups of features that budgets and penalties count, and
+    ``last_width`` is the last smoothing width of the SVMs.
     """
 
     X: FloatArray
@@ -38,21 +40,23 @@ class Terms:
     alpha: FloatArray
     eps: float
     task: Task
+    groups: FeatureGroups
     last_width: float = LAST_WIDTH
 
     @classmethod
     def of(cls, problem: Problem) -> Terms:
         """The terms of a problem."""
-        nodes, p = problem.n_nodes, problem.n_features
+        nodes = problem.n_nodes
         return cls(
             X=problem.X,
             y=problem.y,
             weight=problem.weight,
             C=np.array(problem.C),
-            budget=np.full(nodes, p) if problem.budget is None else np.array(problem.budget),
+            budget=np.full(nodes, problem.n_groups) if problem.budget is None else np.array(problem.budget),
             alpha=np.full(nodes, np.inf) if problem.alpha is None else np.array(problem.alpha),
             eps=problem.eps,
             task=problem.task,
+            groups=FeatureGroups(problem.n_features, problem.groups),
         )
 
     @property
@@ -178,25 +182,25 @@ class Terms:
 
     def feature_penalty(self, t: int, w: FloatArray) -> float:
         """The feature penalty of the weights ``w`` at node ``t``."""
-        return self.penalty_of(t, int(np.count_nonzero(w)))
+        return self.penalty_of(t, self.groups.count(w))
 
     def penalty_of(self, t: int, count: int) -> float:
-        """The penalty of ``count`` features at node ``t``."""
+        """The penalty of ``count`` groups of features at node ``t``."""
         over = count - int(self.budget[t])
         return float(self.alpha[t]) * over if over > 0 else 0.0
 
     def limited(self, t: int) -> bool:
         """Whether the node has a budget, hard or with feature penalties."""
-        return bool(self.budget[t] < self.X.shape[1])
+        return bool(self.budget[t] < self.groups.n_groups)
 
     def penalised(self, t: int) -> bool:
         """Whether features beyond the budget of the node are allowed, at a penalty."""
         return bool(np.isfinite(self.alpha[t]))
 
     def random_support_size(self, t: int, rng: np.random.Generator) -> int:
-        """The number of features of a new split: the budget or, with feature penalties, a random choice of all
-        features, the budget, and the budget times a random power of two."""
-        p, budget = self.X.shape[1], int(self.budget[t])
+        """The number of groups of features of a new split: the budget or, with feature penalties, a random choice of
+        all groups, the budget, and the budget times a random power of two."""
+        p, budget = self.groups.n_groups, int(self.budget[t])
         if budget >= p or not self.penalised(t):
             return min(p, budget)
         uniform = rng.random()

@@ -30,7 +30,7 @@ _MAX_DIRECTION_SAMPLES, _MAX_LINE_SAMPLES, _MAX_LINES, _MAX_LINE_WORK = 10_000, 
 _MAX_EDGES = 40
 #: The share of directions whose features are exchanged one by one, where a split has a budget or feature penalties.
 _EXCHANGE_SHARE = 0.1
-#: The number of features with the smallest weights that may be dropped.
+#: The number of groups of features with the smallest weights that may be dropped.
 _MAX_DROPPED = 3
 #: The largest number of samples of a node whose direction is refined; the largest number of SVMs.
 _MAX_REFINED_SAMPLES, _MAX_REFINED = 5_000, 10
@@ -146,15 +146,15 @@ def _refine_direction(best: Proposal, node: Node, weight: float, rng: np.random.
 
 
 def _drop_features(best: Proposal, flag: FloatArray) -> None:
-    """Drop the features with the smallest weights while this lowers the objective with its feature penalties."""
-    while not flag[0] and any(_drop_feature(best, j) for j in smallest_weights(best.node, best.plane[0], _MAX_DROPPED)):
+    """Drop the groups with the smallest weights while this lowers the objective with its feature penalties."""
+    while not flag[0] and any(_drop_group(best, j) for j in smallest_weights(best.node, best.plane[0], _MAX_DROPPED)):
         pass
 
 
-def _drop_feature(best: Proposal, j: int) -> bool:
-    """Drop feature ``j`` if this lowers the objective; return whether it was dropped."""
+def _drop_group(best: Proposal, group: int) -> bool:
+    """Drop the features of a group if this lowers the objective; return whether they were dropped."""
     w = best.plane[0].copy()
-    w[j] = 0.0
+    w[best.node.groups.columns([group])] = 0.0
     cut = best.node.best_cut(w, _LENGTHS, best.value - best.terms.feature_penalty(best.t, w)) if np.any(w) else None
     return cut is not None and best.offer(cut[0])
 
@@ -218,8 +218,8 @@ def _search_lines(best: Proposal, directions: list[Plane], rng: np.random.Genera
 
 def _features(best: Proposal, rng: np.random.Generator) -> np.ndarray:
     """The features along which to search: some of all, or those of the split where the budget rules out others."""
-    p = best.node.Z.shape[1]
-    full = np.count_nonzero(best.plane[0]) >= best.terms.budget[best.t]
+    p, groups = best.node.Z.shape[1], best.node.groups
+    full = groups.count(best.plane[0]) >= best.terms.budget[best.t]
     if full and not best.terms.penalised(best.t) and best.terms.limited(best.t):
-        return np.flatnonzero(best.plane[0])
+        return groups.columns(groups.used(best.plane[0]))
     return rng.permutation(p)[: min(_MAX_LINES, _MAX_LINE_WORK // len(best.node.Z))]

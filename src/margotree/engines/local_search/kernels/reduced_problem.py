@@ -43,6 +43,7 @@ class ReducedProblem(NamedTuple):
     left_cost: F8  # subtree cost of a sample that goes left
     right_cost: F8  # subtree cost of a sample that goes right
     by_side: bool  # whether plus_cost is only for samples that go right, and minus_cost only for those that go left
+    group: I8  # (p,): the group of each feature; budgets and penalties count groups
 
 
 class LineWorkspace(NamedTuple):
@@ -50,7 +51,7 @@ class LineWorkspace(NamedTuple):
 
     ``times``, ``kinds``, ``sample`` are the events on the line: the steps at which a sample crosses the hyperplane, the
     band or its margin. ``order`` sorts them, with the work arrays ``bucket`` and ``ends``. ``w`` and ``h`` are the
-    weights and values of a candidate.
+    weights and values of a candidate; ``used`` marks groups of features.
     """
 
     times: F8
@@ -61,6 +62,7 @@ class LineWorkspace(NamedTuple):
     ends: I8
     w: F8
     h: F8
+    used: I8
 
 
 @kernel()
@@ -149,14 +151,14 @@ def search_lines(
     eps : float
         The width of the band.
     budget, alpha : int, float
-        Each feature beyond the budget adds ``alpha`` to the objective.
+        Each group of features beyond the budget adds ``alpha`` to the objective.
     flag : array of length 1
         Another thread may set ``flag[0]`` to stop the search.
     """
     m, p = node.Z.shape
     work = LineWorkspace(
         np.empty(4 * m), np.empty(4 * m, np.int8), np.empty(4 * m, np.int64), np.empty(4 * m, np.int64),
-        np.empty(4 * m, np.int64), np.empty(2 * m + 2, np.int64), np.empty(p), np.empty(m),
+        np.empty(4 * m, np.int64), np.empty(2 * m + 2, np.int64), np.empty(p), np.empty(m), np.empty(p, np.int64),
     )  # fmt: skip
     d, g = np.empty(p), np.empty(m)
     for k in range(targets.shape[0]):
@@ -211,8 +213,9 @@ def _search_edges(
             for i in range(m):
                 distance[i] = abs(h[i])
             sort_times(distance, order, work.bucket[:m], work.ends[: m // 2 + 2])
+            unlimited = budget >= _mark_groups(node.group, w, work.used)
             for a in range(p):
-                usable[a] = 1.0 if budget >= p or w[a] != 0.0 else 0.0
+                usable[a] = 1.0 if unlimited or work.used[node.group[a]] != 0 else 0.0
         failed += 1
         if not edge_direction(node.Z, h, node.left_cost, node.right_cost, order, usable, uniforms[k], basis, direction):
             continue
@@ -263,9 +266,8 @@ def _search_line_with_changes(
 
     The step is taken only if the objective, computed again from ``w`` and ``b``, is smaller.
     """
-    excess = -budget
-    for a in range(w.size):
-        excess += 1 if w[a] != 0.0 or d[a] != 0.0 else 0
+    _mark_groups(node.group, w, work.used)
+    excess = _count_marked(node.group, d, work.used) - budget
     penalty = alpha * excess if excess > 0 else 0.0
     if penalty == np.inf:
         return
@@ -291,13 +293,40 @@ def _search_line_with_changes(
     )
     if step == 0.0:
         return
-    excess = -budget
     for a in range(w.size):
         work.w[a] = w[a] + step * d[a]
-        excess += 1 if work.w[a] != 0.0 else 0
+    _mark_groups(node.group, work.w, work.used)
+    excess = _count_marked(node.group, work.w, work.used) - budget
     b = state[0] + step * db
     value = _objective(node, work.w, b, eps, work.h) + (alpha * excess if excess > 0 else 0.0)
     if value < state[1] - GAIN * abs(state[1]):
         copy(work.w, w)
         copy(work.h, h)
         state[0], state[1] = b, value
+
+
+@inner(allocates=False)
+def _mark_groups(group: I8, w: F8, used: I8) -> int:
+    """Mark the groups with a weight in ``used``, and no others; return the number of all groups."""
+    count = 0
+    for a in range(w.size):
+        used[group[a]] = 0
+        count = max(count, group[a] + 1)
+    for a in range(w.size):
+        if w[a] != 0.0:
+            used[group[a]] = 1
+    return count
+
+
+@inner(allocates=False)
+def _count_marked(group: I8, w: F8, used: I8) -> int:
+    """The number of groups that are marked in ``used`` or have a weight; the latter are marked as well."""
+    count = 0
+    for a in range(w.size):
+        if w[a] != 0.0:
+            used[group[a]] = 1
+    for a in range(w.size):
+        if used[group[a]] == 1:
+            used[group[a]] = 2
+            count += 1
+    return count

@@ -41,10 +41,18 @@ class FeatureGroups:
         norms: FloatArray = np.abs(w) if self.single else np.sqrt(self.sums(w * w))
         return norms
 
-    def columns(self, support: Sequence[int]) -> NDArray[np.int64]:
+    def used(self, w: FloatArray) -> NDArray[np.int64]:
+        """The groups with a weight, in ascending order."""
+        return np.flatnonzero(w) if self.single else np.unique(self.of_feature[w != 0])
+
+    def count(self, w: FloatArray) -> int:
+        """The number of groups with a weight."""
+        return int(np.count_nonzero(w)) if self.single else len(self.used(w))
+
+    def columns(self, support: Sequence[int] | NDArray[np.int64]) -> NDArray[np.int64]:
         """The features of these groups, in ascending order."""
         if self.single:
-            return np.array(support, dtype=np.int64)
+            return np.sort(np.array(support, dtype=np.int64))
         return np.flatnonzero(np.isin(self.of_feature, support))
 
     def thresholds(self, lam: float, u: FloatArray | None) -> FloatArray:

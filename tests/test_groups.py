@@ -1,0 +1,101 @@
+"""Budgets and penalties that count groups of features, in the exact search and in the local search."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from margotree.engines.exact import strategies
+from margotree.engines.exact.engine import BranchAndBound
+from margotree.engines.exact.support_lists import list_supports
+from margotree.engines.local_search.search import Effort
+from margotree.engines.local_search_engine import Alternating
+from margotree.engines.run_control import Limits, RunControl
+from margotree.problem import Multiclass, Problem
+from margotree.problem.tasks import BINARY
+from oracles import best_value
+
+MODELS = {"hfs": {"budget": 1}, "hfs of two": {"budget": [2, 1]}, "sfs": {"budget": 1, "alpha": [2.0, 0.7]}}
+
+
+def tiny(seed: int) -> Problem:
+    """A problem that the oracle can enumerate: words as 0/1 features, and numbers, in two or three groups."""
+    rng = np.random.default_rng(seed)
+    n, n_groups = int(rng.integers(4, 7)), int(rng.integers(2, 4))
+    groups = rng.permutation(np.concatenate([np.arange(n_groups), rng.integers(0, n_groups, 2)]))
+    X = np.where(rng.random((1, len(groups))) < 0.5, rng.random((n, len(groups))) < 0.5, rng.random((n, len(groups))))
+    several = seed % 3 == 2
+    y = rng.integers(0, 3, n) if several else np.where(rng.random(n) < 0.5, 1.0, -1.0)
+    y[:3] = [0, 1, 2] if several else [1, -1, 1]
+    terms = list(MODELS.values())[seed // 3 % 3]
+    depth = 1 if several else 2
+    terms = {name: value if np.ndim(value) == 0 else value[:depth] for name, value in terms.items()}
+    C = 10.0 ** rng.uniform(-0.5, 1.5, depth)
+    return Problem.make(
+        X.round(2), y, task=Multiclass(3) if several else BINARY, depth=depth, C=C, groups=groups, eps=0.01, **terms
+    )
+
+
+def few_nodes(nodes: int) -> RunControl:
+    return RunControl(Limits(nodes=nodes))
+
+
+@pytest.mark.parametrize("block", range(3))
+def test_engines_agree_with_brute_force_over_groups(block):
+    for seed in range(10 * block, 10 * block + 10):
+        problem = tiny(seed)
+        best = best_value(problem)
+        exact = BranchAndBound().solve(problem, few_nodes(1000)).certificate
+        found = Alternating(Effort(least=6, most=6)).solve(problem, few_nodes(6)).certificate
+        assert exact.objective == pytest.approx(best, rel=2e-4, abs=1e-7)
+        assert exact.bound <= best * (1.0 + 1e-6) + 1e-9
+        assert exact.bound >= best * (1.0 - 1e-3) - 1e-9 or problem.task != BINARY
+        assert found.objective >= best * (1.0 - 1e-6) - 1e-9
+
+
+def words(n: int = 40, *, seed: int = 0, **terms) -> Problem:
+    """Three columns of four words each and one number; the target depends on one column of words."""
+    rng = np.random.default_rng(seed)
+    columns = rng.integers(0, 4, (n, 3))
+    X = np.column_stack([np.eye(4)[column] for column in columns.T] + [rng.random(n)])
+    y = np.where(np.isin(columns[:, 1], [0, 2]) ^ (rng.random(n) < 0.05), 1.0, -1.0)
+    return Problem.make(X, y, C=3.0, groups=[*np.repeat(np.arange(3), 4), 3], **terms)
+
+
+def test_a_budget_of_one_column_admits_all_its_words():
+    problem = words(depth=1, budget=1)
+    for engine in (BranchAndBound(), Alternating(Effort(least=4, most=4))):
+        solution = engine.solve(problem, few_nodes(200))
+        assert set(np.flatnonzero(solution.splits.w[0])) <= {4, 5, 6, 7}
+        assert np.count_nonzero(solution.splits.w[0]) > 1
+    assert BranchAndBound().solve(problem).certificate.gap <= 1e-4
+    single = BranchAndBound().solve(replace(problem, groups=None)).certificate
+    assert single.objective > BranchAndBound().solve(problem).certificate.objective
+
+
+def test_lists_of_supports_have_whole_groups():
+    problem = words(depth=2, budget=2, alpha=1.0)
+    lists = list_supports(problem, limit=1.5, most=0)
+    assert lists[0] is not None
+    rows = {tuple(c[:k]): p for c, k, p in zip(lists[0].cols.tolist(), lists[0].size, lists[0].penalty, strict=True)}
+    assert len(rows) == 6 + 4  # two groups, or three of four with a penalty of 1
+    assert rows[(0, 1, 2, 3, 12)] == 0.0
+    assert rows[(0, 1, 2, 3, 4, 5, 6, 7, 12)] == 1.0
+
+
+def test_supports_that_are_too_many_leave_a_bound_without_budgets(monkeypatch):
+    problem = words(25, depth=2, budget=1, alpha=0.5)
+    listed = BranchAndBound().solve(problem, few_nodes(100)).certificate
+    monkeypatch.setattr(strategies, "_MOST_SUPPORTS", 3)
+    certificate = BranchAndBound().solve(problem, few_nodes(100)).certificate
+    assert 0.0 < certificate.bound <= listed.objective * (1.0 + 1e-9)
+    assert certificate.objective >= listed.bound * (1.0 - 1e-9)
+
+
+def test_local_search_within_a_budget_of_groups():
+    for terms in ({"budget": 2}, {"budget": 1, "alpha": 0.4}):
+        problem = words(60, depth=2, **terms)
+        start = Alternating(Effort(least=8, most=8)).solve(problem, few_nodes(8))
+        found = problem.evaluate(start.splits)
+        assert found.feasible
+        assert found.objective <= 1.05 * BranchAndBound().solve(problem, few_nodes(60)).certificate.objective

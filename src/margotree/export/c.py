@@ -6,9 +6,9 @@ import re
 from typing import TYPE_CHECKING, Any
 
 from margotree.export.c_cells import Reader, c_text
-from margotree.export.c_expressions import checks, term_text
+from margotree.export.c_expressions import checks
 from margotree.export.c_probabilities import probabilities_of
-from margotree.export.common import RuleTree, label_type, nested, rule_tree_of, used_features
+from margotree.export.common import RuleTree, label_type, nested, rule_tree_of, term_text, used_features
 from margotree.table.table_description import raw_columns
 
 if TYPE_CHECKING:

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import textwrap
 
-from margotree.export.common import Term, signed
-
 
 def checks(used: list[int]) -> str:
     """Return the code that returns -1 if a feature in ``used`` is not finite."""
@@ -16,11 +14,3 @@ def checks(used: list[int]) -> str:
         f"    static const int asked[{len(used)}] = {{\n        {numbers}\n    }};\n"
         f"    for (int k = 0; k < {len(used)}; k++) {{\n        if (!isfinite(x[asked[k]])) return -1;\n    }}\n"
     )
-
-
-def term_text(term: Term) -> str:
-    """Return a term of a sum, with its sign in front."""
-    value = f"x[{term.feature}]"
-    if term.origin:
-        value = f"({value} {'-' if term.origin > 0 else '+'} {abs(term.origin)!r})"
-    return signed(repr(term.weight), value)

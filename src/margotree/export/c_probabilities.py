@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from margotree.export.c_expressions import checks, term_text
-from margotree.export.common import Excess, excesses, features_of, leaf_table, margin_rule, nested
+from margotree.export.c_expressions import checks
+from margotree.export.common import Excess, excesses, features_of, leaf_table, margin_rule, nested, term_text
 from margotree.tree.probabilities import LABEL_LEAD
 from margotree.tree.score import NO_OTHER_LABEL, leaf_targets
 

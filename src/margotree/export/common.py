@@ -220,6 +220,14 @@ def signed(weight: str, factor: str) -> str:
     return f"{sign} {weight.removeprefix('-')} * {factor}"
 
 
+def term_text(term: Term) -> str:
+    """Return a term of a sum in C and Python, with its sign in front."""
+    value = f"x[{term.feature}]"
+    if term.origin:
+        value = f"({value} {'-' if term.origin > 0 else '+'} {abs(term.origin)!r})"
+    return signed(repr(term.weight), value)
+
+
 def without_nul(text: str, what: str) -> str:
     """Return the text; ValueError if it contains a zero byte, which would end it."""
     if "\0" in text:

@@ -7,13 +7,12 @@ from typing import TYPE_CHECKING
 from margotree.export.common import (
     Excess,
     RuleTree,
-    Term,
     excesses,
     leaf_table,
     margin_rule,
     nested,
     rule_tree_of,
-    signed,
+    term_text,
 )
 from margotree.table.table_description import raw_columns
 from margotree.tree.probabilities import LABEL_LEAD
@@ -199,7 +198,7 @@ def _listed_excesses(splits: list[Excess]) -> str:
     lines = []
     for split in splits:
         if split.terms:
-            total = nested([_term(term) for term in split.terms], " " * 12)
+            total = nested([term_text(term) for term in split.terms], " " * 12)
             lines.append(
                 f"\n        (\n            {total}\n            - ({split.threshold!r})\n        ) * {split.unit!r},"
             )
@@ -237,16 +236,9 @@ def _lines(rule_tree: RuleTree, indent: str) -> str:
     if isinstance(rule_tree, int):
         return f"{indent}return {rule_tree}"
     inner = indent + "    "
-    total = nested([_term(term) for term in rule_tree.terms], inner)
+    total = nested([term_text(term) for term in rule_tree.terms], inner)
     return (
         f"{indent}if (\n{inner}{total}\n{inner}>= {rule_tree.threshold!r}\n{indent}):\n"
         f"{_lines(rule_tree.met, inner)}\n"
         f"{_lines(rule_tree.otherwise, indent)}"
     )
-
-
-def _term(term: Term) -> str:
-    value = f"x[{term.feature}]"
-    if term.origin:
-        value = f"({value} {'-' if term.origin > 0 else '+'} {abs(term.origin)!r})"
-    return signed(repr(term.weight), value)

@@ -14,16 +14,14 @@ from margotree.problem.tasks import ConditionalLosses
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class LevelLosses:
-    """The losses that samples can have at the nodes of a level.
+class LevelLosses(ConditionalLosses):
+    """The losses that samples can have at the nodes of a level, with their variables.
 
     A sample has one variable for its losses, or one for those below corners and one for those above if both can be
     positive at once.
 
     Parameters
     ----------
-    rows, label, corner, penalty, side, variable, value : array of shape (n_rows,)
-        As in :class:`~margotree.problem.tasks.ConditionalLosses`.
     slot : array of shape (n_rows,)
         Which of the variables of the sample holds the loss: 0 or 1.
     unit : array of shape (2, n_samples)
@@ -34,13 +32,6 @@ class LevelLosses:
         Pairs of rows, below a corner and above, that can both be positive.
     """
 
-    rows: IndexArray
-    label: FloatArray
-    corner: FloatArray
-    penalty: FloatArray
-    side: IndexArray
-    variable: IndexArray
-    value: IndexArray
     slot: IndexArray
     unit: FloatArray
     ratio: FloatArray
@@ -86,13 +77,7 @@ def _level(problem: Problem, last: bool) -> LevelLosses:
     unit = np.zeros((2, problem.n_samples))
     np.maximum.at(unit, (slot, found.rows), found.penalty)
     return LevelLosses(
-        rows=found.rows,
-        label=found.label,
-        corner=found.corner,
-        penalty=found.penalty,
-        side=found.side,
-        variable=found.variable,
-        value=found.value,
+        **vars(found),
         slot=slot,
         unit=unit,
         ratio=found.penalty / unit[slot, found.rows],

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
@@ -9,7 +10,8 @@ import numpy as np
 from margotree.problem.blocks import FloatArray, IndexArray
 
 
-class ConditionalLosses(NamedTuple):
+@dataclass(frozen=True, kw_only=True, eq=False)
+class ConditionalLosses:
     """The losses that samples can have at a node, each with the conditions under which it applies.
 
     A row is the loss ``penalty max(0, corner - label h)`` of one sample.  It applies to samples that reach the node, if

@@ -57,9 +57,9 @@ def _cpu() -> float:
 
 
 def speed(args: argparse.Namespace) -> list[dict[str, Any]]:
+    from margotree.engines.branch_and_bound.portfolio import new_search
     from margotree.engines.distributed.search import ClusterSearch, TaskSizes
     from margotree.engines.distributed.workers import WorkerPool
-    from margotree.engines.exact.portfolio import new_search
     from margotree.engines.run_control import Limits, RunControl
     from margotree.engines.trivial_trees import allowed_value
 
@@ -127,9 +127,9 @@ def _told(engine: Any, certificate: Any, **more: Any) -> dict[str, Any]:
 
 def killed(args: argparse.Namespace) -> list[dict[str, Any]]:
     """The same fit in one process, by undisturbed workers, and by workers of which one is killed at three moments."""
+    from margotree.engines.branch_and_bound.engine import BranchAndBound
     from margotree.engines.distributed.engine import ClusterBranchAndBound
     from margotree.engines.distributed.search import TaskSizes
-    from margotree.engines.exact.engine import BranchAndBound
     from margotree.engines.run_control import Limits, RunControl
     from margotree.proof import check
     from margotree.proof.write import ProofWriter
@@ -223,8 +223,8 @@ def _late(most: float) -> Any:
 
 def slow(args: argparse.Namespace) -> list[dict[str, Any]]:
     """Eight workers on one machine, whose tasks are delayed before the start and after the end."""
+    from margotree.engines.branch_and_bound.engine import BranchAndBound
     from margotree.engines.distributed.engine import ClusterBranchAndBound
-    from margotree.engines.exact.engine import BranchAndBound
     from margotree.engines.run_control import Limits, RunControl
 
     problem = knotty(args.samples)

@@ -138,7 +138,7 @@ def random_proofs(count: int, first: int, nodes: float) -> None:
     """Write and check many proofs; both checkers must compute the certified bound."""
     from tests.proofs import exact
 
-    from margotree.engines.exact.engine import BranchAndBound
+    from margotree.engines.branch_and_bound.engine import BranchAndBound
     from margotree.engines.run_control import Limits, RunControl
     from margotree.proof import check
     from margotree.proof.write import ProofWriter

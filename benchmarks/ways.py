@@ -14,7 +14,7 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 from engine import TABLE_SETS, problem_of
 from margotree.engines import Limits, RunControl, solve
-from margotree.engines.exact.engine import BranchAndBound, allowed_value
+from margotree.engines.branch_and_bound.engine import BranchAndBound, allowed_value
 from margotree.engines.exact.penalty_branching import PenaltyBrancher
 from margotree.engines.exact.sample_branching import FEATURES_FIRST, MargotBrancher, Tactics
 from margotree.engines.exact.search import Brancher, Search

@@ -14,6 +14,7 @@ from easy import easy_rows, write_rows
 from margotree import MargotClassifier
 from margotree.cli import main
 from margotree.engines import EngineError, Limits, Refused, RunControl, solve
+from margotree.engines.branch_and_bound.engine import BranchAndBound
 from margotree.engines.distributed import connection, workers
 from margotree.engines.distributed.engine import ClusterBranchAndBound
 from margotree.engines.distributed.search import ClusterSearch, TaskSizes
@@ -21,7 +22,6 @@ from margotree.engines.distributed.serialization import SearchSpec
 from margotree.engines.distributed.task import HeldSearch, Outcome, TaskInput, packed, unpacked, work
 from margotree.engines.distributed.transfer_volume import Traffic
 from margotree.engines.distributed.workers import ClusterLost, WorkerPool
-from margotree.engines.exact.engine import BranchAndBound
 from margotree.engines.exact.penalty_branching import PenaltyBrancher
 from margotree.engines.exact.sample_branching import MargotBrancher, Tactics
 from margotree.engines.exact.search import CUTOFF

@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 
 from entries import load
 from margotree.engines import Limits, RunControl, local_search_engine, run_control, solve
+from margotree.engines.branch_and_bound.engine import BranchAndBound
 from margotree.engines.exact import neighbourhood_search as improving
-from margotree.engines.exact.engine import BranchAndBound
 from margotree.engines.exact.kernels.routing import PLACE
 from margotree.engines.exact.sample_branching import MargotBrancher, Tactics
 from margotree.engines.exact.search import Search
@@ -255,9 +255,9 @@ def test_no_constant_tree_is_better_than_the_trivial_one(label, eps):
 @pytest.mark.parametrize("seed", range(12))
 def test_where_samples_are_many_the_bound_holds_and_the_tree_is_allowed(seed, huge, monkeypatch):
     """The strategy for large tables, on small ones: with a search at the end, and without."""
-    monkeypatch.setattr("margotree.engines.exact.strategies.MANY", 1)
-    monkeypatch.setattr("margotree.engines.exact.strategies._HUGE", huge)
-    monkeypatch.setattr("margotree.engines.exact.strategies.LARGE", 1)
+    monkeypatch.setattr("margotree.engines.branch_and_bound.strategies.MANY", 1)
+    monkeypatch.setattr("margotree.engines.branch_and_bound.strategies._HUGE", huge)
+    monkeypatch.setattr("margotree.engines.branch_and_bound.strategies.LARGE", 1)
     problem = random_problem(seed, 6)
     best = best_value(problem)
     certificate = bnb(problem, Limits(gap=1e-6, time=600)).certificate
@@ -280,9 +280,9 @@ def test_ctrl_c_during_the_local_search_is_the_reason(monkeypatch):
         control.interrupt()
         return trivial_tree(problem)
 
-    monkeypatch.setattr("margotree.engines.exact.portfolio.FAR", -1.0)
-    monkeypatch.setattr("margotree.engines.exact.portfolio.better_tree", look)
-    monkeypatch.setattr("margotree.engines.exact.strategies._ALONE_SHARE", 0.0)
+    monkeypatch.setattr("margotree.engines.branch_and_bound.portfolio.FAR", -1.0)
+    monkeypatch.setattr("margotree.engines.branch_and_bound.portfolio.better_tree", look)
+    monkeypatch.setattr("margotree.engines.branch_and_bound.strategies._ALONE_SHARE", 0.0)
     certificate = BranchAndBound().solve(problem, control).certificate
     assert looked and certificate.stopped == Stopped.INTERRUPTED
 
@@ -310,8 +310,8 @@ def test_the_local_search_runs_again_where_the_gap_is_large(monkeypatch, far, ti
         looked.append(waited)
         return first
 
-    monkeypatch.setattr("margotree.engines.exact.portfolio.FAR", far)
-    monkeypatch.setattr("margotree.engines.exact.portfolio.better_tree", look)
+    monkeypatch.setattr("margotree.engines.branch_and_bound.portfolio.FAR", far)
+    monkeypatch.setattr("margotree.engines.branch_and_bound.portfolio.better_tree", look)
     BranchAndBound().solve(problem, RunControl(Limits(nodes=300, gap=1e-6)))
     assert looked == [False, True][:times]
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from margotree.engines import Limits, RunControl, solve
-from margotree.engines.exact.engine import BranchAndBound
+from margotree.engines.branch_and_bound.engine import BranchAndBound
 from margotree.engines.exact.support_branching import SupportTactics
 from margotree.engines.polish import without_noise
 from margotree.problem import Problem, Splits
@@ -74,7 +74,7 @@ def test_weights_that_are_only_rounding_are_left_out():
 
 @pytest.mark.parametrize("seed", range(12))
 def test_too_many_supports_to_list_give_a_bound_and_a_tree(seed, monkeypatch):
-    monkeypatch.setattr("margotree.engines.exact.strategies._MOST_SUPPORTS", 1)
+    monkeypatch.setattr("margotree.engines.branch_and_bound.strategies._MOST_SUPPORTS", 1)
     problem = random_problem(seed, 6, n=3)
     problem = Problem.make(problem.X, problem.y, depth=2, C=problem.C, eps=problem.eps, budget=1)
     best = best_value(problem)

@@ -8,8 +8,8 @@ import pytest
 from margotree import MargotClassifier
 from margotree.engines import Limits, RunControl, solve
 from margotree.engines.band import leave_band
-from margotree.engines.exact.engine import BranchAndBound
-from margotree.engines.exact.portfolio import new_search
+from margotree.engines.branch_and_bound.engine import BranchAndBound
+from margotree.engines.branch_and_bound.portfolio import new_search
 from margotree.engines.exact.support_branching import SupportBrancher, SupportTactics
 from margotree.engines.node.svm import LARGE, solve_node
 from margotree.engines.polish import polish, without_rounded_losses

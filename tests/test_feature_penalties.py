@@ -17,14 +17,14 @@ from sklearn.preprocessing import minmax_scale
 
 from entries import add, add_hard_row, decide, penalised_bound, penalty_bound, rebuild, run, switch
 from margotree.engines import Limits, RunControl, solve
-from margotree.engines.exact.engine import BranchAndBound
+from margotree.engines.branch_and_bound.engine import BranchAndBound
+from margotree.engines.branch_and_bound.portfolio import furthest, is_stuck
+from margotree.engines.branch_and_bound.portfolio import new_search as portfolio_search
+from margotree.engines.branch_and_bound.strategies import Setup, search_below_least_penalty
 from margotree.engines.exact.penalty_branching import PenaltyBrancher
-from margotree.engines.exact.portfolio import furthest, is_stuck
-from margotree.engines.exact.portfolio import new_search as portfolio_search
 from margotree.engines.exact.proof_search import NoProof
 from margotree.engines.exact.sample_branching import MargotBrancher, Tactics
 from margotree.engines.exact.search import Search
-from margotree.engines.exact.strategies import Setup, search_below_least_penalty
 from margotree.engines.exact.support_branching import SupportTactics
 from margotree.engines.node.kernels import cholesky, ratio_test
 from margotree.engines.node.kernels import workspace as w
@@ -320,7 +320,7 @@ def test_the_cost_of_trees_without_penalised_features_is_a_bound():
 @pytest.mark.parametrize("seconds", [0.0, 0.02, 0.3])
 def test_whichever_way_goes_on_finds_the_optimum(seconds, monkeypatch):
     """However short the trials are, nothing that was found or proved is lost."""
-    monkeypatch.setattr("margotree.engines.exact.portfolio._TRIAL_MOST", seconds)
+    monkeypatch.setattr("margotree.engines.branch_and_bound.portfolio._TRIAL_MOST", seconds)
     problem = larger_problem(2, m=30)  # too much for the shortest of them
     answer = BranchAndBound().solve(problem, RunControl(Limits(gap=1e-5, time=600))).certificate
     whole = searched(problem, PenaltyBrancher, Limits(gap=1e-5))
@@ -333,9 +333,9 @@ def test_whichever_way_goes_on_finds_the_optimum(seconds, monkeypatch):
 def test_everything_is_compiled_before_the_clock_starts(model):
     """In a process of its own, as others here have compiled all there is."""
     code = f"""
-from margotree.engines.exact.engine import BranchAndBound
+from margotree.engines.branch_and_bound.engine import BranchAndBound
 from margotree.engines.exact.kernels.plunge import plunge, plunge_penalised
-from margotree.engines.tiny_problems import tiny_problem
+from margotree.problem.tiny_problems import tiny_problem
 BranchAndBound().prepare(tiny_problem("{model}"))
 print(len(plunge.signatures), len(plunge_penalised.signatures))
 """

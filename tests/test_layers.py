@@ -1,4 +1,4 @@
-"""The house stands on its own floors: nothing imports upward, and nothing goes round in circles."""
+"""Imports go from higher to lower layers, between packages and between the folders of engines, without cycles."""
 
 import ast
 import re
@@ -12,9 +12,8 @@ from margotree import lazy_registry
 
 HOME = Path(margotree.__file__).parent
 
-#: From the ground up; what shares a line does not know each other.  ``margotree`` is the package's own face: the names
-#: that a user sees.
-FLOORS = (
+#: The layers, lowest first; packages on one line do not import each other. ``margotree`` holds the public names.
+LAYERS = (
     ("_moved",),
     ("lazy_registry", "atomic_files", "notices", "private_names", "small_tables", "table"),
     ("problem",),
@@ -30,14 +29,14 @@ FLOORS = (
     ("data", "tuning", "experiments", "report", "pictures"),
     ("__main__",),
 )
-FLOOR = {name: k for k, names in enumerate(FLOORS) for name in names}
+LAYER = {name: k for k, names in enumerate(LAYERS) for name in names}
 
-#: A module named in a string, as those are that are imported by name; behind a colon what is taken from it.
+#: A module named in a string, to be imported by name; after a colon the name that is imported from it.
 NAMED = re.compile(r"(margotree(?:\.\w+)+)(?::\w+)?")
 
 
 def modules() -> dict[str, str]:
-    """Every module of the package with its source."""
+    """The source of every module of the package, by name."""
     found = {}
     for path in sorted(HOME.rglob("*.py")):
         parts = ["margotree", *path.relative_to(HOME).with_suffix("").parts]
@@ -49,7 +48,7 @@ ALL = modules()
 
 
 def imports(module: str, source: str, known, *, is_package: bool = False) -> set[str]:
-    """The modules of ours that this one imports: at the top, in functions, or for type checkers only."""
+    """The modules of the package that this one imports: at the top, in functions, or for type checkers only."""
     found = set()
     for node in ast.walk(ast.parse(source)):
         if isinstance(node, ast.Import):
@@ -67,30 +66,30 @@ def imports(module: str, source: str, known, *, is_package: bool = False) -> set
 
 
 def named(source: str) -> set[str]:
-    """The modules of ours that stand in strings, to be imported later."""
+    """The modules of the package that are named in strings, to be imported later."""
     strings = (node.value for node in ast.walk(ast.parse(source)) if isinstance(node, ast.Constant))
     hits = (NAMED.fullmatch(value) for value in strings if isinstance(value, str))
     return {hit[1] for hit in hits if hit}
 
 
 def part(module: str) -> str:
-    """The room of a module, such as ``tree``; ``margotree`` for the package itself."""
+    """The part of the package that a module belongs to, such as ``tree``; ``margotree`` for the package itself."""
     return [*module.split("."), ""][1] or "margotree"
 
 
 def upward(module: str, source: str, **kwargs) -> set[str]:
-    """What this module imports from its own floor (outside its room) or from above."""
+    """What this module imports from its own layer (outside its part) or from a higher one."""
     targets = imports(module, source, ALL, **kwargs) | named(source)
     here = part(module)
-    return {name for name in targets if part(name) != here and FLOOR[part(name)] >= FLOOR[here]}
+    return {name for name in targets if part(name) != here and LAYER[part(name)] >= LAYER[here]}
 
 
 def is_package(module: str) -> bool:
     return (HOME.parent / module.replace(".", "/")).is_dir()
 
 
-def test_every_room_has_a_floor():
-    assert {part(module) for module in ALL} == set(FLOOR)
+def test_every_part_has_a_layer():
+    assert {part(module) for module in ALL} == set(LAYER)
 
 
 @pytest.mark.parametrize("module", ALL)
@@ -98,7 +97,7 @@ def test_nothing_imports_upward(module):
     assert upward(module, ALL[module], is_package=is_package(module)) == set()
 
 
-def circle(graph):
+def cycle(graph):
     try:
         TopologicalSorter(graph).prepare()
     except CycleError as error:
@@ -106,23 +105,63 @@ def circle(graph):
     return []
 
 
-def test_nothing_goes_round_in_circles():
+def test_imports_have_no_cycle():
     graph = {module: imports(module, source, ALL, is_package=is_package(module)) for module, source in ALL.items()}
-    assert circle(graph) == []
+    assert cycle(graph) == []
+
+
+#: The folders of ``engines``, lowest first, as in LAYERS; modules count as folders.
+ENGINE_LAYERS = (
+    ("numba_backend", "run_control"),
+    ("compiled_parts", "compiled_routing", "trivial_trees"),
+    ("node",),
+    ("polish", "presolve", "band"),
+    ("base",),
+    ("local_search",),
+    ("local_svm", "exact"),
+    ("local_search_engine", "mip"),
+    ("branch_and_bound",),
+    ("distributed",),
+    ("registry",),
+    ("warm",),
+)
+
+
+def upward_in_engines(module: str, source: str, **kwargs) -> set[str]:
+    """What a module of ``engines`` imports from another folder of its own layer or of a higher one."""
+    layer = {name: k for k, names in enumerate(ENGINE_LAYERS) for name in names}
+    here = module.split(".")[2]
+    targets = {name for name in imports(module, source, ALL, **kwargs) if name.startswith("margotree.engines.")}
+    return {name for name in targets if name.split(".")[2] != here and layer[name.split(".")[2]] >= layer[here]}
+
+
+ENGINE_MODULES = [name for name in ALL if name.startswith("margotree.engines.")]
+
+
+@pytest.mark.parametrize("module", ENGINE_MODULES)
+def test_no_upward_imports_within_engines(module):
+    assert upward_in_engines(module, ALL[module], is_package=is_package(module)) == set()
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "from margotree.engines.branch_and_bound.engine import BranchAndBound",
+        "def f():\n    from margotree.engines import local_svm",
+        "import margotree.engines.distributed.search",
+    ],
+)
+def test_an_upward_import_within_engines_is_found(line):
+    assert upward_in_engines("margotree.engines.exact.fabricated", line)
 
 
 #: What is the same for all tasks: it uses their losses and choices, and does not ask which task it is.
-FOR_ALL_TASKS = (
-    "margotree.engines.local_search.",
-    "margotree.engines.mip.",
-    "margotree.engines.node.",
-    "margotree.engines.polish",
-)
+FOR_ALL_TASKS = ("margotree.engines", "margotree.proof")
 
 
 def tasks_named(source: str) -> set[str]:
     """The names of tasks in a module, and the names by which it could ask for one."""
-    names = {"BINARY", "Binary", "Multiclass", "Regression", "n_classes"}
+    names = {"BINARY", "Binary", "Multiclass", "Regression", "n_classes", "as_binary"}
     nodes = list(ast.walk(ast.parse(source)))
     found = {node.id for node in nodes if isinstance(node, ast.Name)}
     found |= {node.attr for node in nodes if isinstance(node, ast.Attribute)}
@@ -141,6 +180,45 @@ def test_a_named_task_is_found(line):
     assert tasks_named(line)
 
 
+def private_imports(module: str, source: str) -> set[str]:
+    """The private names that a module imports from other modules, and private attributes of imported modules."""
+    nodes = list(ast.walk(ast.parse(source)))
+    found, modules = set(), set()
+    for node in nodes:
+        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("margotree"):
+            found |= {alias.name for alias in node.names if is_private(alias.name)}
+            modules |= {alias.asname or alias.name for alias in node.names if f"{node.module}.{alias.name}" in ALL}
+    attributes = (node for node in nodes if isinstance(node, ast.Attribute) and is_private(node.attr))
+    found |= {node.attr for node in attributes if isinstance(node.value, ast.Name) and node.value.id in modules}
+    return found - {"_moved"}
+
+
+def is_private(name: str) -> bool:
+    return name.startswith("_") and not name.startswith("__")
+
+
+@pytest.mark.parametrize("module", ALL)
+def test_no_private_names_of_other_modules(module):
+    assert private_imports(module, ALL[module]) == set()
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "from margotree.tree.rules import _hidden",
+        "from margotree.tree import rules\nrules._hidden()",
+        "from margotree.tree import rules as r\nr._hidden",
+    ],
+)
+def test_a_private_name_is_found(line):
+    assert private_imports("margotree.export.fabricated", line)
+
+
+@pytest.mark.parametrize("module", ALL)
+def test_subclasses_keep_signatures(module):
+    assert "type: ignore[override]" not in ALL[module]
+
+
 @pytest.mark.parametrize(
     "line",
     [
@@ -155,7 +233,7 @@ def test_a_named_task_is_found(line):
         'HOMES = {"plot": "margotree.plots:plot_tree"}',
         "import margotree",
         "from margotree import MargotClassifier",
-        "from margotree.engines import Watch",  # a neighbour on the same floor
+        "from margotree.engines import Watch",  # the same layer
     ],
 )
 def test_an_upward_import_is_found(line):
@@ -178,13 +256,13 @@ def test_a_downward_import_is_fine(line):
     assert upward("margotree.tree.fabricated", line) == set()
 
 
-def test_a_circle_is_found():
+def test_a_cycle_is_found():
     sources = {
         "margotree.problem.one": "def f():\n    from margotree.problem.two import g",
         "margotree.problem.two": "from margotree.problem import one",
     }
     graph = {module: imports(module, source, sources) for module, source in sources.items()}
-    assert set(circle(graph)) == set(sources)
+    assert set(cycle(graph)) == set(sources)
 
 
 @pytest.mark.parametrize(

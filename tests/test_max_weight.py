@@ -10,7 +10,7 @@ import pytest
 
 from margotree import MargotClassifier
 from margotree.engines.base import Refused
-from margotree.engines.exact.engine import BranchAndBound
+from margotree.engines.branch_and_bound.engine import BranchAndBound
 from margotree.engines.exact.sample_branching import MargotBrancher
 from margotree.engines.local_search_engine import Alternating
 from margotree.engines.registry import choose_engine, solve

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from margotree.engines import Limits, Refused, solve
-from margotree.engines.exact import engine as exact
+from margotree.engines.branch_and_bound import engine as exact
 from margotree.engines.local_search.search import LocalSearch
 from margotree.engines.node.svm import solve_node
 from margotree.engines.registry import accepting, choose_engine

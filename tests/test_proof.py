@@ -19,9 +19,9 @@ from tests.proofs.spoil import both, spoilt
 import margotree
 from margotree.engines import Limits, solve
 from margotree.engines.base import Refused as EngineRefused
+from margotree.engines.branch_and_bound.engine import BranchAndBound
 from margotree.engines.exact import proof_log as logging
 from margotree.engines.exact import support_proof_log, support_proof_search
-from margotree.engines.exact.engine import BranchAndBound
 from margotree.engines.run_control import RunControl
 from margotree.problem import Multiclass, Problem, Regression
 from margotree.proof import check, write
@@ -353,9 +353,9 @@ def test_estimators_write_and_check(tmp_path):
 def test_what_proofs_need_is_compiled_before_the_clock_starts(tmp_path, model, counts):
     """In a process of its own; and the fit needs nothing else."""
     code = f"""
-from margotree.engines.exact.engine import BranchAndBound
+from margotree.engines.branch_and_bound.engine import BranchAndBound
 from margotree.engines.exact.kernels import implied_sides, leaf_multipliers, proof_steps, recorded_bounds
-from margotree.engines.tiny_problems import tiny_problem
+from margotree.problem.tiny_problems import tiny_problem
 from margotree.proof.write import ProofWriter
 problem = tiny_problem("{model}")
 kernels = (

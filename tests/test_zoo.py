@@ -5,7 +5,7 @@ import pytest
 from sklearn.datasets import load_iris, load_wine
 
 from margotree.engines import Limits, RunControl
-from margotree.engines.exact.engine import BranchAndBound
+from margotree.engines.branch_and_bound.engine import BranchAndBound
 from margotree.engines.mip.scip import Scip
 from margotree.paper.data.synthetic import make_partitions
 from margotree.problem import Problem

@@ -2,12 +2,12 @@
 
 - `registry`: engines by name, and `solve`, which trains a tree; start reading here
 - `base`: the interface of all engines; `run_control`: limits, progress and interruption
-- `exact`: branch and bound (engine "bnb"); `distributed`: the same on a cluster
+- `branch_and_bound`: the exact engine "bnb"; `exact`: its searches; `distributed`: the same on a cluster
 - `local_search_engine`, `local_search`: the local search (engine "alternating")
 - `local_svm`: the greedy tree (engine "local_svm"); `band` moves its hyperplanes out of the routing band
 - `mip`: MIP solvers (engines "scip", "highs", "gurobi", "cplex", "copt")
 - `node`: the SVM of one tree node; `polish`: the best tree for a given routing
-- `presolve`: standard scale and merged samples; `trivial_trees`, `tiny_problems`: simple trees and problems
+- `presolve`: standard scale and merged samples; `trivial_trees`: trees that need no search
 - `numba_backend`, `compiled_parts`, `warm`, `compiled_routing`: compiled kernels
 """
 

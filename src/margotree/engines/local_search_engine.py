@@ -24,9 +24,9 @@ from margotree.engines.numba_backend import Part
 from margotree.engines.polish import polish, without_noise
 from margotree.engines.presolve import MODERATE, merge_duplicates, without_budget
 from margotree.engines.run_control import RunControl
-from margotree.engines.tiny_problems import tiny_problem
 from margotree.engines.trivial_trees import allowed_value, trivial_tree
 from margotree.problem import Problem, Splits, TrainingProblem, evaluate
+from margotree.problem.tiny_problems import tiny_problem
 from margotree.solution import Stopped
 
 #: The largest number of samples with the neighbourhood search.

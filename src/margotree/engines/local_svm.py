@@ -20,10 +20,10 @@ from margotree.engines.node.svm import LARGE, solve_large, solve_node
 from margotree.engines.numba_backend import Part
 from margotree.engines.polish import without_noise
 from margotree.engines.run_control import RunControl, flag_after
-from margotree.engines.tiny_problems import tiny_problem
 from margotree.problem import Problem, Splits, TrainingProblem, topology
 from margotree.problem.blocks import FloatArray, decision_values
 from margotree.problem.tasks import NO_CHOICE, OneSided, one_sided
+from margotree.problem.tiny_problems import tiny_problem
 from margotree.problem.value import size_of_support
 from margotree.solution import Stopped, relative_gap
 

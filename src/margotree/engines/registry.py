@@ -21,7 +21,7 @@ from margotree.solution import CUT_OFF, Solution
 _ENGINES: dict[str, str | Callable[[], Engine]] = {
     "local_svm": "margotree.engines.local_svm:LocalSVM",
     "alternating": "margotree.engines.local_search_engine:Alternating",
-    "bnb": "margotree.engines.exact.engine:BranchAndBound",
+    "bnb": "margotree.engines.branch_and_bound.engine:BranchAndBound",
     "scip": "margotree.engines.mip.scip:Scip",
     "highs": "margotree.engines.mip.highs:Highs",
     "gurobi": "margotree.engines.mip.gurobi:Gurobi",

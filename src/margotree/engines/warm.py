@@ -13,7 +13,7 @@ from margotree import lazy_registry
 from margotree.engines import compiled_parts
 from margotree.engines.numba_backend import Part, compile_ahead
 from margotree.engines.registry import accepting, get_engine
-from margotree.engines.tiny_problems import tiny_multiclass, tiny_problem
+from margotree.problem.tiny_problems import tiny_multiclass, tiny_problem
 
 
 def warm_up() -> None:

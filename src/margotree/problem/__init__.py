@@ -6,6 +6,7 @@
 - ``routing.py``: on which side of a split a sample lies;
 - ``topology.py``: numbering of nodes and leaves;
 - ``blocks.py``: passes over many samples;
+- ``tiny_problems.py``: problems of a few points, with which kernels are compiled;
 - ``protocol.py``: what engines need of problems of other kinds (the baselines).
 
 Start with ``problem.py`` and ``value.py``.

@@ -62,7 +62,7 @@ def _search() -> dict[str, Any]:
 def _auto() -> dict[str, str]:
     from margotree.baselines.registry import engines_for
     from margotree.engines import choose_engine
-    from margotree.engines.tiny_problems import tiny_problem
+    from margotree.problem.tiny_problems import tiny_problem
 
     auto = {model: choose_engine(tiny_problem(model)).name for model in ("margot", "hfs", "sfs")}
     return auto | {"local": "local_svm"} | {short: engines_for(model)[0] for model, short in _BASELINES.items()}

@@ -9,15 +9,15 @@ from functools import partial
 from importlib.util import find_spec
 
 from margotree.engines.base import Answer, NotInstalled
+from margotree.engines.branch_and_bound.engine import BranchAndBound
+from margotree.engines.branch_and_bound.strategies import lists_nothing, provable_searches
 from margotree.engines.distributed.connection import INSTALL
 from margotree.engines.distributed.search import ClusterSearch, TaskSizes
 from margotree.engines.distributed.transfer_volume import Traffic
 from margotree.engines.distributed.workers import WorkerPool
-from margotree.engines.exact.engine import BranchAndBound
 from margotree.engines.exact.proof_search import NoProof, Proof
 from margotree.engines.exact.sample_branching import Tactics
 from margotree.engines.exact.search import Brancher, Search
-from margotree.engines.exact.strategies import lists_nothing, provable_searches
 from margotree.engines.exact.support_branching import SupportTactics
 from margotree.engines.run_control import RunControl
 from margotree.engines.trivial_trees import allowed_value
@@ -37,7 +37,7 @@ class ClusterBranchAndBound(BranchAndBound):
     task_sizes
         The length of tasks, and which searches are not distributed.
     tactics, sparse
-        As for :class:`~margotree.engines.exact.engine.BranchAndBound`.
+        As for :class:`~margotree.engines.branch_and_bound.engine.BranchAndBound`.
     """
 
     def __init__(

@@ -11,10 +11,11 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
+from margotree.engines.branch_and_bound.portfolio import is_over
 from margotree.engines.distributed.serialization import SearchSpec
 from margotree.engines.distributed.task import Outcome, TaskInput
 from margotree.engines.distributed.workers import ClusterLost, WorkerPool
-from margotree.engines.exact.portfolio import is_over
+from margotree.engines.exact.proof_log_base import ProofLogBase
 from margotree.engines.exact.search import CUTOFF, STOP, Dive, Record, Search
 from margotree.engines.run_control import RunControl
 from margotree.solution import Stopped
@@ -195,7 +196,8 @@ class ClusterSearch(Search):
         record = Record(bound=self._in_flight[number], data=(), size=0)
         left = outcome.left
         if outcome.proof_part is not None:
-            left = self.brancher.log.take_over(outcome.proof_part, left)  # type: ignore[attr-defined]
+            assert isinstance(self.brancher.log, ProofLogBase)
+            left = self.brancher.log.take_over(outcome.proof_part, left)
         dive = Dive(left=left, steps=outcome.steps, trees=outcome.trees, unresolved=outcome.unresolved)
         self._absorb(number, record, dive)
         if outcome.cutoff < self.shared[CUTOFF]:

@@ -62,8 +62,7 @@ class SearchSpec:
         if not isinstance(own, MargotBrancher | SupportBrancher):
             raise TypeError(f"{type(brancher).__name__} cannot be sent to other processes")
         strategy = "supports" if isinstance(own, SupportBrancher) else "prices" if own is not brancher else "samples"
-        log = getattr(own, "log", None)
-        terms = None if log is None else ProofTerms(weights=log.weights, unit=log.unit)
+        terms = None if own.log is None else ProofTerms(weights=own.log.weights, unit=own.log.unit)
         return cls(strategy=strategy, problem=own.problem, tactics=own.tactics, limit=own.limit, gap=gap, terms=terms)
 
     def log(self) -> ProofLogBase | None:
@@ -100,7 +99,7 @@ def set_log(brancher: OurBrancher, log: ProofLogBase | None) -> None:
     """Let a task be written to this log."""
     for part in (brancher, *_parts(brancher)):
         if log is not None:
-            part.log = log  # type: ignore[union-attr]
+            part.log = log
 
 
 def _parts(brancher: OurBrancher) -> tuple[MargotBrancher | SupportBrancher, ...]:

@@ -22,10 +22,10 @@ from margotree.engines.exact.search import CUTOFF, Dive, Record, Search
 from margotree.engines.exact.support_branching import SupportWorker
 from margotree.engines.numba_backend import compile_ahead
 from margotree.engines.run_control import Limits, RunControl
-from margotree.engines.tiny_problems import tiny_problem
 from margotree.engines.trivial_trees import allowed_value, trivial_tree
 from margotree.problem import Splits
 from margotree.problem.problem import FloatArray
+from margotree.problem.tiny_problems import tiny_problem
 
 OurWorker = MargotWorker | PenaltyWorker | SupportWorker
 

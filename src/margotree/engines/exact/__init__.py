@@ -1,12 +1,10 @@
-"""The exact engine ``bnb``: branch and bound on sides of samples, choices of classes and features (docs/engine.md).
+"""Branch and bound on sides of samples, choices of classes and features (docs/engine.md).
 
-Start with :mod:`~margotree.engines.exact.strategies`, which chooses the searches for a problem, and
-:mod:`~margotree.engines.exact.search`, which runs one of them. *Branchers* define the search nodes of a search.
+:mod:`margotree.engines.branch_and_bound` chooses the searches for a problem;
+:mod:`~margotree.engines.exact.search` runs one of them. *Branchers* define the search nodes of a search.
 
-- ``engine``: the engine; ``strategies``: which searches run, and in which order.
 - ``sample_items``: the losses of a task's samples as the compiled search takes them.
 - ``search``: best-first search over records of search nodes, with threads.
-- ``portfolio``: trials of several searches, and what they exchange.
 - ``sample_branching``, ``penalty_branching``: branchers that decide the sides of samples; feature penalties.
 - ``support_branching``, ``support_pools``, ``support_lists``: the brancher for feature budgets, its candidates.
 - ``neighbourhood_search``: better incumbents.

@@ -76,12 +76,12 @@ class Proof:
     def drop_others(self, search: Search) -> None:
         """Drop the logs of all other searches."""
         for one in self._logs:
-            if one is not getattr(search.brancher, "log", None):
+            if one is not search.brancher.log:
                 one.drop()
 
     def end(self, search: Search) -> float:
         """Close all open records of this search; return the bound that its proof proves, rounded down."""
-        log = getattr(search.brancher, "log", None)
+        log = search.brancher.log
         assert isinstance(log, ProofLogBase)
         self.drop_others(search)
         search.close_open()

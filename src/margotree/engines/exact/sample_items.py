@@ -19,7 +19,7 @@ def sample_items(problem: Problem) -> SampleItems:
     choices = task.initial_choices(problem.n_upper, problem.n_last)
     has_choices = bool(choices.labels.size)
     if has_choices:
-        group, code = task.codes(y), _open_codes(problem, task.n_classes)
+        group, code = task.codes(y), _open_codes(problem, choices.sides.shape[1])
     else:
         kinds = np.column_stack([_codes(found, len(y), task.name, k == 1) for k, found in enumerate(losses)])
         kinds, group = np.unique(kinds, axis=0, return_inverse=True)
@@ -54,14 +54,14 @@ def _both_sides(losses: ConditionalLosses, n: int) -> Items:
     return Items(p=parts[0], r=parts[1], m=parts[2], l=parts[3])
 
 
-def _open_codes(problem: Problem, n_classes: int) -> NDArray[np.int64]:
+def _open_codes(problem: Problem, n_codes: int) -> NDArray[np.int64]:
     """The codes of classes with choices before any decision.
 
     Children of an upper node can be exchanged, so the first class is always sent left; so can the labels of a pair.
     """
-    code = np.full((problem.n_nodes, n_classes), OPEN)
+    code = np.full((problem.n_nodes, n_codes), OPEN)
     code[: problem.n_upper, 0] = ABOVE
-    if n_classes == 2:
+    if n_codes == 2:
         code[: problem.n_upper, 1] = BELOW
         code[problem.n_upper :] = [ABOVE, BELOW]
     return code
@@ -91,7 +91,7 @@ def _codes(losses: ConditionalLosses, n: int, task: str, last: bool) -> NDArray[
 
 def labels_of(problem: Problem) -> FloatArray | None:
     """The labels +1 and -1 if every sample has the loss ``max(0, 1 - label h)`` at all nodes; None otherwise."""
-    if problem.task.n_classes != 2 or problem.task.initial_choices(problem.n_upper, problem.n_last).labels.size:
+    if problem.task.initial_choices(problem.n_upper, problem.n_last).labels.size:
         return None
     items = _both_sides(problem.task.conditional_losses(problem.y, last=True), problem.n_samples)
     label: FloatArray = items.p - items.m

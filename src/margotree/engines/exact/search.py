@@ -62,10 +62,24 @@ class Worker(Protocol):
         """End the current dive soon."""
 
 
+class SearchLog(Protocol):
+    """What a search tells the proof that is written of it."""
+
+    def close(self, data: tuple[Any, ...], bound: float) -> None:
+        """Close an open record, when its bound suffices or the search ends."""
+
+    def seconds_to_close(self, open_nodes: int) -> float:
+        """The estimated time to close ``open_nodes`` search nodes."""
+
+
 class Brancher(Protocol):
     """Defines a search: its first record and its workers."""
 
     problem: Problem
+
+    @property
+    def log(self) -> SearchLog | None:
+        """The proof log; None if no proof is written."""
 
     def root(self) -> Record:
         """The record of the root of the search."""
@@ -159,7 +173,7 @@ class Search:
 
     def _proof_needs_time(self) -> Stopped | None:
         """`Stopped.TIME` if a proof is written and closing the open records takes all of the remaining time."""
-        log = getattr(self.brancher, "log", None)
+        log = self.brancher.log
         late = log is not None and log.seconds_to_close(self._nodes_to_close()) >= self.control.remaining
         return Stopped.TIME if late else None
 
@@ -169,9 +183,8 @@ class Search:
 
     def _close(self, data: tuple[Any, ...], bound: float) -> None:
         """Close a record in the proof, if one is written."""
-        log = getattr(self.brancher, "log", None)
-        if log is not None:
-            log.close(data, bound)
+        if self.brancher.log is not None:
+            self.brancher.log.close(data, bound)
 
     @property
     def open_nodes(self) -> int:

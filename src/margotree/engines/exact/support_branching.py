@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from margotree.engines.exact.kernels import lookahead
 from margotree.engines.exact.kernels.listed_supports import Samples
+from margotree.engines.exact.proof_log_base import ProofLogBase
 from margotree.engines.exact.search import CUTOFF, STOP, Dive, Record
 from margotree.engines.exact.support_lists import SupportList, list_supports
 from margotree.engines.exact.support_pools import Chooser, ListChooser, PartialChooser, Pool
@@ -93,7 +94,7 @@ class SupportNode:
 
 
 class SupportBrancher:
-    """The brancher for a problem with feature budgets.
+    """The brancher for a problem with feature budgets; it writes no proof.
 
     Parameters
     ----------
@@ -106,6 +107,8 @@ class SupportBrancher:
     control
         Trees are not solved again for exactness after its limits are reached.
     """
+
+    log: ProofLogBase | None = None
 
     def __init__(
         self,

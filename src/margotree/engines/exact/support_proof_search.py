@@ -32,6 +32,8 @@ _ROOM = 1 << 20
 class SupportProofBrancher(SupportBrancher):
     """The brancher whose workers record in ``log`` what a proof needs."""
 
+    log: SupportLog
+
     def __init__(
         self, problem: Problem, limit: float, tactics: SupportTactics | None, control: RunControl, log: SupportLog
     ) -> None:

@@ -14,8 +14,8 @@ from margotree.engines.local_search.search import Effort, run_local_search
 from margotree.engines.node.best_subset import best_subset
 from margotree.engines.node.svm import solve_large, solve_node
 from margotree.engines.run_control import RunControl
-from margotree.engines.tiny_problems import tiny_problem
 from margotree.engines.trivial_trees import trivial_tree
+from margotree.problem.tiny_problems import tiny_problem
 
 
 def node_problem() -> None:

@@ -18,9 +18,9 @@ from margotree.engines.mip.result import answer, better_tree, points, run
 from margotree.engines.numba_backend import Part
 from margotree.engines.polish import polish
 from margotree.engines.run_control import RunControl
-from margotree.engines.tiny_problems import tiny_problem
 from margotree.engines.trivial_trees import trivial_tree
 from margotree.problem import Problem, Splits, TrainingProblem, evaluate
+from margotree.problem.tiny_problems import tiny_problem
 
 BigM = Literal["derived", "paper"]
 

@@ -115,8 +115,10 @@ class _Fields(AttributeTemplate):
 
     key = Struct
 
-    def generic_resolve(self, whole: Struct, field: str) -> Any:  # type: ignore[override]
+    def _type_of_field(self, whole: Struct, field: str) -> Any:
         return whole.field_offset(field)[1] if field in whole.fields else None
+
+    generic_resolve: Any = _type_of_field
 
 
 @lower_getattr_generic(Struct)

@@ -15,23 +15,23 @@ from numpy.typing import NDArray
 
 from margotree.engines import compiled_parts
 from margotree.engines.base import Answer, Engine, Refused
+from margotree.engines.branch_and_bound.portfolio import new_search
+from margotree.engines.branch_and_bound.strategies import MANY, Setup, lists_nothing, provable_searches, run_strategy
 from margotree.engines.exact.kernels import partial_supports
-from margotree.engines.exact.portfolio import new_search
 from margotree.engines.exact.proof_search import NoProof, Proof
 from margotree.engines.exact.sample_branching import Tactics
 from margotree.engines.exact.sample_items import sample_items
 from margotree.engines.exact.search import Brancher, Search
-from margotree.engines.exact.strategies import MANY, Setup, lists_nothing, provable_searches, run_strategy
 from margotree.engines.exact.support_branching import SupportTactics
 from margotree.engines.node.svm import LARGE
 from margotree.engines.numba_backend import Part
 from margotree.engines.polish import without_noise
 from margotree.engines.presolve import merge_duplicates, merging_error, standard_scale, without_budget
 from margotree.engines.run_control import RunControl
-from margotree.engines.tiny_problems import tiny_problem
 from margotree.engines.trivial_trees import allowed_value
 from margotree.problem import Problem, Splits, TrainingProblem
 from margotree.problem.problem import FloatArray
+from margotree.problem.tiny_problems import tiny_problem
 from margotree.proof.write import ProofWriter, reason_unprovable
 from margotree.solution import Solution, Stopped, relative_gap
 

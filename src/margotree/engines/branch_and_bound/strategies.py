@@ -14,9 +14,17 @@ from typing import NamedTuple, Protocol
 
 import numpy as np
 
+from margotree.engines.branch_and_bound.portfolio import (
+    furthest,
+    is_over,
+    offer_better,
+    pass_on,
+    phase,
+    run_to_end,
+    trial,
+)
 from margotree.engines.exact.neighbourhood_search import RoutingBrancher, improve
 from margotree.engines.exact.penalty_branching import PenaltyBrancher
-from margotree.engines.exact.portfolio import furthest, is_over, offer_better, pass_on, phase, run_to_end, trial
 from margotree.engines.exact.proof_search import NoProof, Proof
 from margotree.engines.exact.sample_branching import FEATURES_FIRST, MargotBrancher, Tactics
 from margotree.engines.exact.sample_items import labels_of

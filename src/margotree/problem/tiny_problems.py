@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from margotree.problem import Multiclass, Problem
+from margotree.problem.problem import Problem
+from margotree.problem.tasks import Multiclass
 
 _TERMS: dict[str, dict[str, Any]] = {"margot": {}, "hfs": {"budget": 1}, "sfs": {"budget": 1, "alpha": 0.1}}
 

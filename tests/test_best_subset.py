@@ -224,7 +224,7 @@ def test_every_dual_point_on_the_way_bounds_the_optimum():
                     assert bound <= value + 1e-9 * max(1.0, abs(value)), (seed, lam, cutoff, alpha)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(st.integers(0, 10**6), st.floats(0.05, 0.95), st.sampled_from([None, 0.5, 20.0]))
 def test_a_cutoff_only_hides_what_lies_above_it(seed, share, alpha):
     rng = np.random.default_rng(seed)

@@ -15,8 +15,8 @@ from oracle.instances import GENERATORS, base, issue_example, make
 from oracle.judge import Verdict, judge
 from oracle.tree import optimum
 
-#: Instances per generator; all of them take some fifteen seconds.
-SAMPLE = 10
+#: Instances per generator; all of them take some ten seconds.
+SAMPLE = 6
 
 
 @cache

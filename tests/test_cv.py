@@ -55,7 +55,7 @@ def test_the_last_fit_is_certified():
 
 
 def test_the_budget_is_chosen_and_kept_to():
-    X, y = corners()
+    X, y = corners(60)
     hfs = HFSMargotClassifierCV(depths=[2], Cs=[(0.01, 10.0)], budgets=[1, 2], **QUICK).fit(X, y)
     assert hfs.budget_ in {1, 2} and hfs.tree_.selected().sum(axis=1).max() <= hfs.budget_
     sfs = SFSMargotClassifierCV(depths=[2], Cs=[(0.01, 10.0)], alphas=[1.0, 5.0], **QUICK).fit(X, y)

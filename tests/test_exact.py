@@ -75,14 +75,14 @@ def test_no_bound_above_the_optimum(block):
 
 
 @given(seed=st.integers(0, 10**6), depth=st.integers(2, 3))
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=15, deadline=None)
 def test_a_bound_never_drops_from_parent_to_child(seed, depth):
     problem, _ = merge_duplicates(random_problem(seed, 25, n=3, depth=depth))
     brancher = MargotBrancher(problem, Tactics(steps=1))
     worker = brancher.worker()
     shared = np.array([evaluate(problem, trivial_tree(problem)).objective, 0.0])
     records = [brancher.root()]
-    for _ in range(30):
+    for _ in range(12):
         if not records:
             break
         parent = records.pop()

@@ -150,7 +150,7 @@ def test_the_factor_follows_features_that_are_switched(seed, grid):
 
 
 @given(seed=st.integers(0, 10**6), budget=st.integers(0, 4))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=25, deadline=None)
 def test_the_penalty_is_the_best_between_0_and_alpha(seed, budget):
     node = Node(seed, budget)
     run(node.ws, 0, 1e9, 5, 1e-9)

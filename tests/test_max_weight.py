@@ -106,13 +106,13 @@ def test_more_room_never_costs_more_and_far_limits_change_nothing():
     assert values[0] > values[-1] * 1.01
 
 
-FEW = Limits(nodes=10)
+FEW = Limits(nodes=5)
 
 
 @pytest.mark.parametrize("model", MODELS)
 def test_the_alternating_search_holds_weights_within_the_limit(model):
     rng = np.random.default_rng(1)
-    X = rng.random((150, 4))
+    X = rng.random((80, 4))
     y = np.where((X[:, 0] - 0.5) * (X[:, 1] - 0.4) > 0, 1, -1)
     terms = {} if model == "margot" else {"budget": 2} if model == "hfs" else {"budget": 1, "alpha": 0.5}
     problem = Problem.make(X, y, depth=2, C=[1.0, 10.0], max_weight=3.0, **terms)

@@ -2,7 +2,7 @@
 
 The names of this module are imported when they are first used.  Packages, from the interface to the algorithms:
 
-- ``estimators``: the scikit-learn classifiers; start reading here.
+- ``estimators``: the scikit-learn estimators; start reading here.
 - ``baselines``: classifiers of other authors (OCT-1, OCT-H, MM-SVM-OCT) for comparison.
 - ``model_selection``: cross-validation over grids of hyperparameters.
 - ``tree``: the fitted tree, its files and its rules as text.
@@ -29,12 +29,17 @@ _MODULE_OF = {
     "HFSMargotClassifierCV": "margotree.estimators",
     "SFSMargotClassifierCV": "margotree.estimators",
     "LocalSVMTreeClassifier": "margotree.estimators",
+    "MargotRegressor": "margotree.estimators",
+    "HFSMargotRegressor": "margotree.estimators",
+    "SFSMargotRegressor": "margotree.estimators",
+    "LocalSVRTreeRegressor": "margotree.estimators",
     "OCT1Classifier": "margotree.baselines",
     "OCTHClassifier": "margotree.baselines",
     "MMSVMOCTClassifier": "margotree.baselines",
     "Certificate": "margotree.solution",
     "VerificationError": "margotree.solution",
     "Tree": "margotree.tree",
+    "RegressionTree": "margotree.tree",
     "TreeFileError": "margotree.tree",
     "load": "margotree.tree",
     "missing_pipeline": "margotree.estimators",

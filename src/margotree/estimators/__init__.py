@@ -1,8 +1,8 @@
-"""scikit-learn classifiers.
+"""scikit-learn classifiers and regressors.
 
 ``fit`` checks the data (``input_data``, ``parameters``), makes a training problem, calls an engine
 (``margotree.engines.solve``) and stores the returned tree and its certificate.  Start reading with ``margot`` (the
-classifiers with their parameters) and ``base`` (``fit``, and what all estimators have in common).
+classifiers with their parameters), ``regressors`` and ``base`` (``fit``, and what all estimators have in common).
 
 - ``margin``: problem, initial tree and engines of margin optimal trees; ``classifiers``: what classes need.
 - ``cv``: classifiers that choose hyperparameters by cross-validation; ``cv_settings`` lists the candidates.
@@ -20,6 +20,12 @@ from margotree.estimators.margot import (
     SFSMargotClassifier,
 )
 from margotree.estimators.missing_values import missing_pipeline
+from margotree.estimators.regressors import (
+    HFSMargotRegressor,
+    LocalSVRTreeRegressor,
+    MargotRegressor,
+    SFSMargotRegressor,
+)
 
 __all__ = [
     "CutOffWarning",
@@ -27,11 +33,15 @@ __all__ = [
     "FewSplitsWarning",
     "HFSMargotClassifier",
     "HFSMargotClassifierCV",
+    "HFSMargotRegressor",
     "LocalSVMTreeClassifier",
+    "LocalSVRTreeRegressor",
     "MargotClassifier",
     "MargotClassifierCV",
+    "MargotRegressor",
     "RareClassWarning",
     "SFSMargotClassifier",
     "SFSMargotClassifierCV",
+    "SFSMargotRegressor",
     "missing_pipeline",
 ]

@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from margotree.estimators.input_data import ClassSamples
 from margotree.solution import CUT_OFF, Proved
-from margotree.tree import Tree
+from margotree.tree import HyperplaneTree, Tree
 
 #: A class with fewer rows is rare.
 RARE_CLASS_ROWS = 10
@@ -54,7 +54,7 @@ def rare_class_warning(samples: ClassSamples) -> str:
     )
 
 
-def cut_off_warning(tree: Tree) -> str:
+def cut_off_warning(tree: HyperplaneTree) -> str:
     """The warning that the time limit cut off the fit; empty if it did not."""
     return CUT_OFF if tree.certificate is not None and tree.certificate.cut_off else ""
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from margotree.problem import Splits, TrainingProblem
-from margotree.tree import HyperplaneTree, Scaling, Tree
+from margotree.tree import HyperplaneTree, RegressionTree, Scaling, TargetScaling, Tree
 
 #: The hyperplanes of a given tree in the units of the training problem.
 Conversion = Callable[[Any], Splits]
@@ -61,9 +61,22 @@ def class_splits(tree: HyperplaneTree, scaling: Scaling, classes: np.ndarray) ->
     return rescaled(tree.splits, tree.scaling, scaling)
 
 
+def number_splits(tree: HyperplaneTree, scaling: Scaling, target: TargetScaling) -> Splits:
+    """The splits and formulas of a tree of numbers, in another scaling of features and target."""
+    if not isinstance(tree, RegressionTree):
+        raise ValueError("start is a tree of classes, but y holds numbers; leave start at its default")
+    splits = rescaled(tree.splits, tree.scaling, scaling)
+    models = rescaled(tree.models, tree.scaling, scaling)
+    ratio = tree.target.scale / target.scale
+    if tree.target != target:
+        shift = (tree.target.center - target.center) / target.scale
+        models = Splits(w=models.w * ratio, b=models.b * ratio + shift)
+    return Splits(w=np.concatenate([splits.w, models.w]), b=np.concatenate([splits.b, models.b]))
+
+
 def rescaled(splits: Splits, old: Scaling, new: Scaling) -> Splits:
     """The same hyperplanes in another scaling of the features."""
-    if len(old.offset) != len(new.offset) or old.same_as(new):
+    if len(old.offset) != len(new.offset) or not len(splits.b) or old.same_as(new):
         return splits
     pairs = [new.from_user(*old.to_user(w, b)) for w, b in zip(splits.w, splits.b, strict=True)]
     return Splits(w=np.array([w for w, _ in pairs]), b=np.array([b for _, b in pairs]))

@@ -82,6 +82,26 @@ def check_targets(y: Any) -> None:
         )
 
 
+def numeric_targets(y: Any) -> Any:
+    """Targets with strings such as "3.5" as numbers; ValueError names a target that is none."""
+    given = np.asarray(y) if y is not None else None
+    if given is None or given.dtype.kind not in "OUSmM":
+        return y
+    if given.dtype.kind in "mM":
+        raise ValueError("the targets are dates or durations; pass numbers instead, such as days since a date")
+    if missing_rows(y):
+        return y  # check_targets names the rows
+    for row, value in enumerate(given.ravel().tolist()):
+        try:
+            float(value)
+        except (TypeError, ValueError):
+            raise ValueError(
+                f"Unknown label type: the targets of a regressor are numbers, but y has {value!r} at row {row} (the "
+                "first row is 0); for classes use MargotClassifier"
+            ) from None
+    return given.astype(np.float64)
+
+
 @contextmanager
 def explain_invalid_input(X: Any) -> Iterator[None]:
     """Extend the errors of scikit-learn's check of ``X`` by the columns that cause them and what to do."""

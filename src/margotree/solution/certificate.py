@@ -140,6 +140,8 @@ class Certificate:
         The objective of the trained tree, if its numbers were rounded afterwards; ``nan`` if not.
     relabelled : float
         The share of the training samples, by weight, whose label changed by rounding.
+    units : str
+        The units of the objective, if targets were standardised; empty for classes.
     """
 
     objective: float
@@ -159,6 +161,7 @@ class Certificate:
     warnings: tuple[str, ...] = ()
     before_rounding: float = math.nan
     relabelled: float = 0.0
+    units: str = ""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "stopped", Stopped(self.stopped))
@@ -242,7 +245,7 @@ class Certificate:
 
     def to_dict(self) -> dict[str, Any]:
         """Return JSON values; infinities and NaN become strings."""
-        record = {k: _plain(v) for k, v in asdict(self).items()}
+        record = {k: _plain(v) for k, v in asdict(self).items() if k != "units" or v}
         return record | {"gap": _plain(self.gap), "proved": str(self.proved)}
 
     @classmethod
@@ -296,6 +299,8 @@ class Certificate:
             lines.append(f"start heuristic: {self.start_objective:.6g}")
         if not math.isnan(self.eps):
             lines.append(f"band beside upper splits: eps {self.eps:g}")
+        if self.units:
+            lines.append(f"units: {self.units}")
         if self.rounded:
             lines.insert(1, f"objective before rounding {self.before_rounding:.6g}")
         if self.restriction:

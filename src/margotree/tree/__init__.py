@@ -1,6 +1,7 @@
 """The fitted tree: prediction, explanation and files. It imports only NumPy.
 
 - ``tree``: :class:`Tree`, the public class of trees of classes. Start here.
+- ``regression``: :class:`RegressionTree`, the public class of trees of numbers; ``formulas``: its leaves as text
 - ``base``: splits, routing and files, which trees of all tasks have in common
 - ``protocol``: the parts of a tree that the other modules use
 - ``scaling``: features in the units of the user and in scaled units
@@ -17,13 +18,38 @@
 - ``proof_summary``: the note of a checked proof
 """
 
+from os import PathLike
+
+from margotree.tree import file
 from margotree.tree.base import SELECTED, HyperplaneTree
 from margotree.tree.decision_path import Path, Step
 from margotree.tree.file import TreeFileError
 from margotree.tree.protocol import Split
-from margotree.tree.scaling import Scaling
+from margotree.tree.regression import RegressionTree
+from margotree.tree.scaling import Scaling, TargetScaling
 from margotree.tree.tree import Tree
 
-load = Tree.load
 
-__all__ = ["SELECTED", "HyperplaneTree", "Path", "Scaling", "Split", "Step", "Tree", "TreeFileError", "load"]
+def load(path: str | PathLike[str]) -> Tree | RegressionTree:
+    """Read a saved tree of classes or of numbers.
+
+    :class:`~margotree.tree.TreeFileError` says what is wrong with a file.
+    """
+    with file.naming_the_file(path):
+        record = file.read(path)
+        return RegressionTree.from_dict(record) if file.is_of_numbers(record) else Tree.from_dict(record)
+
+
+__all__ = [
+    "SELECTED",
+    "HyperplaneTree",
+    "Path",
+    "RegressionTree",
+    "Scaling",
+    "Split",
+    "Step",
+    "TargetScaling",
+    "Tree",
+    "TreeFileError",
+    "load",
+]

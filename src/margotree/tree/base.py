@@ -195,8 +195,11 @@ class HyperplaneTree(ABC):
         return h, h >= -self.tie(t)
 
     def selected(self, threshold: float = SELECTED) -> NDArray[np.bool_]:
-        """Return an array whose entry (t, j) is True if node ``t`` uses feature ``j``: ``|w_tj| >= threshold``."""
-        return np.abs(self.splits.w) >= threshold
+        """Return an array whose entry (t, j) is True if node ``t`` uses feature ``j``: ``|w_tj| >= threshold``.
+
+        In trees of numbers the rows of the splits are followed by those of the formulas of the leaves.
+        """
+        return np.abs(self.hyperplanes.w) >= threshold
 
     @property
     def numbers_to_read(self) -> int:

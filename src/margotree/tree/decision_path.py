@@ -33,29 +33,31 @@ class Path(list[Step]):
     """The steps of one sample.
 
     ``rules[k]`` is the rule of the k-th step as text, empty if the node does not split. ``leaf`` and ``label`` are the
-    leaf that the sample reaches and its label.
+    leaf that the sample reaches and its prediction; ``result`` is a line about the prediction.
     """
 
-    def __init__(self, steps: Iterable[Step], *, rules: Iterable[str], leaf: int, label: object) -> None:
+    def __init__(
+        self, steps: Iterable[Step], *, rules: Iterable[str], leaf: int, label: object, result: str = ""
+    ) -> None:
         super().__init__(steps)
+        self._result = result or f"=> {label}   (leaf {leaf})"
         self.rules, self.leaf, self.label = tuple(rules), leaf, label
 
     def __str__(self) -> str:
-        return f"{text_table(_COLUMN_TITLES, self._rows())}\n{self._result_line()}"
+        if not self:
+            return self._result
+        return f"{text_table(_COLUMN_TITLES, self._rows())}\n{self._result}"
 
     __repr__ = __str__
 
     def _repr_html_(self) -> str:
-        return html_table(_COLUMN_TITLES, self._rows(), self._result_line())
+        return html_table(_COLUMN_TITLES, self._rows(), self._result)
 
     def _rows(self) -> list[tuple[str, str, str, str]]:
         return [
             (f"[{step.node}]", rule or "does not split", f"{step.h:+.3g}", _side_text(step, rule))
             for step, rule in zip(self, self.rules, strict=True)
         ]
-
-    def _result_line(self) -> str:
-        return f"=> {self.label}   (leaf {self.leaf})"
 
 
 def _side_text(step: Step, rule: str) -> str:

@@ -5,10 +5,10 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Set
 from contextlib import contextmanager
 from os import PathLike
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -18,16 +18,19 @@ from margotree.problem import Splits
 from margotree.solution import Certificate
 from margotree.tree import labels, probabilities, schema
 from margotree.tree.outline import Outline, outline
-from margotree.tree.protocol import TreeLike
+from margotree.tree.protocol import SplitTree, TreeLike
 from margotree.tree.rules import RoundedRule
-from margotree.tree.scaling import Scaling
+from margotree.tree.scaling import FloatArray, Scaling, TargetScaling
 
-FORMAT, VERSION = "margotree.tree", 1
+#: The versions of files with a tree of classes, and with a tree of numbers.
+FORMAT, VERSION, VERSION_OF_NUMBERS = "margotree.tree", 1, 2
 
-_REQUIRED = frozenset({"w", "b", "offset", "scale", "eps", "classes", "leaf_class", "counts", "feature_names"})
+_REQUIRED = frozenset({"w", "b", "offset", "scale", "eps", "counts", "feature_names"})
+_OF_CLASSES = frozenset({"classes", "leaf_class"})
+_OF_NUMBERS = frozenset({"leaf_w", "leaf_b", "limits", "target"})
 #: "simplified" is for other readers of the file; a tree computes it from its splits.
 #: Without "probabilities", as in files of earlier versions, these are the shares of leaves.
-_OPTIONAL = frozenset({"certificate", "terms", "simplified", "rules", "probabilities"})
+_OPTIONAL = frozenset({"certificate", "terms", "simplified", "rules"})
 
 
 #: The arrays of numbers of a tree, and their dimensions.
@@ -41,31 +44,68 @@ class TreeFileError(ValueError):
     """A file contains no tree, or not the tree that was saved; the message says which."""
 
 
+class NumbersToSave(SplitTree, Protocol):
+    """A tree of numbers; :class:`~margotree.tree.RegressionTree` explains its parts."""
+
+    @property
+    def models(self) -> Splits: ...
+
+    @property
+    def limits(self) -> FloatArray: ...
+
+    @property
+    def target(self) -> TargetScaling: ...
+
+    @property
+    def target_name(self) -> str: ...
+
+
 # -- tree <-> plain values ----------------------------------------------------------------------------------------
 
 
 def to_record(tree: TreeLike) -> dict[str, Any]:
-    """Return the tree as JSON values with format name, version and checksum; floats keep every bit."""
+    """Return a tree of classes as JSON values with format name, version and checksum; floats keep every bit."""
+    own = {
+        "classes": labels.to_plain(tree.classes),
+        "leaf_class": tree.leaf_class.tolist(),
+        "probabilities": tree.probabilities.record(),
+    }
+    return _signed(_shared(tree) | own, VERSION)
+
+
+def to_record_of_numbers(tree: NumbersToSave) -> dict[str, Any]:
+    """Return a tree of numbers as JSON values with format name, version and checksum; floats keep every bit."""
+    own = {
+        "leaf_w": tree.models.w.tolist(),
+        "leaf_b": tree.models.b.tolist(),
+        "limits": [[None if np.isinf(limit) else limit for limit in pair] for pair in tree.limits.tolist()],
+        "target": {"name": tree.target_name, "center": tree.target.center, "scale": tree.target.scale},
+    }
+    return _signed(_shared(tree) | own, VERSION_OF_NUMBERS)
+
+
+def _shared(tree: SplitTree) -> dict[str, Any]:
     body = {
         "w": tree.splits.w.tolist(),
         "b": tree.splits.b.tolist(),
         "offset": tree.scaling.offset.tolist(),
         "scale": tree.scaling.scale.tolist(),
         "eps": float(tree.eps),
-        "classes": labels.to_plain(tree.classes),
-        "leaf_class": tree.leaf_class.tolist(),
         "counts": tree.counts.tolist(),
         "feature_names": None if tree.feature_names is None else list(tree.feature_names),
         "certificate": None if tree.certificate is None else tree.certificate.to_dict(),
         "terms": dict(tree.terms),
         "simplified": outline_to_dict(outline(tree, simplify=True)),
-        "probabilities": tree.probabilities.record(),
     }
     if tree.rules:
         body["rules"] = {str(t): rule.to_record() for t, rule in tree.rules.items()}
+    return body
+
+
+def _signed(body: dict[str, Any], version: int) -> dict[str, Any]:
     return {
         "format": FORMAT,
-        "version": VERSION,
+        "version": version,
         "written_by": f"margotree {__version__}",
         "checksum": checksum_of(body),
         "tree": body,
@@ -85,45 +125,87 @@ def outline_to_dict(shape: Outline) -> dict[str, Any]:
 def from_record(record: Any) -> dict[str, Any]:
     """Return the arguments of :class:`~margotree.tree.Tree` from the result of :func:`to_record`.
 
-    Raises TreeFileError with the reason if ``record`` is not a tree.
+    Raises TreeFileError with the reason if ``record`` is not a tree of classes.
     """
-    body = _checked_body(record)
-    try:
-        numbers = {name: schema.array(name, body[name], ndim) for name, ndim in _DIMENSIONS.items()}
-        names, certificate = body["feature_names"], body.get("certificate")
+    body = _checked_body(record, VERSION, _REQUIRED | _OF_CLASSES, _OPTIONAL | {"probabilities"})
+    with _naming_the_entry():
         classes = labels.from_plain(schema.mapping("classes", body["classes"]))
-        return {
-            "splits": Splits(w=numbers["w"], b=numbers["b"]),
-            "scaling": Scaling(offset=numbers["offset"], scale=numbers["scale"]),
-            "eps": schema.number("eps", body["eps"]),
+        return _shared_from(body, len(classes)) | {
             "classes": classes,
             "leaf_class": schema.array("leaf_class", body["leaf_class"], 1, whole=True).astype(np.int64),
-            "counts": numbers["counts"],
-            "feature_names": None if names is None else schema.words("feature_names", names),
-            "certificate": None
-            if certificate is None
-            else Certificate.from_dict(schema.mapping("certificate", certificate)),
-            "terms": schema.terms(body.get("terms"), len(classes)),
-            "rules": {
-                int(t): RoundedRule.from_record(schema.mapping("rules", rule))
-                for t, rule in schema.mapping("rules", body.get("rules", {})).items()
-            },
             "probabilities": probabilities.from_record(body.get("probabilities", {"kind": "leaf"})),
         }
+
+
+def from_record_of_numbers(record: Any) -> dict[str, Any]:
+    """Return the arguments of :class:`~margotree.tree.RegressionTree` from :func:`to_record_of_numbers`.
+
+    Raises TreeFileError with the reason if ``record`` is not a tree of numbers.
+    """
+    body = _checked_body(record, VERSION_OF_NUMBERS, _REQUIRED | _OF_NUMBERS, _OPTIONAL)
+    with _naming_the_entry():
+        target = schema.mapping("target", body["target"])
+        limits = [[-np.inf if low is None else low, np.inf if high is None else high] for low, high in body["limits"]]
+        n_features = schema.array("leaf_w", body["leaf_w"], 2).shape[1]
+        return _shared_from(body, 0, n_features) | {
+            "models": Splits(w=schema.array("leaf_w", body["leaf_w"], 2), b=schema.array("leaf_b", body["leaf_b"], 1)),
+            "limits": schema.array("limits", limits, 2),
+            "target": TargetScaling(
+                center=schema.number("target: center", target["center"]),
+                scale=schema.number("target: scale", target["scale"]),
+            ),
+            "target_name": schema.words("target: name", [target["name"]])[0],
+        }
+
+
+def is_of_numbers(record: Any) -> bool:
+    """Whether a record is, by its version, a tree of numbers."""
+    return isinstance(record, dict) and record.get("version") == VERSION_OF_NUMBERS
+
+
+def _shared_from(body: dict[str, Any], n_classes: int, n_features: int = 0) -> dict[str, Any]:
+    """Return the arguments that trees of all kinds have in common; ``n_features`` is for trees without splits."""
+    given = body if body["w"] != [] else {**body, "w": np.zeros((0, n_features)), "b": np.zeros(0)}
+    numbers = {name: schema.array(name, given[name], ndim) for name, ndim in _DIMENSIONS.items()}
+    names, certificate = body["feature_names"], body.get("certificate")
+    return {
+        "splits": Splits(w=numbers["w"], b=numbers["b"]),
+        "scaling": Scaling(offset=numbers["offset"], scale=numbers["scale"]),
+        "eps": schema.number("eps", body["eps"]),
+        "counts": numbers["counts"],
+        "feature_names": None if names is None else schema.words("feature_names", names),
+        "certificate": None
+        if certificate is None
+        else Certificate.from_dict(schema.mapping("certificate", certificate)),
+        "terms": schema.terms(body.get("terms"), n_classes),
+        "rules": {
+            int(t): RoundedRule.from_record(schema.mapping("rules", rule))
+            for t, rule in schema.mapping("rules", body.get("rules", {})).items()
+        },
+    }
+
+
+@contextmanager
+def _naming_the_entry() -> Iterator[None]:
+    try:
+        yield
     except _CONTENT_ERRORS as error:
         raise TreeFileError(f"the tree in it makes no sense: {_error_text(error)}") from error
 
 
-def _checked_body(record: Any) -> dict[str, Any]:
+def _checked_body(record: Any, version: int, required: Set[str], optional: Set[str]) -> dict[str, Any]:
     if not isinstance(record, dict) or record.get("format") != FORMAT:
         raise TreeFileError(f'this is JSON, but not a margotree tree (no "format": "{FORMAT}")')
-    if record.get("version") != VERSION:
+    if record.get("version") != version:
+        other = {VERSION: "classes", VERSION_OF_NUMBERS: "numbers"}.get(record.get("version"))  # type: ignore[arg-type]
+        if other is not None:
+            raise TreeFileError(f"this is a tree of {other}; margotree.load reads it")
         raise TreeFileError(
-            f"tree file version {record.get('version')!r}; this margotree reads version {VERSION}: "
-            "update margotree, or save the tree again with this one"
+            f"tree file version {record.get('version')!r}; this margotree reads version {VERSION} (classes) and "
+            f"{VERSION_OF_NUMBERS} (numbers): update margotree, or save the tree again with this one"
         )
     body = record.get("tree")
-    if not isinstance(body, dict) or not set(body) >= _REQUIRED or not set(body) <= _REQUIRED | _OPTIONAL:
+    if not isinstance(body, dict) or not set(body) >= required or not set(body) <= required | optional:
         raise TreeFileError("the tree in it is incomplete or has entries that do not belong there")
     if record.get("checksum") != checksum_of(body):
         raise TreeFileError("the checksum does not match: the tree was changed after it was saved")

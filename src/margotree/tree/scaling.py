@@ -9,6 +9,9 @@ from numpy.typing import NDArray
 
 FloatArray = NDArray[np.float64]
 
+#: The interquartile range of the standard normal distribution.
+_NORMAL_RANGE = 1.349
+
 #: A column whose values differ by no more than this, relatively, is constant.
 _NOISE = 8 * np.finfo(np.float64).eps
 
@@ -82,6 +85,51 @@ class Scaling:
     def same_as(self, other: Scaling) -> bool:
         """Whether all offsets and scales are equal."""
         return np.array_equal(self.offset, other.offset) and np.array_equal(self.scale, other.scale)
+
+
+@dataclass(frozen=True, kw_only=True)
+class TargetScaling:
+    """The conversion of a numeric target: ``scaled = (y - center) / scale``."""
+
+    center: float
+    scale: float
+
+    def __post_init__(self) -> None:
+        if not (np.isfinite(self.center) and np.isfinite(self.scale) and self.scale > 0):
+            raise ValueError(f"center must be finite, scale positive and finite, got {self.center} and {self.scale}")
+
+    @classmethod
+    def robust(cls, y: FloatArray, weight: FloatArray) -> TargetScaling:
+        """Return the scaling by median and interquartile range; the range is 1.349 for a normal distribution.
+
+        Where half of the targets are equal, the standard deviation replaces the range; for constant targets the scale
+        is 1. A weight counts as repetition.
+        """
+        order = np.argsort(y, kind="stable")
+        values, share = y[order], np.cumsum(weight[order])
+        with np.errstate(over="ignore"):
+            span = values[-1] - values[0]
+        if not np.isfinite(span):
+            raise ValueError("the targets lie further apart than the largest float; divide them by a constant first")
+        at = np.searchsorted(share, np.array([0.25, 0.5, 0.75]) * share[-1] * (1.0 - 1e-12))
+        low, center, high = values[np.minimum(at, len(values) - 1)]
+        noise = _NOISE * max(abs(float(values[0])), abs(float(values[-1])), np.finfo(np.float64).tiny)
+        scale = (high - low) / _NORMAL_RANGE
+        if scale <= noise and span > noise:
+            relative = (values - center) / span
+            scale = span * np.sqrt(np.average(relative * relative, weights=weight[order]))
+        return cls(center=float(center), scale=float(scale) if scale > noise else 1.0)
+
+    def apply(self, y: FloatArray) -> FloatArray:
+        """Convert targets from the units of the user to scaled units."""
+        scaled: FloatArray = (y - self.center) / self.scale
+        return scaled
+
+    def restore(self, h: FloatArray) -> FloatArray:
+        """Convert targets in scaled units to the units of the user; numbers beyond the largest float are infinite."""
+        with np.errstate(over="ignore"):
+            restored: FloatArray = self.center + self.scale * h
+        return restored
 
 
 def _scale(values: FloatArray, offset: FloatArray | float, scale: FloatArray | float) -> FloatArray:

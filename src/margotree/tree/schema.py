@@ -108,6 +108,7 @@ def _table(name: str, value: Any) -> None:
 
 _TERMS: Mapping[str, Callable[[str, Any], object]] = {
     "model": _word,
+    "epsilon": number,
     "C": _number_or_numbers,
     "eps": number,
     "budget": _number_or_numbers,

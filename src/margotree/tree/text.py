@@ -19,7 +19,7 @@ from margotree.tree.rules import decimal_text
 from margotree.tree.scaling import FloatArray
 
 #: The largest change of ``h`` by rounding of printed numbers, for a sample in the training range, in margins.
-_ROUNDING_TOL = 0.01
+ROUNDING_TOL = 0.01
 
 #: The largest number of 0/1 features of a split that is shown as logic.
 _MOST_LITERALS = 6
@@ -28,7 +28,7 @@ _MOST_LITERALS = 6
 _BAR = "|   "
 
 #: Keeps a term on one line when lines are wrapped; replaced by a space afterwards.
-_NO_BREAK_SPACE = "\N{NO-BREAK SPACE}"
+NO_BREAK_SPACE = "\N{NO-BREAK SPACE}"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -173,7 +173,7 @@ def _rule(tree: SplitTree, t: int, style: TextStyle, width: int) -> list[str]:
         "if " + rule.condition(tree.features), width, subsequent_indent="   ", break_long_words=False,
         break_on_hyphens=False,
     )  # fmt: skip
-    lines = [line.replace(_NO_BREAK_SPACE, " ") for line in lines]
+    lines = [line.replace(NO_BREAK_SPACE, " ") for line in lines]
     left_out = f"   (of negligible weight and left out: {rule.left_out} of the features)"
     return lines + ([left_out] if rule.left_out else [])
 
@@ -221,10 +221,10 @@ class Rule:
         for j, weight in zip(self.features, self.weights, strict=True):
             number, sign = weight.removeprefix("-"), "- " if weight.startswith("-") else "+ " if parts else ""
             parts.append(f"{sign}{names[j]}" if number == "1" else f"{sign}{number} * {names[j]}")
-        return " ".join(part.replace(" ", _NO_BREAK_SPACE) for part in [*parts, f"{self.relation} {self.threshold}"])
+        return " ".join(part.replace(" ", NO_BREAK_SPACE) for part in [*parts, f"{self.relation} {self.threshold}"])
 
     def _logic(self) -> str:
-        literals = [literal.replace(" ", _NO_BREAK_SPACE) for literal in self.literals]
+        literals = [literal.replace(" ", NO_BREAK_SPACE) for literal in self.literals]
         if self.least in (1, len(literals)):
             return (" AND " if self.least == len(literals) else " OR ").join(literals)
         return f"at least {self.least} of: {', '.join(literals)}"
@@ -234,7 +234,7 @@ def rule_text(tree: SplitTree, t: int) -> str:
     """Return the rule of node ``t`` on one line, in the units of the user; empty if the node does not split."""
     if not tree.splits.w[t].any():
         return ""
-    return rule_of(tree, t).condition(tree.features).replace(_NO_BREAK_SPACE, " ")
+    return rule_of(tree, t).condition(tree.features).replace(NO_BREAK_SPACE, " ")
 
 
 def rule_of(tree: SplitTree, t: int, *, digits: int | None = None, units: str = "user") -> Rule:
@@ -257,10 +257,10 @@ def rule_of(tree: SplitTree, t: int, *, digits: int | None = None, units: str = 
     if len(order) == 1:
         # A limit of the feature is easier to read than a limit of its product with a weight.
         limit = threshold / weights[0]
-        printed = ["1", decimal_text(limit, digits or _digits_needed(np.array([limit]), weights))]
+        printed = ["1", decimal_text(limit, digits or digits_needed(np.array([limit]), weights))]
     else:
-        largest = np.append(_largest(tree, units)[order], 1.0)
-        digits = digits or _digits_needed(np.append(weights, threshold), largest)
+        largest = np.append(largest_values(tree, units)[order], 1.0)
+        digits = digits or digits_needed(np.append(weights, threshold), largest)
         printed = [decimal_text(x, digits) for x in (*weights, threshold)]
     return Rule(
         features=tuple(int(j) for j in order),
@@ -302,17 +302,17 @@ def _literal(cell: CellRule, k: int, value: bool) -> str:
     return f"{cell.column} is not {other[0]}" if len(other) == 1 else f"{cell.features[k]} is {int(value)}"
 
 
-def _largest(tree: SplitTree, units: str) -> FloatArray:
+def largest_values(tree: SplitTree, units: str) -> FloatArray:
     """Return the largest absolute training value of each feature, from the scaling."""
     if units == "scaled":
         return np.ones(tree.n_features)
     return np.maximum(np.abs(tree.scaling.offset), np.abs(tree.scaling.offset + tree.scaling.scale))
 
 
-def _digits_needed(numbers: FloatArray, size: FloatArray) -> int:
-    """Return the least number of digits, at least 3, that changes the sum of ``numbers * size`` by 0.01 at most."""
+def digits_needed(numbers: FloatArray, size: FloatArray, tolerance: float = ROUNDING_TOL) -> int:
+    """Return the least number of digits, at least 3, that changes the sum of ``numbers * size`` by a tolerance."""
     for digits in range(3, 17):
         rounded = np.array([float(decimal_text(x, digits)) for x in numbers])
-        if np.abs(rounded - numbers) @ size <= _ROUNDING_TOL:
+        if np.abs(rounded - numbers) @ size <= tolerance:
             return digits
     return 17

@@ -4,20 +4,28 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from margotree import lazy_registry
-from margotree.problem import Choices, Evaluation, Finding, Multiclass, Problem, TrainingProblem
+from margotree.problem import Choices, Evaluation, Finding, Multiclass, Problem, Regression, TrainingProblem
 from margotree.small_tables import html_table, text_table
 from margotree.solution import Certificate, Solution, VerificationError, verify
 from margotree.tree.labels import class_positions
 from margotree.tree.protocol import SplitTree, TreeLike
+from margotree.tree.scaling import TargetScaling
 
 #: The models whose problem is a :class:`~margotree.problem.Problem`.
 MARGIN_MODELS = frozenset({"margot", "hfs", "sfs"})
+
+
+class TreeOfNumbers(SplitTree, Protocol):
+    """A tree of numbers; :class:`~margotree.tree.RegressionTree` explains its parts."""
+
+    @property
+    def target(self) -> TargetScaling: ...
 
 
 class Verified:
@@ -121,6 +129,26 @@ def restate_classes(tree: TreeLike, X: ArrayLike, y: ArrayLike, sample_weight: A
         except (TypeError, ValueError) as error:
             raise VerificationError(f"the tree's own labels make no sense: {error}") from None
     return problem
+
+
+def restate_numbers(
+    tree: TreeOfNumbers, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None
+) -> TrainingProblem:
+    """Return the training problem of a tree of numbers."""
+    scaled, targets = tree.scaled(X), np.asarray(y, dtype=np.float64).ravel()
+    weight = np.ones(len(targets)) if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
+    if not len(targets) == len(scaled) == len(weight):
+        raise ValueError(f"X, y and weights must be of one length, got {len(scaled)}, {len(targets)} and {len(weight)}")
+    used, terms = weight > 0, tree.terms
+    try:
+        return Problem.make(
+            scaled[used], tree.target.apply(targets[used]), task=Regression(terms["epsilon"]), depth=tree.depth,
+            C=terms["C"], eps=terms["eps"], budget=terms.get("budget"), alpha=terms.get("alpha"), weight=weight[used],
+        )  # fmt: skip
+    except KeyError as error:
+        raise VerificationError(f"the tree's terms have no {error}, so its training problem cannot be stated") from None
+    except (TypeError, ValueError) as error:
+        raise VerificationError(f"the tree's terms and these data make no training problem: {error}") from None
 
 
 def _margin(

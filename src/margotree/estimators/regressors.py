@@ -40,6 +40,7 @@ class MarginTreeRegressor(RegressorMixin, MarginTreeEstimator[NumberSamples, Reg
     """Base class of the margin tree regressors."""
 
     _numeric_targets = True
+    alpha: Any
     leaf_budget: Any
     epsilon: Any
     _constraints: ClassVar[Mapping[str, Constraint]] = {
@@ -60,7 +61,7 @@ class MarginTreeRegressor(RegressorMixin, MarginTreeEstimator[NumberSamples, Reg
         depth = terms["depth"] = check_depth(terms["depth"])
         terms["C"] = _penalties(terms["C"], depth)
         terms["eps"] = resolve_eps(terms["eps"], len(y))
-        terms["budget"] = _budgets(terms["budget"], self.leaf_budget, depth, X.shape[1])
+        terms["budget"] = _budgets(terms["budget"], self.leaf_budget, depth, X.shape[1], soft=self.alpha is not None)
         return Problem.make(X, y, weight=weight, task=Regression(_epsilon(self.epsilon)), **terms)
 
     def _hyperplanes_of(self, tree: HyperplaneTree, scaling: Scaling, samples: NumberSamples) -> Splits:
@@ -96,10 +97,11 @@ class MargotRegressor(MarginTreeRegressor):
 
     The tree has hyperplanes on ``depth`` levels.  Those of the last level are the formulas of the leaves, those above
     are splits; ``depth=1`` is a linear support vector regression.  The fit minimises the sum over nodes of
-    ``1/2 |w|^2 + C * (losses of the samples that reach the node)``.  The loss at a leaf is ``max(0, |y - prediction| - epsilon)``, at a
-    split ``max(0, 1 - h)`` for a sample that goes right and ``max(0, 1 + h)`` for one that goes left.  Targets are
-    standardised inside by median and interquartile range (divided by 1.349), so that ``C`` and ``epsilon`` do not
-    depend on their units; the objective of the certificate is in these units.
+    ``1/2 |w|^2 + C * (losses of the samples that reach the node)``.  The loss at a leaf is
+    ``max(0, |y - prediction| - epsilon)``.  At a split it is ``max(0, 1 - h)`` for a sample that goes right and
+    ``max(0, 1 + h)`` for one that goes left.  Targets are standardised inside by their median and their interquartile
+    range, divided by 1.349, so that ``C`` and ``epsilon`` do not depend on the units of the target.  The objective of
+    the certificate is in these units.
 
     Predictions are limited to the range of the training targets in the leaf, widened on both sides by a tenth of it.
 
@@ -114,7 +116,7 @@ class MargotRegressor(MarginTreeRegressor):
         Largest number of features of a split: one number, one per level of splits, or one per split.  None: all.
     alpha : number, list or None, default None
         With ``alpha`` a hyperplane may use features beyond its budget, and each of them adds ``alpha`` to the
-        objective: one number, one per level (root first), or one per node.
+        objective: one number, one per level (root first), or one per node.  Budgets are then 1 if none is given.
     leaf_budget : int, list or None, default None
         Largest number of features of a formula: one number, or one per leaf.  0: constant leaves.  None: all.
     epsilon : float, default 0.0
@@ -252,7 +254,7 @@ def _name_of(y: Any) -> str:
 
 
 def _epsilon(epsilon: Any) -> float:
-    if not isinstance(epsilon, Real) or isinstance(epsilon, bool) or not 0.0 <= epsilon < np.inf:
+    if not isinstance(epsilon, Real) or isinstance(epsilon, bool) or not 0.0 <= float(epsilon) < np.inf:
         raise ValueError(f"epsilon must be a finite number and not negative, got {epsilon!r}")
     return float(epsilon)
 
@@ -266,10 +268,15 @@ def _penalties(C: Any, depth: int) -> Any:
     return [SPLIT_C] * (depth - 1) + [LEAF_C]
 
 
-def _budgets(budget: Any, leaf_budget: Any, depth: int, n_features: int) -> list[float] | None:
-    """The budget of every node from that of the splits and that of the formulas; None without budgets."""
+def _budgets(budget: Any, leaf_budget: Any, depth: int, n_features: int, *, soft: bool) -> list[float] | None:
+    """The budget of every node from that of the splits and that of the formulas; None without budgets.
+
+    ``soft``: features beyond the budget have a penalty.
+    """
     if budget is None and leaf_budget is None:
-        return None
+        if not soft:
+            return None
+        budget = leaf_budget = 1
     n_upper, n_last = len(topology.upper(depth)), len(topology.last(depth))
     upper = [float(n_features)] * n_upper
     if budget is not None and n_upper:

@@ -22,8 +22,10 @@ from margotree.tree.protocol import SplitTree, TreeLike
 from margotree.tree.rules import RoundedRule
 from margotree.tree.scaling import FloatArray, Scaling, TargetScaling
 
-#: The versions of files with a tree of classes, and with a tree of numbers.
-FORMAT, VERSION, VERSION_OF_NUMBERS = "margotree.tree", 1, 2
+#: The formats of files with a tree of classes, and with a tree of numbers.
+FORMAT, FORMAT_OF_NUMBERS = "margotree.tree", "margotree.regression_tree"
+#: The version of both.
+VERSION = 1
 
 _REQUIRED = frozenset({"w", "b", "offset", "scale", "eps", "counts", "feature_names"})
 _OF_CLASSES = frozenset({"classes", "leaf_class"})
@@ -70,7 +72,7 @@ def to_record(tree: TreeLike) -> dict[str, Any]:
         "leaf_class": tree.leaf_class.tolist(),
         "probabilities": tree.probabilities.record(),
     }
-    return _signed(_shared(tree) | own, VERSION)
+    return _signed(_shared(tree) | own, FORMAT)
 
 
 def to_record_of_numbers(tree: NumbersToSave) -> dict[str, Any]:
@@ -81,7 +83,7 @@ def to_record_of_numbers(tree: NumbersToSave) -> dict[str, Any]:
         "limits": [[None if np.isinf(limit) else limit for limit in pair] for pair in tree.limits.tolist()],
         "target": {"name": tree.target_name, "center": tree.target.center, "scale": tree.target.scale},
     }
-    return _signed(_shared(tree) | own, VERSION_OF_NUMBERS)
+    return _signed(_shared(tree) | own, FORMAT_OF_NUMBERS)
 
 
 def _shared(tree: SplitTree) -> dict[str, Any]:
@@ -102,10 +104,10 @@ def _shared(tree: SplitTree) -> dict[str, Any]:
     return body
 
 
-def _signed(body: dict[str, Any], version: int) -> dict[str, Any]:
+def _signed(body: dict[str, Any], name: str) -> dict[str, Any]:
     return {
-        "format": FORMAT,
-        "version": version,
+        "format": name,
+        "version": VERSION,
         "written_by": f"margotree {__version__}",
         "checksum": checksum_of(body),
         "tree": body,
@@ -127,7 +129,7 @@ def from_record(record: Any) -> dict[str, Any]:
 
     Raises TreeFileError with the reason if ``record`` is not a tree of classes.
     """
-    body = _checked_body(record, VERSION, _REQUIRED | _OF_CLASSES, _OPTIONAL | {"probabilities"})
+    body = _checked_body(record, FORMAT, _REQUIRED | _OF_CLASSES, _OPTIONAL | {"probabilities"})
     with _naming_the_entry():
         classes = labels.from_plain(schema.mapping("classes", body["classes"]))
         return _shared_from(body, len(classes)) | {
@@ -142,7 +144,7 @@ def from_record_of_numbers(record: Any) -> dict[str, Any]:
 
     Raises TreeFileError with the reason if ``record`` is not a tree of numbers.
     """
-    body = _checked_body(record, VERSION_OF_NUMBERS, _REQUIRED | _OF_NUMBERS, _OPTIONAL)
+    body = _checked_body(record, FORMAT_OF_NUMBERS, _REQUIRED | _OF_NUMBERS, _OPTIONAL)
     with _naming_the_entry():
         target = schema.mapping("target", body["target"])
         limits = [[-np.inf if low is None else low, np.inf if high is None else high] for low, high in body["limits"]]
@@ -159,8 +161,8 @@ def from_record_of_numbers(record: Any) -> dict[str, Any]:
 
 
 def is_of_numbers(record: Any) -> bool:
-    """Whether a record is, by its version, a tree of numbers."""
-    return isinstance(record, dict) and record.get("version") == VERSION_OF_NUMBERS
+    """Whether a record is, by its format, a tree of numbers."""
+    return isinstance(record, dict) and record.get("format") == FORMAT_OF_NUMBERS
 
 
 def _shared_from(body: dict[str, Any], n_classes: int, n_features: int = 0) -> dict[str, Any]:
@@ -193,16 +195,18 @@ def _naming_the_entry() -> Iterator[None]:
         raise TreeFileError(f"the tree in it makes no sense: {_error_text(error)}") from error
 
 
-def _checked_body(record: Any, version: int, required: Set[str], optional: Set[str]) -> dict[str, Any]:
-    if not isinstance(record, dict) or record.get("format") != FORMAT:
+def _checked_body(record: Any, name: str, required: Set[str], optional: Set[str]) -> dict[str, Any]:
+    found = record.get("format") if isinstance(record, dict) else None
+    if found != name:
+        if found in {FORMAT, FORMAT_OF_NUMBERS}:
+            raise TreeFileError(
+                f"this is a tree of {'classes' if found == FORMAT else 'numbers'}; margotree.load reads it"
+            )
         raise TreeFileError(f'this is JSON, but not a margotree tree (no "format": "{FORMAT}")')
-    if record.get("version") != version:
-        other = {VERSION: "classes", VERSION_OF_NUMBERS: "numbers"}.get(record.get("version"))  # type: ignore[arg-type]
-        if other is not None:
-            raise TreeFileError(f"this is a tree of {other}; margotree.load reads it")
+    if record.get("version") != VERSION:
         raise TreeFileError(
-            f"tree file version {record.get('version')!r}; this margotree reads version {VERSION} (classes) and "
-            f"{VERSION_OF_NUMBERS} (numbers): update margotree, or save the tree again with this one"
+            f"tree file version {record.get('version')!r}; this margotree reads version {VERSION}: "
+            "update margotree, or save the tree again with this one"
         )
     body = record.get("tree")
     if not isinstance(body, dict) or not set(body) >= required or not set(body) <= required | optional:

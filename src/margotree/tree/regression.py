@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from margotree.problem import Splits, TrainingProblem, check_depth, topology
 from margotree.problem.blocks import row_blocks
 from margotree.tree import file, formulas, text, verification
-from margotree.tree.base import HyperplaneTree, frozen
+from margotree.tree.base import SELECTED, HyperplaneTree, frozen
 from margotree.tree.decision_values import Rows
 from margotree.tree.scaling import FloatArray, TargetScaling
 
@@ -142,6 +142,17 @@ class RegressionTree(HyperplaneTree):
         return formulas.Formula(leaf=leaf, weights=w, constant=b, low=low, high=high)
 
     # -- explaining ---------------------------------------------------------------------------------------------
+
+    def selected(self, threshold: float = SELECTED) -> NDArray[np.bool_]:
+        """Return an array whose entry (t, j) is True if split or formula ``t`` uses feature ``j``.
+
+        A formula uses a feature if ``|w_tj| >= threshold``. The weights of splits may all be small, because their
+        margin is wide: the threshold is relative to the largest one, if that is below 1.
+        """
+        w = np.abs(self.hyperplanes.w)
+        largest = np.minimum(1.0, w.max(axis=1, keepdims=True, initial=np.finfo(np.float64).tiny))
+        largest[self.n_nodes :] = 1.0
+        return w >= threshold * largest
 
     @property
     def numbers_to_read(self) -> int:

@@ -260,7 +260,9 @@ def rule_of(tree: SplitTree, t: int, *, digits: int | None = None, units: str = 
         printed = ["1", decimal_text(limit, digits or digits_needed(np.array([limit]), weights))]
     else:
         largest = np.append(largest_values(tree, units)[order], 1.0)
-        digits = digits or digits_needed(np.append(weights, threshold), largest)
+        # Where weights are small, h varies by less than the margin.
+        tolerance = ROUNDING_TOL * min(1.0, float(np.abs(tree.splits.w[t]).sum()))
+        digits = digits or digits_needed(np.append(weights, threshold), largest, tolerance)
         printed = [decimal_text(x, digits) for x in (*weights, threshold)]
     return Rule(
         features=tuple(int(j) for j in order),

@@ -23,7 +23,7 @@ from margotree.tree.rules import RoundedRule
 from margotree.tree.scaling import FloatArray, Scaling, TargetScaling
 
 #: The formats of files with a tree of classes, and with a tree of numbers.
-FORMAT, FORMAT_OF_NUMBERS = "margotree.tree", "margotree.regression_tree"
+FORMAT, FORMAT_OF_NUMBERS = "margotree.tree", "margotree regression tree"
 #: The version of both.
 VERSION = 1
 

@@ -1,12 +1,12 @@
 """The cost of proofs: seconds to search without and with a proof, its size, seconds to check it (docs/proof.md).
 
     python benchmarks/proofs.py --suites tuned --out results/proofs.jsonl
-    python benchmarks/proofs.py --random 1000
+    python benchmarks/proofs.py --random 1000 --task multiclass
 
 Every fit runs in its own process, its search on one thread.  Seconds are processor time of all threads of the process
 (including the one that writes the proof); "longer" is the ratio of the wall-clock times with and without a proof, which
 is meaningful if a core is free for the writing thread.  For short fits, ``--runs 5`` takes the minimum of five.
-``--random`` writes proofs of small random problems of all models and checks each with both checkers.
+``--random`` writes proofs of small random problems of all models of a task and checks each with both checkers.
 """
 
 from __future__ import annotations
@@ -111,11 +111,14 @@ def table(rows: list[dict[str, Any]]) -> str:
     return "\n".join(lines)
 
 
-def random_problem(seed: int) -> Any:
+TASKS = ("binary", "multiclass", "regression")
+
+
+def random_problem(seed: int, task: str = "binary") -> Any:
     """A small random problem of any model: coarse or fine features of any scale, weights, duplicates, depths 1 to 3."""
     import numpy as np
 
-    from margotree.problem import Problem
+    from margotree.problem import BINARY, Multiclass, Problem, Regression
 
     rng = np.random.default_rng(seed)
     model = ("margot", "hfs", "sfs")[seed % 3]
@@ -128,13 +131,21 @@ def random_problem(seed: int) -> Any:
     if model == "sfs":
         more["alpha"] = float(10.0 ** rng.integers(-2, 2))
     X = X * 10.0 ** rng.integers(-4, 5) + rng.choice([0.0, 100.0])
+    of_task: Any = BINARY
+    if task == "multiclass":
+        n_classes = int(rng.integers(2, min(m, 4 if depth < 3 else 3) + 1))
+        of_task, y = Multiclass(n_classes), rng.permutation(np.arange(m) % n_classes)
+    elif task == "regression":
+        unit = 10.0 ** rng.integers(-2, 3)
+        of_task = Regression(float(rng.choice([0.0, 0.1, 1.0])) * unit)
+        y = np.round(rng.normal(size=m), int(rng.integers(0, 3))) * unit
     return Problem.make(
-        X, y, depth=depth, C=float(10.0 ** rng.integers(-2, 3)), weight=rng.choice([1.0, 0.1, 3.0], m),
+        X, y, task=of_task, depth=depth, C=float(10.0 ** rng.integers(-2, 3)), weight=rng.choice([1.0, 0.1, 3.0], m),
         eps=float(rng.choice([1e-3, 1e-5, 0.1])), **more,
     )  # fmt: skip
 
 
-def random_proofs(count: int, first: int, nodes: float) -> None:
+def random_proofs(count: int, first: int, nodes: float, task: str) -> None:
     """Write and check many proofs; both checkers must compute the certified bound."""
     from tests.proofs import exact
 
@@ -147,7 +158,7 @@ def random_proofs(count: int, first: int, nodes: float) -> None:
     with tempfile.TemporaryDirectory() as folder:
         path = f"{folder}/a.proof"
         for seed in range(first, first + count):
-            problem = random_problem(seed)
+            problem = random_problem(seed, task)
             limits = Limits(gap=1e-4, nodes=nodes)
             certificate = BranchAndBound().solve_with_proof(problem, ProofWriter(path), RunControl(limits)).certificate
             data = (problem.X, problem.y, problem.weight)
@@ -174,6 +185,7 @@ def main() -> None:
     parser.add_argument("--out", type=Path, default=Path("results/proofs.jsonl"))
     parser.add_argument("--table", action="store_true", help="print the table of the rows in the file, and run nothing")
     parser.add_argument("--random", type=int, metavar="N", help="write and check proofs of N small random problems")
+    parser.add_argument("--task", default="binary", choices=TASKS, help="what the random problems predict")
     parser.add_argument("--first", type=int, default=0, help="seed of the first of them")
     parser.add_argument("--nodes", type=float, default=3000, help="search nodes of each of them")
     parser.add_argument("--one", help=argparse.SUPPRESS)
@@ -181,7 +193,7 @@ def main() -> None:
     if args.one:
         print(json.dumps(run_one(json.loads(args.one))))
     elif args.random:
-        random_proofs(args.random, args.first, args.nodes)
+        random_proofs(args.random, args.first, args.nodes, args.task)
     else:
         if not args.table:
             run_all(args)

@@ -27,7 +27,7 @@ from margotree.engines.exact.sample_branching import MargotBrancher, Tactics
 from margotree.engines.exact.search import CUTOFF
 from margotree.engines.exact.support_branching import SupportBrancher, SupportTactics
 from margotree.engines.trivial_trees import allowed_value, trivial_tree
-from margotree.problem import Problem
+from margotree.problem import Multiclass, Problem
 from margotree.proof import check
 from margotree.proof.write import ProofWriter
 from margotree.solution import Proved, Stopped, verify
@@ -88,6 +88,14 @@ def knotty(m=50):
     X = rng.random((m, 3))
     y = np.where((X[:, 0] > 0.5) ^ (X[:, 1] > 0.5) ^ (rng.random(m) < 0.15), 1.0, -1.0)
     return Problem.make(X, y, depth=2, C=[10.0, 100.0])
+
+
+def three_classes(m=28):
+    """A problem with three classes that takes some hundred search nodes."""
+    rng = np.random.default_rng(0)
+    X = rng.random((m, 2))
+    y = ((X[:, 0] > 0.5) + 2 * (X[:, 1] > 0.5) + (rng.random(m) < 0.2)) % 3
+    return Problem.make(X, y, task=Multiclass(3), depth=2, C=[10.0, 100.0])
 
 
 def at(workers_here, problem, limits=TIGHT, task_sizes=EAGER, start=None):
@@ -410,10 +418,11 @@ def test_a_lost_scheduler_leaves_the_best_tree():
     assert 0.0 <= certificate.bound <= best.objective <= certificate.objective * (1 + 1e-4)
 
 
-def test_killed_workers_change_nothing(tmp_path):
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_killed_workers_change_nothing(n_classes, tmp_path):
     """Neither the certificate nor the proof."""
     pytest.importorskip("distributed", reason="needs margotree[cluster]")
-    problem = knotty()
+    problem = knotty() if n_classes == 2 else three_classes()
     plain = BranchAndBound().solve(problem, RunControl(Limits(time=600))).certificate
     engine = ClusterBranchAndBound("processes", 2, task_sizes=TaskSizes(alone=0.0, short=0.0, nodes=100), tactics=SLOW)
     engine.prepare(problem)

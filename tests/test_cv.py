@@ -278,3 +278,20 @@ def test_the_frontier_has_scores_errors_and_numbers_to_read():
     assert best.numbers_to_read >= chosen.numbers_to_read and best.efficient
     assert 0 <= chosen.numbers_to_read <= 9 and model.tree_.numbers_to_read <= 9
     assert "numbers" in str(model.frontier_) and str(chosen.params["depth"]) in str(model.frontier_)
+
+
+def test_little_time_is_for_few_settings():
+    from margotree.estimators.cv_settings import settings
+
+    every = settings("auto", "auto", "auto", n_features=5)
+    few = settings("auto", "auto", "auto", n_features=5, seconds=10.0)
+    assert len(every) == 90 and len(few) == 15
+    assert {setting.C for setting in few} == {10.0, (0.1, 100.0), (0.1, 100.0, 100.0)}
+    assert settings("auto", "auto", "auto", n_features=5, seconds=60.0) == every
+    assert len(settings("auto", "auto", n_features=5, seconds=10.0)) == 30
+    assert settings([2], [1.0, 5.0], "auto", n_features=5, seconds=0.1) == settings(
+        [2], [1.0, 5.0], "auto", n_features=5
+    )
+    assert {setting.C for setting in settings([2], "auto", n_features=5, n_classes=3, seconds=1.0)} == {
+        10.0, (10.0, 100.0),
+    }  # fmt: skip

@@ -42,16 +42,17 @@ def test_a_certificate_is_a_table_in_a_notebook():
     assert "objective 10, bound 9, gap 10 %" in shown
 
 
-def test_a_path_prints_as_a_table_and_is_a_list_all_the_same():
+def test_a_path_prints_as_a_table_on_request_and_is_a_list_all_the_same():
     tree, X, _ = grown(2, 3, pruned=[1])
-    path = tree.path(X[0])
+    path = tree.path(X[0], verbose=True)
     lines = str(path).splitlines()
     assert len(lines) == len(path) + 2 == 4 and lines[0].split()[:2] == ["node", "rule"] and repr(path) == str(path)
     assert lines[1].startswith("[0]") and f"{path[0].h:+.3g}" in lines[1] and re.search("[<>]=", lines[1])
-    assert lines[-1] == f"=> {tree.predict(X[:1])[0]}   (leaf {tree.apply(X[:1])[0]})"
+    assert lines[-1].startswith(f"=> {tree.predict(X[:1])[0]} (probability ")
+    assert lines[-1].endswith(f"   (leaf {tree.apply(X[:1])[0]})")
     assert path._repr_html_().count("<tr>") == 3
     assert isinstance(path, list) and path == list(path)
-    assert any("does not split" in str(tree.path(x)) for x in X)
+    assert any("does not split" in str(tree.path(x, verbose=True)) for x in X)
     for other in (copy.deepcopy(path), pickle.loads(pickle.dumps(path))):
         assert str(other) == str(path)
 

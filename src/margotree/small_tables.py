@@ -13,6 +13,11 @@ def text_table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     return "\n".join("  ".join(cell.ljust(w) for cell, w in zip(line, widths, strict=True)).rstrip() for line in lines)
 
 
+def html_lines(lines: Sequence[str]) -> str:
+    """Format lines as a paragraph of HTML."""
+    return f"<p>{'<br>'.join(map(escape, lines))}</p>"
+
+
 def html_table(heads: Sequence[str], rows: Sequence[Sequence[str]], note: str = "") -> str:
     """Format a table as HTML, with a note below it."""
     head = "".join(f'<th style="text-align:left">{escape(h)}</th>' for h in heads)

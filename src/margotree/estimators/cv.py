@@ -75,6 +75,8 @@ class MargotClassifierCV(MarginTreeClassifier):
         Values of C to try: numbers, or tuples with one per level (root first) or per node.  "auto": for the last
         level 0.1 to 1000; for the levels above the same C, or a thousandth of it at the root, or at all of them.  With
         more than two classes: for the last level 1 to 1000; above it the same C, or a tenth of that of the next level.
+        With less than 0.3 s of the time limit per setting (10 s with budgets): 10 on all levels, or 100 for the last
+        level with a smaller C above it.
     budgets : "auto", list or None, default None
         Budgets of features per split to try: numbers, or tuples with one per level or per node.  "auto": 1, 2 and 3, or
         1 with ``alphas``.  None: splits may use all features.
@@ -191,8 +193,9 @@ class MargotClassifierCV(MarginTreeClassifier):
             X, y = validate_data(self, X, y, dtype=np.float64)
         samples = self._read(X, y, sample_weight)
         self.classes_ = samples.classes
-        candidates = settings(*self._grid(), n_features=X.shape[1], n_classes=len(samples.classes))
         limit = math.inf if self.time_limit is None else float(self.time_limit)
+        n_features, n_classes = X.shape[1], len(samples.classes)
+        candidates = settings(*self._grid(), n_features=n_features, n_classes=n_classes, seconds=limit)
         seed = int(check_random_state(self.random_state).randint(2**31 - 1))
         chosen, start = self._choose(samples, candidates, (X, y, sample_weight), _CHOICE_SHARE * limit, seed)
         self._store_choice(chosen)

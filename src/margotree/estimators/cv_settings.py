@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import groupby
@@ -24,6 +25,11 @@ DECREASED_C = 1e-3
 LAST_LEVEL_C_MULTICLASS = (1.0, 10.0, 100.0, 1000.0)
 GROWTH = 10.0
 
+
+#: With fewer seconds per setting than this, the automatic values of C are few: one with equal C on all levels, and one
+#: with another schedule.
+MIN_SECONDS_PER_SETTING = 0.3
+FEW_EQUAL_C, FEW_LAST_LEVEL_C = 10.0, 100.0
 
 #: The complexity of the schedules: 0 for equal C; more if margin violations at upper splits have a small penalty.
 _SCHEDULE_COMPLEXITY = {"growing": 1, "decreased at root": 1, "decreased above last level": 2}
@@ -73,15 +79,35 @@ def schedules(depth: int, n_classes: int = 2) -> dict[str, tuple[float, ...]]:
 
 
 def settings(
-    depths: Any, Cs: Any, budgets: Any = None, alphas: Any = None, *, n_features: int, n_classes: int = 2
+    depths: Any,
+    Cs: Any,
+    budgets: Any = None,
+    alphas: Any = None,
+    *,
+    n_features: int,
+    n_classes: int = 2,
+    seconds: float = math.inf,
 ) -> list[Setting]:
-    """All settings, small depths first; ``budgets`` or ``alphas`` is None if the model has none."""
+    """All settings, small depths first; ``budgets`` or ``alphas`` is None if the model has none.
+
+    The automatic values of C are few if all settings would have little of the ``seconds`` each.
+    """
+    given = depths, Cs, budgets, alphas
+    found = _settings(*given, few=False, n_features=n_features, n_classes=n_classes)
+    if not _is_auto(Cs) or seconds >= MIN_SECONDS_PER_SETTING * len(found):
+        return found
+    return _settings(*given, few=True, n_features=n_features, n_classes=n_classes)
+
+
+def _settings(
+    depths: Any, Cs: Any, budgets: Any, alphas: Any, *, few: bool, n_features: int, n_classes: int
+) -> list[Setting]:
     features = _budgets(budgets, n_features)
     alpha_values = [None] if alphas is None else list(ALPHAS) if _is_auto(alphas) else _value_list("alphas", alphas)
     found = [
         Setting(depth=depth, C=C, budget=budget, alpha=alpha, schedule=schedule)
         for depth in _depths(depths, n_classes)
-        for schedule, C in _C_values(Cs, depth, n_classes)
+        for schedule, C in (_few_C_values(depth, n_classes) if few else _C_values(Cs, depth, n_classes))
         for alpha in alpha_values
         for budget in features
         if _fits(budget, depth) and _fits(alpha, depth)
@@ -125,6 +151,13 @@ def _C_values(Cs: Any, depth: int, n_classes: int) -> list[tuple[str, Any]]:
         last = LAST_LEVEL_C if n_classes == 2 else LAST_LEVEL_C_MULTICLASS
         return [(name, _scaled(c, shape)) for name, shape in schedules(depth, n_classes).items() for c in last]
     return [("given", C) for C in _value_list("Cs", Cs) if _fits(C, depth)]
+
+
+def _few_C_values(depth: int, n_classes: int) -> list[tuple[str, Any]]:
+    """Equal C on all levels, and a smaller C above the last level, or at the root."""
+    shapes = schedules(depth, n_classes)
+    names = [name for name in ("growing", "decreased at root") if name in shapes]
+    return [("equal", FEW_EQUAL_C), *((name, _scaled(FEW_LAST_LEVEL_C, shapes[name])) for name in names)]
 
 
 def _scaled(c: float, shape: tuple[float, ...]) -> Any:

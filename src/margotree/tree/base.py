@@ -19,11 +19,12 @@ from margotree.table.frames import non_numeric_columns, non_numeric_message
 from margotree.tree import file, text, verification
 from margotree.tree.decision_path import Path, Step
 from margotree.tree.decision_values import Rows
-from margotree.tree.outline import Outline, outline
+from margotree.tree.outline import Outline, labels_below, outline
 from margotree.tree.protocol import Split
 from margotree.tree.routing import Router
 from margotree.tree.rules import RoundedRule
 from margotree.tree.scaling import FloatArray, Scaling
+from margotree.tree.sentences import step_sentence
 from margotree.tree.verification import Verified
 
 #: A node uses a feature if the absolute weight, in scaled units, is at least this, as in the paper.
@@ -150,9 +151,13 @@ class HyperplaneTree(ABC):
             passes[np.ix_(leaf == v, [*nodes, v])] = True
         return passes
 
-    def path(self, x: ArrayLike) -> Path:
-        """Return the path of one sample, node by node: a list of steps that is printed as a table."""
-        row = self._rows(self.given(np.atleast_2d(np.asarray(x, dtype=np.float64))))
+    def path(self, x: ArrayLike, *, verbose: bool = False) -> Path:
+        """Return the path of one sample: a list of steps that prints as sentences.
+
+        With ``verbose`` it prints as a table of all steps with the numbers of nodes and ``h``, the distance in margins.
+        """
+        given = self.given(np.atleast_2d(np.asarray(x, dtype=np.float64)))
+        row = self._rows(given)
         if len(row) != 1:
             raise ValueError(f"path explains one sample at a time, got {len(row)}")
         steps, t = [], 0
@@ -161,7 +166,12 @@ class HyperplaneTree(ABC):
             steps.append(Step(node=t, h=float(h[0]), right=bool(right[0])))
             t = topology.right(t) if right[0] else topology.left(t)
         rules = [text.rule_text(self, step.node) for step in steps]
-        return Path(steps, rules=rules, leaf=t, **self._result_at(t, row))
+        outcomes = labels_below(self, reached_only=False)
+        decisive = [step for step in steps if np.count_nonzero(outcomes[step.node]) > 1]
+        reasons = [step_sentence(self, step.node, given[0], right=step.right) for step in decisive]
+        return Path(
+            steps, rules=rules, leaf=t, reasons=filter(None, reasons), verbose=verbose, **self._result_at(t, row)
+        )
 
     @abstractmethod
     def _result_at(self, leaf: int, row: Rows) -> dict[str, Any]:

@@ -113,10 +113,10 @@ def limits_text(tree: FormulaTree, leaf: int) -> str:
 
 
 def result_text(tree: FormulaTree, leaf: int, value: float) -> str:
-    """Return the prediction for one sample and the formula that gives it."""
+    """Return the sentence about the prediction for one sample, with the formula that gives it."""
     formula = formula_text(tree, leaf).replace(NO_BREAK_SPACE, " ")
     limits = limits_text(tree, leaf)
-    return f"=> {tree.target_name} = {value:.6g}   (leaf {leaf}: {formula}{', ' + limits if limits else ''})"
+    return f"the prediction is {tree.target_name} = {value:.6g} ({formula}{', ' + limits if limits else ''})"
 
 
 @dataclass(frozen=True)

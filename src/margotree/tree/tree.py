@@ -20,6 +20,7 @@ from margotree.tree.outline import labels_below
 from margotree.tree.probabilities import LeafShares, Probabilities, SharesOfLeaves
 from margotree.tree.scaling import FloatArray
 from margotree.tree.score import class_scores, score
+from margotree.tree.sentences import percentage
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
@@ -280,7 +281,12 @@ class Tree(HyperplaneTree):
     # -- internal -----------------------------------------------------------------------------------------------
 
     def _result_at(self, leaf: int, row: Rows) -> dict[str, Any]:
-        return {"label": self.classes[self.leaf_class[leaf - self.n_nodes]]}
+        k = int(self.leaf_class[leaf - self.n_nodes])
+        share = float(self.probabilities.of(self, row, np.array([leaf]))[0, k])
+        return {
+            "label": self.classes[k],
+            "result": f"the prediction is {self.classes[k]} (probability {percentage(share)})",
+        }
 
     def _class_at(self, leaf: NDArray[np.int64]) -> NDArray[np.int64]:
         return self.leaf_class[leaf - self.n_nodes]

@@ -38,6 +38,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "all columns",
     )
     parser.add_argument("--proba", action="store_true", help="add the probabilities of the classes")
+    parser.add_argument("--explain", action="store_true", help="add a sentence about each prediction: what decides it")
     parser.add_argument(
         "--unknown",
         choices=("error", "ignore"),
@@ -153,6 +154,8 @@ def _columns(args: argparse.Namespace, tree: Tree, X: Any, labels: Any) -> dict[
     if args.proba:
         shares = tree.predict_proba(X)
         columns |= {f"probability of {label}": shares[:, k].tolist() for k, label in enumerate(tree.classes.tolist())}
+    if args.explain:
+        columns["explanation"] = [tree.path(x).sentence for x in X]
     return columns
 
 
